@@ -8,6 +8,9 @@ if (complaint !== undefined) refuse(complaint);
 const at = configPathFrom(process.argv.slice(2), 'deploys');
 if (at.kind === 'unusable') refuse(...at.lines);
 
+// Without a handler SIGHUP ends the process. One that comes before run.ts listens for it is made up for there: the file is
+// compared with what was read.
+process.on('SIGHUP', () => undefined);
 const { settleOutputs } = await import('../shared/log.ts');
 const { fileComplaint } = await import('../shared/store/private.ts');
 const { runDeploys } = await import('./run.ts');

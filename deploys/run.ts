@@ -1,11 +1,12 @@
 import { join } from 'node:path';
 import { systemClock } from '../shared/clock.ts';
 import type { Config, DeploysConfig, StorageConfig } from '../shared/config/config.ts';
-import { loadConfig, type LoadedConfig } from '../shared/config/load.ts';
+import { loadConfig } from '../shared/config/load.ts';
+import { createConfigReader } from '../shared/config/reload.ts';
 import type { Environment } from '../shared/config/table.ts';
-import { createConfigReader, plansInUse, requestReload } from '../shared/keys/reload.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { LEDGER_FILE, USAGE_MIGRATIONS } from '../shared/ledger/schema.ts';
+import { plansInUse, requestReload } from '../shared/keys/reload.ts';
 import { createLog, type Log, writeLines } from '../shared/log.ts';
 import type { Secret } from '../shared/secret.ts';
 import { stopSignal } from '../shared/stop.ts';
@@ -77,7 +78,11 @@ export async function runDeploys(
   if (sealing.kind === 'unusable') return complain(sealing.sentence);
 
   const log = createLog('deploys');
+  const used = () => plansInUse(opened.store);
+  const configReader = createConfigReader(loaded, { env, used, clock: systemClock });
   process.on('SIGHUP', () => askForReload(opened.store, log));
+  // A change may have come while this process started.
+  if (configReader.hasChanged()) askForReload(opened.store, log);
   const rpc = rpcKeyOf(config, opened.store, random, log);
   if (rpc.kind === 'name-taken') return complain(WATCHER_TAKEN);
   const deploys = composeDeploys({
@@ -91,7 +96,7 @@ export async function runDeploys(
     log,
     random,
     consoleUsers: consoleUsersOf(config, opened.store, sealing.keys, random, log),
-    ...redisDepsOf(loaded, opened.store, env, log),
+    ...redisDepsOf(config, configReader, log),
     ...webhookDepsOf(config, opened.store, createSeal(sealing.keys, random), log),
   });
   const listening = listen(config.deploys, deploys.answer, deploys.answerMetrics);
@@ -182,12 +187,14 @@ function askForReload(accounts: Store, log: Log): void {
 }
 
 /** Where gateways on other hosts meet, and what is told to them of plans and prices when the config is to be read again. */
-function redisDepsOf(started: LoadedConfig, store: Store, env: Environment, log: Log) {
-  const { redisUrl } = started.config.storage;
+function redisDepsOf(
+  { storage: { redisUrl } }: Config,
+  { readAgain }: ReturnType<typeof createConfigReader>,
+  log: Log,
+) {
   if (redisUrl === undefined) return {};
-  const { readAgain } = createConfigReader(started, env, () => plansInUse(store));
-  const readTerms = () => {
-    const loaded = readAgain();
+  const readTerms = async () => {
+    const loaded = await readAgain();
     if (loaded.kind === 'loaded') return loaded.config;
     log.error({ problems: loaded.lines }, 'plans and credits were not published anew');
     return undefined;

@@ -29,6 +29,7 @@ import { createForward, type ForwardEvents } from './upstream/forward.ts';
 import { createHedge } from './upstream/hedge.ts';
 import { createHttpClient } from './upstream/http-client.ts';
 import { NO_DESCRIPTORS } from './upstream/http-connection.ts';
+import type { SlownessChange } from './upstream/latency.ts';
 import { createPool, createRouter, type Gap, RetryBudget } from './upstream/selection.ts';
 import { createUsage } from './usage/usage.ts';
 
@@ -149,7 +150,7 @@ export function createGateway(deps: Deps) {
       const now = revisionIn(revisions) ?? seen;
       keys.refresh();
       if (now !== undefined) accountsRevision = now.value + now.config;
-      // Whoever is out for it gets no call that would try again.
+      // Refused requests append nothing, so the journal itself tries again.
       journal.retry();
       if (turn % LOOK_TURNS === 0) troubles.look(closeIdle);
       for (const { client } of backends) client.tick();
@@ -176,7 +177,8 @@ export function createGateway(deps: Deps) {
     keys.refresh();
     // No request waits for this process any more, and what is not written now is lost.
     ledger.run(`PRAGMA busy_timeout = ${LAST_BUSY_MS}`);
-    flush();
+    journal.close();
+    usage.flush();
     await limits.close();
     await hosts?.push?.close();
     await hosts?.accounts.close();
@@ -196,6 +198,12 @@ export function createGateway(deps: Deps) {
   };
 }
 
+const SLOWNESS: Readonly<Record<SlownessChange, string>> = {
+  slow: 'a backend is slow: light calls prefer others',
+  recovered: 'a backend is as fast as others again',
+  excused: 'a backend is not slow: its calls take as long elsewhere',
+};
+
 function poolOf(backends: readonly Backend[], metrics: Metrics, { config, clock, log }: Deps) {
   return createPool({
     backends,
@@ -205,10 +213,8 @@ function poolOf(backends: readonly Backend[], metrics: Metrics, { config, clock,
     onChange: (backend) => logHealth(backend, log),
     onUnreachable: (backend) => metrics.failure(backend, 'probe'),
     onGap: (gap) => logGap(gap, log),
-    onSlowness: ({ config: { name: backend } }, isSlow) =>
-      isSlow
-        ? log.warn({ backend }, 'a backend is slow: light calls prefer others')
-        : log.info({ backend }, 'a backend is as fast as others again'),
+    onSlowness: ({ config: { name: backend } }, change) =>
+      change === 'slow' ? log.warn({ backend }, SLOWNESS[change]) : log.info({ backend }, SLOWNESS[change]),
   });
 }
 

@@ -7,7 +7,8 @@ if (complaint !== undefined) exit([complaint]);
 const at = configPathFrom(process.argv.slice(2), 'gateway');
 if (at.kind === 'unusable') exit(at.lines);
 
-// One that comes before the config can be read again is not lost: a change of the file is looked for then.
+// Without a handler SIGHUP ends the process. One that comes before run.ts listens for it is made up for there: the file is
+// compared with what was read.
 process.on('SIGHUP', () => undefined);
 const { settleOutputs } = await import('../shared/log.ts');
 const { fileComplaint } = await import('../shared/store/private.ts');

@@ -1,9 +1,10 @@
 import { join } from 'node:path';
 import { systemClock } from '../shared/clock.ts';
 import { type Loaded, type LoadedConfig, parseConfig, readConfig } from '../shared/config/load.ts';
+import { createConfigReader } from '../shared/config/reload.ts';
 import type { Environment } from '../shared/config/table.ts';
 import { retireDemoKeys } from '../shared/keys/demo.ts';
-import { createConfigReader, plansInUse, requestReload } from '../shared/keys/reload.ts';
+import { plansInUse, requestReload } from '../shared/keys/reload.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { createLog, type Log, writeLines } from '../shared/log.ts';
 import { fired, stopSignal } from '../shared/stop.ts';
@@ -54,7 +55,7 @@ export async function startGateway(run: Run): Promise<readonly string[]> {
   return superviseGateway(loaded, run, stop, systemClock);
 }
 
-/** Opens the stores, puts the gateway together and serves until a stop: alone, or as a worker on the port it is given. */
+/** Opens the stores, puts the gateway together and serves until a stop. */
 async function runGateway(
   loaded: LoadedConfig,
   seat: number,
@@ -87,46 +88,72 @@ async function runGateway(
   const gateway = createGateway({ node, sharing, hosts, config, ...stores, clock, log, random });
   await Promise.all([gateway.probeAll(stop), hosts?.accounts.settle(stop)]);
 
-  const { listen: address, metrics: metricsAddress } = config.gateway;
-  const stopped = fired(stop).then(() => undefined);
-  const own: PortClaim = { kind: 'free', port: address.port };
-  const claim = link === undefined ? own : await Promise.race([link.port(), stopped]);
-  if (claim?.kind === 'refused') return [claim.sentence];
-  if (claim !== undefined) {
-    const rpcConfig = { ...config.gateway, listen: { ...address, port: claim.port } };
-    const rpc = listen(rpcConfig, gateway, { clock, shared: link !== undefined });
-    if (rpc.kind === 'refused') return [rpc.sentence];
-    const metrics =
-      link === undefined ? listenForMetrics(metricsAddress, gateway.metrics, gateway.status) : undefined;
-    if (metrics?.kind === 'refused') return [metrics.sentence];
-    const announce = () => (hosts === undefined ? undefined : reloadElsewhere(accounts.store, log));
-    const configReader = createConfigReader(loaded, run.env, () => plansInUse(accounts.store));
-    const reloadOwn = () => reloadTerms(configReader.readAgain(), gateway, log);
-    const reloadAll = () => {
-      reloadOwn();
-      announce();
-    };
-    const maintenance = gateway.runMaintenance(link?.reload ?? reloadOwn, stop, rpc.closeIdle);
-    void link?.serve(servingOf(gateway, run.env, announce), clock, stop);
-    // Of several processes the supervisor reads the config for all. A change may have come while this process started.
-    if (link === undefined) process.on('SIGHUP', reloadAll);
-    if (link === undefined && configReader.hasChanged()) reloadAll();
-    if (metrics !== undefined) {
-      const { href: url } = rpc.url;
-      if (run.supervised) writeLines('stdout', `${JSON.stringify({ ready: 'gateway', url })}\n`);
-      log.info({ url, metrics: metrics.url.href }, 'listening');
-    }
-    await fired(stop);
-    log.info('draining');
-    await rpc.close();
-    await metrics?.close();
-    await maintenance;
-  }
+  const announce = () => (hosts === undefined ? undefined : reloadElsewhere(accounts.store, log));
+  const parts = { gateway, accounts: accounts.store, announce, log };
+  const problems = await serve(loaded, run, parts, stop);
+  if (problems.length > 0) return problems;
   await gateway.close();
   ledger.store.close();
   accounts.store.close();
   lock.release();
   log.info('stopped');
+  return [];
+}
+
+type Parts = Readonly<{
+  gateway: Gateway;
+  accounts: Store;
+  /** Tells other apps that the config was read again. */
+  announce(): void;
+  log: Log;
+}>;
+
+/** Serves until a stop, alone or as a worker on the port it is given, and drains; gives a sentence for what refused it to. */
+async function serve(
+  loaded: LoadedConfig,
+  { link, env, supervised }: Run,
+  { gateway, accounts, announce, log }: Parts,
+  stop: AbortSignal,
+): Promise<readonly string[]> {
+  const clock = systemClock;
+  const { gateway: listeners } = loaded.config;
+  const { listen: address, metrics: metricsAddress } = listeners;
+  const stopped = fired(stop).then(() => undefined);
+  const own: PortClaim = { kind: 'free', port: address.port };
+  const claim = link === undefined ? own : await Promise.race([link.port(), stopped]);
+  if (claim === undefined) return [];
+  if (claim.kind === 'refused') return [claim.sentence];
+  const rpcConfig = { ...listeners, listen: { ...address, port: claim.port } };
+  const rpc = listen(rpcConfig, gateway, { clock, shared: link !== undefined });
+  if (rpc.kind === 'refused') return [rpc.sentence];
+  const metrics =
+    link === undefined ? listenForMetrics(metricsAddress, gateway.metrics, gateway.status) : undefined;
+  if (metrics?.kind === 'refused') return [metrics.sentence];
+  let maintenance: Promise<void>;
+  if (link === undefined) {
+    const used = () => plansInUse(accounts);
+    const configReader = createConfigReader(loaded, { env, used, clock });
+    const reloadOwn = async () => reloadTerms(await configReader.readAgain(), gateway, log);
+    const reloadAll = () => void reloadOwn().then(announce);
+    maintenance = gateway.runMaintenance(() => void reloadOwn(), stop, rpc.closeIdle);
+    process.on('SIGHUP', reloadAll);
+    // A change may have come while this process started.
+    if (configReader.hasChanged()) reloadAll();
+  } else {
+    // Of several processes the supervisor reads the config for all.
+    maintenance = gateway.runMaintenance(link.reload, stop, rpc.closeIdle);
+    void link.serve(servingOf(gateway, env, announce), clock, stop);
+  }
+  if (metrics !== undefined) {
+    const { href: url } = rpc.url;
+    if (supervised) writeLines('stdout', `${JSON.stringify({ ready: 'gateway', url })}\n`);
+    log.info({ url, metrics: metrics.url.href }, 'listening');
+  }
+  await fired(stop);
+  log.info('draining');
+  await rpc.close();
+  await metrics?.close();
+  await maintenance;
   return [];
 }
 

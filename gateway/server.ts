@@ -46,9 +46,18 @@ export function createDrain(clock: Clock) {
 
 /**
  * The listener cuts connections that are idle this much longer than a stream may be: its clock ticks every four seconds
- * and counts a request under way as idle. What a stream's silence means is decided where it is read.
+ * and counts a silent stream as idle. What a stream's silence means is decided where it is read.
  */
 const IDLE_SLACK_SECONDS = 8;
+/** It cannot wait longer, unless for ever. */
+const LISTENER_SECONDS_MAX = 255;
+
+/** Over TLS the listener counts a request without an answer as idle too. Scans, which take longer, say so themselves. */
+function listenerSeconds({ idleMs, deadlinesMs: { light, history, send }, tls }: GatewayConfig): number {
+  const waitMs = tls === undefined ? 0 : 2 * Math.max(light, history, send);
+  const seconds = Math.ceil(Math.max(idleMs, waitMs) / 1_000) + IDLE_SLACK_SECONDS;
+  return Math.min(LISTENER_SECONDS_MAX, seconds);
+}
 
 /**
  * The routes. `POST /` is a route of Bun's own and compiled to a call of its handler: it names nothing of the context but
@@ -56,7 +65,7 @@ const IDLE_SLACK_SECONDS = 8;
  * context; otherwise Elysia reads a streamed body and encodes it again.
  */
 function createApp(config: GatewayConfig, shared: boolean, answer: AnswerRequest, health: Health) {
-  const { idleMs, tls } = config;
+  const { tls } = config;
   const peers: Peers = {
     requestIP: (request) => app.server?.requestIP(request) ?? null,
     timeout: (request, seconds) => app.server?.timeout(request, seconds),
@@ -69,7 +78,7 @@ function createApp(config: GatewayConfig, shared: boolean, answer: AnswerRequest
     precompile: true,
     strictPath: true,
     serve: {
-      idleTimeout: Math.ceil(idleMs / 1_000) + IDLE_SLACK_SECONDS,
+      idleTimeout: listenerSeconds(config),
       // Bodies are bounded where they are read; the listener's own bound would answer with a bare 413.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       reusePort: shared,

@@ -4,9 +4,10 @@ import type { Clock } from '../shared/clock.ts';
 import { gatewayUrl } from '../shared/config/config.ts';
 import type { Listen } from '../shared/config/kinds.ts';
 import type { ConfigText, LoadedConfig } from '../shared/config/load.ts';
+import { createConfigReader } from '../shared/config/reload.ts';
 import type { Environment } from '../shared/config/table.ts';
 import type { GatewayStatus } from '../shared/gateway-status.ts';
-import { createConfigReader, plansInUse } from '../shared/keys/reload.ts';
+import { plansInUse } from '../shared/keys/reload.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
 import { listenComplaint } from '../shared/listen-complaint.ts';
 import { createLog, droppedLines, type Log, writeLines } from '../shared/log.ts';
@@ -315,7 +316,7 @@ export async function superviseGateway(
   }
 
   /** The plans that accounts are on. */
-  function used(): ReadonlyMap<string, number> {
+  function readPlansInUse(): ReadonlyMap<string, number> {
     const opened = openStore(join(config.storage.dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
     if (opened.kind === 'unusable') throw new Error(opened.sentence);
     try {
@@ -325,11 +326,11 @@ export async function superviseGateway(
     }
   }
 
-  const configReader = createConfigReader(loaded, env, used);
+  const configReader = createConfigReader(loaded, { env, used: readPlansInUse, clock });
 
   /** Reads plans and prices again for all workers; a config that is refused changes nothing. */
-  function reload(announces: boolean): void {
-    const again = configReader.readAgain();
+  async function reload(announces: boolean): Promise<void> {
+    const again = await configReader.readAgain();
     if (again.kind === 'unusable') return log.error({ problems: again.lines }, 'the config was not reloaded');
     pool.setReloadedConfig((reloaded = again.read), announces);
     log.info('plans and credits reloaded');
@@ -339,7 +340,7 @@ export async function superviseGateway(
   function onReload(revision: number): void {
     if (revision <= revisionServed) return;
     revisionServed = revision;
-    reload(false);
+    void reload(false);
   }
 
   const own = new Registry();
@@ -353,9 +354,9 @@ export async function superviseGateway(
   if (metrics.kind === 'refused') return [metrics.sentence];
 
   const announce = () => {
-    process.on('SIGHUP', () => reload(true));
+    process.on('SIGHUP', () => void reload(true));
     // What was asked for while the workers started.
-    if (configReader.hasChanged()) reload(true);
+    if (configReader.hasChanged()) void reload(true);
     const { href } = gatewayUrl({ ...config.gateway, listen: address });
     if (supervised) writeLines('stdout', `${JSON.stringify({ ready: 'gateway', url: href })}\n`);
     log.info({ url: href, metrics: metrics.url.href, processes }, 'listening');

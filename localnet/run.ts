@@ -5,16 +5,16 @@ import { loadConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import { createLog, writeLines } from '../shared/log.ts';
 import { stopSignal } from '../shared/stop.ts';
-import { programsFrom, type GenesisProgram } from './genesis/programs.ts';
-import { createLocalnet, type Localnet } from './localnet.ts';
-import { serveLocalnet, type ServedLocalnet } from './rpc/server.ts';
+import { createLocalnet, type Localnet } from './compose.ts';
+import { type GenesisProgram, programsFrom } from './genesis/accounts.ts';
+import type { ServedLocalnet } from './http/server.ts';
 
 /** How long answers under way may take to end after a stop was asked for. */
 const DRAIN_MS = 5_000;
 const BUILT_IN_PROGRAMS = join(import.meta.dir, '../deploys/watch/programs.json');
 
 /** How the process was started. */
-export type RunOptions = Readonly<{
+type RunOptions = Readonly<{
   path: string | undefined;
   env: Environment;
   supervised: boolean;
@@ -43,7 +43,7 @@ export async function runLocalnet({ path, env, supervised, random }: RunOptions)
       random,
     });
     const onFault = (cause: unknown) => log.error({ err: cause }, 'a call failed');
-    served = serveLocalnet({ ...config.listen, chain: localnet.chain, onFault });
+    served = localnet.serve({ ...config.listen, onFault });
   } catch (cause) {
     localnet?.close();
     return complain(cause instanceof Error ? cause.message : String(cause));

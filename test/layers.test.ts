@@ -13,7 +13,7 @@ import { otherVersions } from './layers/versions.ts';
 import { makeRandom, readEnvironment, readTime } from './layers/world.ts';
 
 /** Folders that are not cut into chapters and layers yet. */
-const UNCUT: readonly string[] = ['localnet', 'cli', 'shared', 'bench'];
+const UNCUT: readonly string[] = ['cli', 'shared', 'bench'];
 /** Paths whose breaches of these rules are known: each line of a breach that begins with one of them. */
 const EXEMPT: readonly string[] = [];
 
@@ -25,9 +25,7 @@ const DOCUMENTS = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md'];
 describe('the project', () => {
   test('is read at all', () => {
     const tops = new Set(product.map(({ path }) => path.split('/')[0]));
-    expect([...tops].toSorted()).toEqual(
-      expect.arrayContaining(['cli', 'deploys', 'gateway', 'localnet', 'shared']),
-    );
+    expect([...tops].toSorted()).toEqual(expect.arrayContaining(['cli', 'deploys', 'gateway', 'shared']));
     expect(product.flatMap(importsOf).length).toBeGreaterThan(100);
   });
   test('gateway, deploys and localnet never meet, and shared stands alone', () => {
@@ -84,7 +82,9 @@ describe('the chapters and layers of an app', () => {
   const unexpected = (breaches: readonly Breach[]) =>
     breaches.filter((each) => exemptionOf(each) === undefined);
 
-  test('are tested in deploys and the gateway', () => expect(apps).toEqual(['deploys', 'gateway']));
+  test('are tested in deploys, the gateway and the localnet', () => {
+    expect(apps).toEqual(['deploys', 'gateway', 'localnet']);
+  });
   test('at most 20 files of fewer than 40 lines have one importer', () => {
     expect(unexpected(found.crumbs).slice(CRUMBS_MAX)).toEqual([]);
   });

@@ -1,4 +1,3 @@
-import { parseArgs } from 'node:util';
 import { createHttpClient, type HttpClient } from '../../gateway/upstream/http-client.ts';
 import type { ExchangeHandler, HttpReply, NoReply } from '../../gateway/upstream/http-connection.ts';
 import type { ResponseHead } from '../../gateway/upstream/http-parser.ts';
@@ -14,19 +13,16 @@ import {
   randomOf,
   surplusOf,
 } from './http-replies.ts';
+import { type OwnBench, type OwnRun, runOwn } from './report.ts';
 
 /** Episodes at once, each with a client, a server and a clock of its own. */
 const LANES = 8;
 const DUE_MS = 1_000;
 /** Real time after which an exchange or a connection that should have ended is a finding. */
 const HANG_MS = 30_000;
-const PROGRESS_MS = 10_000;
-
-const USAGE = `bun bench/self/http-fuzz.ts [--seconds N] [--seed S]
-  The HTTP client against a server of pseudo-random replies. Ends with 1 at the first finding.
-  --seconds  how long; 600 when absent
-  --seed     the first episode; one episode is the same whenever its seed is, up to the timing of the machine
-`;
+const PROGRESS_MS = 1_000;
+/** Beyond the time that is asked for. */
+const LIMIT_BEYOND_MS = 60_000;
 
 type Summary = Readonly<{
   episodes: number;
@@ -34,32 +30,35 @@ type Summary = Readonly<{
   finding: string | undefined;
 }>;
 
-if (import.meta.main) process.exit(await main(process.argv.slice(2)));
+const BENCH: OwnBench = {
+  path: import.meta.path,
+  about: `The HTTP client of backends against a server of pseudo-random replies. Ends with 1 at the first finding.
+One episode is the same whenever its seed is, up to the timing of the machine.`,
+  options: {
+    seconds: { value: 'S', help: 'how long', least: 0.1, most: 86_400, preset: 600 },
+    seed: { value: 'N', help: 'the first episode', least: 0, most: 2 ** 31, preset: 1 },
+  },
+  limitMs: ({ number }) => 1_000 * number('seconds') + LIMIT_BEYOND_MS,
+  measure,
+};
 
-async function main(argv: readonly string[]): Promise<number> {
-  const options = {
-    seconds: { type: 'string' },
-    seed: { type: 'string' },
-    help: { type: 'boolean' },
-  } as const; // parseArgs reads the literal types
-  const { values } = parseArgs({ args: [...argv], options });
-  const [seconds, seed] = [Number(values.seconds ?? 600), Number(values.seed ?? 1)];
-  if (values.help === true || !(seconds > 0) || !Number.isInteger(seed)) {
-    process.stderr.write(USAGE);
-    return values.help === true ? 0 : 2;
-  }
-  const { episodes, outcomes, finding } = await fuzz(seed, seconds, (line) => console.log(line));
+if (import.meta.main) process.exit(await runOwn(BENCH, process.argv.slice(2)));
+
+async function measure({ signal, number, progress, say }: OwnRun): Promise<boolean> {
+  const seed = Math.floor(number('seed'));
+  const { episodes, outcomes, finding } = await fuzz(seed, number('seconds'), progress, signal);
   const counts = [...outcomes].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, n]) => `${name} ${n}`);
-  console.log(`${episodes} episodes from seed ${seed}: ${counts.join(', ')}`);
-  console.log(finding === undefined ? 'no finding' : `FINDING ${finding}`);
-  return finding === undefined ? 0 : 1;
+  say(`${episodes} episodes from seed ${seed}: ${counts.join(', ')}`);
+  say(finding === undefined ? 'no finding' : `FINDING ${finding}`);
+  return finding === undefined;
 }
 
-/** Runs episodes from `seed` on for so many seconds, or up to the first finding. */
+/** Runs episodes from `seed` on for so many seconds, up to the first finding, or until `signal` aborts. */
 export async function fuzz(
   seed: number,
   seconds: number,
   report: (line: string) => void = () => undefined,
+  signal?: AbortSignal,
 ): Promise<Summary> {
   const outcomes = new Map<string, number>();
   const count = (name: string) => void outcomes.set(name, (outcomes.get(name) ?? 0) + 1);
@@ -71,7 +70,8 @@ export async function fuzz(
     void (finding ??= `a rejection that nothing handles: ${String(error)}`);
   process.on('unhandledRejection', onRejection);
   const lane = async () => {
-    while (finding === undefined && systemClock.monotonic() - startedMs < seconds * 1_000) {
+    const isOver = () => signal?.aborted === true || systemClock.monotonic() - startedMs >= seconds * 1_000;
+    while (finding === undefined && !isOver()) {
       const episode = next++;
       try {
         await runEpisode(randomOf(episode), count);

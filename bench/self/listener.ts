@@ -1,42 +1,41 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import type { AnswerRequest } from '../../gateway/answer.ts';
 import { listen } from '../../gateway/server.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { testConfig } from '../../test/started/gateway.ts';
-import { cpuSecondsOf } from '../proc.ts';
-import { runBench, tableOf } from '../report.ts';
-import { median, ratios, spread } from '../statistics.ts';
-
-const HELP = `bun bench/self/listener.ts [--seconds 2] [--rounds 7]
-
-CPU time that Elysia's compiled POST / of the gateway's listener takes for a constant answer, beside Bun's own route
-with the same answer. Both run in turn, each on core 0, with wrk (64 connections) on core 1.
-Linux, two cores and wrk are needed.`;
-
-const { values } = parseArgs({
-  options: {
-    help: { type: 'boolean', default: false },
-    seconds: { type: 'string', default: '2' },
-    rounds: { type: 'string', default: '7' },
-    /** Internal: the listener to serve with, until it is killed. */
-    serve: { type: 'string' },
-    /** Internal: whether the answer waits for the request's body. */
-    read: { type: 'boolean', default: false },
-  },
-});
+import { cpuSecondsOf } from './proc.ts';
+import { type OwnBench, type OwnRun, runOwn } from './report.ts';
+import { median, ratios, spread } from './statistics.ts';
 
 const LIMIT_MS = 170_000;
 const LISTENERS = ['bun', 'elysia'] as const;
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
+/** What a child is started with, before the name of its listener. */
+const SERVE = 'serve';
 const ANSWER = '{"jsonrpc":"2.0","result":1,"id":1}';
 const FIELDS = { 'content-type': 'application/json; charset=utf-8', 'x-credits-cost': '1' };
 
-if (values.help) console.log(HELP);
-else if (values.serve !== undefined) serve(values.serve, values.read);
-else if (import.meta.main) process.exit(await runBench(import.meta.path, LIMIT_MS, measure));
+const BENCH: OwnBench = {
+  path: import.meta.path,
+  about: `CPU time that Elysia's compiled POST / of the gateway's listener takes for a constant answer, beside Bun's own route
+with the same answer. Both run in turn, each on core 0, with wrk (64 connections) on core 1.
+Linux, two cores and wrk are needed.`,
+  options: {
+    seconds: { value: 'S', help: 'of each measurement', least: 1, most: 60, preset: 2 },
+    rounds: { value: 'N', help: 'measurements of each', least: 1, most: 50, preset: 7 },
+  },
+  limitMs: () => LIMIT_MS,
+  measure,
+};
+
+if (import.meta.main) {
+  const [first = '', listener = '', read] = process.argv.slice(2);
+  // As a child of this script it serves, until it is killed.
+  if (first === SERVE) serve(listener, read === 'read');
+  else process.exit(await runOwn(BENCH, process.argv.slice(2)));
+}
 
 /** Serves the constant answer on a free port, and prints its address. */
 function serve(listener: string, read: boolean): void {
@@ -55,7 +54,7 @@ function serve(listener: string, read: boolean): void {
   console.log(server.url.href);
 }
 
-async function measure(signal: AbortSignal): Promise<void> {
+async function measure({ signal, number, progress, table, say }: OwnRun): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-listener-'));
   const script = join(folder, 'post.lua');
   const field = 'wrk.headers["content-type"] = "application/json"';
@@ -63,7 +62,11 @@ async function measure(signal: AbortSignal): Promise<void> {
   try {
     const rows = [['body', 'Bun, µs a call', 'Elysia, µs a call', 'ratio', 'Elysia adds, µs']];
     for (const read of [false, true]) {
-      const [bun = [], elysia = []] = await inTurn(script, read, signal);
+      const [bun = [], elysia = []] = await inTurn(
+        { script, read, rounds: number('rounds'), seconds: number('seconds') },
+        signal,
+        progress,
+      );
       const added = elysia.map((value, i) => value - (bun[i] ?? Number.NaN));
       const ratio = spread(ratios(elysia, bun), 2);
       rows.push([
@@ -74,21 +77,31 @@ async function measure(signal: AbortSignal): Promise<void> {
         median(added).toFixed(1),
       ]);
     }
-    console.log(tableOf(rows));
-    console.log(`\n${values.rounds} rounds of ${values.seconds} s each, in turn: median (lowest-highest).`);
+    table(rows);
+    say(`${number('rounds')} rounds of ${number('seconds')} s each, in turn: median (lowest-highest).`);
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
 /** Microseconds of CPU a call by listener and round; every other round begins with the other listener. */
-async function inTurn(script: string, read: boolean, signal: AbortSignal): Promise<readonly number[][]> {
-  const command = ['taskset', '-c', '0', process.execPath, import.meta.path, ...(read ? ['--read'] : [])];
-  const children = LISTENERS.map((listener) => Bun.spawn([...command, '--serve', listener]));
+async function inTurn(
+  {
+    script,
+    read,
+    rounds,
+    seconds,
+  }: Readonly<{ script: string; read: boolean; rounds: number; seconds: number }>,
+  signal: AbortSignal,
+  progress: (what: string) => void,
+): Promise<readonly number[][]> {
+  const command = ['taskset', '-c', '0', process.execPath, import.meta.path, SERVE];
+  const children = LISTENERS.map((listener) => Bun.spawn([...command, listener, read ? 'read' : 'unread']));
   try {
     const figures: number[][] = LISTENERS.map(() => []);
     const lines = await Promise.all(children.map(({ stdout }) => stdout.getReader().read()));
-    for (let round = 0; round <= Number(values.rounds); round++) {
+    for (let round = 0; round <= rounds; round++) {
+      progress(`body ${read ? 'read' : 'unread'}, round ${round} of ${rounds}`);
       for (const i of round % 2 === 0 ? [0, 1] : [1, 0]) {
         signal.throwIfAborted();
         const figure = await microsecondsOf(
@@ -97,6 +110,7 @@ async function inTurn(script: string, read: boolean, signal: AbortSignal): Promi
             .toString()
             .trim(),
           script,
+          seconds,
         );
         if (round > 0) figures[i]?.push(figure); // the first round warms up
       }
@@ -107,9 +121,9 @@ async function inTurn(script: string, read: boolean, signal: AbortSignal): Promi
   }
 }
 
-async function microsecondsOf(pid: number, url: string, script: string): Promise<number> {
+async function microsecondsOf(pid: number, url: string, script: string, seconds: number): Promise<number> {
   const before = cpuSecondsOf(pid);
-  const wrk = ['taskset', '-c', '1', 'wrk', '-t1', '-c64', `-d${values.seconds}s`, '-s', script, url];
+  const wrk = ['taskset', '-c', '1', 'wrk', '-t1', '-c64', `-d${Math.round(seconds)}s`, '-s', script, url];
   const report = await new Response(Bun.spawn(wrk).stdout).text();
   const calls = Number(/(\d+) requests in/.exec(report)?.[1]);
   if (!(calls > 0) || report.includes('Non-2xx')) throw new Error(`wrk could not measure ${url}:\n${report}`);

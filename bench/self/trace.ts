@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { childEnv, ROOT } from '../../test/started/process.ts';
+import { type OwnBench, type OwnRun, runOwn } from './report.ts';
 
 /** How often each line of each file was run: what an lcov tracefile says (geninfo(1): SF, DA). */
 type Hits = ReadonlyMap<string, ReadonlyMap<number, number>>;
@@ -17,19 +18,19 @@ const WAYS = [
 ];
 
 /** Prints the files and lines of the gateway that one request runs: the coverage of many requests less that of none. */
-async function trace(): Promise<void> {
+async function trace({ progress, say }: OwnRun): Promise<void> {
   for (const { title, batch, filesMax, linesMax } of WAYS) {
+    progress(title);
     const run = linesRun(await coverageOf(0, batch), await coverageOf(REQUESTS, batch), REQUESTS);
     const files = [...run]
       .filter(([path]) => PRODUCT.test(path))
       .map(([path, lines]) => [path, withoutConstants(path, lines)] as const)
       .toSorted(([a], [b]) => (a < b ? -1 : 1));
     const total = files.reduce((sum, [, lines]) => sum + lines.length, 0);
-    console.log(`${title}: ${files.length} files (bar ${filesMax}), ${total} lines (bar ${linesMax})`);
-    for (const [path, lines] of files) {
-      console.log(`  ${path.padEnd(40)} ${String(lines.length).padStart(3)}  ${rangesOf(lines)}`);
-    }
-    console.log();
+    say(`${title}: ${files.length} files (bar ${filesMax}), ${total} lines (bar ${linesMax})`);
+    for (const [path, lines] of files)
+      say(`  ${path.padEnd(40)} ${String(lines.length).padStart(3)}  ${rangesOf(lines)}`);
+    say('');
   }
 }
 
@@ -108,4 +109,11 @@ export function rangesOf(lines: readonly number[]): string {
   return ranges.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(',');
 }
 
-if (import.meta.main) await trace();
+const BENCH: OwnBench = {
+  path: import.meta.path,
+  about: 'The files and lines of the gateway that one call and one batch of 20 run. About 3 s.',
+  limitMs: () => LIMIT_MS,
+  measure: trace,
+};
+
+if (import.meta.main) process.exit(await runOwn(BENCH, process.argv.slice(2)));

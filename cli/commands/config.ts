@@ -1,9 +1,12 @@
 import { plansInUse, requestReload } from '../../shared/keys/reload.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { blankComplaint, loadConfig, readConfig } from '../../shared/config/load.ts';
+import { lostPlans } from '../../shared/config/reload.ts';
 import { withBooks } from '../books.ts';
 import { type Command, failed } from '../command.ts';
 import { fileProblems, notesOn, notesOnRedis } from '../config-notes.ts';
+
+const LOST_PLAN = 'Apps that had it reload nothing; once restarted they refuse the keys with 401.';
 
 export const configCheck: Command = {
   words: 'config check',
@@ -39,25 +42,16 @@ export const configReload: Command = {
     if (blank !== undefined) return failed(blank);
     return withBooks(invocation, ({ store, config }) => {
       const revision = requestReload(store);
+      const used = plansInUse(store);
+      const gone = [...used.keys()].filter((plan) => !config.plans.has(plan));
       const lines = [
         'The config is fine; running apps read its plans and credits within a second.',
-        ...lostPlans(plansInUse(store), config).map((note) => `Note: ${note}`),
+        ...lostPlans(gone, used).map((lost) => `Note: ${lost} ${LOST_PLAN}`),
       ];
       return { kind: 'done', objects: [{ config_revision: revision }], text: `${lines.join('\n')}\n` };
     });
   },
 };
-
-/** Plans that accounts are on and the config has no more, a sentence each. */
-function lostPlans(used: ReadonlyMap<string, number>, { plans }: Config): readonly string[] {
-  return [...used].flatMap(([plan, accounts]) =>
-    plans.has(plan)
-      ? []
-      : [
-          `accounts on plan ${plan}: ${accounts}; the config has no such plan. Apps that had it reload nothing; once restarted they refuse the keys with 401.`,
-        ],
-  );
-}
 
 function summaryOf({ backends, plans, prices, gateway, deploys, storage }: Config): string {
   const names = backends.map(({ name }) => name).join(', ');

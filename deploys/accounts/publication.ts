@@ -54,7 +54,7 @@ export type PublicationDeps = Readonly<{
   /** Gives n uniform bytes. */
   random(bytes: number): Uint8Array;
   /** Plans and prices as the config has them now; `undefined` when it is unusable. */
-  readTerms(): PublishedTerms | undefined;
+  readTerms(): Promise<PublishedTerms | undefined>;
 }>;
 
 /** The claim of a deploys that was just killed is waited for without a word. */
@@ -166,7 +166,7 @@ type PublisherDeps = Readonly<{
   /** A name that no other epoch has. */
   makeEpoch(): string;
   /** Plans and prices as the config has them now; `undefined` when it is unusable, and what was published stays. */
-  readTerms(): PublishedTerms | undefined;
+  readTerms(): Promise<PublishedTerms | undefined>;
   /** Called after every turn. */
   noteState(state: PublicationState): void;
 }>;
@@ -328,7 +328,7 @@ function createTerms(changes: Changes, head: RedisHead, readTerms: PublisherDeps
   return async function publishTerms({ config, termsId }: Claimed): Promise<void> {
     const wanted = changes.revision().config;
     if (wanted !== readAt) {
-      const terms = readTerms();
+      const terms = await readTerms();
       if (terms !== undefined) text = termsText(terms);
       readAt = wanted;
     }

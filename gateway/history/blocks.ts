@@ -31,15 +31,14 @@ export async function answerBlocks(request: HistoryRequest): Promise<Reply> {
 
 /** The live nodes' own answer; when they fail, the list of the archives that have all of it. */
 async function liveList(request: HistoryRequest, live: BlockRange, list: ListParams): Promise<Reply> {
-  const reply = await request.send(live.backends);
-  if (isFinal(reply)) return reply;
   const { start, end, limit } = list;
   const ends = end === Infinity ? [start] : [start, end];
   const archives = request.tiers.archive.filter((backend) => {
     const source = sourceOf(backend);
     return isKnown(source) && ends.every((slot) => mayHave(source, slot));
   });
-  if (archives.length === 0) return reply;
+  const reply = await request.send(live.backends, { hasNext: archives.length > 0 });
+  if (isFinal(reply) || archives.length === 0) return reply;
   const { slots } = await readSlots(request, archives, paramsOf(list, false));
   const isWhole = slots !== undefined && (limit === Infinity || slots.count === limit);
   return isWhole ? listReply(request, [slots]) : reply;

@@ -20,7 +20,7 @@ export type Tiers = Readonly<{ live: readonly Backend[]; archive: readonly Backe
 
 /** What a request to backends changes in the caller's call; `localOnly` excludes the long-term storage behind a node. */
 export type Changes = Readonly<{ method?: string; params?: Uint8Array | undefined }> &
-  Pick<Partial<CallContext>, 'localOnly' | 'signal' | 'acceptEncoding'>;
+  Pick<Partial<CallContext>, 'localOnly' | 'signal' | 'acceptEncoding' | 'hasNext'>;
 
 /** What a tier's reply says about the other tier. */
 export type ReplyClass =
@@ -234,7 +234,7 @@ export class HistoryRequest {
       method: METHODS.get(method) ?? this.#route.method,
       backends,
     };
-    const own = { ...this.#context, ...context, onSettled: () => this.#close() };
+    const own = { ...this.#context, ...context, isPart: true, onSettled: () => this.#close() };
     const reply = await this.#forward({ ...this.call, params, method }, route, own);
     if (reply.kind === 'caller-left' && reply.unsent === true) this.#sent--;
     return reply;

@@ -51,8 +51,9 @@ function start(request: HistoryRequest, groups: readonly (readonly Backend[])[],
 
   async function firstFinal(): Promise<Reply> {
     let kept: Reply | undefined;
-    for (const backends of groups) {
-      const reply = await request.send(backends, { ...changes, signal });
+    for (const [i, backends] of groups.entries()) {
+      const hasNext = i < groups.length - 1;
+      const reply = await request.send(backends, { ...changes, signal, hasNext });
       if (isFinal(reply)) return reply;
       if (kept === undefined || classify(kept).kind === 'null') kept = reply;
     }
@@ -68,11 +69,11 @@ export async function answerBlock(request: HistoryRequest): Promise<Reply> {
   const firsts = firstsOf(tiers.live.map(sourceOf));
   const archives = tiers.archive.filter((backend) => mayHave(sourceOf(backend), slot));
   const isArchived = archives.length > 0;
-  const sendLive = () => request.send(tiers.live);
-  const sendArchive = () =>
-    request.send(isArchived ? archives : tiers.archive, { params: archiveParams(call.params) });
+  const sendLive = (hasNext = false) => request.send(tiers.live, { hasNext });
+  const sendArchive = (hasNext = false) =>
+    request.send(isArchived ? archives : tiers.archive, { params: archiveParams(call.params), hasNext });
   const liveFirst = firsts.length === 0 || firsts.some((first) => first <= slot);
-  const first = await (liveFirst ? sendLive() : sendArchive());
+  const first = await (liveFirst ? sendLive(isArchived) : sendArchive(tiers.live.length > 0));
   // A skipped slot is common: no archive is called that is known not to reach up to it.
   if (isFinal(first) || (liveFirst && !isArchived)) return first;
   const second = await (liveFirst ? sendArchive() : sendLive());

@@ -57,7 +57,10 @@ export class CreditLease {
   /** When the last message had no reply; `undefined` when it had one. */
   #failedMs: number | undefined;
 
-  /** `most` credits were seen charged and refunded, before a rest too: what is left rises by no other news. */
+  /**
+   * `most`: the highest counters ever seen of the account, kept when it is forgotten: X-Credits-Left rises only by a refund
+   * or a new total.
+   */
   constructor(spending: Spending, most: Spending, total: number, nowMs: number) {
     this.#spending = spending;
     this.#most = most;
@@ -65,12 +68,16 @@ export class CreditLease {
     this.#demand = new Demand(nowMs);
   }
 
-  /** Counts the offer of a request; once, however often it is looked at. */
-  offer(credits: number, total: number, nowMs: number): void {
-    this.#demand.offer(credits, nowMs);
-    this.#dearest = Math.max(this.#dearest, credits);
+  /** Takes the credits ever given to the account, as a request finds them. */
+  setTotal(total: number): void {
     if (total !== this.#total) this.#grantedMs = STALE; // it was about another allowance
     this.#total = total;
+  }
+
+  /** Counts the offer of a request; once, however often it is looked at. */
+  offer(credits: number, nowMs: number): void {
+    this.#demand.offer(credits, nowMs);
+    this.#dearest = Math.max(this.#dearest, credits);
   }
 
   /** Decides whether a price can be charged; only a grant that was asked for this shortage is a no. Takes nothing. */

@@ -1,5 +1,5 @@
 import type { Store } from '../../shared/store/open.ts';
-import { codeOf, fileReason } from '../../shared/store/private.ts';
+import { fileReason, isBusy } from '../../shared/store/private.ts';
 
 /** What one account spent through this node: two counters that only grow. Mutable: it is the account's state. */
 export type Spending = { charged: number; refunded: number };
@@ -20,10 +20,13 @@ export type SpentRow = Readonly<{ accountId: number; node: string } & Spending>;
 
 /** How long a write waits for another process, and every request of this one with it, in milliseconds. */
 const BUSY_MS = 25;
-/** While another process holds the ledger a turn is tried so often, for 0.3 s; requests are served between two tries. */
+/**
+ * While another process holds the ledger a turn is tried so often, for 0.3 s; requests are served between two tries. Once
+ * that has failed, turns are tried once, until one is written.
+ */
 const TRIES_MAX = 12;
-/** Retries in a row after which a failure is told: a ledger that is held for a moment is no trouble. */
-const RETRIES_TOLD = 5;
+/** Retries in a row after which a failure is a trouble: a ledger may be held for a moment. */
+const RETRIES_BEFORE_TROUBLE = 5;
 
 /** Opens the journal of `node` over a ledger. `soon` runs a function once, after the current turn's other work. */
 export function createJournal(
@@ -49,6 +52,7 @@ export function createJournal(
   const appended = new Map<number, Spending>();
   let turn: PromiseWithResolvers<void> | undefined;
   let isFlushing = false;
+  let isClosing = false;
   let tries = 0;
   let retries = 0;
   let failure: string | undefined;
@@ -84,7 +88,7 @@ export function createJournal(
     isFlushing = true;
     soon(() => {
       isFlushing = false;
-      flush();
+      if (turn !== undefined) flush();
     });
   }
 
@@ -102,7 +106,8 @@ export function createJournal(
       failure = undefined;
       ended?.resolve();
     } catch (error) {
-      if (ended !== undefined && codeOf(error).startsWith('SQLITE_BUSY') && ++tries < TRIES_MAX) {
+      const mayRetry = failure === undefined && !isClosing;
+      if (ended !== undefined && mayRetry && isBusy(error) && ++tries < TRIES_MAX) {
         turn = ended;
         return flushSoon();
       }
@@ -132,12 +137,17 @@ export function createJournal(
       retries++;
       flush();
     },
+    /** Writes what is appended, trying once: the process ends. */
+    close() {
+      isClosing = true;
+      flush();
+    },
     /** Whether everything that was appended of the account is in the write-ahead log. */
     isDurable: (accountId: number) => !appended.has(accountId),
     /** Whether the last write failed: no charge can be made durable. */
     isFailing: () => failure !== undefined,
     /** Why writes have failed for a second; `undefined` from the next one that succeeds. */
-    failure: () => (retries < RETRIES_TOLD ? undefined : failure),
+    failure: () => (retries < RETRIES_BEFORE_TROUBLE ? undefined : failure),
   };
 }
 

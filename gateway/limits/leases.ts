@@ -74,7 +74,10 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
         const most = mostSpent.getOrInsert(caller.accountId, { charged: 0, refunded: 0 });
         account.credit = new CreditLease(spending, most, total, nowMs);
       }
-      if (offered !== undefined) account.credit.offer(offered.credits, total, nowMs);
+      if (offered !== undefined) {
+        account.credit.setTotal(total);
+        account.credit.offer(offered.credits, nowMs);
+      }
     }
     if (offered !== undefined) account.rate.demand.offer(offered.calls, nowMs);
     return account;
@@ -95,6 +98,7 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
     const isShort = from === 'short';
     const credit = plan.credits === undefined ? undefined : account.credit;
     if (credit !== undefined && price.credits > 0) {
+      // Above the rate, to wait would not help.
       const mayWait = !isShort && waitedMs < CREDITS_WAIT_MS;
       const look = credit.look(price.credits, nowMs, mayWait, storeOut);
       const out = outOf(account, credit, look, price.credits, nowMs);
@@ -113,13 +117,19 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
   }
 
   /** The refusal of a price that the account is known not to have the credits for; takes nothing and asks nobody. */
-  function outOfCredits(account: Account, credits: number, nowMs: number): OutOfCredits | undefined {
-    const credit = account.plan.credits === undefined ? undefined : account.credit;
-    if (credit === undefined || credits === 0) return undefined;
+  function outOfCredits(
+    account: Account,
+    caller: Caller,
+    credits: number,
+    nowMs: number,
+  ): OutOfCredits | undefined {
+    const { credit, plan } = account;
+    if (credit === undefined || plan.credits === undefined || credits === 0) return undefined;
+    credit.setTotal(caller.creditsGranted ?? plan.credits);
     return outOf(account, credit, credit.look(credits, nowMs, false, false), credits, nowMs);
   }
 
-  /** The journals of this host know of the last credit before the store does. Above the rate, to wait would not help. */
+  /** The journals of this host know of the last credit before the store does. */
   function outOf(account: Account, credit: CreditLease, look: CreditLook, credits: number, nowMs: number) {
     if (look === 'enough') return undefined;
     const onHost = spentByOthers(account.id);
@@ -325,14 +335,17 @@ export function createSharedCharging(
   }
 
   function outOfCredits(caller: Caller, plan: Plan, credits: number): OutOfCredits | undefined {
-    const account = accounts.accountOf(caller, plan, clock.monotonic());
-    return account && accounts.outOfCredits(account, credits, clock.monotonic());
+    const nowMs = clock.monotonic();
+    const account = accounts.accountOf(caller, plan, nowMs);
+    return account && accounts.outOfCredits(account, caller, credits, nowMs);
   }
 
   function refund(caller: Caller, plan: Plan, price: Price): void {
-    const account = accounts.accountOf(caller, plan, clock.monotonic());
+    // The caller is that of the call's begin: credits may have been added since.
+    const nowMs = clock.monotonic();
+    const account = accounts.accountOf(caller, plan, nowMs);
     if (account === undefined) return;
-    accounts.giveBack(account, price, clock.monotonic());
+    accounts.giveBack(account, price, nowMs);
     if (plan.credits !== undefined && price.credits > 0) void journal.append(account.id);
   }
 

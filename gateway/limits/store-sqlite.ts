@@ -1,4 +1,5 @@
 import type { Migrations, Store } from '../../shared/store/open.ts';
+import { isBusy } from '../../shared/store/private.ts';
 import { answer } from './authority.ts';
 import {
   type LeaseStore,
@@ -114,8 +115,4 @@ export function createSqliteStore(ledger: Store, { clock, onReleased }: StoreOpt
       ledger.close();
     },
   };
-}
-
-function isBusy(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY');
 }

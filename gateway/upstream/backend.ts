@@ -295,15 +295,19 @@ export class Backend {
       .flatMap(({ accountId, answer }) =>
         answer === undefined || !isAbove(accountId) ? [] : { accountId, answer },
       )
-      .map((call) => ({ ...call, isUnread: nowMs - call.answer.unreadSinceMs >= BEHIND_MS }))
+      // Read once: time goes on while they are compared.
+      .map((call) => {
+        const { isStopped, readPerMs, unreadSinceMs } = call.answer;
+        return { ...call, isStopped, readPerMs, isUnread: nowMs - unreadSinceMs >= BEHIND_MS };
+      })
       .filter(({ isUnread, answer }) => isUnread || answer.isBehind)
       .toSorted(
         (one, other) =>
           Number(other.isUnread) - Number(one.isUnread) ||
-          Number(other.answer.isStopped) - Number(one.answer.isStopped) ||
-          (one.answer.isStopped
+          Number(other.isStopped) - Number(one.isStopped) ||
+          (one.isStopped
             ? one.answer.unreadSinceMs - other.answer.unreadSinceMs
-            : one.answer.readPerMs - other.answer.readPerMs),
+            : one.readPerMs - other.readPerMs),
       );
     for (const [accountId, line] of waiting)
       for (const { sinceMs } of line.slice(0, Math.max(0, share - (held.get(accountId) ?? 0)))) {

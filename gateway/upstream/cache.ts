@@ -1,8 +1,9 @@
 import { afterSpace, wholeNumberAt } from '../json/scan.ts';
 import { elementsOf, numberIn } from '../json/slices.ts';
 import type { Call } from '../request/envelope.ts';
+import { plainIdAt, RESULT_AT } from './followed-answer.ts';
 import type { CallContext, Forward, Reply } from './forward.ts';
-import { plainIdAt, RESULT_AT, type StreamBody, watched, WHOLE_BYTES_MAX } from './response-reader.ts';
+import { type StreamBody, watched, WHOLE_BYTES_MAX } from './response-reader.ts';
 import type { Pool } from './selection.ts';
 import { awaitTurn, moved } from './turns.ts';
 

@@ -2,11 +2,12 @@ import { isAt } from '../json/scan.ts';
 import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
 import { answerSlot, type Backend, hashOf } from './backend.ts';
 import type { Failure } from './failure.ts';
+import { plainIdAt } from './followed-answer.ts';
 import type { CallContext, Forward, ForwardParts, Reply } from './forward.ts';
 import type { Hedge, HedgedCall } from './hedge.ts';
 import { EMPTY, type ExchangeHandler, type HttpReply, LEFT_OUT, type NoReply } from './http-connection.ts';
-import { judgeWhole, plainIdAt, type ResponseStart } from './response-reader.ts';
-import type { ForwardRoute, Need } from './selection.ts';
+import { judgeWhole, type ResponseStart } from './response-reader.ts';
+import { type ForwardRoute, isOfThisChain, type Need } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
 
 /**
@@ -108,7 +109,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     budget.deposit();
     this.backend = backend;
     this.#send(backend, bodyBytes, dueMs[route.method.class], this);
-    if (hedge !== undefined && route.method.class === 'light' && this.hasOther) hedge.watch(this);
+    if (hedge !== undefined && route.method.class === 'light' && route.backends.length > 1) hedge.watch(this);
   }
 
   #send(backend: Backend, bodyBytes: number, dueMs: number, handler: ExchangeHandler): void {
@@ -198,8 +199,9 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     return this.read.context.accountId;
   }
 
+  /** Whether `forward` has another that may answer, if its backend gives it up. */
   get hasOther(): boolean {
-    return this.read.route.backends.length > 1;
+    return this.able.some((each) => each !== this.backend && !each.isSilent && isOfThisChain(each));
   }
 
   hasLeft(): boolean {
@@ -211,10 +213,12 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     this.place = -1;
   }
 
-  #restart(): void {
+  /** Begins its own attempt, not at `except`. */
+  #restart(except?: Backend): void {
     const { clock, pool } = this.#shared;
     this.sentMs = clock.monotonic();
-    this.start(pool.preferred(this.able, this.need));
+    const others = this.able.filter((each) => each !== except);
+    this.start(pool.preferred(others, this.need));
   }
 
   /** Another backend has answered: the outcome of its own attempt is a time and nothing else. */
@@ -245,11 +249,12 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     this.isOver = true;
     this.#noteTime(backend, outcome.kind !== 'no-answer' && outcome.kind !== 'unsent');
     const isStale = outcome.kind === 'no-answer' && outcome.stale === true;
-    // Those that shared it must not go back there.
-    if ('reason' in outcome && outcome.reason === LEFT_OUT) backend.markFailed(this.#shared.clock);
     if (isStale) backend.leave();
     this.#forward(isStale ? undefined : { backend, outcome });
-    this.followers?.forEach((each) => (each.hasLeft() ? each.#forward(undefined) : each.#restart()));
+    if (this.followers === undefined) return;
+    // Those that shared it must not go back there: `forward` has not marked it as failed yet.
+    const leftOut = 'reason' in outcome && outcome.reason === LEFT_OUT ? backend : undefined;
+    this.followers.forEach((each) => (each.hasLeft() ? each.#forward(undefined) : each.#restart(leftOut)));
   }
 
   #forward(first: Parameters<Forward>[3]): void {

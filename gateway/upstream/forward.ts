@@ -71,6 +71,10 @@ export type CallContext = EnteringCall &
     localOnly?: boolean;
     /** Has the listener leave a connection open that is idle for so many seconds; 0: for any time. */
     setIdle?: (seconds: number) => void;
+    /** It is one of several requests of a call: the time to its first byte is its own. */
+    isPart?: boolean;
+    /** Other backends are asked after these, whose attempts have the time of one together. */
+    hasNext?: boolean;
     /** Called once when no backend works on the call any more, with or without an answer: permits are held until then. */
     onSettled?: (() => void) | undefined;
   }>;
@@ -101,10 +105,10 @@ export type ForwardParts = ForwardEvents &
     random(): number;
   }>;
 
-/** What hangs is asked when there is no other, in case that it is back; its callers have an answer within a second. */
-const OUT_MS = 500;
+/** How long a call waits when all its backends hang, so that its caller has an answer within a second. */
+const HANGING_MS = 500;
 /** An attempt with less time left is not begun: its timeout would count against the backend. */
-const LEFT_MS = 250;
+const ATTEMPT_MS_MIN = 250;
 
 /** How often, and how long apart, a call is sent again whose answer is not known yet (-32014). */
 const LATER_MAX = 2;
@@ -118,6 +122,8 @@ export function createForward(parts: ForwardParts): Forward {
     const { signal, accountId, acceptEncoding, localOnly = false, startedMs, onSettled } = context;
     const limitMs = dueMs[method.class];
     let sinceMs = clock.monotonic();
+    const begunMs = context.isPart ? sinceMs : startedMs;
+    const lastMs = Math.min(startedMs + 2 * limitMs, context.hasNext ? sinceMs + limitMs : Infinity);
     const body = Buffer.allocUnsafe(requestBytes(call, member));
     writeRequest(call, member, body, 0);
     const need = pool.needOf(call, method, accountId);
@@ -138,7 +144,7 @@ export function createForward(parts: ForwardParts): Forward {
     let left = Infinity;
     let waits = 0;
     for (let at: Backend | undefined = entered; at !== undefined; at = enterNext(untried, clock)) {
-      if (sent === undefined && endMsAt([at]) - clock.monotonic() < LEFT_MS) {
+      if (sent === undefined && endMsAt([at]) - clock.monotonic() < ATTEMPT_MS_MIN) {
         at.leave(); // there is no time for an answer, after a wait for a place or other requests of the call
         at.endProbation();
         break;
@@ -188,12 +194,12 @@ export function createForward(parts: ForwardParts): Forward {
 
     /** When the next attempt, at one of these backends, must have given its first byte. */
     function endMsAt(choices: readonly Backend[]): number {
-      if (choices.every(({ isSilent }) => isSilent)) return startedMs + OUT_MS;
-      return Math.min(sinceMs + limitMs, startedMs + 2 * limitMs);
+      if (choices.every(({ isSilent }) => isSilent)) return startedMs + HANGING_MS;
+      return Math.min(sinceMs + limitMs, lastMs);
     }
 
     function begun(answer: StreamedAnswer, backend: Backend): Reply {
-      onResponseStart(method, clock.monotonic() - startedMs);
+      onResponseStart(method, clock.monotonic() - begunMs);
       const stream = watched(answer.body, signal, (end) => {
         backend.leave();
         onSettled?.();
@@ -210,7 +216,7 @@ export function createForward(parts: ForwardParts): Forward {
     }
 
     function over(reply: Reply): Reply {
-      if (reply.kind === 'whole') onResponseStart(method, clock.monotonic() - startedMs);
+      if (reply.kind === 'whole') onResponseStart(method, clock.monotonic() - begunMs);
       onSettled?.();
       return reply;
     }

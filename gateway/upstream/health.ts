@@ -184,7 +184,7 @@ const LATE: Reading = { slots: {}, trouble: 'unreachable', reason: `no answer wi
 export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnreachable }: WatchOptions) {
   let rounds = 0;
   /** Of each, the rounds in a row in which it answered neither probes nor calls, and the calls that it had answered before. */
-  const [silentRounds, answered]: [number[], number[]] = [[], []];
+  const silences = backends.map((backend) => ({ backend, silentRounds: 0, answeredBefore: 0 }));
 
   return async function probeAll(signal: AbortSignal): Promise<void> {
     const isDue = rounds++ % ROUNDS_PER_EXTENT === 0;
@@ -193,7 +193,8 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     // A question without an answer by then holds no connection, and not the end of the process.
     void clock.sleep(PROBE_MS, limit).then(() => over.abort());
     const found = backends.map(() => LATE);
-    for (const [i, backend] of backends.entries()) if (!silentRounds[i]) answered[i] = backend.answered;
+    for (const silence of silences)
+      if (silence.silentRounds === 0) silence.answeredBefore = silence.backend.answered;
     const asking = backends.map(async (backend, i) => {
       const extended = isDue || isUntold(backend) ? learnExtent(backend, limit) : undefined;
       const askedMs = clock.monotonic();
@@ -206,23 +207,24 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     await Promise.race([all, clock.sleep(ROUND_MS, limit)]);
     if (signal.aborted) return;
     const chain = chainOf(backends);
-    const looks = backends.flatMap((backend, i) => {
+    const looks = silences.flatMap((silence, i) => {
+      const { backend } = silence;
       const reading = found[i] ?? LATE;
       // It was not asked, so nothing is known of it.
       if (reading.reason === NO_DESCRIPTORS) return [];
       const wasIn = backend.health.excludedBecause === undefined;
-      return [{ i, backend, reading, wasIn, isOtherChain: (backend.genesis ?? chain) !== chain }];
+      return [{ silence, backend, reading, wasIn, isOtherChain: (backend.genesis ?? chain) !== chain }];
     });
     const measure = measureOf(looks);
     for (const look of looks) take(look, measure);
     const isAnyIn = backends.some(({ health }) => health.excludedBecause === undefined);
     // When nobody answers a round this process may be late.
     const isLate = found.every(({ trouble }) => trouble === 'unreachable');
-    for (const { i, backend, reading, wasIn } of looks) {
+    for (const { silence, backend, reading, wasIn } of looks) {
       // What still answers calls is slow, and does not hang.
-      const isSilent = reading.trouble === 'unreachable' && backend.answered === answered[i];
-      const rounds = (silentRounds[i] = isSilent ? (silentRounds[i] ?? 0) + 1 : 0);
-      backend.isSilent = rounds >= BAD_PROBES;
+      const isSilent = reading.trouble === 'unreachable' && backend.answered === silence.answeredBefore;
+      silence.silentRounds = isSilent ? silence.silentRounds + 1 : 0;
+      backend.isSilent = silence.silentRounds >= BAD_PROBES;
       const why = backend.health.excludedBecause;
       const hasLeft = wasIn && why !== undefined && why !== 'unreachable';
       if (backend.isSilent || why === OTHER_CHAIN) backend.client.abandon('all');

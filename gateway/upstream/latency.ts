@@ -61,6 +61,9 @@ class Times {
   }
 }
 
+/** What a comparison has changed: it is slow, or as fast as others again, or was never slow because its calls are heavy. */
+export type SlownessChange = 'slow' | 'recovered' | 'excused';
+
 /** How soon one backend begins to answer the calls of a lane. */
 export class Latency {
   /** It begins far later than the best of its lane: the calls that would prefer it go to others, but for samples. */
@@ -109,29 +112,32 @@ export class Latency {
    * Compares what `medianMs` found with the best of its lane, or with what its own calls take elsewhere when that is known
    * and longer: then they are heavy, and it was never slow. Gives what has changed, if anything has.
    */
-  compare(bestMs: number, nowMs: number): 'slow' | 'recovered' | 'excused' | undefined {
+  compare(bestMs: number, nowMs: number): SlownessChange | undefined {
     const elsewhereMs = Times.quantileMs([this.#elsewhere], 0.5, COUNT_MIN);
     if (elsewhereMs !== undefined) this.#knownElsewhere = { ms: elsewhereMs, atMs: nowMs };
     const isKnown = nowMs - this.#knownElsewhere.atMs < KNOWN_MS;
     this.#boundMs = Math.max(SLOW_MS, SLOW_TIMES * Math.max(bestMs, isKnown ? this.#knownElsewhere.ms : 0));
-    const change = this.isSlow
-      ? this.#wayBack(elsewhereMs !== undefined)
-      : (this.#medianMs ?? 0) > this.#boundMs
-        ? 'slow'
-        : undefined;
-    if (change === undefined) return undefined;
+    const change = this.isSlow ? this.#howItEnds(elsewhereMs !== undefined) : this.#howItBegins();
+    if (change !== undefined) this.#begin(change, nowMs);
+    return change;
+  }
+
+  #begin(change: SlownessChange, nowMs: number): void {
     this.isSlow = change === 'slow';
     this.#inTime = this.#callsSinceSample = 0;
     this.#sampledAtMs = nowMs;
     this.#slowMs = this.#medianMs ?? 0;
     this.#elsewhere.clear();
-    if (change !== 'recovered') return change;
+    if (change !== 'recovered') return;
     this.#times.clear();
     this.#known.atMs = -Infinity;
-    return change;
   }
 
-  #wayBack(isElsewhereKnown: boolean): 'recovered' | 'excused' | undefined {
+  #howItBegins(): 'slow' | undefined {
+    return (this.#medianMs ?? 0) > this.#boundMs ? 'slow' : undefined;
+  }
+
+  #howItEnds(isElsewhereKnown: boolean): 'recovered' | 'excused' | undefined {
     if (this.#inTime >= IN_TIME_MIN) return 'recovered';
     return isElsewhereKnown && this.#slowMs <= this.#boundMs ? 'excused' : undefined;
   }

@@ -1,10 +1,16 @@
-import type { Transform } from 'node:stream';
-import * as zlib from 'node:zlib';
-import { afterName, afterSpace, afterString, afterValue, COMMA, isAt, isNull } from '../json/scan.ts';
-import { memberOf } from '../json/slices.ts';
+import { afterName, afterSpace, afterString, afterValue, COMMA } from '../json/scan.ts';
 import { Structure } from '../json/structure.ts';
 import { answerSlot } from './backend.ts';
 import { type Failure, failureOf } from './failure.ts';
+import {
+  CodedAnswer,
+  decode,
+  FollowedAnswer,
+  HEAD_BYTES,
+  isForeign,
+  isForeignStart,
+  OBJECT_START,
+} from './followed-answer.ts';
 import type { BodyEnd, CutReason, HttpReply, ReplyBody, WritePiece } from './http-connection.ts';
 import type { Framing, ResponseHead } from './http-parser.ts';
 
@@ -126,22 +132,8 @@ export const SMALL_BODY_BYTES_MAX = 4_096;
 export function decodeSmallBody({ bytes, encoding }: WholeAnswer): Uint8Array | undefined {
   if (encoding === undefined) return bytes;
   if (bytes.length > SMALL_BODY_BYTES_MAX) return undefined;
-  try {
-    return DECODERS[encoding]?.[0](bytes, { maxOutputLength: SMALL_BODY_BYTES_MAX });
-  } catch {
-    return undefined; // it is longer, or not ours to judge
-  }
+  return decode(bytes, encoding, SMALL_BODY_BYTES_MAX);
 }
-
-/** One for what is whole, and one for what comes in pieces. */
-type Decoders = readonly [typeof zlib.zstdDecompressSync, (options: { chunkSize: number }) => Transform];
-
-const DECODERS: Readonly<Record<string, Decoders>> = {
-  gzip: [zlib.gunzipSync, zlib.createGunzip],
-  deflate: [zlib.inflateSync, zlib.createInflate],
-  br: [zlib.brotliDecompressSync, zlib.createBrotliDecompress],
-  zstd: [zlib.zstdDecompressSync, zlib.createZstdDecompress],
-};
 
 /** Decides by all pieces of a body so far: wait for more, pass it on, or let go of it. */
 type Choose = (pieces: readonly Buffer[]) => 'hold' | 'pass' | 'refuse';
@@ -163,111 +155,9 @@ async function hold(body: ReplyBody, choose: Choose, signal: AbortSignal): Promi
   return choice;
 }
 
-const RESULT = Buffer.from('{"jsonrpc":"2.0","result":');
-/** Where the result of a plain answer stands. */
-export const RESULT_AT = RESULT.length;
-const ID = Buffer.from(',"id":');
-const OBJECT = '{"jsonrpc":';
-/** Where an id that stands first has ended, of any usual length. */
-const HEAD_BYTES = 512;
-/** Bytes that are decoded at a time: of fewer, going from thread to thread costs more. */
-const DECODED_BYTES = 262_144;
-const LF = 0x0a;
-const CLOSE_BRACE = 0x7d;
-
-/** The index of the id in a whole answer `{"jsonrpc":"2.0","result":RESULT,"id":ID}` with this id, as nodes write it; -1 for any other. */
-export function plainIdAt(bytes: Buffer, id: Uint8Array): number {
-  // Agave ends its answers with a line feed.
-  const end = bytes[bytes.length - 1] === LF ? bytes.length - 2 : bytes.length - 1;
-  const idAt = end - id.length;
-  if (!isAt(bytes, 0, RESULT) || bytes[end] !== CLOSE_BRACE) return -1;
-  if (!isAt(bytes, idAt, id) || !isAt(bytes, idAt - ID.length, ID)) return -1;
-  return bytes.indexOf(OBJECT, 1, 'latin1') === -1 ? idAt : -1; // two objects in one body are none
-}
-
-/** Ids that every node writes as they came: without escapes, and no number that a double cannot hold. */
-const PLAIN_ID = /^(?:\d{1,15}|"[\w.:-]{0,64}"|null)$/;
-/** More than the longest such end, with white space behind it. */
-const TAIL_CHARACTERS = 128;
-
-/** Another answer behind this one. Data may hold an object that begins so, but behind a colon, a comma or a bracket. */
-const SECOND = /[^:,[]\{"jsonrpc":/;
-
-/** An id where it stands first or last, where no other object's can: the brace before or behind it is the answer's own. */
-const FIRST_ID = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("(?:[^"\\]|\\.)*"|[\w.+-]+)\s*,/;
-const LAST_ID = /,\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|[\w.+-]+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/;
-
-/** Whether an id in an answer is that of the call: a node may have written it anew. */
-function isIdOf(text: string, id: Uint8Array): boolean {
-  const own = Buffer.from(id).toString();
-  try {
-    return text === own || JSON.parse(text) === JSON.parse(own);
-  } catch {
-    return false;
-  }
-}
-
-/** Whether an answer begins with the id of another call. */
-function isForeignStart(start: string, id: Uint8Array): boolean {
-  const [, first] = FIRST_ID.exec(start) ?? [];
-  return first !== undefined && !isIdOf(first, id);
-}
-
-/** Whether a whole answer has the id of another call; an error about a request that was not read has none. */
-function isForeign(answer: Uint8Array, id: Uint8Array): boolean {
-  const found = memberOf(answer, 'id');
-  if (found === undefined || isIdOf(found.toString(), id)) return false;
-  return !isNull(found) || failureOf(answer) === undefined;
-}
-
-/** What is known of an answer's end: nothing, that its framing says it, or that its coding may hide it. */
-type EndKnowledge = 'unknown' | 'framed' | 'coded';
-
-/**
- * Follows an answer. A plain one is complete when it ends in its id and no other answer began within it: a quote inside of
- * a string is escaped, so that no string can hold either. Of any other the structure is followed, which takes eight times
- * as long. One whose end is framed is searched no further than its first piece, and may end in anything but another id; of
- * a coded one the end may be missing.
- */
-class FollowedAnswer {
-  readonly #id: Uint8Array;
-  readonly #isPlain: boolean;
-  readonly #end: EndKnowledge;
-  readonly #structure: Structure | undefined;
-  #tail = '';
-  isBroken = false;
-
-  constructor(start: Buffer, id: Uint8Array, end: EndKnowledge) {
-    this.#id = id;
-    this.#isPlain = isAt(start, 0, RESULT) && PLAIN_ID.test(Buffer.from(id).toString('latin1'));
-    this.#end = end;
-    this.#structure = end === 'framed' || this.#isPlain ? undefined : new Structure();
-  }
-
-  get isComplete(): boolean {
-    const [, last] = LAST_ID.exec(this.#tail) ?? [];
-    if (this.isBroken || (last !== undefined && !isIdOf(Buffer.from(last, 'latin1').toString(), this.#id)))
-      return false;
-    return this.#end !== 'unknown' || (this.#structure?.isComplete ?? last !== undefined);
-  }
-
-  push(piece: Buffer): boolean {
-    if (this.#structure?.push(piece) === false) this.isBroken = true;
-    if (this.#isPlain && (this.#end !== 'framed' || this.#tail === '')) {
-      const edge = this.#tail.slice(-OBJECT.length) + piece.toString('latin1', 0, OBJECT.length);
-      if (SECOND.test(edge)) this.isBroken = true;
-      for (let at = 0; (at = piece.indexOf(OBJECT, at + 1, 'latin1')) !== -1;)
-        if (SECOND.test(piece.toString('latin1', at - 1, at + OBJECT.length))) this.isBroken = true;
-    }
-    const last = piece.subarray(-TAIL_CHARACTERS).toString('latin1');
-    this.#tail = (this.#tail + last).slice(-TAIL_CHARACTERS);
-    return !this.isBroken;
-  }
-}
-
 /** The body, cut at the first byte that shows that it is no one answer to the call, or when it ends too early. */
 function checked(body: StreamBody, start: Buffer, id: Uint8Array, isTrusted: boolean): StreamBody {
-  const answer = new FollowedAnswer(start, id, isTrusted ? 'framed' : 'unknown');
+  const answer = new FollowedAnswer(start, id, isTrusted);
   return {
     cancel: (reason) => body.cancel(reason),
     offer: (evict) => body.offer?.(evict),
@@ -277,59 +167,6 @@ function checked(body: StreamBody, start: Buffer, id: Uint8Array, isTrusted: boo
       return isCut ? { kind: 'cut', reason: 'bad-json', bytes: end.bytes } : end;
     },
   };
-}
-
-/**
- * Decodes a compressed answer beside the thread, a piece at a time, and follows what it decodes. It is judged by what can
- * be decoded: the rest of a broken one, and what stands behind its end, is not looked at.
- */
-class CodedAnswer {
-  readonly #id: Uint8Array;
-  #answer: FollowedAnswer | undefined;
-  #decoder: Transform | undefined;
-  #start = '';
-  /** It is no one answer to the call, as far as it is decoded. */
-  isBroken = false;
-  /** Settles when no more is decoded. The runtime calls back for no piece from then on. */
-  readonly #done = Promise.withResolvers<void>();
-
-  constructor(id: Uint8Array, encoding: string) {
-    this.#id = id;
-    this.#decoder = DECODERS[encoding]?.[1]({ chunkSize: DECODED_BYTES })
-      .on('error', () => this.cancel())
-      .on('end', () => this.cancel())
-      .on('data', (piece: Buffer) => this.#follow(piece));
-    if (this.#decoder === undefined) this.cancel();
-  }
-
-  #follow(piece: Buffer): void {
-    this.#answer ??= new FollowedAnswer(piece, this.#id, 'coded');
-    if (!this.#answer.push(piece)) this.isBroken = true;
-    if (this.#start.length >= HEAD_BYTES) return;
-    this.#start += piece.toString('utf8', 0, HEAD_BYTES);
-    if (isForeignStart(this.#start, this.#id) || !OBJECT_START.test(this.#start)) this.isBroken = true;
-  }
-
-  /** Settles when the piece, which is kept meanwhile, is decoded, or no more is. */
-  push(piece: Buffer): Promise<void> {
-    const written = Promise.withResolvers<void>();
-    this.#decoder?.write(piece, () => written.resolve());
-    return Promise.race([written.promise, this.#done.promise]);
-  }
-
-  /** Decodes no more. */
-  cancel(): void {
-    this.#decoder?.destroy();
-    this.#decoder = undefined;
-    this.#done.resolve();
-  }
-
-  /** Ends it; gives whether it may be the answer to the call. */
-  async end(): Promise<boolean> {
-    this.#decoder?.end();
-    await this.#done.promise;
-    return !this.isBroken && this.#answer?.isComplete !== false;
-  }
 }
 
 /** A compressed body, cut when it shows that it is no one answer to the call. A piece is passed on while the next is decoded. */
@@ -344,7 +181,7 @@ function checkedCoded(body: StreamBody, encoding: string, id: Uint8Array): Strea
         const own = Buffer.from(piece);
         const before = decoded;
         decoded = answer.push(own);
-        await Promise.resolve();
+        await Promise.resolve(); // after the connection has noted that it waits
         body.noteRead?.(); // it is not for its reader that decoding takes time
         await (before ?? decoded); // nothing leaves before the first bytes have told whose answer it is
         if (answer.isBroken) return body.cancel();
@@ -403,7 +240,8 @@ export async function judge(
       : judgeWhole(Buffer.concat(pieces), id, encoding);
   if (encoding !== undefined && whole.kind === 'whole' && decodeSmallBody(whole) === undefined) {
     const answer = new CodedAnswer(id, encoding);
-    await answer.push(Buffer.from(whole.bytes));
+    const { buffer, byteOffset, length } = whole.bytes;
+    await answer.push(Buffer.from(buffer, byteOffset, length));
     if (!(await answer.end())) return FOREIGN;
   }
   const isAnswer = status === 200 || (whole.kind === 'whole' && failureOf(whole.bytes) !== undefined);
@@ -431,7 +269,7 @@ function whileSmall(pieces: readonly Buffer[]): ReturnType<Choose> {
 }
 
 const NO_OBJECT: Failure = { kind: 'garbage', reason: 'not a JSON object' };
-const FOREIGN: Failure = { kind: 'garbage', reason: 'an answer to another call' };
+const FOREIGN: Failure = { kind: 'garbage', reason: 'not one answer to the call' };
 
 /** Judges a body that came whole, for the call of this id. */
 export function judgeWhole(body: Buffer, id: Uint8Array, encoding?: string): ResponseStart | Failure {
@@ -471,8 +309,6 @@ function isObject(bytes: Buffer): boolean {
   const structure = new Structure();
   return structure.push(bytes) && structure.isComplete && startsAnObject([bytes]);
 }
-
-const OBJECT_START = /^[ \t\r\n]*(?:\{|$)/;
 
 function startsAnObject(pieces: readonly Buffer[]): boolean {
   return OBJECT_START.test(pieces[0]?.toString('latin1', 0, 64) ?? '');

@@ -6,7 +6,7 @@ import { type Call, methodMember } from '../request/envelope.ts';
 import { type Backend, type Commitment, COMMITMENTS, isLiveNode, preference } from './backend.ts';
 import { EMPTY } from './http-connection.ts';
 import { createProbeAll, OTHER_CHAIN, type WatchOptions } from './health.ts';
-import { Latency, STEP_MS } from './latency.ts';
+import { Latency, type SlownessChange, STEP_MS } from './latency.ts';
 
 export type ForwardRoute = Readonly<{
   kind: 'forward';
@@ -178,7 +178,7 @@ type PoolOptions = WatchOptions &
     /** Called when slots are found that no backend has, or when there are none any more. */
     onGap(gap: Gap | undefined): void;
     /** Called when a backend begins or ceases to be slow at what is light. */
-    onSlowness(backend: Backend, isSlow: boolean): void;
+    onSlowness(backend: Backend, change: SlownessChange): void;
   }>;
 
 export type Pool = Readonly<ReturnType<typeof createPool>>;
@@ -348,7 +348,7 @@ function createLatencyWatch({
           if (change === undefined) continue;
           // Its callers come back to it little by little.
           if (change === 'recovered') backend.health = { ...backend.health, backAtMs: nowMs };
-          onSlowness(backend, latency.isSlow);
+          onSlowness(backend, change);
         }
       }
       isAnySlow = backends.some(({ latencies }) => COMPARED.some((lane) => latencies[lane]?.isSlow));
@@ -371,7 +371,7 @@ function createLatencyWatch({
 }
 
 /** No call goes to another chain, however bad the other backends are. */
-function isOfThisChain({ health }: Backend): boolean {
+export function isOfThisChain({ health }: Backend): boolean {
   return health.excludedBecause !== OTHER_CHAIN;
 }
 

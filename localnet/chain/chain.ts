@@ -3,22 +3,19 @@
  * back to.
  */
 import { createHash } from 'node:crypto';
-import { getBase58Decoder, type Address } from '@solana/kit';
+import { type Address, getBase58Decoder } from '@solana/kit';
+import type { AccountState } from '../protocol/account.ts';
+import { CLOCK_SYSVAR, SLOT_HASHES_SYSVAR } from '../protocol/address.ts';
+import { epochOf, firstSlotOf } from '../protocol/slot.ts';
+import type { Transaction } from '../protocol/transaction.ts';
 import type { Ledger } from '../store/ledger.ts';
-import type { AccountState } from './account.ts';
-import { createAccounts, type View } from './accounts.ts';
-import { epochOf, firstSlotOf } from './epoch.ts';
-import { CLOCK_SYSVAR, SLOT_HASHES_SYSVAR } from './known-address.ts';
-import { openChain } from './open.ts';
-import { createProcess } from './process.ts';
-import { simulateAt, type SimulationOptions } from './simulate.ts';
-import { createSlots, type Commitment } from './slots.ts';
+import { createAccounts, createUndo, type View } from './accounts.ts';
+import { createProcess, simulateAt, type SimulationOptions } from './bank.ts';
+import { type Commitment, createSlots, openChain } from './slots.ts';
 import { createSvm } from './svm.ts';
-import type { Transaction } from './transaction.ts';
-import { createUndo } from './undo.ts';
 
 /** What a chain is made of. `genesis` gives the accounts of a new chain, in writing order. */
-export type ChainOptions = Readonly<{
+type ChainOptions = Readonly<{
   ledger: Ledger;
   slotMs: number;
   rootedLag: number;
@@ -114,6 +111,7 @@ export async function createChain(options: ChainOptions) {
     /** Slots whose past is kept; more than the lag only while a scan is read. */
     heldSlots: undo.layerCount,
     ledger,
+    slotMs,
     genesisHash,
     slotAt,
     advance,

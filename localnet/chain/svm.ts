@@ -15,13 +15,13 @@ import {
   type SimulatedTransactionInfo,
   type TransactionMetadata,
 } from 'litesvm/dist/internal';
-import type { AccountState } from './account.ts';
-import { addressBytes, addressOf } from './address.ts';
-import { epochOf, firstSlotOf, SLOTS_PER_EPOCH } from './epoch.ts';
-import { transactionErrorFrom, type TransactionErrorJson } from './transaction-error.ts';
+import type { AccountState } from '../protocol/account.ts';
+import { addressBytes, addressOf } from '../protocol/address.ts';
+import { transactionErrorFrom, type TransactionErrorJson } from '../protocol/error.ts';
+import { epochOf, firstSlotOf, SLOTS_PER_EPOCH } from '../protocol/slot.ts';
 
 /** One inner instruction, in the indexes of its transaction's account keys. */
-export type InnerInstruction = Readonly<{
+type InnerInstruction = Readonly<{
   programIdIndex: number;
   accounts: readonly number[];
   data: Uint8Array;

@@ -1,16 +1,15 @@
-import { getBase58Decoder, type Address } from '@solana/kit';
-import type { AccountState } from '../chain/account.ts';
+import { type Address, getBase58Decoder } from '@solana/kit';
 import { isJsonObject, type Json, type JsonObject } from '../json/value.ts';
-import { invalidParams, RpcFailure } from '../rpc/failure.ts';
-import { readU64, readVariant, wrongType } from '../rpc/params.ts';
+import type { AccountState, ReadAccount } from '../protocol/account.ts';
+import { invalidParams, readU64, readVariant, RpcFailure, wrongType } from '../request/params.ts';
 import { base64Json, zstdJson } from './data.ts';
 import { parseAccount } from './parsed-account.ts';
 
 /** How account data is put into JSON. `binary` is the old default: a bare base58 string. */
-export type AccountEncoding = 'binary' | 'base58' | 'base64' | 'base64+zstd' | 'jsonParsed';
+type AccountEncoding = 'binary' | 'base58' | 'base64' | 'base64+zstd' | 'jsonParsed';
 
 /** The part of the data that is asked for. */
-export type DataSlice = Readonly<{ offset: bigint; length: bigint }>;
+type DataSlice = Readonly<{ offset: bigint; length: bigint }>;
 
 /** How accounts are to be answered. */
 export type AccountForm = Readonly<{ encoding: AccountEncoding; slice: DataSlice | undefined }>;
@@ -36,14 +35,15 @@ function readDataSlice(value: Json | undefined): DataSlice | undefined {
   return { offset: readU64(value.offset, 'usize'), length: readU64(value.length, 'usize') };
 }
 
-/** An account in Agave's form. `account` finds the mint of a token account for jsonParsed. */
+/** An account in Agave's form. `account` finds what jsonParsed needs besides it. */
 export function encodeAccount(
+  key: Address,
   state: AccountState,
   form: AccountForm,
-  account: (address: Address) => AccountState | undefined,
+  account: ReadAccount,
 ): Json {
   return {
-    data: encodeData(state, form, account),
+    data: encodeData(key, state, form, account),
     executable: state.executable,
     lamports: state.lamports,
     owner: state.owner,
@@ -52,30 +52,20 @@ export function encodeAccount(
   };
 }
 
-function encodeData(
-  state: AccountState,
-  form: AccountForm,
-  account: (address: Address) => AccountState | undefined,
-): Json {
+function encodeData(key: Address, state: AccountState, form: AccountForm, account: ReadAccount): Json {
+  const parsed = form.encoding === 'jsonParsed' ? parseAccount(state, key, account) : undefined;
+  if (parsed !== undefined) return parsed;
   const data = sliceOf(state.data, form.slice);
-  const base64 = () => [base64Json(data), 'base64'];
   switch (form.encoding) {
     case 'binary':
       return base58Text(data);
     case 'base58':
       return [base58Text(data), 'base58'];
     case 'base64':
-      return base64();
+    case 'jsonParsed':
+      return [base64Json(data), 'base64'];
     case 'base64+zstd':
       return [zstdJson(data), 'base64+zstd'];
-    case 'jsonParsed': {
-      const parsed = parseAccount(state, account);
-      if (parsed.kind === 'parsed') return parsed.data;
-      if (parsed.kind === 'opaque') return base64();
-      throw invalidParams(
-        `jsonParsed is not offered for ${parsed.program} accounts of this kind; use base64`,
-      );
-    }
   }
 }
 

@@ -2,7 +2,7 @@
  * Account data as text. What is large is made a slice at a time while it is written, because an account has up to
  * 10 MiB and its reader may be slow.
  */
-import { piecesJson, type Json } from '../json/value.ts';
+import { type Json, piecesJson } from '../json/value.ts';
 
 /** A multiple of 3, so that the slices' base64 stands together without padding. */
 const SLICE_BYTES = 96 * 1024;

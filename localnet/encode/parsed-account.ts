@@ -1,13 +1,41 @@
 /*
- * jsonParsed accounts, as Agave's account decoder gives them: token accounts and mints without extensions, the
- * upgradeable loader, nonces. What Agave cannot parse stays base64; what it can and this file cannot is refused, so
- * that no answer is another than Agave's.
+ * jsonParsed accounts, as Agave's account decoder gives them (`account-decoder/src`). What it cannot parse is base64;
+ * so are vote accounts here, of which a localnet has none.
  */
-import type { Address } from '@solana/kit';
-import type { AccountState } from '../chain/account.ts';
-import { addressOf } from '../chain/address.ts';
+import { getAddressLookupTableDecoder } from '@solana-program/address-lookup-table';
+import { getStakeStateV2Decoder, type Meta, type Stake } from '@solana-program/stake';
+import {
+  type Address,
+  address,
+  type Decoder,
+  getStructDecoder,
+  getU64Decoder,
+  unwrapOption,
+} from '@solana/kit';
+import {
+  getSysvarClockDecoder,
+  getSysvarEpochRewardsDecoder,
+  getSysvarEpochScheduleDecoder,
+  getSysvarLastRestartSlotDecoder,
+  getSysvarRecentBlockhashesDecoder,
+  getSysvarRentDecoder,
+  getSysvarSlotHashesDecoder,
+  getSysvarStakeHistoryDecoder,
+  SYSVAR_CLOCK_ADDRESS,
+  SYSVAR_EPOCH_REWARDS_ADDRESS,
+  SYSVAR_EPOCH_SCHEDULE_ADDRESS,
+  SYSVAR_LAST_RESTART_SLOT_ADDRESS,
+  SYSVAR_RECENT_BLOCKHASHES_ADDRESS,
+  SYSVAR_RENT_ADDRESS,
+  SYSVAR_SLOT_HASHES_ADDRESS,
+  SYSVAR_SLOT_HISTORY_ADDRESS,
+  SYSVAR_STAKE_HISTORY_ADDRESS,
+} from '@solana/sysvars';
+import { float, type Json, type JsonObject, parseJson, piecesJson } from '../json/value.ts';
+import { type AccountState, mintOf, type ReadAccount, tokenAccountOf } from '../protocol/account.ts';
 import {
   ADDRESS_LOOKUP_TABLE_PROGRAM,
+  addressOf,
   CONFIG_PROGRAM,
   LOADER_V3,
   STAKE_PROGRAM,
@@ -15,66 +43,62 @@ import {
   SYSVAR_OWNER,
   TOKEN_2022_PROGRAM,
   TOKEN_PROGRAM,
-  VOTE_PROGRAM,
-} from '../chain/known-address.ts';
-import { hasExtensions, mintOf, tokenAccountOf } from '../chain/token-state.ts';
-import type { Json } from '../json/value.ts';
+} from '../protocol/address.ts';
 import { base64Json } from './data.ts';
-import { decimalText, encodeTokenAmount } from './token-amount.ts';
+import { encodeExtensions, encodeMintAmount } from './token.ts';
 
-/** Parsed; not parseable, also for Agave; or parseable for Agave alone. */
-export type ParsedAccount =
-  | Readonly<{ kind: 'parsed'; data: Json }>
-  | Readonly<{ kind: 'opaque' }>
-  | Readonly<{ kind: 'unsupported'; program: string }>;
+type Parsed = Readonly<{ type: string; info?: Json }>;
+type Parse = (state: AccountState, key: Address, account: ReadAccount) => Parsed | undefined;
 
-type Read = (address: Address) => AccountState | undefined;
-
-const OPAQUE: ParsedAccount = { kind: 'opaque' };
-const UNSUPPORTED: ReadonlyMap<Address, string> = new Map<Address, string>([
-  [ADDRESS_LOOKUP_TABLE_PROGRAM, 'address-lookup-table'],
-  [CONFIG_PROGRAM, 'config'],
-  [STAKE_PROGRAM, 'stake'],
-  [SYSVAR_OWNER, 'sysvar'],
-  [VOTE_PROGRAM, 'vote'],
-]);
 const MULTISIG_BYTES = 355;
 const NONCE_BYTES = 80;
+const LOOKUP_TABLE_BYTES = 56;
+const VALIDATOR_INFO = address('Va1idator1nfo111111111111111111111111111111');
+const FEES_SYSVAR = address('SysvarFees111111111111111111111111111111111');
 
-/** Parses an account; `account` finds its mint. */
-export function parseAccount(state: AccountState, account: Read): ParsedAccount {
-  const unsupported = UNSUPPORTED.get(state.owner);
-  if (unsupported !== undefined) return { kind: 'unsupported', program: unsupported };
-  if (state.owner === TOKEN_PROGRAM || state.owner === TOKEN_2022_PROGRAM) return parseToken(state, account);
-  if (state.owner === LOADER_V3) return parseUpgradeable(state);
-  if (state.owner === SYSTEM_PROGRAM) return parseNonce(state);
-  return OPAQUE;
+const PARSERS: Readonly<Record<Address, readonly [program: string, parse: Parse]>> = {
+  [SYSTEM_PROGRAM]: ['nonce', parseNonce],
+  [TOKEN_PROGRAM]: ['spl-token', parseToken],
+  [TOKEN_2022_PROGRAM]: ['spl-token-2022', parseToken],
+  [LOADER_V3]: ['bpf-upgradeable-loader', parseUpgradeable],
+  [ADDRESS_LOOKUP_TABLE_PROGRAM]: ['address-lookup-table', parseLookupTable],
+  [CONFIG_PROGRAM]: ['config', parseConfig],
+  [STAKE_PROGRAM]: ['stake', parseStake],
+  [SYSVAR_OWNER]: ['sysvar', parseSysvar],
+};
+
+/** Parses an account; undefined when it cannot be. `account` finds its mint, and the time. */
+export function parseAccount(state: AccountState, key: Address, account: ReadAccount): Json | undefined {
+  const [program, parse] = PARSERS[state.owner] ?? [];
+  if (program === undefined || parse === undefined) return undefined;
+  try {
+    const parsed = parse(state, key, account);
+    return parsed === undefined ? undefined : { program, parsed, space: state.data.length };
+  } catch {
+    return undefined; // its decoder found it too short
+  }
 }
 
-function parsed(program: string, space: number, type: string, info: Json | undefined): ParsedAccount {
-  return { kind: 'parsed', data: { program, parsed: { type, info }, space } };
-}
-
-function parseToken(state: AccountState, account: Read): ParsedAccount {
-  const program = state.owner === TOKEN_PROGRAM ? 'spl-token' : 'spl-token-2022';
-  const space = state.data.length;
-  if (hasExtensions(state) || space === MULTISIG_BYTES) return { kind: 'unsupported', program };
+function parseToken(state: AccountState, _key: Address, account: ReadAccount): Parsed | undefined {
+  if (state.data.length === MULTISIG_BYTES) return parseMultisig(state.data);
+  const extensions = encodeExtensions(state);
   const mint = mintOf(state);
   if (mint !== undefined) {
-    return parsed(program, space, 'mint', {
+    const info = {
       mintAuthority: mint.mintAuthority ?? null,
       supply: mint.supply.toString(),
       decimals: mint.decimals,
       isInitialized: true,
       freezeAuthority: mint.freezeAuthority ?? null,
-    });
+      extensions,
+    };
+    return { type: 'mint', info };
   }
   const token = tokenAccountOf(state);
   const mintState = token === undefined ? undefined : account(token.mint);
-  const decimals = mintState === undefined ? undefined : mintOf(mintState)?.decimals;
-  if (token === undefined || decimals === undefined) return OPAQUE;
-  const amountOf = (amount: bigint) => encodeTokenAmount(amount, decimals);
-  return parsed(program, space, 'account', {
+  if (token === undefined || mintState === undefined || mintOf(mintState) === undefined) return undefined;
+  const amountOf = (amount: bigint) => encodeMintAmount(amount, mintState, account);
+  const info = {
     mint: token.mint,
     owner: token.owner,
     tokenAmount: amountOf(token.amount),
@@ -84,40 +108,174 @@ function parseToken(state: AccountState, account: Read): ParsedAccount {
     rentExemptReserve: token.nativeReserve === undefined ? undefined : amountOf(token.nativeReserve),
     delegatedAmount: token.delegate === undefined ? undefined : amountOf(token.delegatedAmount),
     closeAuthority: token.closeAuthority,
-  });
+    extensions,
+  };
+  return { type: 'account', info };
 }
 
-function parseUpgradeable(state: AccountState): ParsedAccount {
-  const { data } = state;
-  const make = (type: string, info?: Json) => parsed('bpf-upgradeable-loader', data.length, type, info);
+function parseMultisig(data: Uint8Array): Parsed | undefined {
+  const [m, n, initialized] = data;
+  if (m === undefined || n === undefined || initialized !== 1) return undefined;
+  const signers = Array.from({ length: 11 }, (_, index) => addressOf(data.subarray(3 + index * 32)));
+  const info = {
+    numRequiredSigners: m,
+    numValidSigners: n,
+    isInitialized: true,
+    signers: signers.filter((signer) => signer !== SYSTEM_PROGRAM),
+  };
+  return { type: 'multisig', info };
+}
+
+/** Without an authority, Agave takes its 32 bytes for the beginning of the code. */
+function parseUpgradeable({ data }: AccountState): Parsed | undefined {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  const authorityAt = (at: number) => (data[at] === 1 ? addressOf(data.subarray(at + 1, at + 33)) : null);
-  const codeAt = (at: number) => [base64Json(data.subarray(at)), 'base64'];
-  if (data.length < 4) return OPAQUE;
   const tag = view.getUint32(0, true);
-  if (tag === 0) return make('uninitialized');
-  if (tag === 1 && data.length >= 37) return make('buffer', { authority: authorityAt(4), data: codeAt(37) });
-  if (tag === 2 && data.length >= 36)
-    return make('program', { programData: addressOf(data.subarray(4, 36)) });
-  if (tag === 3 && data.length >= 45) {
-    return make('programData', {
-      slot: view.getBigUint64(4, true),
-      authority: authorityAt(12),
-      data: codeAt(45),
-    });
-  }
-  return OPAQUE;
+  const authorityAt = (at: number) => {
+    const authority = data[at] === 1 ? addressOf(data.subarray(at + 1, at + 33)) : null;
+    const code = base64Json(data.subarray(authority === null ? at + 1 : at + 33));
+    return { authority, data: [code, 'base64'] };
+  };
+  if (tag === 0) return { type: 'uninitialized' };
+  if ((data[tag === 3 ? 12 : 4] ?? 0) > 1 && tag !== 2) return undefined;
+  if (tag === 1) return { type: 'buffer', info: authorityAt(4) };
+  if (tag === 2) return { type: 'program', info: { programData: addressOf(data.subarray(4, 36)) } };
+  if (tag !== 3) return undefined;
+  return { type: 'programData', info: { slot: view.getBigUint64(4, true), ...authorityAt(12) } };
 }
 
-function parseNonce(state: AccountState): ParsedAccount {
-  const { data } = state;
-  if (data.length !== NONCE_BYTES) return OPAQUE;
+function parseNonce({ data }: AccountState): Parsed | undefined {
+  if (data.length !== NONCE_BYTES) return undefined;
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  if (view.getUint32(0, true) > 1) return OPAQUE;
-  if (view.getUint32(4, true) !== 1) return OPAQUE;
-  return parsed('nonce', data.length, 'initialized', {
+  if (view.getUint32(0, true) > 1 || view.getUint32(4, true) !== 1) return undefined;
+  const info = {
     authority: addressOf(data.subarray(8, 40)),
     blockhash: addressOf(data.subarray(40, 72)),
-    feeCalculator: { lamportsPerSignature: decimalText(view.getBigUint64(72, true), 0) },
-  });
+    feeCalculator: { lamportsPerSignature: view.getBigUint64(72, true).toString() },
+  };
+  return { type: 'initialized', info };
+}
+
+function parseLookupTable(state: AccountState): Parsed | undefined {
+  if (state.data.length < LOOKUP_TABLE_BYTES) return undefined;
+  if (state.data[0] === 0) return { type: 'uninitialized' };
+  const data = getAddressLookupTableDecoder().decode(state.data);
+  const info = {
+    deactivationSlot: data.deactivationSlot.toString(),
+    lastExtendedSlot: data.lastExtendedSlot.toString(),
+    lastExtendedSlotStartIndex: data.lastExtendedSlotStartIndex,
+    authority: unwrapOption(data.authority) ?? undefined,
+    addresses: data.addresses,
+  };
+  return { type: 'lookupTable', info };
+}
+
+/** What a validator says of itself: keys after a count, each with whether it must sign, and a text of JSON. */
+function parseConfig({ data }: AccountState): Parsed | undefined {
+  const keys = Array.from({ length: data[0] ?? 0 }, (_, index) => 1 + index * 33).map((at) => ({
+    pubkey: addressOf(data.subarray(at, at + 32)),
+    signer: data[at + 32] === 1,
+  }));
+  if (keys[0]?.pubkey !== VALIDATOR_INFO) return undefined;
+  const at = 1 + keys.length * 33;
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  const length = view.getBigUint64(at, true);
+  const text = Buffer.from(data.subarray(at + 8, at + 8 + Number(length))).toString();
+  return { type: 'validatorInfo', info: { configData: parseJson(text), keys } };
+}
+
+function parseStake({ data }: AccountState): Parsed {
+  const state = getStakeStateV2Decoder().decode(data);
+  switch (state.__kind) {
+    case 'Initialized':
+      return { type: 'initialized', info: { meta: encodeStakeMeta(state.fields[0]), stake: null } };
+    case 'Stake': {
+      const [meta, stake] = state.fields;
+      return { type: 'delegated', info: { meta: encodeStakeMeta(meta), stake: encodeStake(stake) } };
+    }
+    case 'Uninitialized':
+      return { type: 'uninitialized' };
+    case 'RewardsPool':
+      return { type: 'rewardsPool' };
+  }
+}
+
+function encodeStakeMeta({ rentExemptReserve, authorized, lockup }: Meta): Json {
+  return { rentExemptReserve: rentExemptReserve.toString(), authorized, lockup };
+}
+
+function encodeStake({ delegation, creditsObserved }: Stake): Json {
+  return {
+    creditsObserved,
+    delegation: {
+      voter: delegation.voterPubkey,
+      stake: delegation.stake.toString(),
+      activationEpoch: delegation.activationEpoch.toString(),
+      deactivationEpoch: delegation.deactivationEpoch.toString(),
+    },
+  };
+}
+
+/** Amounts that serde writes as texts, although they are numbers. */
+const SYSVAR_TEXTS: ReadonlySet<string> = new Set([
+  'lamportsPerByteYear',
+  'lamportsPerSignature',
+  'totalPoints',
+  'totalRewards',
+  'distributedRewards',
+]);
+
+function getFeesDecoder(): Decoder<unknown> {
+  const calculator = getStructDecoder([['lamportsPerSignature', getU64Decoder()]]);
+  return getStructDecoder([['feeCalculator', calculator]]);
+}
+
+/** Lists count in a u64, of which their decoders take the lower half for all of it. */
+const SYSVAR_LISTS: ReadonlySet<string> = new Set(['recentBlockhashes', 'slotHashes', 'stakeHistory']);
+
+const SYSVARS: Readonly<Record<Address, readonly [type: string, decoder: () => Decoder<unknown>]>> = {
+  [SYSVAR_CLOCK_ADDRESS]: ['clock', getSysvarClockDecoder],
+  [SYSVAR_EPOCH_REWARDS_ADDRESS]: ['epochRewards', getSysvarEpochRewardsDecoder],
+  [SYSVAR_EPOCH_SCHEDULE_ADDRESS]: ['epochSchedule', getSysvarEpochScheduleDecoder],
+  [SYSVAR_LAST_RESTART_SLOT_ADDRESS]: ['lastRestartSlot', getSysvarLastRestartSlotDecoder],
+  [SYSVAR_RECENT_BLOCKHASHES_ADDRESS]: ['recentBlockhashes', getSysvarRecentBlockhashesDecoder],
+  [FEES_SYSVAR]: ['fees', getFeesDecoder],
+  [SYSVAR_RENT_ADDRESS]: ['rent', getSysvarRentDecoder],
+  [SYSVAR_SLOT_HASHES_ADDRESS]: ['slotHashes', getSysvarSlotHashesDecoder],
+  [SYSVAR_STAKE_HISTORY_ADDRESS]: ['stakeHistory', getSysvarStakeHistoryDecoder],
+};
+
+function parseSysvar({ data }: AccountState, key: Address): Parsed | undefined {
+  if (key === SYSVAR_SLOT_HISTORY_ADDRESS) return { type: 'slotHistory', info: parseSlotHistory(data) };
+  const [type, decoder] = SYSVARS[key] ?? [];
+  if (type === undefined || decoder === undefined) return undefined;
+  const isList = SYSVAR_LISTS.has(type);
+  const bytes = isList ? Buffer.concat([data.subarray(0, 4), data.subarray(8)]) : data;
+  return { type, info: encodeSysvar('', decoder().decode(bytes)) };
+}
+
+function encodeSysvar(name: string, value: unknown): Json {
+  if (Array.isArray(value)) return value.map((item) => encodeSysvar(name, item));
+  if (SYSVAR_TEXTS.has(name)) return String(value);
+  if (name === 'exemptionThreshold') return float(Number(value));
+  if (typeof value !== 'object' || value === null) return value as Json; // a text, a number or a boolean
+  return Object.fromEntries(
+    Object.entries(value).map(([member, each]) => [member, encodeSysvar(member, each)] as const),
+  );
+}
+
+/** A bit for each of the last 1,048,576 slots, lowest first: an option of the words, the count of bits, the next slot. */
+function parseSlotHistory(data: Uint8Array): JsonObject {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  const words = data.subarray(9, data.length - 16);
+  function* bits(): Generator<string> {
+    yield '"';
+    for (let from = 0; from < words.length; from += 4096)
+      yield Array.from(words.subarray(from, from + 4096), bitsOf).join('');
+    yield '"';
+  }
+  return { bits: piecesJson(bits), nextSlot: view.getBigUint64(data.length - 8, true) };
+}
+
+function bitsOf(byte: number): string {
+  return Array.from({ length: 8 }, (_, bit) => (byte >> bit) & 1).join('');
 }

@@ -13,7 +13,7 @@ export type JsonObject = Readonly<{ [name: string]: Json | undefined }>;
  * Text that is printed as it stands, or that is made in pieces when it is written. Made by `rawJson` and `piecesJson`
  * only. An interface, so that it does not pass for a JsonObject.
  */
-export interface RawJson {
+interface RawJson {
   readonly [raw]: string | MakePieces;
 }
 
@@ -22,7 +22,7 @@ type MakePieces = () => Iterable<string>;
 const raw: unique symbol = Symbol('raw');
 
 /** JSON text to be put out verbatim. */
-export function rawJson(text: string): RawJson {
+function rawJson(text: string): RawJson {
   return { [raw]: text };
 }
 

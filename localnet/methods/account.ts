@@ -1,54 +1,237 @@
-import { encodeAccount, readAccountForm } from '../encode/account.ts';
-import { readView } from '../rpc/commitment.ts';
-import { inContext } from '../rpc/context.ts';
-import { invalidParams } from '../rpc/failure.ts';
-import type { NamedMethods } from '../rpc/method.ts';
-import { readAddress, readConfig, readList } from '../rpc/params.ts';
+import { type Address, getBase58Encoder } from '@solana/kit';
+import type { View } from '../chain/accounts.ts';
+import { type AccountForm, encodeAccount, readAccountForm } from '../encode/account.ts';
+import {
+  isJsonArray,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  printJson,
+  printJsonPieces,
+} from '../json/value.ts';
+import type { AccountState } from '../protocol/account.ts';
+import { addressBytes } from '../protocol/address.ts';
+import {
+  invalidParams,
+  isBase58,
+  readAddress,
+  readBoolean,
+  readConfig,
+  readList,
+  readString,
+  readU64,
+  readVariant,
+  readView,
+  wrongType,
+} from '../request/params.ts';
+import { contextOf, inContext, method, type NamedMethods, type ScanResult } from './method.ts';
 
 const MULTIPLE_ACCOUNTS_MAX = 100;
+const LARGEST_MAX = 20;
 
 /** Accounts by address. */
 export const ACCOUNT_METHODS: NamedMethods = {
-  getBalance: {
-    required: 1,
-    optional: 1,
-    answer: (chain, [address, config]) => {
-      const key = readAddress(address);
-      const view = readView(chain, readConfig(config, 'RpcContextConfig'));
-      return inContext(view.slot, view.account(key)?.lamports ?? 0n);
-    },
-  },
-  getAccountInfo: {
-    required: 1,
-    optional: 1,
-    answer: (chain, [address, options]) => {
-      const key = readAddress(address);
-      const config = readConfig(options, 'RpcAccountInfoConfig');
-      const form = readAccountForm(config, 'binary');
-      const view = readView(chain, config);
-      const state = view.account(key);
-      return inContext(view.slot, state === undefined ? null : encodeAccount(state, form, view.account));
-    },
-  },
-  getMultipleAccounts: {
-    required: 1,
-    optional: 1,
-    answer: (chain, [addresses, options]) => {
-      const listed = readList(addresses);
-      if (listed.length > MULTIPLE_ACCOUNTS_MAX) {
-        throw invalidParams(`Too many inputs provided; max ${MULTIPLE_ACCOUNTS_MAX}`);
-      }
-      const keys = listed.map(readAddress);
-      const config = readConfig(options, 'RpcAccountInfoConfig');
-      const form = readAccountForm(config, 'base64');
-      const view = readView(chain, config);
-      return inContext(
-        view.slot,
-        keys.map((key) => {
-          const state = view.account(key);
-          return state === undefined ? null : encodeAccount(state, form, view.account);
-        }),
-      );
-    },
-  },
+  getBalance: method(1, 1, (chain, [address, config]) => {
+    const key = readAddress(address);
+    const view = readView(chain, readConfig(config, 'RpcContextConfig'));
+    return inContext(view.slot, view.account(key)?.lamports ?? 0n);
+  }),
+  getAccountInfo: method(1, 1, (chain, [address, options]) => {
+    const key = readAddress(address);
+    const config = readConfig(options, 'RpcAccountInfoConfig');
+    const form = readAccountForm(config, 'binary');
+    const view = readView(chain, config);
+    const state = view.account(key);
+    return inContext(view.slot, state === undefined ? null : encodeAccount(key, state, form, view.account));
+  }),
+  getMultipleAccounts: method(1, 1, (chain, [addresses, options]) => {
+    const listed = readList(addresses);
+    if (listed.length > MULTIPLE_ACCOUNTS_MAX) {
+      throw invalidParams(`Too many inputs provided; max ${MULTIPLE_ACCOUNTS_MAX}`);
+    }
+    const keys = listed.map(readAddress);
+    const config = readConfig(options, 'RpcAccountInfoConfig');
+    const form = readAccountForm(config, 'base64');
+    const view = readView(chain, config);
+    return inContext(
+      view.slot,
+      keys.map((key) => {
+        const state = view.account(key);
+        return state === undefined ? null : encodeAccount(key, state, form, view.account);
+      }),
+    );
+  }),
+  getProgramAccounts: method(1, 1, (chain, [program, options]) => {
+    const owner = readAddress(program);
+    const config = readConfig(options, 'RpcProgramAccountsConfig');
+    const form = readAccountForm(config, 'binary');
+    const filters = readFilters(config.filters);
+    const hasContext = readBoolean(config.withContext, false);
+    const isSorted = readBoolean(config.sortResults, true);
+    return streamScan(readView(chain, config), { owner, filters, form, isSorted }, hasContext);
+  }),
+  getSupply: method(0, 1, (chain, [options]) => {
+    const config = readConfig(options, 'RpcSupplyConfig');
+    readBoolean(config.excludeNonCirculatingAccountsList, false);
+    const view = readView(chain, config);
+    let total = 0n;
+    for (const { lamports } of balances(view)) total += lamports;
+    // Nothing is locked up here, so everything circulates.
+    return inContext(view.slot, {
+      circulating: total,
+      nonCirculating: 0,
+      nonCirculatingAccounts: [],
+      total,
+    });
+  }),
+  getLargestAccounts: method(0, 1, (chain, [options]) => {
+    const config = readConfig(options, 'RpcLargestAccountsConfig');
+    const filter = readVariant(config.filter, ['circulating', 'nonCirculating'], 'circulating');
+    readBoolean(config.sortResults, true);
+    const view = readView(chain, config);
+    const all = filter === 'nonCirculating' ? [] : [...balances(view)];
+    return inContext(
+      view.slot,
+      all.sort((one, other) => Number(other.lamports - one.lamports)).slice(0, LARGEST_MAX),
+    );
+  }),
 };
+
+function* balances(view: View): Generator<Readonly<{ address: Address; lamports: bigint }>> {
+  for (const address of view.addresses()) {
+    const lamports = view.account(address)?.lamports;
+    if (lamports !== undefined) yield { address, lamports };
+  }
+}
+
+/*
+ * All accounts of a program that pass filters, at one moment. The addresses are taken at once; each account is read
+ * when it is written out, from the held view, so a scan of any size holds one slice of one account at a time.
+ */
+
+/** What is looked for, and how it is written. */
+export type Scan = Readonly<{
+  owner: Address;
+  filters: readonly Filter[];
+  form: AccountForm;
+  isSorted: boolean;
+}>;
+
+/** The accounts found, one at a time. */
+export function* found(view: View, scan: Scan): Generator<readonly [Address, AccountState]> {
+  for (const address of addressesOf(view, scan)) {
+    const state = view.account(address);
+    if (state?.owner === scan.owner && scan.filters.every((filter) => filter(state))) yield [address, state];
+  }
+}
+
+function addressesOf(view: View, scan: Scan): readonly Address[] {
+  const addresses = [...view.candidates(scan.owner)];
+  if (!scan.isSorted) return addresses;
+  return addresses
+    .map((address) => ({ address, bytes: addressBytes(address) }))
+    .sort((one, other) => Buffer.compare(one.bytes, other.bytes))
+    .map(({ address }) => address);
+}
+
+/** The rows of a scan in Agave's form. */
+export function encodeRow(view: View, scan: Scan, address: Address, state: AccountState): Json {
+  return { account: encodeAccount(address, state, scan.form, view.account), pubkey: address };
+}
+
+/** A scan to be written out as it is read. `hasContext` puts it into the context of its bank. */
+function streamScan(view: View, scan: Scan, hasContext: boolean): ScanResult {
+  // These two can refuse an account, and must do so before the first byte.
+  if (scan.form.encoding !== 'base64' && scan.form.encoding !== 'base64+zstd') {
+    for (const [address, state] of found(view, scan)) encodeRow(view, scan, address, state);
+  }
+  const release = view.hold();
+  const rows = found(view, scan);
+  function* pieces(): Generator<string> {
+    yield hasContext ? `{"context":${printJson(contextOf(view.slot))},"value":[` : '[';
+    let isFirst = true;
+    for (const [address, state] of rows) {
+      if (!isFirst) yield ',';
+      yield* printJsonPieces(encodeRow(view, scan, address, state));
+      isFirst = false;
+    }
+    yield hasContext ? ']}' : ']';
+  }
+  return { kind: 'pieces', pieces: pieces(), release };
+}
+
+/*
+ * The filters of getProgramAccounts: at most four, all of which must hold.
+ */
+
+/** Whether an account passes. */
+export type Filter = (state: AccountState) => boolean;
+
+const FILTERS_MAX = 4;
+const MEMCMP_BYTES_MAX = 128;
+const BASE58_CHARACTERS_MAX = 175;
+const BASE64_CHARACTERS_MAX = 172;
+const TOKEN_ACCOUNT_BYTES = 165;
+const MULTISIG_BYTES = 355;
+const base58 = getBase58Encoder();
+
+/** Reads the list of filters; none when absent. */
+function readFilters(value: Json | undefined): Filter[] {
+  if (value === undefined || value === null) return [];
+  const listed = readList(value);
+  if (listed.length > FILTERS_MAX) throw invalidParams(`Too many filters provided; max ${FILTERS_MAX}`);
+  return listed.map(readFilter);
+}
+
+function readFilter(value: Json): Filter {
+  if (value === 'tokenAccountState') return isTokenAccount;
+  if (!isJsonObject(value)) throw wrongType(value, 'enum RpcFilterType');
+  const [name, ...others] = Object.keys(value);
+  if (name === undefined || others.length > 0)
+    throw invalidParams('Invalid params: invalid value: map, expected map with a single key.');
+  if (name === 'dataSize') {
+    const size = readU64(value.dataSize);
+    return (state) => BigInt(state.data.length) === size;
+  }
+  if (name === 'memcmp') return readMemcmp(value.memcmp);
+  readVariant(name, ['dataSize', 'memcmp', 'tokenAccountState'], 'dataSize');
+  throw wrongType(value, 'enum RpcFilterType');
+}
+
+function readMemcmp(value: Json | undefined): Filter {
+  if (!isJsonObject(value)) throw wrongType(value, 'struct Memcmp');
+  for (const name of ['offset', 'bytes']) {
+    if (value[name] === undefined) throw invalidParams(`Invalid params: missing field \`${name}\`.`);
+  }
+  const offset = readU64(value.offset, 'usize');
+  const bytes = readBytes(value);
+  if (bytes.length > MEMCMP_BYTES_MAX) throw invalidParams('Invalid param: DataTooLarge');
+  return function matches(state) {
+    if (offset + BigInt(bytes.length) > BigInt(state.data.length)) return false;
+    const start = Number(offset);
+    return Buffer.compare(state.data.subarray(start, start + bytes.length), bytes) === 0;
+  };
+}
+
+function readBytes(value: JsonObject): Uint8Array {
+  if (isJsonArray(value.bytes))
+    return Uint8Array.from(value.bytes, (byte) => Number(readU64(byte, 'u8', 255n)));
+  const text = readString(value.bytes);
+  if (readVariant(value.encoding, ['base58', 'base64', 'bytes'], 'base58') === 'base64') {
+    if (text.length > BASE64_CHARACTERS_MAX) throw invalidParams('Invalid param: DataTooLarge');
+    const decoded = Buffer.from(text, 'base64');
+    if (decoded.toString('base64') === text) return decoded;
+    throw invalidParams('Invalid param: Base64DecodeError');
+  }
+  if (text.length > BASE58_CHARACTERS_MAX) throw invalidParams('Invalid param: DataTooLarge');
+  if (!isBase58(text)) throw invalidParams('Invalid param: Base58DecodeError');
+  return new Uint8Array(base58.encode(text));
+}
+
+/** An initialized token account of either token program. */
+function isTokenAccount({ data }: AccountState): boolean {
+  if (data.length < TOKEN_ACCOUNT_BYTES || data[108] === 0) return false;
+  return (
+    data.length === TOKEN_ACCOUNT_BYTES || (data.length !== MULTISIG_BYTES && data[TOKEN_ACCOUNT_BYTES] === 2)
+  );
+}

@@ -1,39 +1,123 @@
-import { identityKeypair } from '../genesis/keypair.ts';
-import { API_VERSION, value } from '../rpc/context.ts';
-import type { NamedMethods } from '../rpc/method.ts';
-import { readU64 } from '../rpc/params.ts';
-import { SLOTS_PER_EPOCH } from '../chain/epoch.ts';
+import type { Address } from '@solana/kit';
+import type { Chain } from '../chain/chain.ts';
+import { computeBudgetOf, feeOf } from '../protocol/fee.ts';
+import { identityKeypair } from '../protocol/keypair.ts';
+import { epochOf, firstSlotOf, SLOTS_PER_EPOCH } from '../protocol/slot.ts';
+import { nonceAccountOf } from '../protocol/transaction.ts';
+import {
+  invalidParams,
+  readAddress,
+  readBankSlot,
+  readBlockhash,
+  readConfig,
+  readList,
+  readString,
+  readU64,
+  readView,
+} from '../request/params.ts';
+import { transactionOf } from './history.ts';
+import { API_VERSION, inContext, method, type NamedMethods, value } from './method.ts';
+import { decode, transactionFrom } from './send.ts';
 
 const ACCOUNT_BYTES_MAX = 10n * 1024n * 1024n;
+const FEE_SLOTS = 150n;
+const FEE_ADDRESSES_MAX = 128;
+const MESSAGE_TYPE = 'solana_message::versions::VersionedMessage';
 
-/** What the node says of itself and of its cluster's constants. */
+/** What the node says of itself and its constants, where the chain is by commitment, and what transactions cost. */
 export const CLUSTER_METHODS: NamedMethods = {
-  getHealth: { required: 0, optional: 0, answer: () => value('ok') },
-  getVersion: {
-    required: 0,
-    optional: 0,
-    answer: (chain) => value({ 'feature-set': chain.featureSetId, 'solana-core': API_VERSION }),
-  },
-  getIdentity: { required: 0, optional: 0, answer: () => value({ identity: identityKeypair().address }) },
-  getGenesisHash: { required: 0, optional: 0, answer: (chain) => value(chain.genesisHash) },
-  getEpochSchedule: {
-    required: 0,
-    optional: 0,
-    answer: () =>
-      value({
-        firstNormalEpoch: 0,
-        firstNormalSlot: 0,
-        leaderScheduleSlotOffset: SLOTS_PER_EPOCH,
-        slotsPerEpoch: SLOTS_PER_EPOCH,
-        warmup: false,
+  getHealth: method(0, 0, () => value('ok')),
+  getVersion: method(0, 0, (chain) =>
+    value({ 'feature-set': chain.featureSetId, 'solana-core': API_VERSION }),
+  ),
+  getIdentity: method(0, 0, () => value({ identity: identityKeypair().address })),
+  getGenesisHash: method(0, 0, (chain) => value(chain.genesisHash)),
+  getEpochSchedule: method(0, 0, () =>
+    value({
+      firstNormalEpoch: 0,
+      firstNormalSlot: 0,
+      leaderScheduleSlotOffset: SLOTS_PER_EPOCH,
+      slotsPerEpoch: SLOTS_PER_EPOCH,
+      warmup: false,
+    }),
+  ),
+  getFirstAvailableBlock: method(0, 0, () => value(0)),
+  minimumLedgerSlot: method(0, 0, () => value(0)),
+  getMinimumBalanceForRentExemption: method(1, 1, (chain, [bytes]) =>
+    value(chain.rentExemptMinimum(Number(readU64(bytes, 'usize', ACCOUNT_BYTES_MAX)))),
+  ),
+  getSlot: method(0, 1, (chain, [config]) =>
+    value(readBankSlot(chain, readConfig(config, 'RpcContextConfig'))),
+  ),
+  // Every slot has a block.
+  getBlockHeight: method(0, 1, (chain, [config]) =>
+    value(readBankSlot(chain, readConfig(config, 'RpcContextConfig'))),
+  ),
+  getTransactionCount: method(0, 1, (chain, [config]) =>
+    value(chain.ledger.count(readBankSlot(chain, readConfig(config, 'RpcContextConfig')))),
+  ),
+  getEpochInfo: method(0, 1, (chain, [config]) => {
+    const slot = readBankSlot(chain, readConfig(config, 'RpcContextConfig'));
+    const epoch = epochOf(slot);
+    return value({
+      absoluteSlot: slot,
+      blockHeight: slot,
+      epoch,
+      slotIndex: slot - firstSlotOf(epoch),
+      slotsInEpoch: SLOTS_PER_EPOCH,
+      transactionCount: chain.ledger.count(slot),
+    });
+  }),
+  getLatestBlockhash: method(0, 1, (chain, [config]) => {
+    const slot = readBankSlot(chain, readConfig(config, 'RpcContextConfig'));
+    return inContext(slot, chain.latestBlockhash(slot));
+  }),
+  isBlockhashValid: method(1, 1, (chain, [hash, config]) => {
+    const blockhash = readBlockhash(hash);
+    const slot = readBankSlot(chain, readConfig(config, 'RpcContextConfig'));
+    return inContext(slot, chain.isRecentAt(slot, blockhash));
+  }),
+  getFeeForMessage: method(1, 1, (chain, [text, options]) => {
+    const message = decode(readString(text), 'base64', MESSAGE_TYPE);
+    const config = readConfig(options, 'RpcContextConfig');
+    // A message counts its signatures in its header; unsigned ones make it a transaction.
+    const signers = message[(message[0] ?? 0) >= 0x80 ? 1 : 0] ?? 0;
+    const transaction = transactionFrom(
+      Buffer.concat([Uint8Array.of(signers), new Uint8Array(signers * 64), message]),
+    );
+    const view = readView(chain, config);
+    const isKnown =
+      chain.isRecentAt(view.slot, transaction.recentBlockhash) ||
+      nonceAccountOf(transaction, view.account) !== undefined;
+    return inContext(view.slot, isKnown ? feeOf(transaction) : null);
+  }),
+  getRecentPrioritizationFees: method(0, 1, (chain, [addresses]) => {
+    const listed = addresses === undefined || addresses === null ? [] : readList(addresses);
+    if (listed.length > FEE_ADDRESSES_MAX)
+      throw invalidParams(`Too many inputs provided; max ${FEE_ADDRESSES_MAX}`);
+    const keys = listed.map(readAddress);
+    const last = chain.slotAt('confirmed');
+    return value(
+      Array.from({ length: Number(FEE_SLOTS) }, (_, index) => {
+        const slot = last - FEE_SLOTS + 1n + BigInt(index);
+        return { prioritizationFee: slotFee(chain, slot, keys), slot };
       }),
-  },
-  getFirstAvailableBlock: { required: 0, optional: 0, answer: () => value(0) },
-  minimumLedgerSlot: { required: 0, optional: 0, answer: () => value(0) },
-  getMinimumBalanceForRentExemption: {
-    required: 1,
-    optional: 1,
-    answer: (chain, [bytes]) =>
-      value(chain.rentExemptMinimum(Number(readU64(bytes, 'usize', ACCOUNT_BYTES_MAX)))),
-  },
+    );
+  }),
 };
+
+/** The lowest price per unit that got into a block, and, if higher, into the write-locks of the given accounts. */
+function slotFee(chain: Chain, slot: bigint, keys: readonly Address[]): bigint {
+  let lowest: bigint | undefined;
+  const lowestOf = new Map<Address, bigint>();
+  for (const record of chain.ledger.inSlot(slot)) {
+    const { price } = computeBudgetOf(transactionOf(record));
+    if (lowest === undefined || price < lowest) lowest = price;
+    for (const key of record.meta.writableKeys) {
+      const known = lowestOf.get(key);
+      if (known === undefined || price < known) lowestOf.set(key, price);
+    }
+  }
+  const ofKeys = keys.map((key) => lowestOf.get(key) ?? 0n);
+  return [lowest ?? 0n, ...ofKeys].reduce((highest, fee) => (fee > highest ? fee : highest));
+}

@@ -1,56 +1,82 @@
-import type { Address } from '@solana/kit';
+import { type Address, getBase58Encoder } from '@solana/kit';
+import type { View } from '../chain/accounts.ts';
+import { balancesOf, compiledInner, encodeReturnData, type SimulationResult } from '../chain/bank.ts';
 import type { Chain } from '../chain/chain.ts';
-import { transferWire } from '../chain/faucet.ts';
-import type { Transaction } from '../chain/transaction.ts';
-import { transactionErrorText } from '../chain/transaction-error.ts';
-import { faucetKeypair } from '../genesis/keypair.ts';
-import type { JsonObject } from '../json/value.ts';
-import { readView } from '../rpc/commitment.ts';
-import { value } from '../rpc/context.ts';
-import { invalidParams, RpcFailure } from '../rpc/failure.ts';
-import type { NamedMethods } from '../rpc/method.ts';
+import { encodeAccount, readAccountForm } from '../encode/account.ts';
+import { encodeParsedInner, encodeTokenBalance } from '../encode/transaction.ts';
+import { isJsonObject, type Json, type JsonObject } from '../json/value.ts';
+import type { ReadAccount } from '../protocol/account.ts';
+import { transactionErrorText } from '../protocol/error.ts';
+import { feeOf } from '../protocol/fee.ts';
+import { faucetKeypair, transferWire } from '../protocol/keypair.ts';
+import { BLOCKHASH_AGE_MAX } from '../protocol/slot.ts';
+import { allKeys, readTransaction, type Transaction } from '../protocol/transaction.ts';
 import {
+  invalidParams,
+  isBase58,
   readAddress,
   readBlockhash,
   readBoolean,
   readConfig,
+  readList,
   readOptionalU64,
+  readString,
   readU64,
-} from '../rpc/params.ts';
-import { BLOCKHASH_AGE_MAX } from '../chain/blockhash.ts';
-import { encodeSimulation } from './simulation.ts';
-import { readWireEncoding, readWireTransaction, transactionFrom } from './wire-transaction.ts';
+  readView,
+  RpcFailure,
+  wrongType,
+} from '../request/params.ts';
+import { inContext, method, type NamedMethods, value } from './method.ts';
 
 /** What changes the chain. */
 export const SEND_METHODS: NamedMethods = {
-  sendTransaction: {
-    required: 1,
-    optional: 1,
-    answer: (chain, [wire, options]) => {
-      const config = readConfig(options, 'RpcSendTransactionConfig');
-      const transaction = readWireTransaction(wire, readWireEncoding(config.encoding));
-      readOptionalU64(config.maxRetries, 'usize');
-      const isUnchecked = readBoolean(config.skipPreflight, false);
-      preflight(chain, transaction, { ...config, commitment: config.preflightCommitment }, isUnchecked);
-      // As on a cluster, what the bank refuses after this vanishes: its signature just never appears.
-      chain.send(transaction);
-      return value(transaction.signature);
-    },
-  },
-  requestAirdrop: {
-    required: 2,
-    optional: 1,
-    answer: (chain, [address, lamports, options]) => {
-      const to = readAddress(address);
-      const amount = readU64(lamports);
-      const config = readConfig(options, 'RpcRequestAirdropConfig');
-      const blockhash =
-        config.recentBlockhash === undefined || config.recentBlockhash === null
-          ? undefined
-          : readBlockhash(config.recentBlockhash);
-      return value(airdrop(chain, to, amount, blockhash));
-    },
-  },
+  sendTransaction: method(1, 1, (chain, [wire, options]) => {
+    const config = readConfig(options, 'RpcSendTransactionConfig');
+    const transaction = readWireTransaction(wire, readWireEncoding(config.encoding));
+    readOptionalU64(config.maxRetries, 'usize');
+    const isUnchecked = readBoolean(config.skipPreflight, false);
+    preflight(chain, transaction, { ...config, commitment: config.preflightCommitment }, isUnchecked);
+    // As on a cluster, what the bank refuses after this vanishes: its signature just never appears.
+    chain.send(transaction);
+    return value(transaction.signature);
+  }),
+  requestAirdrop: method(2, 1, (chain, [address, lamports, options]) => {
+    const to = readAddress(address);
+    const amount = readU64(lamports);
+    const config = readConfig(options, 'RpcRequestAirdropConfig');
+    const blockhash =
+      config.recentBlockhash === undefined || config.recentBlockhash === null
+        ? undefined
+        : readBlockhash(config.recentBlockhash);
+    return value(airdrop(chain, to, amount, blockhash));
+  }),
+  simulateTransaction: method(1, 1, (chain, [wire, options]) => {
+    const config = readConfig(options, 'RpcSimulateTransactionConfig');
+    const transaction = readWireTransaction(wire, readWireEncoding(config.encoding));
+    const sigVerify = readBoolean(config.sigVerify, false);
+    const isReplaced = readBoolean(config.replaceRecentBlockhash, false);
+    if (sigVerify && isReplaced) throw invalidParams('sigVerify may not be used with replaceRecentBlockhash');
+    const view = readView(chain, config);
+    const latest = chain.latestBlockhash(view.slot);
+    const result = chain.simulate(view, transaction, {
+      sigVerify,
+      replaceBlockhash: isReplaced ? latest.blockhash : undefined,
+    });
+    if (result.error === 'SignatureFailure') throw signatureFailure();
+    if (result.error === 'SanitizeFailure') throw invalidTransaction();
+    const after = accountsAfter(view, result, transaction);
+    const hasInner = readBoolean(config.innerInstructions, false);
+    const keys = allKeys(transaction, result.loaded);
+    return inContext(
+      view.slot,
+      encodeSimulation(result, {
+        accounts: readAccounts(config.accounts, transaction, result, view, after),
+        innerInstructions: hasInner ? encodeParsedInner(compiledInner(result), keys) : null,
+        replacementBlockhash: isReplaced ? latest : null,
+        balances: encodeBalances(view, result, transaction, after),
+      }),
+    );
+  }),
 };
 
 function preflight(chain: Chain, transaction: Transaction, config: JsonObject, isUnchecked: boolean): void {
@@ -68,12 +94,12 @@ function preflight(chain: Chain, transaction: Transaction, config: JsonObject, i
 }
 
 /** -32003. */
-export function signatureFailure(): RpcFailure {
+function signatureFailure(): RpcFailure {
   return new RpcFailure(-32003, 'Transaction signature verification failure');
 }
 
 /** -32602 for a message whose indexes or counts do not fit. */
-export function invalidTransaction(): RpcFailure {
+function invalidTransaction(): RpcFailure {
   return invalidParams('invalid transaction: Transaction failed to sanitize accounts offsets correctly');
 }
 
@@ -94,4 +120,147 @@ function airdrop(chain: Chain, to: Address, lamports: bigint, blockhash: string 
     return transaction.signature;
   }
   throw invalidParams(`airdrop request failed: more than ${BLOCKHASH_AGE_MAX} equal requests at once`);
+}
+
+/** The accounts as the transaction would leave them: with the fee alone taken, when it failed. */
+function accountsAfter(view: View, result: SimulationResult, transaction: Transaction): ReadAccount {
+  const payer = transaction.staticKeys[0];
+  const paid = payer === undefined ? undefined : view.account(payer);
+  const fee = feeOf(transaction);
+  const changed = result.accounts();
+  return function after(address) {
+    if (result.error === undefined) return changed.get(address) ?? view.account(address);
+    if (address !== payer || paid === undefined || paid.lamports < fee) return view.account(address);
+    return { ...paid, lamports: paid.lamports - fee };
+  };
+}
+
+function encodeBalances(
+  view: View,
+  result: SimulationResult,
+  transaction: Transaction,
+  after: ReadAccount,
+): JsonObject {
+  const keys = allKeys(transaction, result.loaded);
+  const pre = balancesOf(keys, view.account);
+  const post = balancesOf(keys, after);
+  return {
+    fee: feeOf(transaction),
+    loadedAddresses: { readonly: result.loaded.readonly, writable: result.loaded.writable },
+    preBalances: pre.lamports,
+    postBalances: post.lamports,
+    preTokenBalances: pre.tokens.map(encodeTokenBalance),
+    postTokenBalances: post.tokens.map(encodeTokenBalance),
+  };
+}
+
+function readAccounts(
+  value: Json | undefined,
+  transaction: Transaction,
+  result: SimulationResult,
+  view: View,
+  after: ReadAccount,
+): Json {
+  if (value === undefined || value === null) return null;
+  if (!isJsonObject(value)) throw wrongType(value, 'struct RpcSimulateTransactionAccountsConfig');
+  const form = readAccountForm({ encoding: value.encoding }, 'base64');
+  if (form.encoding === 'binary' || form.encoding === 'base58')
+    throw invalidParams('base58 encoding not supported');
+  const addresses = readList(value.addresses);
+  const max = allKeys(transaction, result.loaded).length;
+  if (addresses.length > max) throw invalidParams(`Too many accounts provided; max ${max}`);
+  return addresses.map(readAddress).map((address) => {
+    if (result.error !== undefined) return null;
+    const state = after(address);
+    return state === undefined || state.lamports === 0n
+      ? null
+      : encodeAccount(address, state, form, view.account);
+  });
+}
+
+/** The parts of a simulation's answer that a preflight does not give. */
+type SimulationDetails = Readonly<{
+  accounts?: Json;
+  innerInstructions?: Json;
+  replacementBlockhash?: Json;
+  balances?: JsonObject;
+}>;
+
+/** RpcSimulateTransactionResult: all members, null where there is nothing. */
+function encodeSimulation(simulation: SimulationResult, details: SimulationDetails = {}): Json {
+  return {
+    accounts: details.accounts ?? null,
+    err: simulation.error ?? null,
+    fee: null,
+    innerInstructions: details.innerInstructions ?? null,
+    loadedAccountsDataSize: null,
+    loadedAddresses: null,
+    logs: simulation.logs,
+    postBalances: null,
+    postTokenBalances: null,
+    preBalances: null,
+    preTokenBalances: null,
+    replacementBlockhash: details.replacementBlockhash ?? null,
+    returnData: encodeReturnData(simulation),
+    unitsConsumed: simulation.unitsConsumed,
+    ...details.balances,
+  };
+}
+
+/*
+ * A transaction as a parameter: text in base58 or base64, of bytes that are one.
+ */
+
+const RAW_BYTES_MAX = 1_232;
+const BASE58_CHARACTERS_MAX = 1_683;
+const BASE64_CHARACTERS_MAX = 1_644;
+const TYPE = 'solana_transaction::versioned::VersionedTransaction';
+const base58Encoder = getBase58Encoder();
+
+/** The encodings of the parameter; base58 is the default. */
+type WireEncoding = 'base58' | 'base64';
+
+/** Reads the encoding; Agave names the ones it supports. */
+function readWireEncoding(value: Json | undefined): WireEncoding {
+  if (value === undefined || value === null) return 'base58';
+  if (value === 'base58' || value === 'base64') return value;
+  throw invalidParams(`unsupported encoding: ${readString(value)}. Supported encodings: base58, base64`);
+}
+
+/** Reads a transaction, or refuses with -32602. */
+function readWireTransaction(value: Json | undefined, encoding: WireEncoding): Transaction {
+  return transactionFrom(decode(readString(value), encoding, TYPE));
+}
+
+/** Reads bytes as a transaction, or refuses with -32602. */
+export function transactionFrom(wire: Uint8Array): Transaction {
+  const read = readTransaction(wire);
+  if (read.kind === 'read') return read.transaction;
+  throw invalidParams(`failed to deserialize ${TYPE}: ${read.reason}`);
+}
+
+/** Decodes text, within Agave's sizes. */
+export function decode(text: string, encoding: WireEncoding, type: string): Uint8Array {
+  const charactersMax = encoding === 'base58' ? BASE58_CHARACTERS_MAX : BASE64_CHARACTERS_MAX;
+  if (text.length > charactersMax) {
+    throw invalidParams(
+      `${encoding} encoded ${type} too large: ${text.length} bytes (max: encoded/raw ${charactersMax}/${RAW_BYTES_MAX})`,
+    );
+  }
+  const wire = encoding === 'base58' ? decodeBase58(text) : decodeBase64(text);
+  if (wire.length > RAW_BYTES_MAX) {
+    throw invalidParams(`decoded ${type} too large: ${wire.length} bytes (max: ${RAW_BYTES_MAX} bytes)`);
+  }
+  return wire;
+}
+
+function decodeBase58(text: string): Uint8Array {
+  if (!isBase58(text)) throw invalidParams('invalid base58 encoding: InvalidCharacter');
+  return new Uint8Array(base58Encoder.encode(text));
+}
+
+function decodeBase64(text: string): Uint8Array {
+  const bytes = Buffer.from(text, 'base64');
+  if (bytes.toString('base64') !== text) throw invalidParams('invalid base64 encoding: InvalidByte');
+  return new Uint8Array(bytes);
 }

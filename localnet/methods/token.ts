@@ -1,83 +1,96 @@
 import type { Address } from '@solana/kit';
 import type { View } from '../chain/accounts.ts';
-import type { AccountState } from '../chain/account.ts';
-import { addressBytes } from '../chain/address.ts';
-import {
-  hasUiAmountExtension,
-  isTokenProgram,
-  mintOf,
-  tokenAccountOf,
-  type Mint,
-} from '../chain/token-state.ts';
+import type { Chain } from '../chain/chain.ts';
 import { readAccountForm } from '../encode/account.ts';
-import { encodeTokenAmount } from '../encode/token-amount.ts';
+import { encodeMintAmount } from '../encode/token.ts';
 import { isJsonObject, type Json } from '../json/value.ts';
-import { readView } from '../rpc/commitment.ts';
-import { inContext } from '../rpc/context.ts';
-import { invalidParams } from '../rpc/failure.ts';
-import type { NamedMethods } from '../rpc/method.ts';
-import { readAddress, readConfig, wrongType } from '../rpc/params.ts';
-import type { Filter } from './account-filter.ts';
-import { encodeRow, found, type Scan } from './scan.ts';
+import { type AccountState, isTokenProgram, mintOf, tokenAccountOf } from '../protocol/account.ts';
+import { addressBytes, TOKEN_2022_PROGRAM } from '../protocol/address.ts';
+import {
+  invalidParams,
+  type Params,
+  readAddress,
+  readConfig,
+  readView,
+  wrongType,
+} from '../request/params.ts';
+import { encodeRow, type Filter, found, type Scan } from './account.ts';
+import { inContext, method, type MethodResult, type NamedMethods } from './method.ts';
 
-const OWNER_AT = 32;
+const LARGEST_MAX = 20;
 
-/** Token balances, supplies, and the token accounts of an owner. */
+/** Token balances, supplies, and the token accounts of an owner, a delegate or a mint. */
 export const TOKEN_METHODS: NamedMethods = {
-  getTokenAccountBalance: {
-    required: 1,
-    optional: 1,
-    answer: (chain, [address, options]) => {
-      const key = readAddress(address);
-      const view = readView(chain, readConfig(options, 'CommitmentConfig'));
-      const state = existing(view, key, 'could not find account');
-      const token = tokenAccountOf(state);
-      if (token === undefined) throw invalidParams('Invalid param: not a Token account');
-      return inContext(view.slot, encodeTokenAmount(token.amount, plainMint(view, token.mint).decimals));
-    },
-  },
-  getTokenSupply: {
-    required: 1,
-    optional: 1,
-    answer: (chain, [address, options]) => {
-      const key = readAddress(address);
-      const view = readView(chain, readConfig(options, 'CommitmentConfig'));
-      existing(view, key, 'could not find account');
-      const mint = plainMint(view, key);
-      return inContext(view.slot, encodeTokenAmount(mint.supply, mint.decimals));
-    },
-  },
-  getTokenAccountsByOwner: {
-    required: 2,
-    optional: 1,
-    answer: (chain, [owner, selection, options]) => {
-      const ownerAddress = readAddress(owner);
-      const config = readConfig(options, 'RpcAccountInfoConfig');
-      const form = readAccountForm(config, 'binary');
-      const view = readView(chain, config);
-      const { program, filter } = readSelection(view, selection);
-      const bytes = addressBytes(ownerAddress);
-      const isOwned: Filter = (state) =>
-        Buffer.compare(state.data.subarray(OWNER_AT, OWNER_AT + 32), bytes) === 0 &&
-        tokenAccountOf(state) !== undefined;
-      const scan: Scan = { owner: program, filters: [isOwned, filter], form, isSorted: true };
-      return inContext(
-        view.slot,
-        Array.from(found(view, scan), ([address, state]) => encodeRow(view, scan, address, state)),
-      );
-    },
-  },
+  getTokenAccountBalance: method(1, 1, (chain, [address, options]) => {
+    const key = readAddress(address);
+    const view = readView(chain, readConfig(options, 'CommitmentConfig'));
+    const token = tokenAccountOf(existing(view, key, 'could not find account'));
+    if (token === undefined) throw invalidParams('Invalid param: not a Token account');
+    return inContext(view.slot, amountOf(view, existingMint(view, token.mint), token.amount));
+  }),
+  getTokenSupply: method(1, 1, (chain, [address, options]) => {
+    const key = readAddress(address);
+    const view = readView(chain, readConfig(options, 'CommitmentConfig'));
+    const state = existing(view, key, 'could not find account');
+    if (!isTokenProgram(state.owner)) throw invalidParams('Invalid param: not a Token mint');
+    const mint = mintOf(state);
+    if (mint === undefined) throw invalidParams('Invalid param: mint could not be unpacked');
+    return inContext(view.slot, amountOf(view, state, mint.supply));
+  }),
+  getTokenLargestAccounts: method(1, 1, (chain, [address, options]) => {
+    const key = readAddress(address);
+    const view = readView(chain, readConfig(options, 'CommitmentConfig'));
+    const mint = existingMint(view, key);
+    const form = readAccountForm({}, 'base64');
+    const ofMint = { owner: mint.owner, filters: [hasAt(0, addressBytes(key))], form, isSorted: false };
+    const balances = [...found(view, ofMint)].flatMap(([holder, state]) => {
+      const amount = tokenAccountOf(state)?.amount;
+      return amount === undefined ? [] : [{ holder, amount }];
+    });
+    const largest = balances.sort((one, other) => Number(other.amount - one.amount)).slice(0, LARGEST_MAX);
+    return inContext(
+      view.slot,
+      largest.map(({ holder, amount }) => ({ address: holder, ...amountOf(view, mint, amount) })),
+    );
+  }),
+  getTokenAccountsByOwner: method(2, 1, (chain, params) =>
+    tokenAccounts(chain, params, (owner) => hasAt(32, owner)),
+  ),
+  getTokenAccountsByDelegate: method(2, 1, (chain, params) =>
+    tokenAccounts(chain, params, (delegate) =>
+      hasAt(72, Buffer.concat([Uint8Array.of(1, 0, 0, 0), delegate])),
+    ),
+  ),
 };
+
+/** The token accounts that belong to somebody, by mint or token program. */
+function tokenAccounts(
+  chain: Chain,
+  [key, selection, options]: Params,
+  belongsTo: (key: Uint8Array) => Filter,
+): MethodResult {
+  const belongs = belongsTo(addressBytes(readAddress(key)));
+  const config = readConfig(options, 'RpcAccountInfoConfig');
+  const form = readAccountForm(config, 'binary');
+  const view = readView(chain, config);
+  const { program, filter } = readSelection(view, selection);
+  const isToken: Filter = (state) => tokenAccountOf(state) !== undefined;
+  const scan: Scan = { owner: program, filters: [belongs, filter, isToken], form, isSorted: true };
+  return inContext(
+    view.slot,
+    Array.from(found(view, scan), ([address, state]) => encodeRow(view, scan, address, state)),
+  );
+}
+
+function hasAt(at: number, bytes: Uint8Array): Filter {
+  return ({ data }) => Buffer.compare(data.subarray(at, at + bytes.length), bytes) === 0;
+}
 
 function readSelection(view: View, value: Json | undefined): Readonly<{ program: Address; filter: Filter }> {
   if (!isJsonObject(value)) throw wrongType(value, 'enum RpcTokenAccountsFilter');
   if (value.mint !== undefined) {
     const mint = readAddress(value.mint);
-    const state = existing(view, mint, 'could not find mint');
-    if (!isTokenProgram(state.owner)) throw invalidParams('Invalid param: not a Token mint');
-    if (mintOf(state) === undefined) throw invalidParams('Invalid param: Token mint could not be unpacked');
-    const bytes = addressBytes(mint);
-    return { program: state.owner, filter: ({ data }) => Buffer.compare(data.subarray(0, 32), bytes) === 0 };
+    return { program: existingMint(view, mint).owner, filter: hasAt(0, addressBytes(mint)) };
   }
   if (value.programId === undefined) throw wrongType(value, 'enum RpcTokenAccountsFilter');
   const program = readAddress(value.programId);
@@ -91,12 +104,15 @@ function existing(view: View, address: Address, complaint: string): AccountState
   return state;
 }
 
-/** A mint whose amounts are shown as they are; one that scales them would need its own arithmetic. */
-function plainMint(view: View, address: Address): Mint {
+/** The account of a mint; Agave looks at its data before it looks at its owner. */
+function existingMint(view: View, address: Address): AccountState {
   const state = existing(view, address, 'could not find mint');
-  const mint = mintOf(state);
-  if (mint === undefined) throw invalidParams('Invalid param: not a Token mint');
-  if (hasUiAmountExtension(state))
-    throw invalidParams('mints that scale their amounts are not offered by this node');
-  return mint;
+  if (mintOf({ ...state, owner: TOKEN_2022_PROGRAM }) === undefined)
+    throw invalidParams('Invalid param: Token mint could not be unpacked');
+  if (!isTokenProgram(state.owner)) throw invalidParams('Invalid param: not a Token mint');
+  return state;
+}
+
+function amountOf(view: View, mint: AccountState, amount: bigint) {
+  return encodeMintAmount(amount, mint, view.account);
 }

@@ -2,12 +2,14 @@
  * What the chain keeps on disk: who it is, how far it went, its accounts and its transactions. Empty blocks are not
  * kept; they follow from the seed and the anchors.
  */
-import type { Database } from 'bun:sqlite';
+import { Database } from 'bun:sqlite';
+import { join } from 'node:path';
 import { address, type Address } from '@solana/kit';
-import type { AccountState } from '../chain/account.ts';
-import type { Anchor } from '../chain/block-time.ts';
-import type { TransactionMeta, TransactionRecord } from '../chain/record.ts';
-import { parseJson, printJson } from '../json/value.ts';
+import { codeOf, fileReason, keepPrivate } from '../../shared/store/private.ts';
+import { type Json, parseJson, printJson } from '../json/value.ts';
+import type { AccountState } from '../protocol/account.ts';
+import type { TransactionErrorJson } from '../protocol/error.ts';
+import type { Anchor } from '../protocol/slot.ts';
 
 type AccountRow = {
   address: string;
@@ -81,6 +83,9 @@ export function createLedger(db: Database) {
       void sql.addAnchor.run({ slot: anchor.slot, at_ms: anchor.atMs, slot_ms: anchor.slotMs }),
     lastSlot: (): bigint | undefined => sql.lastSlot.get()?.slot ?? undefined,
     count: (upTo: bigint): bigint => sql.count.get({ slot: upTo })?.n ?? 0n,
+    /** Transactions in windows of `size` slots, from one slot until before another, by the window's number. */
+    countsByWindow: (from: bigint, until: bigint, size: bigint): ReadonlyMap<bigint, bigint> =>
+      new Map(sql.countsByWindow.all({ from, until, size }).map((row) => [row.number, row.n])),
     find: (signature: string) => recordFrom(sql.find.get({ signature })),
     inSlot: (slot: bigint): TransactionRecord[] =>
       sql.inSlot.all({ slot }).flatMap((row) => recordFrom(row) ?? []),
@@ -118,6 +123,9 @@ function statements(db: Database) {
     insertAddress: db.prepare('INSERT INTO tx_address VALUES ($address, $slot, $position)'),
     lastSlot: db.prepare<{ slot: bigint | null }, []>('SELECT max(slot) AS slot FROM tx'),
     count: db.prepare<{ n: bigint }, { slot: bigint }>('SELECT count(*) AS n FROM tx WHERE slot <= $slot'),
+    countsByWindow: db.prepare<{ number: bigint; n: bigint }, { from: bigint; until: bigint; size: bigint }>(
+      'SELECT slot / $size AS number, count(*) AS n FROM tx WHERE slot >= $from AND slot < $until GROUP BY number',
+    ),
     find: db.prepare<TransactionRow, { signature: string }>('SELECT * FROM tx WHERE signature = $signature'),
     inSlot: db.prepare<TransactionRow, { slot: bigint }>(
       'SELECT * FROM tx WHERE slot = $slot ORDER BY position',
@@ -154,3 +162,142 @@ function recordFrom(row: TransactionRow | null): TransactionRecord | undefined {
     meta: parseJson(meta) as unknown as TransactionMeta, // written by this file from the same type; JSON of our own making
   }; // own writing, read back
 }
+
+/** A token account's balance before or after a transaction, at its place among the account keys. */
+export type TokenBalance = Readonly<{
+  accountIndex: bigint;
+  mint: Address;
+  owner: Address;
+  programId: Address;
+  amount: bigint;
+  decimals: bigint;
+}>;
+
+/** Inner instructions in Agave's compiled form; top-level instructions without any are left out. */
+export type InnerInstructions = readonly Readonly<{
+  index: number | bigint;
+  instructions: readonly Readonly<{
+    programIdIndex: number | bigint;
+    accounts: readonly (number | bigint)[];
+    data: string;
+    stackHeight: number | bigint;
+  }>[];
+}>[];
+
+/** What became of a transaction, as it is kept. Integers are bigint, because that is how they are read back. */
+export type TransactionMeta = Readonly<{
+  error: TransactionErrorJson | null;
+  fee: bigint;
+  preBalances: readonly bigint[];
+  postBalances: readonly bigint[];
+  preTokenBalances: readonly TokenBalance[];
+  postTokenBalances: readonly TokenBalance[];
+  writableKeys: readonly Address[];
+  loadedWritable: readonly Address[];
+  loadedReadonly: readonly Address[];
+  logs: readonly string[];
+  unitsConsumed: bigint;
+  innerInstructions: InnerInstructions;
+  /** In Agave's form, or null. */
+  returnData: Json;
+  memo: string | null;
+}>;
+
+/** A transaction in its block: `position` counts from 0 within the slot. */
+export type TransactionRecord = Readonly<{
+  slot: bigint;
+  position: number;
+  signature: string;
+  wire: Uint8Array;
+  meta: TransactionMeta;
+}>;
+
+const BUSY_TIMEOUT_MS = 2_000;
+
+/**
+ * Opens `<dataDir>/localnet.db`, or a database in memory when `dataDir` is undefined. One process owns it: a second
+ * one is refused. Throws an Error with one sentence for the operator when the file cannot be used.
+ */
+export function openDatabase(dataDir: string | undefined): Database {
+  const path = dataDir === undefined ? ':memory:' : join(dataDir, 'localnet.db');
+  try {
+    if (dataDir !== undefined) keepPrivate(path);
+    return prepared(new Database(path, { create: true, strict: true, safeIntegers: true }));
+  } catch (cause) {
+    throw new Error(`The localnet's database ${path} cannot be used: ${complaintAbout(cause)}.`, {
+      cause,
+    });
+  }
+}
+
+function prepared(db: Database): Database {
+  try {
+    prepare(db);
+    return db;
+  } catch (cause) {
+    db.close();
+    throw cause;
+  }
+}
+
+function prepare(db: Database): void {
+  db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  // Exclusive: two chains on one file would each overwrite the other's accounts.
+  db.run('PRAGMA locking_mode = EXCLUSIVE');
+  db.run('PRAGMA journal_mode = WAL');
+  db.run('PRAGMA synchronous = NORMAL');
+  const { user_version: version } = db.query<{ user_version: bigint }, []>('PRAGMA user_version').get() ?? {
+    user_version: 0n,
+  };
+  if (version !== 0n && version !== BigInt(SCHEMA_VERSION))
+    throw new Error(`its format is ${version}, not ${SCHEMA_VERSION}; another version of localnet made it`);
+  const check = db.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get();
+  if (check?.quick_check !== 'ok') throw new DamagedDatabase('it is damaged');
+  db.run('BEGIN IMMEDIATE');
+  db.exec(SCHEMA);
+  db.run(`PRAGMA user_version = ${SCHEMA_VERSION}`);
+  db.run('COMMIT');
+}
+
+/** What a failed check throws: with this, and only with this, the file itself is bad. */
+class DamagedDatabase extends Error {}
+
+/**
+ * One clause for the operator on what keeps the file from being opened. Only a file that is itself bad is advised to be
+ * removed: anything else would cost a chain that is whole.
+ */
+function complaintAbout(cause: unknown): string {
+  const message = fileReason(cause);
+  const code = codeOf(cause);
+  if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED'))
+    return 'another localnet runs on it';
+  if (
+    cause instanceof DamagedDatabase ||
+    code.startsWith('SQLITE_NOTADB') ||
+    code.startsWith('SQLITE_CORRUPT')
+  )
+    return `${message}; remove the file to start a new chain`;
+  if (code === 'SQLITE_FULL') return 'the disk is full';
+  return message;
+}
+
+/** The tables of one chain. `address`, `owner` and `signature` are base58; u64 are kept as the i64 of the same bits. */
+const SCHEMA = `
+CREATE TABLE IF NOT EXISTS chain (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS anchor (slot INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, slot_ms INTEGER NOT NULL) STRICT;
+CREATE TABLE IF NOT EXISTS account (
+  address TEXT PRIMARY KEY, lamports INTEGER NOT NULL, data BLOB NOT NULL, owner TEXT NOT NULL,
+  executable INTEGER NOT NULL, rent_epoch INTEGER NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS tx (
+  slot INTEGER NOT NULL, position INTEGER NOT NULL, signature TEXT NOT NULL UNIQUE, wire BLOB NOT NULL, meta TEXT NOT NULL,
+  PRIMARY KEY (slot, position)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tx_address (
+  address TEXT NOT NULL, slot INTEGER NOT NULL, position INTEGER NOT NULL,
+  PRIMARY KEY (address, slot, position)
+) STRICT, WITHOUT ROWID;
+`;
+
+/** Raised whenever the tables change; a file with another version is refused. */
+const SCHEMA_VERSION = 1;

@@ -173,7 +173,7 @@ describe('config reload', () => {
     await run('account', 'create', 'acme', '--plan', 'gold', '--config', path);
     expect((await run('config', 'reload', '--config', path)).out).not.toContain('Note');
     expect((await run('config', 'reload')).out).toContain(
-      '\nNote: accounts on plan gold: 1; the config has no such plan. Apps that had it reload nothing; once restarted they refuse the keys with 401.\n',
+      '\nNote: The plan gold is gone, and accounts are on it: 1. Apps that had it reload nothing; once restarted they refuse the keys with 401.\n',
     );
     await run('account', 'set', 'acme', '--plan', 'pro');
   });

@@ -6,7 +6,8 @@ import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts'
 import { takeLock } from '../../shared/store/lock.ts';
 import { addressOf, startChain } from '../fakes/chain.ts';
 import { addKey, opened, temporaryFolder } from '../started/gateway.ts';
-import { childEnv, ROOT, runToEnd, startProcess } from '../started/process.ts';
+import { childEnv, hasOpen, ROOT, runToEnd, startProcess } from '../started/process.ts';
+import { until } from '../started/stack.ts';
 import { AUTHORITY } from './started.ts';
 
 const MAIN = join(ROOT, 'deploys/main.ts');
@@ -18,14 +19,13 @@ function folderWith(rows: string, rpcUrl = AWAY) {
   const config = join(folder.path, 'sluice.toml');
   const storage = `[storage]\ndata_dir = "${join(folder.path, 'data')}"\n`;
   const listeners = /^listen/m.test(rows) ? '' : 'listen = "127.0.0.1:0"\n';
-  writeFileSync(
-    config,
-    `${storage}[deploys]\n${listeners}metrics = "127.0.0.1:0"\nrpc_urls = ["${rpcUrl}"]\n${rows}\n`,
-  );
+  const text = `${storage}[deploys]\n${listeners}metrics = "127.0.0.1:0"\nrpc_urls = ["${rpcUrl}"]\n${rows}\n`;
+  writeFileSync(config, text);
   return {
     ...folder,
     dataDir: join(folder.path, 'data'),
     args: [MAIN, '--config', config],
+    add: (more: string) => writeFileSync(config, `${text}${more}`),
     [Symbol.dispose]: () => folder[Symbol.dispose](),
   };
 }
@@ -123,6 +123,32 @@ test('it changes no schema before it is alone: another release may run on the da
   const { code } = await runToEnd(folder.args, folder.path);
   expect([code, existsSync(join(folder.dataDir, ACCOUNTS_FILE))]).toEqual([1, false]);
   if (locking.kind === 'locked') locking.lock.release();
+});
+
+test('a SIGHUP that comes while it starts does not end it, and gateways are asked to read the config again', async () => {
+  using folder = folderWith('');
+  const accounts = opened(join(folder.dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  accounts.run('PRAGMA locking_mode = EXCLUSIVE');
+  addKey(accounts, 'trial'); // takes the lock, and keeps it
+  const child = Bun.spawn([process.execPath, ...folder.args], {
+    cwd: folder.path,
+    env: childEnv(),
+    stdout: 'ignore',
+    stderr: 'inherit',
+  });
+  await until(() => Promise.resolve(hasOpen(child.pid, ACCOUNTS_FILE)));
+  folder.add('[plans.new]\nrps = 1\n');
+  child.kill('SIGHUP');
+  accounts.run('PRAGMA locking_mode = NORMAL');
+  const revision = accounts.query<{ config: number }, []>('SELECT config FROM revision');
+  const before = revision.get()?.config; // gives it up
+  await until(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) throw new Error('it ended');
+    return revision.get()?.config !== before;
+  });
+  child.kill('SIGTERM');
+  expect(await child.exited).toBe(0);
+  accounts.close();
 });
 
 describe('it stops when it is asked to, with exit code 0', () => {

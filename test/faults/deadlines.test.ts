@@ -123,6 +123,31 @@ test('A8 all attempts of a call together have twice the deadline of one', async 
   ended.abort();
 });
 
+test('A8 an archive is asked for a block in time when both live nodes hang', async () => {
+  let sent = 0;
+  const lives = [1, 2].map(() => startRawBackend(() => void sent++));
+  using archive = startRawBackend(answer);
+  const backends = [...lives, archive].map(({ url }, i) => ({
+    name: `b${i}`,
+    url,
+    profile: i < 2 ? 'agave' : 'old-faithful',
+  }));
+  await using crew = await startGateway(
+    { backends, deadlines: { history: 3 }, gateway: { probe_seconds: 60 } },
+    virtual.clock,
+  );
+  const ended = new AbortController();
+  void crew.gateway.runMaintenance(() => undefined, ended.signal);
+  const answered = crew.post({ jsonrpc: '2.0', id: 2, method: 'getBlock', params: [5] }, crew.key());
+  while (sent < 1) await Bun.sleep(1); // until it has been sent
+  await pass(3);
+  expect(await (await answered).text()).toBe(good(2));
+  const metrics = await crew.gateway.metrics.text();
+  expect(metrics).toContain('sluice_gateway_first_byte_seconds_sum{class="history"} 0\n');
+  ended.abort();
+  for (const each of lives) each[Symbol.dispose]();
+});
+
 test('A8 a call of history has twice the deadline of one attempt, over however many tiers and requests it is made', async () => {
   let sent = 0;
   const silent = Array.from({ length: 4 }, () => startRawBackend(() => void sent++));

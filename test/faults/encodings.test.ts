@@ -1,6 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { brotliCompressSync, constants, deflateSync } from 'node:zlib';
-import { gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from 'bun';
+import {
+  brotliCompressSync,
+  constants,
+  deflateRawSync,
+  deflateSync,
+  gunzipSync,
+  inflateRawSync,
+} from 'node:zlib';
+import { gzipSync, zstdCompressSync, zstdDecompressSync } from 'bun';
 import { CHUNKED, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
 import { openCaller, postText } from '../fakes/raw-caller.ts';
 import { startGateway } from '../started/gateway.ts';
@@ -56,9 +63,17 @@ const inChunks = (bytes: Uint8Array, encoding: string) => async (exchange: RawEx
   await exchange.send('0\r\n\r\n');
 };
 
+/** In two parts, each compressed by itself. */
+const twice = (compress: (text: Buffer<ArrayBuffer>) => Uint8Array) => (text: Buffer<ArrayBuffer>) =>
+  Buffer.concat([compress(text.subarray(0, 30)), compress(text.subarray(30))]);
+
 const CODECS = [
   ['gzip', gzipSync, gunzipSync],
   ['zstd', zstdCompressSync, zstdDecompressSync],
+  // deflate without zlib's format around it, as some servers send it
+  ['deflate', deflateRawSync, inflateRawSync],
+  ['gzip', twice(gzipSync), gunzipSync],
+  ['zstd', twice(zstdCompressSync), zstdDecompressSync],
 ] as const;
 
 describe.each(CODECS)('A11 %s', (encoding, compress, decompress) => {
@@ -116,6 +131,37 @@ test('A11 a compressed answer that is cut looks cut', async () => {
   await expect(ask('gzip')).rejects.toThrow();
 });
 
+/** The status of a call, or `cut` when its answer does not end cleanly. */
+const statusOf = (encoding: string, at: typeof gateway) =>
+  ask(encoding, SCAN, at).then(
+    ({ answer }) => answer.status,
+    () => 'cut' as const,
+  );
+
+test.each(CODECS)(
+  'B11 an answer in %s that is cut although its framing is whole does not end cleanly, and one that is held is asked for elsewhere',
+  async (encoding, compress) => {
+    using second = startRawBackend((exchange) => exchange.send(plain(SHORT)));
+    await using own = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
+    await using both = await startGateway({
+      backends: [
+        { name: 'a', url: backend.url },
+        { name: 'b', url: second.url },
+      ],
+    });
+    for (const [text, seen] of [
+      [SHORT, [503]],
+      [`{"jsonrpc":"2.0","result":"${random.slice(0, 6_000)}","id":1}`, [503]],
+      [LONG, ['cut', 503]],
+    ] satisfies [string, ('cut' | number)[]][]) {
+      const packed = compress(Buffer.from(text));
+      backend.script(whole(packed.subarray(0, packed.length - 12), encoding));
+      expect(seen).toContain(await statusOf(encoding, own));
+      if (text !== LONG) expect(await statusOf(encoding, both)).toBe(200);
+    }
+  },
+);
+
 test.each(CODECS)(
   'B11 an answer in %s to another call is passed on neither held nor streamed, also with the own one behind it',
   async (encoding, compress) => {
@@ -127,8 +173,7 @@ test.each(CODECS)(
       const foreign = `{"jsonrpc":"2.0","result":"${result}","id":2}`;
       for (const text of [foreign, foreign + SHORT]) {
         backend.script(whole(compress(Buffer.from(text)), encoding));
-        const answered = ask(encoding, SCAN, own).then(({ answer }) => answer.status);
-        expect(seen).toContain(await answered.catch(() => 'cut'));
+        expect(seen).toContain(await statusOf(encoding, own));
       }
     }
   },
@@ -150,5 +195,25 @@ test.each([
       for (let call = 0; call < 2; call++)
         expect((await ask(encoding, SCAN, own)).bytes.equals(bytes)).toBe(true);
     }
+  },
+);
+
+test.each([
+  ['gzip', gzipSync],
+  ['zstd', zstdCompressSync],
+] as const)(
+  'B11 the answer to another call in a part of its own in %s does not end cleanly, behind a short answer or a long one',
+  async (encoding, compress) => {
+    await using own = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
+    for (const text of [SHORT, `{"jsonrpc":"2.0","result":"${random.slice(0, 6_000)}","id":1}`, LONG])
+      for (const how of [whole, inChunks])
+        for (const foreign of [
+          '{"jsonrpc":"2.0","result":666,"id":2}',
+          '{"id":2,"jsonrpc":"2.0","result":666}',
+        ]) {
+          const parts = [text, foreign].map((part) => compress(Buffer.from(part)));
+          backend.script(how(Buffer.concat(parts), encoding));
+          expect(['cut', 503]).toContain(await statusOf(encoding, own));
+        }
   },
 );

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
-import { exactness, storm } from '../../bench/soak/kills.ts';
-import { CENTRES } from '../../bench/soak/subject.ts';
+import { exactness, storm } from '../../bench/self/soak/kills.ts';
+import { CENTRES } from '../../bench/self/soak/subject.ts';
 
 const signal = AbortSignal.timeout(120_000);
 

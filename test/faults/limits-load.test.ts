@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test';
-import { admitted, outcomes } from '../../bench/answers.ts';
-import type { Finding } from '../../bench/soak/finding.ts';
-import { cheapness, fairness, flood } from '../../bench/soak/flood.ts';
-import { envelope, rate } from '../../bench/soak/rate.ts';
-import { resumed, suspend } from '../../bench/soak/suspended.ts';
+import { admitted, outcomes } from '../../bench/self/answers.ts';
+import type { Finding } from '../../bench/self/soak/finding.ts';
+import { cheapness, fairness, flood } from '../../bench/self/soak/flood.ts';
+import { envelope, rate } from '../../bench/self/soak/rate.ts';
+import { resumed, suspend } from '../../bench/self/soak/suspended.ts';
 
 const signal = AbortSignal.timeout(120_000);
 

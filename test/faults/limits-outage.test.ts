@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test';
-import { admitted, within } from '../../bench/answers.ts';
-import { honesty, OUTAGES, type Outage, outage } from '../../bench/soak/outage.ts';
+import { admitted, within } from '../../bench/self/answers.ts';
+import { honesty, OUTAGES, type Outage, outage } from '../../bench/self/soak/outage.ts';
 
 /** The short form of `bun run soak --only outage`: all at once, each on a Redis and processes of its own. */
 const ended = new Map<string, Promise<Outage>>();

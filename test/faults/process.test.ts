@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { existsSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { spentOf } from '../../shared/ledger/spent.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { result, startBackend, streamed } from '../fakes/backend.ts';
 import { addKey, JSON_HEADERS, opened, temporaryFolder } from '../started/gateway.ts';
-import { childEnv, ROOT, runToEnd, startProcess } from '../started/process.ts';
+import { childEnv, hasOpen, ROOT, runToEnd, startProcess } from '../started/process.ts';
 import { freePort } from '../started/ports.ts';
 import { until } from '../started/stack.ts';
 
@@ -37,12 +37,6 @@ function keyOf(plan: string, credits = 0): string {
   const key = addKey(accounts, plan, credits);
   accounts.close();
   return key;
-}
-
-/** Whether a process has the file of this name open (Linux). */
-function hasOpen(pid: number, name: string): boolean {
-  const links = readdirSync(`/proc/${pid}/fd`).map((fd) => join(`/proc/${pid}/fd`, fd));
-  return links.some((link) => existsSync(link) && readlinkSync(link).endsWith(name));
 }
 
 const start = (path: string) => startProcess([MAIN, '--config', path], folder.path);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { join } from 'node:path';
 import {
   CHUNKED,
   chunk,
@@ -139,8 +140,11 @@ test('A7 a backend that broke off is asked last for a moment', async () => {
   expect(others).toEqual(Array(3).fill(first === 'one' ? 'two' : 'one'));
 });
 
+const TLS_FOLDER = join(import.meta.dir, '../fixtures/tls');
+const TLS = { cert: join(TLS_FOLDER, 'localhost.pem'), key: join(TLS_FOLDER, 'localhost-key.pem') };
+
 /** A gateway whose clock stands still while that of its listener goes on, with a call at its backend. */
-async function startUnderWay(gatewayRows: object) {
+async function startUnderWay(gatewayRows: object, method = CALL.method, init: BunFetchRequestInit = {}) {
   const { clock, advance } = createVirtualClock();
   const arrived = Promise.withResolvers<RawExchange>();
   const raw = startRawBackend(arrived.resolve);
@@ -149,7 +153,7 @@ async function startUnderWay(gatewayRows: object) {
   const over = new AbortController();
   void own.gateway.runMaintenance(() => undefined, over.signal);
   const key = own.key('trial', 100);
-  const answer = own.post(CALL, key);
+  const answer = own.post({ ...CALL, method, params: ['x'] }, key, init);
   return {
     advance,
     key,
@@ -189,8 +193,14 @@ describe("the listener's own clock cuts nothing", () => {
     expect(next.headers.get('x-credits-left')).toBe('99');
   });
 
-  test.concurrent('A8 an answer that does not begin is waited for', async () => {
-    await using waits = await startUnderWay({ idle_seconds: 1 });
+  test.concurrent.each([
+    ['getSlot', 'http', {}],
+    ['getProgramAccounts', 'http', {}],
+    ['getSlot', 'https', { tls: TLS }],
+    ['getProgramAccounts', 'https', { tls: TLS }],
+  ])('A8 an answer to %s that does not begin is waited for over %s', async (method, _, rows) => {
+    const init = { tls: { rejectUnauthorized: false } };
+    await using waits = await startUnderWay({ idle_seconds: 1, ...rows }, method, init);
     await Bun.sleep(13_000); // the listener would cut a stream after twelve
     await waits.exchange.send(plain('{"jsonrpc":"2.0","result":9,"id":1}'));
     expect(await (await waits.answer).text()).toContain('"result":9');

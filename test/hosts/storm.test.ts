@@ -51,7 +51,7 @@ function publish(store: Store, url: string): () => Promise<void> {
       clock: systemClock,
       noteState: () => undefined,
       makeEpoch: () => crypto.randomUUID(),
-      readTerms: () => testConfig({}),
+      readTerms: async () => testConfig({}),
     },
     over.signal,
   );

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { getBase58Decoder } from '@solana/kit';
-import { API_VERSION } from '../../localnet/rpc/context.ts';
+import { API_VERSION } from '../../localnet/methods/method.ts';
 import { addressNumber, base64, list, object, ownedAccount, startChain, text } from './harness.ts';
 import type { Json } from '../../localnet/json/value.ts';
 

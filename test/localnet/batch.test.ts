@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { isJsonArray, parseJson } from '../../localnet/json/value.ts';
-import { serveLocalnet } from '../../localnet/rpc/server.ts';
+import { serveLocalnet } from '../../localnet/http/server.ts';
 import { addressNumber, list, object, startChain } from './harness.ts';
 
 const GENEROUS = { bodyBytesMax: 50 * 1024 };

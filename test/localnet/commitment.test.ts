@@ -133,7 +133,7 @@ describe('an account is read as of its commitment', () => {
     using net = await startChain({ accounts: RICH });
     net.advance(10);
     await net.transfer(alice, bob.address, 100_000_000n);
-    const { transferWire } = await import('../../localnet/chain/faucet.ts');
+    const { transferWire } = await import('../../localnet/protocol/keypair.ts');
     const young = net.chain.latestBlockhash(net.chain.slotAt('processed')).blockhash;
     const old = net.chain.latestBlockhash(net.chain.slotAt('finalized')).blockhash;
     const send = (blockhash: string, preflightCommitment: string) =>
@@ -186,7 +186,7 @@ describe('blockhashes', () => {
     using net = await startChain({ accounts: RICH });
     const { blockhash } = net.chain.latestBlockhash(net.chain.slotAt('processed'));
     net.advance(160);
-    const { transferWire } = await import('../../localnet/chain/faucet.ts');
+    const { transferWire } = await import('../../localnet/protocol/keypair.ts');
     const wire = Buffer.from(transferWire(alice, bob.address, 1_000_000n, blockhash)).toString('base64');
     expect(await net.refusal('sendTransaction', wire, { encoding: 'base64' })).toMatchObject({
       code: -32002n,

@@ -1,11 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import programs from '../../deploys/watch/programs.json';
-import { addressOf } from '../../localnet/chain/address.ts';
-import { LOADER_V2, LOADER_V3, LOADER_V4 } from '../../localnet/chain/known-address.ts';
-import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
-import { upgradeAuthorityKeypair } from '../../localnet/genesis/keypair.ts';
+import { addressOf, LOADER_V2, LOADER_V3, LOADER_V4 } from '../../localnet/protocol/address.ts';
+import { GENESIS_SLOT, programsFrom } from '../../localnet/genesis/accounts.ts';
+import { upgradeAuthorityKeypair } from '../../localnet/protocol/keypair.ts';
 import { noopElf } from '../../localnet/genesis/noop-elf.ts';
-import { programsFrom } from '../../localnet/genesis/programs.ts';
 import { alice, base64, BEGAN_MS, object, startChain, systemAccount, UNCHECKED, list } from './harness.ts';
 import { builtWire } from './wire.ts';
 import { address, type Address } from '@solana/kit';

@@ -1,19 +1,17 @@
 import type { Address } from '@solana/kit';
-import type { AccountState } from '../../localnet/chain/account.ts';
-import { addressOf } from '../../localnet/chain/address.ts';
-import { SYSTEM_PROGRAM } from '../../localnet/chain/known-address.ts';
-import { transferWire } from '../../localnet/chain/faucet.ts';
-import { keypairNamed, type Keypair } from '../../localnet/genesis/keypair.ts';
+import type { AccountState } from '../../localnet/protocol/account.ts';
+import { addressOf, SYSTEM_PROGRAM } from '../../localnet/protocol/address.ts';
+import { type Keypair, keypairNamed, transferWire } from '../../localnet/protocol/keypair.ts';
 import {
   isJsonArray,
   isJsonObject,
-  parseJson,
-  printJson,
   type Json,
   type JsonObject,
+  parseJson,
+  printJson,
 } from '../../localnet/json/value.ts';
-import { createLocalnet } from '../../localnet/localnet.ts';
-import { createAnswerRequest } from '../../localnet/rpc/server.ts';
+import { createLocalnet } from '../../localnet/compose.ts';
+import { createAnswerRequest } from '../../localnet/http/server.ts';
 import type { Clock } from '../../shared/clock.ts';
 
 export const ROOTED_LAG = 4;
@@ -157,6 +155,11 @@ export function object(value: Json | undefined): JsonObject {
 
 export function list(value: Json | undefined): readonly Json[] {
   if (!isJsonArray(value)) throw new Error(`not a list: ${printJson(value ?? null)}`);
+  return value;
+}
+
+export function integer(value: Json | undefined): bigint {
+  if (typeof value !== 'bigint') throw new Error(`not an integer: ${printJson(value ?? null)}`);
   return value;
 }
 

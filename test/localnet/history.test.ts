@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { getBase58Decoder, getBase58Encoder } from '@solana/kit';
 import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
-import { MEMO_PROGRAM } from '../../localnet/chain/known-address.ts';
+import { MEMO_PROGRAM } from '../../localnet/protocol/address.ts';
 import type { Json } from '../../localnet/json/value.ts';
-import { readTransaction } from '../../localnet/chain/transaction.ts';
+import { readTransaction } from '../../localnet/protocol/transaction.ts';
 import {
   addressNumber,
   alice,
@@ -125,11 +125,6 @@ describe('getTransaction', () => {
       'commitment processed',
       { commitment: 'processed' },
       'Method does not support commitment below `confirmed`',
-    ],
-    [
-      'jsonParsed',
-      { encoding: 'jsonParsed' },
-      'jsonParsed is not offered for transactions; use json, base64 or base58',
     ],
     [
       'an unknown encoding',

@@ -12,7 +12,7 @@ import {
   type AddressesByLookupTableAddress,
   type Instruction,
 } from '@solana/kit';
-import type { Keypair } from '../../localnet/genesis/keypair.ts';
+import type { Keypair } from '../../localnet/protocol/keypair.ts';
 
 const signers = new Map<Keypair, ReturnType<typeof createKeyPairSignerFromPrivateKeyBytes>>();
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { encodeAccount, type AccountForm } from '../../localnet/encode/account.ts';
+import { type AccountForm, encodeAccount } from '../../localnet/encode/account.ts';
 import { parseJson, printJson, printJsonPieces } from '../../localnet/json/value.ts';
-import { serveLocalnet } from '../../localnet/rpc/server.ts';
-import { LOADER_V3 } from '../../localnet/chain/known-address.ts';
+import { serveLocalnet } from '../../localnet/http/server.ts';
+import { LOADER_V3 } from '../../localnet/protocol/address.ts';
 import { addressNumber, list, object, ownedAccount, startChain, text } from './harness.ts';
 
 const OWNER = addressNumber(1_000_000);
@@ -31,7 +31,7 @@ describe('the text of a large account', () => {
     { encoding: 'base64', slice: { offset: 1n, length: 500_001n } },
   ];
   test.each(forms)('is made in small pieces that are the whole together: %p', (form) => {
-    const json = encodeAccount(ownedAccount(OWNER, data), form, () => undefined);
+    const json = encodeAccount(OWNER, ownedAccount(OWNER, data), form, () => undefined);
     const pieces = [...printJsonPieces(json)];
     expect(Math.max(...pieces.map((piece) => piece.length))).toBeLessThanOrEqual(PIECE_CHARACTERS_MAX);
     expect(pieces.join('') === printJson(json)).toBeTrue();
@@ -45,8 +45,9 @@ describe('the text of a large account', () => {
   test('is made in small pieces inside a parsed ProgramData account, too', () => {
     const programData = data.slice(0, 1_000_000);
     programData.set([3, 0, 0, 0]);
+    programData[12] = 1;
     const state = ownedAccount(LOADER_V3, programData);
-    const json = encodeAccount(state, { encoding: 'jsonParsed', slice: undefined }, () => undefined);
+    const json = encodeAccount(OWNER, state, { encoding: 'jsonParsed', slice: undefined }, () => undefined);
     const pieces = [...printJsonPieces(json)];
     expect(Math.max(...pieces.map((piece) => piece.length))).toBeLessThanOrEqual(PIECE_CHARACTERS_MAX);
     const { info = null } = object(object(object(parseJson(pieces.join('')))['data'])['parsed']);
@@ -58,7 +59,7 @@ describe('the text of a large account', () => {
     'of %i bytes is their base64',
     (length) => {
       const state = ownedAccount(OWNER, data.subarray(7, 7 + length));
-      const json = encodeAccount(state, { encoding: 'base64', slice: undefined }, () => undefined);
+      const json = encodeAccount(OWNER, state, { encoding: 'base64', slice: undefined }, () => undefined);
       const [encoded] = list(object(parseJson([...printJsonPieces(json)].join('')))['data']);
       expect(encoded === Buffer.from(state.data).toString('base64')).toBeTrue();
     },

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { getAdvanceNonceAccountInstruction, getTransferSolInstruction } from '@solana-program/system';
 import { lamports } from '@solana/kit';
-import { addressBytes, addressOf } from '../../localnet/chain/address.ts';
-import { SYSTEM_PROGRAM } from '../../localnet/chain/known-address.ts';
+import { addressBytes, addressOf, SYSTEM_PROGRAM } from '../../localnet/protocol/address.ts';
 import {
   addressNumber,
   alice,

@@ -89,7 +89,7 @@ describe('a restart', () => {
 
   test('still takes the blockhashes of before and still knows their transactions', async () => {
     const dataDir = join(folder, 'hashes');
-    const { transferWire } = await import('../../localnet/chain/faucet.ts');
+    const { transferWire } = await import('../../localnet/protocol/keypair.ts');
     const first = await at(dataDir);
     first.advance(10);
     const { blockhash } = first.chain.latestBlockhash(first.chain.slotAt('processed'));

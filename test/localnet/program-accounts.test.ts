@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { getBase58Decoder } from '@solana/kit';
-import { addressBytes } from '../../localnet/chain/address.ts';
+import { addressBytes } from '../../localnet/protocol/address.ts';
 import type { Json } from '../../localnet/json/value.ts';
 import { addressNumber, base64, list, object, ownedAccount, startChain, text } from './harness.ts';
 

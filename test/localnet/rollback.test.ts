@@ -1,9 +1,8 @@
 import { expect, test } from 'bun:test';
 import { createChain } from '../../localnet/chain/chain.ts';
-import { transferWire } from '../../localnet/chain/faucet.ts';
-import { readTransaction } from '../../localnet/chain/transaction.ts';
-import { createLedger } from '../../localnet/store/ledger.ts';
-import { openDatabase } from '../../localnet/store/open.ts';
+import { transferWire } from '../../localnet/protocol/keypair.ts';
+import { readTransaction } from '../../localnet/protocol/transaction.ts';
+import { createLedger, openDatabase } from '../../localnet/store/ledger.ts';
 import { alice, BEGAN_MS, bob, systemAccount } from './harness.ts';
 
 test('a transaction that cannot be written down did not happen, and the chain goes on', async () => {

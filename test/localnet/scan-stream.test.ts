@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { serveLocalnet } from '../../localnet/rpc/server.ts';
+import { serveLocalnet } from '../../localnet/http/server.ts';
 import { addressNumber, alice, bob, object, ownedAccount, startChain, systemAccount } from './harness.ts';
 import { parseJson } from '../../localnet/json/value.ts';
 
@@ -82,7 +82,7 @@ describe('a scan is streamed', () => {
   });
 
   test('and lets go of the past when its reader leaves', async () => {
-    const { createUndo } = await import('../../localnet/chain/undo.ts');
+    const { createUndo } = await import('../../localnet/chain/accounts.ts');
     const undo = createUndo();
     undo.open(1n);
     const release = undo.hold(undo.endOf(1n));

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { transferWire } from '../../localnet/chain/faucet.ts';
+import { transferWire } from '../../localnet/protocol/keypair.ts';
 import type { Json } from '../../localnet/json/value.ts';
 import {
   addressNumber,

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
-import { createLocalnet } from '../../localnet/localnet.ts';
-import { serveLocalnet } from '../../localnet/rpc/server.ts';
+import { createLocalnet } from '../../localnet/compose.ts';
 import { systemClock } from '../../shared/clock.ts';
 
 /** A running localnet on a port of its own, with short slots. */
@@ -14,8 +13,7 @@ export async function startServed(programs: readonly Readonly<{ program_id: stri
     clock: systemClock,
     random: (bytes) => crypto.getRandomValues(new Uint8Array(bytes)),
   });
-  const server = serveLocalnet({
-    chain: localnet.chain,
+  const server = localnet.serve({
     hostname: '127.0.0.1',
     port: 0,
     onFault: (cause) => faults.push(cause),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { transferWire } from '../../localnet/chain/faucet.ts';
+import { transferWire } from '../../localnet/protocol/keypair.ts';
 import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
 import type { Json } from '../../localnet/json/value.ts';
 import { addressNumber, alice, base64, bob, list, object, startChain, systemAccount } from './harness.ts';

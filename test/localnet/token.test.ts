@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import type { Address } from '@solana/kit';
-import { addressBytes } from '../../localnet/chain/address.ts';
-import { TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../../localnet/chain/known-address.ts';
+import { addressBytes, TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../../localnet/protocol/address.ts';
 import type { Json } from '../../localnet/json/value.ts';
-import { decimalText } from '../../localnet/encode/token-amount.ts';
+import { encodeTokenAmount } from '../../localnet/encode/token.ts';
 import {
   addressNumber,
   alice,
@@ -24,6 +23,16 @@ const HIS = addressNumber(12);
 const EXTENDED_MINT = addressNumber(13);
 const SCALED_MINT = addressNumber(14);
 const SCALED = addressNumber(15);
+const OWNED_BY_NOBODY = addressNumber(16);
+const DELEGATED = addressNumber(17);
+
+/** No authority, 1.5, and from 2255 on 2. */
+const SCALE = Buffer.concat([
+  new Uint8Array(32),
+  new Uint8Array(Float64Array.of(1.5).buffer),
+  new Uint8Array(BigInt64Array.of(9_000_000_000n).buffer),
+  new Uint8Array(Float64Array.of(2).buffer),
+]);
 
 function mintData(supply: bigint, decimals: number): Uint8Array {
   const data = new Uint8Array(82);
@@ -45,14 +54,30 @@ function tokenData(mint: Address, owner: Address, amount: bigint): Uint8Array {
   return data;
 }
 
+/** An account of which alice may spend 3. */
+function delegatedData(mint: Address, owner: Address, amount: bigint): Uint8Array {
+  const data = tokenData(mint, owner, amount);
+  const view = new DataView(data.buffer);
+  view.setUint32(72, 1, true);
+  data.set(addressBytes(alice.address), 76);
+  view.setBigUint64(121, 3n, true);
+  return data;
+}
+
 /** A mint or account of Token-2022 with one extension of the given type. */
-function extended(data: Uint8Array, accountType: number, extension: number): Uint8Array {
-  const grown = new Uint8Array(166 + 4 + 32);
+function extended(
+  data: Uint8Array,
+  accountType: number,
+  extension: number,
+  value = new Uint8Array(32),
+): Uint8Array {
+  const grown = new Uint8Array(166 + 4 + value.length);
   grown.set(data);
   grown[165] = accountType;
   const view = new DataView(grown.buffer);
   view.setUint16(166, extension, true);
-  view.setUint16(168, 32, true);
+  view.setUint16(168, value.length, true);
+  grown.set(value, 170);
   return grown;
 }
 
@@ -60,11 +85,13 @@ const startTokens = () =>
   startChain({
     accounts: [
       [alice.address, systemAccount(10_000_000_000n)],
+      [OWNED_BY_NOBODY, ownedAccount(addressNumber(98), mintData(1n, 0))],
       [MINT, ownedAccount(TOKEN_PROGRAM, mintData(1_500_000n, 6))],
       [HERS, ownedAccount(TOKEN_PROGRAM, tokenData(MINT, alice.address, 1_500_000n))],
       [HIS, ownedAccount(TOKEN_PROGRAM, tokenData(MINT, bob.address, 0n))],
+      [DELEGATED, ownedAccount(TOKEN_PROGRAM, delegatedData(MINT, bob.address, 40n))],
       [EXTENDED_MINT, ownedAccount(TOKEN_2022_PROGRAM, extended(mintData(7n, 0), 1, 3))],
-      [SCALED_MINT, ownedAccount(TOKEN_2022_PROGRAM, extended(mintData(7n, 0), 1, 25))],
+      [SCALED_MINT, ownedAccount(TOKEN_2022_PROGRAM, extended(mintData(7n, 0), 1, 25, SCALE))],
       [SCALED, ownedAccount(TOKEN_2022_PROGRAM, tokenData(SCALED_MINT, bob.address, 5n))],
     ],
   });
@@ -79,7 +106,7 @@ describe('token amounts', () => {
     [18446744073709551615n, 9, '18446744073.709551615'],
     [100n, 0, '100'],
   ])('%p with %i decimals is %s', (amount, decimals, words) => {
-    expect(decimalText(amount, decimals)).toBe(words);
+    expect(encodeTokenAmount(amount, decimals)).toMatchObject({ uiAmountString: words });
   });
 
   test('floats keep a decimal point, as serde prints them', async () => {
@@ -102,10 +129,9 @@ describe('token amounts', () => {
     ['getTokenAccountBalance', addressNumber(99), 'Invalid param: could not find account'],
     ['getTokenAccountBalance', MINT, 'Invalid param: not a Token account'],
     ['getTokenAccountBalance', alice.address, 'Invalid param: not a Token account'],
-    ['getTokenAccountBalance', SCALED, 'mints that scale their amounts are not offered by this node'],
     ['getTokenSupply', addressNumber(99), 'Invalid param: could not find account'],
-    ['getTokenSupply', HERS, 'Invalid param: not a Token mint'],
-    ['getTokenSupply', SCALED_MINT, 'mints that scale their amounts are not offered by this node'],
+    ['getTokenSupply', HERS, 'Invalid param: mint could not be unpacked'],
+    ['getTokenSupply', alice.address, 'Invalid param: not a Token mint'],
   ])('%s of %s is -32602: %s', async (method, address, message) => {
     using net = await startTokens();
     expect(await net.refusal(method, address)).toEqual({ code: -32602n, message });
@@ -129,7 +155,8 @@ describe('getTokenAccountsByOwner', () => {
 
   test.each([
     [{ mint: addressNumber(99) }, 'Invalid param: could not find mint'],
-    [{ mint: alice.address }, 'Invalid param: not a Token mint'],
+    [{ mint: alice.address }, 'Invalid param: Token mint could not be unpacked'],
+    [{ mint: OWNED_BY_NOBODY }, 'Invalid param: not a Token mint'],
     [{ mint: HERS }, 'Invalid param: Token mint could not be unpacked'],
     [{ programId: alice.address }, 'Invalid param: unrecognized Token program id'],
   ])('refuses %p', async (selection, message) => {
@@ -138,6 +165,39 @@ describe('getTokenAccountsByOwner', () => {
       code: -32602n,
       message,
     });
+  });
+});
+
+describe('the token accounts', () => {
+  test.each([
+    ['a mint', { mint: MINT }],
+    ['a program', { programId: TOKEN_PROGRAM }],
+  ])('of a delegate are found by %s', async (_, selection) => {
+    using net = await startTokens();
+    const of = async (key: Address) =>
+      list(await net.valueOf('getTokenAccountsByDelegate', key, selection, { encoding: 'jsonParsed' })).map(
+        object,
+      );
+    expect(await of(bob.address)).toEqual([]);
+    const [row, ...others] = await of(alice.address);
+    expect([row?.['pubkey'], others]).toEqual([DELEGATED, []]);
+    expect(object(row?.['account'])['data']).toMatchObject({
+      parsed: {
+        info: {
+          delegate: alice.address,
+          delegatedAmount: { amount: '3', decimals: 6n, uiAmount: 0.000003, uiAmountString: '0.000003' },
+        },
+      },
+    });
+  });
+
+  test('that hold most of a mint come first', async () => {
+    using net = await startTokens();
+    expect(await net.valueOf('getTokenLargestAccounts', MINT)).toEqual([
+      { address: HERS, amount: '1500000', decimals: 6n, uiAmount: 1.5, uiAmountString: '1.5' },
+      { address: DELEGATED, amount: '40', decimals: 6n, uiAmount: 0.00004, uiAmountString: '0.00004' },
+      { address: HIS, amount: '0', decimals: 6n, uiAmount: 0, uiAmountString: '0' },
+    ]);
   });
 });
 
@@ -181,14 +241,30 @@ describe('jsonParsed', () => {
     });
   });
 
-  test.each([
-    ['extensions', EXTENDED_MINT, 'spl-token-2022'],
-    ['sysvars', 'SysvarRent111111111111111111111111111111111', 'sysvar'],
-  ])('refuses %s, which Agave could parse', async (_, address, program) => {
+  test('shows amounts of a mint with a scale as the mint shows them', async () => {
     using net = await startTokens();
-    expect(await net.refusal('getAccountInfo', address, { encoding: 'jsonParsed' })).toEqual({
-      code: -32602n,
-      message: `jsonParsed is not offered for ${program} accounts of this kind; use base64`,
+    const shown = { amount: '5', decimals: 0n, uiAmount: 7, uiAmountString: '7' };
+    expect(await net.valueOf('getTokenAccountBalance', SCALED)).toEqual(shown);
+    expect(await parsed(net, SCALED)).toMatchObject({
+      program: 'spl-token-2022',
+      parsed: { type: 'account', info: { tokenAmount: shown } },
+    });
+    expect(await parsed(net, SCALED_MINT)).toMatchObject({
+      parsed: {
+        info: {
+          extensions: [
+            {
+              extension: 'scaledUiAmountConfig',
+              state: {
+                authority: null,
+                multiplier: '1.5',
+                newMultiplier: '2',
+                newMultiplierEffectiveTimestamp: 9_000_000_000n,
+              },
+            },
+          ],
+        },
+      },
     });
   });
 

@@ -1,7 +1,14 @@
 import { describe, expect, test } from 'bun:test';
-import { blockTimeOf, nextAnchor, slotStartMs, type Anchor } from '../../localnet/chain/block-time.ts';
-import { blockhashOf, createBlockhashQueue, isWithinAge } from '../../localnet/chain/blockhash.ts';
-import { createUndo } from '../../localnet/chain/undo.ts';
+import {
+  type Anchor,
+  blockhashOf,
+  blockTimeOf,
+  createBlockhashQueue,
+  isWithinAge,
+  nextAnchor,
+  slotStartMs,
+} from '../../localnet/protocol/slot.ts';
+import { createUndo } from '../../localnet/chain/accounts.ts';
 import { addressNumber, systemAccount } from './harness.ts';
 
 const A = addressNumber(1);

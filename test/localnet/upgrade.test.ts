@@ -1,13 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { createSolanaRpc, generateKeyPairSigner } from '@solana/kit';
 import programs from '../../deploys/watch/programs.json';
-import { upgradeProgram } from '../../localnet/upgrade.ts';
+import { fundPayer, readTarget, upgradeFrom, upgradeProgram, writeBuffer } from '../../localnet/upgrade.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { LOADER_V3 } from '../../localnet/chain/known-address.ts';
-import { upgradeAuthorityKeypair } from '../../localnet/genesis/keypair.ts';
-import { serveLocalnet } from '../../localnet/rpc/server.ts';
-import { readTarget } from '../../localnet/upgrade/target.ts';
-import { fundPayer, upgradeFrom, writeBuffer } from '../../localnet/upgrade/transactions.ts';
+import { LOADER_V3 } from '../../localnet/protocol/address.ts';
+import { upgradeAuthorityKeypair } from '../../localnet/protocol/keypair.ts';
+import { serveLocalnet } from '../../localnet/http/server.ts';
 import {
   alice,
   base64,

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { getTransferSolInstruction } from '@solana-program/system';
 import { lamports, type Address } from '@solana/kit';
-import { addressBytes } from '../../localnet/chain/address.ts';
-import { ADDRESS_LOOKUP_TABLE_PROGRAM } from '../../localnet/chain/known-address.ts';
+import { ADDRESS_LOOKUP_TABLE_PROGRAM, addressBytes } from '../../localnet/protocol/address.ts';
 import {
   addressNumber,
   alice,
@@ -113,6 +112,36 @@ describe('a v0 transaction with a lookup table', () => {
       { pubkey: SYSTEM, signer: false, source: 'transaction', writable: false },
       { pubkey: bob.address, signer: false, source: 'lookupTable', writable: true },
     ]);
+  });
+
+  test('is parsed with the source of each key, and with what the table gave in its instructions', async () => {
+    using tabled = await startTabled();
+    const { net, wire } = tabled;
+    const signature = await net.result('sendTransaction', base64(wire), CHECKED);
+    net.advance();
+    const config = { ...confirmed, encoding: 'jsonParsed', maxSupportedTransactionVersion: 0n };
+    const { meta, transaction } = object(await net.result('getTransaction', signature, config));
+    expect(object(meta)).not.toHaveProperty('loadedAddresses');
+    expect(object(transaction)['message']).toEqual({
+      accountKeys: [
+        { pubkey: alice.address, signer: true, source: 'transaction', writable: true },
+        { pubkey: SYSTEM, signer: false, source: 'transaction', writable: false },
+        { pubkey: bob.address, signer: false, source: 'lookupTable', writable: true },
+      ],
+      addressTableLookups: [{ accountKey: TABLE, writableIndexes: [1n], readonlyIndexes: [] }],
+      instructions: [
+        {
+          program: 'system',
+          programId: SYSTEM,
+          parsed: {
+            type: 'transfer',
+            info: { source: alice.address, destination: bob.address, lamports: 1_000_000n },
+          },
+          stackHeight: 1n,
+        },
+      ],
+      recentBlockhash: expect.any(String),
+    });
   });
 
   test('is refused when its table is not there', async () => {

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { readTransaction } from '../../localnet/chain/transaction.ts';
-import { createWireReader } from '../../localnet/chain/wire-reader.ts';
-import { transferWire } from '../../localnet/chain/faucet.ts';
+import { createWireReader, readTransaction } from '../../localnet/protocol/transaction.ts';
+import { transferWire } from '../../localnet/protocol/keypair.ts';
 import { addressNumber, alice, base64, bob, startChain, systemAccount } from './harness.ts';
 
 const BLOCKHASH = addressNumber(3);

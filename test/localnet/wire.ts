@@ -1,7 +1,6 @@
 import type { Address } from '@solana/kit';
-import { addressBytes } from '../../localnet/chain/address.ts';
-import { COMPUTE_BUDGET_PROGRAM, SYSTEM_PROGRAM } from '../../localnet/chain/known-address.ts';
-import type { Keypair } from '../../localnet/genesis/keypair.ts';
+import { addressBytes, COMPUTE_BUDGET_PROGRAM, SYSTEM_PROGRAM } from '../../localnet/protocol/address.ts';
+import type { Keypair } from '../../localnet/protocol/keypair.ts';
 
 export const SYSTEM = SYSTEM_PROGRAM;
 export const COMPUTE_BUDGET = COMPUTE_BUDGET_PROGRAM;

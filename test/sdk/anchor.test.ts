@@ -4,7 +4,7 @@ import { Keypair, LAMPORTS_PER_SOL, PublicKey } from '@solana/web3.js';
 import { counterElf, ERRORS } from '../fixtures/anchor/counter-elf.ts';
 import { counterIdl, type CounterIdl } from '../fixtures/anchor/counter-idl.ts';
 import { deployProgram } from '../fixtures/anchor/deploy.ts';
-import { PollingConnection } from './polling-connection.ts';
+import { quickly } from './quickly.ts';
 import { startTiers } from './tiers.ts';
 
 const U64_MAX = new BN('18446744073709551615');
@@ -16,7 +16,7 @@ beforeAll(async () => {
   tiers = await startTiers();
   const payer = Keypair.generate();
   // anchor waits through its Connection: one that polls is all that an endpoint without WebSocket needs.
-  const connection = new PollingConnection(tiers.endpoint(), 'confirmed');
+  const connection = quickly(tiers.endpoint());
   await connection.confirmTransaction(
     await connection.requestAirdrop(payer.publicKey, 10 * LAMPORTS_PER_SOL),
   );

@@ -13,8 +13,8 @@ import {
 import { ASSETS } from '../fakes/das-assets.ts';
 import { JSON_HEADERS } from '../started/gateway.ts';
 import { until } from '../started/stack.ts';
+import { quickly } from './quickly.ts';
 import { startTiers } from './tiers.ts';
-import { PollingConnection } from './polling-connection.ts';
 import { umiOn } from './umi-client.ts';
 
 const SYSTEM = publicKey('11111111111111111111111111111111');
@@ -25,7 +25,7 @@ let tiers: Awaited<ReturnType<typeof startTiers>>;
 let umi: ReturnType<typeof umiOn>['umi'];
 beforeAll(async () => {
   tiers = await startTiers();
-  umi = umiOn(new PollingConnection(tiers.endpoint(), 'confirmed')).umi;
+  umi = umiOn(quickly(tiers.endpoint())).umi;
   await umi.rpc.airdrop(umi.identity.publicKey, sol(10), CONFIRMED);
 });
 afterAll(async () => tiers[Symbol.asyncDispose]());
@@ -121,8 +121,10 @@ describe('umi on localnet, unchanged, with the key in the URL', () => {
   });
 
   test("umi's own HTTP client gets an answer when the key is in the URL", async () => {
-    // Not in a header: this client writes the values of headers in lower case, and keys have capitals.
     const call = { jsonrpc: '2.0', id: 'umi', method: 'getHealth' };
+    const headers = { ...JSON_HEADERS, 'x-token': tiers.key() };
+    const byHeader = await umi.http.send({ method: 'POST', url: tiers.url, headers, data: call });
+    expect(byHeader.status).toBe(401); // it writes the values of headers in lower case, and keys have capitals
     const answer = await umi.http.send({
       method: 'POST',
       url: tiers.endpoint(),

@@ -10,8 +10,8 @@ import {
   TransactionMessage,
   VersionedTransaction,
 } from '@solana/web3.js';
-import { PollingConnection } from './polling-connection.ts';
 import { startStack, until } from '../started/stack.ts';
+import { quickly } from './quickly.ts';
 
 const LOADER = new PublicKey('BPFLoaderUpgradeab1e11111111111111111111111');
 
@@ -118,7 +118,7 @@ describe('@solana/web3.js 1.x, unchanged, with the key in the URL (spec 4.3.4)',
   });
 
   test('sendAndConfirmTransaction works on a Connection that polls', async () => {
-    const polling = new PollingConnection(connection.rpcEndpoint, 'confirmed');
+    const polling = quickly(connection.rpcEndpoint);
     const to = Keypair.generate().publicKey;
     const instruction = SystemProgram.transfer({
       fromPubkey: payer.publicKey,

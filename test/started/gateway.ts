@@ -89,7 +89,11 @@ export async function startGateway(
   const { url } = listening;
 
   /** Posts `body` (a text, or a value to print) with `key` in `x-token`. */
-  function post(body: unknown, key?: string, init: RequestInit & { path?: string } = {}): Promise<Response> {
+  function post(
+    body: unknown,
+    key?: string,
+    init: BunFetchRequestInit & { path?: string } = {},
+  ): Promise<Response> {
     const headers = {
       ...JSON_HEADERS,
       ...(key === undefined ? {} : { 'x-token': key }),

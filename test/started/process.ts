@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** The project's root folder. */
@@ -105,6 +105,17 @@ export function hasEnded(pid: number): boolean {
   } catch {
     return true;
   }
+}
+
+/** Whether a process has the file of this name open (Linux). */
+export function hasOpen(pid: number, name: string): boolean {
+  return readdirSync(`/proc/${pid}/fd`).some((fd) => {
+    try {
+      return readlinkSync(join(`/proc/${pid}/fd`, fd)).endsWith(name);
+    } catch {
+      return false; // closed since it was listed
+    }
+  });
 }
 
 /** Resident memory of a process in bytes (Linux). */

@@ -65,7 +65,7 @@ async function publish({ onPut, clock }: { onPut?(words: Put): unknown; clock?: 
       holder: 't1',
       clock: clock ?? systemClock,
       makeEpoch: () => `epoch ${++epochs} ${crypto.randomUUID()}`,
-      readTerms: () => undefined,
+      readTerms: async () => undefined,
       noteState: (state) => void states.push(state),
     },
     over.signal,

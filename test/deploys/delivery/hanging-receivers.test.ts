@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { percentile } from '../../../bench/statistics.ts';
+import { percentile } from '../../../bench/self/statistics.ts';
 import { createSender } from '../../../deploys/delivery/send.ts';
 import { createWorker } from '../../../deploys/delivery/worker.ts';
 import { Secret } from '../../../shared/secret.ts';

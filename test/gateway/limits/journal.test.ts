@@ -205,6 +205,33 @@ describe('a ledger that another process holds', () => {
   });
 });
 
+test('M15 while writes fail a charge is refused after one try, however long the ledger is held', async () => {
+  using ledger = started();
+  using other = new Database(ledger.path);
+  other.run('BEGIN IMMEDIATE');
+  const turns = [];
+  for (let account = 1; account <= 3; account++) {
+    const noted = ledger.spend(account, 1);
+    let tries = 0;
+    for (; ledger.waiting.length > 0; tries++) ledger.endTurn();
+    await Promise.allSettled([noted]);
+    turns.push(tries);
+  }
+  expect(turns).toEqual([12, 1, 1]);
+});
+
+test('the last write is tried once, and nothing is written after it', async () => {
+  using ledger = started();
+  using other = new Database(ledger.path);
+  other.run('BEGIN IMMEDIATE');
+  const ended = Promise.allSettled([ledger.spend(1, 5)]);
+  ledger.journal.close();
+  other.run('COMMIT');
+  ledger.endTurn();
+  expect(await ended).toMatchObject([{ status: 'rejected' }]);
+  expect([ledger.waiting, ledger.rows()]).toEqual([[], []]);
+});
+
 test('M15 a write that fails is told when it fails for a second, and no more from the next that succeeds', async () => {
   using ledger = started();
   const mend = ledger.break();

@@ -25,7 +25,7 @@ const RATE: RateGrant = {
 /** The credits of an account whose requests cost 10, and what is found for a price; nothing is under way. */
 function credits(grant: Partial<CreditGrant>) {
   const lease = new CreditLease({ charged: 0, refunded: 0 }, { charged: 0, refunded: 0 }, 1_000, 0);
-  lease.offer(10, 1_000, 0);
+  lease.offer(10, 0);
   lease.report(0);
   lease.settle({ ...CREDITS, ...grant }, 0);
   return { lease, look: (price: number, nowMs: number) => lease.look(price, nowMs, true, false) };
@@ -61,7 +61,7 @@ test('no credits are left only where a grant of this moment and of this allowanc
     return look(1, change === undefined ? 250 : 249);
   };
   expect(found()).toBe('ask');
-  expect(found((lease) => lease.offer(1, 2_000, 1))).toBe('ask');
+  expect(found((lease) => lease.setTotal(2_000))).toBe('ask');
   expect(found((lease) => lease.unconfirm())).toBe('ask');
   expect(credits({ heldByOthers: 1 }).look(1, 0)).toBe('later');
   expect(credits({ learning: true }).look(1, 0)).toBe('unavailable');

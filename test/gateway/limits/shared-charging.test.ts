@@ -30,6 +30,7 @@ function memoryJournal() {
     append: () => (full ? Promise.reject(new Error('disk full')) : (held?.promise ?? Promise.resolve())),
     isDurable: () => !full && held === undefined,
     flush: () => undefined,
+    close: () => undefined,
     retry: () => undefined,
     isFailing: () => full,
     failure: () => (full ? 'disk full' : undefined),
@@ -319,6 +320,20 @@ describe('a trial', () => {
     expect(first.outOfCredits(caller(), TRIAL, 0)).toBeUndefined();
     first.refund(caller(), TRIAL, price(0, 1));
     expect(out()).toBeUndefined();
+  });
+
+  test('whose credits are used up has those that are added at once, also when no call is let in', async () => {
+    using world = processes(1);
+    const { first } = world;
+    await world.settled(first.charge(caller(), TRIAL, price(1, 1_000)));
+    const out = (creditsGranted: number) => first.outOfCredits({ ...caller(), creditsGranted }, TRIAL, 1);
+    expect(out(1_000)).toMatchObject({ kind: 'out-of-credits', creditsLeft: 0 });
+    expect(out(1_001)).toBeUndefined();
+    // A call that began before is given back.
+    first.refund(caller(), TRIAL, price(1, 1));
+    expect(first.outOfCredits({ ...caller(), creditsGranted: 1_001 }, TRIAL, 3)).toMatchObject({
+      creditsLeft: 2,
+    });
   });
 
   test('that was refunded can spend it again', async () => {

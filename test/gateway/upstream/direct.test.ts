@@ -311,6 +311,20 @@ test('an exchange ends when all who wait for it have left, and not before', asyn
   expect(gateway.fakes[0]?.calls()).toBe(1);
 });
 
+test('a read is not given up for backends that hang or are of another chain', async () => {
+  using gateway = world(3);
+  const [a, b, c] = gateway.backends;
+  const exchanges = gateway.held();
+  const text = gateway.text();
+  await happened(() => exchanges.length === 1);
+  if (b !== undefined) b.isSilent = true;
+  if (c !== undefined) c.health = { ...HEALTHY, excludedBecause: 'of another chain' };
+  a?.client.abandon('reads');
+  await exchanges[0]?.send(plain(rpc('1', '7')));
+  expect(await text).toBe(rpc('1', '7'));
+  expect([gateway.failures, gateway.inFlight()]).toEqual([[], [0, 0, 0]]);
+});
+
 test('a backend whose end is not trusted is checked to the last byte of a small answer', async () => {
   using gateway = world(2);
   const [first] = gateway.backends;
@@ -389,6 +403,17 @@ describe('identical reads that are under way', () => {
     expect(second).toMatch(/^\{"jsonrpc":"2.0","result":("own"|1),"id":2\}$/);
     expect(third).toMatch(/^\{"jsonrpc":"2.0","result":("own"|1),"id":3\}$/);
     expect(gateway.inFlight()).toEqual([0, 0]);
+  });
+
+  test('all go to another backend when theirs is left out, which has failed once', async () => {
+    using gateway = world(2);
+    const exchanges = gateway.held();
+    const texts = ['1', '2', '3'].map((id) => gateway.text({ id }));
+    await happened(() => exchanges.length === 1);
+    gateway.backends[0]?.client.abandon('reads');
+    expect(await Promise.all(texts)).toEqual(['1', '2', '3'].map((id) => rpc(id, '1')));
+    expect([gateway.fakes[0]?.calls(), gateway.failures]).toEqual([1, ['a no-answer']]);
+    expect(gateway.backends[0]?.recent.sums()).toEqual({ answered: 0, failed: 1 });
   });
 
   test('give no caller an older slot than it has been shown: it asks for itself', async () => {

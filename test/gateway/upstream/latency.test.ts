@@ -11,7 +11,7 @@ function pooled() {
   const [a, b, c] = ['a', 'b', 'c'].map((name) => backendOf({ name, clock })) as [Backend, Backend, Backend]; // map forgets how many
   const changes: string[] = [];
   const { pool } = forwardOf([a, b, c], clock, {
-    onSlowness: ({ config }, isSlow) => void changes.push(`${config.name}: ${isSlow ? 'slow' : 'in time'}`),
+    onSlowness: ({ config }, change) => void changes.push(`${config.name}: ${change}`),
   });
   const needIn = (lane: Lane, slotMin = 0) =>
     ({ accountId: ACCOUNT_ABC, commitment: 'confirmed', slotMin, lane }) as const;
@@ -165,7 +165,7 @@ describe('calls that take long wherever they are answered', () => {
     const { load, count, changes } = called(accounts, (__, account) => (heavy.has(account) ? heavyMs : 2));
     load(10 * 60_000);
     expect(count.elsewhere / count.calls).toBeLessThan(0.05);
-    expect(changes.at(-1)).toBe('a: in time');
+    expect(changes.at(-1)).toBe('a: excused');
     expect(changes.length).toBeLessThanOrEqual(6);
   });
 
@@ -173,17 +173,17 @@ describe('calls that take long wherever they are answered', () => {
     let slowMs = 250;
     const { a, load, count, changes } = called(OF_A.slice(0, 2), (backend) => (backend === a ? slowMs : 250));
     load(60_000);
-    expect(changes).toEqual(['a: slow', 'a: in time']);
+    expect(changes).toEqual(['a: slow', 'a: excused']);
     slowMs = 3_000;
     load(15_000);
-    expect(changes).toEqual(['a: slow', 'a: in time', 'a: slow']);
+    expect(changes).toEqual(['a: slow', 'a: excused', 'a: slow']);
     count.calls = count.elsewhere = 0;
     load(60_000);
     expect(1 - count.elsewhere / count.calls).toBeLessThanOrEqual(0.05);
     expect(changes.length).toBe(3);
     slowMs = 250;
     load(45_000);
-    expect(changes.at(-1)).toBe('a: in time');
+    expect(changes.at(-1)).toBe('a: recovered');
   });
 });
 
@@ -262,7 +262,7 @@ describe('what is slow', () => {
         begins(b, 2, 5);
         for (; dueMs <= clock.monotonic(); dueMs += everyMs) if (preferred() === 'a') begins(a, 2);
       });
-      expect(changes).toEqual(['a: slow', 'a: in time']);
+      expect(changes).toEqual(['a: slow', 'a: recovered']);
       expect(preferred()).toBe('a');
     },
   );
@@ -276,9 +276,9 @@ describe('what is slow', () => {
     pass(120_000, each(3_000));
     expect(changes).toEqual(['a: slow']);
     pass(30_000, each(2));
-    expect(changes).toEqual(['a: slow', 'a: in time']);
+    expect(changes).toEqual(['a: slow', 'a: recovered']);
     pass(12_500, each(3_000));
-    expect(changes).toEqual(['a: slow', 'a: in time', 'a: slow']);
+    expect(changes).toEqual(['a: slow', 'a: recovered', 'a: slow']);
   });
 
   test('is no longer when there is none to compare it with', () => {
@@ -288,7 +288,7 @@ describe('what is slow', () => {
     pass(250);
     begins(a, 3_000, 3);
     pass(250);
-    expect(changes).toEqual(['a: slow', 'a: in time']);
+    expect(changes).toEqual(['a: slow', 'a: recovered']);
     pass(10_000);
     expect(preferred()).toBe('a');
   });

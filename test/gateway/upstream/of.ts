@@ -3,6 +3,7 @@ import { createForward, type Forward, type ForwardEvents } from '../../../gatewa
 import { createHedge } from '../../../gateway/upstream/hedge.ts';
 import { Backend, numberOf, preference } from '../../../gateway/upstream/backend.ts';
 import { createHttpClient } from '../../../gateway/upstream/http-client.ts';
+import type { SlownessChange } from '../../../gateway/upstream/latency.ts';
 import { historyGap } from '../../../gateway/history/tiers.ts';
 import {
   createPool,
@@ -36,7 +37,7 @@ export function backendOf(rows: Partial<BackendConfig> & { at?: string; clock?: 
 type Told = Partial<
   ForwardEvents & {
     lagSlotsMax: number;
-    onSlowness(backend: Backend, isSlow: boolean): void;
+    onSlowness(backend: Backend, change: SlownessChange): void;
     /** There: light reads that are late are hedged. */
     onHedge(outcome: 'made' | 'won'): void;
   }

@@ -1,0 +1,250 @@
+import { getBase58Encoder } from '@solana/kit';
+import Assembler from 'stream-json/core/assembler.js';
+import { jsonParser, type Token } from 'stream-json/core/parser.js';
+import type { ScanOptions } from './arguments.ts';
+
+/** What a scan asked for, by which each of its accounts is judged. */
+export type AccountRules = Pick<ScanOptions, 'filters' | 'slice'> & Readonly<{ program: string }>;
+
+/** Takes the text of an answer piece by piece. It throws a sentence when the text can be no such answer. */
+export type AccountReader = Readonly<{
+  push(text: string): void;
+  /** What the text was when it ended; `refused`: an error instead of accounts. */
+  end(): Ending;
+}>;
+
+type Ending =
+  | Readonly<{ kind: 'whole'; slot: number | null }>
+  | Readonly<{ kind: 'unfinished'; reason: string }>
+  | Readonly<{ kind: 'refused'; reason: string; code: number }>;
+
+/** Told what is wrong with each account; `undefined`: nothing. */
+type OnAccount = (wrong: string | undefined) => void;
+
+/** An account is at most 10 MiB on the chain, 14 MB in base64. What is longer never ends. */
+const ACCOUNT_CHARACTERS_MAX = 64_000_000;
+
+/** Checks one account, whose numbers may be texts; gives what is wrong with it. */
+export function accountCheck({
+  program,
+  filters,
+  slice,
+}: AccountRules): (account: unknown) => string | undefined {
+  const base58 = getBase58Encoder();
+  const size = filters.find((filter) => 'dataSize' in filter)?.dataSize;
+  const compared = filters.flatMap((filter) => {
+    if (!('memcmp' in filter)) return [];
+    const { offset, bytes, encoding } = filter.memcmp;
+    return {
+      offset,
+      bytes: Buffer.from(encoding === 'base64' ? Buffer.from(bytes, 'base64') : base58.encode(bytes)),
+    };
+  });
+  const from = slice?.offset ?? 0;
+  return (value) => {
+    const { pubkey, account } = Object(value);
+    if (!isAddress(pubkey)) return 'its address is none';
+    const { data, owner, lamports, executable, space } = Object(account);
+    if (owner !== program) return 'another program owns it';
+    if (!isWhole(lamports) || typeof executable !== 'boolean') return 'lamports or executable are wrong';
+    if (!Array.isArray(data) || data.length !== 2 || data[1] !== 'base64') return 'its data is not base64';
+    const bytes = bytesOf(data[0]);
+    if (bytes === undefined) return 'its data is not base64';
+    if (space !== undefined) {
+      if (!isWhole(space)) return 'its space is no number';
+      const length = Math.min(slice?.length ?? Infinity, Math.max(0, Number(space) - from));
+      if (bytes.length !== length) return 'its data has another length';
+      if (size !== undefined && Number(space) !== size) return 'it does not match dataSize';
+    } else if (
+      slice !== undefined ? bytes.length > slice.length : size !== undefined && bytes.length !== size
+    )
+      return 'its data has another length';
+    for (const { offset, bytes: expected } of compared) {
+      // What the slice leaves out cannot be seen.
+      const at = offset - from;
+      const isSeen = at >= 0 && at + expected.length <= (slice?.length ?? Infinity);
+      if (isSeen && !expected.equals(bytes.subarray(at, at + expected.length)))
+        return 'it does not match memcmp';
+    }
+    return undefined;
+  };
+}
+
+const ALPHABET = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
+const DIGITS = new Int8Array(128).fill(-1);
+for (const [i, character] of [...ALPHABET].entries()) DIGITS[character.charCodeAt(0)] = i;
+/** 256 bits as ten limbs of 26, the lowest first: a product with 58 stays below 2^32. */
+const LIMBS = new Uint32Array(10);
+
+/** Whether the text is 32 bytes in base58. kit's own check decodes by BigInt, which is slow for every account of gigabytes. */
+export function isAddress(text: unknown): boolean {
+  if (typeof text !== 'string' || text.length < 32 || text.length > 44) return false;
+  LIMBS.fill(0);
+  for (let i = 0; i < text.length; i++) {
+    let carry = DIGITS[text.charCodeAt(i)] ?? -1;
+    if (carry < 0) return false;
+    for (let limb = 0; limb < LIMBS.length; limb++) {
+      const sum = (LIMBS[limb] ?? 0) * 58 + carry;
+      LIMBS[limb] = sum & 0x3ffffff;
+      carry = Math.floor(sum / 0x4000000);
+    }
+  }
+  // Nine limbs are 234 bits; the tenth may have 22.
+  const bits = 234 + 32 - Math.clz32(LIMBS[9] ?? 0);
+  if (bits > 256) return false;
+  // Each leading `1` is a byte of 0 in front of the number.
+  const zeros = /^1*/.exec(text)?.[0].length ?? 0;
+  let bytes = 0;
+  for (let limb = LIMBS.length - 1; limb >= 0 && bytes === 0; limb--) {
+    const value = LIMBS[limb] ?? 0;
+    if (value > 0) bytes = Math.ceil((26 * limb + 32 - Math.clz32(value)) / 8);
+  }
+  return zeros + bytes === 32;
+}
+
+function isWhole(value: unknown): boolean {
+  return /^\d+$/.test(String(value));
+}
+
+/** The bytes of a text in base64, padded and with nothing else in it. */
+function bytesOf(text: unknown): Buffer | undefined {
+  if (typeof text !== 'string') return undefined;
+  const bytes = Buffer.from(text, 'base64');
+  // The decoder passes over what is no base64; what it made of it shows that.
+  return bytes.toString('base64') === text ? bytes : undefined;
+}
+
+/** Where a JSON answer is: before it, in it, in a `result` with a context, in its accounts, or behind it. */
+type Place = 'before' | 'answer' | 'result' | 'accounts' | 'behind';
+
+/** Reads a JSON answer of any length by stream-json, an account at a time. */
+export class JsonAccounts implements AccountReader {
+  readonly #parse = jsonParser({ packValues: true, streamValues: false });
+  readonly #check: (account: unknown) => string | undefined;
+  readonly #onAccount: OnAccount;
+  readonly #id: number;
+  #place: Place = 'before';
+  /** Whether the accounts stand in `result.value`. */
+  #hasContext = false;
+  #hasResult = false;
+  #key = '';
+  /** A value that is small is put together; of the accounts one at a time. */
+  #value: Assembler | undefined;
+  #members: Record<string, unknown> = {};
+  #sinceAccount = 0;
+
+  constructor(id: number, check: (account: unknown) => string | undefined, onAccount: OnAccount) {
+    this.#id = id;
+    this.#check = check;
+    this.#onAccount = onAccount;
+  }
+
+  push(text: string): void {
+    this.#sinceAccount += text.length;
+    const tokens = this.#parse(text);
+    if (typeof tokens === 'object' && tokens !== null && 'values' in tokens)
+      for (const token of tokens.values) this.#take(token);
+    if (this.#sinceAccount > ACCOUNT_CHARACTERS_MAX) throw new Error('an account has no end');
+  }
+
+  end(): Ending {
+    const { jsonrpc, id, error, context } = this.#members;
+    if (this.#place !== 'behind') return { kind: 'unfinished', reason: 'the JSON is not complete' };
+    if (error !== undefined) return refusalOf(error);
+    if (jsonrpc !== '2.0' || id !== String(this.#id))
+      return { kind: 'unfinished', reason: 'the answer has another id or version' };
+    if (!this.#hasResult) return { kind: 'unfinished', reason: 'the answer has no accounts' };
+    const { slot } = Object(context);
+    return { kind: 'whole', slot: isWhole(slot) ? Number(slot) : null };
+  }
+
+  #take(token: Token): void {
+    if (this.#value !== undefined) return this.#assemble(this.#value, token);
+    if (token.name === 'keyValue') this.#key = token.value;
+    else if (token.name === 'endObject') this.#place = this.#place === 'result' ? 'answer' : 'behind';
+    else if (token.name === 'endArray') this.#place = this.#hasContext ? 'result' : 'answer';
+    else if (!this.#enter(token.name)) this.#assemble(new Assembler({ numberAsString: true }), token);
+  }
+
+  /** Whether the value that begins is one of those that are too large to be put together. */
+  #enter(name: Token['name']): boolean {
+    if (this.#place === 'before') {
+      if (name !== 'startObject') throw new Error('the answer is no object');
+      this.#place = 'answer';
+      return true;
+    }
+    const isResult = this.#place === 'answer' && this.#key === 'result';
+    if (isResult && name === 'startObject') {
+      this.#hasContext = true;
+      this.#place = 'result';
+      return true;
+    }
+    if (name !== 'startArray' || !(isResult || (this.#place === 'result' && this.#key === 'value')))
+      return false;
+    this.#hasResult = true;
+    this.#place = 'accounts';
+    return true;
+  }
+
+  #assemble(value: Assembler, token: Token): void {
+    value.consume(token);
+    this.#value = value.done ? undefined : value;
+    if (!value.done) return;
+    if (this.#place !== 'accounts') this.#members[this.#key] = value.current;
+    else {
+      this.#onAccount(this.#check(value.current));
+      this.#sinceAccount = 0;
+    }
+  }
+}
+
+/** Reads the gateway's lines: an account each, and a closing one with their number and the slot. */
+export class LineAccounts implements AccountReader {
+  readonly #check: (account: unknown) => string | undefined;
+  readonly #onAccount: OnAccount;
+  #rest = '';
+  #accounts = 0;
+  #closing: Readonly<{ accounts: unknown; slot: unknown }> | undefined;
+
+  constructor(check: (account: unknown) => string | undefined, onAccount: OnAccount) {
+    this.#check = check;
+    this.#onAccount = onAccount;
+  }
+
+  push(text: string): void {
+    let from = 0;
+    for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', from)) {
+      this.#take(this.#rest + text.slice(from, at));
+      this.#rest = '';
+      from = at + 1;
+    }
+    this.#rest += text.slice(from);
+    if (this.#rest.length > ACCOUNT_CHARACTERS_MAX) throw new Error('an account has no end');
+  }
+
+  end(): Ending {
+    if (this.#rest !== '') return { kind: 'unfinished', reason: 'the last line has no end' };
+    if (this.#closing === undefined) return { kind: 'unfinished', reason: 'the closing line is missing' };
+    const { accounts, slot } = this.#closing;
+    if (accounts !== this.#accounts)
+      return { kind: 'unfinished', reason: `the closing line counts ${String(accounts)} accounts` };
+    return { kind: 'whole', slot: typeof slot === 'number' ? slot : null };
+  }
+
+  #take(line: string): void {
+    if (this.#closing !== undefined) throw new Error('a line follows the closing one');
+    const value: unknown = JSON.parse(line);
+    if (typeof value === 'object' && value !== null && 'accounts' in value && 'slot' in value) {
+      this.#closing = value;
+      return;
+    }
+    this.#accounts++;
+    this.#onAccount(this.#check(value));
+  }
+}
+
+/** The error of an answer; its numbers may be texts. */
+function refusalOf(error: unknown): Extract<Ending, { kind: 'refused' }> {
+  const { code, message } = Object(error);
+  return { kind: 'refused', reason: String(message), code: Number(code) };
+}

@@ -1,0 +1,67 @@
+import { getAddressDecoder } from '@solana/kit';
+
+/** How an answer says where it ends. */
+export type Framing = 'length' | 'chunked';
+
+const TOKEN_PROGRAM = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';
+const TOKEN_ACCOUNT_BYTES = 165;
+const ROWS_PER_BLOCK = 2_400;
+const CHUNK_BYTES = 65_536;
+const STATE_OFFSET = 108;
+
+const opening = Buffer.from('{"jsonrpc":"2.0","result":[');
+const block = Buffer.from(`${Array.from({ length: ROWS_PER_BLOCK }, (_, i) => row(i)).join(',')},`);
+const chunkedBlock = chunked(block);
+
+/** Bytes of the JSON answer that `programAccounts` gives for at least `bytesMin` bytes and an id. */
+export function bodyBytes(bytesMin: number, id: string): number {
+  return opening.length + blocksFor(bytesMin) * block.length + closing(id).length;
+}
+
+/**
+ * A getProgramAccounts answer of token accounts, head included, in pieces of about 1 MB that are shared between
+ * answers. Row for row it is what Agave prints; the same block of rows repeats.
+ */
+export function* programAccounts(bytesMin: number, id: string, framing: Framing): Generator<Buffer> {
+  const isChunked = framing === 'chunked';
+  const frame = isChunked ? 'transfer-encoding: chunked' : `content-length: ${bodyBytes(bytesMin, id)}`;
+  yield Buffer.from(`HTTP/1.1 200 OK\r\ncontent-type: application/json; charset=utf-8\r\n${frame}\r\n\r\n`);
+  yield isChunked ? chunked(opening) : opening;
+  for (let i = blocksFor(bytesMin); i > 0; i--) yield isChunked ? chunkedBlock : block;
+  const end = closing(id);
+  yield isChunked ? Buffer.concat([chunked(end), Buffer.from('0\r\n\r\n')]) : end;
+}
+
+function blocksFor(bytesMin: number): number {
+  return Math.max(1, Math.ceil(bytesMin / block.length));
+}
+
+function closing(id: string): Buffer {
+  return Buffer.from(`${row(ROWS_PER_BLOCK)}],"id":${id}}\n`);
+}
+
+function row(i: number): string {
+  const data = Buffer.alloc(TOKEN_ACCOUNT_BYTES);
+  digest(`mint ${i % 7}`).copy(data, 0, 0, 32);
+  digest(`owner ${i}`).copy(data, 32, 0, 32);
+  data.writeUInt32LE(i * 1_000, 64);
+  data[STATE_OFFSET] = 1;
+  const address = getAddressDecoder().decode(digest(`address ${i}`), 0);
+  return (
+    `{"pubkey":"${address}","account":{"lamports":2039280,"data":["${data.toString('base64')}","base64"],` +
+    `"owner":"${TOKEN_PROGRAM}","executable":false,"rentEpoch":18446744073709551615,"space":165}}`
+  );
+}
+
+function digest(text: string): Buffer {
+  return new Bun.CryptoHasher('sha512').update(text).digest();
+}
+
+function chunked(bytes: Buffer): Buffer {
+  const parts: Buffer[] = [];
+  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
+    const part = bytes.subarray(at, at + CHUNK_BYTES);
+    parts.push(Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from('\r\n'));
+  }
+  return Buffer.concat(parts);
+}

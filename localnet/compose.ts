@@ -1,0 +1,76 @@
+/*
+ * The localnet whole: a chain, its file, the clock that moves it, and its listener.
+ */
+import type { Address } from '@solana/kit';
+import type { Clock } from '../shared/clock.ts';
+import { type Chain, createChain } from './chain/chain.ts';
+import { genesisAccounts, type GenesisProgram } from './genesis/accounts.ts';
+import { type ServedLocalnet, serveLocalnet, type ServeOptions } from './http/server.ts';
+import type { AccountState } from './protocol/account.ts';
+import { createLedger, openDatabase } from './store/ledger.ts';
+
+/** What a localnet is made of. */
+type LocalnetOptions = Readonly<{
+  /** Programs that exist from the start; only used when the chain is new. */
+  programs: readonly GenesisProgram[];
+  /** Where `localnet.db` lies; undefined keeps the chain in memory. */
+  dataDir: string | undefined;
+  /** How long a slot takes. */
+  slotMs: number;
+  /** After how many slots a slot is finalized; at least 1. */
+  rootedLag: number;
+  clock: Clock;
+  random(bytes: number): Uint8Array;
+  /** Further accounts of a new chain; a program must follow its ProgramData. */
+  accounts?: readonly (readonly [Address, AccountState])[];
+}>;
+
+/** A localnet that stands still until it is run. */
+export type Localnet = Readonly<{
+  chain: Chain;
+  /** Moves the chain by the clock until the signal aborts; never rejects on time's account. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Listens for calls. Throws an Error with one sentence when the address cannot be had. */
+  serve(at: Omit<ServeOptions, 'chain'>): ServedLocalnet;
+  /** Ends the chain cleanly. `run` must have ended. */
+  close(): void;
+}>;
+
+// Beyond this the clock was set or the machine slept: the chain goes on from where it is.
+const LAG_SLOTS_MAX = 512;
+const PACE_WHEN_AHEAD = 1.25;
+
+/** Opens or begins a localnet. Throws an Error with one sentence when its file cannot be used. */
+export async function createLocalnet(options: LocalnetOptions): Promise<Localnet> {
+  const { clock, slotMs } = options;
+  const ledger = createLedger(openDatabase(options.dataDir));
+  const chain = await createChain({
+    ledger,
+    slotMs,
+    rootedLag: options.rootedLag,
+    nowMs: clock.now(),
+    random: options.random,
+    genesis: async (rentMinimum) => [
+      ...(await genesisAccounts(options.programs, rentMinimum)),
+      ...(options.accounts ?? []),
+    ],
+  });
+
+  async function run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const waitMs = chain.tipEndMs() - clock.now();
+      if (waitMs < -LAG_SLOTS_MAX * slotMs) chain.realign(clock.now());
+      if (waitMs <= 0) {
+        chain.advance();
+        continue;
+      }
+      // The chain is ahead after a crash, or when the clock was set back. Its time never goes back, and it must not
+      // stand still either: it takes longer slots until it is level again.
+      const pauseMs = Math.min(waitMs, slotMs * PACE_WHEN_AHEAD);
+      await clock.sleep(pauseMs, signal);
+      if (pauseMs < waitMs && !signal.aborted) chain.advance();
+    }
+  }
+
+  return { chain, run, serve: (at) => serveLocalnet({ ...at, chain }), close: chain.close };
+}

@@ -1,0 +1,145 @@
+/*
+ * Agave's HTTP: the statuses and texts of jsonrpc-http-server 18, which SDKs have been written against.
+ */
+import { urlOf } from '../../shared/config/config.ts';
+import { listenComplaint } from '../../shared/listen-complaint.ts';
+import type { Chain } from '../chain/chain.ts';
+import { readEnvelope } from '../request/envelope.ts';
+import { createDispatch, errorAnswer, type OnFault } from './dispatch.ts';
+import { batchBody, singleBody } from './stream.ts';
+
+/** Agave's own limit of a request body. */
+const BODY_BYTES_MAX = 50 * 1024;
+const IDLE_TIMEOUT_S = 120;
+const JSON_TYPE = /^application\/json(; ?charset=utf-8)?$/i;
+
+/** Where to listen; port 0 takes a free one. */
+export type ServeOptions = Readonly<{
+  chain: Chain;
+  hostname: string;
+  port: number;
+  bodyBytesMax?: number;
+  onFault: OnFault;
+}>;
+
+/** A listening localnet. `stop` lets answers under way finish; `stop(true)` cuts them. */
+export type ServedLocalnet = Readonly<{ url: string; stop(isAbrupt?: boolean): Promise<void> }>;
+
+/** Serves a chain. Throws an Error with one sentence when the address cannot be had. */
+export function serveLocalnet(options: ServeOptions): ServedLocalnet {
+  const { hostname, port } = options;
+  const bodyBytesMax = options.bodyBytesMax ?? BODY_BYTES_MAX;
+  try {
+    const server = Bun.serve({
+      hostname,
+      port,
+      fetch: createAnswerRequest(options),
+      reusePort: false, // a second process must fail here, not share the port unseen
+      development: false, // its error page shows source to the caller
+      idleTimeout: IDLE_TIMEOUT_S,
+      // Above the limit that is answered with Agave's text; Bun's own answer has none.
+      maxRequestBodySize: bodyBytesMax * 64,
+      error: (cause) => {
+        options.onFault(cause);
+        return text(500, 'Internal Server Error\n');
+      },
+    });
+    const url = urlOf({ hostname, port: server.port ?? port }).origin;
+    return { url, stop: (isAbrupt = false) => server.stop(isAbrupt) };
+  } catch (cause) {
+    throw new Error(listenComplaint('localnet.listen', { hostname, port }, cause), { cause });
+  }
+}
+
+/** Makes `answerRequest`, the whole HTTP edge without a socket. */
+export function createAnswerRequest(
+  options: Readonly<{ chain: Chain; bodyBytesMax?: number; onFault: OnFault }>,
+) {
+  const dispatch = createDispatch(options.chain, options.onFault);
+  const bodyBytesMax = options.bodyBytesMax ?? BODY_BYTES_MAX;
+
+  return async function answerRequest(request: Request): Promise<Response> {
+    if (request.method === 'OPTIONS') return preflight(request);
+    if (request.method === 'GET' && new URL(request.url).pathname === '/health') return text(200, 'ok');
+    if (request.method !== 'POST')
+      return text(405, 'Used HTTP Method is not allowed. POST or OPTIONS is required\n');
+    if (!JSON_TYPE.test(request.headers.get('content-type') ?? '')) {
+      return text(415, 'Supplied content type is not allowed. Content-Type: application/json is required\n');
+    }
+    const body = await readBody(request, bodyBytesMax);
+    if (body.kind === 'too-large') return text(413, 'request body size exceeds allowed maximum');
+    if (body.kind === 'not-utf8') return text(400, 'request body is not UTF-8\n');
+    return json(request, await answerBody(body.text));
+  };
+
+  async function answerBody(bodyText: string): Promise<string | ReadableStream<Uint8Array>> {
+    const envelope = readEnvelope(bodyText);
+    if (envelope.kind === 'unreadable') {
+      return singleBody(() => errorAnswer({ code: -32700, message: 'Parse error' }, 'null'));
+    }
+    if (envelope.kind === 'single') {
+      const { element } = envelope;
+      return element.kind === 'notification' ? '' : singleBody(() => dispatch(element));
+    }
+    // What goes unanswered is known before anything runs, and with it whether there is a body.
+    const works = envelope.elements.flatMap((element) =>
+      element.kind === 'notification' ? [] : [() => dispatch(element)],
+    );
+    return works.length === 0 ? '' : batchBody(works);
+  }
+}
+
+function json(request: Request, body: string | ReadableStream<Uint8Array>): Response {
+  return new Response(body, {
+    headers: { 'content-type': 'application/json; charset=utf-8', ...corsOf(request) },
+  });
+}
+
+function text(status: number, body: string): Response {
+  return new Response(body, { status, headers: { 'content-type': 'text/plain; charset=utf-8' } });
+}
+
+function preflight(request: Request): Response {
+  return new Response('', {
+    headers: { allow: 'OPTIONS, POST', accept: 'application/json', ...corsOf(request) },
+  });
+}
+
+function corsOf(request: Request): Record<string, string> {
+  if (!request.headers.has('origin')) return {};
+  const cors = { vary: 'origin', 'access-control-allow-origin': '*' };
+  if (request.method !== 'OPTIONS') return cors;
+  const asked = request.headers.get('access-control-request-headers');
+  return {
+    ...cors,
+    'access-control-allow-methods': 'OPTIONS, POST',
+    'access-control-max-age': '86400',
+    ...(asked === null ? {} : { 'access-control-allow-headers': asked }),
+  };
+}
+
+/** A request's body as text, or why it was not taken. */
+type ReadBody =
+  Readonly<{ kind: 'text'; text: string }> | Readonly<{ kind: 'too-large' }> | Readonly<{ kind: 'not-utf8' }>;
+
+/** Reads a body, and stops reading at `bytesMax`. */
+async function readBody(request: Request, bytesMax: number): Promise<ReadBody> {
+  if (Number(request.headers.get('content-length') ?? 0) > bytesMax) return { kind: 'too-large' };
+  const chunks: Uint8Array[] = [];
+  let total = 0;
+  if (request.body !== null) {
+    for await (const chunk of request.body) {
+      total += chunk.byteLength;
+      if (total > bytesMax) return { kind: 'too-large' };
+      chunks.push(chunk);
+    }
+  }
+  try {
+    return {
+      kind: 'text',
+      text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks)),
+    };
+  } catch {
+    return { kind: 'not-utf8' };
+  }
+}

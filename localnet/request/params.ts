@@ -1,0 +1,187 @@
+/*
+ * Readers of parameters. They refuse with -32602 in serde's words; members that no reader asks for are ignored, as
+ * Agave ignores them.
+ */
+import { type Address, getBase58Encoder, isAddress } from '@solana/kit';
+import type { View } from '../chain/accounts.ts';
+import type { Chain } from '../chain/chain.ts';
+import type { Commitment } from '../chain/slots.ts';
+import { isJsonArray, isJsonObject, type Json, type JsonObject, printJson } from '../json/value.ts';
+
+const U64_MAX = 18446744073709551615n;
+const SIGNATURE_BYTES = 64;
+const base58 = getBase58Encoder();
+
+/** Positional parameters: missing ones are undefined, null optional ones too. */
+export type Params = readonly (Json | undefined)[];
+
+/** Checks the number of parameters. */
+export function positional(params: Json, required: number, optional: number): Params {
+  if (params === null) return positional([], required, optional);
+  if (!isJsonArray(params)) {
+    if (required + optional === 0)
+      throw invalidParams('Invalid parameters: No parameters were expected', printJson(params));
+    throw invalidParams('`params` should be an array');
+  }
+  if (params.length < required)
+    throw invalidParams(`\`params\` should have at least ${required} argument(s)`);
+  if (params.length <= required + optional) return params;
+  if (required + optional === 0)
+    throw invalidParams('Invalid parameters: No parameters were expected', printJson(params));
+  throw invalidParams(
+    `Invalid parameters: Expected from ${required} to ${required + optional} parameters.`,
+    `Got: ${params.length}`,
+  );
+}
+
+/** -32602 for a value of the wrong type. */
+export function wrongType(value: Json | undefined, expected: string): Error {
+  return invalidParams(`Invalid params: invalid type: ${describe(value)}, expected ${expected}.`);
+}
+
+function describe(value: Json | undefined): string {
+  if (value === undefined || value === null) return 'null';
+  if (typeof value === 'string') return `string ${JSON.stringify(value)}`;
+  if (typeof value === 'boolean') return `boolean \`${value}\``;
+  if (typeof value === 'bigint') return `integer \`${value}\``;
+  if (typeof value === 'number') return `floating point \`${value}\``;
+  return isJsonArray(value) ? 'sequence' : 'map';
+}
+
+/** A string. */
+export function readString(value: Json | undefined): string {
+  if (typeof value !== 'string') throw wrongType(value, 'a string');
+  return value;
+}
+
+/** A u64, up to `max`. */
+export function readU64(value: Json | undefined, type = 'u64', max = U64_MAX): bigint {
+  if (typeof value !== 'bigint') throw wrongType(value, type);
+  if (value < 0n || value > max) {
+    throw invalidParams(`Invalid params: invalid value: integer \`${value}\`, expected ${type}.`);
+  }
+  return value;
+}
+
+/** A u64, or undefined for null and absent. */
+export function readOptionalU64(value: Json | undefined, type?: string, max?: bigint): bigint | undefined {
+  return value === undefined || value === null ? undefined : readU64(value, type, max);
+}
+
+/** A boolean; `fallback` for null and absent. */
+export function readBoolean(value: Json | undefined, fallback: boolean): boolean {
+  if (value === undefined || value === null) return fallback;
+  if (typeof value !== 'boolean') throw wrongType(value, 'a boolean');
+  return value;
+}
+
+/** A configuration object; empty for null and absent. */
+export function readConfig(value: Json | undefined, name: string): JsonObject {
+  if (value === undefined || value === null) return {};
+  if (!isJsonObject(value)) throw wrongType(value, `struct ${name}`);
+  return value;
+}
+
+/** A list. */
+export function readList(value: Json | undefined): readonly Json[] {
+  if (!isJsonArray(value)) throw wrongType(value, 'a sequence');
+  return value;
+}
+
+/** One of the names of an enumeration; `fallback` for null and absent. */
+export function readVariant<const Name extends string>(
+  value: Json | undefined,
+  names: readonly Name[],
+  fallback: Name,
+): Name {
+  if (value === undefined || value === null) return fallback;
+  const text = readString(value);
+  const found = names.find((name) => name === text);
+  if (found !== undefined) return found;
+  const expected = names.map((name) => `\`${name}\``);
+  const listed = expected.length === 2 ? expected.join(' or ') : `one of ${expected.join(', ')}`;
+  throw invalidParams(`Invalid params: unknown variant \`${text}\`, expected ${listed}.`);
+}
+
+/** An address. Agave tells apart what is no base58 and what has another length. */
+export function readAddress(value: Json | undefined): Address {
+  const text = readString(value);
+  if (isAddress(text)) return text;
+  throw invalidParams(`Invalid param: ${isBase58(text) ? 'WrongSize' : 'Invalid'}`);
+}
+
+/** A signature, base58. */
+export function readSignature(value: Json | undefined): string {
+  const text = readString(value);
+  if (!isBase58(text)) throw invalidParams('Invalid param: Invalid');
+  if (text.length > 88 || base58.encode(text).length !== SIGNATURE_BYTES)
+    throw invalidParams('Invalid param: WrongSize');
+  return text;
+}
+
+/** A blockhash, base58 of 32 bytes. */
+export function readBlockhash(value: Json | undefined): string {
+  return readAddress(value);
+}
+
+/** Whether a text is written in base58. */
+export function isBase58(text: string): boolean {
+  return /^[1-9A-HJ-NP-Za-km-z]*$/.test(text);
+}
+
+/** A JSON-RPC error object's members. */
+export type RpcError = Readonly<{ code: number; message: string; data?: Json }>;
+
+/**
+ * How a method refuses a call: readers of parameters nest too deeply to hand a refusal up by hand. `rpc/dispatch.ts`
+ * is the only place that catches it.
+ */
+export class RpcFailure extends Error {
+  readonly error: RpcError;
+  constructor(code: number, message: string, data?: Json) {
+    super(message);
+    this.error = data === undefined ? { code, message } : { code, message, data };
+  }
+}
+
+/** -32602 with a text, as Agave words it. */
+export function invalidParams(message: string, data?: Json): RpcFailure {
+  return new RpcFailure(-32602, message, data);
+}
+
+/** The commitment of a configuration: finalized when absent, and when misspelt, because Agave flattens it. */
+export function readCommitment(config: JsonObject): Commitment {
+  return commitmentNamed(config.commitment) ?? 'finalized';
+}
+
+/** As `readCommitment`, for the history methods, which know nothing of the slot in progress. */
+export function readHistoryCommitment(config: JsonObject): Commitment {
+  const commitment = readCommitment(config);
+  if (commitment === 'processed') throw invalidParams('Method does not support commitment below `confirmed`');
+  return commitment;
+}
+
+function commitmentNamed(value: Json | undefined): Commitment | undefined {
+  return value === 'processed' || value === 'confirmed' || value === 'finalized' ? value : undefined;
+}
+
+/** The slot of a commitment's bank; -32016 while it is below the configuration's minContextSlot. */
+export function readBankSlot(chain: Chain, config: JsonObject): bigint {
+  const slot = chain.slotAt(readCommitment(config));
+  requireContextSlot(slot, config);
+  return slot;
+}
+
+/** The state at a commitment; -32016 as above. */
+export function readView(chain: Chain, config: JsonObject): View {
+  const view = chain.viewAt(readCommitment(config));
+  requireContextSlot(view.slot, config);
+  return view;
+}
+
+/** -32016 with the context slot, when a bank is older than asked for. */
+export function requireContextSlot(slot: bigint, config: JsonObject): void {
+  const minimum = readOptionalU64(config.minContextSlot);
+  if (minimum === undefined || slot >= minimum) return;
+  throw new RpcFailure(-32016, 'Minimum context slot has not been reached', { contextSlot: slot });
+}

@@ -1,0 +1,79 @@
+import type { Clock } from '../clock.ts';
+import { fileReason } from '../store/private.ts';
+import { blankComplaint, type Loaded, type LoadedConfig, parseConfig, readConfig } from './load.ts';
+import type { Environment } from './table.ts';
+
+/** A file is being written while two reads so far apart differ: cut anywhere, it may still be a config. */
+const SETTLED_MS = 200;
+/** After so many reads, five seconds, it is refused. */
+const READS_MAX = 25;
+
+type ReaderDeps = Readonly<{
+  env: Environment;
+  /** The plans that accounts are on, each with the number of its accounts; may throw. */
+  used(): ReadonlyMap<string, number>;
+  clock: Clock;
+}>;
+
+/**
+ * Reads the config of a running app again, when nobody has written it for a moment. Refused is one that is unusable, says
+ * nothing, or has lost a plan that accounts are on.
+ */
+export function createConfigReader(started: LoadedConfig, { env, used, clock }: ReaderDeps) {
+  let last = started;
+  let underWay: Promise<Loaded> | undefined;
+  const file = started.read.text === undefined ? undefined : started.read.name;
+
+  /** Who asks while it is read shares what is found: the last read is still to come. */
+  function readAgain(): Promise<Loaded> {
+    underWay ??= readSettled().finally(() => (underWay = undefined));
+    return underWay;
+  }
+
+  async function readSettled(): Promise<Loaded> {
+    const { signal } = new AbortController();
+    let before = readConfig(file);
+    for (let reads = 1; reads < READS_MAX; reads++) {
+      await clock.sleep(SETTLED_MS, signal);
+      const reading = readConfig(file);
+      if (Bun.deepEquals(reading, before)) return take(reading);
+      before = reading;
+    }
+    return { kind: 'unusable', lines: [`The config file ${started.read.name} is still being written.`] };
+  }
+
+  function take(reading: ReturnType<typeof readConfig>): Loaded {
+    if (reading.kind === 'unusable') return reading;
+    const loaded = parseConfig(reading.read, env);
+    if (loaded.kind === 'unusable') return loaded;
+    const gone = [...last.config.plans.keys()].filter((plan) => !loaded.config.plans.has(plan));
+    const blank = blankComplaint(reading.read);
+    const lines = blank === undefined ? complaintsAbout(gone) : [blank];
+    if (lines.length > 0) return { kind: 'unusable', lines };
+    last = loaded;
+    return loaded;
+  }
+
+  function complaintsAbout(gone: readonly string[]): readonly string[] {
+    if (gone.length === 0) return [];
+    try {
+      return lostPlans(gone, used());
+    } catch (error) {
+      return [`Plans are gone, and accounts may be on them (${fileReason(error)}): ${gone.join(', ')}.`];
+    }
+  }
+
+  function hasChanged(): boolean {
+    const reading = readConfig(file);
+    return reading.kind === 'unusable' || reading.read.text !== last.read.text;
+  }
+
+  return { readAgain, hasChanged };
+}
+
+/** Those of the plans that accounts are on, a sentence each. */
+export function lostPlans(gone: readonly string[], used: ReadonlyMap<string, number>): readonly string[] {
+  return gone
+    .filter((plan) => used.has(plan))
+    .map((plan) => `The plan ${plan} is gone, and accounts are on it: ${used.get(plan)}.`);
+}

@@ -1,0 +1,317 @@
+import { afterEach, describe, expect, test } from 'bun:test';
+import { getAddressDecoder, isAddress as isKitAddress } from '@solana/kit';
+import { isAddress } from '../../bench/account-reader.ts';
+import type { ScanOptions } from '../../bench/arguments.ts';
+import type { Recorder } from '../../bench/recorder.ts';
+import { runScans } from '../../bench/scan.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { CHUNKED, chunk, plain, type RawScript, startRawBackend } from '../fakes/raw-backend.ts';
+
+const PROGRAM = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';
+const OTHER = 'BPFLoaderUpgradeab1e11111111111111111111111';
+const ADDRESS = 'So11111111111111111111111111111111111111112';
+
+const open: Disposable[] = [];
+afterEach(() => {
+  for (const each of open.splice(0)) each[Symbol.dispose]();
+});
+
+/** Scans an endpoint that does as the script says; `onBytes` is told that some of an answer were read. */
+async function scan(
+  script: RawScript,
+  more: Partial<ScanOptions> = {},
+  signal = new AbortController().signal,
+  onBytes: () => void = () => undefined,
+) {
+  const backend = startRawBackend(script);
+  open.push(backend);
+  const options: ScanOptions = {
+    command: 'scan',
+    url: new URL(backend.url),
+    key: undefined,
+    keyAs: 'x-token',
+    seconds: undefined,
+    calls: 1,
+    timeoutMs: 10_000,
+    honoursRetryAfter: true,
+    programs: [PROGRAM],
+    filters: [],
+    slice: undefined,
+    commitment: 'confirmed',
+    ndjson: false,
+    sha256: false,
+    ...more,
+  };
+  const onProgress = ({ bytes }: Recorder) => void (bytes > 0 && onBytes());
+  return runScans(options, { clock: systemClock, onProgress, signal });
+}
+
+const BYTES = Buffer.from([1, 2, 3, 4, 5]);
+
+function account(more: object = {}, pubkey: unknown = ADDRESS) {
+  const data = [BYTES.toString('base64'), 'base64'];
+  return {
+    pubkey,
+    account: {
+      lamports: 1,
+      data,
+      owner: PROGRAM,
+      executable: false,
+      rentEpoch: 2 ** 64,
+      space: 5,
+      ...more,
+    },
+  };
+}
+
+const bodyOf = (...accounts: unknown[]) =>
+  `{"jsonrpc":"2.0","result":{"context":{"apiVersion":"4.3.0","slot":77},"value":${JSON.stringify(accounts)}},"id":1}\n`;
+
+const answer =
+  (body: string): RawScript =>
+  (exchange) =>
+    exchange.send(plain(body));
+
+describe('a scan', () => {
+  test('that is whole and right is complete, with its figures', async () => {
+    const body = bodyOf(account(), account({ lamports: 0 }));
+    const { scans, figures } = await scan(answer(body), { sha256: true });
+    expect(scans).toEqual([
+      {
+        program: PROGRAM,
+        outcome: 'complete',
+        reason: '',
+        accounts: 2,
+        wrongAccounts: 0,
+        bytes: body.length,
+        seconds: expect.any(Number),
+        firstByteMs: expect.any(Number),
+        dataBytes: 10,
+        slot: 77,
+        sha256: new Bun.CryptoHasher('sha256').update(body).digest('hex'),
+      },
+    ]);
+    expect(figures.find(({ name }) => name === 'accounts')?.value).toBe(2);
+  });
+
+  test('asks with the filters, the slice and the form that were wanted, and the key in its field', async () => {
+    let request = '';
+    const filters = [{ memcmp: { offset: 0, bytes: 'AQID', encoding: 'base64' as const } }];
+    const more = { filters, slice: { offset: 0, length: 3 }, key: 'k', keyAs: 'Authorization', ndjson: true };
+    await scan((exchange) => {
+      request = exchange.text;
+      return exchange.send(plain(bodyOf()));
+    }, more);
+    expect(request).toMatch(/authorization: Bearer k\r\n/i);
+    expect(request).toMatch(/accept: application\/x-ndjson\r\n/i);
+    expect(JSON.parse(request.slice(request.indexOf('\r\n\r\n'))).params).toEqual([
+      PROGRAM,
+      {
+        encoding: 'base64',
+        commitment: 'confirmed',
+        filters,
+        dataSlice: { offset: 0, length: 3 },
+        withContext: true,
+      },
+    ]);
+  });
+
+  test('without a context is read too, in pieces of any size', async () => {
+    const body = `{"id":1,"result":${JSON.stringify([account(), account()])},"jsonrpc":"2.0"}`;
+    const { scans } = await scan(async (exchange) => {
+      await exchange.send(CHUNKED);
+      for (let i = 0; i < body.length; i += 7) await exchange.send(chunk(body.slice(i, i + 7)));
+      await exchange.send('0\r\n\r\n');
+    });
+    expect(scans[0]).toMatchObject({ outcome: 'complete', accounts: 2, slot: null });
+  });
+
+  test.each([
+    ['another length than its space', { space: 6 }, 'its data has another length'],
+    ['bad base64', { data: ['AQID!AU=', 'base64'] }, 'its data is not base64'],
+    ['base64 without its padding', { data: ['AQIDBAU', 'base64'] }, 'its data is not base64'],
+    ['another encoding', { data: ['2VfUX', 'base58'] }, 'its data is not base64'],
+    ['another owner', { owner: OTHER }, 'another program owns it'],
+    ['odd lamports', { lamports: -1 }, 'lamports or executable are wrong'],
+  ])('names an account with %s', async (_, more, reason) => {
+    const { scans, recorder } = await scan(answer(bodyOf(account(), account(more), account())));
+    const expected = `of 1 accounts, ${reason}`;
+    expect(scans[0]).toMatchObject({ outcome: 'wrong', accounts: 3, wrongAccounts: 1, reason: expected });
+    expect(recorder.outcomes).toEqual({ [`wrong: ${expected}`]: 1 });
+  });
+
+  test.each(['0'.repeat(44), ADDRESS.slice(1), `z${ADDRESS}`, 7, null])(
+    'names the address %p',
+    async (pubkey) => {
+      const { scans } = await scan(answer(bodyOf(account({}, pubkey))));
+      expect(scans[0]).toMatchObject({ outcome: 'wrong', reason: 'of 1 accounts, its address is none' });
+    },
+  );
+
+  test('holds data to the slice', async () => {
+    const sliced = (bytes: Buffer) => account({ data: [bytes.toString('base64'), 'base64'] });
+    const slice = { offset: 3, length: 4 };
+    const accounts = [sliced(BYTES.subarray(3)), sliced(BYTES.subarray(2)), sliced(Buffer.alloc(0))];
+    const { scans } = await scan(answer(bodyOf(...accounts)), { slice });
+    expect(scans[0]).toMatchObject({ accounts: 3, wrongAccounts: 2 });
+  });
+
+  test('holds accounts to the filters, as far as the slice shows', async () => {
+    const memcmp = { offset: 1, bytes: Buffer.from([2, 3]).toString('base64'), encoding: 'base64' as const };
+    const other = account({ data: [Buffer.from([1, 2, 4, 4, 5]).toString('base64'), 'base64'] });
+    const compared = await scan(answer(bodyOf(account(), other)), { filters: [{ memcmp }] });
+    expect(compared.scans[0]).toMatchObject({
+      wrongAccounts: 1,
+      reason: 'of 1 accounts, it does not match memcmp',
+    });
+    const sized = await scan(answer(bodyOf(account())), { filters: [{ dataSize: 6 }] });
+    expect(sized.scans[0]).toMatchObject({
+      wrongAccounts: 1,
+      reason: 'of 1 accounts, it does not match dataSize',
+    });
+  });
+});
+
+describe('a scan is cut', () => {
+  const body = bodyOf(account(), account());
+
+  test('when its connection breaks', async () => {
+    const begun = Promise.withResolvers<void>();
+    const script: RawScript = async (exchange) => {
+      await exchange.send(CHUNKED + chunk(body.slice(0, 300)));
+      await begun.promise;
+      exchange.reset();
+    };
+    const { scans } = await scan(script, {}, undefined, begun.resolve);
+    expect(scans[0]).toMatchObject({
+      outcome: 'cut',
+      reason: expect.stringContaining('the connection broke'),
+    });
+  });
+
+  test('when it ends as if it were whole, in the middle of the JSON', async () => {
+    const { scans } = await scan(answer(body.slice(0, -20)));
+    expect(scans[0]).toMatchObject({
+      outcome: 'cut',
+      accounts: 1,
+      reason: 'it ended as if whole, but the JSON is not complete',
+    });
+  });
+
+  test('when nothing comes any more', async () => {
+    const { scans } = await scan((exchange) => exchange.send(CHUNKED + chunk(body.slice(0, 300))), {
+      timeoutMs: 300,
+    });
+    expect(scans[0]).toMatchObject({ outcome: 'cut', reason: 'nothing came any more' });
+  });
+
+  test('and the next program is scanned all the same, also after a refusal or nonsense', async () => {
+    const replies = [
+      body.slice(0, -20),
+      '{"jsonrpc":"2.0","error":{"code":-32010,"message":"no"},"id":1}',
+      '[]',
+      '{"jsonrpc":',
+      body,
+    ];
+    const { scans } = await scan((exchange) => exchange.send(plain(replies.shift() ?? '')), {
+      calls: 5,
+      programs: [PROGRAM, PROGRAM],
+    });
+    expect(scans.map(({ outcome, reason }) => `${outcome} ${reason}`)).toEqual([
+      'cut it ended as if whole, but the JSON is not complete',
+      'refused -32010 no',
+      'wrong the answer is no object',
+      'cut it ended as if whole, but the JSON is not complete',
+      'complete ',
+    ]);
+  });
+});
+
+test('a scan that is refused for now holds the next one back, unless that is to be ignored', async () => {
+  const refusal = 'HTTP/1.1 429 Too Many\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n';
+  const script: RawScript = (exchange) => exchange.send(exchange.nth === 1 ? refusal : plain(bodyOf()));
+  const honoured = await scan(script, { calls: 2 });
+  expect(honoured.scans.map(({ outcome, reason }) => `${outcome} ${reason}`)).toEqual([
+    'refused HTTP 429',
+    'complete ',
+  ]);
+  expect(honoured.seconds).toBeGreaterThanOrEqual(1);
+  expect((await scan(script, { calls: 2, honoursRetryAfter: false })).seconds).toBeLessThan(1);
+});
+
+test('a scan of an endpoint that is not there is refused, and one that is stopped is stopped', async () => {
+  const { scans } = await scan((exchange) => exchange.reset());
+  expect(scans[0]).toMatchObject({ outcome: 'refused', reason: expect.stringContaining('no answer') });
+  const stop = new AbortController();
+  const stopped = scan(
+    (exchange) => {
+      void exchange.send(CHUNKED + chunk('{')).then(() => stop.abort());
+    },
+    {},
+    stop.signal,
+  );
+  expect((await stopped).scans[0]?.outcome).toBe('stopped');
+});
+
+describe('lines', () => {
+  const line = `${JSON.stringify(account())}\n`;
+  const lines =
+    (text: string): RawScript =>
+    (exchange) =>
+      exchange.send(
+        `HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
+      );
+
+  test('with the closing one are complete', async () => {
+    const { scans } = await scan(lines(`${line}${line}{"accounts":2,"slot":9}\n`), { ndjson: true });
+    expect(scans[0]).toMatchObject({ outcome: 'complete', accounts: 2, slot: 9 });
+  });
+
+  test.each([
+    ['without the closing one', line + line, 'cut', 'it ended as if whole, but the closing line is missing'],
+    [
+      'that count another number',
+      `${line}{"accounts":2,"slot":9}\n`,
+      'cut',
+      'it ended as if whole, but the closing line counts 2 accounts',
+    ],
+    [
+      'whose last one has no end',
+      line + line.trim(),
+      'cut',
+      'it ended as if whole, but the last line has no end',
+    ],
+    [
+      'that go on behind it',
+      `{"accounts":0,"slot":null}\n${line}`,
+      'wrong',
+      'a line follows the closing one',
+    ],
+  ] as const)('%s are not', async (_, text, outcome, reason) => {
+    const { scans } = await scan(lines(text), { ndjson: true });
+    expect(scans[0]).toMatchObject({ outcome, reason });
+  });
+
+  test('that an endpoint does not have are a refusal', async () => {
+    const { scans } = await scan(answer(bodyOf(account())), { ndjson: true });
+    expect(scans[0]).toMatchObject({ outcome: 'refused', reason: 'it has no NDJSON' });
+  });
+});
+
+test('an address is what kit takes for one', () => {
+  const bytes = (fill: number, zeros: number) =>
+    Uint8Array.from({ length: 32 }, (_, i) => (i < zeros ? 0 : fill));
+  const addresses = [0, 1, 5, 31, 32].flatMap((zeros) =>
+    [1, 127, 255].map((fill) => getAddressDecoder().decode(bytes(fill, zeros))),
+  );
+  const others = addresses.flatMap((each) => [
+    `1${each}`,
+    each.slice(1),
+    `${each}z`,
+    each.replace(/.$/, '0'),
+    each.replace(/^./, 'z'),
+  ]);
+  for (const text of [...addresses, ...others, 'z'.repeat(44), '1'.repeat(33), '']) {
+    expect([text, isAddress(text)]).toEqual([text, isKitAddress(text)]);
+  }
+});

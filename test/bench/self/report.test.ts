@@ -1,0 +1,88 @@
+import { describe, expect, test } from 'bun:test';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type OwnBench, runOwn, withoutNothing } from '../../../bench/self/report.ts';
+import { temporaryFolder } from '../../started/gateway.ts';
+import { ROOT, runToEnd } from '../../started/process.ts';
+
+const FOLDER = join(ROOT, 'bench/self');
+/** Files that run a bench when they are started. */
+const SCRIPTS = readdirSync(FOLDER).filter(
+  (name) =>
+    name.endsWith('.ts') &&
+    /run(?:Own|Bench)\((?:BENCH|import)/.test(readFileSync(join(FOLDER, name), 'utf8')),
+);
+
+test('every script that measures ourselves is found', () => {
+  expect(SCRIPTS.length).toBeGreaterThanOrEqual(13);
+  const documented = readFileSync(join(ROOT, 'bench/README.md'), 'utf8');
+  expect(SCRIPTS.filter((name) => !documented.includes(`bench/self/${name}`))).toEqual([]);
+});
+
+test.each(SCRIPTS)(
+  '%s says what it is, refuses an option that it has not, and starts nothing',
+  async (name) => {
+    const path = join(FOLDER, name);
+    const [help, refusal] = await Promise.all([
+      runToEnd([path, '--help'], ROOT),
+      runToEnd([path, '--surely-not'], ROOT),
+    ]);
+    expect([help.code, help.stderr]).toEqual([0, '']);
+    expect(help.stdout).toContain(`bun bench/self/${name}`);
+    expect(help.stdout).toContain('--json FILE');
+    expect([refusal.code, refusal.stdout]).toEqual([2, '']);
+    expect(refusal.stderr).toContain('--surely-not');
+  },
+);
+
+describe('a bench of our own', () => {
+  const BENCH: OwnBench = {
+    path: join(FOLDER, 'nothing.ts'),
+    about: 'Nothing.',
+    options: {
+      seconds: { value: 'S', help: 'of each', least: 1, most: 60, preset: 10 },
+      plan: { value: 'NAME', help: 'of all', known: ['rate', 'credits'], preset: 'rate' },
+    },
+    limitMs: () => 1_000,
+    measure: async ({ table, say, number, text }) => {
+      table([
+        ['way', 'ms', 'MB'],
+        ['one', '1.0', 'NaN'],
+        ['two', 'NaN', ''],
+      ]);
+      say(`${number('seconds')} s of ${text('plan')}`);
+      return number('seconds') > 5;
+    },
+  };
+
+  test('writes its tables as JSON, without a row of NaN', async () => {
+    using folder = temporaryFolder();
+    const path = join(folder.path, 'own.json');
+    expect(await runOwn(BENCH, ['--seconds', '7', '--json', path])).toBe(0);
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toMatchObject({
+      bench: 'bench/self/nothing.ts',
+      tables: [
+        [
+          ['way', 'ms', 'MB'],
+          ['one', '1.0', '-'],
+          ['two', 'not measured'],
+        ],
+      ],
+      sentences: ['7 s of rate'],
+    });
+  });
+
+  test('ends with 1 when a bar of its own was not met, and with 2 for a value that cannot be', async () => {
+    expect(await runOwn(BENCH, ['--seconds', '5'])).toBe(1);
+    for (const argv of [['--seconds', '0'], ['--seconds', ''], ['--plan', 'free'], ['now']])
+      expect(await runOwn(BENCH, argv)).toBe(2);
+  });
+
+  test('leaves rows alone that have a figure', () => {
+    expect(withoutNothing([['a', '1', ''], ['b', '', ''], ['c']])).toEqual([
+      ['a', '1', ''],
+      ['b', '', ''],
+      ['c'],
+    ]);
+  });
+});

@@ -1,0 +1,310 @@
+import { describe, expect, test } from 'bun:test';
+import { getAddressLookupTableEncoder } from '@solana-program/address-lookup-table';
+import { getStakeStateV2Encoder, stakeStateV2 } from '@solana-program/stake';
+import {
+  AccountState,
+  AuthorityType,
+  getApproveInstruction,
+  getBurnInstruction,
+  getInitializeDefaultAccountStateInstruction,
+  getMultisigEncoder,
+  getReallocateInstruction,
+  getSetAuthorityInstruction,
+  getSetTransferFeeInstruction,
+  getTransferInstruction,
+  getUpdateTokenMetadataFieldInstruction,
+  getWithdrawWithheldTokensFromAccountsInstruction,
+  TOKEN_2022_PROGRAM_ADDRESS,
+  tokenMetadataField,
+} from '@solana-program/token-2022';
+import { address, type Address, createNoopSigner, type Instruction } from '@solana/kit';
+import { encodeInstruction } from '../../localnet/encode/instruction.ts';
+import { type Json, parseJson, printJson } from '../../localnet/json/value.ts';
+import {
+  ADDRESS_LOOKUP_TABLE_PROGRAM,
+  addressBytes,
+  CONFIG_PROGRAM,
+  LOADER_V3,
+  MEMO_PROGRAM,
+  STAKE_PROGRAM,
+  SYSTEM_PROGRAM,
+  TOKEN_PROGRAM,
+} from '../../localnet/protocol/address.ts';
+import { voteKeypair } from '../../localnet/protocol/keypair.ts';
+import { addressNumber, alice, bob, object, ownedAccount, startChain } from './harness.ts';
+
+describe('an instruction', () => {
+  const [a, b, c] = [addressNumber(1), addressNumber(2), addressNumber(3)];
+  const [d, e] = [addressNumber(4), addressNumber(5)];
+  const parsed = ({ programAddress, accounts = [], data = new Uint8Array() }: Instruction) =>
+    parseJson(
+      printJson(
+        encodeInstruction({
+          programId: programAddress,
+          accounts: accounts.map((account) => account.address),
+          data: new Uint8Array(data),
+          stackHeight: 1,
+        }),
+      ),
+    );
+  const multisig = [createNoopSigner(d), createNoopSigner(e)];
+
+  test.each([
+    [
+      'transfer',
+      getTransferInstruction({ source: a, destination: b, authority: c, multiSigners: multisig, amount: 5n }),
+      { source: a, destination: b, multisigAuthority: c, signers: [d, e], amount: '5' },
+    ],
+    [
+      'approve',
+      getApproveInstruction({ source: a, delegate: b, owner: createNoopSigner(c), amount: 2n ** 64n - 1n }),
+      { source: a, delegate: b, owner: c, amount: '18446744073709551615' },
+    ],
+    [
+      'burn',
+      getBurnInstruction({ account: a, mint: b, authority: createNoopSigner(c), amount: 1n }),
+      { account: a, mint: b, authority: c, amount: '1' },
+    ],
+    [
+      'setAuthority',
+      getSetAuthorityInstruction({
+        owned: a,
+        owner: b,
+        authorityType: AuthorityType.CloseAccount,
+        newAuthority: null,
+      }),
+      { account: a, authority: b, authorityType: 'closeAccount', newAuthority: null },
+    ],
+    [
+      'setTransferFee',
+      getSetTransferFeeInstruction({
+        mint: a,
+        transferFeeConfigAuthority: b,
+        multiSigners: multisig,
+        transferFeeBasisPoints: 3,
+        maximumFee: 9n,
+      }),
+      {
+        mint: a,
+        multisigtransferFeeConfigAuthority: b,
+        signers: [d, e],
+        transferFeeBasisPoints: 3n,
+        maximumFee: 9n,
+      },
+    ],
+    [
+      'withdrawWithheldTokensFromAccounts',
+      getWithdrawWithheldTokensFromAccountsInstruction({
+        mint: a,
+        feeReceiver: b,
+        withdrawWithheldAuthority: createNoopSigner(c),
+        numTokenAccounts: 2,
+        sources: [d, e],
+      }),
+      { mint: a, feeRecipient: b, withdrawWithheldAuthority: c, sourceAccounts: [d, e] },
+    ],
+    [
+      'initializeDefaultAccountState',
+      getInitializeDefaultAccountStateInstruction({ mint: a, state: AccountState.Frozen }),
+      { mint: a, accountState: 'frozen' },
+    ],
+    [
+      'reallocate',
+      getReallocateInstruction({
+        token: a,
+        payer: createNoopSigner(b),
+        owner: c,
+        newExtensionTypes: [8, 11],
+      }),
+      {
+        account: a,
+        payer: b,
+        systemProgram: SYSTEM_PROGRAM,
+        owner: c,
+        extensionTypes: ['memoTransfer', 'cpiGuard'],
+      },
+    ],
+    [
+      'updateTokenMetadataField',
+      getUpdateTokenMetadataFieldInstruction({
+        metadata: a,
+        updateAuthority: createNoopSigner(b),
+        field: tokenMetadataField('Key', ['color']),
+        value: 'red',
+      }),
+      { metadata: a, updateAuthority: b, field: 'color', value: 'red' },
+    ],
+  ] as const)('%s of a token program has the names and forms of Agave', (type, instruction, info) => {
+    expect(parsed(instruction)).toEqual({
+      program: 'spl-token',
+      programId: TOKEN_2022_PROGRAM_ADDRESS,
+      parsed: { type, info: { ...info } },
+      stackHeight: 1n,
+    });
+  });
+
+  test('without the accounts or the data that it needs is partially decoded', () => {
+    const whole = getTransferInstruction({ source: a, destination: b, authority: c, amount: 5n });
+    const fewAccounts = { ...whole, accounts: whole.accounts.slice(0, 2) };
+    const fewBytes = { ...whole, data: whole.data.slice(0, 5) };
+    for (const instruction of [fewAccounts, fewBytes])
+      expect(parsed(instruction)).toMatchObject({ accounts: expect.any(Array), data: expect.any(String) });
+    expect(parsed({ programAddress: MEMO_PROGRAM, data: Uint8Array.of(0xff) })).toMatchObject({
+      accounts: [],
+    });
+  });
+});
+
+describe('an account', () => {
+  const KEY = addressNumber(20);
+  const [staker, custodian] = [addressNumber(21), addressNumber(22)];
+  const lockup = { unixTimestamp: 5n, epoch: 6n, custodian };
+  const meta = { rentExemptReserve: 2_282_880n, authorized: { staker, withdrawer: bob.address }, lockup };
+  const stake = {
+    delegation: {
+      voterPubkey: voteKeypair().address,
+      stake: 7n,
+      activationEpoch: 8n,
+      deactivationEpoch: 2n ** 64n - 1n,
+      reserved: Array.from({ length: 8 }, () => 0),
+    },
+    creditsObserved: 9n,
+  };
+  const info = JSON.stringify({ name: 'Sluice' });
+  const u64 = (value: bigint) => new Uint8Array(BigUint64Array.of(value).buffer);
+  const loader = (tag: number, ...rest: readonly Uint8Array[]) =>
+    Buffer.concat([Uint8Array.of(tag, 0, 0, 0), ...rest, Buffer.from('code')]);
+  const code = [Buffer.from('code').toString('base64'), 'base64'];
+
+  test.each<readonly [string, Address, Uint8Array, string, unknown]>([
+    [
+      'a lookup table',
+      ADDRESS_LOOKUP_TABLE_PROGRAM,
+      new Uint8Array(
+        getAddressLookupTableEncoder().encode({
+          deactivationSlot: 2n ** 64n - 1n,
+          lastExtendedSlot: 3n,
+          lastExtendedSlotStartIndex: 1,
+          authority: alice.address,
+          addresses: [staker, custodian],
+        }),
+      ),
+      'address-lookup-table',
+      {
+        type: 'lookupTable',
+        info: {
+          deactivationSlot: '18446744073709551615',
+          lastExtendedSlot: '3',
+          lastExtendedSlotStartIndex: 1n,
+          authority: alice.address,
+          addresses: [staker, custodian],
+        },
+      },
+    ],
+    [
+      'a lookup table to be',
+      ADDRESS_LOOKUP_TABLE_PROGRAM,
+      new Uint8Array(56),
+      'address-lookup-table',
+      { type: 'uninitialized' },
+    ],
+    [
+      'a stake',
+      STAKE_PROGRAM,
+      new Uint8Array(getStakeStateV2Encoder().encode(stakeStateV2('Stake', [meta, stake, { bits: 0 }]))),
+      'stake',
+      {
+        type: 'delegated',
+        info: {
+          meta: { ...meta, rentExemptReserve: '2282880' },
+          stake: {
+            creditsObserved: 9n,
+            delegation: {
+              voter: voteKeypair().address,
+              stake: '7',
+              activationEpoch: '8',
+              deactivationEpoch: '18446744073709551615',
+            },
+          },
+        },
+      },
+    ],
+    [
+      'a multisig',
+      TOKEN_PROGRAM,
+      new Uint8Array(
+        getMultisigEncoder().encode({
+          m: 1,
+          n: 2,
+          isInitialized: true,
+          signers: [staker, custodian, ...Array.from({ length: 9 }, () => SYSTEM_PROGRAM)],
+        }),
+      ),
+      'spl-token',
+      {
+        type: 'multisig',
+        info: {
+          numRequiredSigners: 1n,
+          numValidSigners: 2n,
+          isInitialized: true,
+          signers: [staker, custodian],
+        },
+      },
+    ],
+    [
+      'a buffer of the loader',
+      LOADER_V3,
+      loader(1, Uint8Array.of(1), addressBytes(staker)),
+      'bpf-upgradeable-loader',
+      { type: 'buffer', info: { authority: staker, data: code } },
+    ],
+    [
+      'ProgramData without an authority, whose code begins where it would stand',
+      LOADER_V3,
+      loader(3, u64(77n), Uint8Array.of(0)),
+      'bpf-upgradeable-loader',
+      { type: 'programData', info: { slot: 77n, authority: null, data: code } },
+    ],
+    [
+      'what a validator says of itself',
+      CONFIG_PROGRAM,
+      Buffer.concat([
+        Uint8Array.of(2),
+        addressBytes(address('Va1idator1nfo111111111111111111111111111111')),
+        Uint8Array.of(0),
+        addressBytes(staker),
+        Uint8Array.of(1),
+        u64(BigInt(info.length)),
+        Buffer.from(info),
+      ]),
+      'config',
+      {
+        type: 'validatorInfo',
+        info: {
+          configData: { name: 'Sluice' },
+          keys: [
+            { pubkey: 'Va1idator1nfo111111111111111111111111111111', signer: false },
+            { pubkey: staker, signer: true },
+          ],
+        },
+      },
+    ],
+  ])('%s is parsed', async (_, owner, data, program, parsed) => {
+    using net = await startChain({ accounts: [[KEY, ownedAccount(owner, data)]] });
+    const found = object(await net.valueOf('getAccountInfo', KEY, { encoding: 'jsonParsed' }));
+    expect(found['data']).toEqual({ program, parsed: parsed as Json, space: BigInt(data.length) }); // as listed
+  });
+
+  test.each([
+    ['a stake', STAKE_PROGRAM],
+    ['a mint', TOKEN_2022_PROGRAM_ADDRESS],
+    ['a lookup table', ADDRESS_LOOKUP_TABLE_PROGRAM],
+    ['what a validator says', CONFIG_PROGRAM],
+    ['a program', LOADER_V3],
+    ['a sysvar', address('Sysvar1111111111111111111111111111111111111')],
+  ])('that is too short for %s is base64', async (_, owner) => {
+    using net = await startChain({ accounts: [[KEY, ownedAccount(owner, Uint8Array.of(2, 0, 0))]] });
+    const found = object(await net.valueOf('getAccountInfo', KEY, { encoding: 'jsonParsed' }));
+    expect(found['data']).toEqual(['AgAA', 'base64']);
+  });
+});

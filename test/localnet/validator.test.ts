@@ -1,0 +1,263 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { address, createSolanaRpc } from '@solana/kit';
+import { Connection, Keypair, PublicKey } from '@solana/web3.js';
+import { isJsonArray, type Json } from '../../localnet/json/value.ts';
+import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
+import { STAKE_PROGRAM } from '../../localnet/protocol/address.ts';
+import { identityKeypair, voteKeypair } from '../../localnet/protocol/keypair.ts';
+import { SLOTS_PER_EPOCH } from '../../localnet/protocol/slot.ts';
+import {
+  addressNumber,
+  alice,
+  base64,
+  bob,
+  integer,
+  list,
+  object,
+  ROOTED_LAG,
+  startChain,
+  systemAccount,
+  text,
+} from './harness.ts';
+import { startServed } from './served.ts';
+import { builtWire } from './wire.ts';
+
+const identity = identityKeypair().address;
+const vote = voteKeypair().address;
+const epoch = GENESIS_SLOT / SLOTS_PER_EPOCH;
+const TOKEN_2022 = new PublicKey('TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb');
+
+describe('by the SDKs, over a socket', () => {
+  let net: Awaited<ReturnType<typeof startServed>>;
+  beforeAll(async () => {
+    net = await startServed();
+  });
+  afterAll(async () => {
+    expect(net.faults).toEqual([]);
+    await net[Symbol.asyncDispose]();
+  });
+
+  test('@solana/kit reads a cluster of one validator, the same one everywhere', async () => {
+    const rpc = createSolanaRpc(net.url);
+    const { current, delinquent } = await rpc.getVoteAccounts().send();
+    expect(current.map((account) => account.nodePubkey)).toEqual([identity]);
+    expect(delinquent).toEqual([]);
+    expect(current[0]?.epochCredits).toHaveLength(5);
+    const nodes = await rpc.getClusterNodes().send();
+    expect(nodes.map((node) => node.pubkey)).toEqual([(await rpc.getIdentity().send()).identity]);
+    expect(await rpc.getSlotLeader().send()).toBe(identity);
+    const slot = await rpc.getSlot({ commitment: 'processed' }).send();
+    expect(await rpc.getSlotLeaders(slot, 3).send()).toEqual([identity, identity, identity]);
+    const schedule = await rpc.getLeaderSchedule().send();
+    expect(Object.keys(schedule)).toEqual([identity]);
+    expect(schedule[identity]).toHaveLength(Number(SLOTS_PER_EPOCH));
+    const { value } = await rpc.getBlockProduction({ identity }).send();
+    const [led = 0n, made] = value.byIdentity[identity] ?? [];
+    expect(made).toBe(led);
+    const { totalStake } = await rpc.getBlockCommitment(slot).send();
+    expect(BigInt(totalStake)).toBe(current[0]?.activatedStake ?? 0n);
+    const [sample] = await rpc.getRecentPerformanceSamples(1).send();
+    expect(sample).toMatchObject({ samplePeriodSecs: expect.any(Number), numNonVoteTransactions: 0n });
+    expect((await rpc.getInflationGovernor().send()).initial).toBe(0);
+    expect(await rpc.getInflationRate().send()).toMatchObject({ epoch, total: 0 });
+    expect(await rpc.getInflationReward([address(identity)]).send()).toEqual([null]);
+    expect((await rpc.getSupply().send()).value.total).toBeGreaterThan(0n);
+    expect((await rpc.getLargestAccounts().send()).value.length).toBeGreaterThan(0);
+    expect(BigInt((await rpc.getStakeMinimumDelegation().send()).value)).toBe(1_000_000_000n);
+    expect(await rpc.getMaxShredInsertSlot().send()).toBeGreaterThanOrEqual(slot);
+    expect(await rpc.getMaxRetransmitSlot().send()).toBe(0n);
+    expect(await rpc.getAgGenesisCert().send()).toBeNull();
+    await expect(rpc.getHighestSnapshotSlot().send()).rejects.toMatchObject({ context: { __code: -32008 } });
+  });
+
+  test('@solana/web3.js reads the same', async () => {
+    const connection = new Connection(net.url, 'confirmed');
+    const { current } = await connection.getVoteAccounts();
+    expect(current).toMatchObject([{ votePubkey: vote, nodePubkey: identity, commission: 0 }]);
+    expect((await connection.getClusterNodes()).map((node) => node.pubkey)).toEqual([identity]);
+    expect(await connection.getSlotLeader()).toBe(identity);
+    const slot = await connection.getSlot();
+    expect(await connection.getSlotLeaders(slot, 2)).toEqual([
+      new PublicKey(identity),
+      new PublicKey(identity),
+    ]);
+    expect((await connection.getLeaderSchedule())[identity]).toHaveLength(Number(SLOTS_PER_EPOCH));
+    expect((await connection.getBlockProduction()).value.byIdentity[identity]).toBeDefined();
+    expect(await connection.getRecentPerformanceSamples(2)).toHaveLength(2);
+    expect((await connection.getInflationRate()).total).toBe(0);
+    expect(await connection.getInflationReward([new PublicKey(vote)])).toEqual([null]);
+    expect((await connection.getInflationGovernor()).terminal).toBe(0);
+    expect((await connection.getSupply()).value.nonCirculatingAccounts).toEqual([]);
+    expect((await connection.getLargestAccounts()).value[0]?.lamports).toBeGreaterThan(0);
+    expect((await connection.getStakeMinimumDelegation()).value).toBe(1_000_000_000);
+    const owner = Keypair.generate().publicKey;
+    expect((await connection.getParsedTokenAccountsByOwner(owner, { programId: TOKEN_2022 })).value).toEqual(
+      [],
+    );
+  });
+});
+
+describe('exactly', () => {
+  const processed = { commitment: 'processed' };
+
+  test('the validator voted for the slot before, and is delinquent only for those who allow it less', async () => {
+    using net = await startChain();
+    net.advance(10);
+    const slot = GENESIS_SLOT + 10n;
+    const account = {
+      activatedStake: 1_000_000_000_000n,
+      commission: 0n,
+      epochCredits: expect.any(Array),
+      epochVoteAccount: true,
+      lastVote: slot - 1n,
+      nodePubkey: identity,
+      rootSlot: slot - BigInt(ROOTED_LAG),
+      votePubkey: vote,
+    };
+    const call = (config: Json) => net.result('getVoteAccounts', config);
+    expect(await call(processed)).toEqual({ current: [account], delinquent: [] });
+    expect(await call({ ...processed, votePubkey: vote })).toEqual({ current: [account], delinquent: [] });
+    expect(await call({ ...processed, votePubkey: alice.address })).toEqual({ current: [], delinquent: [] });
+    expect(await call({ ...processed, delinquentSlotDistance: 1n })).toEqual({
+      current: [],
+      delinquent: [account],
+    });
+  });
+
+  test('a schedule is for epochs that have one', async () => {
+    using net = await startChain();
+    const of = (...params: Json[]) => net.result('getLeaderSchedule', ...params);
+    expect(Object.keys(object(await of(GENESIS_SLOT + SLOTS_PER_EPOCH)))).toEqual([identity]);
+    expect(await of(GENESIS_SLOT + 2n * SLOTS_PER_EPOCH)).toBeNull();
+    expect(await of(null, { identity: alice.address })).toEqual({});
+    const [first, ...rest] = list(object(await of({ identity }))[identity]);
+    expect([first, rest.at(-1)]).toEqual([0n, SLOTS_PER_EPOCH - 1n]);
+  });
+
+  test('a block is committed to by the whole stake, at the depth of its votes', async () => {
+    using net = await startChain();
+    net.advance(10);
+    const depthAt = async (slot: bigint) => {
+      const { commitment } = object(await net.result('getBlockCommitment', slot));
+      return isJsonArray(commitment) ? commitment.indexOf(1_000_000_000_000n) : commitment;
+    };
+    const confirmed = GENESIS_SLOT + 9n;
+    expect(await depthAt(confirmed)).toBe(0);
+    expect(await depthAt(confirmed - 2n)).toBe(2);
+    expect(await depthAt(GENESIS_SLOT + 10n - BigInt(ROOTED_LAG))).toBe(31);
+    expect(await depthAt(confirmed + 1n)).toBeNull();
+    expect(await depthAt(GENESIS_SLOT - 1n)).toBeNull();
+  });
+
+  test('samples count the transactions of each minute that is over, newest first', async () => {
+    using net = await startChain({ accounts: [[alice.address, systemAccount(10_000_000_000n)]] });
+    const slot = GENESIS_SLOT;
+    await net.transfer(alice, bob.address, 1_000_000n);
+    net.advance(300);
+    const samples = list(await net.result('getRecentPerformanceSamples')).map(object);
+    expect(samples).toHaveLength(720);
+    expect(samples[0]).toMatchObject({ numSlots: 150n, samplePeriodSecs: 60n, numTransactions: 0n });
+    const busy = samples.find(({ slot: last }) => integer(last) >= slot && integer(last) < slot + 150n);
+    expect(busy).toMatchObject({ numTransactions: 1n, numNonVoteTransactions: 1n });
+  });
+
+  test('production counts every slot of a range, and keeps to the slots that a node remembers', async () => {
+    using net = await startChain();
+    net.advance(5);
+    const slot = GENESIS_SLOT + 5n;
+    const range = { firstSlot: slot - 9n, lastSlot: slot };
+    const of = (config: Json) => net.valueOf('getBlockProduction', config);
+    expect(await of({ ...processed, range })).toEqual({ byIdentity: { [identity]: [10n, 10n] }, range });
+    expect(await of({ ...processed, range, identity: alice.address })).toEqual({ byIdentity: {}, range });
+  });
+
+  test('all lamports are in the supply, and the largest accounts have the most', async () => {
+    using net = await startChain({ accounts: [[alice.address, systemAccount(5_000_000_000n)]] });
+    const supply = async () => object(await net.valueOf('getSupply', processed));
+    const before = await supply();
+    await net.transfer(alice, bob.address, 1_000_000n);
+    expect((await supply())['total']).toBe(integer(before['total']) - 5_000n); // the fee is burned
+    expect(await net.valueOf('getSupply', { commitment: 'finalized' })).toEqual(before);
+    const largest = list(await net.valueOf('getLargestAccounts', processed)).map(object);
+    const lamports = largest.map((row) => integer(row['lamports']));
+    expect(lamports).toEqual(lamports.toSorted((one, other) => (one < other ? 1 : -1)));
+    expect(largest.map((row) => row['address'])).toContain(alice.address);
+    expect(await net.valueOf('getLargestAccounts', { filter: 'nonCirculating' })).toEqual([]);
+  });
+
+  test('the least delegation is what the stake program says', async () => {
+    using net = await startChain({ accounts: [[alice.address, systemAccount(10_000_000_000n)]] });
+    const { blockhash } = net.chain.latestBlockhash(net.chain.slotAt('processed'));
+    const getMinimumDelegation = { program: STAKE_PROGRAM, accounts: [], data: [13, 0, 0, 0] };
+    const wire = base64(builtWire(alice, blockhash, [getMinimumDelegation]));
+    const config = { ...processed, encoding: 'base64' };
+    const { err, returnData } = object(await net.valueOf('simulateTransaction', wire, config));
+    expect(err).toBeNull();
+    const [returned = null] = list(object(returnData)['data']);
+    const least = Buffer.from(text(returned), 'base64').readBigUInt64LE();
+    expect(await net.valueOf('getStakeMinimumDelegation')).toBe(least);
+  });
+
+  test.each([
+    ['getVoteAccounts', [{ votePubkey: 'x' }], -32602n, 'Invalid param: WrongSize'],
+    ['getLeaderSchedule', [null, { identity: '!' }], -32602n, 'Invalid param: Invalid'],
+    ['getSlotLeaders', [0n, 5001n], -32602n, 'Invalid limit; max 5000'],
+    [
+      'getSlotLeaders',
+      [GENESIS_SLOT + 3n * SLOTS_PER_EPOCH, 1n],
+      -32602n,
+      `Invalid slot range: leader schedule for epoch ${epoch + 3n} is unavailable`,
+    ],
+    ['getSlotLeaders', [0n], -32602n, '`params` should have at least 2 argument(s)'],
+    ['getRecentPerformanceSamples', [721n], -32602n, 'Invalid limit; max 720'],
+    [
+      'getBlockProduction',
+      [{ range: { firstSlot: 5n, lastSlot: 4n } }],
+      -32602n,
+      'lastSlot, 4, cannot be less than firstSlot, 5',
+    ],
+    [
+      'getBlockProduction',
+      [{ ...processed, range: { firstSlot: 5n } }],
+      -32602n,
+      `firstSlot, 5, is too small; min ${GENESIS_SLOT - 1_048_575n}`,
+    ],
+    [
+      'getBlockProduction',
+      [{ ...processed, range: { firstSlot: GENESIS_SLOT, lastSlot: GENESIS_SLOT + 1n } }],
+      -32602n,
+      `lastSlot, ${GENESIS_SLOT + 1n}, is too large; max ${GENESIS_SLOT}`,
+    ],
+    ['getBlockProduction', [{ range: {} }], -32602n, 'Invalid params: missing field `firstSlot`.'],
+    [
+      'getInflationReward',
+      [[alice.address], { epoch }],
+      -32004n,
+      `Block not available for slot ${(epoch + 1n) * SLOTS_PER_EPOCH}`,
+    ],
+    [
+      'getInflationReward',
+      [[], { commitment: 'processed' }],
+      -32602n,
+      'Method does not support commitment below `confirmed`',
+    ],
+    ['getHighestSnapshotSlot', [], -32008n, 'No snapshot'],
+    [
+      'getLargestAccounts',
+      [{ filter: 'all' }],
+      -32602n,
+      'Invalid params: unknown variant `all`, expected `circulating` or `nonCirculating`.',
+    ],
+    ['getTokenLargestAccounts', [addressNumber(9)], -32602n, 'Invalid param: could not find mint'],
+    [
+      'getTokenAccountsByDelegate',
+      [alice.address, { programId: alice.address }],
+      -32602n,
+      'Invalid param: unrecognized Token program id',
+    ],
+    ['getMaxShredInsertSlot', [1n], -32602n, 'Invalid parameters: No parameters were expected'],
+  ] as const)('%s of %p is refused', async (method, params, code, message) => {
+    using net = await startChain();
+    expect(await net.refusal(method, ...params)).toMatchObject({ code, message });
+  });
+});

@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ASSETS } from '../fakes/das-assets.ts';
+import { temporaryFolder } from '../started/gateway.ts';
+import { childEnv, ROOT } from '../started/process.ts';
+import { startTiers } from './tiers.ts';
+
+const EXAMPLES = join(ROOT, 'examples');
+const PAID = /^balance 2000000n?\n$/;
+const ENTRIES = [
+  ['kit', PAID],
+  ['web3', PAID],
+  ['anchor', PAID],
+  ['spl-token', PAID],
+  ['umi', PAID],
+  ['helius', /^slot \d+n\nasset Compressed\n$/],
+] as const;
+/** Twelve processes at once take a machine of two cores ten seconds. */
+const RUN_MS_MAX = 50_000;
+const MODULES = ['send-and-confirm', 'polling-connection'];
+const page = readFileSync(join(ROOT, 'docs/sdk.md'), 'utf8');
+
+let tiers: Awaited<ReturnType<typeof startTiers>>;
+const folder = temporaryFolder();
+beforeAll(async () => {
+  tiers = await startTiers();
+  symlinkSync(join(ROOT, 'node_modules'), join(folder.path, 'node_modules'));
+  for (const name of [...MODULES, ...ENTRIES.map(([entry]) => entry)])
+    writeFileSync(join(folder.path, `${name}.mjs`), javascript(`${name}.ts`));
+});
+afterAll(async () => {
+  await tiers[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
+
+/** An example without its types, for a Node that reads none. */
+function javascript(name: string): string {
+  const code = readFileSync(join(EXAMPLES, name), 'utf8');
+  const stripped = new Bun.Transpiler({ loader: 'ts', target: 'node' }).transformSync(code);
+  return stripped.replaceAll(/(['"])(\.\/[a-z-]+)\.ts\1/g, '$1$2.mjs$1');
+}
+
+async function run(command: readonly string[], cwd: string) {
+  const child = Bun.spawn([...command], {
+    cwd,
+    env: childEnv({
+      SLUICE_URL: tiers.url,
+      SLUICE_KEY: tiers.key('scale'),
+      ASSET: ASSETS[0]?.id ?? '',
+    }),
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+    timeout: RUN_MS_MAX,
+  });
+  const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  return stdout || stderr;
+}
+
+const hasNode = Bun.which('node') !== null;
+if (!hasNode) console.log('The examples are not tested on Node: there is none here.');
+
+describe.concurrent('each example in TypeScript runs as it stands', () => {
+  test.each(ENTRIES)(
+    '%s on Bun',
+    async (name, shape) => {
+      expect(await run([process.execPath, `${name}.ts`], EXAMPLES)).toMatch(shape);
+    },
+    RUN_MS_MAX,
+  );
+  test.skipIf(!hasNode).each(ENTRIES)(
+    '%s on Node',
+    async (name, shape) => {
+      expect(await run(['node', `${name}.mjs`], folder.path)).toMatch(shape);
+    },
+    RUN_MS_MAX,
+  );
+});
+
+describe('docs/sdk.md', () => {
+  const quotes = [...page.matchAll(/<!-- from: (\S+) -->\n\n```[a-z]+\n([\s\S]*?)```/g)];
+
+  test('begins with what costs most to learn', () => {
+    expect(page.split('\n')[0]).toBe(
+      '_A transaction that was sent stays sent; never send another one with a new blockhash because a wait failed._',
+    );
+  });
+  test('shows no code but what stands in an example', () => {
+    expect(quotes).toHaveLength(page.split(/^```[a-z]+$/m).length - 1);
+    for (const [, path = '', code = ''] of quotes) {
+      const file = readFileSync(join(ROOT, path), 'utf8');
+      for (const part of code.split(/\n(?=\n\/\*\*)/)) expect(file).toContain(part.trim());
+    }
+  });
+  test('names the versions that are installed for the tests', () => {
+    const { dependencies, devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    const read = (path: string) => readFileSync(join(EXAMPLES, path), 'utf8');
+    const asked = { ...dependencies, ...devDependencies, umi: devDependencies['@metaplex-foundation/umi'] };
+    const rows = [...page.matchAll(/^\| (\S+) (\d+\.\d+\.\d+) +\|/gm)].map(([, name = '', version]) => [
+      name,
+      version,
+    ]);
+    const pinned = {
+      ...asked,
+      'solana-go': /solana-go v([\d.]+)/.exec(read('go/go.mod'))?.[1],
+      'solana-rpc-client': /solana-rpc-client = .*"=([\d.]+)"/.exec(read('rust/Cargo.toml'))?.[1],
+      'solana-py': /^solana==([\d.]+)/m.exec(read('python/requirements.txt'))?.[1],
+    };
+    expect(rows).toHaveLength(9);
+    expect(rows).toEqual(rows.map(([name = '']) => [name, pinned[name]]));
+  });
+});

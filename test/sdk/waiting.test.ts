@@ -1,0 +1,224 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { publicKey } from '@metaplex-foundation/umi';
+import {
+  address,
+  createDefaultRpcTransport,
+  createKeyPairSignerFromBytes,
+  createSolanaRpcFromTransport,
+  type Signature,
+} from '@solana/kit';
+import {
+  Connection,
+  type FetchFn,
+  Keypair,
+  LAMPORTS_PER_SOL,
+  type PublicKey,
+  SystemProgram,
+  Transaction,
+} from '@solana/web3.js';
+import { createHelius } from 'helius-sdk';
+import type { PollingConnection } from '../../examples/polling-connection.ts';
+import { confirm, retrying, send } from '../../examples/send-and-confirm.ts';
+import { ASSETS } from '../fakes/das-assets.ts';
+import { childEnv } from '../started/process.ts';
+import { AMOUNT, signTransfer } from './clients/transfer.ts';
+import { startWorld } from './clients/world.ts';
+import { quickly } from './quickly.ts';
+import { umiOn } from './umi-client.ts';
+
+const NEVER_SENT = '1'.repeat(64) as Signature; // 64 zero bytes
+const ASSET = ASSETS[0]?.id ?? '';
+/** Blockhashes of this chain are over after some eight seconds, more on a busy machine. */
+const OWN_WAITS_MS_MAX = 60_000;
+
+let world: Awaited<ReturnType<typeof startWorld>>;
+let connection: PollingConnection;
+const payer = Keypair.generate();
+beforeAll(async () => {
+  world = await startWorld();
+  connection = polling(world.tiers.url, world.tiers.key('scale'));
+  await connection.confirmTransaction(
+    await connection.requestAirdrop(payer.publicKey, 100 * LAMPORTS_PER_SOL),
+  );
+});
+afterAll(async () => world[Symbol.asyncDispose]());
+
+const headersOf = (key: string) => ({ 'x-token': key });
+const polling = (url: string, key: string) => quickly(url, { httpHeaders: headersOf(key) });
+function kitOn(url: string, key: string) {
+  return createSolanaRpcFromTransport(createDefaultRpcTransport({ url, headers: headersOf(key) }));
+}
+const healthy = () => kitOn(world.tiers.url, world.tiers.key('scale'));
+const troubled = () => kitOn(world.troubled.url.href, world.troubled.key('scale'));
+const landed = async (to: PublicKey) => (await connection.getBalance(to)) / AMOUNT;
+const transferTo = (to: PublicKey, from = payer.publicKey) =>
+  SystemProgram.transfer({ fromPubkey: from, toPubkey: to, lamports: AMOUNT });
+
+/** A transfer by kit. */
+async function signedByKit(to: PublicKey, from = payer) {
+  const { value: blockhash } = await healthy().getLatestBlockhash({ commitment: 'confirmed' }).send();
+  const source = await createKeyPairSignerFromBytes(from.secretKey);
+  return { blockhash, transaction: await signTransfer(source, address(to.toBase58()), blockhash) };
+}
+
+test(
+  'without WebSocket the own wait of an SDK fails for a transaction that landed; web3.js sends five times on 429',
+  async () => {
+    const child = Bun.spawn([process.execPath, join(import.meta.dir, 'clients/own-waits.ts')], {
+      env: childEnv({
+        ENDPOINT: world.tiers.endpoint(),
+        STUCK_ENDPOINT: `${world.tiers.url}?api-key=${await world.stuck()}`,
+      }),
+      stdout: 'pipe',
+      stderr: 'ignore', // web3.js reports its WebSocket there, several times a second
+      timeout: OWN_WAITS_MS_MAX,
+    });
+    const { kit, web3, splToken, umi, anchor, limited } = JSON.parse(await child.stdout.text());
+    const noWebSocket = expect.stringContaining('WebSocket failed to connect');
+    expect(kit).toEqual({ says: [noWebSocket, noWebSocket, noWebSocket], paid: 3 });
+    const expired = { says: expect.stringContaining('has expired: block height exceeded'), paid: 1 };
+    expect([web3, splToken, umi]).toEqual([expired, expired, expired]);
+    expect(limited).toMatchObject({ says: expect.stringContaining('429'), sent: 5 });
+    expect(limited.seconds).toBeGreaterThan(0.5 + 1 + 2 + 4 - 0.1); // of no Retry-After
+    expect(anchor).toEqual({
+      says: expect.stringContaining('It is unknown if it succeeded or failed'),
+      paid: 1,
+    });
+  },
+  OWN_WAITS_MS_MAX,
+);
+
+describe('the examples for kit', () => {
+  test('send gives the signature when the outcome is unknown, and throws what was refused', async () => {
+    const { transaction } = await signedByKit(Keypair.generate().publicKey);
+    const before = world.reached('sendTransaction');
+    const signature = await send(troubled(), transaction);
+    expect(signature).toBe(await send(healthy(), transaction));
+    expect(world.reached('sendTransaction')).toBe(before + 1);
+    const { transaction: poor } = await signedByKit(payer.publicKey, Keypair.generate());
+    await expect(send(healthy(), poor)).rejects.toThrow('simulation failed');
+    await expect(send(kitOn(world.tiers.url, 'sluice_secret'), transaction)).rejects.toThrow('401');
+  });
+
+  test('what was signed once pays once, however often it is sent', async () => {
+    const to = Keypair.generate().publicKey;
+    const { blockhash, transaction } = await signedByKit(to);
+    const signature = await send(healthy(), transaction);
+    const { lastValidBlockHeight } = blockhash;
+    await confirm(healthy(), signature, lastValidBlockHeight);
+    expect(await send(healthy(), transaction)).toBe(signature);
+    await confirm(healthy(), signature, lastValidBlockHeight);
+    expect(await landed(to)).toBe(1);
+  });
+
+  test('confirm ends when the blockhash of what never landed is over', async () => {
+    const height = await healthy().getBlockHeight({ commitment: 'confirmed' }).send();
+    await expect(confirm(healthy(), NEVER_SENT, height)).rejects.toThrow('has expired and will never land');
+  });
+
+  test('retrying waits as long as Retry-After says, but not for 100 seconds', async () => {
+    const over = async (key: string) => {
+      const transport = createDefaultRpcTransport({ url: world.tiers.url, headers: headersOf(key) });
+      return await createSolanaRpcFromTransport(retrying(transport)).getSlot().send();
+    };
+    expect(await over(await world.brisk())).toBeGreaterThan(0n);
+    await expect(over(await world.stuck())).rejects.toThrow('HTTP error (429)');
+  });
+
+  test('an abortSignal bounds a call', async () => {
+    const call = troubled().getBalance(address(SystemProgram.programId.toBase58()));
+    await expect(call.send({ abortSignal: AbortSignal.timeout(200) })).rejects.toThrow('timed out');
+  });
+});
+
+describe('the PollingConnection of the examples', () => {
+  test('gives the signature when the outcome is unknown, and throws what was refused', async () => {
+    const { blockhash, lastValidBlockHeight } = await connection.getLatestBlockhash();
+    const signed = (from: Keypair) => {
+      const transaction = new Transaction({ feePayer: from.publicKey, blockhash, lastValidBlockHeight });
+      transaction.add(transferTo(Keypair.generate().publicKey, from.publicKey)).sign(from);
+      return transaction.serialize();
+    };
+    const wire = signed(payer);
+    const unsure = polling(world.troubled.url.href, world.troubled.key('scale'));
+    const signature = await connection.sendRawTransaction(wire);
+    expect(await unsure.sendRawTransaction(wire)).toBe(signature);
+    await connection.confirmTransaction(signature);
+    expect(await connection.sendRawTransaction(wire)).toBe(signature);
+    await expect(connection.sendRawTransaction(signed(Keypair.generate()))).rejects.toThrow(
+      'simulation failed',
+    );
+    const stranger = polling(world.tiers.url, 'sluice_secret');
+    await expect(stranger.sendRawTransaction(wire)).rejects.toThrow('401 Unauthorized');
+  });
+
+  test('ends when the blockhash of what never landed is over, and when it is told to', async () => {
+    const lastValidBlockHeight = await connection.getBlockHeight();
+    const strategy = { signature: NEVER_SENT, blockhash: '', lastValidBlockHeight };
+    await expect(connection.confirmTransaction(strategy)).rejects.toThrow(
+      'has expired: block height exceeded',
+    );
+    const abortSignal = AbortSignal.abort(new Error('enough'));
+    await expect(connection.confirmTransaction({ ...strategy, abortSignal })).rejects.toThrow('enough');
+  });
+
+  test('waits as long as Retry-After says, but not for 100 seconds', async () => {
+    expect(await polling(world.tiers.url, await world.brisk()).getSlot()).toBeGreaterThan(0);
+    const stuck = polling(world.tiers.url, await world.stuck());
+    await expect(stuck.getSlot()).rejects.toThrow('429 Too Many Requests');
+  });
+});
+
+describe('a call', () => {
+  test('of web3.js ends by the signal of a fetch in its config', async () => {
+    const fetchFor200Ms = ((input: string, init?: RequestInit) =>
+      fetch(input, { ...init, signal: AbortSignal.timeout(200) })) as FetchFn; // without Bun's `preconnect`
+    const url = `${world.troubled.url.href}?api-key=${world.troubled.key()}`;
+    const bounded = new Connection(url, { fetch: fetchFor200Ms });
+    await expect(bounded.getBalance(payer.publicKey)).rejects.toThrow('timed out');
+  });
+
+  test('that reaches nobody shows the key of a URL in the printed error on Bun, and none of a header', async () => {
+    const url = `${world.closed}?api-key=sluice_secret`;
+    const failures = (there: string, headers = headersOf('')) => [
+      createSolanaRpcFromTransport(createDefaultRpcTransport({ url: there, headers }))
+        .getSlot()
+        .send(),
+      new Connection(there, { httpHeaders: headers }).getSlot(),
+    ];
+    const printed = (calls: Promise<unknown>[]) =>
+      Promise.all(calls.map((call) => call.catch((error: unknown) => Bun.inspect(error))));
+    const helius = createHelius({ baseUrl: world.closed, apiKey: 'sluice_secret' });
+    for (const text of await printed([...failures(url), helius.getAsset({ id: ASSET })]))
+      expect(text).toContain('sluice_secret');
+    for (const text of await printed(failures(world.closed, headersOf('sluice_secret'))))
+      expect(text).not.toContain('sluice_secret');
+    expect(Bun.inspect(new Connection(url))).toContain('sluice_secret');
+  });
+});
+
+describe('assets', () => {
+  test('helius-sdk finds them by its baseUrl, and says that nobody serves them', async () => {
+    const { tiers, troubled: without } = world;
+    const asset = await createHelius({ baseUrl: tiers.url, apiKey: tiers.key('scale') }).getAsset({
+      id: ASSET,
+    });
+    expect(asset.content?.metadata?.name).toBe('Compressed');
+    const helius = createHelius({ baseUrl: without.url.href, apiKey: without.key() });
+    await expect(helius.getAsset({ id: ASSET })).rejects.toThrow('no backend here serves getAsset');
+    const stuck = createHelius({ baseUrl: tiers.url, apiKey: await world.stuck() });
+    await expect(stuck.getAsset({ id: ASSET })).rejects.toThrow('HTTP error (429)');
+  });
+
+  test('umi says "Asset not found" when nobody serves them', async () => {
+    const { rpc } = umiOn(`${world.troubled.url.href}?api-key=${world.troubled.key()}`);
+    await expect(rpc.getAsset(publicKey(ASSET))).rejects.toThrow('Asset not found');
+  });
+});
+
+test('umi meets -32011 when it searches the whole history', async () => {
+  const { rpc } = umiOn(world.tiers.endpoint());
+  const searched = rpc.getSignatureStatuses([new Uint8Array(64)], { searchTransactionHistory: true });
+  await expect(searched).rejects.toMatchObject({ code: -32011 });
+});
