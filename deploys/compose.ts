@@ -25,7 +25,8 @@ import { createOneTimeSecrets } from './console/one-time-secrets.ts';
 import type { OperatorServices, WatcherSeen, WebhookServices } from './console/page-services.ts';
 import { createConsole } from './console/router.ts';
 import { routesOf } from './console/routes.ts';
-import { createDeliveries, type DeliveryDeps } from './delivery/deliveries.ts';
+import { createDeliveries } from './delivery/deliveries.ts';
+import type { Sending } from './delivery/send.ts';
 import type { NetworkPolicy } from './delivery/policy.ts';
 import { bothHealths, createStoresHealth, type Health, type StoreSize } from './health/health.ts';
 import { createReadGateways, type ReadRedis } from './health/neighbours.ts';
@@ -97,7 +98,7 @@ export type DeploysInputs = Readonly<{
   /** Gives n uniform bytes. */
   random(bytes: number): Uint8Array;
   /** How deliveries are sent. Absent, they are queued and wait. */
-  delivery?: DeliveryDeps;
+  delivery?: Sending;
   /** How webhooks are kept, and where they may lead. Absent, the API has none. */
   webhooks?: Readonly<{ seal: Seal; policy: NetworkPolicy }>;
   /** Who may log in, and what the console tells them. Absent, there is no console. */
@@ -120,13 +121,13 @@ export function composeDeploys(inputs: DeploysInputs) {
     const { latest } = watcher.state();
     return latest === undefined ? undefined : clock.now() - latest.checkedAtMs;
   });
-  const publication =
-    inputs.redis && createPublication({ ...inputs, ...inputs.redis, registry: metrics.registry });
-  const sending = { store, outbox: queue.outbox, registry: metrics.registry, clock, log };
+  const { registry } = metrics;
+  const publication = inputs.redis && createPublication({ ...inputs, ...inputs.redis, registry });
+  const sending = { store, outbox: queue.outbox, registry, clock, log };
   const deliveries = inputs.delivery && createDeliveries({ ...inputs.delivery, ...sending });
   const wake = () => deliveries?.wake();
   const { watcher, timeOf } = composeWatcher(inputs, queue, metrics, wake);
-  const webhooks = webhooksOf(inputs, metrics.registry, queue.enqueue, wake);
+  const webhooks = webhooksOf(inputs, registry, queue.enqueue, wake);
   const addresses = createClientAddresses(inputs.consoleUsers?.clientAddressHeader);
   const storesHealth = createStoresHealth([store, inputs.ledger]);
   const watcherHealth = () => healthOf(watcher.state(), config.pollMs, clock.now());

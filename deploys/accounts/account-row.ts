@@ -65,15 +65,12 @@ export type AccountRow = Readonly<{
   created_at_ms: number;
 }>;
 
-export type AccountRowDeps = Readonly<{
-  store: Store;
-  plans: ReadonlyMap<string, Plan>;
-  /** What the ledger says an account has spent, in credits. */
-  spentOf: (accountId: number) => number;
-}>;
-
-/** Reads the accounts of `store`. */
-export function createAccountRows({ store, plans, spentOf }: AccountRowDeps) {
+/** Reads the accounts of `store`. `spentOf` is what the ledger says an account has spent, in credits. */
+export function createAccountRows(
+  store: Store,
+  plans: ReadonlyMap<string, Plan>,
+  spentOf: (accountId: number) => number,
+) {
   const byName = store.prepare<AccountRow, [string]>('SELECT * FROM accounts WHERE name = ?');
   const byId = store.prepare<AccountRow, [number]>('SELECT * FROM accounts WHERE id = ?');
   const all = store.prepare<AccountRow, []>('SELECT * FROM accounts ORDER BY id');

@@ -1,9 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
+import type { Plan } from '../../shared/config/plans.ts';
 import type { Store } from '../../shared/store/open.ts';
 import {
   type Account,
   type AccountRow,
-  type AccountRowDeps,
   createAccountRows,
   isLabel,
   isReserved,
@@ -41,9 +41,18 @@ export type AdditionResult =
  * whatever plans it leaves and comes back to. What was spent stays spent. Every change is noted with who made it; what
  * changes nothing is not.
  */
-export function createAccounts(deps: AccountRowDeps & Readonly<{ clock: Clock; note: NoteChange }>) {
-  const { store, plans, spentOf, clock, note } = deps;
-  const { row: rowOf, find, findById, list, page, allowanceOf } = createAccountRows(deps);
+export function createAccounts(
+  parts: Readonly<{
+    store: Store;
+    plans: ReadonlyMap<string, Plan>;
+    /** What the ledger says an account has spent, in credits. */
+    spentOf: (accountId: number) => number;
+    clock: Clock;
+    note: NoteChange;
+  }>,
+) {
+  const { store, plans, spentOf, clock, note } = parts;
+  const { row: rowOf, find, findById, list, page, allowanceOf } = createAccountRows(store, plans, spentOf);
   const insert = store.prepare('INSERT INTO accounts (name, plan, created_at_ms) VALUES (?, ?, ?)');
   const update = store.prepare(
     'UPDATE accounts SET name = ?, plan = ?, credits_granted = ?, suspended = ? WHERE id = ?',

@@ -7,17 +7,13 @@ import { createFigures } from '../health/figures.ts';
 import type { Health } from '../health/health.ts';
 import type { Outbox, Recorded, Result } from '../outbox/outbox.ts';
 import { createPrune, tendOutbox } from '../outbox/prune.ts';
-import type { AttemptDeps } from './send.ts';
+import type { Sending } from './send.ts';
 import { createWorker, type WorkerState } from './worker.ts';
 
-/** What only whoever starts the app can give: the network, and the secrets. */
-export type DeliveryDeps = Pick<AttemptDeps, 'send' | 'secretsOf'>;
-
-type Deps = DeliveryDeps &
-  Readonly<{ store: Store; outbox: Outbox; registry: Registry; clock: Clock; log: Log }>;
+type Parts = Sending & Readonly<{ store: Store; outbox: Outbox; registry: Registry; clock: Clock; log: Log }>;
 
 /** The worker with its figures, its log and its broom. */
-export function createDeliveries({ store, outbox, registry, clock, log, send, secretsOf }: Deps) {
+export function createDeliveries({ store, outbox, registry, clock, log, ...sending }: Parts) {
   const failing = store.prepare<{ n: number }, []>(
     'SELECT count(*) AS n FROM webhooks WHERE failing_since_ms IS NOT NULL AND deleted_at_ms IS NULL',
   );
@@ -31,8 +27,7 @@ export function createDeliveries({ store, outbox, registry, clock, log, send, se
   const worker = createWorker({
     outbox,
     clock,
-    send,
-    secretsOf,
+    ...sending,
     noteEnded: (result, recorded) => {
       metrics.noteEnded(result, recorded);
       const { claim, verdict } = result;

@@ -1,9 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Claim } from '../outbox/claim.ts';
 import type { Outbox, Recorded, Result } from '../outbox/outbox.ts';
-import { attempt, type AttemptDeps } from './send.ts';
+import { attempt, type Sending } from './send.ts';
 
-type WorkerDeps = AttemptDeps &
+type WorkerParts = Sending &
   Readonly<{
     outbox: Outbox;
     clock: Clock;
@@ -13,6 +13,8 @@ type WorkerDeps = AttemptDeps &
     noteReaped(count: number): void;
     /** Hears by how much the wall clock moved against the monotonic one. */
     noteClockMoved(byMs: number): void;
+    /** Hears of what should not have happened: an attempt that could not be made. */
+    noteBroken(error: unknown): void;
     /** Hears that the queue could not be read or written. */
     noteTrouble(error: unknown): void;
   }>;
@@ -34,7 +36,7 @@ const [DRAIN_MS, GIVEN_UP_MS] = [10_000, 500];
  * attempt's row, before its POST, and how it ended is kept in memory until it could be written: nothing is claimed
  * before that. `wake` tells of new rows.
  */
-export function createWorker(deps: WorkerDeps) {
+export function createWorker(deps: WorkerParts) {
   const { outbox, clock } = deps;
   const bell = createBell(clock);
   const underWay = new Map<string, Claim>();

@@ -1,6 +1,6 @@
 import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
 import { composeDeploys, type DeploysInputs } from '../../deploys/compose.ts';
-import type { DeliveryDeps } from '../../deploys/delivery/deliveries.ts';
+import type { Sending } from '../../deploys/delivery/send.ts';
 import { DEPLOYS_MIGRATIONS } from '../../deploys/schema.ts';
 import type { WatchedProgram } from '../../deploys/watch/watched.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
@@ -33,7 +33,7 @@ export function startDeploys(
   chains: readonly [Chain, ...Chain[]] = [startChain()],
   path = ':memory:',
   scripted = createScriptedSend(() => answered(200)),
-  webhooksOf?: (store: Store) => Pick<DeploysInputs, 'webhooks'> & Pick<DeliveryDeps, 'secretsOf'>,
+  webhooksOf?: (store: Store) => Pick<DeploysInputs, 'webhooks'> & Pick<Sending, 'secretsOf'>,
 ) {
   const clock = createVirtualClock();
   const store = opened(path, { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });

@@ -10,7 +10,7 @@ let store: Store;
 let asked: number[];
 const spent = new Map<number, number>();
 const plans = new Map(Object.entries(PLANS_BY_DEFAULT));
-const rowsOf = () => createAccountRows({ store, plans, spentOf });
+const rowsOf = () => createAccountRows(store, plans, spentOf);
 function spentOf(accountId: number): number {
   asked.push(accountId);
   return spent.get(accountId) ?? 0;
@@ -77,9 +77,9 @@ describe('accounts', () => {
   });
 
   test('every page is read by an index, backwards and without sorting', () => {
-    const lists = explained(store, (listening) =>
-      createAccountRows({ store: listening, plans, spentOf }),
-    ).filter(({ sql }) => sql.includes('LIMIT'));
+    const lists = explained(store, (listening) => createAccountRows(listening, plans, spentOf)).filter(
+      ({ sql }) => sql.includes('LIMIT'),
+    );
     expect(lists.map(({ steps }) => steps)).toEqual([
       ['SEARCH accounts USING INTEGER PRIMARY KEY (rowid<?)'],
       ['SEARCH accounts USING INDEX accounts_on_plan (plan=? AND id<?)'],
