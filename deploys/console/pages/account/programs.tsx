@@ -135,16 +135,7 @@ export function programPage(
               ['Deploy slot', deploySlot === undefined ? 'none' : countText(deploySlot)],
               [
                 'Deployed',
-                deployedAtMs === undefined ? (
-                  'not known'
-                ) : (
-                  <>
-                    <Time atMs={deployedAtMs} />
-                    <span class="soft">
-                      <Ago atMs={deployedAtMs} nowMs={nowMs} />
-                    </span>
-                  </>
-                ),
+                deployedAtMs === undefined ? 'not known' : <Deployed {...{ deployedAtMs, nowMs }} />,
               ],
               [
                 'Upgrade authority',
@@ -173,6 +164,17 @@ export function programPage(
       </>
     ),
   });
+}
+
+function Deployed({ deployedAtMs, nowMs }: Readonly<{ deployedAtMs: number; nowMs: number }>) {
+  return (
+    <>
+      <Time atMs={deployedAtMs} />
+      <span class="soft">
+        <Ago atMs={deployedAtMs} nowMs={nowMs} />
+      </span>
+    </>
+  );
 }
 
 function DeployPanel({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) {
