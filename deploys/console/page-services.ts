@@ -1,10 +1,10 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Accounts } from '../accounts/accounts.ts';
-import type { Actor, Audit } from '../accounts/audit.ts';
 import type { Keys } from '../accounts/keys.ts';
-import type { PublicationState } from '../accounts/publication.ts';
 import type { Enter } from '../api/request-log.ts';
+import type { Actor, Audit } from '../accounts/audit.ts';
+import type { PublicationState } from '../accounts/publication.ts';
 import type { AddressOf } from '../auth/attempts.ts';
 import type { AuthService } from '../auth/auth-service.ts';
 import type { User } from '../auth/users.ts';
@@ -14,14 +14,14 @@ import type { AccountDeliveries, ReadQueue } from '../outbox/list.ts';
 import type { Hours } from '../usage/calendar.ts';
 import type { LiveMinutes } from '../usage/minutes.ts';
 import type { Used } from '../usage/read-usage.ts';
-import type { UsageReport } from '../usage/report.ts';
-import type { ReadTraffic } from '../usage/traffic.ts';
 import type { ReadingTurns, ReadUsageView } from '../usage/usage-view.ts';
 import type { History, ProgramShown, ProgramWish } from '../watch/readings.ts';
 import type { createFailing, WebhookDay, WebhookHealth } from '../webhooks/webhook-health.ts';
+import type { OneTimeSecrets } from './one-time-secrets.ts';
+import type { UsageReport } from '../usage/report.ts';
+import type { ReadTraffic } from '../usage/traffic.ts';
 import type { Webhook } from '../webhooks/webhook.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
-import type { OneTimeSecrets } from './one-time-secrets.ts';
 
 /** Services of the pages of the login and the settings. */
 export type LoginServices = Readonly<{

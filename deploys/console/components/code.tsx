@@ -8,7 +8,7 @@ type CopyButtonProps = Readonly<{
 }>;
 
 /** Copies the text of an element. Without JavaScript it is not there: the text can be selected. */
-export function CopyButton({ of, label }: CopyButtonProps) {
+function CopyButton({ of, label }: CopyButtonProps) {
   return (
     <button type="button" class="copy script-only" data-copy={of} aria-label={label} title={label}>
       <svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" focusable="false">
@@ -21,6 +21,24 @@ export function CopyButton({ of, label }: CopyButtonProps) {
         />
       </svg>
     </button>
+  );
+}
+
+type CopiedCodeProps = Readonly<{
+  /** Unique on the page. */
+  id: string;
+  text: string;
+  /** What the button does: "Copy the endpoint". */
+  label: string;
+}>;
+
+/** A line of code or an address, whole, with a copy button. */
+export function CopiedCode({ id, text, label }: CopiedCodeProps) {
+  return (
+    <>
+      <code id={id}>{text}</code>
+      <CopyButton of={id} label={label} />
+    </>
   );
 }
 

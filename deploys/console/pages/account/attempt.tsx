@@ -2,8 +2,8 @@
 import { CodeBlock } from '../../components/code.tsx';
 import { bytesText, latencyText } from '../../components/format.tsx';
 import { Badge, type Tone } from '../../components/icons.tsx';
-import type { AttemptRow } from '../../../outbox/list.ts';
 import { type DeliveryState, SEND_TEXTS } from '../../../outbox/outcome.ts';
+import type { AttemptRow } from '../../../outbox/list.ts';
 
 /** The states of a delivery with what they are called and how they look. */
 export const STATE_WORDS: Readonly<Record<DeliveryState, readonly [text: string, tone: Tone]>> = {

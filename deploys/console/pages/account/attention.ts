@@ -1,12 +1,12 @@
 import type { Plan } from '../../../../shared/config/plans.ts';
 import type { Account } from '../../../accounts/account-row.ts';
 import type { KeyRow } from '../../../accounts/keys.ts';
-import { DAY_MS } from '../../../usage/calendar.ts';
 import { type Forecast, forecastText } from '../../../usage/report.ts';
-import type { Webhook } from '../../../webhooks/webhook.ts';
 import { countText, distanceText, spanText } from '../../components/format.tsx';
 import type { Tone } from '../../components/icons.tsx';
 import { paths } from '../../paths.ts';
+import { DAY_MS } from '../../../usage/calendar.ts';
+import type { Webhook } from '../../../webhooks/webhook.ts';
 
 /** Something that needs attention, with the page that shows it. */
 export type Attention = Readonly<{

@@ -142,7 +142,14 @@ export function DeliveryTable({ account, rows, nowMs, isOfOneWebhook = false, em
           'head',
         ],
         ['Event', (row) => <Event row={row} />],
-        !isOfOneWebhook && ['Webhook', ({ url }) => <Host host={new URL(url).host} />],
+        !isOfOneWebhook && [
+          'Webhook',
+          ({ url }) => (
+            <span class="host" title={new URL(url).host}>
+              {new URL(url).host}
+            </span>
+          ),
+        ],
         ['State', (row) => <State row={row} nowMs={nowMs} />],
         ['Last answer', (row) => <Answer row={row} />, 'end'],
       ]}
@@ -150,15 +157,6 @@ export function DeliveryTable({ account, rows, nowMs, isOfOneWebhook = false, em
       keyOf={({ id }) => id}
       empty={<Empty title={empty} />}
     />
-  );
-}
-
-/** A host on one line; the whole of a long one is in its tooltip. */
-function Host({ host }: Readonly<{ host: string }>) {
-  return (
-    <span class="host" title={host}>
-      {host}
-    </span>
   );
 }
 

@@ -1,6 +1,6 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
-import { CodeBlock, CopyButton } from '../../components/code.tsx';
+import { CodeBlock, CopiedCode } from '../../components/code.tsx';
 import { Ago, countText, spanText, Time } from '../../components/format.tsx';
 import { PostForm, Submit } from '../../components/forms.tsx';
 import { Badge, Notice, type Tone } from '../../components/icons.tsx';
@@ -21,8 +21,8 @@ import {
 import { type PageRefusal, refusalStatus, refusalText, WebhookUrl } from './webhooks.tsx';
 import { paths } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
-import type { AttemptRow } from '../../../outbox/list.ts';
 import { ATTEMPTS_MAX, RETRY_DELAYS_MS } from '../../../outbox/outcome.ts';
+import type { AttemptRow } from '../../../outbox/list.ts';
 import type { Delivery } from '../../../webhooks/send-again.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
@@ -129,13 +129,7 @@ function About({ found, account }: Readonly<{ found: Found; account: PageAccount
     <Panel title="About">
       <Facts
         facts={[
-          [
-            'Id',
-            <>
-              <code id="delivery-id">{id}</code>
-              <CopyButton of="delivery-id" label="Copy the id of the delivery" />
-            </>,
-          ],
+          ['Id', <CopiedCode id="delivery-id" text={id} label="Copy the id of the delivery" />],
           ['Event', <code>{eventKind}</code>],
           programId !== null && [
             'Program',

@@ -1,8 +1,6 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
 import { type KeyRow, TOO_MANY_KEYS } from '../../../accounts/keys.ts';
-import { HOUR_MS } from '../../../usage/calendar.ts';
-import { sumOf } from '../../../usage/report.ts';
 import { Sparkline } from '../../components/charts.tsx';
 import { SecretBox } from '../../components/code.tsx';
 import { Ago, countText, Time } from '../../components/format.tsx';
@@ -27,6 +25,8 @@ import type { AccountServices } from '../../page-services.ts';
 import { BAD_KEY_NAME, KeyBadge, KeyEnds, STALE_FORM } from './keys.tsx';
 import { paths } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
+import { HOUR_MS } from '../../../usage/calendar.ts';
+import { sumOf } from '../../../usage/report.ts';
 
 /** What was wrong with one of the page's forms. */
 type KeyFormErrors = Readonly<Partial<Record<'rename' | 'rotate' | 'revoke', FormErrors>>>;

@@ -1,7 +1,6 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
 import { type KeyPlace, type KeyRow, type KeyState, TOO_MANY_KEYS } from '../../../accounts/keys.ts';
-import { HOUR_MS } from '../../../usage/calendar.ts';
 import { Ago, countText } from '../../components/format.tsx';
 import {
   ButtonLink,
@@ -24,6 +23,7 @@ import { type AccountContext, type AccountForm, byOf, type PageAccount } from '.
 import type { AccountServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
+import { HOUR_MS } from '../../../usage/calendar.ts';
 
 const ROWS = 50;
 const WEEK_HOURS = 7 * 24;

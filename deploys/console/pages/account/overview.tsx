@@ -1,8 +1,6 @@
 /** @jsxImportSource preact */
 import type { Plan } from '../../../../shared/config/plans.ts';
 import type { KeyRow } from '../../../accounts/keys.ts';
-import { HOUR_MS } from '../../../usage/calendar.ts';
-import type { Minute } from '../../../usage/minutes.ts';
 import { boundOf, type Counts, forecastOf, forecastText, type Part } from '../../../usage/report.ts';
 import { Chart } from '../../components/charts.tsx';
 import { Ago, countText, latencyText, Time } from '../../components/format.tsx';
@@ -17,6 +15,8 @@ import { type AccountState, type Attention, attentionOf } from './attention.ts';
 import { KeyBadge } from './keys.tsx';
 import { errorNote, refusedNote } from './usage.tsx';
 import { paths } from '../../paths.ts';
+import { HOUR_MS } from '../../../usage/calendar.ts';
+import type { Minute } from '../../../usage/minutes.ts';
 
 /** Keys that are looked at for the page; an account rarely has more that work. */
 const KEYS = 100;

@@ -1,5 +1,5 @@
 /** @jsxImportSource preact */
-import { CopyButton, ShortAddress, shortened } from '../../components/code.tsx';
+import { CopiedCode, ShortAddress, shortened } from '../../components/code.tsx';
 import { Ago, countText, Time } from '../../components/format.tsx';
 import { ButtonLink, Filters, FilterSelect, TextField } from '../../components/forms.tsx';
 import { Badge, type Tone } from '../../components/icons.tsx';
@@ -126,7 +126,10 @@ export function programPage(
         <Panel title="About">
           <Facts
             facts={[
-              ['Address', <Address id="program-address" address={programId} of={label} />],
+              [
+                'Address',
+                <CopiedCode id="program-address" text={programId} label={`Copy the address of ${label}`} />,
+              ],
               ['Status', <StatusBadge status={status} />],
               ['Deploy slot', deploySlot === undefined ? 'none' : countText(deploySlot)],
               [
@@ -138,7 +141,11 @@ export function programPage(
                 authority === undefined ? (
                   'none: nobody can upgrade it'
                 ) : (
-                  <Address id="authority" address={authority} of="the upgrade authority" />
+                  <CopiedCode
+                    id="authority"
+                    text={authority}
+                    label="Copy the address of the upgrade authority"
+                  />
                 ),
               ],
               [
@@ -156,15 +163,6 @@ export function programPage(
       </>
     ),
   });
-}
-
-function Address({ id, address, of }: Readonly<{ id: string; address: string; of: string }>) {
-  return (
-    <>
-      <code id={id}>{address}</code>
-      <CopyButton of={id} label={`Copy the address of ${of}`} />
-    </>
-  );
 }
 
 function Deployed({ deployedAtMs, nowMs }: Readonly<{ deployedAtMs: number; nowMs: number }>) {

@@ -1,6 +1,6 @@
 /** @jsxImportSource preact */
 import { PROGRAMS_PATH } from '../../../api/programs.ts';
-import { CodeBlock, CopyButton } from '../../components/code.tsx';
+import { CodeBlock, CopiedCode } from '../../components/code.tsx';
 import { Link, Tabs, withQuery } from '../../components/links.tsx';
 import { Facts, Panel } from '../../components/panels.tsx';
 import type { AccountContext } from '../../context.ts';
@@ -47,13 +47,7 @@ function Endpoint({ href }: Readonly<{ href: string }>) {
     <Panel title="Endpoint">
       <Facts
         facts={[
-          [
-            'URL',
-            <>
-              <code id="endpoint">{href}</code>
-              <CopyButton of="endpoint" label="Copy the endpoint" />
-            </>,
-          ],
+          ['URL', <CopiedCode id="endpoint" text={href} label="Copy the endpoint" />],
           [
             'Key',
             <span>

@@ -360,26 +360,23 @@ function TestResult({ path, account, delivery, nowMs }: ResultProps) {
         )}
       </div>
     );
-  if (nowMs - delivery.createdAtMs > WAITED_MS)
-    return (
-      <div id="test-result" role="status">
-        <Notice tone="waiting">
-          <p>The test waits for its turn still. {link}</p>
-        </Notice>
-      </div>
-    );
+  const isOver = nowMs - delivery.createdAtMs > WAITED_MS;
+  const polling = {
+    'hx-get': ownPath(`${path}?test=${delivery.id}`),
+    'hx-trigger': 'load delay:1s',
+    'hx-select': '#test-result',
+    'hx-select-oob': COMES_ALONG,
+    'hx-swap': 'outerHTML',
+  };
   return (
-    <div
-      id="test-result"
-      role="status"
-      hx-get={ownPath(`${path}?test=${delivery.id}`)}
-      hx-trigger="load delay:1s"
-      hx-select="#test-result"
-      hx-select-oob={COMES_ALONG}
-      hx-swap="outerHTML"
-    >
+    <div id="test-result" role="status" {...(isOver ? {} : polling)}>
       <Notice tone="waiting">
-        <p>Test sent. Waiting for the answer, at most 13 seconds … {link}</p>
+        <p>
+          {isOver
+            ? 'The test waits for its turn still. '
+            : 'Test sent. Waiting for the answer, at most 13 seconds … '}
+          {link}
+        </p>
       </Notice>
     </div>
   );

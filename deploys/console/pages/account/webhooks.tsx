@@ -13,8 +13,8 @@ import { AttemptOutcome } from './attempt.tsx';
 import { labelsOf } from './programs.tsx';
 import { paths } from '../../paths.ts';
 import type { Rotated } from '../../../webhooks/change.ts';
-import { WEBHOOKS_MAX } from '../../../webhooks/create.ts';
 import { ATTEMPTS_EVER_MAX, type Resent, type Tested } from '../../../webhooks/send-again.ts';
+import { WEBHOOKS_MAX } from '../../../webhooks/create.ts';
 import type { DeliveryCounts, WebhookDay } from '../../../webhooks/webhook-health.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 

@@ -10,8 +10,8 @@ import { paths } from '../../paths.ts';
 import type { Health } from '../../../health/health.ts';
 import { COUNT_MAX, type QueueState, type Reason, type WrongAttempt } from '../../../outbox/list.ts';
 import { SEND_TEXTS } from '../../../outbox/outcome.ts';
-import { DAY_MS } from '../../../usage/calendar.ts';
 import type { FailingPlace, FailingWebhook } from '../../../webhooks/webhook-health.ts';
+import { DAY_MS } from '../../../usage/calendar.ts';
 
 const FAILING_SHOWN = 25;
 const WRONG_SHOWN = 25;
