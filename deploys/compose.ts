@@ -31,7 +31,7 @@ import type { NetworkPolicy } from './delivery/policy.ts';
 import { bothHealths, createStoresHealth, type Health, type StoreSize } from './health/health.ts';
 import { createReadGateways, type ReadRedis } from './health/neighbours.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
-import { createAbandon, createEnqueue, type Enqueue } from './outbox/enqueue.ts';
+import { createCancelOtherChain, createEnqueue, type Enqueue } from './outbox/enqueue.ts';
 import { createAccountDeliveries, createReadQueue } from './outbox/list.ts';
 import { createOutbox } from './outbox/outbox.ts';
 import { createApp, withStrictTransport } from './server.ts';
@@ -275,7 +275,7 @@ function composeWatcher(
   const backends = config.rpcUrls.map((url, i) =>
     createRpcBackend({ name: `rpc_urls[${i}]`, url, key: config.rpcKey }, { fetch, clock }),
   );
-  const readings = createReadings(store, createAbandon(store));
+  const readings = createReadings(store, createCancelOtherChain(store));
   const times = createBlockTimeStore(store);
   const rememberTime = (slot: bigint, unixSeconds: number) => {
     times.save(slot, unixSeconds);

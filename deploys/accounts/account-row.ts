@@ -24,7 +24,7 @@ export function isReserved(account: string): account is OwnAccount {
 }
 
 /** Which part of a list is wanted: what has `search` in it, so many, behind the place that the part before ended with. */
-export type PageWish<Place> = Readonly<{ search?: string; before?: Place; limit: number }>;
+export type PageRequest<Place> = Readonly<{ search?: string; before?: Place; limit: number }>;
 
 /** A part of a list. `next` is the place to go on from; `undefined` at the end. */
 export type Page<Item, Place> = Readonly<{ items: readonly Item[]; next: Place | undefined }>;
@@ -32,7 +32,7 @@ export type Page<Item, Place> = Readonly<{ items: readonly Item[]; next: Place |
 /** Items of one page at most, whatever is asked for. */
 const PAGE_MAX = 200;
 
-/** How many items a page of this wish has at most. */
+/** How many items a page has at most. */
 export function pageLimit(limit: number): number {
   return Math.max(1, Math.min(limit, PAGE_MAX));
 }
@@ -108,7 +108,7 @@ export function createAccountRows(
 }
 
 /** A page of accounts, of those only for which all that is given holds. */
-export type AccountWish = PageWish<number> &
+export type AccountFilter = PageRequest<number> &
   Readonly<{
     /** `name: undefined`: those without a plan. */
     plan?: Readonly<{ name: string | undefined }> | undefined;
@@ -138,7 +138,7 @@ function createAccountList(store: Store, accountFrom: (row: AccountRow) => Accou
   const suspended = statement('suspended = 1 AND');
   const suspendedOnPlan = statement('suspended = 1 AND plan IS $plan AND');
 
-  function readerOf({ plan, isSuspended, search = '' }: AccountWish) {
+  function readerOf({ plan, isSuspended, search = '' }: AccountFilter) {
     const like = likeOf(search);
     const some = isSuspended ? suspendedOnPlan : onPlan;
     return (before: number, limit: number): readonly AccountRow[] => {
@@ -147,19 +147,19 @@ function createAccountList(store: Store, accountFrom: (row: AccountRow) => Accou
     };
   }
 
-  return function page(wish: AccountWish): Page<Account, number> {
-    const read = readerOf(wish);
-    const limit = pageLimit(wish.limit);
-    const portion = wish.isOutOfCredits ? PORTION : limit;
+  return function page(filter: AccountFilter): Page<Account, number> {
+    const read = readerOf(filter);
+    const limit = pageLimit(filter.limit);
+    const portion = filter.isOutOfCredits ? PORTION : limit;
     const items: Account[] = [];
-    let place = wish.before ?? Number.MAX_SAFE_INTEGER;
-    for (let lookedAt = 0; lookedAt < (wish.isOutOfCredits ? LOOKED_AT_MAX : 1);) {
+    let place = filter.before ?? Number.MAX_SAFE_INTEGER;
+    for (let lookedAt = 0; lookedAt < (filter.isOutOfCredits ? LOOKED_AT_MAX : 1);) {
       // One more than is looked at tells whether there is another page.
       const rows = read(place, portion + 1);
       for (const row of rows.slice(0, portion)) {
         if (items.length === limit) return { items, next: place };
         const account = accountFrom(row);
-        if (!wish.isOutOfCredits || account.creditsLeft === 0) items.push(account);
+        if (!filter.isOutOfCredits || account.creditsLeft === 0) items.push(account);
         place = row.id;
       }
       lookedAt += portion;

@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { type ApiKey, hashOf, type KeyId, keyIdOf, makeApiKey, shownOf } from '../../shared/keys/api-key.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { isLabel, isReserved, likeOf, type Page, pageLimit, type PageWish } from './account-row.ts';
+import { isLabel, isReserved, likeOf, type Page, pageLimit, type PageRequest } from './account-row.ts';
 import type { Actor, ChangeAction, Detail, NoteChange } from './audit.ts';
 
 /** A key just made: the only time that `key` can be read. */
@@ -218,9 +218,9 @@ function createKeyRows(store: Store, clock: Clock) {
     return rows.map((row) => keyFrom(row, nowMs));
   }
 
-  function page(wish: PageWish<KeyPlace> & Readonly<{ accountId?: number }>): Page<KeyRow, KeyPlace> {
-    const { accountId, search = '', before = LAST } = wish;
-    const shown = pageLimit(wish.limit);
+  function page(request: PageRequest<KeyPlace> & Readonly<{ accountId?: number }>): Page<KeyRow, KeyPlace> {
+    const { accountId, search = '', before = LAST } = request;
+    const shown = pageLimit(request.limit);
     const bounds = { beforeMs: before.createdAtMs, beforeId: before.id, limit: shown + 1 };
     const values = { like: likeOf(search), last4: search, ...bounds };
     const rows = accountId === undefined ? some.all(values) : someOfAccount.all({ ...values, accountId });

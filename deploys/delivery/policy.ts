@@ -215,7 +215,7 @@ export const URL_PROBLEM_TEXTS: Readonly<Record<UrlProblem, string>> = {
 export type Pin = Readonly<{ address: string; family: 4 | 6 }>;
 
 /** Where a host leads. `unresolved` is trouble on the way to the answer; `no-address` is the answer. */
-export type Vetted =
+export type ResolvedHost =
   | Readonly<{ kind: 'public'; pins: readonly [Pin, ...Pin[]] }>
   | Readonly<{ kind: 'not-public'; addresses: readonly string[] }>
   | Readonly<{ kind: 'no-address' }>
@@ -223,7 +223,7 @@ export type Vetted =
   | Readonly<{ kind: 'timed-out' }>;
 
 /** Looks a host up, a name or an IP address, and vets what it leads to. Never rejects; at most 3 s. */
-export type Vet = (host: string, signal: AbortSignal) => Promise<Vetted>;
+export type ResolvePublic = (host: string, signal: AbortSignal) => Promise<ResolvedHost>;
 
 const LOOKUP_MS = 3_000;
 const PINS_MAX = 16;
@@ -231,7 +231,10 @@ const PINS_MAX = 16;
 const LOOKUPS_MAX = 1_024;
 
 /** Vetting under `policy`; a host that is being looked up is not looked up twice. */
-export function createVet(policy: Pick<NetworkPolicy, 'resolve' | 'isPublic'>, clock: Clock): Vet {
+export function createResolvePublic(
+  policy: Pick<NetworkPolicy, 'resolve' | 'isPublic'>,
+  clock: Clock,
+): ResolvePublic {
   const lookups = new Map<string, Promise<readonly string[]>>();
 
   function lookup(host: string): Promise<readonly string[]> {
@@ -242,12 +245,12 @@ export function createVet(policy: Pick<NetworkPolicy, 'resolve' | 'isPublic'>, c
     return started;
   }
 
-  return async function vet(host, signal) {
-    if (ipBytesFrom(host) !== undefined) return vetted([host], policy);
+  return async function resolvePublic(host, signal) {
+    if (ipBytesFrom(host) !== undefined) return checked([host], policy);
     if (lookups.size >= LOOKUPS_MAX && !lookups.has(host)) return { kind: 'unresolved', code: 'EBUSY' };
     try {
       const answers = await within(clock, LOOKUP_MS, signal, () => lookup(host));
-      return answers.kind === 'done' ? vetted(answers.value, policy) : { kind: 'timed-out' };
+      return answers.kind === 'done' ? checked(answers.value, policy) : { kind: 'timed-out' };
     } catch (error) {
       const code = codeOf(error);
       return code === 'ETIMEOUT' ? { kind: 'timed-out' } : { kind: 'unresolved', code };
@@ -256,7 +259,7 @@ export function createVet(policy: Pick<NetworkPolicy, 'resolve' | 'isPublic'>, c
 }
 
 /** One address that is not public spoils them all: a receiver has no reason to name one, and an attacker has. */
-function vetted(addresses: readonly string[], { isPublic }: Pick<NetworkPolicy, 'isPublic'>): Vetted {
+function checked(addresses: readonly string[], { isPublic }: Pick<NetworkPolicy, 'isPublic'>): ResolvedHost {
   const isGood = (address: string) => {
     const bytes = ipBytesFrom(address);
     return bytes !== undefined && isPublic(bytes);

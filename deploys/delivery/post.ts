@@ -18,7 +18,7 @@ type PinnedPost = Post & Readonly<{ pins: readonly [Pin, ...Pin[]] }>;
 
 /** How a POST ended; times are in the stopwatch. */
 export type Posted =
-  Exclude<AttemptEnd, { kind: 'refused' }> | Readonly<{ kind: 'strayed'; remoteAddress: string }>;
+  Exclude<AttemptEnd, { kind: 'refused' }> | Readonly<{ kind: 'wrong-peer'; remoteAddress: string }>;
 
 /** Makes one POST over a connection of its own. Never rejects; at most 10 s. */
 type PostPinned = (post: PinnedPost, watch: Stopwatch, signal: AbortSignal) => Promise<Posted>;
@@ -80,7 +80,7 @@ function outcomeOf(
       const { remoteAddress } = socket;
       if (remoteAddress === undefined) return fail('connection_reset', 'closed as soon as it was open');
       if (!pins.some(({ address }) => isSameAddress(address, remoteAddress))) {
-        resolve({ kind: 'strayed', remoteAddress });
+        resolve({ kind: 'wrong-peer', remoteAddress });
         return over.abort(); // in this turn, before the handshake
       }
     });

@@ -5,7 +5,13 @@ import type { Secret } from '../../shared/secret.ts';
 import type { Claim } from '../outbox/claim.ts';
 import type { Result } from '../outbox/outbox.ts';
 import { type AttemptEnd, type Phases, type Sent, verdictOf } from '../outbox/outcome.ts';
-import { createVet, literalOf, type NetworkPolicy, urlProblemOf, type Vetted } from './policy.ts';
+import {
+  createResolvePublic,
+  literalOf,
+  type NetworkPolicy,
+  urlProblemOf,
+  type ResolvedHost,
+} from './policy.ts';
 import { createPost, createStopwatch, type Post, type Posted } from './post.ts';
 
 /** The secrets a webhook signs with at `atMs`, Unix milliseconds. Throws when they cannot be unsealed. */
@@ -76,7 +82,7 @@ export type Send = (post: Post, signal: AbortSignal) => Promise<Sent>;
 
 /** A sender that goes only where `policy` lets it. */
 export function createSender(policy: NetworkPolicy, clock: Clock): Send {
-  const vet = createVet(policy, clock);
+  const resolvePublic = createResolvePublic(policy, clock);
   const postPinned = createPost(policy.ca, clock);
 
   return async function send(post, signal) {
@@ -84,32 +90,32 @@ export function createSender(policy: NetworkPolicy, clock: Clock): Send {
     const problem = urlProblemOf(post.url, policy);
     if (problem !== undefined)
       return { kind: 'refused', reason: 'blocked_url', detail: problem, phases: watch.phases() };
-    const vetted = await vet(literalOf(post.url) ?? post.url.hostname, signal);
+    const resolved = await resolvePublic(literalOf(post.url) ?? post.url.hostname, signal);
     if (signal.aborted)
       return { kind: 'failed', code: 'aborted', detail: 'given up', phases: watch.phases() };
-    if (vetted.kind !== 'public') return { ...unsent(vetted), phases: watch.phases() };
+    if (resolved.kind !== 'public') return { ...unsent(resolved), phases: watch.phases() };
     watch.ended('dnsMs');
-    return sentFrom(await postPinned({ ...post, pins: vetted.pins }, watch, signal), watch.phases());
+    return sentFrom(await postPinned({ ...post, pins: resolved.pins }, watch, signal), watch.phases());
   };
 }
 
-function unsent(vetted: Exclude<Vetted, { kind: 'public' }>): AttemptEnd {
-  switch (vetted.kind) {
+function unsent(resolved: Exclude<ResolvedHost, { kind: 'public' }>): AttemptEnd {
+  switch (resolved.kind) {
     case 'not-public':
-      return { kind: 'refused', reason: 'blocked_address', detail: vetted.addresses.join(', ') };
+      return { kind: 'refused', reason: 'blocked_address', detail: resolved.addresses.join(', ') };
     case 'no-address':
       return { kind: 'failed', code: 'dns_error', detail: 'the name has no address' };
     case 'unresolved':
-      return { kind: 'failed', code: 'dns_error', detail: vetted.code };
+      return { kind: 'failed', code: 'dns_error', detail: resolved.code };
     case 'timed-out':
       return { kind: 'failed', code: 'dns_timeout', detail: 'no answer from DNS' };
     default:
-      return unreachable(vetted);
+      return unreachable(resolved);
   }
 }
 
 function sentFrom(posted: Posted, phases: Phases): Sent {
-  if (posted.kind !== 'strayed') return { ...posted, phases };
+  if (posted.kind !== 'wrong-peer') return { ...posted, phases };
   const detail = `connected to ${posted.remoteAddress}, which was not vetted`;
   return { kind: 'refused', reason: 'blocked_address', detail, phases };
 }

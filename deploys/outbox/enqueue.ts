@@ -180,7 +180,7 @@ export function createRelease(store: Store) {
  * Gives up the events that wait for a block time which can never be known, because their chain is gone. To be called in
  * the transaction that forgets the chain.
  */
-export function createAbandon(store: Store): (nowMs: number) => void {
+export function createCancelOtherChain(store: Store): (nowMs: number) => void {
   const cancel = store.prepare(`
     UPDATE deliveries
     SET state = 'cancelled', last_error = 'other_chain', next_attempt_at_ms = NULL, finished_at_ms = ?1

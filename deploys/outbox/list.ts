@@ -168,9 +168,9 @@ export function createAccountDeliveries(store: Store) {
     ORDER BY created_at_ms DESC, id LIMIT 1`);
 
   return {
-    page(accountId: number, wish: DeliveryFilter): DeliveryPage {
-      const limit = Math.max(1, Math.min(wish.limit, LIMIT_MAX));
-      const { after, sinceMs = 0, webhookId } = wish;
+    page(accountId: number, filter: DeliveryFilter): DeliveryPage {
+      const limit = Math.max(1, Math.min(filter.limit, LIMIT_MAX));
+      const { after, sinceMs = 0, webhookId } = filter;
       const { edge, list } = webhookId === undefined ? ofAccount : ofWebhook;
       const bound = {
         owner: webhookId ?? accountId,
@@ -184,9 +184,9 @@ export function createAccountDeliveries(store: Store) {
         accountId,
         floorMs: isOlder ? end.createdAtMs : sinceMs,
         floorId: isOlder ? end.id : '~',
-        state: wish.state ?? null,
-        eventKind: wish.eventKind ?? null,
-        programId: wish.programId ?? null,
+        state: filter.state ?? null,
+        eventKind: filter.eventKind ?? null,
+        programId: filter.programId ?? null,
         limit: limit + 1,
       });
       const rows = found.slice(0, limit);

@@ -11,7 +11,7 @@ const ROWS_MAX = 500;
 const SETTLED = 'finished_at_ms IS NOT NULL AND lease_token IS NULL AND resend_at_ms IS NULL';
 
 /** Forgets settled deliveries of a webhook beyond the newest `DELIVERIES_KEPT`, 500 at a time; gives how many. */
-export function createTrim(store: Store): (webhookId: string) => number {
+export function createPruneWebhook(store: Store): (webhookId: string) => number {
   // By the index alone, so that a look at a webhook that has no more than that costs next to nothing.
   const oldestKept = store.prepare<{ at: number; id: string }, [string]>(`
     SELECT created_at_ms AS at, id FROM deliveries WHERE webhook_id = ?
@@ -20,7 +20,7 @@ export function createTrim(store: Store): (webhookId: string) => number {
     DELETE FROM deliveries WHERE id IN (SELECT id FROM deliveries
       WHERE webhook_id = ?1 AND created_at_ms <= ?2 AND (created_at_ms < ?2 OR id > ?3) AND ${SETTLED}
       LIMIT ${ROWS_MAX})`);
-  return function trim(webhookId) {
+  return function pruneWebhook(webhookId) {
     const oldest = oldestKept.get(webhookId);
     return oldest === null ? 0 : forget.run(webhookId, oldest.at, oldest.id).changes;
   };
@@ -78,13 +78,13 @@ export function createPrune(store: Store): (nowMs: number) => boolean {
   const following = store.prepare<{ id: string }, [string]>(
     `SELECT id FROM webhooks WHERE id > ? ORDER BY id LIMIT ${WEBHOOKS_MAX}`,
   );
-  const trim = createTrim(store);
+  const pruneWebhook = createPruneWebhook(store);
   /** The webhooks up to this one have been looked at, in this round. */
   let done = '';
 
-  function trimSome(): boolean {
+  function pruneSomeWebhooks(): boolean {
     for (const { id } of following.all(done)) {
-      if (trim(id) > 0) return true;
+      if (pruneWebhook(id) > 0) return true;
       done = id;
     }
     const isMore = following.get(done) !== null;
@@ -94,7 +94,7 @@ export function createPrune(store: Store): (nowMs: number) => boolean {
 
   const prune = store.transaction(
     (nowMs: number) =>
-      old.some(({ statement, keptMs }) => statement.run(nowMs - keptMs).changes > 0) || trimSome(),
+      old.some(({ statement, keptMs }) => statement.run(nowMs - keptMs).changes > 0) || pruneSomeWebhooks(),
   );
   return (nowMs) => prune.immediate(nowMs);
 }

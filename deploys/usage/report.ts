@@ -133,7 +133,7 @@ export type Measure = (typeof MEASURES)[number];
 /** Counts of one method or key in one hour, day or month since 1970 (UTC). `name` is empty for all that were not asked for by name. */
 export type GridCell = Readonly<{ at: number; name: string }> & Readonly<Record<Measure, number>>;
 
-type GridWish = Readonly<{
+type GridQuery = Readonly<{
   /** One account's, and of it only one key's or one method's when given. */
   whose: Whose;
   hours: Hours;
@@ -149,7 +149,7 @@ type GridValues = Range &
 const DIMENSION_COLUMNS = { method: 'method', key: 'key_id' } as const;
 
 /** Reads usage as one cell for each period and name. A name may come in several cells of a period. */
-export function createUsageGrid(ledger: Store): (wish: GridWish) => readonly GridCell[] {
+export function createUsageGrid(ledger: Store): (query: GridQuery) => readonly GridCell[] {
   const prepared = (table: string, at: string, by: Dimension) =>
     ledger.prepare<GridCell, GridValues>(`${EACH}
       SELECT ${at} AS at, CASE WHEN ${DIMENSION_COLUMNS[by]} IN (SELECT value FROM json_each($names)) THEN ${DIMENSION_COLUMNS[by]} ELSE '' END AS name,

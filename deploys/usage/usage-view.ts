@@ -13,7 +13,7 @@ import {
 } from './report.ts';
 
 /** What is wanted of an account's usage. */
-export type ViewWish = Readonly<{ whose: Whose; hours: Hours; unit: Unit; by: Dimension; named: number }>;
+export type UsageQuery = Readonly<{ whose: Whose; hours: Hours; unit: Unit; by: Dimension; named: number }>;
 
 /** What one account used in some time, as a table and as a chart. */
 export type UsageView = Readonly<{
@@ -32,7 +32,7 @@ type UsageReading =
   | { readonly kind: 'busy' };
 
 /** For a user, whose turn it must be. */
-export type ReadUsageView = (wish: ViewWish, userId: string, signal: AbortSignal) => Promise<UsageReading>;
+export type ReadUsageView = (query: UsageQuery, userId: string, signal: AbortSignal) => Promise<UsageReading>;
 
 type Deps = Readonly<{
   usage: Pick<UsageReport, 'byMethod' | 'byKey'>;
@@ -51,18 +51,18 @@ const TURN_MS = 4;
 
 /** Reads in parts, each in its turn. Rejects when the ledger cannot be read. */
 export function createReadUsageView({ usage, grid, turns, clock }: Deps): ReadUsageView {
-  return async function readUsageView(wish, userId, signal) {
+  return async function readUsageView(query, userId, signal) {
     const reader = turns.enter(userId);
     if (reader === undefined) return { kind: 'busy' };
     try {
-      return await read(wish, reader, signal);
+      return await read(query, reader, signal);
     } finally {
       reader.leave();
     }
   };
 
   async function read(
-    { whose, hours, unit, by, named }: ViewWish,
+    { whose, hours, unit, by, named }: UsageQuery,
     reader: Reader,
     signal: AbortSignal,
   ): Promise<UsageReading> {

@@ -192,11 +192,11 @@ type Row = Readonly<{
   unixSeconds: number | null;
 }>;
 
-/** Gives the programs of the list that fit a wish, in the list's order. */
+/** Gives the programs of the list that fit a filter, in the list's order. */
 export function createProgramList(
   store: Store,
   watched: readonly WatchedProgram[],
-): (wish: ProgramWish, nowMs: number) => readonly ProgramShown[] {
+): (filter: ProgramWish, nowMs: number) => readonly ProgramShown[] {
   const read = store.prepare<Row, []>(`
     SELECT program_id AS programId, status, deploy_slot AS deploySlot, upgrade_authority AS authority,
       unix_seconds AS unixSeconds

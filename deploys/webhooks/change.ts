@@ -47,14 +47,14 @@ export type Toggled = Readonly<{ kind: 'paused' | 'resumed'; webhook: Webhook }>
 /** Pausing and resuming. Both may be asked for again: the first time counts. */
 export function createPause(deps: WebhookDeps) {
   const { store } = deps;
-  const withdraw = createWithdraw(store);
+  const cancelPending = createCancelPending(store);
   const stop = store.prepare('UPDATE webhooks SET paused_at_ms = ?1, updated_at_ms = ?1 WHERE id = ?2');
   const go = store.prepare('UPDATE webhooks SET paused_at_ms = NULL, updated_at_ms = ?1 WHERE id = ?2');
 
   const toggle = changing(deps, ({ webhook, nowMs, note, again }, isPause: boolean): Toggled => {
     if ((webhook.pausedAtMs !== null) !== isPause) {
       (isPause ? stop : go).run(nowMs, webhook.id);
-      if (isPause) withdraw(webhook.id, 'skipped', nowMs);
+      if (isPause) cancelPending(webhook.id, 'skipped', nowMs);
       note(isPause ? 'webhook.pause' : 'webhook.resume');
     }
     return { kind: isPause ? 'paused' : 'resumed', webhook: again() };
@@ -73,7 +73,7 @@ export type Removed = Readonly<{ kind: 'removed' }> | NoWebhook;
 /** Deletes a webhook, cancels its open deliveries and forgets its secrets, all at once. */
 export function createRemove(deps: WebhookDeps): (by: By, id: string) => Removed {
   const { store } = deps;
-  const withdraw = createWithdraw(store);
+  const cancelPending = createCancelPending(store);
   // Nothing to keep a row for; otherwise making and deleting webhooks would fill the table for months.
   const drop = store.prepare(
     'DELETE FROM webhooks WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM deliveries WHERE webhook_id = ?1)',
@@ -83,7 +83,7 @@ export function createRemove(deps: WebhookDeps): (by: By, id: string) => Removed
       next_secret_kid = NULL, next_secret_at_ms = NULL WHERE id = ?2`);
 
   return changing(deps, ({ webhook: { id }, nowMs, note }): Removed => {
-    withdraw(id, 'cancelled', nowMs);
+    cancelPending(id, 'cancelled', nowMs);
     note('webhook.delete');
     if (drop.run(id).changes === 0) bury.run(nowMs, id);
     return { kind: 'removed' };
@@ -94,14 +94,14 @@ export function createRemove(deps: WebhookDeps): (by: By, id: string) => Removed
  * Takes back what a webhook that is deleted (`cancelled`) or paused (`skipped`) would still be sent. An attempt under
  * way goes on to its end. To be called in the transaction that deletes or pauses it. Gives how many were taken back.
  */
-export function createWithdraw(store: Store) {
+export function createCancelPending(store: Store) {
   const close = store.prepare(`
     UPDATE deliveries SET state = ?1, last_error = ?2, next_attempt_at_ms = NULL, finished_at_ms = ?3
     WHERE webhook_id = ?4 AND finished_at_ms IS NULL AND state != 'attempting'`);
   const forget = store.prepare(
     'UPDATE deliveries SET resend_at_ms = NULL WHERE webhook_id = ? AND resend_at_ms IS NOT NULL',
   );
-  return function withdraw(webhookId: string, to: 'cancelled' | 'skipped', nowMs: number): number {
+  return function cancelPending(webhookId: string, to: 'cancelled' | 'skipped', nowMs: number): number {
     const { changes } = close.run(to, to === 'cancelled' ? 'deleted' : 'paused', nowMs, webhookId);
     forget.run(webhookId);
     return changes;

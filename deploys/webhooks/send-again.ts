@@ -3,7 +3,7 @@ import type { By } from '../accounts/audit.ts';
 import type { Enqueue } from '../outbox/enqueue.ts';
 import type { AttemptRow, createList, DeliveryRow, Page } from '../outbox/list.ts';
 import type { DeliveryState } from '../outbox/outcome.ts';
-import { createTrim } from '../outbox/prune.ts';
+import { createPruneWebhook } from '../outbox/prune.ts';
 import { changing, type NoWebhook, type WebhookDeps } from './webhook.ts';
 
 export type Tested =
@@ -24,7 +24,7 @@ export function createSendAgain(
 ) {
   const { store, rows, clock } = deps;
   const { resend, resendFailed, countFailed } = createResend(store);
-  const [waitSeconds, trim] = [createRecentTests(store), createTrim(store)];
+  const [waitSeconds, pruneWebhook] = [createRecentTests(store), createPruneWebhook(store)];
 
   const test = changing(deps, ({ webhook, nowMs, note }): Tested => {
     // It would be recorded as skipped, which is no answer to who asks for a test.
@@ -35,7 +35,7 @@ export function createSendAgain(
     if (pinged.kind === 'no-webhook') return pinged;
     const { deliveryId } = pinged;
     // Here and not only once a day, or a day's tests would gather.
-    trim(webhook.id);
+    pruneWebhook(webhook.id);
     note('webhook.test', { deliveryId });
     return { kind: 'queued', deliveryId };
   });

@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { createAudit } from '../accounts/audit.ts';
-import { createVet, type NetworkPolicy } from '../delivery/policy.ts';
+import { createResolvePublic, type NetworkPolicy } from '../delivery/policy.ts';
 import type { Enqueue } from '../outbox/enqueue.ts';
 import { createList } from '../outbox/list.ts';
 import { createEdit, createPause, createRemove, createRotate } from './change.ts';
@@ -31,7 +31,7 @@ export function createWebhooks(
   const { store, clock, seal, policy, isWatched, enqueue, wake, random } = parts;
   const rows = createWebhookRows(store);
   const deps = { store, rows, clock, audit: createAudit(store) };
-  const check = createCheckSettings({ policy, vet: createVet(policy, clock), isWatched });
+  const check = createCheckSettings({ policy, resolvePublic: createResolvePublic(policy, clock), isWatched });
   const create = createCreate(deps, seal, check, random);
   return {
     list: (accountId: number): Webhook[] => rows.list(accountId, clock.now()),

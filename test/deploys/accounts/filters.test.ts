@@ -1,5 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { type AccountWish, createAccountRows, LOOKED_AT_MAX } from '../../../deploys/accounts/account-row.ts';
+import {
+  type AccountFilter,
+  createAccountRows,
+  LOOKED_AT_MAX,
+} from '../../../deploys/accounts/account-row.ts';
 import { PLANS_BY_DEFAULT } from '../../../shared/config/plans.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import type { Store } from '../../../shared/store/open.ts';
@@ -20,7 +24,7 @@ function add(name: string, plan: string | null, isSuspended = false): number {
   return Number(store.run(put, [name, plan, isSuspended ? 1 : 0]).lastInsertRowid);
 }
 /** Names of all pages, one page a list. */
-function pagesOf(wish: Omit<AccountWish, 'before'>): string[][] {
+function pagesOf(wish: Omit<AccountFilter, 'before'>): string[][] {
   const { page } = rowsOf();
   const found: string[][] = [];
   for (let before: number | undefined; ;) {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import {
-  createVet,
+  createResolvePublic,
   internetPolicy,
   ipBytesFrom,
   isPublicAddress,
@@ -217,7 +217,7 @@ const never = new AbortController().signal;
 const failing = (code: string) => () => Promise.reject(Object.assign(new Error('no'), { code }));
 
 function vetOf(resolve: (host: string) => Promise<readonly string[]>, clock = createVirtualClock()) {
-  return createVet({ resolve, isPublic: isPublicAddress }, clock);
+  return createResolvePublic({ resolve, isPublic: isPublicAddress }, clock);
 }
 
 test('a name with public addresses is pinned to them, in their order', async () => {

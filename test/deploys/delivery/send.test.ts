@@ -198,7 +198,7 @@ test('a connection to an address that is no pin is closed before anything is sen
     createStopwatch(systemClock),
     never,
   );
-  expect(posted).toEqual({ kind: 'strayed', remoteAddress: '127.0.0.1' });
+  expect(posted).toEqual({ kind: 'wrong-peer', remoteAddress: '127.0.0.1' });
   expect(receiver.visits()).toEqual([]);
 });
 

@@ -5,7 +5,7 @@ import { createOutbox } from '../../../deploys/outbox/outbox.ts';
 import { type Sent, verdictOf } from '../../../deploys/outbox/outcome.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { createBlockTimeStore } from '../../../deploys/watch/block-time.ts';
-import { createWithdraw } from '../../../deploys/webhooks/change.ts';
+import { createCancelPending } from '../../../deploys/webhooks/change.ts';
 import { createResend } from '../../../deploys/webhooks/send-again.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
@@ -25,7 +25,7 @@ export function queueOver(store: Store) {
   const outbox = createOutbox(store, random);
   const enqueue = createEnqueue(store, (program) => `label of ${program.slice(0, 4)}`, random);
   const times = createBlockTimeStore(store);
-  const withdraw = createWithdraw(store);
+  const withdraw = createCancelPending(store);
 
   function addWebhook(
     id: string,

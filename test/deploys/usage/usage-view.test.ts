@@ -9,7 +9,7 @@ import {
   slicesOf,
   startsOf,
   type UsageView,
-  type ViewWish,
+  type UsageQuery,
 } from '../../../deploys/usage/usage-view.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { explained } from '../explained.ts';
@@ -22,7 +22,7 @@ const YEAR = { fromHour: Date.UTC(2025, 11) / HOUR_MS, toHour: NOW + 1 };
 const never = new AbortController().signal;
 
 let books: ReturnType<typeof startLedger>;
-let view: (wish: ViewWish, signal: AbortSignal) => Promise<UsageView>;
+let view: (wish: UsageQuery, signal: AbortSignal) => Promise<UsageView>;
 
 beforeEach(() => {
   books = startLedger();

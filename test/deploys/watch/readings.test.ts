@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { createAbandon } from '../../../deploys/outbox/enqueue.ts';
+import { createCancelOtherChain } from '../../../deploys/outbox/enqueue.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { createBlockTimeStore } from '../../../deploys/watch/block-time.ts';
 import type { ProgramState } from '../../../deploys/watch/change.ts';
@@ -21,12 +21,12 @@ test('a stored reading is there after a restart', () => {
   using folder = temporaryFolder();
   const path = join(folder.path, 'sluice.db');
   const before = opened(path, DEPLOYS_MIGRATIONS);
-  createReadings(before, createAbandon(before)).save(
+  createReadings(before, createCancelOtherChain(before)).save(
     latest([one, { status: 'upgradeable', deploySlot: 5n, upgradeAuthority }], [two, { status: 'missing' }]),
   );
   before.close();
   const after = opened(path, DEPLOYS_MIGRATIONS);
-  expect(createReadings(after, createAbandon(after)).deploySlots()).toEqual(new Map([[one, 5n]]));
+  expect(createReadings(after, createCancelOtherChain(after)).deploySlots()).toEqual(new Map([[one, 5n]]));
   expect(after.query('SELECT context_slot, checked_at_ms FROM reading').all()).toEqual([
     { context_slot: 100, checked_at_ms: 1_234 },
   ]);
@@ -35,7 +35,7 @@ test('a stored reading is there after a restart', () => {
 
 test('a reading replaces the one before whole, also for programs that are no longer watched', () => {
   using store = opened(':memory:', DEPLOYS_MIGRATIONS);
-  const readings = createReadings(store, createAbandon(store));
+  const readings = createReadings(store, createCancelOtherChain(store));
   readings.save(latest([one, { status: 'frozen', deploySlot: 5n }]));
   readings.save(latest([two, { status: 'frozen', deploySlot: 6n }]));
   expect(readings.deploySlots()).toEqual(new Map([[two, 6n]]));
@@ -43,7 +43,7 @@ test('a reading replaces the one before whole, also for programs that are no lon
 
 test('a reading that cannot be stored whole changes nothing', () => {
   using store = opened(':memory:', DEPLOYS_MIGRATIONS);
-  const readings = createReadings(store, createAbandon(store));
+  const readings = createReadings(store, createCancelOtherChain(store));
   readings.save(latest([one, { status: 'frozen', deploySlot: 5n }]));
   const bad = latest([one, { status: 'frozen', deploySlot: 6n }], [two, { status: 'unheard-of' } as never]); // the schema must refuse it
   expect(() => readings.save(bad)).toThrow('CHECK');
@@ -65,7 +65,10 @@ describe('the chain that everything stored is of', () => {
   const [here, there] = ['genesis here', 'genesis there'];
   function start() {
     const store = opened(':memory:', DEPLOYS_MIGRATIONS);
-    const [readings, times] = [createReadings(store, createAbandon(store)), createBlockTimeStore(store)];
+    const [readings, times] = [
+      createReadings(store, createCancelOtherChain(store)),
+      createBlockTimeStore(store),
+    ];
     times.save(5n, 1_700_000_000);
     const first = latest([one, { status: 'frozen', deploySlot: 5n }]);
     const second = latest([two, { status: 'frozen', deploySlot: 6n }]);
@@ -113,7 +116,7 @@ describe('the chain that everything stored is of', () => {
 
   test('takes the events along that wait for a block time of it', () => {
     using queue = startQueue();
-    const readings = createReadings(queue.store, createAbandon(queue.store));
+    const readings = createReadings(queue.store, createCancelOtherChain(queue.store));
     const first = latest([one, { status: 'frozen', deploySlot: 5n }]);
     readings.save(first, here);
     queue.addWebhook('hook');
