@@ -25,6 +25,7 @@ import { createDirect } from './upstream/direct.ts';
 import { withRules } from './respond/rules.ts';
 import { Backend, TURN_SECONDS } from './upstream/backend.ts';
 import { Cache, withCache } from './upstream/cache.ts';
+import { createFanOut } from './upstream/fan-out.ts';
 import { createForward, type ForwardEvents } from './upstream/forward.ts';
 import { createHedge } from './upstream/hedge.ts';
 import { createHttpClient } from './upstream/http-client.ts';
@@ -72,7 +73,7 @@ const RECENT_TURNS = (TURN_SECONDS * 1_000) / TEND_MS;
 const USAGE_LOST = 'usage was not counted, for the ledger takes no writes';
 
 export function createGateway(deps: Deps) {
-  const { node, sharing, hosts, config, accounts, ledger, clock, log, random } = deps;
+  const { node, hosts, config, accounts, ledger, clock, log, random } = deps;
   const { probeMs, bodyBytesMax, cacheBytes } = config.gateway;
   const dueMs = dueMsBy(config.gateway.deadlinesMs);
   const backends = backendsOf(config).map((each) => backendFrom(each, clock, config));
@@ -84,10 +85,7 @@ export function createGateway(deps: Deps) {
   const onLost = (elements: number) => log.error({ elements }, USAGE_LOST);
   const usage = createUsage({ ledger, node, clock, onLost });
   const journal = createJournal(ledger, node, setImmediate, usage.inSameTransaction);
-  const limits =
-    sharing === undefined
-      ? limitsAlone(node, journal, ledger, clock)
-      : limitsShared({ node, sharing, journal, ledger, clock, revision });
+  const limits = limitsFor(deps, journal, revision);
   const troubles = createTroubles({ ...deps, journal, usage, link: limits.link });
   const cache = cacheBytes === 0 ? undefined : new Cache(cacheBytes);
   const metrics = createMetrics(backends, limits.link, cache);
@@ -98,6 +96,7 @@ export function createGateway(deps: Deps) {
   const cached = cache === undefined ? acrossTiers : withCache(acrossTiers, cache, pool);
   const hedge = config.gateway.hedge ? createHedge(parts, metrics.hedge) : undefined;
   const direct = createDirect({ ...parts, forward, hedge });
+  const fanOut = createFanOut({ clock, pool, forward, onFanOut: metrics.fanOut });
   let terms: PublishedTerms = config;
   const answer = createAnswer({
     bodyBytesMax,
@@ -106,8 +105,10 @@ export function createGateway(deps: Deps) {
     routeOf: createRouter(backends),
     ...limits,
     respond: createRespond({
-      send: createSend(direct, withRules(cached, pool), limits.scans, clock),
+      send: createSend(direct, withRules(cached, pool), limits.scans, clock, fanOut),
       charging: limits.charging,
+      codings: config.gateway.compress,
+      backendNames: config.gateway.tellBackend ? namesToTell(backends) : undefined,
       permits: limits.permits,
       onCall: metrics.call,
       onOutcome: metrics.outcome,
@@ -198,6 +199,15 @@ export function createGateway(deps: Deps) {
   };
 }
 
+function limitsFor(
+  { node, sharing, ledger, clock }: Deps,
+  journal: ReturnType<typeof createJournal>,
+  revision: () => number,
+) {
+  if (sharing === undefined) return limitsAlone(node, journal, ledger, clock);
+  return limitsShared({ node, sharing, journal, ledger, clock, revision });
+}
+
 const SLOWNESS: Readonly<Record<SlownessChange, string>> = {
   slow: 'a backend is slow: light calls prefer others',
   recovered: 'a backend is as fast as others again',
@@ -242,6 +252,17 @@ function backendFrom(backend: BackendConfig, clock: Clock, { gateway }: Config):
   const { idleMs, processes } = gateway;
   const headers = new Map([...backend.headers].map(([name, value]) => [name, value.reveal()]));
   return new Backend(backend, createHttpClient({ url: backend.url, headers, clock, idleMs }), processes);
+}
+
+/**
+ * The names by which callers see backends: the config's own where they can say no address, else the backend's number in
+ * the config. A hash would not do: addresses are few enough to try all.
+ */
+function namesToTell(backends: readonly Backend[]): ReadonlyMap<string, string> {
+  const tellable = /^(?!.*\d+[-_]\d+[-_]\d+)[A-Za-z][A-Za-z0-9_-]{0,31}$/;
+  return new Map(
+    backends.map(({ config: { name } }, i) => [name, tellable.test(name) ? name : String(i + 1)]),
+  );
 }
 
 /** What the accounts database counts: changes of accounts and keys, and reloads asked for. */

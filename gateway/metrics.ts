@@ -19,6 +19,8 @@ const METRICS = {
     'Answers that broke off after the first byte, by reason (unread, evicted: by their reader).',
   'retries_total{outcome}': 'Calls to another backend after trouble: made, or refused by the budget.',
   'hedges_total{outcome}': 'Second attempts at light calls that were late: made, or won by the second.',
+  'send_fanouts_total{outcome}':
+    'Copies of transactions beyond the first: made, or won by one that was accepted first.',
   'backend_calls_in_flight{backend}': 'Calls at a backend, to the last byte of their answers.',
   'backend_in{backend}': '1 while a backend takes part, 0 while probes leave it out.',
   'backend_slot{backend,commitment}': 'Newest slot that a backend has shown, by commitment.',
@@ -148,6 +150,7 @@ export function createMetrics(backends: readonly Backend[], link?: StoreLink, ca
   const cuts = new Counts(registry, 'streams_cut_total{backend,reason}');
   const retries = new Counts(registry, 'retries_total{outcome}');
   const hedges = new Counts(registry, 'hedges_total{outcome}');
+  const fanOuts = new Counts(registry, 'send_fanouts_total{outcome}');
   const firstByte = new FirstByteTimes(registry);
   show('backend_calls_in_flight{backend}', (put) =>
     backends.forEach(({ config, inFlight }) => put(inFlight, config.name)),
@@ -194,6 +197,7 @@ export function createMetrics(backends: readonly Backend[], link?: StoreLink, ca
     failure: ({ config }: Backend, kind: Failure['kind'] | 'probe') => failures.add(config.name, kind),
     cut: ({ config }: Backend, reason: string) => cuts.add(config.name, reason),
     hedge: (outcome: 'made' | 'won') => hedges.add(outcome),
+    fanOut: (outcome: 'made' | 'won') => fanOuts.add(outcome),
     retry: (made: boolean) => retries.add(made ? 'made' : 'refused'),
     firstByte: (kind: MethodClass, seconds: number) => firstByte.add(kind, seconds),
     /** The values of this process, for a supervisor that adds up those of several. */

@@ -31,7 +31,7 @@ export function healthOf(
 function troubleOf(backend: Backend, clock: Clock): string | undefined {
   const { excludedBecause, reason, lagSlots } = backend.health;
   if (excludedBecause === 'lagging') return `${lagSlots} slots behind`;
-  if (excludedBecause === 'unreachable') return reason;
+  if (excludedBecause === 'unreachable') return reason === '' ? 'answers again' : reason;
   return excludedBecause ?? (backend.isFailing(clock) ? 'failing' : undefined);
 }
 

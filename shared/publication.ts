@@ -80,11 +80,12 @@ export type PublishedTerms = Readonly<{ plans: ReadonlyMap<string, Plan>; prices
 /** Plans and prices as the tables of a config, in one spelling: equal terms give equal texts. */
 export function termsText({ plans, prices }: PublishedTerms): string {
   const rows = inOrder(plans).map(([name, plan]): [string, object] => {
-    const { rps, burst, credits, batchMax, scans, inFlight } = plan;
+    const { rps, burst, credits, batchMax, scans, inFlight, sendFanout = 1 } = plan;
     const limited = credits === undefined ? {} : { credits };
-    // A gateway that does not know the key refuses the terms whole, so it is left out where it says nothing.
+    // A gateway that does not know a key refuses the terms whole, so it is left out where it says nothing.
     const own = inFlight === inFlightBy(burst) ? {} : { in_flight: inFlight };
-    return [name, { rps, burst, ...limited, max_batch: batchMax, scans, ...own }];
+    const fanned = sendFanout === 1 ? {} : { send_fanout: sendFanout };
+    return [name, { rps, burst, ...limited, max_batch: batchMax, scans, ...own, ...fanned }];
   });
   const methods = Object.fromEntries(inOrder(prices.methods));
   return JSON.stringify({ plans: Object.fromEntries(rows), credits: { default: prices.default, methods } });

@@ -6,6 +6,7 @@ import { failureOf } from '../upstream/failure.ts';
 import {
   type CallContext,
   type Forward,
+  READ_HERE,
   readReply,
   type Reply,
   type TimedContext,
@@ -20,7 +21,7 @@ export type Tiers = Readonly<{ live: readonly Backend[]; archive: readonly Backe
 
 /** What a request to backends changes in the caller's call; `localOnly` excludes the long-term storage behind a node. */
 export type Changes = Readonly<{ method?: string; params?: Uint8Array | undefined }> &
-  Pick<Partial<CallContext>, 'localOnly' | 'signal' | 'acceptEncoding' | 'hasNext'>;
+  Pick<Partial<CallContext>, 'localOnly' | 'signal' | 'acceptEncoding' | 'hasNext' | 'isReadHere'>;
 
 /** What a tier's reply says about the other tier. */
 export type ReplyClass =
@@ -246,9 +247,10 @@ export class HistoryRequest {
     return this.send(live.length > 0 ? live : archive);
   }
 
-  /** Sends the call, and reads the answer to its end, uncompressed. One that is cut or above 8 MiB is `no-backend`. */
+  /** Sends the call, and reads the answer to its end, uncompressed and in time. One that is cut or above 8 MiB is `no-backend`. */
   async read(backends: readonly Backend[], changes: Changes): Promise<Exclude<Reply, { kind: 'stream' }>> {
-    return readReply(await this.send(backends, { ...changes, acceptEncoding: 'identity' }), READ_BYTES_MAX);
+    const own = { ...changes, ...READ_HERE };
+    return readReply(await this.send(backends, own), READ_BYTES_MAX);
   }
 
   /** Reads the result of another call; `undefined`: it has none. */

@@ -83,7 +83,8 @@ const ALLOWED = 'content-type, accept, authorization, x-token, solana-client';
 
 const SHARED: Readonly<Record<string, string>> = {
   'access-control-allow-origin': '*',
-  'access-control-expose-headers': 'retry-after, ratelimit, ratelimit-policy, x-credits-cost, x-credits-left',
+  'access-control-expose-headers':
+    'retry-after, ratelimit, ratelimit-policy, x-credits-cost, x-credits-left, x-sluice-backend, x-sluice-slot',
 };
 
 /** Headers that let a page of any origin read the answer, never with credentials: the key is in the request. */

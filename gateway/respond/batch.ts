@@ -1,5 +1,7 @@
+import type { Coding } from '../../shared/config/kinds.ts';
 import { arrayOf } from '../json/slices.ts';
 import { isUnread, type StreamBody } from '../upstream/response-reader.ts';
+import { Compressor } from './compress.ts';
 
 /** One element's answer, ready to be spliced. */
 export type Part =
@@ -117,7 +119,8 @@ export type Beat = (signal: AbortSignal) => Promise<void>;
  * The answers as one JSON array in the batch's order, spliced as bytes: whole when all are small and come soon, else a
  * stream that holds one chunk at a time. A later answer that is large waits at its backend, or is sent again when
  * an earlier call needs its permit. When one breaks off after its first byte the whole stream fails, so that the caller's
- * connection is cut, and `onCut` gets its index. `abort` ends every call; it is fired when the caller leaves.
+ * connection is cut, and `onCut` gets its index. `abort` ends every call; it is fired when the caller leaves. A stream is
+ * compressed by `coding`, if there is one.
  */
 export async function spliceBatch(
   starts: readonly Start[],
@@ -125,6 +128,7 @@ export async function spliceBatch(
   onCut: (place: number) => void,
   gather: Beat,
   beat: Beat,
+  coding?: Coding,
 ): Promise<Uint8Array<ArrayBuffer> | ReadableStream> {
   const { signal } = abort;
   const scheduler = createBatchScheduler(starts, PARALLEL_MAX, signal);
@@ -138,21 +142,30 @@ export async function spliceBatch(
     for (const { onSent } of gathered) onSent?.();
     return whole;
   }
+  let compressor: Compressor | undefined;
   return new ReadableStream({
     type: 'direct',
     async pull(controller) {
+      // No piece is over shared memory.
+      const write = (piece: Uint8Array | string) =>
+        controller.write(piece as Uint8Array<ArrayBuffer> | string);
+      if (coding !== undefined) compressor = new Compressor(coding, write);
+      const sink: Sink = compressor ?? { write, flush: () => controller.flush() };
       try {
-        await controller.write(whole.subarray(0, -1));
+        await sink.write(whole.subarray(0, -1));
         for (const { onSent } of gathered) onSent?.();
-        for (let i = gathered.length; i < starts.length; i++) await writeElement(i, controller);
-        await controller.write(']');
+        for (let i = gathered.length; i < starts.length; i++) await writeElement(i, sink);
+        await sink.write(']');
+        if ((await compressor?.end()) === false) throw new Error('the caller left');
         controller.close();
       } catch (error) {
         abort.abort(error);
+        compressor?.cancel();
         controller.close(error instanceof Error ? error : new Error('the batch was cut', { cause: error }));
       }
     },
     cancel(reason) {
+      compressor?.cancel();
       abort.abort(reason);
     },
   } satisfies Bun.DirectUnderlyingSource);
@@ -166,16 +179,16 @@ export async function spliceBatch(
     }
   }
 
-  async function writeElement(place: number, controller: ReadableStreamDirectController): Promise<void> {
-    if (place > 0) await controller.write(',');
+  async function writeElement(place: number, sink: Sink): Promise<void> {
+    if (place > 0) await sink.write(',');
     signal.throwIfAborted();
-    const part = await whileBeating(scheduler.turn(place), beat, () => controller.write(' '));
+    const part = await whileBeating(scheduler.turn(place), beat, () => sink.write(' '));
     signal.throwIfAborted();
     if (part.kind === 'bytes') {
-      await controller.write(part.bytes);
+      await sink.write(part.bytes);
       part.onSent?.();
     } else {
-      const end = await part.body.pipe((piece) => controller.write(piece));
+      const end = await part.body.pipe((piece) => sink.write(piece));
       signal.throwIfAborted();
       if (end.kind === 'cut') {
         if (!isUnread(end)) onCut(place);
@@ -183,9 +196,12 @@ export async function spliceBatch(
       }
     }
     scheduler.done(part);
-    await controller.flush();
+    await sink.flush?.();
   }
 }
+
+/** What an answer is written to. */
+type Sink = Readonly<{ write(piece: Uint8Array | string): unknown; flush?(): unknown }>;
 
 /** Waits for an answer to begin, and writes white space meanwhile: the caller's connection must not look idle. */
 async function whileBeating(begun: Promise<Part>, beat: Beat, write: () => unknown): Promise<Part> {

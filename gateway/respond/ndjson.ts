@@ -11,7 +11,7 @@ import {
 import { memberOf } from '../json/slices.ts';
 import { stringEnd, CLOSE, KIND, OPEN, SPACE, STRING, UNENDED_ESCAPED } from '../json/structure.ts';
 import { EMPTY, type WritePiece } from '../upstream/http-connection.ts';
-import type { ResponseStart, StreamBody, StreamEnd } from '../upstream/response-reader.ts';
+import type { ResponseStart, StreamedAnswer, StreamEnd } from '../upstream/response-reader.ts';
 import { JSON_TYPE } from './refusal.ts';
 
 const LINE_FEED = 0x0a;
@@ -171,7 +171,7 @@ export function wantsLines(headers: Headers): boolean {
  * last line. Aborting `signal` (the caller left) cancels a stream that is not read yet. Never rejects.
  */
 export async function divided(answer: ResponseStart, signal: AbortSignal): Promise<Divided> {
-  if (answer.kind === 'stream') return dividedStream(answer.body, signal);
+  if (answer.kind === 'stream') return dividedStream(answer, signal);
   const lines = new AccountLines();
   const out = lines.push(Buffer.from(answer.bytes));
   const last = lines.last();
@@ -179,7 +179,10 @@ export async function divided(answer: ResponseStart, signal: AbortSignal): Promi
   return { type: NDJSON_TYPE, answer: { ...answer, bytes: Buffer.concat([out, last]) } };
 }
 
-async function dividedStream(body: StreamBody, signal: AbortSignal): Promise<Divided> {
+async function dividedStream(
+  { body, backend, slot = 0 }: StreamedAnswer,
+  signal: AbortSignal,
+): Promise<Divided> {
   const lines = new AccountLines();
   const decided = Promise.withResolvers<void>();
   const reader = Promise.withResolvers<void>();
@@ -206,7 +209,7 @@ async function dividedStream(body: StreamBody, signal: AbortSignal): Promise<Div
   await Promise.race([decided.promise, ended]);
   kind ??= 'json';
   const type = kind === 'lines' ? NDJSON_TYPE : JSON_TYPE;
-  return { type, answer: { kind: 'stream', body: { pipe, cancel }, encoding: undefined } };
+  return { type, answer: { kind: 'stream', body: { pipe, cancel }, encoding: undefined, slot, backend } };
 
   /** The backend's fault, which nothing else on the way has seen. */
   function reject(): void {

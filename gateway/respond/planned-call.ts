@@ -5,6 +5,7 @@ import type { ScanPermits } from '../limits/scans.ts';
 import { METHODS } from '../methods/table.ts';
 import { type Call, type Element, type OwnAnswer, rpcError } from '../request/envelope.ts';
 import type { Direct } from '../upstream/direct.ts';
+import type { FanOut } from '../upstream/fan-out.ts';
 import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
 import type { ForwardRoute, RouteOf } from '../upstream/selection.ts';
 import { NO_METHOD } from '../usage/usage.ts';
@@ -65,12 +66,21 @@ export function isScan(planned: PlannedCall): boolean {
  */
 const IDLE_SECONDS = 255;
 
-/** Sends a call to a backend, a scan when it has a permit. Never rejects. */
+/** Sends a call to a backend, a scan when it has a permit, a transaction to as many as the plan says. Never rejects. */
 export type Send = (planned: ForwardCall, plan: Plan, context: CallContext) => Promise<Reply>;
 
-export function createSend(direct: Direct, forward: Forward, permits: ScanPermits, clock: Clock): Send {
+export function createSend(
+  direct: Direct,
+  forward: Forward,
+  permits: ScanPermits,
+  clock: Clock,
+  fanOut: FanOut,
+): Send {
   return function send({ call, route }, plan, context) {
     if (route.method.direct) return new Promise((resolve) => direct(call, route, context, resolve));
+    const { sendFanout = 1 } = plan;
+    if (sendFanout > 1 && route.name === 'sendTransaction')
+      return fanOut(call, route, { ...context, startedMs: clock.monotonic() }, sendFanout);
     const begin = (onSettled = context.onSettled) =>
       forward(call, route, { ...context, onSettled, startedMs: clock.monotonic() });
     if (route.method.class !== 'scan') return begin();

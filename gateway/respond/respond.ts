@@ -1,3 +1,4 @@
+import type { Coding } from '../../shared/config/kinds.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/source.ts';
 import type { CallPermits } from '../limits/calls.ts';
@@ -5,6 +6,8 @@ import { type Charge, type Charging, rateFields } from '../limits/charge.ts';
 import type { Envelope } from '../request/envelope.ts';
 import type { Peers } from '../request/auth.ts';
 import { codingsIn, corsFields } from '../request/http.ts';
+import { answerSlot } from '../upstream/backend.ts';
+import { bodyOf } from '../upstream/cache.ts';
 import { failureOf } from '../upstream/failure.ts';
 import type { Reply } from '../upstream/forward.ts';
 import {
@@ -12,11 +15,14 @@ import {
   isUnread,
   type ResponseStart,
   type StreamBody,
+  type StreamedAnswer,
   type StreamEnd,
   watched,
+  WHOLE_BYTES_MAX,
 } from '../upstream/response-reader.ts';
 import { countedBody, type RequestUsage } from '../usage/usage.ts';
 import { type Beat, type Evict, type OnWait, type Part, spliceBatch } from './batch.ts';
+import { codingFor, compressed } from './compress.ts';
 import { divided, wantsLines } from './ndjson.ts';
 import type { AnsweredCall, ForwardCall, PlannedCall, Send } from './planned-call.ts';
 import { type Fields, JSON_TYPE, type Refusal, refusalError, refuse } from './refusal.ts';
@@ -52,11 +58,19 @@ type Parts = Readonly<{
   onCall(method: string, outcome: Outcome): void;
   /** Called with the outcome of an admitted request; a batch counts as answered, whatever its calls return. */
   onOutcome(outcome: Outcome): void;
+  /** What large plain answers are compressed by; none: they go out as they are. */
+  codings: readonly Coding[];
+  /** The names by which callers see backends; `undefined`: they do not. */
+  backendNames: ReadonlyMap<string, string> | undefined;
   gather: Beat;
   beat: Beat;
 }>;
 
-export function createRespond({ send, charging, permits, onCall, onOutcome, gather, beat }: Parts): Respond {
+export function createRespond(parts: Parts): Respond {
+  const { send, charging, permits, onCall, onOutcome, codings, backendNames, gather, beat } = parts;
+  const answered = codings.length === 0 ? answeredAsIs : answeredCompressed;
+  const fieldsOfAnswer = backendNames === undefined ? plainFields : fieldsWithBackend;
+
   return function respond(admitted) {
     const [first] = admitted.planned;
     if (admitted.envelope.kind === 'single' && first?.kind === 'forward') return forwarded(first, admitted);
@@ -66,13 +80,20 @@ export function createRespond({ send, charging, permits, onCall, onOutcome, gath
     const isSilent = admitted.planned.every(({ kind }) => kind === 'notification');
     if (isSilent) return new Response(null, { headers: fieldsOf(admitted, JSON_TYPE) });
     const refund = refundsOf(charging, admitted);
-    return batchBody(admitted, refund).then((body) => {
+    const { request } = admitted;
+    const coding = codings.length === 0 ? undefined : wantedBy(request);
+    return batchBody(admitted, refund, coding).then((body) => {
       const { credits, charge } = admitted;
       // What is given back later, of an answer that has begun, its head cannot say.
       const back = refund.credits();
       const creditsLeft = charge.creditsLeft === undefined ? undefined : charge.creditsLeft + back;
       const paid = { ...admitted, credits: credits - back, charge: { ...charge, creditsLeft } };
-      return new Response(body, { headers: fieldsOf(paid, JSON_TYPE) });
+      const isLarge = body instanceof ReadableStream || body.length > WHOLE_BYTES_MAX;
+      const headers = fieldsOf(paid, JSON_TYPE, isLarge ? coding : undefined);
+      if (isLarge && codings.length > 0) headers['vary'] = VARY;
+      if (body instanceof ReadableStream || !isLarge || coding === undefined)
+        return new Response(body, { headers });
+      return new Response(streamSingle(compressed(bodyOf([body]), coding)), { headers });
     });
   };
 
@@ -98,20 +119,54 @@ export function createRespond({ send, charging, permits, onCall, onOutcome, gath
     });
   }
 
-  function answered(answer: ResponseStart, type: string, admitted: Admitted): Response {
-    const headers = fieldsOf(admitted, type, answer.encoding);
+  function wantedBy({ headers }: Request): Coding | undefined {
+    return codingFor(headers.get('accept-encoding'), codings);
+  }
+
+  /** An answer that its backend sent plain is compressed when it is large, or does not say how long it is. */
+  function answeredCompressed(answer: ResponseStart, type: string, admitted: Admitted): Response {
+    const isSmall = answer.kind === 'whole' && answer.bytes.length <= WHOLE_BYTES_MAX;
+    if (isSmall || answer.encoding !== undefined) return answeredAsIs(answer, type, admitted);
+    const coding = wantedBy(admitted.request);
+    if (coding !== undefined) return streamed(asStream(answer, admitted), type, admitted, coding);
+    const response = answeredAsIs(answer, type, admitted);
+    response.headers.set('vary', VARY);
+    return response;
+  }
+
+  function answeredAsIs(answer: ResponseStart, type: string, admitted: Admitted): Response {
     if (answer.kind === 'whole') {
+      const headers = fieldsOfAnswer(admitted, type, answer);
       countError(answer, admitted.usage, 0);
       admitted.usage.answered(0, answer.bytes.length);
       return new Response(answer.bytes, { headers });
     }
+    return streamed(answer, type, admitted);
+  }
+
+  function streamed(answer: StreamedAnswer, type: string, admitted: Admitted, coding?: Coding): Response {
+    const { encoding = coding } = answer;
+    const headers = fieldsOfAnswer(admitted, type, { ...answer, encoding });
     const onEnd = (end: StreamEnd) => {
       // A stream that its backend cut is not paid for; one whose caller left or did not read it is.
       if (end.kind === 'complete' || end.reason === 'cancelled' || isUnread(end)) return;
       refundsOf(charging, admitted)(0);
       admitted.usage.error(0);
     };
-    return new Response(streamSingle(countedBody(answer.body, admitted.usage, 0), onEnd), { headers });
+    // Bytes count as the backend sent them.
+    const body = countedBody(answer.body, admitted.usage, 0);
+    const coded = coding === undefined ? body : compressed(body, coding);
+    return new Response(streamSingle(coded, onEnd), { headers });
+  }
+
+  function fieldsWithBackend(admitted: Admitted, type: string, answer: ResponseStart): Fields {
+    const fields = fieldsOf(admitted, type, answer.encoding);
+    const name = backendNames?.get(answer.backend ?? '');
+    if (name === undefined) return fields;
+    fields['x-sluice-backend'] = name;
+    const slot = slotOf(answer, admitted);
+    if (slot > 0) fields['x-sluice-slot'] = String(slot);
+    return fields;
   }
 
   function unanswered(reply: Unanswered, admitted: Admitted): Response {
@@ -133,7 +188,7 @@ export function createRespond({ send, charging, permits, onCall, onOutcome, gath
     return reply;
   }
 
-  function batchBody(admitted: Admitted, refund: Refund): ReturnType<typeof spliceBatch> {
+  function batchBody(admitted: Admitted, refund: Refund, coding?: Coding): ReturnType<typeof spliceBatch> {
     const { request, planned, plan, caller, usage } = admitted;
     const answered = planned.flatMap((one, place) => (one.kind === 'notification' ? [] : [{ one, place }]));
     const abort = new AbortController();
@@ -151,7 +206,7 @@ export function createRespond({ send, charging, permits, onCall, onOutcome, gath
     if (request.signal.aborted) leave();
     else request.signal.addEventListener('abort', leave, { once: true });
     const starts = answered.map(({ one, place }) => begin.bind(undefined, one, place));
-    return spliceBatch(starts, abort, refundFrom, gather, beat);
+    return spliceBatch(starts, abort, refundFrom, gather, beat, coding);
 
     /** What a batch that broke off did not deliver is not paid for: the answer at `first` and all behind it. */
     function refundFrom(first: number): void {
@@ -256,6 +311,28 @@ function countError(answer: WholeAnswer, usage: Admitted['usage'], place: number
   if (bytes !== undefined && failureOf(bytes) !== undefined) usage.error(place);
 }
 
+const plainFields = (admitted: Admitted, type: string, { encoding }: ResponseStart) =>
+  fieldsOf(admitted, type, encoding);
+
+/** The slot that an answer says it was read at; 0: it says none. */
+function slotOf(answer: ResponseStart, { planned }: Admitted): number {
+  if (answer.kind === 'stream') return answer.slot ?? 0;
+  return answer.encoding === undefined
+    ? answerSlot(
+        planned[0]?.label,
+        Buffer.from(answer.bytes.buffer, answer.bytes.byteOffset, answer.bytes.length),
+      )
+    : 0;
+}
+
+function asStream(answer: ResponseStart, admitted: Admitted): StreamedAnswer {
+  if (answer.kind === 'stream') return answer;
+  const { bytes, encoding, backend } = answer;
+  return { kind: 'stream', body: bodyOf([bytes]), encoding, backend, slot: slotOf(answer, admitted) };
+}
+
+const VARY = 'accept-encoding';
+
 function fieldsOf({ request, credits, charge }: Admitted, type: string, encoding?: string): Fields {
   const fields: Fields = rateFields(charge.rate);
   fields['content-type'] = type;
@@ -264,7 +341,7 @@ function fieldsOf({ request, credits, charge }: Admitted, type: string, encoding
   if (charge.creditsLeft !== undefined) fields['x-credits-left'] = String(charge.creditsLeft);
   if (encoding !== undefined) {
     fields['content-encoding'] = encoding;
-    fields['vary'] = 'accept-encoding';
+    fields['vary'] = VARY;
   }
   return fields;
 }
@@ -273,12 +350,12 @@ function fieldsOf({ request, credits, charge }: Admitted, type: string, encoding
  * One backend's answer as a body of ours, piece by piece, waiting while its reader is behind. It ends cleanly only
  * when the answer was whole; otherwise the caller's connection is cut. `onEnd` gets how it ended.
  */
-export function streamSingle(body: StreamBody, onEnd: (end: StreamEnd) => void): ReadableStream {
+export function streamSingle(body: StreamBody, onEnd?: (end: StreamEnd) => void): ReadableStream {
   const source: Bun.DirectUnderlyingSource = {
     type: 'direct',
     async pull(controller) {
       const end = await body.pipe((piece) => controller.write(piece));
-      onEnd(end);
+      onEnd?.(end);
       if (end.kind === 'complete') controller.close();
       else controller.close(new Error(`the answer broke off: ${end.reason}`));
     },

@@ -1,7 +1,7 @@
 import { configOf, elementsOf, memberOf, withConfig } from '../json/slices.ts';
 import { isNull } from '../json/scan.ts';
 import { type Call, rpcError, rpcResult } from '../request/envelope.ts';
-import { type Forward, readReply, type Reply, type TimedContext } from '../upstream/forward.ts';
+import { type Forward, READ_HERE, readReply, type Reply, type TimedContext } from '../upstream/forward.ts';
 import type { ForwardRoute, Pool } from '../upstream/selection.ts';
 
 /**
@@ -36,7 +36,7 @@ export function withRules(forward: Forward, pool: Pool): Forward {
     }
     const { params, wantsHistory } = withoutHistory(call.params);
     if (!wantsHistory) return forward({ ...call, params }, route, context);
-    const started = await forward({ ...call, params }, route, { ...context, acceptEncoding: 'identity' });
+    const started = await forward({ ...call, params }, route, { ...context, ...READ_HERE });
     const reply = await readReply(started, ANSWER_BYTES_MAX);
     if (reply.kind !== 'whole') return reply;
     const statuses = elementsOf(memberOf(memberOf(reply.bytes, 'result'), 'value'));

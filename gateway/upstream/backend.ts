@@ -218,7 +218,7 @@ export class Backend {
   /** How long it took to answer its last probe; `undefined`: not known. */
   probeTookMs: number | undefined;
   health: HealthState = HEALTHY;
-  /** It hangs: it answered neither of two probes in a row, for which it is left out, nor a call since the first was sent. */
+  /** It hangs: it answered neither of two probes in a row, for which it is left out, nor a call since the first was sent; until it is back, one probe is enough. */
   isSilent = false;
   /** Calls that it has answered. */
   answered = 0;

@@ -7,8 +7,8 @@ import { type StreamBody, watched, WHOLE_BYTES_MAX } from './response-reader.ts'
 import type { Pool } from './selection.ts';
 import { awaitTurn, moved } from './turns.ts';
 
-/** A kept answer; the caller's id goes between `before` and `after`. */
-type Entry = Readonly<{ before: Buffer; after: Buffer; cost: number }> & {
+/** A kept answer, and who gave it; the caller's id goes between `before` and `after`. */
+type Entry = Readonly<{ before: Buffer; after: Buffer; cost: number; backend: string | undefined }> & {
   /** Callers who read it piece by piece. */
   readers: number;
 };
@@ -57,13 +57,13 @@ export class Cache {
   }
 
   /** Keeps a plain result that is not null, in memory of its own. */
-  keep(key: string, bytes: Buffer, id: Uint8Array): void {
+  keep(key: string, bytes: Buffer, id: Uint8Array, backend?: string): void {
     const isNull = bytes[afterSpace(bytes, RESULT_AT)] === LETTER_N;
     const idAt = isNull ? -1 : plainIdAt(bytes, id);
     const cost = bytes.length + key.length + ENTRY_BYTES;
     if (idAt === -1 || this.#entries.has(key) || !this.#take(cost, cost)) return;
     const [before, after] = [bytes.subarray(0, idAt), bytes.subarray(idAt + id.length)];
-    this.#entries.set(key, { before, after, cost, readers: 0 });
+    this.#entries.set(key, { before, after, cost, backend, readers: 0 });
   }
 
   /**
@@ -144,16 +144,16 @@ export function withCache(forward: Forward, cache: Cache, pool: Pick<Pool, 'fina
     const reply = forward(call, route, context);
     if (slot === 0 || (immutable === 'slot-in-params' && slotOfCall(call) > slot)) return reply;
 
-    const keep = (pieces: readonly Uint8Array[]) => {
+    const keep = (pieces: readonly Uint8Array[], backend: string | undefined) => {
       // In memory of its own: a piece of a shared pool would keep all of the pool.
       const bytes = Buffer.from(Bun.concatArrayBuffers([...pieces]));
       const isFinal = immutable !== 'slot-in-result' || slotOfResult(bytes) <= slot;
-      if (isFinal && pool.finality().resets === resets) cache.keep(key, bytes, call.id);
+      if (isFinal && pool.finality().resets === resets) cache.keep(key, bytes, call.id, backend);
     };
     return reply.then((start) => {
       if ((start.kind !== 'whole' && start.kind !== 'stream') || start.encoding !== undefined) return start;
       if (start.kind === 'whole') {
-        keep([start.bytes]);
+        keep([start.bytes], start.backend);
         return start;
       }
       const { body } = start;
@@ -164,7 +164,7 @@ export function withCache(forward: Forward, cache: Cache, pool: Pick<Pool, 'fina
           return write(piece);
         });
         const pieces = copy?.end() ?? [];
-        if (end.kind === 'complete') keep(pieces);
+        if (end.kind === 'complete') keep(pieces, start.backend);
         return end;
       };
       return { ...start, body: { ...body, pipe } };
@@ -173,16 +173,17 @@ export function withCache(forward: Forward, cache: Cache, pool: Pick<Pool, 'fina
 
   function replyOf(key: string, entry: Entry, { id }: Call, { signal, onSettled }: CallContext): Reply {
     const parts = [entry.before, Buffer.from(id), entry.after];
+    const { backend } = entry;
     if (entry.cost > WHOLE_BYTES_MAX) {
       entry.readers++;
       const onEnd = () => {
         cache.release(key, entry);
         onSettled?.();
       };
-      return { kind: 'stream', body: watched(bodyOf(parts), signal, onEnd), encoding: undefined };
+      return { kind: 'stream', body: watched(bodyOf(parts), signal, onEnd), encoding: undefined, backend };
     }
     onSettled?.();
-    return { kind: 'whole', bytes: Buffer.concat(parts), encoding: undefined, isResult: true };
+    return { kind: 'whole', bytes: Buffer.concat(parts), encoding: undefined, isResult: true, backend };
   }
 }
 
@@ -215,7 +216,7 @@ function slotOfResult(bytes: Buffer): number {
 }
 
 /** A body from memory. It is read by many at once, so each reader has no more in memory than what its socket takes. */
-function bodyOf(parts: readonly Buffer[]): StreamBody {
+export function bodyOf(parts: readonly Uint8Array[]): StreamBody {
   const cancelled = Promise.withResolvers<void>();
   let isCancelled = false;
   return {
@@ -227,7 +228,11 @@ function bodyOf(parts: readonly Buffer[]): StreamBody {
       let bytes = 0;
       for (const part of parts)
         for (let at = 0; at < part.length && !isCancelled; at += PIECE_BYTES) {
-          const piece = part.subarray(at, at + PIECE_BYTES);
+          const piece = Buffer.from(
+            part.buffer,
+            part.byteOffset + at,
+            Math.min(PIECE_BYTES, part.length - at),
+          );
           const wait = write(piece);
           bytes += piece.length;
           if (wait instanceof Promise) await Promise.race([wait.catch(() => undefined), cancelled.promise]);

@@ -241,7 +241,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     onResponseStart(route.method, nowMs - this.startedMs);
     // A Buffer of a read is never over shared memory.
     const own = bytes as Uint8Array<ArrayBuffer>;
-    onReply({ kind: 'whole', bytes: own, encoding: undefined, isResult: true });
+    onReply({ kind: 'whole', bytes: own, encoding: undefined, isResult: true, backend: backend.config.name });
   }
 
   /** The attempt has no plain result: what to do about it is decided by `forward`, for each caller alone. */

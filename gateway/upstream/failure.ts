@@ -1,6 +1,6 @@
 import { type ProfileName, PROFILES } from '../../shared/config/profiles.ts';
 import type { MethodClass } from '../methods/table.ts';
-import { LEFT_OUT, NO_DESCRIPTORS, type NoReply } from './http-connection.ts';
+import { LEFT_OUT, LOST, NO_DESCRIPTORS, type NoReply } from './http-connection.ts';
 
 /** How an attempt on a backend failed before any byte of an answer was kept. */
 export type Failure =
@@ -70,9 +70,10 @@ export function adviceOnFailure(failure: Failure, kind: MethodClass): Advice {
   const isUntouched = failure.kind === 'unsent' || status === 429 || status === 503;
   // Another backend would refuse the same bytes.
   if ((kind === 'write' && !isUntouched) || status === 400 || status === 431) return 'final';
-  // What was never sent, is too long for a front, or waits at a backend that is left out, moves only once.
+  // What was never sent, is too long for a front, or waits at a backend that is left out or hung, moves only once.
   const isFree = failure.kind === 'unsent' || status === TOO_LARGE;
-  return isFree || (failure.kind === 'no-answer' && failure.reason === LEFT_OUT) ? 'miss' : 'trouble';
+  const isGivenUp = failure.kind === 'no-answer' && [LEFT_OUT, LOST].includes(failure.reason);
+  return isFree || isGivenUp ? 'miss' : 'trouble';
 }
 
 /** Whether a backend may have acted on a write all the same. What refuses, or has no room, says that it was not taken. */

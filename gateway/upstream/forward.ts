@@ -18,7 +18,7 @@ import {
   THROTTLED,
   TOO_LARGE,
 } from './failure.ts';
-import type { HttpReply } from './http-connection.ts';
+import { type HttpReply, LOST } from './http-connection.ts';
 import {
   decodeSmallBody,
   isUnread,
@@ -75,6 +75,8 @@ export type CallContext = EnteringCall &
     isPart?: boolean;
     /** Other backends are asked after these, whose attempts have the time of one together. */
     hasNext?: boolean;
+    /** The answer is read here to its end, and has the deadline of all attempts: its caller sees nothing of it before. */
+    isReadHere?: boolean;
     /** Called once when no backend works on the call any more, with or without an answer: permits are held until then. */
     onSettled?: (() => void) | undefined;
   }>;
@@ -149,7 +151,7 @@ export function createForward(parts: ForwardParts): Forward {
         at.endProbation();
         break;
       }
-      const outcome = await attempt(at, sent);
+      const outcome = namedBy(at, await attempt(at, sent));
       sent = undefined;
       sinceMs = clock.monotonic();
       if (outcome.kind !== 'stream') at.leave();
@@ -163,6 +165,7 @@ export function createForward(parts: ForwardParts): Forward {
         return decision.kind === 'whole' ? over(decision) : begun(decision, at);
       if (decision === 'final' || (decision === 'later' && waits++ === LATER_MAX)) break;
       if (outcome.kind === 'stream' || (decision === 'later' && others.length === 0)) untried.push(at);
+      if (outcome.kind === 'no-answer' && outcome.reason === LOST) untried.unshift(at);
       if (decision.endsWith('-once')) left = Math.min(left, 1);
       const isOver = untried.length === 0 || sinceMs >= endMsAt(untried);
       if (isOver || left-- === 0 || (!decision.startsWith('miss') && !mayRetry())) break;
@@ -200,7 +203,9 @@ export function createForward(parts: ForwardParts): Forward {
 
     function begun(answer: StreamedAnswer, backend: Backend): Reply {
       onResponseStart(method, clock.monotonic() - begunMs);
+      const reading = context.isReadHere ? new AbortController() : undefined;
       const stream = watched(answer.body, signal, (end) => {
+        reading?.abort();
         backend.leave();
         onSettled?.();
         if (end.kind === 'cut' && end.reason !== 'cancelled') cut(backend, end);
@@ -208,11 +213,15 @@ export function createForward(parts: ForwardParts): Forward {
       answer.body.offer?.(() => {
         if (context.evict?.() !== true) stream.cancel('evicted');
       });
-      const reject = () => {
+      const stop = (reason: 'bad-json' | 'stalled') => {
         stream.cancel();
-        cut(backend, { kind: 'cut', reason: 'bad-json', bytes: 0 });
+        cut(backend, { kind: 'cut', reason, bytes: 0 });
       };
-      return { ...answer, body: { ...stream, reject } };
+      if (reading !== undefined)
+        void clock.sleep(lastMs - clock.monotonic(), reading.signal).then(() => {
+          if (!reading.signal.aborted) stop('stalled');
+        });
+      return { ...answer, body: { ...stream, reject: () => stop('bad-json') } };
     }
 
     function over(reply: Reply): Reply {
@@ -234,12 +243,21 @@ export function createForward(parts: ForwardParts): Forward {
   }
 }
 
-/** Reads an uncompressed reply to its end. One that is cut or above `bytesMax` is `no-backend`. */
+/** The outcome of an attempt; an answer with the name of the backend that gave it. */
+function namedBy({ config }: Backend, outcome: ResponseStart | Failure): ResponseStart | Failure {
+  if (outcome.kind !== 'whole' && outcome.kind !== 'stream') return outcome;
+  return { ...outcome, backend: config.name };
+}
+
+/** How a call is sent whose answer `readReply` reads. */
+export const READ_HERE = { acceptEncoding: 'identity', isReadHere: true };
+
+/** Reads a reply to its end. One that is cut or above `bytesMax` is `no-backend`. */
 export async function readReply(reply: Reply, bytesMax: number): Promise<Exclude<Reply, { kind: 'stream' }>> {
   if (reply.kind !== 'stream') return reply;
   const bytes = await readAll(reply.body, bytesMax);
   if (typeof bytes === 'string') return { kind: 'no-backend', replied: true };
-  return { kind: 'whole', bytes, encoding: undefined };
+  return { kind: 'whole', bytes, encoding: undefined, backend: reply.backend };
 }
 
 /** Enters and takes out the first that has room. */

@@ -9,6 +9,7 @@ import {
   type ExclusionReason,
   followsTip,
   type HealthState,
+  isLiveNode,
 } from './backend.ts';
 import { failureOf, NODE_UNHEALTHY } from './failure.ts';
 import { type HttpReply, NO_DESCRIPTORS } from './http-connection.ts';
@@ -114,7 +115,7 @@ export function referenceSlot(tips: readonly number[], lagSlotsMax: number): num
 
 export const OTHER_CHAIN = 'of another chain';
 
-/** Bad probes in a row until it is left out, and good ones until it is back: a single slip changes nothing. */
+/** Bad probes in a row until it is left out, and good ones until it is back beside others: a single slip changes nothing. */
 const BAD_PROBES = 2;
 const GOOD_PROBES = 3;
 
@@ -131,11 +132,13 @@ export type Measure = Readonly<{
   nowMs: number;
   /** Its genesis is not that of the others, as far as both are known. */
   isOtherChain: boolean;
+  /** No other that does its work is in. */
+  isNoneIn: boolean;
 }>;
 
 /** The health after one more probe: out above `lagSlotsMax`, good again at half of it, so that nothing flaps. */
 export function healthAfter(before: HealthState, reading: Reading, measure: Measure): HealthState {
-  const { slot, lagSlotsMax, nowMs, isOtherChain } = measure;
+  const { slot, lagSlotsMax, nowMs, isOtherChain, isNoneIn } = measure;
   const isOut = before.excludedBecause !== undefined;
   const tip = tipIn(reading);
   const lagSlots = tip === 0 ? 0 : Math.max(0, slot - tip);
@@ -147,7 +150,7 @@ export function healthAfter(before: HealthState, reading: Reading, measure: Meas
   const against = (why === undefined) === isOut ? before.against + 1 : 0;
   // Another chain is no slip.
   const leaves = !isOut && (against >= BAD_PROBES || why === OTHER_CHAIN);
-  const returns = isOut && against >= GOOD_PROBES;
+  const returns = isOut && against >= (isNoneIn ? 1 : GOOD_PROBES);
   return {
     excludedBecause: leaves || (isOut && !returns) ? (why ?? before.excludedBecause) : undefined,
     reason: reading.reason,
@@ -160,7 +163,10 @@ export function healthAfter(before: HealthState, reading: Reading, measure: Meas
 }
 
 /** What a round has shown of a backend. */
-type Look = Readonly<{ backend: Backend; reading: Reading; isOtherChain: boolean }>;
+type Look = Readonly<{ backend: Backend; reading: Reading; isOtherChain: boolean; isNoneIn: boolean }>;
+
+/** What a round compares every backend with. */
+type RoundMeasure = Omit<Measure, 'isOtherChain' | 'isNoneIn'>;
 
 export type WatchOptions = Readonly<{
   backends: readonly Backend[];
@@ -183,11 +189,20 @@ const LATE: Reading = { slots: {}, trouble: 'unreachable', reason: `no answer wi
 /** Probes every backend and keeps what is found; a round judges what came in time. Never rejects. */
 export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnreachable }: WatchOptions) {
   let rounds = 0;
-  /** Of each, the rounds in a row in which it answered neither probes nor calls, and the calls that it had answered before. */
-  const silences = backends.map((backend) => ({ backend, silentRounds: 0, answeredBefore: 0 }));
+  /**
+   * Of each, the rounds in a row in which it answered neither probes nor calls, and the calls that it had answered before;
+   * `hasHung`: there was such a round since it last answered a probe.
+   */
+  const silences = backends.map((backend) => ({
+    backend,
+    silentRounds: 0,
+    answeredBefore: 0,
+    hasHung: false,
+  }));
 
   return async function probeAll(signal: AbortSignal): Promise<void> {
     const isDue = rounds++ % ROUNDS_PER_EXTENT === 0;
+    const beganMs = clock.monotonic();
     const over = new AbortController();
     const limit = AbortSignal.any([signal, over.signal]);
     // A question without an answer by then holds no connection, and not the end of the process.
@@ -207,13 +222,16 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     await Promise.race([all, clock.sleep(ROUND_MS, limit)]);
     if (signal.aborted) return;
     const chain = chainOf(backends);
+    const inBefore = backends.filter(({ health }) => health.excludedBecause === undefined);
     const looks = silences.flatMap((silence, i) => {
       const { backend } = silence;
       const reading = found[i] ?? LATE;
       // It was not asked, so nothing is known of it.
       if (reading.reason === NO_DESCRIPTORS) return [];
-      const wasIn = backend.health.excludedBecause === undefined;
-      return [{ silence, backend, reading, wasIn, isOtherChain: (backend.genesis ?? chain) !== chain }];
+      const wasIn = inBefore.includes(backend);
+      const isOtherChain = (backend.genesis ?? chain) !== chain;
+      const isNoneIn = !inBefore.some(({ config }) => isLiveNode(config) === isLiveNode(backend.config));
+      return [{ silence, backend, reading, wasIn, isOtherChain, isNoneIn }];
     });
     const measure = measureOf(looks);
     for (const look of looks) take(look, measure);
@@ -222,14 +240,20 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     const isLate = found.every(({ trouble }) => trouble === 'unreachable');
     for (const { silence, backend, reading, wasIn } of looks) {
       // What still answers calls is slow, and does not hang.
-      const isSilent = reading.trouble === 'unreachable' && backend.answered === silence.answeredBefore;
+      const isThere = reading.trouble !== 'unreachable';
+      const isSilent = !isThere && backend.answered === silence.answeredBefore;
+      const hadHung = silence.hasHung;
       silence.silentRounds = isSilent ? silence.silentRounds + 1 : 0;
-      backend.isSilent = silence.silentRounds >= BAD_PROBES;
+      silence.hasHung = isSilent || (hadHung && !isThere);
       const why = backend.health.excludedBecause;
+      const isStillOut = !wasIn && why === 'unreachable';
+      backend.isSilent = silence.silentRounds >= (isStillOut ? 1 : BAD_PROBES);
       const hasLeft = wasIn && why !== undefined && why !== 'unreachable';
       if (backend.isSilent || why === OTHER_CHAIN) backend.client.abandon('all');
       else if (hasLeft && isAnyIn) backend.client.abandon('scans');
       else if (isSilent && !isLate) backend.client.abandon('reads');
+      // What it had when it hung may be lost; what was sent since then is not.
+      if (hadHung && isThere) backend.client.abandon('lost', beganMs);
     }
   };
 
@@ -239,7 +263,7 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     return health.excludedBecause !== OTHER_CHAIN && (needsFloor || health.excludedBecause === 'unreachable');
   }
 
-  function measureOf(looks: readonly Look[]): Omit<Measure, 'isOtherChain'> {
+  function measureOf(looks: readonly Look[]): RoundMeasure {
     const nowMs = clock.monotonic();
     const live = looks.flatMap(({ backend: { config, health }, reading, isOtherChain }) => {
       if (reading.trouble === 'unreachable' || isOtherChain || !followsTip(config)) return [];
@@ -253,11 +277,11 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     return { slot: referenceSlot(tips, lagSlotsMax), movedAtMs, lagSlotsMax, nowMs };
   }
 
-  function take({ backend, reading, isOtherChain }: Look, measure: Omit<Measure, 'isOtherChain'>): void {
+  function take({ backend, reading, isOtherChain, isNoneIn }: Look, measure: RoundMeasure): void {
     const { health: before, slots } = backend;
     // An archive is behind by its nature; only whether it answers counts.
     const own = followsTip(backend.config) ? {} : { slot: 0, movedAtMs: -Infinity };
-    backend.health = healthAfter(before, reading, { ...measure, ...own, isOtherChain });
+    backend.health = healthAfter(before, reading, { ...measure, ...own, isOtherChain, isNoneIn });
     if (reading.trouble === 'unreachable') onUnreachable(backend);
     if (isOtherChain) slots.firstLocalBlock = slots.firstBlock = undefined;
     // As read, and not the highest: a node that was set back to an older snapshot has not what it had.

@@ -221,10 +221,10 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
       connection.destroy('cancelled');
   }
 
-  /** Lets calls without a reply go elsewhere. */
-  function abandon(what: Surrender): void {
-    for (const connection of connections) connection.abandon(what);
-    for (const [over, call] of connecting) if (isGivenUp(call, what)) over.abort();
+  /** Lets calls without a reply go elsewhere; those sent before `beforeMs`, where it is given. */
+  function abandon(what: Surrender, beforeMs = Infinity): void {
+    for (const connection of connections) connection.abandon(what, beforeMs);
+    if (what !== 'lost') for (const [over, call] of connecting) if (isGivenUp(call, what)) over.abort();
   }
 
   /** Closes every connection. */

@@ -60,16 +60,22 @@ export const NO_DESCRIPTORS = 'this process has no file descriptor left';
 /** The reason of what did not come because its backend gave it up. */
 export const LEFT_OUT = 'it is left out, or does not answer its probe';
 
-/** What a backend gives up of the calls without a reply: reads that another may be asked for, scans too, or also what no other may. */
-export type Surrender = 'reads' | 'scans' | 'all';
+/** The reason of what a backend is taken to have lost while it hung: it answers others again. */
+export const LOST = 'it answers again, and not this';
+
+/**
+ * What a backend gives up of the calls without a reply: reads that another may be asked for, scans too, or also what no
+ * other may; `lost`: every read, because the backend itself may be asked again.
+ */
+export type Surrender = 'reads' | 'scans' | 'all' | 'lost';
 
 /** Whether a call is given up. A send stays: it may have been taken. */
 export function isGivenUp(
   { kind = 'light', hasOther = false }: Pick<ExchangeHandler, 'kind' | 'hasOther'>,
   what: Surrender,
 ): boolean {
-  if (kind === 'write' || (kind === 'scan' && what === 'reads')) return false;
-  return hasOther || what === 'all';
+  if (kind === 'write' || (kind === 'scan' && (what === 'reads' || what === 'lost'))) return false;
+  return hasOther || what === 'all' || what === 'lost';
 }
 
 /** Where a connection is in its one exchange at a time. */
@@ -292,10 +298,11 @@ export class Connection {
     if (isSilent || (isAwaited && isDue)) this.destroy('stalled');
   }
 
-  /** Fails a call without a reply that is given up. */
-  abandon(what: Surrender): void {
+  /** Fails a call without a reply that is given up, if it was sent before `beforeMs`. */
+  abandon(what: Surrender, beforeMs: number): void {
     const phase = this.#phase;
-    if (phase.kind === 'head' && isGivenUp(phase.handler, what)) this.destroy('stalled', LEFT_OUT);
+    if (phase.kind === 'head' && this.activeAtMs < beforeMs && isGivenUp(phase.handler, what))
+      this.destroy('stalled', what === 'lost' ? LOST : LEFT_OUT);
   }
 
   /** Ends the connection now; what is under way is cut for `reason`. */

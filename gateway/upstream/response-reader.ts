@@ -24,6 +24,8 @@ export type WholeAnswer = Readonly<{
   encoding: string | undefined;
   /** It is known to be a result, and no error. */
   isResult?: boolean;
+  /** The name of the backend that gave it; absent: it is of our own making. */
+  backend?: string | undefined;
 }>;
 
 /** Its bytes as they come. */
@@ -33,6 +35,7 @@ export type StreamedAnswer = Readonly<{
   encoding: string | undefined;
   /** The slot that its first bytes say it was read at; 0 or absent: none. */
   slot?: number;
+  backend?: WholeAnswer['backend'];
 }>;
 
 /** A body under way from a backend. Single-use: `pipe` or `cancel` must be called, or a connection stays taken. */

@@ -1,6 +1,8 @@
 import type { Secret } from '../secret.ts';
 import { type BackendConfig, backendsFrom } from './backends.ts';
 import {
+  type Coding,
+  codings,
   flag,
   headerName,
   httpUrl,
@@ -41,6 +43,10 @@ export type GatewayConfig = Readonly<{
   deadlinesMs: Readonly<Record<'light' | 'history' | 'scan' | 'send', number>>;
   /** Memory for answers that never change, in each process; 0: none is kept. */
   cacheBytes: number;
+  /** What large plain answers are compressed by for callers that accept it, in order of preference. */
+  compress: readonly Coding[];
+  /** Whether answers say which backend gave them, and at which slot. */
+  tellBackend: boolean;
   tls: Readonly<{ certPath: string; keyPath: string }> | undefined;
 }>;
 
@@ -168,6 +174,8 @@ function gatewayFrom(table: Table, deadlines: Table): GatewayConfig {
     lagSlotsMax: table.takeOr('max_lag_slots', integer(2, 10_000, '16'), 16),
     hedge: table.takeOr('hedge', flag, false),
     cacheBytes: table.takeOr('cache_bytes', integer(0, 17_179_869_184, '67_108_864'), 67_108_864),
+    compress: table.takeOr('compress', codings, []),
+    tellBackend: table.takeOr('tell_backend', flag, false),
     tls,
   };
   table.close();

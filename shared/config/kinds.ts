@@ -127,6 +127,21 @@ export const httpUrls: Kind<readonly URL[]> = {
   },
 };
 
+/** The codings that answers can be compressed by. */
+export type Coding = 'zstd' | 'gzip';
+
+const CODINGS: Readonly<Record<string, readonly Coding[]>> = {
+  off: [],
+  zstd: ['zstd'],
+  'zstd,gzip': ['zstd', 'gzip'],
+};
+
+export const codings: Kind<readonly Coding[]> = {
+  wanted: `one of ${Object.keys(CODINGS).join(' | ')}`,
+  example: '"zstd"',
+  read: (value) => (typeof value === 'string' && Object.hasOwn(CODINGS, value) ? CODINGS[value] : undefined),
+};
+
 /** One of a few names. */
 export function oneOf<Name extends string>(choices: readonly Name[], example: string): Kind<Name> {
   return {

@@ -15,6 +15,8 @@ export type Plan = Readonly<{
   scans: number;
   /** Concurrent calls of any class in each process, held to the last byte. */
   inFlight: number;
+  /** Backends that a signed transaction is given to at once; absent: one. */
+  sendFanout?: number | undefined;
 }>;
 
 /** A plan's calls at once when its table does not say: as many as its bucket lets in together, and never fewer than a page asks for. */
@@ -52,6 +54,9 @@ export function plansFrom(root: Table): ReadonlyMap<string, Plan> {
 /** Rates are bounded generously: ten million calls a second is more than one host's sockets can carry. */
 const RPS_MAX = 10_000_000;
 
+/** More copies of a transaction reach a leader no sooner. */
+const SEND_FANOUT_MAX = 16;
+
 function planFrom(table: Table, before: Plan | undefined): Plan {
   const rps = table.takeOr('rps', positive(RPS_MAX, '100'), before?.rps ?? 1);
   if (before === undefined && !table.has('rps')) table.problem('rps', undefined, 'calls per second', '100');
@@ -64,6 +69,7 @@ function planFrom(table: Table, before: Plan | undefined): Plan {
     batchMax: table.takeOr('max_batch', integer(1, 100_000, '100'), before?.batchMax ?? 100),
     scans: table.takeOr('scans', integer(1, 65_535, '4'), before?.scans ?? 1),
     inFlight: table.takeOr('in_flight', integer(1, RPS_MAX, '200'), inFlightBy(burst)),
+    sendFanout: table.take('send_fanout', integer(1, SEND_FANOUT_MAX, '3')) ?? before?.sendFanout,
   };
   table.close();
   return plan;

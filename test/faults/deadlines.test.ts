@@ -196,6 +196,52 @@ test.each([
   ended.abort();
 });
 
+test.each<[string, unknown[]]>([
+  ['getSignaturesForAddress', ['a', { limit: 5 }]],
+  ['getSignatureStatuses', [['a'], { searchTransactionHistory: true }]],
+])(
+  'A8 %s, whose answer the gateway itself reads, ends a backend that drips at twice the deadline, and is given back',
+  async (method, params) => {
+    const begun: RawExchange[] = [];
+    using dripping = startRawBackend(async (exchange) => {
+      if (!exchange.text.includes(method)) return answer(exchange);
+      await exchange.send(`${CHUNKED}${chunk('{"jsonrpc":"2.0","result":[')}`);
+      begun.push(exchange);
+    });
+    using archive = startRawBackend(answer);
+    await using brief = await startGateway(
+      {
+        backends: [
+          { name: 'a', url: dripping.url },
+          { name: 'b', url: archive.url, profile: 'old-faithful' },
+        ],
+        deadlines: { light: 3, history: 3 },
+        gateway: { idle_seconds: 8, probe_seconds: 60 },
+      },
+      virtual.clock,
+    );
+    const ended = new AbortController();
+    void brief.gateway.runMaintenance(() => undefined, ended.signal);
+    const key = brief.key('trial', 100);
+    const answered = brief.post({ jsonrpc: '2.0', id: 2, method, params }, key);
+    while (begun.length === 0) await Bun.sleep(1); // until it has been sent
+    await Bun.sleep(20); // so that the gateway has read what has begun
+    for (let second = 0; second < 5; second++) {
+      await pass(1);
+      await begun[0]?.send(chunk(' '));
+    }
+    expect(await Promise.race([answered, 'not yet'])).toBe('not yet');
+    await pass(1);
+    const { status } = await answered;
+    expect([status, await (await answered).text()]).toEqual([503, lost(2)]);
+    await begun[0]?.gone;
+    expect(await brief.gateway.metrics.text()).toContain('streams_cut_total{backend="a",reason="stalled"} 1');
+    expect(brief.gateway.status().backends[0]).toMatchObject({ in_flight: 0, why: 'failing' });
+    expect((await brief.post(call(3), key)).headers.get('x-credits-left')).toBe('99');
+    ended.abort();
+  },
+);
+
 test('A8 the time that a call waits for a place is part of its deadline', async () => {
   const arrived: RawExchange[] = [];
   using full = startRawBackend((exchange) => void arrived.push(exchange));

@@ -93,6 +93,24 @@ describe.each(CODECS)('A11 %s', (encoding, compress, decompress) => {
   });
 });
 
+test('A11 an answer up to 64 KB keeps its Content-Length, compressed or not; a longer one, which the listener sends in chunks, keeps its bytes', async () => {
+  for (const bytesMax of [100, 65_536, 65_537, 200_000]) {
+    const result = random.slice(0, bytesMax - '{"jsonrpc":"2.0","result":"","id":1}\n'.length);
+    const text = Buffer.from(`{"jsonrpc":"2.0","result":"${result}","id":1}\n`);
+    for (const [encoding, bytes] of [
+      ['identity', text],
+      ['gzip', gzipSync(text)],
+    ] as const) {
+      backend.script(whole(bytes, encoding));
+      const { answer, bytes: seen } = await ask('gzip');
+      expect(seen.equals(bytes)).toBe(true);
+      const length = answer.headers.get('content-length');
+      // One that has not come whole by its beginning is streamed.
+      if (bytes.length <= 65_536 || length !== null) expect(length).toBe(String(bytes.length));
+    }
+  }
+});
+
 test('A11 a plain answer is not compressed, and no encoding is claimed for it', async () => {
   backend.script((exchange) => exchange.send(plain(SHORT)));
   const { answer, bytes } = await ask('gzip, zstd, br');

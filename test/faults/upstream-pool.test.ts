@@ -358,6 +358,25 @@ describe('G7 a node that hangs', () => {
     expect((await scan).status).toBe(200);
   });
 
+  test('G7 is asked again for the reads that it lost, as soon as it answers again', async () => {
+    await pass(2);
+    const key = await keyOn('a');
+    await pass(2);
+    for (const { now } of nodes) now.hangs = true;
+    const reads = ['getEpochInfo', 'getBlockTime'].map((method) => post(key, method, [5]));
+    const send = post(key, 'sendTransaction', ['x']);
+    for (const method of ['getEpochInfo', 'getBlockTime', 'sendTransaction']) await arrived('a', method);
+    const silent = 'sluice_gateway_backend_failures_total{backend="a",kind="probe"} 1';
+    while (!(await gateway.gateway.metrics.text()).includes(silent)) await step(0.25);
+    expect(await Promise.race([...reads, send, 'not yet'])).toBe('not yet');
+    for (const { now } of nodes) now.hangs = false;
+    await step(3);
+    for (const read of reads) expect((await read).status).toBe(200);
+    expect(await Promise.race([send, 'not yet'])).toBe('not yet');
+    await step(20);
+    expect((await send).status).toBe(504);
+  });
+
   test('G7 with no other: 503 when /health says so and within a second, for new calls and for those under way, and all is well at once when it is back', async () => {
     await pass(2);
     const key = await keyOn('a');
@@ -382,6 +401,8 @@ describe('G7 a node that hangs', () => {
     expect((await late).status).toBe(503);
     for (const { now } of nodes) now.hangs = false;
     expect((await post(key, 'getEpochInfo', [])).status).toBe(200);
+    await step(2.25); // the next look
+    expect(await health()).toBe('ok\n');
   });
 });
 

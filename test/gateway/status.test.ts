@@ -155,6 +155,12 @@ describe('the health', () => {
     });
   });
 
+  test('says of one that is out and has answered its last probe that it does again', () => {
+    const [a, b] = [node('a'), node('b')];
+    b.health = { ...HEALTHY, excludedBecause: 'unreachable' };
+    expect(health([a, b]).sentence).toBe('ok, but not these backends: b (answers again)');
+  });
+
   test('is bad when no backend that serves accounts is well, whatever the archives are', () => {
     const a = node('a');
     a.health = { ...HEALTHY, excludedBecause: 'unreachable', reason: 'ECONNREFUSED' };

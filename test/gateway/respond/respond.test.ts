@@ -65,7 +65,15 @@ async function answered(
   };
   const timeouts: number[] = [];
   const respond = createRespond({
-    send: createSend(directBy(forward), forward, createScanPermits(), createVirtualClock().clock),
+    send: createSend(
+      directBy(forward),
+      forward,
+      createScanPermits(),
+      createVirtualClock().clock,
+      (...[call, route, context]) => forward(call, route, context),
+    ),
+    codings: [],
+    backendNames: undefined,
     charging,
     permits: createCallPermits(),
     onCall: (method, outcome) => void calls.push(`${method}: ${outcome}`),

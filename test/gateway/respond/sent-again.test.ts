@@ -42,7 +42,15 @@ async function withAgain(again: Reply) {
     return whole('7');
   };
   const respond = createRespond({
-    send: createSend(directBy(forward), forward, createScanPermits(), createVirtualClock().clock),
+    send: createSend(
+      directBy(forward),
+      forward,
+      createScanPermits(),
+      createVirtualClock().clock,
+      (...[call, route, context]) => forward(call, route, context),
+    ),
+    codings: [],
+    backendNames: undefined,
     charging: { refund: (_caller, _plan, { credits }) => void told.push(`${credits} back`) },
     permits: createCallPermits(),
     onCall: (method, outcome) => void told.push(`${method} ${outcome}`),

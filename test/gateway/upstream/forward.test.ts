@@ -146,7 +146,7 @@ describe('the first backend', () => {
       startedMs: clock.monotonic(),
       onSettled: () => undefined,
     });
-    expect(reply).toEqual({ kind: 'whole', bytes: new Uint8Array(bytes), encoding: 'gzip' });
+    expect(reply).toEqual({ kind: 'whole', bytes: new Uint8Array(bytes), encoding: 'gzip', backend: 'a' });
   });
 
   test("keeps the method's own errors: they are answers", async () => {

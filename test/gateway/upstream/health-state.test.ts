@@ -16,10 +16,10 @@ function probed(lagSlotsMax = 16) {
   let slot = 1_000;
   return {
     /** Probes once, with the reading for the pool's slot; gives why it is out. */
-    see(of: (slot: number) => Reading, isOtherChain = false) {
+    see(of: (slot: number) => Reading, isOtherChain = false, isNoneIn = false) {
       nowMs += 2_000;
       slot += 5;
-      const measure: Measure = { slot, movedAtMs: nowMs, lagSlotsMax, nowMs, isOtherChain };
+      const measure: Measure = { slot, movedAtMs: nowMs, lagSlotsMax, nowMs, isOtherChain, isNoneIn };
       health = healthAfter(health, of(slot), measure);
       return health.excludedBecause;
     },
@@ -74,7 +74,14 @@ describe('a backend', () => {
   test('that stands still with the whole pool takes part: the cluster has halted', () => {
     let health: HealthState = HEALTHY;
     for (let nowMs = 0; nowMs < 100_000; nowMs += 2_000) {
-      const measure = { slot: 500, movedAtMs: 0, lagSlotsMax: 16, nowMs, isOtherChain: false };
+      const measure = {
+        slot: 500,
+        movedAtMs: 0,
+        lagSlotsMax: 16,
+        nowMs,
+        isOtherChain: false,
+        isNoneIn: false,
+      };
       health = healthAfter(health, reading(500), measure);
       expect(health.excludedBecause).toBeUndefined();
     }
@@ -89,6 +96,13 @@ describe('a backend', () => {
     expect(see(() => UNREACHABLE)).toBe('unreachable');
     for (let i = 0; i < 2; i++) expect(see((slot) => reading(slot))).toBe('unreachable');
     expect(see((slot) => reading(slot))).toBeUndefined();
+  });
+
+  test('comes back at the first good probe while no other is in', () => {
+    const { see } = probed();
+    for (let i = 0; i < 2; i++) see(() => UNREACHABLE);
+    expect(see(() => UNREACHABLE, false, true)).toBe('unreachable');
+    expect(see((slot) => reading(slot), false, true)).toBeUndefined();
   });
 
   test('at the edge of the allowed lag does not flap: it must come back to half of it', () => {

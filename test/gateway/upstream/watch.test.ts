@@ -55,6 +55,7 @@ test('a backend that hangs does so from its second silent look on, whatever it h
   expect(await look()).toEqual([true, 'unreachable']);
   backend.markWell(); // it is slow, and does not hang
   expect(await look()).toEqual([false, 'unreachable']);
+  expect(await look()).toEqual([true, 'unreachable']); // it has not come back
   backend.client.close();
 });
 

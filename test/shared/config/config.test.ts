@@ -73,6 +73,16 @@ describe('values', () => {
     const inFlight = (name: string) => plans.get(name)?.inFlight;
     expect(['pro', 'trial', 'big', 'small', 'scale'].map(inFlight)).toEqual([500, 4, 800, 16, 2_000]);
   });
+  test('answers are compressed by what the config names, in its order; by nothing until it does', () => {
+    const compressOf = (compress?: string) =>
+      configOf(compress === undefined ? {} : { gateway: { compress } }).gateway.compress;
+    expect([undefined, 'off', 'zstd', 'zstd,gzip'].map(compressOf)).toEqual([
+      [],
+      [],
+      ['zstd'],
+      ['zstd', 'gzip'],
+    ]);
+  });
   test('a price of the config replaces or adds one', () => {
     const { prices } = configOf({ credits: { default: 0, methods: { getBlock: 3, getNew: 4 } } });
     expect([prices.default, prices.methods.get('getBlock'), prices.methods.get('getNew')]).toEqual([0, 3, 4]);
@@ -151,6 +161,11 @@ describe('a problem names its key', () => {
     ['plans.pro.rps', { plans: { pro: { rps: 0 } } }],
     ['plans.pro.rps', { plans: { pro: { rps: 10_000_001 } } }],
     ['plans.pro.scans', { plans: { pro: { scans: 65_536 } } }],
+    ['plans.pro.send_fanout', { plans: { pro: { send_fanout: 0 } } }],
+    ['plans.pro.send_fanout', { plans: { pro: { send_fanout: 17 } } }],
+    ['gateway.compress', { gateway: { compress: 'gzip' } }],
+    ['gateway.compress', { gateway: { compress: 'toString' } }],
+    ['gateway.tell_backend', { gateway: { tell_backend: 'yes' } }],
     ['plans.pro.in_flight', { plans: { pro: { in_flight: 0 } } }],
     ['credits.default', { credits: { default: -1 } }],
     ['credits.methods.getSlot', { credits: { methods: { getSlot: '1x' } } }],

@@ -1,0 +1,100 @@
+import { type Call, requestBytes } from '../request/envelope.ts';
+import type { Backend } from './backend.ts';
+import { failureOf, NODE_UNHEALTHY } from './failure.ts';
+import { type Forward, type ForwardParts, readReply, type Reply, type TimedContext } from './forward.ts';
+import type { ForwardRoute } from './selection.ts';
+
+/**
+ * Gives one signed transaction to up to `count` backends at once; the first acceptance answers. All get the same bytes, and
+ * the chain takes a signature once, however many nodes it reaches. The others go on by themselves. Never rejects.
+ */
+export type FanOut = (
+  call: Call,
+  route: ForwardRoute,
+  context: TimedContext,
+  count: number,
+) => Promise<Reply>;
+
+type Parts = Pick<ForwardParts, 'clock' | 'pool'> &
+  Readonly<{
+    forward: Forward;
+    /** Called for each backend beyond the first that is given a transaction, and again when one of them accepted first. */
+    onFanOut(outcome: 'made' | 'won'): void;
+  }>;
+
+/** What a node says of a transaction is shorter. */
+const ANSWER_BYTES_MAX = 1_048_576;
+
+export function createFanOut({ clock, pool, forward, onFanOut }: Parts): FanOut {
+  return function fanOut(call, route, context, count) {
+    const bytes = requestBytes(call, route.member);
+    const able = route.backends.filter(({ config }) => bytes <= (config.bodyBytesMax ?? Infinity));
+    const ordered = pool.inOrder(able, pool.needOf(call, route.method, context.accountId));
+    const ready = ordered.filter(isReady);
+    const legs = Math.min(count, ready.length);
+    if (legs < 2) return forward(call, route, context);
+    // The others are shared out, for what `forward` takes to another backend: none gets it twice.
+    const all = [...ready, ...ordered.filter((backend) => !ready.includes(backend))];
+    const shares = Array.from({ length: legs }, (_, leg) => all.filter((_backend, i) => i % legs === leg));
+    const sent = shares.map((backends) => sendTo(call, { ...route, backends }, context));
+    for (let copy = 1; copy < legs; copy++) onFanOut('made');
+    void Promise.all(sent).then(() => context.onSettled?.());
+    return firstOf(sent);
+  };
+
+  /** Whether a copy to it is worth its place: it takes part, and nothing says that it will fail or hang. */
+  function isReady(backend: Backend): boolean {
+    const { health, hasRoom, isSilent } = backend;
+    return hasRoom && !isSilent && health.excludedBecause === undefined && !backend.isFailing(clock);
+  }
+
+  async function sendTo(call: Call, route: ForwardRoute, context: TimedContext): Promise<Reply> {
+    // Plain, so that it can be told whether it is a refusal.
+    const own = { ...context, acceptEncoding: 'identity', onSettled: undefined };
+    return readReply(await forward(call, route, own), ANSWER_BYTES_MAX);
+  }
+
+  /** The first acceptance, or of all replies the one with the lowest rank, the first of equal ones. */
+  async function firstOf(sent: readonly Promise<Reply>[]): Promise<Reply> {
+    const accepted = sent.map((each, leg) =>
+      each.then((reply) => {
+        if (rankOf(reply) !== ACCEPTED) throw REFUSED;
+        return { reply, leg };
+      }),
+    );
+    const first = await Promise.any(accepted).catch(() => undefined);
+    if (first === undefined) return (await Promise.all(sent)).reduce(better);
+    if (first.leg > 0) onFanOut('won');
+    return first.reply;
+  }
+}
+
+const ACCEPTED = 0;
+const REFUSED = new Error('refused');
+
+/**
+ * The order of replies, the best first. A backend that may have taken the transaction counts before any refusal, because no
+ * refusal of another one takes it back.
+ */
+function rankOf(reply: Reply): number {
+  switch (reply.kind) {
+    case 'whole': {
+      const error = failureOf(reply.bytes);
+      if (error === undefined) return ACCEPTED;
+      // The node says that it is not fit to judge.
+      if (error.code === NODE_UNHEALTHY) return 4;
+      // This node alone may not have seen the blockhash yet; what another one finds is about the transaction itself.
+      return error.message.includes('Blockhash not found') ? 3 : 2;
+    }
+    case 'maybe-sent':
+      return 1;
+    case 'caller-left':
+      return reply.unsent === true ? 7 : 5;
+    default:
+      return 'replied' in reply && reply.replied === true ? 5 : 6;
+  }
+}
+
+function better(one: Reply, other: Reply): Reply {
+  return rankOf(other) < rankOf(one) ? other : one;
+}

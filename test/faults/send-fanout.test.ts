@@ -1,0 +1,175 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { plain, type RawExchange, type RawScript, startRawBackend } from '../fakes/raw-backend.ts';
+import { startGateway } from '../started/gateway.ts';
+
+const SEND =
+  '{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":["c2lnbmVk",{"encoding":"base64"}]}';
+const NAMES = ['a', 'b', 'c'] as const;
+const PLAN = { rps: 1e6, burst: 1e6, credits: 1_000_000 };
+
+let backends: ReturnType<typeof startRawBackend>[];
+let gateway: Awaited<ReturnType<typeof startGateway>>;
+beforeAll(() => {
+  backends = NAMES.map(() => startRawBackend(() => undefined));
+});
+beforeEach(async () => {
+  // Each on its own: failures put backends behind others.
+  await gateway?.[Symbol.asyncDispose]();
+  gateway = await started(backends.length);
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  for (const backend of backends) backend[Symbol.dispose]();
+});
+
+function started(count: number) {
+  return startGateway({
+    backends: NAMES.slice(0, count).map((name, i) => ({
+      name,
+      url: backends[i]?.url,
+      lanes: ['state', 'send'],
+    })),
+    plans: { one: PLAN, two: { ...PLAN, send_fanout: 2 }, all: { ...PLAN, send_fanout: 16 } },
+  });
+}
+
+/** The bodies that came to each backend. */
+let bodies: string[][];
+function script(...scripts: readonly RawScript[]): void {
+  bodies = backends.map(() => []);
+  backends.forEach((backend, i) =>
+    backend.script((exchange) => {
+      bodies[i]?.push(exchange.text.slice(exchange.text.indexOf('\r\n\r\n') + 4));
+      return (scripts[i] ?? scripts[0])?.(exchange);
+    }),
+  );
+}
+
+const accept = ({ send }: RawExchange) => send(plain('{"jsonrpc":"2.0","result":"signature","id":1}'));
+const refuse =
+  (code: number, message: string) =>
+  ({ send }: RawExchange) =>
+    send(plain(`{"jsonrpc":"2.0","error":{"code":${code},"message":"${message}"},"id":1}`));
+const status =
+  (code: number) =>
+  ({ send }: RawExchange) =>
+    send(`HTTP/1.1 ${code} No\r\ncontent-length: 2\r\n\r\nno`);
+const breakOff = ({ reset }: RawExchange) => reset();
+const hang = () => undefined;
+const BLOCKHASH = refuse(-32002, 'Transaction simulation failed: Blockhash not found');
+const REFUSED = refuse(-32002, 'Transaction simulation failed: Error processing Instruction 0');
+const BEHIND = refuse(-32005, 'Node is behind by 200 slots');
+
+async function ask(plan: string, body = SEND) {
+  const key = gateway.key(plan, 1_000);
+  const answer = await gateway.post(body, key);
+  const credits = () => Number(answer.headers.get('x-credits-left'));
+  return {
+    status: answer.status,
+    text: await answer.text(),
+    cost: answer.headers.get('x-credits-cost'),
+    credits,
+  };
+}
+
+async function metric(outcome: string): Promise<number> {
+  const found = new RegExp(`send_fanouts_total\\{outcome="${outcome}"\\} (\\d+)`).exec(
+    await gateway.gateway.metrics.text(),
+  );
+  return Number(found?.[1] ?? 0);
+}
+
+const counts = () => bodies.map(({ length }) => length);
+
+test.each([
+  ['one', 1],
+  ['two', 2],
+  ['all', 3],
+])(
+  'G17 a plan for %s gives a transaction to %p backends, to each once and in the same bytes',
+  async (plan, count) => {
+    script(accept);
+    const { status: code, text, cost, credits } = await ask(plan);
+    expect([code, JSON.parse(text).result, cost, credits()]).toEqual([200, 'signature', '2', 998]);
+    while (counts().reduce((a, b) => a + b) < count) await Bun.sleep(1); // the others are on their way
+    expect(counts().toSorted()).toEqual([0, 0, 0, ...Array.from({ length: count }, () => 1)].slice(-3));
+    expect(new Set(bodies.flat()).size).toBe(1);
+    expect(await metric('made')).toBe(count - 1);
+  },
+);
+
+test('G17 fewer backends than the plan names get it all', async () => {
+  await gateway[Symbol.asyncDispose]();
+  gateway = await started(2);
+  script(accept);
+  expect((await ask('all')).status).toBe(200);
+  while (counts().reduce((a, b) => a + b) < 2) await Bun.sleep(1);
+  expect(counts()).toEqual([1, 1, 0]);
+});
+
+test.each([
+  ['refuses', REFUSED],
+  ['is behind', BEHIND],
+  ['breaks off', breakOff],
+  ['hangs', hang],
+])('G17 the first acceptance answers while another backend %s', async (_how, other) => {
+  for (const at of [0, 1, 2]) {
+    script(...NAMES.map((_, i) => (i === at ? accept : other)));
+    const { status: code, text } = await ask('all');
+    expect([code, JSON.parse(text).result]).toEqual([200, 'signature']);
+    await gateway[Symbol.asyncDispose]();
+    gateway = await started(3);
+  }
+});
+
+test.each([
+  [
+    'a refusal of the transaction, before a blockhash that one node does not know',
+    [BLOCKHASH, REFUSED, BEHIND],
+    'Instruction',
+  ],
+  ['an unknown blockhash, before a node that is behind', [BEHIND, BLOCKHASH, BEHIND], 'Blockhash'],
+  ['a node that is behind, before one that is busy', [status(503), BEHIND, status(429)], 'behind'],
+])('G17 of refusals the answer is %s', async (_what, scripts, part) => {
+  for (const turn of [0, 1, 2]) {
+    script(...scripts.slice(turn), ...scripts.slice(0, turn));
+    const { status: code, text } = await ask('all');
+    expect([code, text]).toEqual([200, expect.stringContaining(part)]);
+    await gateway[Symbol.asyncDispose]();
+    gateway = await started(3);
+  }
+});
+
+test('G17 none accepted and one may have taken it: 504, whatever the others say, and its credits are back once', async () => {
+  script(REFUSED, breakOff, BLOCKHASH);
+  const key = gateway.key('all', 1_000);
+  const answer = await gateway.post(SEND, key);
+  expect([answer.status, answer.headers.get('retry-after')]).toEqual([504, null]);
+  expect(JSON.parse(await answer.text()).error.code).toBe(-504);
+  expect(counts()).toEqual([1, 1, 1]);
+  script(accept);
+  expect((await gateway.post(SEND, key)).headers.get('x-credits-left')).toBe('998');
+});
+
+test('G17 one that turned it away is replaced by a backend that has not had it, and none has it twice', async () => {
+  script(status(503), accept, accept);
+  const { status: code } = await ask('two');
+  expect(code).toBe(200);
+  while ((bodies[1]?.length ?? 0) + (bodies[2]?.length ?? 0) === 0) await Bun.sleep(1);
+  for (const count of counts()) expect(count).toBeLessThanOrEqual(1);
+});
+
+test('G17 nothing else is given to several: bundles, airdrops and reads go to one', async () => {
+  await gateway[Symbol.asyncDispose]();
+  const methods = ['sendBundle', 'requestAirdrop'];
+  const lanes = ['state', 'send'];
+  gateway = await startGateway({
+    backends: NAMES.map((name, i) => ({ name, url: backends[i]?.url, lanes, methods })),
+    plans: { all: { ...PLAN, send_fanout: 16 } },
+  });
+  for (const method of [...methods, 'getBalance', 'simulateTransaction']) {
+    script(accept);
+    expect((await ask('all', SEND.replace('sendTransaction', method))).status).toBe(200);
+    expect(counts().reduce((a, b) => a + b)).toBe(1);
+  }
+});
