@@ -1,10 +1,8 @@
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import type { Secret } from '../../shared/secret.ts';
+import { decrypt, encrypt } from '../webhooks/seal.ts';
 
 const KEY_BYTES = 32;
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
-const CIPHER = 'aes-256-gcm';
 
 /**
  * Keys derived (HKDF-SHA-256) from those that webhook secrets are sealed under, each 32 bytes in base64: the first signs and
@@ -22,18 +20,6 @@ export function createConsoleKeys(
     createHmac('sha256', derived(secret, use)).update(text).digest();
   const sealing = secrets.map((secret) => derived(secret, 'second factor'));
 
-  function opened(key: Buffer, sealed: Uint8Array, userId: string): Buffer | undefined {
-    try {
-      const options = { authTagLength: TAG_BYTES };
-      const decipher = createDecipheriv(CIPHER, key, sealed.subarray(0, NONCE_BYTES), options);
-      decipher.setAAD(Buffer.from(userId));
-      decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
-      return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]);
-    } catch {
-      return undefined;
-    }
-  }
-
   return {
     /** 32 bytes that nobody can make without the key. `use` keeps one kind of text from passing as another. */
     sign: (use: string, text: string): Buffer => mac(secrets[0], use, text),
@@ -42,17 +28,17 @@ export function createConsoleKeys(
       secrets.some((secret) => timingSafeEqual(mac(secret, use, text), signature)),
     /** Sealed for one user, it opens for no other. */
     seal: (bytes: Uint8Array, userId: string): Uint8Array => {
-      const nonce = random(NONCE_BYTES);
       const [key = Buffer.alloc(0)] = sealing; // there is always a first
-      const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });
-      cipher.setAAD(Buffer.from(userId));
-      return Buffer.concat([nonce, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
+      return encrypt(key, bytes, userId, random);
     },
     /** `undefined`: sealed under another key, for another user, or damaged. */
     unseal: (sealed: Uint8Array, userId: string): Buffer | undefined => {
       for (const key of sealing) {
-        const bytes = opened(key, sealed, userId);
-        if (bytes !== undefined) return bytes;
+        try {
+          return decrypt(key, sealed, userId);
+        } catch {
+          // Perhaps an earlier key's.
+        }
       }
       return undefined;
     },

@@ -9,12 +9,13 @@ import { tighten } from '../../shared/store/private.ts';
 import type { SecretsOf } from '../delivery/send.ts';
 import { createFigures } from '../health/figures.ts';
 
-/** A secret at rest: 12 bytes of nonce, the ciphertext, 16 bytes of tag. `keyId` names the key it is sealed under. */
+/** A secret at rest. `keyId` names the key it is sealed under. */
 type Sealed = Readonly<{ ciphertext: Uint8Array; keyId: number }>;
 
 /** Whose secret it is. Sealed for one webhook, a secret cannot be opened as another's. */
 type Owner = Readonly<{ accountId: number; webhookId: string }>;
 
+const CIPHER = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const SECRET_BYTES = 32;
@@ -25,30 +26,22 @@ export function makeWebhookSecret(random: (bytes: number) => Uint8Array): Secret
 }
 
 /**
- * AES-256-GCM under the first of `keys`, each 32 bytes in base64; the others only open what they sealed once. A nonce
- * is random: the same one twice becomes likely only after some billions of secrets. `random` gives n uniform bytes.
+ * Seals under the first of `keys`, each 32 bytes in base64; the others only open what they sealed once. `random` gives n
+ * uniform bytes.
  */
 export function createSeal(keys: readonly [Secret, ...Secret[]], random: (bytes: number) => Uint8Array) {
   const newest = keyFrom(keys[0]);
   const byId = new Map(keys.map(keyFrom).map((key) => [key.id, key]));
   return {
     seal: (secret: Secret, owner: Owner): Sealed => {
-      const nonce = random(NONCE_BYTES);
-      const cipher = createCipheriv('aes-256-gcm', newest.bytes, nonce, { authTagLength: TAG_BYTES });
-      cipher.setAAD(contextOf(owner));
-      const hidden = [cipher.update(secret.reveal(), 'utf8'), cipher.final()];
-      return { ciphertext: Buffer.concat([nonce, ...hidden, cipher.getAuthTag()]), keyId: newest.id };
+      const text = Buffer.from(secret.reveal());
+      return { ciphertext: encrypt(newest.bytes, text, contextOf(owner), random), keyId: newest.id };
     },
     /** Throws when the key is not there, or when the bytes are not what was sealed for this owner. */
     unseal: ({ ciphertext, keyId }: Sealed, owner: Owner): Secret => {
       const key = byId.get(keyId);
       if (key === undefined) throw new Error(`a webhook secret is sealed under another key (${keyId})`);
-      const nonce = ciphertext.subarray(0, NONCE_BYTES);
-      const decipher = createDecipheriv('aes-256-gcm', key.bytes, nonce, { authTagLength: TAG_BYTES });
-      decipher.setAAD(contextOf(owner));
-      decipher.setAuthTag(ciphertext.subarray(-TAG_BYTES));
-      const shown = [decipher.update(ciphertext.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()];
-      return new Secret(Buffer.concat(shown).toString('utf8'));
+      return new Secret(decrypt(key.bytes, ciphertext, contextOf(owner)).toString('utf8'));
     },
     /** Whether the key of this name is there. */
     opens: (keyId: number): boolean => byId.has(keyId),
@@ -63,8 +56,33 @@ function keyFrom(key: Secret): Readonly<{ bytes: Buffer; id: number }> {
   return { bytes, id: createHash('sha256').update('key id ').update(bytes).digest().readUInt32BE() };
 }
 
-function contextOf({ accountId, webhookId }: Owner): Buffer {
-  return Buffer.from(`webhook secret of ${accountId}/${webhookId}`);
+function contextOf({ accountId, webhookId }: Owner): string {
+  return `webhook secret of ${accountId}/${webhookId}`;
+}
+
+/**
+ * AES-256-GCM under 32 bytes of key: 12 bytes of nonce, the ciphertext, 16 bytes of tag. It opens under the same
+ * `context` alone. A nonce is random: the same one twice becomes likely only after some billions of texts.
+ */
+export function encrypt(
+  key: Uint8Array,
+  text: Uint8Array,
+  context: string,
+  random: (bytes: number) => Uint8Array,
+): Buffer {
+  const nonce = random(NONCE_BYTES);
+  const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });
+  cipher.setAAD(Buffer.from(context));
+  return Buffer.concat([nonce, cipher.update(text), cipher.final(), cipher.getAuthTag()]);
+}
+
+/** The text; throws when the key, the context or the bytes are not those of `encrypt`. */
+export function decrypt(key: Uint8Array, sealed: Uint8Array, context: string): Buffer {
+  const nonce = sealed.subarray(0, NONCE_BYTES);
+  const decipher = createDecipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });
+  decipher.setAAD(Buffer.from(context));
+  decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
+  return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]);
 }
 
 /** The file with the key that was made at the first start, inside `storage.data_dir`. */
