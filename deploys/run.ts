@@ -131,7 +131,7 @@ function consoleUsersOf(
     return undefined;
   }
   const keys = createConsoleKeys(secrets, random);
-  const spentOf = () => 0; // context for new accounts alone, which have spent nothing
+  const spentOf = () => 0; // of new accounts alone, which have spent nothing
   const { note } = createAudit(store);
   const openAccount = createOpenAccount(createAccounts({ store, plans, spentOf, clock: systemClock, note }));
   const auth = createAuthService({
