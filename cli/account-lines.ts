@@ -1,6 +1,5 @@
 import type { Account } from '../deploys/accounts/account-row.ts';
-import type { AccountResult, AdditionResult } from '../deploys/accounts/accounts.ts';
-import { CREDITS_MAX } from '../deploys/accounts/credits-added.ts';
+import { type AccountResult, type AdditionResult, CREDITS_MAX } from '../deploys/accounts/accounts.ts';
 import { unreachable } from '../shared/brand.ts';
 import type { Config } from '../shared/config/config.ts';
 import { failed, type Outcome } from './command.ts';

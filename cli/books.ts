@@ -1,11 +1,10 @@
 import { existsSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type Accounts, createAccounts } from '../deploys/accounts/accounts.ts';
+import { type Actor, createAudit } from '../deploys/accounts/audit.ts';
 import { createKeys, type Keys } from '../deploys/accounts/keys.ts';
-import type { Actor } from '../deploys/audit/actor.ts';
-import { createAudit } from '../deploys/audit/audit.ts';
-import { DEPLOYS_MIGRATIONS } from '../deploys/store/schema.ts';
-import { createUsers, type Users } from '../deploys/users/users.ts';
+import { createUsers, type Users } from '../deploys/auth/users.ts';
+import { DEPLOYS_MIGRATIONS } from '../deploys/schema.ts';
 import { LEDGER_MIGRATIONS } from '../gateway/ledger.ts';
 import { accountsSourceOf } from '../gateway/replica/hosts.ts';
 import { createServed, SERVED_FILE, SERVED_MIGRATIONS } from '../gateway/replica/served.ts';

@@ -1,5 +1,5 @@
-import { createReadRedis } from '../deploys/store/redis-seen.ts';
-import { readWatched } from '../deploys/watch/watched-file.ts';
+import { createReadRedis } from '../deploys/health/neighbours.ts';
+import { readWatched } from '../deploys/watch/watched.ts';
 import { METHODS } from '../gateway/methods/table.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { BackendConfig } from '../shared/config/backends.ts';

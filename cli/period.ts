@@ -1,5 +1,4 @@
-import { HOUR_MS } from '../deploys/usage/calendar.ts';
-import type { Hours } from '../deploys/usage/read-usage.ts';
+import { HOUR_MS, type Hours } from '../deploys/usage/calendar.ts';
 
 /** What `--from` and `--to` say, or the first of them that cannot be read. */
 export type Period =

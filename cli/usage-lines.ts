@@ -1,5 +1,11 @@
-import type { Used } from '../deploys/usage/read-usage.ts';
-import { CSV_HEAD, csvLine, USAGE_COLUMNS, usageCells, usageRecord } from '../deploys/usage/usage-csv.ts';
+import {
+  CSV_HEAD,
+  csvLine,
+  USAGE_COLUMNS,
+  usageCells,
+  usageRecord,
+  type Used,
+} from '../deploys/usage/read-usage.ts';
 import { unreachable } from '../shared/brand.ts';
 
 /** How usage is printed: a line for the top, if any, and one for each row, each with its line feed. */

@@ -1,11 +1,12 @@
-import { webhookRecord } from '../deploys/api/webhooks/wire.ts';
-import { ATTEMPTS_EVER_MAX, type Resent } from '../deploys/outbox/resend.ts';
+import { webhookRecord } from '../deploys/api/webhook-answers.ts';
+import type { Edited, Removed, Rotated, Settled, Toggled } from '../deploys/webhooks/change.ts';
 import { type Created, WEBHOOKS_MAX } from '../deploys/webhooks/create.ts';
-import type { Edited } from '../deploys/webhooks/edit.ts';
-import type { Toggled } from '../deploys/webhooks/pause.ts';
-import type { Removed } from '../deploys/webhooks/remove.ts';
-import type { Rotated, Settled } from '../deploys/webhooks/rotate.ts';
-import type { AllResent, Tested } from '../deploys/webhooks/send-again.ts';
+import {
+  type AllResent,
+  ATTEMPTS_EVER_MAX,
+  type Resent,
+  type Tested,
+} from '../deploys/webhooks/send-again.ts';
 import type { Webhook } from '../deploys/webhooks/webhook.ts';
 import { unreachable } from '../shared/brand.ts';
 import { failed, type Outcome } from './command.ts';

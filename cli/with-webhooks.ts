@@ -1,11 +1,9 @@
-import type { By } from '../deploys/audit/actor.ts';
+import type { By } from '../deploys/accounts/audit.ts';
 import { internetPolicy } from '../deploys/delivery/policy.ts';
-import { type AccountDeliveries, createAccountDeliveries } from '../deploys/outbox/account-deliveries.ts';
 import { createEnqueue } from '../deploys/outbox/enqueue.ts';
-import { readWatched } from '../deploys/watch/watched-file.ts';
-import { createSeal } from '../deploys/webhooks/seal.ts';
-import { takeSealingKeys } from '../deploys/webhooks/sealing-key.ts';
-import { countSealed } from '../deploys/webhooks/sealed-elsewhere.ts';
+import { type AccountDeliveries, createAccountDeliveries } from '../deploys/outbox/list.ts';
+import { readWatched } from '../deploys/watch/watched.ts';
+import { countSealed, createSeal, takeSealingKeys } from '../deploys/webhooks/seal.ts';
 import { createWebhooks, type Webhooks } from '../deploys/webhooks/webhooks.ts';
 import { unknownAccount } from './account-lines.ts';
 import { COMMAND_LINE, withAccountsAwaited } from './books.ts';

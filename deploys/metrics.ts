@@ -1,20 +1,8 @@
-import { Counter, Gauge, Registry } from 'prom-client';
+import { Counter, Registry } from 'prom-client';
 import { droppedLines } from '../shared/log.ts';
-import type { ProgramState } from './watch/program-state.ts';
+import { createFigures } from './health/figures.ts';
+import type { ProgramState } from './watch/change.ts';
 import type { Latest, Unread } from './watch/watcher.ts';
-
-/** The figures of this app for Prometheus. Label values are the `kind`s of the code's own unions. */
-export type Metrics = Readonly<{
-  /** Where other parts put their figures. */
-  registry: Registry;
-  noteRead(latest: Latest, deploys: number): void;
-  noteUnread(kind: Unread['kind']): void;
-  noteAnswer(status: number): void;
-  /** By how many credits usage and the gateways' journals differ. */
-  noteMismatch(credits: number): void;
-  /** GET /metrics. */
-  answer(request: Request): Promise<Response>;
-}>;
 
 const STATUSES = [
   'upgradeable',
@@ -24,31 +12,21 @@ const STATUSES = [
 ] as const satisfies readonly ProgramState['status'][];
 
 /** Figures in a registry of their own. `readingAgeMs` is `undefined` until a first reading. */
-export function createMetrics(readingAgeMs: () => number | undefined): Metrics {
+export function createMetrics(readingAgeMs: () => number | undefined) {
   const registry = new Registry();
-  const readings = new Counter({
-    name: 'deploys_readings_total',
-    help: 'Readings of the watched programs, by how they ended',
-    labelNames: ['outcome'],
-    registers: [registry],
-  });
-  const found = new Counter({
-    name: 'deploys_found_total',
-    help: 'Deploys seen between two readings of this run',
-    registers: [registry],
-  });
-  const programs = new Gauge({
-    name: 'deploys_programs',
-    help: 'Watched programs, by status in the last reading',
-    labelNames: ['status'],
-    registers: [registry],
-  });
-  const answers = new Counter({
-    name: 'deploys_api_answers_total',
-    help: 'Answers of the programs endpoint, by HTTP status',
-    labelNames: ['status'],
-    registers: [registry],
-  });
+  const { counter, gauge, reading } = createFigures(registry);
+  const readings = counter(
+    'deploys_readings_total',
+    'Readings of the watched programs, by how they ended',
+    'outcome',
+  );
+  const found = counter('deploys_found_total', 'Deploys seen between two readings of this run');
+  const programs = gauge('deploys_programs', 'Watched programs, by status in the last reading', 'status');
+  const answers = counter(
+    'deploys_api_answers_total',
+    'Answers of the programs endpoint, by HTTP status',
+    'status',
+  );
   new Counter({
     name: 'deploys_log_lines_dropped_total',
     help: 'Lines of standard output and error that no reader took in time',
@@ -58,38 +36,41 @@ export function createMetrics(readingAgeMs: () => number | undefined): Metrics {
       this.inc(droppedLines());
     },
   });
-  const mismatch = new Gauge({
-    name: 'sluice_usage_mismatch',
-    help: "Credits by which usage and the gateways' journals differ, at the last daily comparison; anything but 0 is an alarm",
-    registers: [registry],
-  });
-  new Gauge({
-    name: 'deploys_reading_age_seconds',
-    help: 'Seconds since the last good reading began; absent before the first one',
-    registers: [registry],
-    collect() {
+  const mismatch = gauge(
+    'sluice_usage_mismatch',
+    "Credits by which usage and the gateways' journals differ, at the last daily comparison; anything but 0 is an alarm",
+  );
+  reading(
+    'deploys_reading_age_seconds',
+    'Seconds since the last good reading began; absent before the first one',
+    () => {
       const ageMs = readingAgeMs();
-      if (ageMs === undefined) this.remove();
-      else this.set(ageMs / 1_000);
+      return ageMs === undefined ? undefined : ageMs / 1_000;
     },
-  });
+  );
   return {
+    /** Where other parts put their figures. */
     registry,
-    noteRead: (latest, deploys) => {
+    noteRead: (latest: Latest, deploys: number): void => {
       readings.inc({ outcome: 'read' });
       found.inc(deploys);
       for (const [status, count] of countsOf(latest)) programs.set({ status }, count);
     },
-    noteUnread: (kind) => readings.inc({ outcome: kind }),
-    noteAnswer: (status) => answers.inc({ status: String(status) }),
-    noteMismatch: (credits) => mismatch.set(credits),
-    answer: async (request) => {
+    noteUnread: (kind: Unread['kind']): void => readings.inc({ outcome: kind }),
+    noteAnswer: (status: number): void => answers.inc({ status: String(status) }),
+    /** By how many credits usage and the gateways' journals differ. */
+    noteMismatch: (credits: number): void => mismatch.set(credits),
+    /** GET /metrics. */
+    answer: async (request: Request): Promise<Response> => {
       if (new URL(request.url).pathname !== '/metrics')
         return new Response('Not found. Metrics are at /metrics.\n', { status: 404 });
       return new Response(await registry.metrics(), { headers: { 'content-type': registry.contentType } });
     },
   };
 }
+
+/** The figures of this app for Prometheus. Label values are the `kind`s of the code's own unions. */
+export type Metrics = ReturnType<typeof createMetrics>;
 
 function countsOf({ reading }: Latest): Map<ProgramState['status'], number> {
   const counts = new Map<ProgramState['status'], number>(STATUSES.map((status) => [status, 0]));

@@ -12,27 +12,30 @@ import type { Secret } from '../shared/secret.ts';
 import { stopSignal } from '../shared/stop.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
+import { createAccounts } from './accounts/accounts.ts';
+import { createAudit } from './accounts/audit.ts';
+import { issueOwnKey, needsOwnKey } from './accounts/own-key.ts';
+import { createAuthService } from './auth/auth-service.ts';
+import { createConsoleKeys } from './auth/console-keys.ts';
+import { consoleComplaint } from './auth/provider.ts';
+import { consoleUrlOf, createOpenAccount, inviteFirstOperator, showLink } from './auth/sign-up.ts';
+import { composeDeploys, type Installation } from './compose.ts';
+import { firstOperatorLink, paths } from './console/paths.ts';
 import { internetPolicy } from './delivery/policy.ts';
 import { createSender } from './delivery/send.ts';
-import { createAccounts } from './accounts/accounts.ts';
-import { createAudit } from './audit/audit.ts';
-import { createDeploys } from './deploys.ts';
-import { listen } from './listen.ts';
-import type { Installation } from './operator-of.ts';
-import { createReadRedis } from './store/redis-seen.ts';
-import { DEPLOYS_MIGRATIONS } from './store/schema.ts';
-import { storeSize } from './store/size.ts';
-import { consoleComplaint } from './users/console-complaint.ts';
-import { createConsoleKeys } from './users/console-keys.ts';
-import { consoleUrlOf, firstOperatorLink, inviteFirstOperator, showLink } from './users/first-operator.ts';
-import { createOpenAccount } from './users/open-account.ts';
-import { createPeople } from './users/people.ts';
-import { issueOwnKey, needsOwnKey } from './watch/own-key.ts';
-import { readWatched } from './watch/watched-file.ts';
-import { createSeal, type Seal } from './webhooks/seal.ts';
-import { countSealed, sealedElsewhere } from './webhooks/sealed-elsewhere.ts';
-import { takeSealingKeys } from './webhooks/sealing-key.ts';
-import { createSecretsOf } from './webhooks/secrets-of.ts';
+import { storeSize } from './health/health.ts';
+import { createReadRedis } from './health/neighbours.ts';
+import { DEPLOYS_MIGRATIONS } from './schema.ts';
+import { listen } from './server.ts';
+import { readWatched } from './watch/watched.ts';
+import {
+  countSealed,
+  createSeal,
+  createSecretsOf,
+  type Seal,
+  sealedElsewhere,
+  takeSealingKeys,
+} from './webhooks/seal.ts';
 
 const WATCHER_TAKEN =
   'The account sluice-watcher, which the watcher reads as, was made by somebody else. Rename it: bun run sluice account rename sluice-watcher NAME';
@@ -82,7 +85,7 @@ export async function runDeploys(
   if (configReader.hasChanged()) askForReload(opened.store, log);
   const rpc = rpcKeyOf(config, opened.store, random, log);
   if (rpc.kind === 'name-taken') return complain(WATCHER_TAKEN);
-  const deploys = createDeploys({
+  const deploys = composeDeploys({
     config: { ...config.deploys, rpcKey: rpc.key },
     programs: watched.programs,
     store: opened.store,
@@ -92,7 +95,7 @@ export async function runDeploys(
     fetch,
     log,
     random,
-    people: peopleDepsOf(config, opened.store, sealing.keys, random, log),
+    consoleUsers: consoleUsersOf(config, opened.store, sealing.keys, random, log),
     ...redisDepsOf(config, configReader, log),
     ...webhookDepsOf(config, opened.store, createSeal(sealing.keys, random), log),
   });
@@ -115,7 +118,7 @@ export async function runDeploys(
 }
 
 /** Who may log in; nobody where browsers would not keep the login. */
-function peopleDepsOf(
+function consoleUsersOf(
   { gateway, deploys, plans, storage }: Config,
   store: Store,
   secrets: readonly [Secret, ...Secret[]],
@@ -128,22 +131,23 @@ function peopleDepsOf(
     return undefined;
   }
   const keys = createConsoleKeys(secrets, random);
-  const spentOf = () => 0; // asked for new accounts alone, which have spent nothing
+  const spentOf = () => 0; // of new accounts alone, which have spent nothing
   const { note } = createAudit(store);
   const openAccount = createOpenAccount(createAccounts({ store, plans, spentOf, clock: systemClock, note }));
-  const people = createPeople({
+  const auth = createAuthService({
     store,
     config: deploys,
     keys,
     note,
     openAccount,
+    providerReturnUrl: new URL(paths.providerReturn, deploys.publicUrl),
     fetch,
     clock: systemClock,
     random,
   });
   const { clientAddressHeader } = deploys;
   const installation = installationOf(deploys, storage);
-  return { people, clientAddressHeader, plans, rpcUrl: gateway.publicUrl, installation };
+  return { auth, clientAddressHeader, plans, rpcUrl: gateway.publicUrl, installation };
 }
 
 /** What operators are told of this installation. */

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { createPublication } from '../../deploys/publish/publication.ts';
+import { createPublication } from '../../deploys/accounts/publication.ts';
 import { openHosts } from '../../gateway/replica/hosts.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { systemClock } from '../../shared/clock.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
 import type { ProgramsAnswer } from '../../deploys/api/schema.ts';
 import { internetPolicy } from '../../deploys/delivery/policy.ts';
-import { DEPLOYS_MIGRATIONS } from '../../deploys/store/schema.ts';
+import { DEPLOYS_MIGRATIONS } from '../../deploys/schema.ts';
 import { WEBHOOKS_MAX } from '../../deploys/webhooks/create.ts';
 import { createSeal } from '../../deploys/webhooks/seal.ts';
 import { createWebhooks } from '../../deploys/webhooks/webhooks.ts';

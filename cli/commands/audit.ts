@@ -1,4 +1,4 @@
-import { createAudit, type Entry } from '../../deploys/audit/audit.ts';
+import { createAudit, type Entry } from '../../deploys/accounts/audit.ts';
 import { unknownAccount } from '../account-lines.ts';
 import { type Books, withAccounts } from '../books.ts';
 import { type Command, failed } from '../command.ts';

@@ -1,7 +1,6 @@
-import type { KeyRow } from '../../deploys/accounts/key-row.ts';
-import { type NewKey, TOO_MANY_KEYS } from '../../deploys/accounts/keys.ts';
-import { originOf } from '../../deploys/publish/changes.ts';
-import { whyUnpublished } from '../../deploys/publish/unpublished.ts';
+import { originOf } from '../../deploys/accounts/changes.ts';
+import { type KeyRow, type NewKey, TOO_MANY_KEYS } from '../../deploys/accounts/keys.ts';
+import { whyUnpublished } from '../../deploys/accounts/redis-head.ts';
 import { unreachable } from '../../shared/brand.ts';
 import { type Books, COMMAND_LINE, withAccounts, withAccountsAwaited } from '../books.ts';
 import { type Command, failed, type World } from '../command.ts';

@@ -1,11 +1,6 @@
-import { consoleComplaint } from '../../deploys/users/console-complaint.ts';
-import {
-  consoleUrlOf,
-  firstOperatorLink,
-  inviteFirstOperator,
-  showLink,
-} from '../../deploys/users/first-operator.ts';
-import { LOGIN_PATH } from '../../deploys/users/pages/moves.ts';
+import { consoleComplaint } from '../../deploys/auth/provider.ts';
+import { consoleUrlOf, inviteFirstOperator, showLink } from '../../deploys/auth/sign-up.ts';
+import { firstOperatorLink, paths } from '../../deploys/console/paths.ts';
 import { requestReload } from '../../shared/keys/reload.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { loadConfig } from '../../shared/config/load.ts';
@@ -119,7 +114,7 @@ function loginOf(
     const link = firstOperatorLink(url, invitation);
     return { kind: 'first-operator', link: showLink(link, dataDir, process.stdout.isTTY) };
   }
-  return { kind: 'login', url: new URL(LOGIN_PATH, url).href };
+  return { kind: 'login', url: new URL(paths.login, url).href };
 }
 
 /** A hang-up is the terminal's end; without a terminal it is the customary wish for a reload. */

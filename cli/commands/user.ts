@@ -1,8 +1,6 @@
-import { type Email, readEmail } from '../../deploys/users/email.ts';
-import { createHashing } from '../../deploys/users/hashing.ts';
-import { passwordComplaint } from '../../deploys/users/password-rules.ts';
-import { resetSecondFactor } from '../../deploys/users/reset-second-factor.ts';
-import type { Place, User } from '../../deploys/users/users.ts';
+import { createHashing, passwordComplaint } from '../../deploys/auth/passwords.ts';
+import { resetSecondFactor } from '../../deploys/auth/second-factor.ts';
+import { type Email, type Place, readEmail, type User } from '../../deploys/auth/users.ts';
 import { type Books, withAccounts, withAccountsAwaited } from '../books.ts';
 import { type Command, failed, type Invocation, type Outcome } from '../command.ts';
 import { tableOf } from '../table.ts';

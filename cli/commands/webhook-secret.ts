@@ -1,4 +1,4 @@
-import { type Takeover, TAKEOVERS } from '../../deploys/webhooks/rotate.ts';
+import { type Takeover, TAKEOVERS } from '../../deploys/webhooks/change.ts';
 import { type Command, failed } from '../command.ts';
 import { webhookOutcome } from '../webhook-lines.ts';
 import { withWebhooks } from '../with-webhooks.ts';

@@ -1,5 +1,5 @@
-import { deliveryRecord } from '../../deploys/api/webhooks/wire.ts';
-import type { AccountDelivery } from '../../deploys/outbox/account-deliveries.ts';
+import { deliveryRecord } from '../../deploys/api/webhook-answers.ts';
+import type { AccountDelivery } from '../../deploys/outbox/list.ts';
 import { type Command, failed } from '../command.ts';
 import { graceMsFrom } from '../grace.ts';
 import { isoOf, tableOf } from '../table.ts';

@@ -1,4 +1,4 @@
-import { webhookRecord } from '../../deploys/api/webhooks/wire.ts';
+import { webhookRecord } from '../../deploys/api/webhook-answers.ts';
 import type { Settings } from '../../deploys/webhooks/settings.ts';
 import type { Webhook } from '../../deploys/webhooks/webhook.ts';
 import { type Command, failed, type Invocation } from '../command.ts';

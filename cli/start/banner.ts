@@ -1,4 +1,4 @@
-import type { ShownLink } from '../../deploys/users/first-operator.ts';
+import type { ShownLink } from '../../deploys/auth/sign-up.ts';
 import { unreachable } from '../../shared/brand.ts';
 
 /** What `start` tells its user. `demoKey` is absent when the backends are the operator's own. */

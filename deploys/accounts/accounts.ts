@@ -1,20 +1,18 @@
 import type { Clock } from '../../shared/clock.ts';
-import type { Actor } from '../audit/actor.ts';
-import type { Detail } from '../audit/audit.ts';
+import type { Plan } from '../../shared/config/plans.ts';
+import type { Store } from '../../shared/store/open.ts';
 import {
   type Account,
   type AccountRow,
-  type AccountRowDeps,
-  type AccountRows,
   createAccountRows,
+  isLabel,
+  isReserved,
+  type OwnAccount,
 } from './account-row.ts';
-import type { ChangeAction, NoteChange } from './change-note.ts';
-import { type Addition, CREDITS_MAX, createCreditsAdded, isReason } from './credits-added.ts';
-import { isLabel } from './label.ts';
-import { isReserved, type OwnAccount } from './reserved.ts';
+import type { Actor, ChangeAction, Detail, NoteChange } from './audit.ts';
 
 /** What `set` changes; an absent member stays. `plan: undefined` takes the plan away. */
-export type AccountChange = Readonly<{
+type AccountChange = Readonly<{
   plan?: { readonly name: string | undefined };
   creditsLeft?: number;
 }>;
@@ -38,30 +36,23 @@ export type AdditionResult =
   | { readonly kind: 'bad-credits' }
   | { readonly kind: 'bad-reason' };
 
-/** Every change is noted with who made it; what changes nothing is not. */
-export type Accounts = Pick<AccountRows, 'find' | 'findById' | 'list' | 'page'> &
-  Readonly<{
-    create(name: string, plan: string | undefined, by: Actor): AccountResult;
-    /** The service's own account of this name, made on `plan` where there is none; `name-taken`: a person made it. */
-    own(name: OwnAccount, plan: string | undefined, by: Actor): AccountResult;
-    set(name: string, change: AccountChange, by: Actor): AccountResult;
-    rename(name: string, to: string, by: Actor): AccountResult;
-    /** Takes every key of the account out of use, until it is resumed. */
-    suspend(name: string, by: Actor): AccountResult;
-    resume(name: string, by: Actor): AccountResult;
-    /** Adds to what is left; when a plan was lowered below what is spent, that is made up for first. */
-    addCredits(name: string, addition: Addition, by: Actor): AdditionResult;
-  }>;
-
-export type AccountDeps = AccountRowDeps & Readonly<{ clock: Clock; note: NoteChange }>;
-
 /**
  * The accounts of `store`. An account has its plan's allowance until its credits are set: then it has what was set,
- * whatever plans it leaves and comes back to. What was spent stays spent.
+ * whatever plans it leaves and comes back to. What was spent stays spent. Every change is noted with who made it; what
+ * changes nothing is not.
  */
-export function createAccounts(deps: AccountDeps): Accounts {
-  const { store, plans, spentOf, clock, note } = deps;
-  const { row: rowOf, find, findById, list, page, allowanceOf } = createAccountRows(deps);
+export function createAccounts(
+  parts: Readonly<{
+    store: Store;
+    plans: ReadonlyMap<string, Plan>;
+    /** What the ledger says an account has spent, in credits. */
+    spentOf: (accountId: number) => number;
+    clock: Clock;
+    note: NoteChange;
+  }>,
+) {
+  const { store, plans, spentOf, clock, note } = parts;
+  const { row: rowOf, find, findById, list, page, allowanceOf } = createAccountRows(store, plans, spentOf);
   const insert = store.prepare('INSERT INTO accounts (name, plan, created_at_ms) VALUES (?, ?, ?)');
   const update = store.prepare(
     'UPDATE accounts SET name = ?, plan = ?, credits_granted = ?, suspended = ? WHERE id = ?',
@@ -180,15 +171,49 @@ export function createAccounts(deps: AccountDeps): Accounts {
 
   return {
     create: create.immediate,
+    /** The service's own account of this name, made on `plan` where there is none; `name-taken`: a person made it. */
     own: own.immediate,
     set: set.immediate,
     rename: rename.immediate,
-    suspend: (name, by) => setSuspended.immediate(name, true, by),
-    resume: (name, by) => setSuspended.immediate(name, false, by),
+    /** Takes every key of the account out of use, until it is resumed. */
+    suspend: (name: string, by: Actor) => setSuspended.immediate(name, true, by),
+    resume: (name: string, by: Actor) => setSuspended.immediate(name, false, by),
+    /** Adds to what is left; when a plan was lowered below what is spent, that is made up for first. */
     addCredits: addCredits.immediate,
     find,
     findById,
     list,
     page,
+  };
+}
+
+export type Accounts = ReturnType<typeof createAccounts>;
+
+/** Credits to add and why; `once` names the addition, so that a form sent twice adds once. */
+type Addition = Readonly<{ credits: number; reason: string; once: string }>;
+
+/** A quarter of the safe integers: granted is spent plus left and must stay exact. */
+export const CREDITS_MAX = Math.floor(Number.MAX_SAFE_INTEGER / 4);
+
+const REASON = /^[^\p{C}\p{Zl}\p{Zp}]{1,200}$/u;
+
+/** Whether `text` can be a reason: 1 to 200 printable characters, no space at either end. */
+function isReason(text: string): boolean {
+  return REASON.test(text) && text.trim() === text;
+}
+
+/** What was added to accounts, in `store`. */
+function createCreditsAdded(store: Store) {
+  const find = store.prepare<{ credits: number }, [number, string]>(
+    'SELECT credits FROM credits_added WHERE account_id = ? AND once = ?',
+  );
+  const put = store.prepare<null, [number, string, number, string, number]>(
+    'INSERT INTO credits_added (account_id, once, credits, reason, at_ms) VALUES (?, ?, ?, ?, ?)',
+  );
+  return {
+    /** What was added to the account under this name. */
+    find: (accountId: number, once: string): number | undefined => find.get(accountId, once)?.credits,
+    put: (accountId: number, { credits, reason, once }: Addition, atMs: number): void =>
+      void put.run(accountId, once, credits, reason, atMs),
   };
 }

@@ -1,36 +1,32 @@
 import type { Clock } from '../../shared/clock.ts';
 import { type ApiKey, hashOf, type KeyId, keyIdOf, makeApiKey, shownOf } from '../../shared/keys/api-key.ts';
 import type { Store } from '../../shared/store/open.ts';
-import type { Actor } from '../audit/actor.ts';
-import type { Detail } from '../audit/audit.ts';
-import type { ChangeAction, NoteChange } from './change-note.ts';
-import { createKeyRows, type KeyRow, type KeyRows } from './key-row.ts';
-import { isLabel } from './label.ts';
-import { isReserved } from './reserved.ts';
+import { isLabel, isReserved, likeOf, type Page, pageLimit, type PageRequest } from './account-row.ts';
+import type { Actor, ChangeAction, Detail, NoteChange } from './audit.ts';
 
 /** A key just made: the only time that `key` can be read. */
 export type NewKey = Readonly<{ key: ApiKey; id: KeyId; account: string; name: string }>;
 
 /** Under the same `once` a key was made before: none is made now. */
-export type MadeBefore = Readonly<{ kind: 'made-before'; id: string }>;
+type MadeBefore = Readonly<{ kind: 'made-before'; id: string }>;
 
 /** Keys of an account that may work at once, and that it may make in any 24 hours: each stays as a row. */
 export const KEYS_MAX = 1_000;
 const DAY_MS = 86_400_000;
 
 /** The account has as many as it may have, or made as many as it may. */
-export type TooManyKeys = Readonly<{ kind: 'too-many' }>;
+type TooManyKeys = Readonly<{ kind: 'too-many' }>;
 /** The same in a sentence for whoever asked. */
 export const TOO_MANY_KEYS = `An account has at most ${KEYS_MAX} keys that work, and makes at most ${KEYS_MAX} in 24 hours. Revoke some that are not used, or wait.`;
 
-export type CreateResult =
+type CreateResult =
   | { readonly kind: 'created'; readonly made: NewKey }
   | MadeBefore
   | TooManyKeys
   | { readonly kind: 'unknown-account' }
   | { readonly kind: 'bad-name' };
 
-export type RotateResult =
+type RotateResult =
   /** `oldExpiresAtMs` is when the old key ends: after the grace, or earlier when its end was already set. */
   | { readonly kind: 'rotated'; readonly made: NewKey; readonly oldExpiresAtMs: number }
   | MadeBefore
@@ -38,12 +34,12 @@ export type RotateResult =
   | { readonly kind: 'unknown-key' }
   | { readonly kind: 'ended'; readonly state: 'expired' | 'revoked' };
 
-export type RevokeResult =
+type RevokeResult =
   | { readonly kind: 'revoked'; readonly row: KeyRow }
   | { readonly kind: 'already-revoked'; readonly row: KeyRow }
   | { readonly kind: 'unknown-key' };
 
-export type RenameResult =
+type RenameResult =
   | { readonly kind: 'renamed'; readonly row: KeyRow }
   /** The service itself knows the keys of this account by their names. */
   | { readonly kind: 'reserved-name' }
@@ -51,29 +47,17 @@ export type RenameResult =
   | { readonly kind: 'bad-name' };
 
 /**
- * Every change is noted with who made it; what changes nothing is not. With `accountId`, a key of another account is
- * unknown. `once` names the form that asks: the same one of an account makes one key, however often it is sent, because
- * nobody would see the second.
+ * The keys of `store`. Only hashes are stored: a key is shown when it is made and never again. Every change is noted with
+ * who made it; what changes nothing is not. With `owner`, the id of an account, a key of another account is unknown.
+ * `once` names the form that asks: the same one of an account makes one key, however often it is sent, because nobody
+ * would see the second. `random` gives n uniform bytes.
  */
-export type Keys = KeyRows &
-  Readonly<{
-    create(account: string, name: string, by: Actor, once?: string): CreateResult;
-    rename(id: string, name: string, by: Actor, accountId?: number): RenameResult;
-    /** The new key begins now; the old one goes on working for so long, in milliseconds. */
-    rotate(id: string, graceMs: number, by: Actor, accountId?: number, once?: string): RotateResult;
-    revoke(id: string, by: Actor, accountId?: number): RevokeResult;
-  }>;
-
-/** `random` gives n uniform bytes. */
-export type KeyDeps = Readonly<{
-  store: Store;
-  clock: Clock;
-  random: (bytes: number) => Uint8Array;
-  note: NoteChange;
-}>;
-
-/** The keys of `store`. Only hashes are stored: a key is shown when it is made and never again. */
-export function createKeys({ store, clock, random, note }: KeyDeps): Keys {
+export function createKeys({
+  store,
+  clock,
+  random,
+  note,
+}: Readonly<{ store: Store; clock: Clock; random: (bytes: number) => Uint8Array; note: NoteChange }>) {
   const { find, list, page } = createKeyRows(store, clock);
   const accountId = store.prepare<{ id: number }, [string]>('SELECT id FROM accounts WHERE name = ?');
   const insert = store.prepare(`
@@ -88,7 +72,6 @@ export function createKeys({ store, clock, random, note }: KeyDeps): Keys {
     SELECT count(*) AS n FROM keys INDEXED BY keys_of_account_by_age WHERE account_id = ? AND created_at_ms > ?`);
   const expire = store.prepare('UPDATE keys SET expires_at_ms = ? WHERE id = ?');
   const end = store.prepare('UPDATE keys SET revoked_at_ms = ? WHERE id = ?');
-
   const setName = store.prepare('UPDATE keys SET name = ? WHERE id = ?');
 
   const create = store.transaction(
@@ -170,10 +153,126 @@ export function createKeys({ store, clock, random, note }: KeyDeps): Keys {
   return {
     create: create.immediate,
     rename: rename.immediate,
+    /** The new key begins now; the old one goes on working for `graceMs`. */
     rotate: rotate.immediate,
     revoke: revoke.immediate,
     find,
     list,
     page,
   };
+}
+
+export type Keys = ReturnType<typeof createKeys>;
+
+/** Where a key stands: `expiring` still works, until its time comes. */
+export type KeyState = 'active' | 'expiring' | 'expired' | 'revoked';
+
+/** What is known of a key after it was shown. */
+export type KeyRow = Readonly<{
+  id: KeyId;
+  account: string;
+  accountId: number;
+  name: string;
+  prefix: string;
+  last4: string;
+  state: KeyState;
+  createdAtMs: number;
+  lastUsedAtMs: number | undefined;
+  expiresAtMs: number | undefined;
+}>;
+
+/** Where a key stands in the lists. */
+export type KeyPlace = Readonly<{ createdAtMs: number; id: string }>;
+
+type Row = Omit<KeyRow, 'state' | 'lastUsedAtMs' | 'expiresAtMs'> &
+  Readonly<Record<'lastUsedAtMs' | 'expiresAtMs' | 'revokedAtMs', number | null>>;
+
+const SELECT = `
+  SELECT keys.id, accounts.name AS account, account_id AS accountId, keys.name, prefix, last4,
+    keys.created_at_ms AS createdAtMs, last_used_at_ms AS lastUsedAtMs, expires_at_ms AS expiresAtMs,
+    revoked_at_ms AS revokedAtMs
+  FROM keys JOIN accounts ON accounts.id = account_id`;
+
+/** Reads the keys of `store`; a key's state is the one at the moment of the call. */
+function createKeyRows(store: Store, clock: Clock) {
+  const byId = store.prepare<Row, [string]>(`${SELECT} WHERE keys.id = ?`);
+  const all = store.prepare<Row, []>(`${SELECT} ORDER BY keys.created_at_ms, keys.id`);
+  const ofAccount = store.prepare<Row, [string]>(
+    `${SELECT} WHERE accounts.name = ? ORDER BY keys.created_at_ms, keys.id`,
+  );
+
+  const some = store.prepare<Row, PageValues>(pageSql(''));
+  const someOfAccount = store.prepare<Row, PageValues & { accountId: number }>(
+    pageSql('account_id = $accountId AND'),
+  );
+
+  function find(id: string, accountId?: number): KeyRow | undefined {
+    const row = byId.get(id);
+    if (row === null || (accountId !== undefined && row.accountId !== accountId)) return undefined;
+    return keyFrom(row, clock.now());
+  }
+
+  function list(account?: string): readonly KeyRow[] {
+    const rows = account === undefined ? all.all() : ofAccount.all(account);
+    const nowMs = clock.now();
+    return rows.map((row) => keyFrom(row, nowMs));
+  }
+
+  function page(request: PageRequest<KeyPlace> & Readonly<{ accountId?: number }>): Page<KeyRow, KeyPlace> {
+    const { accountId, search = '', before = LAST } = request;
+    const shown = pageLimit(request.limit);
+    const bounds = { beforeMs: before.createdAtMs, beforeId: before.id, limit: shown + 1 };
+    const values = { like: likeOf(search), last4: search, ...bounds };
+    const rows = accountId === undefined ? some.all(values) : someOfAccount.all({ ...values, accountId });
+    const nowMs = clock.now();
+    const items = rows.slice(0, shown).map((row) => keyFrom(row, nowMs));
+    // One more than is shown tells whether there is another page.
+    const last = rows.length > shown ? items.at(-1) : undefined;
+    return { items, next: last && { createdAtMs: last.createdAtMs, id: last.id } };
+  }
+
+  return {
+    /** `accountId`: only when it is a key of this account. */
+    find,
+    /** Oldest first; of one account when named. */
+    list,
+    /**
+     * The newest first; of one account when given. With `search`, those that have it in their name or id, in either case
+     * of A to Z, and those that end with it.
+     */
+    page,
+  };
+}
+
+type PageValues = Readonly<{
+  like: string;
+  last4: string;
+  beforeMs: number;
+  beforeId: string;
+  limit: number;
+}>;
+
+const LAST: KeyPlace = { createdAtMs: Number.MAX_SAFE_INTEGER, id: '' };
+
+/** Only what is on the page is read from the tables: the search itself reads an index. */
+function pageSql(only: string): string {
+  return `${SELECT} WHERE keys.id IN (
+    SELECT id FROM keys WHERE ${only} (created_at_ms, id) < ($beforeMs, $beforeId)
+      AND (name LIKE $like ESCAPE '\\' OR id LIKE $like ESCAPE '\\' OR last4 = $last4)
+    ORDER BY created_at_ms DESC, id DESC LIMIT $limit)
+    ORDER BY keys.created_at_ms DESC, keys.id DESC`;
+}
+
+function keyFrom({ revokedAtMs, expiresAtMs, lastUsedAtMs, ...row }: Row, nowMs: number): KeyRow {
+  return {
+    ...row,
+    state: revokedAtMs === null ? stateUntil(expiresAtMs, nowMs) : 'revoked',
+    lastUsedAtMs: lastUsedAtMs ?? undefined,
+    expiresAtMs: expiresAtMs ?? undefined,
+  };
+}
+
+function stateUntil(expiresAtMs: number | null, nowMs: number): KeyState {
+  if (expiresAtMs === null) return 'active';
+  return nowMs < expiresAtMs ? 'expiring' : 'expired';
 }

@@ -1,18 +1,18 @@
-import type { Slot } from '@solana/kit';
+import { type Address, isAddress, type Slot } from '@solana/kit';
 import type { Clock } from '../../shared/clock.ts';
 import { extractApiKey } from '../../shared/keys/carrier.ts';
 import type { Identify } from '../../shared/keys/identify.ts';
+import { deploySlotOf, type ProgramState } from '../watch/change.ts';
 import type { WatchedProgram } from '../watch/watched.ts';
 import type { Latest } from '../watch/watcher.ts';
-import { programFilterFrom } from './program-filter.ts';
-import { programsAnswer } from './record.ts';
 import { refusalResponse } from './refusal.ts';
 import type { Enter } from './request-log.ts';
+import type { ProgramRecord, ProgramsAnswer } from './schema.ts';
 
 /** Where the latest deploys are served (spec 4.1); `v1` is the version of the path (spec 9). */
 export const PROGRAMS_PATH = '/api/v1/program-deploys/programs';
 
-export type ProgramsDeps = Readonly<{
+type ProgramsDeps = Readonly<{
   identify: Identify;
   enter: Enter;
   /** The last reading of this run; `undefined` until the first one succeeded. */
@@ -46,4 +46,96 @@ export function createProgramsAnswer(deps: ProgramsDeps): (request: Request) => 
       headers: { 'cache-control': 'no-store' },
     });
   };
+}
+
+/** Which programs a request asks for. */
+type ProgramFilter =
+  | { readonly kind: 'all' }
+  | { readonly kind: 'some'; readonly addresses: ReadonlySet<Address> }
+  /** `value` is the first item that is no address, shortened for an error text. */
+  | { readonly kind: 'malformed'; readonly value: string };
+
+const PARAMETER = 'program_id';
+/** Longer than any address, so that what was meant can still be recognised. */
+const SHOWN_LENGTH_MAX = 64;
+
+/**
+ * The filter in a request's URL: every `program_id`, each a comma-separated list. Spaces around an item and empty
+ * items are passed over, so a trailing comma or an empty parameter is as if it were not there. The length is bounded
+ * by what the server takes as a request line.
+ */
+function programFilterFrom(url: string): ProgramFilter {
+  const query = url.indexOf('?');
+  if (query === -1) return { kind: 'all' };
+  const addresses = new Set<Address>();
+  for (const list of new URLSearchParams(url.slice(query + 1)).getAll(PARAMETER)) {
+    for (const item of list.split(',')) {
+      const text = item.trim();
+      if (text === '') continue;
+      if (!isAddress(text)) return { kind: 'malformed', value: shortened(text) };
+      addresses.add(text);
+    }
+  }
+  return addresses.size === 0 ? { kind: 'all' } : { kind: 'some', addresses };
+}
+
+function shortened(text: string): string {
+  return text.length <= SHOWN_LENGTH_MAX ? text : `${text.slice(0, SHOWN_LENGTH_MAX)}…`;
+}
+
+type Filter = Exclude<ProgramFilter, { kind: 'malformed' }>;
+
+/**
+ * The answer of the programs endpoint (spec 2.2): newest deploy first, programs without a deploy slot last, and
+ * equals by label, then address. `timeOf` gives the Unix seconds of a slot once they are known.
+ */
+export function programsAnswer(
+  latest: Latest,
+  watched: readonly WatchedProgram[],
+  filter: Filter,
+  timeOf: (slot: Slot) => number | undefined,
+): ProgramsAnswer {
+  const rows = watched
+    .filter(({ address }) => filter.kind === 'all' || filter.addresses.has(address))
+    .map((program) => ({ ...program, state: latest.reading.programs.get(program.address) }))
+    .sort((a, b) => newestFirst(deploySlotOf(a.state), deploySlotOf(b.state)) || byName(a, b));
+  return {
+    checked_at: new Date(latest.checkedAtMs).toISOString(),
+    programs: rows.map(({ address, label, state }) => recordFrom(address, label, state, timeOf)),
+  };
+}
+
+function recordFrom(
+  program_id: string,
+  label: string,
+  state: ProgramState | undefined,
+  timeOf: (slot: Slot) => number | undefined,
+): ProgramRecord {
+  const slot = deploySlotOf(state);
+  const unixSeconds = slot === undefined ? undefined : timeOf(slot);
+  return {
+    program_id,
+    label,
+    status: state?.status ?? 'missing',
+    upgrade_authority: state?.status === 'upgradeable' ? state.upgradeAuthority : null,
+    // A reading with a slot above its context is refused, and contexts are safe integers: nothing is rounded.
+    deploy_slot: slot === undefined ? null : Number(slot),
+    deployed_at: unixSeconds === undefined ? null : secondsIso(unixSeconds),
+  };
+}
+
+/** A block time has no milliseconds, so none are shown. */
+function secondsIso(unixSeconds: number): string {
+  return new Date(unixSeconds * 1_000).toISOString().replace('.000Z', 'Z');
+}
+
+function newestFirst(a: Slot | undefined, b: Slot | undefined): number {
+  if (a === b) return 0;
+  return (b ?? -1n) > (a ?? -1n) ? 1 : -1;
+}
+
+/** By code units: the same order everywhere, whatever the locale. */
+function byName(a: WatchedProgram, b: WatchedProgram): number {
+  if (a.label !== b.label) return a.label < b.label ? -1 : 1;
+  return a.address < b.address ? -1 : 1;
 }

@@ -1,9 +1,7 @@
-import { API_TITLE, DOCUMENT_PATH, KEY_CARRIERS } from './openapi.ts';
+import { API_TITLE, DOCUMENT_PATH, KEY_CARRIERS, PROGRAMS_OPERATION, WEBHOOK_OPERATIONS } from './openapi.ts';
 import { PROGRAMS_PATH } from './programs.ts';
-import { PROGRAMS_OPERATION } from './programs-operation.ts';
 import { ProgramRecord, ProgramsAnswer } from './schema.ts';
-import { WEBHOOK_OPERATIONS } from './webhooks/operations.ts';
-import { WEBHOOKS_PATH } from './webhooks/routes.ts';
+import { WEBHOOKS_PATH } from './webhook-routes.ts';
 
 /** Nothing may be loaded from anywhere; the one style is in the page. */
 export const REFERENCE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";

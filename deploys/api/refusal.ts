@@ -23,7 +23,7 @@ export type Refusal =
   | { readonly kind: 'broken' };
 
 /** Methods of what can only be read. */
-export const METHODS_ALLOWED = 'GET, HEAD';
+const METHODS_ALLOWED = 'GET, HEAD';
 /** A first reading and a key check that stumbled both take seconds at most. */
 const RETRY_SOON = { 'retry-after': '1' };
 

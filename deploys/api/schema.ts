@@ -1,5 +1,4 @@
 import { type Static, t } from 'elysia';
-import { WEBHOOK_SCHEMAS } from './webhooks/schema.ts';
 
 const Nullable = <T extends Parameters<typeof t.Union>[0][number]>(schema: T, description: string) =>
   t.Union([schema, t.Null()], { description });
@@ -49,7 +48,79 @@ export const ProgramsAnswer = t.Object(
 export type ProgramsAnswer = Static<typeof ProgramsAnswer>;
 
 /** Every error of the program API. */
-export const ErrorAnswer = t.Object({ error: t.String() }, { additionalProperties: false });
+const ErrorAnswer = t.Object({ error: t.String() }, { additionalProperties: false });
+
+const Instant = t.String({ format: 'date-time' });
+const closed = { additionalProperties: false };
+
+/** A webhook on the wire. Its secret is no part of it. */
+export const WebhookRecord = t.Object(
+  {
+    id: t.String({ format: 'uuid' }),
+    url: t.String({ description: 'Where deliveries are sent; https, on the public internet' }),
+    programs: Nullable(t.Array(t.String()), 'Program addresses it wants; null for all watched programs'),
+    description: t.String({ description: 'One line of at most 200 characters' }),
+    state: t.Union([t.Literal('active'), t.Literal('paused')], {
+      description: 'While it is `paused`, deliveries are recorded as `skipped` and not sent',
+    }),
+    created_at: Instant,
+    updated_at: Instant,
+    failing_since: Nullable(Instant, 'Since when automatic attempts fail; null after a success'),
+    consecutive_failures: Integer,
+    last_success_at: Nullable(Instant, 'When an attempt last succeeded'),
+    next_secret_at: Nullable(Instant, 'When a rotated secret takes over; null when none waits'),
+  },
+  closed,
+);
+export type WebhookRecord = Static<typeof WebhookRecord>;
+
+export const WebhooksAnswer = t.Object({ webhooks: t.Array(WebhookRecord) }, closed);
+
+/** The only answers that hold a secret. */
+export const WebhookSecretAnswer = t.Object(
+  { webhook: WebhookRecord, secret: t.String({ description: 'The signing secret, shown this once' }) },
+  closed,
+);
+
+/** One delivery on the wire. */
+export const DeliveryRecord = t.Object(
+  {
+    id: t.String({ format: 'uuid', description: 'The `id` of the event, the same on every attempt' }),
+    event: t.String({ description: '`program.upgraded` or `ping`' }),
+    state: t.String({
+      description:
+        '`queued`, `attempting`, `retry_scheduled`, `delivered`, `failed`, `skipped` or `cancelled`',
+    }),
+    attempts: t.Unsafe<number>({ type: 'integer', description: 'Automatic attempts, at most 6' }),
+    next_attempt_at: Nullable(Instant, 'When the next automatic attempt is due'),
+    resend_at: Nullable(Instant, 'Since when an attempt asked for by hand is due'),
+    last_status: Nullable(Integer, 'HTTP status of the last answer'),
+    last_error: Nullable(t.String(), 'Why the last attempt failed, such as `http_500` or `timeout`'),
+    created_at: Instant,
+    finished_at: Nullable(Instant, 'When it came into a state that is its last'),
+    program_id: Nullable(t.String(), 'The program that was deployed; null for a ping'),
+    label: Nullable(t.String(), 'Its name'),
+    deploy_slot: Nullable(Integer, 'Slot of the deploy'),
+  },
+  closed,
+);
+export type DeliveryRecord = Static<typeof DeliveryRecord>;
+
+export const DeliveriesAnswer = t.Object(
+  {
+    deliveries: t.Array(DeliveryRecord, { description: 'Newest first' }),
+    next_cursor: Nullable(t.String(), 'The `cursor` of the next page; null on the last'),
+  },
+  closed,
+);
+
+const WEBHOOK_SCHEMAS = {
+  WebhookRecord,
+  WebhooksAnswer,
+  WebhookSecretAnswer,
+  DeliveryRecord,
+  DeliveriesAnswer,
+};
 
 /** The schemas by their names in the OpenAPI document. */
 export const SCHEMAS = { ProgramRecord, ProgramsAnswer, ErrorAnswer, ...WEBHOOK_SCHEMAS };

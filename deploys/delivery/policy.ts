@@ -1,6 +1,8 @@
 import { Resolver } from 'node:dns/promises';
-import { type IpBytes, isPublicAddress } from './addresses.ts';
-import type { UrlRules } from './url-rules.ts';
+import { isIPv4, isIPv6 } from 'node:net';
+import type { Clock } from '../../shared/clock.ts';
+import { within } from '../watch/deadline.ts';
+import blocks from './addresses.json' with { type: 'json' };
 
 /**
  * Where webhooks may go. There is one for the product, and it is made of constants: neither configuration nor
@@ -67,4 +69,212 @@ async function resolveInDns(host: string): Promise<readonly string[]> {
       throw answer.reason;
   }
   return [];
+}
+
+/** An IP address: 4 bytes or 16. */
+type IpBytes = Uint8Array;
+
+type Block = Readonly<{ base: IpBytes; bits: number }>;
+
+const IPV4_DENIED = blocks.ipv4_denied.map(blockFrom);
+const IPV6_ALLOWED = blocks.ipv6_allowed.map(blockFrom);
+const IPV6_DENIED = blocks.ipv6_denied.map(blockFrom);
+
+/**
+ * Whether an address belongs to the public internet. `addresses.json` holds the rule: IPv4 is public unless IANA's
+ * special-purpose or multicast registry, or a cloud's habit, says otherwise; IPv6 is not public unless it is global
+ * unicast, and not special within that. So the ways to write IPv4 within IPv6 (mapped, compatible, NAT64, ISATAP) are
+ * never public, whichever address they hold.
+ */
+export function isPublicAddress(address: IpBytes): boolean {
+  if (address.length === 4) return !isIn(IPV4_DENIED, address);
+  return address.length === 16 && isIn(IPV6_ALLOWED, address) && !isIn(IPV6_DENIED, address);
+}
+
+/** The bytes of an address in text; `undefined` for anything else, a zone (`fe80::1%eth0`) included. */
+export function ipBytesFrom(text: string): IpBytes | undefined {
+  if (isIPv4(text)) return Uint8Array.from(text.split('.').map(Number));
+  if (!isIPv6(text) || text.includes('%')) return undefined;
+  const [head = '', tail] = text.split('::');
+  const front = groupsFrom(head);
+  const back = groupsFrom(tail ?? '');
+  const bytes = new Uint8Array(16);
+  bytes.set(front);
+  bytes.set(back, 16 - back.length);
+  return bytes;
+}
+
+/** Whether two texts name the same address; IPv6 has several spellings of each. */
+export function isSameAddress(one: string, other: string): boolean {
+  const [a, b] = [ipBytesFrom(one), ipBytesFrom(other)];
+  return a !== undefined && b !== undefined && Buffer.compare(a, b) === 0;
+}
+
+/** Bytes of `a:b:c`, whose last part may be dotted. */
+function groupsFrom(text: string): number[] {
+  if (text === '') return [];
+  return text.split(':').flatMap((group) => {
+    if (group.includes('.')) return group.split('.').map(Number);
+    const value = Number.parseInt(group, 16);
+    return [value >> 8, value & 0xff];
+  });
+}
+
+function blockFrom([cidr = '']: readonly string[]): Block {
+  const [text = '', bits] = cidr.split('/');
+  const base = ipBytesFrom(text);
+  if (base === undefined) throw new Error(`addresses.json holds no address block: ${cidr}`);
+  return { base, bits: Number(bits) };
+}
+
+function isIn(list: readonly Block[], address: IpBytes): boolean {
+  return list.some(({ base, bits }) =>
+    base.every((byte, i) => {
+      const free = 8 - Math.min(8, Math.max(0, bits - 8 * i));
+      return byte >> free === (address[i] ?? 0) >> free;
+    }),
+  );
+}
+
+/** Which rule a webhook's URL breaks. */
+export type UrlProblem =
+  | 'too_long'
+  | 'odd_characters'
+  | 'not_a_url'
+  | 'not_https'
+  | 'has_credentials'
+  | 'has_fragment'
+  | 'not_public_name'
+  | 'port_not_allowed';
+
+type UrlRead = Readonly<{ kind: 'url'; url: URL } | { kind: 'refused'; problem: UrlProblem }>;
+
+/** What the rules need to know: the ports, and this service's own public names, which get no webhooks. */
+type UrlRules = Readonly<{ allowedPorts(port: number): boolean; ownHosts: readonly string[] }>;
+
+const URL_CHARACTERS_MAX = 2_048;
+/** Names that no public DNS answers for, by RFC 6761, 6762, 7686, 8375, 9476 or habit. */
+const PRIVATE_SUFFIXES = 'localhost local internal lan home.arpa onion test invalid alt'.split(' ');
+/** Parsers drop or turn these, so that the text that was typed and the URL that is used would differ. */
+// oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+const ODD = /[\u0000-\u0020\u007f-\u00a0\\]/;
+
+/**
+ * A webhook's URL from the text a customer typed. Keep the `url`, store its `href`, and never parse the text again.
+ * Says nothing about where the name leads: that is asked before every attempt.
+ */
+export function readWebhookUrl(text: string, rules: UrlRules): UrlRead {
+  if (text.length > URL_CHARACTERS_MAX) return { kind: 'refused', problem: 'too_long' };
+  if (ODD.test(text)) return { kind: 'refused', problem: 'odd_characters' };
+  const url = URL.parse(text);
+  if (url === null) return { kind: 'refused', problem: 'not_a_url' };
+  const problem = urlProblemOf(url, rules);
+  return problem === undefined ? { kind: 'url', url } : { kind: 'refused', problem };
+}
+
+/** The first rule that a parsed URL breaks. Run before every attempt too: rules may be younger than rows. */
+export function urlProblemOf(url: URL, rules: UrlRules): UrlProblem | undefined {
+  if (url.href.length > URL_CHARACTERS_MAX) return 'too_long';
+  if (url.protocol !== 'https:') return 'not_https';
+  if (url.username !== '' || url.password !== '') return 'has_credentials';
+  if (url.href.includes('#')) return 'has_fragment';
+  if (literalOf(url) === undefined && !isPublicName(url.hostname, rules.ownHosts)) return 'not_public_name';
+  return rules.allowedPorts(portOf(url)) ? undefined : 'port_not_allowed';
+}
+
+/** The host as an IP address without brackets; `undefined` when it is a name. */
+export function literalOf({ hostname }: URL): string | undefined {
+  const bare = hostname.replace(/^\[(.*)\]$/, '$1');
+  return ipBytesFrom(bare) === undefined ? undefined : bare;
+}
+
+export function portOf({ port }: URL): number {
+  return port === '' ? 443 : Number(port);
+}
+
+/** One spelling per name: at least one dot, none at the end. */
+function isPublicName(name: string, ownHosts: readonly string[]): boolean {
+  if (!name.includes('.') || name.endsWith('.') || name.startsWith('.')) return false;
+  if (PRIVATE_SUFFIXES.some((suffix) => name === suffix || name.endsWith(`.${suffix}`))) return false;
+  return !ownHosts.includes(name);
+}
+
+/** What the customer is told. */
+export const URL_PROBLEM_TEXTS: Readonly<Record<UrlProblem, string>> = {
+  too_long: `The URL is longer than ${URL_CHARACTERS_MAX} characters`,
+  odd_characters: 'The URL holds a space, a control character or a backslash',
+  not_a_url: 'The URL cannot be read',
+  not_https: 'The URL must begin with https://',
+  has_credentials: 'The URL must not hold a user name or password',
+  has_fragment: 'The URL must not hold a #',
+  not_public_name: 'The host must be a public name, such as hooks.example.com, without a dot at the end',
+  port_not_allowed: 'The port must be 443, 8443 or from 1024 up, and none that another protocol uses',
+};
+
+/** An address that was found public, and the only kind that is connected to. */
+export type Pin = Readonly<{ address: string; family: 4 | 6 }>;
+
+/** Where a host leads. `unresolved` is trouble on the way to the answer; `no-address` is the answer. */
+export type ResolvedHost =
+  | Readonly<{ kind: 'public'; pins: readonly [Pin, ...Pin[]] }>
+  | Readonly<{ kind: 'not-public'; addresses: readonly string[] }>
+  | Readonly<{ kind: 'no-address' }>
+  | Readonly<{ kind: 'unresolved'; code: string }>
+  | Readonly<{ kind: 'timed-out' }>;
+
+/** Looks a host up, a name or an IP address, and vets what it leads to. Never rejects; at most 3 s. */
+export type ResolvePublic = (host: string, signal: AbortSignal) => Promise<ResolvedHost>;
+
+const LOOKUP_MS = 3_000;
+const PINS_MAX = 16;
+/** Above what the sender has in flight: only a flood of new webhooks reaches it. Each ends by itself within `LOOKUP_MS`. */
+const LOOKUPS_MAX = 1_024;
+
+/** Vetting under `policy`; a host that is being looked up is not looked up twice. */
+export function createResolvePublic(
+  policy: Pick<NetworkPolicy, 'resolve' | 'isPublic'>,
+  clock: Clock,
+): ResolvePublic {
+  const lookups = new Map<string, Promise<readonly string[]>>();
+
+  function lookup(host: string): Promise<readonly string[]> {
+    const running = lookups.get(host);
+    if (running !== undefined) return running;
+    const started = policy.resolve(host).finally(() => lookups.delete(host));
+    lookups.set(host, started);
+    return started;
+  }
+
+  return async function resolvePublic(host, signal) {
+    if (ipBytesFrom(host) !== undefined) return checked([host], policy);
+    if (lookups.size >= LOOKUPS_MAX && !lookups.has(host)) return { kind: 'unresolved', code: 'EBUSY' };
+    try {
+      const answers = await within(clock, LOOKUP_MS, signal, () => lookup(host));
+      return answers.kind === 'done' ? checked(answers.value, policy) : { kind: 'timed-out' };
+    } catch (error) {
+      const code = codeOf(error);
+      return code === 'ETIMEOUT' ? { kind: 'timed-out' } : { kind: 'unresolved', code };
+    }
+  };
+}
+
+/** One address that is not public spoils them all: a receiver has no reason to name one, and an attacker has. */
+function checked(addresses: readonly string[], { isPublic }: Pick<NetworkPolicy, 'isPublic'>): ResolvedHost {
+  const isGood = (address: string) => {
+    const bytes = ipBytesFrom(address);
+    return bytes !== undefined && isPublic(bytes);
+  };
+  if (!addresses.every(isGood)) return { kind: 'not-public', addresses: addresses.slice(0, PINS_MAX) };
+  const [first, ...rest] = addresses.slice(0, PINS_MAX).map(pinOf);
+  return first === undefined ? { kind: 'no-address' } : { kind: 'public', pins: [first, ...rest] };
+}
+
+function pinOf(address: string): Pin {
+  return { address, family: address.includes(':') ? 6 : 4 };
+}
+
+/** Such as ESERVFAIL. */
+function codeOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' && /^[A-Z0-9_]{1,40}$/.test(code) ? code : 'unknown';
 }

@@ -4,36 +4,24 @@ import type { LookupFunction, TcpSocketConnectOpts } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import manifest from '../../package.json' with { type: 'json' };
 import type { Clock } from '../../shared/clock.ts';
-import { isSameAddress } from './addresses.ts';
-import { type BodyKind, collectBody } from './post-body.ts';
-import { failureFrom, type PostFailure } from './post-failure.ts';
-import type { Stopwatch } from './phases.ts';
-import type { Pin } from './resolve.ts';
-import { literalOf, portOf } from './url-rules.ts';
+import type { AttemptEnd, BodyKind, Phases, PostFailure } from '../outbox/outcome.ts';
+import { isSameAddress, literalOf, type Pin, portOf } from './policy.ts';
+
+/**
+ * What is sent in one attempt. The sender adds `content-type` and `user-agent` to `headers` unless they are there, and
+ * the headers of the connection, which cannot be overridden.
+ */
+export type Post = Readonly<{ url: URL; headers: Readonly<Record<string, string>>; body: Uint8Array }>;
 
 /** What goes to which addresses: `pins` are the only ones that are ever connected to. */
-export type PinnedPost = Readonly<{
-  url: URL;
-  headers: Readonly<Record<string, string>>;
-  body: Uint8Array;
-  pins: readonly [Pin, ...Pin[]];
-}>;
+type PinnedPost = Post & Readonly<{ pins: readonly [Pin, ...Pin[]] }>;
 
 /** How a POST ended; times are in the stopwatch. */
 export type Posted =
-  | Readonly<{
-      kind: 'answered';
-      status: number;
-      fields: readonly (readonly [name: string, value: string])[];
-      body: Uint8Array;
-      bodyKind: BodyKind;
-      remoteAddress: string;
-    }>
-  | Readonly<{ kind: 'failed'; code: PostFailure | 'aborted' | 'internal_error'; detail: string }>
-  | Readonly<{ kind: 'strayed'; remoteAddress: string }>;
+  Exclude<AttemptEnd, { kind: 'refused' }> | Readonly<{ kind: 'wrong-peer'; remoteAddress: string }>;
 
 /** Makes one POST over a connection of its own. Never rejects; at most 10 s. */
-export type PostPinned = (post: PinnedPost, watch: Stopwatch, signal: AbortSignal) => Promise<Posted>;
+type PostPinned = (post: PinnedPost, watch: Stopwatch, signal: AbortSignal) => Promise<Posted>;
 
 const ATTEMPT_MS = 10_000;
 const CONNECT_MS = 4_000;
@@ -92,7 +80,7 @@ function outcomeOf(
       const { remoteAddress } = socket;
       if (remoteAddress === undefined) return fail('connection_reset', 'closed as soon as it was open');
       if (!pins.some(({ address }) => isSameAddress(address, remoteAddress))) {
-        resolve({ kind: 'strayed', remoteAddress });
+        resolve({ kind: 'wrong-peer', remoteAddress });
         return over.abort(); // in this turn, before the handshake
       }
     });
@@ -185,4 +173,97 @@ function pairsOf(raw: readonly string[]): (readonly [string, string])[] {
     pairs.push([name, value]);
   }
   return pairs;
+}
+
+/** A part of an attempt that ends by itself. */
+type Phase = Exclude<keyof Phases, 'totalMs'>;
+
+/** The parts in their order. */
+const ORDER = ['dnsMs', 'connectMs', 'tlsMs', 'firstByteMs'] as const satisfies readonly Phase[];
+
+export function createStopwatch(clock: Pick<Clock, 'monotonic'>) {
+  const startMs = clock.monotonic();
+  const took = new Map<Phase, number>();
+  let lastMs = startMs;
+  return {
+    /** The phase that is going on has ended. */
+    ended(phase: Phase): void {
+      const nowMs = clock.monotonic();
+      took.set(phase, nowMs - lastMs);
+      lastMs = nowMs;
+    },
+    /** The first phase that has not ended; `undefined` after the status line. */
+    current: (): Phase | undefined => ORDER.find((phase) => !took.has(phase)),
+    phases: (): Phases => ({
+      dnsMs: took.get('dnsMs'),
+      connectMs: took.get('connectMs'),
+      tlsMs: took.get('tlsMs'),
+      firstByteMs: took.get('firstByteMs'),
+      totalMs: clock.monotonic() - startMs,
+    }),
+  };
+}
+
+/** Takes the times of one attempt, from now on. */
+type Stopwatch = ReturnType<typeof createStopwatch>;
+
+/** Most of an answer that is kept; receivers are not asked for more than a word. */
+const BODY_BYTES_MAX = 16_384;
+
+/** The beginning of an answer's body, undecoded, until it ends, is longer than is kept, or `over` aborts. Never rejects. */
+function collectBody(
+  response: IncomingMessage,
+  over: AbortSignal,
+): Promise<Readonly<{ body: Uint8Array; bodyKind: BodyKind }>> {
+  const kept: Uint8Array[] = [];
+  let bytes = 0;
+  return new Promise((resolve) => {
+    const end = (bodyKind: BodyKind) => resolve({ body: Uint8Array.from(Buffer.concat(kept)), bodyKind });
+    response.on('data', (piece: Uint8Array) => {
+      const room = BODY_BYTES_MAX - bytes;
+      if (room > 0) kept.push(piece.subarray(0, room));
+      bytes += piece.length;
+      if (bytes <= BODY_BYTES_MAX) return;
+      response.pause();
+      end('cut');
+    });
+    response.on('end', () => end(response.complete ? 'whole' : 'incomplete'));
+    response.on('error', () => end('incomplete'));
+    response.on('close', () => end('incomplete'));
+    over.addEventListener('abort', () => end('incomplete'), { once: true });
+  });
+}
+
+/** Codes of verification and of BoringSSL whose meaning is worth a sentence. */
+const TLS_DETAILS: Readonly<Record<string, string>> = {
+  ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate is for another name',
+  CERT_HAS_EXPIRED: 'the certificate has expired',
+  CERT_NOT_YET_VALID: 'the certificate is not valid yet',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'the certificate is self-signed',
+  SELF_SIGNED_CERT_IN_CHAIN: 'the certificate is from an authority that is not trusted',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'the certificate is from an authority that is not trusted',
+  UNABLE_TO_GET_ISSUER_CERT: 'the certificate is from an authority that is not trusted',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'the certificate is from an authority that is not trusted',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'the port does not speak TLS',
+  ERR_SSL_HTTP_REQUEST: 'the port does not speak TLS',
+  ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: 'the receiver has no TLS 1.2 or later',
+  ERR_SSL_UNSUPPORTED_PROTOCOL: 'the receiver has no TLS 1.2 or later',
+};
+
+/** A connection that the other side closed or broke. */
+const BROKEN: ReadonlySet<string> = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ERR_SOCKET_CLOSED']);
+
+/**
+ * Why a connection failed, from the error that ended it and the phase it was in. `detail` is built from the error's
+ * code alone: messages repeat what the receiver sent.
+ */
+function failureFrom(error: unknown, phase: Phase | undefined): { code: PostFailure; detail: string } {
+  const raw = error instanceof Error && 'code' in error ? error.code : undefined;
+  const code = typeof raw === 'string' && /^[A-Za-z0-9_]{1,80}$/.test(raw) ? raw : 'no code';
+  if (phase === 'connectMs')
+    return { code: code === 'ECONNREFUSED' ? 'connection_refused' : 'unreachable', detail: code };
+  if (BROKEN.has(code)) return { code: 'connection_reset', detail: code };
+  if (phase === 'tlsMs' || code.startsWith('ERR_SSL'))
+    return { code: 'tls_error', detail: TLS_DETAILS[code] ?? code };
+  return { code: 'bad_response', detail: code };
 }

@@ -1,18 +1,78 @@
-import type { Clock } from '../../shared/clock.ts';
+import { createHmac } from 'node:crypto';
 import { unreachable } from '../../shared/brand.ts';
-import { createStopwatch, type Phases } from './phases.ts';
-import type { NetworkPolicy } from './policy.ts';
-import type { BodyKind } from './post-body.ts';
-import type { PostFailure } from './post-failure.ts';
-import { createPost, type Posted } from './post.ts';
-import { createVet, type Vetted } from './resolve.ts';
-import { literalOf, urlProblemOf } from './url-rules.ts';
+import type { Clock } from '../../shared/clock.ts';
+import type { Secret } from '../../shared/secret.ts';
+import type { Claim } from '../outbox/claim.ts';
+import type { Result } from '../outbox/outbox.ts';
+import { type AttemptEnd, type Phases, type Sent, verdictOf } from '../outbox/outcome.ts';
+import {
+  createResolvePublic,
+  literalOf,
+  type NetworkPolicy,
+  urlProblemOf,
+  type ResolvedHost,
+} from './policy.ts';
+import { createPost, createStopwatch, type Post, type Posted } from './post.ts';
+
+/** The secrets a webhook signs with at `atMs`, Unix milliseconds. Throws when they cannot be unsealed. */
+export type SecretsOf = (webhookId: string, atMs: number) => Secrets;
+
+/** What only whoever starts the app can give: the network, and the secrets. */
+export type Sending = Readonly<{ send: Send; secretsOf: SecretsOf }>;
 
 /**
- * What is sent in one attempt. The sender adds `content-type` and `user-agent` to `headers` unless they are there, and
- * the headers of the connection, which cannot be overridden.
+ * One attempt of what was claimed: signed with the secrets of this moment, sent to the URL of this moment. Never
+ * rejects: what breaks inside this service is a failed attempt too, so it is bounded as those are.
  */
-export type Post = Readonly<{ url: URL; headers: Readonly<Record<string, string>>; body: Uint8Array }>;
+export async function attempt(
+  claim: Claim,
+  {
+    send,
+    secretsOf,
+    clock,
+    noteBroken,
+  }: Sending & Readonly<{ clock: Clock; noteBroken(error: unknown): void }>,
+  signal: AbortSignal,
+): Promise<Result> {
+  try {
+    const signedAt = Math.floor(claim.claimedAtMs / 1_000);
+    const headers = eventHeaders(claim, signedAt, secretsOf(claim.webhookId, claim.claimedAtMs));
+    const sent = await send({ url: new URL(claim.url), headers, body: claim.body }, signal);
+    return { claim, verdict: verdictOf(sent), sent, headers, endedAtMs: clock.now() };
+  } catch (error) {
+    noteBroken(error);
+    const verdict = { kind: 'failed', error: 'internal_error' } as const;
+    return { claim, verdict, sent: undefined, headers: undefined, endedAtMs: clock.now() };
+  }
+}
+
+/** The secrets of a webhook at an instant. `next` is there while a rotation waits to take over. */
+type Secrets = Readonly<{ current: Secret; next: Secret | undefined }>;
+
+/** The headers of one attempt (spec 6.3); in a rotation the next secret signs too, in a header of its own. */
+export function eventHeaders(
+  { deliveryId, eventKind, body }: Pick<Claim, 'deliveryId' | 'eventKind' | 'body'>,
+  signedAtSeconds: number,
+  secrets: Secrets,
+): Readonly<Record<string, string>> {
+  return {
+    'X-Service-Event': eventKind,
+    'X-Service-Delivery': deliveryId,
+    'X-Service-Timestamp': String(signedAtSeconds),
+    'X-Service-Signature': signatureOf(secrets.current, signedAtSeconds, body),
+    ...(secrets.next && { 'X-Service-Signature-Next': signatureOf(secrets.next, signedAtSeconds, body) }),
+  };
+}
+
+/**
+ * The event signature (spec 6.3): `sha256=` and the lowercase hex of HMAC-SHA256 over `<timestamp>.<raw body>`. The key
+ * is the UTF-8 of the whole secret as it was shown, prefix included. `timestampSeconds` is the Unix second at which
+ * this attempt is signed.
+ */
+export function signatureOf(secret: Secret, timestampSeconds: number, body: Uint8Array): string {
+  const hmac = createHmac('sha256', secret.reveal()).update(`${timestampSeconds}.`).update(body);
+  return `sha256=${hmac.digest('hex')}`;
+}
 
 /**
  * One POST to a receiver, at most 13 s long: 3 s to find its addresses and 10 s for the rest. Never rejects. It ends
@@ -20,37 +80,9 @@ export type Post = Readonly<{ url: URL; headers: Readonly<Record<string, string>
  */
 export type Send = (post: Post, signal: AbortSignal) => Promise<Sent>;
 
-/**
- * Why there is no status line. `timeout`: none within 10 s. `bad_response`: not HTTP. `unreachable`: no route, or no
- * TCP connection within its time. `aborted`: given up by the caller, which says nothing about the receiver.
- * `internal_error`: the request could not be made, which is this service's fault.
- */
-export type FailureCode = PostFailure | 'dns_error' | 'dns_timeout' | 'aborted' | 'internal_error';
-
-/** Why nothing was sent: the URL breaks a rule, or one of the host's addresses is not public. */
-export type RefusalReason = 'blocked_url' | 'blocked_address';
-
-/**
- * How an attempt ended. `answered` is any final status, also one that is no success. `fields` are the answer's headers
- * in their order and spelling; `body` holds at most 16 KiB. `detail` is for operators and may name addresses; it
- * holds nothing of the request's headers or body. `remoteAddress` is the one that was connected to.
- */
-export type Sent =
-  | Readonly<{
-      kind: 'answered';
-      status: number;
-      fields: readonly (readonly [name: string, value: string])[];
-      body: Uint8Array;
-      bodyKind: BodyKind;
-      phases: Phases;
-      remoteAddress: string;
-    }>
-  | Readonly<{ kind: 'failed'; code: FailureCode; detail: string; phases: Phases }>
-  | Readonly<{ kind: 'refused'; reason: RefusalReason; detail: string; phases: Phases }>;
-
 /** A sender that goes only where `policy` lets it. */
 export function createSender(policy: NetworkPolicy, clock: Clock): Send {
-  const vet = createVet(policy, clock);
+  const resolvePublic = createResolvePublic(policy, clock);
   const postPinned = createPost(policy.ca, clock);
 
   return async function send(post, signal) {
@@ -58,36 +90,32 @@ export function createSender(policy: NetworkPolicy, clock: Clock): Send {
     const problem = urlProblemOf(post.url, policy);
     if (problem !== undefined)
       return { kind: 'refused', reason: 'blocked_url', detail: problem, phases: watch.phases() };
-    const vetted = await vet(literalOf(post.url) ?? post.url.hostname, signal);
+    const resolved = await resolvePublic(literalOf(post.url) ?? post.url.hostname, signal);
     if (signal.aborted)
       return { kind: 'failed', code: 'aborted', detail: 'given up', phases: watch.phases() };
-    if (vetted.kind !== 'public') return { ...unsent(vetted), phases: watch.phases() };
+    if (resolved.kind !== 'public') return { ...unsent(resolved), phases: watch.phases() };
     watch.ended('dnsMs');
-    return sentFrom(await postPinned({ ...post, pins: vetted.pins }, watch, signal), watch.phases());
+    return sentFrom(await postPinned({ ...post, pins: resolved.pins }, watch, signal), watch.phases());
   };
 }
 
-type Unsent =
-  | Readonly<{ kind: 'failed'; code: FailureCode; detail: string }>
-  | Readonly<{ kind: 'refused'; reason: RefusalReason; detail: string }>;
-
-function unsent(vetted: Exclude<Vetted, { kind: 'public' }>): Unsent {
-  switch (vetted.kind) {
+function unsent(resolved: Exclude<ResolvedHost, { kind: 'public' }>): AttemptEnd {
+  switch (resolved.kind) {
     case 'not-public':
-      return { kind: 'refused', reason: 'blocked_address', detail: vetted.addresses.join(', ') };
+      return { kind: 'refused', reason: 'blocked_address', detail: resolved.addresses.join(', ') };
     case 'no-address':
       return { kind: 'failed', code: 'dns_error', detail: 'the name has no address' };
     case 'unresolved':
-      return { kind: 'failed', code: 'dns_error', detail: vetted.code };
+      return { kind: 'failed', code: 'dns_error', detail: resolved.code };
     case 'timed-out':
       return { kind: 'failed', code: 'dns_timeout', detail: 'no answer from DNS' };
     default:
-      return unreachable(vetted);
+      return unreachable(resolved);
   }
 }
 
 function sentFrom(posted: Posted, phases: Phases): Sent {
-  if (posted.kind !== 'strayed') return { ...posted, phases };
+  if (posted.kind !== 'wrong-peer') return { ...posted, phases };
   const detail = `connected to ${posted.remoteAddress}, which was not vetted`;
   return { kind: 'refused', reason: 'blocked_address', detail, phases };
 }

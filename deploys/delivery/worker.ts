@@ -1,11 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Claim } from '../outbox/claim.ts';
-import type { Recorded, Result } from '../outbox/finish.ts';
-import type { Outbox } from '../outbox/outbox.ts';
-import { attempt, type AttemptDeps } from './attempt.ts';
-import { createBell } from './bell.ts';
+import type { Outbox, Recorded, Result } from '../outbox/outbox.ts';
+import { attempt, type Sending } from './send.ts';
 
-export type WorkerDeps = AttemptDeps &
+type WorkerParts = Sending &
   Readonly<{
     outbox: Outbox;
     clock: Clock;
@@ -15,6 +13,8 @@ export type WorkerDeps = AttemptDeps &
     noteReaped(count: number): void;
     /** Hears by how much the wall clock moved against the monotonic one. */
     noteClockMoved(byMs: number): void;
+    /** Hears of what should not have happened: an attempt that could not be made. */
+    noteBroken(error: unknown): void;
     /** Hears that the queue could not be read or written. */
     noteTrouble(error: unknown): void;
   }>;
@@ -36,13 +36,9 @@ const [DRAIN_MS, GIVEN_UP_MS] = [10_000, 500];
  * attempt's row, before its POST, and how it ended is kept in memory until it could be written: nothing is claimed
  * before that. `wake` tells of new rows.
  */
-export function createWorker(deps: WorkerDeps): Readonly<{
-  run(signal: AbortSignal): Promise<void>;
-  wake(): void;
-  state(): WorkerState;
-}> {
+export function createWorker(deps: WorkerParts) {
   const { outbox, clock } = deps;
-  const bell = createBell(clock);
+  const wakeup = createWakeup(clock);
   const underWay = new Map<string, Claim>();
   const ended: Result[] = [];
   const giveUp = new AbortController();
@@ -52,11 +48,11 @@ export function createWorker(deps: WorkerDeps): Readonly<{
   let aheadMs = clock.now() - clock.monotonic();
 
   async function run(signal: AbortSignal): Promise<void> {
-    signal.addEventListener('abort', bell.ring, { once: true });
+    signal.addEventListener('abort', wakeup.notify, { once: true });
     while (!signal.aborted) {
       const turnedAtMs = clock.monotonic();
       guarded(turn);
-      await bell.wait(restMs);
+      await wakeup.wait(restMs);
       await clock.sleep(turnedAtMs + TURN_MS_MIN - clock.monotonic(), signal);
     }
     await drain();
@@ -66,20 +62,20 @@ export function createWorker(deps: WorkerDeps): Readonly<{
     record();
     followClock();
     if (clock.monotonic() >= reapAtMs) reap();
-    if (outbox.release(clock.now()) === 'more') bell.ring();
+    if (outbox.release(clock.now()) === 'more') wakeup.notify();
     const nowMs = clock.now();
     const claims = outbox.claim(nowMs, underWay.values());
     for (const claim of claims) void start(claim);
     // One claim takes a portion, so there may be more. What is due but has no place waits for an attempt to end, which
-    // rings.
-    if (claims.length > 0) bell.ring();
+    // notifies.
+    if (claims.length > 0) wakeup.notify();
     restMs = Math.min(WAIT_MS_MAX, (outbox.nextDueAtMs(nowMs) ?? Infinity) - nowMs);
   }
 
   async function start(claim: Claim): Promise<void> {
     underWay.set(claim.deliveryId, claim);
     ended.push(await attempt(claim, deps, giveUp.signal));
-    bell.ring();
+    wakeup.notify();
   }
 
   /** All that ended since the last turn goes into one transaction; a place is free once its result is written. */
@@ -114,7 +110,7 @@ export function createWorker(deps: WorkerDeps): Readonly<{
 
   async function recordUntil(endMs: number): Promise<void> {
     while ((guarded(record), underWay.size > 0 && clock.monotonic() < endMs)) {
-      await bell.wait(Math.min(WAIT_MS_MAX, endMs - clock.monotonic()));
+      await wakeup.wait(Math.min(WAIT_MS_MAX, endMs - clock.monotonic()));
     }
   }
 
@@ -129,5 +125,18 @@ export function createWorker(deps: WorkerDeps): Readonly<{
     }
   }
 
-  return { run, wake: bell.ring, state: () => ({ underWay: underWay.size, trouble }) };
+  return { run, wake: wakeup.notify, state: (): WorkerState => ({ underWay: underWay.size, trouble }) };
+}
+
+/** Wakes a loop that waits; a notification that nobody waited for is heard by the next wait. */
+function createWakeup(clock: Clock) {
+  let notified = new AbortController();
+  return {
+    notify: (): void => notified.abort(),
+    /** Resolves at the next notification, or after `waitMs`. For one waiter. */
+    wait: async (waitMs: number): Promise<void> => {
+      await clock.sleep(waitMs, notified.signal);
+      if (notified.signal.aborted) notified = new AbortController();
+    },
+  };
 }

@@ -1,6 +1,5 @@
 import type { Store } from '../../shared/store/open.ts';
-import type { EventKind } from '../delivery/event.ts';
-import { createPlaces } from './places.ts';
+import type { EventKind } from './enqueue.ts';
 
 /**
  * A delivery that is to be attempted, and the right to say how that ended. `number` is 1 to 6, or absent for an attempt
@@ -34,20 +33,11 @@ const TRUSTED_MS = 60_000;
 /** Attempts that one claim begins. A handshake is a millisecond of CPU, and others get to run in between. */
 const CLAIMS_MAX = 16;
 
-type DueRow = {
-  id: string;
-  account_id: number;
-  webhook_id: string;
-  event_kind: EventKind;
-  body: Uint8Array;
-  attempts: number;
-  created_at_ms: number;
-  next_attempt_at_ms: number | null;
-  url: string;
-  host: string;
-  is_failing: number;
-  is_trusted: number;
-};
+type DueRow = Pick<
+  Claim,
+  'deliveryId' | 'accountId' | 'webhookId' | 'eventKind' | 'url' | 'host' | 'body' | 'createdAtMs'
+> &
+  Readonly<{ attempts: number; nextAttemptAtMs: number | null; isFailing: number; isTrusted: number }>;
 
 type DueGiven = Readonly<{
   nowMs: number;
@@ -65,9 +55,10 @@ const FAILING = 'SELECT id FROM webhooks WHERE failing_since_ms IS NOT NULL AND 
  * hundred thousand deliveries due, and nobody else is to wait for their rows.
  */
 const dueTo = (whose: string, others: string) => `
-  SELECT d.id, w.account_id, d.webhook_id, d.event_kind, d.body, d.attempts, d.created_at_ms, d.next_attempt_at_ms,
-    w.url, w.host, w.failing_since_ms IS NOT NULL AS is_failing,
-    w.last_success_at_ms IS NOT NULL AND w.last_success_at_ms > $nowMs - ${TRUSTED_MS} AS is_trusted
+  SELECT d.id AS deliveryId, w.account_id AS accountId, d.webhook_id AS webhookId, d.event_kind AS eventKind, d.body,
+    d.attempts, d.created_at_ms AS createdAtMs, d.next_attempt_at_ms AS nextAttemptAtMs, w.url, w.host,
+    w.failing_since_ms IS NOT NULL AS isFailing,
+    w.last_success_at_ms IS NOT NULL AND w.last_success_at_ms > $nowMs - ${TRUSTED_MS} AS isTrusted
   FROM deliveries d INDEXED BY deliveries_due CROSS JOIN webhooks w ON w.id = d.webhook_id
   WHERE d.due_at_ms <= $nowMs
     AND ($again OR (d.attempts = 0 AND d.resend_at_ms IS NULL))
@@ -149,28 +140,114 @@ function createTake(store: Store, random: (bytes: number) => Uint8Array) {
       started_at_ms = excluded.started_at_ms, signed_at = excluded.signed_at, ended_at_ms = NULL
     RETURNING n`);
 
-  return function take(row: DueRow, nowMs: number): Claim {
-    const isAutomatic = row.next_attempt_at_ms !== null && row.next_attempt_at_ms <= nowMs;
+  return function take(
+    { attempts, nextAttemptAtMs, isFailing, isTrusted, ...due }: DueRow,
+    nowMs: number,
+  ): Claim {
+    const isAutomatic = nextAttemptAtMs !== null && nextAttemptAtMs <= nowMs;
     const token = Buffer.from(random(16)).toString('hex');
-    (isAutomatic ? leaseAuto : leaseManual).run(token, nowMs + LEASE_MS, row.id);
-    const number = isAutomatic ? row.attempts + 1 : undefined;
+    (isAutomatic ? leaseAuto : leaseManual).run(token, nowMs + LEASE_MS, due.deliveryId);
+    const number = isAutomatic ? attempts + 1 : undefined;
     const trigger = isAutomatic ? 'auto' : 'manual';
-    const begun = begin.get(row.id, number ?? null, trigger, row.url, nowMs, Math.floor(nowMs / 1_000));
+    const signedAt = Math.floor(nowMs / 1_000);
+    const begun = begin.get(due.deliveryId, number ?? null, trigger, due.url, nowMs, signedAt);
     return {
-      deliveryId: row.id,
-      accountId: row.account_id,
-      webhookId: row.webhook_id,
-      eventKind: row.event_kind,
-      url: row.url,
-      host: row.host,
-      body: row.body,
+      ...due,
       token,
       n: begun?.n ?? 1,
       number,
-      isFailing: row.is_failing === 1,
-      isTrusted: row.is_trusted === 1,
-      createdAtMs: row.created_at_ms,
+      isFailing: isFailing === 1,
+      isTrusted: isTrusted === 1,
       claimedAtMs: nowMs,
     };
   };
+}
+
+/** What attempts of one kind of webhook may hold at a time; a place is a socket and about 55 kB. */
+type Bounds = Readonly<{
+  places: number;
+  /** Of them, those that are not a delivery's first: a quarter is kept for first attempts. */
+  retries: number;
+  /** Of one webhook, and of all webhooks on one host; both counted over both kinds. */
+  webhook: number;
+  host: number;
+  account: number;
+}>;
+
+const STEADY_BOUNDS: Bounds = { places: 640, retries: 480, webhook: 4, host: 8, account: 640 };
+/** Each may hang for 10 s, so those whose last attempt failed never hold more than a part of all. */
+const FAILING_BOUNDS: Bounds = { places: 128, retries: 96, webhook: 1, host: 2, account: 32 };
+/**
+ * Places beyond a webhook's first, which only those have that succeeded a moment ago: nobody can foresee which receivers
+ * begin to hang, so hundreds at once take one place each, and the handshakes of others do not wait behind theirs.
+ */
+const FURTHER_MAX = 256;
+/** Of one account, before places go to who holds as many. */
+const PER_ACCOUNT_FIRST = 4;
+
+/** The places there are for attempts, less those that `underWay` hold. */
+function createPlaces(underWay: Iterable<Claim>) {
+  const byWebhook = new Map<string, number>();
+  const byHost = new Map<string, number>();
+  /** Of those that hold places, the webhooks that may hold more. */
+  const trusted = new Set<string>();
+  let further = 0;
+  const [steady, failing] = [createPart(STEADY_BOUNDS), createPart(FAILING_BOUNDS)];
+  for (const claim of underWay) fill(claim);
+
+  function fill(claim: Claim) {
+    if (byWebhook.has(claim.webhookId)) further++;
+    if (claim.isTrusted) trusted.add(claim.webhookId);
+    add(byWebhook, claim.webhookId);
+    add(byHost, claim.host);
+    (claim.isFailing ? failing : steady).fill(claim);
+  }
+
+  function createPart(bounds: Bounds) {
+    const byAccount = new Map<number, number>();
+    let [taken, retries] = [0, 0];
+    const perWebhook = (isTrusted: boolean, isFirst: boolean) =>
+      isTrusted && !isFirst && further < FURTHER_MAX ? bounds.webhook : 1;
+    return {
+      free: () => Math.max(0, bounds.places - taken),
+      /**
+       * What an account may hold before anybody may take the rest: a place goes to who has less than a few, then to
+       * who has less than an even share, counting one account more than there are. So accounts whose receivers hang
+       * hold up nobody else, and one that is alone has every place.
+       */
+      shares: (): readonly number[] => {
+        const even = Math.floor(bounds.places / (byAccount.size + 1));
+        return [PER_ACCOUNT_FIRST, Math.max(PER_ACCOUNT_FIRST, even)];
+      },
+      most: bounds.account,
+      hasRoomForRetries: () => retries < bounds.retries,
+      /** What has no room left while an account may hold `share`, and a webhook one place if `isFirst`; JSON arrays. */
+      full: (share: number, isFirst: boolean) => ({
+        accounts: fullOf(byAccount, () => Math.min(share, bounds.account)),
+        webhooks: fullOf(byWebhook, (id) => perWebhook(trusted.has(id), isFirst)),
+        hosts: fullOf(byHost, () => bounds.host),
+      }),
+      hasRoomFor: (row: DueRow, share: number, isFirst: boolean): boolean =>
+        taken < bounds.places &&
+        (byAccount.get(row.accountId) ?? 0) < Math.min(share, bounds.account) &&
+        (byWebhook.get(row.webhookId) ?? 0) < perWebhook(row.isTrusted === 1, isFirst) &&
+        (byHost.get(row.host) ?? 0) < bounds.host &&
+        (retries < bounds.retries || (row.attempts === 0 && row.nextAttemptAtMs !== null)),
+      fill({ accountId, number }: Claim) {
+        add(byAccount, accountId);
+        taken++;
+        if (number !== 1) retries++;
+      },
+    };
+  }
+
+  return { steady, failing, fill };
+}
+
+function add<Name>(counts: Map<Name, number>, name: Name) {
+  counts.set(name, (counts.get(name) ?? 0) + 1);
+}
+
+function fullOf<Name>(counts: ReadonlyMap<Name, number>, maxOf: (name: Name) => number): string {
+  return JSON.stringify([...counts].flatMap(([name, count]) => (count >= maxOf(name) ? [name] : [])));
 }

@@ -1,39 +1,57 @@
-import type { Address } from '@solana/kit';
+import type { Address, Slot } from '@solana/kit';
 import type { Store } from '../../shared/store/open.ts';
-import { pingBody } from '../delivery/event.ts';
 import type { Deploy } from '../watch/change.ts';
-import { uuidFrom } from './uuid.ts';
 
-export type Pinged =
+/** A deploy as an event tells it. Slots are safe integers; instants are Unix milliseconds, a block time Unix seconds. */
+type UpgradeEvent = Readonly<{
+  programId: string;
+  label: string;
+  previousSlot: number;
+  deploySlot: number;
+  deployedAt: number;
+  detectedAtMs: number;
+}>;
+
+export type EventKind = 'program.upgraded' | 'ping';
+
+const PING_MESSAGE = 'This is a test delivery. No program was deployed.';
+
+/** The body of a `program.upgraded` delivery (spec 2.3, 2.4): the bytes of every attempt. */
+export function upgradeBody(deliveryId: string, event: UpgradeEvent): Uint8Array {
+  return bodyOf(deliveryId, 'program.upgraded', event.detectedAtMs, {
+    program_id: event.programId,
+    label: event.label,
+    previous_slot: event.previousSlot,
+    deploy_slot: event.deploySlot,
+    // A block time has no milliseconds, so none are shown.
+    deployed_at: new Date(event.deployedAt * 1_000).toISOString().replace('.000Z', 'Z'),
+    detected_at: new Date(event.detectedAtMs).toISOString(),
+  });
+}
+
+/** The body of a `ping` delivery (spec 2.3, 2.5). */
+export function pingBody(deliveryId: string, createdAtMs: number): Uint8Array {
+  return bodyOf(deliveryId, 'ping', createdAtMs, { message: PING_MESSAGE });
+}
+
+function bodyOf(id: string, event: EventKind, createdAtMs: number, data: object): Uint8Array {
+  return Buffer.from(JSON.stringify({ id, event, created_at: new Date(createdAtMs).toISOString(), data }));
+}
+
+type Pinged =
   | { readonly kind: 'queued'; readonly deliveryId: string }
   /** The webhook is paused: the delivery is recorded and not sent. */
   | { readonly kind: 'skipped'; readonly deliveryId: string }
   | { readonly kind: 'no-webhook' };
 
-export type Enqueue = Readonly<{
-  /**
-   * Writes an event of each deploy that a webhook wants, and a delivery for every such webhook. To be called inside the transaction
-   * that stores the reading, and only there: otherwise a crash could lose or double an event.
-   */
-  deploys(deploys: readonly Deploy[], nowMs: number): void;
-  ping(webhookId: string, nowMs: number): Pinged;
-}>;
-
 type WebhookRow = { id: string; is_paused: number };
-type NewDelivery = Readonly<{
-  eventId: number | null;
-  kind: 'program.upgraded' | 'ping';
-  dedupeKey: string;
-  body: (deliveryId: string) => Uint8Array | null;
-  nowMs: number;
-}>;
 
 /** Makes deliveries in `store`. Those of an event have no body and are not sent until its block time is known. */
 export function createEnqueue(
   store: Store,
   labelOf: (program: Address) => string,
   random: (bytes: number) => Uint8Array,
-): Enqueue {
+) {
   const chain = store.prepare<{ genesis_hash: string }, []>('SELECT genesis_hash FROM chain');
   const addEvent = store.prepare<{ id: number }, [string, string, string, bigint, bigint, number]>(`
     INSERT INTO events (dedupe_key, program_id, label, previous_slot, deploy_slot, created_at_ms)
@@ -51,14 +69,20 @@ export function createEnqueue(
        created_at_ms, account_id)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, (SELECT account_id FROM webhooks WHERE id = ?2)) ON CONFLICT (webhook_id, dedupe_key) DO NOTHING`);
 
-  function deliver(webhook: WebhookRow, delivery: NewDelivery): string {
+  function deliver(
+    webhook: WebhookRow,
+    eventId: number | null,
+    kind: EventKind,
+    dedupeKey: string,
+    bodyFor: (deliveryId: string) => Uint8Array | null,
+    nowMs: number,
+  ): string {
     const id = uuidFrom(random);
-    const { eventId, kind, dedupeKey, nowMs } = delivery;
-    const place =
+    const state =
       webhook.is_paused === 1
         ? (['skipped', 'paused', null, nowMs] as const)
         : (['queued', null, nowMs, null] as const);
-    add.run(id, webhook.id, eventId, kind, dedupeKey, delivery.body(id), ...place, nowMs);
+    add.run(id, webhook.id, eventId, kind, dedupeKey, bodyFor(id), ...state, nowMs);
     return id;
   }
 
@@ -71,29 +95,99 @@ export function createEnqueue(
       const dedupeKey = `up:${genesisHash.slice(0, 8)}:${program}:${deploySlot}`;
       const event = addEvent.get(dedupeKey, program, labelOf(program), previousSlot, deploySlot, nowMs);
       if (!event) continue;
-      const delivery = {
-        eventId: event.id,
-        kind: 'program.upgraded',
-        dedupeKey,
-        body: () => null,
-        nowMs,
-      } as const;
-      for (const webhook of webhooks) deliver(webhook, delivery);
+      for (const webhook of webhooks)
+        deliver(webhook, event.id, 'program.upgraded', dedupeKey, () => null, nowMs);
     }
   }
 
   const ping = store.transaction((webhookId: string, nowMs: number): Pinged => {
     const webhook = one.get(webhookId);
     if (!webhook) return { kind: 'no-webhook' };
-    const deliveryId = deliver(webhook, {
-      eventId: null,
-      kind: 'ping',
-      dedupeKey: `ping:${uuidFrom(random)}`,
-      body: (id) => pingBody(id, nowMs),
-      nowMs,
-    });
+    const dedupeKey = `ping:${uuidFrom(random)}`;
+    const deliveryId = deliver(webhook, null, 'ping', dedupeKey, (id) => pingBody(id, nowMs), nowMs);
     return { kind: webhook.is_paused === 1 ? 'skipped' : 'queued', deliveryId };
   });
 
-  return { deploys, ping: (webhookId, nowMs) => ping.immediate(webhookId, nowMs) };
+  return {
+    /**
+     * Writes an event of each deploy that a webhook wants, and a delivery for every such webhook. To be called inside the transaction
+     * that stores the reading, and only there: otherwise a crash could lose or double an event.
+     */
+    deploys,
+    ping: (webhookId: string, nowMs: number): Pinged => ping.immediate(webhookId, nowMs),
+  };
+}
+
+export type Enqueue = ReturnType<typeof createEnqueue>;
+
+/** A random UUID (RFC 9562, version 4) in its usual spelling. `random` gives n uniform bytes. */
+export function uuidFrom(random: (bytes: number) => Uint8Array): string {
+  const bytes = Buffer.from(random(16));
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40; // the version
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80; // the variant
+  const hex = bytes.toString('hex');
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+}
+
+/** A slot without a block time, and when the first event that needs it was detected. */
+type Awaited = Readonly<{ slot: Slot; sinceMs: number }>;
+
+/** Bodies in one transaction: some milliseconds in which nothing else is answered. */
+const BODIES_MAX = 500;
+
+type EventRow = UpgradeEvent & Readonly<{ id: number }>;
+
+/** Events wait in `store` itself for their block time (spec 2.4), so a restart loses none. */
+export function createRelease(store: Store) {
+  const known = store.prepare<EventRow, []>(`
+    SELECT e.id, e.program_id AS programId, e.label, e.previous_slot AS previousSlot, e.deploy_slot AS deploySlot,
+      e.created_at_ms AS detectedAtMs, b.unix_seconds AS deployedAt
+    FROM events e JOIN block_times b ON b.slot = e.deploy_slot
+    WHERE e.released_at_ms IS NULL LIMIT 1`);
+  const bodiless = store.prepare<{ id: string }, [number, number]>(
+    'SELECT id FROM deliveries WHERE event_id = ? AND body IS NULL LIMIT ?',
+  );
+  const give = store.prepare(`
+    UPDATE deliveries SET body = ?1, next_attempt_at_ms = iif(state = 'queued', ?2, NULL) WHERE id = ?3`);
+  const close = store.prepare('UPDATE events SET released_at_ms = ? WHERE id = ?');
+  const awaited = store.prepare<{ slot: number; sinceMs: number }, []>(`
+    SELECT deploy_slot AS slot, min(created_at_ms) AS sinceMs FROM events WHERE released_at_ms IS NULL
+    GROUP BY deploy_slot ORDER BY deploy_slot DESC`);
+
+  const releaseSome = store.transaction((event: EventRow, nowMs: number) => {
+    const rows = bodiless.all(event.id, BODIES_MAX);
+    for (const { id } of rows) give.run(upgradeBody(id, event), nowMs, id);
+    if (rows.length < BODIES_MAX) close.run(nowMs, event.id);
+  });
+
+  return {
+    /**
+     * Writes the bodies of deliveries whose event's block time is known by now, at most 500 at a time, so that they fall
+     * due. `more` means that another call has more to do.
+     */
+    release: (nowMs: number): 'all' | 'more' => {
+      const event = known.get();
+      if (!event) return 'all';
+      releaseSome.immediate(event, nowMs);
+      return 'more';
+    },
+    /** The slots that events wait for the block time of, newest first, and since when. */
+    awaited: (): Awaited[] => awaited.all().map(({ slot, sinceMs }) => ({ slot: BigInt(slot), sinceMs })),
+  };
+}
+
+/**
+ * Gives up the events that wait for a block time which can never be known, because their chain is gone. To be called in
+ * the transaction that forgets the chain.
+ */
+export function createCancelOtherChain(store: Store): (nowMs: number) => void {
+  const cancel = store.prepare(`
+    UPDATE deliveries
+    SET state = 'cancelled', last_error = 'other_chain', next_attempt_at_ms = NULL, finished_at_ms = ?1
+    WHERE state = 'queued' AND event_id IN (SELECT id FROM events WHERE released_at_ms IS NULL)`);
+  const close = store.prepare('UPDATE events SET released_at_ms = ? WHERE released_at_ms IS NULL');
+  return (nowMs) => {
+    cancel.run(nowMs);
+    close.run(nowMs);
+  };
 }

@@ -1,5 +1,5 @@
 import type { Store } from '../../shared/store/open.ts';
-import type { DeliveryState } from './after-attempt.ts';
+import type { DeliveryState } from './outcome.ts';
 
 /** A delivery as a page shows it. Instants are Unix milliseconds. */
 export type DeliveryRow = Readonly<{
@@ -52,7 +52,7 @@ export type Page = Readonly<{
 }>;
 
 /** What a `DeliveryRow` is made of, from deliveries as `d` and events as `e`. */
-export const DELIVERY_COLUMNS = `
+const DELIVERY_COLUMNS = `
   d.id, d.webhook_id AS webhookId, d.event_kind AS eventKind, d.state, d.attempts,
   d.next_attempt_at_ms AS nextAttemptAtMs, d.resend_at_ms AS resendAtMs, d.last_status AS lastStatus,
   d.last_error AS lastError, d.created_at_ms AS createdAtMs, d.finished_at_ms AS finishedAtMs,
@@ -95,5 +95,247 @@ export function createList(store: Store) {
     find: (deliveryId: string): (DeliveryRow & { body: Uint8Array | null }) | undefined =>
       one.get(deliveryId) ?? undefined,
     attemptsOf: (deliveryId: string): AttemptRow[] => attempts.all(deliveryId),
+  };
+}
+
+/** A delivery among those of all webhooks of its account. */
+export type AccountDelivery = DeliveryRow &
+  Readonly<{
+    /** Where its webhook leads now. */
+    url: string;
+    /** How long its newest attempt took, in milliseconds; `null` before it has ended. */
+    tookMs: number | null;
+  }>;
+
+/** A place in a list that is sorted by newest first. */
+export type ListPosition = Pick<DeliveryRow, 'createdAtMs' | 'id'>;
+
+/** Which deliveries of an account are wanted, all members together; `after` is the place the page before ended at. */
+export type DeliveryFilter = Readonly<{
+  webhookId?: string;
+  state?: DeliveryState;
+  eventKind?: 'program.upgraded' | 'ping';
+  programId?: string;
+  sinceMs?: number;
+  after?: ListPosition;
+  /** 1 to 100. */
+  limit: number;
+}>;
+
+/** `next` is where to go on; it may be there for a page without rows, because one page looks at so many at most. */
+export type DeliveryPage = Readonly<{ rows: readonly AccountDelivery[]; next: ListPosition | undefined }>;
+
+/** Deliveries that one page looks at to find those that are wanted. */
+export const LOOKED_AT_MAX = 5_000;
+/** Characters of an id that must be known to search for it: fewer would fit too many. */
+export const ID_PART_MIN = 8;
+
+/** `nextTryAtMs` is absent when nothing waits to be tried again. */
+type Trouble = Readonly<{ lastError: string | undefined; nextTryAtMs: number | undefined }>;
+
+type Bound = Readonly<{ owner: number | string; atMs: number; id: string }>;
+type FilterValues = Bound &
+  Readonly<{
+    accountId: number;
+    floorMs: number;
+    floorId: string;
+    state: string | null;
+    eventKind: string | null;
+    programId: string | null;
+    limit: number;
+  }>;
+
+/** CROSS JOIN, because the order is that of the index on deliveries. Deleted webhooks and what they were sent are gone. */
+const FROM = `
+  SELECT ${DELIVERY_COLUMNS}, w.url,
+    (SELECT ended_at_ms - started_at_ms FROM attempts WHERE delivery_id = d.id ORDER BY n DESC LIMIT 1) AS tookMs
+  FROM deliveries d CROSS JOIN webhooks w ON w.id = d.webhook_id LEFT JOIN events e ON e.id = d.event_id
+  WHERE w.account_id = $accountId AND w.deleted_at_ms IS NULL`;
+const BELOW = 'd.created_at_ms <= $atMs AND (d.created_at_ms < $atMs OR d.id > $id)';
+
+/** Deliveries of all webhooks of an account, for pages: by index, a bounded part of them at a time. */
+export function createAccountDeliveries(store: Store) {
+  const ofAccount = statementsBy(store, 'd.account_id');
+  const ofWebhook = statementsBy(store, 'd.webhook_id');
+  const byId = store.prepare<AccountDelivery, { accountId: number; from: string; to: string; limit: number }>(
+    `${FROM} AND d.id >= $from AND d.id < $to ORDER BY d.id LIMIT $limit`,
+  );
+  const nextTry = store.prepare<{ at: number | null }, [string]>(`
+    SELECT min(next_attempt_at_ms) AS at FROM deliveries WHERE webhook_id = ? AND state = 'retry_scheduled'`);
+  const lastError = store.prepare<{ error: string }, [string]>(`
+    SELECT last_error AS error FROM deliveries
+    WHERE webhook_id = ? AND last_error IS NOT NULL AND state IN ('failed', 'retry_scheduled')
+    ORDER BY created_at_ms DESC, id LIMIT 1`);
+
+  return {
+    page(accountId: number, filter: DeliveryFilter): DeliveryPage {
+      const limit = Math.max(1, Math.min(filter.limit, LIMIT_MAX));
+      const { after, sinceMs = 0, webhookId } = filter;
+      const { edge, list } = webhookId === undefined ? ofAccount : ofWebhook;
+      const bound = {
+        owner: webhookId ?? accountId,
+        atMs: after?.createdAtMs ?? Number.MAX_SAFE_INTEGER,
+        id: after?.id ?? '',
+      };
+      const end = edge.get(bound);
+      const isOlder = end !== null && end.createdAtMs >= sinceMs;
+      const found = list.all({
+        ...bound,
+        accountId,
+        floorMs: isOlder ? end.createdAtMs : sinceMs,
+        floorId: isOlder ? end.id : '~',
+        state: filter.state ?? null,
+        eventKind: filter.eventKind ?? null,
+        programId: filter.programId ?? null,
+        limit: limit + 1,
+      });
+      const rows = found.slice(0, limit);
+      const last = found.length > limit ? rows.at(-1) : undefined;
+      return { rows, next: positionOf(last ?? (isOlder ? end : undefined)) };
+    },
+    /** Those whose id begins so; none for less than `ID_PART_MIN` characters. */
+    search(accountId: number, idPart: string): readonly AccountDelivery[] {
+      const from = idPart.toLowerCase();
+      if (from.length < ID_PART_MIN || !/^[0-9a-f-]{1,36}$/.test(from)) return [];
+      return byId.all({ accountId, from, to: `${from}g`, limit: LIMIT_MAX });
+    },
+    find: (accountId: number, id: string): AccountDelivery | undefined =>
+      byId.get({ accountId, from: id, to: `${id} `, limit: 1 }) ?? undefined,
+    /** What a webhook that fails last failed with, and when one of its deliveries is tried again (Unix milliseconds). */
+    trouble: (webhookId: string): Trouble => ({
+      lastError: lastError.get(webhookId)?.error,
+      nextTryAtMs: nextTry.get(webhookId)?.at ?? undefined,
+    }),
+  };
+}
+
+export type AccountDeliveries = ReturnType<typeof createAccountDeliveries>;
+
+/** `edge` is the last delivery that a page looks at; nothing when there are fewer. */
+function statementsBy(store: Store, owner: 'd.account_id' | 'd.webhook_id') {
+  return {
+    edge: store.prepare<ListPosition, Bound>(`
+      SELECT d.created_at_ms AS createdAtMs, d.id FROM deliveries d WHERE ${owner} = $owner AND ${BELOW}
+      ORDER BY d.created_at_ms DESC, d.id LIMIT 1 OFFSET ${LOOKED_AT_MAX - 1}`),
+    list: store.prepare<AccountDelivery, FilterValues>(`
+      ${FROM} AND ${owner} = $owner AND ${BELOW}
+        AND d.created_at_ms >= $floorMs AND (d.created_at_ms > $floorMs OR d.id <= $floorId)
+        AND ($state IS NULL OR d.state = $state) AND ($eventKind IS NULL OR d.event_kind = $eventKind)
+        AND ($programId IS NULL OR e.program_id = $programId)
+      ORDER BY d.created_at_ms DESC, d.id LIMIT $limit`),
+  };
+}
+
+function positionOf(row: ListPosition | undefined): ListPosition | undefined {
+  return row && { createdAtMs: row.createdAtMs, id: row.id };
+}
+
+/** How the queue of all accounts stands. Instants are Unix milliseconds; counts end at `COUNT_MAX`. */
+export type QueueState = Readonly<{
+  /** Wants an attempt now. */
+  due: number;
+  oldestDueAtMs: number | undefined;
+  /** Wants an attempt later. */
+  later: number;
+  nextDueAtMs: number | undefined;
+  inFlight: number;
+  /** Deploys that are not sent yet, because the time of their block is not known. */
+  eventsWaiting: number;
+}>;
+
+/** Attempts that ended in one way. */
+export type Reason = Readonly<{ reason: string; attempts: number; lastAtMs: number }>;
+
+/** An attempt that failed, or was not made because of where it would have gone. Of its URL only the host is told. */
+export type WrongAttempt = Readonly<{
+  deliveryId: string;
+  n: number;
+  /** 1 to 6; `null`: asked for by hand. */
+  number: number | null;
+  accountId: number;
+  webhookId: string;
+  host: string;
+  state: 'failed' | 'blocked';
+  error: string | null;
+  startedAtMs: number;
+  deliveryState: string;
+}>;
+
+/** Webhooks that fail at one host. */
+type FailingHost = Readonly<{ host: string; webhooks: number; sinceMs: number }>;
+
+/** Every count ends here: it is a figure for the eye. */
+export const COUNT_MAX = 100_000;
+/** The newest attempts whose reasons are counted, and the webhooks whose hosts are. */
+const COUNTED_MAX = 2_000;
+const HOSTS_MAX = 20;
+
+export type ReadQueue = ReturnType<typeof createReadQueue>;
+
+/** Reads how the queue of `store` stands, by indexes alone. */
+export function createReadQueue(store: Store) {
+  const bounded = (from: string) =>
+    store.prepare<{ n: number }, [number] | []>(
+      `SELECT count(*) AS n FROM (SELECT 1 FROM ${from} LIMIT ${COUNT_MAX})`,
+    );
+  const due = bounded('deliveries WHERE due_at_ms <= ?');
+  const later = bounded('deliveries WHERE due_at_ms > ?');
+  const leased = bounded('deliveries WHERE lease_token IS NOT NULL');
+  const waiting = bounded('events WHERE released_at_ms IS NULL');
+  const oldest = store.prepare<{ at: number | null }, [number]>(
+    'SELECT min(due_at_ms) AS at FROM deliveries WHERE due_at_ms <= ?',
+  );
+  const next = store.prepare<{ at: number | null }, [number]>(
+    'SELECT min(due_at_ms) AS at FROM deliveries WHERE due_at_ms > ?',
+  );
+  const reasons = { failed: reasonsOf('failed'), blocked: reasonsOf('blocked') };
+  const wrong = { failed: wrongOf('failed'), blocked: wrongOf('blocked') };
+  const hosts = store.prepare<FailingHost, []>(`
+    SELECT host, count(*) AS webhooks, min(since) AS sinceMs FROM (
+      SELECT host, failing_since_ms AS since FROM webhooks
+      WHERE failing_since_ms IS NOT NULL AND deleted_at_ms IS NULL ORDER BY failing_since_ms, id LIMIT ${COUNTED_MAX})
+    GROUP BY host ORDER BY webhooks DESC, sinceMs LIMIT ${HOSTS_MAX}`);
+
+  function reasonsOf(state: 'failed' | 'blocked') {
+    return store.prepare<Reason, [number]>(`
+      SELECT coalesce(error, 'unknown') AS reason, count(*) AS attempts, max(started_at_ms) AS lastAtMs FROM (
+        SELECT error, started_at_ms FROM attempts WHERE state = '${state}' AND started_at_ms >= ?
+        ORDER BY started_at_ms DESC LIMIT ${COUNTED_MAX})
+      GROUP BY reason ORDER BY attempts DESC, reason`);
+  }
+
+  function wrongOf(state: 'failed' | 'blocked') {
+    return store.prepare<WrongAttempt, [number]>(`
+      SELECT a.delivery_id AS deliveryId, a.n, a.number, w.account_id AS accountId, w.id AS webhookId, w.host, a.state,
+        a.error, a.started_at_ms AS startedAtMs, d.state AS deliveryState
+      FROM (SELECT * FROM attempts WHERE state = '${state}' ORDER BY started_at_ms DESC LIMIT ?) a
+      JOIN deliveries d ON d.id = a.delivery_id JOIN webhooks w ON w.id = d.webhook_id
+      ORDER BY a.started_at_ms DESC`);
+  }
+
+  return {
+    state(nowMs: number): QueueState {
+      const at = <Args extends [] | [number]>(statement: typeof due, ...args: Args) =>
+        statement.get(...args)?.n ?? 0;
+      return {
+        due: at(due, nowMs),
+        oldestDueAtMs: oldest.get(nowMs)?.at ?? undefined,
+        later: at(later, nowMs),
+        nextDueAtMs: next.get(nowMs)?.at ?? undefined,
+        inFlight: at(leased),
+        eventsWaiting: at(waiting),
+      };
+    },
+    /** Why attempts since then came to nothing, the most frequent first; of the newest `COUNTED_MAX` of them. */
+    reasons: (state: 'failed' | 'blocked', sinceMs: number): readonly Reason[] => reasons[state].all(sinceMs),
+    /** The newest attempts of both kinds that came to nothing. */
+    wrongAttempts(limit: number): readonly WrongAttempt[] {
+      const most = Math.max(1, Math.min(limit, LIMIT_MAX));
+      return [...wrong.failed.all(most), ...wrong.blocked.all(most)]
+        .sort((a, b) => b.startedAtMs - a.startedAtMs)
+        .slice(0, most);
+    },
+    /** Hosts at which webhooks fail, those with the most first; of the `COUNTED_MAX` that fail the longest. */
+    failingHosts: (): readonly FailingHost[] => hosts.all(),
   };
 }

@@ -1,30 +1,10 @@
 import type { Store } from '../../shared/store/open.ts';
-import { type Claim, createClaim } from './claim.ts';
-import { createFinish, type Recorded, type Result } from './finish.ts';
-import { createReap } from './reap.ts';
-import { createRelease, type Release } from './release.ts';
-
-/**
- * The queue as the worker needs it. Instants are Unix milliseconds. Every function is one IMMEDIATE transaction and
- * throws when it cannot be done; then nothing of it was.
- */
-export type Outbox = Readonly<{
-  release: Release['release'];
-  awaited: Release['awaited'];
-  claim(nowMs: number, underWay: Iterable<Claim>): readonly Claim[];
-  /** In the order of the results. */
-  finish(results: readonly Result[]): readonly Recorded[];
-  reap(nowMs: number, mine: ReadonlySet<string>): number;
-  /** Makes everything that waits due so much earlier. */
-  advanceDue(byMs: number): void;
-  /** When the next delivery falls due after `nowMs`. */
-  nextDueAtMs(nowMs: number): number | undefined;
-  /** How many are due, and since when the oldest of them is. */
-  backlog(nowMs: number): Readonly<{ due: number; oldestDueAtMs: number | undefined }>;
-}>;
+import { type Claim, createClaim, LEASE_MS } from './claim.ts';
+import { createRelease } from './enqueue.ts';
+import { afterAttempt, type DeliveryState, type Sent, type Verdict, WAIT_MS_MAX } from './outcome.ts';
 
 /** The queue over `store`, whose tables hold everything it knows. `random` gives n uniform bytes. */
-export function createOutbox(store: Store, random: (bytes: number) => Uint8Array): Outbox {
+export function createOutbox(store: Store, random: (bytes: number) => Uint8Array) {
   const { release, awaited } = createRelease(store);
   const finish = createFinish(store);
   const finishAll = store.transaction((results: readonly Result[]) =>
@@ -46,17 +26,28 @@ export function createOutbox(store: Store, random: (bytes: number) => Uint8Array
     release,
     awaited,
     // Nothing due is the ordinary case, and no reason to keep others from writing.
-    claim: (nowMs, underWay) => (isDue.get(nowMs) === null ? [] : claim(nowMs, underWay)),
-    finish: (results) => finishAll.immediate(results),
-    reap: (nowMs, mine) => reap.immediate(nowMs, mine),
-    advanceDue: (byMs) => void advanceDue.run(byMs),
-    nextDueAtMs: (nowMs) => next.get(nowMs)?.at ?? undefined,
-    backlog: (nowMs) => {
+    claim: (nowMs: number, underWay: Iterable<Claim>): readonly Claim[] =>
+      isDue.get(nowMs) === null ? [] : claim(nowMs, underWay),
+    /** In the order of the results. */
+    finish: (results: readonly Result[]): readonly Recorded[] => finishAll.immediate(results),
+    reap: (nowMs: number, mine: ReadonlySet<string>): number => reap.immediate(nowMs, mine),
+    /** Makes everything that waits due so much earlier. */
+    advanceDue: (byMs: number) => void advanceDue.run(byMs),
+    /** When the next delivery falls due after `nowMs`. */
+    nextDueAtMs: (nowMs: number): number | undefined => next.get(nowMs)?.at ?? undefined,
+    /** How many are due, and since when the oldest of them is. */
+    backlog: (nowMs: number): Readonly<{ due: number; oldestDueAtMs: number | undefined }> => {
       const row = backlog.get(nowMs);
       return { due: row?.due ?? 0, oldestDueAtMs: row?.at ?? undefined };
     },
   };
 }
+
+/**
+ * The queue as the worker needs it. Instants are Unix milliseconds. Every function is one IMMEDIATE transaction and
+ * throws when it cannot be done; then nothing of it was.
+ */
+export type Outbox = ReturnType<typeof createOutbox>;
 
 /** A single result that the schema refuses must not hold up all others; a disk or a lock that fails fails them all. */
 function unlessUnwritable(finish: () => Recorded): Recorded {
@@ -67,4 +58,138 @@ function unlessUnwritable(finish: () => Recorded): Recorded {
     if (/^SQLITE_(CONSTRAINT|MISMATCH|TOOBIG)/.test(code)) return 'unwritable';
     throw error;
   }
+}
+
+/** How a claimed attempt ended. `headers` are those of the event as they were sent; `sent` is absent when nothing was. */
+export type Result = Readonly<{
+  claim: Claim;
+  verdict: Verdict;
+  sent: Sent | undefined;
+  headers: Readonly<Record<string, string>> | undefined;
+  endedAtMs: number;
+}>;
+
+/** What is known of an attempt when its process died. */
+type Attempted = Pick<Claim, 'deliveryId' | 'webhookId' | 'token' | 'n' | 'number'>;
+type Finish = (result: Omit<Result, 'claim'> & Readonly<{ claim: Attempted }>) => Recorded;
+
+/** `stale`: the lease is another's by now, so nothing was written. `unwritable`: the lease runs out instead. */
+export type Recorded = 'recorded' | 'stale' | 'unwritable';
+
+type HeldRow = {
+  state: DeliveryState;
+  next_attempt_at_ms: number | null;
+  finished_at_ms: number | null;
+  is_deleted: number;
+  is_paused: number;
+};
+
+/** Records how attempts ended, in the one transaction it is called in. A result without the lease's token changes nothing. */
+function createFinish(store: Store): Finish {
+  const held = store.prepare<HeldRow, [string, string]>(`
+    SELECT d.state, d.next_attempt_at_ms, d.finished_at_ms, w.deleted_at_ms IS NOT NULL AS is_deleted,
+      w.paused_at_ms IS NOT NULL AS is_paused
+    FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE d.id = ? AND d.lease_token = ?`);
+  const close = store.prepare(`
+    UPDATE attempts SET state = $state, ended_at_ms = $endedAtMs, status = $status, error = $error, detail = $detail,
+      remote_address = $remoteAddress, phases_json = $phases, request_headers_json = $requestHeaders,
+      answer_headers_json = $answerHeaders, answer_body = $answerBody, answer_body_kind = $answerBodyKind
+    WHERE delivery_id = $deliveryId AND n = $n`);
+  const place = store.prepare(`
+    UPDATE deliveries SET state = $state, next_attempt_at_ms = $nextAttemptAtMs, finished_at_ms = $finishedAtMs,
+      attempts = coalesce($attempts, attempts), resend_at_ms = coalesce($resendAtMs, resend_at_ms),
+      lease_token = NULL, lease_until_ms = NULL,
+      last_status = iif($says, $status, last_status), last_error = iif($says, $error, last_error)
+    WHERE id = $deliveryId`);
+  const noteSuccess = store.prepare(`
+    UPDATE webhooks SET failing_since_ms = NULL, consecutive_failures = 0, last_success_at_ms = ?1 WHERE id = ?2`);
+  const noteFailure = store.prepare(`
+    UPDATE webhooks SET failing_since_ms = coalesce(failing_since_ms, ?1),
+      consecutive_failures = consecutive_failures + 1 WHERE id = ?2`);
+
+  return function finish({ claim, verdict, sent, headers, endedAtMs }) {
+    const row = held.get(claim.deliveryId, claim.token);
+    if (!row) return 'stale';
+    const next = afterAttempt(endedFrom(row, claim.number), verdict, endedAtMs);
+    const error = 'error' in verdict ? verdict.error : null;
+    const { deliveryId, n } = claim;
+    const requestHeaders = headers === undefined ? null : JSON.stringify(headers);
+    close.run({ deliveryId, n, state: verdict.kind, endedAtMs, error, requestHeaders, ...answerOf(sent) });
+    place.run({
+      deliveryId,
+      state: next.state,
+      nextAttemptAtMs: next.nextAttemptAtMs ?? null,
+      finishedAtMs: next.finishedAtMs ?? null,
+      attempts: next.attempts ?? null,
+      resendAtMs: next.isResent === true ? endedAtMs : null,
+      says: Number(verdict.kind !== 'interrupted'),
+      status: sent?.kind === 'answered' ? sent.status : null,
+      error,
+    });
+    // What was asked for by hand says nothing about how the webhook fares by itself.
+    if (claim.number === undefined || verdict.kind === 'interrupted') return 'recorded';
+    (verdict.kind === 'succeeded' ? noteSuccess : noteFailure).run(endedAtMs, claim.webhookId);
+    return 'recorded';
+  };
+}
+
+function endedFrom(row: HeldRow, number: number | undefined) {
+  return {
+    state: row.state,
+    number,
+    nextAttemptAtMs: row.next_attempt_at_ms ?? undefined,
+    finishedAtMs: row.finished_at_ms ?? undefined,
+    isDeleted: row.is_deleted === 1,
+    isPaused: row.is_paused === 1,
+  };
+}
+
+function answerOf(sent: Sent | undefined) {
+  const answered = sent?.kind === 'answered' ? sent : undefined;
+  return {
+    status: answered?.status ?? null,
+    detail: sent === undefined || sent.kind === 'answered' ? null : sent.detail,
+    remoteAddress: answered?.remoteAddress ?? null,
+    phases: sent === undefined ? null : JSON.stringify(sent.phases),
+    answerHeaders: answered === undefined ? null : JSON.stringify(answered.fields),
+    answerBody: answered?.body ?? null,
+    answerBodyKind: answered?.bodyKind ?? null,
+  };
+}
+
+/**
+ * Gives back what a process took with it when it died: attempts whose lease has run out end as `interrupted`. `mine`
+ * are the deliveries this process is attempting; they are never reaped, however late. To be called in a transaction.
+ */
+function createReap(store: Store, finish: Finish) {
+  const expired = store.prepare<Omit<Attempted, 'number'> & { number: number | null }, [number]>(`
+    SELECT d.id AS deliveryId, d.webhook_id AS webhookId, d.lease_token AS token, a.n, a.number
+    FROM deliveries d JOIN attempts a ON a.delivery_id = d.id AND a.state = 'started'
+    WHERE d.lease_token IS NOT NULL AND d.lease_until_ms <= ?`);
+  const capWaits = store.prepare(`
+    UPDATE deliveries SET next_attempt_at_ms = min(next_attempt_at_ms, ?1), resend_at_ms = min(resend_at_ms, ?1)
+    WHERE due_at_ms > ?1`);
+  const capLeases = store.prepare(
+    'UPDATE deliveries SET lease_until_ms = ?1 WHERE lease_token IS NOT NULL AND lease_until_ms > ?1',
+  );
+
+  /** How many were given back. */
+  return function reap(nowMs: number, mine: ReadonlySet<string>): number {
+    // Only a clock that was ahead when they were written makes these; a wait never grows by the clock being put right.
+    capWaits.run(nowMs + WAIT_MS_MAX);
+    capLeases.run(nowMs + LEASE_MS);
+    let reaped = 0;
+    const interrupted = {
+      verdict: { kind: 'interrupted' },
+      sent: undefined,
+      headers: undefined,
+      endedAtMs: nowMs,
+    } as const;
+    for (const { number, ...claim } of expired.all(nowMs)) {
+      if (mine.has(claim.deliveryId)) continue;
+      finish({ claim: { ...claim, number: number ?? undefined }, ...interrupted });
+      reaped++;
+    }
+    return reaped;
+  };
 }

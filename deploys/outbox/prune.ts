@@ -1,16 +1,39 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Log } from '../../shared/log.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { createTrim, SETTLED } from './trim.ts';
+
+/** Deliveries of a webhook that are kept, the newest; what is not settled is kept beside them. */
+export const DELIVERIES_KEPT = 1_000;
+/** Rows in one transaction. */
+const ROWS_MAX = 500;
+
+/** Nothing more will happen to it by itself, and nobody is at it. */
+const SETTLED = 'finished_at_ms IS NOT NULL AND lease_token IS NULL AND resend_at_ms IS NULL';
+
+/** Forgets settled deliveries of a webhook beyond the newest `DELIVERIES_KEPT`, 500 at a time; gives how many. */
+export function createPruneWebhook(store: Store): (webhookId: string) => number {
+  // By the index alone, so that a look at a webhook that has no more than that costs next to nothing.
+  const oldestKept = store.prepare<{ at: number; id: string }, [string]>(`
+    SELECT created_at_ms AS at, id FROM deliveries WHERE webhook_id = ?
+    ORDER BY created_at_ms DESC, id LIMIT 1 OFFSET ${DELIVERIES_KEPT - 1}`);
+  const forget = store.prepare<unknown, [string, number, string]>(`
+    DELETE FROM deliveries WHERE id IN (SELECT id FROM deliveries
+      WHERE webhook_id = ?1 AND created_at_ms <= ?2 AND (created_at_ms < ?2 OR id > ?3) AND ${SETTLED}
+      LIMIT ${ROWS_MAX})`);
+  return function pruneWebhook(webhookId) {
+    const oldest = oldestKept.get(webhookId);
+    return oldest === null ? 0 : forget.run(webhookId, oldest.at, oldest.id).changes;
+  };
+}
 
 const DAY_MS = 86_400_000;
 /** How long the bodies of answers are kept, and deliveries with their attempts. */
-export const ANSWERS_KEPT_MS = 30 * DAY_MS;
-export const DELIVERIES_KEPT_MS = 90 * DAY_MS;
+const ANSWERS_KEPT_MS = 30 * DAY_MS;
+const DELIVERIES_KEPT_MS = 90 * DAY_MS;
 /** How long those of a deleted webhook are, which nobody can look at. */
-export const DELETED_KEPT_MS = DAY_MS;
+const DELETED_KEPT_MS = DAY_MS;
 /** How long an Idempotency-Key leads to the webhook that it made. */
 export const IDEMPOTENCY_KEPT_MS = DAY_MS;
-/** Rows of each kind in one transaction. */
-const ROWS_MAX = 500;
 /** Webhooks looked at in one transaction: some milliseconds when each has as many deliveries as are kept. */
 const WEBHOOKS_MAX = 20;
 
@@ -55,13 +78,13 @@ export function createPrune(store: Store): (nowMs: number) => boolean {
   const following = store.prepare<{ id: string }, [string]>(
     `SELECT id FROM webhooks WHERE id > ? ORDER BY id LIMIT ${WEBHOOKS_MAX}`,
   );
-  const trim = createTrim(store);
+  const pruneWebhook = createPruneWebhook(store);
   /** The webhooks up to this one have been looked at, in this round. */
   let done = '';
 
-  function trimSome(): boolean {
+  function pruneSomeWebhooks(): boolean {
     for (const { id } of following.all(done)) {
-      if (trim(id) > 0) return true;
+      if (pruneWebhook(id) > 0) return true;
       done = id;
     }
     const isMore = following.get(done) !== null;
@@ -71,7 +94,27 @@ export function createPrune(store: Store): (nowMs: number) => boolean {
 
   const prune = store.transaction(
     (nowMs: number) =>
-      old.some(({ statement, keptMs }) => statement.run(nowMs - keptMs).changes > 0) || trimSome(),
+      old.some(({ statement, keptMs }) => statement.run(nowMs - keptMs).changes > 0) || pruneSomeWebhooks(),
   );
   return (nowMs) => prune.immediate(nowMs);
+}
+
+const HOUR_MS = 3_600_000;
+/** Between two batches others may write. */
+const PAUSE_MS = 50;
+
+type Deps = Readonly<{ prune(nowMs: number): boolean; clock: Clock; log: Log }>;
+
+/** Forgets what is old at the start and once a day, in batches, until `signal` aborts; after a failure, an hour later. */
+export async function tendOutbox({ prune, clock, log }: Deps, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    let waitMs = DAY_MS;
+    try {
+      while (prune(clock.now()) && !signal.aborted) await clock.sleep(PAUSE_MS, signal);
+    } catch (error) {
+      log.error({ err: error }, 'forgetting old deliveries broke');
+      waitMs = HOUR_MS;
+    }
+    await clock.sleep(waitMs, signal);
+  }
 }

@@ -147,4 +147,8 @@ export const OUTBOX_MIGRATIONS: Migrations = {
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX webhook_idempotency_old ON webhook_idempotency (created_at_ms);
   `,
+  'webhooks-failing-1': `
+    CREATE INDEX webhooks_failing ON webhooks (failing_since_ms, id)
+      WHERE failing_since_ms IS NOT NULL AND deleted_at_ms IS NULL;
+  `,
 };

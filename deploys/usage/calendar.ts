@@ -38,3 +38,24 @@ export function dayText(day: number): string {
 export function monthText(month: number): string {
   return new Date(monthStartMs(month)).toISOString().slice(0, 7);
 }
+
+/** Hours since 1970 (UTC), from the first up to and without the second. */
+export type Hours = Readonly<{ fromHour: number; toHour: number }>;
+
+/** Periods of one kind, from the first up to and without the second. */
+export type Range = Readonly<{ from: number; to: number }>;
+
+/** Ten years: what is before is left out. */
+const HOURS_MAX = 24 * 3_660;
+
+/** SQL for every period of a `Range`: with the account they are the beginning of each usage table's primary key. */
+export const EACH =
+  'WITH RECURSIVE each(at) AS (SELECT $from WHERE $from < $to UNION ALL SELECT at + 1 FROM each WHERE at + 1 < $to)';
+
+/** The hours (0), days (1) or months (2) that the hours touch. */
+export function rangeIn(table: number, { fromHour, toHour }: Hours): Range {
+  const from = Math.max(fromHour, toHour - HOURS_MAX);
+  if (table === 0 || from >= toHour) return { from, to: toHour };
+  const place = (hour: number) => (table === 1 ? Math.floor(hour / 24) : monthOf(hour * HOUR_MS).month);
+  return { from: place(from), to: place(toHour - 1) + 1 };
+}

@@ -1,8 +1,5 @@
 import type { Store } from '../../shared/store/open.ts';
-import { dayText, hourText, monthOf, monthText, HOUR_MS } from './calendar.ts';
-
-/** Hours since 1970 (UTC), from the first up to and without the second. */
-export type Hours = Readonly<{ fromHour: number; toHour: number }>;
+import { dayOfHour, dayText, HOUR_MS, type Hours, hourText, monthOf, monthText } from './calendar.ts';
 
 /** What one key used of one method in a period, over all nodes. */
 export type Used = Readonly<{
@@ -37,38 +34,18 @@ export function* readUsage(
   { fromHour, toHour }: Hours,
   accountId?: number,
 ): Generator<readonly Used[]> {
-  const months = [fromHour, toHour - 1].map((hour) => monthOf(hour * HOUR_MS).month);
-  const [firstDay, lastDay] = [Math.floor(fromHour / 24), Math.floor((toHour - 1) / 24)];
-  yield* readTable('usage_months', 'month', months[0] ?? 0, (months[1] ?? 0) + 1, monthText);
-  yield* readTable('usage_days', 'day', firstDay, lastDay + 1, dayText);
-  yield* readTable('usage_hours', 'hour', fromHour, toHour, hourText);
-
-  function* readTable(
-    table: string,
-    column: string,
-    from: number,
-    to: number,
-    textOf: (at: number) => string,
-  ): Generator<readonly Used[]> {
-    if (accountId !== undefined) {
-      yield* readOneOf(ledger, accountId, { table, column, from, to, textOf });
-      return;
-    }
-    const page = ledger.prepare<Row, Place & { to: number }>(`
-      SELECT ${column} AS at, ${SUMS} FROM ${table}
-      WHERE (${column}, account_id, key_id, method) > ($at, $accountId, $keyId, $method)
-        AND ${column} < $to
-      GROUP BY ${column}, account_id, key_id, method ORDER BY ${column}, account_id, key_id, method LIMIT ${PAGE}`);
-    let last: Place = { at: from - 1, accountId: Number.MAX_SAFE_INTEGER, keyId: '', method: '' };
-    for (;;) {
-      const { at, accountId: account, keyId, method } = last;
-      const rows = page.all({ at, accountId: account, keyId, method, to });
-      const end = rows.at(-1);
-      if (end === undefined) return;
-      yield rows.map(({ at: period, ...used }) => ({ period: textOf(period), ...used }));
-      last = end;
-    }
-  }
+  const monthOfHour = (hour: number) => monthOf(hour * HOUR_MS).month;
+  const touched = (placeOf: (hour: number) => number) => ({
+    from: placeOf(fromHour),
+    to: placeOf(toHour - 1) + 1,
+  });
+  const tables: readonly Table[] = [
+    { table: 'usage_months', column: 'month', ...touched(monthOfHour), textOf: monthText },
+    { table: 'usage_days', column: 'day', ...touched(dayOfHour), textOf: dayText },
+    { table: 'usage_hours', column: 'hour', from: fromHour, to: toHour, textOf: hourText },
+  ];
+  for (const table of tables)
+    yield* accountId === undefined ? readAllOf(ledger, table) : readOneOf(ledger, accountId, table);
 }
 
 type Table = Readonly<{
@@ -78,6 +55,23 @@ type Table = Readonly<{
   to: number;
   textOf: (at: number) => string;
 }>;
+
+function* readAllOf(ledger: Store, { table, column, from, to, textOf }: Table): Generator<readonly Used[]> {
+  const page = ledger.prepare<Row, Place & { to: number }>(`
+    SELECT ${column} AS at, ${SUMS} FROM ${table}
+    WHERE (${column}, account_id, key_id, method) > ($at, $accountId, $keyId, $method)
+      AND ${column} < $to
+    GROUP BY ${column}, account_id, key_id, method ORDER BY ${column}, account_id, key_id, method LIMIT ${PAGE}`);
+  let last: Place = { at: from - 1, accountId: Number.MAX_SAFE_INTEGER, keyId: '', method: '' };
+  for (;;) {
+    const { at, accountId, keyId, method } = last;
+    const rows = page.all({ at, accountId, keyId, method, to });
+    const end = rows.at(-1);
+    if (end === undefined) return;
+    yield rows.map(({ at: period, ...used }) => ({ period: textOf(period), ...used }));
+    last = end;
+  }
+}
 
 /** One account's rows of a table, period by period, each by its place in the primary key: no other account's are passed over. */
 function* readOneOf(
@@ -98,4 +92,59 @@ function* readOneOf(
     const rows = ofPeriod.all(at, accountId);
     if (rows.length > 0) yield rows.map((used) => ({ period: textOf(at), ...used }));
   }
+}
+
+/** The columns of usage wherever it is given as rows. */
+export const USAGE_COLUMNS = [
+  'hour',
+  'account',
+  'key_id',
+  'method',
+  'calls',
+  'credits',
+  'errors',
+  'bytes_out',
+  'refused',
+] as const;
+
+/** The first line of a CSV file of usage. */
+export const CSV_HEAD = `${USAGE_COLUMNS.join(',')}\n`;
+
+/** A row by its columns. */
+export function usageRecord(used: Used, account: string) {
+  const { period, keyId, method, calls, credits, errors, bytesOut, refused } = used;
+  return {
+    hour: period,
+    account,
+    key_id: keyId,
+    method,
+    calls,
+    credits,
+    errors,
+    bytes_out: bytesOut,
+    refused,
+  };
+}
+
+/** A row's texts, in the order of the columns. */
+export function usageCells(used: Used, account: string): string[] {
+  return Object.values(usageRecord(used, account)).map(String);
+}
+
+/** A row as a line of CSV. */
+export function csvLine(used: Used, account: string): string {
+  return `${usageCells(used, harmless(account)).map(quoted).join(',')}\n`;
+}
+
+/** What begins a formula, also in full width, behind spaces and quotes; at a cell's beginning or behind what may part cells. */
+const FORMULA = /(^|[;|\t\r\n])(?=[\s"]*[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
+
+/** Customers name their accounts: a spreadsheet takes a text behind an apostrophe for no formula. */
+function harmless(name: string): string {
+  return name.replaceAll(FORMULA, "$1'");
+}
+
+/** RFC 4180, and for spreadsheets that part cells by something else than commas. */
+function quoted(cell: string): string {
+  return /[",;|\t\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }

@@ -1,19 +1,77 @@
-import { DROP_MEMBERS, SHOW_MEMBERS } from '../store/taken-members.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { CHANGED_CELLS, placeFrom } from '../../shared/ledger/shared-usage.ts';
-import { inOneCommand } from '../../shared/redis/in-one-command.ts';
-import { openRedisLink, type RedisClient } from '../../shared/redis/link.ts';
-import type { CellSource, Drained } from './cell-source.ts';
 import {
-  cellsIn,
-  FORGET_CELLS,
-  forgetCells,
-  groupsOf,
-  READ_CELLS,
-  readCells,
-  spentIn,
-  textsIn,
-} from './shared-cells.ts';
+  CELL_COLUMNS,
+  CELL_COUNTER_NAMES,
+  CELL_COUNTERS,
+  type CellCounter,
+} from '../../shared/ledger/counters.ts';
+import { overCells } from '../../shared/ledger/over-cells.ts';
+import {
+  cellField,
+  type CellPlace,
+  cellsKey,
+  CHANGED_CELLS,
+  counterAt,
+  NO_HOUR,
+  placeFrom,
+  spentKey,
+} from '../../shared/ledger/shared-usage.ts';
+import { inOneCommand } from '../../shared/redis/in-one-command.ts';
+import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
+import type { Store } from '../../shared/store/open.ts';
+import { DROP_MEMBERS, type Script, SHOW_MEMBERS, textsIn } from '../accounts/redis-head.ts';
+
+/** What one node counted in one hour of one key's method, as absolute values that only grow. */
+export type HourCell = Readonly<
+  { hour: number; accountId: number; keyId: string; method: string; node: string } & Record<
+    CellCounter,
+    number
+  >
+>;
+
+/** What one node has charged to an account's allowance and given back, ever: the journal's two counters. */
+type NodeSpent = Readonly<{ accountId: number; node: string; charged: number; refunded: number }>;
+
+/**
+ * What nodes said. When a cell's `charged` or `returned` changes, the account's `spent` of the same instant belongs to
+ * it: they are compared to the unit.
+ */
+export type Drained = Readonly<{ cells: readonly HourCell[]; spent: readonly NodeSpent[] }>;
+
+/**
+ * Where the cells of gateways on other hosts come from. Gateways on this host write them into the ledger themselves,
+ * and there is no source.
+ */
+export type CellSource = Readonly<{
+  /**
+   * Hands over what changed until `signal` aborts. It may come twice, late or out of order; when `take` throws it was
+   * not written, and must come again. Never rejects.
+   */
+  run(take: (drained: Drained) => void, signal: AbortSignal): Promise<void>;
+}>;
+
+/**
+ * Takes what was drained into the ledger, all or none. The larger of two values stands, so that what comes twice or
+ * late changes nothing. Throws when it cannot be written.
+ */
+export function createTakeDrained(ledger: Store): (drained: Drained) => void {
+  const counters = CELL_COUNTER_NAMES.map((name) => `$${name}`).join(', ');
+  const larger = Object.values(CELL_COUNTERS).map(
+    (column) => `${column} = max(${column}, excluded.${column})`,
+  );
+  const putCell = ledger.prepare<null, HourCell>(`
+    INSERT INTO usage_hours (${CELL_COLUMNS.join(', ')})
+    VALUES ($hour, $accountId, $keyId, $method, $node, ${counters})
+    ON CONFLICT DO UPDATE SET ${larger.join(', ')}`);
+  const putSpent = ledger.prepare<null, NodeSpent>(`
+    INSERT INTO spent (account_id, node, charged, refunded) VALUES ($accountId, $node, $charged, $refunded)
+    ON CONFLICT DO UPDATE SET charged = max(charged, excluded.charged), refunded = max(refunded, excluded.refunded)`);
+  const take = ledger.transaction(({ cells, spent }: Drained) => {
+    for (const cell of cells) putCell.run({ ...cell });
+    for (const each of spent) putSpent.run({ ...each });
+  });
+  return take.immediate;
+}
 
 type Deps = Readonly<{
   url: string;
@@ -31,7 +89,6 @@ const CELLS_AT_ONCE = 500;
 const PAUSE_MS = 20;
 const DEADLINE_MS = 1_000;
 
-type Script = (...words: readonly (string | number)[]) => Promise<unknown>;
 type Scripted = RedisClient &
   Record<'sluiceShowCells' | 'sluiceDropCells' | 'sluiceReadCells' | 'sluiceForgetCells', Script>;
 
@@ -89,4 +146,98 @@ export function openRedisCells({ url, clock, random, isOwn, onWarning }: Deps): 
   }
 
   return { run };
+}
+
+/** Replies the values of nodes and fields, nothing for what is not there; one instant. */
+const READ_CELLS: RedisScript = {
+  lua: overCells(1, `values[#values + 1] = redis.call('HGET', key, ARGV[at]) or ''`),
+};
+
+/**
+ * Of each the value that was taken: nobody asks for it again, and what is told later is told whole. What was told
+ * meanwhile stays.
+ */
+const FORGET_CELLS: RedisScript = {
+  lua: overCells(
+    2,
+    `if redis.call('HGET', key, ARGV[at]) == ARGV[at + 1] then redis.call('HDEL', key, ARGV[at]) end`,
+  ),
+};
+
+/** What is to be read of one account and hour. */
+type Names = Readonly<{
+  accountId: number;
+  hour: number;
+  nodes: readonly string[];
+  cells: readonly CellPlace[];
+}>;
+/** The same with what was read, first of the nodes and then of the cells; nothing for what is not there. */
+type Values = Names & Readonly<{ values: readonly string[] }>;
+
+/** Those of one account and hour together, for they are in one place of Redis. */
+function groupsOf(places: readonly CellPlace[]): readonly Names[] {
+  const groups = Map.groupBy(places, ({ accountId, hour }) => `${accountId} ${hour}`);
+  return [...groups.values()].map((group) => {
+    const [{ accountId, hour }] = group as [CellPlace]; // no group is empty
+    const nodes = [...new Set(group.map(({ node }) => node))];
+    return { accountId, hour, nodes, cells: hour === NO_HOUR ? [] : group };
+  });
+}
+
+/** Reads by READ_CELLS, in one command. */
+async function readCells(
+  client: Readonly<{ sluiceReadCells: Script }>,
+  all: readonly Names[],
+): Promise<readonly Values[]> {
+  const words = all.flatMap((names) => [names.nodes.length, names.cells.length, ...fieldsOf(names)]);
+  const values = textsIn(await client.sluiceReadCells(...keysOf(all), ...words));
+  let at = 0;
+  return all.map((names) => {
+    const from = at;
+    at += names.nodes.length + names.cells.length;
+    return { ...names, values: values.slice(from, at) };
+  });
+}
+
+/** Has Redis forget what was taken, by FORGET_CELLS, in one command. */
+async function forgetCells(
+  client: Readonly<{ sluiceForgetCells: Script }>,
+  all: readonly Values[],
+): Promise<void> {
+  const words = all.flatMap((read) => [
+    read.nodes.length,
+    read.cells.length,
+    ...fieldsOf(read).flatMap((field, at) => [field, read.values[at] ?? '']),
+  ]);
+  await client.sluiceForgetCells(...keysOf(all), ...words);
+}
+
+function keysOf(all: readonly Names[]): readonly (string | number)[] {
+  const keys = all.flatMap(({ accountId, hour }) => [spentKey(accountId), cellsKey(accountId, hour)]);
+  return [keys.length, ...keys];
+}
+
+function fieldsOf({ nodes, cells }: Names): readonly string[] {
+  return [...nodes, ...cells.map(cellField)];
+}
+
+function spentIn({ accountId, nodes, values }: Values): readonly NodeSpent[] {
+  return nodes.flatMap((node, at) => {
+    const text = values[at] ?? '';
+    if (text === '') return [];
+    return [{ accountId, node, charged: counterAt(text, 0), refunded: counterAt(text, 1) }];
+  });
+}
+
+function cellsIn({ nodes, cells, values }: Values): readonly HourCell[] {
+  return cells.flatMap((place, at) => {
+    const text = values[nodes.length + at] ?? '';
+    return text === '' ? [] : [cellFrom(place, text)];
+  });
+}
+
+function cellFrom(place: CellPlace, text: string): HourCell {
+  const counters = CELL_COUNTER_NAMES.map((name, at) => [name, counterAt(text, at)] as const);
+  // The list has every counter of a cell, and nothing else.
+  return { ...place, ...(Object.fromEntries(counters) as Record<CellCounter, number>) };
 }

@@ -1,12 +1,19 @@
 import type { Clock } from '../../shared/clock.ts';
-import { DAY_MS, HOUR_MS, monthOf, monthStartMs } from './calendar.ts';
-import type { Hours } from './read-usage.ts';
-import type { Reader, ReadingTurns } from './reading-turns.ts';
-import { type Counts, type Part, sumOf, type Unit, type UsageReport, type Whose } from './report.ts';
-import type { Dimension, GridCell, createUsageGrid } from './usage-grid.ts';
+import { DAY_MS, HOUR_MS, type Hours, monthOf, monthStartMs } from './calendar.ts';
+import {
+  type Counts,
+  type createUsageGrid,
+  type Dimension,
+  type GridCell,
+  type Part,
+  sumOf,
+  type Unit,
+  type UsageReport,
+  type Whose,
+} from './report.ts';
 
 /** What is wanted of an account's usage. */
-export type ViewWish = Readonly<{ whose: Whose; hours: Hours; unit: Unit; by: Dimension; named: number }>;
+export type UsageQuery = Readonly<{ whose: Whose; hours: Hours; unit: Unit; by: Dimension; named: number }>;
 
 /** What one account used in some time, as a table and as a chart. */
 export type UsageView = Readonly<{
@@ -19,13 +26,13 @@ export type UsageView = Readonly<{
   cells: readonly GridCell[];
 }>;
 
-export type UsageReading =
+type UsageReading =
   | { readonly kind: 'read'; readonly view: UsageView }
   /** The user reads in as many places as there may be, or does not wait for this any more. */
   | { readonly kind: 'busy' };
 
 /** For a user, whose turn it must be. */
-export type ReadUsageView = (wish: ViewWish, userId: string, signal: AbortSignal) => Promise<UsageReading>;
+export type ReadUsageView = (query: UsageQuery, userId: string, signal: AbortSignal) => Promise<UsageReading>;
 
 type Deps = Readonly<{
   usage: Pick<UsageReport, 'byMethod' | 'byKey'>;
@@ -44,18 +51,18 @@ const TURN_MS = 4;
 
 /** Reads in parts, each in its turn. Rejects when the ledger cannot be read. */
 export function createReadUsageView({ usage, grid, turns, clock }: Deps): ReadUsageView {
-  return async function readUsageView(wish, userId, signal) {
+  return async function readUsageView(query, userId, signal) {
     const reader = turns.enter(userId);
     if (reader === undefined) return { kind: 'busy' };
     try {
-      return await read(wish, reader, signal);
+      return await read(query, reader, signal);
     } finally {
       reader.leave();
     }
   };
 
   async function read(
-    { whose, hours, unit, by, named }: ViewWish,
+    { whose, hours, unit, by, named }: UsageQuery,
     reader: Reader,
     signal: AbortSignal,
   ): Promise<UsageReading> {
@@ -119,3 +126,85 @@ export function startsOf(
     atMs: startMs(from + i),
   }));
 }
+
+/** Somebody who reads much of the ledger, a part at a time. */
+export type Reader = Readonly<{
+  /** Resolves when the next part may be read, and everything else here had its turn; or when `signal` aborts. */
+  turn(signal: AbortSignal): Promise<void>;
+  /** Must be called once. */
+  leave(): void;
+}>;
+
+/** Of one user at once: a few windows and files. */
+const READERS_MAX = 8;
+const PAUSE_MS = 1;
+
+export function createReadingTurns(clock: Pick<Clock, 'sleep'>) {
+  const readers = new Map<string, number>();
+  /** Who waits, in the order of the users' turns. */
+  const lines = new Map<string, Set<() => void>>();
+  const always = new AbortController().signal;
+  let serving = false;
+
+  async function serve(): Promise<void> {
+    if (serving) return;
+    serving = true;
+    try {
+      for (let next = takeNext(); next !== undefined; next = takeNext()) {
+        next();
+        await clock.sleep(PAUSE_MS, always);
+      }
+    } finally {
+      serving = false;
+    }
+  }
+
+  function takeNext(): (() => void) | undefined {
+    for (const [userId, line] of lines) {
+      lines.delete(userId);
+      const [first] = line;
+      if (first === undefined) continue;
+      line.delete(first);
+      if (line.size > 0) lines.set(userId, line);
+      return first;
+    }
+    return undefined;
+  }
+
+  function turn(userId: string, signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const line = lines.get(userId) ?? new Set();
+    lines.set(userId, line.add(resolve));
+    const stop = () => {
+      lines.get(userId)?.delete(resolve);
+      resolve();
+    };
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true });
+    void serve();
+    return promise.finally(() => signal.removeEventListener('abort', stop));
+  }
+
+  return {
+    /** `undefined` while the user reads in as many places as there may be. */
+    enter(userId: string): Reader | undefined {
+      const reading = readers.get(userId) ?? 0;
+      if (reading >= READERS_MAX) return undefined;
+      readers.set(userId, reading + 1);
+      return {
+        turn: (signal) => turn(userId, signal),
+        leave() {
+          const left = (readers.get(userId) ?? 1) - 1;
+          if (left === 0) readers.delete(userId);
+          else readers.set(userId, left);
+        },
+      };
+    },
+  };
+}
+
+/**
+ * Has those who read much take turns: one part at a time, and each user in their turn. So whoever looks at a year of usage
+ * a hundred times at once makes nobody wait for more than one part of theirs.
+ */
+export type ReadingTurns = ReturnType<typeof createReadingTurns>;

@@ -1,27 +1,9 @@
 import type { Slot } from '@solana/kit';
 import { unreachable } from '../../shared/brand.ts';
 import type { Clock } from '../../shared/clock.ts';
+import type { Store } from '../../shared/store/open.ts';
+import { deploySlotOf, type Reading } from './change.ts';
 import type { RpcBackend } from './rpc.ts';
-
-/** Where block times are remembered. Unix seconds. */
-export type BlockTimeStore = Readonly<{
-  find(slot: Slot): number | undefined;
-  save(slot: Slot, unixSeconds: number): void;
-}>;
-
-export type BlockTimes = Readonly<{
-  /** Unix seconds of the block at `slot`; `undefined` until it was looked up. */
-  timeOf(slot: Slot): number | undefined;
-  /**
-   * Looks up those of `slots` that are unknown, newest first, until `signal` aborts. Forgets all others. The `urgent`
-   * among them come first, and are asked for again however short ago that was.
-   */
-  fill(slots: readonly Slot[], signal: AbortSignal, urgent?: ReadonlySet<Slot>): Promise<void>;
-  /** How long until an unknown `slot` is asked for again, in milliseconds. */
-  dueInMs(slot: Slot): number;
-  /** Forgets what is in memory, because the store forgot it. */
-  forget(): void;
-}>;
 
 /** Calls of one `fill`, so that a list of new programs cannot flood a backend. */
 const LOOKUPS_MAX = 150;
@@ -44,11 +26,7 @@ type LookUp =
  * Block times of deploy slots. No time is ever remembered as absent: a backend may have lost the block, or not
  * written it yet, so such slots are asked for again, ever more rarely.
  */
-export function createBlockTimes(
-  backends: readonly RpcBackend[],
-  store: BlockTimeStore,
-  clock: Clock,
-): BlockTimes {
+export function createBlockTimes(backends: readonly RpcBackend[], store: BlockTimeStore, clock: Clock) {
   let known = new Map<Slot, number>();
   let waits = new Map<Slot, Wait>();
 
@@ -106,8 +84,22 @@ export function createBlockTimes(
     waits = new Map();
   }
 
-  return { timeOf: (slot) => known.get(slot), fill, dueInMs, forget };
+  return {
+    /** Unix seconds of the block at `slot`; `undefined` until it was looked up. */
+    timeOf: (slot: Slot): number | undefined => known.get(slot),
+    /**
+     * Looks up those of `slots` that are unknown, newest first, until `signal` aborts. Forgets all others. The `urgent`
+     * among them come first, and are asked for again however short ago that was.
+     */
+    fill,
+    /** How long until an unknown `slot` is asked for again, in milliseconds. */
+    dueInMs,
+    /** Forgets what is in memory, because the store forgot it. */
+    forget,
+  };
 }
+
+type BlockTimes = ReturnType<typeof createBlockTimes>;
 
 /** Asks the backends in their order; the first time wins. */
 async function lookUp(backends: readonly RpcBackend[], slot: Slot, signal: AbortSignal): Promise<LookUp> {
@@ -135,3 +127,55 @@ async function lookUp(backends: readonly RpcBackend[], slot: Slot, signal: Abort
 function isUnixSeconds(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= UNIX_SECONDS_MAX;
 }
+
+type Deps = Readonly<{
+  blockTimes: BlockTimes;
+  /** The slots whose block times events wait for, and since when (Unix milliseconds). */
+  awaited(): readonly Readonly<{ slot: Slot; sinceMs: number }>[];
+  clock: Clock;
+}>;
+
+/** First and longest wait before what an event waits for is asked for again; anything else is not asked for sooner. */
+const [AWAITED_RETRY_MS_MIN, AWAITED_RETRY_MS_MAX] = [1_000, 15_000];
+/** A block time that did not come for so long is asked for as rarely as any other. */
+const URGENT_MS = 600_000;
+
+/**
+ * Looks up the block times of a reading and of events that wait for theirs, until none of those is missing or the signal
+ * aborts. An event may need the time of a deploy that no reading shows any more.
+ */
+export function createFill({ blockTimes, awaited, clock }: Deps) {
+  return async function fill(reading: Reading, signal: AbortSignal): Promise<void> {
+    const shown = [...reading.programs.values()].flatMap((state) => deploySlotOf(state) ?? []);
+    for (
+      let retryMs = AWAITED_RETRY_MS_MIN;
+      !signal.aborted;
+      retryMs = Math.min(2 * retryMs, AWAITED_RETRY_MS_MAX)
+    ) {
+      const waiting = awaited();
+      const fresh = waiting.filter(({ sinceMs }) => clock.now() - sinceMs < URGENT_MS);
+      const urgent = new Set(fresh.map(({ slot }) => slot));
+      const slots = [...shown, ...waiting.map(({ slot }) => slot)];
+      await blockTimes.fill(slots, signal, urgent);
+      const missing = slots.filter((slot) => blockTimes.timeOf(slot) === undefined);
+      if (missing.length === 0) return;
+      const dueInMs = missing.map((slot) => (urgent.has(slot) ? 0 : blockTimes.dueInMs(slot)));
+      await clock.sleep(Math.max(retryMs, Math.min(...dueInMs)), signal);
+    }
+  };
+}
+
+/** Block times remembered in `store`; one row per deploy slot ever seen. */
+export function createBlockTimeStore(store: Store) {
+  const find = store.prepare<{ unix_seconds: number }, [bigint]>(
+    'SELECT unix_seconds FROM block_times WHERE slot = ?',
+  );
+  const save = store.prepare<unknown, [bigint, number]>('INSERT OR REPLACE INTO block_times VALUES (?, ?)');
+  return {
+    find: (slot: Slot): number | undefined => find.get(slot)?.unix_seconds,
+    save: (slot: Slot, unixSeconds: number): void => void save.run(slot, unixSeconds),
+  };
+}
+
+/** Where block times are remembered. Unix seconds. */
+type BlockTimeStore = ReturnType<typeof createBlockTimeStore>;

@@ -1,5 +1,28 @@
 import type { Address, Slot } from '@solana/kit';
-import { deploySlotOf, type Reading } from './program-state.ts';
+
+/** What one look at a program says (spec 3.1). Only a program that a loader can replace has a deploy slot. */
+export type ProgramState =
+  | { readonly status: 'upgradeable'; readonly deploySlot: Slot; readonly upgradeAuthority: Address }
+  | { readonly status: 'frozen'; readonly deploySlot: Slot }
+  | { readonly status: 'other_loader' }
+  | { readonly status: 'missing' };
+
+/**
+ * One look at every watched program, at `finalized`. `contextSlot` is the newest slot that any of its calls was
+ * answered at: the next reading must not be older.
+ */
+export type Reading = Readonly<{ contextSlot: Slot; programs: ReadonlyMap<Address, ProgramState> }>;
+
+/** The program's deploy slot, when it has one. */
+export function deploySlotOf(state: ProgramState | undefined): Slot | undefined {
+  switch (state?.status) {
+    case 'upgradeable':
+    case 'frozen':
+      return state.deploySlot;
+    default:
+      return undefined;
+  }
+}
 
 /** A deploy slot that grew while this run was watching. */
 export type Deploy = Readonly<{ program: Address; previousSlot: Slot; deploySlot: Slot }>;
@@ -41,4 +64,24 @@ export function shrunkIn(before: Reading['programs'], after: Reading): Address |
     if (previousSlot !== undefined && deploySlot !== undefined && deploySlot < previousSlot) return program;
   }
   return undefined;
+}
+
+/** Programs that may be gone from one reading to the next, whatever their share of all. */
+const VANISHED_MAX = 9;
+
+/** How many programs are `missing` in `after` that were there in `before`, and how many were there. */
+type Vanished = Readonly<{ vanished: number; present: number }>;
+
+/**
+ * Tells of a reading in which more than half of the programs, and at least ten, are gone at once: rather than closed
+ * in one minute they are unknown to a backend that has lost its accounts. `undefined` is a reading to believe.
+ */
+export function implausibleIn(before: Reading['programs'], after: Reading): Vanished | undefined {
+  let [present, vanished] = [0, 0];
+  for (const [program, { status }] of before) {
+    if (status === 'missing') continue;
+    present++;
+    if (after.programs.get(program)?.status === 'missing') vanished++;
+  }
+  return vanished > VANISHED_MAX && 2 * vanished > present ? { vanished, present } : undefined;
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 
-export type Within<T> = { readonly kind: 'done'; readonly value: T } | { readonly kind: 'timed-out' };
+type Within<T> = { readonly kind: 'done'; readonly value: T } | { readonly kind: 'timed-out' };
 
 /**
  * Does `work` under a signal that aborts after `timeoutMs` or with `signal`, whichever is first, and gives up waiting

@@ -6,23 +6,25 @@ import {
   getStructDecoder,
   getU32Decoder,
   getU64Decoder,
+  isAddress,
+  type Slot,
 } from '@solana/kit';
-import type { ProgramState } from './program-state.ts';
+import type { ProgramState } from './change.ts';
 
 /** An account as far as it was read: the head of its data, and its whole length when the backend says it. */
 export type AccountHead = Readonly<{ owner: Address; data: Uint8Array; space: number | undefined }>;
 
 /** What a program's own account says; a loader-v3 program keeps its state in a second account. */
-export type ProgramAccount =
+type ProgramAccount =
   | { readonly kind: 'decided'; readonly state: ProgramState }
   | { readonly kind: 'program-data-at'; readonly address: Address }
   | Malformed;
 
 /** The bytes cannot be what the chain holds: the backend cut them, or answered about something else. */
-export type Malformed = { readonly kind: 'malformed'; readonly reason: string };
+type Malformed = { readonly kind: 'malformed'; readonly reason: string };
 
-export const LOADER_V3 = address('BPFLoaderUpgradeab1e11111111111111111111111');
-export const LOADER_V4 = address('LoaderV411111111111111111111111111111111111');
+const LOADER_V3 = address('BPFLoaderUpgradeab1e11111111111111111111111');
+const LOADER_V4 = address('LoaderV411111111111111111111111111111111111');
 const SYSTEM_PROGRAM = address('11111111111111111111111111111111');
 
 /** Bytes of a program account that tell its state: loader v4 needs 48, loader v3 36. */
@@ -117,4 +119,49 @@ function isCut({ data, space }: AccountHead, wantedBytes: number): boolean {
 
 function malformed(what: string, { owner, data }: AccountHead): Malformed {
   return { kind: 'malformed', reason: `${what} of ${owner} with ${data.length} bytes that do not decode` };
+}
+
+/** What `getMultipleAccounts` answered: one entry per address asked for, in that order. */
+export type Accounts = Readonly<{ contextSlot: Slot; accounts: readonly (AccountHead | undefined)[] }>;
+
+/** Reads a `getMultipleAccounts` result with base64 data; `undefined` when it is not one of `count` accounts. */
+export function accountsFrom(result: unknown, count: number): Accounts | undefined {
+  if (!isObject(result) || !isObject(result['context']) || !Array.isArray(result['value'])) return undefined;
+  const slot = result['context']['slot'];
+  if (!isCount(slot) || result['value'].length !== count) return undefined;
+  const accounts: (AccountHead | undefined)[] = [];
+  for (const value of result['value']) {
+    if (value === null) {
+      accounts.push(undefined);
+      continue;
+    }
+    const account = accountFrom(value);
+    if (account === undefined) return undefined;
+    accounts.push(account);
+  }
+  return { contextSlot: BigInt(slot), accounts };
+}
+
+function accountFrom(value: unknown): AccountHead | undefined {
+  if (!isObject(value)) return undefined;
+  const { owner, data, space } = value;
+  if (typeof owner !== 'string' || !isAddress(owner)) return undefined;
+  if (!Array.isArray(data) || data[1] !== 'base64' || typeof data[0] !== 'string') return undefined;
+  const bytes = bytesFrom(data[0]);
+  if (bytes === undefined) return undefined;
+  return { owner: owner satisfies Address, data: bytes, space: isCount(space) ? space : undefined };
+}
+
+/** `Buffer` skips what is not base64, which would shift every byte behind it. */
+function bytesFrom(base64: string): Uint8Array | undefined {
+  const bytes = Buffer.from(base64, 'base64');
+  return bytes.toString('base64') === base64 ? bytes : undefined;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }

@@ -26,7 +26,7 @@ const ANSWER_BYTES_MAX = 1_048_576;
 const ID = 1;
 
 /** Where a backend is; `key` is sent to it as `x-token`. */
-export type RpcAddress = Readonly<{ name: string; url: URL; key: Secret | undefined }>;
+type RpcAddress = Readonly<{ name: string; url: URL; key: Secret | undefined }>;
 
 /**
  * A backend over HTTP. kit's own client is not used because it leaves `finalized` out of

@@ -1,9 +1,11 @@
 import { type Address, isAddress } from '@solana/kit';
+import { readFileSync } from 'node:fs';
+import builtIn from './programs.json';
 
 /** A program whose deploys are watched. */
 export type WatchedProgram = Readonly<{ address: Address; label: string }>;
 
-export type Watched =
+type Watched =
   | { readonly kind: 'watched'; readonly programs: readonly WatchedProgram[] }
   /** Every problem at once, each a sentence for the operator. */
   | { readonly kind: 'problems'; readonly lines: readonly string[] };
@@ -68,4 +70,17 @@ function shown(value: unknown): string {
   if (value === undefined) return 'nothing';
   const text = JSON.stringify(value);
   return text.length > 60 ? `${text.slice(0, 57)}...` : text;
+}
+
+/** The programs to watch: those of the JSON file at `path`, else the built-in list. Never throws for a bad file. */
+export function readWatched(path: string | undefined): Watched {
+  if (path === undefined) return watchedFrom(builtIn);
+  try {
+    const watched = watchedFrom(JSON.parse(readFileSync(path, 'utf8')));
+    if (watched.kind === 'watched') return watched;
+    return { kind: 'problems', lines: watched.lines.map((line) => `${path}: ${line}`) };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return { kind: 'problems', lines: [`The list of programs ${path} cannot be read (${reason}).`] };
+  }
 }

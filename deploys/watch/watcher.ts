@@ -1,9 +1,10 @@
 import type { Clock } from '../../shared/clock.ts';
-import { type Deploy, deploysBetween, seenAfter } from './change.ts';
+import type { Log } from '../../shared/log.ts';
+import type { Health } from '../health/health.ts';
+import { type Deploy, deploysBetween, type DeploySlots, type Reading, seenAfter } from './change.ts';
 import { within } from './deadline.ts';
-import type { Floor, Read, ReadingOutcome } from './failover.ts';
-import type { Reading } from './program-state.ts';
-import { nextStartMs } from './schedule.ts';
+import type { Floor, Read, ReadingOutcome } from './read.ts';
+import type { WatchedProgram } from './watched.ts';
 
 /** The last good reading of this run. `checkedAtMs` is when it began: whatever was final then is in it. */
 export type Latest = Readonly<{ reading: Reading; checkedAtMs: number }>;
@@ -13,7 +14,7 @@ export type Unread =
 /** What the watcher knows: the last good reading, and what is wrong if the newest one failed. */
 export type WatchState = Readonly<{ latest: Latest | undefined; trouble: Unread | undefined }>;
 
-export type WatcherDeps = Readonly<{
+type WatcherDeps = Readonly<{
   read: Read;
   /**
    * Stores a reading and the events of its deploys in one transaction; throws when it cannot. `genesisHash` is that of
@@ -40,10 +41,7 @@ const BEHIND_MS_MAX = 600_000;
 const IMPLAUSIBLE_MAX = 3;
 
 /** Reads all programs at once and then every `pollMs` until its signal aborts (spec 1.1). A failed reading changes nothing. */
-export function createWatcher(deps: WatcherDeps): Readonly<{
-  run(signal: AbortSignal): Promise<void>;
-  state(): WatchState;
-}> {
+export function createWatcher(deps: WatcherDeps) {
   const { clock, pollMs } = deps;
   let state: WatchState = { latest: undefined, trouble: undefined };
   let floor: Floor | undefined;
@@ -115,7 +113,90 @@ export function createWatcher(deps: WatcherDeps): Readonly<{
     }
   }
 
-  return { run, state: () => state };
+  return { run, state: (): WatchState => state };
 }
 
 const TOO_SLOW = `no reading within ${READING_MS_MAX / 1_000} s`;
+
+/** Waits after failed readings, in milliseconds; the last one repeats. */
+const RETRY_MS = [250, 500, 1_000, 2_000, 4_000, 8_000, 15_000] as const;
+
+/**
+ * When to read next. Readings start on a fixed grid of `pollMs` from `firstStartMs`, so that what a reading takes
+ * never adds up; starts that were missed are skipped. After `failures` failed readings in a row the next one comes
+ * sooner, so that a backend that is just starting costs seconds and not a minute.
+ */
+export function nextStartMs(turn: {
+  firstStartMs: number;
+  pollMs: number;
+  nowMs: number;
+  failures: number;
+}): number {
+  const { firstStartMs, pollMs, nowMs, failures } = turn;
+  const elapsed = Math.max(0, nowMs - firstStartMs);
+  const onGrid = firstStartMs + (Math.floor(elapsed / pollMs) + 1) * pollMs;
+  if (failures === 0) return onGrid;
+  const retryMs = RETRY_MS[Math.min(failures, RETRY_MS.length) - 1] ?? pollMs;
+  return Math.min(onGrid, nowMs + retryMs);
+}
+
+/**
+ * What the operator reads about readings. `before` is what the last run had stored: deploys since then are no events
+ * (spec 6.2.3), and this log is the one place that tells of them.
+ */
+export function createNotes(log: Log, watched: readonly WatchedProgram[], before: DeploySlots) {
+  const labels = new Map(watched.map(({ address, label }) => [address, label]));
+  let stored = before;
+  let isFirst = true;
+  const tell = (deploys: readonly Deploy[], sentence: string) => {
+    for (const { program, previousSlot, deploySlot } of deploys) {
+      const slots = { previous_slot: Number(previousSlot), deploy_slot: Number(deploySlot) };
+      log.info({ program, label: labels.get(program), ...slots }, sentence);
+    }
+  };
+
+  return {
+    noteRead: (latest: Latest, deploys: readonly Deploy[], reasons: readonly string[]): void => {
+      if (reasons.length > 0)
+        log.warn({ reasons }, 'read from a backend further down the list, or believed after doubts');
+      if (isFirst) {
+        log.info(
+          { slot: Number(latest.reading.contextSlot), programs: latest.reading.programs.size },
+          'first reading',
+        );
+        tell(deploysBetween(stored, latest.reading), 'deployed while nobody watched');
+      }
+      isFirst = false;
+      tell(deploys, 'deployed');
+    },
+    noteUnread: (unread: Unread): void => {
+      if (unread.kind === 'broken') log.error({ err: unread.error }, 'a reading broke');
+      else log.warn({ outcome: unread.kind, reasons: unread.reasons }, 'the programs could not be read');
+    },
+    /** Hears that what was stored is of another chain and was forgotten. */
+    noteOtherChain: (): void => {
+      stored = new Map();
+      log.warn('the chain is another one than before: its block times and last reading are forgotten');
+    },
+  };
+}
+
+/** Readings that may fail before the data counts as stale. */
+const READINGS_MISSED_MAX = 3;
+
+/** What the watcher's state means at `nowMs` (Unix milliseconds). */
+export function healthOf({ latest, trouble }: WatchState, pollMs: number, nowMs: number): Health {
+  const why = trouble === undefined ? '' : ` ${reasonOf(trouble)}`;
+  if (latest === undefined) {
+    return { isWell: false, sentence: `The programs have not been read from the chain yet.${why}` };
+  }
+  const ageMs = Math.max(0, nowMs - latest.checkedAtMs);
+  const read = `${latest.reading.programs.size} programs were read ${Math.round(ageMs / 1_000)} s ago at slot ${latest.reading.contextSlot}.`;
+  if (ageMs <= READINGS_MISSED_MAX * pollMs) return { isWell: true, sentence: `ok: ${read}${why}` };
+  return { isWell: false, sentence: `The data is stale: ${read}${why}` };
+}
+
+function reasonOf(trouble: NonNullable<WatchState['trouble']>): string {
+  if (trouble.kind === 'broken') return 'The last reading failed inside this service; its log says how.';
+  return `The last reading failed: ${trouble.reasons.join('; ')}.`;
+}

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Secret } from '../../shared/secret.ts';
-import type { By } from '../audit/actor.ts';
-import { uuidFrom } from '../outbox/uuid.ts';
+import type { By } from '../accounts/audit.ts';
+import type { SecretsOf } from '../delivery/send.ts';
+import { uuidFrom } from '../outbox/enqueue.ts';
+import { IDEMPOTENCY_KEPT_MS } from '../outbox/prune.ts';
 import { makeWebhookSecret, type Seal } from './seal.ts';
 import type { Check, CheckSettings, Settings } from './settings.ts';
-import type { WebhookDeps } from './webhook-deps.ts';
-import type { Webhook } from './webhook.ts';
+import type { Webhook, WebhookDeps } from './webhook.ts';
 
 /** Webhooks an account may have. */
 export const WEBHOOKS_MAX = 100;
@@ -20,19 +21,20 @@ export type Created =
   | Readonly<{ kind: 'made-before'; webhookId: string }>
   | Exclude<Check, { kind: 'checked' }>;
 
-type Deps = WebhookDeps &
-  Readonly<{ seal: Seal; check: CheckSettings; random: (bytes: number) => Uint8Array }>;
+type NewSettings = Pick<Settings, 'url'> & Partial<Settings>;
 /**
  * `once` names the form that asks: the same one of an account makes one webhook, however often it is sent.
  * `inSameTransaction` is called with the id of a webhook that is made.
  */
-type Given = Pick<Settings, 'url'> &
-  Partial<Settings> &
-  Readonly<{ once?: string; inSameTransaction?(webhookId: string): void }>;
-export type Create = ReturnType<typeof createCreate>;
+type Given = NewSettings & Readonly<{ once?: string; inSameTransaction?(webhookId: string): void }>;
 
 /** Makes a webhook for an account. Its secret is sealed before it is stored, and is in no later answer. */
-export function createCreate({ store, rows, clock, audit, seal, check, random }: Deps) {
+export function createCreate(
+  { store, rows, clock, audit }: WebhookDeps,
+  seal: Seal,
+  check: CheckSettings,
+  random: (bytes: number) => Uint8Array,
+) {
   const add = store.prepare<
     unknown,
     [string, number, string, string, string, string | null, Uint8Array, number, number]
@@ -91,4 +93,73 @@ export function createCreate({ store, rows, clock, audit, seal, check, random }:
 function bytesOf(accountId: number, once: string) {
   const digest = createHash('sha256').update(`webhook of ${accountId} by ${once}`).digest();
   return (bytes: number) => digest.subarray(0, bytes);
+}
+
+export type CreatedOnce =
+  | Created
+  /** The webhook that the key made before, and the secret that signs now. */
+  | Readonly<{ kind: 'replayed'; webhook: Webhook; secret: Secret }>
+  /** It led to a webhook with other settings. */
+  | Readonly<{ kind: 'key-reused' }>
+  /** Another request with the key has not come to its end. */
+  | Readonly<{ kind: 'key-under-way' }>;
+
+type Made = { settingsHash: Uint8Array; webhookId: string };
+
+/**
+ * Makes a webhook under a key that its caller chose: the same key and settings again make no second one
+ * (draft-ietf-httpapi-idempotency-key-header). What was refused is not remembered, so that it can be tried again; so an account
+ * has no more keys than webhooks that it may have or have deleted in that time.
+ */
+export function createCreateOnce(
+  { store, rows, clock }: WebhookDeps,
+  create: ReturnType<typeof createCreate>,
+  secretsOf: SecretsOf,
+) {
+  const find = store.prepare<Made, [number, Uint8Array, number]>(`
+    SELECT settings_hash AS settingsHash, webhook_id AS webhookId FROM webhook_idempotency
+    WHERE account_id = ? AND key_hash = ? AND created_at_ms > ?`);
+  const keep = store.prepare<null, [number, Uint8Array, Uint8Array, string, number]>(
+    'INSERT OR REPLACE INTO webhook_idempotency VALUES (?, ?, ?, ?, ?)',
+  );
+  const underWay = new Set<string>();
+
+  function again(accountId: number, made: Made, settingsHash: Buffer): CreatedOnce {
+    if (!settingsHash.equals(made.settingsHash)) return { kind: 'key-reused' };
+    const { webhookId } = made;
+    const webhook = rows.find(accountId, webhookId, clock.now());
+    if (webhook === undefined) return { kind: 'made-before', webhookId };
+    return { kind: 'replayed', webhook, secret: secretsOf(webhookId, clock.now()).current };
+  }
+
+  return async function createOnce(
+    by: By,
+    key: string,
+    given: NewSettings,
+    signal: AbortSignal,
+  ): Promise<CreatedOnce> {
+    const { accountId } = by;
+    const [keyHash, settingsHash] = [hashOf(key), hashOf(textOf(given))];
+    const made = find.get(accountId, keyHash, clock.now() - IDEMPOTENCY_KEPT_MS);
+    if (made !== null) return again(accountId, made, settingsHash);
+    const name = `${accountId} ${key}`;
+    if (underWay.has(name)) return { kind: 'key-under-way' };
+    underWay.add(name);
+    try {
+      const inSameTransaction = (webhookId: string) =>
+        void keep.run(accountId, keyHash, settingsHash, webhookId, clock.now());
+      return await create(by, { ...given, inSameTransaction }, signal);
+    } finally {
+      underWay.delete(name);
+    }
+  };
+}
+
+/** Equal for bodies that ask for the same, however they are written. */
+function textOf({ url, programs = null, description = '' }: NewSettings): string {
+  return JSON.stringify([url, programs, description]);
+}
+
+function hashOf(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
 }

@@ -1,9 +1,13 @@
 import { isAddress } from '@solana/kit';
 import { unreachable } from '../../shared/brand.ts';
-import type { NetworkPolicy } from '../delivery/policy.ts';
-import type { Vet } from '../delivery/resolve.ts';
-import { SEND_TEXTS } from '../delivery/send-texts.ts';
-import { literalOf, readWebhookUrl, URL_PROBLEM_TEXTS } from '../delivery/url-rules.ts';
+import {
+  literalOf,
+  type NetworkPolicy,
+  readWebhookUrl,
+  URL_PROBLEM_TEXTS,
+  type ResolvePublic,
+} from '../delivery/policy.ts';
+import { SEND_TEXTS } from '../outbox/outcome.ts';
 
 /** What a customer sets. `programs` is null for all watched programs. */
 export type Settings = Readonly<{ url: string; programs: readonly string[] | null; description: string }>;
@@ -27,18 +31,22 @@ export type CheckSettings = (given: Partial<Settings>, signal: AbortSignal) => P
 /** Characters of a description. */
 export const DESCRIPTION_CHARACTERS_MAX = 200;
 
-type Deps = Readonly<{ policy: NetworkPolicy; vet: Vet; isWatched(address: string): boolean }>;
+type Deps = Readonly<{
+  policy: NetworkPolicy;
+  resolvePublic: ResolvePublic;
+  isWatched(address: string): boolean;
+}>;
 
 /** Checks what was given; the URL last, because its host is looked up. */
-export function createCheckSettings({ policy, vet, isWatched }: Deps): CheckSettings {
+export function createCheckSettings({ policy, resolvePublic, isWatched }: Deps): CheckSettings {
   async function checkUrl(
     text: string,
     signal: AbortSignal,
   ): Promise<URL | Exclude<Check, { kind: 'checked' }>> {
     const read = readWebhookUrl(text, policy);
     if (read.kind === 'refused') return unfit('url', URL_PROBLEM_TEXTS[read.problem]);
-    const vetted = await vet(literalOf(read.url) ?? read.url.hostname, signal);
-    switch (vetted.kind) {
+    const resolved = await resolvePublic(literalOf(read.url) ?? read.url.hostname, signal);
+    switch (resolved.kind) {
       case 'public':
         return read.url;
       case 'not-public':
@@ -50,7 +58,7 @@ export function createCheckSettings({ policy, vet, isWatched }: Deps): CheckSett
       case 'timed-out':
         return { kind: 'unresolved', field: 'url', text: SEND_TEXTS.dns_timeout };
       default:
-        return unreachable(vetted);
+        return unreachable(resolved);
     }
   }
 

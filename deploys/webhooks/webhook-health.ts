@@ -1,5 +1,5 @@
-import type { DeliveryState } from '../outbox/after-attempt.ts';
 import type { Store } from '../../shared/store/open.ts';
+import type { DeliveryState } from '../outbox/outcome.ts';
 
 /** How deliveries stand that were made in some time. `waiting`: they wait for an attempt or are in one. */
 export type DeliveryCounts = Readonly<{
@@ -11,7 +11,7 @@ export type DeliveryCounts = Readonly<{
 }>;
 
 /** The newest delivery: how it stands, and what its last attempt gave. */
-export type LastDelivery = Readonly<{
+type LastDelivery = Readonly<{
   id: string;
   state: DeliveryState;
   atMs: number;
@@ -109,4 +109,39 @@ function latencyOf(times: readonly number[]): WebhookHealth['latency'] {
   const sorted = times.toSorted((a, b) => a - b);
   const at = (share: number) => Math.round(sorted[Math.ceil(share * sorted.length) - 1] ?? 0);
   return sorted.length === 0 ? undefined : { p50Ms: at(0.5), p95Ms: at(0.95) };
+}
+
+/** A webhook whose automatic attempts fail, for the operator. Of its URL only the host is told: the rest may be a secret. */
+export type FailingWebhook = Readonly<{
+  id: string;
+  accountId: number;
+  host: string;
+  failingSinceMs: number;
+  consecutiveFailures: number;
+  lastSuccessAtMs: number | null;
+  isPaused: boolean;
+}>;
+
+/** Where one stands in the list. */
+export type FailingPlace = Pick<FailingWebhook, 'failingSinceMs' | 'id'>;
+
+const LIMIT_MAX = 200;
+
+type Row = Omit<FailingWebhook, 'isPaused'> & Readonly<{ isPaused: number }>;
+
+/** Lists the webhooks of all accounts that fail, the longest first, behind `after`. */
+export function createFailing(
+  store: Store,
+): (limit: number, after?: FailingPlace) => readonly FailingWebhook[] {
+  const page = store.prepare<Row, [number, string, number]>(`
+    SELECT id, account_id AS accountId, host, failing_since_ms AS failingSinceMs,
+      consecutive_failures AS consecutiveFailures, last_success_at_ms AS lastSuccessAtMs,
+      paused_at_ms IS NOT NULL AS isPaused
+    FROM webhooks WHERE failing_since_ms IS NOT NULL AND deleted_at_ms IS NULL AND (failing_since_ms, id) > (?, ?)
+    ORDER BY failing_since_ms, id LIMIT ?`);
+
+  return function failing(limit, after = { failingSinceMs: -1, id: '' }) {
+    const rows = page.all(after.failingSinceMs, after.id, Math.max(1, Math.min(limit, LIMIT_MAX)));
+    return rows.map((row) => ({ ...row, isPaused: row.isPaused === 1 }));
+  };
 }

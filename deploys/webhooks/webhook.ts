@@ -1,4 +1,6 @@
+import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
+import type { Audit, By, Detail } from '../accounts/audit.ts';
 
 /**
  * A webhook as its account sees it. Instants are Unix milliseconds. `programs` is null for all watched programs.
@@ -56,7 +58,7 @@ export function createWebhookRows(store: Store) {
   };
 }
 
-export type WebhookRows = ReturnType<typeof createWebhookRows>;
+type WebhookRows = ReturnType<typeof createWebhookRows>;
 
 function webhookFrom({ programsJson, ...row }: Row, nowMs: number): Webhook {
   const { nextSecretAtMs } = row;
@@ -66,4 +68,40 @@ function webhookFrom({ programsJson, ...row }: Row, nowMs: number): Webhook {
     // One that is due has taken over, whatever the row says.
     nextSecretAtMs: nextSecretAtMs === null || nextSecretAtMs <= nowMs ? null : nextSecretAtMs,
   };
+}
+
+/** What every verb on webhooks needs. */
+export type WebhookDeps = Readonly<{
+  store: Store;
+  rows: WebhookRows;
+  clock: Clock;
+  audit: Pick<Audit, 'note'>;
+}>;
+
+/** A webhook that is there, inside the transaction that changes it. */
+type Changing = Readonly<{
+  webhook: Webhook;
+  nowMs: number;
+  /** Writes the change into the audit log. */
+  note(action: `webhook.${string}`, detail?: Detail): void;
+  /** The webhook as it is by now. */
+  again(): Webhook;
+}>;
+
+/** A verb on one webhook of the account that asks: one IMMEDIATE transaction, in which the webhook is there. */
+export function changing<Args extends unknown[], Outcome>(
+  { store, rows, clock, audit }: WebhookDeps,
+  act: (changing: Changing, ...args: Args) => Outcome,
+) {
+  const change = store.transaction(
+    ({ accountId, actor }: By, id: string, ...args: Args): Outcome | NoWebhook => {
+      const nowMs = clock.now();
+      const webhook = rows.find(accountId, id, nowMs);
+      if (webhook === undefined) return NO_WEBHOOK;
+      const note: Changing['note'] = (action, detail = {}) =>
+        audit.note({ atMs: nowMs, actor, action, accountId, subject: id, detail });
+      return act({ webhook, nowMs, note, again: () => rows.find(accountId, id, nowMs) ?? webhook }, ...args);
+    },
+  );
+  return (by: By, id: string, ...args: Args): Outcome | NoWebhook => change.immediate(by, id, ...args);
 }

@@ -1,64 +1,50 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { createAudit } from '../audit/audit.ts';
-import type { NetworkPolicy } from '../delivery/policy.ts';
-import { createVet } from '../delivery/resolve.ts';
+import { createAudit } from '../accounts/audit.ts';
+import { createResolvePublic, type NetworkPolicy } from '../delivery/policy.ts';
 import type { Enqueue } from '../outbox/enqueue.ts';
 import { createList } from '../outbox/list.ts';
-import { createCreate } from './create.ts';
-import { createCreateOnce } from './create-once.ts';
-import { createEdit } from './edit.ts';
-import { createPause } from './pause.ts';
-import { createRemove } from './remove.ts';
-import { createRotate } from './rotate.ts';
-import type { Seal } from './seal.ts';
-import { createSecretsOf } from './secrets-of.ts';
+import { createEdit, createPause, createRemove, createRotate } from './change.ts';
+import { createCreate, createCreateOnce } from './create.ts';
+import { createSecretsOf, type Seal } from './seal.ts';
 import { createSendAgain } from './send-again.ts';
 import { createCheckSettings } from './settings.ts';
 import { createWebhookRows, type Webhook } from './webhook.ts';
-
-/** `random` gives n uniform bytes; `wake` tells the worker of what is due now. */
-export type WebhooksDeps = Readonly<{
-  store: Store;
-  clock: Clock;
-  seal: Seal;
-  policy: NetworkPolicy;
-  isWatched(address: string): boolean;
-  enqueue: Pick<Enqueue, 'ping'>;
-  wake(): void;
-  random: (bytes: number) => Uint8Array;
-}>;
 
 /**
  * All that can be done with webhooks, over `store`. Every function takes the account that asks, and what is another's
  * is not there for it. What changes something takes who does it too, and writes that down with the change.
  */
-export function createWebhooks({
-  store,
-  clock,
-  seal,
-  policy,
-  isWatched,
-  enqueue,
-  wake,
-  random,
-}: WebhooksDeps) {
+export function createWebhooks(
+  parts: Readonly<{
+    store: Store;
+    clock: Clock;
+    seal: Seal;
+    policy: NetworkPolicy;
+    isWatched(address: string): boolean;
+    enqueue: Pick<Enqueue, 'ping'>;
+    /** Tells the worker of what is due now. */
+    wake(): void;
+    random: (bytes: number) => Uint8Array;
+  }>,
+) {
+  const { store, clock, seal, policy, isWatched, enqueue, wake, random } = parts;
   const rows = createWebhookRows(store);
   const deps = { store, rows, clock, audit: createAudit(store) };
-  const check = createCheckSettings({ policy, vet: createVet(policy, clock), isWatched });
-  const create = createCreate({ ...deps, seal, check, random });
+  const check = createCheckSettings({ policy, resolvePublic: createResolvePublic(policy, clock), isWatched });
+  const create = createCreate(deps, seal, check, random);
   return {
     list: (accountId: number): Webhook[] => rows.list(accountId, clock.now()),
     find: (accountId: number, id: string): Webhook | undefined => rows.find(accountId, id, clock.now()),
     /** Whether a webhook could be made or edited so. */
     check,
     create,
-    createOnce: createCreateOnce({ ...deps, create, secretsOf: createSecretsOf(store, seal) }),
-    edit: createEdit({ ...deps, check }),
+    createOnce: createCreateOnce(deps, create, createSecretsOf(store, seal)),
+    edit: createEdit(deps, check),
     remove: createRemove(deps),
     ...createPause(deps),
-    ...createRotate({ ...deps, seal, random }),
-    ...createSendAgain({ ...deps, enqueue, list: createList(store), wake }),
+    ...createRotate(deps, seal, random),
+    ...createSendAgain(deps, enqueue, createList(store), wake),
   };
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import type { PageDeps } from '../../deploys/console/page-deps.ts';
+import type { PageServices } from '../../deploys/console/page-services.ts';
 import { routesOf } from '../../deploys/console/routes.ts';
 import { NOT_PAGES, PAGES } from './pages.ts';
 
@@ -8,10 +8,10 @@ test('every route that answers GET is a page of the list, or is named as none', 
   const deps = {
     origin: 'https://console.example.com',
     rpcUrl: new URL('https://rpc.example.com'),
-    people: { config: { signUp: true, oidc: {} }, providerLogin: {} },
+    auth: { config: { signUp: true, oidc: {} }, providerLogin: {} },
     webhookPages: { webhooks: {} },
     operator: {},
-  } as unknown as PageDeps; // nothing of it is used before a page is asked for
+  } as unknown as PageServices; // nothing of it is used before a page is asked for
   const shown = routesOf(deps).filter(({ answers }) => answers.get !== undefined);
   const paths = shown.map(({ path }) => path);
   expect(paths.length).toBeGreaterThan(30);

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Invocation, World } from '../../cli/command.ts';
 import { usage } from '../../cli/commands/usage.ts';
-import { createRollUp } from '../../deploys/usage/roll-up.ts';
+import { createRollUp } from '../../deploys/usage/tend.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { cellOf, createTakeCells } from '../deploys/usage/ledger.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { createAudit } from '../../deploys/audit/audit.ts';
-import { DEPLOYS_MIGRATIONS } from '../../deploys/store/schema.ts';
+import { createAudit } from '../../deploys/accounts/audit.ts';
+import { DEPLOYS_MIGRATIONS } from '../../deploys/schema.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { opened, temporaryFolder } from '../started/gateway.ts';
 import { objectsOf, sluice } from './sluice.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
+import { readWatched } from '../../deploys/watch/watched.ts';
 import builtIn from '../../deploys/watch/programs.json';
-import { readWatched } from '../../deploys/watch/watched-file.ts';
 import { addressOf } from '../fakes/chain.ts';
 import { AUTHORITY, programsOf, refusalOf, startDeploys, watchedOf } from '../deploys/started.ts';
 

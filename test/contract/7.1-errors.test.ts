@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { createApp } from '../../deploys/api/app.ts';
 import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
+import { createApp } from '../../deploys/server.ts';
 import { startChain } from '../fakes/chain.ts';
 import { refusalOf, startDeploys, WATCHER_KEY, watchedOf } from '../deploys/started.ts';
 

@@ -1,7 +1,7 @@
-import { createDeploys, type DeploysDeps } from '../../deploys/deploys.ts';
-import type { DeliveryDeps } from '../../deploys/delivery/deliveries.ts';
 import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
-import { DEPLOYS_MIGRATIONS } from '../../deploys/store/schema.ts';
+import { composeDeploys, type DeploysInputs } from '../../deploys/compose.ts';
+import type { Sending } from '../../deploys/delivery/send.ts';
+import { DEPLOYS_MIGRATIONS } from '../../deploys/schema.ts';
 import type { WatchedProgram } from '../../deploys/watch/watched.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { USAGE_MIGRATIONS } from '../../shared/ledger/schema.ts';
@@ -33,7 +33,7 @@ export function startDeploys(
   chains: readonly [Chain, ...Chain[]] = [startChain()],
   path = ':memory:',
   scripted = createScriptedSend(() => answered(200)),
-  webhooksOf?: (store: Store) => Pick<DeploysDeps, 'webhooks'> & Pick<DeliveryDeps, 'secretsOf'>,
+  webhooksOf?: (store: Store) => Pick<DeploysInputs, 'webhooks'> & Pick<Sending, 'secretsOf'>,
 ) {
   const clock = createVirtualClock();
   const store = opened(path, { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
@@ -54,7 +54,7 @@ export function startDeploys(
   const more = webhooksOf?.(store) ?? { secretsOf };
   const delivery = { send, secretsOf: more.secretsOf };
   const random = (bytes: number) => crypto.getRandomValues(new Uint8Array(bytes));
-  const app = createDeploys({
+  const app = composeDeploys({
     config,
     programs,
     store,

@@ -1,5 +1,5 @@
 import { createSocket } from 'node:dgram';
-import { ipBytesFrom } from '../../deploys/delivery/addresses.ts';
+import { ipBytesFrom } from '../../deploys/delivery/policy.ts';
 
 /** What the server knows of a name: addresses, or how it fails. `silent` never answers. */
 export type DnsAnswer = readonly string[] | 'no-such-name' | 'server-failure' | 'silent';

@@ -1,4 +1,6 @@
-import type { Post, Send, Sent } from '../../deploys/delivery/send.ts';
+import type { Post } from '../../deploys/delivery/post.ts';
+import type { Send } from '../../deploys/delivery/send.ts';
+import type { Sent } from '../../deploys/outbox/outcome.ts';
 
 /** A post that was made, and how to end it. Ending it twice is a mistake in the test. */
 export type SeenPost = Readonly<{

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { createChanges } from '../../deploys/publish/changes.ts';
-import { runPublisher } from '../../deploys/publish/publish.ts';
-import { openRedisHead } from '../../deploys/publish/redis-head.ts';
+import { createChanges } from '../../deploys/accounts/changes.ts';
+import { runPublisher } from '../../deploys/accounts/publication.ts';
+import { openRedisHead } from '../../deploys/accounts/redis-head.ts';
 import { createSharedAccounts } from '../../gateway/replica/hosts.ts';
 import { openPublished } from '../../gateway/replica/published.ts';
 import { createServed, SERVED_FILE, SERVED_MIGRATIONS } from '../../gateway/replica/served.ts';

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
-import { findMismatches } from '../../deploys/usage/reconcile.ts';
+import { findMismatches } from '../../deploys/usage/tend.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { startBackend } from '../fakes/backend.ts';
 import { createHost, waited } from '../started/host.ts';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { findMismatches } from '../../../deploys/usage/reconcile.ts';
+import { findMismatches } from '../../../deploys/usage/tend.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import { spentOf } from '../../../shared/ledger/spent.ts';
 import { systemClock } from '../../../shared/clock.ts';

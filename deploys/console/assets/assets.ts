@@ -1,6 +1,75 @@
+import { readFileSync } from 'node:fs';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { SECURITY_HEADERS } from '../security-headers.ts';
-import { type Asset, assetOf, textsOf } from './asset.ts';
-import { encodingFor } from './encoding.ts';
+
+/** The smallest encoding that an `Accept-Encoding` takes (RFC 9110 12.5.3); what has `q=0` is not taken. */
+export function encodingFor(acceptEncoding: string | null): Encoding {
+  const weights = new Map((acceptEncoding ?? '').split(',').map(weightOf));
+  const takes = (name: string) => (weights.get(name) ?? weights.get('*') ?? 0) > 0;
+  if (takes('br')) return 'br';
+  return takes('gzip') ? 'gzip' : 'identity';
+}
+
+function weightOf(item: string): readonly [name: string, weight: number] {
+  const [name = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase());
+  const q = parameters.find((parameter) => parameter.startsWith('q='));
+  const weight = q === undefined ? 1 : Number(q.slice(2));
+  return [name, Number.isNaN(weight) ? 0 : weight];
+}
+
+/** One file as browsers get it: made once, kept in memory, named by its content. */
+type Asset = Readonly<{
+  /** `/assets/<name>.<hash>.<ext>` */
+  path: string;
+  type: string;
+  /** A strong ETag without quotes; each encoding adds its own name. */
+  hash: string;
+  /** The body in an encoding, compressed at its first use. */
+  bodyIn(encoding: Encoding): Uint8Array<ArrayBuffer>;
+}>;
+
+/** How a body may be sent; `identity` is as it is. */
+type Encoding = 'br' | 'gzip' | 'identity';
+
+/** Where assets live. */
+export const ASSETS_PATH = '/assets';
+
+const TYPES = {
+  css: 'text/css; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  svg: 'image/svg+xml',
+} as const;
+
+/** Enough for a name that never meets another of its own kind. */
+const HASH_LENGTH = 16;
+
+/** An asset of this content. */
+function assetOf(name: string, ext: keyof typeof TYPES, text: string): Asset {
+  const plain = Uint8Array.from(Buffer.from(text));
+  const hash = new Bun.CryptoHasher('sha256').update(plain).digest('hex').slice(0, HASH_LENGTH);
+  const made = new Map<Encoding, Uint8Array<ArrayBuffer>>([['identity', plain]]);
+
+  function bodyIn(encoding: Encoding): Uint8Array<ArrayBuffer> {
+    const ready = made.get(encoding);
+    if (ready !== undefined) return ready;
+    const packed = Uint8Array.from(encoding === 'br' ? brotli(plain) : gzipSync(plain, { level: 9 }));
+    made.set(encoding, packed);
+    return packed;
+  }
+  return { path: `${ASSETS_PATH}/${name}.${hash}.${ext}`, type: TYPES[ext], hash, bodyIn };
+}
+
+/** Level 9 takes a few milliseconds where 11 takes a hundred, for two hundredths of the size. */
+function brotli(plain: Uint8Array): Buffer {
+  return brotliCompressSync(plain, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } });
+}
+
+/** The texts of files beside this one or in a package, in order. */
+function textsOf(specifiers: readonly string[]): readonly string[] {
+  return specifiers.map((specifier) =>
+    readFileSync(Bun.fileURLToPath(import.meta.resolve(specifier)), 'utf8'),
+  );
+}
 
 /** The addresses that the document names. */
 export type AssetPaths = Readonly<{
@@ -11,23 +80,14 @@ export type AssetPaths = Readonly<{
   icon: string;
 }>;
 
-export type Assets = Readonly<{
+type Assets = Readonly<{
   paths: AssetPaths;
   /** The asset at the request's path; `undefined`: there is none. */
   answer(request: Request): Response | undefined;
 }>;
 
 /** In the order in which the later may overrule the earlier. */
-const STYLES = [
-  'uplot/dist/uPlot.min.css',
-  './tokens.css',
-  './base.css',
-  './layout.css',
-  './parts.css',
-  './forms.css',
-  './webhooks.css',
-  './chart.css',
-];
+const STYLES = ['uplot/dist/uPlot.min.css', './page.css', './components.css'];
 /** One block of the served script each, so that their names do not meet. */
 const SCRIPTS = [
   './local-time.js',

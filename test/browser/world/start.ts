@@ -1,7 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
-import { firstOperatorLink, inviteFirstOperator } from '../../../deploys/users/first-operator.ts';
+import { inviteFirstOperator } from '../../../deploys/auth/sign-up.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
+import { firstOperatorLink } from '../../../deploys/console/paths.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import type { createNamespace } from '../../deploys/delivery/namespace/network.ts';

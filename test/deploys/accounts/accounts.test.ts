@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
+import { isLabel } from '../../../deploys/accounts/account-row.ts';
 import { type AccountResult, createAccounts } from '../../../deploys/accounts/accounts.ts';
-import type { ChangeNote } from '../../../deploys/accounts/change-note.ts';
-import { isLabel } from '../../../deploys/accounts/label.ts';
+import type { ChangeNote } from '../../../deploys/accounts/audit.ts';
 import { requestReload } from '../../../shared/keys/reload.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';

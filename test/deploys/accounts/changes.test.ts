@@ -1,10 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { randomBytes } from 'node:crypto';
 import { type AdditionResult, createAccounts } from '../../../deploys/accounts/accounts.ts';
+import { type Actor, createAudit } from '../../../deploys/accounts/audit.ts';
 import { createKeys } from '../../../deploys/accounts/keys.ts';
-import type { Actor } from '../../../deploys/audit/actor.ts';
-import { createAudit } from '../../../deploys/audit/audit.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { createKeySource } from '../../../shared/keys/source.ts';

@@ -1,6 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { type AccountWish, LOOKED_AT_MAX } from '../../../deploys/accounts/account-list.ts';
-import { createAccountRows } from '../../../deploys/accounts/account-row.ts';
+import {
+  type AccountFilter,
+  createAccountRows,
+  LOOKED_AT_MAX,
+} from '../../../deploys/accounts/account-row.ts';
 import { PLANS_BY_DEFAULT } from '../../../shared/config/plans.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import type { Store } from '../../../shared/store/open.ts';
@@ -11,7 +14,7 @@ let store: Store;
 let asked: number[];
 const spent = new Map<number, number>();
 const plans = new Map(Object.entries(PLANS_BY_DEFAULT));
-const rowsOf = () => createAccountRows({ store, plans, spentOf });
+const rowsOf = () => createAccountRows(store, plans, spentOf);
 function spentOf(accountId: number): number {
   asked.push(accountId);
   return spent.get(accountId) ?? 0;
@@ -21,7 +24,7 @@ function add(name: string, plan: string | null, isSuspended = false): number {
   return Number(store.run(put, [name, plan, isSuspended ? 1 : 0]).lastInsertRowid);
 }
 /** Names of all pages, one page a list. */
-function pagesOf(wish: Omit<AccountWish, 'before'>): string[][] {
+function pagesOf(wish: Omit<AccountFilter, 'before'>): string[][] {
   const { page } = rowsOf();
   const found: string[][] = [];
   for (let before: number | undefined; ;) {
@@ -78,9 +81,9 @@ describe('accounts', () => {
   });
 
   test('every page is read by an index, backwards and without sorting', () => {
-    const lists = explained(store, (listening) =>
-      createAccountRows({ store: listening, plans, spentOf }),
-    ).filter(({ sql }) => sql.includes('LIMIT'));
+    const lists = explained(store, (listening) => createAccountRows(listening, plans, spentOf)).filter(
+      ({ sql }) => sql.includes('LIMIT'),
+    );
     expect(lists.map(({ steps }) => steps)).toEqual([
       ['SEARCH accounts USING INTEGER PRIMARY KEY (rowid<?)'],
       ['SEARCH accounts USING INDEX accounts_on_plan (plan=? AND id<?)'],

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ChangeNote } from '../../../deploys/accounts/change-note.ts';
+import type { ChangeNote } from '../../../deploys/accounts/audit.ts';
 import { createKeys, KEYS_MAX } from '../../../deploys/accounts/keys.ts';
 import { hashOf, keyIdOf, readApiKey } from '../../../shared/keys/api-key.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { randomBytes } from 'node:crypto';
+import type { Page } from '../../../deploys/accounts/account-row.ts';
 import { createAccounts } from '../../../deploys/accounts/accounts.ts';
 import { createKeys } from '../../../deploys/accounts/keys.ts';
-import type { Page } from '../../../deploys/accounts/page.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';

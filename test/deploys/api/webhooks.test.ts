@@ -1,12 +1,8 @@
 import { Value } from '@sinclair/typebox/value';
 import { describe, expect, test } from 'bun:test';
 import { REQUESTS_MAX } from '../../../deploys/api/request-log.ts';
-import {
-  DeliveriesAnswer,
-  WebhooksAnswer,
-  WebhookSecretAnswer,
-} from '../../../deploys/api/webhooks/schema.ts';
-import { WEBHOOKS_PATH } from '../../../deploys/api/webhooks/routes.ts';
+import { DeliveriesAnswer, WebhooksAnswer, WebhookSecretAnswer } from '../../../deploys/api/schema.ts';
+import { WEBHOOKS_PATH } from '../../../deploys/api/webhook-routes.ts';
 import { answered } from '../../fakes/scripted-send.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { until } from '../started.ts';

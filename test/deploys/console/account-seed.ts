@@ -1,5 +1,5 @@
 import { minuteAt } from '../../../deploys/usage/minutes.ts';
-import type { Viewer } from '../../../deploys/console/viewer.ts';
+import type { Viewer } from '../../../deploys/auth/auth-service.ts';
 import { HOUR_MS, startAccountWorld } from './account-world.ts';
 
 const METHODS = [

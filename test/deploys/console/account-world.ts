@@ -1,26 +1,23 @@
-import { createAccounts } from '../../../deploys/accounts/accounts.ts';
-import { createKeys } from '../../../deploys/accounts/keys.ts';
-import { createAudit } from '../../../deploys/audit/audit.ts';
-import { createAccountOf } from '../../../deploys/console/account-of.ts';
-import { accountPages } from '../../../deploys/console/pages/account-pages.ts';
-import { createReveals } from '../../../deploys/console/reveals.ts';
-import type { Viewer } from '../../../deploys/console/viewer.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
-import { createTakeDrained, type HourCell } from '../../../deploys/usage/cell-source.ts';
-import { createMinutes } from '../../../deploys/usage/minutes.ts';
-import { readUsage } from '../../../deploys/usage/read-usage.ts';
-import { createReadingTurns } from '../../../deploys/usage/reading-turns.ts';
-import { createUsageReport } from '../../../deploys/usage/report.ts';
-import { createUsageGrid } from '../../../deploys/usage/usage-grid.ts';
-import { createReadUsageView } from '../../../deploys/usage/usage-view.ts';
-import { createWebhookRows } from '../../../deploys/webhooks/webhook.ts';
 import { PLANS_BY_DEFAULT } from '../../../shared/config/plans.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { USAGE_MIGRATIONS } from '../../../shared/ledger/schema.ts';
 import { spentOf } from '../../../shared/ledger/spent.ts';
+import { createAccounts } from '../../../deploys/accounts/accounts.ts';
+import { createKeys } from '../../../deploys/accounts/keys.ts';
+import { createAudit } from '../../../deploys/accounts/audit.ts';
+import type { Viewer } from '../../../deploys/auth/auth-service.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
+import { createTakeDrained, type HourCell } from '../../../deploys/usage/redis-cells.ts';
+import { createUsageGrid, createUsageReport } from '../../../deploys/usage/report.ts';
+import { createReadingTurns, createReadUsageView } from '../../../deploys/usage/usage-view.ts';
+import { accountRoutes } from '../../../deploys/console/routes.ts';
+import { createOneTimeSecrets } from '../../../deploys/console/one-time-secrets.ts';
+import { createMinutes } from '../../../deploys/usage/minutes.ts';
+import { readUsage } from '../../../deploys/usage/read-usage.ts';
+import { createWebhookRows } from '../../../deploys/webhooks/webhook.ts';
+import { CUSTOMER, ORIGIN, startConsole } from './started.tsx';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { opened } from '../../started/gateway.ts';
-import { CUSTOMER, ORIGIN, startConsole } from './started.tsx';
 
 export const HOUR_MS = 3_600_000;
 const BY = { kind: 'command-line' } as const;
@@ -67,7 +64,7 @@ export function startAccountWorld(viewer: Viewer = CUSTOMER) {
   const take = createTakeDrained(ledger);
   const since = { ms: clock.now() - 3 * HOUR_MS };
 
-  const routes = accountPages({
+  const routes = accountRoutes({
     origin: ORIGIN,
     accounts,
     keys,
@@ -79,7 +76,7 @@ export function startAccountWorld(viewer: Viewer = CUSTOMER) {
     webhooksOf: (accountId) => webhooks.list(accountId, clock.now()),
     minutes: { recentMinutes: minutes.of, recentTotals: minutes.totals, sinceMs: () => since.ms },
     rpcUrl: RPC_URL,
-    reveals: createReveals(clock, random),
+    oneTimeSecrets: createOneTimeSecrets(clock, random),
     clock: { ...clock, sleep: () => Promise.resolve() },
     random,
   });
@@ -116,7 +113,7 @@ export function startAccountWorld(viewer: Viewer = CUSTOMER) {
     return id;
   }
 
-  const started = startConsole(viewer, routes, { clock, accountOf: createAccountOf(store) });
+  const started = startConsole(viewer, routes, { clock, accountOf: accounts.findById });
   return {
     ...started,
     routes,

@@ -1,8 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { createApp } from '../../../deploys/api/app.ts';
-import { createAccountOf } from '../../../deploys/console/account-of.ts';
-import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
-import { opened } from '../../started/gateway.ts';
+import { createApp } from '../../../deploys/server.ts';
 import { CUSTOMER, OPERATOR, ORIGIN, startConsole } from './started.tsx';
 
 /** The app with its console for a viewer, or without one. */
@@ -51,15 +48,4 @@ describe('beside the API', () => {
     const { paths } = (await response.json()) as { paths: Record<string, unknown> }; // an OpenAPI document
     expect(Object.keys(paths).toSorted()).toEqual(['/api/v1/program-deploys/programs', '/health']);
   });
-});
-
-test('an account is found by its id, with or without a plan', () => {
-  using store = opened(':memory:', ACCOUNTS_MIGRATIONS);
-  store.run("INSERT INTO accounts (name, plan, created_at_ms) VALUES ('acme', 'trial', 1), ('api', NULL, 1)");
-  const accountOf = createAccountOf(store);
-  expect([1, 2, 3].map(accountOf)).toEqual([
-    { id: 1, name: 'acme', plan: 'trial' },
-    { id: 2, name: 'api', plan: undefined },
-    undefined,
-  ]);
 });

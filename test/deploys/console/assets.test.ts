@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { brotliDecompressSync } from 'node:zlib';
-import { createAssets } from '../../../deploys/console/assets/assets.ts';
-import { encodingFor } from '../../../deploys/console/assets/encoding.ts';
+import { createAssets, encodingFor } from '../../../deploys/console/assets/assets.ts';
 import { CUSTOMER, ORIGIN, startConsole } from './started.tsx';
 
 const assets = createAssets();

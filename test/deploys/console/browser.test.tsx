@@ -1,21 +1,20 @@
-import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { DrawerLink } from '../../../deploys/console/page/link.tsx';
-import { Live } from '../../../deploys/console/page/live.tsx';
-import { SecretBox } from '../../../deploys/console/page/secret-box.tsx';
-import { TextField } from '../../../deploys/console/page/field.tsx';
-import { PostForm, Submit } from '../../../deploys/console/page/form.tsx';
-import { Time } from '../../../deploys/console/page/time.tsx';
-import { forAnyone, type Route } from '../../../deploys/console/routing/route.ts';
-import { createThemeAction } from '../../../deploys/console/theme-action.ts';
-import { type PageOptions, type StartedBrowser, startBrowser } from '../../started/browser.ts';
+import type { Page } from 'playwright-core';
+import { SecretBox } from '../../../deploys/console/components/code.tsx';
+import { Time } from '../../../deploys/console/components/format.tsx';
+import { PostForm, Submit, TextField } from '../../../deploys/console/components/forms.tsx';
+import { DrawerLink } from '../../../deploys/console/components/links.tsx';
+import { Live } from '../../../deploys/console/components/panels.tsx';
+import { startRoutes } from '../../../deploys/console/routes.ts';
+import { forAnyone, type Route } from '../../../deploys/console/router.ts';
 import { CUSTOMER, serveConsole } from './started.tsx';
+import { type PageOptions, startBrowser, type StartedBrowser } from '../../started/browser.ts';
 
 /** How often each page was asked for. */
 const asked = { live: 0 };
 
 const ROUTES: readonly Route[] = [
-  forAnyone('/theme', { post: createThemeAction('http://127.0.0.1') }),
+  ...startRoutes({ origin: 'http://127.0.0.1' }),
   forAnyone('/live', {
     get: ({ show }) => {
       asked.live += 1;

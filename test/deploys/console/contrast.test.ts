@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { ROOT } from '../../started/process.ts';
 
-const css = await Bun.file(join(ROOT, 'deploys/console/assets/tokens.css')).text();
+const css = await Bun.file(join(ROOT, 'deploys/console/assets/page.css')).text();
 const pairs = [...css.matchAll(/--([\w-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)/g)];
 const tokens = new Map(pairs.map(([, name = '', light = '', dark = '']) => [name, { light, dark }]));
 

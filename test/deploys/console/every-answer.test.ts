@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { CONTENT_SECURITY_POLICY } from '../../../deploys/console/security-headers.ts';
-import { ORIGIN } from '../users/people.ts';
+import { ORIGIN } from '../auth/people.ts';
 import { filled, goodForm, methodsOf, plainTexts, startWholeWorld, type WholeWorld } from './whole-world.ts';
 
 let world: WholeWorld;

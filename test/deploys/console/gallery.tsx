@@ -1,29 +1,25 @@
 /** @jsxImportSource preact */
-import type { AskedOfAccount } from '../../../deploys/console/asked.ts';
-import { Badge } from '../../../deploys/console/page/badge.tsx';
-import { Chart } from '../../../deploys/console/page/chart.tsx';
-import { CheckField, RadioFields } from '../../../deploys/console/page/choice.tsx';
-import { CodeBlock, ShortAddress } from '../../../deploys/console/page/code.tsx';
-import { ConfirmForm } from '../../../deploys/console/page/confirm-form.tsx';
-import { Empty } from '../../../deploys/console/page/empty.tsx';
-import { Facts } from '../../../deploys/console/page/facts.tsx';
-import { SelectField, TextField } from '../../../deploys/console/page/field.tsx';
-import { Filters } from '../../../deploys/console/page/filters.tsx';
-import { ButtonLink, Buttons, PostForm, Submit } from '../../../deploys/console/page/form.tsx';
-import { DrawerLink, Link } from '../../../deploys/console/page/link.tsx';
-import { Live } from '../../../deploys/console/page/live.tsx';
-import { Notice } from '../../../deploys/console/page/notice.tsx';
-import { countText } from '../../../deploys/console/page/number.ts';
-import { Pager } from '../../../deploys/console/page/pager.tsx';
-import { Columns, Panel } from '../../../deploys/console/page/panel.tsx';
-import { SecretBox } from '../../../deploys/console/page/secret-box.tsx';
-import { Sparkline } from '../../../deploys/console/page/sparkline.tsx';
-import { Stats } from '../../../deploys/console/page/stats.tsx';
-import { Table } from '../../../deploys/console/page/table.tsx';
-import { Tabs } from '../../../deploys/console/page/tabs.tsx';
-import { Ago, Time } from '../../../deploys/console/page/time.tsx';
-import { TONES } from '../../../deploys/console/page/tone.ts';
-import { forAccount, type Route } from '../../../deploys/console/routing/route.ts';
+import { Chart, Sparkline } from '../../../deploys/console/components/charts.tsx';
+import { CodeBlock, SecretBox, ShortAddress } from '../../../deploys/console/components/code.tsx';
+import { Ago, Time } from '../../../deploys/console/components/format.tsx';
+import {
+  ButtonLink,
+  Buttons,
+  CheckField,
+  ConfirmPanel,
+  Filters,
+  PostForm,
+  RadioFields,
+  SelectField,
+  Submit,
+  TextField,
+} from '../../../deploys/console/components/forms.tsx';
+import { Badge, Notice, TONES } from '../../../deploys/console/components/icons.tsx';
+import { DrawerLink, Link, Pager, Tabs } from '../../../deploys/console/components/links.tsx';
+import { Columns, Empty, Facts, Live, Panel, Stats } from '../../../deploys/console/components/panels.tsx';
+import { Table } from '../../../deploys/console/components/table.tsx';
+import type { AccountContext } from '../../../deploys/console/context.ts';
+import { forAccount, type Route } from '../../../deploys/console/router.ts';
 
 const HOUR_MS = 3_600_000;
 const METHODS = ['getAccountInfo', 'getProgramAccounts', 'getMultipleAccounts', 'sendTransaction'];
@@ -35,18 +31,18 @@ const PROGRAMS = [
 
 /** One page with every part that pages are made of, and one for the drawer. */
 export const GALLERY: readonly Route[] = [
-  forAccount('/webhooks', { get: galleryPage }),
-  forAccount('/deliveries/1', {
+  forAccount('/accounts/:accountId/webhooks', { get: galleryPage }),
+  forAccount('/accounts/:accountId/deliveries/1', {
     get: ({ show }) =>
       show({
         title: 'Delivery 1',
         crumbs: [{ label: 'Deliveries', to: '/accounts/7/deliveries' }],
-        body: <Facts facts={[{ label: 'State', value: <Badge tone="good">delivered</Badge> }]} />,
+        body: <Facts facts={[['State', <Badge tone="good">delivered</Badge>]]} />,
       }),
   }),
 ];
 
-function galleryPage({ show, url, nowMs }: AskedOfAccount): Response {
+function galleryPage({ show, url, nowMs }: AccountContext): Response {
   return show({
     title: 'Webhooks',
     crumbs: [{ label: 'acme', to: '/accounts/7/overview' }],
@@ -74,16 +70,15 @@ function galleryPage({ show, url, nowMs }: AskedOfAccount): Response {
           <Forms />
           <Texts nowMs={nowMs} />
         </Columns>
-        <Panel title="Delete this webhook" isDanger>
-          <ConfirmForm
-            action="/accounts/7/webhooks"
-            phrase="hooks.example.com"
-            button="Delete this webhook"
-            errors={{ confirm: 'That is not hooks.example.com.' }}
-          >
-            <p>Deliveries that wait are given up, and its history goes with it. This cannot be undone.</p>
-          </ConfirmForm>
-        </Panel>
+        <ConfirmPanel
+          title="Delete this webhook"
+          action="/accounts/7/webhooks"
+          phrase="hooks.example.com"
+          button="Delete this webhook"
+          errors={{ confirm: 'That is not hooks.example.com.' }}
+        >
+          Deliveries that wait are given up, and its history goes with it. This cannot be undone.
+        </ConfirmPanel>
       </>
     ),
   });
@@ -136,29 +131,15 @@ function Lists({ nowMs, here }: Readonly<{ nowMs: number; here: string }>) {
           <Table
             caption="Programs"
             columns={[
-              {
-                label: 'Program',
-                cell: ([name]) => <DrawerLink to="/accounts/7/deliveries/1">{name}</DrawerLink>,
-                isRowHead: true,
-              },
-              {
-                label: 'Address',
-                cell: ([name, address]) => <ShortAddress id={`a-${address}`} address={address} of={name} />,
-              },
-              { label: 'Status', cell: ([, , tone, status]) => <Badge tone={tone}>{status}</Badge> },
-              { label: 'Deployed', cell: () => <Time atMs={nowMs - HOUR_MS} /> },
-              { label: '24 h', cell: ([name]) => <Line label={`Deliveries of ${name}`} /> },
-              { label: 'Slot', cell: () => '381,220,114', align: 'end' },
-              {
-                label: 'Actions',
-                isLabelHidden: true,
-                align: 'end',
-                cell: ([name]) => (
-                  <PostForm action={here} isInline>
-                    <Submit label={`Watch ${name}`}>Watch</Submit>
-                  </PostForm>
-                ),
-              },
+              ['Program', ([name]) => <DrawerLink to="/accounts/7/deliveries/1">{name}</DrawerLink>, 'head'],
+              [
+                'Address',
+                ([name, address]) => <ShortAddress id={`a-${address}`} address={address} of={name} />,
+              ],
+              ['Status', ([, , tone, status]) => <Badge tone={tone}>{status}</Badge>],
+              ['Deployed', () => <Time atMs={nowMs - HOUR_MS} />],
+              ['24 h', ([name]) => <Line label={`Deliveries of ${name}`} />],
+              ['Slot', () => '381,220,114', 'end'],
             ]}
             rows={PROGRAMS}
             keyOf={([, address]) => address}
@@ -170,7 +151,7 @@ function Lists({ nowMs, here }: Readonly<{ nowMs: number; here: string }>) {
       <Panel title="Deliveries" isFlush>
         <Table
           caption="Deliveries"
-          columns={[{ label: 'Event', cell: () => '' }]}
+          columns={[['Event', () => '']]}
           rows={[]}
           keyOf={() => ''}
           empty={
@@ -211,7 +192,6 @@ function Charts({ nowMs }: Readonly<{ nowMs: number }>) {
           timesMs={timesMs}
           series={series.slice(0, 2)}
           unit="ms"
-          textOf={(value) => `${countText(value)} ms`}
         />
       </Panel>
     </Columns>
@@ -244,12 +224,10 @@ function Forms() {
             { value: 'some', label: 'Chosen programs' },
           ]}
         />
-        <CheckField name="active" label="Send events at once" isChecked />
+        <CheckField name="active" value="on" label="Send events at once" isChecked />
         <Buttons>
           <Submit kind="primary">Save</Submit>
-          <Submit kind="danger" name="do" value="revoke">
-            Revoke
-          </Submit>
+          <Submit kind="danger">Revoke</Submit>
           <Link to="/accounts/7/webhooks">Cancel</Link>
         </Buttons>
       </PostForm>
@@ -263,8 +241,8 @@ function Texts({ nowMs }: Readonly<{ nowMs: number }>) {
       <SecretBox name="signing secret" secret="whsec_3f9Qm2vT8bLx5RwYc7KdJn1pZs6HgEa4" />
       <Facts
         facts={[
-          { label: 'Created', value: <Time atMs={nowMs} /> },
-          { label: 'State', value: TONES.map((tone) => <Badge tone={tone}>{tone}</Badge>) },
+          ['Created', <Time atMs={nowMs} />],
+          ['State', TONES.map((tone) => <Badge tone={tone}>{tone}</Badge>)],
         ]}
       />
       <CodeBlock

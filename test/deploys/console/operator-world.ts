@@ -1,26 +1,24 @@
-import type { Place, User } from '../../../deploys/users/users.ts';
+import { createAudit } from '../../../deploys/accounts/audit.ts';
+import { createAuthService } from '../../../deploys/auth/auth-service.ts';
+import { createHashing, type HashWork } from '../../../deploys/auth/passwords.ts';
+import { SESSION_COOKIE } from '../../../deploys/auth/sessions.ts';
+import { createOpenAccount } from '../../../deploys/auth/sign-up.ts';
+import { type Place, readEmail, type User } from '../../../deploys/auth/users.ts';
+import { composeConsole, type Installation, type Running } from '../../../deploys/compose.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
+import { COMMAND_LINE, OPERATOR, ORIGIN, plainWork, random, testKeys } from '../auth/people.ts';
 import { createAccounts } from '../../../deploys/accounts/accounts.ts';
 import { createKeys } from '../../../deploys/accounts/keys.ts';
-import { createAudit } from '../../../deploys/audit/audit.ts';
-import { consoleOf } from '../../../deploys/console-of.ts';
-import type { Installation, Running } from '../../../deploys/operator-of.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
 import type { WatchedProgram } from '../../../deploys/watch/watched.ts';
 import type { Webhooks } from '../../../deploys/webhooks/webhooks.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import type { Store } from '../../../shared/store/open.ts';
-import { SESSION_COOKIE } from '../../../deploys/users/cookie.ts';
-import { readEmail } from '../../../deploys/users/email.ts';
-import { createHashing, type HashWork } from '../../../deploys/users/hashing.ts';
-import { createOpenAccount } from '../../../deploys/users/open-account.ts';
-import { createPeople } from '../../../deploys/users/people.ts';
 import { configFrom } from '../../../shared/config/config.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { USAGE_MIGRATIONS } from '../../../shared/ledger/schema.ts';
 import { spentOf } from '../../../shared/ledger/spent.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { opened, silentLog } from '../../started/gateway.ts';
-import { COMMAND_LINE, OPERATOR, ORIGIN, plainWork, random, testKeys } from '../users/people.ts';
 import { pageOf } from './page-text.ts';
 
 /** The status of a gateway as `/status.json` says it. */
@@ -56,9 +54,10 @@ export function startOperatorWorld(options: Options = {}) {
   const accounts = createAccounts({ store, plans, spentOf: (id) => spentOf(ledger, id), clock, note });
   const lines: unknown[] = [];
   const publicUrl = new URL(ORIGIN);
-  const people = createPeople({
+  const auth = createAuthService({
     store,
-    config: { ...deploys, publicUrl, signUp },
+    config: { ...deploys, signUp },
+    providerReturnUrl: new URL('/login/return', ORIGIN),
     keys: testKeys,
     note,
     openAccount: createOpenAccount(accounts),
@@ -69,27 +68,26 @@ export function startOperatorWorld(options: Options = {}) {
   });
   /** The pauses in what is read in parts pass at once; what has a deadline waits for the clock. */
   const sleep: Clock['sleep'] = (ms, signal) => (ms > 1 ? clock.sleep(ms, signal) : Promise.resolve());
-  const tended = consoleOf(
+  const tended = composeConsole(
     {
       config: { ...deploys, publicUrl },
       programs,
       store,
-      ledger,
       ledgerReader: ledger,
       clock: { ...clock, sleep },
       fetch: (url) => Promise.resolve(statusOf?.(new URL(url).host) ?? new Response('', { status: 404 })),
       log: silentLog(lines),
       random,
-      people: {
-        people,
-        clientAddressHeader: undefined,
-        plans,
-        rpcUrl: new URL('https://rpc.example.com'),
-        installation: {
-          gatewayUrls: gateways.map((host) => new URL(`http://${host}`)),
-          storeSizes: () => [{ name: 'sluice.db', bytes: 1_234_567, walBytes: 32_768 }],
-          ...installation,
-        },
+    },
+    {
+      auth,
+      clientAddressHeader: undefined,
+      plans,
+      rpcUrl: new URL('https://rpc.example.com'),
+      installation: {
+        gatewayUrls: gateways.map((host) => new URL(`http://${host}`)),
+        storeSizes: () => [{ name: 'sluice.db', bytes: 1_234_567, walBytes: 32_768 }],
+        ...installation,
       },
     },
     () => '192.0.2.1',
@@ -106,13 +104,12 @@ export function startOperatorWorld(options: Options = {}) {
       ...running,
     },
   );
-  if (tended === undefined) throw new Error('there are people, so there is a console');
   const { app } = tended.console;
 
   function made(email: string, place: Place): User {
     const read = readEmail(email);
     if (read === undefined) throw new Error(`${email} is no e-mail`);
-    const created = people.users.create(
+    const created = auth.users.create(
       { email: read, place, passwordHash: 'plain' },
       { kind: 'command-line' },
     );
@@ -122,7 +119,7 @@ export function startOperatorWorld(options: Options = {}) {
 
   /** Somebody who is signed in. */
   function session(user: User) {
-    const cookie = `${SESSION_COOKIE}=${people.sessions.begin(user.id, 'Firefox', undefined)}`;
+    const cookie = `${SESSION_COOKIE}=${auth.sessions.begin(user.id, 'Firefox', undefined)}`;
     const ask = async (path: string, init: RequestInit = {}) => {
       const headers = { cookie, 'sec-fetch-site': 'same-origin', ...init.headers };
       return app.handle(new Request(`${ORIGIN}${path}`, { ...init, headers }));
@@ -159,7 +156,7 @@ export function startOperatorWorld(options: Options = {}) {
     ledger,
     accounts,
     keys: createKeys({ store, clock, random, note }),
-    people,
+    auth,
     plans,
     entries,
     lines,

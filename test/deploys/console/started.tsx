@@ -1,9 +1,7 @@
 /** @jsxImportSource preact */
-import { type ConsoleDeps, createConsole } from '../../../deploys/console/console.ts';
-import { forAnyone, type Route } from '../../../deploys/console/routing/route.ts';
-import { createStartPage } from '../../../deploys/console/start-page.ts';
-import { createThemeAction } from '../../../deploys/console/theme-action.ts';
-import type { Viewer } from '../../../deploys/console/viewer.ts';
+import { type ConsoleDeps, createConsole, type Route } from '../../../deploys/console/router.ts';
+import { startRoutes } from '../../../deploys/console/routes.ts';
+import type { Viewer } from '../../../deploys/auth/auth-service.ts';
 
 /** Where the console of these tests lives. */
 export const ORIGIN = 'https://console.example.com';
@@ -21,16 +19,10 @@ const ACCOUNTS = new Map([
   [8, { id: 8, name: 'other', plan: undefined }],
 ]);
 
-/** What the console answers by itself, without any service. */
-const OWN_ROUTES: readonly Route[] = [
-  forAnyone('/', { get: createStartPage() }),
-  forAnyone('/theme', { post: createThemeAction(ORIGIN) }),
-];
-
 /** The console without sockets, for one viewer, over two accounts. `routes` in place of its own pages. */
 export function startConsole(
   viewer: Viewer | undefined,
-  routes: readonly Route[] = OWN_ROUTES,
+  routes: readonly Route[] = startRoutes({ origin: ORIGIN }),
   deps: Partial<ConsoleDeps> = {},
 ) {
   const broken: unknown[] = [];

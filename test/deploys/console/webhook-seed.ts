@@ -1,11 +1,11 @@
 import { address, type Address } from '@solana/kit';
-import type { Sent } from '../../../deploys/delivery/send.ts';
-import type { ProgramState } from '../../../deploys/watch/program-state.ts';
+import type { Viewer } from '../../../deploys/auth/auth-service.ts';
+import type { Sent } from '../../../deploys/outbox/outcome.ts';
+import type { ProgramState } from '../../../deploys/watch/change.ts';
 import { watchedFrom, type WatchedProgram } from '../../../deploys/watch/watched.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered, failedWith } from '../../fakes/scripted-send.ts';
 import { byAccount, startWebhookWorld, type WebhookWorld } from './webhook-world.ts';
-import type { Viewer } from '../../../deploys/console/viewer.ts';
 import listed from '../../../deploys/watch/programs.json';
 
 const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000];

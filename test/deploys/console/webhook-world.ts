@@ -1,29 +1,24 @@
 import { createRequestLog } from '../../../deploys/api/request-log.ts';
-import type { By } from '../../../deploys/audit/actor.ts';
-import { createAudit } from '../../../deploys/audit/audit.ts';
-import { deliveryPages } from '../../../deploys/console/pages/deliveries/delivery-pages.ts';
-import { programPages } from '../../../deploys/console/pages/programs/program-pages.ts';
-import type { WebhookPageDeps } from '../../../deploys/console/pages/webhook-page-deps.ts';
-import { webhookPages } from '../../../deploys/console/pages/webhooks/webhook-pages.ts';
-import type { Viewer } from '../../../deploys/console/viewer.ts';
-import { attempt } from '../../../deploys/delivery/attempt.ts';
-import type { Sent } from '../../../deploys/delivery/send.ts';
-import { createAccountDeliveries } from '../../../deploys/outbox/account-deliveries.ts';
+import { type By, createAudit } from '../../../deploys/accounts/audit.ts';
+import type { Viewer } from '../../../deploys/auth/auth-service.ts';
+import { attempt } from '../../../deploys/delivery/send.ts';
+import { createAccountDeliveries } from '../../../deploys/outbox/list.ts';
+import type { Sent } from '../../../deploys/outbox/outcome.ts';
+import type { ProgramState } from '../../../deploys/watch/change.ts';
+import { createHistory, createProgramList, createReadings } from '../../../deploys/watch/readings.ts';
+import { createSecretsOf } from '../../../deploys/webhooks/seal.ts';
+import { webhookRoutes } from '../../../deploys/console/routes.ts';
+import type { WebhookServices } from '../../../deploys/console/page-services.ts';
 import { createEnqueue } from '../../../deploys/outbox/enqueue.ts';
-import { createHistory } from '../../../deploys/programs/history.ts';
-import { createProgramList } from '../../../deploys/programs/list.ts';
-import { createReadings } from '../../../deploys/store/readings.ts';
-import type { ProgramState } from '../../../deploys/watch/program-state.ts';
 import type { WatchedProgram } from '../../../deploys/watch/watched.ts';
-import { createSecretsOf } from '../../../deploys/webhooks/secrets-of.ts';
 import { createWebhookDay, createWebhookHealth } from '../../../deploys/webhooks/webhook-health.ts';
 import { createWebhooks } from '../../../deploys/webhooks/webhooks.ts';
+import { CUSTOMER, startConsole } from './started.tsx';
+import { random, startQueue } from '../outbox/queue.ts';
+import { never, scriptedPolicy, testSeal } from '../webhooks/started.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { createScriptedSend, type SeenPost } from '../../fakes/scripted-send.ts';
-import { random, startQueue } from '../outbox/queue.ts';
-import { never, scriptedPolicy, testSeal } from '../webhooks/started.ts';
-import { CUSTOMER, startConsole } from './started.tsx';
 
 /** The programs that are watched unless told otherwise. */
 export const PROGRAMS: readonly WatchedProgram[] = [
@@ -49,7 +44,7 @@ export function startWebhookWorld(viewer: Viewer = CUSTOMER, programs = PROGRAMS
   const webhooks = createWebhooks({ ...made, wake: () => undefined });
   const secretsOf = createSecretsOf(store, testSeal);
   const lookUps = createRequestLog<string>();
-  const deps: WebhookPageDeps = {
+  const services: WebhookServices = {
     webhooks,
     healthOf: createWebhookHealth(store),
     dayOf: createWebhookDay(store),
@@ -57,9 +52,10 @@ export function startWebhookWorld(viewer: Viewer = CUSTOMER, programs = PROGRAMS
     programs: createProgramList(store, programs),
     history: createHistory(store),
     enter: (userId) => lookUps(userId, clock.monotonic()),
+    random,
   };
-  const routes = [...programPages(deps), ...webhookPages(deps, random), ...deliveryPages(deps)];
-  const readings = createReadings(store);
+  const routes = webhookRoutes(services);
+  const readings = createReadings(store, () => undefined);
 
   /** A webhook that must be made. */
   async function addWebhook(

@@ -1,15 +1,15 @@
 import type { Account } from '../../../deploys/accounts/account-row.ts';
-import { attempt } from '../../../deploys/delivery/attempt.ts';
+import { SESSION_COOKIE } from '../../../deploys/auth/sessions.ts';
+import type { User } from '../../../deploys/auth/users.ts';
+import { attempt } from '../../../deploys/delivery/send.ts';
+import { createSecretsOf } from '../../../deploys/webhooks/seal.ts';
+import { random } from '../auth/people.ts';
 import { createEnqueue } from '../../../deploys/outbox/enqueue.ts';
 import { createOutbox } from '../../../deploys/outbox/outbox.ts';
-import { SESSION_COOKIE } from '../../../deploys/users/cookie.ts';
-import type { User } from '../../../deploys/users/users.ts';
-import { createSecretsOf } from '../../../deploys/webhooks/secrets-of.ts';
 import { createWebhooks, type Webhooks } from '../../../deploys/webhooks/webhooks.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { answered, createScriptedSend } from '../../fakes/scripted-send.ts';
-import { random } from '../users/people.ts';
 import { never, scriptedPolicy, testSeal } from '../webhooks/started.ts';
 import { type Options, startOperatorWorld } from './operator-world.ts';
 
@@ -83,7 +83,7 @@ export function startWholeWorld(label = 'Program A', more: Pick<Options, 'gatewa
       }));
     },
   });
-  const { store, clock, keys, people } = world;
+  const { store, clock, keys, auth } = world;
   const outbox = createOutbox(store, random);
   const secretsOf = createSecretsOf(store, testSeal);
 
@@ -120,7 +120,7 @@ export function startWholeWorld(label = 'Program A', more: Pick<Options, 'gatewa
       [clock.now(), tested.deliveryId],
     );
     store.run("UPDATE users SET totp_secret = x'00' WHERE id = ?", [user.id]);
-    const token = people.sessions.begin(user.id, texts.agent, undefined);
+    const token = auth.sessions.begin(user.id, texts.agent, undefined);
     const secrets = [key, webhook.secret.reveal(), token];
     const { session } = world;
     return {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import blocks from '../../../deploys/delivery/addresses.json' with { type: 'json' };
-import { ipBytesFrom, isPublicAddress, isSameAddress } from '../../../deploys/delivery/addresses.ts';
+import { ipBytesFrom, isPublicAddress, isSameAddress } from '../../../deploys/delivery/policy.ts';
 
 const DENIED = [...blocks.ipv4_denied, ...blocks.ipv6_denied].map(([cidr = '']) => cidr);
 const isPublic = (text: string) => {

@@ -1,7 +1,16 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { isPublicAddress } from '../../../deploys/delivery/addresses.ts';
-import { internetPolicy } from '../../../deploys/delivery/policy.ts';
+import {
+  createResolvePublic,
+  internetPolicy,
+  ipBytesFrom,
+  isPublicAddress,
+  literalOf,
+  readWebhookUrl,
+  URL_PROBLEM_TEXTS,
+  type UrlProblem,
+} from '../../../deploys/delivery/policy.ts';
+import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { silent } from '../../fakes/receiver-faults.ts';
 import { startReceiver } from '../../fakes/receiver.ts';
 import { startGood } from './sending.ts';
@@ -98,4 +107,218 @@ describe('a real process in a hostile environment', () => {
     expect(rest).toHaveLength(4);
     expect([inside.connections(), proxy.connections()]).toEqual([0, 0]);
   });
+});
+
+const POLICY = internetPolicy(['console.example.com']);
+const read = (text: string) => readWebhookUrl(text, POLICY);
+const problemOf = (text: string) => {
+  const outcome = read(text);
+  return outcome.kind === 'refused' ? outcome.problem : undefined;
+};
+
+test.each([
+  ['https://hooks.example.com', 'https://hooks.example.com/'],
+  ['HTTPS://Hooks.Example.COM:443/a?b=c', 'https://hooks.example.com/a?b=c'],
+  ['https://hooks.example.com:8443/', 'https://hooks.example.com:8443/'],
+  ['https://hooks.example.com:1024/', 'https://hooks.example.com:1024/'],
+  ['https://hooks.example.com:65535/', 'https://hooks.example.com:65535/'],
+  ['https://bücher.example.com/', 'https://xn--bcher-kva.example.com/'],
+  ['https://198.41.0.44/', 'https://198.41.0.44/'],
+  ['https://[2001:503:ba3e::2:30]/', 'https://[2001:503:ba3e::2:30]/'],
+  ['https://a_b.example.com/', 'https://a_b.example.com/'],
+])('%s is kept as %s', (text, href) => {
+  const outcome = read(text);
+  expect(outcome.kind === 'url' ? outcome.url.href : outcome).toBe(href);
+});
+
+test.each<[UrlProblem, string]>([
+  ['too_long', `https://hooks.example.com/${'a'.repeat(2_048)}`],
+  ['too_long', `https://hooks.example.com/${'é'.repeat(500)}`],
+  ['odd_characters', 'https://hooks.example.com/\n'],
+  ['odd_characters', 'https://hooks.exa\tmple.com/'],
+  ['odd_characters', 'https://hooks.example.com/\r\nx-a: b'],
+  ['odd_characters', 'https:\\\\hooks.example.com'],
+  ['odd_characters', 'https://hooks.example.com/a\\b'],
+  ['odd_characters', ' https://hooks.example.com/'],
+  ['odd_characters', 'https://hooks.example.com/\u0000'],
+  ['odd_characters', 'https://hooks.example.com/\u0085'],
+  ['not_a_url', ''],
+  ['not_a_url', 'hooks.example.com'],
+  ['not_a_url', 'https://'],
+  ['not_a_url', 'https://[fe80::1%25eth0]/'],
+  ['not_a_url', 'https://xn--a-.example.com/'],
+  ['not_a_url', 'https://hooks.example.com:65536/'],
+  ['not_a_url', 'https://256.256.256.256/'],
+  ['not_https', 'http://hooks.example.com/'],
+  ['not_https', 'ftp://hooks.example.com/'],
+  ['not_https', 'file:///etc/passwd'],
+  ['has_credentials', 'https://user@hooks.example.com/'],
+  ['has_credentials', 'https://:pass@hooks.example.com/'],
+  ['has_credentials', 'https://good.example.com@127.0.0.1/'],
+  ['has_fragment', 'https://hooks.example.com/#a'],
+  ['has_fragment', 'https://hooks.example.com/#'],
+  ['not_public_name', 'https://intranet/'],
+  ['not_public_name', 'https://hooks.example.com./'],
+  ['not_public_name', 'https://localhost/'],
+  ['not_public_name', 'https://LOCALHOST./'],
+  ['not_public_name', 'https://a.localhost/'],
+  ['not_public_name', 'https://printer.local/'],
+  ['not_public_name', 'https://metadata.google.internal/'],
+  ['not_public_name', 'https://nas.lan/'],
+  ['not_public_name', 'https://nas.home.arpa/'],
+  ['not_public_name', 'https://a.onion/'],
+  ['not_public_name', 'https://a.test/'],
+  ['not_public_name', 'https://a.invalid/'],
+  ['not_public_name', 'https://a.alt/'],
+  ['not_public_name', 'https://console.example.com/'],
+  ['port_not_allowed', 'https://hooks.example.com:0/'],
+  ['port_not_allowed', 'https://hooks.example.com:22/'],
+  ['port_not_allowed', 'https://hooks.example.com:25/'],
+  ['port_not_allowed', 'https://hooks.example.com:465/'],
+  ['port_not_allowed', 'https://hooks.example.com:993/'],
+  ['port_not_allowed', 'https://hooks.example.com:1023/'],
+  ['port_not_allowed', 'https://hooks.example.com:6667/'],
+  ['port_not_allowed', 'https://hooks.example.com:10080/'],
+])('%s: %j', (problem, text) => expect(problemOf(text)).toBe(problem));
+
+describe('a private address is seen behind every spelling (E16)', () => {
+  test.each([
+    ['https://2130706433/', '127.0.0.1'],
+    ['https://0x7f.1/', '127.0.0.1'],
+    ['https://0x7f000001/', '127.0.0.1'],
+    ['https://0177.0.0.1/', '127.0.0.1'],
+    ['https://127.1/', '127.0.0.1'],
+    ['https://127.0.0.1./', '127.0.0.1'],
+    ['https://%31%32%37.0.0.1/', '127.0.0.1'],
+    ['https://１２７.０.０.１/', '127.0.0.1'],
+    ['https://127。0。0。1/', '127.0.0.1'],
+    ['https://①②⑦.0.0.1/', '127.0.0.1'],
+    ['https://0/', '0.0.0.0'],
+    ['https://[::ffff:127.0.0.1]/', '::ffff:7f00:1'],
+    ['https://[::127.0.0.1]/', '::7f00:1'],
+    ['https://[0:0:0:0:0:ffff:7f00:1]/', '::ffff:7f00:1'],
+    ['https://[::1]/', '::1'],
+    ['https://[::]/', '::'],
+  ])('%s', (text, address) => {
+    const outcome = read(text);
+    expect(outcome.kind).toBe('url');
+    const literal = outcome.kind === 'url' ? literalOf(outcome.url) : undefined;
+    expect(literal).toBe(address);
+    expect(isPublicAddress(ipBytesFrom(literal ?? '') ?? new Uint8Array())).toBe(false);
+  });
+});
+
+test('every problem has a sentence of its own for the customer', () => {
+  const texts = Object.values(URL_PROBLEM_TEXTS);
+  expect(new Set(texts).size).toBe(texts.length);
+});
+
+const never = new AbortController().signal;
+const failing = (code: string) => () => Promise.reject(Object.assign(new Error('no'), { code }));
+
+function vetOf(resolve: (host: string) => Promise<readonly string[]>, clock = createVirtualClock()) {
+  return createResolvePublic({ resolve, isPublic: isPublicAddress }, clock);
+}
+
+test('a name with public addresses is pinned to them, in their order', async () => {
+  const vet = vetOf(() => Promise.resolve(['2606:4700::1111', '1.1.1.1']));
+  expect(await vet('a.example', never)).toEqual({
+    kind: 'public',
+    pins: [
+      { address: '2606:4700::1111', family: 6 },
+      { address: '1.1.1.1', family: 4 },
+    ],
+  });
+});
+
+test.each([
+  [['10.0.0.1']],
+  [['1.1.1.1', '10.0.0.1']],
+  [['1.1.1.1', '::1']],
+  [['::ffff:1.1.1.1']],
+  [['64:ff9b::1.1.1.1']],
+  [['fe80::1%eth0']],
+  [['nonsense']],
+  [[...new Array<string>(16).fill('1.1.1.1'), '127.0.0.1']], // oxlint-disable-line unicorn/no-new-array -- sixteen
+])('one address that is not public spoils %j (E15)', async (addresses) => {
+  const vetted = await vetOf(() => Promise.resolve(addresses))('a.example', never);
+  expect(vetted).toEqual({ kind: 'not-public', addresses: addresses.slice(0, 16) });
+});
+
+test('at most 16 addresses are pinned', async () => {
+  const addresses = Array.from({ length: 40 }, (_, i) => `1.1.1.${i}`);
+  const vetted = await vetOf(() => Promise.resolve(addresses))('a.example', never);
+  expect(vetted.kind === 'public' && vetted.pins.map(({ address }) => address)).toEqual(
+    addresses.slice(0, 16),
+  );
+});
+
+test('an IP address is vetted without a question', async () => {
+  const vet = vetOf(() => Promise.reject(new Error('must not be called')));
+  expect(await vet('1.1.1.1', never)).toMatchObject({ kind: 'public' });
+  expect(await vet('2606:4700::1111', never)).toMatchObject({ kind: 'public' });
+  expect(await vet('127.0.0.1', never)).toMatchObject({ kind: 'not-public' });
+  expect(await vet('::ffff:7f00:1', never)).toMatchObject({ kind: 'not-public' });
+});
+
+test('no address is an answer; trouble is another, under its code (E13)', async () => {
+  expect(await vetOf(() => Promise.resolve([]))('a.example', never)).toEqual({ kind: 'no-address' });
+  expect(await vetOf(failing('ESERVFAIL'))('a.example', never)).toEqual({
+    kind: 'unresolved',
+    code: 'ESERVFAIL',
+  });
+  expect(await vetOf(failing('ETIMEOUT'))('a.example', never)).toEqual({ kind: 'timed-out' });
+  expect(await vetOf(failing('a secret'))('a.example', never)).toEqual({
+    kind: 'unresolved',
+    code: 'unknown',
+  });
+});
+
+test('whoever asks for a host that is being looked up shares the lookup, and the next one asks again', async () => {
+  const lookups: ((answer: string[]) => void)[] = [];
+  const vet = vetOf(() => new Promise((resolve) => lookups.push(resolve)));
+  const both = Promise.all([vet('a.example', never), vet('a.example', never)]);
+  const other = vet('b.example', never);
+  expect(lookups).toHaveLength(2);
+  for (const answer of lookups) answer(['1.1.1.1']);
+  expect((await both).map(({ kind }) => kind)).toEqual(['public', 'public']);
+  await other;
+  const again = vet('a.example', never);
+  expect(lookups).toHaveLength(3);
+  lookups[2]?.(['127.0.0.1']);
+  expect(await again).toMatchObject({ kind: 'not-public' });
+});
+
+test('a silent name has its 3 s, and others have theirs beside it (E13)', async () => {
+  const clock = createVirtualClock();
+  const vet = vetOf(
+    (host) => (host === 'a.example' ? new Promise(() => {}) : Promise.resolve(['1.1.1.1'])),
+    clock,
+  );
+  const kinds: string[] = [];
+  const silent = vet('a.example', never).then(({ kind }) => kinds.push(kind));
+  expect(await vet('b.example', never)).toMatchObject({ kind: 'public' });
+  await clock.advance(2_999);
+  expect(kinds).toEqual([]);
+  await clock.advance(1);
+  await silent;
+  expect([kinds, clock.sleepers()]).toEqual([['timed-out'], 0]);
+});
+
+test('at most 1,024 lookups are under way', async () => {
+  let started = 0;
+  const clock = createVirtualClock();
+  const vet = vetOf(() => (started++, new Promise(() => {})), clock);
+  const all = Array.from({ length: 1_025 }, (_, i) => vet(`${i}.example`, never));
+  expect(await all[1_024]).toEqual({ kind: 'unresolved', code: 'EBUSY' });
+  expect(started).toBe(1_024);
+  await clock.advance(3_000);
+  await Promise.all(all);
+});
+
+test('whoever gives up does not wait for the answer', async () => {
+  const stop = new AbortController();
+  const vetting = vetOf(() => new Promise(() => {}))('a.example', stop.signal);
+  stop.abort();
+  expect(await vetting).toEqual({ kind: 'timed-out' });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import type { Sent } from '../../../deploys/delivery/send.ts';
+import type { Sent } from '../../../deploys/outbox/outcome.ts';
 import { createDrip, endlessInterim, silent } from '../../fakes/receiver-faults.ts';
 import { CONTENT, startReceiver } from '../../fakes/receiver.ts';
 import { startTcpProxy } from '../../fakes/tcp-proxy.ts';

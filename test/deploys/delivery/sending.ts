@@ -1,6 +1,6 @@
-import type { NetworkPolicy } from '../../../deploys/delivery/policy.ts';
-import { internetPolicy } from '../../../deploys/delivery/policy.ts';
-import { createSender, type Sent } from '../../../deploys/delivery/send.ts';
+import { internetPolicy, type NetworkPolicy } from '../../../deploys/delivery/policy.ts';
+import { createSender } from '../../../deploys/delivery/send.ts';
+import type { Sent } from '../../../deploys/outbox/outcome.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { createAuthority } from '../../fakes/receiver-certificates.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { signatureOf } from '../../../deploys/delivery/signature.ts';
+import { signatureOf } from '../../../deploys/delivery/send.ts';
 import { isSigned } from './is-signed.ts';
 import { Secret } from '../../../shared/secret.ts';
 

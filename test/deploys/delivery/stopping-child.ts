@@ -1,5 +1,5 @@
 import { createWorker } from '../../../deploys/delivery/worker.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { systemClock as clock } from '../../../shared/clock.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { stopSignal } from '../../../shared/stop.ts';

@@ -1,8 +1,9 @@
 import { appendFileSync } from 'node:fs';
-import { createWorker } from '../../../deploys/delivery/worker.ts';
 import type { Send } from '../../../deploys/delivery/send.ts';
-import { createReadings } from '../../../deploys/store/readings.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
+import { createWorker } from '../../../deploys/delivery/worker.ts';
+import { createCancelOtherChain } from '../../../deploys/outbox/enqueue.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
+import { createReadings } from '../../../deploys/watch/readings.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { addressOf } from '../../fakes/chain.ts';
@@ -19,7 +20,7 @@ const [database = '', receiver = '', aheadMs = '0'] = process.argv.slice(2);
 const store = opened(database, DEPLOYS_MIGRATIONS);
 store.run('PRAGMA synchronous = OFF'); // the system lives on, and the test is about the process
 const { outbox, enqueue, times } = queueOver(store);
-const readings = createReadings(store);
+const readings = createReadings(store, createCancelOtherChain(store));
 const clock: Clock = { ...systemClock, now: () => systemClock.now() + Number(aheadMs) };
 const never = new AbortController().signal;
 const program = addressOf('A');

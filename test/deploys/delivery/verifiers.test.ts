@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { upgradeBody } from '../../../deploys/delivery/event.ts';
-import { eventHeaders } from '../../../deploys/delivery/headers.ts';
+import { eventHeaders } from '../../../deploys/delivery/send.ts';
+import { upgradeBody } from '../../../deploys/outbox/enqueue.ts';
 import { isSigned } from './is-signed.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { ask, LANGUAGES } from './verifiers/language.ts';
@@ -147,7 +147,8 @@ describe('the page and the product agree', () => {
     expect(body).toBe(Buffer.from(BODY).toString());
     const secrets = { current: new Secret(SECRET), next: undefined };
     const real = eventHeaders(
-      { deliveryId: DELIVERY, eventKind: 'program.upgraded', body: BODY, signedAt: AT },
+      { deliveryId: DELIVERY, eventKind: 'program.upgraded', body: BODY },
+      AT,
       secrets,
     );
     const written = headers.split('\n').map((line) => line.split(': '));

@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pingBody } from '../../../deploys/delivery/event.ts';
-import { eventHeaders } from '../../../deploys/delivery/headers.ts';
+import { eventHeaders } from '../../../deploys/delivery/send.ts';
+import { pingBody } from '../../../deploys/outbox/enqueue.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { childEnv } from '../../started/process.ts';
 import { javascript } from './verifiers/snippet.ts';
@@ -21,8 +21,8 @@ function delivery(current: Secret, next?: Secret, agoSeconds = 0) {
   const id = `00000000-0000-4000-8000-${String(made).padStart(12, '0')}`;
   const body = Buffer.from(pingBody(id, 1_790_000_000_000));
   const signedAt = Math.floor(Date.now() / 1_000) - agoSeconds;
-  const attempt = { deliveryId: id, eventKind: 'ping', body, signedAt } as const;
-  return { id, body, headers: eventHeaders(attempt, { current, next }) };
+  const attempt = { deliveryId: id, eventKind: 'ping', body } as const;
+  return { id, body, headers: eventHeaders(attempt, signedAt, { current, next }) };
 }
 
 /** Puts the receiver of the page into a folder and runs it there. */

@@ -1,12 +1,11 @@
+import type { SecretsOf } from '../../../deploys/delivery/send.ts';
 import { createWorker } from '../../../deploys/delivery/worker.ts';
-import type { SecretsOf } from '../../../deploys/delivery/attempt.ts';
-import type { Recorded, Result } from '../../../deploys/outbox/finish.ts';
-import type { Outbox } from '../../../deploys/outbox/outbox.ts';
+import type { Outbox, Recorded, Result } from '../../../deploys/outbox/outbox.ts';
+import type { Sent } from '../../../deploys/outbox/outcome.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { createScriptedSend, type SeenPost } from '../../fakes/scripted-send.ts';
-import type { Sent } from '../../../deploys/delivery/send.ts';
 import { startQueue } from '../outbox/queue.ts';
 
 export const SECRET = 'whsec_of_the_tests';

@@ -1,7 +1,9 @@
-import { expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { createAccountDeliveries, type DeliveryFilter, LOOKED_AT_MAX } from '../../../deploys/outbox/list.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { answered } from '../../fakes/scripted-send.ts';
+import { explained } from '../explained.ts';
 import { startQueue } from './queue.ts';
 
 test('pages hold every delivery of a webhook once, newest first', () => {
@@ -48,4 +50,95 @@ test('a delivery is found with its body and its attempts', () => {
     { n: 1, state: 'started', signedAt: START_MS / 1_000, status: null },
   ]);
   expect(queue.find('unheard of')).toBeUndefined();
+});
+
+const DELIVERIES = 100_000;
+const WEBHOOKS = 10;
+const LONG_MS = 60_000;
+
+/** A hundred thousand deliveries of account 1 over ten webhooks, and some of account 2; one in 20,000 failed. */
+const queue = startQueue();
+const deliveries = createAccountDeliveries(queue.store);
+const idOf = (account: number, i: number) =>
+  `${account}${String(i).padStart(7, '0')}-0000-4000-8000-000000000000`;
+
+beforeAll(() => {
+  for (const account of [1, 2])
+    for (let i = 0; i < WEBHOOKS; i++) {
+      queue.addWebhook(`${account}/${i}`, { host: `h${i}.example.com` });
+      queue.store.run('UPDATE webhooks SET account_id = ? WHERE id = ?', [account, `${account}/${i}`]);
+    }
+  const add = queue.store.prepare(`
+    INSERT INTO deliveries (id, webhook_id, account_id, event_kind, dedupe_key, state, created_at_ms, finished_at_ms)
+    VALUES (?1, ?2, ?3, 'ping', ?1, ?4, ?5, ?5)`);
+  queue.store.transaction(() => {
+    for (const account of [1, 2])
+      for (let i = 0; i < (account === 1 ? DELIVERIES : 1_000); i++) {
+        const state = i % 20_000 === 0 ? 'failed' : 'delivered';
+        add.run(idOf(account, i), `${account}/${i % WEBHOOKS}`, account, state, START_MS + Math.floor(i / 3));
+      }
+  })();
+}, LONG_MS);
+afterAll(() => queue[Symbol.dispose]());
+
+/** Every page of a list, from the first to the last. */
+function pages(accountId: number, wish: Partial<DeliveryFilter>) {
+  const found: (readonly { id: string }[])[] = [];
+  for (let after: DeliveryFilter['after']; ;) {
+    const page = deliveries.page(accountId, { limit: 100, ...wish, ...(after && { after }) });
+    found.push(page.rows);
+    if (page.next === undefined) return found;
+    after = page.next;
+  }
+}
+
+describe('the deliveries of an account', () => {
+  test('come newest first, each once', () => {
+    const ids = pages(1, {})
+      .flat()
+      .map(({ id }) => id);
+    expect([ids.length, new Set(ids).size]).toEqual([DELIVERIES, DELIVERIES]);
+    expect(ids[0]?.slice(0, 8)).toBe(idOf(1, DELIVERIES - 1).slice(0, 8));
+  });
+
+  test('are looked at in parts, so that what is rare is found at last and no page takes long', () => {
+    const found = pages(1, { state: 'failed' });
+    expect(found.flat().map(({ id }) => id)).toEqual(
+      [80_000, 60_000, 40_000, 20_000, 0].map((i) => idOf(1, i)),
+    );
+    expect(found).toHaveLength(DELIVERIES / LOOKED_AT_MAX + 1);
+    const [first] = pages(1, { state: 'failed', sinceMs: START_MS + Math.floor(DELIVERIES / 3) - 10 });
+    expect(first).toEqual([]);
+  });
+
+  test('are narrowed to a webhook of the account, and to no other’s', () => {
+    expect(pages(1, { webhookId: '1/3', sinceMs: START_MS + 33_000 }).flat()).toHaveLength(100);
+    expect(pages(1, { webhookId: '2/3' }).flat()).toEqual([]);
+    expect(pages(2, { webhookId: '2/3' }).flat()).toHaveLength(100);
+  });
+
+  test('are found by the beginning of an id, and only the own ones', () => {
+    expect(deliveries.search(1, idOf(1, 7).slice(0, 8)).map(({ id }) => id)).toEqual([idOf(1, 7)]);
+    expect(deliveries.search(1, idOf(2, 7))).toEqual([]);
+    for (const part of ['1000000', '', '%%%%%%%%%', "1' OR 1=1 --"])
+      expect(deliveries.search(1, part)).toEqual([]);
+    expect(deliveries.find(1, idOf(1, 7))?.url).toBe('https://h7.example.com/hook');
+    for (const id of [idOf(2, 7), '', idOf(1, 7).slice(0, 8)]) expect(deliveries.find(1, id)).toBeUndefined();
+  });
+
+  test('of a deleted webhook are gone', () => {
+    queue.store.run('UPDATE webhooks SET deleted_at_ms = 1 WHERE id = ?', ['1/9']);
+    expect(deliveries.find(1, idOf(1, 9))).toBeUndefined();
+    const [page] = pages(1, { webhookId: '1/9' });
+    expect(page).toEqual([]);
+    queue.store.run('UPDATE webhooks SET deleted_at_ms = NULL WHERE id = ?', ['1/9']);
+  });
+
+  test('are read by an index, and none of it is sorted', () => {
+    const all = explained(queue.store, createAccountDeliveries);
+    expect(all).toHaveLength(7);
+    for (const { sql, steps } of all) {
+      expect([sql, steps.filter((step) => /SCAN|TEMP B-TREE/.test(step))]).toEqual([sql, []]);
+    }
+  });
 });

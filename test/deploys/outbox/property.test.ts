@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { Claim } from '../../../deploys/outbox/claim.ts';
+import { verdictOf } from '../../../deploys/outbox/outcome.ts';
 import { createPrune } from '../../../deploys/outbox/prune.ts';
-import { verdictOf } from '../../../deploys/delivery/verdict.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered, failedWith } from '../../fakes/scripted-send.ts';
 import { startQueue } from './queue.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { createPrune, OLD } from '../../../deploys/outbox/prune.ts';
-import { START_MS } from '../../fakes/chain-clock.ts';
+import { createPrune, DELIVERIES_KEPT, OLD, tendOutbox } from '../../../deploys/outbox/prune.ts';
+import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';
 import { answered } from '../../fakes/scripted-send.ts';
-import { DELIVERIES_KEPT } from '../../../deploys/outbox/trim.ts';
+import { silentLog } from '../../started/gateway.ts';
 import { startQueue } from './queue.ts';
 
 const DAY = 86_400_000;
@@ -183,4 +183,27 @@ test.each([
   const plan = queue.rows(`EXPLAIN QUERY PLAN ${sql.replace('?', '1')}`).map(({ detail }) => String(detail));
   expect(plan.join('; ')).toContain(`INDEX ${index}`);
   expect(plan.filter((step) => step.startsWith('SCAN'))).toEqual([]);
+});
+
+const [HOUR, DAY_MS] = [3_600_000, 86_400_000];
+
+test('what is old is forgotten at the start and every day, batch by batch with pauses, and an hour after a failure', async () => {
+  const clock = createVirtualClock(0);
+  const over = new AbortController();
+  const lines: unknown[] = [];
+  const calls: number[] = [];
+  const answers = [true, true, false, 'broken', false, false];
+  const prune = (nowMs: number) => {
+    calls.push(nowMs);
+    const answer = answers.shift() ?? false;
+    if (answer === 'broken') throw new Error('disk full');
+    return answer === true;
+  };
+  const tending = tendOutbox({ prune, clock, log: silentLog(lines) }, over.signal);
+  await clock.advance(2 * DAY_MS + 2 * HOUR);
+  expect(calls).toEqual([0, 50, 100, DAY_MS + 100, DAY_MS + HOUR + 100, 2 * DAY_MS + HOUR + 100]);
+  expect(JSON.stringify(lines)).toContain('forgetting old deliveries broke');
+  over.abort();
+  await tending;
+  expect(clock.sleepers()).toBe(0);
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { createReadQueue } from '../../../deploys/outbox/queue-state.ts';
+import { createReadQueue } from '../../../deploys/outbox/list.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered } from '../../fakes/scripted-send.ts';
 import { explained } from '../explained.ts';

@@ -1,14 +1,13 @@
+import type { Claim } from '../../../deploys/outbox/claim.ts';
 import { createEnqueue } from '../../../deploys/outbox/enqueue.ts';
 import { createList } from '../../../deploys/outbox/list.ts';
 import { createOutbox } from '../../../deploys/outbox/outbox.ts';
-import { createResend } from '../../../deploys/outbox/resend.ts';
-import { createWithdraw } from '../../../deploys/outbox/withdraw.ts';
-import type { Claim } from '../../../deploys/outbox/claim.ts';
-import { verdictOf } from '../../../deploys/delivery/verdict.ts';
-import { createBlockTimeStore } from '../../../deploys/store/block-times.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
+import { type Sent, verdictOf } from '../../../deploys/outbox/outcome.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
+import { createBlockTimeStore } from '../../../deploys/watch/block-time.ts';
+import { createCancelPending } from '../../../deploys/webhooks/change.ts';
+import { createResend } from '../../../deploys/webhooks/send-again.ts';
 import type { Store } from '../../../shared/store/open.ts';
-import type { Sent } from '../../../deploys/delivery/send.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { opened } from '../../started/gateway.ts';
@@ -26,7 +25,7 @@ export function queueOver(store: Store) {
   const outbox = createOutbox(store, random);
   const enqueue = createEnqueue(store, (program) => `label of ${program.slice(0, 4)}`, random);
   const times = createBlockTimeStore(store);
-  const withdraw = createWithdraw(store);
+  const withdraw = createCancelPending(store);
 
   function addWebhook(
     id: string,

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { createAccountDeliveries } from '../../../deploys/outbox/account-deliveries.ts';
-import { createReadings } from '../../../deploys/store/readings.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/store/schema.ts';
+import { createAccountDeliveries } from '../../../deploys/outbox/list.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
+import { createReadings } from '../../../deploys/watch/readings.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
@@ -18,7 +18,7 @@ test('a database from before webhooks gets their tables and keeps its reading', 
   old.run("INSERT INTO programs VALUES (?, 'frozen', NULL, 5)", [addressOf('A')]);
   old.close();
   using queue = startQueue(path);
-  expect(createReadings(queue.store).deploySlots()).toEqual(new Map([[addressOf('A'), 5n]]));
+  expect(createReadings(queue.store, () => undefined).deploySlots()).toEqual(new Map([[addressOf('A'), 5n]]));
   queue.addWebhook('one');
   queue.upgrade('A', 7);
   expect(queue.outbox.claim(START_MS, [])).toHaveLength(1);

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { createTakeDrained, type HourCell } from '../../../deploys/usage/cell-source.ts';
+import { createTakeDrained, type HourCell } from '../../../deploys/usage/redis-cells.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { USAGE_COUNTERS } from '../../../shared/ledger/counters.ts';
 import { USAGE_MIGRATIONS } from '../../../shared/ledger/schema.ts';

@@ -1,5 +1,8 @@
-import { expect, test } from 'bun:test';
-import { createMinutes } from '../../../deploys/usage/minutes.ts';
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { createLiveMinutes, createMinutes } from '../../../deploys/usage/minutes.ts';
+import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';
+import { explained } from '../explained.ts';
+import { cellOf, createTakeCells, HOUR_MS, startLedger } from './ledger.ts';
 
 const MINUTE_MS = 60_000;
 const NOW = 30_000_000;
@@ -46,4 +49,161 @@ test('no more accounts are held than may be, until some are idle; the totals cou
   minutes.forgetIdle(nowMs + 60 * MINUTE_MS);
   minutes.add(20_001, NOW + 60, one);
   expect(of(nowMs + 60 * MINUTE_MS)).toBe(1);
+});
+
+describe('minute by minute', () => {
+  const hourAt = (ms: number) => Math.floor(ms / HOUR_MS);
+
+  let books: ReturnType<typeof startLedger>;
+  let take: ReturnType<typeof createTakeCells>;
+  let clock: ReturnType<typeof createVirtualClock>;
+  let live: ReturnType<typeof createLiveMinutes>;
+  let broken: unknown[];
+  let stop: AbortController;
+  let running: Promise<void>;
+
+  function begin(startMs: number) {
+    clock = createVirtualClock(startMs);
+    live = createLiveMinutes({
+      ledger: books.connect(),
+      clock,
+      noteBroken: (error) => void broken.push(error),
+    });
+    running = live.run(stop.signal);
+  }
+  beforeEach(() => {
+    books = startLedger();
+    take = createTakeCells(books.ledger);
+    broken = [];
+    stop = new AbortController();
+  });
+  afterEach(async () => {
+    stop.abort();
+    await clock.advance(0);
+    await running;
+    expect([clock.sleepers(), broken]).toEqual([0, []]);
+    books[Symbol.dispose]();
+  });
+
+  /** What an account did, by minutes before now. */
+  const done = (id = 1) =>
+    Object.fromEntries(
+      live
+        .recentMinutes(id, clock.now())
+        .toReversed()
+        .flatMap(({ calls, refused, errors }, ago) =>
+          calls + refused + errors === 0 ? [] : [[ago, [calls, refused, errors]]],
+        ),
+    );
+  const cell = (given: Parameters<typeof cellOf>[0] = {}) => cellOf({ hour: hourAt(clock.now()), ...given });
+
+  describe('what hours grow by', () => {
+    test('is counted in its minute within ten seconds', async () => {
+      begin(START_MS + 30_000);
+      await clock.advance(0);
+      take([cell({ calls: 3, refused: 2, errors: 1 })]);
+      await clock.advance(10_000);
+      expect(done()).toEqual({ 0: [3, 2, 1] });
+      await clock.advance(50_000);
+      take([cell({ calls: 10, refused: 2, errors: 1 })]);
+      await clock.advance(10_000);
+      expect(done()).toEqual({ 0: [7, 0, 0], 1: [3, 2, 1] });
+    });
+    test('is summed over keys, methods and nodes, and kept apart by account', async () => {
+      begin(START_MS);
+      await clock.advance(0);
+      take([
+        cell(),
+        cell({ keyId: 'k2' }),
+        cell({ method: 'getBlock' }),
+        cell({ node: 'n2' }),
+        cell({ accountId: 2 }),
+      ]);
+      await clock.advance(10_000);
+      expect([done(1), done(2), done(3)]).toEqual([{ 0: [4, 0, 0] }, { 0: [1, 0, 0] }, {}]);
+      expect(live.recentTotals(clock.now()).at(-1)?.calls).toBe(5);
+    });
+    test('over the turn of an hour is of both hours', async () => {
+      take([cellOf({ hour: hourAt(START_MS), calls: 5 })]);
+      begin(START_MS + HOUR_MS - 8_000);
+      await clock.advance(6_000);
+      const old = hourAt(START_MS);
+      take([cell({ hour: old, calls: 6 }), cell({ hour: old + 1, calls: 10 })]);
+      await clock.advance(10_000);
+      take([cell({ hour: old, calls: 8 })]); // a call that came before the turn
+      await clock.advance(10_000);
+      expect(live.recentTotals(clock.now()).reduce((sum, { calls }) => sum + calls, 0)).toBe(1 + 10 + 2);
+    });
+    test('counts none of what there was before the first look, and says since when it counts', async () => {
+      take([cellOf({ hour: hourAt(START_MS), calls: 1_000 })]);
+      begin(START_MS);
+      expect(live.sinceMs()).toBeUndefined();
+      await clock.advance(20_000);
+      expect(live.sinceMs()).toBe(START_MS);
+      expect(done()).toEqual({});
+    });
+    test('less than before is nothing', async () => {
+      begin(START_MS);
+      await clock.advance(0);
+      take([cell({ calls: 5 })]);
+      await clock.advance(10_000);
+      books.ledger.run('UPDATE usage_hours SET calls = 4, refused = 3');
+      await clock.advance(10_000);
+      expect(done()).toEqual({ 0: [5, 3, 0] });
+    });
+  });
+
+  test('many cells are read in portions, each once, with a pause between them', async () => {
+    begin(START_MS);
+    await clock.advance(0);
+    const cells = Array.from({ length: 9_000 }, (_, i) => cell({ accountId: 1 + (i % 3), keyId: `k${i}` }));
+    take(cells);
+    let pauses = 0;
+    const sleep = clock.sleep;
+    const counting = {
+      ...clock,
+      sleep: (ms: number, signal: AbortSignal) => ((pauses += ms === 1 ? 1 : 0), sleep(ms, signal)),
+    };
+    const ledger = books.connect();
+    const other = createLiveMinutes({
+      ledger,
+      clock: counting,
+      noteBroken: (error) => void broken.push(error),
+    });
+    const otherRuns = other.run(stop.signal);
+    await clock.advance(100);
+    expect([pauses, other.sinceMs()]).toEqual([4, START_MS]);
+    take(cells.map((each) => ({ ...each, calls: 2 })));
+    await clock.advance(10_000);
+    expect([1, 2, 3].map((id) => other.recentMinutes(id, clock.now()).at(-1)?.calls)).toEqual([
+      3_000, 3_000, 3_000,
+    ]);
+    stop.abort();
+    await otherRuns;
+  });
+
+  test('a ledger that cannot be read is told of, and looked at again', async () => {
+    begin(START_MS);
+    await clock.advance(0);
+    books.ledger.run('ALTER TABLE usage_hours RENAME TO away');
+    await clock.advance(10_000);
+    expect(broken.length).toBeGreaterThan(0);
+    books.ledger.run('ALTER TABLE away RENAME TO usage_hours');
+    take([cell({ calls: 4 })]);
+    await clock.advance(10_000);
+    expect(done()).toEqual({ 0: [4, 0, 0] });
+    broken = [];
+  });
+
+  test('rows are found by the primary key', () => {
+    begin(START_MS);
+    const steps = explained(books.ledger, (ledger) =>
+      createLiveMinutes({ ledger, clock, noteBroken: () => undefined }),
+    );
+    expect(steps.map((each) => each.steps.join())).toEqual([
+      expect.stringMatching(/^SEARCH usage_hours USING PRIMARY KEY \(\(hour,/),
+      expect.stringMatching(/^SEARCH usage_hours USING PRIMARY KEY \(\(hour,[^;]*$/),
+    ]);
+    expect(steps.some((each) => each.steps.join().includes('TEMP'))).toBe(false);
+  });
 });

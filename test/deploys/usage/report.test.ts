@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { monthOf } from '../../../deploys/usage/calendar.ts';
-import { createRollUp } from '../../../deploys/usage/roll-up.ts';
 import { createUsageReport } from '../../../deploys/usage/report.ts';
+import { createRollUp } from '../../../deploys/usage/tend.ts';
 import { explained } from '../explained.ts';
 import { cellOf, createTakeCells, HOUR_MS, startLedger } from './ledger.ts';
 

@@ -1,7 +1,14 @@
+import type { Address } from '@solana/kit';
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { deploysBetween, seenAfter, shrunkIn } from '../../../deploys/watch/change.ts';
-import type { ProgramState, Reading } from '../../../deploys/watch/program-state.ts';
+import {
+  deploysBetween,
+  implausibleIn,
+  type ProgramState,
+  type Reading,
+  seenAfter,
+  shrunkIn,
+} from '../../../deploys/watch/change.ts';
 import { addressOf } from '../../fakes/chain.ts';
 
 const [program, other] = [addressOf('program'), addressOf('other')];
@@ -79,4 +86,42 @@ test('over any run of readings every slot a program reaches is announced once, i
       expect(announced).toEqual(wanted);
     }),
   );
+});
+
+/** `present` programs that are there, then `missing` ones. */
+function readingOf(
+  present: number,
+  missing: number,
+  there: ProgramState = { status: 'other_loader' },
+): Reading {
+  const states = Array.from({ length: present + missing }, (_, i): [Address, ProgramState] => [
+    addressOf(`program ${i}`),
+    i < present ? there : { status: 'missing' },
+  ]);
+  return { contextSlot: 1n, programs: new Map(states) };
+}
+
+test.each([
+  ['all of 115', readingOf(115, 0), readingOf(0, 115), { vanished: 115, present: 115 }],
+  ['58 of 115', readingOf(115, 0), readingOf(57, 58), { vanished: 58, present: 115 }],
+  ['57 of 115', readingOf(115, 0), readingOf(58, 57), undefined],
+  ['ten of ten', readingOf(10, 0), readingOf(0, 10), { vanished: 10, present: 10 }],
+  ['nine of nine', readingOf(9, 0), readingOf(0, 9), undefined],
+  ['ten of twenty', readingOf(20, 0), readingOf(10, 10), undefined],
+  [
+    'ten of the nineteen that were there',
+    readingOf(19, 96),
+    readingOf(9, 106),
+    { vanished: 10, present: 19 },
+  ],
+  ['none of those that were missing before', readingOf(0, 115), readingOf(0, 115), undefined],
+  ['none, when those that were missing come back', readingOf(0, 115), readingOf(115, 0), undefined],
+  [
+    'none, when they are frozen',
+    readingOf(115, 0),
+    readingOf(115, 0, { status: 'frozen', deploySlot: 1n }),
+    undefined,
+  ],
+])('%s vanish: believed unless it is ten and more than half', (_, before, after, expected) => {
+  expect(implausibleIn(before.programs, after)).toEqual(expected);
 });

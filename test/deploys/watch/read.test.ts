@@ -1,15 +1,18 @@
 import type { Address } from '@solana/kit';
 import { describe, expect, test } from 'bun:test';
-import { readPrograms } from '../../../deploys/watch/read.ts';
-import { createRpcBackend } from '../../../deploys/watch/rpc.ts';
+import { deploysBetween, type DeploySlots, type Reading, seenAfter } from '../../../deploys/watch/change.ts';
+import { createRead, type Floor, readGenesisHash, readPrograms } from '../../../deploys/watch/read.ts';
+import { type CallOutcome, createRpcBackend } from '../../../deploys/watch/rpc.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import {
   addressOf,
   type Fault,
   LOADER_V2,
   LOADER_V3,
+  LOADER_V4,
   programBytes,
   programDataBytes,
+  programV4Bytes,
   startChain,
 } from '../../fakes/chain.ts';
 
@@ -178,3 +181,293 @@ test.each([
 function answerAt(_: Chain, slot: number, value: readonly unknown[]): Response {
   return Response.json({ jsonrpc: '2.0', id: 1, result: { context: { slot }, value } });
 }
+
+const program = addressOf('program');
+
+const readOver = (chains: readonly Chain[], floor?: Floor, over = signal, addresses = [program]) =>
+  createRead(
+    chains.map(({ url }, i) =>
+      createRpcBackend({ name: `rpc ${i}`, url, key: undefined }, { fetch, clock: systemClock }),
+    ),
+    addresses,
+  )(floor, over);
+const methodsOf = (chain: Chain) => chain.calls.map(({ method }) => method);
+const bad = () => new Response('<html>', { status: 502 });
+const floor: Floor = {
+  contextSlot: 1_000n,
+  programs: new Map([[program, { status: 'upgradeable', deploySlot: 900n, upgradeAuthority: authority }]]),
+  deploySlots: new Map([[program, 900n]]),
+  genesisHash: undefined,
+};
+
+async function withTwo(test: (first: Chain, second: Chain) => Promise<void>): Promise<void> {
+  await using first = startChain();
+  await using second = startChain();
+  first.deploy(program, 900, authority);
+  second.deploy(program, 900, authority);
+  await test(first, second);
+}
+
+test('the first backend is asked alone while it answers', () =>
+  withTwo(async (first, second) => {
+    expect(await readOver([first, second])).toMatchObject({ kind: 'read', reasons: [] });
+    expect(second.calls).toEqual([]);
+  }));
+
+test('the next backend gives the whole reading when the first fails in the middle', () =>
+  withTwo(async (first, second) => {
+    first.fault = () => (first.calls.length === 2 ? bad() : undefined);
+    const outcome = await readOver([first, second]);
+    expect(outcome).toMatchObject({ kind: 'read', reasons: ['rpc 0 answered HTTP 502'] });
+    expect(methodsOf(second)).toEqual(['getMultipleAccounts', 'getMultipleAccounts', 'getGenesisHash']);
+  }));
+
+test('the first backend is preferred again as soon as it is back', () =>
+  withTwo(async (first, second) => {
+    first.fault = bad;
+    await readOver([first, second]);
+    first.fault = undefined;
+    second.calls.length = 0;
+    await readOver([first, second]);
+    expect(second.calls).toEqual([]);
+  }));
+
+test('when every backend fails each one’s reason is told', () =>
+  withTwo(async (first, second) => {
+    first.fault = second.fault = bad;
+    expect(await readOver([first, second])).toEqual({
+      kind: 'failed',
+      reasons: ['rpc 0 answered HTTP 502', 'rpc 1 answered HTTP 502'],
+    });
+  }));
+
+test('a lagging backend is passed over for one that is not', () =>
+  withTwo(async (first, second) => {
+    first.slot = 999;
+    expect(await readOver([first, second], floor)).toMatchObject({
+      kind: 'read',
+      reading: { contextSlot: 1_000n },
+      reasons: ['rpc 0 is behind the reading before'],
+    });
+  }));
+
+test('a backend that shows an older deploy at a newer slot is not believed', () =>
+  withTwo(async (first, second) => {
+    first.slot = 2_000;
+    first.deploy(program, 899, authority);
+    expect(await readOver([first, second], floor)).toMatchObject({
+      kind: 'read',
+      reasons: [`rpc 0 shows an older deploy of ${program} than the reading before`],
+    });
+  }));
+
+describe('a program whose deploy slot falls (E38)', () => {
+  const [fallen, other] = [addressOf('fallen'), addressOf('other')];
+  const addresses = [fallen, other];
+  const putV4 = (chain: Chain, slot: number, status: number) =>
+    chain.accounts.set(fallen, { owner: LOADER_V4, data: programV4Bytes(slot, authority, status) });
+  const floorAfter = (before: DeploySlots, reading: Reading): Floor => ({
+    ...reading,
+    deploySlots: seenAfter(before, reading),
+    genesisHash: undefined,
+  });
+  async function readingOf(chain: Chain, at: Floor | undefined) {
+    const outcome = await readOver([chain], at, signal, addresses);
+    if (outcome.kind !== 'read') throw new Error(JSON.stringify(outcome.reasons));
+    return outcome;
+  }
+
+  test('stops no other: their deploys are seen, and its own next one is too', async () => {
+    await using chain = startChain();
+    putV4(chain, 900, 1);
+    chain.deploy(other, 800, authority);
+    const { reading } = await readingOf(chain, undefined);
+    const first = floorAfter(new Map(), reading);
+
+    chain.slot = 1_100;
+    putV4(chain, 0, 0);
+    chain.deploy(other, 1_050, authority);
+    const second = await readingOf(chain, first);
+    expect(second.reasons).toEqual([`rpc 0 shows an older deploy of ${fallen} than the reading before`]);
+    expect(second.reading.programs.get(fallen)).toMatchObject({ status: 'upgradeable', deploySlot: 0n });
+    expect(deploysBetween(first.deploySlots, second.reading)).toEqual([
+      { program: other, previousSlot: 800n, deploySlot: 1_050n },
+    ]);
+
+    chain.slot = 1_200;
+    const fallenFloor = floorAfter(first.deploySlots, second.reading);
+    expect((await readingOf(chain, fallenFloor)).reasons).toEqual([]);
+    putV4(chain, 1_150, 1);
+    const third = await readingOf(chain, fallenFloor);
+    expect(deploysBetween(fallenFloor.deploySlots, third.reading)).toEqual([
+      { program: fallen, previousSlot: 900n, deploySlot: 1_150n },
+    ]);
+  });
+
+  test('in the slot of the reading before is a contradiction, and not believed', async () => {
+    await using chain = startChain();
+    putV4(chain, 900, 1);
+    const { reading } = await readingOf(chain, undefined);
+    putV4(chain, 0, 0);
+    const at = floorAfter(new Map(), reading);
+    expect(await readOver([chain], at, signal, addresses)).toMatchObject({ kind: 'behind' });
+  });
+});
+
+test('all lagging is told apart from all failing', () =>
+  withTwo(async (first, second) => {
+    first.slot = second.slot = 999;
+    expect((await readOver([first, second], floor)).kind).toBe('behind');
+    second.fault = bad;
+    expect((await readOver([first, second], floor)).kind).toBe('failed');
+  }));
+
+test('an aborted reading asks nobody', () =>
+  withTwo(async (first, second) => {
+    expect(await readOver([first, second], undefined, AbortSignal.abort())).toEqual({
+      kind: 'failed',
+      reasons: [],
+    });
+    expect([...first.calls, ...second.calls]).toEqual([]);
+  }));
+
+describe('the genesis hash', () => {
+  const hash: string = addressOf('genesis');
+  const telling = (chain: Chain, told = hash) => {
+    chain.fault = ({ method }) =>
+      method === 'getGenesisHash' ? Response.json({ jsonrpc: '2.0', id: 1, result: told }) : undefined;
+  };
+  const here: Floor = { ...floor, genesisHash: hash };
+  const there: string = addressOf('another genesis');
+
+  test('is that of the backend that was read', () =>
+    withTwo(async (first, second) => {
+      first.fault = bad;
+      telling(second);
+      expect(await readOver([first, second])).toMatchObject({ kind: 'read', genesisHash: hash });
+      expect(methodsOf(first)).not.toContain('getGenesisHash');
+    }));
+
+  test('is asked for with every reading, and learnt late when it was not told at first', () =>
+    withTwo(async (first, second) => {
+      telling(first);
+      for (const before of [floor, here])
+        expect(await readOver([first, second], before)).toMatchObject({ kind: 'read', genesisHash: hash });
+      expect(second.calls).toEqual([]);
+    }));
+
+  test('of another chain passes its backend over, whatever it shows', () =>
+    withTwo(async (first, second) => {
+      telling(first, there);
+      telling(second);
+      first.slot = 5_000;
+      first.deploy(program, 4_000, authority);
+      expect(await readOver([first, second], here)).toMatchObject({
+        kind: 'read',
+        reading: { contextSlot: 1_000n },
+        reasons: ['rpc 0 is of another chain than the reading before'],
+      });
+    }));
+
+  test.each([900, 5_000])('of another chain in all backends is a chain begun anew, also at slot %i', (slot) =>
+    withTwo(async (first, second) => {
+      for (const chain of [first, second]) {
+        telling(chain, there);
+        chain.slot = slot;
+      }
+      first.deploy(program, 3, authority);
+      const outcome = await readOver([first, second], here);
+      expect(outcome).toMatchObject({ kind: 'other-chain', genesisHash: there });
+      const reading = outcome.kind === 'other-chain' ? outcome.reading : undefined;
+      expect(reading?.contextSlot).toBe(BigInt(slot));
+      expect(reading?.programs.get(program)).toMatchObject({ deploySlot: 3n });
+    }),
+  );
+
+  test('of several other chains, or of one while another backend is away, is a failure', () =>
+    withTwo(async (first, second) => {
+      telling(first, there);
+      telling(second, addressOf('a third genesis'));
+      expect((await readOver([first, second], here)).kind).toBe('failed');
+      second.fault = bad;
+      expect(await readOver([first, second], here)).toEqual({
+        kind: 'failed',
+        reasons: ['rpc 0 is of another chain than the reading before', 'rpc 1 answered HTTP 502'],
+      });
+    }));
+
+  test('is no reason to refuse a reading when the backend does not tell it', () =>
+    withTwo(async (first, second) => {
+      expect(await readOver([first, second])).toMatchObject({
+        kind: 'read',
+        reasons: [],
+        genesisHash: undefined,
+      });
+      expect(second.calls).toEqual([]);
+    }));
+});
+
+describe('programs that vanish at once', () => {
+  const many = Array.from({ length: 20 }, (_, i) => addressOf(`program ${i}`));
+  const full: Floor = {
+    contextSlot: 1_000n,
+    programs: new Map(many.map((address) => [address, { status: 'other_loader' }])),
+    deploySlots: new Map(),
+    genesisHash: undefined,
+  };
+  const deployAll = (chain: Chain) => {
+    for (const address of many) chain.deploy(address, 5, authority);
+  };
+  const program0 = addressOf('program 0');
+  const gone = 'shows 20 of 20 programs gone at once';
+  async function withChains(test: (first: Chain, second: Chain) => Promise<void>): Promise<void> {
+    await using first = startChain();
+    await using second = startChain();
+    await test(first, second);
+  }
+
+  test('are not believed of one backend while the next still has them', () =>
+    withChains(async (first, second) => {
+      deployAll(second);
+      const outcome = await readOver([first, second], full, signal, many);
+      expect(outcome).toMatchObject({ kind: 'read', reasons: [`rpc 0 ${gone}`] });
+      expect(outcome.kind === 'read' && outcome.reading.programs.get(program0)?.status).toBe('upgradeable');
+    }));
+
+  test('are told apart when every backend says so, also a single one', () =>
+    withChains(async (first, second) => {
+      const reasons = [`rpc 0 ${gone}`, `rpc 1 ${gone}`];
+      expect(await readOver([first, second], full, signal, many)).toMatchObject({
+        kind: 'implausible',
+        reasons,
+      });
+      expect((await readOver([first], full, signal, many)).kind).toBe('implausible');
+    }));
+
+  test('are no more than a failure while another backend cannot be asked', () =>
+    withChains(async (first, second) => {
+      second.fault = bad;
+      expect((await readOver([first, second], full, signal, many)).kind).toBe('failed');
+    }));
+
+  test('are believed when nothing was read before in this run', () =>
+    withChains(async (first) => {
+      expect((await readOver([first], undefined, signal, many)).kind).toBe('read');
+    }));
+});
+
+const HASH: string = addressOf('genesis');
+
+test.each<[string, CallOutcome, string | undefined]>([
+  ['a hash', { kind: 'result', result: HASH }, HASH],
+  ['a hash of another length', { kind: 'result', result: HASH.slice(8) }, undefined],
+  ['nothing', { kind: 'result', result: null }, undefined],
+  ['a number', { kind: 'result', result: 5 }, undefined],
+  ['an error', { kind: 'error', code: -32601 }, undefined],
+  ['no answer at all', { kind: 'failed', reason: 'away', isOverRate: false }, undefined],
+])('%s is taken for what it is', async (_, outcome, expected) => {
+  const asked: unknown[] = [];
+  const call = async (...args: unknown[]) => (asked.push(args), outcome);
+  expect(await readGenesisHash(call, signal)).toBe(expected);
+  expect(asked).toEqual([['getGenesisHash', [], signal]]);
+});

@@ -1,5 +1,5 @@
-import { WEBHOOKS_PATH } from '../../../deploys/api/webhooks/routes.ts';
-import { createSecretsOf } from '../../../deploys/webhooks/secrets-of.ts';
+import { WEBHOOKS_PATH } from '../../../deploys/api/webhook-routes.ts';
+import { createSecretsOf } from '../../../deploys/webhooks/seal.ts';
 import { startChain } from '../../fakes/chain.ts';
 import { answered, createScriptedSend } from '../../fakes/scripted-send.ts';
 import { startDeploys, watchedOf } from '../started.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { createAudit } from '../../../deploys/audit/audit.ts';
+import { createAudit } from '../../../deploys/accounts/audit.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered } from '../../fakes/scripted-send.ts';
 import { byMe, HOUR_MS, ME, never, OTHER, startWebhooks } from './started.ts';

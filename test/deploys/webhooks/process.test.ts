@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { WEBHOOKS_PATH } from '../../../deploys/api/webhooks/routes.ts';
+import { WEBHOOKS_PATH } from '../../../deploys/api/webhook-routes.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { addKey, opened, temporaryFolder } from '../../started/gateway.ts';
 import { ROOT, runToEnd, startProcess } from '../../started/process.ts';

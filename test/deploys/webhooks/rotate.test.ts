@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { type Takeover, TAKEOVERS } from '../../../deploys/webhooks/rotate.ts';
+import { type Takeover, TAKEOVERS } from '../../../deploys/webhooks/change.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { byMe, HOUR_MS, ME, startWebhooks } from './started.ts';
 

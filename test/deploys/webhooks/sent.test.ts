@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
-import { createSecretsOf } from '../../../deploys/webhooks/secrets-of.ts';
-import type { Takeover } from '../../../deploys/webhooks/rotate.ts';
+import type { Takeover } from '../../../deploys/webhooks/change.ts';
+import { createSecretsOf } from '../../../deploys/webhooks/seal.ts';
 import { answered, refusedFor } from '../../fakes/scripted-send.ts';
 import { isSigned } from '../delivery/is-signed.ts';
 import { HOUR, MINUTE, SECOND, SOON, startWorker, type TimedPost } from '../delivery/working.ts';

@@ -1,7 +1,6 @@
-import type { By } from '../../../deploys/audit/actor.ts';
+import type { By } from '../../../deploys/accounts/audit.ts';
 import { internetPolicy } from '../../../deploys/delivery/policy.ts';
-import { createSeal } from '../../../deploys/webhooks/seal.ts';
-import { createSecretsOf } from '../../../deploys/webhooks/secrets-of.ts';
+import { createSeal, createSecretsOf } from '../../../deploys/webhooks/seal.ts';
 import { createWebhooks } from '../../../deploys/webhooks/webhooks.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';

@@ -1,5 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { createWebhookDay, createWebhookHealth } from '../../../deploys/webhooks/webhook-health.ts';
+import {
+  createFailing,
+  createWebhookDay,
+  createWebhookHealth,
+} from '../../../deploys/webhooks/webhook-health.ts';
 import { explained } from '../explained.ts';
 import { startQueue } from '../outbox/queue.ts';
 
@@ -8,123 +12,168 @@ const NOW_MS = 500_000 * HOUR_MS + 1_000;
 let queue: ReturnType<typeof startQueue>;
 let made: number;
 
-beforeEach(() => {
-  queue = startQueue();
-  made = 0;
-  for (const id of ['w', 'other']) queue.addWebhook(id);
-});
-afterEach(() => queue[Symbol.dispose]());
+describe('how a webhook fares', () => {
+  beforeEach(() => {
+    queue = startQueue();
+    made = 0;
+    for (const id of ['w', 'other']) queue.addWebhook(id);
+  });
+  afterEach(() => queue[Symbol.dispose]());
 
-/** A delivery that was made so many hours ago and stands like this; with `ms`, an attempt of it was answered then. */
-function deliver(state: string, hoursAgo: number, ms?: number, webhookId = 'w') {
-  const id = `d${String(made++).padStart(6, '0')}`;
-  const atMs = NOW_MS - hoursAgo * HOUR_MS;
-  const isOver = ['delivered', 'failed', 'skipped', 'cancelled'].includes(state);
-  queue.store.run(
-    `INSERT INTO deliveries (id, webhook_id, event_kind, dedupe_key, state, next_attempt_at_ms, last_status, last_error,
-       created_at_ms, finished_at_ms) VALUES (?1, ?2, 'ping', ?1, ?3, ?4, ?5, ?6, ?7, ?8)`,
-    [
-      id,
-      webhookId,
-      state,
-      isOver ? null : atMs,
-      ms === undefined ? null : 200,
-      null,
-      atMs,
-      isOver ? atMs : null,
-    ],
-  );
-  if (ms !== undefined)
+  /** A delivery that was made so many hours ago and stands like this; with `ms`, an attempt of it was answered then. */
+  function deliver(state: string, hoursAgo: number, ms?: number, webhookId = 'w') {
+    const id = `d${String(made++).padStart(6, '0')}`;
+    const atMs = NOW_MS - hoursAgo * HOUR_MS;
+    const isOver = ['delivered', 'failed', 'skipped', 'cancelled'].includes(state);
     queue.store.run(
-      `INSERT INTO attempts (delivery_id, n, trigger, state, url, started_at_ms, ended_at_ms, status, phases_json)
-       VALUES (?, 1, 'manual', 'succeeded', 'https://x', ?2, ?2, 200, json_object('totalMs', ?3))`,
-      [id, atMs, ms],
+      `INSERT INTO deliveries (id, webhook_id, event_kind, dedupe_key, state, next_attempt_at_ms, last_status, last_error,
+       created_at_ms, finished_at_ms) VALUES (?1, ?2, 'ping', ?1, ?3, ?4, ?5, ?6, ?7, ?8)`,
+      [
+        id,
+        webhookId,
+        state,
+        isOver ? null : atMs,
+        ms === undefined ? null : 200,
+        null,
+        atMs,
+        isOver ? atMs : null,
+      ],
     );
-  return id;
-}
-const health = () => createWebhookHealth(queue.store)('w', NOW_MS);
-const counts = (given = {}) => ({ delivered: 0, failed: 0, waiting: 0, skipped: 0, ...given });
+    if (ms !== undefined)
+      queue.store.run(
+        `INSERT INTO attempts (delivery_id, n, trigger, state, url, started_at_ms, ended_at_ms, status, phases_json)
+       VALUES (?, 1, 'manual', 'succeeded', 'https://x', ?2, ?2, 200, json_object('totalMs', ?3))`,
+        [id, atMs, ms],
+      );
+    return id;
+  }
+  const health = () => createWebhookHealth(queue.store)('w', NOW_MS);
+  const counts = (given = {}) => ({ delivered: 0, failed: 0, waiting: 0, skipped: 0, ...given });
 
-test('a webhook that nothing was sent to has no last delivery, no latency and counts of zero', () => {
-  expect(health()).toEqual({
-    last: undefined,
-    hours: Array.from({ length: 24 }, () => counts()),
-    day: counts(),
-    week: counts(),
-    latency: undefined,
+  test('a webhook that nothing was sent to has no last delivery, no latency and counts of zero', () => {
+    expect(health()).toEqual({
+      last: undefined,
+      hours: Array.from({ length: 24 }, () => counts()),
+      day: counts(),
+      week: counts(),
+      latency: undefined,
+    });
   });
-});
 
-describe('deliveries', () => {
-  test('are counted by the hour they were made in, by how they stand, over 24 hours and 7 days', () => {
-    for (const state of ['delivered', 'delivered', 'failed', 'queued', 'retry_scheduled', 'skipped'])
-      deliver(state, 0);
-    deliver('delivered', 23);
-    deliver('failed', 24);
-    deliver('cancelled', 167);
-    deliver('delivered', 168);
-    deliver('delivered', 0, undefined, 'other');
-    const { hours, day, week } = health();
-    const now = counts({ delivered: 2, failed: 1, waiting: 2, skipped: 1 });
-    expect([hours.length, hours[0], hours.at(-1)]).toEqual([24, counts({ delivered: 1 }), now]);
-    expect(day).toEqual({ ...now, delivered: 3 });
-    expect(week).toEqual({ delivered: 3, failed: 2, waiting: 2, skipped: 2 });
+  describe('deliveries', () => {
+    test('are counted by the hour they were made in, by how they stand, over 24 hours and 7 days', () => {
+      for (const state of ['delivered', 'delivered', 'failed', 'queued', 'retry_scheduled', 'skipped'])
+        deliver(state, 0);
+      deliver('delivered', 23);
+      deliver('failed', 24);
+      deliver('cancelled', 167);
+      deliver('delivered', 168);
+      deliver('delivered', 0, undefined, 'other');
+      const { hours, day, week } = health();
+      const now = counts({ delivered: 2, failed: 1, waiting: 2, skipped: 1 });
+      expect([hours.length, hours[0], hours.at(-1)]).toEqual([24, counts({ delivered: 1 }), now]);
+      expect(day).toEqual({ ...now, delivered: 3 });
+      expect(week).toEqual({ delivered: 3, failed: 2, waiting: 2, skipped: 2 });
+    });
+    test('have a newest one, with what its last attempt gave', () => {
+      deliver('delivered', 3, 10);
+      const id = deliver('delivered', 1, 20);
+      deliver('failed', 2);
+      expect(health().last).toEqual({
+        id,
+        state: 'delivered',
+        atMs: NOW_MS - HOUR_MS,
+        status: 200,
+        error: null,
+      });
+    });
   });
-  test('have a newest one, with what its last attempt gave', () => {
-    deliver('delivered', 3, 10);
-    const id = deliver('delivered', 1, 20);
-    deliver('failed', 2);
-    expect(health().last).toEqual({
-      id,
-      state: 'delivered',
-      atMs: NOW_MS - HOUR_MS,
-      status: 200,
-      error: null,
+
+  test('latency is that of answered attempts of the week, the newest 200', () => {
+    for (let i = 1; i <= 100; i++) deliver('delivered', 1, i);
+    const silent = deliver('failed', 1, 9_999);
+    queue.store.run('UPDATE attempts SET status = NULL WHERE delivery_id = ?', [silent]);
+    deliver('delivered', 200, 9_999);
+    deliver('delivered', 1, 9_999, 'other');
+    expect(health().latency).toEqual({ p50Ms: 50, p95Ms: 95 });
+    for (let i = 1; i <= 200; i++) deliver('delivered', 0, 7);
+    expect(health().latency).toEqual({ p50Ms: 7, p95Ms: 7 });
+  });
+
+  test('everything is found by an index', () => {
+    const found = explained(queue.store, createWebhookHealth);
+    expect(found.length).toBe(3);
+    for (const { steps } of found) {
+      expect(steps.filter((step) => step.startsWith('SCAN') && !step.includes('subquery'))).toEqual([]);
+      expect(steps.join()).toMatch(
+        /SEARCH deliveries USING (?:COVERING )?INDEX deliveries_recent \(webhook_id=\?/,
+      );
+    }
+    expect(found.at(-1)?.steps.join()).toContain('SEARCH attempts USING PRIMARY KEY (delivery_id=?)');
+  });
+
+  describe('the day alone', () => {
+    test('says of the last 24 hours and of the newest delivery what the whole says', () => {
+      for (const [state, hoursAgo] of [
+        ['delivered', 0],
+        ['failed', 3],
+        ['delivered', 23],
+        ['failed', 24],
+        ['queued', 100],
+      ] as const)
+        deliver(state, hoursAgo, 5);
+      const { last, hours, day } = createWebhookHealth(queue.store)('w', NOW_MS);
+      expect(createWebhookDay(queue.store)('w', NOW_MS)).toEqual({ last, hours, day });
+      expect([day.delivered, day.failed]).toEqual([2, 1]);
+      expect(createWebhookDay(queue.store)('other', NOW_MS).last).toBeUndefined();
+    });
+
+    test('is counted from an index, without a look at the deliveries themselves', () => {
+      const [, counted] = explained(queue.store, createWebhookDay);
+      expect(counted?.steps[0]).toMatch(/^SEARCH deliveries USING COVERING INDEX deliveries_recent /);
     });
   });
 });
 
-test('latency is that of answered attempts of the week, the newest 200', () => {
-  for (let i = 1; i <= 100; i++) deliver('delivered', 1, i);
-  const silent = deliver('failed', 1, 9_999);
-  queue.store.run('UPDATE attempts SET status = NULL WHERE delivery_id = ?', [silent]);
-  deliver('delivered', 200, 9_999);
-  deliver('delivered', 1, 9_999, 'other');
-  expect(health().latency).toEqual({ p50Ms: 50, p95Ms: 95 });
-  for (let i = 1; i <= 200; i++) deliver('delivered', 0, 7);
-  expect(health().latency).toEqual({ p50Ms: 7, p95Ms: 7 });
-});
+describe('webhooks that fail', () => {
+  beforeEach(() => {
+    queue = startQueue();
+    for (const id of ['a', 'b', 'c', 'd', 'e']) queue.addWebhook(id);
+  });
+  afterEach(() => queue[Symbol.dispose]());
 
-test('everything is found by an index', () => {
-  const found = explained(queue.store, createWebhookHealth);
-  expect(found.length).toBe(3);
-  for (const { steps } of found) {
-    expect(steps.filter((step) => step.startsWith('SCAN') && !step.includes('subquery'))).toEqual([]);
-    expect(steps.join()).toMatch(
-      /SEARCH deliveries USING (?:COVERING )?INDEX deliveries_recent \(webhook_id=\?/,
-    );
-  }
-  expect(found.at(-1)?.steps.join()).toContain('SEARCH attempts USING PRIMARY KEY (delivery_id=?)');
-});
-
-describe('the day alone', () => {
-  test('says of the last 24 hours and of the newest delivery what the whole says', () => {
-    for (const [state, hoursAgo] of [
-      ['delivered', 0],
-      ['failed', 3],
-      ['delivered', 23],
-      ['failed', 24],
-      ['queued', 100],
-    ] as const)
-      deliver(state, hoursAgo, 5);
-    const { last, hours, day } = createWebhookHealth(queue.store)('w', NOW_MS);
-    expect(createWebhookDay(queue.store)('w', NOW_MS)).toEqual({ last, hours, day });
-    expect([day.delivered, day.failed]).toEqual([2, 1]);
-    expect(createWebhookDay(queue.store)('other', NOW_MS).last).toBeUndefined();
+  test('webhooks that fail are told, the longest first, in pages; deleted ones and well ones are not', () => {
+    const fail = (id: string, sinceMs: number) =>
+      queue.store.run('UPDATE webhooks SET failing_since_ms = ?, consecutive_failures = 3 WHERE id = ?', [
+        sinceMs,
+        id,
+      ]);
+    fail('a', 30);
+    fail('b', 10);
+    fail('c', 10);
+    fail('d', 5);
+    queue.drop('d');
+    queue.pause('b');
+    const failing = createFailing(queue.store);
+    expect(failing(2)).toEqual([
+      {
+        id: 'b',
+        accountId: 1,
+        host: 'b.example.com',
+        failingSinceMs: 10,
+        consecutiveFailures: 3,
+        lastSuccessAtMs: null,
+        isPaused: true,
+      },
+      expect.objectContaining({ id: 'c', isPaused: false }),
+    ] as never); // a matcher stands for a whole row
+    expect(failing(2, { failingSinceMs: 10, id: 'c' }).map(({ id }) => id)).toEqual(['a']);
   });
 
-  test('is counted from an index, without a look at the deliveries themselves', () => {
-    const [, counted] = explained(queue.store, createWebhookDay);
-    expect(counted?.steps[0]).toMatch(/^SEARCH deliveries USING COVERING INDEX deliveries_recent /);
+  test('they are found by an index that has no others', () => {
+    const [page] = explained(queue.store, createFailing);
+    expect(page?.steps).toEqual([
+      'SEARCH webhooks USING INDEX webhooks_failing ((failing_since_ms,id)>(?,?))',
+    ]);
   });
 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { findMismatches } from '../../../deploys/usage/reconcile.ts';
+import { findMismatches } from '../../../deploys/usage/tend.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { startBackend } from '../../fakes/backend.ts';

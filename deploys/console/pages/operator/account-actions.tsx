@@ -1,140 +1,156 @@
 /** @jsxImportSource preact */
 import type { Account } from '../../../accounts/account-row.ts';
-import type { AccountResult } from '../../../accounts/accounts.ts';
-import type { Action, AskedByViewer, Filled, Page } from '../../asked.ts';
-import { ConfirmForm, isConfirmed } from '../../page/confirm-form.tsx';
-import type { FlashCode } from '../../page/flash.ts';
-import type { FormErrors } from '../../page/form.tsx';
-import { Panel } from '../../page/panel.tsx';
-import { seeOther } from '../../see-other.ts';
-import { type AccountPageDeps, accountIn, showAccount } from './account.tsx';
-import type { Filling } from './account-forms.tsx';
-import { accountErrors, creditsFrom } from './account-words.ts';
-import { operatorActor } from './actor.ts';
-import { accountPath, ACCOUNTS_PATH } from './paths.ts';
-import { NO_PLAN } from './plan-words.ts';
+import type { AdditionResult } from '../../../accounts/accounts.ts';
+import { type Actor, actorOf } from '../../../accounts/audit.ts';
+import { makePassword } from '../../../auth/passwords.ts';
+import { readEmail } from '../../../auth/users.ts';
+import { ConfirmPanel, type FormErrors, isConfirmed } from '../../components/forms.tsx';
+import type { ViewerContext, ViewerForm } from '../../context.ts';
+import type { PageServices } from '../../page-services.ts';
+import { accountIn, type Filling, showAccount, USER_ID_FIELD } from './account.tsx';
+import { accountErrors, creditsFrom, NO_PLAN } from './accounts.tsx';
+import { paths } from '../../paths.ts';
+import { type FlashCode, redirect } from '../../redirect.ts';
 
-type Asked = AskedByViewer & Filled;
-type Operator = ReturnType<typeof operatorActor>;
-
-/** An action on the account of the path; there is none: the page of what is not there. */
+/** Does something to the account of the path; where there is none, the page of what is not there. */
 function onAccount(
-  deps: AccountPageDeps,
-  act: (account: Account, asked: Asked, by: Operator) => Response | Promise<Response>,
-): Action<AskedByViewer> {
-  return (asked) => {
-    const account = accountIn(deps, asked);
-    return account === undefined ? asked.notFound() : act(account, asked, operatorActor(asked));
-  };
+  services: PageServices,
+  context: ViewerForm,
+  act: (account: Account, by: Actor) => Response,
+): Response {
+  const account = accountIn(services, context);
+  const { userId, role } = context.viewer;
+  return account === undefined ? context.notFound() : act(account, actorOf(userId, role));
 }
 
-/** `POST /operator/accounts/:id/plan`. */
-export function createChangePlan(deps: AccountPageDeps): Action<AskedByViewer> {
-  return onAccount(deps, (account, asked, by) => {
-    const plan = asked.form.get('plan') ?? '';
-    const result = deps.accounts.set(
-      account.name,
-      { plan: { name: plan === NO_PLAN ? undefined : plan } },
-      by,
-    );
-    return answered(deps, asked, account, result, 'plan', 'plan-changed');
+/** Puts the account on another plan. */
+export function changePlan(services: PageServices, context: ViewerForm): Response {
+  return onAccount(services, context, (account, by) => {
+    const plan = context.form.get('plan') ?? '';
+    const wanted = { plan: { name: plan === NO_PLAN ? undefined : plan } };
+    const result = services.accounts.set(account.name, wanted, by);
+    return answered(services, context, account, result, 'plan', 'plan-changed');
   });
 }
 
-/** `POST /operator/accounts/:id/credits`: adds once per form, however often it is sent. */
-export function createAddCredits(deps: AccountPageDeps): Action<AskedByViewer> {
-  return onAccount(deps, (account, asked, by) => {
-    const { form } = asked;
+/** Adds once per form, however often it is sent. */
+export function addCredits(services: PageServices, context: ViewerForm): Response {
+  return onAccount(services, context, (account, by) => {
+    const { form } = context;
     const once = form.get('once') ?? '';
     if (!/^[0-9a-f]{32}$/.test(once))
-      return again(deps, asked, account, 'credits', { form: 'This form is not whole. Fill it again.' });
+      return again(services, context, account, 'credits', { form: 'This form is not whole. Fill it again.' });
     const credits = creditsFrom(form.get('credits') ?? '');
     const reason = form.get('reason')?.trim() ?? '';
-    const result = deps.accounts.addCredits(account.name, { credits, reason, once }, by);
-    if (result.kind === 'account' || result.kind === 'added-before')
-      return seeOther(accountPath(account.id), 'credits-added');
-    return again(deps, asked, account, 'credits', accountErrors(result, 'name'));
+    const result = services.accounts.addCredits(account.name, { credits, reason, once }, by);
+    return answered(services, context, account, result, 'credits', 'credits-added');
   });
 }
 
-/** `POST /operator/accounts/:id/rename`. */
-export function createRename(deps: AccountPageDeps): Action<AskedByViewer> {
-  return onAccount(deps, (account, asked, by) => {
-    const result = deps.accounts.rename(account.name, asked.form.get('name')?.trim() ?? '', by);
-    return answered(deps, asked, account, result, 'name', 'saved');
+/** Gives the account another name. */
+export function renameAccount(services: PageServices, context: ViewerForm): Response {
+  return onAccount(services, context, (account, by) => {
+    const result = services.accounts.rename(account.name, context.form.get('name')?.trim() ?? '', by);
+    return answered(services, context, account, result, 'name', 'saved');
   });
 }
 
-/** `POST /operator/accounts/:id/resume`. */
-export function createResume(deps: AccountPageDeps): Action<AskedByViewer> {
-  return onAccount(deps, (account, _, by) => {
-    deps.accounts.resume(account.name, by);
-    return seeOther(accountPath(account.id), 'account-resumed');
+/** Accepts the account's keys again. */
+export function resumeAccount(services: PageServices, context: ViewerForm): Response {
+  return onAccount(services, context, (account, by) => {
+    services.accounts.resume(account.name, by);
+    return redirect(paths.operatorAccount(account.id), 'account-resumed');
   });
 }
 
-/** `GET /operator/accounts/:id/suspend`: asks whether it is meant. */
-export function createSuspendPage(deps: AccountPageDeps): Page<AskedByViewer> {
-  return (asked) => {
-    const account = accountIn(deps, asked);
-    return account === undefined ? asked.notFound() : showSuspend(asked, account);
-  };
+/** Asks for confirmation. */
+export function suspendPage(services: PageServices, context: ViewerContext): Response {
+  const account = accountIn(services, context);
+  return account === undefined ? context.notFound() : showSuspend(context, account);
 }
 
-/** `POST /operator/accounts/:id/suspend`, with the account's name typed. */
-export function createSuspend(deps: AccountPageDeps): Action<AskedByViewer> {
-  return onAccount(deps, (account, asked, by) => {
-    if (!isConfirmed(asked.form, account.name))
-      return showSuspend(asked, account, { confirm: `That is not ${account.name}.` });
-    deps.accounts.suspend(account.name, by);
-    return seeOther(accountPath(account.id), 'account-suspended');
+/** Suspends the account whose name was typed. */
+export function suspendAccount(services: PageServices, context: ViewerForm): Response {
+  return onAccount(services, context, (account, by) => {
+    if (!isConfirmed(context.form, account.name))
+      return showSuspend(context, account, { confirm: `That is not ${account.name}.` });
+    services.accounts.suspend(account.name, by);
+    return redirect(paths.operatorAccount(account.id), 'account-suspended');
   });
 }
 
-function showSuspend({ show }: AskedByViewer, { id, name }: Account, errors?: FormErrors): Response {
+function showSuspend({ show }: ViewerContext, { id, name }: Account, errors?: FormErrors): Response {
   return show({
     title: `Suspend ${name}`,
     crumbs: [
-      { label: 'Accounts', to: ACCOUNTS_PATH },
-      { label: name, to: accountPath(id) },
+      { label: 'Accounts', to: paths.operatorAccounts },
+      { label: name, to: paths.operatorAccount(id) },
     ],
     status: errors && 422,
     body: (
-      <Panel title="Suspend" isDanger>
-        <ConfirmForm
-          action={`${accountPath(id)}/suspend`}
-          phrase={name}
-          button="Suspend this account"
-          errors={errors}
-        >
-          <p>
-            Within a second none of its keys is accepted, at the RPC endpoint and at the program API. Its
-            users can sign in still, and webhooks are sent still. Resuming takes it back.
-          </p>
-        </ConfirmForm>
-      </Panel>
+      <ConfirmPanel
+        title="Suspend"
+        action={`${paths.operatorAccount(id)}/suspend`}
+        phrase={name}
+        button="Suspend this account"
+        errors={errors}
+      >
+        Within a second none of its keys is accepted, at the RPC endpoint and at the program API. Its users
+        can sign in still, and webhooks are sent still. Resuming takes it back.
+      </ConfirmPanel>
     ),
   });
 }
 
 function answered(
-  deps: AccountPageDeps,
-  asked: Asked,
+  services: PageServices,
+  context: ViewerForm,
   account: Account,
-  result: AccountResult,
+  result: AdditionResult,
   of: Filling['of'],
   flash: FlashCode,
 ): Response {
-  if (result.kind === 'account') return seeOther(accountPath(account.id), flash);
-  return again(deps, asked, account, of, accountErrors(result, 'name'));
+  if (result.kind === 'account' || result.kind === 'added-before')
+    return redirect(paths.operatorAccount(account.id), flash);
+  return again(services, context, account, of, accountErrors(result));
 }
 
 function again(
-  deps: AccountPageDeps,
-  asked: Asked,
+  services: PageServices,
+  context: ViewerForm,
   account: Account,
   of: Filling['of'],
   errors: FormErrors,
 ): Response {
-  return showAccount(deps, asked, account, { of, form: asked.form, errors });
+  return showAccount(services, context, account, { of, form: context.form, errors });
 }
+
+/** A user with a first password, which the user's page shows once. */
+export async function addUser(services: PageServices, context: ViewerForm): Promise<Response> {
+  const { auth, random, oneTimeSecrets } = services;
+  const account = accountIn(services, context);
+  if (account === undefined) return context.notFound();
+  const again = (errors: FormErrors) =>
+    showAccount(services, context, account, { of: 'user', form: context.form, errors });
+  const email = readEmail(context.form.get('email') ?? '');
+  const id = context.form.get(USER_ID_FIELD) ?? '';
+  if (email === undefined) return again({ email: 'That is no e-mail address.' });
+  if (!/^[0-9a-f]{24}$/.test(id)) return again({ form: 'This form is not whole. Open the page anew.' });
+  const password = makePassword(random);
+  const hashed = await auth.hashing.hash(password, 'known');
+  if (hashed.kind === 'busy') return again({ form: 'Too many logins are being checked. Try again.' });
+  const place = { role: 'customer', accountId: account.id } as const;
+  const isMade = auth.users.byId(id) !== undefined;
+  if (!isMade) {
+    const user = { id, email, place, passwordHash: hashed.hash };
+    const created = auth.users.create(user, actorOf(context.viewer.userId, context.viewer.role));
+    if (created.kind === 'email-taken') return again({ email: TAKEN });
+    oneTimeSecrets.put(context.viewer.userId, password, id);
+  }
+  const made = auth.users.byId(id);
+  if (made?.email !== email || made.accountId !== account.id)
+    return again({ form: 'This form was sent before. Open the page anew.' });
+  return redirect(`${paths.user(id)}?shown=${id}`, 'user-created');
+}
+
+const TAKEN = 'There is a login of this e-mail already. Its page can make a new password.';

@@ -1,68 +1,72 @@
 /** @jsxImportSource preact */
+import type { Plan } from '../../../../shared/config/plans.ts';
 import type { Account } from '../../../accounts/account-row.ts';
-import type { AskedByViewer, Page } from '../../asked.ts';
-import { ButtonLink, PostForm, Submit } from '../../page/form.tsx';
-import { Link } from '../../page/link.tsx';
-import { Notice } from '../../page/notice.tsx';
-import { countText } from '../../page/number.ts';
-import { Columns, Panel } from '../../page/panel.tsx';
-import { Stats } from '../../page/stats.tsx';
-import { Tabs } from '../../page/tabs.tsx';
-import { Ago } from '../../page/time.tsx';
-import type { PageDeps } from '../../page-deps.ts';
-import { CreditsForm, type Filling, NameForm, PlanForm } from './account-forms.tsx';
-import { AccountBadge } from './accounts.tsx';
-import { AuditTable } from './audit-table.tsx';
-import { accountPath, ACCOUNTS_PATH, AUDIT_PATH, idFrom } from './paths.ts';
-import { AddUserForm, UserTable } from './users.tsx';
-import { createWhoOf } from './who.ts';
-
-export type AccountPageDeps = Pick<
-  PageDeps,
-  'accounts' | 'plans' | 'people' | 'keys' | 'minutes' | 'operator' | 'random'
->;
+import { Ago, countText } from '../../components/format.tsx';
+import {
+  ActionPanel,
+  ButtonLink,
+  Buttons,
+  type FormErrors,
+  Hidden,
+  PostForm,
+  SelectField,
+  Submit,
+  TextField,
+} from '../../components/forms.tsx';
+import { Notice } from '../../components/icons.tsx';
+import { Link, Tabs } from '../../components/links.tsx';
+import { Columns, Panel, Stats } from '../../components/panels.tsx';
+import type { ViewerContext } from '../../context.ts';
+import type { PageServices } from '../../page-services.ts';
+import { AccountBadge, NO_PLAN, planOptions } from './accounts.tsx';
+import { AuditTable, createWhoOf } from './audit.tsx';
+import { UserTable } from './user.tsx';
+import { idFrom, paths } from '../../paths.ts';
 
 /** Entries of the audit log on an account's page. */
 const ENTRIES = 10;
 
 /** The account that a path names. */
-export function accountIn({ accounts }: Pick<PageDeps, 'accounts'>, { params }: AskedByViewer) {
+export function accountIn({ accounts }: PageServices, { params }: ViewerContext) {
   const id = idFrom(params['id']);
   return id === undefined ? undefined : accounts.findById(id);
 }
 
-/** `GET /operator/accounts/:id`: one account, and all that can be done with it. */
-export function createAccountPage(deps: AccountPageDeps): Page<AskedByViewer> {
-  return function accountPage(asked) {
-    const account = accountIn(deps, asked);
-    return account === undefined ? asked.notFound() : showAccount(deps, asked, account);
-  };
+/** One account, and all that can be done with it. */
+export function accountPage(services: PageServices, context: ViewerContext): Response {
+  const account = accountIn(services, context);
+  return account === undefined ? context.notFound() : showAccount(services, context, account);
 }
 
 /** The page of an account; with `filling`, one of its forms comes back with what is wrong. */
 export function showAccount(
-  deps: AccountPageDeps,
-  asked: AskedByViewer,
+  services: PageServices,
+  context: ViewerContext,
   account: Account,
   filling?: Filling,
 ): Response {
   const { id, name } = account;
-  const entries = deps.operator.audit.list({ accountId: id, limit: ENTRIES });
-  const users = deps.people.users.ofAccount(id);
-  return asked.show({
+  const entries = services.operator.audit.list({ accountId: id, limit: ENTRIES });
+  const users = services.auth.users.ofAccount(id);
+  return context.show({
     title: name,
-    crumbs: [{ label: 'Accounts', to: ACCOUNTS_PATH }],
+    crumbs: [{ label: 'Accounts', to: paths.operatorAccounts }],
     aside: <AccountBadge account={account} />,
     status: filling && 422,
     body: (
       <>
         <AccountTabs account={account} />
-        <Attention account={account} deps={deps} />
-        <AccountFigures account={account} deps={deps} nowMs={asked.nowMs} userCount={users.length} />
+        <Attention account={account} services={services} />
+        <AccountFigures
+          account={account}
+          services={services}
+          nowMs={context.nowMs}
+          userCount={users.length}
+        />
         <Columns>
           <div class="panel-stack">
             <Panel title="Plan">
-              <PlanForm account={account} plans={deps.plans} filling={filling} />
+              <PlanForm account={account} plans={services.plans} filling={filling} />
             </Panel>
             <Panel title="Name">
               <NameForm account={account} filling={filling} />
@@ -70,7 +74,7 @@ export function showAccount(
           </div>
           <div class="panel-stack">
             <Panel title="Add credits">
-              <CreditsForm account={account} random={deps.random} filling={filling} />
+              <CreditsForm account={account} random={services.random} filling={filling} />
             </Panel>
             <SuspendPanel account={account} />
           </div>
@@ -80,19 +84,19 @@ export function showAccount(
         </Panel>
         <Panel title="Add user" id="add-user">
           <AddUserForm
-            action={`${accountPath(id)}/users`}
-            newId={deps.people.users.newId()}
+            action={`${paths.operatorAccount(id)}/users`}
+            newId={services.auth.users.newId()}
             filling={filling}
           />
         </Panel>
         <Panel
           title="Changes"
           isFlush={entries.length > 0}
-          aside={<Link to={`${AUDIT_PATH}?account=${id}`}>All changes</Link>}
+          aside={<Link to={`${paths.audit}?account=${id}`}>All changes</Link>}
         >
           <AuditTable
             entries={entries}
-            whoOf={createWhoOf(deps)}
+            whoOf={createWhoOf(services)}
             isAccountShown={false}
             empty={<p>Nothing was changed in the last 400 days.</p>}
           />
@@ -104,15 +108,18 @@ export function showAccount(
 
 /** The way between an operator's page of an account and what its users see. */
 function AccountTabs({ account: { id } }: Readonly<{ account: Account }>) {
-  const own = ['overview', 'usage', 'keys', 'webhooks', 'deliveries'].map((page) => ({
-    label: `${page.slice(0, 1).toUpperCase()}${page.slice(1)}`,
-    to: `/accounts/${id}/${page}`,
-    isCurrent: false,
-  }));
-  return <Tabs label="Account" tabs={[{ label: 'Manage', to: accountPath(id), isCurrent: true }, ...own]} />;
+  const pages = [
+    ['Manage', paths.operatorAccount(id)],
+    ['Overview', paths.overview(id)],
+    ['Usage', paths.usage(id)],
+    ['Keys', paths.keys(id)],
+    ['Webhooks', paths.webhooks(id)],
+    ['Deliveries', paths.deliveries(id)],
+  ] as const;
+  return <Tabs label="Account" tabs={pages.map(([label, to], i) => ({ label, to, isCurrent: i === 0 }))} />;
 }
 
-function Attention({ account, deps }: Readonly<{ account: Account; deps: AccountPageDeps }>) {
+function Attention({ account, services }: Readonly<{ account: Account; services: PageServices }>) {
   const { plan, isSuspended, creditsLeft } = account;
   return (
     <>
@@ -120,19 +127,19 @@ function Attention({ account, deps }: Readonly<{ account: Account; deps: Account
       {creditsLeft === 0 && (
         <Notice tone="warning">Out of credits: every call is refused with 402 until some are added.</Notice>
       )}
-      {plan !== undefined && !deps.plans.has(plan) && (
+      {plan !== undefined && !services.plans.has(plan) && (
         <Notice tone="warning">Its plan {plan} is no longer in the config, so its calls are refused.</Notice>
       )}
     </>
   );
 }
 
-type FiguresProps = Readonly<{ account: Account; deps: AccountPageDeps; nowMs: number; userCount: number }>;
+type FiguresProps = Readonly<{ account: Account; services: PageServices; nowMs: number; userCount: number }>;
 
-function AccountFigures({ account, deps, nowMs, userCount }: FiguresProps) {
+function AccountFigures({ account, services, nowMs, userCount }: FiguresProps) {
   const { plan, creditsLeft, createdAtMs } = account;
-  const rate = plan === undefined ? undefined : deps.plans.get(plan);
-  const hour = deps.minutes.recentMinutes(account.id, nowMs);
+  const rate = plan === undefined ? undefined : services.plans.get(plan);
+  const hour = services.minutes.recentMinutes(account.id, nowMs);
   const sum = (figure: 'calls' | 'refused') => hour.reduce((all, minute) => all + minute[figure], 0);
   const refused = sum('refused');
   return (
@@ -163,21 +170,157 @@ function AccountFigures({ account, deps, nowMs, userCount }: FiguresProps) {
 function SuspendPanel({ account: { id, isSuspended } }: Readonly<{ account: Account }>) {
   if (isSuspended)
     return (
-      <Panel title="Resume">
-        <PostForm action={`${accountPath(id)}/resume`}>
-          <p>Its keys are accepted again within a second.</p>
-          <div>
-            <Submit kind="primary">Resume this account</Submit>
-          </div>
-        </PostForm>
-      </Panel>
+      <ActionPanel
+        title="Resume"
+        action={`${paths.operatorAccount(id)}/resume`}
+        button="Resume this account"
+        kind="primary"
+      >
+        Its keys are accepted again within a second.
+      </ActionPanel>
     );
   return (
     <Panel title="Suspend" isDanger>
       <p>None of its keys is accepted until it is resumed. Nothing is deleted.</p>
       <div>
-        <ButtonLink to={`${accountPath(id)}/suspend`}>Suspend this account…</ButtonLink>
+        <ButtonLink to={`${paths.operatorAccount(id)}/suspend`}>Suspend this account…</ButtonLink>
       </div>
     </Panel>
+  );
+}
+
+/** One of the page's forms as it was sent, with what is wrong with it. */
+export type Filling = Readonly<{
+  of: 'plan' | 'credits' | 'name' | 'user';
+  form: URLSearchParams;
+  errors: FormErrors;
+}>;
+
+type FormProps = Readonly<{ account: Account; filling: Filling | undefined }>;
+
+/** What was sent with a form, and its errors, if it is this form. */
+function filled(of: Filling['of'], filling: Filling | undefined) {
+  const own = filling?.of === of ? filling : undefined;
+  return {
+    errors: own?.errors,
+    errorOf: (name: string) => own?.errors[name],
+    sent: (name: string) => own?.form.get(name) ?? undefined,
+  };
+}
+
+/** Puts the account on another plan. */
+function PlanForm({
+  account: { id, plan },
+  plans,
+  filling,
+}: FormProps & Readonly<{ plans: ReadonlyMap<string, Plan> }>) {
+  const { errors, errorOf } = filled('plan', filling);
+  return (
+    <PostForm action={`${paths.operatorAccount(id)}/plan`} errors={errors} label="Change plan">
+      <SelectField
+        name="plan"
+        label="Plan"
+        value={plan ?? NO_PLAN}
+        options={planOptions(plans, plan)}
+        hint="What was spent stays spent. It holds within a second."
+        error={errorOf('plan')}
+      />
+      <Buttons>
+        <Submit>Change plan</Submit>
+      </Buttons>
+    </PostForm>
+  );
+}
+
+const ONCE_BYTES = 16;
+
+/** Adds credits. The form has a name of its own, so that it adds once however often it is sent. */
+function CreditsForm({
+  account: { id, creditsLeft },
+  random,
+  filling,
+}: FormProps & Readonly<{ random(bytes: number): Uint8Array }>) {
+  const { errors, errorOf, sent } = filled('credits', filling);
+  if (creditsLeft === undefined && errors === undefined)
+    return <p>This plan has no credit limit, so there is nothing to add to.</p>;
+  return (
+    <PostForm action={`${paths.operatorAccount(id)}/credits`} errors={errors} label="Add credits">
+      <TextField
+        name="credits"
+        label="Credits"
+        value={sent('credits')}
+        inputMode="numeric"
+        isRequired
+        placeholder="250,000"
+        hint={creditsLeft === undefined ? undefined : `${countText(creditsLeft)} are left now.`}
+        error={errorOf('credits')}
+      />
+      <TextField
+        name="reason"
+        label="Reason"
+        value={sent('reason')}
+        isRequired
+        maxLength={200}
+        hint="It stands in the audit log."
+        error={errorOf('reason')}
+      />
+      <Buttons>
+        <Submit>Add credits</Submit>
+      </Buttons>
+      <Hidden name="once" value={sent('once') ?? Buffer.from(random(ONCE_BYTES)).toString('hex')} />
+    </PostForm>
+  );
+}
+
+/** Gives the account another name. */
+function NameForm({ account: { id, name }, filling }: FormProps) {
+  const { errors, errorOf, sent } = filled('name', filling);
+  return (
+    <PostForm action={`${paths.operatorAccount(id)}/rename`} errors={errors} label="Rename">
+      <TextField
+        name="name"
+        label="Name"
+        value={sent('name') ?? name}
+        isRequired
+        maxLength={64}
+        error={errorOf('name')}
+      />
+      <Buttons>
+        <Submit>Rename</Submit>
+      </Buttons>
+    </PostForm>
+  );
+}
+
+/** The form chooses the new user's id: sent twice, it leads both times to the one user and password. */
+export const USER_ID_FIELD = 'user';
+
+type AddUserFormProps = Readonly<{
+  action: string;
+  /** The new user's. */
+  newId: string;
+  filling: Filling | undefined;
+}>;
+
+/** Makes a user with a password that is shown once. */
+function AddUserForm({ action, newId, filling }: AddUserFormProps) {
+  const { errors, errorOf, sent } = filled('user', filling);
+  return (
+    <PostForm action={action} errors={errors} label="Add user">
+      <TextField
+        name="email"
+        label="E-mail"
+        type="email"
+        value={sent('email')}
+        isRequired
+        maxLength={254}
+        hint="A first password is made and shown once. Nothing is sent by mail."
+        error={errorOf('email')}
+      />
+      <Buttons>
+        <Submit>Add user</Submit>
+      </Buttons>
+      <Hidden name={USER_ID_FIELD} value={sent(USER_ID_FIELD) ?? newId} />
+    </PostForm>
   );
 }

@@ -1,80 +1,80 @@
 /** @jsxImportSource preact */
+import { unreachable } from '../../../../shared/brand.ts';
+import type { Plan } from '../../../../shared/config/plans.ts';
 import type { Account } from '../../../accounts/account-row.ts';
-import type { Action, AskedByViewer, Page } from '../../asked.ts';
-import { Badge } from '../../page/badge.tsx';
-import { Empty } from '../../page/empty.tsx';
-import { SelectField, TextField } from '../../page/field.tsx';
-import { Filters } from '../../page/filters.tsx';
-import { ButtonLink, Buttons, type FormErrors, PostForm, Submit } from '../../page/form.tsx';
-import { Link } from '../../page/link.tsx';
-import { countText } from '../../page/number.ts';
-import { Pager, withQuery } from '../../page/pager.tsx';
-import { Panel } from '../../page/panel.tsx';
-import { Table } from '../../page/table.tsx';
-import { Time } from '../../page/time.tsx';
-import type { PageDeps } from '../../page-deps.ts';
-import { seeOther } from '../../see-other.ts';
-import { accountErrors } from './account-words.ts';
-import { operatorActor } from './actor.ts';
-import { accountPath, ACCOUNTS_PATH, idFrom } from './paths.ts';
-import { NO_PLAN, planOptions } from './plan-words.ts';
-
-type Deps = Pick<PageDeps, 'accounts' | 'plans'>;
+import type { AdditionResult } from '../../../accounts/accounts.ts';
+import { actorOf } from '../../../accounts/audit.ts';
+import { countText, Time } from '../../components/format.tsx';
+import {
+  ButtonLink,
+  Buttons,
+  Filters,
+  FilterSelect,
+  type FormErrors,
+  PostForm,
+  SelectField,
+  Submit,
+  TextField,
+} from '../../components/forms.tsx';
+import { Badge } from '../../components/icons.tsx';
+import { Link, Pager, withQuery } from '../../components/links.tsx';
+import { Empty, Panel } from '../../components/panels.tsx';
+import { Table } from '../../components/table.tsx';
+import type { ViewerContext, ViewerForm } from '../../context.ts';
+import type { PageServices } from '../../page-services.ts';
+import { idFrom, paths } from '../../paths.ts';
+import { redirect } from '../../redirect.ts';
 
 /** Accounts of one page. */
 const PAGE = 50;
-const NEW_PATH = `${ACCOUNTS_PATH}/new`;
+const NEW_PATH = `${paths.operatorAccounts}/new`;
 const STATES = [
-  { value: '', label: 'All' },
   { value: 'suspended', label: 'Suspended' },
   { value: 'out-of-credits', label: 'Out of credits' },
 ];
 
-/** `GET /operator/accounts`: every account, the newest first. */
-export function createAccountsPage({ accounts, plans }: Deps): Page<AskedByViewer> {
-  return function accountsPage({ url, show }) {
-    const { searchParams } = url;
-    const [search, plan, state] = ['q', 'plan', 'state'].map((name) => searchParams.get(name) ?? '');
-    const { items, next } = accounts.page({
-      search: search?.trim() ?? '',
-      limit: PAGE,
-      before: idFrom(searchParams.get('before')) ?? Number.MAX_SAFE_INTEGER,
-      plan: plan ? { name: plan === NO_PLAN ? undefined : plan } : undefined,
-      isSuspended: state === 'suspended' || undefined,
-      isOutOfCredits: state === 'out-of-credits' || undefined,
-    });
-    const isFiltered = [search, plan, state].some(Boolean);
-    return show({
-      title: 'Accounts',
-      aside: (
-        <ButtonLink to={NEW_PATH} kind="primary">
-          Add account
-        </ButtonLink>
-      ),
-      body: (
-        <>
-          <Filters path={ACCOUNTS_PATH} isFiltered={isFiltered}>
-            <TextField name="q" label="Search" type="search" value={search} placeholder="Part of a name" />
-            <SelectField
-              name="plan"
-              label="Plan"
-              value={plan}
-              options={[{ value: '', label: 'All' }, ...[...plans.keys(), NO_PLAN].map(choice)]}
-            />
-            <SelectField name="state" label="State" value={state} options={STATES} />
-          </Filters>
-          <AccountTable accounts={items} isFiltered={isFiltered} isLast={next === undefined} />
-          <Pager
-            first={searchParams.has('before') ? withQuery(url, { before: undefined }) : undefined}
-            older={next === undefined ? undefined : withQuery(url, { before: String(next) })}
+/** Every account, the newest first. */
+export function accountsPage({ accounts, plans }: PageServices, { url, show }: ViewerContext): Response {
+  const { searchParams } = url;
+  const [search, plan, state] = ['q', 'plan', 'state'].map((name) => searchParams.get(name) ?? '');
+  const { items, next } = accounts.page({
+    search: search?.trim() ?? '',
+    limit: PAGE,
+    before: idFrom(searchParams.get('before')) ?? Number.MAX_SAFE_INTEGER,
+    plan: plan ? { name: plan === NO_PLAN ? undefined : plan } : undefined,
+    isSuspended: state === 'suspended' || undefined,
+    isOutOfCredits: state === 'out-of-credits' || undefined,
+  });
+  const isFiltered = [search, plan, state].some(Boolean);
+  return show({
+    title: 'Accounts',
+    aside: (
+      <ButtonLink to={NEW_PATH} kind="primary">
+        Add account
+      </ButtonLink>
+    ),
+    body: (
+      <>
+        <Filters path={paths.operatorAccounts} isFiltered={isFiltered}>
+          <TextField name="q" label="Search" type="search" value={search} placeholder="Part of a name" />
+          <FilterSelect
+            name="plan"
+            label="Plan"
+            value={plan}
+            options={[...plans.keys(), NO_PLAN].map((name) => ({ value: name, label: name }))}
+            all="All"
           />
-        </>
-      ),
-    });
-  };
+          <FilterSelect name="state" label="State" value={state} options={STATES} all="All" />
+        </Filters>
+        <AccountTable accounts={items} isFiltered={isFiltered} isLast={next === undefined} />
+        <Pager
+          first={searchParams.has('before') ? withQuery(url, { before: undefined }) : undefined}
+          older={next === undefined ? undefined : withQuery(url, { before: String(next) })}
+        />
+      </>
+    ),
+  });
 }
-
-const choice = (name: string) => ({ value: name, label: name });
 
 type AccountTableProps = Readonly<{ accounts: readonly Account[]; isFiltered: boolean; isLast: boolean }>;
 
@@ -84,19 +84,15 @@ function AccountTable({ accounts, isFiltered, isLast }: AccountTableProps) {
     <Table
       caption="Accounts"
       columns={[
-        {
-          label: 'Account',
-          cell: ({ id, name }) => <Link to={accountPath(id)}>{name}</Link>,
-          isRowHead: true,
-        },
-        { label: 'Plan', cell: ({ plan }) => plan ?? 'none' },
-        {
-          label: 'Credits left',
-          align: 'end',
-          cell: ({ creditsLeft }) => (creditsLeft === undefined ? 'no limit' : countText(creditsLeft)),
-        },
-        { label: 'State', cell: (account) => <AccountBadge account={account} /> },
-        { label: 'Since', cell: ({ createdAtMs }) => <Time atMs={createdAtMs} /> },
+        ['Account', ({ id, name }) => <Link to={paths.operatorAccount(id)}>{name}</Link>, 'head'],
+        ['Plan', ({ plan }) => plan ?? 'none'],
+        [
+          'Credits left',
+          ({ creditsLeft }) => (creditsLeft === undefined ? 'no limit' : countText(creditsLeft)),
+          'end',
+        ],
+        ['State', (account) => <AccountBadge account={account} />],
+        ['Since', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
       ]}
       rows={accounts}
       keyOf={({ id }) => id}
@@ -116,27 +112,34 @@ export function AccountBadge({ account }: Readonly<{ account: Account }>) {
   return <Badge tone="good">active</Badge>;
 }
 
-/** `GET /operator/accounts/new`. */
-export function createNewAccountPage(deps: Deps): Page<AskedByViewer> {
-  return (asked) => showNew(deps, asked, { name: '', plan: 'trial' });
+/** The form of a new account. */
+export function newAccountPage(services: PageServices, context: ViewerContext): Response {
+  return showNew(services, context, { name: '', plan: 'trial' });
 }
 
-/** `POST /operator/accounts/new`: makes an account. */
-export function createAddAccount(deps: Deps): Action<AskedByViewer> {
-  return function addAccount(asked) {
-    const [name, plan] = [asked.form.get('name')?.trim() ?? '', asked.form.get('plan') ?? NO_PLAN];
-    const result = deps.accounts.create(name, plan === NO_PLAN ? undefined : plan, operatorActor(asked));
-    if (result.kind === 'account') return seeOther(accountPath(result.account.id), 'account-created');
-    return showNew(deps, asked, { name, plan }, accountErrors(result, 'name'));
-  };
+/** Makes an account. */
+export function addAccount(services: PageServices, context: ViewerForm): Response {
+  const [name, plan] = [context.form.get('name')?.trim() ?? '', context.form.get('plan') ?? NO_PLAN];
+  const result = services.accounts.create(
+    name,
+    plan === NO_PLAN ? undefined : plan,
+    actorOf(context.viewer.userId, context.viewer.role),
+  );
+  if (result.kind === 'account') return redirect(paths.operatorAccount(result.account.id), 'account-created');
+  return showNew(services, context, { name, plan }, accountErrors(result));
 }
 
 type NewAccount = Readonly<{ name: string; plan: string }>;
 
-function showNew({ plans }: Deps, { show }: AskedByViewer, { name, plan }: NewAccount, errors?: FormErrors) {
+function showNew(
+  { plans }: PageServices,
+  { show }: ViewerContext,
+  { name, plan }: NewAccount,
+  errors?: FormErrors,
+) {
   return show({
     title: 'Add account',
-    crumbs: [{ label: 'Accounts', to: ACCOUNTS_PATH }],
+    crumbs: [{ label: 'Accounts', to: paths.operatorAccounts }],
     status: errors && 422,
     body: (
       <Panel title="Account">
@@ -164,4 +167,60 @@ function showNew({ plans }: Deps, { show }: AskedByViewer, { name, plan }: NewAc
       </Panel>
     ),
   });
+}
+
+type Refused = Exclude<AdditionResult, { kind: 'account' | 'added-before' }>;
+
+/** What is wrong with a form about an account, at the field that it is about. */
+export function accountErrors(refused: Refused): FormErrors {
+  switch (refused.kind) {
+    case 'bad-credits':
+      return { credits: 'Credits are a whole number of at least 1, such as 250,000.' };
+    case 'bad-reason':
+      return { reason: 'A reason is 1 to 200 printable characters without a space at either end.' };
+    case 'bad-name':
+      return { name: 'A name is 1 to 64 printable characters without a space at either end.' };
+    case 'name-taken':
+      return { name: 'An account of this name exists already.' };
+    case 'reserved-name':
+      return { name: 'The accounts demo and sluice-watcher are known by their names, which stay.' };
+    case 'unknown-plan':
+      return { plan: `There is no plan ${refused.plan} in the config.` };
+    case 'no-credits':
+      return {
+        credits:
+          refused.plan === undefined
+            ? 'Without an RPC plan an account has no credits to add to.'
+            : `Plan ${refused.plan} has no credit limit, so there is nothing to add to.`,
+      };
+    case 'unknown-account':
+      return { form: 'The account was renamed meanwhile. Look at it again.' };
+    default:
+      return unreachable(refused);
+  }
+}
+
+/** A number of credits as people write it, its digits grouped by commas, blanks or underscores; `NaN` for anything else. */
+export function creditsFrom(text: string): number {
+  return /^\d+(?:[ ,_]\d{3})*$/.test(text.trim()) ? Number(text.replaceAll(/[ ,_]/g, '')) : Number.NaN;
+}
+
+/** The form's value for an account without a plan: no plan can have this name. */
+export const NO_PLAN = 'none';
+
+/** The choices of a plan, those of the config and none; and the account's own where the config no longer has it. */
+export function planOptions(plans: ReadonlyMap<string, Plan>, own?: string) {
+  const options = [...plans].map(([name, plan]) => ({ value: name, label: `${name}, ${planText(plan)}` }));
+  const gone = own !== undefined && !plans.has(own);
+  return [
+    ...options,
+    { value: NO_PLAN, label: 'none, the program API alone' },
+    ...(gone ? [{ value: own, label: `${own}, no longer in the config` }] : []),
+  ];
+}
+
+/** `5 calls a second, 250,000 credits`. */
+function planText({ rps, credits }: Plan): string {
+  const rate = `${countText(rps)} calls a second`;
+  return credits === undefined ? rate : `${rate}, ${countText(credits)} credits`;
 }

@@ -1,16 +1,15 @@
 /** @jsxImportSource preact */
-import { readEmail } from '../../../users/email.ts';
-import type { AskedByViewer, Page } from '../../asked.ts';
-import { Empty } from '../../page/empty.tsx';
-import { SelectField, TextField } from '../../page/field.tsx';
-import { Filters } from '../../page/filters.tsx';
-import { Pager, withQuery } from '../../page/pager.tsx';
-import type { PageDeps } from '../../page-deps.ts';
-import { AuditTable, wordsOf } from './audit-table.tsx';
-import { AUDIT_PATH, idFrom } from './paths.ts';
-import { createWhoOf } from './who.ts';
-
-type Deps = Pick<PageDeps, 'operator' | 'people' | 'keys' | 'accounts'>;
+import type { ComponentChildren } from 'preact';
+import type { Detail, Entry } from '../../../accounts/audit.ts';
+import { readEmail } from '../../../auth/users.ts';
+import { countText, Time, utcText } from '../../components/format.tsx';
+import { Filters, FilterSelect, TextField } from '../../components/forms.tsx';
+import { Link, Pager, withQuery } from '../../components/links.tsx';
+import { Empty } from '../../components/panels.tsx';
+import { Table } from '../../components/table.tsx';
+import type { ViewerContext } from '../../context.ts';
+import type { PageServices } from '../../page-services.ts';
+import { idFrom, paths } from '../../paths.ts';
 
 /** Entries of one page. */
 const PAGE = 50;
@@ -19,89 +18,213 @@ const COMMAND_LINE = 'command-line';
 /** `undefined`: not filtered; `unknown`: there is nothing of that name. */
 type Wanted<T> = T | undefined | 'unknown';
 
-/** `GET /operator/audit`: every change, with who made it and when. */
-export function createAuditPage(deps: Deps): Page<AskedByViewer> {
-  const { audit } = deps.operator;
-  return function auditPage({ url, show }) {
-    const [account = '', actor = '', action = ''] = ['account', 'actor', 'action'].map(
-      (name) => url.searchParams.get(name)?.trim() ?? '',
-    );
-    const accountId = accountFrom(deps, account);
-    const actorId = actorFrom(deps, actor);
-    const isUnknown = accountId === 'unknown' || actorId?.id === 'unknown';
-    const found = isUnknown
-      ? []
-      : audit.list({
-          accountId,
-          actorId: actorId?.id,
-          action: action === '' ? undefined : action,
-          before: idFrom(url.searchParams.get('before')),
-          limit: PAGE + 1,
-        });
-    const entries = found.slice(0, PAGE);
-    const last = found.length > PAGE ? entries.at(-1) : undefined;
-    const isFiltered = [account, actor, action].some((text) => text !== '');
-    return show({
-      title: 'Audit',
-      body: (
-        <>
-          <Filters path={AUDIT_PATH} isFiltered={isFiltered}>
-            <TextField
-              name="account"
-              label="Account"
-              value={account}
-              placeholder="Name or number"
-              error={accountId === 'unknown' ? 'There is no such account.' : undefined}
-            />
-            <TextField
-              name="actor"
-              label="Who"
-              value={actor}
-              placeholder="E-mail or id"
-              error={actorId?.id === 'unknown' ? 'Nobody has this e-mail.' : undefined}
-            />
-            <SelectField
-              name="action"
-              label="What"
-              value={action}
-              options={[
-                { value: '', label: 'All' },
-                ...audit.actions().map((name) => ({ value: name, label: wordsOf(name) })),
-              ]}
-            />
-          </Filters>
-          <AuditTable
-            entries={entries}
-            whoOf={createWhoOf(deps)}
-            isAccountShown
-            accountName={(id) => deps.accounts.findById(id)?.name}
-            empty={
-              <Empty title={isFiltered ? 'No change is like this' : 'Nothing was changed yet'}>
-                <p>Changes are kept for 400 days.</p>
-              </Empty>
-            }
+/** Every change, with who made it and when. */
+export function auditPage(services: PageServices, { url, show }: ViewerContext): Response {
+  const { audit } = services.operator;
+  const [account = '', actor = '', action = ''] = ['account', 'actor', 'action'].map(
+    (name) => url.searchParams.get(name)?.trim() ?? '',
+  );
+  const accountId = accountFrom(services, account);
+  const actorId = actorFrom(services, actor);
+  const isUnknown = accountId === 'unknown' || actorId?.id === 'unknown';
+  const found = isUnknown
+    ? []
+    : audit.list({
+        accountId,
+        actorId: actorId?.id,
+        action: action === '' ? undefined : action,
+        before: idFrom(url.searchParams.get('before')),
+        limit: PAGE + 1,
+      });
+  const entries = found.slice(0, PAGE);
+  const last = found.length > PAGE ? entries.at(-1) : undefined;
+  const isFiltered = [account, actor, action].some((text) => text !== '');
+  return show({
+    title: 'Audit',
+    body: (
+      <>
+        <Filters path={paths.audit} isFiltered={isFiltered}>
+          <TextField
+            name="account"
+            label="Account"
+            value={account}
+            placeholder="Name or number"
+            error={accountId === 'unknown' ? 'There is no such account.' : undefined}
           />
-          <Pager
-            first={url.searchParams.has('before') ? withQuery(url, { before: undefined }) : undefined}
-            older={last && withQuery(url, { before: String(last.id) })}
+          <TextField
+            name="actor"
+            label="Who"
+            value={actor}
+            placeholder="E-mail or id"
+            error={actorId?.id === 'unknown' ? 'Nobody has this e-mail.' : undefined}
           />
-        </>
-      ),
-    });
-  };
+          <FilterSelect
+            name="action"
+            label="What"
+            value={action}
+            options={audit.actions().map((name) => ({ value: name, label: wordsOf(name) }))}
+            all="All"
+          />
+        </Filters>
+        <AuditTable
+          entries={entries}
+          whoOf={createWhoOf(services)}
+          isAccountShown
+          accountName={(id) => services.accounts.findById(id)?.name}
+          empty={
+            <Empty title={isFiltered ? 'No change is like this' : 'Nothing was changed yet'}>
+              <p>Changes are kept for 400 days.</p>
+            </Empty>
+          }
+        />
+        <Pager
+          first={url.searchParams.has('before') ? withQuery(url, { before: undefined }) : undefined}
+          older={last && withQuery(url, { before: String(last.id) })}
+        />
+      </>
+    ),
+  });
 }
 
 /** An account by name, or by number as links have it. */
-function accountFrom({ accounts }: Deps, text: string): Wanted<number> {
+function accountFrom({ accounts }: PageServices, text: string): Wanted<number> {
   if (text === '') return undefined;
   return accounts.find(text)?.id ?? idFrom(text) ?? 'unknown';
 }
 
 /** A user by e-mail, the command line, or the id of a key or a user; `id: null` is the command line. */
-function actorFrom({ people }: Deps, text: string): { readonly id: string | null } | undefined {
+function actorFrom({ auth }: PageServices, text: string): { readonly id: string | null } | undefined {
   if (text === '') return undefined;
   if (text === COMMAND_LINE || text === 'command line') return { id: null };
   if (!text.includes('@')) return { id: text };
   const email = readEmail(text);
-  return { id: (email && people.users.find(email)?.id) ?? 'unknown' };
+  return { id: (email && auth.users.find(email)?.id) ?? 'unknown' };
+}
+
+type AuditTableProps = Readonly<{
+  entries: readonly Entry[];
+  whoOf: WhoOf;
+  isAccountShown: boolean;
+  /** The name of an account; needed where accounts are shown. */
+  accountName?: (accountId: number) => string | undefined;
+  empty: ComponentChildren;
+}>;
+
+/** Changes with who made them and when. */
+export function AuditTable({ entries, whoOf, isAccountShown, accountName, empty }: AuditTableProps) {
+  return (
+    <Table
+      caption="Changes"
+      columns={[
+        ['When', ({ atMs }) => <Time atMs={atMs} />, 'head'],
+        ['Who', (entry) => <WhoCell entry={entry} whoOf={whoOf} />],
+        ['What', (entry) => <WhatCell entry={entry} />],
+        isAccountShown && [
+          'Account',
+          ({ accountId }) =>
+            accountId === null ? (
+              'none'
+            ) : (
+              <Link to={paths.operatorAccount(accountId)}>{accountName?.(accountId) ?? accountId}</Link>
+            ),
+        ],
+        [
+          'Detail',
+          ({ detail }) => {
+            const text = detailText(detail);
+            return text === '' ? null : <span class="detail">{text}</span>;
+          },
+        ],
+      ]}
+      rows={entries}
+      keyOf={({ id }) => id}
+      empty={empty}
+    />
+  );
+}
+
+/** `account.credits.add` as `account: credits add`; readable and still what it is filtered by. */
+function wordsOf(action: string): string {
+  const [noun = action, ...verb] = action.split('.');
+  return verb.length === 0 ? noun : `${noun}: ${verb.join(' ').replaceAll('-', ' ')}`;
+}
+
+function WhoCell({ entry, whoOf }: Readonly<{ entry: Entry; whoOf: WhoOf }>) {
+  const { text, note, to } = whoOf(entry);
+  return (
+    <span>
+      {to === undefined ? text : <Link to={to}>{text}</Link>}
+      {note !== undefined && <span class="soft"> {note}</span>}
+    </span>
+  );
+}
+
+/** The action and what it was done to, with the way there where that has a page; an account stands in its own column. */
+function WhatCell({ entry: { action, subject, accountId } }: Readonly<{ entry: Entry }>) {
+  const noun = action.split('.', 1)[0];
+  const short = <code>{subject.length > SHOWN ? `${subject.slice(0, SHOWN)}…` : subject}</code>;
+  const to = pathOf(noun, subject, accountId);
+  return (
+    <span>
+      {wordsOf(action)} {noun === 'account' ? null : to === undefined ? short : <Link to={to}>{short}</Link>}
+    </span>
+  );
+}
+
+/** Characters of an id: enough to tell two of them apart. */
+const SHOWN = 8;
+
+function pathOf(noun: string | undefined, subject: string, accountId: number | null): string | undefined {
+  if (noun === 'user') return paths.user(subject);
+  if (accountId === null) return undefined;
+  if (noun === 'webhook') return paths.webhook(accountId, subject);
+  return noun === 'key' ? paths.keys(accountId) : undefined;
+}
+
+/** `from trial, to pro`; instants, whose names end so, in UTC. */
+function detailText(detail: Detail): string {
+  return Object.entries(detail)
+    .map(([name, value]) => {
+      const isInstant = /(?:_ms|Ms)$/.test(name) && typeof value === 'number';
+      const words = name.replace(/(?:_ms|Ms)$/, '').replaceAll(/_|(?=[A-Z])/g, ' ');
+      const label = words.toLowerCase();
+      return `${label} ${isInstant ? `${utcText(value)} UTC` : textOf(value)}`;
+    })
+    .join(', ');
+}
+
+function textOf(value: Detail[string]): string {
+  if (value === null) return 'none';
+  if (typeof value === 'number') return countText(value);
+  return typeof value === 'object' ? value.join(' ') : String(value);
+}
+
+/** Who made a change, in words; `to` leads to them where there is a page. */
+type Who = Readonly<{ text: string; note: string | undefined; to?: string | undefined }>;
+
+type WhoOf = (entry: Pick<Entry, 'actorKind' | 'actorId'>) => Who;
+
+/** Names who made changes: a user by e-mail, a key by its name. Each is looked up once. */
+export function createWhoOf({ auth, keys }: PageServices): WhoOf {
+  const known = new Map<string, Who>();
+
+  function find(kind: Entry['actorKind'], id: string): Who {
+    if (kind === 'key') {
+      const key = keys.find(id);
+      const note = key === undefined ? 'key' : `key of ${key.account}`;
+      return { text: key?.name ?? id, note, to: key && paths.operatorAccount(key.accountId) };
+    }
+    const user = auth.users.byId(id);
+    const note = kind === 'operator' ? 'operator' : undefined;
+    if (user === undefined) return { text: id, note: note === undefined ? 'removed' : `${note}, removed` };
+    return { text: user.email, note, to: paths.user(id) };
+  }
+
+  return function whoOf({ actorKind, actorId }) {
+    if (actorId === null) return { text: 'command line', note: undefined };
+    const name = `${actorKind} ${actorId}`;
+    const who = known.get(name) ?? find(actorKind, actorId);
+    known.set(name, who);
+    return who;
+  };
 }

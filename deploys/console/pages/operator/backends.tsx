@@ -1,47 +1,43 @@
 /** @jsxImportSource preact */
 import type { BackendStatus, GatewayStatus } from '../../../../shared/gateway-status.ts';
-import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
-import type { AskedByViewer, Page } from '../../asked.ts';
-import { Badge } from '../../page/badge.tsx';
-import { Empty } from '../../page/empty.tsx';
-import { spanText } from '../../page/instant.ts';
-import { Live } from '../../page/live.tsx';
-import { Notice } from '../../page/notice.tsx';
-import { countText, shareText } from '../../page/number.ts';
-import { withQuery } from '../../page/pager.tsx';
-import { Panel } from '../../page/panel.tsx';
-import { Stats } from '../../page/stats.tsx';
-import { Table } from '../../page/table.tsx';
-import type { PageDeps } from '../../page-deps.ts';
+import { countText, shareText, spanText } from '../../components/format.tsx';
+import { Badge, Notice } from '../../components/icons.tsx';
+import { withQuery } from '../../components/links.tsx';
+import { Empty, Live, Panel, Stats } from '../../components/panels.tsx';
+import { TablePanel } from '../../components/table.tsx';
+import type { ViewerContext } from '../../context.ts';
+import type { PageServices } from '../../page-services.ts';
+import type { GatewaySeen } from '../../../health/neighbours.ts';
 
 type Seen = Extract<GatewaySeen, { kind: 'seen' }>;
 
-/** `GET /operator/backends`: how every gateway sees its backends, now. */
-export function createBackendsPage({ operator }: Pick<PageDeps, 'operator'>): Page<AskedByViewer> {
-  return async function backendsPage({ url, show }) {
-    const gateways = await operator.readGateways();
-    return show({
-      title: 'Backends',
-      aside: <Badge tone="waiting">live</Badge>,
-      body: (
-        <Live id="backends" from={withQuery(url, {})}>
-          <div class="panel-stack">
-            <Figures gateways={gateways} />
-            {gateways.map((gateway) => (
-              <Gateway key={gateway.host} gateway={gateway} />
-            ))}
-            {gateways.length === 0 && (
-              <Empty title="No gateway is configured">
-                <p>
-                  <code>deploys.gateways</code> lists the metrics addresses of those that are shown here.
-                </p>
-              </Empty>
-            )}
-          </div>
-        </Live>
-      ),
-    });
-  };
+/** How every gateway sees its backends, now. */
+export async function backendsPage(
+  { operator }: PageServices,
+  { url, show }: ViewerContext,
+): Promise<Response> {
+  const gateways = await operator.readGateways();
+  return show({
+    title: 'Backends',
+    aside: <Badge tone="waiting">live</Badge>,
+    body: (
+      <Live id="backends" from={withQuery(url, {})}>
+        <div class="panel-stack">
+          <Figures gateways={gateways} />
+          {gateways.map((gateway) => (
+            <Gateway key={gateway.host} gateway={gateway} />
+          ))}
+          {gateways.length === 0 && (
+            <Empty title="No gateway is configured">
+              <p>
+                <code>deploys.gateways</code> lists the metrics addresses of those that are shown here.
+              </p>
+            </Empty>
+          )}
+        </div>
+      </Live>
+    ),
+  });
 }
 
 function Figures({ gateways }: Readonly<{ gateways: readonly GatewaySeen[] }>) {
@@ -49,10 +45,9 @@ function Figures({ gateways }: Readonly<{ gateways: readonly GatewaySeen[] }>) {
   const backends = seen.flatMap(({ status }) => status.backends);
   const sum = (figure: 'in_flight' | 'recent_answered' | 'recent_failed') =>
     backends.reduce((all, backend) => all + backend[figure], 0);
-  const [taking, slots] = [
-    backends.filter((backend) => backend.in).length,
-    backends.flatMap(({ slot }) => slot ?? []),
-  ];
+  const recent = { recent_answered: sum('recent_answered'), recent_failed: sum('recent_failed') };
+  const taking = backends.filter((backend) => backend.in).length;
+  const slots = backends.flatMap(({ slot }) => slot ?? []);
   return (
     <Stats
       stats={[
@@ -70,9 +65,9 @@ function Figures({ gateways }: Readonly<{ gateways: readonly GatewaySeen[] }>) {
         { label: 'In flight', value: countText(sum('in_flight')) },
         {
           label: 'Failed lately',
-          value: errorShare(sum('recent_answered'), sum('recent_failed')),
-          note: errorText(sum('recent_answered'), sum('recent_failed')),
-          tone: sum('recent_failed') > 0 ? 'warning' : undefined,
+          value: errorShare(recent),
+          note: errorText(recent),
+          tone: recent.recent_failed > 0 ? 'warning' : undefined,
         },
       ]}
     />
@@ -91,38 +86,29 @@ function Gateway({ gateway }: Readonly<{ gateway: GatewaySeen }>) {
     );
   const { status, host } = gateway;
   return (
-    <Panel title={host} isFlush aside={<GatewayNote status={status} />}>
-      <Table
-        caption={`Backends of ${host}`}
-        columns={[
-          { label: 'Backend', cell: ({ name }) => name, isRowHead: true },
-          { label: 'Standing', cell: (backend) => <Standing backend={backend} /> },
-          { label: 'Profile', cell: ({ profile }) => profile },
-          { label: 'Lanes', cell: ({ lanes }) => lanes.join(', ') },
-          { label: 'Slot', align: 'end', cell: ({ slot }) => known(slot) },
-          { label: 'Lag', align: 'end', cell: ({ lag_slots }) => known(lag_slots) },
-          {
-            label: 'In flight',
-            align: 'end',
-            cell: ({ in_flight, max_connections }) =>
-              `${countText(in_flight)} of ${countText(max_connections)}`,
-          },
-          {
-            label: `Failed, ${spanText(1_000 * status.recent_seconds)}`,
-            align: 'end',
-            cell: ({ recent_answered, recent_failed }) => errorText(recent_answered, recent_failed),
-          },
-          {
-            label: 'Error rate',
-            align: 'end',
-            cell: ({ recent_answered, recent_failed }) => errorShare(recent_answered, recent_failed),
-          },
-        ]}
-        rows={status.backends}
-        keyOf={({ name }) => name}
-        empty={<Empty title="This gateway has no backends" />}
-      />
-    </Panel>
+    <TablePanel
+      title={host}
+      aside={<GatewayNote status={status} />}
+      caption={`Backends of ${host}`}
+      columns={[
+        ['Backend', ({ name }) => name, 'head'],
+        ['Standing', (backend) => <Standing backend={backend} />],
+        ['Profile', ({ profile }) => profile],
+        ['Lanes', ({ lanes }) => lanes.join(', ')],
+        ['Slot', ({ slot }) => known(slot), 'end'],
+        ['Lag', ({ lag_slots }) => known(lag_slots), 'end'],
+        [
+          'In flight',
+          ({ in_flight, max_connections }) => `${countText(in_flight)} of ${countText(max_connections)}`,
+          'end',
+        ],
+        [`Failed, ${spanText(1_000 * status.recent_seconds)}`, errorText, 'end'],
+        ['Error rate', errorShare, 'end'],
+      ]}
+      rows={status.backends}
+      keyOf={({ name }) => name}
+      empty={<Empty title="This gateway has no backends" />}
+    />
   );
 }
 
@@ -140,16 +126,12 @@ function GatewayNote({ status: { processes, version } }: Readonly<{ status: Gate
 
 /** Why it is left out stands beside it; of several processes, one that has it out is enough. */
 function Standing({ backend }: Readonly<{ backend: BackendStatus }>) {
-  if (!backend.in)
+  const { why } = backend;
+  if (!backend.in || why !== null)
     return (
       <span class="standing">
-        <Badge tone="bad">left out</Badge> {backend.why ?? 'for a reason it does not tell'}
-      </span>
-    );
-  if (backend.why !== null)
-    return (
-      <span class="standing">
-        <Badge tone="warning">in</Badge> {backend.why}
+        <Badge tone={backend.in ? 'warning' : 'bad'}>{backend.in ? 'in' : 'left out'}</Badge>{' '}
+        {why ?? 'for a reason it does not tell'}
       </span>
     );
   return <Badge tone="good">in</Badge>;
@@ -159,13 +141,15 @@ function known(count: number | null): string {
   return count === null ? 'unknown' : countText(count);
 }
 
+type Recent = Pick<BackendStatus, 'recent_answered' | 'recent_failed'>;
+
 /** `3 of 120`; nothing was asked of it: `none asked`. */
-function errorText(answered: number, failed: number): string {
-  const all = answered + failed;
-  return all === 0 ? 'none asked' : `${countText(failed)} of ${countText(all)}`;
+function errorText({ recent_answered, recent_failed }: Recent): string {
+  const all = recent_answered + recent_failed;
+  return all === 0 ? 'none asked' : `${countText(recent_failed)} of ${countText(all)}`;
 }
 
-function errorShare(answered: number, failed: number): string {
-  const all = answered + failed;
-  return all === 0 ? '–' : shareText(failed / all);
+function errorShare({ recent_answered, recent_failed }: Recent): string {
+  const all = recent_answered + recent_failed;
+  return all === 0 ? '–' : shareText(recent_failed / all);
 }

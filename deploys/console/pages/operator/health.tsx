@@ -1,84 +1,77 @@
 /** @jsxImportSource preact */
+import manifest from '../../../../package.json' with { type: 'json' };
+import { unreachable } from '../../../../shared/brand.ts';
 import type { Plan } from '../../../../shared/config/plans.ts';
-import type { GatewaySeen } from '../../../gateway-status/read-gateways.ts';
-import { complaintOf } from '../../../publish/publication-state.ts';
-import type { RedisSeen } from '../../../store/redis-seen.ts';
-import type { User } from '../../../users/users.ts';
-import type { AskedByViewer, Page } from '../../asked.ts';
-import { Badge } from '../../page/badge.tsx';
-import { Empty } from '../../page/empty.tsx';
-import { Facts } from '../../page/facts.tsx';
-import { Live } from '../../page/live.tsx';
-import { Notice } from '../../page/notice.tsx';
-import { countText } from '../../page/number.ts';
-import { withQuery } from '../../page/pager.tsx';
-import { Columns, Panel } from '../../page/panel.tsx';
-import { Table } from '../../page/table.tsx';
-import { Ago } from '../../page/time.tsx';
-import type { PageDeps } from '../../page-deps.ts';
-import type { OperatorDeps, WatcherSeen } from './operator-deps.ts';
-import { ServicePanel, WellBadge } from './service-panel.tsx';
-import { StorePanel } from './store-panel.tsx';
-import { UserTable } from './users.tsx';
+import { Ago, bytesText, countText, latencyText } from '../../components/format.tsx';
+import { Badge, Notice } from '../../components/icons.tsx';
+import { Link, withQuery } from '../../components/links.tsx';
+import { Columns, Empty, type Fact, Facts, Live, Panel } from '../../components/panels.tsx';
+import { TablePanel } from '../../components/table.tsx';
+import type { ViewerContext } from '../../context.ts';
+import type { PageServices, WatcherSeen } from '../../page-services.ts';
+import { UserTable } from './user.tsx';
+import { paths } from '../../paths.ts';
+import { complaintOf, type PublicationState } from '../../../accounts/publication.ts';
+import type { User } from '../../../auth/users.ts';
+import type { Health, StoreSize } from '../../../health/health.ts';
+import type { GatewaySeen, RedisSeen } from '../../../health/neighbours.ts';
 
-type Deps = Pick<PageDeps, 'operator' | 'people' | 'plans'>;
 type State = Readonly<{
   watcher: WatcherSeen;
-  deliveries: ReturnType<OperatorDeps['deliveries']>;
-  publication: ReturnType<OperatorDeps['publication']>;
+  deliveries: Health | undefined;
+  publication: PublicationState | undefined;
   gateways: readonly GatewaySeen[];
   redis: readonly RedisSeen[] | undefined;
   operators: readonly User[];
 }>;
 
-/** `GET /operator/health`: whether everything does its work, and on what. */
-export function createHealthPage({ operator, people, plans }: Deps): Page<AskedByViewer> {
-  return async function healthPage({ url, nowMs, show }) {
-    const [gateways, redis] = await Promise.all([operator.readGateways(), operator.readRedis?.()]);
-    const operators = people.users.operators();
-    const state: State = {
-      watcher: operator.watcher(),
-      deliveries: operator.deliveries(),
-      publication: operator.publication(),
-      gateways,
-      redis,
-      operators,
-    };
-    return show({
-      title: 'Health',
-      aside: <Badge tone="waiting">live</Badge>,
-      body: (
-        <>
-          <Live id="health" from={withQuery(url, {})} everySeconds={10}>
-            <div class="panel-stack">
-              <Verdict troubles={troublesOf(state)} />
-              <Columns>
-                <WatcherPanel state={state} nowMs={nowMs} />
-                <ServicePanel {...state} />
-              </Columns>
-              <StorePanel sizes={operator.storeSizes()} redis={redis} />
-            </div>
-          </Live>
-          <Panel title="Operators" isFlush>
-            <UserTable users={operators} isRoleShown={false} empty={<Empty title="There is no operator" />} />
-          </Panel>
-          <PlanPanel plans={plans} />
-        </>
-      ),
-    });
+/** Whether everything does its work, and on what. */
+export async function healthPage(
+  { operator, auth, plans }: PageServices,
+  { url, nowMs, show }: ViewerContext,
+): Promise<Response> {
+  const [gateways, redis] = await Promise.all([operator.readGateways(), operator.readRedis?.()]);
+  const operators = auth.users.operators();
+  const state: State = {
+    watcher: operator.watcher(),
+    deliveries: operator.deliveries(),
+    publication: operator.publication(),
+    gateways,
+    redis,
+    operators,
   };
+  return show({
+    title: 'Health',
+    aside: <Badge tone="waiting">live</Badge>,
+    body: (
+      <>
+        <Live id="health" from={withQuery(url, {})} everySeconds={10}>
+          <div class="panel-stack">
+            <Verdict troubles={troublesOf(state)} />
+            <Columns>
+              <WatcherPanel state={state} nowMs={nowMs} />
+              <ServicePanel {...state} />
+            </Columns>
+            <StorePanel sizes={operator.storeSizes()} redis={redis} />
+          </div>
+        </Live>
+        <Panel title="Operators" isFlush>
+          <UserTable users={operators} isRoleShown={false} empty={<Empty title="There is no operator" />} />
+        </Panel>
+        <PlanPanel plans={plans} />
+      </>
+    ),
+  });
 }
 
 /** What an operator should look at, a sentence each. */
 function troublesOf(state: State): readonly string[] {
   const { watcher, deliveries, publication, gateways, redis, operators } = state;
-  const unpublished = publication && complaintOf(publication);
   const without = operators.filter(({ hasSecondFactor }) => !hasSecondFactor).length;
   const of = (count: number, one: string, many: string) => `${countText(count)} ${count === 1 ? one : many}`;
   return [
-    ...(watcher.health.isWell ? [] : [watcher.health.sentence]),
-    ...(deliveries === undefined || deliveries.isWell ? [] : [deliveries.sentence]),
-    ...(unpublished === undefined ? [] : [unpublished]),
+    ...[watcher.health, deliveries].flatMap((health) => (health?.isWell === false ? [health.sentence] : [])),
+    ...[publication && complaintOf(publication)].flatMap((complaint) => complaint ?? []),
     ...gateways.flatMap((gateway) =>
       gateway.kind === 'seen'
         ? []
@@ -109,17 +102,11 @@ function WatcherPanel({ state: { watcher }, nowMs }: Readonly<{ state: State; no
     <Panel title="Watcher" aside={<WellBadge isWell={health.isWell} />}>
       <Facts
         facts={[
-          {
-            label: 'Last reading',
-            value: checkedAtMs === undefined ? 'none yet' : <Ago atMs={checkedAtMs} nowMs={nowMs} />,
-          },
-          {
-            label: 'At slot',
-            value: contextSlot === undefined ? 'unknown' : contextSlot.toLocaleString('en-US'),
-          },
-          { label: 'Programs', value: countText(programs) },
-          { label: 'Reads every', value: `${pollMs / 1_000} s` },
-          { label: 'Reads through', value: rpcHosts.map((host) => <code key={host}>{host}</code>) },
+          ['Last reading', <Ago atMs={checkedAtMs} nowMs={nowMs} none="none yet" />],
+          ['At slot', contextSlot === undefined ? 'unknown' : contextSlot.toLocaleString('en-US')],
+          ['Programs', countText(programs)],
+          ['Reads every', `${pollMs / 1_000} s`],
+          ['Reads through', rpcHosts.map((host) => <code key={host}>{host}</code>)],
         ]}
       />
       {!health.isWell && <p>{health.sentence}</p>}
@@ -129,31 +116,132 @@ function WatcherPanel({ state: { watcher }, nowMs }: Readonly<{ state: State; no
 
 function PlanPanel({ plans }: Readonly<{ plans: ReadonlyMap<string, Plan> }>) {
   return (
-    <Panel title="Plans, as configured" isFlush>
-      <Table
-        caption="Plans"
-        columns={[
-          { label: 'Plan', cell: ([name]) => name, isRowHead: true },
-          { label: 'Calls a second', align: 'end', cell: ([, { rps }]) => rateText(rps) },
-          { label: 'Burst', align: 'end', cell: ([, { burst }]) => countText(burst) },
-          {
-            label: 'Credits',
-            align: 'end',
-            cell: ([, { credits }]) => (credits === undefined ? 'no limit' : countText(credits)),
-          },
-          { label: 'Calls in a batch', align: 'end', cell: ([, { batchMax }]) => countText(batchMax) },
-          { label: 'Scans at once', align: 'end', cell: ([, { scans }]) => countText(scans) },
-          { label: 'Calls at once', align: 'end', cell: ([, { inFlight }]) => countText(inFlight) },
-        ]}
-        rows={[...plans]}
-        keyOf={([name]) => name}
-        empty={null}
-      />
-    </Panel>
+    <TablePanel
+      title="Plans, as configured"
+      caption="Plans"
+      columns={[
+        ['Plan', ([name]) => name, 'head'],
+        ['Calls a second', ([, { rps }]) => rateText(rps), 'end'],
+        ['Burst', ([, { burst }]) => countText(burst), 'end'],
+        ['Credits', ([, { credits }]) => (credits === undefined ? 'no limit' : countText(credits)), 'end'],
+        ['Calls in a batch', ([, { batchMax }]) => countText(batchMax), 'end'],
+        ['Scans at once', ([, { scans }]) => countText(scans), 'end'],
+        ['Calls at once', ([, { inFlight }]) => countText(inFlight), 'end'],
+      ]}
+      rows={[...plans]}
+      keyOf={([name]) => name}
+      empty={null}
+    />
   );
 }
 
 /** A rate may be a part of one. */
 function rateText(rps: number): string {
   return Number.isInteger(rps) ? countText(rps) : String(rps);
+}
+
+function WellBadge({ isWell }: Readonly<{ isWell: boolean }>) {
+  return isWell ? <Badge tone="good">well</Badge> : <Badge tone="bad">not well</Badge>;
+}
+
+/** How accounts and keys come to gateways on other hosts, in a badge. */
+function PublicationBadge({ state }: Readonly<{ state: PublicationState }>) {
+  switch (state.kind) {
+    case 'publishing':
+      return <Badge tone="good">published</Badge>;
+    case 'building':
+      return <Badge tone="waiting">being published</Badge>;
+    case 'away':
+      return <Badge tone="warning">Redis does not answer</Badge>;
+    case 'other-origin':
+    case 'held':
+      return <Badge tone="bad">not published</Badge>;
+    default:
+      return unreachable(state);
+  }
+}
+
+/** The parts of the installation, and whether each does its work. */
+function ServicePanel({ deliveries, publication, gateways }: State) {
+  const versions = new Set(
+    gateways.flatMap((gateway) => (gateway.kind === 'seen' ? gateway.status.version : [])),
+  );
+  const isMixed = [...versions].some((version) => version !== manifest.version);
+  return (
+    <Panel title="Service" aside={isMixed && <Badge tone="warning">mixed versions</Badge>}>
+      <Facts
+        facts={[
+          ['Version', manifest.version],
+          ['Bun', Bun.version],
+          [
+            'Deliveries',
+            deliveries === undefined ? (
+              'not sent by this process'
+            ) : (
+              <>
+                <WellBadge isWell={deliveries.isWell} /> <Link to={paths.queue}>Queue</Link>
+              </>
+            ),
+          ],
+          publication !== undefined && ['Accounts and keys', <PublicationBadge state={publication} />],
+          ...gateways.map((gateway): Fact => {
+            const isSeen = gateway.kind === 'seen';
+            return [
+              `Gateway ${gateway.host}`,
+              <>
+                <Badge tone={isSeen ? 'good' : 'bad'}>{isSeen ? 'reached' : 'cannot be reached'}</Badge>{' '}
+                {isSeen ? `version ${gateway.status.version}` : gateway.reason}
+              </>,
+            ];
+          }),
+          ['Backup', 'Unknown: Sluice makes none and cannot see yours. Use VACUUM INTO, not a plain copy.'],
+        ]}
+      />
+    </Panel>
+  );
+}
+
+type StoreProps = Readonly<{ sizes: readonly StoreSize[]; redis: readonly RedisSeen[] | undefined }>;
+
+function StorePanel({ sizes, redis }: StoreProps) {
+  return (
+    <TablePanel
+      title="Stores"
+      columns={[
+        ['Store', ({ name }) => name, 'head'],
+        ['State', ({ state }) => state],
+        ['Size', ({ size }) => size, 'end'],
+        ['Log (WAL)', ({ wal }) => wal, 'end'],
+      ]}
+      rows={[...sizes.map(storeRow), ...redisRows(redis)]}
+      keyOf={({ name }) => name}
+      empty={null}
+    />
+  );
+}
+
+/** A database that could not be read would have stopped the page: it is the one the page was made from. */
+function storeRow({ name, bytes, walBytes }: StoreSize) {
+  const state = bytes === 0 ? <Badge tone="warning">no file</Badge> : <Badge tone="good">in use</Badge>;
+  return { name, state, size: bytesText(bytes), wal: bytesText(walBytes) };
+}
+
+function redisRows(redis: readonly RedisSeen[] | undefined) {
+  if (redis === undefined)
+    return [{ name: 'Redis', state: 'not configured: limits hold per host', size: '–', wal: '–' }];
+  return redis.map((node) => ({
+    name: `Redis ${node.host}`,
+    state:
+      node.kind === 'answers' ? (
+        <>
+          <Badge tone="good">answers</Badge> in {latencyText(node.tookMs)}
+        </>
+      ) : (
+        <>
+          <Badge tone="bad">cannot be reached</Badge> {node.reason}
+        </>
+      ),
+    size: '–',
+    wal: '–',
+  }));
 }

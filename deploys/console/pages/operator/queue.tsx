@@ -1,84 +1,76 @@
 /** @jsxImportSource preact */
-import { SEND_TEXTS } from '../../../delivery/send-texts.ts';
-import type { Health } from '../../../health.ts';
-import { COUNT_MAX, type QueueState, type Reason, type WrongAttempt } from '../../../outbox/queue-state.ts';
-import type { FailingPlace, FailingWebhook } from '../../../webhooks/failing.ts';
-import type { AskedByViewer, Page } from '../../asked.ts';
-import { Badge } from '../../page/badge.tsx';
-import { Empty } from '../../page/empty.tsx';
-import { Link } from '../../page/link.tsx';
-import { Live } from '../../page/live.tsx';
-import { Notice } from '../../page/notice.tsx';
-import { countText } from '../../page/number.ts';
-import { Pager, withQuery } from '../../page/pager.tsx';
-import { Columns, Panel } from '../../page/panel.tsx';
-import { Stats } from '../../page/stats.tsx';
-import { Table } from '../../page/table.tsx';
-import { Ago, Time } from '../../page/time.tsx';
-import type { PageDeps } from '../../page-deps.ts';
-import { accountPath } from './paths.ts';
+import { Ago, countText, Time } from '../../components/format.tsx';
+import { Badge, Notice } from '../../components/icons.tsx';
+import { Link, Pager, withQuery } from '../../components/links.tsx';
+import { Columns, Empty, Live, Stats } from '../../components/panels.tsx';
+import { TablePanel } from '../../components/table.tsx';
+import type { ViewerContext } from '../../context.ts';
+import type { PageServices } from '../../page-services.ts';
+import { paths } from '../../paths.ts';
+import type { Health } from '../../../health/health.ts';
+import { COUNT_MAX, type QueueState, type Reason, type WrongAttempt } from '../../../outbox/list.ts';
+import { SEND_TEXTS } from '../../../outbox/outcome.ts';
+import type { FailingPlace, FailingWebhook } from '../../../webhooks/webhook-health.ts';
+import { DAY_MS } from '../../../usage/calendar.ts';
 
-const DAY_MS = 86_400_000;
 const FAILING_SHOWN = 25;
 const WRONG_SHOWN = 25;
 /** What is due for this long waits for something else than its turn. */
 const LATE_MS = 60_000;
 
-/** `GET /operator/queue`: what waits to be sent, and whose receivers do not take it. */
-export function createQueuePage({
-  operator,
-  accounts,
-}: Pick<PageDeps, 'operator' | 'accounts'>): Page<AskedByViewer> {
+/** What waits to be sent, and whose receivers do not take it. */
+export function queuePage(
+  { operator, accounts }: PageServices,
+  { url, nowMs, show }: ViewerContext,
+): Response {
   const { queue, failing, deliveries } = operator;
   const nameOf = (accountId: number) => accounts.findById(accountId)?.name ?? String(accountId);
-  return function queuePage({ url, nowMs, show }) {
-    const here = withQuery(url, {});
-    const found = failing(FAILING_SHOWN + 1, placeFrom(url.searchParams.get('after')));
-    const shown = found.slice(0, FAILING_SHOWN);
-    const last = found.length > FAILING_SHOWN ? shown.at(-1) : undefined;
-    const sinceMs = nowMs - DAY_MS;
-    return show({
-      title: 'Queue',
-      aside: <Badge tone="waiting">live</Badge>,
-      body: (
-        <>
-          <Live id="queue" from={here}>
-            <div class="panel-stack">
-              <Trouble health={deliveries()} />
-              <Figures state={queue.state(nowMs)} nowMs={nowMs} />
-            </div>
-          </Live>
-          <Columns>
-            <HostPanel hosts={queue.failingHosts()} nowMs={nowMs} />
-            <div class="panel-stack">
-              <ReasonPanel
-                title="Why attempts failed, 24 h"
-                reasons={queue.reasons('failed', sinceMs)}
-                nowMs={nowMs}
-              />
-              <ReasonPanel
-                title="Why attempts were blocked, 24 h"
-                reasons={queue.reasons('blocked', sinceMs)}
-                nowMs={nowMs}
-              />
-            </div>
-          </Columns>
-          <FailingPanel webhooks={shown} nowMs={nowMs} nameOf={nameOf} />
-          <Pager
-            first={url.searchParams.has('after') ? withQuery(url, { after: undefined }) : undefined}
-            older={last && withQuery(url, { after: `${last.failingSinceMs}.${last.id}` })}
-          />
-          <Live id="attempts" from={here}>
-            <AttemptPanel attempts={queue.wrongAttempts(WRONG_SHOWN)} nameOf={nameOf} />
-          </Live>
-        </>
-      ),
-    });
-  };
+  const here = withQuery(url, {});
+  const found = failing(FAILING_SHOWN + 1, fromCursor(url.searchParams.get('after')));
+  const shown = found.slice(0, FAILING_SHOWN);
+  const last = found.length > FAILING_SHOWN ? shown.at(-1) : undefined;
+  const sinceMs = nowMs - DAY_MS;
+  return show({
+    title: 'Queue',
+    aside: <Badge tone="waiting">live</Badge>,
+    body: (
+      <>
+        <Live id="queue" from={here}>
+          <div class="panel-stack">
+            <Trouble health={deliveries()} />
+            <Figures state={queue.state(nowMs)} nowMs={nowMs} />
+          </div>
+        </Live>
+        <Columns>
+          <HostPanel hosts={queue.failingHosts()} nowMs={nowMs} />
+          <div class="panel-stack">
+            <ReasonPanel
+              title="Why attempts failed, 24 h"
+              reasons={queue.reasons('failed', sinceMs)}
+              nowMs={nowMs}
+            />
+            <ReasonPanel
+              title="Why attempts were blocked, 24 h"
+              reasons={queue.reasons('blocked', sinceMs)}
+              nowMs={nowMs}
+            />
+          </div>
+        </Columns>
+        <FailingPanel webhooks={shown} nowMs={nowMs} nameOf={nameOf} />
+        <Pager
+          first={url.searchParams.has('after') ? withQuery(url, { after: undefined }) : undefined}
+          older={last && withQuery(url, { after: `${last.failingSinceMs}.${last.id}` })}
+        />
+        <Live id="attempts" from={here}>
+          <AttemptPanel attempts={queue.wrongAttempts(WRONG_SHOWN)} nameOf={nameOf} />
+        </Live>
+      </>
+    ),
+  });
 }
 
-/** Where a page of failing webhooks goes on: the instant and the id of the last one. */
-function placeFrom(text: string | null): FailingPlace | undefined {
+/** The last webhook of the page before: its instant and id. */
+function fromCursor(text: string | null): FailingPlace | undefined {
   const read = /^(\d{1,15})\.([\w-]{1,64})$/.exec(text ?? '');
   return read === null ? undefined : { failingSinceMs: Number(read[1]), id: read[2] ?? '' };
 }
@@ -97,7 +89,7 @@ function Figures({ state, nowMs }: Readonly<{ state: QueueState; nowMs: number }
         { label: 'Due now', value: manyText(due), tone: isLate ? 'warning' : undefined },
         {
           label: 'Oldest due',
-          value: oldestDueAtMs === undefined ? 'none' : <Ago atMs={oldestDueAtMs} nowMs={nowMs} />,
+          value: <Ago atMs={oldestDueAtMs} nowMs={nowMs} none="none" />,
           tone: isLate ? 'warning' : undefined,
         },
         { label: 'In flight', value: manyText(inFlight) },
@@ -131,19 +123,17 @@ type HostPanelProps = Readonly<{
 
 function HostPanel({ hosts, nowMs }: HostPanelProps) {
   return (
-    <Panel title="Failing receivers by host" isFlush>
-      <Table
-        caption="Failing receivers by host"
-        columns={[
-          { label: 'Host', cell: ({ host }) => host, isRowHead: true },
-          { label: 'Webhooks', align: 'end', cell: ({ webhooks }) => countText(webhooks) },
-          { label: 'Since', align: 'end', cell: ({ sinceMs }) => <Ago atMs={sinceMs} nowMs={nowMs} /> },
-        ]}
-        rows={hosts}
-        keyOf={({ host }) => host}
-        empty={<Empty title="Every receiver takes what it is sent" />}
-      />
-    </Panel>
+    <TablePanel
+      title="Failing receivers by host"
+      columns={[
+        ['Host', ({ host }) => host, 'head'],
+        ['Webhooks', ({ webhooks }) => countText(webhooks), 'end'],
+        ['Since', ({ sinceMs }) => <Ago atMs={sinceMs} nowMs={nowMs} />, 'end'],
+      ]}
+      rows={hosts}
+      keyOf={({ host }) => host}
+      empty={<Empty title="Every receiver takes what it is sent" />}
+    />
   );
 }
 
@@ -151,24 +141,22 @@ type ReasonPanelProps = Readonly<{ title: string; reasons: readonly Reason[]; no
 
 function ReasonPanel({ title, reasons, nowMs }: ReasonPanelProps) {
   return (
-    <Panel title={title} isFlush>
-      <Table
-        caption={title}
-        columns={[
-          { label: 'Reason', cell: ({ reason }) => reasonText(reason), isRowHead: true },
-          { label: 'Attempts', align: 'end', cell: ({ attempts }) => countText(attempts) },
-          { label: 'Last', align: 'end', cell: ({ lastAtMs }) => <Ago atMs={lastAtMs} nowMs={nowMs} /> },
-        ]}
-        rows={reasons}
-        keyOf={({ reason }) => reason}
-        empty={<Empty title="None" />}
-      />
-    </Panel>
+    <TablePanel
+      title={title}
+      columns={[
+        ['Reason', ({ reason }) => reasonText(reason), 'head'],
+        ['Attempts', ({ attempts }) => countText(attempts), 'end'],
+        ['Last', ({ lastAtMs }) => <Ago atMs={lastAtMs} nowMs={nowMs} />, 'end'],
+      ]}
+      rows={reasons}
+      keyOf={({ reason }) => reason}
+      empty={<Empty title="None" />}
+    />
   );
 }
 
 /** An attempt's error in words. */
-export function reasonText(error: string): string {
+function reasonText(error: string): string {
   const status = /^http_(\d{3})$/.exec(error)?.[1];
   if (status !== undefined) return `The receiver answered ${status}`;
   return Object.hasOwn(SEND_TEXTS, error) ? SEND_TEXTS[error as keyof typeof SEND_TEXTS] : error; // just looked up
@@ -180,88 +168,71 @@ type FailingPanelProps = Named & Readonly<{ webhooks: readonly FailingWebhook[];
 function FailingPanel({ webhooks, nowMs, nameOf }: FailingPanelProps) {
   if (webhooks.length === 0) return null;
   return (
-    <Panel title="Failing webhooks, the longest first" isFlush>
-      <Table
-        caption="Failing webhooks"
-        columns={[
-          {
-            label: 'Receiver',
-            cell: ({ id, accountId, host }) => <Link to={webhookPath(accountId, id)}>{host}</Link>,
-            isRowHead: true,
-          },
-          {
-            label: 'Account',
-            cell: ({ accountId }) => <Link to={accountPath(accountId)}>{nameOf(accountId)}</Link>,
-          },
-          { label: 'Failing since', cell: ({ failingSinceMs }) => <Time atMs={failingSinceMs} /> },
-          {
-            label: 'Failures in a row',
-            align: 'end',
-            cell: ({ consecutiveFailures }) => countText(consecutiveFailures),
-          },
-          {
-            label: 'Last success',
-            cell: ({ lastSuccessAtMs }) =>
-              lastSuccessAtMs === null ? 'never' : <Ago atMs={lastSuccessAtMs} nowMs={nowMs} />,
-          },
-          {
-            label: 'State',
-            cell: ({ isPaused }) =>
-              isPaused ? <Badge tone="quiet">paused</Badge> : <Badge tone="bad">failing</Badge>,
-          },
-        ]}
-        rows={webhooks}
-        keyOf={({ id }) => id}
-        empty={null}
-      />
-    </Panel>
+    <TablePanel
+      title="Failing webhooks, the longest first"
+      caption="Failing webhooks"
+      columns={[
+        [
+          'Receiver',
+          ({ id, accountId, host }) => <Link to={paths.webhook(accountId, id)}>{host}</Link>,
+          'head',
+        ],
+        [
+          'Account',
+          ({ accountId }) => <Link to={paths.operatorAccount(accountId)}>{nameOf(accountId)}</Link>,
+        ],
+        ['Failing since', ({ failingSinceMs }) => <Time atMs={failingSinceMs} />],
+        ['Failures in a row', ({ consecutiveFailures }) => countText(consecutiveFailures), 'end'],
+        ['Last success', ({ lastSuccessAtMs }) => <Ago atMs={lastSuccessAtMs} nowMs={nowMs} none="never" />],
+        [
+          'State',
+          ({ isPaused }) =>
+            isPaused ? <Badge tone="quiet">paused</Badge> : <Badge tone="bad">failing</Badge>,
+        ],
+      ]}
+      rows={webhooks}
+      keyOf={({ id }) => id}
+      empty={null}
+    />
   );
 }
 
 function AttemptPanel({ attempts, nameOf }: Named & Readonly<{ attempts: readonly WrongAttempt[] }>) {
   return (
-    <Panel title="Recent failures" isFlush>
-      <Table
-        caption="Recent failures"
-        columns={[
-          {
-            label: 'Attempt',
-            cell: ({ accountId, deliveryId, startedAtMs }) => (
-              <Link to={`/accounts/${accountId}/deliveries/${encodeURIComponent(deliveryId)}`}>
-                <Time atMs={startedAtMs} />
-              </Link>
-            ),
-            isRowHead: true,
-          },
-          {
-            label: 'Receiver',
-            cell: ({ accountId, webhookId, host }) => (
-              <Link to={webhookPath(accountId, webhookId)}>{host}</Link>
-            ),
-          },
-          {
-            label: 'Account',
-            cell: ({ accountId }) => <Link to={accountPath(accountId)}>{nameOf(accountId)}</Link>,
-          },
-          { label: 'Number', cell: ({ number }) => (number === null ? 'by hand' : `${number} of 6`) },
-          { label: 'Reason', cell: ({ error }) => reasonText(error ?? 'unknown') },
-          {
-            label: 'Delivery',
-            cell: ({ state, deliveryState }) => (
-              <Badge tone={deliveryState === 'failed' ? 'bad' : state === 'blocked' ? 'warning' : 'quiet'}>
-                {deliveryState.replaceAll('_', ' ')}
-              </Badge>
-            ),
-          },
-        ]}
-        rows={attempts}
-        keyOf={({ deliveryId, n }) => `${deliveryId} ${n}`}
-        empty={<Empty title="No attempt has failed" />}
-      />
-    </Panel>
+    <TablePanel
+      title="Recent failures"
+      columns={[
+        [
+          'Attempt',
+          ({ accountId, deliveryId, startedAtMs }) => (
+            <Link to={paths.delivery(accountId, deliveryId)}>
+              <Time atMs={startedAtMs} />
+            </Link>
+          ),
+          'head',
+        ],
+        [
+          'Receiver',
+          ({ accountId, webhookId, host }) => <Link to={paths.webhook(accountId, webhookId)}>{host}</Link>,
+        ],
+        [
+          'Account',
+          ({ accountId }) => <Link to={paths.operatorAccount(accountId)}>{nameOf(accountId)}</Link>,
+        ],
+        ['Number', ({ number }) => (number === null ? 'by hand' : `${number} of 6`)],
+        ['Reason', ({ error }) => reasonText(error ?? 'unknown')],
+        [
+          'Delivery',
+          ({ state, deliveryState }) => (
+            <Badge tone={deliveryState === 'failed' ? 'bad' : state === 'blocked' ? 'warning' : 'quiet'}>
+              {deliveryState.replaceAll('_', ' ')}
+            </Badge>
+          ),
+        ],
+      ]}
+      rows={attempts}
+      keyOf={({ deliveryId, n }) => `${deliveryId} ${n}`}
+      empty={<Empty title="No attempt has failed" />}
+    />
   );
-}
-
-function webhookPath(accountId: number, webhookId: string): string {
-  return `/accounts/${accountId}/webhooks/${encodeURIComponent(webhookId)}`;
 }

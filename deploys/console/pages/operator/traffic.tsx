@@ -1,71 +1,93 @@
 /** @jsxImportSource preact */
-import type { Done, Traffic } from '../../../usage/traffic.ts';
+import type { ComponentChildren } from 'preact';
+import { Chart } from '../../components/charts.tsx';
+import { countText, shareText, Time } from '../../components/format.tsx';
+import { Badge } from '../../components/icons.tsx';
+import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
+import { Empty, Live, Panel, Stats } from '../../components/panels.tsx';
+import { type Column, Table } from '../../components/table.tsx';
+import type { ViewerContext } from '../../context.ts';
+import type { PageServices } from '../../page-services.ts';
+import { paths } from '../../paths.ts';
+import { HOUR_MS } from '../../../usage/calendar.ts';
 import type { Minute } from '../../../usage/minutes.ts';
-import type { AskedByViewer, Page } from '../../asked.ts';
-import { Badge } from '../../page/badge.tsx';
-import { Chart } from '../../page/chart.tsx';
-import { Choices } from '../../page/choices.tsx';
-import { Empty } from '../../page/empty.tsx';
-import { Link } from '../../page/link.tsx';
-import { Live } from '../../page/live.tsx';
-import { countText, shareText } from '../../page/number.ts';
-import { withQuery } from '../../page/pager.tsx';
-import { Panel } from '../../page/panel.tsx';
-import { Stats } from '../../page/stats.tsx';
-import { type Column, Table } from '../../page/table.tsx';
-import { Tabs } from '../../page/tabs.tsx';
-import { Time } from '../../page/time.tsx';
-import type { PageDeps } from '../../page-deps.ts';
-import { accountPath } from './paths.ts';
+import type { Done } from '../../../usage/traffic.ts';
 
-type Deps = Pick<PageDeps, 'operator' | 'minutes' | 'accounts'>;
 type Figure = 'calls' | 'credits' | 'refused';
 
-const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 const FIGURES: readonly Figure[] = ['calls', 'credits', 'refused'];
 /** Methods that have a row; the others are few calls each. */
 const METHODS_SHOWN = 40;
 
-/** `GET /operator/traffic`: what all accounts do. */
-export function createTrafficPage({ operator, minutes, accounts }: Deps): Page<AskedByViewer> {
-  return async function trafficPage({ url, nowMs, show }) {
-    const hours = url.searchParams.get('hours') === '24' ? 24 : 1;
-    const by = FIGURES.find((figure) => figure === url.searchParams.get('by')) ?? 'calls';
-    const traffic = await operator.readTraffic(hours);
-    const fromMs = (Math.floor(traffic.atMs / HOUR_MS) + 1 - hours) * HOUR_MS;
-    return show({
-      title: 'Traffic',
-      aside: <Badge tone="waiting">live</Badge>,
-      body: (
-        <>
-          <Tabs
-            label="Period"
-            tabs={[
-              { label: 'This hour', to: withQuery(url, { hours: undefined }), isCurrent: hours === 1 },
-              { label: '24 hours', to: withQuery(url, { hours: '24' }), isCurrent: hours === 24 },
-            ]}
-          />
-          <Live id="figures" from={withQuery(url, {})} everySeconds={10}>
-            <Figures total={traffic.total} fromMs={fromMs} />
-          </Live>
-          <Live id="minutes" from={withQuery(url, {})} everySeconds={10}>
-            <Panel title="Last hour by minute">
-              <Minutes rows={minutes.recentTotals(nowMs)} sinceMs={minutes.sinceMs()} />
-            </Panel>
-          </Live>
-          <MethodPanel traffic={traffic} />
-          <PlanPanel traffic={traffic} />
-          <TopPanel
-            traffic={traffic}
-            by={by}
-            url={url}
-            nameOf={(id) => accounts.findById(id)?.name ?? `account ${id}, gone`}
-          />
-        </>
-      ),
-    });
-  };
+/** What all accounts do. */
+export async function trafficPage(
+  { operator, minutes, accounts }: PageServices,
+  { url, nowMs, show }: ViewerContext,
+): Promise<Response> {
+  const hours = url.searchParams.get('hours') === '24' ? 24 : 1;
+  const by = FIGURES.find((figure) => figure === url.searchParams.get('by')) ?? 'calls';
+  const { atMs, total, byMethod, byPlan, top } = await operator.readTraffic(hours);
+  const methodsLeft = byMethod.length - METHODS_SHOWN;
+  const nameOf = (id: number) => accounts.findById(id)?.name ?? `account ${id}, gone`;
+  const fromMs = (Math.floor(atMs / HOUR_MS) + 1 - hours) * HOUR_MS;
+  return show({
+    title: 'Traffic',
+    aside: <Badge tone="waiting">live</Badge>,
+    body: (
+      <>
+        <Tabs
+          label="Period"
+          tabs={[
+            { label: 'This hour', to: withQuery(url, { hours: undefined }), isCurrent: hours === 1 },
+            { label: '24 hours', to: withQuery(url, { hours: '24' }), isCurrent: hours === 24 },
+          ]}
+        />
+        <Live id="figures" from={withQuery(url, {})} everySeconds={10}>
+          <Figures total={total} fromMs={fromMs} />
+        </Live>
+        <Live id="minutes" from={withQuery(url, {})} everySeconds={10}>
+          <Panel title="Last hour by minute">
+            <Minutes rows={minutes.recentTotals(nowMs)} sinceMs={minutes.sinceMs()} />
+          </Panel>
+        </Live>
+        <PartPanel
+          title="By method"
+          label="Method"
+          total={total}
+          parts={byMethod.slice(0, METHODS_SHOWN).map(({ method, done }) => ({ name: method, done }))}
+          aside={methodsLeft > 0 && <span>and {countText(methodsLeft)} more</span>}
+        />
+        <PartPanel
+          title="By plan"
+          label="Plan"
+          total={total}
+          parts={byPlan.map(({ plan, done }) => ({ name: plan ?? 'none, or the account is gone', done }))}
+        />
+        <PartPanel
+          title="Top accounts"
+          id="top"
+          label="Account"
+          total={total}
+          parts={top[by].map(({ accountId, done }) => ({
+            name: nameOf(accountId),
+            to: paths.operatorAccount(accountId),
+            done,
+          }))}
+          aside={
+            <Choices
+              label="Order"
+              choices={FIGURES.map((figure) => ({
+                label: `by ${figure}`,
+                to: `${withQuery(url, { by: figure })}#top`,
+                isCurrent: figure === by,
+              }))}
+            />
+          }
+        />
+      </>
+    ),
+  });
 }
 
 function Figures({ total, fromMs }: Readonly<{ total: Done; fromMs: number }>) {
@@ -129,95 +151,38 @@ function Minutes({ rows, sinceMs }: Readonly<{ rows: readonly Minute[]; sinceMs:
 
 type Part = Readonly<{ name: string; to?: string | undefined; done: Done }>;
 
-function PartTable({
-  label,
-  parts,
-  total,
-}: Readonly<{ label: string; parts: readonly Part[]; total: Done }>) {
-  const number = (name: string, figure: keyof Done): Column<Part> => ({
-    label: name,
-    align: 'end',
-    cell: ({ done }) => countText(done[figure]),
-  });
-  return (
-    <Table
-      caption={`Traffic by ${label.toLowerCase()}`}
-      columns={[
-        {
-          label,
-          cell: ({ name, to }) => (to === undefined ? name : <Link to={to}>{name}</Link>),
-          isRowHead: true,
-        },
-        number('Calls', 'calls'),
-        {
-          label: 'Share',
-          align: 'end',
-          cell: ({ done }) => (total.calls === 0 ? '–' : shareText(done.calls / total.calls)),
-        },
-        number('Credits', 'credits'),
-        number('Refused', 'refused'),
-        number('Errors', 'errors'),
-      ]}
-      rows={parts}
-      keyOf={({ name }) => name}
-      empty={<Empty title="No calls in this time" />}
-    />
-  );
-}
-
-function MethodPanel({ traffic: { byMethod, total } }: Readonly<{ traffic: Traffic }>) {
-  const shown = byMethod.slice(0, METHODS_SHOWN);
-  const left = byMethod.length - shown.length;
-  return (
-    <Panel title="By method" isFlush aside={left > 0 && <span>and {countText(left)} more</span>}>
-      <PartTable
-        label="Method"
-        total={total}
-        parts={shown.map(({ method, done }) => ({ name: method, done }))}
-      />
-    </Panel>
-  );
-}
-
-function PlanPanel({ traffic: { byPlan, total } }: Readonly<{ traffic: Traffic }>) {
-  const parts = byPlan.map(({ plan, done }) => ({ name: plan ?? 'none, or the account is gone', done }));
-  return (
-    <Panel title="By plan" isFlush>
-      <PartTable label="Plan" total={total} parts={parts} />
-    </Panel>
-  );
-}
-
-type TopPanelProps = Readonly<{
-  traffic: Traffic;
-  by: Figure;
-  url: URL;
-  nameOf: (accountId: number) => string;
+type PartPanelProps = Readonly<{
+  title: string;
+  id?: string;
+  /** What the parts are. */
+  label: string;
+  parts: readonly Part[];
+  total: Done;
+  aside?: ComponentChildren;
 }>;
 
-function TopPanel({ traffic: { top, total }, by, url, nameOf }: TopPanelProps) {
-  const parts = top[by].map(({ accountId, done }) => ({
-    name: nameOf(accountId),
-    to: accountPath(accountId),
-    done,
-  }));
+function PartPanel({ title, id, label, parts, total, aside }: PartPanelProps) {
+  const number = (name: string, figure: keyof Done): Column<Part> => [
+    name,
+    ({ done }) => countText(done[figure]),
+    'end',
+  ];
   return (
-    <Panel
-      title="Top accounts"
-      id="top"
-      isFlush
-      aside={
-        <Choices
-          label="Order"
-          choices={FIGURES.map((figure) => ({
-            label: `by ${figure}`,
-            to: `${withQuery(url, { by: figure })}#top`,
-            isCurrent: figure === by,
-          }))}
-        />
-      }
-    >
-      <PartTable label="Account" total={total} parts={parts} />
+    <Panel title={title} id={id} isFlush aside={aside}>
+      <Table
+        caption={`Traffic by ${label.toLowerCase()}`}
+        columns={[
+          [label, ({ name, to }) => (to === undefined ? name : <Link to={to}>{name}</Link>), 'head'],
+          number('Calls', 'calls'),
+          ['Share', ({ done }) => (total.calls === 0 ? '–' : shareText(done.calls / total.calls)), 'end'],
+          number('Credits', 'credits'),
+          number('Refused', 'refused'),
+          number('Errors', 'errors'),
+        ]}
+        rows={parts}
+        keyOf={({ name }) => name}
+        empty={<Empty title="No calls in this time" />}
+      />
     </Panel>
   );
 }

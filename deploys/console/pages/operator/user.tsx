@@ -1,148 +1,145 @@
 /** @jsxImportSource preact */
-import type { UserActor } from '../../../users/note.ts';
-import { makePassword } from '../../../users/initial-password.ts';
-import type { User } from '../../../users/users.ts';
-import type { Action, AskedByViewer, Filled, Page } from '../../asked.ts';
-import { ConfirmForm, isConfirmed } from '../../page/confirm-form.tsx';
-import { Facts } from '../../page/facts.tsx';
-import { ButtonLink, type FormErrors, PostForm, Submit } from '../../page/form.tsx';
-import { Link } from '../../page/link.tsx';
-import { Notice } from '../../page/notice.tsx';
-import { Columns, Panel } from '../../page/panel.tsx';
-import { SecretBox } from '../../page/secret-box.tsx';
-import { Ago, Time } from '../../page/time.tsx';
-import type { PageDeps } from '../../page-deps.ts';
-import { seeOther } from '../../see-other.ts';
-import { operatorActor } from './actor.ts';
-import { accountPath, ACCOUNTS_PATH, AUDIT_PATH, userPath } from './paths.ts';
-import { SecondFactorBadge } from './users.tsx';
+import type { ComponentChildren } from 'preact';
+import { type Actor, actorOf } from '../../../accounts/audit.ts';
+import { makePassword } from '../../../auth/passwords.ts';
+import type { User } from '../../../auth/users.ts';
+import { SecretBox } from '../../components/code.tsx';
+import { Ago, Time } from '../../components/format.tsx';
+import {
+  ActionPanel,
+  ButtonLink,
+  ConfirmPanel,
+  type FormErrors,
+  isConfirmed,
+} from '../../components/forms.tsx';
+import { Badge, Notice } from '../../components/icons.tsx';
+import { Link } from '../../components/links.tsx';
+import { Columns, Facts, Panel } from '../../components/panels.tsx';
+import { Table } from '../../components/table.tsx';
+import type { Answer, ViewerContext, ViewerForm } from '../../context.ts';
+import type { PageServices } from '../../page-services.ts';
+import { paths } from '../../paths.ts';
+import { redirect } from '../../redirect.ts';
 
-type Deps = Pick<PageDeps, 'people' | 'accounts' | 'operator' | 'random' | 'reveals'>;
-
-function userIn({ people }: Deps, { params }: AskedByViewer): User | undefined {
-  return people.users.byId(params['userId'] ?? '');
+function userIn({ auth }: PageServices, { params }: ViewerContext): User | undefined {
+  return auth.users.byId(params['userId'] ?? '');
 }
 
-/** `GET /operator/users/:userId`: one user, whatever the account. */
-export function createUserPage(deps: Deps): Page<AskedByViewer> {
-  return (asked) => {
-    const user = userIn(deps, asked);
-    return user === undefined ? asked.notFound() : showUser(deps, asked, user);
-  };
+/** One user, whatever the account. */
+export function userPage(services: PageServices, context: ViewerContext): Response {
+  const user = userIn(services, context);
+  return user === undefined ? context.notFound() : showUser(services, context, user);
 }
 
-/** An action on somebody else's login: one's own is changed under Settings, where the password is asked for. */
-function onOther(
-  deps: Deps,
-  act: (user: User, asked: AskedByViewer & Filled, by: UserActor) => Response | Promise<Response>,
-): Action<AskedByViewer> {
-  return (asked) => {
-    const user = userIn(deps, asked);
-    // Two who remove each other at once must not both be gone.
-    if (user === undefined || isGone(deps, asked)) return asked.notFound();
-    if (user.id === asked.viewer.userId) return showUser(deps, asked, user, { form: OWN });
-    return act(user, asked, operatorActor(asked));
-  };
+/** Changes another user's login; the operator's own is changed under Settings, which asks for the password. */
+function onOther<A extends Answer>(
+  services: PageServices,
+  context: ViewerForm,
+  act: (user: User, by: Actor) => A,
+): A | Response {
+  const user = userIn(services, context);
+  const { userId, role } = context.viewer;
+  // Two who remove each other at once must not both be gone.
+  if (user === undefined || isGone(services, context)) return context.notFound();
+  if (user.id === userId) return showUser(services, context, user, { form: OWN });
+  return act(user, actorOf(userId, role));
 }
 
 /** Whether the operator was removed a moment ago. */
-function isGone({ people }: Deps, { viewer }: AskedByViewer): boolean {
-  return people.users.byId(viewer.userId) === undefined;
+function isGone({ auth }: PageServices, { viewer }: ViewerContext): boolean {
+  return auth.users.byId(viewer.userId) === undefined;
 }
 
 const OWN = 'This is your own login. It is changed under Settings.';
 
-/** `POST …/password`: a new password, shown once; every session ends. */
-export function createNewPassword(deps: Deps): Action<AskedByViewer> {
-  const { people, random, reveals } = deps;
-  return onOther(deps, async (user, asked, by) => {
+/** A new password, shown once; every session ends. */
+export function newPassword(services: PageServices, context: ViewerForm): Answer {
+  const { auth, random, oneTimeSecrets } = services;
+  return onOther(services, context, async (user, by) => {
     const password = makePassword(random);
-    const hashed = await people.hashing.hash(password, 'known');
+    const hashed = await auth.hashing.hash(password, 'known');
     if (hashed.kind === 'busy')
-      return showUser(deps, asked, user, { form: 'Too many logins are being checked. Try again.' });
-    // Whoever was removed meanwhile changes nothing any more, and has nothing changed.
-    if (isGone(deps, asked) || people.users.byId(user.id) === undefined) return asked.notFound();
-    people.users.setPassword(user, hashed.hash, by);
-    const shown = reveals.put(asked.viewer.userId, password);
-    return seeOther(`${userPath(user.id)}?shown=${shown}`, 'user-password');
+      return showUser(services, context, user, { form: 'Too many logins are being checked. Try again.' });
+    // Either of them may have been removed while the hash was made.
+    if (isGone(services, context) || auth.users.byId(user.id) === undefined) return context.notFound();
+    auth.users.setPassword(user, hashed.hash, by);
+    const shown = oneTimeSecrets.put(context.viewer.userId, password);
+    return redirect(`${paths.user(user.id)}?shown=${shown}`, 'user-password');
   });
 }
 
-/** `POST …/sign-out`: ends every session. */
-export function createSignOut(deps: Deps): Action<AskedByViewer> {
-  return onOther(deps, (user, _, by) => {
-    deps.people.users.signOut(user, by);
-    return seeOther(userPath(user.id), 'user-signed-out');
+/** Ends every session. */
+export function signUserOut(services: PageServices, context: ViewerForm): Response {
+  return onOther(services, context, (user, by) => {
+    services.auth.users.signOut(user, by);
+    return redirect(paths.user(user.id), 'user-signed-out');
   });
 }
 
-/** `GET …/second-factor`: asks whether it is meant. */
-export function createSecondFactorPage(deps: Deps): Page<AskedByViewer> {
-  return (asked) => {
-    const user = userIn(deps, asked);
-    return user === undefined ? asked.notFound() : showSecondFactor(asked, user);
-  };
+/** Asks for confirmation. */
+export function resetFactorPage(services: PageServices, context: ViewerContext): Response {
+  const user = userIn(services, context);
+  return user === undefined ? context.notFound() : showSecondFactor(context, user);
 }
 
-/** `POST …/second-factor`: turns it off, with the e-mail typed; for who lost phone and codes. */
-export function createResetSecondFactor(deps: Deps): Action<AskedByViewer> {
-  return onOther(deps, (user, asked, by) => {
-    if (!isConfirmed(asked.form, user.email))
-      return showSecondFactor(asked, user, { confirm: `That is not ${user.email}.` });
-    if (user.hasSecondFactor) deps.operator.resetSecondFactor(user, by);
-    return seeOther(userPath(user.id), 'user-second-factor-off');
+/** Turns it off, with the e-mail typed; for who lost phone and codes. */
+export function resetSecondFactor(services: PageServices, context: ViewerForm): Response {
+  return onOther(services, context, (user, by) => {
+    if (!isConfirmed(context.form, user.email))
+      return showSecondFactor(context, user, { confirm: `That is not ${user.email}.` });
+    if (user.hasSecondFactor) services.operator.resetSecondFactor(user, by);
+    return redirect(paths.user(user.id), 'user-second-factor-off');
   });
 }
 
-function showSecondFactor({ show }: AskedByViewer, { id, email }: User, errors?: FormErrors): Response {
+function showSecondFactor({ show }: ViewerContext, { id, email }: User, errors?: FormErrors): Response {
   return show({
     title: 'Reset the second factor',
     crumbs: [
-      { label: 'Accounts', to: ACCOUNTS_PATH },
-      { label: email, to: userPath(id) },
+      { label: 'Accounts', to: paths.operatorAccounts },
+      { label: email, to: paths.user(id) },
     ],
     status: errors && 422,
     body: (
-      <Panel title="Reset" isDanger>
-        <ConfirmForm
-          action={`${userPath(id)}/second-factor`}
-          phrase={email}
-          button="Reset the second factor"
-          errors={errors}
-        >
-          <p>
-            For somebody who lost the phone and the backup codes: make sure that it is them. The password
-            alone signs in then.
-          </p>
-        </ConfirmForm>
-      </Panel>
+      <ConfirmPanel
+        title="Reset"
+        action={`${paths.user(id)}/second-factor`}
+        phrase={email}
+        button="Reset the second factor"
+        errors={errors}
+      >
+        For somebody who lost the phone and the backup codes: make sure that it is them. The password alone
+        signs in then.
+      </ConfirmPanel>
     ),
   });
 }
 
-/** `POST …/remove`, with the e-mail typed. */
-export function createRemoveUser(deps: Deps): Action<AskedByViewer> {
-  return onOther(deps, (user, asked, by) => {
-    if (!isConfirmed(asked.form, user.email))
-      return showUser(deps, asked, user, { confirm: `That is not ${user.email}.` });
-    deps.people.users.remove(user, by);
-    return seeOther(
-      user.accountId === undefined ? '/operator/health' : accountPath(user.accountId),
+/** Removes the login whose e-mail was typed. */
+export function removeUser(services: PageServices, context: ViewerForm): Response {
+  return onOther(services, context, (user, by) => {
+    if (!isConfirmed(context.form, user.email))
+      return showUser(services, context, user, { confirm: `That is not ${user.email}.` });
+    services.auth.users.remove(user, by);
+    return redirect(
+      user.accountId === undefined ? paths.health : paths.operatorAccount(user.accountId),
       'user-removed',
     );
   });
 }
 
-function showUser(deps: Deps, asked: AskedByViewer, user: User, errors?: FormErrors): Response {
+/** With `errors`, one of its forms comes back with what is wrong. */
+function showUser(services: PageServices, context: ViewerContext, user: User, errors?: FormErrors): Response {
   const { id, email, accountId } = user;
-  const account = accountId === undefined ? undefined : deps.accounts.findById(accountId);
-  const password = errors === undefined ? deps.reveals.take(asked) : undefined;
-  const isOwn = id === asked.viewer.userId;
-  return asked.show({
+  const account = accountId === undefined ? undefined : services.accounts.findById(accountId);
+  const password = errors === undefined ? services.oneTimeSecrets.take(context) : undefined;
+  const isOwn = id === context.viewer.userId;
+  const path = paths.user(id);
+  return context.show({
     title: email,
     crumbs: [
-      { label: 'Accounts', to: ACCOUNTS_PATH },
-      ...(account ? [{ label: account.name, to: accountPath(account.id) }] : []),
+      { label: 'Accounts', to: paths.operatorAccounts },
+      ...(account ? [{ label: account.name, to: paths.operatorAccount(account.id) }] : []),
     ],
     status: errors && 422,
     body: (
@@ -151,124 +148,131 @@ function showUser(deps: Deps, asked: AskedByViewer, user: User, errors?: FormErr
         {errors?.['form'] && <Notice tone="bad">{errors['form']}</Notice>}
         {isOwn && (
           <Notice tone="accent">
-            This is your own login. It is changed under <Link to="/settings">Settings</Link>.
+            This is your own login. It is changed under <Link to={paths.settings}>Settings</Link>.
           </Notice>
         )}
         <Columns>
           <Panel title="Login">
-            <UserFacts deps={deps} user={user} nowMs={asked.nowMs} accountName={account?.name} />
+            <UserFacts services={services} user={user} nowMs={context.nowMs} accountName={account?.name} />
           </Panel>
           {!isOwn && (
             <div class="panel-stack">
-              <NewPasswordPanel user={user} />
-              <SessionsPanel user={user} />
-              {user.hasSecondFactor && <SecondFactorPanel user={user} />}
+              <ActionPanel
+                title="New password"
+                action={`${path}/password`}
+                label="New password"
+                button="Make a new password"
+              >
+                Makes a password, shows it once and ends every session. Pass it on by a way you trust.
+              </ActionPanel>
+              <ActionPanel
+                title="Sessions"
+                action={`${path}/sign-out`}
+                label="Sign out"
+                button="Sign out everywhere"
+              >
+                Ends every session at once. Signing in again is not kept from anybody.
+              </ActionPanel>
+              {user.hasSecondFactor && (
+                <Panel title="Second factor">
+                  <p>It can be turned off for somebody who lost the phone and the backup codes.</p>
+                  <div>
+                    <ButtonLink to={`${path}/second-factor`}>Reset the second factor…</ButtonLink>
+                  </div>
+                </Panel>
+              )}
             </div>
           )}
         </Columns>
-        {!isOwn && <RemovePanel user={user} errors={errors} />}
+        {!isOwn && (
+          <ConfirmPanel
+            title="Remove"
+            action={`${path}/remove`}
+            phrase={email}
+            button="Remove this login"
+            errors={errors?.['confirm'] === undefined ? undefined : errors}
+          >
+            The login is gone and its sessions end at once. The account, its keys and what was changed stay.
+          </ConfirmPanel>
+        )}
       </>
     ),
   });
 }
 
-type UserFactsProps = Readonly<{ deps: Deps; user: User; nowMs: number; accountName: string | undefined }>;
+type UserFactsProps = Readonly<{
+  services: PageServices;
+  user: User;
+  nowMs: number;
+  accountName: string | undefined;
+}>;
 
-function UserFacts({ deps, user, nowMs, accountName }: UserFactsProps) {
+function UserFacts({ services, user, nowMs, accountName }: UserFactsProps) {
   const { id, role, accountId, passwordHash, createdAtMs } = user;
-  const sessions = deps.people.sessions.list(id, new Uint8Array());
+  const sessions = services.auth.sessions.list(id, new Uint8Array());
   const lastUsedAtMs = Math.max(...sessions.map(({ usedAtMs }) => usedAtMs));
   return (
     <Facts
       facts={[
-        { label: 'Role', value: role },
-        {
-          label: 'Account',
-          value:
-            accountId === undefined ? (
-              'none'
-            ) : (
-              <Link to={accountPath(accountId)}>{accountName ?? 'gone'}</Link>
-            ),
-        },
-        { label: 'Second factor', value: <SecondFactorBadge user={user} /> },
-        { label: 'Signs in by', value: passwordHash === undefined ? 'identity provider' : 'password' },
-        {
-          label: 'Sessions',
-          value:
-            sessions.length === 0 ? (
-              'none'
-            ) : (
-              <span>
-                {sessions.length}, last used <Ago atMs={lastUsedAtMs} nowMs={nowMs} />
-              </span>
-            ),
-        },
-        { label: 'Since', value: <Time atMs={createdAtMs} /> },
-        {
-          label: 'Changes',
-          value: <Link to={`${AUDIT_PATH}?actor=${encodeURIComponent(id)}`}>What they changed</Link>,
-        },
+        ['Role', role],
+        [
+          'Account',
+          accountId === undefined ? (
+            'none'
+          ) : (
+            <Link to={paths.operatorAccount(accountId)}>{accountName ?? 'gone'}</Link>
+          ),
+        ],
+        ['Second factor', <SecondFactorBadge user={user} />],
+        ['Signs in by', passwordHash === undefined ? 'identity provider' : 'password'],
+        [
+          'Sessions',
+          sessions.length === 0 ? (
+            'none'
+          ) : (
+            <span>
+              {sessions.length}, last used <Ago atMs={lastUsedAtMs} nowMs={nowMs} />
+            </span>
+          ),
+        ],
+        ['Since', <Time atMs={createdAtMs} />],
+        ['Changes', <Link to={`${paths.audit}?actor=${encodeURIComponent(id)}`}>What they changed</Link>],
       ]}
     />
   );
 }
 
-type UserPanelProps = Readonly<{ user: User }>;
+type UserTableProps = Readonly<{
+  users: readonly User[];
+  /** Absent where all are alike. */
+  isRoleShown: boolean;
+  empty: ComponentChildren;
+}>;
 
-function NewPasswordPanel({ user: { id } }: UserPanelProps) {
+/** Who may sign in. */
+export function UserTable({ users, isRoleShown, empty }: UserTableProps) {
   return (
-    <Panel title="New password">
-      <PostForm action={`${userPath(id)}/password`} label="New password">
-        <p>Makes a password, shows it once and ends every session. Pass it on by a way you trust.</p>
-        <div>
-          <Submit>Make a new password</Submit>
-        </div>
-      </PostForm>
-    </Panel>
+    <Table
+      caption="Users"
+      columns={[
+        ['E-mail', ({ id, email }) => <Link to={paths.user(id)}>{email}</Link>, 'head'],
+        isRoleShown && ['Role', ({ role }) => role],
+        ['Second factor', (user) => <SecondFactorBadge user={user} />],
+        [
+          'Signs in by',
+          ({ passwordHash }) => (passwordHash === undefined ? 'identity provider' : 'password'),
+        ],
+        ['Since', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
+      ]}
+      rows={users}
+      keyOf={({ id }) => id}
+      empty={empty}
+    />
   );
 }
 
-function SessionsPanel({ user: { id } }: UserPanelProps) {
-  return (
-    <Panel title="Sessions">
-      <PostForm action={`${userPath(id)}/sign-out`} label="Sign out">
-        <p>Ends every session at once. Signing in again is not kept from anybody.</p>
-        <div>
-          <Submit>Sign out everywhere</Submit>
-        </div>
-      </PostForm>
-    </Panel>
-  );
-}
-
-function SecondFactorPanel({ user: { id } }: UserPanelProps) {
-  return (
-    <Panel title="Second factor">
-      <p>It can be turned off for somebody who lost the phone and the backup codes.</p>
-      <div>
-        <ButtonLink to={`${userPath(id)}/second-factor`}>Reset the second factor…</ButtonLink>
-      </div>
-    </Panel>
-  );
-}
-
-function RemovePanel({
-  user: { id, email },
-  errors,
-}: UserPanelProps & Readonly<{ errors?: FormErrors | undefined }>) {
-  return (
-    <Panel title="Remove" isDanger>
-      <ConfirmForm
-        action={`${userPath(id)}/remove`}
-        phrase={email}
-        button="Remove this login"
-        errors={errors?.['confirm'] === undefined ? undefined : errors}
-      >
-        <p>
-          The login is gone and its sessions end at once. The account, its keys and what was changed stay.
-        </p>
-      </ConfirmForm>
-    </Panel>
-  );
+/** Whether a second factor is on; its absence is a warning for operators alone. */
+function SecondFactorBadge({ user: { role, hasSecondFactor } }: Readonly<{ user: User }>) {
+  if (hasSecondFactor) return <Badge tone="good">on</Badge>;
+  return <Badge tone={role === 'operator' ? 'warning' : 'quiet'}>off</Badge>;
 }

@@ -2,7 +2,7 @@ import { Database } from 'bun:sqlite';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PROGRAMS_PATH } from '../../../../deploys/api/programs.ts';
-import { WEBHOOKS_PATH } from '../../../../deploys/api/webhooks/routes.ts';
+import { WEBHOOKS_PATH } from '../../../../deploys/api/webhook-routes.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../../shared/keys/schema.ts';
 import { createAuthority, selfSigned } from '../../../fakes/receiver-certificates.ts';
 import { startDns } from '../../../fakes/receiver-dns.ts';

@@ -1,6 +1,5 @@
 import { internetPolicy } from '../../../../deploys/delivery/policy.ts';
-import { createSender } from '../../../../deploys/delivery/send.ts';
-import { signatureOf } from '../../../../deploys/delivery/signature.ts';
+import { createSender, signatureOf } from '../../../../deploys/delivery/send.ts';
 import { systemClock } from '../../../../shared/clock.ts';
 import { Secret } from '../../../../shared/secret.ts';
 

@@ -1,0 +1,290 @@
+import type { Clock } from '../../shared/clock.ts';
+import { ACCOUNTS, HEAD, KEYS, LEASE, LOG, type PublishedRow, USES } from '../../shared/publication.ts';
+import {
+  openRedisLink,
+  type RedisClient,
+  type RedisLink,
+  type RedisScript,
+} from '../../shared/redis/link.ts';
+import { PORTION } from './changes.ts';
+
+/** What Redis says when the right to publish is claimed. */
+export type Claim =
+  | Readonly<{
+      kind: 'claimed';
+      epoch: string;
+      puts: number;
+      isWhole: boolean;
+      seq: number;
+      config: number;
+      termsId: string;
+    }>
+  | Readonly<{ kind: 'other-origin'; origin: string }>
+  | Readonly<{ kind: 'held' }>;
+
+/** Rows to be written in an epoch, where `puts` writes were made before; `seq` is the revision up to which all changes are in then. */
+export type Put = Readonly<{
+  epoch: string;
+  puts: number;
+  seq: number;
+  /** Which rows go to the log too, from which other hosts take changes of the keys that they serve. */
+  log: 'all' | 'those that differ' | 'none';
+  /** With this write all accounts and keys are in Redis. */
+  isWhole: boolean;
+  rows: readonly PublishedRow[];
+}>;
+
+/** When a key was used last, in Unix milliseconds. */
+export type KeyUse = Readonly<{ keyId: string; atMs: number }>;
+
+/**
+ * The publication in Redis, for the one deploys that publishes. Everything rejects while Redis does not answer. `false` and
+ * `undefined` mean that the right to publish is lost, or Redis is not as it was left, and nothing was changed.
+ */
+export type RedisHead = NonNullable<ReturnType<typeof openRedisHead>>;
+
+type RedisHeadOptions = Readonly<{
+  url: string;
+  origin: string;
+  /** This start of deploys: the token in `publishers`. */
+  holder: string;
+  clock: Clock;
+  /** A number from 0 up to 1. */
+  random(): number;
+  onWarning(sentence: string): void;
+}>;
+
+/** How long the right lasts without being renewed: what a deploys that was killed costs its successor. */
+export const LEASE_MS = 5_000;
+const DEADLINE_MS = 1_000;
+/** Changes that a host may miss without reading all the keys that it serves again; about 100 bytes each. */
+export const LOG_MAX = 10_000;
+
+/** Keys: head, lease. Words: origin, holder, lease in ms, `1` to take the right or `0` to only see it. Takes or renews the right to publish. */
+const CLAIM: RedisScript = {
+  keys: 2,
+  lua: `
+local origin = redis.call('HGET', KEYS[1], 'origin')
+if origin and origin ~= ARGV[1] then return {'other-origin', origin} end
+local lease = redis.call('GET', KEYS[2])
+if lease and lease ~= ARGV[2] then return {'held'} end
+if ARGV[4] == '1' then
+  redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+  redis.call('HSET', KEYS[1], 'origin', ARGV[1], 'holder', ARGV[2])
+end
+local head = redis.call('HMGET', KEYS[1], 'epoch', 'puts', 'whole', 'seq', 'config', 'termsId')
+for i = 1, 6 do head[i] = head[i] or '' end
+return {'claimed', unpack(head)}`,
+};
+
+/** Keys: head, lease, log. Words: holder, fields and values. A new epoch begins with an empty log. */
+const WRITE: RedisScript = {
+  keys: 3,
+  lua: `
+if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 'lost' end
+if ARGV[2] == 'epoch' then redis.call('DEL', KEYS[3]) end
+redis.call('HSET', KEYS[1], unpack(ARGV, 2))
+return 'put'`,
+};
+
+/**
+ * Keys: head, lease, keys, accounts, log. Words: holder, epoch, puts, seq, what to log, `1` if all rows are there then; then names
+ * and texts. Replies the puts of the epoch, which a write that changes nothing leaves as they were.
+ */
+const PUT: RedisScript = {
+  keys: 5,
+  lua: `
+if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 'lost' end
+local head = redis.call('HMGET', KEYS[1], 'epoch', 'puts', 'version', 'seq', 'whole')
+if head[1] ~= ARGV[2] or head[2] ~= ARGV[3] then return 'lost' end
+local version, puts, isChanged = tonumber(head[3]), tonumber(head[2]), false
+for i = 7, #ARGV, 2 do
+  local name, text = ARGV[i], ARGV[i + 1]
+  local rows, id = string.sub(name, 1, 1) == 'k' and KEYS[3] or KEYS[4], string.sub(name, 2)
+  local differs = (redis.call('HGET', rows, id) or '') ~= text
+  if differs and text == '' then redis.call('HDEL', rows, id) elseif differs then redis.call('HSET', rows, id, text) end
+  local isLogged = ARGV[5] == 'all' or (differs and ARGV[5] ~= 'none')
+  if isLogged then
+    version = version + 1
+    local entry = {'XADD', KEYS[5], 'MAXLEN', '~', ${LOG_MAX}, version .. '-0', name, text}
+    local added = redis.pcall(unpack(entry))
+    if type(added) == 'table' and added.err then
+      -- A log that is not of this epoch: hosts take a gap in it for what it is.
+      redis.call('DEL', KEYS[5])
+      redis.call(unpack(entry))
+    end
+  end
+  isChanged = isChanged or differs or isLogged
+end
+if tonumber(ARGV[4]) > tonumber(head[4] or '0') then
+  redis.call('HSET', KEYS[1], 'seq', ARGV[4])
+  isChanged = true
+end
+if ARGV[6] == '1' and head[5] ~= '1' then
+  redis.call('HSET', KEYS[1], 'whole', 1)
+  isChanged = true
+end
+if isChanged then puts = puts + 1 end
+redis.call('HSET', KEYS[1], 'version', version, 'puts', puts)
+return puts`,
+};
+
+/** Keys: lease. Words: holder. Lets the next one publish at once. */
+const LEAVE: RedisScript = {
+  keys: 1,
+  lua: `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`,
+};
+
+/** Of a sorted set of what waits to be taken. Keys: the set. Words: how many. Replies members, each with its score. */
+export const SHOW_MEMBERS: RedisScript = {
+  keys: 1,
+  lua: `return redis.call('ZRANGE', KEYS[1], 0, ARGV[1] - 1, 'WITHSCORES')`,
+};
+
+/** Keys: the set. Words: members, each with the score that was taken. One that has another score by now stays. */
+export const DROP_MEMBERS: RedisScript = {
+  keys: 1,
+  lua: `
+for i = 1, #ARGV, 2 do
+  if redis.call('ZSCORE', KEYS[1], ARGV[i]) == ARGV[i + 1] then redis.call('ZREM', KEYS[1], ARGV[i]) end
+end
+return 'put'`,
+};
+
+const SCRIPTS = {
+  sluiceClaim: CLAIM,
+  sluiceWrite: WRITE,
+  sluicePut: PUT,
+  sluiceLeave: LEAVE,
+  sluiceShowUses: SHOW_MEMBERS,
+  sluiceDropUses: DROP_MEMBERS,
+};
+
+/** Runs a script of Redis with its keys and words. */
+export type Script = (...words: readonly (string | number)[]) => Promise<unknown>;
+type Scripted = RedisClient & Record<keyof typeof SCRIPTS, Script>;
+
+/** Connects to Redis, whether it is there or not; `undefined` when `url` is no address of one. */
+export function openRedisHead({ url, clock, random, onWarning, origin, holder }: RedisHeadOptions) {
+  const found = openRedisLink({
+    url,
+    deadlineMs: DEADLINE_MS,
+    scripts: SCRIPTS,
+    clock,
+    random,
+    onWarning,
+    // Every claim says what is there, and so shows a Redis that has less than before.
+    onStranger: () => undefined,
+  });
+  if (found === undefined) return undefined;
+  const link = found;
+
+  async function call(act: (client: Scripted) => Promise<unknown>): Promise<unknown> {
+    const client = link.client();
+    if (client === undefined) throw new Error('Redis does not answer');
+    try {
+      return await act(client as Scripted); // the link was opened with these scripts
+    } catch (error) {
+      link.refused(error);
+      throw error;
+    }
+  }
+
+  async function write(...head: readonly (string | number)[]): Promise<boolean> {
+    return (await call((redis) => redis.sluiceWrite(HEAD, LEASE, LOG, holder, ...head))) === 'put';
+  }
+
+  return {
+    /** Takes or renews the right, or only sees whether it can be taken. */
+    async claim(take: boolean): Promise<Claim> {
+      const words = [origin, holder, LEASE_MS, take ? 1 : 0];
+      const [kind, first = '', ...rest] = textsIn(
+        await call((redis) => redis.sluiceClaim(HEAD, LEASE, ...words)),
+      );
+      if (kind === 'held') return { kind };
+      if (kind === 'other-origin') return { kind, origin: first };
+      const [puts, whole, seq, config, termsId = ''] = rest;
+      const numbers = { puts: Number(puts), seq: Number(seq), config: Number(config) };
+      return { kind: 'claimed', epoch: first, isWhole: whole === '1', termsId, ...numbers };
+    },
+    /** Begins an epoch over whatever rows are there. */
+    begin: (epoch: string) => write('epoch', epoch, 'version', 0, 'puts', 0, 'whole', 0),
+    terms: (config: number, termsId: string, terms: string) =>
+      write('config', config, 'termsId', termsId, 'terms', terms),
+    /** Gives the puts of the epoch with this one. */
+    async put({ epoch, puts, seq, log, isWhole, rows }: Put): Promise<number | undefined> {
+      const words = [holder, epoch, puts, seq, log, isWhole ? 1 : 0, ...rows.flat()];
+      const reply = await call((redis) => redis.sluicePut(HEAD, LEASE, KEYS, ACCOUNTS, LOG, ...words));
+      return typeof reply === 'number' ? reply : undefined;
+    },
+    /** Names of some rows that Redis has; the next cursor is `0` after the last. */
+    async scan(
+      of: 'keys' | 'accounts',
+      cursor: string,
+    ): Promise<Readonly<{ cursor: string; names: readonly string[] }>> {
+      const rows = of === 'keys' ? KEYS : ACCOUNTS;
+      const reply = await call((redis) => redis.hscan(rows, cursor, 'COUNT', PORTION));
+      const [next, members]: unknown[] = Array.isArray(reply) ? reply : [];
+      const names = textsIn(members).filter((_, at) => at % 2 === 0);
+      return { cursor: String(next), names: names.map((id) => `${of === 'keys' ? 'k' : 'a'}${id}`) };
+    },
+    async uses(most: number): Promise<readonly KeyUse[]> {
+      const words = textsIn(await call((redis) => redis.sluiceShowUses(USES, most)));
+      return words.flatMap((keyId, at) => (at % 2 === 0 ? { keyId, atMs: Number(words[at + 1]) } : []));
+    },
+    async dropUses(uses: readonly KeyUse[]): Promise<void> {
+      const words = uses.flatMap(({ keyId, atMs }) => [keyId, atMs]);
+      await call((redis) => redis.sluiceDropUses(USES, ...words));
+    },
+    /** Gives the right up, if it can be said at once, and ends the connection. */
+    async close(): Promise<void> {
+      await call((redis) => redis.sluiceLeave(LEASE, holder)).catch(() => undefined);
+      await link.close();
+    },
+  };
+}
+
+/** The texts of a reply that must be a list. */
+export function textsIn(reply: unknown): readonly string[] {
+  if (!Array.isArray(reply)) throw new Error('Redis gave no list');
+  return reply.map(String);
+}
+
+/** How long an answer of Redis is waited for, in milliseconds: first for a connection, then for each command. */
+const ANSWER_MS = 1_000;
+const LOOK_MS = 20;
+
+type Options = Readonly<{
+  url: string;
+  /** Whose accounts the change is of: the `origin` of their database. */
+  origin: string;
+  clock: Clock;
+  /** A number from 0 up to 1. */
+  random(): number;
+}>;
+
+/** Why gateways on other hosts do not hear of a change now, as a clause; `undefined` when a deploys publishes it. */
+export async function whyUnpublished({ url, origin, clock, random }: Options): Promise<string | undefined> {
+  const ignore = () => undefined;
+  const handlers = { onWarning: ignore, onStranger: ignore };
+  const link = openRedisLink({ url, deadlineMs: ANSWER_MS, scripts: {}, clock, random, ...handlers });
+  if (link === undefined) return 'storage.redis is no address of a Redis';
+  try {
+    const client = await connected(link, clock);
+    if (client === undefined) return 'Redis does not answer';
+    const published = await client.hget(HEAD, 'origin');
+    if (published !== null && published !== origin) return 'Redis has the accounts of another database';
+    return (await client.get(LEASE)) === null ? 'no deploys publishes accounts' : undefined;
+  } catch {
+    return 'Redis does not answer';
+  } finally {
+    await link.close();
+  }
+}
+
+async function connected(link: RedisLink, clock: Clock): Promise<RedisClient | undefined> {
+  const never = new AbortController().signal;
+  const endMs = clock.monotonic() + ANSWER_MS;
+  while (link.client() === undefined && clock.monotonic() < endMs) await clock.sleep(LOOK_MS, never);
+  return link.client();
+}

@@ -1,0 +1,70 @@
+import { createHmac } from 'node:crypto';
+
+/** How many attempts there may be at once, and how long it takes until one more is allowed. */
+export type Pace = Readonly<{ burst: number; refillMs: number }>;
+
+export type Attempt =
+  | { readonly kind: 'allowed' }
+  /** Whole seconds, at least 1, after which the same attempt is allowed if nobody else makes one. */
+  | { readonly kind: 'too-many'; readonly retryAfterSeconds: number };
+
+/** 16 bytes each. */
+const PLACES = 16_384;
+const KEY_BYTES = 32;
+
+/**
+ * Leaky buckets in a table of fixed size: a name's place follows from a keyed hash, so that nobody can choose names to
+ * push another's count out, and memory is the same under any attack. Two names that share a place are slowed together.
+ * `random` gives n uniform bytes.
+ */
+export function createAttempts({ burst, refillMs }: Pace, random: (bytes: number) => Uint8Array) {
+  const key = random(KEY_BYTES);
+  const levels = new Float64Array(PLACES);
+  const seenAtMs = new Float64Array(PLACES);
+  const placeOf = (name: string) => createHmac('sha256', key).update(name).digest().readUInt32LE() % PLACES;
+
+  function levelAt(place: number, nowMs: number): number {
+    const passedMs = Math.max(0, nowMs - (seenAtMs[place] ?? 0)); // a clock that steps back gives nothing
+    return Math.max(0, (levels[place] ?? 0) - passedMs / refillMs);
+  }
+
+  return {
+    /** Takes one attempt of every name, or none. */
+    take(names: readonly string[], nowMs: number): Attempt {
+      const places = names.map(placeOf);
+      const fullest = Math.max(...places.map((place) => levelAt(place, nowMs)));
+      const above = fullest + 1 - burst;
+      if (above > 0)
+        return { kind: 'too-many', retryAfterSeconds: Math.max(1, Math.ceil((above * refillMs) / 1_000)) };
+      for (const place of places) {
+        levels[place] = levelAt(place, nowMs) + 1;
+        seenAtMs[place] = nowMs;
+      }
+      return { kind: 'allowed' };
+    },
+    /** Gives back what `take` took, when the attempt was a good one. */
+    giveBack(names: readonly string[]): void {
+      for (const place of names.map(placeOf)) levels[place] = Math.max(0, (levels[place] ?? 0) - 1);
+    },
+  };
+}
+
+/** Finds where a request comes from; `undefined` where nothing says it. */
+export type AddressOf = (request: Request) => string | undefined;
+
+const CHARACTERS_MAX = 64;
+
+/** Remembers the connection's address of each request while it is answered. */
+export function createClientAddresses(header: string | undefined) {
+  const addresses = new WeakMap<Request, string>();
+  return {
+    note(request: Request, address: string | undefined): void {
+      if (address !== undefined) addresses.set(request, address);
+    },
+    /** The last address of the header, which the proxy in front wrote; what stands before it may be the client's own words. */
+    of: ((request) => {
+      const said = header && request.headers.get(header)?.split(',').at(-1)?.trim().slice(0, CHARACTERS_MAX);
+      return said === undefined || said === '' ? addresses.get(request) : said;
+    }) satisfies AddressOf as AddressOf, // the parameter's type comes from it, the result's too
+  };
+}

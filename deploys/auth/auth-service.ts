@@ -1,0 +1,117 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { DeploysConfig } from '../../shared/config/config.ts';
+import type { Store } from '../../shared/store/open.ts';
+import type { Audit } from '../accounts/audit.ts';
+import type { ConsoleKeys } from './console-keys.ts';
+import { createLogin } from './login.ts';
+import { createHashing, type Hashing } from './passwords.ts';
+import { createProvider, createProviderLogin } from './provider.ts';
+import { createSecondFactor } from './second-factor.ts';
+import { cookieOf, createSessions, type Session, SESSION_COOKIE } from './sessions.ts';
+import { createSignUp, type OpenAccount } from './sign-up.ts';
+import { createUsers } from './users.ts';
+
+export type AuthDeps = Readonly<{
+  store: Store;
+  config: Pick<DeploysConfig, 'signUp' | 'operatorsNeedSecondFactor' | 'oidc'>;
+  keys: ConsoleKeys;
+  note: Audit['note'];
+  openAccount: OpenAccount;
+  /** Where the identity provider sends browsers back to. */
+  providerReturnUrl: URL;
+  fetch(url: string, init: RequestInit): Promise<Response>;
+  clock: Clock;
+  random(bytes: number): Uint8Array;
+  /** The real one unless a test counts. */
+  hashing?: Hashing;
+}>;
+
+export type AuthService = ReturnType<typeof createAuthService>;
+
+/** Who may use the console, and how they show that they are who they are. */
+export function createAuthService(deps: AuthDeps) {
+  const { store, config, keys, clock, random } = deps;
+  const hashing = deps.hashing ?? createHashing();
+  const users = createUsers(store, deps);
+  const sessions = createSessions(store, deps);
+  const secondFactor = createSecondFactor(store, deps);
+  const login = createLogin({ store, users, hashing, secondFactor, keys, clock, random });
+  const signUp = createSignUp({ ...deps, users, hashing });
+  const { oidc } = config;
+  const redirectUri = deps.providerReturnUrl.href;
+  const providerLogin =
+    oidc &&
+    createProviderLogin({
+      provider: createProvider({ config: oidc, redirectUri, fetch: deps.fetch, clock }),
+      users,
+      signUp: config.signUp ? signUp : undefined,
+      keys,
+      clock,
+      random,
+    });
+
+  /** The session of a request, also one that must set up its second factor before it may see anything. */
+  function sessionOf(request: Request): Session | undefined {
+    const token = cookieOf(request.headers, SESSION_COOKIE);
+    return token === undefined ? undefined : sessions.find(token, !isRefresh(request));
+  }
+
+  function mustEnrol({ role, hasSecondFactor }: Pick<Session, 'role' | 'hasSecondFactor'>): boolean {
+    return config.operatorsNeedSecondFactor && role === 'operator' && !hasSecondFactor;
+  }
+
+  return {
+    config,
+    users,
+    sessions,
+    secondFactor,
+    login,
+    signUp,
+    providerLogin,
+    hashing,
+    keys,
+    sessionOf,
+    mustEnrol,
+  };
+}
+
+/** Whether a page that stands open asks by itself for a part of it again: nobody needs to be there for that. */
+function isRefresh({ method, headers }: Request): boolean {
+  return method === 'GET' && headers.get('hx-request') === 'true';
+}
+
+/** Who looks at the console. */
+export type Viewer = Readonly<{
+  userId: string;
+  email: string;
+  /** An operator sees every account; a customer sees their own. */
+  role: 'operator' | 'customer';
+  /** The account the user belongs to; an operator may have none. */
+  accountId: number | undefined;
+}>;
+
+/** Finds who a request's session belongs to; `undefined`: nobody, or the session has ended. Never throws for a bad cookie. */
+export type ViewerOf = (request: Request) => Promise<Viewer | undefined>;
+
+/** Finds the viewer of a request; an operator who must set up a second factor first is nobody until then. */
+export function createViewerOf({
+  sessionOf,
+  mustEnrol,
+}: Pick<AuthService, 'sessionOf' | 'mustEnrol'>): ViewerOf {
+  return async function viewerOf(request) {
+    const session = sessionOf(request);
+    if (session === undefined || mustEnrol(session)) return undefined;
+    const { userId, email, role, accountId } = session;
+    return { userId, email, role, accountId };
+  };
+}
+
+/**
+ * Whether a request that changes something comes from a page of the console itself. `Sec-Fetch-Site` says so in every
+ * browser of today; `Origin` stands in where it is missing; a request with neither is no form of ours.
+ */
+export function isSameOrigin(request: Request, origin: string): boolean {
+  const site = request.headers.get('sec-fetch-site');
+  if (site !== null) return site === 'same-origin';
+  return request.headers.get('origin') === origin;
+}

@@ -1,0 +1,134 @@
+import { createHash } from 'node:crypto';
+import { Secret, TOTP } from 'otpauth';
+import type { Clock } from '../../shared/clock.ts';
+import type { Store } from '../../shared/store/open.ts';
+import { type Actor, actorOf, type Audit, createAudit } from '../accounts/audit.ts';
+import type { ConsoleKeys } from './console-keys.ts';
+import type { User } from './users.ts';
+
+/** What authenticator apps call the service. */
+const ISSUER = 'Sluice';
+const TOTP_SECRET_BYTES = 20;
+const BACKUP_CODES = 10;
+/** 50 bits: with a handful of guesses an hour, more than enough. */
+const BACKUP_CODE_CHARACTERS = 10;
+
+type Row = { totp_secret: Uint8Array | null; totp_pending: Uint8Array | null; totp_step: number };
+type Deps = Readonly<{
+  keys: ConsoleKeys;
+  note: Audit['note'];
+  clock: Clock;
+  random(bytes: number): Uint8Array;
+}>;
+
+/** The second factors of the users of `store`; secrets are sealed, backup codes are hashes. */
+export function createSecondFactor(store: Store, { keys, note, clock, random }: Deps) {
+  const row = store.prepare<Row, [string]>(
+    'SELECT totp_secret, totp_pending, totp_step FROM users WHERE id = ?',
+  );
+  const setPending = store.prepare('UPDATE users SET totp_pending = ? WHERE id = ?');
+  const turnOn = store.prepare(
+    'UPDATE users SET totp_secret = totp_pending, totp_pending = NULL, totp_step = ? WHERE id = ?',
+  );
+  const taken = store.prepare('UPDATE users SET totp_step = ?1 WHERE id = ?2 AND totp_step < ?1');
+  const addCode = store.prepare('INSERT INTO backup_codes VALUES (?, ?)');
+  const useCode = store.prepare('DELETE FROM backup_codes WHERE user_id = ? AND hash = ?');
+  const dropCodes = store.prepare('DELETE FROM backup_codes WHERE user_id = ?');
+  const endOthers = store.prepare('DELETE FROM sessions WHERE user_id = ? AND token_hash IS NOT ?');
+
+  function noteChange(action: `user.${string}`, user: User, actor: Actor) {
+    note({ atMs: clock.now(), actor, action, accountId: user.accountId, subject: user.id });
+  }
+
+  function pending(user: User): Uint8Array | undefined {
+    const sealed = row.get(user.id)?.totp_pending ?? undefined;
+    return sealed && keys.unseal(sealed, user.id);
+  }
+
+  const confirm = store.transaction((user: User, code: string, kept?: Uint8Array) => {
+    const secret = pending(user);
+    const step = secret && stepOfCode(secret, code, clock.now(), 0);
+    if (step === undefined) return undefined;
+    turnOn.run(step, user.id);
+    dropCodes.run(user.id);
+    endOthers.run(user.id, kept ?? null);
+    const codes = Array.from({ length: BACKUP_CODES }, () => backupCode(random));
+    for (const made of codes) addCode.run(user.id, hashOf(made));
+    noteChange('user.second-factor-on', user, actorOf(user.id, user.role));
+    return codes;
+  });
+
+  return {
+    /** A secret for the user to put into an app; it counts once `confirm` has seen a code of it. */
+    begin(user: User): Uint8Array {
+      const secret = random(TOTP_SECRET_BYTES);
+      setPending.run(keys.seal(secret, user.id), user.id);
+      return secret;
+    },
+    /** The secret that waits for its first code. */
+    pending,
+    /**
+     * Turns it on and gives ten backup codes, which are shown once; every other session of the user ends. `undefined`: the
+     * code is not one of the waiting secret.
+     */
+    confirm: confirm.immediate,
+    /** Takes a code of the app or a backup code; each counts once. */
+    isRight(user: User, code: string): boolean {
+      const { totp_secret: sealed = null, totp_step = 0 } = row.get(user.id) ?? {};
+      const secret = sealed === null ? undefined : keys.unseal(sealed, user.id);
+      const step = secret && stepOfCode(secret, code, clock.now(), totp_step);
+      if (step !== undefined) return taken.run(step, user.id).changes === 1;
+      return useCode.run(user.id, hashOf(code)).changes === 1;
+    },
+    /** Turns it off; its codes are gone. */
+    reset: (user: User, actor: Actor): void => resetSecondFactor(store, user, actor, clock.now()),
+  };
+}
+
+/** Codes of an authenticator app, and codes on paper for when it is lost. */
+export type SecondFactor = ReturnType<typeof createSecondFactor>;
+
+/** RFC 6238 as every authenticator app speaks it: SHA-1, six digits, steps of 30 seconds. Its text is what a QR code says. */
+export function totpOf(secret: Uint8Array, email: string): TOTP {
+  return new TOTP({ secret: secretOf(secret), issuer: ISSUER, label: email });
+}
+
+function secretOf(bytes: Uint8Array): Secret {
+  return new Secret({ buffer: Uint8Array.from(bytes).buffer });
+}
+
+/**
+ * The time step that `code` is of, above `afterStep`, at most one away from `nowMs`, since clocks differ and people type;
+ * `undefined`: none. A step that was taken once is never taken again (RFC 6238 5.2), so whoever reads a code over a shoulder
+ * cannot use it.
+ */
+function stepOfCode(secret: Uint8Array, code: string, nowMs: number, afterStep: number): number | undefined {
+  const totp = totpOf(secret, '');
+  const away = totp.validate({ token: code.replaceAll(/\s/g, ''), timestamp: nowMs, window: 1 });
+  if (away === null) return undefined;
+  const step = totp.counter({ timestamp: nowMs }) + away;
+  return step > afterStep ? step : undefined;
+}
+
+function backupCode(random: (bytes: number) => Uint8Array): string {
+  const text = secretOf(random(BACKUP_CODE_CHARACTERS)).base32.slice(0, BACKUP_CODE_CHARACTERS).toLowerCase();
+  return `${text.slice(0, BACKUP_CODE_CHARACTERS / 2)}-${text.slice(BACKUP_CODE_CHARACTERS / 2)}`;
+}
+
+/** Typed from paper: case, dashes and spaces are no part of a code. */
+function hashOf(code: string): Uint8Array {
+  return createHash('sha256').update(code.toLowerCase().replaceAll(/[\s-]/g, '')).digest();
+}
+
+/** Turns a user's second factor off and forgets its codes, with its line in the audit log. */
+export function resetSecondFactor(store: Store, user: User, actor: Actor, atMs: number): void {
+  const { note } = createAudit(store);
+  const reset = store.transaction(() => {
+    store.run('UPDATE users SET totp_secret = NULL, totp_pending = NULL, totp_step = 0 WHERE id = ?', [
+      user.id,
+    ]);
+    store.run('DELETE FROM backup_codes WHERE user_id = ?', [user.id]);
+    note({ atMs, actor, action: 'user.second-factor-off', accountId: user.accountId, subject: user.id });
+  });
+  reset.immediate();
+}

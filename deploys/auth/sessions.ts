@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import type { Clock } from '../../shared/clock.ts';
+import type { Store } from '../../shared/store/open.ts';
+import { type Place, placeFrom } from './users.ts';
+
+/**
+ * A cookie of the console. `__Host-` makes browsers refuse it from a subdomain, from another path and over plain http
+ * except on this machine.
+ */
+export type CookieName = `__Host-${string}`;
+
+export const SESSION_COOKIE: CookieName = '__Host-sluice';
+
+/** The value of a request's cookie; `undefined` when there is none, or more than one. */
+export function cookieOf(headers: Headers, name: CookieName): string | undefined {
+  const pairs = (headers.get('cookie') ?? '').split(';').map((pair) => pair.trim());
+  const values = pairs.filter((pair) => pair.startsWith(`${name}=`));
+  return values.length === 1 ? values[0]?.slice(name.length + 1) : undefined;
+}
+
+/** The `Set-Cookie` of a value of base64url and dots; `lastMs` 0 ends it. Lax, so that a link from elsewhere finds its reader logged in. */
+export function setCookie(name: CookieName, value: string, lastMs: number): string {
+  return `${name}=${value}; Path=/; Max-Age=${Math.floor(lastMs / 1_000)}; HttpOnly; Secure; SameSite=Lax`;
+}
+
+const HOUR_MS = 3_600_000;
+/** How long a session lasts without use, and how long at most. */
+export const SESSION_MS = { idle: 12 * HOUR_MS, absolute: 30 * 24 * HOUR_MS } as const;
+/** A use is written down at most this often. */
+const TOUCH_MS = 60_000;
+/** Beyond these the one that was used longest ago ends. */
+const SESSIONS_PER_USER_MAX = 20;
+const USER_AGENT_CHARACTERS_MAX = 200;
+const TOKEN_BYTES = 32;
+
+/** A session that goes on, with its user as the user is now. */
+export type Session = Place &
+  Readonly<{ userId: string; email: string; hasSecondFactor: boolean; tokenHash: Uint8Array }>;
+
+/** A session as its user sees it in a list. `userAgent` is what the browser said of itself. */
+export type SessionRow = Readonly<{
+  userAgent: string;
+  createdAtMs: number;
+  usedAtMs: number;
+  isThis: boolean;
+}>;
+
+type Row = {
+  user_id: string;
+  email: string;
+  role: 'operator' | 'customer';
+  account_id: number | null;
+  has_second_factor: number;
+  used_at_ms: number;
+};
+
+/** The sessions of `store`. Only hashes of tokens are kept: whoever reads the database cannot be anybody. */
+export function createSessions(
+  store: Store,
+  { clock, random }: Readonly<{ clock: Clock; random(bytes: number): Uint8Array }>,
+) {
+  const live = 'used_at_ms > ?2 AND created_at_ms > ?3';
+  const select = store.prepare<Row, [Uint8Array, number, number]>(`
+    SELECT user_id, email, role, account_id, totp_secret IS NOT NULL AS has_second_factor, used_at_ms
+    FROM sessions JOIN users ON users.id = user_id
+    WHERE token_hash = ?1 AND used_at_ms > ?2 AND sessions.created_at_ms > ?3`);
+  const touch = store.prepare('UPDATE sessions SET used_at_ms = ? WHERE token_hash = ?');
+  const insert = store.prepare('INSERT INTO sessions VALUES (?1, ?2, ?3, ?3, ?4)');
+  const drop = store.prepare('DELETE FROM sessions WHERE token_hash = ?');
+  const dropOver = store.prepare(`DELETE FROM sessions WHERE user_id = ?1 AND NOT (${live})`);
+  const dropIdle = store.prepare('DELETE FROM sessions WHERE used_at_ms <= ?');
+  const dropMany = store.prepare(`
+    DELETE FROM sessions WHERE token_hash IN (SELECT token_hash FROM sessions WHERE user_id = ?1
+      ORDER BY used_at_ms DESC LIMIT -1 OFFSET ${SESSIONS_PER_USER_MAX})`);
+  const ofUser = store.prepare<
+    { user_agent: string; created_at_ms: number; used_at_ms: number; token_hash: Uint8Array },
+    [string, number, number]
+  >(`SELECT * FROM sessions WHERE user_id = ?1 AND ${live} ORDER BY used_at_ms DESC`);
+  const bounds = (): [number, number] => [clock.now() - SESSION_MS.idle, clock.now() - SESSION_MS.absolute];
+
+  const begin = store.transaction((userId: string, userAgent: string | null, former: string | undefined) => {
+    const token = Buffer.from(random(TOKEN_BYTES)).toString('base64url');
+    if (former !== undefined) drop.run(hashOf(former));
+    dropIdle.run(bounds()[0]);
+    dropOver.run(userId, ...bounds());
+    insert.run(hashOf(token), userId, clock.now(), (userAgent ?? '').slice(0, USER_AGENT_CHARACTERS_MAX));
+    dropMany.run(userId);
+    return token;
+  });
+
+  return {
+    /** Gives the new session's token; `former` is what the browser had before, which ends. */
+    begin: begin.immediate,
+    /** The session of a token, which is thereby used unless `isUse` says no; `undefined`: there is none, or it is over. */
+    find(token: string, isUse = true): Session | undefined {
+      const tokenHash = hashOf(token);
+      const row = select.get(tokenHash, ...bounds());
+      if (row === null) return undefined;
+      const nowMs = clock.now();
+      if (isUse && nowMs - row.used_at_ms >= TOUCH_MS) touch.run(nowMs, tokenHash);
+      const { user_id: userId, email } = row;
+      const place = placeFrom(row.role, row.account_id);
+      return { ...place, userId, email, hasSecondFactor: row.has_second_factor === 1, tokenHash };
+    },
+    end: (token: string) => void drop.run(hashOf(token)),
+    /** Used last first. */
+    list: (userId: string, current: Uint8Array): readonly SessionRow[] =>
+      ofUser.all(userId, ...bounds()).map((row) => ({
+        userAgent: row.user_agent,
+        createdAtMs: row.created_at_ms,
+        usedAtMs: row.used_at_ms,
+        isThis: Buffer.compare(row.token_hash, current) === 0,
+      })),
+  };
+}
+
+function hashOf(token: string): Uint8Array {
+  return createHash('sha256').update(token).digest();
+}

@@ -1,0 +1,191 @@
+import { createHash } from 'node:crypto';
+import { rmSync, writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { Clock } from '../../shared/clock.ts';
+import type { Store } from '../../shared/store/open.ts';
+import type { Accounts } from '../accounts/accounts.ts';
+import { createAttempts } from './attempts.ts';
+import { type From, network, type TooMany } from './login.ts';
+import { type Busy, type Hashing, passwordComplaint } from './passwords.ts';
+import { type Email, readEmail, type User, type Users } from './users.ts';
+
+/** What a person types to become a user. */
+type Application = Readonly<{ email: string; password: string }>;
+
+export type SignUpResult =
+  | { readonly kind: 'created'; readonly user: User }
+  /** `sentence` says what is wrong with what was typed as `of`. */
+  | { readonly kind: 'unfit'; readonly of: 'account' | 'email' | 'password'; readonly sentence: string }
+  /** The link of the first operator was used, is over, or was never made. */
+  | { readonly kind: 'no-invitation' }
+  | TooMany
+  | Busy;
+
+/** Makes an account for the new customer `userId`; gives its id, or what is wrong with its name in a sentence. */
+export type OpenAccount = (name: string, userId: string) => { readonly id: number } | string;
+
+/** Five from one address, then one every ten minutes; and fifty from everywhere, then one a minute. */
+const PER_ADDRESS = { burst: 5, refillMs: 600_000 } as const;
+const IN_ALL = { burst: 50, refillMs: 60_000 } as const;
+
+type SignUpDeps = Readonly<{
+  store: Store;
+  users: Users;
+  hashing: Hashing;
+  openAccount: OpenAccount;
+  clock: Clock;
+  random(bytes: number): Uint8Array;
+}>;
+
+export type SignUp = ReturnType<typeof createSignUp>;
+
+/** How somebody becomes a user at the console: the first operator by a link, a customer where signing up is allowed. */
+export function createSignUp({ store, users, hashing, openAccount, clock, random }: SignUpDeps) {
+  const perAddress = createAttempts(PER_ADDRESS, random);
+  const inAll = createAttempts(IN_ALL, random);
+
+  /** What was typed, with the password's hash. */
+  async function checked({ email: typed, password }: Application) {
+    const email = readEmail(typed);
+    if (email === undefined)
+      return { kind: 'unfit', of: 'email', sentence: 'This is no e-mail address.' } as const;
+    const complaint = passwordComplaint(password, email);
+    if (complaint !== undefined) return { kind: 'unfit', of: 'password', sentence: complaint } as const;
+    const hashed = await hashing.hash(password, 'stranger');
+    return hashed.kind === 'busy' ? hashed : ({ kind: 'hashed', email, hash: hashed.hash } as const);
+  }
+
+  const makeOperator = store.transaction(
+    (token: string, email: Email, passwordHash: string): SignUpResult => {
+      if (!isInvited({ store, clock }, token)) return { kind: 'no-invitation' };
+      const place = { role: 'operator', accountId: undefined } as const;
+      const created = users.create({ email, place, passwordHash });
+      if (created.kind === 'email-taken') return TAKEN;
+      useInvitation(store);
+      return created;
+    },
+  );
+
+  const makeCustomer = store.transaction(
+    (account: string, email: Email, passwordHash: string | undefined, subject?: string): SignUpResult => {
+      if (users.find(email) !== undefined) return TAKEN;
+      const id = users.newId();
+      const opened = openAccount(account, id);
+      if (typeof opened === 'string') return { kind: 'unfit', of: 'account', sentence: opened };
+      const place = { role: 'customer', accountId: opened.id } as const;
+      const created = users.create({ id, email, place, passwordHash, ...(subject && { subject }) });
+      if (created.kind === 'email-taken') throw new Error('the e-mail was free inside this transaction');
+      return created;
+    },
+  );
+
+  function admitted({ address }: From): TooMany | undefined {
+    const byAddress = perAddress.take([network(address)], clock.now());
+    if (byAddress.kind === 'too-many') return byAddress;
+    const all = inAll.take(['all'], clock.now());
+    return all.kind === 'too-many' ? all : undefined;
+  }
+
+  return {
+    /** The first operator, by the token of the link. */
+    async firstOperator(token: string, application: Application): Promise<SignUpResult> {
+      if (!isInvited({ store, clock }, token)) return { kind: 'no-invitation' };
+      const fit = await checked(application);
+      return fit.kind === 'hashed' ? makeOperator.immediate(token, fit.email, fit.hash) : fit;
+    },
+    /** A new customer with an account of this name. */
+    async customer(account: string, application: Application, from: From): Promise<SignUpResult> {
+      const tooMany = admitted(from);
+      if (tooMany !== undefined) return tooMany;
+      const fit = await checked(application);
+      return fit.kind === 'hashed' ? makeCustomer.immediate(account, fit.email, fit.hash) : fit;
+    },
+    /** A new customer whom an identity provider vouches for, with an account named like the e-mail. */
+    recognised(email: Email, subject: string, from: From): SignUpResult {
+      return admitted(from) ?? makeCustomer.immediate(email.slice(0, 64), email, undefined, subject);
+    },
+  };
+}
+
+const TAKEN = { kind: 'unfit', of: 'email', sentence: 'This e-mail address has a login already.' } as const;
+
+/** In the data directory. */
+const LINK_FILE = 'first-operator-link';
+const TOKEN_BYTES = 32;
+const LAST_MS = 24 * 3_600_000;
+
+type InvitationDeps = Readonly<{ store: Store; clock: Clock; random(bytes: number): Uint8Array }>;
+
+/**
+ * The token of a new link that makes the first operator, for 24 hours and one use; the link before it ends.
+ * `undefined`: there is an operator, who can be asked.
+ */
+export function inviteFirstOperator({ store, clock, random }: InvitationDeps): string | undefined {
+  const token = Buffer.from(random(TOKEN_BYTES)).toString('base64url');
+  const invite = store.transaction(() => {
+    store.run('DELETE FROM first_operator');
+    if (store.query("SELECT 1 FROM users WHERE role = 'operator' LIMIT 1").get() !== null) return undefined;
+    store.run('INSERT INTO first_operator VALUES (1, ?, ?)', [hashOf(token), clock.now() + LAST_MS]);
+    return token;
+  });
+  return invite.immediate();
+}
+
+/** Whether a link is good: its time is not over, and nobody became an operator by another way since. */
+function isInvited({ store, clock }: Pick<InvitationDeps, 'store' | 'clock'>, token: string): boolean {
+  const row = store
+    .query<object, [Uint8Array, number]>(
+      `SELECT 1 FROM first_operator WHERE token_hash = ? AND expires_at_ms > ?
+       AND NOT EXISTS (SELECT 1 FROM users WHERE role = 'operator')`,
+    )
+    .get(hashOf(token), clock.now());
+  return row !== null;
+}
+
+/** Uses the link up; to be called in the transaction that makes the operator. */
+function useInvitation(store: Store): void {
+  store.run('DELETE FROM first_operator');
+}
+
+/** Where a person finds the link: on their terminal, or in a file of the service's user. */
+export type ShownLink =
+  { readonly kind: 'terminal'; readonly url: string } | { readonly kind: 'file'; readonly path: string };
+
+/** What is printed to no terminal is often kept and sent on, and a link that makes an operator must be neither. */
+export function showLink(url: string, dataDir: string, isTerminal: boolean): ShownLink {
+  const path = resolve(dataDir, LINK_FILE);
+  rmSync(path, { force: true }); // the link of an earlier start, or a file with rights of its own
+  if (isTerminal) return { kind: 'terminal', url };
+  writeFileSync(path, `${url}\n`, { mode: 0o600, flag: 'wx' });
+  return { kind: 'file', path };
+}
+
+/** Where the console is reached: the configured address, or the listener's own where that was to be any free port. */
+export function consoleUrlOf(publicUrl: URL, listenUrl: URL): URL {
+  return publicUrl.port === '0' ? listenUrl : publicUrl;
+}
+
+function hashOf(token: string): Uint8Array {
+  return createHash('sha256').update(token).digest();
+}
+
+/** What a new customer begins on. */
+const PLAN = 'trial';
+
+/** Accounts for those who sign up by themselves. */
+export function createOpenAccount({ create }: Pick<Accounts, 'create'>): OpenAccount {
+  return function openAccount(name, userId) {
+    const result = create(name, PLAN, { kind: 'user', userId });
+    switch (result.kind) {
+      case 'account':
+        return result.account;
+      case 'bad-name':
+        return 'An account name is 1 to 64 printable characters.';
+      case 'name-taken':
+      case 'reserved-name':
+        return 'An account of this name exists already; choose another name.';
+      default:
+        throw new Error(`an account on plan ${PLAN} could not be made: ${result.kind}`);
+    }
+  };
+}

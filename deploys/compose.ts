@@ -1,0 +1,429 @@
+import type { Registry } from 'prom-client';
+import type { Clock } from '../shared/clock.ts';
+import type { DeploysConfig } from '../shared/config/config.ts';
+import type { Plan } from '../shared/config/plans.ts';
+import { createIdentify, type Identify } from '../shared/keys/identify.ts';
+import { spentOf } from '../shared/ledger/spent.ts';
+import type { Log } from '../shared/log.ts';
+import type { Store } from '../shared/store/open.ts';
+import { createAccounts } from './accounts/accounts.ts';
+import { createAudit } from './accounts/audit.ts';
+import { createKeys } from './accounts/keys.ts';
+import {
+  createPublication,
+  type Publication,
+  type PublicationDeps,
+  type PublicationState,
+} from './accounts/publication.ts';
+import { createProgramsAnswer } from './api/programs.ts';
+import { createRequestLog, keptRequests } from './api/request-log.ts';
+import { createAdmit, createAdmitBySession } from './api/webhook-requests.ts';
+import { type AddressOf, createAttempts, createClientAddresses, type Pace } from './auth/attempts.ts';
+import { type AuthService, createViewerOf } from './auth/auth-service.ts';
+import { resetSecondFactor } from './auth/second-factor.ts';
+import { createOneTimeSecrets } from './console/one-time-secrets.ts';
+import type { OperatorServices, WatcherSeen, WebhookServices } from './console/page-services.ts';
+import { createConsole } from './console/router.ts';
+import { routesOf } from './console/routes.ts';
+import { createDeliveries } from './delivery/deliveries.ts';
+import type { Sending } from './delivery/send.ts';
+import type { NetworkPolicy } from './delivery/policy.ts';
+import { bothHealths, createStoresHealth, type Health, type StoreSize } from './health/health.ts';
+import { createReadGateways, type ReadRedis } from './health/neighbours.ts';
+import { createMetrics, type Metrics } from './metrics.ts';
+import { createCancelOtherChain, createEnqueue, type Enqueue } from './outbox/enqueue.ts';
+import { createAccountDeliveries, createReadQueue } from './outbox/list.ts';
+import { createOutbox } from './outbox/outbox.ts';
+import { createApp, withStrictTransport } from './server.ts';
+import { createLiveMinutes } from './usage/minutes.ts';
+import { readUsage } from './usage/read-usage.ts';
+import { openRedisCells } from './usage/redis-cells.ts';
+import { createUsageGrid, createUsageReport } from './usage/report.ts';
+import { tendUsage } from './usage/tend.ts';
+import { createReadTraffic } from './usage/traffic.ts';
+import { createReadingTurns, createReadUsageView } from './usage/usage-view.ts';
+import { createBlockTimes, createBlockTimeStore, createFill } from './watch/block-time.ts';
+import { createRead } from './watch/read.ts';
+import { createHistory, createProgramList, createReadings } from './watch/readings.ts';
+import { createRpcBackend, type Fetch } from './watch/rpc.ts';
+import type { WatchedProgram } from './watch/watched.ts';
+import { createNotes, createWatcher, healthOf, type WatchState } from './watch/watcher.ts';
+import { gaugeSealedElsewhere, type Seal } from './webhooks/seal.ts';
+import { createFailing, createWebhookDay, createWebhookHealth } from './webhooks/webhook-health.ts';
+import { createWebhookRows } from './webhooks/webhook.ts';
+import { createWebhooks, type Webhooks } from './webhooks/webhooks.ts';
+
+/** What operators are told of the installation, which only whoever starts the app knows. */
+export type Installation = Readonly<{
+  gatewayUrls: readonly URL[];
+  storeSizes(): readonly StoreSize[];
+  /** Absent: no Redis is configured. */
+  readRedis?: ReadRedis | undefined;
+}>;
+
+/** Who may log in, and what the console tells them. */
+type ConsoleUsers = Readonly<{
+  auth: AuthService;
+  clientAddressHeader: string | undefined;
+  plans: ReadonlyMap<string, Plan>;
+  /** The gateway's RPC endpoint as its callers reach it. */
+  rpcUrl: URL;
+  installation: Installation;
+}>;
+
+/** What runs in this process, as operators see it. */
+export type Running = Readonly<{
+  watcher(): Pick<WatcherSeen, 'health' | 'checkedAtMs' | 'contextSlot' | 'programs'>;
+  deliveries(): Health | undefined;
+  /** `undefined`: no Redis is configured, and there are no other hosts. */
+  publication(): PublicationState | undefined;
+  /** Absent where none are kept. */
+  webhooks: Webhooks | undefined;
+}>;
+
+export type DeploysInputs = Readonly<{
+  config: Pick<DeploysConfig, 'publicUrl' | 'rpcUrls' | 'rpcKey' | 'pollMs'>;
+  programs: readonly WatchedProgram[];
+  /** Holds accounts, keys and what the watcher knows. */
+  store: Store;
+  /**
+   * What gateways spent and used, on a connection that writes and on another that reads. The one that writes also has
+   * the requests of keys.
+   */
+  ledger: Store;
+  ledgerReader: Store;
+  clock: Clock;
+  fetch: Fetch;
+  log: Log;
+  /** Gives n uniform bytes. */
+  random(bytes: number): Uint8Array;
+  /** How deliveries are sent. Absent, they are queued and wait. */
+  delivery?: Sending;
+  /** How webhooks are kept, and where they may lead. Absent, the API has none. */
+  webhooks?: Readonly<{ seal: Seal; policy: NetworkPolicy }>;
+  /** Who may log in, and what the console tells them. Absent, there is no console. */
+  consoleUsers?: ConsoleUsers | undefined;
+  /** Where gateways on other hosts meet. Absent, there are none. */
+  redis?: Pick<PublicationDeps, 'url' | 'readTerms'>;
+}>;
+
+/** How long a revoked key may go on working. */
+const REFRESH_MS = 250;
+/** Between two looks at the databases. */
+const STORES_MS = 1_000;
+
+/** The whole app short of sockets and signals. `tend` watches the chain, the keys and usage until its signal aborts. */
+export function composeDeploys(inputs: DeploysInputs) {
+  const { config, programs, store, clock, log } = inputs;
+  const queue = composeQueue(inputs);
+  const keys = createIdentify(store, clock);
+  const metrics = createMetrics(() => {
+    const { latest } = watcher.state();
+    return latest === undefined ? undefined : clock.now() - latest.checkedAtMs;
+  });
+  const { registry } = metrics;
+  const publication = inputs.redis && createPublication({ ...inputs, ...inputs.redis, registry });
+  const sending = { store, outbox: queue.outbox, registry, clock, log };
+  const deliveries = inputs.delivery && createDeliveries({ ...inputs.delivery, ...sending });
+  const wake = () => deliveries?.wake();
+  const { watcher, timeOf } = composeWatcher(inputs, queue, metrics, wake);
+  const webhooks = webhooksOf(inputs, registry, queue.enqueue, wake);
+  const addresses = createClientAddresses(inputs.consoleUsers?.clientAddressHeader);
+  const storesHealth = createStoresHealth([store, inputs.ledger]);
+  const watcherHealth = () => healthOf(watcher.state(), config.pollMs, clock.now());
+  const pages =
+    inputs.consoleUsers &&
+    composeConsole(inputs, inputs.consoleUsers, addresses.of, {
+      watcher: () => ({ health: watcherHealth(), ...seenIn(watcher.state()) }),
+      deliveries: () => deliveries?.health(),
+      publication: () => publication?.state(),
+      webhooks,
+    });
+  const app = createApp({
+    webhooks: webhooks && webhookRoutesOf(inputs, webhooks, keys.identify),
+    answerPrograms: createProgramsAnswer({
+      identify: keys.identify,
+      enter: enterOf('programs', inputs),
+      latest: () => watcher.state().latest,
+      watched: programs,
+      timeOf,
+      clock,
+    }),
+    health: () =>
+      [deliveries?.health(), publication?.health(), storesHealth()].reduce(bothHealths, watcherHealth()),
+    noteAnswer: metrics.noteAnswer,
+    noteBroken: (error) => log.error({ err: error }, 'a request broke'),
+    publicUrl: config.publicUrl,
+    console: pages?.console,
+  });
+
+  async function refreshKeys(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      keys.refresh();
+      await clock.sleep(REFRESH_MS, signal);
+    }
+  }
+
+  async function watchStores(signal: AbortSignal): Promise<void> {
+    for (let told = ''; !signal.aborted;) {
+      const { isWell, sentence } = storesHealth();
+      if (!isWell && sentence !== told) log.error(sentence);
+      told = isWell ? '' : sentence;
+      await clock.sleep(STORES_MS, signal);
+    }
+  }
+
+  async function answer(request: Request, address?: string): Promise<Response> {
+    addresses.note(request, address);
+    const response = await app.handle(request);
+    return withStrictTransport(response, request, config.publicUrl);
+  }
+
+  async function tend(signal: AbortSignal): Promise<void> {
+    await Promise.all([
+      watcher.run(signal),
+      refreshKeys(signal),
+      watchStores(signal),
+      lookAfterUsage(inputs, metrics, publication, signal),
+      deliveries?.run(signal),
+      pages?.tend(signal),
+      publication?.run(signal),
+    ]);
+  }
+
+  return { answer, answerMetrics: metrics.answer, tend };
+}
+
+function seenIn({ latest }: WatchState) {
+  return {
+    checkedAtMs: latest?.checkedAtMs,
+    contextSlot: latest?.reading.contextSlot,
+    programs: latest?.reading.programs.size ?? 0,
+  };
+}
+
+function composeQueue({ store, programs, random }: Pick<DeploysInputs, 'store' | 'programs' | 'random'>) {
+  const labels = new Map<string, string>(programs.map(({ address, label }) => [address, label]));
+  const enqueue = createEnqueue(store, (program) => labels.get(program) ?? program, random);
+  return { enqueue, outbox: createOutbox(store, random) };
+}
+
+function lookAfterUsage(
+  inputs: DeploysInputs,
+  { noteMismatch }: Metrics,
+  publication: Publication | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const { store, ledger, ledgerReader: reader, clock, log } = inputs;
+  const accountName = store.prepare<{ name: string }, [number]>('SELECT name FROM accounts WHERE id = ?');
+  const nameOf = (accountId: number) => accountName.get(accountId)?.name;
+  const source = publication && cellsOf(inputs, publication);
+  return tendUsage({ ledger, reader, nameOf, noteMismatch, clock, log, ...(source && { source }) }, signal);
+}
+
+/** What gateways on other hosts count, while they count for the accounts of this database. */
+function cellsOf({ redis, clock, random }: DeploysInputs, { isOwn }: Publication) {
+  if (redis === undefined) return undefined;
+  const fraction = () => Buffer.from(random(4)).readUInt32BE() / 2 ** 32;
+  // The publication warns of the server; here it would be said again.
+  return openRedisCells({ url: redis.url, clock, random: fraction, isOwn, onWarning: () => undefined });
+}
+
+/** All that can be done with webhooks, for the API and the console alike. */
+function webhooksOf(
+  inputs: DeploysInputs,
+  registry: Registry,
+  enqueue: Enqueue,
+  wake: () => void,
+): Webhooks | undefined {
+  const { programs, store, clock, random } = inputs;
+  if (inputs.webhooks === undefined) return undefined;
+  gaugeSealedElsewhere(registry, store, inputs.webhooks.seal);
+  const watched = new Set<string>(programs.map(({ address }) => address));
+  const isWatched = (address: string) => watched.has(address);
+  return createWebhooks({ ...inputs.webhooks, store, clock, enqueue, wake, isWatched, random });
+}
+
+/** The routes of webhooks, with a rate of their own beside that of the programs. */
+function webhookRoutesOf(inputs: DeploysInputs, webhooks: Webhooks, identify: Identify) {
+  const { clock } = inputs;
+  const bySession = inputs.consoleUsers && bySessionOf(inputs.consoleUsers.auth, inputs);
+  const enter = enterOf('webhooks', inputs);
+  const admit = createAdmit({ identify, enter, clock, ...(bySession && { bySession }) });
+  return { admit, webhooks };
+}
+
+/** The rate of each key at one of the two APIs, which a restart does not begin anew. */
+function enterOf(api: string, { ledger: store, clock, log }: DeploysInputs) {
+  const noteBroken = (error: unknown) => log.error({ err: error }, 'a request was not written down');
+  return createRequestLog(undefined, keptRequests(api, { store, clock, noteBroken }));
+}
+
+function bySessionOf(auth: AuthService, { config, clock }: DeploysInputs) {
+  const [viewerOf, enter] = [createViewerOf(auth), createRequestLog<string>()];
+  return createAdmitBySession({ viewerOf, origin: config.publicUrl.origin, enter, clock });
+}
+
+/** The watcher with what it reads through and writes to. */
+function composeWatcher(
+  { config, programs, store, clock, fetch, log }: DeploysInputs,
+  { enqueue, outbox }: ReturnType<typeof composeQueue>,
+  metrics: Metrics,
+  /** Called when a block time that an event may wait for has become known. */
+  wake: () => void,
+) {
+  const backends = config.rpcUrls.map((url, i) =>
+    createRpcBackend({ name: `rpc_urls[${i}]`, url, key: config.rpcKey }, { fetch, clock }),
+  );
+  const readings = createReadings(store, createCancelOtherChain(store));
+  const times = createBlockTimeStore(store);
+  const rememberTime = (slot: bigint, unixSeconds: number) => {
+    times.save(slot, unixSeconds);
+    wake();
+  };
+  const blockTimes = createBlockTimes(backends, { ...times, save: rememberTime }, clock);
+  const notes = createNotes(log, programs, readings.deploySlots());
+  const watcher = createWatcher({
+    read: createRead(
+      backends,
+      programs.map(({ address }) => address),
+    ),
+    save: (latest, deploys, genesisHash) => {
+      const addEvents = () => enqueue.deploys(deploys, clock.now());
+      if (readings.save(latest, genesisHash, addEvents) === 'same-chain') return;
+      blockTimes.forget();
+      notes.noteOtherChain();
+    },
+    fillBlockTimes: createFill({ blockTimes, awaited: outbox.awaited, clock }),
+    noteRead: (latest, deploys, reasons) => {
+      metrics.noteRead(latest, deploys.length);
+      notes.noteRead(latest, deploys, reasons);
+    },
+    noteUnread: (unread) => {
+      metrics.noteUnread(unread.kind);
+      notes.noteUnread(unread);
+    },
+    noteBroken: (error) => log.error({ err: error }, 'looking up block times broke'),
+    clock,
+    pollMs: config.pollMs,
+  });
+  return { watcher, timeOf: blockTimes.timeOf };
+}
+
+/** The console only reads the ledger. */
+type ConsoleInputs = Omit<DeploysInputs, 'ledger'>;
+
+/** Changes of one user: more than anybody makes by hand, and far fewer than would fill the audit log. */
+const CHANGES: Pace = { burst: 120, refillMs: 1_000 };
+
+/** The console with the services of its pages. */
+export function composeConsole(
+  inputs: ConsoleInputs,
+  { auth, plans, rpcUrl, installation }: ConsoleUsers,
+  addressOf: AddressOf,
+  running: Running,
+) {
+  const { store, ledgerReader: ledger, clock, random, log, config } = inputs;
+  const { origin } = config.publicUrl;
+  const over = new AbortController();
+  const { note } = createAudit(store);
+  const minutes = createLiveMinutes({
+    ledger,
+    clock,
+    noteBroken: (error) => log.error({ err: error }, 'looking at the last minutes broke'),
+  });
+  const usage = createUsageReport(ledger);
+  const turns = createReadingTurns(clock);
+  const webhookRows = createWebhookRows(store);
+  const accounts = createAccounts({ store, plans, spentOf: (id) => spentOf(ledger, id), clock, note });
+  const routes = routesOf({
+    origin,
+    auth,
+    addressOf,
+    noteUnavailable: (reason) => log.error({ reason }, 'the identity provider could not be used'),
+    accounts,
+    keys: createKeys({ store, clock, random, note }),
+    plans,
+    usage,
+    turns,
+    readUsageView: createReadUsageView({ usage, grid: createUsageGrid(ledger), turns, clock }),
+    webhooksOf: (accountId) => webhookRows.list(accountId, clock.now()),
+    readUsed: (hours, accountId) => readUsage(ledger, hours, accountId),
+    minutes,
+    webhookPages: running.webhooks && webhookServices(inputs, running.webhooks),
+    rpcUrl,
+    oneTimeSecrets: createOneTimeSecrets(clock, random),
+    clock,
+    random,
+    operator: operatorServices(inputs, installation, running, over.signal),
+  });
+  const changes = createAttempts(CHANGES, random);
+  const console = createConsole(
+    {
+      viewerOf: createViewerOf(auth),
+      accountOf: accounts.findById,
+      clock,
+      origin,
+      takeChange: (userId, nowMs) => changes.take([userId], nowMs),
+      noteBroken: (error) => log.error({ err: error }, 'a page of the console broke'),
+    },
+    routes,
+  );
+  return {
+    console,
+    tend: async (signal: AbortSignal) => {
+      signal.addEventListener('abort', () => over.abort(), { once: true });
+      await minutes.run(signal);
+    },
+  };
+}
+
+/** Services of the pages of programs, webhooks and deliveries. Looking a host up for a form has the rate of a key. */
+function webhookServices(
+  { store, programs, clock, random }: ConsoleInputs,
+  webhooks: Webhooks,
+): WebhookServices {
+  const lookUps = createRequestLog<string>();
+  return {
+    webhooks,
+    healthOf: createWebhookHealth(store),
+    dayOf: createWebhookDay(store),
+    deliveries: createAccountDeliveries(store),
+    programs: createProgramList(store, programs),
+    history: createHistory(store),
+    enter: (userId: string) => lookUps(userId, clock.monotonic()),
+    random,
+  };
+}
+
+/** Services of the operators' pages. `signal` aborts when the app stops. */
+function operatorServices(
+  { store, ledgerReader: ledger, clock, fetch, config }: ConsoleInputs,
+  { gatewayUrls, storeSizes, readRedis }: Installation,
+  { watcher, deliveries, publication }: Running,
+  signal: AbortSignal,
+): OperatorServices {
+  const plan = store.prepare<{ plan: string | null }, [number]>('SELECT plan FROM accounts WHERE id = ?');
+  const planOf = (accountId: number) => plan.get(accountId)?.plan ?? undefined;
+  return {
+    audit: createAudit(store),
+    readGateways: createReadGateways({
+      urls: gatewayUrls,
+      fetch: (url, init) => fetch(url.href, init),
+      clock,
+    }),
+    readTraffic: createReadTraffic({ ledger, clock, planOf, signal }),
+    queue: createReadQueue(store),
+    failing: createFailing(store),
+    watcher: () => ({
+      ...watcher(),
+      pollMs: config.pollMs,
+      rpcHosts: config.rpcUrls.map(({ host }) => host),
+    }),
+    deliveries,
+    publication,
+    storeSizes,
+    readRedis,
+    resetSecondFactor: (user, by) => resetSecondFactor(store, user, by, clock.now()),
+  };
+}

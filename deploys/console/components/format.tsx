@@ -1,0 +1,95 @@
+/** @jsxImportSource preact */
+import { boundOf, type Counts } from '../../usage/report.ts';
+
+// Made once: a formatter per number was most of a long table's time.
+const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
+
+/** `1,234,567`. */
+export function countText(count: number): string {
+  return whole.format(count);
+}
+
+/** A share of one in per cent: `0 %`, `0.4 %`, `12 %`, and never a rounded 0 or 100. */
+export function shareText(share: number): string {
+  if (share > 0 && share < 0.001) return '< 0.1 %';
+  if (share < 1 && share > 0.99) return '> 99 %';
+  return `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
+}
+
+/** A duration of a request: `0.4 ms`, `38 ms`, `1.25 s`. */
+export function latencyText(ms: number): string {
+  if (ms < 1) return `${ms.toFixed(1)} ms`;
+  return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(2)} s`;
+}
+
+/** `512 B`, `1.4 MB`; powers of 1000. */
+export function bytesText(bytes: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+  const power = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(bytes) / 3));
+  const value = bytes / 1_000 ** power;
+  return `${power > 0 && value < 10 ? value.toFixed(1) : Math.round(value)} ${units[power]}`;
+}
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** `2026-11-21 22:05:09`, in UTC. */
+export function utcText(atMs: number): string {
+  return new Date(atMs).toISOString().slice(0, 19).replace('T', ' ');
+}
+
+/** How long something is or was, in its largest unit and rounded down: `45 s`, `4 min`, `3 h`, `12 d`. Never negative. */
+export function spanText(spanMs: number): string {
+  const span = Math.max(0, spanMs);
+  if (span < MINUTE_MS) return `${Math.floor(span / SECOND_MS)} s`;
+  if (span < HOUR_MS) return `${Math.floor(span / MINUTE_MS)} min`;
+  if (span < 2 * DAY_MS) return `${Math.floor(span / HOUR_MS)} h`;
+  return `${Math.floor(span / DAY_MS)} d`;
+}
+
+/** How far an instant is from now: `4 min ago`, `in 4 min`, `just now`. */
+export function distanceText(atMs: number, nowMs: number): string {
+  if (Math.abs(nowMs - atMs) < SECOND_MS) return 'just now';
+  return atMs < nowMs ? `${spanText(nowMs - atMs)} ago` : `in ${spanText(atMs - nowMs)}`;
+}
+
+type Instant = Readonly<{
+  atMs: number | undefined | null;
+  /** Said where there is no such instant. */
+  none?: string;
+}>;
+
+/** An instant in UTC. With JavaScript the viewer's own time stands in its tooltip. */
+export function Time({ atMs, none }: Instant) {
+  if (atMs === undefined || atMs === null) return <>{none}</>;
+  return (
+    <time dateTime={new Date(atMs).toISOString()} class="time">
+      {utcText(atMs)}
+      <abbr class="zone">UTC</abbr>
+    </time>
+  );
+}
+
+/** How far an instant is from now, with the instant itself in the tooltip. */
+export function Ago({ atMs, nowMs, none }: Instant & Readonly<{ nowMs: number }>) {
+  if (atMs === undefined || atMs === null) return <>{none}</>;
+  return (
+    <time dateTime={new Date(atMs).toISOString()} title={`${utcText(atMs)} UTC`}>
+      {distanceText(atMs, nowMs)}
+    </time>
+  );
+}
+
+/** How fast a share of answers began, as a bound that holds: `within 50 ms`, `over 1.00 s`, or a dash. */
+export function WithinText({ counts, quantile }: Readonly<{ counts: Counts; quantile: number }>) {
+  const bound = boundOf(counts, quantile);
+  if (bound === undefined) return <>–</>;
+  return (
+    <>
+      {bound.kind === 'about' ? 'within ' : 'over '}
+      {latencyText(bound.ms)}
+    </>
+  );
+}

@@ -1,0 +1,122 @@
+/** @jsxImportSource preact */
+import type { ComponentChildren } from 'preact';
+import { ownPath } from '../paths.ts';
+
+type LinkProps = Readonly<{
+  /** A path of the console, with its query. Anything else, such as `javascript:`, is shown as text without a link. */
+  to: string;
+  class?: string | undefined;
+  label?: string | undefined;
+  isCurrent?: boolean | undefined;
+  children: ComponentChildren;
+}>;
+
+/** A link inside the console. */
+export function Link({ to, class: name, label, isCurrent, children }: LinkProps) {
+  const href = ownPath(to);
+  if (href === undefined) return <span class={name}>{children}</span>;
+  return (
+    <a href={href} class={name} aria-label={label} aria-current={isCurrent ? 'page' : undefined}>
+      {children}
+    </a>
+  );
+}
+
+/** A link that opens in the drawer at the side; without JavaScript, and in a new tab, it is the full page. */
+export function DrawerLink({ to, class: name, children }: LinkProps) {
+  const href = ownPath(to);
+  if (href === undefined) return <span class={name}>{children}</span>;
+  return (
+    <a href={href} class={name} data-drawer>
+      {children}
+    </a>
+  );
+}
+
+/** One step of the way to a page. */
+export type Crumb = Readonly<{ label: string; to: string }>;
+
+/** The way to a page; the page itself, `here`, is its last step and no link. */
+export function Crumbs({ crumbs, here }: Readonly<{ crumbs: readonly Crumb[]; here: string }>) {
+  return (
+    <nav class="crumbs" aria-label="Breadcrumb">
+      <ol>
+        {crumbs.map(({ label, to }) => (
+          <li key={to}>
+            <Link to={to}>{label}</Link>
+          </li>
+        ))}
+        <li aria-current="page">{here}</li>
+      </ol>
+    </nav>
+  );
+}
+
+/** One of several views of the same thing, each with its own address. */
+type Tab = Readonly<{ label: string; to: string; isCurrent: boolean }>;
+
+/** Links between views; not an ARIA tab list, because each is a page. */
+export function Tabs({ label, tabs }: Readonly<{ label: string; tabs: readonly Tab[] }>) {
+  return (
+    <nav class="tabs" aria-label={label}>
+      <ul>
+        {tabs.map((tab) => (
+          <li key={tab.to}>
+            <Link to={tab.to} isCurrent={tab.isCurrent}>
+              {tab.label}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
+/** A few views of one panel, side by side; each is a link. */
+export function Choices({ label, choices }: Readonly<{ label: string; choices: readonly Tab[] }>) {
+  return (
+    <nav class="choices" aria-label={label}>
+      {choices.map(({ label: text, to, isCurrent }) => (
+        <Link key={to} to={to} isCurrent={isCurrent}>
+          {text}
+        </Link>
+      ))}
+    </nav>
+  );
+}
+
+/** The way to the first page and to the next, by cursor; a side without one is not shown. */
+export function Pager({
+  first,
+  older,
+}: Readonly<{ first?: string | undefined; older?: string | undefined }>) {
+  if (first === undefined && older === undefined) return null;
+  return (
+    <nav class="pager" aria-label="Pages">
+      {first === undefined ? (
+        <span />
+      ) : (
+        <Link to={first} class="button">
+          ← First page
+        </Link>
+      )}
+      {older !== undefined && (
+        <Link to={older} class="button">
+          Older →
+        </Link>
+      )}
+    </nav>
+  );
+}
+
+/** The same address with some of its query changed; `undefined` takes a member away. */
+export function withQuery(url: URL, changes: Readonly<Record<string, string | undefined>>): string {
+  const query = new URLSearchParams(url.searchParams);
+  query.delete('done');
+  query.delete('shown');
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === undefined) query.delete(name);
+    else query.set(name, value);
+  }
+  return query.size === 0 ? url.pathname : `${url.pathname}?${query}`;
+}

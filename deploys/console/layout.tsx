@@ -1,0 +1,244 @@
+/** @jsxImportSource preact */
+import { render } from 'preact-render-to-string';
+import type { AssetPaths } from './assets/assets.ts';
+import { Icon, type IconName, Notice } from './components/icons.tsx';
+import { Crumbs, Link } from './components/links.tsx';
+import type { Content, PageAccount, Show } from './context.ts';
+import { paths } from './paths.ts';
+import { flashOf } from './redirect.ts';
+import type { Viewer } from '../auth/auth-service.ts';
+
+/** How the viewer wants the console to look; `undefined`: as the system does. */
+type Theme = 'light' | 'dark' | undefined;
+
+/** Where the choice is kept. It is no secret and says nothing about anybody. */
+const THEME_COOKIE = 'theme';
+const YEAR_SECONDS = 365 * 86_400;
+
+/** The choice in a request's cookies; anything unknown is no choice. */
+export function themeOf(request: Request): Theme {
+  const cookies = request.headers.get('cookie') ?? '';
+  const value = /(?:^|;\s*)theme=([a-z]+)/.exec(cookies)?.[1];
+  return value === 'light' || value === 'dark' ? value : undefined;
+}
+
+/** The `Set-Cookie` of a choice; no choice takes the cookie away. */
+export function themeCookie(chosen: string | null, isSecure: boolean): string {
+  const [value, maxAge] = chosen === 'light' || chosen === 'dark' ? [chosen, YEAR_SECONDS] : ['', 0];
+  const secure = isSecure ? '; Secure' : '';
+  return `${THEME_COOKIE}=${value}; Path=/; Max-Age=${maxAge}; SameSite=Lax; HttpOnly${secure}`;
+}
+
+const ACCOUNT_PAGES = [
+  ['Overview', paths.overview, 'gauge'],
+  ['Usage', paths.usage, 'bars'],
+  ['Keys', paths.keys, 'key'],
+  ['Programs', paths.programs, 'cube'],
+  ['Webhooks', paths.webhooks, 'hook'],
+  ['Deliveries', paths.deliveries, 'send'],
+  ['Quick start', paths.quickStart, 'code'],
+] as const;
+
+const OPERATOR_PAGES: readonly NavigationLink[] = [
+  ['Accounts', paths.operatorAccounts, 'people'],
+  ['Backends', paths.backends, 'server'],
+  ['Traffic', paths.traffic, 'bars'],
+  ['Queue', paths.queue, 'send'],
+  ['Audit', paths.audit, 'list'],
+  ['Health', paths.health, 'pulse'],
+];
+
+type NavigationLink = readonly [label: string, to: string, icon: IconName];
+
+/** Where a viewer can go: an operator the service and the account that is looked at, a customer the own account. */
+function navigationOf(viewer: Viewer, account: PageAccount | undefined) {
+  const id = account?.id ?? (viewer.role === 'customer' ? viewer.accountId : undefined);
+  const own =
+    id === undefined ? [] : ACCOUNT_PAGES.map(([label, to, icon]) => [label, to(id), icon] as const);
+  return [
+    { title: 'Service', links: viewer.role === 'operator' ? OPERATOR_PAGES : [] },
+    { title: account?.name ?? 'Account', links: own },
+  ].filter(({ links }) => links.length > 0);
+}
+
+/** Where a viewer begins. */
+export function startPathOf({ role, accountId }: Viewer): string {
+  if (role === 'operator') return paths.operatorAccounts;
+  return accountId === undefined ? paths.settings : paths.overview(accountId);
+}
+
+type NavigationProps = Readonly<{ viewer: Viewer; account: PageAccount | undefined; path: string }>;
+
+/** The console's navigation: a column at the side, a strip on phones. An entry is current on the pages below it too. */
+function NavigationBar({ viewer, account, path }: NavigationProps) {
+  return (
+    <nav class="navigation" aria-label="Main">
+      {navigationOf(viewer, account).map(({ title, links }) => (
+        <section key={title} class="navigation-group">
+          <h2 class="navigation-title">{title}</h2>
+          <ul>
+            {links.map(([label, to, icon]) => (
+              <li key={to}>
+                <Link to={to} isCurrent={path === to || path.startsWith(`${to}/`)}>
+                  <Icon name={icon} />
+                  {label}
+                </Link>
+              </li>
+            ))}
+          </ul>
+        </section>
+      ))}
+    </nav>
+  );
+}
+
+type TopBarProps = Readonly<{ viewer: Viewer | undefined; theme: Theme; here: string }>;
+
+/** The line above every page: whose service, who looks, how it looks, the way out. */
+function TopBar({ viewer, theme, here }: TopBarProps) {
+  return (
+    <header class="top-bar">
+      <Link to={paths.start} class="brand">
+        <svg
+          class="brand-mark"
+          viewBox="0 0 32 32"
+          width="22"
+          height="22"
+          aria-hidden="true"
+          focusable="false"
+        >
+          <path
+            d="M4 11h13a4 4 0 0 0 0-8M4 16h18a4.5 4.5 0 0 1 0 9M4 21h10a4 4 0 0 1 0 8"
+            fill="none"
+            stroke="currentColor"
+            stroke-width="3"
+            stroke-linecap="round"
+          />
+        </svg>
+        Sluice
+      </Link>
+      <div class="top-bar-end">
+        <ThemeForm theme={theme} here={here} />
+        {viewer && (
+          <>
+            <Link to={paths.settings} class="top-bar-link" label={`Settings of ${viewer.email}`}>
+              <Icon name="sliders" />
+              <span class="viewer-email fold">{viewer.email}</span>
+            </Link>
+            <form method="post" action={paths.logout}>
+              <button type="submit" class="quiet">
+                <Icon name="out" />
+                <span class="fold">Sign out</span>
+              </button>
+            </form>
+          </>
+        )}
+      </div>
+    </header>
+  );
+}
+
+/** Three choices, because "as the system does" must be there to come back to. */
+function ThemeForm({ theme, here }: Readonly<{ theme: Theme; here: string }>) {
+  const choice = (value: string, label: string, icon: 'sun' | 'moon' | 'gauge') => (
+    <button
+      type="submit"
+      name="theme"
+      value={value}
+      class="theme-choice"
+      aria-pressed={(theme ?? 'system') === value ? 'true' : 'false'}
+      title={label}
+    >
+      {icon === 'gauge' ? <span aria-hidden="true">A</span> : <Icon name={icon} />}
+      <span class="hidden">{label}</span>
+    </button>
+  );
+  return (
+    <form method="post" action={paths.theme} class="theme-form" aria-label="Colours">
+      <input type="hidden" name="next" value={here} />
+      {choice('system', 'Colours of the system', 'gauge')}
+      {choice('light', 'Light colours', 'sun')}
+      {choice('dark', 'Dark colours', 'moon')}
+    </form>
+  );
+}
+
+/** htmx neither evaluates text nor asks other origins, adds no style of its own, and keeps no page in the browser's storage. */
+const HTMX_CONFIG = JSON.stringify({
+  allowEval: false,
+  allowScriptTags: false,
+  selfRequestsOnly: true,
+  includeIndicatorStyles: false,
+  historyEnabled: false,
+  historyCacheSize: 0,
+});
+
+type DocumentProps = Readonly<{ content: Content; at: Parameters<Show>[1]; assets: AssetPaths }>;
+
+/** The whole HTML document around a page's content. */
+function Document({ content, at: { request, url, viewer, account }, assets }: DocumentProps) {
+  const { title, body, aside, crumbs = [] } = content;
+  const theme = themeOf(request);
+  const flash = flashOf(url.searchParams.get('done'));
+  return (
+    <html lang="en" data-theme={theme}>
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content={theme ?? 'light dark'} />
+        <meta name="robots" content="noindex" />
+        <meta name="htmx-config" content={HTMX_CONFIG} />
+        <title>{`${title} · ${account ? `${account.name} · ` : ''}Sluice`}</title>
+        <link rel="icon" type="image/svg+xml" href={assets.icon} />
+        <link rel="stylesheet" href={assets.style} />
+        <script src={assets.htmx} defer />
+        <script type="module" src={assets.script} data-plot={assets.plot} id="console-script" />
+      </head>
+      <body class={viewer ? 'signed-in' : 'signed-out'}>
+        <a href="#content" class="skip-link">
+          Skip to the content
+        </a>
+        <TopBar viewer={viewer} theme={theme} here={withoutFlash(url)} />
+        {viewer && <NavigationBar viewer={viewer} account={account} path={url.pathname} />}
+        <main id="content" tabindex={-1}>
+          {crumbs.length > 0 && <Crumbs crumbs={crumbs} here={title} />}
+          <div class="page-head">
+            <h1>{title}</h1>
+            {aside && <div class="page-aside">{aside}</div>}
+          </div>
+          <div id="flash" role="status">
+            {flash && <Notice tone="good">{flash}</Notice>}
+          </div>
+          {body}
+        </main>
+        <dialog id="drawer" aria-label="Details">
+          <form method="dialog" class="drawer-close">
+            <button type="submit" class="quiet">
+              Close
+            </button>
+          </form>
+          <div id="drawer-body" />
+        </dialog>
+      </body>
+    </html>
+  );
+}
+
+/** Renders pages into the one document. */
+export function createShow(assets: AssetPaths): Show {
+  return function show(content, at) {
+    const html = render(<Document content={content} at={at} assets={assets} />);
+    const headers = new Headers({ 'content-type': 'text/html; charset=utf-8' });
+    const { status = 200, retryAfterSeconds } = content;
+    if (retryAfterSeconds !== undefined) headers.set('retry-after', String(retryAfterSeconds));
+    return new Response(`<!doctype html>${html}`, { status, headers });
+  };
+}
+
+/** The address of a page without what it shows once: coming back there shows no message and no secret again. */
+function withoutFlash({ pathname, searchParams }: URL): string {
+  const kept = new URLSearchParams(searchParams);
+  kept.delete('done');
+  kept.delete('shown');
+  return kept.size === 0 ? pathname : `${pathname}?${kept}`;
+}

@@ -1,0 +1,51 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { ViewerContext } from './context.ts';
+
+/** How long a secret waits for the page that shows it; a redirect takes moments. */
+const WAIT_MS = 5 * 60_000;
+/** Secrets that may wait at once. Above it the oldest is forgotten. */
+const WAITING_MAX = 1_000;
+const TICKET_BYTES = 16;
+
+type Waiting = Readonly<{ secret: string; untilMs: number }>;
+
+/** New secrets on their way from the form that made them to the one page that shows them. In memory alone. */
+export type OneTimeSecrets = Readonly<{
+  /**
+   * Keeps a secret for a viewer; gives the value of `?shown=` in the address to send them to. `ticket` is that value
+   * where the form chooses it, so that a form sent twice leads to one secret.
+   */
+  put(userId: string, secret: string, ticket?: string): string;
+  /** The secret that the address names, once, and for whom it is kept; a HEAD or a refresh of a part takes nothing. */
+  take(context: Pick<ViewerContext, 'request' | 'url' | 'viewer'>): string | undefined;
+}>;
+
+/** `random` gives n uniform bytes. */
+export function createOneTimeSecrets(
+  clock: Pick<Clock, 'now'>,
+  random: (bytes: number) => Uint8Array,
+): OneTimeSecrets {
+  /** By viewer and ticket, so that no ticket reaches what is another's. Oldest first, because every one waits as long. */
+  const waiting = new Map<string, Waiting>();
+
+  function forgetOld() {
+    for (const [ticket, { untilMs }] of waiting) {
+      if (untilMs > clock.now() && waiting.size < WAITING_MAX) return;
+      waiting.delete(ticket);
+    }
+  }
+  return {
+    put(userId, secret, ticket = Buffer.from(random(TICKET_BYTES)).toString('base64url')) {
+      forgetOld();
+      waiting.set(`${userId} ${ticket}`, { secret, untilMs: clock.now() + WAIT_MS });
+      return ticket;
+    },
+    take({ request, url, viewer }) {
+      if (request.method !== 'GET' || request.headers.has('hx-request')) return undefined;
+      const name = `${viewer.userId} ${url.searchParams.get('shown') ?? ''}`;
+      const found = waiting.get(name);
+      waiting.delete(name);
+      return found !== undefined && found.untilMs > clock.now() ? found.secret : undefined;
+    },
+  };
+}

@@ -1,0 +1,110 @@
+import type { Clock } from '../../shared/clock.ts';
+import type { Plan } from '../../shared/config/plans.ts';
+import type { Accounts } from '../accounts/accounts.ts';
+import type { Keys } from '../accounts/keys.ts';
+import type { Enter } from '../api/request-log.ts';
+import type { Actor, Audit } from '../accounts/audit.ts';
+import type { PublicationState } from '../accounts/publication.ts';
+import type { AddressOf } from '../auth/attempts.ts';
+import type { AuthService } from '../auth/auth-service.ts';
+import type { User } from '../auth/users.ts';
+import type { Health, StoreSize } from '../health/health.ts';
+import type { ReadGateways, ReadRedis } from '../health/neighbours.ts';
+import type { AccountDeliveries, ReadQueue } from '../outbox/list.ts';
+import type { Hours } from '../usage/calendar.ts';
+import type { LiveMinutes } from '../usage/minutes.ts';
+import type { Used } from '../usage/read-usage.ts';
+import type { ReadingTurns, ReadUsageView } from '../usage/usage-view.ts';
+import type { History, ProgramShown, ProgramWish } from '../watch/readings.ts';
+import type { createFailing, WebhookDay, WebhookHealth } from '../webhooks/webhook-health.ts';
+import type { OneTimeSecrets } from './one-time-secrets.ts';
+import type { UsageReport } from '../usage/report.ts';
+import type { ReadTraffic } from '../usage/traffic.ts';
+import type { Webhook } from '../webhooks/webhook.ts';
+import type { Webhooks } from '../webhooks/webhooks.ts';
+
+/** Services of the pages of the login and the settings. */
+export type LoginServices = Readonly<{
+  auth: AuthService;
+  addressOf: AddressOf;
+  /** Hears why an identity provider could not be used. */
+  noteUnavailable(reason: string): void;
+}>;
+
+/** Services of the pages of an account's calls and keys, shared with the command line and the API. */
+export type AccountServices = Readonly<{
+  /** The console's own, such as `https://console.example.com`. */
+  origin: string;
+  accounts: Accounts;
+  keys: Keys;
+  plans: ReadonlyMap<string, Plan>;
+  usage: UsageReport;
+  /** Every row of an account's usage, a page at a time. */
+  readUsed(hours: Hours, accountId: number): Generator<readonly Used[]>;
+  /** Long reads of it take turns. */
+  turns: ReadingTurns;
+  /** What the page of usage shows. */
+  readUsageView: ReadUsageView;
+  /** The webhooks of an account, the oldest first. */
+  webhooksOf(accountId: number): readonly Webhook[];
+  minutes: Pick<LiveMinutes, 'recentMinutes' | 'recentTotals' | 'sinceMs'>;
+  /** The gateway's RPC endpoint as its callers reach it. */
+  rpcUrl: URL;
+  oneTimeSecrets: OneTimeSecrets;
+  clock: Clock;
+  /** Gives n uniform bytes. */
+  random(bytes: number): Uint8Array;
+}>;
+
+/** Services of the pages of programs, webhooks and deliveries. */
+export type WebhookServices = Readonly<{
+  webhooks: Webhooks;
+  healthOf(webhookId: string, nowMs: number): WebhookHealth;
+  /** The part of it that a list shows. */
+  dayOf(webhookId: string, nowMs: number): WebhookDay;
+  deliveries: AccountDeliveries;
+  programs(wish: ProgramWish, nowMs: number): readonly ProgramShown[];
+  history: Pick<History, 'of'>;
+  /** The rate of looking hosts up: a user has that of a key. */
+  enter(userId: string): ReturnType<Enter<string>>;
+  /** Gives n uniform bytes. */
+  random(bytes: number): Uint8Array;
+}>;
+
+/** What the watcher knows, for the operator. Instants are Unix milliseconds. */
+export type WatcherSeen = Readonly<{
+  health: Health;
+  checkedAtMs: number | undefined;
+  contextSlot: bigint | undefined;
+  programs: number;
+  pollMs: number;
+  /** What it reads through, in order of preference; hosts alone, because the rest of a provider's address may be a key. */
+  rpcHosts: readonly string[];
+}>;
+
+/** What the pages of operators read beside what all pages do. */
+export type OperatorServices = Readonly<{
+  audit: Pick<Audit, 'list' | 'actions'>;
+  readGateways: ReadGateways;
+  readTraffic: ReadTraffic;
+  queue: ReadQueue;
+  failing: ReturnType<typeof createFailing>;
+  watcher(): WatcherSeen;
+  /** Whether deliveries are sent; `undefined`: this process sends none. */
+  deliveries(): Health | undefined;
+  /** How accounts and keys come to gateways on other hosts; `undefined`: there are none. */
+  publication(): PublicationState | undefined;
+  storeSizes(): readonly StoreSize[];
+  /** `undefined`: no Redis is configured. */
+  readRedis: ReadRedis | undefined;
+  resetSecondFactor(user: User, by: Actor): void;
+}>;
+
+/** Services of all pages. */
+export type PageServices = LoginServices &
+  AccountServices &
+  Readonly<{
+    operator: OperatorServices;
+    /** Absent where no webhooks are kept. */
+    webhookPages?: WebhookServices | undefined;
+  }>;

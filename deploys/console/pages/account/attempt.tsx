@@ -1,0 +1,207 @@
+/** @jsxImportSource preact */
+import { CodeBlock } from '../../components/code.tsx';
+import { bytesText, latencyText } from '../../components/format.tsx';
+import { Badge, type Tone } from '../../components/icons.tsx';
+import { type DeliveryState, SEND_TEXTS } from '../../../outbox/outcome.ts';
+import type { AttemptRow } from '../../../outbox/list.ts';
+
+/** The states of a delivery with what they are called and how they look. */
+export const STATE_WORDS: Readonly<Record<DeliveryState, readonly [text: string, tone: Tone]>> = {
+  queued: ['queued', 'waiting'],
+  attempting: ['attempting', 'waiting'],
+  retry_scheduled: ['retrying', 'warning'],
+  delivered: ['delivered', 'good'],
+  failed: ['failed', 'bad'],
+  skipped: ['skipped', 'quiet'],
+  cancelled: ['cancelled', 'quiet'],
+};
+
+/** A delivery's state. */
+export function DeliveryBadge({ state }: Readonly<{ state: DeliveryState }>) {
+  const [text, tone] = STATE_WORDS[state];
+  return <Badge tone={tone}>{text}</Badge>;
+}
+
+type OutcomeProps = Readonly<{ state: DeliveryState; status: number | null; error: string | null }>;
+
+/** A delivery's state with the word of its last attempt: a status or an error. */
+export function AttemptOutcome({ state, status, error }: OutcomeProps) {
+  const [text, tone] = STATE_WORDS[state];
+  const word = status ?? (state === 'delivered' ? undefined : error);
+  return (
+    <Badge tone={tone}>
+      {text}
+      {word !== undefined && word !== null && `, ${wordOf(String(word))}`}
+    </Badge>
+  );
+}
+
+/** A status or an error in a word: `503`, `timeout`, `dns error`. */
+export function wordOf(word: string): string {
+  return word.replace(/^http_/, '').replaceAll('_', ' ');
+}
+
+/** What an attempt came to, in a word or two. */
+export function attemptWord({ state, status, error }: AttemptRow): string {
+  if (status !== null) return String(status);
+  if (error !== null) return wordOf(error);
+  return state === 'started' ? 'under way' : state;
+}
+
+/** What an attempt came to, in a sentence. */
+export function attemptText({ state, status, error }: AttemptRow): string {
+  if (state === 'started') return 'Under way';
+  if (status !== null)
+    return state === 'succeeded' ? `Answered ${status}` : `Answered ${status}, which is no success`;
+  if (state === 'interrupted') return 'Nobody knows how it ended: the service was stopped. It is made again';
+  if (error !== null && Object.hasOwn(SEND_TEXTS, error)) return SEND_TEXTS[error as keyof typeof SEND_TEXTS]; // just looked up
+  return error === null ? 'Failed' : wordOf(error);
+}
+
+/** What a receiver answered with, as text where it is text. */
+export function AnswerBody({ id, attempt }: Readonly<{ id: string; attempt: AttemptRow }>) {
+  const { answerBody, answerBodyKind } = attempt;
+  if (answerBody === null) return <p class="soft">The body of the answer is not kept any more.</p>;
+  if (answerBody.length === 0) return <p class="soft">The answer had no body.</p>;
+  const shown = shownBytes(answerBody, answerBodyKind === 'whole');
+  const size = bytesText(answerBody.length);
+  return (
+    <>
+      <p class="soft">
+        {shown.kind === 'binary' ? `Binary, ${size}; its first bytes` : `Body, ${size}`}
+        {answerBodyKind === 'cut' && '; the rest of it was not read'}
+        {answerBodyKind === 'incomplete' && '; it broke off here'}
+      </p>
+      <CodeBlock id={id} label="Body of the answer" text={shown.text} />
+    </>
+  );
+}
+
+/** Bytes for people: as text, or the first of them in hex when they are none. */
+type ShownBytes = Readonly<{ kind: 'text' | 'binary'; text: string }>;
+
+const HEX_BYTES = 256;
+const ROW_BYTES = 16;
+/** A character that was cut in the middle has at most three bytes. */
+const CUT_MAX = 3;
+// oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+const CONTROLS = /[\u0000-\u0008\u000e-\u001f\u007f]/;
+
+/** Reads bytes as UTF-8; what `isWhole` denies may end in the middle of a character. */
+export function shownBytes(bytes: Uint8Array, isWhole: boolean): ShownBytes {
+  for (let cut = 0; cut <= (isWhole ? 0 : CUT_MAX); cut++) {
+    const text = textOf(bytes.subarray(0, bytes.length - cut));
+    if (text !== undefined && !CONTROLS.test(text)) return { kind: 'text', text };
+  }
+  return { kind: 'binary', text: hexOf(bytes.subarray(0, HEX_BYTES)) };
+}
+
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+function hexOf(bytes: Uint8Array): string {
+  const rows: string[] = [];
+  for (let at = 0; at < bytes.length; at += ROW_BYTES) {
+    const row = [...bytes.subarray(at, at + ROW_BYTES)].map((byte) => byte.toString(16).padStart(2, '0'));
+    rows.push(`${at.toString(16).padStart(4, '0')}  ${row.join(' ')}`);
+  }
+  return rows.join('\n');
+}
+
+const PARTS = [
+  ['dnsMs', 'DNS'],
+  ['connectMs', 'Connect'],
+  ['tlsMs', 'TLS'],
+  ['firstByteMs', 'First byte'],
+] as const;
+
+type Times = Readonly<Partial<Record<(typeof PARTS)[number][0] | 'totalMs', number>>>;
+/** A part of an attempt; `startMs` is from the attempt's start. */
+type Part = Readonly<{ label: string; startMs: number; ms: number }>;
+
+/** Where the time of an attempt went, each part behind the one before it. */
+export function PhaseBars({ phasesJson }: Readonly<{ phasesJson: string }>) {
+  const times = JSON.parse(phasesJson) as Times; // as `finish` wrote it
+  const { totalMs = 0 } = times;
+  return (
+    <table class="phases">
+      <caption class="hidden">Where the time went</caption>
+      <tbody>
+        {partsOf(times).map((part, i) => (
+          <tr key={part.label}>
+            <th scope="row">{part.label}</th>
+            <td>
+              <Bar part={part} wholeMs={totalMs} n={i} />
+            </td>
+            <td class="align-end">{latencyText(part.ms)}</td>
+          </tr>
+        ))}
+        <tr>
+          <th scope="row">Total</th>
+          <td />
+          <td class="align-end">{latencyText(totalMs)}</td>
+        </tr>
+      </tbody>
+    </table>
+  );
+}
+
+/** The parts that were finished, and the rest up to the end. */
+function partsOf(times: Times): readonly Part[] {
+  const parts: Part[] = [];
+  let startMs = 0;
+  for (const [name, label] of PARTS) {
+    const ms = times[name];
+    if (ms === undefined) continue;
+    parts.push({ label, startMs, ms });
+    startMs += ms;
+  }
+  const restMs = (times.totalMs ?? 0) - startMs;
+  const isAnswered = times.firstByteMs !== undefined;
+  return restMs < 0.5
+    ? parts
+    : [...parts, { label: isAnswered ? 'Body' : 'Until it ended', startMs, ms: restMs }];
+}
+
+/** A drawing, because a width cannot be written into the page's style. */
+function Bar({ part, wholeMs, n }: Readonly<{ part: Part; wholeMs: number; n: number }>) {
+  const whole = Math.max(1, wholeMs);
+  const width = Math.max(0.5, (part.ms / whole) * 100);
+  const x = Math.min(100 - width, (part.startMs / whole) * 100);
+  return (
+    <svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true" focusable="false">
+      <rect x="0" y="3.5" width="100" height="1" class="phase-ground" />
+      <rect x={x.toFixed(2)} y="0" width={width.toFixed(2)} height="8" class={`phase-${n + 1}`} />
+    </svg>
+  );
+}
+
+/** One line of headers. */
+type HeaderLine = readonly [name: string, value: string];
+
+/** The headers of the event as an attempt sent them, behind those that say what the body is; none before it was made. */
+export function sentHeaders({ requestHeadersJson }: AttemptRow): readonly HeaderLine[] {
+  if (requestHeadersJson === null) return [];
+  const headers = JSON.parse(requestHeadersJson) as Record<string, string>; // as `finish` wrote it
+  return [['Content-Type', 'application/json'], ...Object.entries(headers)];
+}
+
+/** The same request for a shell: its signature fits this body, and is old after five minutes. */
+export function curlOf(attempt: AttemptRow, body: Uint8Array): string {
+  const headers = sentHeaders(attempt).map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`);
+  return [
+    `curl -X POST ${quoted(attempt.url)}`,
+    ...headers,
+    `--data-binary ${quoted(Buffer.from(body).toString('utf8'))}`,
+  ].join(' \\\n  ');
+}
+
+/** One word to every shell of the Bourne family, whatever is in it. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}

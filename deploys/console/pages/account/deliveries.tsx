@@ -1,0 +1,249 @@
+/** @jsxImportSource preact */
+import { Ago, countText, latencyText, Time } from '../../components/format.tsx';
+import { Filters, FilterSelect, TextField } from '../../components/forms.tsx';
+import { DrawerLink, Pager, withQuery } from '../../components/links.tsx';
+import { Empty, Live, Panel } from '../../components/panels.tsx';
+import { Table } from '../../components/table.tsx';
+import type { AccountContext, PageAccount } from '../../context.ts';
+import type { WebhookServices } from '../../page-services.ts';
+import { DeliveryBadge, STATE_WORDS, wordOf } from './attempt.tsx';
+import { paths } from '../../paths.ts';
+import {
+  type AccountDelivery,
+  type DeliveryFilter,
+  type DeliveryPage,
+  ID_PART_MIN,
+  type ListPosition,
+} from '../../../outbox/list.ts';
+import { ATTEMPTS_MAX, type DeliveryState } from '../../../outbox/outcome.ts';
+import { DAY_MS } from '../../../usage/calendar.ts';
+
+/** The deliveries of all webhooks of an account, or those that are looked for. */
+export function deliveryListPage(services: WebhookServices, context: AccountContext): Response {
+  const { account, nowMs, url, show } = context;
+  const filter = filterFrom(url.searchParams, nowMs);
+  const search = (url.searchParams.get('q') ?? '').trim();
+  const { rows, next } =
+    search === ''
+      ? services.deliveries.page(account.id, filter)
+      : { rows: services.deliveries.search(account.id, search), next: undefined };
+  const isFirst = filter.after === undefined;
+  const table = (
+    <Panel title={search === '' ? 'Newest first' : 'Found'} isFlush>
+      <DeliveryTable
+        account={account}
+        rows={rows}
+        nowMs={nowMs}
+        isOfOneWebhook={filter.webhookId !== undefined}
+        empty={emptyText(search, filter, next)}
+      />
+    </Panel>
+  );
+  return show({
+    title: 'Deliveries',
+    body: (
+      <>
+        <DeliveryFilters services={services} context={context} filter={filter} search={search} />
+        {isFirst ? (
+          <Live id="deliveries" from={withQuery(url, {})}>
+            {table}
+          </Live>
+        ) : (
+          table
+        )}
+        <Pager
+          first={isFirst ? undefined : withQuery(url, { after: undefined })}
+          older={next && withQuery(url, { after: toCursor(next) })}
+        />
+      </>
+    ),
+  });
+}
+
+function emptyText(search: string, filter: DeliveryFilter, next: DeliveryPage['next']): string {
+  if (search !== '')
+    return search.length < ID_PART_MIN
+      ? `Type at least ${ID_PART_MIN} characters of an id`
+      : 'No delivery has an id that begins so';
+  if (next !== undefined) return 'None among these; there may be older ones';
+  return isNarrow(filter) || filter.after ? 'No delivery fits' : 'No deliveries yet';
+}
+
+type FiltersProps = Readonly<{
+  services: WebhookServices;
+  context: AccountContext;
+  filter: DeliveryFilter;
+  search: string;
+}>;
+
+function DeliveryFilters({ services, context, filter, search }: FiltersProps) {
+  const { account, nowMs, url } = context;
+  const webhooks = services.webhooks
+    .list(account.id)
+    .map(({ id, url: to }) => ({ value: id, label: new URL(to).host }));
+  const programs = services.programs({}, nowMs).map(({ programId, label }) => ({ value: programId, label }));
+  return (
+    <Filters path={paths.deliveries(account.id)} isFiltered={isNarrow(filter) || search !== ''}>
+      <TextField
+        name="q"
+        label="Delivery id"
+        type="search"
+        value={search}
+        placeholder="First 8 or more"
+        isCode
+      />
+      <FilterSelect
+        name="state"
+        label="State"
+        value={filter.state}
+        options={STATES.map((value) => ({ value, label: STATE_WORDS[value][0] }))}
+      />
+      <FilterSelect
+        name="event"
+        label="Event"
+        value={filter.eventKind}
+        options={EVENTS.map((value) => ({ value, label: value }))}
+      />
+      <FilterSelect name="webhook" label="Webhook" value={filter.webhookId} options={webhooks} />
+      <FilterSelect name="program" label="Program" value={filter.programId} options={programs} />
+      <FilterSelect
+        name="time"
+        label="Time"
+        value={url.searchParams.get('time') ?? undefined}
+        options={SPANS}
+      />
+    </Filters>
+  );
+}
+
+type DeliveryTableProps = Readonly<{
+  account: Pick<PageAccount, 'id'>;
+  rows: readonly AccountDelivery[];
+  nowMs: number;
+  /** All are of one webhook, which need not be named. */
+  isOfOneWebhook?: boolean;
+  /** Said in place of an empty table. */
+  empty: string;
+}>;
+
+/** Deliveries, each opening at the side. */
+export function DeliveryTable({ account, rows, nowMs, isOfOneWebhook = false, empty }: DeliveryTableProps) {
+  return (
+    <Table
+      caption="Deliveries"
+      columns={[
+        [
+          'Created',
+          ({ id, createdAtMs }) => (
+            <DrawerLink to={paths.delivery(account.id, id)}>
+              <Time atMs={createdAtMs} />
+            </DrawerLink>
+          ),
+          'head',
+        ],
+        ['Event', (row) => <Event row={row} />],
+        !isOfOneWebhook && [
+          'Webhook',
+          ({ url }) => (
+            <span class="host" title={new URL(url).host}>
+              {new URL(url).host}
+            </span>
+          ),
+        ],
+        ['State', (row) => <State row={row} nowMs={nowMs} />],
+        ['Last answer', (row) => <Answer row={row} />, 'end'],
+      ]}
+      rows={rows}
+      keyOf={({ id }) => id}
+      empty={<Empty title={empty} />}
+    />
+  );
+}
+
+function State({ row, nowMs }: Readonly<{ row: AccountDelivery; nowMs: number }>) {
+  const { state, nextAttemptAtMs, resendAtMs } = row;
+  return (
+    <span class="badges">
+      <DeliveryBadge state={state} />
+      {state === 'retry_scheduled' && nextAttemptAtMs !== null && (
+        <span class="soft">
+          {nextAttemptAtMs > nowMs ? <Ago atMs={nextAttemptAtMs} nowMs={nowMs} /> : 'now'}
+        </span>
+      )}
+      {resendAtMs !== null && <span class="soft">resend queued</span>}
+    </span>
+  );
+}
+
+function Event({ row: { eventKind, label, deploySlot } }: Readonly<{ row: AccountDelivery }>) {
+  if (label === null) return <code>{eventKind}</code>;
+  return (
+    <span class="lines">
+      {label}
+      <span class="soft nowrap">
+        {deploySlot === null ? eventKind : `upgraded, slot ${countText(deploySlot)}`}
+      </span>
+    </span>
+  );
+}
+
+function Answer({ row }: Readonly<{ row: AccountDelivery }>) {
+  return (
+    <span class="lines">
+      {answerText(row)}
+      <span class="soft">
+        attempt {row.attempts}/{ATTEMPTS_MAX}
+      </span>
+    </span>
+  );
+}
+
+/** `503 in 240 ms`, `timeout in 10.0 s`. */
+function answerText({ lastStatus, lastError, tookMs }: AccountDelivery): string {
+  const word = lastStatus ?? (lastError === null ? undefined : wordOf(lastError));
+  if (word === undefined) return '–';
+  return tookMs === null ? String(word) : `${word} in ${latencyText(Math.max(0, tookMs))}`;
+}
+
+const PAGE_ROWS = 50;
+
+/** The spans of time that a list can be narrowed to. */
+const SPANS = [
+  { value: '24h', label: 'Last 24 hours', ms: DAY_MS },
+  { value: '7d', label: 'Last 7 days', ms: 7 * DAY_MS },
+  { value: '30d', label: 'Last 30 days', ms: 30 * DAY_MS },
+] as const;
+
+const STATES = Object.keys(STATE_WORDS) as readonly DeliveryState[]; // Object.keys forgets the keys' type
+const EVENTS = ['program.upgraded', 'ping'] as const;
+
+/** The filter in an address. Members that cannot be read are left out. */
+function filterFrom(query: URLSearchParams, nowMs: number): DeliveryFilter {
+  const state = STATES.find((known) => known === query.get('state'));
+  const eventKind = EVENTS.find((known) => known === query.get('event'));
+  const span = SPANS.find(({ value }) => value === query.get('time'));
+  const [webhookId, programId] = [query.get('webhook') || undefined, query.get('program') || undefined];
+  const after = fromCursor(query.get('after'));
+  return {
+    limit: PAGE_ROWS,
+    ...(state && { state }),
+    ...(eventKind && { eventKind }),
+    ...(webhookId && { webhookId }),
+    ...(programId && { programId }),
+    ...(span && { sinceMs: nowMs - span.ms }),
+    ...(after && { after }),
+  };
+}
+
+function isNarrow({ state, eventKind, webhookId, programId, sinceMs }: DeliveryFilter): boolean {
+  return [state, eventKind, webhookId, programId, sinceMs].some((member) => member !== undefined);
+}
+
+function toCursor({ createdAtMs, id }: ListPosition): string {
+  return `${createdAtMs}_${id}`;
+}
+
+function fromCursor(cursor: string | null): ListPosition | undefined {
+  const [, atMs, id] = /^(\d{1,15})_([0-9a-f-]{36})$/.exec(cursor ?? '') ?? [];
+  return atMs === undefined || id === undefined ? undefined : { createdAtMs: Number(atMs), id };
+}

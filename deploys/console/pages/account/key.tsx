@@ -1,0 +1,270 @@
+/** @jsxImportSource preact */
+import { unreachable } from '../../../../shared/brand.ts';
+import { type KeyRow, TOO_MANY_KEYS } from '../../../accounts/keys.ts';
+import { Sparkline } from '../../components/charts.tsx';
+import { SecretBox } from '../../components/code.tsx';
+import { Ago, countText, Time } from '../../components/format.tsx';
+import {
+  ConfirmPanel,
+  FORM_ID_FIELD,
+  type FormErrors,
+  formIdFrom,
+  Hidden,
+  isConfirmed,
+  newFormId,
+  PostForm,
+  RadioFields,
+  Submit,
+  TextField,
+} from '../../components/forms.tsx';
+import { Notice } from '../../components/icons.tsx';
+import { Link } from '../../components/links.tsx';
+import { Columns, Facts, Panel, Stats } from '../../components/panels.tsx';
+import { type AccountContext, type AccountForm, byOf } from '../../context.ts';
+import type { AccountServices } from '../../page-services.ts';
+import { BAD_KEY_NAME, KeyBadge, KeyEnds, STALE_FORM } from './keys.tsx';
+import { paths } from '../../paths.ts';
+import { redirect } from '../../redirect.ts';
+import { HOUR_MS } from '../../../usage/calendar.ts';
+import { sumOf } from '../../../usage/report.ts';
+
+/** What was wrong with one of the page's forms. */
+type KeyFormErrors = Readonly<Partial<Record<'rename' | 'rotate' | 'revoke', FormErrors>>>;
+
+/**
+ * What is known of a key, and what can be done to it; the key itself when it was just made. Also with what was wrong with
+ * one of its forms.
+ */
+export function keyPage(
+  { keys, usage, oneTimeSecrets, random }: AccountServices,
+  context: AccountContext,
+  errors?: KeyFormErrors,
+): Response {
+  const { account, params, nowMs, show } = context;
+  const row = keys.find(params['keyId'] ?? '', account.id);
+  if (row === undefined) return context.notFound();
+  const secret = oneTimeSecrets.take(context);
+  const isWorking = row.state === 'active' || row.state === 'expiring';
+  const path = paths.key(account.id, row.id);
+  const predecessor = keys
+    .page({ accountId: account.id, search: row.name, limit: 50 })
+    .items.find(({ id, name, state }) => id !== row.id && name === row.name && state === 'expiring');
+  return show({
+    title: row.name,
+    status: errors && 422,
+    crumbs: [{ label: 'Keys', to: paths.keys(account.id) }],
+    aside: <KeyBadge state={row.state} />,
+    body: (
+      <>
+        <ShownKey secret={secret} context={context} />
+        {predecessor?.expiresAtMs !== undefined && row.state === 'active' && (
+          <Notice tone="warning">
+            The old key {predecessor.prefix}…{predecessor.last4} works until{' '}
+            <Time atMs={predecessor.expiresAtMs} />.{' '}
+            <Link to={`${paths.key(account.id, predecessor.id)}#revoke`}>Revoke the old one now</Link>
+          </Notice>
+        )}
+        {row.state !== 'active' && errors?.rotate?.['form'] !== undefined && (
+          <Notice tone="bad">{errors.rotate['form']}</Notice>
+        )}
+        <KeyUse usage={usage} accountId={account.id} keyId={row.id} nowMs={nowMs} />
+        <Columns>
+          <Panel
+            title="Key"
+            aside={<Link to={`${paths.usage(account.id)}?key=${row.id}`}>Usage by method</Link>}
+          >
+            <Known row={row} nowMs={nowMs} />
+            {isWorking && <RenameForm path={path} row={row} errors={errors?.rename} />}
+          </Panel>
+          {row.state === 'active' && (
+            <RotatePanel path={path} once={newFormId(random)} errors={errors?.rotate} />
+          )}
+        </Columns>
+        {isWorking && (
+          <ConfirmPanel
+            title="Revoke"
+            id="revoke"
+            action={`${path}/revoke`}
+            phrase={row.name}
+            button="Revoke the key"
+            errors={errors?.revoke}
+          >
+            Whoever uses it is refused within a second. A revoked key never works again; its usage stays on
+            record.
+          </ConfirmPanel>
+        )}
+      </>
+    ),
+  });
+}
+
+type ShownKeyProps = Readonly<{ secret: string | undefined; context: AccountContext }>;
+
+/** The key itself, the one time that it is there to be shown. */
+function ShownKey({ secret, context: { account, url } }: ShownKeyProps) {
+  if (secret !== undefined)
+    return (
+      <>
+        <SecretBox name="API key" secret={secret} />
+        <p>
+          It works within a second. The <Link to={paths.quickStart(account.id)}>quick start</Link> says how it
+          is used.
+        </p>
+      </>
+    );
+  if (!url.searchParams.has('shown')) return null;
+  return (
+    <Notice tone="quiet">
+      The key was shown already, or waited for too long. Without a copy of it, revoke it and make another.
+    </Notice>
+  );
+}
+
+function Known({ row, nowMs }: Readonly<{ row: KeyRow; nowMs: number }>) {
+  const { id, createdAtMs, lastUsedAtMs, expiresAtMs, state } = row;
+  return (
+    <Facts
+      facts={[
+        ['Key', <KeyEnds row={row} />],
+        ['Id', <code>{id}</code>],
+        ['Created', <Time atMs={createdAtMs} />],
+        ['Last used', <Ago atMs={lastUsedAtMs} nowMs={nowMs} none="never" />],
+        expiresAtMs !== undefined && [state === 'expiring' ? 'Ends' : 'Ended', <Time atMs={expiresAtMs} />],
+      ]}
+    />
+  );
+}
+
+type UseProps = Readonly<{
+  usage: AccountServices['usage'];
+  accountId: number;
+  keyId: string;
+  nowMs: number;
+}>;
+
+/** What went through the key: requests by hour, and a week's sums. */
+function KeyUse({ usage, accountId, keyId, nowMs }: UseProps) {
+  const toHour = Math.floor(nowMs / HOUR_MS) + 1;
+  const points = usage.series({ accountId, keyId }, { fromHour: toHour - 168, toHour }, 'hour');
+  const week = sumOf(points.map(({ counts }) => counts));
+  const day = points.slice(-24).map(({ counts }) => counts.calls);
+  const dayCalls = day.reduce((sum, calls) => sum + calls, 0);
+  return (
+    <Stats
+      stats={[
+        {
+          label: 'Requests, 24 hours',
+          value: countText(dayCalls),
+          note: <Sparkline values={day} label={`${countText(dayCalls)} requests in 24 hours, by hour`} />,
+        },
+        { label: 'Requests, 7 days', value: countText(week.calls) },
+        { label: 'Credits, 7 days', value: countText(week.credits - week.refunded) },
+        { label: 'Errors, 7 days', value: countText(week.errors) },
+        { label: 'Refused, 7 days', value: countText(week.refused) },
+      ]}
+    />
+  );
+}
+
+/** How long an old key may go on working. */
+const GRACES = [
+  { value: '0', label: 'At once', hint: 'After a leak.', ms: 0 },
+  { value: '1h', label: 'In 1 hour', ms: HOUR_MS },
+  { value: '24h', label: 'In 24 hours', ms: 24 * HOUR_MS },
+  { value: '7d', label: 'In 7 days', ms: 168 * HOUR_MS },
+];
+
+type KeyFormProps = Readonly<{ path: string; row: KeyRow; errors: FormErrors | undefined }>;
+
+function RenameForm({ path, row, errors }: KeyFormProps) {
+  return (
+    <PostForm action={`${path}/rename`} errors={errors} isInline label="Rename">
+      <TextField
+        name="name"
+        label="Name"
+        value={row.name}
+        isRequired
+        maxLength={64}
+        error={errors?.['name']}
+      />
+      <Submit>Rename</Submit>
+    </PostForm>
+  );
+}
+
+function RotatePanel({
+  path,
+  once,
+  errors,
+}: Readonly<{ path: string; once: string; errors: FormErrors | undefined }>) {
+  return (
+    <Panel title="Rotate" id="rotate">
+      <p>
+        Makes a new key of the same name and shows it once. This one goes on working for the time you choose.
+      </p>
+      <PostForm action={`${path}/rotate`} errors={errors} label="Rotate">
+        <Hidden name={FORM_ID_FIELD} value={once} />
+        <RadioFields name="grace" legend="The old key ends" value="24h" options={GRACES} />
+        <Submit kind="primary">Rotate the key</Submit>
+      </PostForm>
+    </Panel>
+  );
+}
+
+/** Gives the key another name. */
+export function renameKey(services: AccountServices, context: AccountForm): Response {
+  const { account, form, params } = context;
+  const id = params['keyId'] ?? '';
+  const result = services.keys.rename(id, (form.get('name') ?? '').trim(), byOf(context).actor, account.id);
+  switch (result.kind) {
+    case 'renamed':
+      return redirect(paths.key(account.id, id), 'key-renamed');
+    case 'bad-name':
+      return keyPage(services, context, { rename: { name: BAD_KEY_NAME } });
+    case 'reserved-name':
+      return keyPage(services, context, { rename: { name: 'The service knows this key by its name.' } });
+    case 'unknown-key':
+      return context.notFound();
+    default:
+      return unreachable(result);
+  }
+}
+
+/** Makes a key in place of this one, and leads to the page of the new key, which shows it. */
+export function rotateKey(services: AccountServices, context: AccountForm): Response {
+  const { account, form, params, viewer } = context;
+  const id = params['keyId'] ?? '';
+  const once = formIdFrom(form);
+  const grace = GRACES.find(({ value }) => value === form.get('grace'));
+  if (once === undefined) return keyPage(services, context, { rotate: { form: STALE_FORM } });
+  if (grace === undefined)
+    return keyPage(services, context, { rotate: { form: 'Choose when the old key ends.' } });
+  const result = services.keys.rotate(id, grace.ms, byOf(context).actor, account.id, once);
+  switch (result.kind) {
+    case 'rotated':
+      services.oneTimeSecrets.put(viewer.userId, result.made.key, once);
+      return redirect(`${paths.key(account.id, result.made.id)}?shown=${once}`, 'key-rotated');
+    case 'made-before':
+      return redirect(`${paths.key(account.id, result.id)}?shown=${once}`);
+    case 'too-many':
+      return keyPage(services, context, { rotate: { form: TOO_MANY_KEYS } });
+    case 'ended':
+      return keyPage(services, context, { rotate: { form: `The key is ${result.state}.` } });
+    case 'unknown-key':
+      return context.notFound();
+    default:
+      return unreachable(result);
+  }
+}
+
+/** Revokes the key whose name was typed. */
+export function revokeKey(services: AccountServices, context: AccountForm): Response {
+  const { account, form, params } = context;
+  const id = params['keyId'] ?? '';
+  const row = services.keys.find(id, account.id);
+  if (row === undefined) return context.notFound();
+  if (!isConfirmed(form, row.name))
+    return keyPage(services, context, { revoke: { confirm: `Type the name of the key: ${row.name}` } });
+  services.keys.revoke(id, byOf(context).actor, account.id);
+  return redirect(paths.key(account.id, id), 'key-revoked');
+}

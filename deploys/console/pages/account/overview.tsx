@@ -1,0 +1,259 @@
+/** @jsxImportSource preact */
+import type { Plan } from '../../../../shared/config/plans.ts';
+import type { KeyRow } from '../../../accounts/keys.ts';
+import { boundOf, type Counts, forecastOf, forecastText, type Part } from '../../../usage/report.ts';
+import { Chart } from '../../components/charts.tsx';
+import { Ago, countText, latencyText, Time } from '../../components/format.tsx';
+import { ButtonLink } from '../../components/forms.tsx';
+import { Badge, Notice } from '../../components/icons.tsx';
+import { Link } from '../../components/links.tsx';
+import { Columns, Empty, Live, Panel, type Stat, Stats } from '../../components/panels.tsx';
+import { TablePanel } from '../../components/table.tsx';
+import type { AccountContext } from '../../context.ts';
+import type { AccountServices } from '../../page-services.ts';
+import { type AccountState, type Attention, attentionOf } from './attention.ts';
+import { KeyBadge } from './keys.tsx';
+import { errorNote, refusedNote } from './usage.tsx';
+import { paths } from '../../paths.ts';
+import { HOUR_MS } from '../../../usage/calendar.ts';
+import type { Minute } from '../../../usage/minutes.ts';
+
+/** Keys that are looked at for the page; an account rarely has more that work. */
+const KEYS = 100;
+
+/** The state of an account and its current traffic. */
+export function overviewPage(
+  services: AccountServices,
+  { account: { id }, url, nowMs, show, notFound }: AccountContext,
+): Response {
+  const { accounts, keys, plans, usage, minutes, webhooksOf } = services;
+  const account = accounts.findById(id);
+  if (account === undefined) return notFound();
+  const plan = account.plan === undefined ? undefined : plans.get(account.plan);
+  const { creditsLeft, createdAtMs } = account;
+  const forecast =
+    creditsLeft === undefined
+      ? undefined
+      : forecastOf(usage, { accountId: id, creditsLeft, createdAtMs }, nowMs);
+  const toHour = Math.floor(nowMs / HOUR_MS) + 1;
+  const hours = { fromHour: toHour - 24, toHour };
+  const newest = keys.page({ accountId: id, limit: KEYS }).items;
+  const state = { account, plan, forecast, keys: newest, webhooks: webhooksOf(id) };
+  return show({
+    title: 'Overview',
+    aside: (
+      <>
+        <Badge tone="quiet" icon="gauge">
+          {account.plan === undefined ? 'Program API alone' : `Plan ${account.plan}`}
+        </Badge>
+        <ButtonLink to={paths.quickStart(id)}>Quick start</ButtonLink>
+      </>
+    ),
+    body: (
+      <Live id="overview" from={url.pathname} everySeconds={5}>
+        <div class="panel-stack">
+          <AttentionList found={attentionOf(state, nowMs)} />
+          <AccountStats state={state} day={usage.sum({ accountId: id }, hours)} />
+          <LastHour
+            minutes={minutes.recentMinutes(id, nowMs)}
+            sinceMs={minutes.sinceMs()}
+            plan={plan}
+            nowMs={nowMs}
+          />
+          <Columns>
+            <MethodsPanel accountId={id} methods={usage.byMethod({ accountId: id }, hours)} />
+            <KeysPanel
+              accountId={id}
+              keys={newest}
+              used={usage.byKey({ accountId: id }, hours)}
+              nowMs={nowMs}
+            />
+          </Columns>
+        </div>
+      </Live>
+    ),
+  });
+}
+
+function AttentionList({ found }: Readonly<{ found: readonly Attention[] }>) {
+  if (found.length === 0) return null;
+  return (
+    <section class="notices" aria-label="What needs attention">
+      {found.map(({ tone, sentence, link }) => (
+        <Notice key={sentence} tone={tone}>
+          {sentence} {link && <Link to={link.to}>{link.label}</Link>}
+        </Notice>
+      ))}
+    </section>
+  );
+}
+
+/** The state of an account in numbers; `day` is what was counted in the last 24 hours. */
+function AccountStats({ state, day }: Readonly<{ state: AccountState; day: Counts }>) {
+  const { calls, errors, refused } = day;
+  return (
+    <Stats
+      stats={[
+        creditsStat(state, day),
+        { label: 'Requests, 24 hours', value: countText(calls) },
+        { label: 'Errors, 24 hours', value: countText(errors), note: errorNote(day) },
+        { label: 'Refused, 24 hours', value: countText(refused), note: refusedNote(day) },
+        latencyStat('p50', day, 0.5, 'half'),
+        latencyStat('p95', day, 0.95, '95 of 100'),
+      ]}
+    />
+  );
+}
+
+function creditsStat({ account, plan, forecast }: AccountState, { credits, refunded }: Counts): Stat {
+  const { creditsLeft } = account;
+  if (creditsLeft === undefined)
+    return { label: 'Credits, 24 hours', value: countText(credits - refunded), note: 'without a limit' };
+  const lasts = forecast && forecastText(forecast);
+  const tone = creditsLeft === 0 ? 'bad' : creditsLeft < 0.1 * (plan?.credits ?? 0) ? 'warning' : undefined;
+  return {
+    label: 'Credits left',
+    value: countText(creditsLeft),
+    note: creditsLeft === 0 ? 'used up' : (lasts ?? 'none spent in 7 days'),
+    tone,
+  };
+}
+
+/** How soon answers began, as a bound that holds. */
+function latencyStat(name: string, day: Counts, quantile: number, share: string): Stat {
+  const bound = boundOf(day, quantile);
+  const label = `Latency ${name}`;
+  if (bound === undefined) return { label, value: '–', note: 'nothing was answered' };
+  if (bound.kind === 'over')
+    return { label, value: `> ${latencyText(bound.ms)}`, note: `not ${share} within, 24 hours` };
+  return { label, value: latencyText(bound.ms), note: `${share} within, 24 hours` };
+}
+
+const MINUTE_MS = 60_000;
+
+type LastHourProps = Readonly<{
+  /** The last hour, the oldest first. */
+  minutes: readonly Minute[];
+  /** Since when minutes are counted. */
+  sinceMs: number | undefined;
+  plan: Plan | undefined;
+  nowMs: number;
+}>;
+
+/** Requests, errors and refusals of the last hour, minute by minute. */
+function LastHour({ minutes, sinceMs, plan, nowMs }: LastHourProps) {
+  const isKnown = ({ minute }: Minute) => sinceMs !== undefined && (minute + 1) * MINUTE_MS > sinceMs;
+  const known = (pick: (minute: Minute) => number) =>
+    minutes.map((minute) => (isKnown(minute) ? pick(minute) : null));
+  const sum = (pick: (minute: Minute) => number) => minutes.reduce((total, each) => total + pick(each), 0);
+  const busiest = Math.max(0, ...minutes.map(({ calls }) => calls));
+  const isYoung = sinceMs === undefined || sinceMs > nowMs - HOUR_MS;
+  return (
+    <Panel title="Last hour" aside={<RateText busiest={busiest} plan={plan} />}>
+      <p>
+        <strong>{countText(sum(({ calls }) => calls))}</strong> requests,{' '}
+        <strong>{countText(sum(({ errors }) => errors))}</strong> of them errors, and{' '}
+        <strong>{countText(sum(({ refused }) => refused))}</strong> refused.
+        {isYoung && sinceMs !== undefined && (
+          <>
+            {' '}
+            Minutes are counted since <Time atMs={sinceMs} />, when the service started.
+          </>
+        )}
+      </p>
+      <Chart
+        id="last-hour"
+        title="Requests of the last hour"
+        kind="stacked"
+        unit="per minute, at most ten seconds behind"
+        timesMs={minutes.map(({ minute }) => minute * MINUTE_MS)}
+        series={[
+          { label: 'Answered', values: known(({ calls, errors }) => Math.max(0, calls - errors)) },
+          { label: 'Errors', values: known(({ errors }) => errors), tone: 'bad' },
+          { label: 'Refused', values: known(({ refused }) => refused), tone: 'warning' },
+        ]}
+      />
+    </Panel>
+  );
+}
+
+/** The busiest minute against what the plan allows. */
+function RateText({ busiest, plan }: Readonly<{ busiest: number; plan: Plan | undefined }>) {
+  if (plan === undefined) return null;
+  return (
+    <span class="soft">
+      busiest minute {perSecond(busiest / 60)} requests/s · the plan allows {perSecond(plan.rps)}/s, bursts of{' '}
+      {countText(plan.burst)}
+    </span>
+  );
+}
+
+/** Two digits below ten, so that a quiet account has a rate too. */
+function perSecond(rate: number): string {
+  return rate > 0 && rate < 10 ? String(Number(rate.toFixed(2))) : countText(rate);
+}
+
+const ROWS = 5;
+
+/** The methods of the last 24 hours that were called the most. */
+function MethodsPanel({ accountId, methods }: Readonly<{ accountId: number; methods: readonly Part[] }>) {
+  return (
+    <TablePanel
+      title="Methods, 24 hours"
+      aside={<Link to={paths.usage(accountId)}>All usage</Link>}
+      caption="Methods called most in 24 hours"
+      columns={[
+        ['Method', ({ name }) => <code>{name}</code>, 'head'],
+        ['Requests', ({ counts }) => countText(counts.calls), 'end'],
+        ['Credits', ({ counts }) => countText(counts.credits - counts.refunded), 'end'],
+      ]}
+      rows={methods.slice(0, ROWS)}
+      keyOf={({ name }) => name}
+      empty={<Empty title="Nothing was called in 24 hours." />}
+    />
+  );
+}
+
+type KeysPanelProps = Readonly<{
+  accountId: number;
+  /** The newest first. */
+  keys: readonly KeyRow[];
+  used: readonly Part[];
+  nowMs: number;
+}>;
+
+/** The keys that work, the last used first. */
+function KeysPanel({ accountId, keys, used, nowMs }: KeysPanelProps) {
+  const calls = new Map(used.map(({ name, counts }) => [name, counts.calls]));
+  const working = keys
+    .filter(({ state }) => state === 'active' || state === 'expiring')
+    .toSorted((a, b) => (b.lastUsedAtMs ?? 0) - (a.lastUsedAtMs ?? 0));
+  return (
+    <TablePanel
+      title="Keys"
+      aside={<Link to={paths.keys(accountId)}>All keys</Link>}
+      caption="Keys used last"
+      columns={[
+        [
+          'Key',
+          ({ id, name, state }) => (
+            <>
+              <Link to={paths.key(accountId, id)}>{name}</Link>{' '}
+              {state === 'expiring' && <KeyBadge state={state} />}
+            </>
+          ),
+          'head',
+        ],
+        ['Requests, 24 hours', ({ id }) => countText(calls.get(id) ?? 0), 'end'],
+        ['Last used', ({ lastUsedAtMs }) => <Ago atMs={lastUsedAtMs} nowMs={nowMs} none="never" />],
+      ]}
+      rows={working.slice(0, ROWS)}
+      keyOf={({ id }) => id}
+      empty={
+        <Empty title="No key works.">
+          <Link to={`${paths.keys(accountId)}/new`}>Create a key</Link>
+        </Empty>
+      }
+    />
+  );
+}

@@ -1,0 +1,216 @@
+/** @jsxImportSource preact */
+import { CopiedCode, ShortAddress, shortened } from '../../components/code.tsx';
+import { Ago, countText, Time } from '../../components/format.tsx';
+import { ButtonLink, Filters, FilterSelect, TextField } from '../../components/forms.tsx';
+import { Badge, type Tone } from '../../components/icons.tsx';
+import { Link, Pager, withQuery } from '../../components/links.tsx';
+import { Empty, Facts, Live, Panel } from '../../components/panels.tsx';
+import { TablePanel } from '../../components/table.tsx';
+import type { AccountContext } from '../../context.ts';
+import type { WebhookServices } from '../../page-services.ts';
+import { paths } from '../../paths.ts';
+import type { ProgramShown, SeenDeploy } from '../../../watch/readings.ts';
+
+type Status = NonNullable<ProgramShown['status']>;
+
+/** What the last reading said of a program, with what it is called and how it looks. */
+const STATUS_WORDS: Readonly<Record<Status, readonly [text: string, tone: Tone]>> = {
+  upgradeable: ['upgradeable', 'good'],
+  frozen: ['frozen', 'quiet'],
+  other_loader: ['other loader', 'accent'],
+  missing: ['missing', 'bad'],
+};
+const STATUSES = Object.keys(STATUS_WORDS) as readonly Status[]; // Object.keys forgets the keys' type
+
+/** Every watched program as the last reading saw it, the newest deploy first. */
+export function programListPage(
+  { programs }: WebhookServices,
+  { account, nowMs, url, show }: AccountContext,
+): Response {
+  const search = (url.searchParams.get('q') ?? '').trim();
+  const status = STATUSES.find((known) => known === url.searchParams.get('status'));
+  const rows = programs({ search, ...(status && { status }) }, nowMs).toSorted(byNewest);
+  const path = paths.programs(account.id);
+  return show({
+    title: 'Programs',
+    body: (
+      <>
+        <Filters path={path} isFiltered={search !== '' || status !== undefined}>
+          <TextField name="q" label="Search" type="search" value={search} placeholder="Name or address" />
+          <FilterSelect
+            name="status"
+            label="Status"
+            value={status}
+            options={STATUSES.map((value) => ({ value, label: STATUS_WORDS[value][0] }))}
+          />
+        </Filters>
+        <Live id="programs" from={withQuery(url, {})} everySeconds={15}>
+          <ProgramPanel path={path} rows={rows} nowMs={nowMs} />
+        </Live>
+      </>
+    ),
+  });
+}
+
+type ProgramPanelProps = Readonly<{ path: string; rows: readonly ProgramShown[]; nowMs: number }>;
+
+function ProgramPanel({ path, rows, nowMs }: ProgramPanelProps) {
+  return (
+    <TablePanel
+      title={rows.length === 1 ? 'One program' : `${countText(rows.length)} programs`}
+      caption="Programs"
+      columns={[
+        ['Program', ({ programId, label }) => <Link to={`${path}/${programId}`}>{label}</Link>, 'head'],
+        [
+          'Address',
+          ({ programId, label }) => (
+            <ShortAddress id={`program-${programId}`} address={programId} of={label} />
+          ),
+        ],
+        ['Status', ({ status }) => <StatusBadge status={status} />],
+        ['Deploy slot', ({ deploySlot }) => (deploySlot === undefined ? '–' : countText(deploySlot)), 'end'],
+        ['Deployed', ({ deployedAtMs }) => <Ago atMs={deployedAtMs} nowMs={nowMs} none="–" />],
+        [
+          'Authority',
+          ({ programId, label, authority }) => (
+            <Authority
+              id={`authority-${programId}`}
+              address={authority}
+              of={`the upgrade authority of ${label}`}
+            />
+          ),
+        ],
+      ]}
+      rows={rows}
+      keyOf={({ programId }) => programId}
+      empty={<Empty title="No program fits" />}
+    />
+  );
+}
+
+type AuthorityProps = Readonly<{ id: string; address: string | null | undefined; of: string }>;
+
+function Authority({ address, ...props }: AuthorityProps) {
+  return address ? <ShortAddress {...props} address={address} /> : <span class="soft">none</span>;
+}
+
+/** By slot, because a slot is known before its time; what has none comes last, in the list's order. */
+function byNewest(a: ProgramShown, b: ProgramShown): number {
+  return (b.deploySlot ?? -1) - (a.deploySlot ?? -1);
+}
+
+const PAGE_ROWS = 50;
+
+/** One program: its state, and its deploys that were seen. */
+export function programPage(
+  { programs, history }: WebhookServices,
+  { account, nowMs, params, url, show, notFound }: AccountContext,
+): Response {
+  const found = programs({}, nowMs).find(({ programId }) => programId === params['programId']);
+  if (found === undefined) return notFound();
+  const { programId, label, status, deploySlot, deployedAtMs, authority } = found;
+  const before = /^\d{1,15}$/.exec(url.searchParams.get('before') ?? '')?.[0];
+  const place = before === undefined ? {} : { before: Number(before) };
+  const deploys = history.of(programId, { ...place, limit: PAGE_ROWS });
+  const last = deploys.length === PAGE_ROWS ? deploys.at(-1) : undefined;
+  return show({
+    title: label,
+    crumbs: [{ label: 'Programs', to: paths.programs(account.id) }],
+    aside: (
+      <ButtonLink to={`${paths.webhooks(account.id)}/new?program=${programId}`} kind="primary">
+        Watch by webhook
+      </ButtonLink>
+    ),
+    body: (
+      <>
+        <Panel title="About">
+          <Facts
+            facts={[
+              [
+                'Address',
+                <CopiedCode id="program-address" text={programId} label={`Copy the address of ${label}`} />,
+              ],
+              ['Status', <StatusBadge status={status} />],
+              ['Deploy slot', deploySlot === undefined ? 'none' : countText(deploySlot)],
+              [
+                'Deployed',
+                deployedAtMs === undefined ? 'not known' : <Deployed {...{ deployedAtMs, nowMs }} />,
+              ],
+              [
+                'Upgrade authority',
+                authority === undefined ? (
+                  'none: nobody can upgrade it'
+                ) : (
+                  <CopiedCode
+                    id="authority"
+                    text={authority}
+                    label="Copy the address of the upgrade authority"
+                  />
+                ),
+              ],
+              [
+                'Deliveries',
+                <Link to={`${paths.deliveries(account.id)}?program=${programId}`}>of this program</Link>,
+              ],
+            ]}
+          />
+        </Panel>
+        <DeployPanel deploys={deploys} />
+        <Pager
+          first={before === undefined ? undefined : withQuery(url, { before: undefined })}
+          older={last && withQuery(url, { before: String(last.id) })}
+        />
+      </>
+    ),
+  });
+}
+
+function Deployed({ deployedAtMs, nowMs }: Readonly<{ deployedAtMs: number; nowMs: number }>) {
+  return (
+    <>
+      <Time atMs={deployedAtMs} />
+      <span class="soft">
+        <Ago atMs={deployedAtMs} nowMs={nowMs} />
+      </span>
+    </>
+  );
+}
+
+function DeployPanel({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) {
+  return (
+    <TablePanel
+      title="Deploys that were seen"
+      columns={[
+        ['Deploy slot', ({ deploySlot }) => countText(deploySlot), 'head'],
+        ['Slot before', ({ previousSlot }) => (previousSlot === null ? '–' : countText(previousSlot)), 'end'],
+        ['Deployed', ({ deployedAtMs }) => <Time atMs={deployedAtMs} none="not known" />],
+        ['Seen', ({ detectedAtMs }) => <Time atMs={detectedAtMs} />],
+        [
+          'Authority',
+          ({ id, authority }) => (
+            <Authority id={`by-${id}`} address={authority} of={`the authority of deploy ${id}`} />
+          ),
+        ],
+      ]}
+      rows={deploys}
+      keyOf={({ id }) => id}
+      empty={
+        <Empty title="No deploys yet">
+          <p>The first reading of a program that can be deployed is the first line here.</p>
+        </Empty>
+      }
+    />
+  );
+}
+
+function StatusBadge({ status }: Readonly<{ status: ProgramShown['status'] }>) {
+  if (status === undefined) return <Badge tone="waiting">not read yet</Badge>;
+  const [text, tone] = STATUS_WORDS[status];
+  return <Badge tone={tone}>{text}</Badge>;
+}
+
+/** Names addresses by a list of programs; one that is watched no longer is shortened. */
+export function labelsOf(programs: readonly ProgramShown[]): (address: string) => string {
+  const labels = new Map(programs.map(({ programId, label }) => [programId, label]));
+  return (address) => labels.get(address) ?? shortened(address);
+}

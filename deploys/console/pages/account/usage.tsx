@@ -1,0 +1,333 @@
+/** @jsxImportSource preact */
+import { Chart } from '../../components/charts.tsx';
+import { bytesText, countText, shareText, WithinText } from '../../components/format.tsx';
+import { ButtonLink } from '../../components/forms.tsx';
+import { Notice } from '../../components/icons.tsx';
+import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
+import { Empty, Panel, Stats } from '../../components/panels.tsx';
+import { Table } from '../../components/table.tsx';
+import type { AccountContext, PageContext } from '../../context.ts';
+import type { AccountServices } from '../../page-services.ts';
+import { paths } from '../../paths.ts';
+import { DAY_MS, HOUR_MS, type Hours, monthOf, monthStartMs } from '../../../usage/calendar.ts';
+import { type Counts, type Dimension, type Measure, MEASURES, type Unit } from '../../../usage/report.ts';
+import { startsOf, type UsageView } from '../../../usage/usage-view.ts';
+
+/** The times that usage can be looked at, each in its unit; all end now. */
+const PERIODS = {
+  '24h': { label: '24 hours', unit: 'hour' },
+  '7d': { label: '7 days', unit: 'hour' },
+  '30d': { label: '30 days', unit: 'day' },
+  '90d': { label: '90 days', unit: 'day' },
+  '12m': { label: '12 months', unit: 'month' },
+} as const satisfies Readonly<Record<string, Readonly<{ label: string; unit: Unit }>>>;
+
+type Period = keyof typeof PERIODS;
+const PERIOD_NAMES = Object.keys(PERIODS) as readonly Period[]; // Object.keys forgets them
+
+const DAYS: Readonly<Record<Exclude<Period, '12m'>, number>> = { '24h': 1, '7d': 7, '30d': 30, '90d': 90 };
+
+/** The period that an address names; a week for anything else. */
+function periodFrom(text: string | null): Period {
+  return PERIOD_NAMES.find((name) => name === text) ?? '7d';
+}
+
+/** Its hours, from where the first of its hours, days or months begins up to and with the hour that is now. */
+export function hoursOf(period: Period, nowMs: number): Hours {
+  const toHour = Math.floor(nowMs / HOUR_MS) + 1;
+  if (period === '12m') return { fromHour: monthStartMs(monthOf(nowMs).month - 11) / HOUR_MS, toHour };
+  if (PERIODS[period].unit === 'hour') return { fromHour: toHour - 24 * DAYS[period], toHour };
+  return { fromHour: 24 * (Math.floor(nowMs / DAY_MS) - DAYS[period] + 1), toHour };
+}
+
+/** The usage that an address names. */
+type UsageQuery = Readonly<{
+  period: Period;
+  by: Dimension;
+  measure: Measure;
+  /** Of one key or one method alone. */
+  keyId: string | undefined;
+  method: string | undefined;
+}>;
+
+const TEXT_CHARACTERS_MAX = 128;
+
+/** Reads the query; what is not understood is as if it were not there. */
+export function usageQueryOf({ searchParams }: URL): UsageQuery {
+  const keyId = textFrom(searchParams.get('key'));
+  const method = textFrom(searchParams.get('method'));
+  const by = searchParams.get('by');
+  return {
+    period: periodFrom(searchParams.get('period')),
+    by: by === 'method' || by === 'key' ? by : method === undefined ? 'method' : 'key',
+    measure: MEASURES.find((name) => name === searchParams.get('show')) ?? 'calls',
+    keyId,
+    method,
+  };
+}
+
+function textFrom(text: string | null): string | undefined {
+  return text === null || text === '' ? undefined : text.slice(0, TEXT_CHARACTERS_MAX);
+}
+
+/** Parts that have a colour of their own in the chart. */
+const NAMED = 6;
+
+/** What an account used, by method or by key, over hours, days or months. */
+export async function usagePage(
+  { keys, readUsageView }: AccountServices,
+  context: AccountContext,
+): Promise<Response> {
+  const { request, account, viewer, url, nowMs, show } = context;
+  const query = usageQueryOf(url);
+  const { period, by, keyId, method } = query;
+  const { unit } = PERIODS[period];
+  const hours = hoursOf(period, nowMs);
+  const whose = { accountId: account.id, ...(keyId && { keyId }), ...(method && { method }) };
+  const selection = { whose, hours, unit, by, named: NAMED };
+  const reading = await readUsageView(selection, viewer.userId, request.signal);
+  if (reading.kind === 'busy') return showBusy(context);
+  const { view } = reading;
+  const keyName = (id: string) => {
+    const row = keys.find(id, account.id);
+    return row === undefined ? id : `${row.name} (…${row.last4})`;
+  };
+  const isUsed = view.total.calls + view.total.refused > 0;
+  return show({
+    title: 'Usage',
+    aside: isUsed && <ButtonLink to={csvPath(url)}>Download CSV</ButtonLink>,
+    body: (
+      <>
+        <Tabs
+          label="Period"
+          tabs={PERIOD_NAMES.map((name) => ({
+            label: PERIODS[name].label,
+            to: withQuery(url, { period: name }),
+            isCurrent: name === period,
+          }))}
+        />
+        <Narrowed query={query} url={url} keyName={keyName} />
+        {isUsed ? (
+          <>
+            <UsageTotals total={view.total} />
+            <UsageBody view={view} query={query} hours={hours} url={url} keyName={keyName} />
+          </>
+        ) : (
+          <Empty title="Nothing was used in this time.">
+            <Link to={paths.quickStart(account.id)}>See how to make the first call</Link>
+          </Empty>
+        )}
+      </>
+    ),
+  });
+}
+
+/** The same as a file: what is drawn and how it is told apart does not matter there. */
+function csvPath(url: URL): string {
+  const query = withQuery(url, { by: undefined, show: undefined }).slice(url.pathname.length);
+  return `${url.pathname}.csv${query}`;
+}
+
+type NarrowedProps = Readonly<{ query: UsageQuery; url: URL; keyName(id: string): string }>;
+
+/** What the page is narrowed to, and the way back. */
+function Narrowed({ query: { keyId, method }, url, keyName }: NarrowedProps) {
+  if (keyId === undefined && method === undefined) return null;
+  return (
+    <p>
+      Of{keyId !== undefined && <> the key {keyName(keyId)}</>}
+      {keyId !== undefined && method !== undefined && ' and'}
+      {method !== undefined && (
+        <>
+          {' '}
+          the method <code>{method}</code>
+        </>
+      )}{' '}
+      alone. <Link to={withQuery(url, { key: undefined, method: undefined, by: undefined })}>Show all</Link>
+    </p>
+  );
+}
+
+function UsageTotals({ total }: Readonly<{ total: Counts }>) {
+  const { calls, credits, refunded, errors, refused, bytesOut } = total;
+  return (
+    <Stats
+      stats={[
+        { label: 'Requests', value: countText(calls) },
+        { label: 'Credits', value: countText(credits - refunded) },
+        { label: 'Errors', value: countText(errors), note: errorNote(total) },
+        { label: 'Refused', value: countText(refused), note: refusedNote(total) },
+        { label: 'Sent', value: bytesText(bytesOut) },
+      ]}
+    />
+  );
+}
+
+/** How many of the calls that were made failed. */
+export function errorNote({ calls, errors }: Counts): string | undefined {
+  return calls === 0 ? undefined : `${shareText(errors / calls)} of requests`;
+}
+
+/** How many of all calls were refused. */
+export function refusedNote({ calls, refused }: Counts): string | undefined {
+  return calls + refused === 0 ? undefined : `${shareText(refused / (calls + refused))} of all`;
+}
+
+const MEASURE_LABELS = {
+  calls: 'Requests',
+  credits: 'Credits',
+  errors: 'Errors',
+  refused: 'Refused',
+} as const;
+
+type BodyProps = Readonly<{
+  view: UsageView;
+  query: UsageQuery;
+  hours: Hours;
+  url: URL;
+  keyName(id: string): string;
+}>;
+
+/** Usage as a chart and as a table; each row leads to what it is made of. */
+function UsageBody(props: BodyProps) {
+  const {
+    query: { period, by, measure },
+    url,
+  } = props;
+  const { unit, label } = PERIODS[period];
+  const title = `${MEASURE_LABELS[measure]} by ${by}`;
+  return (
+    <>
+      <Panel
+        title={`${title}, ${label}`}
+        aside={
+          <>
+            <Choices
+              label="What is shown"
+              choices={Object.entries(MEASURE_LABELS).map(([name, text]) => ({
+                label: text,
+                to: withQuery(url, { show: name }),
+                isCurrent: name === measure,
+              }))}
+            />
+            <Choices
+              label="By what"
+              choices={(['method', 'key'] as const).map((name) => ({
+                label: `by ${name}`,
+                to: withQuery(url, { by: name }),
+                isCurrent: name === by,
+              }))}
+            />
+          </>
+        }
+      >
+        <UsageChart {...props} title={title} />
+      </Panel>
+      <UsageTable {...props} />
+      <p class="soft">
+        p50 and p95: half and 95 of 100 answers began within this time for sure. Times are in UTC, and the{' '}
+        {unit} that is now is not over yet.
+      </p>
+    </>
+  );
+}
+
+/** What fits into a line of the chart's legend on a phone. */
+const LEGEND_CHARACTERS = 32;
+
+/** The ends of a long name: the last of a key's name are those of the key. */
+function shortened(name: string): string {
+  if (name.length <= LEGEND_CHARACTERS) return name;
+  return `${name.slice(0, LEGEND_CHARACTERS - 9)}…${name.slice(-8)}`;
+}
+
+const UNITS: Readonly<Record<Measure, string>> = {
+  calls: 'requests',
+  credits: 'credits',
+  errors: 'errors',
+  refused: 'refused requests',
+};
+
+/** Usage over time, the parts that were used the most upon one another. */
+function UsageChart({ view, query, hours, keyName, title }: BodyProps & Readonly<{ title: string }>) {
+  const { by, measure, period } = query;
+  const { unit } = PERIODS[period];
+  const starts = startsOf(hours, unit);
+  const sums = new Map<string, Map<number, number>>([...view.names, ''].map((name) => [name, new Map()]));
+  for (const cell of view.cells) {
+    const byPeriod = sums.get(cell.name);
+    byPeriod?.set(cell.at, (byPeriod.get(cell.at) ?? 0) + cell[measure]);
+  }
+  const names = view.parts.length > view.names.length ? [...view.names, ''] : view.names;
+  return (
+    <Chart
+      id="usage"
+      title={title}
+      kind="stacked"
+      unit={`${UNITS[measure]} per ${unit}`}
+      timesMs={starts.map(({ atMs }) => atMs)}
+      series={names.map((name) => ({
+        label: name === '' ? 'Others' : shortened(by === 'key' ? keyName(name) : name),
+        values: starts.map(({ at }) => sums.get(name)?.get(at) ?? 0),
+        ...(name === '' && { tone: 'quiet' as const }), // the union's member, not any string
+      }))}
+    />
+  );
+}
+
+/** Rows that are shown; a file has them all. */
+const ROWS = 100;
+
+/** Usage in sums, the most used first. */
+function UsageTable({ view: { parts, total }, query: { by }, url, keyName }: BodyProps) {
+  const isByMethod = by === 'method';
+  const within = (name: string) => (isByMethod ? { method: name, by: 'key' } : { key: name, by: 'method' });
+  return (
+    <>
+      <Table
+        caption={`Usage by ${by}`}
+        columns={[
+          [
+            isByMethod ? 'Method' : 'Key',
+            ({ name }) => (
+              <Link to={withQuery(url, within(name))}>
+                {isByMethod ? <code>{name}</code> : keyName(name)}
+              </Link>
+            ),
+            'head',
+          ],
+          ['Requests', ({ counts }) => countText(counts.calls), 'end'],
+          ['Share', ({ counts }) => shareText(total.calls === 0 ? 0 : counts.calls / total.calls), 'end'],
+          ['Credits', ({ counts }) => countText(counts.credits - counts.refunded), 'end'],
+          ['Errors', ({ counts }) => countText(counts.errors), 'end'],
+          ['Refused', ({ counts }) => countText(counts.refused), 'end'],
+          ['Sent', ({ counts }) => bytesText(counts.bytesOut), 'end'],
+          ['p50', ({ counts }) => <WithinText counts={counts} quantile={0.5} />, 'end'],
+          ['p95', ({ counts }) => <WithinText counts={counts} quantile={0.95} />, 'end'],
+        ]}
+        rows={parts.slice(0, ROWS)}
+        keyOf={({ name }) => name}
+        empty={<Empty title="Nothing was used in this time." />}
+      />
+      {parts.length > ROWS && (
+        <p class="soft">{`${countText(parts.length - ROWS)} more are in the CSV file.`}</p>
+      )}
+    </>
+  );
+}
+
+const BUSY_SECONDS = 2;
+
+/** The page of a user who reads usage in too many windows at once. */
+export function showBusy({ show }: PageContext): Response {
+  return show({
+    title: 'Usage',
+    status: 503,
+    retryAfterSeconds: BUSY_SECONDS,
+    body: (
+      <Notice tone="warning">
+        You are reading usage in many windows at once. Reload this one in a moment.
+      </Notice>
+    ),
+  });
+}

@@ -1,0 +1,262 @@
+/** @jsxImportSource preact */
+import { readFileSync } from 'node:fs';
+import { unreachable } from '../../../../shared/brand.ts';
+import type { Secret } from '../../../../shared/secret.ts';
+import { CodeBlock, SecretBox } from '../../components/code.tsx';
+import { countText, Time } from '../../components/format.tsx';
+import { ButtonLink, Buttons, isConfirmed, PostForm, Submit } from '../../components/forms.tsx';
+import { Notice } from '../../components/icons.tsx';
+import { Link, Tabs } from '../../components/links.tsx';
+import { Panel } from '../../components/panels.tsx';
+import { type AccountContext, type AccountForm, byOf } from '../../context.ts';
+import type { WebhookServices } from '../../page-services.ts';
+import { TAKEOVER_NAMES, webhookIdIn, webhookPage } from './webhook.tsx';
+import { hostOf } from './webhooks.tsx';
+import { paths } from '../../paths.ts';
+import { type FlashCode, redirect } from '../../redirect.ts';
+import { HOUR_MS } from '../../../usage/calendar.ts';
+import type { Settled, Toggled } from '../../../webhooks/change.ts';
+import type { Webhook } from '../../../webhooks/webhook.ts';
+
+/** Lets events go by until the webhook is resumed. */
+export function pauseWebhook({ webhooks }: WebhookServices, context: AccountForm): Response {
+  return toggled(context, webhooks.pause(byOf(context), webhookIdIn(context)));
+}
+
+/** Sends the webhook's events again. */
+export function resumeWebhook({ webhooks }: WebhookServices, context: AccountForm): Response {
+  return toggled(context, webhooks.resume(byOf(context), webhookIdIn(context)));
+}
+
+function toggled(context: AccountForm, { kind }: Toggled): Response {
+  if (kind === 'no-webhook') return context.notFound();
+  return redirect(paths.webhook(context.account.id, webhookIdIn(context)), `webhook-${kind}`);
+}
+
+/** Deletes a webhook whose host was typed. */
+export function deleteWebhook(services: WebhookServices, context: AccountForm): Response {
+  const { account, form, notFound } = context;
+  const id = webhookIdIn(context);
+  const webhook = services.webhooks.find(account.id, id);
+  if (webhook === undefined) return notFound();
+  const host = hostOf(webhook);
+  if (!isConfirmed(form, host))
+    return webhookPage(services, context, { deleteErrors: { confirm: `That is not ${host}.` } });
+  services.webhooks.remove(byOf(context), id);
+  return redirect(paths.webhooks(account.id), 'webhook-deleted');
+}
+
+/** Sends a test. A page with JavaScript stays where it is; without, the delivery's page shows how it ends. */
+export function sendTest(services: WebhookServices, context: AccountForm): Response {
+  const { account, request } = context;
+  const id = webhookIdIn(context);
+  const isPart = request.headers.get('hx-request') === 'true';
+  const tested = services.webhooks.sendTest(byOf(context), id);
+  switch (tested.kind) {
+    case 'queued':
+      return isPart
+        ? redirect(`${paths.webhook(account.id, id)}?test=${tested.deliveryId}`)
+        : redirect(paths.delivery(account.id, tested.deliveryId), 'test-queued');
+    case 'webhook-paused':
+    case 'over-rate':
+      return webhookPage(services, context, { refusal: tested, ...(isPart && { status: 200 }) });
+    case 'no-webhook':
+      return context.notFound();
+    default:
+      return unreachable(tested);
+  }
+}
+
+const SPANS = [
+  ['1h', 'Last hour', HOUR_MS],
+  ['24h', 'Last 24 hours', 24 * HOUR_MS],
+  ['7d', 'Last 7 days', 7 * 24 * HOUR_MS],
+  ['30d', 'Last 30 days', 30 * 24 * HOUR_MS],
+] as const;
+const BY_DEFAULT = SPANS[1];
+
+/** Sends every delivery of a webhook once more that failed since an instant. */
+export function resendFailed(services: WebhookServices, context: AccountForm): Response {
+  const { account, form, notFound } = context;
+  const id = webhookIdIn(context);
+  const since = form.get('since') ?? '';
+  if (!/^\d{1,15}$/.test(since)) return notFound();
+  const resent = services.webhooks.resendAllFailed(byOf(context), id, Number(since));
+  switch (resent.kind) {
+    case 'due':
+      return redirect(`${paths.deliveries(account.id)}?webhook=${id}`, 'deliveries-resent');
+    case 'webhook-paused':
+      return webhookPage(services, context, { refusal: resent });
+    case 'no-webhook':
+      return notFound();
+    default:
+      return unreachable(resent);
+  }
+}
+
+/** How many deliveries that are, and since when. */
+export function resendFailedPage(services: WebhookServices, context: AccountContext): Response {
+  const { account, nowMs, url, show, notFound } = context;
+  const id = webhookIdIn(context);
+  const webhook = services.webhooks.find(account.id, id);
+  if (webhook === undefined) return notFound();
+  const wanted = url.searchParams.get('since');
+  const [chosen, , spanMs] = SPANS.find(([name]) => name === wanted) ?? BY_DEFAULT;
+  const sinceMs = nowMs - spanMs;
+  const count = services.webhooks.failedSince(account.id, id, sinceMs);
+  const path = paths.webhook(account.id, id);
+  return show({
+    title: 'Resend what failed',
+    crumbs: [
+      { label: 'Webhooks', to: paths.webhooks(account.id) },
+      { label: hostOf(webhook), to: path },
+    ],
+    body: (
+      <Panel title="Failed deliveries">
+        <Tabs
+          label="Since"
+          tabs={SPANS.map(([name, label]) => ({
+            label,
+            to: `${path}/resend-failed?since=${name}`,
+            isCurrent: name === chosen,
+          }))}
+        />
+        <p>
+          <strong>{count === 1 ? 'One delivery' : `${countText(count)} deliveries`}</strong> made since{' '}
+          <Time atMs={sinceMs} /> failed and can be sent again. Each is attempted once more, with the same id
+          and body.
+        </p>
+        {webhook.pausedAtMs !== null && (
+          <Notice tone="warning">The webhook is paused. Resume it first.</Notice>
+        )}
+        {count > 0 ? (
+          <PostForm action={`${path}/resend-failed`} label="Resend">
+            <Buttons>
+              <Submit kind="primary">{count === 1 ? 'Resend it' : `Resend all ${countText(count)}`}</Submit>
+              <Link to={path}>Cancel</Link>
+            </Buttons>
+            <input type="hidden" name="since" value={sinceMs} />
+          </PostForm>
+        ) : (
+          <Link to={path}>Back to the webhook</Link>
+        )}
+      </Panel>
+    ),
+  });
+}
+
+/** Makes a new secret and shows it, this once. */
+export function rotateSecret(services: WebhookServices, context: AccountForm): Response {
+  const { form } = context;
+  const id = webhookIdIn(context);
+  const takeover = TAKEOVER_NAMES.find((name) => name === form.get('takes-over')) ?? '24h';
+  const seen = form.get('seen') ?? '';
+  const seenAtMs = /^\d{1,15}$/.test(seen) ? Number(seen) : 0;
+  const rotated = services.webhooks.rotate(byOf(context), id, takeover, seenAtMs);
+  switch (rotated.kind) {
+    case 'rotated':
+      return showSecret(context, { ...rotated, title: 'New secret' });
+    case 'no-webhook':
+      return context.notFound();
+    case 'rotation-pending':
+    case 'changed-meanwhile':
+      return webhookPage(services, context, { refusal: rotated });
+    default:
+      return unreachable(rotated);
+  }
+}
+
+/** Lets the waiting secret take over at once. */
+export function completeRotation(services: WebhookServices, context: AccountForm): Response {
+  const settled = services.webhooks.switchNow(byOf(context), webhookIdIn(context));
+  return rotationSettled(services, context, settled, 'rotation-completed');
+}
+
+/** Forgets the waiting secret. */
+export function cancelRotation(services: WebhookServices, context: AccountForm): Response {
+  const settled = services.webhooks.cancelRotation(byOf(context), webhookIdIn(context));
+  return rotationSettled(services, context, settled, 'rotation-cancelled');
+}
+
+function rotationSettled(
+  services: WebhookServices,
+  context: AccountForm,
+  settled: Settled,
+  flash: FlashCode,
+): Response {
+  switch (settled.kind) {
+    case 'settled':
+      return redirect(paths.webhook(context.account.id, webhookIdIn(context)), flash);
+    case 'no-webhook':
+      return context.notFound();
+    case 'no-rotation':
+      return webhookPage(services, context, { refusal: settled });
+    default:
+      return unreachable(settled);
+  }
+}
+
+type Made = Readonly<{ webhook: Webhook; secret: Secret; title: string }>;
+
+/** The one page with a webhook's secret: the answer to the form that made it, which no cache keeps. */
+export function showSecret({ account, show }: AccountContext, { webhook, secret, title }: Made): Response {
+  const { nextSecretAtMs } = webhook;
+  return show({
+    title,
+    crumbs: [
+      { label: 'Webhooks', to: paths.webhooks(account.id) },
+      { label: hostOf(webhook), to: paths.webhook(account.id, webhook.id) },
+    ],
+    body: (
+      <>
+        <SecretBox
+          name="signing secret"
+          secret={secret.reveal()}
+          kept="It is kept sealed, to sign with, and no page can show it again. A new one can be made at any time."
+        />
+        {nextSecretAtMs !== null && (
+          <p>
+            It takes over at <Time atMs={nextSecretAtMs} />. Until then it signs in{' '}
+            <code>X-Service-Signature-Next</code>, beside the old one.
+          </p>
+        )}
+        <Buttons>
+          <ButtonLink to={paths.webhook(account.id, webhook.id)} kind="primary">
+            I have stored it
+          </ButtonLink>
+        </Buttons>
+        <Panel title="Verify what arrives">
+          <p>
+            Check the signature over the raw bytes of the body before you parse it. The secret is used whole,
+            prefix included.
+          </p>
+          {VERIFIERS.map(({ language, code }, i) => (
+            <details key={language} open={i === 0} class="snippet">
+              <summary>{language}</summary>
+              <CodeBlock id={`verifier-${i}`} label={`Verifier in ${language}`} text={code} />
+            </details>
+          ))}
+        </Panel>
+      </>
+    ),
+  });
+}
+
+/** A way to verify what arrives, in one language. */
+type Verifier = Readonly<{ language: string; code: string }>;
+
+const PAGE = '../../../../docs/webhooks.md';
+/** A heading without what stands in brackets, and the first code below it. */
+const SECTION = /^### (.+?)(?: \(.*\))?\n(?:(?!###|```).*\n)*```\w+\n([\s\S]*?)```/gm;
+
+/** The verifiers of the page for receivers, whose code runs in the tests. */
+function readVerifiers(): readonly Verifier[] {
+  const text = readFileSync(new URL(PAGE, import.meta.url), 'utf8');
+  const part = text.slice(text.indexOf('\n## Verifiers'));
+  return [...part.matchAll(SECTION)].map(([, language = '', code = '']) => ({
+    language,
+    code: code.trimEnd(),
+  }));
+}
+
+const VERIFIERS = readVerifiers();

@@ -1,0 +1,315 @@
+/** @jsxImportSource preact */
+import { unreachable } from '../../../../shared/brand.ts';
+import { shortened } from '../../components/code.tsx';
+import {
+  Buttons,
+  CheckField,
+  type FormErrors,
+  Hidden,
+  PostForm,
+  RadioFields,
+  Submit,
+  TextField,
+} from '../../components/forms.tsx';
+import { Icon, type Tone } from '../../components/icons.tsx';
+import { Link } from '../../components/links.tsx';
+import { Panel } from '../../components/panels.tsx';
+import { type AccountContext, type AccountForm, byOf } from '../../context.ts';
+import type { WebhookServices } from '../../page-services.ts';
+import { showSecret } from './webhook-actions.tsx';
+import { webhookIdIn } from './webhook.tsx';
+import { hostOf, refusalText } from './webhooks.tsx';
+import { ownPath, paths } from '../../paths.ts';
+import { redirect } from '../../redirect.ts';
+import type { ProgramShown } from '../../../watch/readings.ts';
+import { type Check, DESCRIPTION_CHARACTERS_MAX, type Settings } from '../../../webhooks/settings.ts';
+import type { Webhook } from '../../../webhooks/webhook.ts';
+
+const FORM_ID_BYTES = 16;
+
+/** The form of a new webhook; with `?program=`, for that one. */
+export function newWebhookPage(services: WebhookServices, context: AccountContext): Response {
+  const program = context.url.searchParams.get('program') ?? undefined;
+  const isWatched = services.programs({}, context.nowMs).some(({ programId }) => programId === program);
+  const given = emptySettings(isWatched ? program : undefined);
+  return showForm(services, context, { given, once: newFormId(services) });
+}
+
+/** Makes a webhook; the answer is the one page that shows its secret. */
+export async function createWebhook(services: WebhookServices, context: AccountForm): Promise<Response> {
+  const { form, account, request, viewer } = context;
+  const given = givenFrom(form);
+  const once = form.get('once') ?? newFormId(services);
+  const again = (errors: FormErrors) => showForm(services, context, { given, once, errors });
+  const entry = services.enter(viewer.userId);
+  if (entry.kind === 'over-rate') return again({ form: refusalText(entry) });
+  const wanted = { ...settingsOf(given), once };
+  const created = await services.webhooks.create(byOf(context), wanted, request.signal);
+  switch (created.kind) {
+    case 'created':
+      return showSecret(context, { ...created, title: 'Webhook created' });
+    case 'made-before':
+      return redirect(paths.webhook(account.id, created.webhookId), 'webhook-made-before');
+    case 'unfit':
+    case 'unresolved':
+      return again({ [created.field]: `${created.text}.` });
+    case 'too-many':
+      return again({ form: refusalText(created) });
+    default:
+      return unreachable(created);
+  }
+}
+
+/** The form of a webhook's URL, programs and description as they are. */
+export function editWebhookPage(services: WebhookServices, context: AccountContext): Response {
+  const webhook = services.webhooks.find(context.account.id, webhookIdIn(context));
+  if (webhook === undefined) return context.notFound();
+  const { url, description, programs } = webhook;
+  const given = { url, description, isAll: programs === null, programs: programs ?? [] };
+  return showForm(services, context, { webhook, given });
+}
+
+/** Changes a webhook's URL, programs and description. */
+export async function editWebhook(services: WebhookServices, context: AccountForm): Promise<Response> {
+  const { account, form, request, viewer, notFound } = context;
+  const id = webhookIdIn(context);
+  const given = givenFrom(form);
+  const again = (errors: FormErrors) => {
+    const webhook = services.webhooks.find(account.id, id);
+    return webhook === undefined ? notFound() : showForm(services, context, { webhook, given, errors });
+  };
+  const entry = services.enter(viewer.userId);
+  if (entry.kind === 'over-rate') return again({ form: refusalText(entry) });
+  const edited = await services.webhooks.edit(byOf(context), id, settingsOf(given), request.signal);
+  switch (edited.kind) {
+    case 'edited':
+      return redirect(paths.webhook(account.id, id), 'webhook-saved');
+    case 'no-webhook':
+      return notFound();
+    case 'unfit':
+    case 'unresolved':
+      return again({ [edited.field]: `${edited.text}.` });
+    default:
+      return unreachable(edited);
+  }
+}
+
+function newFormId({ random }: WebhookServices): string {
+  return Buffer.from(random(FORM_ID_BYTES)).toString('hex');
+}
+
+type Filling = Readonly<{
+  given: GivenSettings;
+  /** The one that is changed; absent, one is made. */
+  webhook?: Webhook;
+  /** Names the form, so that the same one is not taken twice. */
+  once?: string;
+  errors?: FormErrors | undefined;
+}>;
+
+/** The form of what a customer sets of a webhook. */
+function showForm(
+  services: WebhookServices,
+  { account, nowMs, show }: AccountContext,
+  { given, webhook, once, errors }: Filling,
+): Response {
+  const list = paths.webhooks(account.id);
+  const path = webhook && paths.webhook(account.id, webhook.id);
+  return show({
+    title: webhook ? 'Edit webhook' : 'Add webhook',
+    status: errors && 422,
+    crumbs: [
+      { label: 'Webhooks', to: list },
+      ...(webhook && path ? [{ label: hostOf(webhook), to: path }] : []),
+    ],
+    body: (
+      <Panel title="Where to, and what">
+        <PostForm action={path ? `${path}/edit` : `${list}/new`} errors={errors} label="Webhook">
+          <TextField
+            name="url"
+            label="URL"
+            type="url"
+            value={given.url}
+            isRequired
+            isCode
+            placeholder="https://hooks.example.com/sluice"
+            maxLength={2_048}
+            hint="Begins with https:// and can be reached from the public internet."
+            error={errors?.['url']}
+          />
+          <UrlCheck path={`${list}/check`} />
+          <ProgramPicker given={given} programs={services.programs({}, nowMs)} error={errors?.['programs']} />
+          <TextField
+            name="description"
+            label="Description"
+            value={given.description}
+            maxLength={DESCRIPTION_CHARACTERS_MAX}
+            hint="For yourself; it is not sent."
+            error={errors?.['description']}
+          />
+          <Buttons>
+            <Submit kind="primary">{webhook ? 'Save' : 'Add webhook'}</Submit>
+            <Link to={path ?? list}>Cancel</Link>
+          </Buttons>
+          {once !== undefined && <Hidden name="once" value={once} />}
+        </PostForm>
+      </Panel>
+    ),
+  });
+}
+
+type PickerProps = Readonly<{
+  given: GivenSettings;
+  programs: readonly ProgramShown[];
+  error?: string | undefined;
+}>;
+
+/** All programs or chosen ones. With JavaScript the list can be searched; without, it is a list to scroll. */
+function ProgramPicker({ given, programs, error }: PickerProps) {
+  const chosen = new Set(given.programs);
+  const unwatched = given.programs.filter(
+    (address) => !programs.some(({ programId }) => programId === address),
+  );
+  const chosenFirst = programs.toSorted(
+    (a, b) => Number(chosen.has(b.programId)) - Number(chosen.has(a.programId)),
+  );
+  return (
+    <div class={error === undefined ? 'picker' : 'picker field-wrong'} id="programs" tabindex={-1}>
+      <RadioFields
+        name="programs"
+        legend="Programs"
+        value={given.isAll ? 'all' : 'chosen'}
+        options={[
+          {
+            value: 'all',
+            label: `All ${programs.length} watched programs`,
+            hint: 'Also those that are added later.',
+          },
+          { value: 'chosen', label: 'Chosen programs' },
+        ]}
+      />
+      {error !== undefined && <p class="field-error">{error}</p>}
+      <div class="picker-choice">
+        <div class="field script-only">
+          <label for="picker-search">Search programs</label>
+          <input type="search" id="picker-search" data-narrows="picker-list" autocomplete="off" />
+          <p class="field-hint" data-narrowed="picker-list" role="status" />
+        </div>
+        <fieldset class="picker-list" id="picker-list">
+          <legend class="hidden">Chosen programs</legend>
+          {chosenFirst.map(({ programId, label }) => (
+            <CheckField
+              key={programId}
+              name="program"
+              value={programId}
+              isChecked={chosen.has(programId)}
+              label={<Name label={label} address={programId} />}
+            />
+          ))}
+          {unwatched.map((address) => (
+            <CheckField
+              key={address}
+              name="program"
+              value={address}
+              isChecked
+              label={<Name label="No longer watched" address={address} />}
+            />
+          ))}
+        </fieldset>
+      </div>
+    </div>
+  );
+}
+
+/** The whole address can be searched for, though its ends are what is shown. */
+function Name({ label, address }: Readonly<{ label: string; address: string }>) {
+  return (
+    <span data-text={`${label} ${address}`.toLowerCase()}>
+      {label} <code class="soft">{shortened(address)}</code>
+    </span>
+  );
+}
+
+/** The settings of a webhook as its form sends them. `isAll` and the chosen ones stay as they were when it comes back. */
+type GivenSettings = Readonly<{
+  url: string;
+  description: string;
+  isAll: boolean;
+  programs: readonly string[];
+}>;
+
+/** Nothing filled in; with a program, that one chosen. */
+function emptySettings(program?: string): GivenSettings {
+  const programs = program === undefined ? [] : [program];
+  return { url: '', description: '', isAll: program === undefined, programs };
+}
+
+/** What a form says. Blanks around the URL come from copying. */
+function givenFrom(form: URLSearchParams): GivenSettings {
+  return {
+    url: (form.get('url') ?? '').trim(),
+    description: (form.get('description') ?? '').trim(),
+    isAll: form.get('programs') !== 'chosen',
+    programs: form.getAll('program'),
+  };
+}
+
+function settingsOf({ url, description, isAll, programs }: GivenSettings): Settings {
+  return { url, description, programs: isAll ? null : programs };
+}
+
+/** Characters before a URL is worth a look: "https://a.b". */
+const LOOKED_AT_FROM = 11;
+
+/** Says under the field how the URL fares while it is typed. Without JavaScript it is checked when it is sent. */
+function UrlCheck({ path }: Readonly<{ path: string }>) {
+  return (
+    <div
+      id="url-check"
+      class="url-check script-only"
+      role="status"
+      hx-post={ownPath(path)}
+      hx-trigger="input changed delay:500ms from:#url"
+      hx-include="#url"
+      hx-select="#url-check-answer"
+      hx-sync="this:replace"
+    />
+  );
+}
+
+/** Checks a URL as the service does when a webhook is made, and makes nothing. POST, because a URL may hold a secret. */
+export async function checkUrl(
+  { webhooks, enter }: WebhookServices,
+  { form, viewer, request, show }: AccountForm,
+): Promise<Response> {
+  const url = (form.get('url') ?? '').trim();
+  const answer = async (): Promise<readonly [Tone, string] | undefined> => {
+    if (url.length < LOOKED_AT_FROM) return undefined;
+    const entry = enter(viewer.userId);
+    if (entry.kind === 'over-rate') return ['warning', refusalText(entry)];
+    return checkText(await webhooks.check({ url }, request.signal));
+  };
+  const [tone, text] = (await answer()) ?? ['quiet', ''];
+  return show({
+    title: 'Check of a URL',
+    body: (
+      <p id="url-check-answer" class={`tone-${tone} told`}>
+        {text !== '' && <Icon name={tone === 'good' ? 'check' : 'alert'} />}
+        {text}
+      </p>
+    ),
+  });
+}
+
+function checkText(check: Check): readonly [Tone, string] {
+  switch (check.kind) {
+    case 'checked':
+      return ['good', 'https, resolves, and every address is public.'];
+    case 'unfit':
+      return ['bad', `${check.text}.`];
+    case 'unresolved':
+      return ['warning', `${check.text}. It may be known in a moment.`];
+    default:
+      return unreachable(check);
+  }
+}

@@ -1,0 +1,383 @@
+/** @jsxImportSource preact */
+import { Ago, countText, latencyText, shareText, Time } from '../../components/format.tsx';
+import {
+  ButtonLink,
+  Buttons,
+  ConfirmPanel,
+  type FormErrors,
+  PostForm,
+  RadioFields,
+  Submit,
+} from '../../components/forms.tsx';
+import { Notice } from '../../components/icons.tsx';
+import { Link } from '../../components/links.tsx';
+import { Columns, Facts, Panel, type Stat, Stats } from '../../components/panels.tsx';
+import type { AccountContext, PageAccount } from '../../context.ts';
+import type { WebhookServices } from '../../page-services.ts';
+import { AnswerBody, attemptText, wordOf } from './attempt.tsx';
+import { DeliveryTable } from './deliveries.tsx';
+import { labelsOf } from './programs.tsx';
+import {
+  FailureLine,
+  failureShare,
+  hostOf,
+  type PageRefusal,
+  refusalStatus,
+  refusalText,
+  WebhookState,
+  WebhookUrl,
+} from './webhooks.tsx';
+import { ownPath, paths } from '../../paths.ts';
+import type { Takeover } from '../../../webhooks/change.ts';
+import type { Delivery } from '../../../webhooks/send-again.ts';
+import type { DeliveryCounts, WebhookHealth } from '../../../webhooks/webhook-health.ts';
+import type { Webhook } from '../../../webhooks/webhook.ts';
+
+const RECENT = 8;
+
+/** What a form on the page outcome; `status` instead of the refusal's own. */
+type FormOutcome = Readonly<{ refusal?: PageRefusal; deleteErrors?: FormErrors; status?: number }>;
+
+/** The id of the webhook that a path names. */
+export function webhookIdIn({ params }: AccountContext): string {
+  return params['webhookId'] ?? '';
+}
+
+/**
+ * One webhook: how it fares, what it sends, and everything that can be done with it; also in answer to a form on it that
+ * could not be done.
+ */
+export function webhookPage(
+  services: WebhookServices,
+  context: AccountContext,
+  outcome: FormOutcome = {},
+): Response {
+  const id = webhookIdIn(context);
+  const { account, nowMs, url, show, notFound } = context;
+  const webhook = services.webhooks.find(account.id, id);
+  if (webhook === undefined) return notFound();
+  const path = paths.webhook(account.id, id);
+  const health = services.healthOf(id, nowMs);
+  const { refusal, deleteErrors, status = statusOf(outcome) } = outcome;
+  const test = services.webhooks.delivery(account.id, id, url.searchParams.get('test') ?? '');
+  const host = hostOf(webhook);
+  return show({
+    title: host,
+    status,
+    crumbs: [{ label: 'Webhooks', to: paths.webhooks(account.id) }],
+    aside: <HeadButtons webhook={webhook} path={path} />,
+    body: (
+      <>
+        {refusal === undefined ? (
+          <TestResult path={path} account={account} delivery={test} nowMs={nowMs} />
+        ) : (
+          <div id="test-result" role="alert">
+            <Notice tone="bad">{refusalText(refusal)}</Notice>
+          </div>
+        )}
+        <Failing services={services} webhook={webhook} nowMs={nowMs} />
+        <WebhookStats health={health} />
+        <Columns>
+          <About webhook={webhook} nowMs={nowMs} labelOf={labelsOf(services.programs({}, nowMs))} />
+          <SecretPanel webhook={webhook} path={path} nowMs={nowMs} />
+        </Columns>
+        <Recent services={services} context={context} webhook={webhook} />
+        <ConfirmPanel
+          title="Delete this webhook"
+          action={`${path}/delete`}
+          phrase={host}
+          button="Delete this webhook"
+          errors={deleteErrors}
+        >
+          What waits to be sent is cancelled, and its deliveries are shown no longer. This cannot be undone.
+        </ConfirmPanel>
+      </>
+    ),
+  });
+}
+
+function statusOf({ refusal, deleteErrors }: FormOutcome): number {
+  if (refusal !== undefined) return refusalStatus(refusal);
+  return deleteErrors === undefined ? 200 : 422;
+}
+
+function HeadButtons({ webhook, path }: Readonly<{ webhook: Webhook; path: string }>) {
+  const isPaused = webhook.pausedAtMs !== null;
+  return (
+    <>
+      {!isPaused && <TestForm path={path} />}
+      <PostForm action={`${path}/${isPaused ? 'resume' : 'pause'}`} isInline>
+        <Submit>{isPaused ? 'Resume' : 'Pause'}</Submit>
+      </PostForm>
+      <ButtonLink to={`${path}/edit`}>Edit</ButtonLink>
+    </>
+  );
+}
+
+type FailingProps = Readonly<{
+  services: WebhookServices;
+  webhook: Webhook;
+  nowMs: number;
+}>;
+
+function Failing({ services, webhook, nowMs }: FailingProps) {
+  const { failingSinceMs, consecutiveFailures } = webhook;
+  if (failingSinceMs === null || webhook.pausedAtMs !== null) return null;
+  const { lastError, nextTryAtMs } = services.deliveries.trouble(webhook.id);
+  return (
+    <Notice tone="bad">
+      <p>
+        <strong>
+          Failing since <Time atMs={failingSinceMs} />
+        </strong>
+        , {consecutiveFailures === 1 ? 'one attempt' : `${consecutiveFailures} attempts`} in a row
+        {lastError !== undefined && `; last error: ${wordOf(lastError)}`}.{' '}
+        {nextTryAtMs === undefined ? (
+          'Nothing waits to be tried again.'
+        ) : (
+          <>
+            The next try is <Ago atMs={nextTryAtMs} nowMs={nowMs} />.
+          </>
+        )}
+      </p>
+    </Notice>
+  );
+}
+
+type AboutProps = Readonly<{ webhook: Webhook; nowMs: number; labelOf: (address: string) => string }>;
+
+function About({ webhook, nowMs, labelOf }: AboutProps) {
+  const { programs, description, lastSuccessAtMs } = webhook;
+  return (
+    <Panel title="About" id={PARTS_OF_TEST.about}>
+      <Facts
+        facts={[
+          ['State', <WebhookState webhook={webhook} nowMs={nowMs} />],
+          ['URL', <WebhookUrl url={webhook.url} />],
+          description !== '' && ['Description', description],
+          [
+            'Programs',
+            programs === null ? 'all watched programs' : <ProgramNames {...{ programs, labelOf }} />,
+          ],
+          ['Last success', <Time atMs={lastSuccessAtMs} none="none yet" />],
+          ['Created', <Time atMs={webhook.createdAtMs} />],
+          ['Id', <code>{webhook.id}</code>],
+        ]}
+      />
+    </Panel>
+  );
+}
+
+/** Names shown before the rest is folded away. */
+const NAMES_SHOWN = 6;
+
+function ProgramNames({
+  programs,
+  labelOf,
+}: Readonly<{ programs: readonly string[]; labelOf: AboutProps['labelOf'] }>) {
+  const names = programs.map(labelOf);
+  if (names.length <= NAMES_SHOWN) return <>{names.join(', ')}</>;
+  return (
+    <details id="programs-of-webhook">
+      <summary>{names.length} programs</summary>
+      {names.join(', ')}
+    </details>
+  );
+}
+
+function Recent({
+  services,
+  context,
+  webhook,
+}: Readonly<{ services: WebhookServices; context: AccountContext; webhook: Webhook }>) {
+  const { account, nowMs } = context;
+  const { rows } = services.deliveries.page(account.id, { webhookId: webhook.id, limit: RECENT });
+  return (
+    <Panel
+      title="Recent deliveries"
+      id={PARTS_OF_TEST.recent}
+      isFlush
+      aside={
+        <>
+          <Link to={`${paths.webhook(account.id, webhook.id)}/resend-failed`}>Resend failed</Link>
+          <Link to={`${paths.deliveries(account.id)}?webhook=${webhook.id}`}>All deliveries</Link>
+        </>
+      }
+    >
+      <DeliveryTable
+        account={account}
+        rows={rows}
+        nowMs={nowMs}
+        isOfOneWebhook
+        empty="Nothing was sent yet"
+      />
+    </Panel>
+  );
+}
+
+/** Where the numbers stand in a page. */
+const WEBHOOK_STATS_ID = 'webhook-stats';
+
+/** A webhook's day and week in numbers. */
+function WebhookStats({ health }: Readonly<{ health: WebhookHealth }>) {
+  const { day, week, latency } = health;
+  return (
+    <Stats
+      id={WEBHOOK_STATS_ID}
+      stats={[
+        { label: 'Delivered, 24 h', value: countText(day.delivered), note: <FailureLine health={health} /> },
+        failedStat('Failed, 24 h', day),
+        {
+          label: 'Delivered, 7 d',
+          value: countText(week.delivered),
+          note: `${countText(week.waiting)} waiting`,
+        },
+        failedStat('Failed, 7 d', week),
+        {
+          label: 'Answered in, 7 d',
+          value: latency === undefined ? '–' : latencyText(latency.p50Ms),
+          note:
+            latency === undefined
+              ? 'nothing was answered'
+              : `median; 95 % within ${latencyText(latency.p95Ms)}`,
+        },
+      ]}
+    />
+  );
+}
+
+function failedStat(label: string, counts: DeliveryCounts): Stat {
+  const share = failureShare(counts);
+  return {
+    label,
+    value: countText(counts.failed),
+    note: share === undefined ? 'of none' : `${shareText(share)} of what is settled`,
+    ...(counts.failed > 0 && { tone: 'bad' as const }), // the union's member, not any string
+  };
+}
+
+/** Every choice, the calmest first. */
+export const TAKEOVER_NAMES: readonly Takeover[] = ['24h', '1h', 'now'];
+const CHOICES: Readonly<Record<Takeover, readonly [label: string, hint: string]>> = {
+  '24h': ['In 24 hours', 'Swap the secret in your receiver at any time until then.'],
+  '1h': ['In an hour', 'The same, in less time.'],
+  now: ['Now', 'After a leak. What your receiver refuses in the meantime is tried again.'],
+};
+
+/** The secret of a webhook: a new one in stages, and what can be done while one waits. */
+function SecretPanel({ webhook, path, nowMs }: Readonly<{ webhook: Webhook; path: string; nowMs: number }>) {
+  const { nextSecretAtMs } = webhook;
+  if (nextSecretAtMs !== null)
+    return (
+      <Panel title="Signing secret" id="secret-panel">
+        <p>
+          A new secret takes over at <Time atMs={nextSecretAtMs} />,{' '}
+          <Ago atMs={nextSecretAtMs} nowMs={nowMs} />. Until then both sign, the new one in{' '}
+          <code>X-Service-Signature-Next</code>.
+        </p>
+        <div class="buttons">
+          <PostForm action={`${path}/rotation/switch`} isInline label="Take over now">
+            <Submit>Take over now</Submit>
+          </PostForm>
+          <PostForm action={`${path}/rotation/cancel`} isInline label="Cancel the rotation">
+            <Submit>Cancel the rotation</Submit>
+          </PostForm>
+        </div>
+      </Panel>
+    );
+  return (
+    <Panel title="Signing secret" id="secret-panel">
+      <PostForm action={`${path}/rotation`} label="Rotate the secret">
+        <RadioFields
+          name="takes-over"
+          legend="A new secret takes over"
+          value="24h"
+          options={TAKEOVER_NAMES.map((value) => ({
+            value,
+            label: CHOICES[value][0],
+            hint: CHOICES[value][1],
+          }))}
+        />
+        <Buttons>
+          <Submit>Rotate the secret</Submit>
+        </Buttons>
+        <input type="hidden" name="seen" value={webhook.updatedAtMs} />
+      </PostForm>
+    </Panel>
+  );
+}
+
+/** How long the page waits for the attempt of a test; an attempt takes 13 s at most. */
+const WAITED_MS = 13_000;
+
+/** The parts of a webhook's page that tell of its deliveries: they come along with each answer on the test. */
+const PARTS_OF_TEST = { about: 'webhook-about', recent: 'webhook-recent' } as const;
+const COMES_ALONG = [WEBHOOK_STATS_ID, ...Object.values(PARTS_OF_TEST)].map((id) => `#${id}`).join(',');
+
+/**
+ * The button that sends a test; with JavaScript its result comes into `TestResult` beside it. A second press meanwhile
+ * is dropped; the button is not disabled, because the focus of whoever uses the keyboard would be lost.
+ */
+function TestForm({ path }: Readonly<{ path: string }>) {
+  return (
+    <form
+      method="post"
+      action={ownPath(`${path}/test`)}
+      hx-post={ownPath(`${path}/test`)}
+      hx-target="#test-result"
+      hx-select="#test-result"
+      hx-swap="outerHTML"
+      hx-sync="this:drop"
+    >
+      <Submit>Send test</Submit>
+    </form>
+  );
+}
+
+type ResultProps = Readonly<{
+  path: string;
+  account: PageAccount;
+  delivery: Delivery | undefined;
+  nowMs: number;
+}>;
+
+/** How a test ended. While it has not, the page asks again every second. */
+function TestResult({ path, account, delivery, nowMs }: ResultProps) {
+  if (delivery === undefined) return <div id="test-result" />;
+  const attempt = delivery.tries.at(-1);
+  const link = <Link to={paths.delivery(account.id, delivery.id)}>See the delivery</Link>;
+  if (attempt !== undefined && attempt.endedAtMs !== null)
+    return (
+      <div id="test-result" role="status">
+        <Notice tone={attempt.state === 'succeeded' ? 'good' : 'bad'}>
+          <p>
+            <strong>Test: {attemptText(attempt)}</strong> in{' '}
+            {latencyText(attempt.endedAtMs - attempt.startedAtMs)}. {link}
+          </p>
+        </Notice>
+        {attempt.answerBody !== null && attempt.answerBody.length > 0 && (
+          <AnswerBody id="test-answer" attempt={attempt} />
+        )}
+      </div>
+    );
+  const isOver = nowMs - delivery.createdAtMs > WAITED_MS;
+  const polling = {
+    'hx-get': ownPath(`${path}?test=${delivery.id}`),
+    'hx-trigger': 'load delay:1s',
+    'hx-select': '#test-result',
+    'hx-select-oob': COMES_ALONG,
+    'hx-swap': 'outerHTML',
+  };
+  return (
+    <div id="test-result" role="status" {...(isOver ? {} : polling)}>
+      <Notice tone="waiting">
+        <p>
+          {isOver
+            ? 'The test waits for its turn still. '
+            : 'Test sent. Waiting for the answer, at most 13 seconds … '}
+          {link}
+        </p>
+      </Notice>
+    </div>
+  );
+}

@@ -1,0 +1,226 @@
+/** @jsxImportSource preact */
+import { unreachable } from '../../../../shared/brand.ts';
+import { Sparkline } from '../../components/charts.tsx';
+import { Ago, shareText } from '../../components/format.tsx';
+import { ButtonLink } from '../../components/forms.tsx';
+import { Badge } from '../../components/icons.tsx';
+import { Link, Pager, withQuery } from '../../components/links.tsx';
+import { Empty, Live } from '../../components/panels.tsx';
+import { TablePanel } from '../../components/table.tsx';
+import type { AccountContext } from '../../context.ts';
+import type { WebhookServices } from '../../page-services.ts';
+import { AttemptOutcome } from './attempt.tsx';
+import { labelsOf } from './programs.tsx';
+import { paths } from '../../paths.ts';
+import type { Rotated } from '../../../webhooks/change.ts';
+import { ATTEMPTS_EVER_MAX, type Resent, type Tested } from '../../../webhooks/send-again.ts';
+import { WEBHOOKS_MAX } from '../../../webhooks/create.ts';
+import type { DeliveryCounts, WebhookDay } from '../../../webhooks/webhook-health.ts';
+import type { Webhook } from '../../../webhooks/webhook.ts';
+
+/** Webhooks on one page: how each fares is counted from up to a thousand deliveries. */
+const PAGE_ROWS = 20;
+
+/** Every webhook of the account with how it fares. */
+export function webhookListPage(
+  services: WebhookServices,
+  { account, nowMs, url, show }: AccountContext,
+): Response {
+  const path = paths.webhooks(account.id);
+  const labelOf = labelsOf(services.programs({}, nowMs));
+  const { webhooks, older, isFirst } = pageOf(services.webhooks.list(account.id), url);
+  const rows = webhooks.map((webhook) => ({ webhook, health: services.dayOf(webhook.id, nowMs) }));
+  return show({
+    title: 'Webhooks',
+    aside: rows.length > 0 && (
+      <ButtonLink to={`${path}/new`} kind="primary">
+        Add webhook
+      </ButtonLink>
+    ),
+    body: (
+      <Live id="webhooks" from={withQuery(url, {})} everySeconds={10}>
+        <TablePanel
+          title="Every webhook"
+          caption="Webhooks"
+          columns={[
+            ['URL', ({ webhook }) => <Name {...{ account, webhook }} />, 'head'],
+            ['State', ({ webhook }) => <WebhookState {...{ webhook, nowMs }} />],
+            ['Programs', ({ webhook }) => programsText(webhook, labelOf)],
+            ['Last delivery', ({ health }) => <Last {...{ health, nowMs }} />],
+            ['Deliveries, 24 h', ({ health }) => <Day health={health} />],
+          ]}
+          rows={rows}
+          keyOf={({ webhook }) => webhook.id}
+          empty={<NoWebhooks path={path} />}
+        />
+        <Pager first={isFirst ? undefined : path} older={older} />
+      </Live>
+    ),
+  });
+}
+
+/** The webhooks of one page, the newest first, after the one that the address names. */
+function pageOf(all: readonly Webhook[], url: URL) {
+  const newest = all.toReversed();
+  const after = newest.findIndex(({ id }) => id === url.searchParams.get('after'));
+  const webhooks = newest.slice(after + 1, after + 1 + PAGE_ROWS);
+  const last = webhooks.at(-1);
+  const isMore = after + 1 + PAGE_ROWS < newest.length;
+  return {
+    webhooks,
+    isFirst: after === -1,
+    older: isMore && last !== undefined ? withQuery(url, { after: last.id }) : undefined,
+  };
+}
+
+function Name({ account, webhook }: Readonly<{ account: AccountContext['account']; webhook: Webhook }>) {
+  return (
+    <span class="lines">
+      <Link to={paths.webhook(account.id, webhook.id)} class="url-link">
+        <WebhookUrl url={webhook.url} />
+      </Link>
+      {webhook.description !== '' && <span class="soft">{webhook.description}</span>}
+    </span>
+  );
+}
+
+function Last({ health: { last }, nowMs }: Readonly<{ health: WebhookDay; nowMs: number }>) {
+  if (last === undefined) return <span class="soft">none yet</span>;
+  return (
+    <span class="badges">
+      <AttemptOutcome state={last.state} status={last.status} error={last.error} />
+      <Ago atMs={last.atMs} nowMs={nowMs} />
+    </span>
+  );
+}
+
+function Day({ health }: Readonly<{ health: WebhookDay }>) {
+  const share = failureShare(health.day);
+  return (
+    <span class="badges">
+      <FailureLine health={health} />
+      <span class="soft">{share === undefined ? 'none settled' : `${shareText(share)} failed`}</span>
+    </span>
+  );
+}
+
+function NoWebhooks({ path }: Readonly<{ path: string }>) {
+  return (
+    <Empty title="No webhooks yet">
+      <p>A webhook tells your own service when a watched program is deployed.</p>
+      <ButtonLink to={`${path}/new`} kind="primary">
+        Add webhook
+      </ButtonLink>
+    </Empty>
+  );
+}
+
+/** The state of a webhook; a rotation may be pending in any state. */
+export function WebhookState({ webhook, nowMs }: Readonly<{ webhook: Webhook; nowMs: number }>) {
+  return (
+    <span class="badges">
+      <MainState webhook={webhook} nowMs={nowMs} />
+      {webhook.nextSecretAtMs !== null && <Badge tone="waiting">rotation pending</Badge>}
+    </span>
+  );
+}
+
+function MainState({ webhook, nowMs }: Readonly<{ webhook: Webhook; nowMs: number }>) {
+  const { pausedAtMs, failingSinceMs } = webhook;
+  if (pausedAtMs !== null)
+    return (
+      <Badge tone="quiet" icon="pause">
+        paused
+      </Badge>
+    );
+  if (failingSinceMs === null) return <Badge tone="good">healthy</Badge>;
+  return (
+    <Badge tone="bad">
+      failing, began <Ago atMs={failingSinceMs} nowMs={nowMs} />
+    </Badge>
+  );
+}
+
+/** A webhook's URL as text, its host in bold. It is never a link: it is for a machine. */
+export function WebhookUrl({ url }: Readonly<{ url: string }>) {
+  const { protocol, host, pathname, search } = new URL(url);
+  return (
+    <span class="url">
+      {protocol}
+      {'//'}
+      <strong>{host}</strong>
+      {pathname === '/' && search === '' ? '' : `${pathname}${search}`}
+    </span>
+  );
+}
+
+/** The host of a webhook, by which people know it. */
+export function hostOf({ url }: Pick<Webhook, 'url'>): string {
+  return new URL(url).host;
+}
+
+/** Which programs a webhook wants, in a few words; `labelOf` names an address. */
+function programsText({ programs }: Pick<Webhook, 'programs'>, labelOf: (address: string) => string): string {
+  if (programs === null) return 'all programs';
+  const [first = '', second] = programs;
+  if (programs.length === 1) return labelOf(first);
+  return programs.length === 2 && second !== undefined
+    ? `${labelOf(first)}, ${labelOf(second)}`
+    : `${labelOf(first)} and ${programs.length - 1} more`;
+}
+
+/** The share of settled deliveries that failed; `undefined` when none is settled. */
+export function failureShare({ delivered, failed }: DeliveryCounts): number | undefined {
+  const settled = delivered + failed;
+  return settled === 0 ? undefined : failed / settled;
+}
+
+/** Deliveries of the last 24 hours by hour; red when some of them failed. */
+export function FailureLine({ health: { hours, day } }: Readonly<{ health: WebhookDay }>) {
+  const totals = hours.map(
+    ({ delivered, failed, waiting, skipped }) => delivered + failed + waiting + skipped,
+  );
+  const total = totals.reduce((sum, n) => sum + n, 0);
+  const label = `${total} deliveries in 24 hours, ${day.delivered} delivered, ${day.failed} failed`;
+  return <Sparkline values={totals} label={label} tone={day.failed > 0 ? 'bad' : 'accent'} />;
+}
+
+/** What the services refuse on a page, beside what is not there. */
+export type PageRefusal =
+  | Exclude<Resent, { kind: 'due' | 'no-delivery' }>
+  | Exclude<Rotated, { kind: 'rotated' | 'no-webhook' }>
+  | Extract<Tested, { kind: 'over-rate' }>
+  | Readonly<{ kind: 'no-rotation' | 'too-many' }>;
+
+/** Why nothing was done, in a sentence. */
+export function refusalText(refusal: PageRefusal): string {
+  switch (refusal.kind) {
+    case 'webhook-paused':
+      return 'The webhook is paused. Resume it first.';
+    case 'webhook-deleted':
+      return 'The webhook was deleted.';
+    case 'already-due':
+      return 'It is queued to be sent again already.';
+    case 'not-yet':
+      return 'It is about to be attempted anyway.';
+    case 'worn-out':
+      return `It was attempted ${ATTEMPTS_EVER_MAX} times, which is the most.`;
+    case 'rotation-pending':
+      return 'A new secret waits already. Let it take over or cancel it first.';
+    case 'no-rotation':
+      return 'No new secret waits. It may have taken over meanwhile.';
+    case 'changed-meanwhile':
+      return 'The webhook was changed since this form was opened. Nothing was done; look at it and try again.';
+    case 'over-rate':
+      return `Too many requests. Try again in ${refusal.retryAfterSeconds} seconds.`;
+    case 'too-many':
+      return `The account has ${WEBHOOKS_MAX} webhooks, which is the most.`;
+    default:
+      return unreachable(refusal);
+  }
+}
+
+/** HTTP status of a refusal. */
+export function refusalStatus({ kind }: PageRefusal): number {
+  return kind === 'over-rate' ? 429 : 409;
+}

@@ -1,0 +1,148 @@
+/** @jsxImportSource preact */
+import { unreachable } from '../../../../shared/brand.ts';
+import { ButtonLink } from '../../components/forms.tsx';
+import type { FormContext, PageContext } from '../../context.ts';
+import type { LoginServices } from '../../page-services.ts';
+import { Card, Complaint, field, Field, Form, type FormRefusal, notTried } from './login-form.tsx';
+import { beginSession, fromOf, nextOf, STEP_COOKIE, toSecondStep } from './session.ts';
+import { paths, withNext } from '../../paths.ts';
+import { redirect } from '../../redirect.ts';
+import type { AuthService } from '../../../auth/auth-service.ts';
+import { cookieOf, SESSION_COOKIE, setCookie } from '../../../auth/sessions.ts';
+
+/** One text for every reason, so that nobody learns which e-mails have a login. */
+const WRONG: FormRefusal = { sentence: 'The e-mail or the password is wrong.', status: 401 };
+const WRONG_CODE: FormRefusal = {
+  sentence: 'This code is wrong, too old, or was used already. Wait for the next one.',
+  status: 401,
+};
+
+/** The login; a viewer who is signed in is redirected. */
+export function loginPage({ auth }: LoginServices, context: PageContext): Response {
+  const next = nextOf(context.url.searchParams);
+  const session = auth.sessionOf(context.request);
+  if (session === undefined) return showLogin(auth, context, next);
+  return redirect(auth.mustEnrol(session) ? withNext(paths.secondFactor, next) : next);
+}
+
+/** The first step, with a password. */
+export async function logIn(services: LoginServices, context: FormContext): Promise<Response> {
+  const { auth } = services;
+  const next = nextOf(context.form);
+  const email = field(context.form, 'email');
+  const from = fromOf(services, context);
+  const result = await auth.login.withPassword(email, field(context.form, 'password'), from);
+  switch (result.kind) {
+    case 'right':
+      return beginSession(auth, context, result.user, next, from);
+    case 'code-wanted':
+      return toSecondStep(result.ticket, next);
+    case 'wrong':
+      return showLogin(auth, context, next, email, WRONG);
+    case 'too-many':
+    case 'busy':
+      return showLogin(auth, context, next, email, notTried(result));
+    default:
+      return unreachable(result);
+  }
+}
+
+/** The login form, with what was wrong with the last one. */
+export function showLogin(
+  { config }: AuthService,
+  { show }: PageContext,
+  next: string,
+  email = '',
+  refusal?: FormRefusal,
+): Response {
+  return show({
+    ...refusal,
+    title: 'Sign in',
+    body: (
+      <>
+        <Complaint refusal={refusal} />
+        <Card>
+          <Form action={paths.login} button="Sign in" hidden={{ next }}>
+            <Field name="email" label="E-mail" type="email" autocomplete="username" value={email} />
+            <Field name="password" label="Password" type="password" autocomplete="current-password" />
+          </Form>
+        </Card>
+        {config.oidc && (
+          <p>
+            <ButtonLink to={withNext(paths.provider, next)}>Sign in with {config.oidc.name}</ButtonLink>
+          </p>
+        )}
+        {config.signUp && (
+          <p>
+            <a href={paths.signUp}>Make an account</a>
+          </p>
+        )}
+      </>
+    ),
+  });
+}
+
+/** The form of the code. */
+export function secondStepPage(context: PageContext): Response {
+  return showSecondStep(context, nextOf(context.url.searchParams));
+}
+
+/** The second step, with a code. */
+export function enterCode(services: LoginServices, context: FormContext): Response {
+  const { auth } = services;
+  const { form, request } = context;
+  const next = nextOf(form);
+  const result = auth.login.withCode(cookieOf(request.headers, STEP_COOKIE), field(form, 'code'));
+  switch (result.kind) {
+    case 'right':
+      return beginSession(auth, context, result.user, next, fromOf(services, context));
+    case 'wrong':
+      return showSecondStep(context, next, WRONG_CODE);
+    case 'too-many':
+      return showSecondStep(context, next, notTried(result));
+    case 'over':
+      return redirect(withNext(paths.login, next), undefined, [setCookie(STEP_COOKIE, '', 0)]);
+    default:
+      return unreachable(result);
+  }
+}
+
+function showSecondStep({ show }: PageContext, next: string, refusal?: FormRefusal): Response {
+  const hint = 'Six digits of the authenticator app, or one of the backup codes.';
+  return show({
+    ...refusal,
+    title: 'Second step',
+    body: (
+      <>
+        <Complaint refusal={refusal} />
+        <Card>
+          <Form action={paths.secondStep} button="Sign in" hidden={{ next }}>
+            <Field name="code" label="Code" autocomplete="one-time-code" hint={hint} />
+          </Form>
+        </Card>
+        <p>
+          <a href={withNext(paths.login, next)}>Start again</a>
+        </p>
+      </>
+    ),
+  });
+}
+
+/** Asks for confirmation, for an address that was typed. */
+export function logoutPage({ show }: PageContext): Response {
+  return show({
+    title: 'Sign out',
+    body: (
+      <Card>
+        <Form action={paths.logout} button="Sign out of this browser" />
+      </Card>
+    ),
+  });
+}
+
+/** Ends the session of this browser. */
+export function logOut({ auth }: LoginServices, { request }: PageContext): Response {
+  const token = cookieOf(request.headers, SESSION_COOKIE);
+  if (token !== undefined) auth.sessions.end(token);
+  return redirect(paths.login, undefined, [setCookie(SESSION_COOKIE, '', 0)]);
+}

@@ -1,0 +1,79 @@
+import { unreachable } from '../../../../shared/brand.ts';
+import type { PageContext } from '../../context.ts';
+import type { LoginServices } from '../../page-services.ts';
+import { notTried } from './login-form.tsx';
+import { showLogin } from './login.tsx';
+import { beginSession, fromOf, nextOf, toSecondStep } from './session.ts';
+import { paths } from '../../paths.ts';
+import { redirectAway } from '../../redirect.ts';
+import { AT_PROVIDER_MS } from '../../../auth/provider.ts';
+import { type CookieName, cookieOf, setCookie } from '../../../auth/sessions.ts';
+
+const PROVIDER_COOKIE: CookieName = '__Host-sluice-provider';
+
+const REFUSALS = {
+  unavailable: {
+    sentence: 'The identity provider cannot be reached. Try again, or sign in with a password.',
+    status: 503,
+  },
+  over: { sentence: 'That took too long, or was begun in another window. Try again.', status: 400 },
+  unknown: { sentence: 'There is no login here for this person. Ask an operator for one.', status: 403 },
+  unverified: {
+    sentence:
+      'Somebody signed up with this e-mail and a password, and nobody verified that it is theirs. If that was you, sign in with the password and link the identity provider under Settings; if not, ask an operator to remove that login.',
+    status: 403,
+  },
+  'linked-elsewhere': {
+    sentence:
+      'The login of this e-mail belongs to another identity at the provider. Ask an operator to unlink it.',
+    status: 403,
+  },
+} as const;
+
+/** Sends to the identity provider. */
+export async function providerPage(
+  { auth, noteUnavailable }: LoginServices,
+  context: PageContext,
+): Promise<Response> {
+  if (auth.providerLogin === undefined) return context.notFound();
+  const next = nextOf(context.url.searchParams);
+  const begun = await auth.providerLogin.begin(next);
+  if (begun.kind === 'unavailable') {
+    noteUnavailable(begun.reason);
+    return showLogin(auth, context, next, '', REFUSALS.unavailable);
+  }
+  return redirectAway(begun.url, [setCookie(PROVIDER_COOKIE, begun.ticket, AT_PROVIDER_MS)]);
+}
+
+/** Signs in whom the identity provider sends back. */
+export async function providerReturnPage(services: LoginServices, context: PageContext): Promise<Response> {
+  const { auth, noteUnavailable } = services;
+  if (auth.providerLogin === undefined) return context.notFound();
+  const { request, url } = context;
+  const ticket = cookieOf(request.headers, PROVIDER_COOKIE);
+  const from = fromOf(services, context);
+  const result = await auth.providerLogin.finish(ticket, url.searchParams, from);
+  switch (result.kind) {
+    case 'right': {
+      const { user } = result;
+      const next = nextOf(new URLSearchParams({ next: result.next }));
+      const moved = user.hasSecondFactor
+        ? toSecondStep(auth.login.ticketFor(user), next)
+        : beginSession(auth, context, user, next, from);
+      moved.headers.append('set-cookie', setCookie(PROVIDER_COOKIE, '', 0));
+      return moved;
+    }
+    case 'unavailable':
+      noteUnavailable(result.reason);
+      return showLogin(auth, context, paths.start, '', REFUSALS.unavailable);
+    case 'over':
+    case 'unknown':
+    case 'unverified':
+    case 'linked-elsewhere':
+      return showLogin(auth, context, paths.start, '', REFUSALS[result.kind]);
+    case 'too-many':
+      return showLogin(auth, context, paths.start, '', notTried(result));
+    default:
+      return unreachable(result);
+  }
+}

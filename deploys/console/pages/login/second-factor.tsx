@@ -1,0 +1,192 @@
+/** @jsxImportSource preact */
+import { encode } from 'uqr';
+import { actorOf } from '../../../accounts/audit.ts';
+import type { AuthService } from '../../../auth/auth-service.ts';
+import { totpOf } from '../../../auth/second-factor.ts';
+import { ButtonLink, Buttons } from '../../components/forms.tsx';
+import { Panel } from '../../components/panels.tsx';
+import type { Answer, FormContext, PageContext } from '../../context.ts';
+import type { LoginServices } from '../../page-services.ts';
+import { Complaint, errorAt, field, Field, Form, type FormRefusal, notTried } from './login-form.tsx';
+import { forSelf, nextOf, type Self } from './session.ts';
+import { paths, withNext } from '../../paths.ts';
+import { redirect } from '../../redirect.ts';
+
+const CRUMBS = [{ label: 'Settings', to: paths.settings }];
+
+const WRONG: FormRefusal = {
+  sentence: 'This code is wrong, or its time is over. Try the next one.',
+  status: 422,
+  field: 'code',
+};
+
+/** To set it up, and to turn it off. */
+export function secondFactorPage(services: LoginServices, context: PageContext): Answer {
+  return forSelf(services, context, (self) => show(services.auth, context, self));
+}
+
+/** Leads back from an address that takes forms only. */
+export function toSecondFactor(services: LoginServices, context: PageContext): Answer {
+  return forSelf(services, context, () => redirect(paths.secondFactor));
+}
+
+/** Makes a secret that waits for its first code. */
+export function beginSecondFactor(services: LoginServices, context: FormContext): Answer {
+  return forSelf(services, context, ({ user }) => {
+    // A stolen session must not be able to exchange the factor that is there.
+    if (!user.hasSecondFactor) services.auth.secondFactor.begin(user);
+    return redirect(withNext(paths.secondFactor, nextOf(context.form)));
+  });
+}
+
+/** Turns it off, with a code. */
+export function turnSecondFactorOff(services: LoginServices, context: FormContext): Answer {
+  const { login, secondFactor } = services.auth;
+  return forSelf(services, context, (self) => {
+    const { user } = self;
+    const result = login.confirmCode(user, field(context.form, 'code'));
+    if (result.kind === 'too-many') return show(services.auth, context, self, notTried(result));
+    if (result.kind === 'wrong') return show(services.auth, context, self, WRONG);
+    secondFactor.reset(user, actorOf(user.id, user.role));
+    return redirect(paths.settings, 'second-factor-off');
+  });
+}
+
+/** Turns it on and shows the backup codes in this one answer: there is no other time. */
+export function confirmSecondFactor(services: LoginServices, context: FormContext): Answer {
+  const { secondFactor } = services.auth;
+  return forSelf(services, context, (self) => {
+    const { user, session } = self;
+    if (user.hasSecondFactor) return redirect(paths.secondFactor);
+    const codes = secondFactor.confirm(user, field(context.form, 'code'), session.tokenHash);
+    if (codes === undefined) return show(services.auth, context, self, WRONG);
+    return showBackupCodes(context, codes, nextOf(context.form));
+  });
+}
+
+function showBackupCodes({ show: showPage }: PageContext, codes: readonly string[], next: string): Response {
+  return showPage({
+    title: 'The second factor is on',
+    crumbs: CRUMBS,
+    body: (
+      <Panel title="Backup codes">
+        <p>
+          Keep these backup codes apart from your phone. Each lets you in once when the phone is lost. They
+          are not shown again.
+        </p>
+        <ul class="backup-codes">
+          {codes.map((code) => (
+            <li key={code}>
+              <code>{code}</code>
+            </li>
+          ))}
+        </ul>
+        <ButtonLink to={next} kind="primary">
+          I have stored them
+        </ButtonLink>
+      </Panel>
+    ),
+  });
+}
+
+function show(auth: AuthService, context: PageContext, self: Self, refusal?: FormRefusal): Response {
+  const { user } = self;
+  const next = nextOf(context.url.searchParams);
+  return context.show({
+    ...refusal,
+    title: 'Second factor',
+    crumbs: CRUMBS,
+    body: (
+      <>
+        <Complaint refusal={refusal} />
+        {user.hasSecondFactor ? (
+          <TurnOff refusal={refusal} />
+        ) : (
+          <SetUp auth={auth} self={self} next={next} refusal={refusal} />
+        )}
+      </>
+    ),
+  });
+}
+
+type Refused = Readonly<{ refusal: FormRefusal | undefined }>;
+
+function TurnOff({ refusal }: Refused) {
+  return (
+    <Panel title="Turn it off" isDanger>
+      <p>After that the password alone opens everything that you may see.</p>
+      <Form action={`${paths.secondFactor}/off`} button="Turn the second factor off" kind="danger">
+        <Field
+          name="code"
+          label="Code"
+          autocomplete="one-time-code"
+          hint="Of the app, or a backup code."
+          error={errorAt(refusal, 'code')}
+        />
+      </Form>
+    </Panel>
+  );
+}
+
+type SetUpProps = Refused & Readonly<{ auth: AuthService; self: Self; next: string }>;
+
+function SetUp({ auth, self, next, refusal }: SetUpProps) {
+  const { user, session } = self;
+  const secret = auth.secondFactor.pending(user);
+  if (secret === undefined) {
+    return (
+      <Panel title="Set it up">
+        <p>
+          A code of an app on your phone beside the password, so that a stolen password alone opens nothing.
+          {auth.mustEnrol(session) && ' Operators of this service need one.'}
+        </p>
+        <Buttons>
+          <Form action={paths.secondFactor} button="Set up the second factor" hidden={{ next }} />
+          {!auth.mustEnrol(session) && (
+            <ButtonLink to={next} kind="quiet">
+              Not now
+            </ButtonLink>
+          )}
+        </Buttons>
+      </Panel>
+    );
+  }
+  const totp = totpOf(secret, user.email);
+  return (
+    <Panel title="Set it up">
+      <p>Scan this with an authenticator app, then type the code that it shows.</p>
+      <QrCode text={totp.toString()} label="QR code of the key below" />
+      <p>
+        Without a camera, type this key: <code class="totp-key">{totp.secret.base32}</code>
+      </p>
+      <Form action={`${paths.secondFactor}/confirm`} button="Turn it on" hidden={{ next }}>
+        <Field name="code" label="Code" autocomplete="one-time-code" error={errorAt(refusal, 'code')} />
+      </Form>
+    </Panel>
+  );
+}
+
+/** Modules of white around the code, as the standard asks. */
+const QUIET = 4;
+
+/** A QR code of `text`, drawn here: what it says reaches nobody else. Dark on light in both themes, for the camera. */
+function QrCode({ text, label }: Readonly<{ text: string; label: string }>) {
+  const { data, size } = encode(text, { ecc: 'M', border: QUIET });
+  const path = data
+    .flatMap((row, y) => row.map((isDark, x) => (isDark ? `M${x} ${y}h1v1h-1z` : '')))
+    .join('');
+  return (
+    <svg
+      class="qr"
+      role="img"
+      aria-label={label}
+      width="240"
+      height="240"
+      viewBox={`0 0 ${size} ${size}`}
+      shape-rendering="crispEdges"
+    >
+      <rect width={size} height={size} fill="#fff" />
+      <path d={path} fill="#000" />
+    </svg>
+  );
+}

@@ -1,0 +1,157 @@
+/** @jsxImportSource preact */
+import { actorOf } from '../../../accounts/audit.ts';
+import type { AuthService } from '../../../auth/auth-service.ts';
+import { passwordComplaint } from '../../../auth/passwords.ts';
+import type { SessionRow } from '../../../auth/sessions.ts';
+import { Time } from '../../components/format.tsx';
+import { ButtonLink } from '../../components/forms.tsx';
+import { Badge } from '../../components/icons.tsx';
+import { Columns, Panel } from '../../components/panels.tsx';
+import { Table } from '../../components/table.tsx';
+import type { Answer, FormContext, PageContext } from '../../context.ts';
+import type { LoginServices } from '../../page-services.ts';
+import { errorAt, field, Field, Form, type FormRefusal, NewPassword, notTried } from './login-form.tsx';
+import { forSelf, type Self } from './session.ts';
+import { paths, withNext } from '../../paths.ts';
+import { redirect } from '../../redirect.ts';
+
+/** The password, the second factor, and where one is signed in. */
+export function settingsPage(services: LoginServices, context: PageContext): Answer {
+  return forSelf(services, context, (self) => show(services.auth, context, self));
+}
+
+/** Leads back from an address that takes forms only. */
+export function toSettings(services: LoginServices, context: PageContext): Answer {
+  return forSelf(services, context, () => redirect(paths.settings));
+}
+
+/** Ends every session but this one. */
+export function signOutOthers(services: LoginServices, context: FormContext): Answer {
+  return forSelf(services, context, ({ user, session }) => {
+    services.auth.users.signOut(user, actorOf(user.id, user.role), session.tokenHash);
+    return redirect(paths.settings, 'sessions-ended');
+  });
+}
+
+/** Sets a new password, with the one that holds now. */
+export function changePassword(services: LoginServices, context: FormContext): Answer {
+  const { users, login, hashing } = services.auth;
+  return forSelf(services, context, async (self) => {
+    const { user, session } = self;
+    const again = (refusal: FormRefusal) => show(services.auth, context, self, refusal);
+    const confirmed = await login.confirm(user, field(context.form, 'password'));
+    if (confirmed.kind === 'too-many' || confirmed.kind === 'busy') return again(notTried(confirmed));
+    if (confirmed.kind === 'wrong')
+      return again({ sentence: 'That is not your password.', status: 422, field: 'password' });
+    const wanted = field(context.form, 'new-password');
+    const complaint = passwordComplaint(wanted, user.email);
+    if (complaint !== undefined) return again({ sentence: complaint, status: 422, field: 'new-password' });
+    const hashed = await hashing.hash(wanted, 'known');
+    if (hashed.kind === 'busy') return again(notTried(hashed));
+    users.setPassword(user, hashed.hash, actorOf(user.id, user.role), session.tokenHash);
+    return redirect(paths.settings, 'password-changed');
+  });
+}
+
+function show(
+  auth: AuthService,
+  context: PageContext,
+  { user, session }: Self,
+  refusal?: FormRefusal,
+): Response {
+  const sessions = auth.sessions.list(user.id, session.tokenHash);
+  return context.show({
+    ...refusal,
+    title: 'Settings',
+    body: (
+      <>
+        <p>
+          {user.email} <Badge tone="quiet">{user.role}</Badge>
+        </p>
+        <Columns>
+          <PasswordPanel auth={auth} user={user} refusal={refusal} />
+          <FactorPanel isOn={user.hasSecondFactor} />
+        </Columns>
+        <Panel
+          title="Where you are signed in"
+          id="sessions"
+          isFlush
+          aside={
+            sessions.length > 1 && (
+              <Form action={paths.otherSessions} button="Sign out everywhere else" kind="plain" />
+            )
+          }
+        >
+          <SessionTable rows={sessions} />
+        </Panel>
+      </>
+    ),
+  });
+}
+
+type PasswordProps = Readonly<{ auth: AuthService; user: Self['user']; refusal: FormRefusal | undefined }>;
+
+function PasswordPanel({ auth, user, refusal }: PasswordProps) {
+  const errors = refusal && { [refusal.field ?? 'form']: refusal.sentence };
+  return (
+    <Panel title="Password" id="password-panel">
+      {user.passwordHash === undefined ? (
+        <p>You sign in through {auth.config.oidc?.name ?? 'an identity provider'}.</p>
+      ) : (
+        <Form action={paths.password} button="Change the password" errors={errors}>
+          <Field
+            name="password"
+            label="Password now"
+            type="password"
+            autocomplete="current-password"
+            error={errorAt(refusal, 'password')}
+          />
+          <NewPassword label="New password" refusal={refusal} />
+        </Form>
+      )}
+      {auth.config.oidc && user.subject === undefined && (
+        <ButtonLink to={withNext(paths.provider, paths.settings)}>Link {auth.config.oidc.name}</ButtonLink>
+      )}
+    </Panel>
+  );
+}
+
+function FactorPanel({ isOn }: Readonly<{ isOn: boolean }>) {
+  return (
+    <Panel
+      title="Second factor"
+      aside={isOn ? <Badge tone="good">On</Badge> : <Badge tone="quiet">Off</Badge>}
+    >
+      <p>
+        A code of an app on your phone beside the password, so that a stolen password alone opens nothing.
+      </p>
+      <ButtonLink to={paths.secondFactor}>{isOn ? 'Turn it off' : 'Set it up'}</ButtonLink>
+    </Panel>
+  );
+}
+
+function SessionTable({ rows }: Readonly<{ rows: readonly SessionRow[] }>) {
+  return (
+    <Table
+      caption="Where you are signed in"
+      columns={[
+        [
+          'Browser',
+          ({ userAgent, isThis }) => (
+            <>
+              <span class="agent">{userAgent === '' ? 'unknown' : userAgent}</span>{' '}
+              {isThis && <Badge tone="accent">this one</Badge>}
+            </>
+          ),
+          'head',
+        ],
+        ['Since', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
+        // A use is written down once a minute.
+        ['Last use', ({ usedAtMs }) => <Time atMs={usedAtMs} />],
+      ]}
+      rows={rows}
+      keyOf={({ createdAtMs }) => createdAtMs}
+      empty={<p>Nowhere.</p>}
+    />
+  );
+}

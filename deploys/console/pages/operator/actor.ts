@@ -1,6 +1,0 @@
-import type { AskedByViewer } from '../../asked.ts';
-
-/** The operator who asks, as the audit log names them. */
-export function operatorActor({ viewer }: Pick<AskedByViewer, 'viewer'>) {
-  return { kind: 'operator', userId: viewer.userId } as const;
-}

@@ -1,0 +1,24 @@
+import { Counter, Gauge, type Registry } from 'prom-client';
+
+/** Makes figures for Prometheus in `registry`. Label values are the `kind`s of the code's own unions. */
+export function createFigures(registry: Registry) {
+  const registers = [registry];
+  return {
+    counter: (name: string, help: string, ...labelNames: string[]) =>
+      new Counter({ name, help, labelNames, registers }),
+    gauge: (name: string, help: string, ...labelNames: string[]) =>
+      new Gauge({ name, help, labelNames, registers }),
+    /** A gauge whose value is read whenever somebody asks; absent while there is none. */
+    reading: (name: string, help: string, read: () => number | undefined) =>
+      new Gauge({
+        name,
+        help,
+        registers,
+        collect() {
+          const value = read();
+          if (value === undefined) this.remove();
+          else this.set(value);
+        },
+      }),
+  };
+}

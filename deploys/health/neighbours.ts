@@ -1,0 +1,153 @@
+import { Redis } from 'ioredis';
+import type { Clock } from '../../shared/clock.ts';
+import { type GatewayStatus, gatewayStatusFrom } from '../../shared/gateway-status.ts';
+import type { Secret } from '../../shared/secret.ts';
+
+/** What a gateway said of itself, or why it said nothing. `host` is where it was asked: no more of the address is told. */
+export type GatewaySeen =
+  | { readonly kind: 'seen'; readonly host: string; readonly status: GatewayStatus }
+  /** `reason` is a few words for the operator. */
+  | { readonly kind: 'cannot-be-reached'; readonly host: string; readonly reason: string };
+
+/** Every gateway in the config's order, as it was at most `GATEWAYS_KEPT_MS` ago. Never rejects. */
+export type ReadGateways = () => Promise<readonly GatewaySeen[]>;
+
+/** How long a gateway may take; a page waits for it. */
+const ANSWER_MS_MAX = 1_500;
+/** A status of some hundred backends has less. */
+const BYTES_MAX = 262_144;
+const GATEWAYS_KEPT_MS = 1_000;
+
+/** Gives what `read` gave, for so long: however many pages are looked at, neighbours are asked once in this time. */
+function keptFor<Seen>(keptMs: number, clock: Clock, read: () => Promise<Seen>): () => Promise<Seen> {
+  let kept: { readonly atMs: number; readonly seen: Promise<Seen> } | undefined;
+  return () => {
+    const nowMs = clock.monotonic();
+    if (kept === undefined || nowMs - kept.atMs >= keptMs) kept = { atMs: nowMs, seen: read() };
+    return kept.seen;
+  };
+}
+
+/** Asks all gateways at once. */
+export function createReadGateways({
+  urls,
+  fetch,
+  clock,
+}: Readonly<{
+  /** The metrics listeners of gateways. */
+  urls: readonly URL[];
+  fetch(url: URL, init: { signal: AbortSignal; redirect: 'error' }): Promise<Response>;
+  clock: Clock;
+}>): ReadGateways {
+  return keptFor(GATEWAYS_KEPT_MS, clock, () => Promise.all(urls.map(readOne)));
+
+  async function readOne(url: URL): Promise<GatewaySeen> {
+    const { host } = url;
+    const over = new AbortController();
+    const late = clock.sleep(ANSWER_MS_MAX, over.signal).then((): GatewaySeen => {
+      over.abort();
+      return { kind: 'cannot-be-reached', host, reason: 'no answer in time' };
+    });
+    const answered = ask(url, over.signal).catch((error: unknown): GatewaySeen => ({
+      kind: 'cannot-be-reached',
+      host,
+      reason: fetchFailure(error),
+    }));
+    const seen = await Promise.race([answered, late]);
+    over.abort();
+    return seen;
+  }
+
+  async function ask(url: URL, signal: AbortSignal): Promise<GatewaySeen> {
+    const { host } = url;
+    const response = await fetch(new URL('/status.json', url), { signal, redirect: 'error' });
+    if (!response.ok) {
+      await response.body?.cancel();
+      return { kind: 'cannot-be-reached', host, reason: `HTTP ${response.status}` };
+    }
+    const text = await textOf(response);
+    const status = text === undefined ? undefined : gatewayStatusFrom(JSON.parse(text));
+    return status === undefined
+      ? { kind: 'cannot-be-reached', host, reason: 'not the status of a gateway of this version' }
+      : { kind: 'seen', host, status };
+  }
+}
+
+/** The body up to its bound; `undefined` when there is more. */
+async function textOf(response: Response): Promise<string | undefined> {
+  const decoder = new TextDecoder();
+  let text = '';
+  for await (const piece of response.body ?? []) {
+    text += decoder.decode(piece, { stream: true });
+    if (text.length > BYTES_MAX) return undefined; // leaving the loop cancels the body
+  }
+  return text;
+}
+
+/** The system's own code, as ECONNREFUSED; messages may hold an address. */
+function fetchFailure(error: unknown): string {
+  if (error instanceof SyntaxError) return 'not the status of a gateway of this version';
+  return error instanceof Error && 'code' in error ? String(error.code) : 'no connection';
+}
+
+/** Whether a Redis node answered a PING. Of its address only host and port are told. */
+export type RedisSeen =
+  | { readonly kind: 'answers'; readonly host: string; readonly tookMs: number }
+  /** `reason` is a word or two for the operator. */
+  | { readonly kind: 'cannot-be-reached'; readonly host: string; readonly reason: string };
+
+/** Every node that the config names, in its order. Never rejects. */
+export type ReadRedis = () => Promise<readonly RedisSeen[]>;
+
+const CONNECT_MS_MAX = 1_000;
+const REDIS_KEPT_MS = 2_000;
+
+/** Asks all nodes of `url` at once, each on a connection that ends with the answer. */
+export function createReadRedis(url: Secret, clock: Clock): ReadRedis {
+  return keptFor(REDIS_KEPT_MS, clock, () => Promise.all(nodesOf(url.reveal()).map(ping)));
+
+  async function ping(node: URL): Promise<RedisSeen> {
+    const host = node.port === '' ? `${node.hostname}:6379` : node.host;
+    const redis = new Redis(node.href, {
+      lazyConnect: true,
+      connectTimeout: CONNECT_MS_MAX,
+      commandTimeout: CONNECT_MS_MAX,
+      maxRetriesPerRequest: 0,
+      enableReadyCheck: false,
+      retryStrategy: () => null,
+    });
+    let failure: unknown;
+    redis.on('error', (error) => (failure = error)); // says why; the promise below only that the connection closed
+    const fromMs = clock.monotonic();
+    try {
+      await redis.connect();
+      await redis.ping();
+      return { kind: 'answers', host, tookMs: clock.monotonic() - fromMs };
+    } catch (error) {
+      return { kind: 'cannot-be-reached', host, reason: redisFailure(failure ?? error) };
+    } finally {
+      redis.disconnect();
+    }
+  }
+}
+
+/** The first node has scheme, name and password; further ones follow after commas. */
+function nodesOf(url: string): URL[] {
+  const [first = '', ...others] = url.split(',');
+  if (!URL.canParse(first)) return [];
+  return [first, ...others].flatMap((place, i) => {
+    const node = new URL(first);
+    if (i === 0) return [node];
+    if (!URL.canParse(`redis://${place}`)) return [];
+    const { hostname, port } = new URL(`redis://${place}`);
+    [node.hostname, node.port, node.pathname] = [hostname, port, ''];
+    return [node];
+  });
+}
+
+/** The system's own code, or Redis' own word such as NOAUTH; messages may hold an address. */
+function redisFailure(error: unknown): string {
+  if (!(error instanceof Error)) return 'no connection';
+  if ('code' in error && typeof error.code === 'string') return error.code;
+  return /^[A-Z]{3,}(?= )/.exec(error.message)?.[0] ?? 'no answer in time';
+}

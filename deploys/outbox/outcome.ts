@@ -1,0 +1,177 @@
+import { unreachable } from '../../shared/brand.ts';
+
+/**
+ * How long each part of one attempt took, in milliseconds; `undefined` for a part that was never finished. `dnsMs` ends
+ * with a vetted address, `connectMs` with TCP, `tlsMs` with a verified peer, `firstByteMs` with the status line; each
+ * is counted from the end of the part before it. `totalMs` is the whole attempt, the answer's body included.
+ */
+export type Phases = Readonly<{
+  dnsMs: number | undefined;
+  connectMs: number | undefined;
+  tlsMs: number | undefined;
+  firstByteMs: number | undefined;
+  totalMs: number;
+}>;
+
+/** Why a connection gave no status line. */
+export type PostFailure =
+  | 'timeout'
+  | 'connection_refused'
+  | 'connection_reset'
+  | 'unreachable'
+  | 'tls_error'
+  | 'tls_timeout'
+  | 'bad_response';
+
+/** How a body ended: all of it is kept, it was longer than what is kept, or it broke off or was too slow. */
+export type BodyKind = 'whole' | 'cut' | 'incomplete';
+
+/**
+ * Why there is no status line. `timeout`: none within 10 s. `bad_response`: not HTTP. `unreachable`: no route, or no
+ * TCP connection within its time. `aborted`: given up by the caller, which says nothing about the receiver.
+ * `internal_error`: the request could not be made, which is this service's fault.
+ */
+type FailureCode = PostFailure | 'dns_error' | 'dns_timeout' | 'aborted' | 'internal_error';
+
+/** Why nothing was sent: the URL breaks a rule, or one of the host's addresses is not public. */
+type RefusalReason = 'blocked_url' | 'blocked_address';
+
+/**
+ * How an attempt ended. `answered` is any final status, also one that is no success. `fields` are the answer's headers
+ * in their order and spelling; `body` holds at most 16 KiB. `detail` is for operators and may name addresses; it
+ * holds nothing of the request's headers or body. `remoteAddress` is the one that was connected to.
+ */
+export type Sent = AttemptEnd & Readonly<{ phases: Phases }>;
+
+/** The same without the times. */
+export type AttemptEnd =
+  | Readonly<{
+      kind: 'answered';
+      status: number;
+      fields: readonly (readonly [name: string, value: string])[];
+      body: Uint8Array;
+      bodyKind: BodyKind;
+      remoteAddress: string;
+    }>
+  | Readonly<{ kind: 'failed'; code: FailureCode; detail: string }>
+  | Readonly<{ kind: 'refused'; reason: RefusalReason; detail: string }>;
+
+/**
+ * What the customer is told of an attempt without an answer: one fixed sentence each, which names no address. An
+ * attacker who points webhooks at private networks learns nothing from it.
+ */
+export const SEND_TEXTS: Readonly<Record<FailureCode | RefusalReason, string>> = {
+  timeout: 'No answer within 10 seconds',
+  dns_error: 'The host name could not be resolved',
+  dns_timeout: 'The host name could not be resolved within 3 seconds',
+  connection_refused: 'The connection was refused',
+  connection_reset: 'The connection was closed before an answer came',
+  unreachable: 'The host could not be reached',
+  tls_error: 'No secure connection could be made: check the certificate and TLS 1.2 or later',
+  tls_timeout: 'The TLS handshake took too long',
+  bad_response: 'The answer was not valid HTTP',
+  aborted: 'The attempt was given up because the service is stopping',
+  internal_error: 'The request could not be made because of a fault of this service',
+  blocked_url: 'The URL is no longer allowed',
+  blocked_address: 'The host resolves to a non-public address',
+};
+
+/**
+ * What an attempt means for its delivery. `interrupted` says nothing about the receiver: nobody knows what it answered.
+ * `error` is a short word for the dashboard, such as `http_404` or `timeout`.
+ */
+export type Verdict =
+  | { readonly kind: 'succeeded' }
+  | { readonly kind: 'failed' | 'blocked'; readonly error: string }
+  | { readonly kind: 'interrupted' };
+
+/** Any 2xx is success, whatever became of the answer's body (spec 3.2). A redirect is a status like any other. */
+export function verdictOf(sent: Sent): Verdict {
+  switch (sent.kind) {
+    case 'answered':
+      if (sent.status >= 200 && sent.status <= 299) return { kind: 'succeeded' };
+      return { kind: 'failed', error: `http_${sent.status}` };
+    case 'failed':
+      return sent.code === 'aborted' ? { kind: 'interrupted' } : { kind: 'failed', error: sent.code };
+    case 'refused':
+      return { kind: 'blocked', error: sent.reason };
+    default:
+      return unreachable(sent);
+  }
+}
+
+const [SECOND, MINUTE, HOUR] = [1_000, 60_000, 3_600_000];
+
+/** Waits before the attempts 2 to 6, each from the end of the failed one (spec 8). */
+export const RETRY_DELAYS_MS: readonly number[] = [
+  30 * SECOND,
+  2 * MINUTE,
+  10 * MINUTE,
+  30 * MINUTE,
+  2 * HOUR,
+];
+
+/** Automatic attempts of a delivery, the first included (spec 8). */
+export const ATTEMPTS_MAX = RETRY_DELAYS_MS.length + 1;
+
+/** The longest wait there is; whatever says it is due later was scheduled under a clock that was wrong. */
+export const WAIT_MS_MAX = 2 * HOUR;
+
+/** When attempt `number` (1 to 6) is followed by the next, having failed at `endedAtMs`; `undefined` after the last. */
+function retryAtMs(number: number, endedAtMs: number): number | undefined {
+  const delayMs = RETRY_DELAYS_MS[number - 1];
+  return delayMs === undefined ? undefined : endedAtMs + delayMs;
+}
+
+export type DeliveryState =
+  'queued' | 'attempting' | 'retry_scheduled' | 'delivered' | 'failed' | 'skipped' | 'cancelled';
+
+/** What decides besides the verdict. `number` is absent for an attempt asked for by hand. */
+export type Ended = Readonly<{
+  state: DeliveryState;
+  number: number | undefined;
+  nextAttemptAtMs: number | undefined;
+  finishedAtMs: number | undefined;
+  isDeleted: boolean;
+  isPaused: boolean;
+}>;
+
+/** A delivery's place after an attempt. `attempts` is given when it changes. */
+type AfterAttempt = Readonly<{
+  state: DeliveryState;
+  nextAttemptAtMs: number | undefined;
+  finishedAtMs: number | undefined;
+  attempts?: number;
+  isResent?: boolean;
+}>;
+
+/**
+ * The table of spec 3.2, with what it leaves open:
+ * - an attempt nobody knows the end of counts, and the next is due at once; as the sixth it is made again under its
+ *   number, because a delivery must not fail without a known answer;
+ * - a webhook that was deleted or paused meanwhile gets no further attempt;
+ * - an attempt asked for by hand moves a delivery to `delivered` or not at all.
+ */
+export function afterAttempt(ended: Ended, verdict: Verdict, endedAtMs: number): AfterAttempt {
+  const { number } = ended;
+  if (verdict.kind === 'succeeded')
+    return final('delivered', ended.state === 'delivered' ? ended.finishedAtMs : endedAtMs);
+  const isOver = ended.isDeleted || ended.isPaused;
+  if (number === undefined) {
+    const { state, nextAttemptAtMs, finishedAtMs } = ended;
+    const isResent = verdict.kind === 'interrupted' && !isOver;
+    return { state, nextAttemptAtMs, finishedAtMs, isResent };
+  }
+  if (isOver) return final(ended.isDeleted ? 'cancelled' : 'skipped', endedAtMs);
+  if (verdict.kind === 'interrupted') {
+    const attempts = Math.min(number, ATTEMPTS_MAX - 1);
+    return { state: 'retry_scheduled', nextAttemptAtMs: endedAtMs, finishedAtMs: undefined, attempts };
+  }
+  const nextAttemptAtMs = retryAtMs(number, endedAtMs);
+  if (nextAttemptAtMs === undefined) return final('failed', endedAtMs);
+  return { state: 'retry_scheduled', nextAttemptAtMs, finishedAtMs: undefined };
+}
+
+function final(state: DeliveryState, finishedAtMs: number | undefined): AfterAttempt {
+  return { state, nextAttemptAtMs: undefined, finishedAtMs };
+}

@@ -1,0 +1,206 @@
+import { Elysia } from 'elysia';
+import { type DeploysConfig, urlOf } from '../shared/config/config.ts';
+import type { Listen } from '../shared/config/kinds.ts';
+import { listenComplaint } from '../shared/listen-complaint.ts';
+import { createOpenapi, PROGRAMS_OPERATION, REFERENCE_PATH } from './api/openapi.ts';
+import { PROGRAMS_PATH } from './api/programs.ts';
+import { REFERENCE_POLICY, referencePage } from './api/reference-page.ts';
+import { refusalResponse } from './api/refusal.ts';
+import { createWebhookRoutes, type WebhookRoutesDeps } from './api/webhook-routes.ts';
+import type { Console } from './console/router.ts';
+import type { Health } from './health/health.ts';
+
+type AppDeps = Readonly<{
+  answerPrograms(request: Request): Response;
+  /** Absent, there are no webhooks. */
+  webhooks?: WebhookRoutesDeps | undefined;
+  health(): Health;
+  /** Hears the status of every answer of the programs endpoint, and of every 500. */
+  noteAnswer(status: number): void;
+  /** Hears of what should not have happened. */
+  noteBroken(error: unknown): void;
+  publicUrl: URL;
+  /** Absent, `/` leads to the API's reference. */
+  console?: Console | undefined;
+}>;
+
+/** What a person types in who was given the service's address; without a console it leads to the reference. */
+const START_PATH = '/';
+const API_PATH = '/api/';
+const HEALTH_PATH = '/health';
+/** Whether the process answers at all: for what restarts it. Whether it does its work, as at `HEALTH_PATH`: for what sends requests. */
+const [LIVE_PATH, READY_PATH] = ['/health/live', '/health/ready'];
+const HIDDEN = { detail: { hide: true } };
+
+/**
+ * The program API and webhooks as an Elysia app. Handlers take the raw request and give a finished `Response`: Elysia parses and
+ * validates nothing, and its own error pages, which show messages, are never reached.
+ */
+export function createApp(deps: AppDeps) {
+  const page = referencePage(deps.publicUrl);
+  const programs = ({ request }: { request: Request }) => {
+    const response = deps.answerPrograms(request);
+    deps.noteAnswer(response.status);
+    return response;
+  };
+  const health = () => healthResponse(deps.health());
+  const live = () => healthResponse({ isWell: true, sentence: 'ok' });
+  const reference = () => pageResponse(page);
+  const start = () => new Response(null, { status: 302, headers: { location: REFERENCE_PATH } });
+
+  return new Elysia()
+    .onError(({ code, error, request }) => {
+      if (code === 'NOT_FOUND') return nothingAt(request, deps.console);
+      deps.noteBroken(error);
+      deps.noteAnswer(500);
+      return refusalResponse({ kind: 'broken' });
+    })
+    .use(createOpenapi(deps.publicUrl))
+    .use(deps.webhooks ? createWebhookRoutes(deps.webhooks) : new Elysia())
+    .use(readAt(PROGRAMS_PATH, programs, PROGRAMS_OPERATION))
+    .use(readAt(HEALTH_PATH, health, HEALTH_OPERATION))
+    .use(readAt(READY_PATH, health))
+    .use(readAt(LIVE_PATH, live))
+    .use(deps.console?.app ?? readAt(START_PATH, start))
+    .use(readAt(REFERENCE_PATH, reference));
+}
+
+/** What can only be read. HEAD stands beside GET, because Elysia does not derive it; Bun leaves its body away. */
+function readAt(
+  path: string,
+  answer: (context: { request: Request }) => Response,
+  operation?: typeof PROGRAMS_OPERATION | typeof HEALTH_OPERATION,
+) {
+  return new Elysia()
+    .get(path, answer, operation === undefined ? HIDDEN : { detail: operation })
+    .head(path, answer, HIDDEN)
+    .all(path, () => refusalResponse({ kind: 'wrong-method' }), { ...HIDDEN, parse: 'none' });
+}
+
+/** A page for those who look with a browser, the API's own words for everybody else. */
+function nothingAt(request: Request, pages: Console | undefined): Response | Promise<Response> {
+  const isPage = request.headers.get('accept')?.includes('text/html') ?? false;
+  const isApi = new URL(request.url).pathname.startsWith(API_PATH);
+  return pages === undefined || isApi || !isPage
+    ? refusalResponse({ kind: 'not-found' })
+    : pages.answerNothing(request);
+}
+
+const HEALTH_OPERATION = {
+  operationId: 'health',
+  summary: 'Whether the service does its work, in a sentence',
+  tags: ['Operation'],
+  security: [],
+  responses: { 200: { description: 'It does' }, 503: { description: 'It does not; the text says why' } },
+};
+
+function healthResponse({ isWell, sentence }: Health): Response {
+  return new Response(`${sentence}\n`, {
+    status: isWell ? 200 : 503,
+    headers: { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' },
+  });
+}
+
+function pageResponse(page: string): Response {
+  return new Response(page, {
+    headers: {
+      'content-type': 'text/html; charset=utf-8',
+      'content-security-policy': REFERENCE_POLICY,
+      'x-content-type-options': 'nosniff',
+    },
+  });
+}
+
+/** `address` is the IP of the connection's other end. */
+type Answer = (request: Request, address?: string) => Response | Promise<Response>;
+
+export type Listening =
+  | {
+      readonly kind: 'listening';
+      readonly url: URL;
+      readonly metricsUrl: URL;
+      /** Takes no more connections, lets answers under way end for `drainMs`, then cuts them. */
+      close(drainMs: number): Promise<void>;
+    }
+  | { readonly kind: 'refused'; readonly sentence: string };
+
+/** No answer of this app takes longer than a moment. */
+const IDLE_SECONDS = 30;
+/** A webhook's settings are a few kilobytes, with every program named. */
+const BODY_BYTES_MAX = 65_536;
+
+/**
+ * Opens the API and metrics listeners, or says in one sentence which of them cannot be had. Bun.serve is given the
+ * whole of `answer`, so that what the tests ask without a socket is what the socket answers.
+ */
+export function listen(
+  config: Pick<DeploysConfig, 'listen' | 'metrics'>,
+  answer: Answer,
+  answerMetrics: Answer,
+): Listening {
+  const api = serve('deploys.listen', config.listen, answer);
+  if (typeof api === 'string') return { kind: 'refused', sentence: api };
+  const metrics = serve('deploys.metrics', config.metrics, answerMetrics);
+  if (typeof metrics === 'string') {
+    void api.stop(true);
+    return { kind: 'refused', sentence: metrics };
+  }
+  return {
+    kind: 'listening',
+    url: urlOf({ ...config.listen, port: api.port ?? config.listen.port }),
+    metricsUrl: urlOf({ ...config.metrics, port: metrics.port ?? config.metrics.port }),
+    close: async (drainMs) => {
+      AbortSignal.timeout(drainMs).addEventListener('abort', () => void api.stop(true), { once: true });
+      await api.stop();
+      await metrics.stop(true);
+    },
+  };
+}
+
+/** Stands in the address of a request that names no host. */
+const NO_HOST = 'http://localhost';
+
+function serve(key: string, { hostname, port }: Listen, fetch: Answer): Bun.Server<undefined> | string {
+  try {
+    return Bun.serve({
+      hostname,
+      port,
+      fetch: (request, server) => {
+        const whole = withWholeUrl(request);
+        if (whole === undefined) return Response.json({ error: 'Invalid Host header' }, { status: 400 });
+        return fetch(whole, server.requestIP(request)?.address);
+      },
+      reusePort: false, // a second process must fail here, not share the port unseen
+      development: false, // its error page shows source to the caller
+      idleTimeout: IDLE_SECONDS,
+      maxRequestBodySize: BODY_BYTES_MAX,
+      error: () => Response.json({ error: 'Internal error' }, { status: 500 }),
+    });
+  } catch (error) {
+    return listenComplaint(key, { hostname, port }, error);
+  }
+}
+
+/** The request with an address that can be read; probes of HTTP/1.0 name no host. `undefined`: its host can be none. */
+function withWholeUrl(request: Request): Request | undefined {
+  if (URL.canParse(request.url)) return request;
+  const isNamed = (request.headers.get('host') ?? '') !== '';
+  if (isNamed || !URL.canParse(request.url, NO_HOST)) return undefined;
+  return new Request(new URL(request.url, NO_HOST).href, request);
+}
+
+/** RFC 6797: this host, for a year. */
+const STRICT_TRANSPORT = ['strict-transport-security', 'max-age=31536000'] as const;
+
+/** The response, with the order to come by https alone where the caller did. */
+export function withStrictTransport(response: Response, request: Request, publicUrl: URL): Response {
+  if (cameByHttps(request, publicUrl)) response.headers.set(...STRICT_TRANSPORT);
+  return response;
+}
+
+/** Whether the caller came by https, which ends at a proxy: the proxy says so, or the host is the one that is there by https. */
+function cameByHttps({ headers, url }: Request, publicUrl: URL): boolean {
+  if (publicUrl.protocol !== 'https:') return false;
+  const said = headers.get('x-forwarded-proto')?.split(',').at(-1)?.trim();
+  return said === undefined ? new URL(url).host === publicUrl.host : said === 'https';
+}

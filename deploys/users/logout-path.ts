@@ -1,2 +1,0 @@
-/** Where a login is ended. */
-export const LOGOUT_PATH = '/logout';

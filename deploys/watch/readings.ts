@@ -1,0 +1,227 @@
+import { type Address, address } from '@solana/kit';
+import type { Migrations, Store } from '../../shared/store/open.ts';
+import { deploySlotOf, type DeploySlots, type ProgramState } from './change.ts';
+import type { WatchedProgram } from './watched.ts';
+import type { Latest } from './watcher.ts';
+
+/**
+ * What the watcher knows. `reading` has one row: the slot the last reading was taken at and when it began (Unix
+ * milliseconds); `programs` is what it said. `block_times` are Unix seconds and never change once known.
+ * `chain` has one row once a backend told the genesis hash (base58): all of the above is of that chain.
+ * `program_deploys` are the deploys that were seen, of programs that are watched or once were, and whether or not they
+ * made an event.
+ */
+export const WATCH_MIGRATIONS: Migrations = {
+  'programs-1': `
+    CREATE TABLE reading (
+      one INTEGER PRIMARY KEY CHECK (one = 1),
+      context_slot INTEGER NOT NULL,
+      checked_at_ms INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE programs (
+      program_id TEXT PRIMARY KEY,
+      status TEXT NOT NULL CHECK (status IN ('upgradeable', 'frozen', 'other_loader', 'missing')),
+      upgrade_authority TEXT,
+      deploy_slot INTEGER,
+      CHECK ((status = 'upgradeable') = (upgrade_authority IS NOT NULL)),
+      CHECK ((status IN ('upgradeable', 'frozen')) = (deploy_slot IS NOT NULL))
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE block_times (slot INTEGER PRIMARY KEY, unix_seconds INTEGER NOT NULL) STRICT;
+  `,
+  'programs-2': `
+    CREATE TABLE chain (one INTEGER PRIMARY KEY CHECK (one = 1), genesis_hash TEXT NOT NULL) STRICT;
+  `,
+  'program-deploys-1': `
+    CREATE TABLE program_deploys (
+      id INTEGER PRIMARY KEY AUTOINCREMENT,
+      program_id TEXT NOT NULL,
+      deploy_slot INTEGER NOT NULL,
+      previous_slot INTEGER,
+      detected_at_ms INTEGER NOT NULL,
+      authority TEXT
+    ) STRICT;
+    CREATE INDEX program_deploys_of_program ON program_deploys (program_id, id);
+  `,
+};
+
+type ProgramRow = {
+  program: Address;
+  status: string;
+  upgradeAuthority: Address | null;
+  deploySlot: bigint | null;
+};
+
+/** The last reading, kept over restarts in `store`. `forgetEvents` gives up the events of a chain that is gone. */
+export function createReadings(store: Store, forgetEvents: (nowMs: number) => void) {
+  const note = store.prepare<unknown, { contextSlot: bigint; checkedAtMs: number }>(`
+    INSERT INTO reading VALUES (1, $contextSlot, $checkedAtMs)
+    ON CONFLICT (one) DO UPDATE SET context_slot = excluded.context_slot, checked_at_ms = excluded.checked_at_ms`);
+  const clear = store.prepare('DELETE FROM programs');
+  const put = store.prepare<unknown, ProgramRow>(
+    'INSERT INTO programs VALUES ($program, $status, $upgradeAuthority, $deploySlot)',
+  );
+  const slots = store.prepare<{ program_id: string; deploy_slot: number }, []>(
+    'SELECT program_id, deploy_slot FROM programs WHERE deploy_slot IS NOT NULL',
+  );
+  const genesis = store.prepare<{ genesis_hash: string }, []>('SELECT genesis_hash FROM chain');
+  const putGenesis = store.prepare('INSERT OR REPLACE INTO chain VALUES (1, ?)');
+  const clearTimes = store.prepare('DELETE FROM block_times');
+  const history = createHistory(store);
+
+  /** Whether the store was of another chain; it is of `genesisHash` then. */
+  function moveTo(genesisHash: string, nowMs: number): boolean {
+    const stored = genesis.get()?.genesis_hash;
+    if (stored === genesisHash) return false;
+    putGenesis.run(genesisHash);
+    if (stored === undefined) return false;
+    clearTimes.run();
+    history.forget();
+    forgetEvents(nowMs);
+    return true;
+  }
+
+  const save = store.transaction((latest: Latest, genesisHash?: string, enqueue?: () => void) => {
+    const { reading, checkedAtMs } = latest;
+    const isOther = genesisHash !== undefined && moveTo(genesisHash, checkedAtMs);
+    note.run({ contextSlot: reading.contextSlot, checkedAtMs });
+    clear.run();
+    for (const [program, state] of reading.programs) {
+      const upgradeAuthority = state.status === 'upgradeable' ? state.upgradeAuthority : null;
+      put.run({ program, status: state.status, upgradeAuthority, deploySlot: deploySlotOf(state) ?? null });
+    }
+    history.add(latest);
+    if (isOther) return 'other-chain';
+    enqueue?.();
+    return 'same-chain';
+  });
+  return {
+    /**
+     * Puts a reading in the place of the one before, in one IMMEDIATE transaction. When `genesisHash` is not the stored
+     * one, the reading before, all block times and all events that wait for theirs are another chain's: they are
+     * forgotten in the same transaction. Otherwise `enqueue` adds to it what follows from the reading.
+     */
+    save: save.immediate,
+    /** The deploy slots of the stored reading; empty when there is none. */
+    deploySlots: (): DeploySlots =>
+      new Map(slots.all().map((row) => [address(row.program_id), BigInt(row.deploy_slot)])),
+  };
+}
+
+/** A deploy of a program as it was first seen. Instants are Unix milliseconds. */
+export type SeenDeploy = Readonly<{
+  /** Grows with every deploy that is seen. */
+  id: number;
+  programId: string;
+  deploySlot: number;
+  /** The slot before it; `null` for the first that was seen of the program. */
+  previousSlot: number | null;
+  /** When the reading that saw it began; the first reading of all sees deploys of any age. */
+  detectedAtMs: number;
+  /** `null` while the time of its block is not known. */
+  deployedAtMs: number | null;
+  /** Who could upgrade the program then; `null` when nobody. */
+  authority: string | null;
+}>;
+
+/** Deploys that are kept of one program. */
+const KEPT_MAX = 500;
+const PAGE_MAX = 100;
+
+type Deploy = Readonly<{ program: Address; slot: bigint; atMs: number; authority: Address | null }>;
+
+/** The deploys that were seen, in `store`. */
+export function createHistory(store: Store) {
+  const add = store.prepare<unknown, Deploy>(`
+    INSERT INTO program_deploys (program_id, deploy_slot, previous_slot, detected_at_ms, authority)
+    SELECT $program, $slot, last, $atMs, $authority FROM (SELECT
+      (SELECT deploy_slot FROM program_deploys WHERE program_id = $program ORDER BY id DESC LIMIT 1) AS last)
+    WHERE $slot > coalesce(last, -1)`);
+  const prune = store.prepare<unknown, [string]>(`
+    DELETE FROM program_deploys WHERE program_id = ?1 AND id <= (SELECT id FROM program_deploys
+      WHERE program_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ${KEPT_MAX})`);
+  const clear = store.prepare('DELETE FROM program_deploys');
+  const page = store.prepare<SeenDeploy, [string, number, number]>(`
+    SELECT id, program_id AS programId, deploy_slot AS deploySlot, previous_slot AS previousSlot,
+      detected_at_ms AS detectedAtMs, unix_seconds * 1000 AS deployedAtMs, authority
+    FROM program_deploys LEFT JOIN block_times ON slot = deploy_slot
+    WHERE program_id = ? AND id < ? ORDER BY id DESC LIMIT ?`);
+
+  return {
+    /** Adds what a reading says that is newer than what was seen, events or not; to be called in the reading's own transaction. */
+    add({ reading, checkedAtMs }: Latest): void {
+      for (const [program, state] of reading.programs) {
+        const slot = deploySlotOf(state);
+        if (slot === undefined) continue;
+        const authority = state.status === 'upgradeable' ? state.upgradeAuthority : null;
+        if (add.run({ program, slot, atMs: checkedAtMs, authority }).changes > 0) prune.run(program);
+      }
+    },
+    /** Forgets everything: it was of another chain. */
+    forget: () => void clear.run(),
+    /** The newest first; `before` is the `id` of the last one of the page before. At most `PAGE_MAX`. */
+    of: (
+      programId: string,
+      { before = Number.MAX_SAFE_INTEGER, limit }: Readonly<{ before?: number; limit: number }>,
+    ): readonly SeenDeploy[] => page.all(programId, before, Math.max(1, Math.min(limit, PAGE_MAX))),
+  };
+}
+
+export type History = ReturnType<typeof createHistory>;
+
+/** A watched program as the last reading saw it. Instants are Unix milliseconds. */
+export type ProgramShown = Readonly<{
+  programId: string;
+  label: string;
+  /** `undefined` while no reading has told. */
+  status: ProgramState['status'] | undefined;
+  deploySlot: number | undefined;
+  deployedAtMs: number | undefined;
+  /** How long ago it was deployed, in milliseconds; not known while the time of its block is not. */
+  ageMs: number | undefined;
+  authority: string | undefined;
+}>;
+
+/** `search` is a part of a label or of an address, in either case. */
+export type ProgramWish = Readonly<{ search?: string; status?: ProgramState['status'] }>;
+
+type Row = Readonly<{
+  programId: string;
+  status: ProgramState['status'];
+  deploySlot: number | null;
+  authority: string | null;
+  unixSeconds: number | null;
+}>;
+
+/** Gives the programs of the list that fit a filter, in the list's order. */
+export function createProgramList(
+  store: Store,
+  watched: readonly WatchedProgram[],
+): (filter: ProgramWish, nowMs: number) => readonly ProgramShown[] {
+  const read = store.prepare<Row, []>(`
+    SELECT program_id AS programId, status, deploy_slot AS deploySlot, upgrade_authority AS authority,
+      unix_seconds AS unixSeconds
+    FROM programs LEFT JOIN block_times ON slot = deploy_slot`);
+
+  return function programs({ search = '', status }, nowMs) {
+    const rows = new Map(read.all().map((row) => [row.programId, row]));
+    const part = search.toLowerCase();
+    return watched
+      .filter(({ address, label }) => `${label}\n${address}`.toLowerCase().includes(part))
+      .map(({ address, label }) => shown(address, label, rows.get(address), nowMs))
+      .filter((program) => status === undefined || program.status === status);
+  };
+}
+
+function shown(programId: string, label: string, row: Row | undefined, nowMs: number): ProgramShown {
+  const seconds = row?.unixSeconds ?? undefined;
+  const deployedAtMs = seconds === undefined ? undefined : seconds * 1_000;
+  return {
+    programId,
+    label,
+    status: row?.status,
+    deploySlot: row?.deploySlot ?? undefined,
+    deployedAtMs,
+    ageMs: deployedAtMs === undefined ? undefined : Math.max(0, nowMs - deployedAtMs),
+    authority: row?.authority ?? undefined,
+  };
+}

@@ -1,0 +1,222 @@
+import { describe, expect, test } from 'bun:test';
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createAccounts } from '../../../deploys/accounts/accounts.ts';
+import { createAudit } from '../../../deploys/accounts/audit.ts';
+import { createKeys } from '../../../deploys/accounts/keys.ts';
+import { issueOwnKey, needsOwnKey, watcherPlan } from '../../../deploys/accounts/own-key.ts';
+import { PROGRAMS_PATH } from '../../../deploys/api/programs.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
+import { configFrom } from '../../../shared/config/config.ts';
+import { type Plan, PLANS_BY_DEFAULT } from '../../../shared/config/plans.ts';
+import { hashOf, keyIdOf, readApiKey } from '../../../shared/keys/api-key.ts';
+import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
+import { createVirtualClock } from '../../fakes/chain-clock.ts';
+import { addressOf, startChain } from '../../fakes/chain.ts';
+import { addKey, opened, temporaryFolder } from '../../started/gateway.ts';
+import { freePort } from '../../started/ports.ts';
+import { ROOT, startProcess } from '../../started/process.ts';
+import { AUTHORITY } from '../started.ts';
+
+const BY = { kind: 'command-line' } as const;
+
+const BACKENDS = [{ name: 'one', url: 'http://127.0.0.1:1' }];
+const TLS = { tls: { cert: 'c.pem', key: 'k.pem' } };
+const plan = (rps: number, credits?: number): Plan => ({
+  rps,
+  burst: 1,
+  credits,
+  batchMax: 1,
+  scans: 1,
+  inFlight: 16,
+});
+const plans = new Map(Object.entries(PLANS_BY_DEFAULT));
+
+describe('a key of its own is needed', () => {
+  test.each<[string, object, boolean]>([
+    ['only backends', { backends: BACKENDS }, true],
+    ['the gateway elsewhere on this host', { backends: BACKENDS, gateway: { listen: '0.0.0.0:9000' } }, true],
+    ['the gateway over TLS', { backends: BACKENDS, gateway: TLS }, true],
+    ['nothing: the embedded chain asks for no key', {}, false],
+    ['a key', { backends: BACKENDS, deploys: { rpc_key: 'k' } }, false],
+    ['another place to read', { backends: BACKENDS, deploys: { rpc_urls: ['http://10.0.0.1:8899'] } }, false],
+    [
+      'the gateway and another place, which must not see the key',
+      { backends: BACKENDS, deploys: { rpc_urls: ['http://127.0.0.1:8899', 'http://10.0.0.1:8899'] } },
+      false,
+    ],
+  ])('with %s in the config: %#', (_, document, expected) => {
+    const result = configFrom(document, {});
+    if (result.kind === 'problems') throw new Error(JSON.stringify(result.problems));
+    expect(needsOwnKey(result.config)).toBe(expected);
+  });
+});
+
+test.each<[string, [string, Plan][], string | undefined]>([
+  [
+    'the highest rate',
+    [
+      ['slow', plan(1)],
+      ['fast', plan(9)],
+      ['mid', plan(5)],
+    ],
+    'fast',
+  ],
+  [
+    'no credit limit before a higher rate',
+    [
+      ['trial', plan(99, 10)],
+      ['paid', plan(2)],
+    ],
+    'paid',
+  ],
+  [
+    'the highest rate when all have credits',
+    [
+      ['a', plan(1, 10)],
+      ['b', plan(2, 10)],
+    ],
+    'b',
+  ],
+  ['none when there is none', [], undefined],
+])('the plan has %s', (_, entries, expected) => expect(watcherPlan(new Map(entries))).toBe(expected));
+
+describe('issuing', () => {
+  function start() {
+    const store = opened(':memory:', { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
+    const clock = createVirtualClock();
+    const keys = createKeys({ store, clock, random: randomBytes, note: () => undefined });
+    const tryIssue = (among: ReadonlyMap<string, Plan> = plans) =>
+      issueOwnKey({ store, plans: among, clock, random: randomBytes });
+    function issue(among?: ReadonlyMap<string, Plan>) {
+      const issued = tryIssue(among);
+      if (issued.kind !== 'issued') throw new Error(issued.kind);
+      return issued.key;
+    }
+    const accounts = createAccounts({ store, plans, spentOf: () => 0, clock, note: createAudit(store).note });
+    return { store, clock, keys, tryIssue, issue, accounts, [Symbol.dispose]: () => store.close() };
+  }
+  const idOf = (key: string) => {
+    const read = readApiKey(key);
+    if (read === undefined) throw new Error('it is no key');
+    return keyIdOf(hashOf(read));
+  };
+
+  test('gives an active key of the account sluice-watcher, on a plan without a credit limit', () => {
+    using started = start();
+    const key = started.issue();
+    expect(started.keys.list('sluice-watcher')).toMatchObject([
+      { id: idOf(key.reveal()), state: 'active', name: 'issued at start' },
+    ]);
+    expect(started.store.query('SELECT name, plan FROM accounts').all()).toEqual([
+      { name: 'sluice-watcher', plan: 'scale' },
+    ]);
+  });
+
+  test('revokes the key of the start before, and leaves the keys of others alone', async () => {
+    using started = start();
+    started.store.run("INSERT INTO accounts (name, created_at_ms) VALUES ('other', 0)");
+    started.keys.create('other', 'main', BY);
+    const first = started.issue();
+    await started.clock.advance(1);
+    const second = started.issue();
+    expect(first.reveal()).not.toBe(second.reveal());
+    const states = started.keys.list().map(({ id, account, state }) => [account, id, state]);
+    expect(states).toContainEqual(['sluice-watcher', idOf(first.reveal()), 'revoked']);
+    expect(states).toContainEqual(['sluice-watcher', idOf(second.reveal()), 'active']);
+    expect(states.filter(([account]) => account === 'other').map(([, , state]) => state)).toEqual(['active']);
+  });
+
+  test('P4 takes over no account that somebody else made', () => {
+    using started = start();
+    const { store, accounts, keys } = started;
+    accounts.own('sluice-watcher', 'trial', { kind: 'user', userId: 'u' });
+    keys.create('sluice-watcher', 'main', BY);
+    expect(started.tryIssue()).toEqual({ kind: 'name-taken' });
+    expect(keys.list()).toMatchObject([{ name: 'main', state: 'active' }]);
+    expect(accounts.find('sluice-watcher')).toMatchObject({ plan: 'trial' });
+    expect(accounts.rename('sluice-watcher', 'theirs', BY)).toMatchObject({ kind: 'account' });
+    expect(started.tryIssue().kind).toBe('issued');
+    expect(store.query('SELECT name, plan FROM accounts').all()).toEqual([
+      { name: 'theirs', plan: 'trial' },
+      { name: 'sluice-watcher', plan: 'scale' },
+    ]);
+  });
+
+  test('moves the account to the plan that is best now', () => {
+    using started = start();
+    started.issue();
+    started.issue(new Map([['only', plan(3)]]));
+    expect(started.store.query('SELECT plan FROM accounts').all()).toEqual([{ plan: 'only' }]);
+  });
+
+  test('changes nothing when the key cannot be made', () => {
+    using started = start();
+    const first = started.issue();
+    const broken = () => {
+      throw new Error('no randomness');
+    };
+    const { store, clock } = started;
+    expect(() => issueOwnKey({ store, plans, clock, random: broken })).toThrow('no randomness');
+    expect(started.keys.list()).toMatchObject([{ id: idOf(first.reveal()), state: 'active' }]);
+  });
+
+  test('is nowhere to be read afterwards', () => {
+    using started = start();
+    const key = started.issue();
+    expect(Buffer.from(started.store.serialize()).includes(key.reveal())).toBe(false);
+    expect(`${key}${JSON.stringify({ key })}`).not.toContain(key.reveal());
+  });
+});
+
+const program = addressOf('A');
+
+/** One config for both apps, with backends and nothing about what deploys reads through. */
+async function configured(backend: URL) {
+  const folder = temporaryFolder();
+  const config = join(folder.path, 'sluice.toml');
+  writeFileSync(join(folder.path, 'programs.json'), JSON.stringify([{ program_id: program, label: 'A' }]));
+  writeFileSync(
+    config,
+    `[storage]\ndata_dir = "${folder.path}/data"\n[gateway]\nlisten = "127.0.0.1:${freePort()}"\n` +
+      'metrics = "127.0.0.1:0"\n[deploys]\nlisten = "127.0.0.1:0"\nmetrics = "127.0.0.1:0"\n' +
+      `programs = "programs.json"\n[[backends]]\nname = "chain"\nurl = "${backend.href}"\n`,
+  );
+  const start = (app: string) => startProcess([join(ROOT, app, 'main.ts'), '--config', config], folder.path);
+  const store = () => opened(join(folder.path, 'data', ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  return { path: folder.path, start, store, [Symbol.dispose]: () => folder[Symbol.dispose]() };
+}
+
+test('with backends alone in the config, deploys reads through the gateway with a key it issued itself', async () => {
+  await using chain = startChain();
+  chain.deploy(program, 5, AUTHORITY);
+  chain.blockTimes.set(5, 1_700_000_000);
+  using folder = await configured(chain.url);
+  await using _gateway = await folder.start('gateway');
+  const first = await folder.start('deploys');
+  const store = folder.store();
+  const headers = { 'x-token': addKey(store, null) };
+  const timed = [{ program_id: program, deploy_slot: 5, deployed_at: '2023-11-14T22:13:20Z' }];
+  expect(await timedAnswer(first.url, headers)).toMatchObject({ programs: timed });
+  expect(chain.calls.every(({ headers: seen }) => !seen.has('x-token'))).toBe(true);
+
+  await first[Symbol.asyncDispose]();
+  await using second = await folder.start('deploys');
+  expect(await timedAnswer(second.url, headers)).toMatchObject({ programs: timed });
+  const keys = store.query(
+    "SELECT revoked_at_ms IS NOT NULL AS ended FROM keys WHERE name <> 'test' ORDER BY 1",
+  );
+  expect(keys.all()).toEqual([{ ended: 0 }, { ended: 1 }]);
+  store.close();
+}, 30_000);
+
+/** Asks until the deploy time is known; the test's own timeout bounds it. Few enough questions for the key's minute. */
+async function timedAnswer(url: URL, headers: Record<string, string>): Promise<object> {
+  for (;;) {
+    const response = await fetch(new URL(PROGRAMS_PATH, url), { headers });
+    const text = await response.text();
+    if (response.status === 200 && !text.includes('"deployed_at":null')) return JSON.parse(text);
+    await Bun.sleep(500); // between two questions to another process
+  }
+}

@@ -1,0 +1,163 @@
+import { createAccounts } from '../../../deploys/accounts/accounts.ts';
+import { type Actor, createAudit } from '../../../deploys/accounts/audit.ts';
+import { createClientAddresses } from '../../../deploys/auth/attempts.ts';
+import { type AuthDeps, createAuthService, createViewerOf } from '../../../deploys/auth/auth-service.ts';
+import { createConsoleKeys } from '../../../deploys/auth/console-keys.ts';
+import { createHashing, type HashWork } from '../../../deploys/auth/passwords.ts';
+import { totpOf } from '../../../deploys/auth/second-factor.ts';
+import { createOpenAccount } from '../../../deploys/auth/sign-up.ts';
+import { type Place, readEmail } from '../../../deploys/auth/users.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
+import { createConsole } from '../../../deploys/console/router.ts';
+import { loginRoutes } from '../../../deploys/console/routes.ts';
+import { configFrom } from '../../../shared/config/config.ts';
+import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
+import { Secret } from '../../../shared/secret.ts';
+import { createVirtualClock } from '../../fakes/chain-clock.ts';
+import { opened } from '../../started/gateway.ts';
+
+export const ORIGIN = 'https://console.example.com';
+export const PASSWORD = 'four plain words together';
+/** Who makes what these tests begin with. */
+export const COMMAND_LINE: Actor = { kind: 'command-line' };
+export const OPERATOR: Place = { role: 'operator', accountId: undefined };
+
+export const random = (bytes: number) => crypto.getRandomValues(new Uint8Array(bytes));
+export const testKeys = createConsoleKeys([new Secret(Buffer.alloc(32, 1).toString('base64'))], random);
+
+/** Quick, and as good as the real one for everything but secrecy. */
+export const plainWork: HashWork = {
+  hash: (password) => Promise.resolve(`plain ${password}`),
+  verify: (password, hash) => Promise.resolve(hash === `plain ${password}`),
+};
+
+/** Who may log in, with their pages, over a store in memory and a clock that stands still. */
+export function startPeople(
+  rows: Partial<AuthDeps['config']> = {},
+  work: HashWork = plainWork,
+  fetch: AuthDeps['fetch'] = () => Promise.reject(new Error('nothing may be asked')),
+) {
+  const clock = createVirtualClock();
+  const store = opened(':memory:', { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
+  const result = configFrom({}, {});
+  if (result.kind === 'problems') throw new Error('the default config is good');
+  const { plans } = result.config;
+  const audit = createAudit(store);
+  const accounts = createAccounts({ store, plans, spentOf: () => 0, clock, note: audit.note });
+  const auth = createAuthService({
+    store,
+    config: {
+      signUp: false,
+      operatorsNeedSecondFactor: false,
+      oidc: undefined,
+      ...rows,
+    },
+    keys: testKeys,
+    note: audit.note,
+    openAccount: createOpenAccount(accounts),
+    providerReturnUrl: new URL('/login/return', ORIGIN),
+    fetch,
+    clock,
+    random,
+    hashing: createHashing(work),
+  });
+  const addresses = createClientAddresses(undefined);
+  const reasons: string[] = [];
+  const routes = loginRoutes({
+    auth,
+    addressOf: addresses.of,
+    noteUnavailable: (reason) => reasons.push(reason),
+  });
+  const { app } = createConsole(
+    {
+      viewerOf: createViewerOf(auth),
+      accountOf: accounts.findById,
+      clock,
+      origin: ORIGIN,
+      takeChange: () => ({ kind: 'allowed' }),
+      noteBroken: (error) => {
+        throw error;
+      },
+    },
+    routes,
+  );
+
+  /** A user with `PASSWORD` who must be made, by the command line. */
+  function made(email: string, place: Place = OPERATOR) {
+    const read = readEmail(email);
+    if (read === undefined) throw new Error(`${email} is no e-mail`);
+    const user = { email: read, place, passwordHash: `plain ${PASSWORD}` };
+    const created = auth.users.create(user, { kind: 'command-line' });
+    if (created.kind !== 'created') throw new Error(created.kind);
+    return created.user;
+  }
+
+  return {
+    auth,
+    routes,
+    store,
+    clock,
+    accounts,
+    audit,
+    reasons,
+    made,
+    viewerOf: createViewerOf(auth),
+    handle: (request: Request) => Promise.resolve(app.handle(request)),
+    /** A browser without scripts: it keeps cookies and says where its forms come from. */
+    visitor: (address = '192.0.2.1') =>
+      createVisitor(ORIGIN, (request) => {
+        addresses.note(request, address);
+        return app.handle(request);
+      }),
+    /** The code that an authenticator app with this secret shows at this instant. */
+    codeNow: (secret: Uint8Array) => totpOf(secret, '').generate({ timestamp: clock.now() }),
+    [Symbol.dispose]: () => store.close(),
+  };
+}
+
+type Ask = (request: Request) => Response | Promise<Response>;
+
+/** Somebody at `origin` who keeps cookies as browsers do, without their rules for who may set which. */
+export function createVisitor(origin: string, ask: Ask) {
+  const cookies = new Map<string, string>();
+
+  async function send(path: string, init: RequestInit): Promise<Response> {
+    const headers = new Headers(init.headers);
+    const carried = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    if (carried !== '' && !headers.has('cookie')) headers.set('cookie', carried);
+    const response = await ask(new Request(new URL(path, origin).href, { ...init, headers }));
+    for (const line of response.headers.getSetCookie()) {
+      const [pair = '', ...attributes] = line.split('; ');
+      const [name = '', value = ''] = pair.split('=', 2);
+      if (attributes.includes('Max-Age=0')) cookies.delete(name);
+      else cookies.set(name, value);
+    }
+    return response;
+  }
+
+  return {
+    cookies,
+    send,
+    get: (path: string, headers: Record<string, string> = {}) => send(path, { headers }),
+    /** Posts a form as a page of the console does, unless `headers` say otherwise. */
+    post: (
+      path: string,
+      fields: Record<string, string> = {},
+      headers: Record<string, string> = { 'sec-fetch-site': 'same-origin' },
+    ) => send(path, { method: 'POST', headers, body: new URLSearchParams(fields) }),
+    /** The request that this visitor would send, for what takes one. */
+    request: (path = '/', init: RequestInit = {}) => {
+      const carried = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+      const headers = new Headers(init.headers);
+      headers.set('cookie', carried);
+      return new Request(new URL(path, origin).href, { ...init, headers });
+    },
+  };
+}
+
+export type Visitor = ReturnType<typeof createVisitor>;
+
+/** Logs in with `PASSWORD`; gives the answer. */
+export function logIn(visitor: Visitor, email: string, next = '/'): Promise<Response> {
+  return visitor.post('/login', { email, password: PASSWORD, next });
+}

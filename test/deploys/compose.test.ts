@@ -1,0 +1,207 @@
+import { describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { nextStartMs } from '../../deploys/watch/watcher.ts';
+import { addressOf, startChain } from '../fakes/chain.ts';
+import { temporaryFolder } from '../started/gateway.ts';
+import { AUTHORITY, programsOf, startDeploys, until, watchedOf, WATCHER_KEY } from './started.ts';
+
+const bad = () => new Response(`<html>${WATCHER_KEY}</html>`, { status: 502 });
+
+test('the watcher reads with its own key, which is in no log line and no health text', async () => {
+  const [first, second] = [startChain(), startChain()] as const;
+  first.fault = bad;
+  await using deploys = startDeploys(watchedOf('A'), [first, second]);
+  await deploys.watch();
+  expect(second.calls.every(({ headers }) => headers.get('x-token') === WATCHER_KEY)).toBe(true);
+  const health = await (await deploys.answer(new Request('http://localhost/health'))).text();
+  expect(health).toStartWith('ok: 1 programs were read');
+  expect(JSON.stringify(deploys.lines)).toContain('answered HTTP 502');
+  expect(JSON.stringify(deploys.lines) + health).not.toContain(WATCHER_KEY);
+});
+
+test('a backend that hangs costs its eight seconds, and the same reading goes on with the next', async () => {
+  const [first, second] = [startChain(), startChain()] as const;
+  first.fault = () => new Promise<Response>(() => {});
+  await using deploys = startDeploys(watchedOf('A'), [first, second]);
+  const watching = deploys.watch();
+  await until(() => first.calls.length === 1);
+  expect((await deploys.get()).status).toBe(503);
+  await deploys.clock.advance(8_000);
+  await watching;
+  expect(await (await deploys.get()).json()).toMatchObject({ checked_at: '2026-11-20T00:00:00.000Z' });
+  expect(JSON.stringify(deploys.lines)).toContain('rpc_urls[0] gave no answer within 8 s');
+});
+
+test('what strangers may read on /health names no host', async () => {
+  const chain = startChain();
+  chain.fault = bad;
+  await using deploys = startDeploys(watchedOf('A'), [chain]);
+  void deploys.watch();
+  await until(() => deploys.lines.length > 0);
+  const health = await (await deploys.answer(new Request('http://localhost/health'))).text();
+  expect(health).toContain('rpc_urls[0] answered HTTP 502');
+  expect(health).not.toContain(chain.url.hostname);
+  chain.fault = undefined;
+  await deploys.clock.advance(60_000);
+  await deploys.watch();
+});
+
+test('a deploy between two readings is logged with its slots (spec 6.2.1)', async () => {
+  await using deploys = startDeploys(watchedOf('A'));
+  deploys.chain.deploy(addressOf('A'), 5, AUTHORITY);
+  await deploys.watch();
+  deploys.chain.deploy(addressOf('A'), 6, AUTHORITY);
+  await deploys.readAgain();
+  const slots = { program: addressOf('A'), label: 'A', previous_slot: 5, deploy_slot: 6 };
+  expect(deploys.lines).toContainEqual([slots, 'deployed']);
+});
+
+test('after a restart the API waits for a reading of its own, and a deploy from meanwhile is only logged (spec 6.2.3)', async () => {
+  using folder = temporaryFolder();
+  const path = join(folder.path, 'sluice.db');
+  {
+    await using before = startDeploys(watchedOf('A'), [startChain()], path);
+    before.chain.deploy(addressOf('A'), 4);
+    await before.watch();
+  }
+  await using after = startDeploys(watchedOf('A'), [startChain()], path);
+  after.chain.deploy(addressOf('A'), 9);
+  expect((await after.get()).status).toBe(503);
+  await after.watch();
+  expect(await (await after.get()).json()).toMatchObject({ programs: [{ deploy_slot: 9 }] });
+  const slots = { program: addressOf('A'), label: 'A', previous_slot: 4, deploy_slot: 9 };
+  expect(after.lines).toContainEqual([slots, 'deployed while nobody watched']);
+  expect(JSON.stringify(after.lines)).not.toContain('"deployed"');
+});
+
+test('block times that were looked up once are there at once after a restart', async () => {
+  using folder = temporaryFolder();
+  const path = join(folder.path, 'sluice.db');
+  {
+    await using before = startDeploys(watchedOf('A'), [startChain()], path);
+    before.chain.deploy(addressOf('A'), 4);
+    before.chain.blockTimes.set(4, 1_700_000_000);
+    await before.watch();
+    await before.blockTimes(1);
+  }
+  await using after = startDeploys(watchedOf('A'), [startChain()], path);
+  after.chain.deploy(addressOf('A'), 4);
+  await after.watch();
+  expect(await (await after.get()).json()).toMatchObject({
+    programs: [{ deployed_at: '2023-11-14T22:13:20Z' }],
+  });
+  expect(after.chain.calls.map(({ method }) => method)).not.toContain('getBlockTime');
+});
+
+test('block times are looked up through the next backend when the first has none', async () => {
+  const [first, second] = [startChain(), startChain()] as const;
+  second.blockTimes.set(5, 1_700_000_000);
+  first.deploy(addressOf('A'), 5);
+  await using deploys = startDeploys(watchedOf('A'), [first, second]);
+  await deploys.watch();
+  await deploys.blockTimes(1);
+  expect(await (await deploys.get()).json()).toMatchObject({
+    programs: [{ deployed_at: '2023-11-14T22:13:20Z' }],
+  });
+});
+
+test('a block time that was not there yet is there a minute later', async () => {
+  await using deploys = startDeploys(watchedOf('A'));
+  deploys.chain.deploy(addressOf('A'), 5);
+  await deploys.watch();
+  await until(() => deploys.chain.calls.some(({ method }) => method === 'getBlockTime'));
+  expect(await (await deploys.get()).json()).toMatchObject({ programs: [{ deployed_at: null }] });
+  deploys.chain.blockTimes.set(5, 1_700_000_000);
+  await deploys.readAgain();
+  await deploys.blockTimes(1);
+  expect(await (await deploys.get()).json()).toMatchObject({
+    programs: [{ deployed_at: '2023-11-14T22:13:20Z' }],
+  });
+});
+
+describe('a chain that is another one', () => {
+  const OTHER = 'the chain is another one than before';
+  const MISSED = 'deployed while nobody watched';
+  type Chain = ReturnType<typeof startChain>;
+  function become(chain: Chain, genesis: string | undefined, unixSeconds: number, slotOfB: number): Chain {
+    chain.deploy(addressOf('A'), 5);
+    chain.deploy(addressOf('B'), slotOfB);
+    chain.blockTimes.set(5, unixSeconds);
+    chain.fault = ({ method }) =>
+      method === 'getGenesisHash' && genesis !== undefined
+        ? Response.json({ jsonrpc: '2.0', id: 1, result: addressOf(genesis) })
+        : undefined;
+    return chain;
+  }
+  async function timeOfA(deploys: ReturnType<typeof startDeploys>) {
+    const programs = await programsOf(await deploys.get());
+    return programs.find(({ label }) => label === 'A')?.['deployed_at'];
+  }
+  async function run(chain: Chain, path: string) {
+    await using deploys = startDeploys(watchedOf('A', 'B'), [chain], path);
+    await deploys.watch();
+    await deploys.blockTimes(1);
+    const log = JSON.stringify(deploys.lines);
+    return { at: await timeOfA(deploys), told: [OTHER, MISSED].filter((sentence) => log.includes(sentence)) };
+  }
+
+  test.each([
+    ['other', '2023-11-14T22:13:21Z', [OTHER]],
+    ['one', '2023-11-14T22:13:20Z', [MISSED]],
+    [undefined, '2023-11-14T22:13:20Z', [MISSED]],
+  ])(
+    'after a restart, by its genesis hash (%s): only then is the past forgotten',
+    async (genesis, at, told) => {
+      using folder = temporaryFolder();
+      const path = join(folder.path, 'sluice.db');
+      const first = await run(become(startChain(), 'one', 1_700_000_000, 5), path);
+      expect(first.told).toEqual([]);
+      expect(await run(become(startChain(), genesis, 1_700_000_001, 6), path)).toEqual({ at, told });
+    },
+  );
+
+  test('while it is watched: its block times are its own once it is taken anew', async () => {
+    const chain = become(startChain(), 'one', 1_700_000_000, 5);
+    await using deploys = startDeploys(watchedOf('A', 'B'), [chain]);
+    await deploys.watch();
+    await deploys.blockTimes(1);
+    become(chain, 'other', 1_700_000_001, 5).slot = 900; // behind the last reading, as a chain begun anew is
+    const { clock, lines } = deploys;
+    for (let failures = 0; !JSON.stringify(lines).includes(OTHER); failures++) {
+      const before = lines.length;
+      const nowMs = clock.monotonic();
+      await clock.advance(nextStartMs({ firstStartMs: 0, pollMs: 60_000, nowMs, failures }) - nowMs);
+      await until(() => lines.length > before);
+    }
+    await deploys.blockTimes(1);
+    expect(await timeOfA(deploys)).toBe('2023-11-14T22:13:21Z');
+  });
+});
+
+test('one reading of a backend that has lost every account leaves the programs standing', async () => {
+  const labels = Array.from({ length: 20 }, (_, i) => `Program ${i}`);
+  await using deploys = startDeploys(watchedOf(...labels));
+  for (const label of labels) deploys.chain.deploy(addressOf(label), 5, AUTHORITY);
+  await deploys.watch();
+  const accounts = new Map(deploys.chain.accounts);
+  const statuses = async () => new Set((await programsOf(await deploys.get())).map(({ status }) => status));
+  const told = (times: number) => () =>
+    JSON.stringify(deploys.lines).split('20 of 20 programs gone at once').length - 1 === times;
+
+  deploys.chain.accounts.clear();
+  await deploys.clock.advance(60_000);
+  await until(told(1));
+  expect(await statuses()).toEqual(new Set(['upgradeable']));
+  for (const [address, account] of accounts) deploys.chain.accounts.set(address, account);
+  await deploys.readAgain();
+  expect(await statuses()).toEqual(new Set(['upgradeable']));
+
+  deploys.chain.accounts.clear();
+  for (const times of [2, 3]) {
+    await deploys.clock.advance(60_000);
+    await until(told(times));
+  }
+  expect(await statuses()).toEqual(new Set(['upgradeable']));
+  await deploys.readAgain();
+  expect(await statuses()).toEqual(new Set(['missing']));
+});

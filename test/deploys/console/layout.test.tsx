@@ -1,0 +1,97 @@
+/** @jsxImportSource preact */
+import { describe, expect, test } from 'bun:test';
+import { forAccount, forAnyone, forOperator } from '../../../deploys/console/router.ts';
+import type { Viewer } from '../../../deploys/auth/auth-service.ts';
+import { CUSTOMER, OPERATOR, startConsole } from './started.tsx';
+
+const content = { title: 'Keys', body: <p>the body</p> };
+const ROUTES = [
+  forAccount('/accounts/:accountId/keys', { get: ({ show }) => show(content) }),
+  forAccount('/accounts/:accountId/keys/:id', {
+    get: ({ show }) => show({ ...content, crumbs: [{ label: 'Keys', to: '/k' }] }),
+  }),
+  forOperator('/operator/queue', { get: ({ show }) => show(content) }),
+  forAnyone('/login', { get: ({ show }) => show(content) }),
+];
+
+/** The texts, or an attribute, of what a selector finds in a page. */
+async function find(viewer: Viewer | undefined, path: string, selector: string, attribute?: string) {
+  const found: string[] = [];
+  const { ask } = startConsole(viewer, ROUTES);
+  const html = await (await ask(path)).text();
+  new HTMLRewriter()
+    .on(selector, {
+      element: (element) => void found.push(attribute ? (element.getAttribute(attribute) ?? '') : ''),
+      text: ({ text }) => {
+        if (!attribute) found[found.length - 1] += text;
+      },
+    })
+    .transform(html);
+  return found;
+}
+
+describe('the navigation', () => {
+  const CUSTOMER_PAGES = ['Overview', 'Usage', 'Keys', 'Programs', 'Webhooks', 'Deliveries', 'Quick start'];
+  const OPERATOR_PAGES = ['Accounts', 'Backends', 'Traffic', 'Queue', 'Audit', 'Health'];
+
+  test.each([
+    [CUSTOMER, '/accounts/7/keys', CUSTOMER_PAGES],
+    [OPERATOR, '/operator/queue', OPERATOR_PAGES],
+    [OPERATOR, '/accounts/8/keys', [...OPERATOR_PAGES, ...CUSTOMER_PAGES]],
+    [CUSTOMER, '/login', CUSTOMER_PAGES],
+    [undefined, '/login', []],
+  ] as const)('of %p at %s has %p', async (viewer, path, pages) => {
+    expect(await find(viewer, path, '.navigation a')).toEqual([...pages]);
+  });
+
+  test('of an operator leads to the account that is looked at', async () => {
+    const hrefs = await find(OPERATOR, '/accounts/8/keys', '.navigation a', 'href');
+    expect(hrefs).toContain('/accounts/8/usage');
+    expect(await find(OPERATOR, '/accounts/8/keys', '.navigation h2')).toEqual(['Service', 'other']);
+  });
+
+  test.each(['/accounts/7/keys', '/accounts/7/keys/3'])('marks where %s is', async (path) => {
+    expect(await find(CUSTOMER, path, '.navigation a[aria-current=page]')).toEqual(['Keys']);
+  });
+});
+
+describe('the document', () => {
+  test('has one heading, the title of the window, and landmarks', async () => {
+    const at = (selector: string) => find(CUSTOMER, '/accounts/7/keys', selector);
+    expect(await at('h1')).toEqual(['Keys']);
+    expect(await at('title')).toEqual(['Keys · acme · Sluice']);
+    expect(await find(CUSTOMER, '/accounts/7/keys', 'main', 'id')).toEqual(['content']);
+    expect(await find(CUSTOMER, '/accounts/7/keys', '.skip-link', 'href')).toEqual(['#content']);
+  });
+
+  test('shows the way to the page', async () => {
+    expect(await find(CUSTOMER, '/accounts/7/keys/3', '.crumbs a')).toEqual(['Keys']);
+    expect(await find(CUSTOMER, '/accounts/7/keys', '.crumbs')).toEqual([]);
+  });
+
+  test.each([
+    ['saved', ['Saved.']],
+    ['unheard-of', []],
+  ])('says what ?done=%s says: %p', async (code, messages) => {
+    expect(await find(CUSTOMER, `/accounts/7/keys?done=${code}`, '#flash p, #flash .notice > div')).toEqual(
+      messages,
+    );
+  });
+
+  test('comes back from the choice of colours to the same page, without its message', async () => {
+    const next = await find(CUSTOMER, '/accounts/7/keys?after=2&done=saved', 'input[name=next]', 'value');
+    expect(next).toEqual(['/accounts/7/keys?after=2']);
+  });
+
+  test('has a way out for those who are signed in alone', async () => {
+    expect(await find(CUSTOMER, '/login', 'form[action="/logout"]', 'method')).toEqual(['post']);
+    expect(await find(undefined, '/login', 'form[action="/logout"]', 'method')).toEqual([]);
+  });
+
+  test('loads nothing from elsewhere', async () => {
+    for (const attribute of ['src', 'href']) {
+      for (const value of await find(CUSTOMER, '/accounts/7/keys', `[${attribute}]`, attribute))
+        expect(value).toMatch(/^[/#](?!\/)/);
+    }
+  });
+});

@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'bun:test';
+import { createOneTimeSecrets } from '../../../deploys/console/one-time-secrets.ts';
+import { CUSTOMER, OPERATOR, ORIGIN } from './started.tsx';
+
+const MINUTE_MS = 60_000;
+
+function start() {
+  let nowMs = 1_000;
+  let drawn = 0;
+  const oneTimeSecrets = createOneTimeSecrets({ now: () => nowMs }, (bytes) => {
+    const ticket = new Uint8Array(bytes);
+    new DataView(ticket.buffer).setUint32(0, (drawn += 1));
+    return ticket;
+  });
+  const take = (ticket: string, viewer = CUSTOMER, init: RequestInit = {}) => {
+    const url = new URL(`${ORIGIN}/accounts/7/keys?shown=${ticket}`);
+    return oneTimeSecrets.take({ url, viewer, request: new Request(url.href, init) });
+  };
+  return { ...oneTimeSecrets, take, pass: (ms: number) => (nowMs += ms) };
+}
+
+describe('a new secret', () => {
+  test('is shown to who made it, once', () => {
+    const { put, take } = start();
+    const ticket = put(CUSTOMER.userId, 'sluice_secret');
+    expect([take(ticket), take(ticket)]).toEqual(['sluice_secret', undefined]);
+  });
+
+  test('is not in its own address', () => {
+    expect(start().put(CUSTOMER.userId, 'sluice_secret')).toMatch(/^[\w-]{22}$/);
+  });
+
+  test('is shown to nobody else, and is still there for its own viewer', () => {
+    const { put, take } = start();
+    const ticket = put(CUSTOMER.userId, 'sluice_secret');
+    expect([take(ticket, OPERATOR), take(ticket)]).toEqual([undefined, 'sluice_secret']);
+  });
+
+  test('under a ticket that the form chose reaches nobody who chose the same', () => {
+    const { put, take } = start();
+    expect(put(CUSTOMER.userId, 'mine', 'form')).toBe('form');
+    put(OPERATOR.userId, 'theirs', 'form');
+    expect([take('form'), take('form', OPERATOR)]).toEqual(['mine', 'theirs']);
+  });
+
+  test.each([
+    ['a HEAD', { method: 'HEAD' }],
+    ['the refresh of a part', { headers: { 'hx-request': 'true' } }],
+  ])('is not used up by %s', (_, init) => {
+    const { put, take } = start();
+    const ticket = put(CUSTOMER.userId, 'sluice_secret');
+    expect([take(ticket, CUSTOMER, init), take(ticket)]).toEqual([undefined, 'sluice_secret']);
+  });
+
+  test.each([
+    [5 * MINUTE_MS - 1, 'sluice_secret'],
+    [5 * MINUTE_MS, undefined],
+  ])('after %i ms is %p', (ms, shown) => {
+    const { put, take, pass } = start();
+    const ticket = put(CUSTOMER.userId, 'sluice_secret');
+    pass(ms);
+    expect(take(ticket)).toBe(shown);
+  });
+
+  test('is forgotten when a thousand newer ones wait', () => {
+    const { put, take } = start();
+    const [first, second] = [put(CUSTOMER.userId, 'first'), put(CUSTOMER.userId, 'second')];
+    for (let i = 0; i < 999; i += 1) put(CUSTOMER.userId, `later ${i}`);
+    expect([take(first), take(second)]).toEqual([undefined, 'second']);
+  });
+});

@@ -1,0 +1,224 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { shownBytes } from '../../../../../deploys/console/pages/account/attempt.tsx';
+import { pageOf } from '../../page-text.ts';
+import { CUSTOMER, OPERATOR, startConsole } from '../../started.tsx';
+import { PROGRAMS, startWebhookWorld, type WebhookWorld } from '../../webhook-world.ts';
+import { addressOf } from '../../../../fakes/chain.ts';
+import { answered, failedWith } from '../../../../fakes/scripted-send.ts';
+
+const HOSTILE = '<script>alert("x")</script>';
+const HOUR_MS = 3_600_000;
+
+let world: WebhookWorld;
+let id: string;
+let secret: string;
+beforeEach(async () => {
+  world = startWebhookWorld();
+  ({ id, secret } = await world.addWebhook(7, { url: "https://hooks.example.com/it's?a=$HOME" }));
+});
+afterEach(() => {
+  expect(world.broken).toEqual([]);
+  world[Symbol.dispose]();
+});
+
+const get = async (path: string) => pageOf(await (await world.ask(`/accounts/7${path}`)).text());
+
+function upgrade(name: string, slot: number) {
+  world.queue.times.save(BigInt(slot), Math.floor(world.clock.now() / 1_000) - 13);
+  const deploy = { program: addressOf(name), previousSlot: BigInt(slot - 1), deploySlot: BigInt(slot) };
+  world.store.transaction(() => world.enqueue.deploys([deploy], world.clock.now())).immediate();
+  while (world.queue.outbox.release(world.clock.now()) === 'more');
+}
+const newest = () => world.webhooks.deliveries(7, { webhookId: id, limit: 1 })?.[0]?.id ?? '';
+
+describe('the list', () => {
+  test('is narrowed by state, event, webhook, program and time, and searched by id', async () => {
+    const other = await world.addWebhook(7, {
+      url: 'https://other.example.com/',
+      programs: [addressOf('B')],
+    });
+    upgrade('A', 5);
+    await world.attemptDue(() => answered(200));
+    await world.clock.advance(25 * HOUR_MS);
+    upgrade('B', 6);
+    world.enqueue.ping(id, world.clock.now());
+    await world.attemptDue(() => answered(500));
+    const rowsOf = async (query: string) =>
+      (await get(`/deliveries?${query}`)).html.match(/data-drawer/g)?.length ?? 0;
+    expect(await rowsOf('')).toBe(4);
+    expect(await rowsOf('state=delivered')).toBe(1);
+    expect(await rowsOf('event=ping')).toBe(1);
+    expect(await rowsOf(`webhook=${other.id}`)).toBe(1);
+    expect(await rowsOf(`program=${addressOf('B')}`)).toBe(2);
+    expect(await rowsOf('time=24h')).toBe(3);
+    expect(await rowsOf(`time=7d&state=delivered&program=${addressOf('A')}&webhook=${id}`)).toBe(1);
+    expect(await rowsOf(`q=${newest().slice(0, 8).toUpperCase()}`)).toBeGreaterThanOrEqual(1);
+    expect((await get('/deliveries?q=abc')).text).toContain('Type at least 8 characters');
+    expect(await rowsOf('state=nonsense&time=x&after=y')).toBe(4);
+  });
+
+  test('has pages of fifty that hold each delivery once, and only the first keeps itself up to date', async () => {
+    for (let i = 0; i < 120; i++) world.enqueue.ping(id, world.clock.now() + Math.floor(i / 7));
+    const found: string[] = [];
+    let pages = 0;
+    for (let path: string | undefined = '/deliveries'; path !== undefined; pages++) {
+      const { html } = await get(path);
+      expect(html.includes('data-live')).toBe(pages === 0);
+      found.push(...[...html.matchAll(/deliveries\/([0-9a-f-]{36})"/g)].map(([, one]) => one ?? ''));
+      const older: string | undefined = /href="\/accounts\/7([^"]*)"[^>]*>\s*Older/.exec(html)?.[1];
+      path = older?.replaceAll('&amp;', '&');
+    }
+    expect([pages, found.length, new Set(found).size]).toEqual([3, 120, 120]);
+  });
+});
+
+describe('a delivery', () => {
+  test('shows its envelope, the headers as sent, the schedule and every attempt with its answer', async () => {
+    upgrade('A', 5);
+    await world.attemptDue(() => answered(503, HOSTILE));
+    const { text, html } = await get(`/deliveries/${newest()}`);
+    expect(text).toContain('"previous_slot": 4');
+    expect(text).toContain('X-Service-Signature: sha256=');
+    expect(text).toContain('Answered 503, which is no success');
+    expect(text).toContain('198.41.0.44');
+    for (const part of ['DNS', 'Connect', 'TLS', 'First byte', 'Total']) expect(text).toContain(part);
+    expect(text).toMatch(/Attempt 2 of 6 due in 30 s/);
+    expect(text).toContain('Attempt 6 of 6 2 h after attempt 5 fails');
+    expect(text).toContain(HOSTILE);
+    expect(html).not.toContain('<script>');
+    expect(html).not.toContain(secret);
+  });
+
+  test('keeps itself up to date while something may happen, and no longer', async () => {
+    world.enqueue.ping(id, world.clock.now());
+    const path = `/deliveries/${newest()}`;
+    expect((await get(path)).html).toContain('data-live');
+    await world.attemptDue(() => answered(200));
+    const settled = await get(path);
+    expect(settled.html).not.toContain('data-live');
+    expect(settled.text).not.toContain('Attempt 2 of 6');
+  });
+
+  test('is copied as one curl that a shell reads as it was sent', async () => {
+    world.enqueue.ping(id, world.clock.now());
+    await world.attemptDue(() => answered(200));
+    const { html } = await get(`/deliveries/${newest()}`);
+    const curl = /id="curl"[^>]*><code>([\s\S]*?)<\/code>/.exec(html)?.[1] ?? '';
+    const command = pageOf(`<main>${curl}</main>`).html.slice('<main>'.length);
+    const plain = command
+      .replaceAll('&lt;', '<')
+      .replaceAll('&gt;', '>')
+      .replaceAll('&quot;', '"')
+      .replaceAll('&#39;', "'");
+    const script = `curl() { printf '%s\\0' "$@"; }\n${plain.replaceAll('&amp;', '&')}`;
+    const words = (await Bun.$`sh -c ${script}`.text()).split('\0').slice(0, -1);
+    const body = world.webhooks.delivery(7, id, newest())?.body ?? [];
+    expect(words.slice(0, 3)).toEqual(['-X', 'POST', "https://hooks.example.com/it's?a=$HOME"]);
+    expect(words.slice(-2)).toEqual(['--data-binary', Buffer.from(body).toString()]);
+    expect(words.filter((word) => word.startsWith('X-Service-'))).toHaveLength(4);
+  });
+
+  test('is resent by hand, and says why when it cannot be', async () => {
+    world.enqueue.ping(id, world.clock.now());
+    const path = `/accounts/7/deliveries/${newest()}`;
+    const early = await world.post(`${path}/resend`, {});
+    expect([early.status, pageOf(await early.text()).text]).toEqual([
+      409,
+      expect.stringContaining('about to be attempted'),
+    ]);
+    await world.attemptDue(() => answered(200));
+    const resent = await world.post(`${path}/resend`, {});
+    expect([resent.status, resent.headers.get('location')]).toEqual([303, `${path}?done=delivery-resent`]);
+    await world.attemptDue(() => answered(201));
+    const { text } = await get(`/deliveries/${newest()}`);
+    expect(text).toContain('Resend (2)');
+    expect(text).toContain('manual: asked for by hand');
+    expect(world.entries(7)[0]).toMatchObject({ action: 'webhook.resend', actorId: 'u1' });
+  });
+
+  test('tells what only operators may know to operators alone', async () => {
+    world.enqueue.ping(id, world.clock.now());
+    await world.attemptDue(() => failedWith('connection_refused'));
+    const path = `/accounts/7/deliveries/${newest()}`;
+    const texts = await Promise.all(
+      [CUSTOMER, OPERATOR].map(async (viewer) => {
+        return (await startConsole(viewer, world.routes, { clock: world.clock }).ask(path)).text();
+      }),
+    );
+    expect(texts.map((text) => text.includes('connection_refused in the script'))).toEqual([false, true]);
+    expect(texts.map((text) => text.includes('The connection was refused'))).toEqual([true, true]);
+  });
+
+  test('of a program with a hostile name is shown with the name as text', async () => {
+    using hostile = startWebhookWorld(CUSTOMER, [
+      { address: addressOf('A'), label: HOSTILE },
+      ...PROGRAMS.slice(1),
+    ]);
+    hostile.save(new Map([[addressOf('A'), { status: 'frozen', deploySlot: 5n }]]));
+    for (const path of ['/programs', `/programs/${addressOf('A')}`, '/webhooks/new', '/deliveries']) {
+      const html = await (await hostile.ask(`/accounts/7${path}`)).text();
+      expect(html).toContain('&lt;script>');
+      expect(html).not.toContain('<script>alert');
+    }
+  });
+});
+
+describe('programs', () => {
+  test('are listed with the newest deploy first, and found by name, address and status', async () => {
+    const authority = addressOf('Z');
+    world.save(
+      new Map([
+        [addressOf('A'), { status: 'frozen', deploySlot: 5n }],
+        [addressOf('B'), { status: 'upgradeable', deploySlot: 1_234_567n, upgradeAuthority: authority }],
+      ]),
+    );
+    const { text } = await get('/programs');
+    expect(text).toMatch(/Program B G.*Program A 6/);
+    expect(text).toContain('1,234,567');
+    const namesOf = async (query: string) => (await get(`/programs?${query}`)).html.match(/>Program \w</g);
+    expect(await namesOf('q=gram+b')).toEqual(['>Program B<']);
+    expect(await namesOf(`q=${addressOf('A')}`)).toEqual(['>Program A<']);
+    expect(await namesOf('status=frozen')).toEqual(['>Program A<']);
+    expect(await namesOf('status=missing')).toBeNull();
+  });
+
+  test('have a page with the deploys that were seen, which leads to a webhook', async () => {
+    for (const slot of [5n, 9n])
+      world.save(new Map([[addressOf('A'), { status: 'frozen', deploySlot: slot }]]));
+    const { text, html } = await get(`/programs/${addressOf('A')}`);
+    expect(text).toMatch(/Authority 9 5 not known/);
+    expect(html).toContain(`/accounts/7/webhooks/new?program=${addressOf('A')}`);
+    expect((await world.ask(`/accounts/7/programs/${addressOf('Z')}`)).status).toBe(404);
+  });
+});
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+
+describe('the bytes of an answer', () => {
+  test.each(['', 'plain\ttext\r\n', 'schön 🦀'])('are text where they are: %j', (text) => {
+    expect(shownBytes(bytes(text), true)).toEqual({ kind: 'text', text });
+  });
+
+  test('that were cut in the middle of a character are text up to it, and only if they were cut', () => {
+    const cut = bytes('ok 🦀').subarray(0, -1);
+    expect(shownBytes(cut, false)).toEqual({ kind: 'text', text: 'ok ' });
+    expect(shownBytes(cut, true).kind).toBe('binary');
+  });
+
+  test.each([
+    ['a control character', bytes('a\u0000b')],
+    ['an escape sequence', bytes('\u001b[31mred')],
+    ['no UTF-8', Uint8Array.of(0xff, 0xfe, 0x00)],
+  ])('with %s are binary, in hex', (_, given) => {
+    const { kind, text } = shownBytes(given, true);
+    expect(kind).toBe('binary');
+    expect(text.replace(/^0000 {2}/, '').split(' ')).toEqual(
+      [...given].map((byte) => byte.toString(16).padStart(2, '0')),
+    );
+  });
+
+  test('that are many are shown from their beginning', () => {
+    const { text } = shownBytes(new Uint8Array(16_384).fill(0xff), true);
+    expect(text.split('\n')).toHaveLength(16);
+  });
+});

@@ -1,0 +1,230 @@
+/** @jsxImportSource preact */
+import { describe, expect, test } from 'bun:test';
+import { redirect } from '../../../deploys/console/redirect.ts';
+import { forAccount, forAnyone, forOperator, type Route } from '../../../deploys/console/router.ts';
+import { CONTENT_SECURITY_POLICY } from '../../../deploys/console/security-headers.ts';
+import { CUSTOMER, OPERATOR, ORIGIN, startConsole } from './started.tsx';
+import { createVirtualClock } from '../../fakes/chain-clock.ts';
+
+const ROUTES: readonly Route[] = [
+  forAnyone('/open', { get: ({ show }) => show({ title: 'Open', body: <p>for all</p> }) }),
+  forAccount('/accounts/:accountId/keys', {
+    get: ({ account, show }) => show({ title: 'Keys', body: <p>{`of ${account.name}`}</p> }),
+    post: ({ account, form }) =>
+      redirect(
+        `/accounts/${account.id}/keys?named=${encodeURIComponent(form.get('name') ?? '')}`,
+        'key-created',
+      ),
+  }),
+  forOperator('/operator/queue', { get: ({ show }) => show({ title: 'Queue', body: <p>depth</p> }) }),
+  forOperator('/operator/broken', {
+    get: () => {
+      throw new Error('the reason <b>inside</b>');
+    },
+  }),
+  forOperator('/operator/file.csv', {
+    get: () => new Response('a,b', { headers: { 'content-type': 'text/csv' } }),
+  }),
+  forAnyone('/act', { post: () => redirect('/open') }),
+  forAnyone('/logout', { post: () => redirect('/open') }),
+];
+
+describe('who may see what', () => {
+  test.each([
+    [undefined, '/open', 200],
+    [CUSTOMER, '/open', 200],
+    [CUSTOMER, '/accounts/7/keys', 200],
+    [CUSTOMER, '/accounts/8/keys', 404],
+    [CUSTOMER, '/accounts/9/keys', 404],
+    [CUSTOMER, '/accounts/07/keys', 404],
+    [CUSTOMER, '/accounts/7e0/keys', 404],
+    [CUSTOMER, '/operator/queue', 404],
+    [CUSTOMER, '/operator/nothing', 404],
+    [OPERATOR, '/accounts/7/keys', 200],
+    [OPERATOR, '/accounts/8/keys', 200],
+    [OPERATOR, '/accounts/9/keys', 404],
+    [OPERATOR, '/operator/queue', 200],
+  ] as const)('%p at %s: %i', async (viewer, path, status) => {
+    const { ask, answerNothing } = startConsole(viewer, ROUTES);
+    const response =
+      path === '/operator/nothing' ? await answerNothing(new Request(ORIGIN + path)) : await ask(path);
+    expect(response.status).toBe(status);
+  });
+
+  test("another account's page is the same 404 as one that does not exist", async () => {
+    const { ask } = startConsole(CUSTOMER, ROUTES);
+    const [foreign, absent] = await Promise.all([ask('/accounts/8/keys'), ask('/accounts/9/keys')]);
+    expect((await foreign.text()).replaceAll('/accounts/8/', '/accounts/9/')).toBe(await absent.text());
+  });
+
+  test.each(['/accounts/7/keys', '/accounts/7/keys?cursor=a%26b', '/operator/queue'])(
+    'nobody is sent from %s to the login, and comes back',
+    async (path) => {
+      const response = await startConsole(undefined, ROUTES).ask(path);
+      expect(response.status).toBe(303);
+      expect(response.headers.get('location')).toBe(`/login?next=${encodeURIComponent(path)}`);
+    },
+  );
+});
+
+describe('changes', () => {
+  test('a form of the console is acted on and sent elsewhere', async () => {
+    const response = await startConsole(CUSTOMER, ROUTES).post('/accounts/7/keys', { name: 'a b' });
+    expect(response.status).toBe(303);
+    expect(response.headers.get('location')).toBe('/accounts/7/keys?named=a%20b&done=key-created');
+  });
+
+  test.each([
+    ['another site', { 'sec-fetch-site': 'cross-site' }],
+    ['a sibling site', { 'sec-fetch-site': 'same-site', origin: ORIGIN }],
+    ['an address typed in', { 'sec-fetch-site': 'none' }],
+  ])('a form of %s is refused', async (_, headers) => {
+    const response = await startConsole(CUSTOMER, ROUTES).post('/accounts/7/keys', { name: 'a' }, headers);
+    expect(response.status).toBe(403);
+  });
+
+  test.each([
+    [{ origin: ORIGIN }, 303],
+    [{ origin: 'https://evil.example.com' }, 403],
+    [{ origin: 'null' }, 403],
+    [{}, 403],
+  ] as const)('without Sec-Fetch-Site, %p is a %i', async (headers, status) => {
+    const { ask } = startConsole(CUSTOMER, ROUTES);
+    const response = await ask('/act', { method: 'POST', body: new URLSearchParams(), headers });
+    expect(response.status).toBe(status);
+  });
+
+  test('a body that is no form is refused', async () => {
+    const headers = { 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' };
+    const response = await startConsole(CUSTOMER, ROUTES).ask('/act', {
+      method: 'POST',
+      body: '{}',
+      headers,
+    });
+    expect(response.status).toBe(415);
+  });
+
+  test('more changes than a user may make at once are refused, with the time to wait, and logging out is not', async () => {
+    const taken: string[] = [];
+    let left = 2;
+    const { post, ask } = startConsole(CUSTOMER, ROUTES, {
+      takeChange(userId) {
+        taken.push(userId);
+        return left-- > 0 ? { kind: 'allowed' } : { kind: 'too-many', retryAfterSeconds: 7 };
+      },
+    });
+    const statuses: number[] = [];
+    for (let i = 0; i < 3; i++) statuses.push((await post('/accounts/7/keys', { name: 'a' })).status);
+    expect(statuses).toEqual([303, 303, 429]);
+    const refused = await post('/accounts/7/keys', { name: 'a' });
+    expect(refused.headers.get('retry-after')).toBe('7');
+    expect(await refused.text()).toContain('again in 7 s');
+    expect((await post('/act', {})).status).toBe(429);
+    expect((await post('/logout', {})).status).toBe(303);
+    expect((await post('/accounts/8/keys', { name: 'a' })).status).toBe(404);
+    expect((await ask('/accounts/7/keys')).status).toBe(200);
+    expect(taken).toEqual(['u1', 'u1', 'u1', 'u1', 'u1']);
+  });
+
+  test("another account's form changes nothing", async () => {
+    const response = await startConsole(CUSTOMER, ROUTES).post('/accounts/8/keys', { name: 'a' });
+    expect(response.status).toBe(404);
+  });
+});
+
+/** A form whose last byte comes when `end` is called. */
+function slowForm() {
+  let end = () => undefined as void;
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      controller.enqueue(Buffer.from('name='));
+      end = () => {
+        controller.enqueue(Buffer.from('a'));
+        controller.close();
+      };
+    },
+  });
+  const headers = {
+    'sec-fetch-site': 'same-origin',
+    'content-type': 'application/x-www-form-urlencoded',
+  };
+  return { init: { method: 'POST', body, headers }, end: () => end() };
+}
+
+test('a form that came while its session ended is not acted on', async () => {
+  let viewer: typeof CUSTOMER | undefined = CUSTOMER;
+  let done = 0;
+  const change = forAccount('/accounts/:accountId/change', { post: () => new Response(String(++done)) });
+  const deps = { viewerOf: () => Promise.resolve(viewer) };
+  const { ask } = startConsole(undefined, [change], deps);
+  const { init, end } = slowForm();
+  const answer = ask('/accounts/7/change', init);
+  await new Promise((resolve) => setImmediate(resolve));
+  viewer = undefined;
+  end();
+  expect((await answer).headers.get('location')).toBe('/login');
+  expect(done).toBe(0);
+});
+
+test('a form that does not end in time is a 408 and changes nothing', async () => {
+  const clock = createVirtualClock();
+  const { ask } = startConsole(CUSTOMER, ROUTES, { clock });
+  const answer = ask('/accounts/7/keys', slowForm().init);
+  await new Promise((resolve) => setImmediate(resolve));
+  await clock.advance(15_000);
+  expect((await answer).status).toBe(408);
+});
+
+describe('methods', () => {
+  test.each([
+    ['/act', 'GET', 'POST'],
+    ['/open', 'POST', 'GET, HEAD'],
+    ['/accounts/7/keys', 'DELETE', 'GET, HEAD, POST'],
+  ])('%s with %s is a 405 that names %s', async (path, method, allow) => {
+    const response = await startConsole(CUSTOMER, ROUTES).ask(path, { method });
+    expect([response.status, response.headers.get('allow')]).toEqual([405, allow]);
+  });
+
+  test('HEAD answers as GET does', async () => {
+    const { ask } = startConsole(CUSTOMER, ROUTES);
+    const head = await ask('/accounts/7/keys', { method: 'HEAD' });
+    expect([head.status, head.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+  });
+});
+
+test('a page that breaks is a calm 500 that tells the log and not the viewer', async () => {
+  const { ask, broken } = startConsole(OPERATOR, ROUTES);
+  const response = await ask('/operator/broken');
+  expect(response.status).toBe(500);
+  expect(await response.text()).not.toContain('the reason');
+  expect(broken).toHaveLength(1);
+});
+
+test('a session that cannot be looked up is a 500 too', async () => {
+  const viewerOf = () => Promise.reject(new Error('database is gone'));
+  const { ask, broken } = startConsole(undefined, ROUTES, { viewerOf });
+  expect((await ask('/accounts/7/keys')).status).toBe(500);
+  expect(broken).toHaveLength(1);
+});
+
+test('every answer carries the policy and is kept by no cache', async () => {
+  const { ask, post, answerNothing } = startConsole(OPERATOR, ROUTES);
+  const answers = await Promise.all([
+    ask('/open'),
+    ask('/operator/broken'),
+    ask('/accounts/9/keys'),
+    ask('/act'),
+    post('/act', {}, { 'sec-fetch-site': 'cross-site' }),
+    answerNothing(new Request(`${ORIGIN}/nothing`)),
+    ask('/assets/nothing.js'),
+    ask('/operator/file.csv'),
+    post('/act', {}),
+    startConsole(undefined, ROUTES).ask('/accounts/7/keys'),
+    startConsole(CUSTOMER).ask('/'),
+  ]);
+  for (const { headers } of answers) {
+    expect(headers.get('content-security-policy')).toBe(CONTENT_SECURITY_POLICY);
+    expect(headers.get('cache-control')).toBe('no-store');
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+  }
+});

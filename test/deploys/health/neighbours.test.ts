@@ -1,0 +1,130 @@
+import { afterEach, describe, expect, test } from 'bun:test';
+import { createReadGateways, createReadRedis } from '../../../deploys/health/neighbours.ts';
+import { systemClock } from '../../../shared/clock.ts';
+import { Secret } from '../../../shared/secret.ts';
+import { createVirtualClock } from '../../fakes/chain-clock.ts';
+import { startRedis } from '../../started/redis.ts';
+
+const STATUS = { version: '1', processes: 2, recent_seconds: 300, backends: [] };
+const servers: Bun.Server<undefined>[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) void server.stop(true);
+});
+
+/** A gateway's metrics listener that answers like this. */
+function serve(answer: (request: Request) => Response | Promise<Response>): URL {
+  const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: answer });
+  servers.push(server);
+  return new URL(`http://127.0.0.1:${server.port}`);
+}
+const read = (...urls: URL[]) => createReadGateways({ urls, fetch, clock: systemClock })();
+
+test('every gateway is asked for its status, and told of in order', async () => {
+  const paths: string[] = [];
+  const one = serve((request) => (paths.push(new URL(request.url).pathname), Response.json(STATUS)));
+  const other = serve(() => new Response(null, { status: 500 }));
+  expect(await read(one, other)).toEqual([
+    { kind: 'seen', host: one.host, status: STATUS },
+    { kind: 'cannot-be-reached', host: other.host, reason: 'HTTP 500' },
+  ]);
+  expect(paths).toEqual(['/status.json']);
+});
+
+describe('what is no status is a reason, never an error', () => {
+  test.each([
+    ['other JSON', () => Response.json({ version: 1 }), 'not the status of a gateway of this version'],
+    ['no JSON', () => new Response('<html>'), 'not the status of a gateway of this version'],
+    [
+      'more than there is to tell',
+      () => new Response(JSON.stringify(STATUS) + ' '.repeat(300_000)),
+      'not the status of a gateway of this version',
+    ],
+    ['an older version', () => new Response('Not found.', { status: 404 }), 'HTTP 404'],
+  ] as const)('%s', async (_name, answer, reason) => {
+    const url = serve(answer);
+    expect(await read(url)).toEqual([{ kind: 'cannot-be-reached', host: url.host, reason }]);
+  });
+  test('a gateway that is not there', async () => {
+    const url = serve(() => Response.json(STATUS));
+    await servers.pop()?.stop(true);
+    expect(await read(url)).toMatchObject([{ kind: 'cannot-be-reached', reason: 'ECONNREFUSED' }]);
+  });
+  test('one that sends elsewhere is not followed', async () => {
+    const elsewhere = serve(() => Response.json(STATUS));
+    const url = serve(() => Response.redirect(elsewhere.href));
+    expect(await read(url)).toMatchObject([{ kind: 'cannot-be-reached' }]);
+  });
+});
+
+test('a gateway that does not answer is waited for for a second and a half, and others are not held up by it', async () => {
+  const clock = createVirtualClock();
+  const urls = [new URL('http://silent.example'), new URL('http://well.example')];
+  const signals: AbortSignal[] = [];
+  const seen = createReadGateways({
+    urls,
+    clock,
+    fetch: (url, { signal }) => {
+      signals.push(signal);
+      return url.host === 'well.example'
+        ? Promise.resolve(Response.json(STATUS))
+        : new Promise(() => undefined);
+    },
+  })();
+  await clock.advance(1_500);
+  expect((await seen).map(({ kind }) => kind)).toEqual(['cannot-be-reached', 'seen']);
+  expect(signals.map(({ aborted }) => aborted)).toEqual([true, true]);
+  expect(clock.sleepers()).toBe(0);
+});
+
+test('a gateway is asked once a second, however often its status is wanted', async () => {
+  const clock = createVirtualClock();
+  let asked = 0;
+  const readGateways = createReadGateways({
+    urls: [new URL('http://a.example')],
+    clock,
+    fetch: () => (asked++, Promise.resolve(Response.json(STATUS))),
+  });
+  await Promise.all([readGateways(), readGateways()]);
+  await clock.advance(999);
+  await readGateways();
+  expect(asked).toBe(1);
+  await clock.advance(1);
+  await readGateways();
+  expect(asked).toBe(2);
+});
+
+const LONG_MS = 30_000;
+/** Nothing listens here: ports below 1024 need rights that nobody takes for a test. */
+const NOBODY = '127.0.0.1:1';
+
+test(
+  'every node of the config is asked, and one that is away is said to be',
+  async () => {
+    await using redis = await startRedis();
+    const seen = await createReadRedis(new Secret(`${redis.url},${NOBODY}`), systemClock)();
+    expect(seen).toEqual([
+      { kind: 'answers', host: `127.0.0.1:${redis.port}`, tookMs: expect.any(Number) as number },
+      { kind: 'cannot-be-reached', host: NOBODY, reason: 'ECONNREFUSED' },
+    ]);
+  },
+  LONG_MS,
+);
+
+test(
+  'a password is used and never told, and one that is wrong is named by the word that Redis has for it',
+  async () => {
+    await using redis = await startRedis(['--requirepass', 'right']);
+    const seenBy = (password: string) =>
+      createReadRedis(new Secret(redis.url.replace('//', `//:${password}@`)), systemClock)();
+    expect(await seenBy('right')).toMatchObject([{ kind: 'answers' }]);
+    const wrong = await seenBy('wrong-one');
+    expect(wrong).toMatchObject([{ kind: 'cannot-be-reached', reason: 'WRONGPASS' }]);
+    expect(JSON.stringify(wrong)).not.toContain('wrong-one');
+  },
+  LONG_MS,
+);
+
+test('who asks again at once is told the same', () => {
+  const read = createReadRedis(new Secret(`redis://${NOBODY}`), { ...systemClock, monotonic: () => 5 });
+  expect(read()).toBe(read());
+});

@@ -1,0 +1,235 @@
+import { describe, expect, test } from 'bun:test';
+import { START_MS } from '../../fakes/chain-clock.ts';
+import { answered, failedWith, refusedFor } from '../../fakes/scripted-send.ts';
+import { startQueue } from './queue.ts';
+
+/** A queue with one webhook and one delivery that is being attempted. */
+function attempting() {
+  const queue = startQueue();
+  queue.addWebhook('one');
+  queue.upgrade('A', 7);
+  const [claim] = queue.outbox.claim(START_MS, []);
+  if (claim === undefined) throw new Error('nothing was due');
+  return { ...queue, claim };
+}
+const WEBHOOK = 'SELECT failing_since_ms, consecutive_failures, last_success_at_ms FROM webhooks';
+
+describe('the end of an attempt', () => {
+  test('is written with the answer', () => {
+    using queue = attempting();
+    expect(queue.end(queue.claim, answered(201, 'thanks'), START_MS + 40)).toBe('recorded');
+    expect(
+      queue.rows('SELECT state, last_status, last_error, finished_at_ms, lease_token FROM deliveries'),
+    ).toEqual([
+      {
+        state: 'delivered',
+        last_status: 201,
+        last_error: null,
+        finished_at_ms: START_MS + 40,
+        lease_token: null,
+      },
+    ]);
+    expect(queue.attemptsOf(queue.claim.deliveryId)).toMatchObject([
+      {
+        n: 1,
+        number: 1,
+        trigger: 'auto',
+        state: 'succeeded',
+        url: 'https://one.example.com/hook',
+        endedAtMs: START_MS + 40,
+        status: 201,
+        error: null,
+        remoteAddress: '198.41.0.44',
+        answerHeadersJson: '[["Content-Type","text/plain"]]',
+        answerBody: new Uint8Array(Buffer.from('thanks')),
+        answerBodyKind: 'whole',
+      },
+    ]);
+    expect(JSON.parse(queue.attemptsOf(queue.claim.deliveryId)[0]?.phasesJson ?? '')).toMatchObject({
+      totalMs: 4,
+    });
+  });
+
+  test.each([
+    [answered(404), 404, 'http_404', 'failed'],
+    [answered(301), 301, 'http_301', 'failed'],
+    [failedWith('timeout'), null, 'timeout', 'failed'],
+    [refusedFor('blocked_address'), null, 'blocked_address', 'blocked'],
+  ] as const)('is written with the reason: %p', (sent, status, error, state) => {
+    using queue = attempting();
+    queue.end(queue.claim, sent, START_MS + 40);
+    expect(queue.rows('SELECT state, last_status, last_error, next_attempt_at_ms FROM deliveries')).toEqual([
+      {
+        state: 'retry_scheduled',
+        last_status: status,
+        last_error: error,
+        next_attempt_at_ms: START_MS + 30_040,
+      },
+    ]);
+    expect(queue.rows('SELECT state, status, error FROM attempts')).toEqual([{ state, status, error }]);
+  });
+
+  test('frees nothing and changes nothing under another’s token (E25)', () => {
+    using queue = attempting();
+    queue.outbox.reap(START_MS + 30_000, new Set());
+    const [second] = queue.outbox.claim(START_MS + 30_000, []);
+    expect(queue.end(queue.claim, answered(500), START_MS + 31_000)).toBe('stale');
+    expect(queue.states()).toEqual(['attempting']);
+    expect(queue.end(second, answered(200), START_MS + 32_000)).toBe('recorded');
+    expect(queue.end(queue.claim, answered(500), START_MS + 33_000)).toBe('stale');
+    expect(queue.states()).toEqual(['delivered']);
+    expect(queue.values('SELECT n, state FROM attempts')).toEqual([
+      [1, 'interrupted'],
+      [2, 'succeeded'],
+    ]);
+    expect(queue.values('SELECT consecutive_failures FROM webhooks')).toEqual([[0]]);
+  });
+
+  test('that the schema refuses holds up no other', () => {
+    using queue = attempting();
+    queue.upgrade('B', 8);
+    const [other] = queue.outbox.claim(START_MS, []);
+    if (other === undefined) throw new Error('nothing was due');
+    const verdict = { kind: 'succeeded' } as const;
+    const result = (claim: typeof other, endedAtMs: number) => ({
+      claim,
+      verdict,
+      sent: answered(200),
+      headers: {},
+      endedAtMs,
+    });
+    expect(queue.outbox.finish([result(queue.claim, 0.5), result(other, START_MS)])).toEqual([
+      'unwritable',
+      'recorded',
+    ]);
+    queue.outbox.reap(START_MS + 30_000, new Set());
+    expect(queue.states()).toEqual(['retry_scheduled', 'delivered']);
+  });
+});
+
+describe('a webhook', () => {
+  test('is failing since its first failure, until an attempt succeeds', () => {
+    using queue = attempting();
+    queue.end(queue.claim, answered(500), START_MS + 1);
+    const [second] = queue.outbox.claim(START_MS + 60_000, []);
+    queue.end(second, failedWith('timeout'), START_MS + 60_001);
+    expect(queue.values(WEBHOOK)).toEqual([[START_MS + 1, 2, null]]);
+    const [third] = queue.outbox.claim(START_MS + 600_000, []);
+    queue.end(third, answered(200), START_MS + 600_001);
+    expect(queue.values(WEBHOOK)).toEqual([[null, 0, START_MS + 600_001]]);
+  });
+
+  test('does not fail by an attempt whose end nobody knows', () => {
+    using queue = attempting();
+    queue.end(queue.claim, failedWith('aborted'), START_MS + 1);
+    expect(queue.values(WEBHOOK)).toEqual([[null, 0, null]]);
+    expect(queue.values('SELECT state, next_attempt_at_ms, last_error FROM deliveries')).toEqual([
+      ['retry_scheduled', START_MS + 1, null],
+    ]);
+  });
+
+  test('that is deleted cancels what is open at once; the attempt under way may still succeed (E29)', () => {
+    using queue = attempting();
+    queue.upgrade('B', 8);
+    queue.drop('one');
+    expect(queue.states()).toEqual(['attempting', 'cancelled']);
+    queue.end(queue.claim, answered(200), START_MS + 1);
+    expect(queue.states()).toEqual(['delivered', 'cancelled']);
+  });
+
+  test('that is paused gets no further attempt of what it failed (E29)', () => {
+    using queue = attempting();
+    queue.end(queue.claim, answered(500), START_MS + 1);
+    queue.upgrade('B', 8);
+    const [second] = queue.outbox.claim(START_MS, []);
+    queue.pause('one');
+    expect(queue.states()).toEqual(['skipped', 'attempting']);
+    queue.end(second, answered(500), START_MS + 1);
+    queue.resume('one');
+    expect(queue.states()).toEqual(['skipped', 'skipped']);
+    expect(queue.outbox.claim(START_MS + 1e9, [])).toEqual([]);
+  });
+});
+
+const HOUR = 3_600_000;
+
+/** A queue with one delivery and its first attempt under way. */
+function underWay() {
+  const queue = startQueue();
+  queue.addWebhook('one');
+  queue.upgrade('A', 7);
+  const [claim] = queue.outbox.claim(START_MS, []);
+  return { ...queue, claim };
+}
+const nobody = new Set<string>();
+
+describe('what a process took with it when it died', () => {
+  test('comes back when its lease runs out, and is due at once (E19)', () => {
+    using queue = underWay();
+    expect(queue.outbox.reap(START_MS + 29_999, nobody)).toBe(0);
+    expect(queue.outbox.reap(START_MS + 30_000, nobody)).toBe(1);
+    expect(queue.values('SELECT n, number, state, ended_at_ms, error FROM attempts')).toEqual([
+      [1, 1, 'interrupted', START_MS + 30_000, null],
+    ]);
+    const [again] = queue.outbox.claim(START_MS + 30_000, []);
+    expect(again).toMatchObject({
+      deliveryId: queue.claim?.deliveryId,
+      body: queue.claim?.body,
+      n: 2,
+      number: 2,
+    });
+    expect(again?.token).not.toBe(queue.claim?.token);
+  });
+
+  test('is not taken from the one who lives, however late he is', () => {
+    using queue = underWay();
+    expect(queue.outbox.reap(START_MS + HOUR, new Set([queue.claim?.deliveryId ?? '']))).toBe(0);
+    expect(queue.end(queue.claim, answered(200), START_MS + HOUR)).toBe('recorded');
+  });
+
+  test('as the sixth is made again under its number: no delivery fails without a known answer', () => {
+    using queue = underWay();
+    let [claim, nowMs] = [queue.claim, START_MS];
+    for (let number = 1; number <= 5; number++) {
+      queue.end(claim, answered(500), nowMs);
+      nowMs += 2 * HOUR;
+      [claim] = queue.outbox.claim(nowMs, []);
+    }
+    expect(claim).toMatchObject({ n: 6, number: 6 });
+    for (let crash = 0; crash < 3; crash++) {
+      nowMs += 30_000;
+      queue.outbox.reap(nowMs, nobody);
+      expect(queue.values('SELECT number, state FROM attempts WHERE n = 6')).toEqual([[6, 'interrupted']]);
+      [claim] = queue.outbox.claim(nowMs, []);
+      expect(claim).toMatchObject({ n: 6, number: 6 });
+    }
+    queue.end(claim, answered(500), nowMs);
+    expect(queue.states()).toEqual(['failed']);
+    expect(queue.values('SELECT count(*) FROM attempts')).toEqual([[6]]);
+  });
+
+  test('of a webhook deleted meanwhile is cancelled', () => {
+    using queue = underWay();
+    queue.drop('one');
+    queue.outbox.reap(START_MS + 30_000, nobody);
+    expect(queue.states()).toEqual(['cancelled']);
+  });
+});
+
+describe('a wall clock that was ahead (E26)', () => {
+  test('delays no delivery by more than two hours once it is right', () => {
+    using queue = underWay();
+    queue.end(queue.claim, answered(500), START_MS + 24 * HOUR);
+    queue.outbox.reap(START_MS, nobody);
+    expect(queue.outbox.nextDueAtMs(START_MS)).toBe(START_MS + 2 * HOUR);
+  });
+
+  test('holds no lease for longer than a lease', () => {
+    using queue = startQueue();
+    queue.addWebhook('one');
+    queue.upgrade('A', 7);
+    queue.outbox.claim(START_MS + 24 * HOUR, []);
+    queue.outbox.reap(START_MS, nobody);
+    expect(queue.outbox.reap(START_MS + 30_000, nobody)).toBe(1);
+  });
+});
