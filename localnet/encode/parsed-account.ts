@@ -229,8 +229,8 @@ function getFeesDecoder(): Decoder<unknown> {
   return getStructDecoder([['feeCalculator', calculator]]);
 }
 
-/** Lists count in a u64, of which their decoders take the lower half for all of it. */
-const SYSVAR_LISTS: ReadonlySet<string> = new Set(['recentBlockhashes', 'slotHashes', 'stakeHistory']);
+/** Lists count in a u64, of which these decoders take the lower half for all of it. */
+const SYSVAR_LISTS: ReadonlySet<string> = new Set(['recentBlockhashes', 'slotHashes']);
 
 const SYSVARS: Readonly<Record<Address, readonly [type: string, decoder: () => Decoder<unknown>]>> = {
   [SYSVAR_CLOCK_ADDRESS]: ['clock', getSysvarClockDecoder],

@@ -9,6 +9,7 @@ import {
   readAddress,
   readBankSlot,
   readBlockhash,
+  readCommitmentConfig,
   readConfig,
   readList,
   readString,
@@ -43,9 +44,10 @@ export const CLUSTER_METHODS: NamedMethods = {
   ),
   getFirstAvailableBlock: method(0, 0, () => value(0)),
   minimumLedgerSlot: method(0, 0, () => value(0)),
-  getMinimumBalanceForRentExemption: method(1, 1, (chain, [bytes]) =>
-    value(chain.rentExemptMinimum(Number(readU64(bytes, 'usize', ACCOUNT_BYTES_MAX)))),
-  ),
+  getMinimumBalanceForRentExemption: method(1, 1, (chain, [bytes, config]) => {
+    readCommitmentConfig(config);
+    return value(chain.rentExemptMinimum(Number(readU64(bytes, 'usize', ACCOUNT_BYTES_MAX))));
+  }),
   getSlot: method(0, 1, (chain, [config]) =>
     value(readBankSlot(chain, readConfig(config, 'RpcContextConfig'))),
   ),

@@ -20,6 +20,7 @@ import {
   readConfig,
   readList,
   readOptionalU64,
+  readPreflightCommitment,
   readString,
   readU64,
   readView,
@@ -35,7 +36,7 @@ export const SEND_METHODS: NamedMethods = {
     const transaction = readWireTransaction(wire, readWireEncoding(config.encoding));
     readOptionalU64(config.maxRetries, 'usize');
     const isUnchecked = readBoolean(config.skipPreflight, false);
-    preflight(chain, transaction, { ...config, commitment: config.preflightCommitment }, isUnchecked);
+    preflight(chain, transaction, { ...config, commitment: readPreflightCommitment(config) }, isUnchecked);
     // As on a cluster, what the bank refuses after this vanishes: its signature just never appears.
     chain.send(transaction);
     return value(transaction.signature);

@@ -10,6 +10,7 @@ import {
   invalidParams,
   type Params,
   readAddress,
+  readCommitmentConfig,
   readConfig,
   readView,
   wrongType,
@@ -23,14 +24,14 @@ const LARGEST_MAX = 20;
 export const TOKEN_METHODS: NamedMethods = {
   getTokenAccountBalance: method(1, 1, (chain, [address, options]) => {
     const key = readAddress(address);
-    const view = readView(chain, readConfig(options, 'CommitmentConfig'));
+    const view = readView(chain, readCommitmentConfig(options));
     const token = tokenAccountOf(existing(view, key, 'could not find account'));
     if (token === undefined) throw invalidParams('Invalid param: not a Token account');
     return inContext(view.slot, amountOf(view, existingMint(view, token.mint), token.amount));
   }),
   getTokenSupply: method(1, 1, (chain, [address, options]) => {
     const key = readAddress(address);
-    const view = readView(chain, readConfig(options, 'CommitmentConfig'));
+    const view = readView(chain, readCommitmentConfig(options));
     const state = existing(view, key, 'could not find account');
     if (!isTokenProgram(state.owner)) throw invalidParams('Invalid param: not a Token mint');
     const mint = mintOf(state);
@@ -39,7 +40,7 @@ export const TOKEN_METHODS: NamedMethods = {
   }),
   getTokenLargestAccounts: method(1, 1, (chain, [address, options]) => {
     const key = readAddress(address);
-    const view = readView(chain, readConfig(options, 'CommitmentConfig'));
+    const view = readView(chain, readCommitmentConfig(options));
     const mint = existingMint(view, key);
     const form = readAccountForm({}, 'base64');
     const ofMint = { owner: mint.owner, filters: [hasAt(0, addressBytes(key))], form, isSorted: false };

@@ -13,6 +13,7 @@ import {
   readBankSlot,
   readBoolean,
   readCommitment,
+  readCommitmentConfig,
   readConfig,
   readHistoryCommitment,
   readList,
@@ -30,6 +31,7 @@ const CREDITS_PER_SLOT = 16n;
 const EPOCH_CREDITS_MAX = 5;
 const DELINQUENT_SLOTS = 128n;
 const LEADERS_MAX = 5_000n;
+const SCHEDULES_KEPT = 5n;
 const SLOT_HISTORY = 1_048_576n;
 const LOCKOUT_HISTORY = 32;
 const SAMPLES_MAX = 720n;
@@ -54,7 +56,7 @@ export const VALIDATOR_METHODS: NamedMethods = {
     const identity = isAbsent(config.identity) ? identityKeypair().address : readAddress(config.identity);
     const current = chain.slotAt(readCommitment(config));
     const slot = (isJsonObject(first) ? undefined : readOptionalU64(first)) ?? current;
-    if (epochOf(slot) > epochOf(current) + 1n) return value(null);
+    if (!hasSchedule(chain, epochOf(slot))) return value(null);
     return value(identity === identityKeypair().address ? { [identity]: piecesJson(slotIndexes) } : {});
   }),
   getSlotLeader: method(0, 1, (chain, [options]) => {
@@ -64,12 +66,11 @@ export const VALIDATOR_METHODS: NamedMethods = {
   getSlotLeaders: method(2, 0, (chain, [startParam, limitParam]) => {
     const [start, limit] = [readU64(startParam), readU64(limitParam)];
     if (limit > LEADERS_MAX) throw invalidParams(`Invalid limit; max ${LEADERS_MAX}`);
-    const known = epochOf(chain.slotAt('finalized')) + 1n;
-    const last = limit === 0n ? start : start + limit - 1n;
-    if (epochOf(last) > known) {
-      const epoch = epochOf(start) > known ? epochOf(start) : known + 1n;
-      throw invalidParams(`Invalid slot range: leader schedule for epoch ${epoch} is unavailable`);
-    }
+    // No more slots than one epoch has.
+    const epochs = limit === 0n ? [] : [epochOf(start), epochOf(start + limit - 1n)];
+    const unknown = epochs.find((epoch) => !hasSchedule(chain, epoch));
+    if (unknown !== undefined)
+      throw invalidParams(`Invalid slot range: leader schedule for epoch ${unknown} is unavailable`);
     const { address } = identityKeypair();
     return value(Array.from({ length: Number(limit) }, () => address));
   }),
@@ -93,7 +94,7 @@ export const VALIDATOR_METHODS: NamedMethods = {
   }),
   // Fees are burned and nobody earns a reward: there is no inflation.
   getInflationGovernor: method(0, 1, (_chain, [config]) => {
-    readConfig(config, 'CommitmentConfig');
+    readCommitmentConfig(config);
     const none = float(0);
     return value({ foundation: none, foundationTerm: none, initial: none, taper: none, terminal: none });
   }),
@@ -126,6 +127,12 @@ export const VALIDATOR_METHODS: NamedMethods = {
     inContext(readBankSlot(chain, readConfig(options, 'RpcContextConfig')), DELEGATION_MIN),
   ),
 };
+
+/** Whether a node still has, or already has, the schedule of an epoch: of the five for which it keeps the stakes. */
+function hasSchedule(chain: Chain, epoch: bigint): boolean {
+  const next = epochOf(chain.slotAt('finalized')) + 1n;
+  return epoch <= next && epoch + SCHEDULES_KEPT > next;
+}
 
 function isAbsent(param: Json | undefined): boolean {
   return param === undefined || param === null;

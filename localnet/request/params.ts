@@ -10,6 +10,7 @@ import { isJsonArray, isJsonObject, type Json, type JsonObject, printJson } from
 
 const U64_MAX = 18446744073709551615n;
 const SIGNATURE_BYTES = 64;
+const COMMITMENTS = ['processed', 'confirmed', 'finalized'] as const;
 const base58 = getBase58Encoder();
 
 /** Positional parameters: missing ones are undefined, null optional ones too. */
@@ -150,8 +151,21 @@ export function invalidParams(message: string, data?: Json): RpcFailure {
 }
 
 /** The commitment of a configuration: finalized when absent, and when misspelt, because Agave flattens it. */
-export function readCommitment(config: JsonObject): Commitment {
-  return commitmentNamed(config.commitment) ?? 'finalized';
+export function readCommitment({ commitment }: JsonObject): Commitment {
+  return COMMITMENTS.find((each) => each === commitment) ?? 'finalized';
+}
+
+/** A commitment that is a parameter, and no member of a larger configuration: Agave insists on it being there, and a known one. */
+export function readCommitmentConfig(param: Json | undefined): JsonObject {
+  if (param === undefined || param === null) return {};
+  const { commitment } = readConfig(param, 'CommitmentConfig');
+  if (commitment === undefined) throw invalidParams('Invalid params: missing field `commitment`.');
+  return { commitment: readVariant(commitment, COMMITMENTS, 'finalized') };
+}
+
+/** The commitment of a preflight, which Agave does not flatten either. */
+export function readPreflightCommitment(config: JsonObject): Commitment {
+  return readVariant(config.preflightCommitment, COMMITMENTS, 'finalized');
 }
 
 /** As `readCommitment`, for the history methods, which know nothing of the slot in progress. */
@@ -159,10 +173,6 @@ export function readHistoryCommitment(config: JsonObject): Commitment {
   const commitment = readCommitment(config);
   if (commitment === 'processed') throw invalidParams('Method does not support commitment below `confirmed`');
   return commitment;
-}
-
-function commitmentNamed(value: Json | undefined): Commitment | undefined {
-  return value === 'processed' || value === 'confirmed' || value === 'finalized' ? value : undefined;
 }
 
 /** The slot of a commitment's bank; -32016 while it is below the configuration's minContextSlot. */

@@ -1,11 +1,26 @@
 import { describe, expect, test } from 'bun:test';
 import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
-import { addressNumber, alice, bob, list, object, ROOTED_LAG, startChain, systemAccount } from './harness.ts';
+import { transferWire } from '../../localnet/protocol/keypair.ts';
+import {
+  addressNumber,
+  alice,
+  base64,
+  bob,
+  list,
+  object,
+  ROOTED_LAG,
+  startChain,
+  systemAccount,
+} from './harness.ts';
 
 const RICH = [[alice.address, systemAccount(10_000_000_000n)]] as const;
 const processed = { commitment: 'processed' };
 const confirmed = { commitment: 'confirmed' };
 const finalized = { commitment: 'finalized' };
+const UNKNOWN = {
+  code: -32602n,
+  message: 'Invalid params: unknown variant `bogus`, expected one of `processed`, `confirmed`, `finalized`.',
+};
 
 describe('slots by commitment', () => {
   test('processed is the slot in progress, confirmed the one before, finalized the lag behind', async () => {
@@ -31,6 +46,28 @@ describe('slots by commitment', () => {
       expect(await net.result('getSlot', config)).toBe(await net.result('getSlot', finalized));
     },
   );
+
+  test.each([
+    ['getTokenSupply', [alice.address]],
+    ['getTokenAccountBalance', [alice.address]],
+    ['getTokenLargestAccounts', [alice.address]],
+    ['getMinimumBalanceForRentExemption', [0n]],
+    ['getInflationGovernor', []],
+  ] as const)('%s refuses one, whose commitment is a parameter of its own', async (method, params) => {
+    using net = await startChain();
+    expect(await net.refusal(method, ...params, { commitment: 'bogus' })).toMatchObject(UNKNOWN);
+    expect(await net.refusal(method, ...params, {})).toMatchObject({
+      message: 'Invalid params: missing field `commitment`.',
+    });
+  });
+
+  test('a preflight refuses one too', async () => {
+    using net = await startChain({ accounts: RICH });
+    const { blockhash } = net.chain.latestBlockhash(net.chain.slotAt('processed'));
+    const wire = base64(transferWire(alice, bob.address, 1_000_000n, blockhash));
+    const config = { encoding: 'base64', preflightCommitment: 'bogus' };
+    expect(await net.refusal('sendTransaction', wire, config)).toMatchObject(UNKNOWN);
+  });
 
   test('a minimum context slot that a commitment has not reached is -32016 with the slot it has', async () => {
     using net = await startChain();

@@ -18,6 +18,7 @@ import {
   tokenMetadataField,
 } from '@solana-program/token-2022';
 import { address, type Address, createNoopSigner, type Instruction } from '@solana/kit';
+import { SYSVAR_STAKE_HISTORY_ADDRESS } from '@solana/sysvars';
 import { encodeInstruction } from '../../localnet/encode/instruction.ts';
 import { type Json, parseJson, printJson } from '../../localnet/json/value.ts';
 import {
@@ -293,6 +294,28 @@ describe('an account', () => {
     using net = await startChain({ accounts: [[KEY, ownedAccount(owner, data)]] });
     const found = object(await net.valueOf('getAccountInfo', KEY, { encoding: 'jsonParsed' }));
     expect(found['data']).toEqual({ program, parsed: parsed as Json, space: BigInt(data.length) }); // as listed
+  });
+
+  test.each([
+    ['no entry', []],
+    ['an entry', [[7n, 100n, 20n, 3n]]],
+  ])('the history of stakes with %s is parsed', async (_, rows) => {
+    const data = new Uint8Array(BigUint64Array.of(BigInt(rows.length), ...rows.flat()).buffer);
+    const sysvar = ownedAccount(address('Sysvar1111111111111111111111111111111111111'), data);
+    using net = await startChain({ accounts: [[SYSVAR_STAKE_HISTORY_ADDRESS, sysvar]] });
+    const config = { encoding: 'jsonParsed' };
+    const found = object(await net.valueOf('getAccountInfo', SYSVAR_STAKE_HISTORY_ADDRESS, config));
+    expect(found['data']).toEqual({
+      program: 'sysvar',
+      parsed: {
+        type: 'stakeHistory',
+        info: rows.map(([epoch = 0n, effective = 0n, activating = 0n, deactivating = 0n]) => ({
+          epoch,
+          stakeHistory: { effective, activating, deactivating },
+        })),
+      },
+      space: BigInt(data.length),
+    });
   });
 
   test.each([

@@ -128,7 +128,10 @@ describe('exactly', () => {
     using net = await startChain();
     const of = (...params: Json[]) => net.result('getLeaderSchedule', ...params);
     expect(Object.keys(object(await of(GENESIS_SLOT + SLOTS_PER_EPOCH)))).toEqual([identity]);
+    expect(Object.keys(object(await of(GENESIS_SLOT - 3n * SLOTS_PER_EPOCH)))).toEqual([identity]);
     expect(await of(GENESIS_SLOT + 2n * SLOTS_PER_EPOCH)).toBeNull();
+    expect(await of(GENESIS_SLOT - 4n * SLOTS_PER_EPOCH)).toBeNull();
+    expect(await net.result('getSlotLeaders', 0n, 0n)).toEqual([]);
     expect(await of(null, { identity: alice.address })).toEqual({});
     const [first, ...rest] = list(object(await of({ identity }))[identity]);
     expect([first, rest.at(-1)]).toEqual([0n, SLOTS_PER_EPOCH - 1n]);
@@ -208,6 +211,13 @@ describe('exactly', () => {
       -32602n,
       `Invalid slot range: leader schedule for epoch ${epoch + 3n} is unavailable`,
     ],
+    [
+      'getSlotLeaders',
+      [GENESIS_SLOT - (GENESIS_SLOT % SLOTS_PER_EPOCH) + 2n * SLOTS_PER_EPOCH - 1n, 2n],
+      -32602n,
+      `Invalid slot range: leader schedule for epoch ${epoch + 2n} is unavailable`,
+    ],
+    ['getSlotLeaders', [0n, 3n], -32602n, 'Invalid slot range: leader schedule for epoch 0 is unavailable'],
     ['getSlotLeaders', [0n], -32602n, '`params` should have at least 2 argument(s)'],
     ['getRecentPerformanceSamples', [721n], -32602n, 'Invalid limit; max 720'],
     [
