@@ -13,7 +13,8 @@ import type { ForwardRoute } from './selection.ts';
 
 /**
  * Gives one signed transaction to up to `count` backends at once; the first acceptance answers. All get the same bytes, and
- * the chain takes a signature once, however many nodes it reaches. The others go on by themselves. Never rejects.
+ * the chain takes a signature once, however many nodes it reaches. That it was processed already answers too: no other node
+ * knows better. The others go on by themselves. Never rejects.
  */
 export type FanOut = (
   call: Call,
@@ -66,22 +67,24 @@ export function createFanOut({ clock, pool, budget, onResponseStart, forward, on
     return begun.kind === 'stream' && reply.kind !== 'whole' ? { kind: 'maybe-sent', replied: true } : reply;
   }
 
-  /** The first acceptance, or of all replies the one with the lowest rank, the first of equal ones. */
+  /** The first that says that the chain has it or will, or of all replies the one with the lowest rank, the first of equal ones. */
   async function firstOf(sent: readonly Promise<Reply>[]): Promise<Reply> {
-    const accepted = sent.map((each, leg) =>
+    const taken = sent.map((each, leg) =>
       each.then((reply) => {
-        if (rankOf(reply) !== ACCEPTED) throw REFUSED;
+        if (rankOf(reply) > PROCESSED) throw REFUSED;
         return { reply, leg };
       }),
     );
-    const first = await Promise.any(accepted).catch(() => undefined);
+    const first = await Promise.any(taken).catch(() => undefined);
     if (first === undefined) return (await Promise.all(sent)).reduce(better);
-    if (first.leg > 0) onFanOut('won');
+    if (first.leg > 0 && rankOf(first.reply) === ACCEPTED) onFanOut('won');
     return first.reply;
   }
 }
 
 const ACCEPTED = 0;
+/** It landed earlier. */
+const PROCESSED = 1;
 const REFUSED = new Error('refused');
 
 /**
@@ -93,17 +96,18 @@ function rankOf(reply: Reply): number {
     case 'whole': {
       const error = failureOf(reply.bytes);
       if (error === undefined) return ACCEPTED;
+      if (error.message.includes('already been processed')) return PROCESSED;
       // The node says that it is not fit to judge.
-      if (error.code === NODE_UNHEALTHY) return 4;
+      if (error.code === NODE_UNHEALTHY) return 5;
       // This node alone may not have seen the blockhash yet; what another one finds is about the transaction itself.
-      return error.message.includes('Blockhash not found') ? 3 : 2;
+      return error.message.includes('Blockhash not found') ? 4 : 3;
     }
     case 'maybe-sent':
-      return 1;
+      return 2;
     case 'caller-left':
-      return reply.unsent === true ? 7 : 5;
+      return reply.unsent === true ? 8 : 6;
     default:
-      return 'replied' in reply && reply.replied === true ? 5 : 6;
+      return 'replied' in reply && reply.replied === true ? 6 : 7;
   }
 }
 

@@ -65,6 +65,10 @@ const breakOff = ({ reset }: RawExchange) => reset();
 const hang = () => undefined;
 const BLOCKHASH = refuse(-32002, 'Transaction simulation failed: Blockhash not found');
 const REFUSED = refuse(-32002, 'Transaction simulation failed: Error processing Instruction 0');
+const PROCESSED = refuse(
+  -32002,
+  'Transaction simulation failed: This transaction has already been processed',
+);
 const BEHIND = refuse(-32005, 'Node is behind by 200 slots');
 
 async function ask(plan: string, body = SEND) {
@@ -155,6 +159,34 @@ test('G17 none accepted and one may have taken it: 504, whatever the others say,
   expect(counts()).toEqual([1, 1, 1]);
   script(accept);
   expect((await gateway.post(SEND, key)).headers.get('x-credits-left')).toBe('998');
+});
+
+test.each([
+  ['hangs', hang],
+  ['breaks off', breakOff],
+  ['refuses', REFUSED],
+])(
+  'G17 that it was processed already is the answer at once while another backend %s',
+  async (_how, other) => {
+    for (const turn of [0, 1, 2]) {
+      const scripts = [PROCESSED, other, PROCESSED];
+      script(...scripts.slice(turn), ...scripts.slice(0, turn));
+      const { status: code, text } = await ask('all');
+      expect([code, text]).toEqual([200, expect.stringContaining('already been processed')]);
+      await gateway[Symbol.asyncDispose]();
+      gateway = await started(3);
+    }
+  },
+);
+
+test('G17 a backend that finds a request too long, which is about the request, gets the next one too', async () => {
+  script(status(413), accept, accept);
+  expect((await ask('all')).status).toBe(200);
+  while (counts().reduce((a, b) => a + b) < 3) await Bun.sleep(1);
+  script(accept);
+  expect((await ask('all')).status).toBe(200);
+  while (counts().reduce((a, b) => a + b) < 3) await Bun.sleep(1);
+  expect(counts()).toEqual([1, 1, 1]);
 });
 
 test.each([
