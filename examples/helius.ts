@@ -10,4 +10,5 @@ const helius = createHelius({
   transport: () => retrying(createDefaultRpcTransport({ url, headers: { 'x-token': key } })),
 });
 console.log('slot', await helius.getSlot());
+// Where nobody serves DAS, as on the embedded chain: "Method not found: no backend here serves getAsset".
 console.log('asset', (await helius.getAsset({ id })).content?.metadata?.name);

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type BlockheightBasedTransactionConfirmationStrategy,
   type Commitment,
@@ -25,7 +26,7 @@ const RANKS: Readonly<Record<Commitment, number>> = {
   max: 2,
 };
 const ATTEMPTS = 5;
-const LONGEST_WAIT_SECONDS = 30;
+const LONGEST_WAIT_MS = 30_000;
 
 /**
  * A `Connection` for an endpoint without WebSocket. Everything that waits through a `Connection` works with it as it is:
@@ -77,9 +78,17 @@ export class PollingConnection extends Connection {
 async function retryingFetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
   for (let attempt = 1; ; attempt++) {
     const response = await fetch(input, init);
-    const seconds = Number(response.headers.get('retry-after') ?? Infinity);
-    if (attempt === ATTEMPTS || !(seconds <= LONGEST_WAIT_SECONDS)) return response;
+    const waitMs = waitMsOf(response.headers);
+    if (attempt === ATTEMPTS || !(waitMs <= LONGEST_WAIT_MS)) return response;
     await response.arrayBuffer(); // gives the connection back
-    await new Promise((resolve) => setTimeout(resolve, 1_000 * (seconds + Math.random())));
+    // A signal ends the wait, and then the next attempt.
+    const signal = init?.signal ?? undefined;
+    await sleep(waitMs + 1_000 * Math.random(), undefined, { signal }).catch(() => undefined);
   }
+}
+
+/** The wait that an answer asks for by its `Retry-After`, seconds or a date; NaN: none. */
+function waitMsOf(headers: Headers): number {
+  const value = headers.get('retry-after') ?? '';
+  return /^\d+$/.test(value) ? 1_000 * Number(value) : Math.max(0, Date.parse(value) - Date.now());
 }

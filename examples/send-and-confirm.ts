@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type GetBlockHeightApi,
   type GetSignatureStatusesApi,
@@ -16,23 +17,33 @@ import {
 } from '@solana/kit';
 
 const ATTEMPTS = 5;
-const LONGEST_WAIT_SECONDS = 30;
+const LONGEST_WAIT_MS = 30_000;
 const POLL_MS = 450;
 
 /** A transport that waits as long as `Retry-After` says and sends again: a transaction refused with it was not sent. */
 export function retrying(transport: RpcTransport): RpcTransport {
   return async <T>(request: Parameters<RpcTransport>[0]) => {
     for (let attempt = 1; ; attempt++) {
+      request.signal?.throwIfAborted();
       try {
         return await transport<T>(request);
       } catch (error) {
         if (!isSolanaError(error, SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR)) throw error;
-        const seconds = Number(error.context.headers.get('retry-after') ?? Infinity);
-        if (attempt === ATTEMPTS || !(seconds <= LONGEST_WAIT_SECONDS)) throw error;
-        await new Promise((resolve) => setTimeout(resolve, 1_000 * (seconds + Math.random())));
+        const waitMs = waitMsOf(error.context.headers);
+        if (attempt === ATTEMPTS || !(waitMs <= LONGEST_WAIT_MS)) throw error;
+        // A signal ends the wait; why, the loop throws then.
+        await sleep(waitMs + 1_000 * Math.random(), undefined, { signal: request.signal }).catch(
+          () => undefined,
+        );
       }
     }
   };
+}
+
+/** The wait that an answer asks for by its `Retry-After`, seconds or a date; NaN: none. */
+function waitMsOf(headers: Headers): number {
+  const value = headers.get('retry-after') ?? '';
+  return /^\d+$/.test(value) ? 1_000 * Number(value) : Math.max(0, Date.parse(value) - Date.now());
 }
 
 /** Sends what was signed. Does not throw when it may have been sent: its status tells. */

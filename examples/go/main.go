@@ -34,14 +34,14 @@ func (r retrying) RoundTrip(request *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
-		if err != nil || seconds > 30 || attempt == 5 {
+		wait, isAsked := retryAfter(response)
+		if !isAsked || wait > 30*time.Second || attempt == 5 {
 			return response, nil
 		}
 		io.Copy(io.Discard, response.Body)
 		response.Body.Close()
 		select {
-		case <-time.After(time.Duration(seconds) * time.Second):
+		case <-time.After(wait):
 		case <-request.Context().Done():
 			return nil, request.Context().Err()
 		}
@@ -50,6 +50,16 @@ func (r retrying) RoundTrip(request *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+}
+
+// The wait that an answer asks for by its Retry-After, seconds or a date, if it does.
+func retryAfter(response *http.Response) (time.Duration, bool) {
+	value := response.Header.Get("Retry-After")
+	if seconds, err := strconv.Atoi(value); err == nil {
+		return time.Duration(seconds) * time.Second, true
+	}
+	at, err := http.ParseTime(value)
+	return time.Until(at), err == nil
 }
 
 // A client with the key in a header.
@@ -67,6 +77,10 @@ func send(ctx context.Context, client *rpc.Client, transaction *solana.Transacti
 	_, err := client.SendTransactionWithOpts(ctx, transaction, options)
 	var refused *jsonrpc.RPCError
 	if errors.As(err, &refused) && refused.Code != -504 && !strings.Contains(refused.Message, "already been processed") {
+		return solana.Signature{}, err
+	}
+	var status *jsonrpc.HTTPError // without an error of the method
+	if errors.As(err, &status) && status.Code < 500 {
 		return solana.Signature{}, err
 	}
 	return transaction.Signatures[0], nil

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import time
+from email.utils import mktime_tz, parsedate_tz
 
 import httpx2
 from solana.exceptions import SolanaRpcException
@@ -23,14 +25,22 @@ def http_error(error: Exception) -> httpx2.Response | None:
     return cause.response if isinstance(cause, httpx2.HTTPStatusError) else None
 
 
+def retry_after(response: httpx2.Response | None) -> float:
+    """The seconds that an answer asks to wait by its Retry-After, a number or a date; infinity: it does not."""
+    value = response.headers.get("retry-after", "") if response is not None else ""
+    if value.isdigit():
+        return float(value)
+    date = parsedate_tz(value)
+    return max(0.0, mktime_tz(date) - time.time()) if date else float("inf")
+
+
 async def with_retries(call, attempts=5):
     """Awaits call(), again after as long as Retry-After says: a transaction refused with it was not sent."""
     for attempt in range(1, attempts + 1):
         try:
             return await call()
         except SolanaRpcException as error:
-            response = http_error(error)
-            seconds = float(response.headers.get("retry-after", "inf")) if response is not None else float("inf")
+            seconds = retry_after(http_error(error))
             if attempt == attempts or seconds > 30:
                 raise
         await asyncio.sleep(seconds)

@@ -7,6 +7,7 @@ import { childEnv, ROOT } from '../started/process.ts';
 import { startTiers } from './tiers.ts';
 
 const EXAMPLES = join(ROOT, 'examples');
+const LOADER = 'BPFLoaderUpgradeab1e11111111111111111111111';
 const PAID = /^balance 2000000n?\n$/;
 const ENTRIES = [
   ['kit', PAID],
@@ -15,8 +16,9 @@ const ENTRIES = [
   ['spl-token', PAID],
   ['umi', PAID],
   ['helius', /^slot \d+n\nasset Compressed\n$/],
+  ['scan', /^accounts [1-9]\d*\n$/],
 ] as const;
-/** Twelve processes at once take a machine of two cores ten seconds. */
+/** Fourteen processes at once take a machine of two cores ten seconds. */
 const RUN_MS_MAX = 50_000;
 const MODULES = ['send-and-confirm', 'polling-connection'];
 const page = readFileSync(join(ROOT, 'docs/sdk.md'), 'utf8');
@@ -41,13 +43,14 @@ function javascript(name: string): string {
   return stripped.replaceAll(/(['"])(\.\/[a-z-]+)\.ts\1/g, '$1$2.mjs$1');
 }
 
-async function run(command: readonly string[], cwd: string) {
+async function run(command: readonly string[], cwd: string, env: Readonly<Record<string, string>> = {}) {
   const child = Bun.spawn([...command], {
     cwd,
     env: childEnv({
       SLUICE_URL: tiers.url,
       SLUICE_KEY: tiers.key('scale'),
       ASSET: ASSETS[0]?.id ?? '',
+      ...env,
     }),
     stdin: 'ignore',
     stdout: 'pipe',
@@ -78,8 +81,72 @@ describe.concurrent('each example in TypeScript runs as it stands', () => {
   );
 });
 
+describe.concurrent('the scan of the examples', () => {
+  const account = (address: string, data = 'AgAAAA==') => {
+    const held = {
+      data: [data, 'base64'],
+      executable: true,
+      lamports: 1,
+      owner: LOADER,
+      rentEpoch: 0,
+      space: 4,
+    };
+    return JSON.stringify({ pubkey: address, account: held });
+  };
+  const [one, two] = [account(`${'1'.repeat(31)}2`), account(`${'1'.repeat(31)}3`)];
+
+  test('counts the same accounts by lines as in JSON', async () => {
+    const byJson = await run([process.execPath, 'scan.ts'], EXAMPLES);
+    expect(await run([process.execPath, 'scan.ts'], EXAMPLES, { NDJSON: '1' })).toBe(byJson);
+  });
+
+  test.each([
+    ['JSON', `{"jsonrpc":"2.0","result":[${one},${two}],"id":1}`, 'accounts 2'],
+    ['JSON that ends early', `{"jsonrpc":"2.0","result":[${one}`, 'the answer is not complete'],
+    [
+      'an error',
+      '{"jsonrpc":"2.0","error":{"code":-32010,"message":"excluded"},"id":1}',
+      'no accounts: {"code":-32010',
+    ],
+    [
+      'another address',
+      `{"jsonrpc":"2.0","result":[${account('0'.repeat(32))}],"id":1}`,
+      'its address is none',
+    ],
+    [
+      'less data',
+      `{"jsonrpc":"2.0","result":[${account('1'.repeat(32), 'AgA=')}],"id":1}`,
+      'its data has 2 bytes instead of 4',
+    ],
+    [
+      'other data',
+      `{"jsonrpc":"2.0","result":[${account('1'.repeat(32), 'AwAAAA==')}],"id":1}`,
+      'it does not match the filter',
+    ],
+    ['lines', `${one}\n${two}\n{"accounts":2,"slot":null}\n`, 'accounts 2'],
+    ['lines without the closing one', `${one}\n${two}\n`, 'the closing line is missing after 2 accounts'],
+    [
+      'fewer lines than the closing one counts',
+      `${one}\n{"accounts":2,"slot":null}\n`,
+      'the closing line is missing after 1 accounts',
+    ],
+    ['a line too many', `{"accounts":0,"slot":null}\n${one}\n`, 'a line follows the closing one'],
+  ])('says of %s what it is', async (_, body, said) => {
+    const type = body.startsWith('{"jsonrpc"') ? 'application/json' : 'application/x-ndjson';
+    await using server = Bun.serve({
+      port: 0,
+      fetch: () => new Response(body, { headers: { 'content-type': type } }),
+    });
+    const output = await run([process.execPath, 'scan.ts'], EXAMPLES, {
+      SLUICE_URL: server.url.href,
+      NDJSON: '1',
+    });
+    expect(output).toContain(said);
+  });
+});
+
 describe('docs/sdk.md', () => {
-  const quotes = [...page.matchAll(/<!-- from: (\S+) -->\n\n```[a-z]+\n([\s\S]*?)```/g)];
+  const quotes = [...page.matchAll(/From \[`(\S+)`\]\(\.\.\/\1\):\n\n```[a-z]+\n([\s\S]*?)```/g)];
 
   test('begins with what costs most to learn', () => {
     expect(page.split('\n')[0]).toBe(
@@ -91,6 +158,26 @@ describe('docs/sdk.md', () => {
     for (const [, path = '', code = ''] of quotes) {
       const file = readFileSync(join(ROOT, path), 'utf8');
       for (const part of code.split(/\n(?=\n\/\*\*)/)) expect(file).toContain(part.trim());
+    }
+  });
+  test('names the packages of each example in TypeScript', () => {
+    for (const [entry] of ENTRIES) {
+      const [, others = '', packages = ''] =
+        new RegExp(`^\\| \`${entry}.ts\`(.*?) *\\| \`(.*)\` *\\|$`, 'm').exec(page) ?? [];
+      const files = [`${entry}.ts`, ...[...others.matchAll(/`(.*?)`/g)].map(([, name = '']) => name)];
+      const imported = files.flatMap((file) =>
+        [...readFileSync(join(EXAMPLES, file), 'utf8').matchAll(/ from '(.*?)';/g)].map(
+          ([, name = '']) => name,
+        ),
+      );
+      const bare = imported.filter((name) => !/^(\.|node:)/.test(name));
+      const named = new Set(bare.map((name) => (/^(@[^/]+\/)?[^/]+/.exec(name) ?? [''])[0]));
+      const beside = imported.filter((name) => name.startsWith('./')).map((name) => name.slice(2));
+      expect([entry, files.slice(1)]).toEqual([entry, [...new Set(beside)]]);
+      expect([entry, packages.replace('@1 ', ' ').split(' ').toSorted()]).toEqual([
+        entry,
+        [...named].toSorted(),
+      ]);
     }
   });
   test('names the versions that are installed for the tests', () => {

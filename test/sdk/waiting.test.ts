@@ -18,6 +18,7 @@ import {
   Transaction,
 } from '@solana/web3.js';
 import { createHelius } from 'helius-sdk';
+import { makePollTransactionConfirmation } from 'helius-sdk/transactions/pollTransactionConfirmation';
 import type { PollingConnection } from '../../examples/polling-connection.ts';
 import { confirm, retrying, send } from '../../examples/send-and-confirm.ts';
 import { ASSETS } from '../fakes/das-assets.ts';
@@ -54,6 +55,20 @@ const troubled = () => kitOn(world.troubled.url.href, world.troubled.key('scale'
 const landed = async (to: PublicKey) => (await connection.getBalance(to)) / AMOUNT;
 const transferTo = (to: PublicKey, from = payer.publicKey) =>
   SystemProgram.transfer({ fromPubkey: from, toPubkey: to, lamports: AMOUNT });
+
+/** An endpoint that answers the first call with 429 and `retryAfter`, and then that it is at slot 7. */
+function startBusy(retryAfter: string) {
+  let calls = 0;
+  const server = Bun.serve({
+    port: 0,
+    async fetch(request) {
+      if (calls++ === 0) return new Response('busy', { status: 429, headers: { 'retry-after': retryAfter } });
+      const { id } = Object(await request.json());
+      return Response.json({ jsonrpc: '2.0', id, result: 7 });
+    },
+  });
+  return { url: server.url.href, calls: () => calls, [Symbol.dispose]: () => void server.stop(true) };
+}
 
 /** A transfer by kit. */
 async function signedByKit(to: PublicKey, from = payer) {
@@ -126,9 +141,22 @@ describe('the examples for kit', () => {
     await expect(over(await world.stuck())).rejects.toThrow('HTTP error (429)');
   });
 
-  test('an abortSignal bounds a call', async () => {
+  test('an abortSignal bounds a call, also while it waits as long as Retry-After says', async () => {
     const call = troubled().getBalance(address(SystemProgram.programId.toBase58()));
     await expect(call.send({ abortSignal: AbortSignal.timeout(200) })).rejects.toThrow('timed out');
+    using busy = startBusy('20');
+    const patient = createSolanaRpcFromTransport(retrying(createDefaultRpcTransport({ url: busy.url })));
+    const waiting = patient.getSlot().send({ abortSignal: AbortSignal.timeout(200) });
+    await expect(waiting).rejects.toThrow('timed out');
+    expect(busy.calls()).toBe(1);
+  });
+
+  test('a Retry-After that is a date is read too', async () => {
+    using busy = startBusy(new Date().toUTCString());
+    const patient = createSolanaRpcFromTransport(retrying(createDefaultRpcTransport({ url: busy.url })));
+    expect(await patient.getSlot().send()).toBe(7n);
+    using other = startBusy(new Date().toUTCString());
+    expect(await quickly(other.url).getSlot()).toBe(7);
   });
 });
 
@@ -191,6 +219,15 @@ describe('the PollingConnection of the examples', () => {
 });
 
 describe('a call', () => {
+  test('that waits as long as Retry-After says ends by the signal of its fetch', async () => {
+    using busy = startBusy('20');
+    const bounded = quickly(busy.url, {
+      fetchMiddleware: (info, init, next) => next(info, { ...init, signal: AbortSignal.timeout(200) }),
+    });
+    await expect(bounded.getSlot()).rejects.toThrow('timed out');
+    expect(busy.calls()).toBe(1);
+  });
+
   test('of web3.js ends by the signal of a fetch in its config', async () => {
     const fetchFor200Ms = ((input: string, init?: RequestInit) =>
       fetch(input, { ...init, signal: AbortSignal.timeout(200) })) as FetchFn; // without Bun's `preconnect`
@@ -215,6 +252,39 @@ describe('a call', () => {
     for (const text of await printed(failures(world.closed, headersOf('sluice_secret'))))
       expect(text).not.toContain('sluice_secret');
     expect(Bun.inspect(new Connection(url))).toContain('sluice_secret');
+  });
+});
+
+describe('helius-sdk by its baseUrl', () => {
+  test('calls plain methods, meets -32011 when it searches the whole history, and never sends again', async () => {
+    const helius = createHelius({ baseUrl: world.tiers.url, apiKey: world.tiers.key('scale') });
+    const owner = address(payer.publicKey.toBase58());
+    expect((await helius.getBalance(owner)).value).toBeGreaterThan(0n);
+    const searched = helius.getSignatureStatuses([NEVER_SENT], { searchTransactionHistory: true });
+    await expect(searched).rejects.toMatchObject({ context: { __code: -32011 } });
+    const before = world.reached('getBalance');
+    const bounded = createHelius({
+      baseUrl: world.troubled.url.href,
+      apiKey: world.troubled.key(),
+      transport: (transport) => (request) => transport({ ...request, signal: AbortSignal.timeout(200) }),
+    });
+    await expect(Promise.resolve(bounded.getBalance(owner))).rejects.toThrow('timed out');
+    expect(world.reached('getBalance')).toBe(before + 1);
+  });
+
+  test('waits by polling, which does not load with this kit but by its path', async () => {
+    const helius = createHelius({ baseUrl: world.tiers.url, apiKey: world.tiers.key('scale') });
+    await expect(helius.tx.pollTransactionConfirmation(NEVER_SENT)).rejects.toThrow(
+      'estimateComputeUnitLimitFactory',
+    );
+    const poll = makePollTransactionConfirmation(healthy());
+    const { blockhash, transaction } = await signedByKit(Keypair.generate().publicKey);
+    const signature = await send(healthy(), transaction);
+    const { lastValidBlockHeight } = blockhash;
+    expect(await poll(signature, { lastValidBlockHeight, interval: 50 })).toBe(signature);
+    await expect(poll(NEVER_SENT, { lastValidBlockHeight: 1n })).rejects.toThrow(
+      'exceeded lastValidBlockHeight',
+    );
   });
 });
 

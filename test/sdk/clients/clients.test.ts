@@ -83,6 +83,7 @@ describe('solana-py', () => {
     const said = `<class 'httpx2.HTTPStatusError'> raised in "GetSlot" endpoint request`;
     expect(seen['limited']).toEqual([said, expect.stringMatching(/^\d+$/)]);
     expect(seen['patient']).toBeGreaterThan(0);
+    expect(seen['dated']).toBe(true);
   });
   there('stays below the rate with rate_limit', () => {
     expect([Number(seen['unlimited']) > 0, seen['limiter']]).toEqual([true, 0]);
@@ -118,6 +119,12 @@ describe('solana-go', () => {
     expect(seen['limited']).toEqual([true, -429, 'Rate limit exceeded']);
     expect(seen['patient']).toBe('');
   });
+  there(
+    'takes a 4xx without an error of the method as not sent, and reads a Retry-After that is a date',
+    () => {
+      expect([seen['send_forbidden'], seen['dated']]).toEqual([expect.stringContaining('403'), true]);
+    },
+  );
   there('stays below the rate with NewWithRateLimit, with NewWithLimiter and with the example', () => {
     expect(Number(seen['unlimited'])).toBeGreaterThan(0);
     expect([seen['rate_limit'], seen['limiter'], seen['example_limiter']]).toEqual([0, 0, 0]);

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -91,6 +93,16 @@ func init() {
 	_, err = send(ctx, client, transaction)
 	seen["send_refused"] = text(err)
 	troubled := connect(os.Getenv("TROUBLED_URL"), os.Getenv("TROUBLED_KEY"), 5)
+	front := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) {
+		answer.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(answer, "<html>")
+	}))
+	_, err = send(ctx, connect(front.URL, "", 5), transaction)
+	seen["send_forbidden"] = text(err)
+	front.Close()
+	dated := http.Response{Header: http.Header{"Retry-After": {time.Now().Add(9 * time.Second).UTC().Format(http.TimeFormat)}}}
+	wait, isAsked := retryAfter(&dated)
+	seen["dated"] = isAsked && wait > 5*time.Second && wait <= 9*time.Second
 	signature, err := send(ctx, troubled, transaction)
 	seen["send_unknown"] = err == nil && signature == transaction.Signatures[0]
 

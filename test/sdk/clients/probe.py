@@ -4,8 +4,11 @@ import asyncio
 import json
 import logging
 import os
+import time
 import traceback
+from email.utils import formatdate
 
+import httpx2
 from solana.exceptions import SolanaRpcException
 from solana.rpc.async_api import AsyncClient
 from solana.rpc.commitment import Confirmed
@@ -16,7 +19,7 @@ from solders.signature import Signature
 from solders.system_program import TransferParams, transfer
 from solders.transaction import VersionedTransaction
 
-from send import confirm, http_error, send, with_retries
+from send import confirm, http_error, retry_after, send, with_retries
 
 URL, KEY, CLOSED, TROUBLED = (os.environ[name] for name in ("SLUICE_URL", "SLUICE_KEY", "CLOSED_URL", "TROUBLED_URL"))
 SYSTEM = Keypair().pubkey()
@@ -73,6 +76,8 @@ async def main():
     async with client(os.environ["ONE_KEY"]) as rpc:
         await rpc.get_slot()
         seen["patient"] = (await with_retries(rpc.get_slot)).value
+    in_9_seconds = formatdate(time.time() + 9, usegmt=True)
+    seen["dated"] = 5 < retry_after(httpx2.Response(429, headers={"retry-after": in_9_seconds})) <= 9
     seen["unlimited"] = await burst(40, os.environ["TEN_KEY"])
     seen["limiter"] = await burst(16, os.environ["TEN_KEY_2"], rate_limit=8)
 
