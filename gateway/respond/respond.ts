@@ -23,6 +23,7 @@ import {
 import { countedBody, type RequestUsage } from '../usage/usage.ts';
 import { type Beat, type Evict, type OnWait, type Part, spliceBatch } from './batch.ts';
 import { codingFor, compressed } from './compress.ts';
+import { createGather } from './gather.ts';
 import { divided, wantsLines } from './ndjson.ts';
 import type { AnsweredCall, ForwardCall, PlannedCall, Send } from './planned-call.ts';
 import { type Fields, JSON_TYPE, type Refusal, refusalError, refuse } from './refusal.ts';
@@ -68,6 +69,7 @@ type Parts = Readonly<{
 
 export function createRespond(parts: Parts): Respond {
   const { send, charging, permits, onCall, onOutcome, codings, backendNames, gather, beat } = parts;
+  const gathered = createGather(gather);
   const answered = codings.length === 0 ? answeredAsIs : answeredCompressed;
   const fieldsOfAnswer = backendNames === undefined ? plainFields : fieldsWithBackend;
 
@@ -124,17 +126,26 @@ export function createRespond(parts: Parts): Respond {
   }
 
   /** An answer that its backend sent plain is compressed when it is large, or does not say how long it is. */
-  function answeredCompressed(answer: ResponseStart, type: string, admitted: Admitted): Response {
+  function answeredCompressed(
+    answer: ResponseStart,
+    type: string,
+    admitted: Admitted,
+  ): Response | Promise<Response> {
     const isSmall = answer.kind === 'whole' && answer.bytes.length <= WHOLE_BYTES_MAX;
     if (isSmall || answer.encoding !== undefined) return answeredAsIs(answer, type, admitted);
     const coding = wantedBy(admitted.request);
     if (coding !== undefined) return streamed(asStream(answer, admitted), type, admitted, coding);
-    const response = answeredAsIs(answer, type, admitted);
-    response.headers.set('vary', VARY);
-    return response;
+    return Promise.resolve(answeredAsIs(answer, type, admitted)).then((response) => {
+      response.headers.set('vary', VARY);
+      return response;
+    });
   }
 
-  function answeredAsIs(answer: ResponseStart, type: string, admitted: Admitted): Response {
+  function answeredAsIs(
+    answer: ResponseStart,
+    type: string,
+    admitted: Admitted,
+  ): Response | Promise<Response> {
     if (answer.kind === 'whole') {
       const headers = fieldsOfAnswer(admitted, type, answer);
       countError(answer, admitted.usage, 0);
@@ -144,8 +155,13 @@ export function createRespond(parts: Parts): Respond {
     return streamed(answer, type, admitted);
   }
 
-  function streamed(answer: StreamedAnswer, type: string, admitted: Admitted, coding?: Coding): Response {
-    const { encoding = coding } = answer;
+  function streamed(
+    answer: StreamedAnswer,
+    type: string,
+    admitted: Admitted,
+    coding?: Coding,
+  ): Response | Promise<Response> {
+    const { encoding = coding, length } = answer;
     const headers = fieldsOfAnswer(admitted, type, { ...answer, encoding });
     const onEnd = (end: StreamEnd) => {
       // A stream that its backend cut is not paid for; one whose caller left or did not read it is.
@@ -155,8 +171,11 @@ export function createRespond(parts: Parts): Respond {
     };
     // Bytes count as the backend sent them.
     const body = countedBody(answer.body, admitted.usage, 0);
-    const coded = coding === undefined ? body : compressed(body, coding);
-    return new Response(streamSingle(coded, onEnd), { headers });
+    if (coding !== undefined) return new Response(streamSingle(compressed(body, coding), onEnd), { headers });
+    if (length === undefined) return new Response(streamSingle(body, onEnd), { headers });
+    return gathered(body, length).then((all) => {
+      return new Response(all instanceof ReadableStream ? all : streamSingle(all, onEnd), { headers });
+    });
   }
 
   function fieldsWithBackend(admitted: Admitted, type: string, answer: ResponseStart): Fields {

@@ -180,7 +180,9 @@ export function withCache(forward: Forward, cache: Cache, pool: Pick<Pool, 'fina
         cache.release(key, entry);
         onSettled?.();
       };
-      return { kind: 'stream', body: watched(bodyOf(parts), signal, onEnd), encoding: undefined, backend };
+      const length = parts.reduce((bytes, part) => bytes + part.length, 0);
+      const body = watched(bodyOf(parts), signal, onEnd);
+      return { kind: 'stream', body, encoding: undefined, length, backend };
     }
     onSettled?.();
     return { kind: 'whole', bytes: Buffer.concat(parts), encoding: undefined, isResult: true, backend };

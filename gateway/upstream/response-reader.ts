@@ -35,6 +35,8 @@ export type StreamedAnswer = Readonly<{
   encoding: string | undefined;
   /** The slot that its first bytes say it was read at; 0 or absent: none. */
   slot?: number;
+  /** How long it is, where its backend said so. */
+  length?: number | undefined;
   backend?: WholeAnswer['backend'];
 }>;
 
@@ -229,12 +231,14 @@ export async function judge(
   const choice = await hold(body, choose, signal);
   if (choice === 'refuse') return discarded(body, NO_OBJECT);
   if (choice === 'pass') {
-    if (encoding !== undefined) return { kind: 'stream', body: checkedCoded(body, encoding, id), encoding };
+    const length = typeof framing === 'number' ? framing : undefined;
+    if (encoding !== undefined)
+      return { kind: 'stream', body: checkedCoded(body, encoding, id), encoding, length };
     const start = Buffer.concat(pieces);
     if (isForeignStart(start.toString('latin1', 0, HEAD_BYTES), id)) return discarded(body, FOREIGN);
-    const isTrusted = trustsEnd ?? typeof framing === 'number';
+    const isTrusted = trustsEnd ?? length !== undefined;
     const slot = answerSlot(undefined, start);
-    return { kind: 'stream', body: checked(body, start, id, isTrusted), encoding, slot };
+    return { kind: 'stream', body: checked(body, start, id, isTrusted), encoding, slot, length };
   }
   const { end } = body;
   const whole: ResponseStart | Failure =

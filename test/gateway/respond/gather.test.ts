@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type { Beat } from '../../../gateway/respond/batch.ts';
+import { createGather } from '../../../gateway/respond/gather.ts';
+import { bodyOf } from '../../../gateway/upstream/cache.ts';
+import type { StreamBody } from '../../../gateway/upstream/response-reader.ts';
+import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../../fakes/raw-backend.ts';
+import { startGateway } from '../../started/gateway.ts';
+
+const CALL = { jsonrpc: '2.0', id: 1, method: 'getBlock', params: [1] };
+const answerOf = (bytes: number) => {
+  const [head, tail] = ['{"jsonrpc":"2.0","result":"', '","id":1}'];
+  return head + 'x'.repeat(bytes - head.length - tail.length) + tail;
+};
+const head = (length: number, more = '') =>
+  `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n${more}content-length: ${length}\r\n\r\n`;
+
+describe('the length of an answer whose backend said it', () => {
+  let backend: ReturnType<typeof startRawBackend>;
+  let gateway: Awaited<ReturnType<typeof startGateway>>;
+  beforeAll(async () => {
+    backend = startRawBackend(() => undefined);
+    gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
+  });
+  afterAll(async () => {
+    await gateway[Symbol.asyncDispose]();
+    backend[Symbol.dispose]();
+  });
+
+  async function ask(script: (exchange: RawExchange) => unknown, headers: Record<string, string> = {}) {
+    backend.script(script);
+    const answer = await gateway.post(CALL, gateway.key(), headers);
+    return { length: answer.headers.get('content-length'), text: await answer.text() };
+  }
+
+  /** In two parts, so that it has not come whole when its first byte has. */
+  const inParts =
+    (body: string, betweenMs = 1) =>
+    async ({ send }: RawExchange) => {
+      await send(head(body.length) + body.slice(0, 30_000));
+      await Bun.sleep(betweenMs);
+      await send(body.slice(30_000));
+    };
+
+  test.each([70_000, 300_000, 1_000_000])('reaches the caller with %p bytes', async (bytes) => {
+    const body = answerOf(bytes);
+    expect(await ask(inParts(body))).toEqual({ length: String(bytes), text: body });
+  });
+
+  test('does so when its backend compressed it', async () => {
+    const body = JSON.stringify({
+      jsonrpc: '2.0',
+      result: Array.from({ length: 40_000 }, () => Math.random()),
+      id: 1,
+    });
+    const coded = Buffer.from(Bun.gzipSync(body));
+    const script = async ({ send }: RawExchange) => {
+      await send(head(coded.length, 'content-encoding: gzip\r\n'));
+      await send(coded.subarray(0, 30_000));
+      await Bun.sleep(1);
+      await send(coded.subarray(30_000));
+    };
+    const { length, text } = await ask(script, { 'accept-encoding': 'gzip' });
+    expect([length, text === body]).toEqual([String(coded.length), true]);
+  });
+
+  test('is left out of what is longer, comes late, or was of no known length; its bytes are the same', async () => {
+    const [long, late] = [answerOf(1_200_000), answerOf(200_000)];
+    expect(await ask(inParts(long))).toEqual({ length: null, text: long });
+    expect(await ask(inParts(late, 200))).toEqual({ length: null, text: late });
+    const chunked = async ({ send }: RawExchange) => {
+      await send(CHUNKED + chunk(late.slice(0, 90_000)));
+      await Bun.sleep(1);
+      await send(`${chunk(late.slice(90_000))}0\r\n\r\n`);
+    };
+    expect(await ask(chunked)).toEqual({ length: null, text: late });
+  });
+
+  test('does not make one that its backend cut look whole', async () => {
+    const body = answerOf(200_000);
+    const cut = async ({ send, reset }: RawExchange) => {
+      await send(plain(body).slice(0, 100_000));
+      reset();
+    };
+    await expect(ask(cut)).rejects.toThrow();
+  });
+});
+
+const NEVER: Beat = (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
+
+describe('answers that are put together', () => {
+  const MB = 1_048_576;
+  const whole = () => bodyOf([Buffer.alloc(MB, 120)]);
+  const isWhole = (made: ReadableStream | StreamBody) => made instanceof ReadableStream;
+
+  test('hold 64 MB in all, until their callers have read them or left', async () => {
+    const gather = createGather(NEVER);
+    const make = (count: number) => Promise.all(Array.from({ length: count }, () => gather(whole(), MB)));
+    const made = await make(65);
+    expect(made.map(isWhole)).toEqual(Array.from({ length: 65 }, (_, i) => i < 64));
+    const streams = made.filter((each) => each instanceof ReadableStream);
+    for (const left of streams.slice(0, 32)) await left.cancel();
+    for (const read of streams.slice(32)) expect((await new Response(read).bytes()).length).toBe(MB);
+    expect((await make(64)).every(isWhole)).toBe(true);
+  });
+
+  test('go on as a stream, with what has come first, when they are late', async () => {
+    const late = Promise.withResolvers<void>();
+    const body: StreamBody = {
+      cancel: () => undefined,
+      async pipe(write) {
+        await write(Buffer.from('one '));
+        await late.promise;
+        await write(Buffer.from('two'));
+        return { kind: 'complete', bytes: 7 };
+      },
+    };
+    const made = await createGather(() => Promise.resolve())(body, 7);
+    if (made instanceof ReadableStream) throw new Error('it is not late');
+    let text = '';
+    const end = made.pipe((piece) => void (text += piece.toString()));
+    late.resolve();
+    expect([await end, text]).toEqual([{ kind: 'complete', bytes: 7 }, 'one two']);
+  });
+});
