@@ -119,6 +119,9 @@ type UpgradeContext = Readonly<{
   signal: AbortSignal;
 }>;
 
+/** Who pays, who may upgrade, and the buffer. */
+type Signers = Readonly<Record<'payer' | 'authority' | 'buffer', TransactionSigner>>;
+
 /** Gives a payer what a buffer and the fees cost. */
 export async function fundPayer(context: UpgradeContext, payer: Address): Promise<void> {
   const request = context.rpc.requestAirdrop(payer, PAYER_LAMPORTS, { commitment: 'confirmed' });
@@ -129,7 +132,7 @@ export async function fundPayer(context: UpgradeContext, payer: Address): Promis
 export async function writeBuffer(
   context: UpgradeContext,
   target: UpgradeTarget,
-  signers: Readonly<{ payer: TransactionSigner; authority: TransactionSigner; buffer: TransactionSigner }>,
+  signers: Signers,
 ): Promise<void> {
   const { payer, authority, buffer } = signers;
   const space = BigInt(BUFFER_HEADER_BYTES + target.elf.length);
@@ -172,7 +175,7 @@ type UpgradeSlots = Readonly<{ previousSlot: bigint; deploySlot: bigint }>;
 export async function upgradeFrom(
   context: UpgradeContext,
   target: UpgradeTarget,
-  signers: Readonly<{ payer: TransactionSigner; authority: TransactionSigner; buffer: TransactionSigner }>,
+  signers: Signers,
 ): Promise<UpgradeSlots> {
   const upgrade = getUpgradeInstruction({
     programDataAccount: target.programData,

@@ -4,6 +4,8 @@
  */
 import { getAddressLookupTableDecoder } from '@solana-program/address-lookup-table';
 import { getStakeStateV2Decoder, type Meta, type Stake } from '@solana-program/stake';
+import { getNonceDecoder, NonceState } from '@solana-program/system';
+import { getMultisigDecoder } from '@solana-program/token';
 import {
   type Address,
   address,
@@ -114,13 +116,12 @@ function parseToken(state: AccountState, _key: Address, account: ReadAccount): P
 }
 
 function parseMultisig(data: Uint8Array): Parsed | undefined {
-  const [m, n, initialized] = data;
-  if (m === undefined || n === undefined || initialized !== 1) return undefined;
-  const signers = Array.from({ length: 11 }, (_, index) => addressOf(data.subarray(3 + index * 32)));
+  const { m, n, isInitialized, signers } = getMultisigDecoder().decode(data);
+  if (!isInitialized) return undefined;
   const info = {
     numRequiredSigners: m,
     numValidSigners: n,
-    isInitialized: true,
+    isInitialized,
     signers: signers.filter((signer) => signer !== SYSTEM_PROGRAM),
   };
   return { type: 'multisig', info };
@@ -145,14 +146,10 @@ function parseUpgradeable({ data }: AccountState): Parsed | undefined {
 
 function parseNonce({ data }: AccountState): Parsed | undefined {
   if (data.length !== NONCE_BYTES) return undefined;
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  if (view.getUint32(0, true) > 1 || view.getUint32(4, true) !== 1) return undefined;
-  const info = {
-    authority: addressOf(data.subarray(8, 40)),
-    blockhash: addressOf(data.subarray(40, 72)),
-    feeCalculator: { lamportsPerSignature: view.getBigUint64(72, true).toString() },
-  };
-  return { type: 'initialized', info };
+  const { state, authority, blockhash, lamportsPerSignature } = getNonceDecoder().decode(data);
+  if (state !== NonceState.Initialized) return undefined;
+  const feeCalculator = { lamportsPerSignature: lamportsPerSignature.toString() };
+  return { type: 'initialized', info: { authority, blockhash, feeCalculator } };
 }
 
 function parseLookupTable(state: AccountState): Parsed | undefined {

@@ -10,13 +10,7 @@ import {
 } from '@solana-program/token-2022';
 import { type Address, isOption, unwrapOption } from '@solana/kit';
 import { float, type Json, type JsonObject } from '../json/value.ts';
-import {
-  type AccountState,
-  hasExtensions,
-  hasUiAmountExtension,
-  mintOf,
-  type ReadAccount,
-} from '../protocol/account.ts';
+import { type AccountState, hasExtensions, mintOf, type ReadAccount } from '../protocol/account.ts';
 import { addressBytes, CLOCK_SYSVAR, SYSTEM_PROGRAM } from '../protocol/address.ts';
 
 /** Behind the account, which mints are padded to, and the byte that tells accounts from mints. */
@@ -25,6 +19,7 @@ const SECONDS_PER_YEAR = 60 * 60 * 24 * 365.24;
 const BASIS_POINTS = 10_000;
 const FIXED_DECIMALS_MAX = 100;
 const UNIX_TIMESTAMP_AT = 32;
+const extensionDecoder = getExtensionDecoder();
 
 /** A token amount: exact text, decimals, and a float for people. */
 export function encodeTokenAmount(amount: bigint, decimals: number): JsonObject {
@@ -40,7 +35,7 @@ export function encodeTokenAmount(amount: bigint, decimals: number): JsonObject 
 /** An amount of a mint, as the mint shows it at the moment of `account`. */
 export function encodeMintAmount(amount: bigint, mint: AccountState, account: ReadAccount): JsonObject {
   const decimals = mintOf(mint)?.decimals ?? 0;
-  const shown = hasUiAmountExtension(mint) ? shownAmount(amount, mint, decimals, nowOf(account)) : undefined;
+  const shown = hasExtensions(mint) ? shownAmount(amount, mint, decimals, nowOf(account)) : undefined;
   if (shown === undefined) return encodeTokenAmount(amount, decimals);
   const text = trimmed(shown.toFixed(Math.min(decimals, FIXED_DECIMALS_MAX)));
   const uiAmount = Number.isFinite(shown) ? float(Number(text)) : null;
@@ -103,7 +98,7 @@ function decodedExtensions({ data }: AccountState): readonly Extension[] {
 
 function decodeExtension(entry: Uint8Array): Extension {
   try {
-    return getExtensionDecoder().decode(entry);
+    return extensionDecoder.decode(entry);
   } catch {
     return { __kind: 'Uninitialized' };
   }

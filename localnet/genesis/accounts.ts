@@ -66,8 +66,6 @@ type RentMinimum = (bytes: number) => bigint;
 const DEPLOYS_WITHIN_SLOTS = 86_400_000n; // 400 days before genesis
 const DEPLOYS_UNTIL_SLOTS = 10_000n; // none in the last hour: a new deploy is then a real one
 const PADDING_MAX = 1_024;
-const PROGRAM_DATA_HEADER_BYTES = 45;
-const LOADER_V4_HEADER_BYTES = 48;
 const LOADER_V4_DEPLOYED = 1n;
 
 /** The form of the program at a place of the list. */
@@ -80,73 +78,44 @@ function formAt(index: number): ProgramForm {
   return 'upgradeable';
 }
 
-/** The slot, before `genesisSlot`, in which a program was last deployed. */
-function deploySlotOf(program: Address, genesisSlot: bigint): bigint {
-  const spread = DEPLOYS_WITHIN_SLOTS - DEPLOYS_UNTIL_SLOTS;
-  return genesisSlot - DEPLOYS_UNTIL_SLOTS - (numberFrom(program) % spread);
-}
-
-/** The address of a program's ProgramData account under the upgradeable loader. */
-async function programDataAddressOf(program: Address): Promise<Address> {
-  const [derived] = await getProgramDerivedAddress({
-    programAddress: LOADER_V3,
-    seeds: [addressBytes(program)],
-  });
-  return derived;
-}
-
 /** The accounts of one program, ProgramData first. */
 async function programAccounts(
   program: Address,
   form: ProgramForm,
   from: Readonly<{ genesisSlot: bigint; authority: Address; rentMinimum: RentMinimum }>,
 ): Promise<(readonly [Address, AccountState])[]> {
-  const elf = noopElf(Number(numberFrom(program) % BigInt(PADDING_MAX)));
-  const deploySlot = deploySlotOf(program, from.genesisSlot);
-  const make = (owner: Address, data: Uint8Array, executable: boolean): AccountState => {
+  const number = numberFrom(program);
+  const elf = noopElf(Number(number % BigInt(PADDING_MAX)));
+  const spread = DEPLOYS_WITHIN_SLOTS - DEPLOYS_UNTIL_SLOTS;
+  const deploySlot = u64(from.genesisSlot - DEPLOYS_UNTIL_SLOTS - (number % spread));
+  const key = addressBytes(from.authority);
+  const make = (owner: Address, executable: boolean, ...parts: readonly Uint8Array[]): AccountState => {
+    const data = new Uint8Array(Buffer.concat(parts));
     return { lamports: from.rentMinimum(data.length), data, owner, executable, rentEpoch: RENT_EXEMPT_EPOCH };
   };
   if (form === 'no-account') return [];
-  if (form === 'loader-v2') return [[program, make(LOADER_V2, elf, true)]];
+  if (form === 'loader-v2') return [[program, make(LOADER_V2, true, elf)]];
+  // Slot, authority, status, ELF.
   if (form === 'loader-v4')
-    return [[program, make(LOADER_V4, loaderV4Data(deploySlot, from.authority, elf), true)]];
-  const programDataAddress = await programDataAddressOf(program);
-  const pointer = [program, make(LOADER_V3, programData(programDataAddress), true)] as const;
+    return [[program, make(LOADER_V4, true, deploySlot, key, u64(LOADER_V4_DEPLOYED), elf)]];
+  const [programData] = await getProgramDerivedAddress({
+    programAddress: LOADER_V3,
+    seeds: [addressBytes(program)],
+  });
+  // A Program account: tag 2, and where its ProgramData is.
+  const pointer = [
+    program,
+    make(LOADER_V3, true, Uint8Array.of(2, 0, 0, 0), addressBytes(programData)),
+  ] as const;
   if (form === 'no-program-data') return [pointer];
-  const authority = form === 'frozen' ? undefined : from.authority;
-  return [[programDataAddress, make(LOADER_V3, programDataData(deploySlot, authority, elf), false)], pointer];
+  // ProgramData: tag 3, slot, optional authority, ELF.
+  const authority = form === 'frozen' ? [new Uint8Array(33)] : [Uint8Array.of(1), key];
+  const code = make(LOADER_V3, false, Uint8Array.of(3, 0, 0, 0), deploySlot, ...authority, elf);
+  return [[programData, code], pointer];
 }
 
-/** The 36 bytes of a Program account: tag 2, and where its ProgramData is. */
-function programData(programDataAddress: Address): Uint8Array {
-  const data = new Uint8Array(36);
-  data[0] = 2;
-  data.set(addressBytes(programDataAddress), 4);
-  return data;
-}
-
-/** A ProgramData account: tag 3, slot, optional authority, ELF. */
-function programDataData(slot: bigint, authority: Address | undefined, elf: Uint8Array): Uint8Array {
-  const data = new Uint8Array(PROGRAM_DATA_HEADER_BYTES + elf.length);
-  data[0] = 3;
-  new DataView(data.buffer).setBigUint64(4, slot, true);
-  if (authority !== undefined) {
-    data[12] = 1;
-    data.set(addressBytes(authority), 13);
-  }
-  data.set(elf, PROGRAM_DATA_HEADER_BYTES);
-  return data;
-}
-
-/** A loader-v4 program: slot, authority, status, ELF. */
-function loaderV4Data(slot: bigint, authority: Address, elf: Uint8Array): Uint8Array {
-  const data = new Uint8Array(LOADER_V4_HEADER_BYTES + elf.length);
-  const view = new DataView(data.buffer);
-  view.setBigUint64(0, slot, true);
-  data.set(addressBytes(authority), 8);
-  view.setBigUint64(40, LOADER_V4_DEPLOYED, true);
-  data.set(elf, LOADER_V4_HEADER_BYTES);
-  return data;
+function u64(value: bigint): Uint8Array {
+  return new Uint8Array(BigUint64Array.of(value).buffer);
 }
 
 function numberFrom(program: Address): bigint {

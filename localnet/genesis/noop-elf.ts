@@ -13,7 +13,7 @@ const SECTION_BYTES = 64;
 const CODE_OFFSET = HEADER_BYTES;
 const SHT_PROGBITS = 1;
 const SHT_STRTAB = 3;
-const SHF_ALLOC_EXECINSTR = 6n;
+const SHF_ALLOC_EXECINSTR = 6;
 const ET_DYN = 3;
 const EM_BPF = 247;
 
@@ -40,22 +40,18 @@ export function noopElf(padding = 0): Uint8Array {
   elf.set(SECTION_NAMES, namesOffset);
   writeHeader(elf, sectionsOffset);
   const view = new DataView(elf.buffer);
-  writeSection(view, sectionsOffset + SECTION_BYTES, {
-    name: 1,
-    type: SHT_PROGBITS,
-    flags: SHF_ALLOC_EXECINSTR,
-    address: CODE_OFFSET,
-    offset: CODE_OFFSET,
-    size: code.length,
-  });
-  writeSection(view, sectionsOffset + 2 * SECTION_BYTES, {
-    name: 7,
-    type: SHT_STRTAB,
-    flags: 0n,
-    address: 0,
-    offset: namesOffset,
-    size: SECTION_NAMES.length,
-  });
+  writeSection(view, sectionsOffset + SECTION_BYTES, 1, SHT_PROGBITS, [
+    SHF_ALLOC_EXECINSTR,
+    CODE_OFFSET,
+    CODE_OFFSET,
+    code.length,
+  ]);
+  writeSection(view, sectionsOffset + 2 * SECTION_BYTES, 7, SHT_STRTAB, [
+    0,
+    0,
+    namesOffset,
+    SECTION_NAMES.length,
+  ]);
   return elf;
 }
 
@@ -74,21 +70,16 @@ function writeHeader(elf: Uint8Array, sectionsOffset: number): void {
   view.setUint16(62, 2, true); // the names are in the last one
 }
 
-type Section = Readonly<{
-  name: number;
-  type: number;
-  flags: bigint;
-  address: number;
-  offset: number;
-  size: number;
-}>;
-
-function writeSection(view: DataView, at: number, section: Section): void {
-  view.setUint32(at, section.name, true);
-  view.setUint32(at + 4, section.type, true);
-  view.setBigUint64(at + 8, section.flags, true);
-  view.setBigUint64(at + 16, BigInt(section.address), true);
-  view.setBigUint64(at + 24, BigInt(section.offset), true);
-  view.setBigUint64(at + 32, BigInt(section.size), true);
+/** `words` are its flags, address, offset and size. */
+function writeSection(
+  view: DataView,
+  at: number,
+  name: number,
+  type: number,
+  words: readonly number[],
+): void {
+  view.setUint32(at, name, true);
+  view.setUint32(at + 4, type, true);
+  for (const [i, word] of words.entries()) view.setBigUint64(at + 8 + 8 * i, BigInt(word), true);
   view.setBigUint64(at + 48, 8n, true);
 }

@@ -1,5 +1,6 @@
-import type { Address } from '@solana/kit';
-import { addressOf, TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from './address.ts';
+import { AccountState as TokenState, getMintDecoder, getTokenDecoder } from '@solana-program/token';
+import { type Address, type Option, unwrapOption } from '@solana/kit';
+import { TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from './address.ts';
 
 /** An account as the chain holds it. `lamports` and `rentEpoch` are u64; `data` is never changed in place. */
 export type AccountState = Readonly<{
@@ -38,8 +39,8 @@ const MULTISIG_BYTES = 355;
 const ACCOUNT_TYPE_AT = 165;
 const ACCOUNT_TYPE_MINT = 1;
 const ACCOUNT_TYPE_ACCOUNT = 2;
-const UI_AMOUNT_EXTENSIONS: ReadonlySet<number> = new Set([10, 25]);
-const STATES = ['uninitialized', 'initialized', 'frozen'] as const;
+const tokenDecoder = getTokenDecoder();
+const mintDecoder = getMintDecoder();
 
 /** A token account's own fields; amounts are u64. */
 type TokenAccount = Readonly<{
@@ -78,41 +79,28 @@ export function hasExtensions(state: AccountState): boolean {
 /** The token account in an account of a token program, when it is an initialized one. */
 export function tokenAccountOf(state: AccountState): TokenAccount | undefined {
   if (!isTokenProgram(state.owner) || !isAccountLayout(state)) return undefined;
-  const view = viewOf(state.data);
-  const named = STATES[state.data[108] ?? 0];
-  if (named === undefined || named === 'uninitialized') return undefined;
+  const kind = state.data[108] ?? 0;
+  if (kind !== TokenState.Initialized && kind !== TokenState.Frozen) return undefined;
+  const { delegate, isNative, closeAuthority, ...token } = tokenDecoder.decode(state.data);
   return {
-    mint: addressAt(state.data, 0),
-    owner: addressAt(state.data, 32),
-    amount: view.getBigUint64(64, true),
-    delegate: optionAt(view, 72) ? addressAt(state.data, 76) : undefined,
-    state: named,
-    nativeReserve: optionAt(view, 109) ? view.getBigUint64(113, true) : undefined,
-    delegatedAmount: view.getBigUint64(121, true),
-    closeAuthority: optionAt(view, 129) ? addressAt(state.data, 133) : undefined,
+    ...token,
+    delegate: valueOf(delegate),
+    state: kind === TokenState.Frozen ? 'frozen' : 'initialized',
+    nativeReserve: valueOf(isNative),
+    closeAuthority: valueOf(closeAuthority),
   };
 }
 
 /** The mint in an account of a token program, when it is an initialized one. */
 export function mintOf(state: AccountState): Mint | undefined {
   if (!isTokenProgram(state.owner) || !isMintLayout(state) || state.data[45] !== 1) return undefined;
-  const view = viewOf(state.data);
+  const { mintAuthority, supply, decimals, freezeAuthority } = mintDecoder.decode(state.data);
   return {
-    mintAuthority: optionAt(view, 0) ? addressAt(state.data, 4) : undefined,
-    supply: view.getBigUint64(36, true),
-    decimals: state.data[44] ?? 0,
-    freezeAuthority: optionAt(view, 46) ? addressAt(state.data, 50) : undefined,
+    mintAuthority: valueOf(mintAuthority),
+    supply,
+    decimals,
+    freezeAuthority: valueOf(freezeAuthority),
   };
-}
-
-/** Whether a mint shows amounts other than it keeps them: interest-bearing or scaled. */
-export function hasUiAmountExtension(state: AccountState): boolean {
-  if (!hasExtensions(state)) return false;
-  const view = viewOf(state.data);
-  for (let at = ACCOUNT_TYPE_AT + 1; at + 4 <= state.data.length; at += 4 + view.getUint16(at + 2, true)) {
-    if (UI_AMOUNT_EXTENSIONS.has(view.getUint16(at, true))) return true;
-  }
-  return false;
 }
 
 function isAccountLayout(state: AccountState): boolean {
@@ -125,14 +113,6 @@ function isMintLayout(state: AccountState): boolean {
   return hasExtensions(state) && state.data[ACCOUNT_TYPE_AT] === ACCOUNT_TYPE_MINT;
 }
 
-function viewOf(data: Uint8Array): DataView {
-  return new DataView(data.buffer, data.byteOffset, data.byteLength);
-}
-
-function optionAt(view: DataView, at: number): boolean {
-  return view.getUint32(at, true) === 1;
-}
-
-function addressAt(data: Uint8Array, at: number): Address {
-  return addressOf(data.subarray(at, at + 32));
+function valueOf<T>(option: Option<T>): T | undefined {
+  return unwrapOption(option) ?? undefined;
 }

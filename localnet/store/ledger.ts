@@ -154,13 +154,8 @@ function recordFrom(row: TransactionRow | null): TransactionRecord | undefined {
   if (row === null) return undefined;
   const { slot, position, signature, wire, meta } = row;
   // Written by `commit` above, from the same type.
-  return {
-    slot,
-    position: Number(position),
-    signature,
-    wire,
-    meta: parseJson(meta) as unknown as TransactionMeta, // written by this file from the same type; JSON of our own making
-  }; // own writing, read back
+  const read = parseJson(meta) as unknown as TransactionMeta;
+  return { slot, position: Number(position), signature, wire, meta: read };
 }
 
 /** A token account's balance before or after a transaction, at its place among the account keys. */
