@@ -1,13 +1,10 @@
 import { describe, expect, test } from 'bun:test';
-import { getAddressLookupTableEncoder } from '@solana-program/address-lookup-table';
-import { getStakeStateV2Encoder, stakeStateV2 } from '@solana-program/stake';
 import {
   AccountState,
   AuthorityType,
   getApproveInstruction,
   getBurnInstruction,
   getInitializeDefaultAccountStateInstruction,
-  getMultisigEncoder,
   getReallocateInstruction,
   getSetAuthorityInstruction,
   getSetTransferFeeInstruction,
@@ -29,10 +26,8 @@ import {
   MEMO_PROGRAM,
   STAKE_PROGRAM,
   SYSTEM_PROGRAM,
-  TOKEN_PROGRAM,
 } from '../../localnet/protocol/address.ts';
-import { voteKeypair } from '../../localnet/protocol/keypair.ts';
-import { addressNumber, alice, bob, object, ownedAccount, startChain } from './harness.ts';
+import { addressNumber, object, ownedAccount, startChain } from './harness.ts';
 
 describe('an instruction', () => {
   const [a, b, c] = [addressNumber(1), addressNumber(2), addressNumber(3)];
@@ -158,50 +153,13 @@ describe('an instruction', () => {
 
 describe('an account', () => {
   const KEY = addressNumber(20);
-  const [staker, custodian] = [addressNumber(21), addressNumber(22)];
-  const lockup = { unixTimestamp: 5n, epoch: 6n, custodian };
-  const meta = { rentExemptReserve: 2_282_880n, authorized: { staker, withdrawer: bob.address }, lockup };
-  const stake = {
-    delegation: {
-      voterPubkey: voteKeypair().address,
-      stake: 7n,
-      activationEpoch: 8n,
-      deactivationEpoch: 2n ** 64n - 1n,
-      reserved: Array.from({ length: 8 }, () => 0),
-    },
-    creditsObserved: 9n,
-  };
-  const info = JSON.stringify({ name: 'Sluice' });
+  const authority = addressNumber(21);
   const u64 = (value: bigint) => new Uint8Array(BigUint64Array.of(value).buffer);
   const loader = (tag: number, ...rest: readonly Uint8Array[]) =>
     Buffer.concat([Uint8Array.of(tag, 0, 0, 0), ...rest, Buffer.from('code')]);
   const code = [Buffer.from('code').toString('base64'), 'base64'];
 
   test.each<readonly [string, Address, Uint8Array, string, unknown]>([
-    [
-      'a lookup table',
-      ADDRESS_LOOKUP_TABLE_PROGRAM,
-      new Uint8Array(
-        getAddressLookupTableEncoder().encode({
-          deactivationSlot: 2n ** 64n - 1n,
-          lastExtendedSlot: 3n,
-          lastExtendedSlotStartIndex: 1,
-          authority: alice.address,
-          addresses: [staker, custodian],
-        }),
-      ),
-      'address-lookup-table',
-      {
-        type: 'lookupTable',
-        info: {
-          deactivationSlot: '18446744073709551615',
-          lastExtendedSlot: '3',
-          lastExtendedSlotStartIndex: 1n,
-          authority: alice.address,
-          addresses: [staker, custodian],
-        },
-      },
-    ],
     [
       'a lookup table to be',
       ADDRESS_LOOKUP_TABLE_PROGRAM,
@@ -210,54 +168,11 @@ describe('an account', () => {
       { type: 'uninitialized' },
     ],
     [
-      'a stake',
-      STAKE_PROGRAM,
-      new Uint8Array(getStakeStateV2Encoder().encode(stakeStateV2('Stake', [meta, stake, { bits: 0 }]))),
-      'stake',
-      {
-        type: 'delegated',
-        info: {
-          meta: { ...meta, rentExemptReserve: '2282880' },
-          stake: {
-            creditsObserved: 9n,
-            delegation: {
-              voter: voteKeypair().address,
-              stake: '7',
-              activationEpoch: '8',
-              deactivationEpoch: '18446744073709551615',
-            },
-          },
-        },
-      },
-    ],
-    [
-      'a multisig',
-      TOKEN_PROGRAM,
-      new Uint8Array(
-        getMultisigEncoder().encode({
-          m: 1,
-          n: 2,
-          isInitialized: true,
-          signers: [staker, custodian, ...Array.from({ length: 9 }, () => SYSTEM_PROGRAM)],
-        }),
-      ),
-      'spl-token',
-      {
-        type: 'multisig',
-        info: {
-          numRequiredSigners: 1n,
-          numValidSigners: 2n,
-          isInitialized: true,
-          signers: [staker, custodian],
-        },
-      },
-    ],
-    [
       'a buffer of the loader',
       LOADER_V3,
-      loader(1, Uint8Array.of(1), addressBytes(staker)),
+      loader(1, Uint8Array.of(1), addressBytes(authority)),
       'bpf-upgradeable-loader',
-      { type: 'buffer', info: { authority: staker, data: code } },
+      { type: 'buffer', info: { authority, data: code } },
     ],
     [
       'ProgramData without an authority, whose code begins where it would stand',
@@ -265,30 +180,6 @@ describe('an account', () => {
       loader(3, u64(77n), Uint8Array.of(0)),
       'bpf-upgradeable-loader',
       { type: 'programData', info: { slot: 77n, authority: null, data: code } },
-    ],
-    [
-      'what a validator says of itself',
-      CONFIG_PROGRAM,
-      Buffer.concat([
-        Uint8Array.of(2),
-        addressBytes(address('Va1idator1nfo111111111111111111111111111111')),
-        Uint8Array.of(0),
-        addressBytes(staker),
-        Uint8Array.of(1),
-        u64(BigInt(info.length)),
-        Buffer.from(info),
-      ]),
-      'config',
-      {
-        type: 'validatorInfo',
-        info: {
-          configData: { name: 'Sluice' },
-          keys: [
-            { pubkey: 'Va1idator1nfo111111111111111111111111111111', signer: false },
-            { pubkey: staker, signer: true },
-          ],
-        },
-      },
     ],
   ])('%s is parsed', async (_, owner, data, program, parsed) => {
     using net = await startChain({ accounts: [[KEY, ownedAccount(owner, data)]] });

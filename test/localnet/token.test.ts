@@ -205,42 +205,6 @@ describe('jsonParsed', () => {
   const parsed = async (net: Awaited<ReturnType<typeof startTokens>>, address: Address) =>
     object(await net.valueOf('getAccountInfo', address, { encoding: 'jsonParsed' }))['data'];
 
-  test('shows a token account', async () => {
-    using net = await startTokens();
-    expect(await parsed(net, HERS)).toEqual({
-      parsed: {
-        info: {
-          isNative: false,
-          mint: MINT,
-          owner: alice.address,
-          state: 'initialized',
-          tokenAmount: { amount: '1500000', decimals: 6n, uiAmount: 1.5, uiAmountString: '1.5' },
-        },
-        type: 'account',
-      },
-      program: 'spl-token',
-      space: 165n,
-    });
-  });
-
-  test('shows a mint', async () => {
-    using net = await startTokens();
-    expect(await parsed(net, MINT)).toEqual({
-      parsed: {
-        info: {
-          decimals: 6n,
-          freezeAuthority: null,
-          isInitialized: true,
-          mintAuthority: alice.address,
-          supply: '1500000',
-        },
-        type: 'mint',
-      },
-      program: 'spl-token',
-      space: 82n,
-    });
-  });
-
   test('shows amounts of a mint with a scale as the mint shows them', async () => {
     using net = await startTokens();
     const shown = { amount: '5', decimals: 0n, uiAmount: 7, uiAmountString: '7' };
@@ -265,20 +229,6 @@ describe('jsonParsed', () => {
           ],
         },
       },
-    });
-  });
-
-  test('shows the programs of the upgradeable loader', async () => {
-    using net = await startTokens();
-    const program = object(object(object(await parsed(net, TOKEN_PROGRAM))['parsed'])['info']);
-    expect(await parsed(net, TOKEN_PROGRAM)).toMatchObject({
-      program: 'bpf-upgradeable-loader',
-      parsed: { type: 'program' },
-      space: 36n,
-    });
-    const code = await parsed(net, String(program['programData']) as Address); // an address of the chain
-    expect(code).toMatchObject({
-      parsed: { type: 'programData', info: { authority: null, slot: 447_552_000n } },
     });
   });
 });
