@@ -1,23 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { startBackend } from '../fakes/backend.ts';
 import { JSON_HEADERS, startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 const CALL = '{"jsonrpc":"2.0","id":"a","method":"getSlot"}';
 const MISSING = '{"jsonrpc":"2.0","error":{"code":-401,"message":"Missing API key"},"id":"a"}';
 const INVALID = '{"jsonrpc":"2.0","error":{"code":-401,"message":"Invalid or inactive API key"},"id":"a"}';
 
-let backend: ReturnType<typeof startBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-let key: string;
-beforeAll(async () => {
-  backend = startBackend();
-  gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
-  key = gateway.key();
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await backend[Symbol.asyncDispose]();
-});
+const backend = shared(startBackend());
+const gateway = shared(await startGateway({ backends: [{ name: 'a', url: backend.url }] }));
+const key = gateway.key();
 
 type Carriers = { headers?: Record<string, string>; query?: string };
 const send = ({ headers = {}, query = '' }: Carriers) =>

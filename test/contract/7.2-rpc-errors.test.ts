@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { startBackend } from '../fakes/backend.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 const CALL = { jsonrpc: '2.0', id: 1, method: 'getSlot' };
 /** Identical calls of it do not share one at the backend. */
@@ -8,20 +9,14 @@ const UNSHARED = { ...CALL, method: 'getBlockHeight' };
 const refusal = (code: number, message: string, id = '1') =>
   `{"jsonrpc":"2.0","error":{"code":${code},"message":"${message}"},"id":${id}}`;
 
-let backend: ReturnType<typeof startBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-beforeAll(async () => {
-  backend = startBackend();
-  gateway = await startGateway({
+const backend = shared(startBackend());
+const gateway = shared(
+  await startGateway({
     backends: [{ name: 'a', url: backend.url }],
     gateway: { max_body_bytes: 4_096 },
     plans: { trial: { rps: 1_000, burst: 1_000 }, slow: { rps: 0.5, burst: 2 } },
-  });
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await backend[Symbol.asyncDispose]();
-});
+  }),
+);
 
 describe('402: a trial whose credits are used up (spec 7.2)', () => {
   test('D10 with 50 calls in flight exactly as many pass as there are credits, and none reaches a backend unpaid', async () => {

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { result, startBackend } from '../fakes/backend.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 const call = (id: string, method = 'getBlockHeight', params = '') =>
   `{"jsonrpc":"2.0","id":${id},"method":"${method}"${params === '' ? '' : `,"params":${params}`}}`;
@@ -10,11 +11,9 @@ const error = (code: number, message: string, id: string) =>
   `{"jsonrpc":"2.0","error":{"code":${code},"message":"${message}"},"id":${id}}`;
 
 const virtual = createVirtualClock();
-let backend: ReturnType<typeof startBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-beforeAll(async () => {
-  backend = startBackend((seen) => result(seen, '7'));
-  gateway = await startGateway(
+const backend = shared(startBackend((seen) => result(seen, '7')));
+const gateway = shared(
+  await startGateway(
     {
       backends: [{ name: 'a', url: backend.url }],
       gateway: { max_body_bytes: 600_000 },
@@ -24,12 +23,8 @@ beforeAll(async () => {
       },
     },
     virtual.clock,
-  );
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await backend[Symbol.asyncDispose]();
-});
+  ),
+);
 
 /** Status and body of a batch, and how many calls reached the backend. */
 async function ask(elements: readonly string[] | string, key: string) {

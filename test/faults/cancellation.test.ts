@@ -1,25 +1,20 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { CHUNKED, chunk, plain, type RawScript, startRawBackend } from '../fakes/raw-backend.ts';
 import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
 import { startGateway } from '../started/gateway.ts';
 import { atRest } from './gateway-process.ts';
+import { shared } from '../started/shared.ts';
 
 const SCAN = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts"}';
 const SLOT = '{"jsonrpc":"2.0","id":2,"method":"getBlockHeight"}';
 
-let backend: ReturnType<typeof startRawBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-beforeAll(async () => {
-  backend = startRawBackend(() => undefined);
-  gateway = await startGateway({
+const backend = shared(startRawBackend(() => undefined));
+const gateway = shared(
+  await startGateway({
     backends: [{ name: 'a', url: backend.url }],
     plans: { one: { rps: 1_000, burst: 1_000, scans: 1 }, trial: { rps: 1_000, burst: 1_000 } },
-  });
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  backend[Symbol.dispose]();
-});
+  }),
+);
 
 /** Begins an answer and goes on until nobody takes it any more. */
 function endless(onGone: () => void): RawScript {

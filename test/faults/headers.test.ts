@@ -1,18 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
 import { openCaller } from '../fakes/raw-caller.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
 const GOOD = '{"jsonrpc":"2.0","result":7,"id":1}';
 const ORIGIN = { origin: 'https://page.example' };
 
-let backend: ReturnType<typeof startRawBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-let key: string;
-beforeAll(async () => {
-  backend = startRawBackend((exchange) => exchange.send(plain(GOOD)));
-  gateway = await startGateway({
+const backend = shared(startRawBackend((exchange) => exchange.send(plain(GOOD))));
+const gateway = shared(
+  await startGateway({
     backends: [
       {
         name: 'a',
@@ -21,13 +19,9 @@ beforeAll(async () => {
       },
     ],
     plans: { trial: { rps: 1_000, burst: 1_000 } },
-  });
-  key = gateway.key();
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  backend[Symbol.dispose]();
-});
+  }),
+);
+const key = gateway.key();
 
 /** The names of a message's headers, in its order. */
 const namesOf = (head: string) =>

@@ -1,29 +1,22 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
 import { openCaller, postText } from '../fakes/raw-caller.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 const SCAN = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts"}';
 const IDLE_SECONDS = 120;
 
 const virtual = createVirtualClock();
-const stop = new AbortController();
-let backend: ReturnType<typeof startRawBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-beforeAll(async () => {
-  backend = startRawBackend(() => undefined);
-  gateway = await startGateway(
+const backend = shared(startRawBackend(() => undefined));
+const gateway = shared(
+  await startGateway(
     { backends: [{ name: 'a', url: backend.url }], gateway: { idle_seconds: IDLE_SECONDS } },
     virtual.clock,
-  );
-  void gateway.gateway.runMaintenance(() => undefined, stop.signal);
-});
-afterAll(async () => {
-  stop.abort();
-  await gateway[Symbol.asyncDispose]();
-  backend[Symbol.dispose]();
-});
+  ),
+);
+gateway.maintain();
 
 /** Asks `body`; gives the caller and its backend's side of the exchange. */
 async function asked(body: string) {

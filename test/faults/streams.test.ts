@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { expect, setDefaultTimeout, test } from 'bun:test';
 import { createHash } from 'node:crypto';
 import { startBackend, streamed } from '../fakes/backend.ts';
 import { openCaller, postText } from '../fakes/raw-caller.ts';
 import { atRest, startGatewayProcess } from './gateway-process.ts';
+import { shared } from '../started/shared.ts';
 
 // What takes seconds here takes longer beside other work.
 setDefaultTimeout(30_000);
@@ -12,16 +13,8 @@ const SCAN =
 const MEGABYTES = 300;
 const MB = 1 << 20;
 
-let backend: ReturnType<typeof startBackend>;
-let gateway: Awaited<ReturnType<typeof startGatewayProcess>>;
-beforeAll(async () => {
-  backend = startBackend();
-  gateway = await startGatewayProcess(backend.url);
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await backend[Symbol.asyncDispose]();
-});
+const backend = shared(startBackend());
+const gateway = shared(await startGatewayProcess(backend.url));
 
 /** The SHA-256 of a streamed answer of so many megabytes to `SCAN`. */
 function digestOf(megabytes: number): string {

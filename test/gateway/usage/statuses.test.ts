@@ -1,29 +1,24 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { METHODS } from '../../../gateway/methods/table.ts';
 import { failure, startBackend } from '../../fakes/backend.ts';
 import { startGateway } from '../../started/gateway.ts';
 import { waited } from '../../started/host.ts';
 import { counted, countedOf } from './counted.ts';
+import { shared } from '../../started/shared.ts';
 
 const call = (method: string, id: unknown = 1) => ({ jsonrpc: '2.0', id, method });
 
-let backend: ReturnType<typeof startBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-beforeAll(async () => {
-  backend = startBackend();
-  gateway = await startGateway({
+const backend = shared(startBackend());
+const gateway = shared(
+  await startGateway({
     backends: [{ name: 'a', url: backend.url }],
     gateway: { max_body_bytes: 10_000 },
     plans: {
       trial: { rps: 1_000, burst: 1_000, credits: 100_000, max_batch: 200 },
       slow: { rps: 1, burst: 2 },
     },
-  });
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await backend[Symbol.asyncDispose]();
-});
+  }),
+);
 
 describe('D7 D11 every method is metered, unknown ones too', () => {
   const names = [...METHODS.keys(), 'eth_call', 'getConfirmedBlock', 'accountSubscribe', '__proto__'];
