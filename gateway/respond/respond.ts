@@ -273,7 +273,7 @@ function refusalOf({ kind }: Unanswered): Refusal {
 type Refund = (index: number, withRate?: boolean) => void;
 
 /** Refunds that are taken out of usage too; once for each call, however often they are called. */
-export function refundsOf(
+function refundsOf(
   charging: Pick<Charging, 'refund'>,
   { planned, caller, plan, usage }: Pick<Admitted, 'planned' | 'caller' | 'plan' | 'usage'>,
 ): Refund & Readonly<{ credits(): number }> {

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { result, type SeenCall, startBackend, streamed } from '../fakes/backend.ts';
 import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
+import { countedOf } from '../gateway/usage/counted.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
 import { atRest } from './gateway-process.ts';
@@ -13,7 +14,6 @@ const PLAN = { rps: 1_000_000, burst: 1_000_000, max_batch: 20 };
 let backend: ReturnType<typeof startBackend>;
 let gateway: Awaited<ReturnType<typeof startGateway>>;
 let virtual: ReturnType<typeof createVirtualClock>;
-let stop: AbortController;
 let callers: RawCaller[];
 /** What calls that are held wait for, before their answer or in the middle of it. */
 let gate: PromiseWithResolvers<void>;
@@ -24,7 +24,6 @@ beforeEach(async () => {
   callers = [];
   gate = Promise.withResolvers();
   virtual = createVirtualClock();
-  stop = new AbortController();
   backend = startBackend(async (seen) => {
     const how = howOf(seen);
     if (how === 'held') await gate.promise;
@@ -33,7 +32,9 @@ beforeEach(async () => {
     if (how === 'long') return streamed(seen, 100, () => void written++);
     if (how === 'paused')
       return streamed(seen, 3, (megabytes) => (megabytes === 1 ? gate.promise : undefined));
-    return how === 'block' ? streamed(seen, 1) : result(seen, '7');
+    if (how === 'once' && backend.seen.filter(({ text }) => text === seen.text).length > 1)
+      return new Response('', { status: 500 });
+    return how === 'block' || how === 'once' ? streamed(seen, 1) : result(seen, '7');
   });
   gateway = await startGateway(
     {
@@ -43,11 +44,10 @@ beforeEach(async () => {
     },
     virtual.clock,
   );
-  void gateway.gateway.runMaintenance(() => undefined, stop.signal);
+  gateway.maintain();
 });
 afterEach(async () => {
   gate.resolve();
-  stop.abort();
   for (const caller of callers) caller[Symbol.dispose]();
   await gateway[Symbol.asyncDispose]();
   await backend[Symbol.asyncDispose]();
@@ -255,21 +255,31 @@ describe('L23 while another account waits, who does not read holds no more than 
     if (modest !== undefined) await readSome([modest]); // who has no more than a share goes on
   });
 
-  test('answers of a batch whose turn has not come are asked for again, and the batch is whole', async () => {
-    const ids = [0, 1, 2, 3];
-    const batch = ids.map((id) => call(id === 0 ? 'held' : 'block', 'getMultipleAccounts', id));
-    const whole = gateway.post(batch, gateway.key());
-    while (backend.seen.length < 4) await Bun.sleep(1); // awaits their arrival
-    await Bun.sleep(20); // their first bytes are at the gateway
-    await pass(1);
-    expect((await gateway.post(BALANCE, gateway.key())).status).toBe(200);
-    expect(backend.seen.length).toBe(5);
-    gate.resolve();
-    const answers: { id: number }[] = JSON.parse(await (await whole).text());
-    expect(answers.map(({ id }) => id)).toEqual(ids);
-    expect(backend.seen.length).toBe(6);
-    expect([await cuts(), status()?.recent_failed]).toEqual([undefined, 0]);
-  });
+  test.each([
+    ['block', 0],
+    ['once', 1],
+  ])(
+    'answers of a batch whose turn has not come are asked for again, and each is counted and paid for once, if it comes: %s',
+    async (how, lost) => {
+      const key = gateway.key('trial', 100);
+      const ids = [0, 1, 2, 3];
+      const batch = ids.map((id) => call(id === 0 ? 'held' : how, 'getMultipleAccounts', id));
+      const whole = gateway.post(batch, key);
+      while (backend.seen.length < 4) await Bun.sleep(1); // awaits their arrival
+      await Bun.sleep(20); // their first bytes are at the gateway
+      await pass(1);
+      expect((await gateway.post(BALANCE, gateway.key())).status).toBe(200);
+      expect(backend.seen.length).toBe(5);
+      gate.resolve();
+      const answers: { id: number; error?: unknown }[] = JSON.parse(await (await whole).text());
+      expect(answers.map(({ id }) => id)).toEqual(ids);
+      expect(answers.filter(({ error }) => error !== undefined)).toHaveLength(lost);
+      expect(backend.seen.length).toBe(6);
+      expect([await cuts(), status()?.recent_failed]).toEqual([undefined, lost]);
+      const { getMultipleAccounts } = countedOf(gateway, key);
+      expect(getMultipleAccounts).toMatchObject({ calls: 4, errors: lost, credits: 2 * (4 - lost) });
+    },
+  );
 });
 
 describe('L23 nothing is cut', () => {
