@@ -23,7 +23,7 @@ import { HEARTBEAT_MS, launchWorker, type MetricsJson, type PortClaim, type Work
  * report that a foreign process shares it too and gets a part of their connections; so this process binds it alone for
  * an instant. In the same turn it is free again and nothing was accepted: connections are refused until a worker listens.
  */
-export async function claimPort(listen: Listen): Promise<PortClaim> {
+async function claimPort(listen: Listen): Promise<PortClaim> {
   try {
     const server = Bun.serve({ ...listen, reusePort: false, fetch: () => new Response() });
     const port = server.port ?? listen.port;
@@ -92,7 +92,7 @@ type Running = {
 };
 
 /** A worker that listens and says nothing for this long hangs. */
-export const SILENT_MS_MAX = 5_000;
+const SILENT_MS_MAX = 5_000;
 
 /** A worker that has listened for this long works: its exit does not count with those before it. */
 const PROVEN_MS = 10_000;

@@ -32,7 +32,7 @@ type ToWorker =
   | { readonly kind: 'report' };
 
 /** Messages of a worker to its supervisor. */
-export type FromWorker =
+type FromWorker =
   /** It runs, and needs its assignment. */
   | { readonly kind: 'started' }
   /** Everything but its listener is open. */

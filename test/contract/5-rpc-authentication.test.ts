@@ -54,52 +54,12 @@ describe('a request without a key gets 401 Missing API key, the id echoed', () =
   });
 });
 
-describe('any other key gets 401 Invalid or inactive API key (spec 5.3)', () => {
-  test.each<[string, () => Carriers]>([
-    ['an unknown word', () => ({ headers: { 'x-token': 'hello' } })],
-    [
-      'a well-formed key nobody has',
-      () => ({ headers: { 'x-token': 'sluice_0000000000000000000000000000000000000' } }),
-    ],
-    [
-      'a key with one letter changed',
-      () => ({ headers: { 'x-token': `${key.slice(0, -1)}${key.endsWith('0') ? '1' : '0'}` } }),
-    ],
-    ['a key in capitals', () => ({ headers: { 'x-token': key.toUpperCase() } })],
-    ['two carriers that differ', () => ({ headers: { 'x-token': key }, query: '?api-key=other' })],
-    ['the parameter twice with different values', () => ({ query: `?api-key=${key}&api-key=other` })],
-    ['a very long text', () => ({ headers: { 'x-token': 'x'.repeat(8_000) } })],
-    ['broken percent-encoding', () => ({ query: '?api-key=%zz' })],
-  ])('%s', async (_name, carriers) => {
-    const answer = await send(carriers());
-    expect(answer.status).toBe(401);
-    expect(await answer.text()).toBe(INVALID);
-  });
-
-  test('a key of an account without an RPC plan', async () => {
-    const answer = await gateway.post(CALL, gateway.key(null));
-    expect(answer.status).toBe(401);
-    expect(await answer.text()).toBe(INVALID);
-  });
-
-  test('a key of an account whose plan the config no longer has', async () => {
-    expect((await gateway.post(CALL, gateway.key('gone'))).status).toBe(401);
-  });
-});
-
-test('a key that is revoked stops working within a second, while the gateway runs', async () => {
-  const stop = new AbortController();
-  const tending = gateway.gateway.runMaintenance(() => undefined, stop.signal);
-  const doomed = gateway.key();
-  expect((await gateway.post(CALL, doomed)).status).toBe(200);
-  gateway.accounts.run('UPDATE keys SET revoked_at_ms = 1 WHERE last4 = ?', [doomed.slice(-4)]);
-  const started = performance.now();
-  while ((await gateway.post(CALL, doomed)).status === 200) {
-    if (performance.now() - started > 1_000) throw new Error('the key still works after a second');
-  }
-  stop.abort();
-  await tending;
-  expect((await gateway.post(CALL, key)).status).toBe(200);
+test.each([
+  ['without an RPC plan', null],
+  ['whose plan the config no longer has', 'gone'],
+])('a key of an account %s is an inactive one (spec 5.3)', async (_name, plan) => {
+  const answer = await gateway.post(CALL, gateway.key(plan));
+  expect([answer.status, await answer.text()]).toEqual([401, INVALID]);
 });
 
 test('an expired key is inactive, and one that expires later is not', async () => {
@@ -110,26 +70,4 @@ test('an expired key is inactive, and one that expires later is not', async () =
   expire(later, Date.now() + 60_000);
   expect((await gateway.post(CALL, expired)).status).toBe(401);
   expect((await gateway.post(CALL, later)).status).toBe(200);
-});
-
-test('E2 no key reaches a backend, whichever way it came', async () => {
-  await send({ headers: { 'x-token': key, authorization: `Bearer ${key}` }, query: `?api-key=${key}` });
-  const { request, text } = backend.seen.at(-1) ?? { request: new Request('http://none'), text: '' };
-  expect([...request.headers.entries(), request.url, text].join()).not.toContain(key);
-});
-
-test('when the key cannot be checked the answer is 503 Key check unavailable, and known keys go on', async () => {
-  await using other = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
-  const [known, unseen] = [other.key(), other.key()];
-  expect((await other.post(CALL, known)).status).toBe(200);
-  other.accounts.run('ALTER TABLE keys RENAME TO hidden');
-  const refused = await other.post(CALL, unseen);
-  expect(refused.status).toBe(503);
-  expect(refused.headers.get('retry-after')).toBe('1');
-  expect(await refused.text()).toBe(
-    '{"jsonrpc":"2.0","error":{"code":-503,"message":"Key check unavailable"},"id":"a"}',
-  );
-  expect((await other.post(CALL, known)).status).toBe(200);
-  other.accounts.run('ALTER TABLE hidden RENAME TO keys');
-  expect((await other.post(CALL, unseen)).status).toBe(200);
 });

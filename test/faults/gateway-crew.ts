@@ -21,13 +21,7 @@ export type CrewOptions = Readonly<{
 
 /** Writes the config of several gateway processes into `folder`; gives its path and the port of the metrics. */
 export function crewConfig(folder: string, options: CrewOptions) {
-  const {
-    backendUrl,
-    processes,
-    listen = `127.0.0.1:${freePort()}`,
-    gatewayLines = '',
-    extra = '',
-  } = options;
+  const { backendUrl, processes, listen = '127.0.0.1:0', gatewayLines = '', extra = '' } = options;
   const { storageLines = '' } = options;
   const metricsPort = freePort();
   const path = join(folder, 'sluice.toml');
