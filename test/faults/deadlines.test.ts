@@ -90,25 +90,32 @@ test('A8 a short answer that stalls is asked for at another backend', async () =
   expect(await (await answered).text()).toBe(good(2));
 });
 
-test('A8 all attempts of a call together have twice the deadline of one', async () => {
-  let sent = 0;
-  using one = startRawBackend(() => void sent++);
-  using two = startRawBackend(() => void sent++);
-  using three = startRawBackend(() => void sent++);
-  const backends = [one, two, three].map(({ url }, i) => ({ name: `b${i}`, url }));
-  await using crew = await startGateway(
-    { backends, deadlines: { light: 3 }, gateway: { probe_seconds: 60 } },
-    virtual.clock,
-  );
-  crew.maintain();
-  const answered = crew.post(call(2), crew.key());
-  for (const attempts of [1, 2]) {
-    while (sent < attempts) await Bun.sleep(1); // until it has been sent
-    expect(await Promise.race([answered, 'not yet'])).toBe('not yet');
-    await pass(3);
-  }
-  expect([(await answered).status, sent]).toEqual([503, 2]);
-});
+test.each([
+  ['getBlockHeight', 'light', ['agave', 'agave', 'agave']],
+  ['getBlock', 'history', ['agave', 'agave', 'old-faithful', 'old-faithful']],
+])(
+  'A8 all attempts of %s together have twice the deadline of one, over however many backends and tiers',
+  async (method, deadline, profiles) => {
+    let sent = 0;
+    using silent = new DisposableStack();
+    const backends = profiles.map((profile, i) => {
+      const { url } = silent.use(startRawBackend(() => void sent++));
+      return { name: `b${i}`, url, profile };
+    });
+    await using crew = await startGateway(
+      { backends, deadlines: { [deadline]: 3 }, gateway: { probe_seconds: 60 } },
+      virtual.clock,
+    );
+    crew.maintain();
+    const answered = crew.post({ jsonrpc: '2.0', id: 2, method, params: [5] }, crew.key());
+    for (const attempts of [1, 2]) {
+      while (sent < attempts) await Bun.sleep(1); // until it has been sent
+      expect(await Promise.race([answered, 'not yet'])).toBe('not yet');
+      await pass(3);
+    }
+    expect([(await answered).status, sent]).toEqual([503, 2]);
+  },
+);
 
 test('A8 an archive is asked for a block in time when both live nodes hang', async () => {
   let sent = 0;
@@ -131,30 +138,6 @@ test('A8 an archive is asked for a block in time when both live nodes hang', asy
   const metrics = await crew.gateway.metrics.text();
   expect(metrics).toContain('sluice_gateway_first_byte_seconds_sum{class="history"} 0\n');
   for (const each of lives) each[Symbol.dispose]();
-});
-
-test('A8 a call of history has twice the deadline of one attempt, over however many tiers and requests it is made', async () => {
-  let sent = 0;
-  const silent = Array.from({ length: 4 }, () => startRawBackend(() => void sent++));
-  const backends = silent.map(({ url }, i) => ({
-    name: `b${i}`,
-    url,
-    profile: i < 2 ? 'agave' : 'old-faithful',
-  }));
-  await using crew = await startGateway(
-    { backends, deadlines: { history: 3 }, gateway: { probe_seconds: 60 } },
-    virtual.clock,
-  );
-  crew.maintain();
-  const getBlock = { jsonrpc: '2.0', id: 2, method: 'getBlock', params: [5] };
-  const answered = crew.post(getBlock, crew.key());
-  for (const attempts of [1, 2]) {
-    while (sent < attempts) await Bun.sleep(1); // until it has been sent
-    expect(await Promise.race([answered, 'not yet'])).toBe('not yet');
-    await pass(3);
-  }
-  expect([(await answered).status, sent]).toEqual([503, 2]);
-  for (const each of silent) each[Symbol.dispose]();
 });
 
 test.each([

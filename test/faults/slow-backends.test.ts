@@ -19,7 +19,7 @@ async function startTwins(gatewayRows: Record<string, unknown> = {}) {
     },
     clock.clock,
   );
-  void gateway.gateway.runMaintenance(() => undefined, stop.signal);
+  gateway.maintain();
   let [calls, waiting, held] = [0, 0, 0];
   /** A call that is waited for, until its answer's head has come. */
   const post = (key: string, method = 'getBalance') => {

@@ -3,11 +3,13 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { createWorkerPool, MetricTotals, START_FAILURES_MAX } from '../../gateway/supervisor.ts';
 import {
   createStderrTail,
+  supervisorLinkFrom,
   type MetricsJson,
   type ReloadedConfig,
   type Worker,
   type WorkerExit,
 } from '../../gateway/workers.ts';
+import { togetherStatus } from '../../gateway/status.ts';
 import { createVirtualClock, type VirtualClock } from '../fakes/chain-clock.ts';
 import { silentLog } from '../started/gateway.ts';
 
@@ -358,4 +360,38 @@ test('what is kept of a worker that writes much to stderr is the end of it', asy
   await tail.ended;
   expect(tail.text().length).toBeLessThanOrEqual(4_096);
   expect(tail.text()).toEndWith('line 998\nline 999');
+});
+
+test('a worker reports over its link as it starts, serves and drains, and takes what the supervisor sends', async () => {
+  const sent: { kind: string }[] = [];
+  let take: (message: unknown) => void = () => undefined;
+  const on = (_: 'message', taken: typeof take) => void (take = taken);
+  expect(supervisorLinkFrom(undefined, { send: () => undefined, on })).toBeUndefined();
+  const link = supervisorLinkFrom('2', { send: (message) => void sent.push(message), on });
+  const [assignment, port] = [link?.assignment(), link?.port()];
+  const config = { name: 'sluice.toml', text: '' };
+  take({ kind: 'something of another version' });
+  take({ kind: 'assignment', assignment: { seat: 2, config } });
+  take({ kind: 'listen', claim: { kind: 'free', port: 8_899 } });
+  expect([await assignment, await port]).toEqual([
+    { seat: 2, config },
+    { kind: 'free', port: 8_899 },
+  ] as never);
+  const reloaded: unknown[] = [];
+  const parts = {
+    report: () => Promise.resolve({ metrics: [], status: togetherStatus([]) }),
+    setReloadedConfig: ({ config: { text } }: ReloadedConfig) => void reloaded.push(text),
+  };
+  const clock = createVirtualClock();
+  const stop = new AbortController();
+  take({ kind: 'reloaded', reloaded: { config: { ...config, text: 'early' }, announces: false } });
+  const served = link?.serve(parts, clock, stop.signal);
+  take({ kind: 'reloaded', reloaded: { config: { ...config, text: 'late' }, announces: false } });
+  take({ kind: 'report' });
+  await clock.advance(1_000);
+  stop.abort();
+  await served;
+  expect(reloaded).toEqual(['early', 'late']);
+  const kinds = ['started', 'prepared', 'listening', 'report', 'beat', 'draining'];
+  expect(sent.map(({ kind }) => kind)).toEqual(kinds);
 });
