@@ -47,7 +47,6 @@ export type Respond = (admitted: Admitted) => Response | Promise<Response>;
 type WholeAnswer = Extract<Reply, { kind: 'whole' }>;
 type Unanswered = Exclude<Reply, ResponseStart>;
 
-/** How a call ended. */
 type Outcome = 'answered' | Unanswered['kind'];
 
 type Parts = Readonly<{
@@ -263,7 +262,6 @@ function whileWaiting<T>(permit: Promise<T>, onWait: OnWait): Promise<T> {
   return permit.finally(onGranted);
 }
 
-/** The refusal of a call that no backend answered. */
 function refusalOf({ kind }: Unanswered): Refusal {
   if (kind === 'too-large') return { kind: 'body-too-large', isEndless: false };
   return { kind: kind === 'maybe-sent' ? kind : 'no-backend' };
