@@ -62,15 +62,6 @@ describe('methods with a rule of their own (DESIGN 3.5)', () => {
     expect(JSON.parse(await answer.text()).error).toEqual({ code: -32601, message });
   });
 
-  test('requestAirdrop passes when a backend declares it', async () => {
-    await using declared = await startGateway({
-      backends: [{ name: 'a', url: backend.url, methods: ['requestAirdrop'] }],
-    });
-    expect(await (await declared.post(call('requestAirdrop', '1'), declared.key())).text()).toContain(
-      'answer to requestAirdrop',
-    );
-  });
-
   test('a notification is never executed: 200 with an empty body, no credits', async () => {
     const before = backend.seen.length;
     const trial = gateway.key('trial', 10);

@@ -43,14 +43,6 @@ test('a batch of small answers has a length', async () => {
   expect(answer.headers.get('content-length')).toBe(String((await answer.arrayBuffer()).byteLength));
 });
 
-test('identical reads of a batch share one attempt, and each is paid for', async () => {
-  const elements = ['1', '"1"', 'null', '2'].map((id) => call(id, 'getBalance', '["x"]'));
-  const key = gateway.key('trial', 10);
-  expect(await ask(elements, key)).toEqual({ status: 200, text: answers('1', '"1"', 'null', '2'), sent: 1 });
-  const rest = await gateway.post(call('1'), key);
-  expect(rest.headers.get('x-credits-left')).toBe('5');
-});
-
 test('B1 every element of a batch pays its token: three bursts at once are paid off before the next call', async () => {
   const key = gateway.key('four');
   const whole = await ask(calls(12), key);

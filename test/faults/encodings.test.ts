@@ -103,13 +103,6 @@ test('A11 an answer up to 64 KB keeps its Content-Length, compressed or not; a l
   }
 });
 
-test('A11 a plain answer is not compressed, and no encoding is claimed for it', async () => {
-  backend.script((exchange) => exchange.send(plain(SHORT)));
-  const { answer, bytes } = await ask('gzip, zstd, br');
-  expect(answer.headers.has('content-encoding')).toBe(false);
-  expect(bytes.toString()).toBe(SHORT);
-});
-
 test('A11 a backend is asked for what the caller reads: its known codings, and identity for batches and for a caller that says nothing', async () => {
   const accepted: (string | undefined)[] = [];
   backend.script((exchange) => {

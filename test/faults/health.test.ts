@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite';
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { copyFileSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { copyFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { LEDGER_FILE } from '../../gateway/ledger.ts';
 import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
@@ -157,16 +157,6 @@ describe('M16 a gateway that cannot know its callers is not ready', () => {
     },
     20_000,
   );
-
-  test('M16 one whose data directory is emptied says so', async () => {
-    await using gateway = await startAlone(backend.url);
-    gateway.key();
-    await says(gateway, '200 ok');
-    for (const name of readdirSync(gateway.folder)) rmSync(join(gateway.folder, name));
-    await until(async () =>
-      /^503 sluice\.db was deleted .*; ledger\.db was deleted/.test(await gateway.health()),
-    );
-  });
 });
 
 describe('M17 a process that is out of descriptors', () => {

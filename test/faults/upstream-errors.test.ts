@@ -199,18 +199,6 @@ describe('G2 an answer of a front is classed by its status', () => {
     expect((await ask()).text).toContain('"good"');
   });
 
-  test('G2 413 of every backend is the 413 of the caller, and costs him nothing', async () => {
-    const trial = gateway.key('trial', 100);
-    scripts = [status(413), status(413), status(413)];
-    const response = await gateway.post({ jsonrpc: '2.0', id: 1, method: 'getSlot' }, trial);
-    expect([response.status, await response.text()]).toEqual([
-      413,
-      '{"jsonrpc":"2.0","error":{"code":-32600,"message":"Request body too large"},"id":1}',
-    ]);
-    const next = await gateway.post({ jsonrpc: '2.0', id: 1, method: 'getSlot' }, trial);
-    expect(next.headers.get('x-credits-left')).toBe('99');
-  });
-
   test.each([
     [400, 503, 1],
     [431, 503, 1],
