@@ -60,3 +60,14 @@ test('an expired key is inactive, and one that expires later is not', async () =
   expect((await gateway.post(CALL, expired)).status).toBe(401);
   expect((await gateway.post(CALL, later)).status).toBe(200);
 });
+
+test('when the key cannot be checked the answer is 503 Key check unavailable', async () => {
+  await using other = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
+  const unseen = other.key();
+  other.accounts.run('ALTER TABLE keys RENAME TO hidden');
+  const refused = await other.post(CALL, unseen);
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
+  expect(await refused.text()).toBe(
+    '{"jsonrpc":"2.0","error":{"code":-503,"message":"Key check unavailable"},"id":"a"}',
+  );
+});
