@@ -31,7 +31,7 @@ import { createHedge } from './upstream/hedge.ts';
 import { createHttpClient } from './upstream/http-client.ts';
 import { NO_DESCRIPTORS } from './upstream/http-connection.ts';
 import type { SlownessChange } from './upstream/latency.ts';
-import { createPool, createRouter, type Gap, RetryBudget } from './upstream/selection.ts';
+import { createPool, createRouter, RetryBudget } from './upstream/selection.ts';
 import { createUsage } from './usage/usage.ts';
 
 type Deps = Readonly<{
@@ -46,7 +46,6 @@ type Deps = Readonly<{
   ledger: Store;
   clock: Clock;
   log: Log;
-  /** A number from 0 up to 1. */
   random(): number;
 }>;
 
@@ -73,7 +72,7 @@ const RECENT_TURNS = (TURN_SECONDS * 1_000) / TEND_MS;
 const USAGE_LOST = 'usage was not counted, for the ledger takes no writes';
 
 export function createGateway(deps: Deps) {
-  const { node, hosts, config, accounts, ledger, clock, log, random } = deps;
+  const { node, sharing, hosts, config, accounts, ledger, clock, log, random } = deps;
   const { probeMs, bodyBytesMax, cacheBytes } = config.gateway;
   const dueMs = dueMsBy(config.gateway.deadlinesMs);
   const backends = backendsOf(config).map((each) => backendFrom(each, clock, config));
@@ -85,7 +84,10 @@ export function createGateway(deps: Deps) {
   const onLost = (elements: number) => log.error({ elements }, USAGE_LOST);
   const usage = createUsage({ ledger, node, clock, onLost });
   const journal = createJournal(ledger, node, setImmediate, usage.inSameTransaction);
-  const limits = limitsFor(deps, journal, revision);
+  const limits =
+    sharing === undefined
+      ? limitsAlone(node, journal, ledger, clock)
+      : limitsShared({ node, sharing, journal, ledger, clock, revision });
   const troubles = createTroubles({ ...deps, journal, usage, link: limits.link });
   const cache = cacheBytes === 0 ? undefined : new Cache(cacheBytes);
   const metrics = createMetrics(backends, limits.link, cache);
@@ -166,13 +168,6 @@ export function createGateway(deps: Deps) {
     await Promise.all(working);
   }
 
-  /** Writes what is not yet written. */
-  function flush(): void {
-    journal.flush();
-    usage.flush();
-  }
-
-  /** Lets go of the backends, and writes what is not yet written. */
   async function close(): Promise<void> {
     for (const { client } of backends) client.close();
     keys.refresh();
@@ -194,18 +189,9 @@ export function createGateway(deps: Deps) {
     /** Learns how the backends stand, within a second or two, so that the first request finds it known. */
     probeAll: pool.probeAll,
     runMaintenance,
-    flush,
+    flush: () => (journal.flush(), usage.flush()),
     close,
   };
-}
-
-function limitsFor(
-  { node, sharing, ledger, clock }: Deps,
-  journal: ReturnType<typeof createJournal>,
-  revision: () => number,
-) {
-  if (sharing === undefined) return limitsAlone(node, journal, ledger, clock);
-  return limitsShared({ node, sharing, journal, ledger, clock, revision });
 }
 
 const SLOWNESS: Readonly<Record<SlownessChange, string>> = {
@@ -220,9 +206,16 @@ function poolOf(backends: readonly Backend[], metrics: Metrics, { config, clock,
     clock,
     lagSlotsMax: config.gateway.lagSlotsMax,
     historyGap,
-    onChange: (backend) => logHealth(backend, log),
+    onChange({ config: { name: backend }, health: { excludedBecause: why, reason, lagSlots } }) {
+      const more = reason === '' ? { lagSlots } : { reason };
+      if (why === undefined) log.info({ backend }, 'a backend takes part again');
+      else log.warn({ backend, why, ...more }, 'a backend is left out');
+    },
     onUnreachable: (backend) => metrics.failure(backend, 'probe'),
-    onGap: (gap) => logGap(gap, log),
+    onGap(gap) {
+      if (gap === undefined) log.info('every slot of history is in some backend again');
+      else log.warn(gap, 'no backend has these slots: let the live nodes or the archives keep more');
+    },
     onSlowness: ({ config: { name: backend } }, change) =>
       change === 'slow' ? log.warn({ backend }, SLOWNESS[change]) : log.info({ backend }, SLOWNESS[change]),
   });
@@ -276,19 +269,6 @@ function revisionIn(revisions: { get(): Revision | null }): Revision | undefined
   }
 }
 
-function logHealth({ config, health }: Backend, log: Log): void {
-  const { excludedBecause: why, reason, lagSlots } = health;
-  const backend = config.name;
-  if (why === undefined) log.info({ backend }, 'a backend takes part again');
-  else log.warn({ backend, why, ...(reason === '' ? { lagSlots } : { reason }) }, 'a backend is left out');
-}
-
-function logGap(gap: Gap | undefined, log: Log): void {
-  if (gap === undefined) log.info('every slot of history is in some backend again');
-  else log.warn(gap, 'no backend has these slots: let the live nodes or the archives keep more');
-}
-
-/** The configured backends, or the embedded localnet. */
 function backendsOf({ backends, localnet }: Config): readonly BackendConfig[] {
   if (backends.length > 0) return backends;
   return [

@@ -25,7 +25,6 @@ const complaints = await startGateway({
 await settleOutputs();
 exit(complaints);
 
-/** Ends the process; prints what was wrong, if anything was. */
 function exit(complaints: readonly string[]): never {
   for (const line of complaints) process.stderr.write(`${line}\n`);
   process.exit(complaints.length === 0 ? 0 : 1);

@@ -96,7 +96,6 @@ class Counts {
   }
 }
 
-/** Upper bounds of the times until the first byte, in seconds. */
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 
 const FIRST_BYTE = 'sluice_gateway_first_byte_seconds';

@@ -22,9 +22,7 @@ type Run = Readonly<{
   env: Environment;
   /** The end of standard input is a stop, and standard output gets the ready line. */
   supervised: boolean;
-  /** A number from 0 up to 1. */
   random(): number;
-  /** A UUID. */
   makeId(): string;
   /** The link of a worker to its supervisor; `undefined` for a process without one. */
   link: SupervisorLink | undefined;
@@ -55,7 +53,6 @@ export async function startGateway(run: Run): Promise<readonly string[]> {
   return superviseGateway(loaded, run, stop, systemClock);
 }
 
-/** Opens the stores, puts the gateway together and serves until a stop. */
 async function runGateway(
   loaded: LoadedConfig,
   seat: number,

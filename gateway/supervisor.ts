@@ -23,7 +23,7 @@ import { HEARTBEAT_MS, launchWorker, type MetricsJson, type PortClaim, type Work
  * report that a foreign process shares it too and gets a part of their connections; so this process binds it alone for
  * an instant. In the same turn it is free again and nothing was accepted: connections are refused until a worker listens.
  */
-export async function claimPort(listen: Listen): Promise<PortClaim> {
+async function claimPort(listen: Listen): Promise<PortClaim> {
   try {
     const server = Bun.serve({ ...listen, reusePort: false, fetch: () => new Response() });
     const port = server.port ?? listen.port;
@@ -42,7 +42,6 @@ export class MetricTotals {
   readonly #running = new Map<number, MetricsJson>();
   #ended: readonly object[] = [];
 
-  /** Replaces the metrics of a worker that runs. */
   update(worker: number, metrics: MetricsJson): void {
     const labelled = metrics.map((metric) => {
       if (metric.name !== PER_PROCESS) return metric;
@@ -63,7 +62,6 @@ export class MetricTotals {
     this.#ended = AggregatorRegistry.aggregate([this.#ended, counters]).getMetricsAsArray();
   }
 
-  /** Everything in Prometheus's text format; `own` are the supervisor's. */
   async text(own: Registry): Promise<string> {
     const all = [...this.#running.values(), this.#ended, await own.getMetricsAsJSON()];
     return AggregatorRegistry.aggregate(all).metrics();
@@ -92,7 +90,7 @@ type Running = {
 };
 
 /** A worker that listens and says nothing for this long hangs. */
-export const SILENT_MS_MAX = 5_000;
+const SILENT_MS_MAX = 5_000;
 
 /** A worker that has listened for this long works: its exit does not count with those before it. */
 const PROVEN_MS = 10_000;
@@ -268,9 +266,7 @@ export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOption
     totals,
     /** How many workers listen, without those that drain. */
     listening,
-    /** How many workers were started to replace another. */
     restarts: () => restarts,
-    /** How many workers were killed because they hung. */
     hangs: () => hangs,
   };
 }
@@ -315,7 +311,6 @@ export async function superviseGateway(
     return launchWorker({ worker, command, env, assignment, port, onReload, clock });
   }
 
-  /** The plans that accounts are on. */
   function readPlansInUse(): ReadonlyMap<string, number> {
     const opened = openStore(join(config.storage.dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
     if (opened.kind === 'unusable') throw new Error(opened.sentence);

@@ -26,7 +26,6 @@ type Sources = Readonly<{
   /** Why charges, or usage, could not be written for a while; `undefined` while they are. */
   journal: Readonly<{ failure(): string | undefined }>;
   usage: Readonly<{ failure(): string | undefined }>;
-  /** The link to the store of shared limits, if there is one. */
   link: StoreLink | undefined;
   log: Log;
 }>;
@@ -70,10 +69,6 @@ export function createTroubles({ accounts, ledger, hosts, config, journal, usage
   let hasAccount = false;
   let known: readonly Trouble[] = [];
 
-  function readAccounts(): void {
-    hasAccount = reading.get()?.some === 1 || hasAccount;
-  }
-
   function ofAccounts(): Trouble | undefined {
     const source = hosts?.accounts.source();
     if (source === 'unknown') return { what: NO_SOURCE, stops: true };
@@ -107,7 +102,7 @@ export function createTroubles({ accounts, ledger, hosts, config, journal, usage
   }
 
   function allWith(descriptors: Trouble | undefined): readonly Trouble[] {
-    if (!hasAccount) readAccounts();
+    hasAccount ||= reading.get()?.some === 1;
     const changes = files.map((changeOf) => changeOf());
     return [
       ofAccounts(),
@@ -119,11 +114,10 @@ export function createTroubles({ accounts, ledger, hosts, config, journal, usage
   }
 
   return {
-    /** What is wrong now. */
     now: () => allWith(descriptorTrouble(descriptorsAtMost)),
     /** Looks again and logs what has changed; called once a second. Idle connections are closed while descriptors are short. */
     look(closeIdle?: () => void): void {
-      readAccounts();
+      if (hasAccount) reading.get();
       ledgerReading.get();
       const before = known;
       const descriptors = descriptorTrouble(descriptorsAtMost);

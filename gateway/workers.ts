@@ -32,7 +32,7 @@ type ToWorker =
   | { readonly kind: 'report' };
 
 /** Messages of a worker to its supervisor. */
-export type FromWorker =
+type FromWorker =
   /** It runs, and needs its assignment. */
   | { readonly kind: 'started' }
   /** Everything but its listener is open. */
@@ -88,7 +88,6 @@ export function supervisorLinkFrom(worker: string | undefined, channel: Channel)
   return {
     /** From 1 on; a worker that replaces one that has ended has its number. */
     worker: Number(worker),
-    /** Resolves to what the worker is to do. */
     assignment(): Promise<Assignment> {
       send({ kind: 'started' });
       return assignment.promise;
@@ -114,7 +113,6 @@ export function supervisorLinkFrom(worker: string | undefined, channel: Channel)
   };
 }
 
-/** What a worker does for its supervisor. */
 type Serving = Readonly<{
   report(): Promise<WorkerReport>;
   setReloadedConfig(reloaded: ReloadedConfig): void;
@@ -151,12 +149,9 @@ export type WorkerExit = Readonly<{ how: string; stderrTail: string }>;
 export type Worker = ReturnType<typeof launchWorker>;
 
 type Launch = Readonly<{
-  /** Its number. */
   worker: number;
-  /** The entry point and its arguments. */
   command: readonly string[];
   env: Environment;
-  /** Called once the worker runs. */
   assignment(): Assignment;
   /** Called once the worker has opened everything but its listener. */
   port(): Promise<PortClaim>;
@@ -164,7 +159,6 @@ type Launch = Readonly<{
   clock: Clock;
 }>;
 
-/** How long a worker may take until it listens. */
 const START_MS_MAX = 60_000;
 const REPORT_MS_MAX = 1_000;
 

@@ -125,7 +125,6 @@ function slotsIn(answer: Uint8Array): Slots | undefined {
   return { inside, count, last: Number(digits.slice(digits.lastIndexOf(',') + 1)) };
 }
 
-/** Lists as one answer, every slot in its own bytes. */
 function listReply(request: HistoryRequest, lists: readonly Slots[]): Reply {
   const filled = lists.filter(({ count }) => count > 0).map(({ inside }) => inside);
   return request.reply(arrayOf(filled));

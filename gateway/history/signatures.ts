@@ -36,7 +36,6 @@ type LiveRows = Readonly<{
   refusal?: Reply | undefined;
 }>;
 
-/** Rows that are wanted of archives. */
 type Wanted = Readonly<{
   below: Below | undefined;
   limit: number;
@@ -56,7 +55,6 @@ type Rows = Readonly<{
   isMet?: boolean;
 }>;
 
-/** What one archive has of a page. */
 type Section =
   | Rows
   /** It does not know a cursor of the caller's. */

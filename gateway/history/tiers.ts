@@ -253,13 +253,11 @@ export class HistoryRequest {
     return readReply(await this.send(backends, own), READ_BYTES_MAX);
   }
 
-  /** Reads the result of another call; `undefined`: it has none. */
   async readResult(backends: readonly Backend[], changes: Changes): Promise<Uint8Array | undefined> {
     const reply = await this.read(backends, changes);
     return reply.kind === 'whole' ? memberOf(reply.bytes, 'result') : undefined;
   }
 
-  /** An answer with this result. */
   reply(result: Uint8Array): Reply {
     return rpcResult(result, this.call.id);
   }
@@ -286,7 +284,6 @@ export class HistoryRequest {
     return source.first ?? fromGenesis(await this.firstBlockFrom(source, 0));
   }
 
-  /** Whether the chain skipped every slot of the gaps, so that they leave no block out. */
   async areSkipped(gaps: readonly SlotGap[]): Promise<boolean> {
     const skipped = await Promise.all(gaps.map((gap) => this.#isSkipped(gap)));
     return skipped.every(Boolean);

@@ -64,7 +64,6 @@ export function joined(parts: readonly (string | Uint8Array)[]): Uint8Array<Arra
   return Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)));
 }
 
-/** Slices with commas between them. */
 function listed(slices: readonly Uint8Array[]): readonly Uint8Array[] {
   return slices.flatMap((slice, i) => (i === 0 ? [slice] : [COMMA, slice]));
 }

@@ -109,7 +109,6 @@ function createLookup(served: Served, published: Published, follow: () => Promis
   };
 }
 
-/** Uses of keys in one message to Redis. */
 const USES_AT_ONCE = 500;
 /** How long a start waits for a Redis that does not answer, when nothing is known from earlier. */
 const SETTLE_MS = 2_000;

@@ -47,7 +47,7 @@ function codingsRead(header: string | null): string {
 /** A body longer than the config allows. `isEndless`: so much of it is still to come that its connection is better closed. */
 export type BodyRefusal = { readonly kind: 'body-too-large'; readonly isEndless: boolean };
 
-export type Body =
+type Body =
   { readonly kind: 'body'; readonly bytes: Buffer } | BodyRefusal | { readonly kind: 'caller-left' };
 
 /** Reads at most `bytesMax` bytes; of a longer body the rest is not read. Never rejects. */

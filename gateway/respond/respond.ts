@@ -48,7 +48,6 @@ export type Respond = (admitted: Admitted) => Response | Promise<Response>;
 type WholeAnswer = Extract<Reply, { kind: 'whole' }>;
 type Unanswered = Exclude<Reply, ResponseStart>;
 
-/** How a call ended. */
 type Outcome = 'answered' | Unanswered['kind'];
 
 type Parts = Readonly<{
@@ -282,7 +281,6 @@ function whileWaiting<T>(permit: Promise<T>, onWait: OnWait): Promise<T> {
   return permit.finally(onGranted);
 }
 
-/** The refusal of a call that no backend answered. */
 function refusalOf({ kind }: Unanswered): Refusal {
   if (kind === 'too-large') return { kind: 'body-too-large', isEndless: false };
   return { kind: kind === 'maybe-sent' ? kind : 'no-backend' };
@@ -292,7 +290,7 @@ function refusalOf({ kind }: Unanswered): Refusal {
 type Refund = (index: number, withRate?: boolean) => void;
 
 /** Refunds that are taken out of usage too; once for each call, however often they are called. */
-export function refundsOf(
+function refundsOf(
   charging: Pick<Charging, 'refund'>,
   { planned, caller, plan, usage }: Pick<Admitted, 'planned' | 'caller' | 'plan' | 'usage'>,
 ): Refund & Readonly<{ credits(): number }> {

@@ -38,7 +38,6 @@ export type Unsent = CellPlace &
 /** What is still to be sent to deploys. All of it throws when the ledger does not answer. */
 export type Outbox = ReturnType<typeof createOutbox>;
 
-/** Rows dropped in one transaction. */
 const PRUNED_MAX = 500;
 
 /** What is sent of a cell, in this order; what an older version did not send is 0. */
@@ -121,7 +120,6 @@ export function createOutbox(ledger: Store) {
         SELECT account_id, ${NO_HOUR}, '', '', node, 1 FROM spent WHERE ${own}`),
     /** Drops some of what was counted before an hour and is sent; gives whether there may be more. Spendings are kept. */
     prune: (beforeHour: number) => prune.immediate(beforeHour),
-    /** The oldest hour that is in the ledger. */
     firstHour: () => first.get()?.hour ?? undefined,
   };
 }

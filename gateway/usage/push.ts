@@ -181,7 +181,6 @@ export function openPush({ outbox, url, clock, random, makeId, deploysAt, onWarn
         await clock.sleep(PUSH_MS, signal);
       }
     },
-    /** Sends what waits once more and ends the connection. */
     async close(): Promise<void> {
       await round(new AbortController().signal);
       await link.close();

@@ -30,7 +30,6 @@ const UNREAD = { label: NO_METHOD };
 /** One element of a request: the name that it is counted under, and what it costs. */
 type Item = Readonly<{ label: string; credits: number }>;
 
-/** Cells by hour, caller and method. */
 type CellsOf = Readonly<{
   /** The cell to count into. It may be written at the end of the turn: it is not to be kept. */
   of(hour: number, caller: Caller, method: string): Cell;
@@ -118,7 +117,6 @@ export class RequestUsage implements UsageHook {
     else cell.slower++;
   }
 
-  /** Counts bytes of a call's answer that were handed to the caller. */
   bytes(place: number, bytes: number): void {
     this.#cell(place).bytesOut += bytes;
   }
@@ -130,7 +128,6 @@ export class RequestUsage implements UsageHook {
 
 const HOUR_MS = 3_600_000;
 
-/** The hour since 1970 that the instant is in. */
 function hourOf(atMs: number): number {
   return Math.floor(atMs / HOUR_MS);
 }
@@ -257,7 +254,6 @@ export function createUsage({ ledger, node, clock, onLost }: Deps) {
 
   const cells: CellsOf = { of: cellOf, joinJournal: (caller) => void withJournal.add(caller) };
   return {
-    /** Begins to count a request with these elements, in order. */
     begin: (caller: Caller, items: readonly Item[]) => new RequestUsage(cells, clock, caller, items),
     refused,
     /** What the journal writes in its own transaction: the cells that its charges and refunds changed. */

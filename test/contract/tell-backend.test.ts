@@ -1,25 +1,17 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { plain, startRawBackend } from '../fakes/raw-backend.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 const SLOT = 368_000_000;
 const call = (method: string) => `{"jsonrpc":"2.0","id":1,"method":"${method}"}`;
 const withContext = (value: string) =>
   `{"jsonrpc":"2.0","result":{"context":{"slot":${SLOT}},"value":${value}},"id":1}`;
 
-let backend: ReturnType<typeof startRawBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-let key: string;
-beforeAll(async () => {
-  backend = startRawBackend(({ send }) => send(plain(withContext('7'))));
-  const rows = { gateway: { tell_backend: true }, backends: [{ name: 'agave-1', url: backend.url }] };
-  gateway = await startGateway(rows);
-  key = gateway.key('scale');
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  backend[Symbol.dispose]();
-});
+const backend = shared(startRawBackend(({ send }) => send(plain(withContext('7')))));
+const rows = { gateway: { tell_backend: true }, backends: [{ name: 'agave-1', url: backend.url }] };
+const gateway = shared(await startGateway(rows));
+const key = gateway.key('scale');
 
 const told = ({ headers }: Response) => [headers.get('x-sluice-backend'), headers.get('x-sluice-slot')];
 

@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { beforeEach, describe, expect, test } from 'bun:test';
 import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
 import { atRest } from './gateway-process.ts';
+import { shared } from '../started/shared.ts';
 
 // Not a read that identical ones share.
 const call = (id: number, method = 'getBlockHeight') => `{"jsonrpc":"2.0","id":${id},"method":"${method}"}`;
@@ -15,25 +16,17 @@ const idOf = ({ text }: RawExchange) => Number(/"id":(\d+)/.exec(text)?.[1]);
 /** More than the calls of one batch at a time, fewer than those of two. */
 const CONNECTIONS = 12;
 const virtual = createVirtualClock();
-const stop = new AbortController();
-let backend: ReturnType<typeof startRawBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-beforeAll(async () => {
-  backend = startRawBackend(() => undefined);
-  gateway = await startGateway(
+const backend = shared(startRawBackend(() => undefined));
+const gateway = shared(
+  await startGateway(
     {
       backends: [{ name: 'a', url: backend.url, max_connections: CONNECTIONS }],
       plans: { scale: { rps: 10_000, burst: 10_000, max_batch: 500 } },
     },
     virtual.clock,
-  );
-  void gateway.gateway.runMaintenance(() => undefined, stop.signal);
-});
-afterAll(async () => {
-  stop.abort();
-  await gateway[Symbol.asyncDispose]();
-  backend[Symbol.dispose]();
-});
+  ),
+);
+gateway.maintain();
 beforeEach(() => virtual.advance(10_000)); // whatever failed before is forgiven
 
 const answer = (exchange: RawExchange) => exchange.send(plain(good(idOf(exchange))));

@@ -1,10 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
 import { countedOf } from '../gateway/usage/counted.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
 import { atRest } from './gateway-process.ts';
+import { shared } from '../started/shared.ts';
 
 /** What becomes of a call when its caller stays: it has an answer, or an error that costs nothing, or it cuts the batch. */
 const FATES = {
@@ -28,15 +29,11 @@ const priceOf = (fate: Fate) =>
   fate === 'notification' ? 0 : fate === 'unknown' ? 1 : fate === 'no-room' ? 3 : 7;
 
 const virtual = createVirtualClock();
-const stop = new AbortController();
-let archive: ReturnType<typeof startRawBackend>;
-let full: ReturnType<typeof startRawBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
 
-beforeAll(async () => {
-  archive = startRawBackend(answer);
-  full = startRawBackend(() => undefined);
-  gateway = await startGateway(
+const archive = shared(startRawBackend(answer));
+const full = shared(startRawBackend(() => undefined));
+const gateway = shared(
+  await startGateway(
     {
       gateway: { idle_seconds: IDLE_SECONDS },
       backends: [
@@ -47,15 +44,9 @@ beforeAll(async () => {
       credits: PRICES,
     },
     virtual.clock,
-  );
-  void gateway.gateway.runMaintenance(() => undefined, stop.signal);
-});
-afterAll(async () => {
-  stop.abort();
-  await gateway[Symbol.asyncDispose]();
-  archive[Symbol.dispose]();
-  full[Symbol.dispose]();
-});
+  ),
+);
+gateway.maintain();
 
 /** Lets a call that is never answered take the only place at the full backend, until it is disposed of. */
 async function fill(): Promise<AsyncDisposable> {

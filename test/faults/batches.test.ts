@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { result, startBackend } from '../fakes/backend.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 const call = (id: string, method = 'getBlockHeight', params = '') =>
   `{"jsonrpc":"2.0","id":${id},"method":"${method}"${params === '' ? '' : `,"params":${params}`}}`;
@@ -10,11 +11,9 @@ const error = (code: number, message: string, id: string) =>
   `{"jsonrpc":"2.0","error":{"code":${code},"message":"${message}"},"id":${id}}`;
 
 const virtual = createVirtualClock();
-let backend: ReturnType<typeof startBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-beforeAll(async () => {
-  backend = startBackend((seen) => result(seen, '7'));
-  gateway = await startGateway(
+const backend = shared(startBackend((seen) => result(seen, '7')));
+const gateway = shared(
+  await startGateway(
     {
       backends: [{ name: 'a', url: backend.url }],
       gateway: { max_body_bytes: 600_000 },
@@ -24,12 +23,8 @@ beforeAll(async () => {
       },
     },
     virtual.clock,
-  );
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await backend[Symbol.asyncDispose]();
-});
+  ),
+);
 
 /** Status and body of a batch, and how many calls reached the backend. */
 async function ask(elements: readonly string[] | string, key: string) {
@@ -46,14 +41,6 @@ const answers = (...ids: readonly string[]) =>
 test('a batch of small answers has a length', async () => {
   const answer = await gateway.post(`[${calls(3).join()}]`, gateway.key());
   expect(answer.headers.get('content-length')).toBe(String((await answer.arrayBuffer()).byteLength));
-});
-
-test('identical reads of a batch share one attempt, and each is paid for', async () => {
-  const elements = ['1', '"1"', 'null', '2'].map((id) => call(id, 'getBalance', '["x"]'));
-  const key = gateway.key('trial', 10);
-  expect(await ask(elements, key)).toEqual({ status: 200, text: answers('1', '"1"', 'null', '2'), sent: 1 });
-  const rest = await gateway.post(call('1'), key);
-  expect(rest.headers.get('x-credits-left')).toBe('5');
 });
 
 test('B1 every element of a batch pays its token: three bursts at once are paid off before the next call', async () => {

@@ -1,22 +1,14 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { beforeEach, describe, expect, test } from 'bun:test';
 import { result, type SeenCall, startBackend, streamed } from '../fakes/backend.ts';
 import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 const MAX = 3;
 const PLAN = { rps: 1_000_000, burst: 1_000_000, max_batch: 20, scans: 8, in_flight: MAX };
-const stop = new AbortController();
-let backend: ReturnType<typeof startBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-/** What calls that are held wait for. */
-let gate: PromiseWithResolvers<void>;
-/** Calls whose answer has not begun, and the most that were at once. */
-let under = 0;
-let most = 0;
-
-beforeAll(async () => {
-  backend = startBackend();
-  gateway = await startGateway({
+const backend = shared(startBackend());
+const gateway = shared(
+  await startGateway({
     backends: [{ name: 'a', url: backend.url }],
     plans: {
       three: PLAN,
@@ -24,15 +16,15 @@ beforeAll(async () => {
       scanner: { ...PLAN, credits: 1_000, scans: 1, in_flight: 16 },
       one: { ...PLAN, in_flight: 1 },
     },
-  });
-  // It notices callers who left.
-  void gateway.gateway.runMaintenance(() => undefined, stop.signal);
-});
-afterAll(async () => {
-  stop.abort();
-  await gateway[Symbol.asyncDispose]();
-  await backend[Symbol.asyncDispose]();
-});
+  }),
+);
+gateway.maintain(); // it notices callers who left
+/** What calls that are held wait for. */
+let gate: PromiseWithResolvers<void>;
+/** Calls whose answer has not begun, and the most that were at once. */
+let under = 0;
+let most = 0;
+
 beforeEach(() => {
   gate = Promise.withResolvers();
   most = 0;

@@ -1,25 +1,20 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { CHUNKED, chunk, plain, type RawScript, startRawBackend } from '../fakes/raw-backend.ts';
 import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
 import { startGateway } from '../started/gateway.ts';
 import { atRest } from './gateway-process.ts';
+import { shared } from '../started/shared.ts';
 
 const SCAN = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts"}';
 const SLOT = '{"jsonrpc":"2.0","id":2,"method":"getBlockHeight"}';
 
-let backend: ReturnType<typeof startRawBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-beforeAll(async () => {
-  backend = startRawBackend(() => undefined);
-  gateway = await startGateway({
+const backend = shared(startRawBackend(() => undefined));
+const gateway = shared(
+  await startGateway({
     backends: [{ name: 'a', url: backend.url }],
     plans: { one: { rps: 1_000, burst: 1_000, scans: 1 }, trial: { rps: 1_000, burst: 1_000 } },
-  });
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  backend[Symbol.dispose]();
-});
+  }),
+);
 
 /** Begins an answer and goes on until nobody takes it any more. */
 function endless(onGone: () => void): RawScript {
@@ -40,8 +35,7 @@ const silent =
   ({ gone }) =>
     gone.then(onGone);
 
-const inFlight = async () =>
-  /calls_in_flight\{backend="a"\} (\d+)/.exec(await gateway.gateway.metrics.text())?.[1];
+const inFlight = () => gateway.metric('backend_calls_in_flight{backend="a"}');
 
 /** Begins an answer that will be held until it is whole, and says no more. */
 const begun =
@@ -99,7 +93,7 @@ test.each(LEAVES)(
     const asked = backend.calls() - calls;
     const leftMs = performance.now();
     caller.reset();
-    while (gone < asked || (await inFlight()) !== '0') await Bun.sleep(1); // the end of the last is the event awaited
+    while (gone < asked || (await inFlight()) > 0) await Bun.sleep(1); // the end of the last is the event awaited
     expect(performance.now() - leftMs).toBeLessThan(1_000);
 
     backend.script((exchange) => exchange.send(plain('{"jsonrpc":"2.0","result":7,"id":1}')));
@@ -136,7 +130,7 @@ test('A5 an answer that comes after its caller has left is let go of, and its co
   caller.reset();
   late.resolve();
   await gone.promise;
-  while ((await inFlight()) !== '0') await Bun.sleep(1); // bounded by the test's own timeout
+  while ((await inFlight()) > 0) await Bun.sleep(1); // bounded by the test's own timeout
 });
 
 test('A3 a caller that leaves before anything was sent for it pays nothing', async () => {

@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { startBackend, streamed } from '../fakes/backend.ts';
 import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
 import { startGateway } from '../started/gateway.ts';
 import { atRest, startGatewayProcess } from './gateway-process.ts';
+import { shared } from '../started/shared.ts';
 
 // What takes seconds here takes longer beside other work.
 setDefaultTimeout(30_000);
@@ -10,22 +11,15 @@ setDefaultTimeout(30_000);
 const call = (id: number, method = 'getSlot') => `{"jsonrpc":"2.0","id":${id},"method":"${method}"}`;
 const answer = (id: number) => `{"jsonrpc":"2.0","result":"answer to getSlot","id":${id}}`;
 
-let backend: ReturnType<typeof startBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-let key: string;
-beforeAll(async () => {
-  backend = startBackend();
-  gateway = await startGateway({
+const backend = shared(startBackend());
+const gateway = shared(
+  await startGateway({
     backends: [{ name: 'a', url: backend.url }],
     gateway: { idle_seconds: 2 },
     plans: { trial: { rps: 1_000, burst: 1_000 } },
-  });
-  key = gateway.key();
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await backend[Symbol.asyncDispose]();
-});
+  }),
+);
+const key = gateway.key();
 
 /** Milliseconds that the listener's clock may take for an idle limit of eight seconds: it ticks every four. */
 const IDLE_MS_MAX = 13_000;

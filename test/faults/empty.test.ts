@@ -1,23 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { CHUNKED, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
 import { openCaller } from '../fakes/raw-caller.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 const CALL = { jsonrpc: '2.0', id: 1, method: 'getSlot' };
 const JSON_LINE = 'content-type: application/json\r\n';
 
-let backend: ReturnType<typeof startRawBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-let key: string;
-beforeAll(async () => {
-  backend = startRawBackend(() => undefined);
-  gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
-  key = gateway.key('scale');
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  backend[Symbol.dispose]();
-});
+const backend = shared(startRawBackend(() => undefined));
+const gateway = shared(await startGateway({ backends: [{ name: 'a', url: backend.url }] }));
+const key = gateway.key('scale');
 
 describe('A14 requests without a body do not hang, and leave their connection as it was', () => {
   const last = 'POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n';

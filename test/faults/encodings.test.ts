@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import {
   brotliCompressSync,
   constants,
@@ -11,24 +11,16 @@ import { gzipSync, zstdCompressSync, zstdDecompressSync } from 'bun';
 import { CHUNKED, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
 import { openCaller, postText } from '../fakes/raw-caller.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 const SCAN = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts"}';
 const random = Array.from({ length: 20_000 }, (_, i) => Bun.hash(String(i)).toString(36)).join(' ');
 const LONG = `{"jsonrpc":"2.0","result":"${random}","id":1}\n`;
 const SHORT = '{"jsonrpc":"2.0","result":7,"id":1}\n';
 
-let backend: ReturnType<typeof startRawBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-let key: string;
-beforeAll(async () => {
-  backend = startRawBackend(() => undefined);
-  gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
-  key = gateway.key('scale');
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  backend[Symbol.dispose]();
-});
+const backend = shared(startRawBackend(() => undefined));
+const gateway = shared(await startGateway({ backends: [{ name: 'a', url: backend.url }] }));
+const key = gateway.key('scale');
 
 /** Asks with an Accept-Encoding and keeps the answer's bytes as they came over the wire. */
 async function ask(acceptEncoding: string | undefined, body = SCAN, at = gateway) {
@@ -109,13 +101,6 @@ test('A11 an answer up to 64 KB keeps its Content-Length, compressed or not; a l
       if (bytes.length <= 65_536 || length !== null) expect(length).toBe(String(bytes.length));
     }
   }
-});
-
-test('A11 a plain answer is not compressed, and no encoding is claimed for it', async () => {
-  backend.script((exchange) => exchange.send(plain(SHORT)));
-  const { answer, bytes } = await ask('gzip, zstd, br');
-  expect(answer.headers.has('content-encoding')).toBe(false);
-  expect(bytes.toString()).toBe(SHORT);
 });
 
 test('A11 a backend is asked for what the caller reads: its known codings, and identity for batches and for a caller that says nothing', async () => {

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
 import { openCaller } from '../fakes/raw-caller.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
 const SEND = '{"jsonrpc":"2.0","id":2,"method":"sendTransaction"}';
@@ -10,21 +11,11 @@ const LENGTH = `content-length: ${CALL.length}\r\n`;
 const AS_CHUNK = chunk(CALL);
 const IN_CHUNKS = `${AS_CHUNK}0\r\n\r\n`;
 
-let backend: ReturnType<typeof startRawBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-let key: string;
 /** What every request here begins with. */
-let HEAD: string;
-beforeAll(async () => {
-  backend = startRawBackend((exchange) => exchange.send(plain(GOOD)));
-  gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
-  key = gateway.key();
-  HEAD = `host: gateway\r\nx-token: ${key}\r\ncontent-type: application/json\r\n`;
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  backend[Symbol.dispose]();
-});
+const backend = shared(startRawBackend((exchange) => exchange.send(plain(GOOD))));
+const gateway = shared(await startGateway({ backends: [{ name: 'a', url: backend.url }] }));
+const key = gateway.key();
+const HEAD = `host: gateway\r\nx-token: ${key}\r\ncontent-type: application/json\r\n`;
 
 /** A request that a careless reader would find behind the first. */
 const smuggled = () => `POST / HTTP/1.1\r\n${HEAD}content-length: ${SEND.length}\r\n\r\n${SEND}`;

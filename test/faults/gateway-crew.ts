@@ -19,15 +19,9 @@ export type CrewOptions = Readonly<{
   extra?: string;
 }>;
 
-/** Writes the config of several gateway processes into `folder`; gives its path and the port of the metrics. */
+/** Writes the config of gateway processes into `folder`; gives its path and the port of the metrics. */
 export function crewConfig(folder: string, options: CrewOptions) {
-  const {
-    backendUrl,
-    processes,
-    listen = `127.0.0.1:${freePort()}`,
-    gatewayLines = '',
-    extra = '',
-  } = options;
+  const { backendUrl, processes, listen = '127.0.0.1:0', gatewayLines = '', extra = '' } = options;
   const { storageLines = '' } = options;
   const metricsPort = freePort();
   const path = join(folder, 'sluice.toml');
@@ -39,12 +33,12 @@ export function crewConfig(folder: string, options: CrewOptions) {
   return { path, metricsPort, args: [join(ROOT, 'gateway/main.ts'), '--config', path] };
 }
 
-/** A gateway of several processes before one backend, with what can be seen of them from outside. */
-export async function startCrew(options: CrewOptions) {
+/** A gateway of one or several processes before one backend, with what can be seen of it from outside. */
+export async function startCrew(options: CrewOptions & { limits?: string }) {
   const folder = temporaryFolder();
-  const { args, metricsPort } = crewConfig(folder.path, options);
+  const { args, path, metricsPort } = crewConfig(folder.path, options);
   const accounts = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-  const started = await startProcess(args, folder.path);
+  const started = await startProcess(args, folder.path, {}, options.limits);
 
   /** The pid of every process of ours, by its slot (Linux). */
   function processes(): ReadonlyMap<number, number> {
@@ -57,8 +51,13 @@ export async function startCrew(options: CrewOptions) {
     return bySlot;
   }
 
-  async function metricsText(): Promise<string> {
-    return (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+  const metricsUrl = new URL(`http://127.0.0.1:${metricsPort}/metrics`);
+  const metricsText = async () => (await fetch(metricsUrl)).text();
+
+  /** One request on a connection of its own, which the system gives to any of the processes. */
+  function post(key: string, body = CALL, init: RequestInit = {}): Promise<Response> {
+    const headers = { ...JSON_HEADERS, 'x-token': key, ...init.headers };
+    return fetch(started.url, { method: 'POST', body, keepalive: false, ...init, headers });
   }
 
   function chargedIn(slot: number, byNode: ReadonlyMap<string, number>): [number, number][] {
@@ -76,17 +75,17 @@ export async function startCrew(options: CrewOptions) {
       if (pid === undefined) throw new Error(`no process sits in slot ${slot}`);
       return pid;
     },
+    config: path,
+    metricsUrl,
     metricsText,
-    key: (plan: string, credits = 0) => addKey(accounts, plan, credits),
-    /** One request on a connection of its own, which the system gives to any of the processes. */
-    post: (key: string, body = CALL, init: RequestInit = {}) =>
-      fetch(started.url, {
-        method: 'POST',
-        body,
-        keepalive: false,
-        ...init,
-        headers: { ...JSON_HEADERS, 'x-token': key, ...init.headers },
-      }),
+    key: (plan = 'scale', credits = 0) => addKey(accounts, plan, credits),
+    post,
+    statusOf: async (key: string) => (await post(key)).status,
+    /** What /health says, with its status. */
+    async health(): Promise<string> {
+      const response = await fetch(new URL('/health', started.url), { keepalive: options.processes === 1 });
+      return `${response.status} ${(await response.text()).trim()}`;
+    },
     /** Credits that each process has charged, by its slot, as the ledger says. */
     charged(): ReadonlyMap<number, number> {
       const ledger = opened(join(folder.path, LEDGER_FILE), LEDGER_MIGRATIONS);
@@ -104,7 +103,7 @@ export async function startCrew(options: CrewOptions) {
     },
     /** How the backends stand, as the metrics listener tells it. */
     async status(): Promise<unknown> {
-      return (await fetch(`http://127.0.0.1:${metricsPort}/status.json`)).json();
+      return (await fetch(new URL('/status.json', metricsUrl))).json();
     },
     async [Symbol.asyncDispose]() {
       accounts.close();
@@ -124,3 +123,7 @@ function slotOf(pid: number): number | undefined {
     return undefined;
   }
 }
+
+/** A gateway of one process; `limits` are commands of a shell before it. */
+export const startAlone = (backendUrl: string, more: Partial<CrewOptions> = {}, limits = '') =>
+  startCrew({ backendUrl, processes: 1, limits, ...more });

@@ -1,43 +1,21 @@
-import { readdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
-import { addKey, JSON_HEADERS, opened, temporaryFolder } from '../started/gateway.ts';
-import { residentBytes, ROOT, startProcess } from '../started/process.ts';
+import { readdirSync } from 'node:fs';
+import { residentBytes } from '../started/process.ts';
+import { startAlone } from './gateway-crew.ts';
 
-/** A gateway as a process of its own before one backend, with what can be seen of it from outside. */
-export async function startGatewayProcess(backendUrl: string, idleSeconds = 120) {
-  const folder = temporaryFolder();
-  const config = join(folder.path, 'sluice.toml');
-  writeFileSync(
-    config,
-    `[gateway]\nlisten = "127.0.0.1:0"\nmetrics = "127.0.0.1:0"\nidle_seconds = ${idleSeconds}\n` +
-      `[storage]\ndata_dir = "${folder.path}"\n[[backends]]\nname = "a"\nurl = "${backendUrl}"\n` +
-      '[plans.scale]\nrps = 1_000_000\nburst = 1_000_000\nmax_batch = 500\nscans = 1_000\n',
-  );
-  const accounts = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-  const key = addKey(accounts, 'scale');
-  accounts.close();
-  const started = await startProcess([join(ROOT, 'gateway/main.ts'), '--config', config], folder.path);
+const PLANS = '[plans.scale]\nrps = 1_000_000\nburst = 1_000_000\nmax_batch = 500\nscans = 1_000\n';
+
+/** A gateway as a process of its own before one backend, with a key without limits that matter, and its memory and files. */
+export async function startGatewayProcess(backendUrl: string) {
+  const started = await startAlone(backendUrl, { extra: PLANS });
+  const key = started.key();
   return {
-    url: started.url,
-    stderr: started.stderr,
-    /** A key without limits that matter here. */
+    ...started,
     key,
-    post: (body: string, init: RequestInit = {}) =>
-      fetch(started.url, {
-        method: 'POST',
-        body,
-        ...init,
-        headers: { ...JSON_HEADERS, 'x-token': key, ...init.headers },
-      }),
+    post: (body: string, init: RequestInit = {}) => started.post(key, body, { keepalive: true, ...init }),
     /** Its resident memory in bytes. */
     resident: () => residentBytes(started.pid),
     /** Files and sockets it has open (Linux). */
     descriptors: () => readdirSync(`/proc/${started.pid}/fd`).length,
-    async [Symbol.asyncDispose]() {
-      await started[Symbol.asyncDispose]();
-      folder[Symbol.dispose]();
-    },
   };
 }
 

@@ -1,18 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
 import { openCaller } from '../fakes/raw-caller.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
 const GOOD = '{"jsonrpc":"2.0","result":7,"id":1}';
 const ORIGIN = { origin: 'https://page.example' };
 
-let backend: ReturnType<typeof startRawBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-let key: string;
-beforeAll(async () => {
-  backend = startRawBackend((exchange) => exchange.send(plain(GOOD)));
-  gateway = await startGateway({
+const backend = shared(startRawBackend((exchange) => exchange.send(plain(GOOD))));
+const gateway = shared(
+  await startGateway({
     backends: [
       {
         name: 'a',
@@ -20,14 +18,10 @@ beforeAll(async () => {
         headers: { authorization: 'Bearer of-the-operator' },
       },
     ],
-    plans: { trial: { rps: 1_000, burst: 1_000 } },
-  });
-  key = gateway.key();
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  backend[Symbol.dispose]();
-});
+    plans: { trial: { rps: 1_000, burst: 1_000 }, one: { rps: 0.001, burst: 1 } },
+  }),
+);
+const key = gateway.key();
 
 /** The names of a message's headers, in its order. */
 const namesOf = (head: string) =>
@@ -71,7 +65,7 @@ describe('F7 nothing of a caller but its call and its Accept-Encoding reaches a 
     'x-request-id: 1',
   ].join('\r\n');
 
-  test('F7 headers of the caller, hop-by-hop ones too, with the key in a header', async () => {
+  test('E2 F7 headers of the caller, hop-by-hop ones too, with the key in a header', async () => {
     const { upstream } = await ask(`${hostile}\r\nx-token: ${key}\r\nauthorization: Bearer ${key}\r\n`);
     expect(namesOf(upstream)).toEqual(OURS);
     expect(upstream).not.toContain(key);
@@ -79,7 +73,7 @@ describe('F7 nothing of a caller but its call and its Accept-Encoding reaches a 
     expect(upstream).toContain(`\r\nhost: ${new URL(backend.url).host}\r\n`);
   });
 
-  test("F7 the caller's path and query, with the key in the query", async () => {
+  test("E2 F7 the caller's path and query, with the key in the query", async () => {
     const { upstream } = await ask('', `/?api-key=${key}&token=of-the-caller`);
     expect(upstream).toStartWith('POST /rpc/v1?token=of-the-operator HTTP/1.1\r\n');
     expect(upstream).not.toContain(key);
@@ -172,20 +166,36 @@ describe('F10 a page of any origin', () => {
     expect(answer.headers.has('access-control-allow-credentials')).toBe(false);
   });
 
-  test('F10 may read every answer and refusal, and is never allowed credentials', async () => {
-    backend.script((exchange) => exchange.send(plain(GOOD)));
-    const answers = await Promise.all([
-      gateway.post(CALL, key, { headers: ORIGIN }),
-      gateway.post(CALL, undefined, { headers: ORIGIN }),
-      gateway.post(CALL, gateway.key('trial', 0), { headers: ORIGIN }),
-      gateway.post('{', key, { headers: ORIGIN }),
-      gateway.post(CALL, key, { headers: { ...ORIGIN, 'content-type': 'text/plain' } }),
-      fetch(gateway.url, { headers: ORIGIN }),
-    ]);
-    expect(answers.map(({ status }) => status)).toEqual([200, 401, 402, 400, 415, 405]);
+  test('F10 is told which headers it may send, its own and those of the SDKs, and for how long that holds', async () => {
+    const { headers } = await preflight({ 'access-control-request-headers': 'content-type,solana-client' });
+    expect(headers.get('access-control-allow-headers')).toBe('content-type,solana-client');
+    expect(headers.get('access-control-max-age')).toBe('86400');
+  });
+
+  test('F10 may read every answer and refusal with its fields, and is never allowed credentials', async () => {
+    const large = GOOD.replace('7', `"${'a'.repeat(1 << 20)}"`);
+    backend.script(({ text, send }) => send(plain(text.includes('getBlock') ? large : GOOD)));
+    const limited = gateway.key('one');
+    const init = { headers: ORIGIN };
+    const answers = [
+      await gateway.post(CALL, limited, init),
+      await gateway.post(CALL, limited, init),
+      await gateway.post(CALL.replace('getSlot', 'getBlock'), key, init),
+      await gateway.post(`[${CALL},${CALL}]`, key, init),
+      await gateway.post(CALL, undefined, init),
+      await gateway.post(CALL, gateway.key('trial', 0), init),
+      await gateway.post('{', key, init),
+      await gateway.post(CALL, key, { headers: { ...ORIGIN, 'content-type': 'text/plain' } }),
+      await fetch(gateway.url, init),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([200, 429, 200, 200, 401, 402, 400, 415, 405]);
     for (const { headers } of answers) {
       expect(headers.get('access-control-allow-origin')).toBe('*');
+      expect(headers.get('access-control-expose-headers')).toContain('retry-after, ');
       expect(headers.has('access-control-allow-credentials')).toBe(false);
     }
+    expect((await answers[2]?.text())?.length).toBe(large.length);
+    const plainAnswer = await gateway.post(CALL, key);
+    expect(plainAnswer.headers.has('access-control-allow-origin')).toBe(false);
   });
 });

@@ -8,8 +8,7 @@ import { openCaller, postText } from '../fakes/raw-caller.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { startGateway } from '../started/gateway.ts';
 import { until } from '../started/stack.ts';
-import { startAlone } from './gateway-alone.ts';
-import { CALL } from './gateway-crew.ts';
+import { CALL, startAlone } from './gateway-crew.ts';
 import { countingLookUps } from './key-guesses.ts';
 
 const BY = { kind: 'command-line' } as const;
@@ -31,16 +30,20 @@ describe('E5 keys change while they are used', () => {
   test('E5 a revoked key stops within a second, and a rotated one works beside its heir until its time', async () => {
     await using gateway = await startAlone(backend.url);
     const { keys, made } = firstKey(gateway.accounts);
-    expect(await gateway.status(made.made.key)).toBe(200);
+    expect(await gateway.statusOf(made.made.key)).toBe(200);
     const rotated = keys.rotate(made.made.id, 1_500, BY);
     if (rotated.kind !== 'rotated') throw new Error(rotated.kind);
     await Bun.sleep(1_000); // the promise is a second
-    expect([await gateway.status(made.made.key), await gateway.status(rotated.made.key)]).toEqual([200, 200]);
+    expect([await gateway.statusOf(made.made.key), await gateway.statusOf(rotated.made.key)]).toEqual([
+      200, 200,
+    ]);
     await Bun.sleep(Math.max(0, rotated.oldExpiresAtMs - Date.now()));
-    expect([await gateway.status(made.made.key), await gateway.status(rotated.made.key)]).toEqual([401, 200]);
+    expect([await gateway.statusOf(made.made.key), await gateway.statusOf(rotated.made.key)]).toEqual([
+      401, 200,
+    ]);
     keys.revoke(rotated.made.id, BY);
     await Bun.sleep(1_000);
-    expect(await gateway.status(rotated.made.key)).toBe(401);
+    expect(await gateway.statusOf(rotated.made.key)).toBe(401);
   });
 
   test('E5 a key that is revoked, or whose account loses its plan, while a body comes does not pay for it', async () => {
@@ -56,9 +59,9 @@ describe('E5 keys change while they are used', () => {
       const text = postText(CALL, key, 'connection: close\r\n');
       caller.send(text.slice(0, -10));
       await caller.flushed();
-      expect(await gateway.status(key)).toBe(200); // the head above has been read before
+      expect(await gateway.statusOf(key)).toBe(200); // the head above has been read before
       change();
-      await until(async () => (await gateway.status(key)) === 401 || undefined);
+      await until(async () => (await gateway.statusOf(key)) === 401 || undefined);
       caller.send(text.slice(-10));
       expect(await caller.until('"error"')).toStartWith('HTTP/1.1 401 ');
     }
@@ -89,7 +92,7 @@ test("a key's last use is in the list of keys a moment later, and an unused key 
   await using gateway = await startAlone(backend.url);
   const [used, unused] = [gateway.key(), gateway.key()];
   const before = Date.now();
-  for (let i = 0; i < 50; i++) expect(await gateway.status(used)).toBe(200);
+  for (let i = 0; i < 50; i++) expect(await gateway.statusOf(used)).toBe(200);
   const listed = async () => {
     const ended = await sluice(gateway.folder, ['key', 'list', '--json', '--config', gateway.config]);
     return objectsOf(ended) as { last4: string; last_used_at: string | null }[]; // as the command line documents it

@@ -5,8 +5,7 @@ import { startBackend } from '../fakes/backend.ts';
 import { addKey, JSON_HEADERS, opened, temporaryFolder } from '../started/gateway.ts';
 import { startProcess } from '../started/process.ts';
 import { until } from '../started/stack.ts';
-import { startAlone } from './gateway-alone.ts';
-import { CALL, crewConfig, startCrew } from './gateway-crew.ts';
+import { CALL, crewConfig, startCrew, startAlone } from './gateway-crew.ts';
 
 const CHECK_UNAVAILABLE =
   '503 {"jsonrpc":"2.0","error":{"code":-503,"message":"Key check unavailable"},"id":1}';
@@ -19,33 +18,33 @@ describe('E3 when keys cannot be read', () => {
   test('E3 known keys go on, others get 503 and never 401, and all is well again without a restart', async () => {
     await using gateway = await startAlone(backend.url);
     const [known, unseen] = [gateway.key(), gateway.key()];
-    expect(await gateway.status(known)).toBe(200);
+    expect(await gateway.statusOf(known)).toBe(200);
     gateway.accounts.run('ALTER TABLE keys RENAME TO hidden');
     gateway.accounts.run('ALTER TABLE revision RENAME TO hidden_revision');
     for (let i = 0; i < 4; i++) {
       const refused = await gateway.post(unseen);
       expect(`${refused.status} ${await refused.text()}`).toBe(CHECK_UNAVAILABLE);
       expect(refused.headers.get('retry-after')).toBe('1');
-      expect(await gateway.status(known)).toBe(200);
+      expect(await gateway.statusOf(known)).toBe(200);
       await Bun.sleep(150); // the outage lasts over several looks at the revision
     }
     gateway.accounts.run('ALTER TABLE hidden_revision RENAME TO revision');
     gateway.accounts.run('ALTER TABLE hidden RENAME TO keys');
-    expect([await gateway.status(unseen), await gateway.status(known)]).toEqual([200, 200]);
+    expect([await gateway.statusOf(unseen), await gateway.statusOf(known)]).toEqual([200, 200]);
   });
 
   test('E3 known keys go on also when a change was noticed just before, which every key is read again for', async () => {
     await using gateway = await startAlone(backend.url);
     const known = gateway.key();
-    expect(await gateway.status(known)).toBe(200);
+    expect(await gateway.statusOf(known)).toBe(200);
     gateway.accounts.transaction(() => {
       gateway.accounts.run("UPDATE accounts SET name = 'another'");
       gateway.accounts.run('ALTER TABLE keys RENAME TO hidden');
     })();
     await Bun.sleep(600); // twice the time in which a change is noticed
-    expect(await gateway.status(known)).toBe(200);
+    expect(await gateway.statusOf(known)).toBe(200);
     gateway.accounts.run('ALTER TABLE hidden RENAME TO keys');
-    expect(await gateway.status(known)).toBe(200);
+    expect(await gateway.statusOf(known)).toBe(200);
   });
 
   test('E3 no request waits while another process is writing for long, though uses are to be written', async () => {
@@ -56,7 +55,7 @@ describe('E3 when keys cannot be read', () => {
     let longestMs = 0;
     for (let i = 0; performance.now() < untilMs; i++) {
       const sinceMs = performance.now();
-      expect(await gateway.status(keys[i % 2] ?? '')).toBe(200);
+      expect(await gateway.statusOf(keys[i % 2] ?? '')).toBe(200);
       longestMs = Math.max(longestMs, performance.now() - sinceMs);
       await Bun.sleep(5); // below the plan's rate
     }

@@ -1,23 +1,17 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { startBackend } from '../fakes/backend.ts';
 import { openCaller } from '../fakes/raw-caller.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
-let backend: ReturnType<typeof startBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-let key: string;
-beforeAll(async () => {
-  backend = startBackend();
-  gateway = await startGateway({
+const backend = shared(startBackend());
+const gateway = shared(
+  await startGateway({
     backends: [{ name: 'a', url: backend.url }],
     plans: { scale: { rps: 100_000, burst: 100_000 } },
-  });
-  key = gateway.key('scale');
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await backend[Symbol.asyncDispose]();
-});
+  }),
+);
+const key = gateway.key('scale');
 
 /** Every series there is: its name and labels, without its value. */
 const series = async () =>

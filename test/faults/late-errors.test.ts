@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 const CALL = { jsonrpc: '2.0', id: 1, method: 'getSlot' };
 const GOOD = '{"jsonrpc":"2.0","result":"from another","id":1}';
@@ -10,15 +11,10 @@ const behind = (message: string) => `{"jsonrpc":"2.0","error":{"code":-32005,"me
 let first: (exchange: RawExchange) => unknown;
 let asked = 0;
 const script = (exchange: RawExchange) => (asked++ === 0 ? first(exchange) : exchange.send(plain(GOOD)));
-const backends = [startRawBackend(script), startRawBackend(script)];
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-beforeAll(async () => {
-  gateway = await startGateway({ backends: backends.map(({ url }, i) => ({ name: `b${i}`, url })) });
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  for (const backend of backends) backend[Symbol.dispose]();
-});
+const backends = [1, 2].map(() => shared(startRawBackend(script)));
+const gateway = shared(
+  await startGateway({ backends: backends.map(({ url }, i) => ({ name: `b${i}`, url })) }),
+);
 
 /** Asks with the first backend doing `does`; gives the text and how many backends were asked. */
 async function answered(does: typeof first, body: unknown = CALL) {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import {
   CHUNKED,
   chunk,
@@ -10,6 +10,7 @@ import {
 import { openCaller, postText } from '../fakes/raw-caller.ts';
 import { startGateway } from '../started/gateway.ts';
 import { atRest } from './gateway-process.ts';
+import { shared } from '../started/shared.ts';
 
 const SCAN = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts","params":["p"]}';
 const LINES = 'accept: application/x-ndjson\r\n';
@@ -18,19 +19,13 @@ const row = (i: number) =>
 const rows = (count: number) => Array.from({ length: count }, (_, i) => row(i)).join();
 const BEGIN = '{"jsonrpc":"2.0","result":[';
 
-let backend: ReturnType<typeof startRawBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-beforeAll(async () => {
-  backend = startRawBackend(() => undefined);
-  gateway = await startGateway({
+const backend = shared(startRawBackend(() => undefined));
+const gateway = shared(
+  await startGateway({
     backends: [{ name: 'a', url: backend.url }],
     plans: { trial: { rps: 1_000, burst: 1_000 }, one: { rps: 1_000, burst: 1_000, scans: 1 } },
-  });
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  backend[Symbol.dispose]();
-});
+  }),
+);
 
 const ask = (key: string) => gateway.post(SCAN, key, { headers: { accept: 'application/x-ndjson' } });
 

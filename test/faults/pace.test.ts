@@ -1,29 +1,22 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
 import { openCaller, postText } from '../fakes/raw-caller.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 const SCAN = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts"}';
 const IDLE_SECONDS = 120;
 
 const virtual = createVirtualClock();
-const stop = new AbortController();
-let backend: ReturnType<typeof startRawBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-beforeAll(async () => {
-  backend = startRawBackend(() => undefined);
-  gateway = await startGateway(
+const backend = shared(startRawBackend(() => undefined));
+const gateway = shared(
+  await startGateway(
     { backends: [{ name: 'a', url: backend.url }], gateway: { idle_seconds: IDLE_SECONDS } },
     virtual.clock,
-  );
-  void gateway.gateway.runMaintenance(() => undefined, stop.signal);
-});
-afterAll(async () => {
-  stop.abort();
-  await gateway[Symbol.asyncDispose]();
-  backend[Symbol.dispose]();
-});
+  ),
+);
+gateway.maintain();
 
 /** Asks `body`; gives the caller and its backend's side of the exchange. */
 async function asked(body: string) {
@@ -104,12 +97,11 @@ describe('A8 a reader that is behind is not its backend', () => {
 
   /** What the gateway has counted of it: cuts, failures of the backend, and the credits left after one more call. */
   async function counted(key: string) {
-    const text = await gateway.gateway.metrics.text();
-    const [, cuts] = /streams_cut_total\{backend="a",reason="unread"\} (\d+)/.exec(text) ?? [];
+    const cuts = await gateway.metric('streams_cut_total{backend="a",reason="unread"}');
     backend.script((exchange) => exchange.send(plain('{"jsonrpc":"2.0","result":9,"id":1}')));
     const next = await gateway.post({ jsonrpc: '2.0', id: 1, method: 'getSlot' }, key);
     return {
-      cuts: Number(cuts),
+      cuts,
       failed: failures() - failedBefore,
       left: next.headers.get('x-credits-left'),
     };

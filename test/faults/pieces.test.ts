@@ -1,23 +1,15 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { CHUNKED, chunk, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
 import { jsonText } from '../gateway/json/json-text.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts"}';
 
-let backend: ReturnType<typeof startRawBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-let key: string;
-beforeAll(async () => {
-  backend = startRawBackend(() => undefined);
-  gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
-  key = gateway.key('scale');
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  backend[Symbol.dispose]();
-});
+const backend = shared(startRawBackend(() => undefined));
+const gateway = shared(await startGateway({ backends: [{ name: 'a', url: backend.url }] }));
+const key = gateway.key('scale');
 
 /** An answer, where it is cut into chunks (as shares of its length), and whether its first chunk comes by itself. */
 const cutAnswer = fc.record({

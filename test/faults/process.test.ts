@@ -1,12 +1,12 @@
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { spentOf } from '../../shared/ledger/spent.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
-import { result, startBackend, streamed } from '../fakes/backend.ts';
+import { startBackend } from '../fakes/backend.ts';
 import { addKey, JSON_HEADERS, opened, temporaryFolder } from '../started/gateway.ts';
-import { childEnv, hasOpen, ROOT, runToEnd, startProcess } from '../started/process.ts';
+import { childEnv, hasOpen, ROOT, startProcess } from '../started/process.ts';
 import { freePort } from '../started/ports.ts';
 import { until } from '../started/stack.ts';
 
@@ -40,7 +40,6 @@ function keyOf(plan: string, credits = 0): string {
 }
 
 const start = (path: string) => startProcess([MAIN, '--config', path], folder.path);
-const refuse = (path: string) => runToEnd([MAIN, '--config', path], folder.path);
 const post = (url: URL, key: string, body = CALL) =>
   fetch(url, { method: 'POST', body, headers: { ...JSON_HEADERS, 'x-token': key } });
 
@@ -91,30 +90,6 @@ test('a demo key of the embedded chain is good for nothing once backends are con
   expect([(await post(gateway.url, key)).status, (await post(gateway.url, other)).status]).toEqual([
     401, 200,
   ]);
-});
-
-test('SIGTERM lets an answer under way end, takes no new connection, and exits 0', async () => {
-  await using gateway = await start(config());
-  const key = keyOf('scale');
-  const gate = Promise.withResolvers<void>();
-  backend.script((seen) =>
-    streamed(seen, 20, async (written) => (written === 10 ? gate.promise : undefined)),
-  );
-  const answer = await post(gateway.url, key);
-  gateway.kill('SIGTERM');
-  const refused = async () => {
-    for (;;) {
-      try {
-        await fetch(new URL('/health', gateway.url), { keepalive: false });
-      } catch {
-        return;
-      }
-    }
-  };
-  await refused();
-  gate.resolve();
-  expect((await answer.text()).length).toBeGreaterThan(20 << 20);
-  expect(await gateway.exited).toBe(0);
 });
 
 test('SIGINT ends an idle gateway with 0', async () => {
@@ -172,76 +147,4 @@ test('when its standard input ends, as it does when its parent dies, the gateway
   await using gateway = await start(config());
   gateway.endInput();
   expect(await gateway.exited).toBe(0);
-});
-
-test('plans are reloaded on SIGHUP without dropping a request', async () => {
-  const path = config('127.0.0.1:0', '[plans.tiny]\nrps = 1\nburst = 1\n');
-  const key = keyOf('tiny');
-  await using gateway = await start(path);
-  const gate = Promise.withResolvers<void>();
-  backend.script(async (seen) => {
-    await gate.promise;
-    return result(seen, '1');
-  });
-  const pending = post(gateway.url, key);
-  while (backend.seen.length === 0) await Bun.sleep(1); // awaits its arrival
-  config('127.0.0.1:0', '[plans.tiny]\nrps = 1000\nburst = 1000\n');
-  gateway.kill('SIGHUP');
-  while (!(await post(gateway.url, key, `[${CALL.replace('getSlot', 'nope')}]`)).ok) await Bun.sleep(5); // until the new plan holds
-  gate.resolve();
-  expect((await pending).status).toBe(200);
-});
-
-describe('what cannot start says why in one sentence and exits 1', () => {
-  const sentence = (stderr: string) => stderr.trim().split('\n');
-
-  test('an unknown config key, and every other problem with it', async () => {
-    const { code, stderr } = await refuse(config('127.0.0.1:0', 'colour = "red"\n[plans.pro]\nrps = 0\n'));
-    expect(code).toBe(1);
-    const [first, second, ...rest] = sentence(stderr);
-    expect(first).toContain('backends[0].colour: found a value that is not shown, wanted no such key');
-    expect(second).toContain('plans.pro.rps: found 0, wanted a number above 0');
-    expect(rest).toEqual([]);
-  });
-
-  test('a taken port', async () => {
-    const { code, stderr } = await refuse(config(`127.0.0.1:${new URL(backend.url).port}`));
-    expect(code).toBe(1);
-    expect(sentence(stderr)).toEqual([
-      `The address 127.0.0.1:${new URL(backend.url).port} cannot be listened on (another process has it); free it or change gateway.listen in the config.`,
-    ]);
-  });
-
-  test.each([ACCOUNTS_FILE, LEDGER_FILE])('a corrupt %s', async (file) => {
-    writeFileSync(
-      join(folder.path, file),
-      'this is no database, but it is long enough to be read as one '.repeat(100),
-    );
-    const { code, stderr } = await refuse(config());
-    expect(code).toBe(1);
-    expect(sentence(stderr)).toEqual([
-      `The database ${join(folder.path, file)} is corrupt (file is not a database); put a backup in its place, or move it away to start empty.`,
-    ]);
-  });
-
-  test('a second gateway on the same data directory', async () => {
-    await using _first = await start(config());
-    const { code, stderr } = await refuse(config());
-    expect([code, sentence(stderr)]).toEqual([
-      1,
-      [`Another gateway is running on the data directory ${folder.path}.`],
-    ]);
-  });
-
-  test('a config that is not there, or is not TOML', async () => {
-    const missing = await refuse(join(folder.path, 'none.toml'));
-    expect([missing.code, sentence(missing.stderr)]).toEqual([
-      1,
-      [`The config file ${join(folder.path, 'none.toml')} cannot be read (ENOENT).`],
-    ]);
-    writeFileSync(join(folder.path, 'bad.toml'), '[gateway\n');
-    const bad = await refuse(join(folder.path, 'bad.toml'));
-    expect(bad.code).toBe(1);
-    expect(sentence(bad.stderr)[0]).toContain('is not valid TOML');
-  });
 });

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { LEDGER_FILE } from '../../gateway/ledger.ts';
 import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
 import { takeLock } from '../../shared/store/lock.ts';
 import { startBackend } from '../fakes/backend.ts';
@@ -13,24 +14,24 @@ let backend: ReturnType<typeof startBackend>;
 beforeEach(() => void (backend = startBackend()));
 afterEach(() => backend[Symbol.asyncDispose]());
 
-describe('several processes that cannot start say why in one sentence and exit 1', () => {
-  const refuse = async (options: Partial<CrewOptions>, spoil: (folder: string) => void = () => undefined) => {
+describe.each([1, 3])('%d processes that cannot start say why in one sentence and exit 1', (processes) => {
+  const refuse = async (
+    options: Partial<CrewOptions>,
+    spoil: (folder: string, config: string) => void = () => undefined,
+  ) => {
     using folder = temporaryFolder();
-    const { args } = crewConfig(folder.path, { backendUrl: backend.url, processes: 3, ...options });
-    spoil(folder.path);
+    const { args, path } = crewConfig(folder.path, { backendUrl: backend.url, processes, ...options });
+    spoil(folder.path, path);
     const { code, stderr } = await runToEnd(args, folder.path);
-    return [code, stderr.trim().replaceAll(folder.path, 'FOLDER').split('\n')];
+    return [code, ...stderr.trim().replaceAll(folder.path, 'FOLDER').split('\n')];
   };
+  const taken = (listen: string) =>
+    `The address ${listen} cannot be listened on (another process has it); free it or change gateway.listen in the config.`;
 
   test.each([false, true])('a taken port, though its holder shares it: %p', async (reusePort) => {
     const stranger = Bun.serve({ hostname: '127.0.0.1', port: 0, reusePort, fetch: () => new Response() });
     const listen = `127.0.0.1:${stranger.port}`;
-    expect(await refuse({ listen })).toEqual([
-      1,
-      [
-        `The address ${listen} cannot be listened on (another process has it); free it or change gateway.listen in the config.`,
-      ],
-    ]);
+    expect(await refuse({ listen })).toEqual([1, taken(listen)]);
     await stranger.stop(true);
   });
 
@@ -42,44 +43,47 @@ describe('several processes that cannot start say why in one sentence and exit 1
       stranger ??= Bun.serve({ hostname: '127.0.0.1', port, reusePort: true, fetch: () => new Response() });
       return undefined;
     });
-    expect(await refuse({ listen: `127.0.0.1:${port}` })).toEqual([
-      1,
-      [
-        `The address 127.0.0.1:${port} cannot be listened on (another process has it); free it or change gateway.listen in the config.`,
-      ],
-    ]);
+    expect(await refuse({ listen: `127.0.0.1:${port}` })).toEqual([1, taken(`127.0.0.1:${port}`)]);
     await stranger?.stop(true);
   });
 
-  test('an unknown config key', async () => {
-    const [code, lines] = await refuse({ gatewayLines: 'colour = "red"\n' });
-    expect([code, String(lines)]).toEqual([
+  test('an unknown config key, and every other problem with it', async () => {
+    const gatewayLines = 'colour = "red"\n';
+    expect(await refuse({ gatewayLines, extra: '[plans.pro]\nrps = 0\n' })).toEqual([
       1,
       expect.stringContaining('gateway.colour: found a value that is not shown, wanted no such key'),
+      expect.stringContaining('plans.pro.rps: found 0, wanted a number above 0'),
     ]);
   });
 
-  test('a corrupt database', async () => {
-    const spoil = (folder: string) =>
-      writeFileSync(join(folder, ACCOUNTS_FILE), 'this is no database '.repeat(200));
+  test('a config that is not there, or is not TOML', async () => {
+    expect(await refuse({}, (_folder, config) => rmSync(config))).toEqual([
+      1,
+      'The config file FOLDER/sluice.toml cannot be read (ENOENT).',
+    ]);
+    expect(await refuse({}, (_folder, config) => writeFileSync(config, '[gateway\n'))).toEqual([
+      1,
+      expect.stringContaining('is not valid TOML'),
+    ]);
+  });
+
+  test.each([ACCOUNTS_FILE, LEDGER_FILE])('a corrupt %s', async (file) => {
+    const spoil = (folder: string) => writeFileSync(join(folder, file), 'this is no database '.repeat(200));
     expect(await refuse({}, spoil)).toEqual([
       1,
-      [
-        'The database FOLDER/sluice.db is corrupt (file is not a database); put a backup in its place, or move it away to start empty.',
-      ],
+      `The database FOLDER/${file} is corrupt (file is not a database); put a backup in its place, or move it away to start empty.`,
     ]);
   });
 
   test('a certificate that is not there', async () => {
-    const [code, lines] = await refuse({ gatewayLines: 'tls = { cert = "none.pem", key = "none.pem" }\n' });
-    expect([code, lines]).toEqual([1, [expect.stringContaining('none.pem')]]);
+    expect(await refuse({ gatewayLines: 'tls = { cert = "none.pem", key = "none.pem" }\n' })).toEqual([
+      1,
+      expect.stringContaining('none.pem'),
+    ]);
   });
 
   test('a data directory that has a gateway', async () => {
     const locked = (folder: string) => expect(takeLock(folder, 'gateway').kind).toBe('locked');
-    expect(await refuse({}, locked)).toEqual([
-      1,
-      ['Another gateway is running on the data directory FOLDER.'],
-    ]);
+    expect(await refuse({}, locked)).toEqual([1, 'Another gateway is running on the data directory FOLDER.']);
   });
 });

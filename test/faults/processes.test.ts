@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
 import { result, type SeenCall, startBackend } from '../fakes/backend.ts';
 import { until } from '../started/stack.ts';
 import { CALL, type CrewOptions, startCrew } from './gateway-crew.ts';
@@ -75,20 +74,6 @@ test('kill -9 of one under load loses the requests that it had in flight and no 
   expect(await crew.metric('sluice_gateway_process_restarts_total')).toBe(1);
   const before = crew.charged().get(slot) ?? 0;
   await until(async () => (await crew.post(key)).ok && (crew.charged().get(slot) ?? 0) > before);
-});
-
-test('SIGHUP reaches all of them', async () => {
-  await using crew = await start();
-  const key = crew.key('tiny');
-  const batch = `[${CALL},${CALL}]`;
-  expect((await crew.post(key, batch)).status).toBe(400);
-  const path = join(crew.folder, 'sluice.toml');
-  writeFileSync(path, (await Bun.file(path).text()).replace('max_batch = 1\n', 'max_batch = 2\n'));
-  crew.kill('SIGHUP');
-  await until(async () => {
-    const answers = await Promise.all(Array.from({ length: 24 }, () => crew.post(key, batch)));
-    return answers.every(({ status }) => status === 200);
-  });
 });
 
 test('L17 L19 revocation and a change of plan are in force within a second in every process', async () => {

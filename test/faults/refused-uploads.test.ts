@@ -1,21 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { startBackend } from '../fakes/backend.ts';
 import { openCaller } from '../fakes/raw-caller.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
-let backend: ReturnType<typeof startBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-beforeAll(async () => {
-  backend = startBackend();
-  gateway = await startGateway({
+const backend = shared(startBackend());
+const gateway = shared(
+  await startGateway({
     backends: [{ name: 'a', url: backend.url }],
     gateway: { max_body_bytes: 100_000 },
-  });
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await backend[Symbol.asyncDispose]();
-});
+  }),
+);
 
 const PIECE = ' '.repeat(65_536);
 const CHUNK = `10000\r\n${PIECE}\r\n`;

@@ -1,26 +1,21 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
 import { openCaller, postText } from '../fakes/raw-caller.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 const call = (id: string, params = '["same"]', method = 'getAccountInfo') =>
   `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}}`;
 const idOf = ({ text }: RawExchange) => /"id":("[^"]*"|\d+)/.exec(text)?.[1] ?? 'null';
 const good = (id: string, value: number) => `{"jsonrpc":"2.0","result":${value},"id":${id}}`;
 
-let backend: ReturnType<typeof startRawBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-beforeAll(async () => {
-  backend = startRawBackend(() => undefined);
-  gateway = await startGateway({
+const backend = shared(startRawBackend(() => undefined));
+const gateway = shared(
+  await startGateway({
     backends: [{ name: 'a', url: backend.url }],
     plans: { trial: { rps: 1_000, burst: 1_000 } },
-  });
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  backend[Symbol.dispose]();
-});
+  }),
+);
 
 /** Answers each call with the count of calls so far, so that an answer from memory would be an old one. */
 function counting() {

@@ -1,24 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { result, startBackend } from '../fakes/backend.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 const error = (code: number, message: string, id = 'null') =>
   `{"jsonrpc":"2.0","error":{"code":${code},"message":"${message}"},"id":${id}}`;
 const twice = (name: string, id = '1') => error(-32600, `Invalid request: two members named ${name}`, id);
 const PARSE = error(-32700, 'Parse error');
 
-let backend: ReturnType<typeof startBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-let key: string;
-beforeAll(async () => {
-  backend = startBackend((seen) => result(seen, '7'));
-  gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
-  key = gateway.key();
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await backend[Symbol.asyncDispose]();
-});
+const backend = shared(startBackend((seen) => result(seen, '7')));
+const gateway = shared(await startGateway({ backends: [{ name: 'a', url: backend.url }] }));
+const key = gateway.key();
 
 /** Status and body of a request, and what reached the backend of it. */
 async function ask(body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) {

@@ -1,22 +1,17 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { beforeEach, expect, test } from 'bun:test';
 import { startBackend, streamed } from '../fakes/backend.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 const SCAN = { jsonrpc: '2.0', id: 1, method: 'getProgramAccounts' };
 
-let backend: ReturnType<typeof startBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-beforeAll(async () => {
-  backend = startBackend();
-  gateway = await startGateway({
+const backend = shared(startBackend());
+const gateway = shared(
+  await startGateway({
     backends: [{ name: 'a', url: backend.url }],
     plans: { one: { rps: 1_000, burst: 1_000, scans: 1 } },
-  });
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await backend[Symbol.asyncDispose]();
-});
+  }),
+);
 beforeEach(() => backend.script((seen) => streamed(seen, 8)));
 
 const arrived = async (calls: number) => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import {
   CHUNKED,
   chunk,
@@ -8,6 +8,7 @@ import {
   startRawBackend,
 } from '../fakes/raw-backend.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 const SENDS = 2_000;
 const AT_ONCE = 32;
@@ -78,32 +79,25 @@ function nextAct(): Act {
   return acts[Math.floor(acts.length * random())] ?? HANGS;
 }
 
-let backends: readonly ReturnType<typeof startRawBackend>[];
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-let keys: readonly string[];
-const stop = new AbortController();
-beforeAll(async () => {
-  backends = Array.from({ length: 3 }, () =>
+const backends = Array.from({ length: 3 }, () =>
+  shared(
     startRawBackend((exchange) => {
       const [, id = '', tx = ''] = /"id":(\d+),.*"(tx \d+)"/.exec(exchange.text) ?? [];
       const act = nextAct();
       arrivals.set(tx, [...(arrivals.get(tx) ?? []), act]);
       return act(exchange, id);
     }),
-  );
-  gateway = await startGateway({
+  ),
+);
+const gateway = shared(
+  await startGateway({
     deadlines: { send: 1 },
     plans: { scale: { rps: 1_000_000, burst: 1_000_000, max_batch: 20 } },
     backends: [...backends.map(({ url }) => url), refusedUrl()].map((url, i) => ({ name: 'abcd'[i], url })),
-  });
-  void gateway.gateway.runMaintenance(() => undefined, stop.signal);
-  keys = Array.from({ length: 20 }, () => gateway.key());
-});
-afterAll(async () => {
-  stop.abort();
-  await gateway[Symbol.asyncDispose]();
-  for (const backend of backends) backend[Symbol.dispose]();
-});
+  }),
+);
+gateway.maintain();
+const keys = Array.from({ length: 20 }, () => gateway.key());
 
 type Answer = Readonly<{ id: number; error?: { code: number } }>;
 

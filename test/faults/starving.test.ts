@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { result, type SeenCall, startBackend, streamed } from '../fakes/backend.ts';
 import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
+import { countedOf } from '../gateway/usage/counted.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
 import { atRest } from './gateway-process.ts';
@@ -13,7 +14,6 @@ const PLAN = { rps: 1_000_000, burst: 1_000_000, max_batch: 20 };
 let backend: ReturnType<typeof startBackend>;
 let gateway: Awaited<ReturnType<typeof startGateway>>;
 let virtual: ReturnType<typeof createVirtualClock>;
-let stop: AbortController;
 let callers: RawCaller[];
 /** What calls that are held wait for, before their answer or in the middle of it. */
 let gate: PromiseWithResolvers<void>;
@@ -24,7 +24,6 @@ beforeEach(async () => {
   callers = [];
   gate = Promise.withResolvers();
   virtual = createVirtualClock();
-  stop = new AbortController();
   backend = startBackend(async (seen) => {
     const how = howOf(seen);
     if (how === 'held') await gate.promise;
@@ -33,7 +32,9 @@ beforeEach(async () => {
     if (how === 'long') return streamed(seen, 100, () => void written++);
     if (how === 'paused')
       return streamed(seen, 3, (megabytes) => (megabytes === 1 ? gate.promise : undefined));
-    return how === 'block' ? streamed(seen, 1) : result(seen, '7');
+    if (how === 'once' && backend.seen.filter(({ text }) => text === seen.text).length > 1)
+      return new Response('', { status: 500 });
+    return how === 'block' || how === 'once' ? streamed(seen, 1) : result(seen, '7');
   });
   gateway = await startGateway(
     {
@@ -43,11 +44,10 @@ beforeEach(async () => {
     },
     virtual.clock,
   );
-  void gateway.gateway.runMaintenance(() => undefined, stop.signal);
+  gateway.maintain();
 });
 afterEach(async () => {
   gate.resolve();
-  stop.abort();
   for (const caller of callers) caller[Symbol.dispose]();
   await gateway[Symbol.asyncDispose]();
   await backend[Symbol.asyncDispose]();
@@ -87,10 +87,7 @@ const call = (how: string, method = 'getMultipleAccounts', id = 1) => ({
 const BALANCE = { jsonrpc: '2.0', id: 1, method: 'getBalance', params: ['x'] };
 
 const status = () => gateway.gateway.status().backends[0];
-async function cuts(): Promise<string | undefined> {
-  const text = await gateway.gateway.metrics.text();
-  return /streams_cut_total\{backend="a",reason="evicted"\} (\d+)/.exec(text)?.[1];
-}
+const cuts = () => gateway.metric('streams_cut_total{backend="a",reason="evicted"}');
 
 /** Calls on as many connections, which are not read when `isRead` is false; their answers come, or wait at the gateway. */
 async function asking(
@@ -147,7 +144,7 @@ describe('L23 while another account waits, who does not read holds no more than 
     await pass(1);
     // No time passes here.
     expect((await gateway.post(BALANCE, gateway.key())).status).toBe(200);
-    expect(await cuts()).toBe('1');
+    expect(await cuts()).toBe(1);
     first?.resume();
     await first?.ended;
     expect(first?.received()).toBeLessThan(13 << 20);
@@ -157,7 +154,7 @@ describe('L23 while another account waits, who does not read holds no more than 
     await pass(2);
     expect(await isThere(own)).toBe(false);
     expect((await gateway.post(BALANCE, gateway.key())).status).toBe(200);
-    expect(await cuts()).toBe('1');
+    expect(await cuts()).toBe(1);
     await pass(2);
     // Two credits for each, and one for this.
     expect((await own).headers.get('x-credits-left')).toBe('91');
@@ -174,7 +171,7 @@ describe('L23 while another account waits, who does not read holds no more than 
     expect((await answer).status).toBe(200);
     await pass(4);
     for (const each of more) expect((await each).status).toBe(200);
-    expect(await cuts()).toBe('1');
+    expect(await cuts()).toBe(1);
   });
 
   test('one that waits already is answered a second after the last byte was read', async () => {
@@ -194,7 +191,7 @@ describe('L23 while another account waits, who does not read holds no more than 
     const held = [1, 2, 3].map(() => gateway.post(call('held'), other));
     while (backend.seen.filter((seen) => howOf(seen) === 'held').length < 2) await Bun.sleep(1); // awaits their arrival
     await pass(2);
-    expect(await cuts()).toBe('2');
+    expect(await cuts()).toBe(2);
     expect(status()?.in_flight).toBe(CONNECTIONS);
     gate.resolve();
     for (const answer of held) expect((await answer).status).toBe(200);
@@ -205,7 +202,7 @@ describe('L23 while another account waits, who does not read holds no more than 
     await asking(gateway.key(), 2, 'large');
     await pass(1);
     expect((await gateway.post(BALANCE, gateway.key())).status).toBe(200);
-    expect(await cuts()).toBe('1');
+    expect(await cuts()).toBe(1);
   });
 
   test('an answer of a batch whose turn has come is cut with its batch, and paid for', async () => {
@@ -213,7 +210,7 @@ describe('L23 while another account waits, who does not read holds no more than 
     const batches = await asking(greedy, CONNECTIONS, 'large', { inBatch: true });
     await pass(1);
     expect((await gateway.post(BALANCE, gateway.key())).status).toBe(200);
-    expect(await cuts()).toBe('1');
+    expect(await cuts()).toBe(1);
     for (const caller of batches) caller.resume();
     await Promise.race(batches.map(({ ended }) => ended));
     expect((await gateway.post(BALANCE, greedy)).headers.get('x-credits-left')).toBe('91');
@@ -224,7 +221,7 @@ describe('L23 while another account waits, who does not read holds no more than 
     const answers = await asking(greedy, CONNECTIONS, 'gzip');
     await pass(1);
     expect((await gateway.post(BALANCE, gateway.key())).status).toBe(200);
-    expect(await cuts()).toBe('1');
+    expect(await cuts()).toBe(1);
     expect(status()).toMatchObject({ in_flight: CONNECTIONS - 1, recent_failed: 0 });
     for (const caller of answers) caller.resume();
     const heads = await Promise.all(answers.map((caller) => caller.until('\r\n\r\n')));
@@ -245,31 +242,41 @@ describe('L23 while another account waits, who does not read holds no more than 
     const answer = gateway.post(BALANCE, gateway.key());
     expect(await isThere(answer)).toBe(false);
     await pass(0.75);
-    expect([await isThere(answer), await cuts()]).toEqual([false, undefined]);
+    expect([await isThere(answer), await cuts()]).toEqual([false, 0]);
     await readSome(slow);
     await pass(0.25);
     expect((await answer).status).toBe(200);
-    expect(await cuts()).toBe('1');
+    expect(await cuts()).toBe(1);
     expect(status()).toMatchObject({ in_flight: CONNECTIONS - 1, recent_failed: 0 });
     const [, , , modest] = slow;
     if (modest !== undefined) await readSome([modest]); // who has no more than a share goes on
   });
 
-  test('answers of a batch whose turn has not come are asked for again, and the batch is whole', async () => {
-    const ids = [0, 1, 2, 3];
-    const batch = ids.map((id) => call(id === 0 ? 'held' : 'block', 'getMultipleAccounts', id));
-    const whole = gateway.post(batch, gateway.key());
-    while (backend.seen.length < 4) await Bun.sleep(1); // awaits their arrival
-    await Bun.sleep(20); // their first bytes are at the gateway
-    await pass(1);
-    expect((await gateway.post(BALANCE, gateway.key())).status).toBe(200);
-    expect(backend.seen.length).toBe(5);
-    gate.resolve();
-    const answers: { id: number }[] = JSON.parse(await (await whole).text());
-    expect(answers.map(({ id }) => id)).toEqual(ids);
-    expect(backend.seen.length).toBe(6);
-    expect([await cuts(), status()?.recent_failed]).toEqual([undefined, 0]);
-  });
+  test.each([
+    ['block', 0],
+    ['once', 1],
+  ])(
+    'answers of a batch whose turn has not come are asked for again, and each is counted and paid for once, if it comes: %s',
+    async (how, lost) => {
+      const key = gateway.key('trial', 100);
+      const ids = [0, 1, 2, 3];
+      const batch = ids.map((id) => call(id === 0 ? 'held' : how, 'getMultipleAccounts', id));
+      const whole = gateway.post(batch, key);
+      while (backend.seen.length < 4) await Bun.sleep(1); // awaits their arrival
+      await Bun.sleep(20); // their first bytes are at the gateway
+      await pass(1);
+      expect((await gateway.post(BALANCE, gateway.key())).status).toBe(200);
+      expect(backend.seen.length).toBe(5);
+      gate.resolve();
+      const answers: { id: number; error?: unknown }[] = JSON.parse(await (await whole).text());
+      expect(answers.map(({ id }) => id)).toEqual(ids);
+      expect(answers.filter(({ error }) => error !== undefined)).toHaveLength(lost);
+      expect(backend.seen.length).toBe(6);
+      expect([await cuts(), status()?.recent_failed]).toEqual([0, lost]);
+      const { getMultipleAccounts } = countedOf(gateway, key);
+      expect(getMultipleAccounts).toMatchObject({ calls: 4, errors: lost, credits: 2 * (4 - lost) });
+    },
+  );
 });
 
 describe('L23 nothing is cut', () => {
@@ -278,11 +285,11 @@ describe('L23 nothing is cut', () => {
     await asking(gateway.key(), CONNECTIONS / 2, 'held', { isRead: true });
     const answer = gateway.post(BALANCE, gateway.key());
     await pass(3);
-    expect([await isThere(answer), await cuts()]).toEqual([false, undefined]);
+    expect([await isThere(answer), await cuts()]).toEqual([false, 0]);
     gate.resolve();
     expect((await answer).status).toBe(200);
     for (const caller of callers) await caller.until('"id":1}');
-    expect(await cuts()).toBeUndefined();
+    expect(await cuts()).toBe(0);
   });
 
   test('for a call of the same account', async () => {
@@ -290,7 +297,7 @@ describe('L23 nothing is cut', () => {
     await asking(key, CONNECTIONS, 'large');
     const answer = gateway.post(BALANCE, key);
     await pass(3);
-    expect([await isThere(answer), await cuts()]).toEqual([false, undefined]);
+    expect([await isThere(answer), await cuts()]).toEqual([false, 0]);
     callers[0]?.reset();
     expect((await answer).status).toBe(200);
   });
@@ -299,6 +306,6 @@ describe('L23 nothing is cut', () => {
     await asking(gateway.key(), CONNECTIONS - 1, 'large');
     await pass(3);
     expect((await gateway.post(BALANCE, gateway.key())).status).toBe(200);
-    expect(await cuts()).toBeUndefined();
+    expect(await cuts()).toBe(0);
   });
 });

@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { expect, setDefaultTimeout, test } from 'bun:test';
 import { createHash } from 'node:crypto';
 import { startBackend, streamed } from '../fakes/backend.ts';
 import { openCaller, postText } from '../fakes/raw-caller.ts';
 import { atRest, startGatewayProcess } from './gateway-process.ts';
+import { shared } from '../started/shared.ts';
 
 // What takes seconds here takes longer beside other work.
 setDefaultTimeout(30_000);
@@ -12,16 +13,8 @@ const SCAN =
 const MEGABYTES = 300;
 const MB = 1 << 20;
 
-let backend: ReturnType<typeof startBackend>;
-let gateway: Awaited<ReturnType<typeof startGatewayProcess>>;
-beforeAll(async () => {
-  backend = startBackend();
-  gateway = await startGatewayProcess(backend.url);
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await backend[Symbol.asyncDispose]();
-});
+const backend = shared(startBackend());
+const gateway = shared(await startGatewayProcess(backend.url));
 
 /** The SHA-256 of a streamed answer of so many megabytes to `SCAN`. */
 function digestOf(megabytes: number): string {
@@ -128,39 +121,6 @@ test('A12 a thousand callers that leave in the middle of an upload leave memory 
   expect(after.bytes - warm.bytes).toBeLessThan(96 * MB);
   // Connections for probes and for reuse come and go; those of the callers would be hundreds.
   expect(after.descriptors - warm.descriptors).toBeLessThan(20);
-});
-
-test.each([
-  ['in chunks', 'transfer-encoding: chunked', `10000\r\n${' '.repeat(65_536)}\r\n`],
-  ['of 10 GB', 'content-length: 10000000000', ' '.repeat(65_536)],
-])('A12 an upload %s that goes on after it was refused costs no memory', async (_name, length, piece) => {
-  using caller = await openCaller(gateway.url);
-  const before = gateway.resident();
-  caller.send(`POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n${length}\r\n\r\n`);
-  let over = false;
-  void caller.ended.then(() => (over = true));
-  for (let sent = 0; sent < 128 * MB && !over; sent += 16 * 65_536) {
-    for (let i = 0; i < 16; i++) caller.send(piece);
-    await caller.flushed();
-  }
-  // Its own sending may overtake the refusal: `refused-uploads` looks at that.
-  expect(gateway.resident() - before).toBeLessThan(64 * MB);
-});
-
-test('B4 batches of ten thousand calls are refused without making anything of their calls', async () => {
-  const batch = `[${Array(10_001).fill('{"jsonrpc":"2.0","id":1,"method":"getSlot"}').join()}]`;
-  const refuse = async () => {
-    const answer = await gateway.post(batch);
-    expect([answer.status, await answer.text()]).toEqual([
-      400,
-      '{"jsonrpc":"2.0","error":{"code":-32600,"message":"Batch too large; max 500"},"id":null}',
-    ]);
-  };
-  await Promise.all(Array.from({ length: 20 }, refuse));
-  const before = gateway.resident();
-  for (let i = 0; i < 10; i++) await Promise.all(Array.from({ length: 20 }, refuse));
-  // The bodies alone were 90 MB, the calls in them two million.
-  expect(gateway.resident() - before).toBeLessThan(64 * MB);
 });
 
 test('B6 a large answer in the middle of a batch passes in bounded memory, whole', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import {
   CHUNKED,
@@ -10,6 +10,7 @@ import {
 } from '../fakes/raw-backend.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 // What takes seconds here takes longer beside other work.
 setDefaultTimeout(30_000);
@@ -18,23 +19,15 @@ const CALL = { jsonrpc: '2.0', id: 1, method: 'getSlot' };
 const BEGIN = `{"jsonrpc":"2.0","result":"${'x'.repeat(100_000)}`;
 const END = '","id":1}';
 
-let backend: ReturnType<typeof startRawBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-const stop = new AbortController();
-beforeAll(async () => {
-  backend = startRawBackend(() => undefined);
-  gateway = await startGateway({
+const backend = shared(startRawBackend(() => undefined));
+const gateway = shared(
+  await startGateway({
     backends: [{ name: 'a', url: backend.url }],
     gateway: { idle_seconds: 2 },
     plans: { trial: { rps: 1_000, burst: 1_000 } },
-  });
-  void gateway.gateway.runMaintenance(() => undefined, stop.signal);
-});
-afterAll(async () => {
-  stop.abort();
-  await gateway[Symbol.asyncDispose]();
-  backend[Symbol.dispose]();
-});
+  }),
+);
+gateway.maintain();
 
 const LENGTH = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${BEGIN.length + END.length}\r\n\r\n`;
 
@@ -97,11 +90,7 @@ const CUTS: readonly (readonly [string, string, RawScript])[] = [
 describe('a cut stream looks cut, is counted, and is not paid for (DESIGN 3.6, 3.8)', () => {
   test.each(CUTS)('%s', async (_name, reason, script) => {
     const key = gateway.key('trial', 10);
-    const cuts = async () => {
-      const line = `sluice_gateway_streams_cut_total{backend="a",reason="${reason}"} `;
-      const found = (await gateway.gateway.metrics.text()).split('\n').find((each) => each.startsWith(line));
-      return Number(found?.slice(line.length) ?? 0);
-    };
+    const cuts = () => gateway.metric(`streams_cut_total{backend="a",reason="${reason}"}`);
     for (const body of [CALL, [CALL, CALL]]) {
       const before = await cuts();
       backend.script(script);
@@ -150,8 +139,7 @@ async function startUnderWay(gatewayRows: object, method = CALL.method, init: Bu
   const raw = startRawBackend(arrived.resolve);
   const rows = { backends: [{ name: 'a', url: raw.url }], gateway: { ...gatewayRows, probe_seconds: 60 } };
   const own = await startGateway(rows, clock);
-  const over = new AbortController();
-  void own.gateway.runMaintenance(() => undefined, over.signal);
+  own.maintain();
   const key = own.key('trial', 100);
   const answer = own.post({ ...CALL, method, params: ['x'] }, key, init);
   return {
@@ -162,7 +150,6 @@ async function startUnderWay(gatewayRows: object, method = CALL.method, init: Bu
     backend: raw,
     exchange: await arrived.promise,
     async [Symbol.asyncDispose]() {
-      over.abort();
       await own[Symbol.asyncDispose]();
       raw[Symbol.dispose]();
     },
@@ -185,9 +172,7 @@ describe("the listener's own clock cuts nothing", () => {
     expect(await Promise.race([text, Bun.sleep(20)])).toBeUndefined();
     advance(250);
     expect(await text).toBe('cut');
-    expect(await stalls.gateway.gateway.metrics.text()).toContain(
-      'sluice_gateway_streams_cut_total{backend="a",reason="stalled"} 1\n',
-    );
+    expect(await stalls.gateway.metric('streams_cut_total{backend="a",reason="stalled"}')).toBe(1);
     stalls.backend.script((next) => next.send(plain('{"jsonrpc":"2.0","result":9,"id":1}')));
     const next = await stalls.gateway.post(CALL, stalls.key);
     expect(next.headers.get('x-credits-left')).toBe('99');

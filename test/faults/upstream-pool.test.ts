@@ -9,10 +9,8 @@ let nodes: ReturnType<typeof startLiveNode>[];
 let gateway: Awaited<ReturnType<typeof startGateway>>;
 let clock: ReturnType<typeof createVirtualClock>;
 const NAMES = ['a', 'b', 'c'];
-let stop: AbortController;
 
 beforeEach(async () => {
-  stop = new AbortController();
   clock = createVirtualClock();
   nodes = NAMES.map(() => startLiveNode());
   gateway = await startGateway(
@@ -23,10 +21,9 @@ beforeEach(async () => {
     clock.clock,
   );
   gateway.key(); // without an account it is not ready
-  void gateway.gateway.runMaintenance(() => undefined, stop.signal);
+  gateway.maintain();
 });
 afterEach(async () => {
-  stop.abort();
   await gateway[Symbol.asyncDispose]();
   for (const node of nodes) await node[Symbol.asyncDispose]();
 });
@@ -90,24 +87,6 @@ describe('one caller reads from one node', () => {
     }
     expect([...favourites].toSorted()).toEqual(NAMES);
   });
-
-  test('with all keys of an account, and again after a restart of the gateway', async () => {
-    await pass(2);
-    const key = await keyOn('b');
-    await using again = await startGateway({
-      backends: nodes.map(({ url }, i) => ({ name: NAMES[i], url })),
-    });
-    again.accounts.run('DELETE FROM keys');
-    const before = nodeOf('b').seen.length;
-    // The same account number in another process.
-    const account =
-      gateway.accounts.prepare<{ id: number }, []>('SELECT max(id) AS id FROM accounts').get()?.id ?? 0;
-    let other = again.key();
-    for (let id = 1; id < account; id++) other = again.key();
-    await (await again.post({ jsonrpc: '2.0', id: 1, method: 'getBalance', params: ['x'] }, other)).text();
-    expect(nodeOf('b').seen.length).toBe(before + 1);
-    expect(await askedOf(key)).toBe('b');
-  });
 });
 
 describe('G10 a node that is not at the tip', () => {
@@ -138,7 +117,7 @@ describe('G10 a node that is not at the tip', () => {
       clock.clock,
     );
     gateway.key();
-    void gateway.gateway.runMaintenance(() => undefined, stop.signal);
+    gateway.maintain();
     await pass(6);
     expect(await health()).toBe('ok, but not these backends: c (of another chain)\n');
   });
@@ -168,8 +147,8 @@ test('G10 a gateway that has just looked does not look again before its time: tw
     return failure(call, -32601, 'Method not found');
   });
   await using just = await startGateway({ backends: [{ name: 'a', url: node.url }] }, own.clock);
-  await just.gateway.probeAll(stop.signal);
-  void just.gateway.runMaintenance(() => undefined, stop.signal);
+  await just.gateway.probeAll(new AbortController().signal);
+  just.maintain();
   for (let ms = 250; ms < 2_000; ms += 250) {
     own.advance(250);
     await Bun.sleep(5); // a look that was begun would have arrived

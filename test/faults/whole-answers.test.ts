@@ -1,20 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { CHUNKED, chunk, plain, startRawBackend } from '../fakes/raw-backend.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 const CALL = { jsonrpc: '2.0', id: 1, method: 'getSlot' };
 const LOST = '{"jsonrpc":"2.0","error":{"code":-503,"message":"No backend available"},"id":1}';
 
-let backend: ReturnType<typeof startRawBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-beforeAll(async () => {
-  backend = startRawBackend(() => undefined);
-  gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  backend[Symbol.dispose]();
-});
+const backend = shared(startRawBackend(() => undefined));
+const gateway = shared(await startGateway({ backends: [{ name: 'a', url: backend.url }] }));
 
 describe('B11 an array is no answer to a call, and is not passed on as one', () => {
   test.each(['[]', '[{"jsonrpc":"2.0","result":1,"id":1}]', ' \n[1]'])('B11 %j', async (body) => {

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { beforeEach, describe, expect, test } from 'bun:test';
 import { result, startBackend } from '../fakes/backend.ts';
 import { startCloudbreak } from '../fakes/cloudbreak.ts';
 import { startGateway } from '../started/gateway.ts';
+import { shared } from '../started/shared.ts';
 
 /** 4 MB: a scan is under way long before it is over. */
 const rows = Array.from(
@@ -10,23 +11,16 @@ const rows = Array.from(
 );
 const store = startCloudbreak({ rows, failsAfter: undefined, slot: 100 });
 const node = startBackend((call) => result(call, '"from the node"'));
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-let key: string;
 
-beforeAll(async () => {
-  gateway = await startGateway({
+const gateway = shared(
+  await startGateway({
     backends: [
       { name: 'store', url: store.url, profile: 'cloudbreak' },
       { name: 'node', url: node.url, methods: [], lanes: ['state'] },
     ],
-  });
-  key = gateway.key();
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await store[Symbol.asyncDispose]();
-  await node[Symbol.asyncDispose]();
-});
+  }),
+);
+const key = gateway.key();
 beforeEach(() => {
   store.state.failsAfter = undefined;
   store.seen.length = node.seen.length = 0;

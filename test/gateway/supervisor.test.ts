@@ -1,16 +1,17 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { createWorkerPool, MetricTotals, START_FAILURES_MAX } from '../../gateway/supervisor.ts';
 import {
-  claimPort,
-  createWorkerPool,
-  MetricTotals,
-  SILENT_MS_MAX,
-  START_FAILURES_MAX,
-} from '../../gateway/supervisor.ts';
-import type { MetricsJson, ReloadedConfig, Worker, WorkerExit } from '../../gateway/workers.ts';
+  createStderrTail,
+  supervisorLinkFrom,
+  type MetricsJson,
+  type ReloadedConfig,
+  type Worker,
+  type WorkerExit,
+} from '../../gateway/workers.ts';
+import { togetherStatus } from '../../gateway/status.ts';
 import { createVirtualClock, type VirtualClock } from '../fakes/chain-clock.ts';
 import { silentLog } from '../started/gateway.ts';
-import { freePort } from '../started/ports.ts';
 
 describe('the worker pool', () => {
   const END_MS = 28_000;
@@ -127,17 +128,6 @@ describe('the worker pool', () => {
     },
   );
 
-  test('a worker that ends is replaced under its number', async () => {
-    const { pool, clock, launched, at } = await started(2);
-    at(1).end();
-    await settled(clock);
-    expect(launched.map(({ number }) => number)).toEqual([1, 2, 2]);
-    expect(pool.listening()).toBe(1);
-    at(2).listen();
-    await settled(clock);
-    expect([pool.listening(), pool.restarts()]).toEqual([2, 1]);
-  });
-
   test.each([true, false])(
     'exits in a row double the delay, up to ten seconds, until a worker has listened for ten seconds: %p',
     async (listens) => {
@@ -206,20 +196,6 @@ describe('the worker pool', () => {
     expect(await end).toEqual(['A gateway process could not be started (EAGAIN).']);
   });
 
-  test('a stop drains every worker, waits for all, and starts none again', async () => {
-    const { clock, launched, at, stop, end } = await started(3);
-    stop();
-    await settled(clock);
-    expect(launched.map(({ signals }) => signals)).toEqual([['SIGTERM'], ['SIGTERM'], ['SIGTERM']]);
-    at(0).end('code 0');
-    at(1).end('code 0');
-    await clock.advance(1_000);
-    at(2).end('code 0');
-    expect(await end).toEqual([]);
-    await clock.advance(60_000);
-    expect(launched).toHaveLength(3);
-  });
-
   test('a worker that does not drain in time is killed and reported', async () => {
     const { clock, launched, at, stop, end } = await started(2);
     stop();
@@ -255,21 +231,6 @@ describe('the worker pool', () => {
   });
 
   describe('a worker that drains by itself', () => {
-    test('is replaced at once, in its seat and under a spare number', async () => {
-      const { pool, clock, launched, at } = await started(2);
-      at(1).drain();
-      await settled(clock);
-      expect(launched.map(({ number, seat }) => [number, seat])).toEqual([
-        [1, 1],
-        [2, 2],
-        [3, 2],
-      ]);
-      expect(pool.listening()).toBe(1);
-      at(2).listen();
-      await settled(clock);
-      expect([pool.listening(), pool.restarts()]).toEqual([2, 1]);
-    });
-
     test('gives its number back when it has ended, and no number is two processes', async () => {
       const { clock, launched, at } = await started(2);
       at(0).drain();
@@ -337,18 +298,6 @@ describe('the worker pool', () => {
   });
 
   describe('a worker that hangs', () => {
-    test('is killed after five seconds, counted, and replaced under its number', async () => {
-      const { pool, clock, launched, at } = await started(2);
-      at(1).hang();
-      await clock.advance(SILENT_MS_MAX);
-      expect(at(1).signals).toEqual([]);
-      await clock.advance(10_000);
-      expect([at(0).signals, at(1).signals, pool.hangs()]).toEqual([[], ['SIGKILL'], 1]);
-      at(1).end();
-      await settled(clock);
-      expect(launched.map(({ number }) => number)).toEqual([1, 2, 2]);
-    });
-
     test('is left alone while it starts or drains, which have bounds of their own', async () => {
       const { pool, clock, at } = await started(2);
       at(1).end();
@@ -358,19 +307,6 @@ describe('the worker pool', () => {
       at(0).hang();
       await clock.advance(20_000);
       expect([at(0).signals, at(2).signals, pool.hangs()]).toEqual([[], [], 0]);
-    });
-
-    test('has more time when the supervisor stood still itself', async () => {
-      const time = createVirtualClock();
-      let stoodStillMs = 0;
-      const clock = { ...time, monotonic: () => time.monotonic() + stoodStillMs };
-      const { at } = await started(1, clock);
-      at(0).hang();
-      stoodStillMs = 60_000;
-      await time.advance(SILENT_MS_MAX);
-      expect(at(0).signals).toEqual([]);
-      await time.advance(SILENT_MS_MAX);
-      expect(at(0).signals).toEqual(['SIGKILL']);
     });
   });
 });
@@ -394,26 +330,6 @@ describe('the metric totals', () => {
   const NONE = new Registry();
   const rows = (text: string) => text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
 
-  test('counters, gauges and buckets of all processes are added up, a gauge that says so is the greatest, and memory stays apart', async () => {
-    const totals = new MetricTotals();
-    totals.update(1, await counting(2, 7, 100));
-    totals.update(2, await counting(3, 5, 300));
-    const text = await totals.text(NONE);
-    expect(rows(text)).toEqual([
-      'calls_total{method="a"} 5',
-      'in_flight 5',
-      'tip 7',
-      'process_resident_memory_bytes{process="1"} 100',
-      'process_resident_memory_bytes{process="2"} 300',
-      'seconds_bucket{le="1"} 0',
-      'seconds_bucket{le="10"} 5',
-      'seconds_bucket{le="+Inf"} 5',
-      'seconds_sum 25',
-      'seconds_count 5',
-    ]);
-    expect(text).toContain('# TYPE seconds histogram');
-  });
-
   test('what a process counted stays when it is gone, so that no sum ever falls; its gauges go', async () => {
     const totals = new MetricTotals();
     totals.update(1, await counting(2, 7, 100));
@@ -436,45 +352,49 @@ describe('the metric totals', () => {
       expect.arrayContaining(['calls_total{method="a"} 16', 'tip 9']),
     );
   });
-
-  test("the supervisor's own stand beside them", async () => {
-    const own = new Registry();
-    new Gauge({ name: 'processes', help: 'For a test.', registers: [own] }).set(2);
-    expect(rows(await new MetricTotals().text(own))).toEqual(['processes 2']);
-  });
 });
 
-describe('the address', () => {
-  const hostname = '127.0.0.1';
-  const servers: Bun.Server<undefined>[] = [];
-  const serve = (port: number, reusePort: boolean) => {
-    const server = Bun.serve({ hostname, port, reusePort, fetch: () => new Response('hello') });
-    servers.push(server);
-    return server;
+test('of a worker that writes much to stderr before it listens the end is kept, and passed on when it does', async () => {
+  const lines = Array.from({ length: 1_000 }, (_, i) => `line ${i}\n`);
+  const out: string[] = [];
+  const tail = createStderrTail(new Blob(lines).stream(), (text) => void out.push(text));
+  await tail.ended;
+  expect([out, tail.text().length <= 4_096]).toEqual([[], true]);
+  expect(tail.text()).toEndWith('line 998\nline 999');
+  tail.release();
+  expect(out.map((text) => text.trim())).toEqual([tail.text()]);
+});
+
+test('a worker reports over its link as it starts, serves and drains, and takes what the supervisor sends', async () => {
+  const sent: { kind: string }[] = [];
+  let take: (message: unknown) => void = () => undefined;
+  const on = (_: 'message', taken: typeof take) => void (take = taken);
+  expect(supervisorLinkFrom(undefined, { send: () => undefined, on })).toBeUndefined();
+  const link = supervisorLinkFrom('2', { send: (message) => void sent.push(message), on });
+  const [assignment, port] = [link?.assignment(), link?.port()];
+  const config = { name: 'sluice.toml', text: '' };
+  take({ kind: 'something of another version' });
+  take({ kind: 'assignment', assignment: { seat: 2, config } });
+  take({ kind: 'listen', claim: { kind: 'free', port: 8_899 } });
+  expect([await assignment, await port]).toEqual([
+    { seat: 2, config },
+    { kind: 'free', port: 8_899 },
+  ] as never);
+  const reloaded: unknown[] = [];
+  const parts = {
+    report: () => Promise.resolve({ metrics: [], status: togetherStatus([]) }),
+    setReloadedConfig: ({ config: { text } }: ReloadedConfig) => void reloaded.push(text),
   };
-  afterAll(() => Promise.all(servers.map((server) => server.stop(true))));
-
-  test('a port that is found free refuses connections, and may be shared by several listeners', async () => {
-    const port = freePort();
-    expect(await claimPort({ hostname, port })).toEqual({ kind: 'free', port });
-    await expect(fetch(`http://${hostname}:${port}`)).rejects.toThrow('connect');
-    expect([serve(port, true).port, serve(port, true).port]).toEqual([port, port]);
-  });
-
-  test('port 0 is one that the system chooses', async () => {
-    const claim = await claimPort({ hostname, port: 0 });
-    if (claim.kind === 'refused') throw new Error(claim.sentence);
-    expect(serve(claim.port, true).port).toBe(claim.port);
-  });
-
-  test.each([true, false])(
-    'an address that a foreign process has is refused, though that process shares it: %p',
-    async (shares) => {
-      const port = serve(0, shares).port ?? 0;
-      expect(await claimPort({ hostname, port })).toEqual({
-        kind: 'refused',
-        sentence: `The address 127.0.0.1:${port} cannot be listened on (another process has it); free it or change gateway.listen in the config.`,
-      });
-    },
-  );
+  const clock = createVirtualClock();
+  const stop = new AbortController();
+  take({ kind: 'reloaded', reloaded: { config: { ...config, text: 'early' }, announces: false } });
+  const served = link?.serve(parts, clock, stop.signal);
+  take({ kind: 'reloaded', reloaded: { config: { ...config, text: 'late' }, announces: false } });
+  take({ kind: 'report' });
+  await clock.advance(1_000);
+  stop.abort();
+  await served;
+  expect(reloaded).toEqual(['early', 'late']);
+  const kinds = ['started', 'prepared', 'listening', 'report', 'beat', 'draining'];
+  expect(sent.map(({ kind }) => kind)).toEqual(kinds);
 });

@@ -87,6 +87,7 @@ export async function startGateway(
   const listening = listen(config.gateway, gateway, { clock: systemClock, shared: false });
   if (listening.kind === 'refused') throw new Error(listening.sentence);
   const { url } = listening;
+  const over = new AbortController();
 
   /** Posts `body` (a text, or a value to print) with `key` in `x-token`. */
   function post(
@@ -112,7 +113,20 @@ export async function startGateway(
     lines,
     post,
     key: (plan: string | null = 'scale', credits = 0) => addKey(accounts, plan, credits),
+    /** The value of a metric by its name and labels, without the prefix; 0 when it is not there. */
+    async metric(name: string): Promise<number> {
+      const lines = (await gateway.metrics.text()).split('\n');
+      return Number(
+        lines
+          .find((line) => line.startsWith(`sluice_gateway_${name} `))
+          ?.split(' ')
+          .at(-1) ?? 0,
+      );
+    },
+    /** Runs what a process does beside its requests, until the end. */
+    maintain: () => void gateway.runMaintenance(() => undefined, over.signal),
     async [Symbol.asyncDispose]() {
+      over.abort();
       await listening.close(100, 0);
       await gateway.close();
       accounts.close();

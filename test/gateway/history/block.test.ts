@@ -2,12 +2,10 @@ import { describe, expect, test } from 'bun:test';
 import { type Missing, moreCertain } from '../../../gateway/history/transaction.ts';
 import type { ReplyClass } from '../../../gateway/history/tiers.ts';
 import { timeOf } from '../../fakes/history.ts';
-import { refusedUrl } from '../../fakes/raw-backend.ts';
 import { caller, chainOf, fakesOf, probed } from './world.ts';
 
 const history = chainOf(1);
 const skipped = Array.from({ length: 90 }, (_, i) => i + 1).filter((slot) => !history.slots.includes(slot));
-const oldSkip = skipped.find((slot) => slot < 50) ?? 0;
 const newSkip = skipped.find((slot) => slot > 60) ?? 0;
 
 const fakes = fakesOf(history);
@@ -18,7 +16,6 @@ const superbank = fakes.superbank(0, 80);
 const node = probed(hot.url, 'agave', 50, 90);
 const withFaithful = [node, probed(faithful.url, 'old-faithful', 1, 59)];
 const withSuperbank = [node, probed(superbank.url, 'superbank', 0, 80)];
-const withDeadArchive = [node, probed(refusedUrl(), 'superbank', 0, 80)];
 const asked = () => [hot, faithful, superbank].map(({ seen }) => seen.length);
 const { ask, text } = caller();
 
@@ -62,22 +59,6 @@ describe('the tier that should have the slot is asked first', () => {
     expect(asked()).toEqual([1, 1, 0]);
     faithful.state.epochs = [0, 2];
     hot.state.held = { floor: 50, top: 90 };
-  });
-});
-
-describe('when neither has it, the more certain word is the answer', () => {
-  test.each([
-    ['an old slot was skipped for good', withSuperbank, oldSkip, -32009],
-    ['an old slot was skipped for good, says Old Faithful', withFaithful, oldSkip, -32009],
-    ['a slot skipped on the live node may be missing', withSuperbank, newSkip, -32007],
-    ['a slot to come is not skipped', withSuperbank, 99, -32004],
-    ['an old slot may be in the archive that is away', withDeadArchive, 1, -32019],
-    ['an old slot that was skipped may too', withDeadArchive, oldSkip, -32019],
-    ['a slot to come is not there yet, also while the archive is away', withDeadArchive, 99, -32004],
-    ['a slot skipped on the live node stays so while the archive is away', withDeadArchive, newSkip, -32007],
-  ])('%s', async (_, backends, slot, code) => {
-    expect(await ask(backends, 'getBlock', [slot])).toBe(code);
-    expect(await ask(backends, 'getBlockTime', [slot])).toBe(code);
   });
 });
 

@@ -38,20 +38,6 @@ describe('each tier is asked', () => {
     expect(paramsSeen(hot)).toEqual([[50, 500_040, { commitment: 'confirmed' }]]);
   });
 
-  test('alone when it has the whole range', async () => {
-    await ask(both, 'getBlocks', [10, 20]);
-    expect([hot.seen.length, superbank.seen.length]).toEqual([0, 1]);
-    await ask(both, 'getBlocks', [50, 90]);
-    expect([hot.seen.length, superbank.seen.length]).toEqual([1, 1]);
-  });
-
-  test('away from its floor, when the archive reaches above it: nodes clean up between probes', async () => {
-    reach(50, 20);
-    await ask(both, 'getBlocks', [40, 90]);
-    expect(paramsSeen(superbank)).toEqual([[40, 69]]);
-    expect(paramsSeen(hot)).toEqual([[70, 90]]);
-  });
-
   test('for a block right below the live nodes, when the end of the archive is not known', async () => {
     reach(50, 20, false);
     expect(await ask(both, 'getBlocks', [40, 90])).toEqual(between(40, 90));

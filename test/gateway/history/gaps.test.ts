@@ -102,13 +102,6 @@ describe('an archive that never told its first block', () => {
     expect(superbank.seen.map(({ method }) => method)).toEqual([METHOD]);
   });
 
-  test('does not hide the one that has the slots', async () => {
-    superbank.state.held = { floor: 200, top: 350 };
-    expect(await page(all)).toEqual(signaturesOf(rows));
-    expect(await ask(all, 'getBlocks', [1, 310])).toEqual(between(1, 310));
-    expect(await ask(all, 'getBlocksWithLimit', [1, 300])).toEqual(history.slots.slice(0, 300));
-  });
-
   const mute = fakes.superbank(0, 350);
   test('proves no end when it does not tell it in another way either', async () => {
     mute.refuses('getBlocksWithLimit');
@@ -130,21 +123,5 @@ describe('an archive that never told its first block', () => {
     expect(await page([nodeAt, away])).toBe(UNREACHABLE);
     expect(await ask([nodeAt, away], 'getBlocks', [1, 310])).toBe(UNREACHABLE);
     expect(await ask([nodeAt, away], 'getBlocks', [310, 320])).toEqual(between(310, 320));
-  });
-});
-
-describe('a live node that never told its first block', () => {
-  beforeEach(() => {
-    learnt(nodeAt, undefined, 400);
-    superbank.state.held = { floor: 0, top: 350 };
-    learnt(superbankAt, 0, 350);
-  });
-
-  test('is asked for it in another way', async () => {
-    const backends = [nodeAt, superbankAt];
-    expect(await page(backends)).toEqual(signaturesOf(rows));
-    expect(await ask(backends, 'getBlocks', [1, 400])).toEqual(between(1, 400));
-    expect(await ask(backends, 'getBlocks', [310, 400])).toEqual(between(310, 400));
-    expect(await ask(backends, 'getBlocksWithLimit', [290, 50])).toEqual(between(290, 400).slice(0, 50));
   });
 });

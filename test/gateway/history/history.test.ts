@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { startBackend } from '../../fakes/backend.ts';
 import { blockText, rowText } from '../../fakes/history.ts';
 import { startGateway } from '../../started/gateway.ts';
+import { shared } from '../../started/shared.ts';
 import { ADDRESS, chainOf, fakesOf, rowsOf } from './world.ts';
 
 const history = chainOf(3);
@@ -13,7 +14,6 @@ const fakes = fakesOf(history);
 const hot = fakes.node(60, 90);
 const faithful = fakes.faithful(0, 2);
 const superbank = fakes.superbank(0, 70, true);
-const stop = new AbortController();
 const PROFILES = [
   ['Old Faithful', 'old-faithful', faithful.url],
   ['Superbank', 'superbank', superbank.url],
@@ -21,23 +21,16 @@ const PROFILES = [
 
 type Gateway = Awaited<ReturnType<typeof startGateway>>;
 const gateways = new Map<string, Gateway>();
-
-beforeAll(async () => {
-  for (const [name, profile, url] of PROFILES) {
-    const backends = [
-      { name: 'node', url: hot.url },
-      { name: 'archive', url, profile },
-    ];
-    const gateway = await startGateway({ backends, gateway: { probe_seconds: 1 } });
-    void gateway.gateway.runMaintenance(() => undefined, stop.signal);
-    await probed(gateway);
-    gateways.set(name, gateway);
-  }
-});
-afterAll(async () => {
-  stop.abort();
-  for (const gateway of gateways.values()) await gateway[Symbol.asyncDispose]();
-});
+for (const [name, profile, url] of PROFILES) {
+  const backends = [
+    { name: 'node', url: hot.url },
+    { name: 'archive', url, profile },
+  ];
+  const gateway = shared(await startGateway({ backends, gateway: { probe_seconds: 1 } }));
+  gateway.maintain();
+  await probed(gateway);
+  gateways.set(name, gateway);
+}
 
 /** Resolves when the metrics show a slot of both backends. */
 async function probed({ gateway }: Gateway): Promise<void> {

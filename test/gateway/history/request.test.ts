@@ -2,7 +2,7 @@ import { brotliCompressSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { expect, test } from 'bun:test';
 import type { CallContext, Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import { withHistory } from '../../../gateway/history/history.ts';
-import { isFinal, classify } from '../../../gateway/history/tiers.ts';
+import { classify } from '../../../gateway/history/tiers.ts';
 import { backendOf, routeTo } from '../upstream/of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { caller } from './world.ts';
@@ -144,15 +144,4 @@ test('a stream is found without being read', () => {
     cancel: () => undefined,
   };
   expect(classify({ kind: 'stream', body, encoding: undefined }).kind).toBe('found');
-});
-
-test('the other tier is asked after a null, a lack or silence, and after nothing else', () => {
-  const replies: Reply[] = [
-    { kind: 'no-backend' },
-    answer(NULL),
-    answer(failure(-32001)),
-    answer(failure(-32015)),
-  ];
-  expect(replies.map((reply) => isFinal(reply))).toEqual([false, false, false, true]);
-  expect(isFinal({ kind: 'caller-left' })).toBe(true);
 });

@@ -52,15 +52,6 @@ describe('the live node answers alone', () => {
     expect(hot.seen[0]?.request.headers.get('x-bigtable')).toBe('disabled');
   });
 
-  test('a short page that ends at an `until` it knows', async () => {
-    const until = oldest?.signature;
-    expect(await page([node, lost], { until })).toEqual(signatures(live.slice(0, -1)));
-  });
-
-  test('an empty page between two cursors it knows', async () => {
-    expect(await page([node, lost], { before: before(0), until: before(1) })).toEqual([]);
-  });
-
   test.each([
     ['[]'],
     ['[7]'],
@@ -78,15 +69,6 @@ describe('the live node answers alone', () => {
 });
 
 describe('the rest of a short page comes from the archive', () => {
-  test("in the rows' own bytes", async () => {
-    const expected = [
-      ...live.map((row) => rowText(row, `,"transactionIndex":${row.index}`)),
-      ...rows.slice(live.length).map((row) => rowText(row)),
-    ];
-    const answer = await text([node, superbankAt], METHOD, `[ "${ADDRESS}" ]`);
-    expect(answer).toBe(`{"jsonrpc":"2.0","result":[${expected.join(',')}],"id":7}`);
-  });
-
   test('from below the slot of the oldest row, where the archive takes slots', async () => {
     const limit = live.length + 2;
     await page([node, superbankAt], { limit, commitment: 'confirmed', minContextSlot: 3 });
@@ -164,25 +146,10 @@ describe('a page older than what the live node has', () => {
     expect(await page([away, superbankAt], { before: 'nowhere', limit: 3 })).toBe(-32019);
   });
 
-  test('begins at a transaction of another address too', async () => {
-    const foreign = others.find(({ slot }) => slot < 40 && rows.every((row) => row.slot !== slot));
-    const older = rows.filter(({ slot }) => slot < (foreign?.slot ?? 0));
-    expect(await page([node, faithfulAt], { before: foreign?.signature })).toEqual(signatures(older));
-  });
-
   test('has all rows of the slot of such a transaction: nothing tells their order', async () => {
     const foreign = others.find(({ slot }) => slot < 40 && rows.some((row) => row.slot === slot));
     const older = rows.filter(({ slot }) => slot <= (foreign?.slot ?? 0));
     expect(await page([node, faithfulAt], { before: foreign?.signature })).toEqual(signatures(older));
-  });
-
-  test('is empty below the very first row', async () => {
-    expect(await page([node, faithfulAt], { before: before(-1) })).toEqual([]);
-    expect(await page([node, superbankAt], { before: before(-1) })).toEqual([]);
-  });
-
-  test('G16 is empty when `until` is newer than `before`', async () => {
-    expect(await page([node, faithfulAt], { before: before(cursor), until: before(0) })).toEqual([]);
   });
 });
 
@@ -245,16 +212,6 @@ describe('of archives that hold a part each', () => {
       signatures(newer.slice(1)),
     );
     expect(await page(backends, { until: 'nowhere' })).toBe(-32020);
-  });
-
-  test('G16 a page is empty when `until` is newer than a `before` in an older one', async () => {
-    superbank.state.held = { floor: 0, top: 39 };
-    learnt(superbankAt, 0, 39);
-    faithful.state.epochs = [2, 2];
-    learnt(faithfulAt, 40, 59);
-    const inner = old.find(({ slot }) => slot < 40);
-    const cursors = { before: inner?.signature, until: newer[0]?.signature };
-    expect(await page([node, superbankAt, faithfulAt], cursors)).toEqual([]);
   });
 });
 

@@ -35,13 +35,6 @@ describe('the live node is asked first, without its long-term storage', () => {
     expect(archive.seen).toEqual([]);
   });
 
-  test('and leaves no timer behind when it answers in time', async () => {
-    hot.script(found('hot'));
-    const { clock, sleeping } = createVirtualClock();
-    await caller(clock).text([node, store], 'getTransaction', params);
-    expect(sleeping()).toBe(0);
-  });
-
   test.each([[-32015], [-32602]])('and alone when it refuses with %i', async (code) => {
     expect(await asked(refused(code), found('archive'))).toBe(code);
     expect(archive.seen).toEqual([]);
@@ -160,15 +153,6 @@ describe('a live node that has not begun after 150 ms', () => {
     race.answer((call) => streamed(call, 1));
     expect((await race.reply()).length).toBeGreaterThan(1 << 20);
     expect(race.overs).toEqual(['getTransaction']);
-  });
-
-  test('makes a null when both say so', async () => {
-    const race = raced(nothing);
-    await race.arrived;
-    race.advance(150);
-    await race.archived;
-    race.answer(nothing);
-    expect(await race.reply()).toContain('"result":null');
   });
 });
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeEach } from 'bun:test';
+import { beforeEach } from 'bun:test';
 import type { Backend } from '../../../gateway/upstream/backend.ts';
 import type { CallContext, Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import { withHistory } from '../../../gateway/history/history.ts';
@@ -9,6 +9,7 @@ import { startHotNode } from '../../fakes/hot-node.ts';
 import { startOldFaithful } from '../../fakes/old-faithful.ts';
 import { startSuperbank } from '../../fakes/superbank.ts';
 import { backendOf, forwardOf, routeTo } from '../upstream/of.ts';
+import { shared } from '../../started/shared.ts';
 import { textOfBody } from '../stream-body.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
@@ -56,8 +57,7 @@ export const slotsOf = ({ slots }: History, start: number, end: number) =>
 /** Closes fakes after the tests of the file, and empties what they have seen before each. */
 export function closed<T extends { seen: unknown[] } & AsyncDisposable>(fake: T): T {
   beforeEach(() => void (fake.seen.length = 0));
-  afterAll(() => fake[Symbol.asyncDispose]());
-  return fake;
+  return shared(fake);
 }
 
 /** Backends over one chain that hold slots from a first to a last one, or epochs. */

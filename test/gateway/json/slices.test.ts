@@ -37,17 +37,6 @@ describe('of a member that stands twice', () => {
   });
 });
 
-test.each([['{}'], ['7'], ['[1'], ['[1,]'], ['[1}'], ['["\u0001"]'], ['']])('%p is no array', (text) => {
-  expect(elementsOf(bytesOf(text))).toBeUndefined();
-});
-
-test.each([['[]'], ['"a"'], ['{"a"}'], ['{"a":}'], ['{"a":1'], ['{"a":1,}'], ['{a:1}']])(
-  '%p is no object',
-  (text) => {
-    expect(membersOf(bytesOf(text))).toBeUndefined();
-  },
-);
-
 test.each([
   ['0', 0],
   ['500000', 500_000],

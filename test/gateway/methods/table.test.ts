@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { isSubscription, METHODS } from '../../../gateway/methods/table.ts';
+import { dueMsBy, isSubscription, METHODS } from '../../../gateway/methods/table.ts';
+import { planCall } from '../../../gateway/respond/planned-call.ts';
+import { createRouter } from '../../../gateway/upstream/selection.ts';
+import { backendOf } from '../upstream/of.ts';
 
 /** The words of a text. */
 const words = (text: string) => text.split(/[ \n]+/);
@@ -92,6 +95,19 @@ describe('the table of methods', () => {
   test('gives every scan the class scan, which has the deadline of one', () => {
     for (const [, { lane, class: kind }] of METHODS) expect(kind === 'scan').toBe(lane === 'scan');
   });
+});
+
+test('another name of a method costs what the method does, unless it has a price of its own', () => {
+  const routeOf = createRouter([backendOf({ lanes: ['assets'], profile: 'das' })]);
+  const call = { kind: 'call', id: new Uint8Array(), method: 'get_asset', params: undefined } as const;
+  const priced = (prices: Record<string, number>) =>
+    planCall(call, routeOf, { default: 1, methods: new Map(Object.entries(prices)) }).credits;
+  expect([priced({ getAsset: 10 }), priced({ getAsset: 10, get_asset: 3 }), priced({})]).toEqual([10, 3, 1]);
+});
+
+test('A17 a class has the deadline of its key, and what has none is light', () => {
+  const due = { light: 10_000, meta: 10_000, asset: 10_000, history: 30_000, scan: 300_000, write: 20_000 };
+  expect(dueMsBy({ light: 10_000, history: 30_000, scan: 300_000, send: 20_000 })).toEqual(due);
 });
 
 describe('subscriptions', () => {

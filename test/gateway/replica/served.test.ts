@@ -135,28 +135,6 @@ describe('following', () => {
     for (let restMs = 0; ;) if ((restMs = await follow()) > 1) return restMs;
   }
 
-  test('compares what was served before with Redis once, and then has the revision of the accounts', async () => {
-    served.take(found(0, 1, 2));
-    [news, inRedis] = [{ ...NEWS, seq: 9 }, [2]];
-    await settled();
-    expect([planOf(1), planOf(2), served.state().revision, served.state().unverified]).toEqual([
-      undefined,
-      'pro',
-      9,
-      0,
-    ]);
-    await settled();
-    expect(finds).toEqual([[idOf(1), idOf(2)]]);
-  });
-
-  test('waits with that until all is in Redis, and follows changes meanwhile', async () => {
-    served.take(found(0, 1, 2));
-    [news, inRedis] = [{ ...changes(0, gone(1)), isWhole: false, seq: 9 }, []];
-    await settled();
-    expect([planOf(1), planOf(2), served.state().revision]).toEqual([undefined, 'pro', 0]);
-    expect(finds).toEqual([]);
-  });
-
   test('compares again when the log no longer has all changes, also in the middle of a comparison', async () => {
     served.take(found(0, 1, 2));
     await follow(); // both are compared

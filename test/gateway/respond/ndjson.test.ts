@@ -1,29 +1,23 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { divided, HELD_BYTES_MAX } from '../../../gateway/respond/ndjson.ts';
 import { failure, result, type SeenCall, startBackend } from '../../fakes/backend.ts';
 import { startGateway } from '../../started/gateway.ts';
+import { shared } from '../../started/shared.ts';
 
 const SCAN = { jsonrpc: '2.0', id: 1, method: 'getProgramAccounts', params: ['program'] };
 const LINES = { accept: 'application/x-ndjson' };
 const ACCOUNT = `{"pubkey":"a","account":{"data":["${'A'.repeat(200)}","base64"],"lamports":1,"rentEpoch":18446744073709551615}}`;
 const MB_OF_ACCOUNTS = Math.ceil((1 << 20) / (ACCOUNT.length + 1));
 
-let backend: ReturnType<typeof startBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-let key: string;
-beforeAll(async () => {
-  backend = startBackend();
-  gateway = await startGateway({
+const backend = shared(startBackend());
+const gateway = shared(
+  await startGateway({
     backends: [{ name: 'a', url: backend.url }],
     plans: { trial: { rps: 1_000, burst: 1_000, scans: 1 } },
     credits: { methods: { getProgramAccounts: 50 } },
-  });
-  key = gateway.key();
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await backend[Symbol.asyncDispose]();
-});
+  }),
+);
+const key = gateway.key();
 
 /** A chunked answer of `megabytes` MB of accounts between `head` and `tail`; `between` runs before each MB. */
 function scanned(head: string, tail: string, megabytes: number, between?: (written: number) => unknown) {
@@ -159,11 +153,7 @@ describe('a scan that breaks off', () => {
     ['bad-json', 'has a length, and ends in the middle of an account', ',{"pubkey":"'],
     ['bad-json', 'has a length, and two commas', ',,1],"id":1}'],
   ])('is counted once, as %s, when its answer %s', async (reason, how, tail) => {
-    const line = `sluice_gateway_streams_cut_total{backend="a",reason="${reason}"}`;
-    const counted = async () => {
-      const found = (await gateway.gateway.metrics.text()).split('\n').find((each) => each.startsWith(line));
-      return Number(found?.slice(line.length) ?? 0);
-    };
+    const counted = () => gateway.metric(`streams_cut_total{backend="a",reason="${reason}"}`);
     const before = await counted();
     backend.script(() =>
       how.startsWith('has a length')

@@ -15,15 +15,26 @@ export type Counted = Readonly<{
 /** What was counted of a key, by method. */
 export function countedOf({ gateway, ledger }: Started, key: string): Record<string, Counted> {
   gateway.flush();
-  const wellFormed = readApiKey(key);
-  if (wellFormed === undefined) throw new Error('the test made a key that is none');
   const rows = ledger
     .query<Counted & { method: string }, [string]>(
       `SELECT method, sum(calls) AS calls, sum(credits - refunded) AS credits, sum(errors) AS errors,
         sum(bytes_out) AS bytes, sum(refused) AS refused FROM usage_hours WHERE key_id = ? GROUP BY method`,
     )
-    .all(keyIdOf(hashOf(wellFormed)));
+    .all(idOf(key));
   return Object.fromEntries(rows.map(({ method, ...counted }) => [method, counted]));
+}
+
+/** How many answers to a key were timed. */
+export function timedOf({ gateway, ledger }: Started, key: string): unknown {
+  gateway.flush();
+  const timed = 'SELECT sum(within_10ms + within_50ms + within_250ms + within_1s + slower) FROM usage_hours';
+  return ledger.query(`${timed} WHERE key_id = ?`).values(idOf(key))[0]?.[0];
+}
+
+function idOf(key: string) {
+  const wellFormed = readApiKey(key);
+  if (wellFormed === undefined) throw new Error('the test made a key that is none');
+  return keyIdOf(hashOf(wellFormed));
 }
 
 /** Nothing but what is given. */

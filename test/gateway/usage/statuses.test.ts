@@ -1,29 +1,23 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { METHODS } from '../../../gateway/methods/table.ts';
 import { failure, startBackend } from '../../fakes/backend.ts';
 import { startGateway } from '../../started/gateway.ts';
-import { waited } from '../../started/host.ts';
 import { counted, countedOf } from './counted.ts';
+import { shared } from '../../started/shared.ts';
 
 const call = (method: string, id: unknown = 1) => ({ jsonrpc: '2.0', id, method });
 
-let backend: ReturnType<typeof startBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-beforeAll(async () => {
-  backend = startBackend();
-  gateway = await startGateway({
+const backend = shared(startBackend());
+const gateway = shared(
+  await startGateway({
     backends: [{ name: 'a', url: backend.url }],
     gateway: { max_body_bytes: 10_000 },
     plans: {
       trial: { rps: 1_000, burst: 1_000, credits: 100_000, max_batch: 200 },
       slow: { rps: 1, burst: 2 },
     },
-  });
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await backend[Symbol.asyncDispose]();
-});
+  }),
+);
 
 describe('D7 D11 every method is metered, unknown ones too', () => {
   const names = [...METHODS.keys(), 'eth_call', 'getConfirmedBlock', 'accountSubscribe', '__proto__'];
@@ -142,25 +136,6 @@ describe('D5 what is refused costs nothing, and is counted', () => {
   });
 });
 
-test('a gateway that was out because charges could not be written is well again by itself, and a refund is written', async () => {
-  await using gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
-  const over = new AbortController();
-  const working = gateway.gateway.runMaintenance(() => undefined, over.signal);
-  const health = async () => (await fetch(new URL('/health', gateway.url))).status;
-  const key = gateway.key('trial', 100);
-  await waited(async () => (await health()) === 200);
-  gateway.ledger.run(
-    "CREATE TRIGGER broken BEFORE INSERT ON spent BEGIN SELECT RAISE(FAIL, 'disk full'); END",
-  );
-  expect((await gateway.post(call('getSlot'), key)).status).toBe(503);
-  await waited(async () => (await health()) === 503);
-  gateway.ledger.run('DROP TRIGGER broken');
-  await waited(async () => (await health()) === 200);
-  expect(gateway.ledger.query('SELECT charged, refunded FROM spent').values()).toEqual([[1, 1]]);
-  over.abort();
-  await working;
-});
-
 test('a process that ends waits for another that holds the ledger, and writes what it has counted', async () => {
   await using gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
   const key = gateway.key('scale');
@@ -179,15 +154,21 @@ test('a process that ends waits for another that holds the ledger, and writes wh
   expect(await other.exited).toBe(0);
 });
 
-test('an error of the method is counted and paid for, alone and in a batch', async () => {
+test('an error of the method is counted and paid for, alone, in a batch and compressed', async () => {
   const key = gateway.key('trial', 100);
-  backend.script((seen) =>
-    seen.method === 'getEpochInfo' ? failure(seen, -32602, 'no "error" here') : undefined,
-  );
+  const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+  backend.script((seen) => {
+    if (seen.method === 'getEpochInfo') return failure(seen, -32602, 'no "error" here');
+    if (seen.method !== 'getVersion') return undefined;
+    const error = `{"jsonrpc":"2.0","error":{"code":-32602,"message":"m"},"id":${seen.id}}`;
+    return new Response(Bun.gzipSync(error), { headers });
+  });
   const alone = await (await gateway.post(call('getEpochInfo'), key)).text();
   const batch = await (await gateway.post([call('getEpochInfo'), call('getSlot')], key)).json();
+  await (await gateway.post(call('getVersion'), key)).text();
   backend.script(() => undefined);
-  const { getEpochInfo, getSlot } = countedOf(gateway, key);
+  const { getEpochInfo, getSlot, getVersion } = countedOf(gateway, key);
+  expect(getVersion).toMatchObject({ calls: 1, credits: 1, errors: 1 });
   expect([getEpochInfo, getSlot?.errors]).toEqual([
     counted({ calls: 2, credits: 2, errors: 2, bytes: 2 * alone.length }),
     0,

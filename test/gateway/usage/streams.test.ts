@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { CHUNKED, chunk, plain, type RawScript, startRawBackend } from '../../fakes/raw-backend.ts';
 import { openCaller, postText } from '../../fakes/raw-caller.ts';
 import { startGateway } from '../../started/gateway.ts';
-import { counted, countedOf } from './counted.ts';
+import { counted, countedOf, timedOf } from './counted.ts';
+import { shared } from '../../started/shared.ts';
 
 const SCAN = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts"}';
 const SLOT = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
@@ -11,19 +12,13 @@ const LONG = `{"jsonrpc":"2.0","result":"${'x'.repeat(300_001)}","id":1}`;
 const SMALL = '{"jsonrpc":"2.0","result":7,"id":1}';
 const PLANS = ['trial', 'scale'] as const;
 
-let backend: ReturnType<typeof startRawBackend>;
-let gateway: Awaited<ReturnType<typeof startGateway>>;
-beforeAll(async () => {
-  backend = startRawBackend(() => undefined);
-  gateway = await startGateway({
+const backend = shared(startRawBackend(() => undefined));
+const gateway = shared(
+  await startGateway({
     backends: [{ name: 'a', url: backend.url }],
     plans: { trial: { rps: 1_000, burst: 1_000, scans: 100 } },
-  });
-});
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  backend[Symbol.dispose]();
-});
+  }),
+);
 
 /** The text in chunks of `bytes`, and the end unless it is `cut`. */
 const inChunks =
@@ -53,10 +48,7 @@ describe('D6 the bytes of a stream are the sum of its pieces', () => {
     expect(countedOf(gateway, key)).toEqual({
       getProgramAccounts: counted({ calls: 1, credits: 50, bytes: LONG.length }),
     });
-    const timed = gateway.ledger
-      .query(`SELECT sum(within_10ms + within_50ms + within_250ms + within_1s + slower) AS n
-      FROM usage_hours WHERE method = 'getProgramAccounts' GROUP BY key_id ORDER BY hour DESC`);
-    expect([...new Set(timed.values().flat())]).toEqual([1]);
+    expect(timedOf(gateway, key)).toBe(1);
   });
 
   test('as lines, of the lines', async () => {
@@ -81,6 +73,7 @@ describe('D6 the bytes of a stream are the sum of its pieces', () => {
     const text = await (await gateway.post(`[${SLOT},${SCAN},${SLOT}]`, key)).text();
     const { getSlot, getProgramAccounts } = countedOf(gateway, key);
     expect([getSlot?.bytes, getProgramAccounts?.bytes]).toEqual([70, LONG.length]);
+    expect(timedOf(gateway, key)).toBe(3);
     expect(text.length).toBe(70 + LONG.length + '[,,]'.length);
   });
 });
