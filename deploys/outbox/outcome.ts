@@ -117,61 +117,47 @@ export const ATTEMPTS_MAX = RETRY_DELAYS_MS.length + 1;
 /** The longest wait there is; whatever says it is due later was scheduled under a clock that was wrong. */
 export const WAIT_MS_MAX = 2 * HOUR;
 
-/** When attempt `number` (1 to 6) is followed by the next, having failed at `endedAtMs`; `undefined` after the last. */
-function retryAtMs(number: number, endedAtMs: number): number | undefined {
-  const delayMs = RETRY_DELAYS_MS[number - 1];
-  return delayMs === undefined ? undefined : endedAtMs + delayMs;
-}
-
 export type DeliveryState =
   'queued' | 'attempting' | 'retry_scheduled' | 'delivered' | 'failed' | 'skipped' | 'cancelled';
 
-/** What decides besides the verdict. `number` is absent for an attempt asked for by hand. */
+/** A delivery whose attempt ends. `endsAs` says what it becomes without a success: its webhook was deleted or paused meanwhile. */
 export type Ended = Readonly<{
   state: DeliveryState;
-  number: number | undefined;
-  nextAttemptAtMs: number | undefined;
-  finishedAtMs: number | undefined;
-  isDeleted: boolean;
-  isPaused: boolean;
+  nextAttemptAtMs: number | null;
+  finishedAtMs: number | null;
+  endsAs: 'cancelled' | 'skipped' | null;
 }>;
 
-/** A delivery's place after an attempt. `attempts` is given when it changes. */
-type AfterAttempt = Readonly<{
-  state: DeliveryState;
-  nextAttemptAtMs: number | undefined;
-  finishedAtMs: number | undefined;
-  attempts?: number;
-  isResent?: boolean;
-}>;
+/** A delivery after an attempt. `attempts` is given when it changes. */
+type AfterAttempt = Omit<Ended, 'endsAs'> & Readonly<{ attempts?: number; isResent?: boolean }>;
 
 /**
  * The table of spec 3.2, with what it leaves open:
  * - an attempt nobody knows the end of counts, and the next is due at once; as the sixth it is made again under its
  *   number, because a delivery must not fail without a known answer;
  * - a webhook that was deleted or paused meanwhile gets no further attempt;
- * - an attempt asked for by hand moves a delivery to `delivered` or not at all.
+ * - an attempt asked for by hand, which has no `number`, moves a delivery to `delivered` or not at all.
  */
-export function afterAttempt(ended: Ended, verdict: Verdict, endedAtMs: number): AfterAttempt {
-  const { number } = ended;
+export function afterAttempt(
+  { endsAs, ...delivery }: Ended,
+  number: number | undefined,
+  verdict: Verdict,
+  endedAtMs: number,
+): AfterAttempt {
   if (verdict.kind === 'succeeded')
-    return final('delivered', ended.state === 'delivered' ? ended.finishedAtMs : endedAtMs);
-  const isOver = ended.isDeleted || ended.isPaused;
-  if (number === undefined) {
-    const { state, nextAttemptAtMs, finishedAtMs } = ended;
-    const isResent = verdict.kind === 'interrupted' && !isOver;
-    return { state, nextAttemptAtMs, finishedAtMs, isResent };
-  }
-  if (isOver) return final(ended.isDeleted ? 'cancelled' : 'skipped', endedAtMs);
+    return final('delivered', delivery.state === 'delivered' ? delivery.finishedAtMs : endedAtMs);
+  if (number === undefined)
+    return { ...delivery, isResent: verdict.kind === 'interrupted' && endsAs === null };
+  if (endsAs !== null) return final(endsAs, endedAtMs);
   if (verdict.kind === 'interrupted') {
     const attempts = Math.min(number, ATTEMPTS_MAX - 1);
-    return { state: 'retry_scheduled', nextAttemptAtMs: endedAtMs, finishedAtMs: undefined, attempts };
+    return { state: 'retry_scheduled', nextAttemptAtMs: endedAtMs, finishedAtMs: null, attempts };
   }
-  const nextAttemptAtMs = retryAtMs(number, endedAtMs);
-  if (nextAttemptAtMs === undefined) return final('failed', endedAtMs);
-  return { state: 'retry_scheduled', nextAttemptAtMs, finishedAtMs: undefined };
+  const delayMs = RETRY_DELAYS_MS[number - 1];
+  if (delayMs === undefined) return final('failed', endedAtMs);
+  return { state: 'retry_scheduled', nextAttemptAtMs: endedAtMs + delayMs, finishedAtMs: null };
 }
 
-function final(state: DeliveryState, finishedAtMs: number | undefined): AfterAttempt {
-  return { state, nextAttemptAtMs: undefined, finishedAtMs };
+function final(state: DeliveryState, finishedAtMs: number | null): AfterAttempt {
+  return { state, nextAttemptAtMs: null, finishedAtMs };
 }

@@ -172,13 +172,16 @@ describe('retention by number', () => {
   });
 });
 
-test.each([
-  [OLD.answers, 'attempts_kept'],
-  [OLD.deliveries, 'deliveries_old'],
-  [OLD.deliveriesOfDeleted, 'webhooks_deleted'],
-  [OLD.events, 'events_old'],
-  [OLD.webhooks, 'webhooks_deleted'],
-])('what is old is found by index: %s', (sql, index) => {
+test.each(
+  [
+    'attempts_kept',
+    'deliveries_old',
+    'webhooks_deleted',
+    'events_old',
+    'webhooks_deleted',
+    'webhook_idempotency_old',
+  ].map((index, i) => [index, OLD[i]?.sql ?? ''] as const),
+)('what is old is found by the index %s', (index, sql) => {
   using queue = startQueue();
   const plan = queue.rows(`EXPLAIN QUERY PLAN ${sql.replace('?', '1')}`).map(({ detail }) => String(detail));
   expect(plan.join('; ')).toContain(`INDEX ${index}`);
