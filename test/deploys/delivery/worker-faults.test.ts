@@ -245,21 +245,6 @@ describe('isolation', () => {
       work.values("SELECT count(*) FROM deliveries WHERE webhook_id LIKE 'fresh%' AND state = 'delivered'"),
     ).toEqual([[16]]);
   });
-
-  test('never are more than 640 under way, nor eight of a host', async () => {
-    const open = new Map<string, number>();
-    let most = 0;
-    await using work = startWorker(({ post }) => {
-      const count = (open.get(post.url.host) ?? 0) + 1;
-      open.set(post.url.host, count);
-      most = Math.max(most, count);
-      return undefined;
-    });
-    for (let i = 0; i < 900; i++) work.addWebhook(`webhook ${i}`, { host: `${i % 90}.example.com` });
-    work.upgradeNow('A', 7);
-    await work.advance(2 * SECOND);
-    expect([work.network.openMost(), most]).toEqual([640, 8]);
-  });
 });
 
 test('a webhook that is deleted while an attempt is under way is sent nothing more (E29)', async () => {

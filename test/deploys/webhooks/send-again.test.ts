@@ -25,7 +25,7 @@ async function started() {
   }
   const ids = () => queue.values('SELECT id FROM deliveries ORDER BY rowid').flat().map(String);
   /** Asks for one more attempt of the nth delivery. */
-  const resend = (nth = 0) => webhooks.resendDue(byMe, id, ids()[nth] ?? '');
+  const resend = (nth = 0) => webhooks.resendOne(byMe, id, ids()[nth] ?? '');
   return { ...webhooks, id, endDue, failAll, ids, resend };
 }
 
