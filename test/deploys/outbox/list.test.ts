@@ -39,19 +39,6 @@ test('a page may be of one state, and is at most a hundred', () => {
   expect(delivered[0]).toMatchObject({ programId: null, deploySlot: null, lastStatus: 200 });
 });
 
-test('a delivery is found with its body and its attempts', () => {
-  using queue = startQueue();
-  queue.addWebhook('one');
-  queue.enqueue.ping('one', START_MS);
-  const [claim] = queue.outbox.claim(START_MS, []);
-  const id = claim?.deliveryId ?? '';
-  expect(Buffer.from(queue.find(id)?.body ?? []).toString()).toContain(`"id":"${id}"`);
-  expect(queue.attemptsOf(id)).toMatchObject([
-    { n: 1, state: 'started', signedAt: START_MS / 1_000, status: null },
-  ]);
-  expect(queue.find('unheard of')).toBeUndefined();
-});
-
 const DELIVERIES = 100_000;
 const WEBHOOKS = 10;
 const LONG_MS = 60_000;
