@@ -2,6 +2,7 @@ import { Resolver } from 'node:dns/promises';
 import { isIPv4, isIPv6 } from 'node:net';
 import type { Clock } from '../../shared/clock.ts';
 import { within } from '../watch/deadline.ts';
+import { codeOf } from '../watch/rpc.ts';
 import blocks from './addresses.json' with { type: 'json' };
 
 /**
@@ -252,7 +253,7 @@ export function createResolvePublic(
       const answers = await within(clock, LOOKUP_MS, signal, () => lookup(host));
       return answers.kind === 'done' ? checked(answers.value, policy) : { kind: 'timed-out' };
     } catch (error) {
-      const code = codeOf(error);
+      const code = codeOf(error, 'unknown');
       return code === 'ETIMEOUT' ? { kind: 'timed-out' } : { kind: 'unresolved', code };
     }
   };
@@ -271,10 +272,4 @@ function checked(addresses: readonly string[], { isPublic }: Pick<NetworkPolicy,
 
 function pinOf(address: string): Pin {
   return { address, family: address.includes(':') ? 6 : 4 };
-}
-
-/** Such as ESERVFAIL. */
-function codeOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' && /^[A-Z0-9_]{1,40}$/.test(code) ? code : 'unknown';
 }

@@ -1,7 +1,13 @@
 import type { Store } from '../../shared/store/open.ts';
 import type { By } from '../accounts/audit.ts';
 import type { Enqueue } from '../outbox/enqueue.ts';
-import type { AttemptRow, createList, DeliveryRow, Page } from '../outbox/list.ts';
+import {
+  type AttemptRow,
+  createAccountDeliveries,
+  createList,
+  type DeliveryFilter,
+  type DeliveryRow,
+} from '../outbox/list.ts';
 import type { DeliveryState } from '../outbox/outcome.ts';
 import { createPruneWebhook } from '../outbox/prune.ts';
 import { changing, type NoWebhook, type WebhookDeps } from './webhook.ts';
@@ -15,14 +21,13 @@ export type AllResent =
   Readonly<{ kind: 'due'; deliveries: number } | { kind: 'webhook-paused' }> | NoWebhook;
 export type Delivery = DeliveryRow & Readonly<{ body: Uint8Array | null; tries: readonly AttemptRow[] }>;
 
+/** Which deliveries of a webhook are wanted, 1 to 100. */
+export type WebhookFilter = DeliveryFilter & Readonly<{ webhookId: string }>;
+
 /** Deliveries of an account's webhooks: looking at them, and sending on request. `wake` tells the worker of what is due now. */
-export function createSendAgain(
-  deps: WebhookDeps,
-  { ping }: Pick<Enqueue, 'ping'>,
-  list: ReturnType<typeof createList>,
-  wake: () => void,
-) {
+export function createSendAgain(deps: WebhookDeps, { ping }: Pick<Enqueue, 'ping'>, wake: () => void) {
   const { store, rows, clock } = deps;
+  const [list, { page }] = [createList(store), createAccountDeliveries(store)];
   const find = store.prepare<Row, [string, string]>(`
     SELECT state, resend_at_ms IS NOT NULL AS isWaiting, lease_token IS NOT NULL OR body IS NULL AS isUnderWay,
       (SELECT max(n) FROM attempts WHERE delivery_id = id) AS attemptsEver
@@ -88,8 +93,20 @@ export function createSendAgain(
     failedSince: (accountId: number, id: string, sinceMs: number): number =>
       rows.find(accountId, id, clock.now()) === undefined ? 0 : (countFailed.get(id, sinceMs)?.n ?? 0),
     /** Newest first; `undefined` when there is no such webhook. */
-    deliveries: (accountId: number, page: Page): DeliveryRow[] | undefined =>
-      rows.find(accountId, page.webhookId, clock.now()) && list.list(page),
+    deliveries(accountId: number, filter: WebhookFilter): readonly DeliveryRow[] | undefined {
+      if (rows.find(accountId, filter.webhookId, clock.now()) === undefined) return undefined;
+      const found: DeliveryRow[] = [];
+      for (let { after, ...rest } = filter; ;) {
+        const more = page(accountId, {
+          ...rest,
+          ...(after && { after }),
+          limit: filter.limit - found.length,
+        });
+        found.push(...more.rows);
+        if (more.next === undefined || found.length === filter.limit) return found;
+        after = more.next;
+      }
+    },
     delivery: (accountId: number, id: string, deliveryId: string): Delivery | undefined => {
       if (rows.find(accountId, id, clock.now()) === undefined) return undefined;
       const found = list.find(deliveryId);
