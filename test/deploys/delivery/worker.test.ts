@@ -11,7 +11,7 @@ import { answered, failedWith, refusedFor } from '../../fakes/scripted-send.ts';
 import { temporaryFolder } from '../../started/gateway.ts';
 import { startQueue } from '../outbox/queue.ts';
 import { isSigned } from './is-signed.ts';
-import { HOUR, MINUTE, SECOND, SECRET, SOON, startWorker, type TimedPost } from './working.ts';
+import { HOUR, MINUTE, quiet, SECOND, SECRET, SOON, startWorker, type TimedPost } from './working.ts';
 
 const gapsOf = (posts: readonly TimedPost[]) =>
   posts.slice(1).map(({ atMs }, i) => atMs - (posts[i]?.atMs ?? 0));
@@ -160,11 +160,8 @@ test('a URL of this machine that was forced into the database is blocked at the 
     send: createSender(internetPolicy([]), systemClock),
     secretsOf: () => ({ current: new Secret('whsec'), next: undefined }),
     clock: systemClock,
+    ...quiet(fail),
     noteEnded: () => ++ended === 2 && resolve(),
-    noteReaped: () => {},
-    noteClockMoved: () => {},
-    noteTrouble: fail,
-    noteBroken: fail,
   });
   const running = worker.run(over.signal);
   for (const host of ['127.0.0.1', '[::ffff:7f00:1]']) {
