@@ -137,23 +137,27 @@ function isIn(list: readonly Block[], address: IpBytes): boolean {
   );
 }
 
-/** Which rule a webhook's URL breaks. */
-export type UrlProblem =
-  | 'too_long'
-  | 'odd_characters'
-  | 'not_a_url'
-  | 'not_https'
-  | 'has_credentials'
-  | 'has_fragment'
-  | 'not_public_name'
-  | 'port_not_allowed';
+const URL_CHARACTERS_MAX = 2_048;
+
+/** The rules that a webhook's URL may break, and what the customer is told. */
+export const URL_PROBLEM_TEXTS = {
+  too_long: `The URL is longer than ${URL_CHARACTERS_MAX} characters`,
+  odd_characters: 'The URL holds a space, a control character or a backslash',
+  not_a_url: 'The URL cannot be read',
+  not_https: 'The URL must begin with https://',
+  has_credentials: 'The URL must not hold a user name or password',
+  has_fragment: 'The URL must not hold a #',
+  not_public_name: 'The host must be a public name, such as hooks.example.com, without a dot at the end',
+  port_not_allowed: 'The port must be 443, 8443 or from 1024 up, and none that another protocol uses',
+} as const;
+
+export type UrlProblem = keyof typeof URL_PROBLEM_TEXTS;
 
 type UrlRead = Readonly<{ kind: 'url'; url: URL } | { kind: 'refused'; problem: UrlProblem }>;
 
 /** What the rules need to know: the ports, and this service's own public names, which get no webhooks. */
 type UrlRules = Readonly<{ allowedPorts(port: number): boolean; ownHosts: readonly string[] }>;
 
-const URL_CHARACTERS_MAX = 2_048;
 /** Names that no public DNS answers for, by RFC 6761, 6762, 7686, 8375, 9476 or habit. */
 const PRIVATE_SUFFIXES = 'localhost local internal lan home.arpa onion test invalid alt'.split(' ');
 /** Parsers drop or turn these, so that the text that was typed and the URL that is used would differ. */
@@ -199,18 +203,6 @@ function isPublicName(name: string, ownHosts: readonly string[]): boolean {
   if (PRIVATE_SUFFIXES.some((suffix) => name === suffix || name.endsWith(`.${suffix}`))) return false;
   return !ownHosts.includes(name);
 }
-
-/** What the customer is told. */
-export const URL_PROBLEM_TEXTS: Readonly<Record<UrlProblem, string>> = {
-  too_long: `The URL is longer than ${URL_CHARACTERS_MAX} characters`,
-  odd_characters: 'The URL holds a space, a control character or a backslash',
-  not_a_url: 'The URL cannot be read',
-  not_https: 'The URL must begin with https://',
-  has_credentials: 'The URL must not hold a user name or password',
-  has_fragment: 'The URL must not hold a #',
-  not_public_name: 'The host must be a public name, such as hooks.example.com, without a dot at the end',
-  port_not_allowed: 'The port must be 443, 8443 or from 1024 up, and none that another protocol uses',
-};
 
 /** An address that was found public, and the only kind that is connected to. */
 export type Pin = Readonly<{ address: string; family: 4 | 6 }>;

@@ -4,7 +4,7 @@ import type { LookupFunction, TcpSocketConnectOpts } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import manifest from '../../package.json' with { type: 'json' };
 import type { Clock } from '../../shared/clock.ts';
-import type { AttemptEnd, BodyKind, Phases, PostFailure } from '../outbox/outcome.ts';
+import type { AttemptEnd, BodyKind, FailureCode, Phases } from '../outbox/outcome.ts';
 import { codeOf } from '../watch/rpc.ts';
 import { isSameAddress, literalOf, type Pin, portOf } from './policy.ts';
 
@@ -70,7 +70,7 @@ function outcomeOf(
   const { promise, resolve } = Promise.withResolvers<Posted>();
   let response: IncomingMessage | undefined;
   /** Once there is a status line it decides, and whatever breaks is the body's. */
-  const fail = (code: PostFailure | 'aborted', detail: string) => {
+  const fail = (code: FailureCode, detail: string) => {
     if (response === undefined) resolve({ kind: 'failed', code, detail });
     else over.abort();
   };
@@ -255,7 +255,7 @@ const TLS_DETAILS: Readonly<Record<string, string>> = {
 const BROKEN: ReadonlySet<string> = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ERR_SOCKET_CLOSED']);
 
 /** Why a connection failed, from the error that ended it and the phase it was in. */
-function failureFrom(error: unknown, phase: Phase | undefined): { code: PostFailure; detail: string } {
+function failureFrom(error: unknown, phase: Phase | undefined): { code: FailureCode; detail: string } {
   const code = codeOf(error, 'no code');
   if (phase === 'connectMs')
     return { code: code === 'ECONNREFUSED' ? 'connection_refused' : 'unreachable', detail: code };

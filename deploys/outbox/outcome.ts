@@ -13,28 +13,35 @@ export type Phases = Readonly<{
   totalMs: number;
 }>;
 
-/** Why a connection gave no status line. */
-export type PostFailure =
-  | 'timeout'
-  | 'connection_refused'
-  | 'connection_reset'
-  | 'unreachable'
-  | 'tls_error'
-  | 'tls_timeout'
-  | 'bad_response';
-
 /** How a body ended: all of it is kept, it was longer than what is kept, or it broke off or was too slow. */
 export type BodyKind = 'whole' | 'cut' | 'incomplete';
 
 /**
- * Why there is no status line. `timeout`: none within 10 s. `bad_response`: not HTTP. `unreachable`: no route, or no
- * TCP connection within its time. `aborted`: given up by the caller, which says nothing about the receiver.
- * `internal_error`: the request could not be made, which is this service's fault.
+ * What the customer is told of an attempt without an answer: one fixed sentence each, which names no address. An
+ * attacker who points webhooks at private networks learns nothing from it. `bad_response`: not HTTP. `unreachable`: no
+ * route, or no TCP connection within its time. `aborted`: given up by the caller, which says nothing about the receiver.
  */
-type FailureCode = PostFailure | 'dns_error' | 'dns_timeout' | 'aborted' | 'internal_error';
+export const SEND_TEXTS = {
+  timeout: 'No answer within 10 seconds',
+  dns_error: 'The host name could not be resolved',
+  dns_timeout: 'The host name could not be resolved within 3 seconds',
+  connection_refused: 'The connection was refused',
+  connection_reset: 'The connection was closed before an answer came',
+  unreachable: 'The host could not be reached',
+  tls_error: 'No secure connection could be made: check the certificate and TLS 1.2 or later',
+  tls_timeout: 'The TLS handshake took too long',
+  bad_response: 'The answer was not valid HTTP',
+  aborted: 'The attempt was given up because the service is stopping',
+  internal_error: 'The request could not be made because of a fault of this service',
+  blocked_url: 'The URL is no longer allowed',
+  blocked_address: 'The host resolves to a non-public address',
+} as const;
 
 /** Why nothing was sent: the URL breaks a rule, or one of the host's addresses is not public. */
 type RefusalReason = 'blocked_url' | 'blocked_address';
+
+/** Why there is no status line. */
+export type FailureCode = Exclude<keyof typeof SEND_TEXTS, RefusalReason>;
 
 /**
  * How an attempt ended. `answered` is any final status, also one that is no success. `fields` are the answer's headers
@@ -55,26 +62,6 @@ export type AttemptEnd =
     }>
   | Readonly<{ kind: 'failed'; code: FailureCode; detail: string }>
   | Readonly<{ kind: 'refused'; reason: RefusalReason; detail: string }>;
-
-/**
- * What the customer is told of an attempt without an answer: one fixed sentence each, which names no address. An
- * attacker who points webhooks at private networks learns nothing from it.
- */
-export const SEND_TEXTS: Readonly<Record<FailureCode | RefusalReason, string>> = {
-  timeout: 'No answer within 10 seconds',
-  dns_error: 'The host name could not be resolved',
-  dns_timeout: 'The host name could not be resolved within 3 seconds',
-  connection_refused: 'The connection was refused',
-  connection_reset: 'The connection was closed before an answer came',
-  unreachable: 'The host could not be reached',
-  tls_error: 'No secure connection could be made: check the certificate and TLS 1.2 or later',
-  tls_timeout: 'The TLS handshake took too long',
-  bad_response: 'The answer was not valid HTTP',
-  aborted: 'The attempt was given up because the service is stopping',
-  internal_error: 'The request could not be made because of a fault of this service',
-  blocked_url: 'The URL is no longer allowed',
-  blocked_address: 'The host resolves to a non-public address',
-};
 
 /**
  * What an attempt means for its delivery. `interrupted` says nothing about the receiver: nobody knows what it answered.

@@ -96,15 +96,12 @@ export function createSendAgain(deps: WebhookDeps, { ping }: Pick<Enqueue, 'ping
     deliveries(accountId: number, filter: WebhookFilter): readonly DeliveryRow[] | undefined {
       if (rows.find(accountId, filter.webhookId, clock.now()) === undefined) return undefined;
       const found: DeliveryRow[] = [];
-      for (let { after, ...rest } = filter; ;) {
-        const more = page(accountId, {
-          ...rest,
-          ...(after && { after }),
-          limit: filter.limit - found.length,
-        });
-        found.push(...more.rows);
-        if (more.next === undefined || found.length === filter.limit) return found;
-        after = more.next;
+      for (let { after } = filter; ;) {
+        const limit = filter.limit - found.length;
+        const { rows: more, next } = page(accountId, { ...filter, ...(after && { after }), limit });
+        found.push(...more);
+        if (next === undefined || found.length === filter.limit) return found;
+        after = next;
       }
     },
     delivery: (accountId: number, id: string, deliveryId: string): Delivery | undefined => {
