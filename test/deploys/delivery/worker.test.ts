@@ -11,7 +11,17 @@ import { answered, failedWith, refusedFor } from '../../fakes/scripted-send.ts';
 import { temporaryFolder } from '../../started/gateway.ts';
 import { startQueue } from '../outbox/queue.ts';
 import { isSigned } from './is-signed.ts';
-import { HOUR, MINUTE, quiet, SECOND, SECRET, SOON, startWorker, type TimedPost } from './working.ts';
+import {
+  HOUR,
+  MINUTE,
+  quiet,
+  SECOND,
+  SECRET,
+  SOON,
+  startSending,
+  startWorker,
+  type TimedPost,
+} from './working.ts';
 
 const gapsOf = (posts: readonly TimedPost[]) =>
   posts.slice(1).map(({ atMs }, i) => atMs - (posts[i]?.atMs ?? 0));
@@ -35,9 +45,7 @@ describe('a delivery that always fails (E18)', () => {
   });
 
   test('has one id and one body, and a new timestamp and signature each time', async () => {
-    await using work = startWorker(() => failedWith('connection_reset'));
-    work.addWebhook('one');
-    work.upgradeNow('A', 7);
+    await using work = await startSending(() => failedWith('connection_reset'));
     await work.advance(4 * HOUR);
     const posts = work.posts();
     expect(posts).toHaveLength(6);
@@ -131,10 +139,7 @@ describe('the worker', () => {
   });
 
   test('stores the headers it sent, and no secret', async () => {
-    await using work = startWorker(() => answered(200));
-    work.addWebhook('one');
-    work.upgradeNow('A', 7);
-    await work.advance(SOON);
+    await using work = await startSending(() => answered(200));
     const [[headers]] = work.values('SELECT request_headers_json FROM attempts') as [[string]]; // one TEXT column
     expect(JSON.parse(headers)).toEqual(work.posts()[0]?.post.headers ?? {});
     expect(JSON.stringify(work.rows('SELECT * FROM attempts'))).not.toContain(SECRET);

@@ -92,3 +92,12 @@ export function startWorker(script: (post: SeenPost) => Sent | undefined = () =>
     },
   };
 }
+
+/** The same with one webhook, and one event that has just been sent to it. */
+export async function startSending(script?: (post: SeenPost) => Sent | undefined) {
+  const work = startWorker(script);
+  work.addWebhook('one');
+  work.upgradeNow('A', 7);
+  await work.advance(SOON);
+  return work;
+}

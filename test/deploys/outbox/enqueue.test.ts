@@ -81,20 +81,6 @@ describe('a deploy', () => {
     expect(bodies(queue)).toHaveLength(1);
     expect(queue.outbox.claim(START_MS, [])).toEqual([]);
   });
-
-  test('is stored with its reading or not at all (E21)', () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
-    const deploy = { program: addressOf('A'), previousSlot: 6n, deploySlot: 7n };
-    const reading = queue.store.transaction(() => {
-      queue.enqueue.deploys([deploy], START_MS);
-      throw new Error('the reading cannot be stored');
-    });
-    expect(() => reading.immediate()).toThrow('cannot be stored');
-    expect(queue.values('SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM deliveries)')).toEqual([
-      [0],
-    ]);
-  });
 });
 
 describe('an event without a block time', () => {

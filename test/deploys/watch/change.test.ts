@@ -39,15 +39,6 @@ describe('what is a deploy', () => {
   });
 });
 
-test('a program that was gone for a reading still has its slot from before', () => {
-  let seen = seenAfter(new Map(), reading([program, at(5n)]));
-  seen = seenAfter(seen, reading([program, MISSING]));
-  expect(deploysBetween(seen, reading([program, at(9n)]))).toEqual([
-    { program, previousSlot: 5n, deploySlot: 9n },
-  ]);
-  expect(deploysBetween(seen, reading([program, at(5n)]))).toEqual([]);
-});
-
 test('a slot that is lower than in the reading before is told', () => {
   const { programs } = reading([program, at(5n)], [other, at(5n)]);
   expect(shrunkIn(programs, reading([program, at(6n)], [other, at(4n)]))).toBe(other);

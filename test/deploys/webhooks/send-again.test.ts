@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'bun:test';
-import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered } from '../../fakes/scripted-send.ts';
 import { byMe, HOUR_MS, ME, startWebhooks } from './started.ts';
 
@@ -30,15 +29,6 @@ async function started() {
 }
 
 describe('a test', () => {
-  test('is a ping that goes through the queue at once', async () => {
-    using webhooks = await started();
-    const tested = webhooks.sendTest(byMe, webhooks.id);
-    const [claim] = webhooks.queue.outbox.claim(START_MS, []);
-    expect(tested).toEqual({ kind: 'queued', deliveryId: claim?.deliveryId ?? '' });
-    expect(claim).toMatchObject({ eventKind: 'ping', number: 1 });
-    expect(webhooks.woken()).toBe(1);
-  });
-
   test('is one of ten in any minute, and waits exactly as long as it is told', async () => {
     using webhooks = await started();
     const { id, clock } = webhooks;
@@ -216,21 +206,5 @@ test('all that failed since an instant are resent, each once, of one webhook, an
   expect(claims.map(({ webhookId, number }) => [webhookId, number])).toEqual([
     [id, undefined],
     [id, undefined],
-  ]);
-});
-
-test('a delivery is shown with its body and its attempts', async () => {
-  using webhooks = await started();
-  webhooks.queue.upgrade('A', 7);
-  await webhooks.failAll();
-  const [delivery = ''] = webhooks.ids();
-  const shown = webhooks.delivery(ME, webhooks.id, delivery);
-  expect(shown).toMatchObject({ id: delivery, state: 'failed', lastStatus: 500, deploySlot: 7 });
-  expect(JSON.parse(Buffer.from(shown?.body ?? []).toString())).toMatchObject({ id: delivery });
-  expect(shown?.tries.map(({ number, status }) => [number, status])).toEqual(
-    [1, 2, 3, 4, 5, 6].map((n) => [n, 500]),
-  );
-  expect(webhooks.deliveries(ME, { webhookId: webhooks.id, limit: 9 })?.map(({ id }) => id)).toEqual([
-    delivery,
   ]);
 });
