@@ -1,5 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { createAudit } from '../../../deploys/accounts/audit.ts';
 import { createAccountDeliveries, type DeliveryFilter, LOOKED_AT_MAX } from '../../../deploys/outbox/list.ts';
+import { createSendAgain } from '../../../deploys/webhooks/send-again.ts';
+import { createWebhookRows } from '../../../deploys/webhooks/webhook.ts';
+import { systemClock } from '../../../shared/clock.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { explained } from '../explained.ts';
 import { startQueue } from './queue.ts';
@@ -77,6 +81,22 @@ describe('the deliveries of an account', () => {
       expect(deliveries.search(1, part)).toEqual([]);
     expect(deliveries.find(1, idOf(1, 7))?.url).toBe('https://h7.example.com/hook');
     for (const id of [idOf(2, 7), '', idOf(1, 7).slice(0, 8)]) expect(deliveries.find(1, id)).toBeUndefined();
+  });
+
+  test('of one webhook come in whole pages, however rare what is asked for', () => {
+    const deps = {
+      store: queue.store,
+      rows: createWebhookRows(queue.store),
+      clock: systemClock,
+      audit: createAudit(queue.store),
+    };
+    const all = createSendAgain(deps, queue.enqueue, () => {});
+    const failed = { webhookId: '1/0', state: 'failed' } as const;
+    const first = all.deliveries(1, { ...failed, limit: 3 }) ?? [];
+    expect(first.map(({ id }) => id)).toEqual([80_000, 60_000, 40_000].map((i) => idOf(1, i)));
+    const rest = all.deliveries(1, { ...failed, limit: 3, after: first[2] ?? { createdAtMs: 0, id: '' } });
+    expect(rest?.map(({ id }) => id)).toEqual([20_000, 0].map((i) => idOf(1, i)));
+    expect(all.deliveries(2, { ...failed, limit: 3 })).toBeUndefined();
   });
 
   test('of a deleted webhook are gone', () => {
