@@ -44,7 +44,7 @@ export function createRead(backends: readonly RpcBackend[], addresses: readonly 
   return async function read(floor, signal) {
     const reasons: string[] = [];
     const doubted: Reading[] = [];
-    const strangers: string[] = [];
+    const strangers: { call: Call; genesisHash: string }[] = [];
     let odd: ReadingOutcome | undefined;
     let behind = 0;
     for (const { name, call } of backends) {
@@ -52,7 +52,7 @@ export function createRead(backends: readonly RpcBackend[], addresses: readonly 
       const outcome = judged(await readPrograms(call, addresses, floor?.contextSlot, signal), floor);
       const genesisHash = outcome.kind === 'failed' ? undefined : await readGenesisHash(call, signal);
       if (isOther(floor?.genesisHash, genesisHash)) {
-        strangers.push(genesisHash);
+        strangers.push({ call, genesisHash });
         reasons.push(`${name} is of another chain than the reading before`);
         continue;
       }
@@ -63,7 +63,16 @@ export function createRead(backends: readonly RpcBackend[], addresses: readonly 
       if (outcome.kind === 'behind') behind++;
     }
     if (odd !== undefined) return odd;
-    if (strangers.length === backends.length) return readAnew(strangers, reasons, signal);
+    const [stranger] = strangers;
+    const same = strangers.filter(({ genesisHash }) => genesisHash === stranger?.genesisHash);
+    // One backend of another chain is misplaced; when all are of the same one, the chain was begun anew.
+    if (stranger !== undefined && same.length === backends.length) {
+      // What was read above was asked for under the old chain's slots.
+      const { call, genesisHash } = stranger;
+      const outcome = await readPrograms(call, addresses, undefined, signal);
+      if (outcome.kind === 'read')
+        return { kind: 'other-chain', reading: outcome.reading, reasons, genesisHash };
+    }
     const [first] = doubted;
     if (first !== undefined && doubted.length === backends.length)
       return { kind: 'implausible', reading: first, reasons };
@@ -71,22 +80,6 @@ export function createRead(backends: readonly RpcBackend[], addresses: readonly 
       ? { kind: 'behind', reasons }
       : { kind: 'failed', reasons };
   };
-
-  /** One backend of another chain is misplaced; when all are, the chain was begun anew. */
-  async function readAnew(
-    genesisHashes: readonly string[],
-    reasons: readonly string[],
-    signal: AbortSignal,
-  ): Promise<ReadingOutcome> {
-    const [[genesisHash], [backend]] = [genesisHashes, backends];
-    if (genesisHash === undefined || backend === undefined) return { kind: 'failed', reasons };
-    if (genesisHashes.some((hash) => hash !== genesisHash)) return { kind: 'failed', reasons };
-    // What was read before was asked for under the old chain's slots.
-    const outcome = await readPrograms(backend.call, addresses, undefined, signal);
-    return outcome.kind === 'read'
-      ? { kind: 'other-chain', reading: outcome.reading, reasons, genesisHash }
-      : { kind: 'failed', reasons };
-  }
 }
 
 /** Nothing is said against a backend that does not tell. */
