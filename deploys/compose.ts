@@ -49,7 +49,7 @@ import { createRpcBackend, type Fetch } from './watch/rpc.ts';
 import type { WatchedProgram } from './watch/watched.ts';
 import { createNotes, createWatcher, healthOf, type WatchState } from './watch/watcher.ts';
 import { gaugeSealedElsewhere, type Seal } from './webhooks/seal.ts';
-import { createFailing, createWebhookDay, createWebhookHealth } from './webhooks/webhook-health.ts';
+import { createFailing, createWebhookHealth } from './webhooks/webhook-health.ts';
 import { createWebhookRows } from './webhooks/webhook.ts';
 import { createWebhooks, type Webhooks } from './webhooks/webhooks.ts';
 
@@ -391,8 +391,7 @@ function webhookServices(
   const lookUps = createRequestLog<string>();
   return {
     webhooks,
-    healthOf: createWebhookHealth(store),
-    dayOf: createWebhookDay(store),
+    ...createWebhookHealth(store),
     deliveries: createAccountDeliveries(store),
     programs: createProgramList(store, programs),
     history: createHistory(store),

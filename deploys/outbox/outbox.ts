@@ -158,15 +158,10 @@ function createReap(store: Store, finish: Finish) {
     capWaits.run(nowMs + WAIT_MS_MAX);
     capLeases.run(nowMs + LEASE_MS);
     let reaped = 0;
-    const interrupted = {
-      verdict: { kind: 'interrupted' },
-      sent: undefined,
-      headers: undefined,
-      endedAtMs: nowMs,
-    } as const;
+    const interrupted = { verdict: { kind: 'interrupted' }, sent: undefined, headers: undefined } as const;
     for (const { number, ...claim } of expired.all(nowMs)) {
       if (mine.has(claim.deliveryId)) continue;
-      finish({ claim: { ...claim, number: number ?? undefined }, ...interrupted });
+      finish({ claim: { ...claim, number: number ?? undefined }, ...interrupted, endedAtMs: nowMs });
       reaped++;
     }
     return reaped;

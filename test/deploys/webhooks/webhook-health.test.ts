@@ -1,9 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import {
-  createFailing,
-  createWebhookDay,
-  createWebhookHealth,
-} from '../../../deploys/webhooks/webhook-health.ts';
+import { createFailing, createWebhookHealth } from '../../../deploys/webhooks/webhook-health.ts';
 import { explained } from '../explained.ts';
 import { startQueue } from '../outbox/queue.ts';
 
@@ -39,7 +35,7 @@ describe('how a webhook fares', () => {
       );
     return id;
   }
-  const health = () => createWebhookHealth(queue.store)('w', NOW_MS);
+  const health = () => createWebhookHealth(queue.store).healthOf('w', NOW_MS);
   const counts = (given = {}) => ({ delivered: 0, failed: 0, waiting: 0, skipped: 0, ...given });
 
   test('a webhook that nothing was sent to has no last delivery, no latency and counts of zero', () => {
@@ -101,7 +97,7 @@ describe('how a webhook fares', () => {
         /SEARCH deliveries USING (?:COVERING )?INDEX deliveries_recent \(webhook_id=\?/,
       );
     }
-    expect(found.at(-1)?.steps.join()).toContain('SEARCH attempts USING PRIMARY KEY (delivery_id=?)');
+    expect(found[0]?.steps.join()).toContain('SEARCH attempts USING PRIMARY KEY (delivery_id=?)');
   });
 
   test('the day alone says what the whole says, from an index, without a look at the deliveries', () => {
@@ -114,9 +110,9 @@ describe('how a webhook fares', () => {
     ] as const)
       deliver(state, hoursAgo, 5);
     const { last, hours, day } = health();
-    expect(createWebhookDay(queue.store)('w', NOW_MS)).toEqual({ last, hours, day });
+    expect(createWebhookHealth(queue.store).dayOf('w', NOW_MS)).toEqual({ last, hours, day });
     expect([day.delivered, day.failed]).toEqual([2, 1]);
-    const [, counted] = explained(queue.store, createWebhookDay);
+    const counted = explained(queue.store, createWebhookHealth).at(-1);
     expect(counted?.steps[0]).toMatch(/^SEARCH deliveries USING COVERING INDEX deliveries_recent /);
   });
 });
