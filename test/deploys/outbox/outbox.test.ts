@@ -51,22 +51,6 @@ describe('the end of an attempt', () => {
     });
   });
 
-  test('frees nothing and changes nothing under another’s token (E25)', () => {
-    using queue = attempting();
-    queue.outbox.reap(START_MS + 30_000, new Set());
-    const [second] = queue.outbox.claim(START_MS + 30_000, []);
-    expect(queue.end(queue.claim, answered(500), START_MS + 31_000)).toBe('stale');
-    expect(queue.states()).toEqual(['attempting']);
-    expect(queue.end(second, answered(200), START_MS + 32_000)).toBe('recorded');
-    expect(queue.end(queue.claim, answered(500), START_MS + 33_000)).toBe('stale');
-    expect(queue.states()).toEqual(['delivered']);
-    expect(queue.values('SELECT n, state FROM attempts')).toEqual([
-      [1, 'interrupted'],
-      [2, 'succeeded'],
-    ]);
-    expect(queue.values('SELECT consecutive_failures FROM webhooks')).toEqual([[0]]);
-  });
-
   test('that the schema refuses holds up no other', () => {
     using queue = attempting();
     queue.upgrade('B', 8);
@@ -138,23 +122,6 @@ const HOUR = 3_600_000;
 const nobody = new Set<string>();
 
 describe('what a process took with it when it died', () => {
-  test('comes back when its lease runs out, and is due at once (E19)', () => {
-    using queue = attempting();
-    expect(queue.outbox.reap(START_MS + 29_999, nobody)).toBe(0);
-    expect(queue.outbox.reap(START_MS + 30_000, nobody)).toBe(1);
-    expect(queue.values('SELECT n, number, state, ended_at_ms, error FROM attempts')).toEqual([
-      [1, 1, 'interrupted', START_MS + 30_000, null],
-    ]);
-    const [again] = queue.outbox.claim(START_MS + 30_000, []);
-    expect(again).toMatchObject({
-      deliveryId: queue.claim.deliveryId,
-      body: queue.claim.body,
-      n: 2,
-      number: 2,
-    });
-    expect(again?.token).not.toBe(queue.claim.token);
-  });
-
   test('is not taken from the one who lives, however late he is', () => {
     using queue = attempting();
     expect(queue.outbox.reap(START_MS + HOUR, new Set([queue.claim.deliveryId]))).toBe(0);
