@@ -59,8 +59,6 @@ function refusalOf(refused: Refused, subject: string): string {
       return `The account has no delivery with the id "${subject}"; webhook deliveries shows them.`;
     case 'webhook-paused':
       return 'The webhook is paused; webhook resume makes it active.';
-    case 'webhook-deleted':
-      return 'The webhook was deleted.';
     case 'rotation-pending':
       return 'A new secret waits already; use webhook switch-secret or webhook cancel-rotation first.';
     case 'no-rotation':

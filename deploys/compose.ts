@@ -42,14 +42,14 @@ import { createUsageGrid, createUsageReport } from './usage/report.ts';
 import { tendUsage } from './usage/tend.ts';
 import { createReadTraffic } from './usage/traffic.ts';
 import { createReadingTurns, createReadUsageView } from './usage/usage-view.ts';
-import { createBlockTimes, createBlockTimeStore, createFill } from './watch/block-time.ts';
+import { createBlockTimes, createBlockTimeStore } from './watch/block-time.ts';
 import { createRead } from './watch/read.ts';
 import { createHistory, createProgramList, createReadings } from './watch/readings.ts';
 import { createRpcBackend, type Fetch } from './watch/rpc.ts';
 import type { WatchedProgram } from './watch/watched.ts';
 import { createNotes, createWatcher, healthOf, type WatchState } from './watch/watcher.ts';
 import { gaugeSealedElsewhere, type Seal } from './webhooks/seal.ts';
-import { createFailing, createWebhookDay, createWebhookHealth } from './webhooks/webhook-health.ts';
+import { createFailing, createWebhookHealth } from './webhooks/webhook-health.ts';
 import { createWebhookRows } from './webhooks/webhook.ts';
 import { createWebhooks, type Webhooks } from './webhooks/webhooks.ts';
 
@@ -277,11 +277,16 @@ function composeWatcher(
   );
   const readings = createReadings(store, createCancelOtherChain(store));
   const times = createBlockTimeStore(store);
-  const rememberTime = (slot: bigint, unixSeconds: number) => {
+  const save = (slot: bigint, unixSeconds: number) => {
     times.save(slot, unixSeconds);
     wake();
   };
-  const blockTimes = createBlockTimes(backends, { ...times, save: rememberTime }, clock);
+  const blockTimes = createBlockTimes({
+    backends,
+    store: { ...times, save },
+    awaited: outbox.awaited,
+    clock,
+  });
   const notes = createNotes(log, programs, readings.deploySlots());
   const watcher = createWatcher({
     read: createRead(
@@ -291,10 +296,10 @@ function composeWatcher(
     save: (latest, deploys, genesisHash) => {
       const addEvents = () => enqueue.deploys(deploys, clock.now());
       if (readings.save(latest, genesisHash, addEvents) === 'same-chain') return;
-      blockTimes.forget();
+      blockTimes.forgetWaits();
       notes.noteOtherChain();
     },
-    fillBlockTimes: createFill({ blockTimes, awaited: outbox.awaited, clock }),
+    fillBlockTimes: blockTimes.fill,
     noteRead: (latest, deploys, reasons) => {
       metrics.noteRead(latest, deploys.length);
       notes.noteRead(latest, deploys, reasons);
@@ -307,7 +312,7 @@ function composeWatcher(
     clock,
     pollMs: config.pollMs,
   });
-  return { watcher, timeOf: blockTimes.timeOf };
+  return { watcher, timeOf: times.find };
 }
 
 /** The console only reads the ledger. */
@@ -386,8 +391,7 @@ function webhookServices(
   const lookUps = createRequestLog<string>();
   return {
     webhooks,
-    healthOf: createWebhookHealth(store),
-    dayOf: createWebhookDay(store),
+    ...createWebhookHealth(store),
     deliveries: createAccountDeliveries(store),
     programs: createProgramList(store, programs),
     history: createHistory(store),

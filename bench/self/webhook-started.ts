@@ -78,7 +78,7 @@ async function seed(path: string, webhooks: number, secret: Secret): Promise<str
     seal: createSeal([secret], random),
     policy: { ...internetPolicy([]), resolve: async () => [nthPublic(1)] },
     isWatched: () => true,
-    enqueue: { ping: () => ({ kind: 'no-webhook' }) },
+    enqueue: { ping: () => '' },
     wake: () => {},
     random,
   });

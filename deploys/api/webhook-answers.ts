@@ -79,7 +79,6 @@ export function outcomeResponse(outcome: Outcome): Response {
       return refusalResponse(outcome);
     case 'no-webhook':
     case 'no-delivery':
-    case 'webhook-deleted':
       return refusalResponse({ kind: 'not-found' });
     default:
       return unreachable(outcome);

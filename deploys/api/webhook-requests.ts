@@ -3,7 +3,7 @@ import { extractApiKey } from '../../shared/keys/carrier.ts';
 import type { Identify } from '../../shared/keys/identify.ts';
 import { actorOf, type By } from '../accounts/audit.ts';
 import { isSameOrigin, type ViewerOf } from '../auth/auth-service.ts';
-import type { Page } from '../outbox/list.ts';
+import type { WebhookFilter } from '../webhooks/send-again.ts';
 import type { DeliveryState } from '../outbox/outcome.ts';
 import { type Takeover, TAKEOVERS } from '../webhooks/change.ts';
 import type { Settings } from '../webhooks/settings.ts';
@@ -161,7 +161,7 @@ function isTakeover(value: unknown): value is Takeover {
   return typeof value === 'string' && Object.hasOwn(TAKEOVERS, value);
 }
 
-type PageRead = Readonly<{ kind: 'page'; page: Page } | { kind: 'malformed-body'; text: string }>;
+type PageRead = Readonly<{ kind: 'page'; page: WebhookFilter } | { kind: 'malformed-body'; text: string }>;
 
 const LIMIT = 50;
 const LIMIT_MAX = 100;

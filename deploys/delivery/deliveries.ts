@@ -13,21 +13,11 @@ import { createWorker, type WorkerState } from './worker.ts';
 type Parts = Sending & Readonly<{ store: Store; outbox: Outbox; registry: Registry; clock: Clock; log: Log }>;
 
 /** The worker with its figures, its log and its broom. */
-export function createDeliveries({ store, outbox, registry, clock, log, ...sending }: Parts) {
-  const failing = store.prepare<{ n: number }, []>(
-    'SELECT count(*) AS n FROM webhooks WHERE failing_since_ms IS NOT NULL AND deleted_at_ms IS NULL',
-  );
-  const metrics = createDeliveryMetrics(
-    registry,
-    outbox,
-    () => failing.get()?.n ?? 0,
-    () => worker.state(),
-    clock.now,
-  );
+export function createDeliveries(parts: Parts) {
+  const { store, outbox, clock, log } = parts;
+  const metrics = createDeliveryMetrics(parts, () => worker.state());
   const worker = createWorker({
-    outbox,
-    clock,
-    ...sending,
+    ...parts,
     noteEnded: (result, recorded) => {
       metrics.noteEnded(result, recorded);
       const { claim, verdict } = result;
@@ -88,13 +78,11 @@ const ATTEMPT_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 13];
 const WAIT_BUCKETS = [0.5, 1, 2, 5, 10, 30, 60, 300, 3_600, 86_400];
 
 /** The figures of deliveries, in `registry`. */
-function createDeliveryMetrics(
-  registry: Registry,
-  { backlog, awaited }: Pick<Outbox, 'backlog' | 'awaited'>,
-  failingWebhooks: () => number,
-  state: () => WorkerState,
-  nowMs: () => number,
-) {
+function createDeliveryMetrics({ registry, outbox, store, clock }: Parts, state: () => WorkerState) {
+  const { backlog, awaited } = outbox;
+  const failing = store.prepare<{ n: number }, []>(
+    'SELECT count(*) AS n FROM webhooks WHERE failing_since_ms IS NOT NULL AND deleted_at_ms IS NULL',
+  );
   const { counter, reading } = createFigures(registry);
   const attempts = counter(
     'deploys_attempts_total',
@@ -126,10 +114,10 @@ function createDeliveryMetrics(
   const stale = counter('deploys_stale_results_total', 'Results that came after another took the lease');
   const troubles = counter('deploys_queue_errors_total', 'Times the queue could not be read or written');
   const ageSeconds = (sinceMs: (nowMs: number) => number) => {
-    const at = nowMs();
+    const at = clock.now();
     return Math.max(0, at - sinceMs(at)) / 1_000;
   };
-  reading('deploys_deliveries_due', 'Deliveries that are due for an attempt', () => backlog(nowMs()).due);
+  reading('deploys_deliveries_due', 'Deliveries that are due for an attempt', () => backlog(clock.now()).due);
   reading('deploys_oldest_due_age_seconds', 'How long the longest-waiting of them has been due', () =>
     ageSeconds((at) => backlog(at).oldestDueAtMs ?? at),
   );
@@ -139,7 +127,7 @@ function createDeliveryMetrics(
     () => ageSeconds((at) => Math.min(at, ...awaited().map(({ sinceMs }) => sinceMs))),
   );
   reading('deploys_attempts_under_way', 'Attempts under way', () => state().underWay);
-  reading('deploys_webhooks_failing', 'Webhooks whose last attempt failed', failingWebhooks);
+  reading('deploys_webhooks_failing', 'Webhooks whose last attempt failed', () => failing.get()?.n);
 
   return {
     noteEnded: ({ claim, verdict, sent }: Result, recorded: Recorded): void => {

@@ -2,6 +2,7 @@ import { Resolver } from 'node:dns/promises';
 import { isIPv4, isIPv6 } from 'node:net';
 import type { Clock } from '../../shared/clock.ts';
 import { within } from '../watch/deadline.ts';
+import { codeOf } from '../watch/rpc.ts';
 import blocks from './addresses.json' with { type: 'json' };
 
 /**
@@ -136,23 +137,27 @@ function isIn(list: readonly Block[], address: IpBytes): boolean {
   );
 }
 
-/** Which rule a webhook's URL breaks. */
-export type UrlProblem =
-  | 'too_long'
-  | 'odd_characters'
-  | 'not_a_url'
-  | 'not_https'
-  | 'has_credentials'
-  | 'has_fragment'
-  | 'not_public_name'
-  | 'port_not_allowed';
+const URL_CHARACTERS_MAX = 2_048;
+
+/** The rules that a webhook's URL may break, and what the customer is told. */
+export const URL_PROBLEM_TEXTS = {
+  too_long: `The URL is longer than ${URL_CHARACTERS_MAX} characters`,
+  odd_characters: 'The URL holds a space, a control character or a backslash',
+  not_a_url: 'The URL cannot be read',
+  not_https: 'The URL must begin with https://',
+  has_credentials: 'The URL must not hold a user name or password',
+  has_fragment: 'The URL must not hold a #',
+  not_public_name: 'The host must be a public name, such as hooks.example.com, without a dot at the end',
+  port_not_allowed: 'The port must be 443, 8443 or from 1024 up, and none that another protocol uses',
+} as const;
+
+export type UrlProblem = keyof typeof URL_PROBLEM_TEXTS;
 
 type UrlRead = Readonly<{ kind: 'url'; url: URL } | { kind: 'refused'; problem: UrlProblem }>;
 
 /** What the rules need to know: the ports, and this service's own public names, which get no webhooks. */
 type UrlRules = Readonly<{ allowedPorts(port: number): boolean; ownHosts: readonly string[] }>;
 
-const URL_CHARACTERS_MAX = 2_048;
 /** Names that no public DNS answers for, by RFC 6761, 6762, 7686, 8375, 9476 or habit. */
 const PRIVATE_SUFFIXES = 'localhost local internal lan home.arpa onion test invalid alt'.split(' ');
 /** Parsers drop or turn these, so that the text that was typed and the URL that is used would differ. */
@@ -199,18 +204,6 @@ function isPublicName(name: string, ownHosts: readonly string[]): boolean {
   return !ownHosts.includes(name);
 }
 
-/** What the customer is told. */
-export const URL_PROBLEM_TEXTS: Readonly<Record<UrlProblem, string>> = {
-  too_long: `The URL is longer than ${URL_CHARACTERS_MAX} characters`,
-  odd_characters: 'The URL holds a space, a control character or a backslash',
-  not_a_url: 'The URL cannot be read',
-  not_https: 'The URL must begin with https://',
-  has_credentials: 'The URL must not hold a user name or password',
-  has_fragment: 'The URL must not hold a #',
-  not_public_name: 'The host must be a public name, such as hooks.example.com, without a dot at the end',
-  port_not_allowed: 'The port must be 443, 8443 or from 1024 up, and none that another protocol uses',
-};
-
 /** An address that was found public, and the only kind that is connected to. */
 export type Pin = Readonly<{ address: string; family: 4 | 6 }>;
 
@@ -252,7 +245,7 @@ export function createResolvePublic(
       const answers = await within(clock, LOOKUP_MS, signal, () => lookup(host));
       return answers.kind === 'done' ? checked(answers.value, policy) : { kind: 'timed-out' };
     } catch (error) {
-      const code = codeOf(error);
+      const code = codeOf(error, 'unknown');
       return code === 'ETIMEOUT' ? { kind: 'timed-out' } : { kind: 'unresolved', code };
     }
   };
@@ -271,10 +264,4 @@ function checked(addresses: readonly string[], { isPublic }: Pick<NetworkPolicy,
 
 function pinOf(address: string): Pin {
   return { address, family: address.includes(':') ? 6 : 4 };
-}
-
-/** Such as ESERVFAIL. */
-function codeOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' && /^[A-Z0-9_]{1,40}$/.test(code) ? code : 'unknown';
 }

@@ -4,7 +4,8 @@ import type { LookupFunction, TcpSocketConnectOpts } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import manifest from '../../package.json' with { type: 'json' };
 import type { Clock } from '../../shared/clock.ts';
-import type { AttemptEnd, BodyKind, Phases, PostFailure } from '../outbox/outcome.ts';
+import type { AttemptEnd, BodyKind, FailureCode, Phases } from '../outbox/outcome.ts';
+import { codeOf } from '../watch/rpc.ts';
 import { isSameAddress, literalOf, type Pin, portOf } from './policy.ts';
 
 /**
@@ -69,7 +70,7 @@ function outcomeOf(
   const { promise, resolve } = Promise.withResolvers<Posted>();
   let response: IncomingMessage | undefined;
   /** Once there is a status line it decides, and whatever breaks is the body's. */
-  const fail = (code: PostFailure | 'aborted', detail: string) => {
+  const fail = (code: FailureCode, detail: string) => {
     if (response === undefined) resolve({ kind: 'failed', code, detail });
     else over.abort();
   };
@@ -253,13 +254,9 @@ const TLS_DETAILS: Readonly<Record<string, string>> = {
 /** A connection that the other side closed or broke. */
 const BROKEN: ReadonlySet<string> = new Set(['ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ERR_SOCKET_CLOSED']);
 
-/**
- * Why a connection failed, from the error that ended it and the phase it was in. `detail` is built from the error's
- * code alone: messages repeat what the receiver sent.
- */
-function failureFrom(error: unknown, phase: Phase | undefined): { code: PostFailure; detail: string } {
-  const raw = error instanceof Error && 'code' in error ? error.code : undefined;
-  const code = typeof raw === 'string' && /^[A-Za-z0-9_]{1,80}$/.test(raw) ? raw : 'no code';
+/** Why a connection failed, from the error that ended it and the phase it was in. */
+function failureFrom(error: unknown, phase: Phase | undefined): { code: FailureCode; detail: string } {
+  const code = codeOf(error, 'no code');
   if (phase === 'connectMs')
     return { code: code === 'ECONNREFUSED' ? 'connection_refused' : 'unreachable', detail: code };
   if (BROKEN.has(code)) return { code: 'connection_reset', detail: code };

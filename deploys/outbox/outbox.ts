@@ -1,7 +1,7 @@
 import type { Store } from '../../shared/store/open.ts';
 import { type Claim, createClaim, LEASE_MS } from './claim.ts';
 import { createRelease } from './enqueue.ts';
-import { afterAttempt, type DeliveryState, type Sent, type Verdict, WAIT_MS_MAX } from './outcome.ts';
+import { afterAttempt, type Ended, type Sent, type Verdict, WAIT_MS_MAX } from './outcome.ts';
 
 /** The queue over `store`, whose tables hold everything it knows. `random` gives n uniform bytes. */
 export function createOutbox(store: Store, random: (bytes: number) => Uint8Array) {
@@ -76,19 +76,11 @@ type Finish = (result: Omit<Result, 'claim'> & Readonly<{ claim: Attempted }>) =
 /** `stale`: the lease is another's by now, so nothing was written. `unwritable`: the lease runs out instead. */
 export type Recorded = 'recorded' | 'stale' | 'unwritable';
 
-type HeldRow = {
-  state: DeliveryState;
-  next_attempt_at_ms: number | null;
-  finished_at_ms: number | null;
-  is_deleted: number;
-  is_paused: number;
-};
-
 /** Records how attempts ended, in the one transaction it is called in. A result without the lease's token changes nothing. */
 function createFinish(store: Store): Finish {
-  const held = store.prepare<HeldRow, [string, string]>(`
-    SELECT d.state, d.next_attempt_at_ms, d.finished_at_ms, w.deleted_at_ms IS NOT NULL AS is_deleted,
-      w.paused_at_ms IS NOT NULL AS is_paused
+  const held = store.prepare<Ended, [string, string]>(`
+    SELECT d.state, d.next_attempt_at_ms AS nextAttemptAtMs, d.finished_at_ms AS finishedAtMs,
+      CASE WHEN w.deleted_at_ms IS NOT NULL THEN 'cancelled' WHEN w.paused_at_ms IS NOT NULL THEN 'skipped' END AS endsAs
     FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE d.id = ? AND d.lease_token = ?`);
   const close = store.prepare(`
     UPDATE attempts SET state = $state, ended_at_ms = $endedAtMs, status = $status, error = $error, detail = $detail,
@@ -110,18 +102,16 @@ function createFinish(store: Store): Finish {
   return function finish({ claim, verdict, sent, headers, endedAtMs }) {
     const row = held.get(claim.deliveryId, claim.token);
     if (!row) return 'stale';
-    const next = afterAttempt(endedFrom(row, claim.number), verdict, endedAtMs);
+    const { isResent, ...next } = afterAttempt(row, claim.number, verdict, endedAtMs);
     const error = 'error' in verdict ? verdict.error : null;
     const { deliveryId, n } = claim;
     const requestHeaders = headers === undefined ? null : JSON.stringify(headers);
     close.run({ deliveryId, n, state: verdict.kind, endedAtMs, error, requestHeaders, ...answerOf(sent) });
     place.run({
       deliveryId,
-      state: next.state,
-      nextAttemptAtMs: next.nextAttemptAtMs ?? null,
-      finishedAtMs: next.finishedAtMs ?? null,
-      attempts: next.attempts ?? null,
-      resendAtMs: next.isResent === true ? endedAtMs : null,
+      attempts: null,
+      ...next,
+      resendAtMs: isResent === true ? endedAtMs : null,
       says: Number(verdict.kind !== 'interrupted'),
       status: sent?.kind === 'answered' ? sent.status : null,
       error,
@@ -130,17 +120,6 @@ function createFinish(store: Store): Finish {
     if (claim.number === undefined || verdict.kind === 'interrupted') return 'recorded';
     (verdict.kind === 'succeeded' ? noteSuccess : noteFailure).run(endedAtMs, claim.webhookId);
     return 'recorded';
-  };
-}
-
-function endedFrom(row: HeldRow, number: number | undefined) {
-  return {
-    state: row.state,
-    number,
-    nextAttemptAtMs: row.next_attempt_at_ms ?? undefined,
-    finishedAtMs: row.finished_at_ms ?? undefined,
-    isDeleted: row.is_deleted === 1,
-    isPaused: row.is_paused === 1,
   };
 }
 
@@ -179,15 +158,10 @@ function createReap(store: Store, finish: Finish) {
     capWaits.run(nowMs + WAIT_MS_MAX);
     capLeases.run(nowMs + LEASE_MS);
     let reaped = 0;
-    const interrupted = {
-      verdict: { kind: 'interrupted' },
-      sent: undefined,
-      headers: undefined,
-      endedAtMs: nowMs,
-    } as const;
+    const interrupted = { verdict: { kind: 'interrupted' }, sent: undefined, headers: undefined } as const;
     for (const { number, ...claim } of expired.all(nowMs)) {
       if (mine.has(claim.deliveryId)) continue;
-      finish({ claim: { ...claim, number: number ?? undefined }, ...interrupted });
+      finish({ claim: { ...claim, number: number ?? undefined }, ...interrupted, endedAtMs: nowMs });
       reaped++;
     }
     return reaped;

@@ -13,28 +13,35 @@ export type Phases = Readonly<{
   totalMs: number;
 }>;
 
-/** Why a connection gave no status line. */
-export type PostFailure =
-  | 'timeout'
-  | 'connection_refused'
-  | 'connection_reset'
-  | 'unreachable'
-  | 'tls_error'
-  | 'tls_timeout'
-  | 'bad_response';
-
 /** How a body ended: all of it is kept, it was longer than what is kept, or it broke off or was too slow. */
 export type BodyKind = 'whole' | 'cut' | 'incomplete';
 
 /**
- * Why there is no status line. `timeout`: none within 10 s. `bad_response`: not HTTP. `unreachable`: no route, or no
- * TCP connection within its time. `aborted`: given up by the caller, which says nothing about the receiver.
- * `internal_error`: the request could not be made, which is this service's fault.
+ * What the customer is told of an attempt without an answer: one fixed sentence each, which names no address. An
+ * attacker who points webhooks at private networks learns nothing from it. `bad_response`: not HTTP. `unreachable`: no
+ * route, or no TCP connection within its time. `aborted`: given up by the caller, which says nothing about the receiver.
  */
-type FailureCode = PostFailure | 'dns_error' | 'dns_timeout' | 'aborted' | 'internal_error';
+export const SEND_TEXTS = {
+  timeout: 'No answer within 10 seconds',
+  dns_error: 'The host name could not be resolved',
+  dns_timeout: 'The host name could not be resolved within 3 seconds',
+  connection_refused: 'The connection was refused',
+  connection_reset: 'The connection was closed before an answer came',
+  unreachable: 'The host could not be reached',
+  tls_error: 'No secure connection could be made: check the certificate and TLS 1.2 or later',
+  tls_timeout: 'The TLS handshake took too long',
+  bad_response: 'The answer was not valid HTTP',
+  aborted: 'The attempt was given up because the service is stopping',
+  internal_error: 'The request could not be made because of a fault of this service',
+  blocked_url: 'The URL is no longer allowed',
+  blocked_address: 'The host resolves to a non-public address',
+} as const;
 
 /** Why nothing was sent: the URL breaks a rule, or one of the host's addresses is not public. */
 type RefusalReason = 'blocked_url' | 'blocked_address';
+
+/** Why there is no status line. */
+export type FailureCode = Exclude<keyof typeof SEND_TEXTS, RefusalReason>;
 
 /**
  * How an attempt ended. `answered` is any final status, also one that is no success. `fields` are the answer's headers
@@ -55,26 +62,6 @@ export type AttemptEnd =
     }>
   | Readonly<{ kind: 'failed'; code: FailureCode; detail: string }>
   | Readonly<{ kind: 'refused'; reason: RefusalReason; detail: string }>;
-
-/**
- * What the customer is told of an attempt without an answer: one fixed sentence each, which names no address. An
- * attacker who points webhooks at private networks learns nothing from it.
- */
-export const SEND_TEXTS: Readonly<Record<FailureCode | RefusalReason, string>> = {
-  timeout: 'No answer within 10 seconds',
-  dns_error: 'The host name could not be resolved',
-  dns_timeout: 'The host name could not be resolved within 3 seconds',
-  connection_refused: 'The connection was refused',
-  connection_reset: 'The connection was closed before an answer came',
-  unreachable: 'The host could not be reached',
-  tls_error: 'No secure connection could be made: check the certificate and TLS 1.2 or later',
-  tls_timeout: 'The TLS handshake took too long',
-  bad_response: 'The answer was not valid HTTP',
-  aborted: 'The attempt was given up because the service is stopping',
-  internal_error: 'The request could not be made because of a fault of this service',
-  blocked_url: 'The URL is no longer allowed',
-  blocked_address: 'The host resolves to a non-public address',
-};
 
 /**
  * What an attempt means for its delivery. `interrupted` says nothing about the receiver: nobody knows what it answered.
@@ -117,61 +104,47 @@ export const ATTEMPTS_MAX = RETRY_DELAYS_MS.length + 1;
 /** The longest wait there is; whatever says it is due later was scheduled under a clock that was wrong. */
 export const WAIT_MS_MAX = 2 * HOUR;
 
-/** When attempt `number` (1 to 6) is followed by the next, having failed at `endedAtMs`; `undefined` after the last. */
-function retryAtMs(number: number, endedAtMs: number): number | undefined {
-  const delayMs = RETRY_DELAYS_MS[number - 1];
-  return delayMs === undefined ? undefined : endedAtMs + delayMs;
-}
-
 export type DeliveryState =
   'queued' | 'attempting' | 'retry_scheduled' | 'delivered' | 'failed' | 'skipped' | 'cancelled';
 
-/** What decides besides the verdict. `number` is absent for an attempt asked for by hand. */
+/** A delivery whose attempt ends. `endsAs` says what it becomes without a success: its webhook was deleted or paused meanwhile. */
 export type Ended = Readonly<{
   state: DeliveryState;
-  number: number | undefined;
-  nextAttemptAtMs: number | undefined;
-  finishedAtMs: number | undefined;
-  isDeleted: boolean;
-  isPaused: boolean;
+  nextAttemptAtMs: number | null;
+  finishedAtMs: number | null;
+  endsAs: 'cancelled' | 'skipped' | null;
 }>;
 
-/** A delivery's place after an attempt. `attempts` is given when it changes. */
-type AfterAttempt = Readonly<{
-  state: DeliveryState;
-  nextAttemptAtMs: number | undefined;
-  finishedAtMs: number | undefined;
-  attempts?: number;
-  isResent?: boolean;
-}>;
+/** A delivery after an attempt. `attempts` is given when it changes. */
+type AfterAttempt = Omit<Ended, 'endsAs'> & Readonly<{ attempts?: number; isResent?: boolean }>;
 
 /**
  * The table of spec 3.2, with what it leaves open:
  * - an attempt nobody knows the end of counts, and the next is due at once; as the sixth it is made again under its
  *   number, because a delivery must not fail without a known answer;
  * - a webhook that was deleted or paused meanwhile gets no further attempt;
- * - an attempt asked for by hand moves a delivery to `delivered` or not at all.
+ * - an attempt asked for by hand, which has no `number`, moves a delivery to `delivered` or not at all.
  */
-export function afterAttempt(ended: Ended, verdict: Verdict, endedAtMs: number): AfterAttempt {
-  const { number } = ended;
+export function afterAttempt(
+  { endsAs, ...delivery }: Ended,
+  number: number | undefined,
+  verdict: Verdict,
+  endedAtMs: number,
+): AfterAttempt {
   if (verdict.kind === 'succeeded')
-    return final('delivered', ended.state === 'delivered' ? ended.finishedAtMs : endedAtMs);
-  const isOver = ended.isDeleted || ended.isPaused;
-  if (number === undefined) {
-    const { state, nextAttemptAtMs, finishedAtMs } = ended;
-    const isResent = verdict.kind === 'interrupted' && !isOver;
-    return { state, nextAttemptAtMs, finishedAtMs, isResent };
-  }
-  if (isOver) return final(ended.isDeleted ? 'cancelled' : 'skipped', endedAtMs);
+    return final('delivered', delivery.state === 'delivered' ? delivery.finishedAtMs : endedAtMs);
+  if (number === undefined)
+    return { ...delivery, isResent: verdict.kind === 'interrupted' && endsAs === null };
+  if (endsAs !== null) return final(endsAs, endedAtMs);
   if (verdict.kind === 'interrupted') {
     const attempts = Math.min(number, ATTEMPTS_MAX - 1);
-    return { state: 'retry_scheduled', nextAttemptAtMs: endedAtMs, finishedAtMs: undefined, attempts };
+    return { state: 'retry_scheduled', nextAttemptAtMs: endedAtMs, finishedAtMs: null, attempts };
   }
-  const nextAttemptAtMs = retryAtMs(number, endedAtMs);
-  if (nextAttemptAtMs === undefined) return final('failed', endedAtMs);
-  return { state: 'retry_scheduled', nextAttemptAtMs, finishedAtMs: undefined };
+  const delayMs = RETRY_DELAYS_MS[number - 1];
+  if (delayMs === undefined) return final('failed', endedAtMs);
+  return { state: 'retry_scheduled', nextAttemptAtMs: endedAtMs + delayMs, finishedAtMs: null };
 }
 
-function final(state: DeliveryState, finishedAtMs: number | undefined): AfterAttempt {
-  return { state, nextAttemptAtMs: undefined, finishedAtMs };
+function final(state: DeliveryState, finishedAtMs: number | null): AfterAttempt {
+  return { state, nextAttemptAtMs: null, finishedAtMs };
 }

@@ -38,43 +38,54 @@ export const IDEMPOTENCY_KEPT_MS = DAY_MS;
 const WEBHOOKS_MAX = 20;
 
 /**
- * What is older than it is kept, by kind. A delivery that is not settled is kept however old, and so is an event that
+ * What is older than it is kept. A delivery that is not settled is kept however old, and so is an event that
  * waits for its block time, by its deliveries.
  */
-export const OLD = {
-  answers: `
+export const OLD = [
+  {
+    keptMs: ANSWERS_KEPT_MS,
+    sql: `
     UPDATE attempts SET answer_body = NULL WHERE (delivery_id, n) IN
       (SELECT delivery_id, n FROM attempts WHERE answer_body IS NOT NULL AND started_at_ms < ? LIMIT ${ROWS_MAX})`,
-  deliveries: `
+  },
+  {
+    keptMs: DELIVERIES_KEPT_MS,
+    sql: `
     DELETE FROM deliveries WHERE id IN
       (SELECT id FROM deliveries WHERE created_at_ms < ? AND ${SETTLED} LIMIT ${ROWS_MAX})`,
-  deliveriesOfDeleted: `
+  },
+  {
+    keptMs: DELETED_KEPT_MS,
+    sql: `
     DELETE FROM deliveries WHERE id IN (SELECT d.id FROM webhooks w CROSS JOIN deliveries d ON d.webhook_id = w.id
       WHERE w.deleted_at_ms < ? AND ${SETTLED} LIMIT ${ROWS_MAX})`,
-  events: `
+  },
+  {
+    keptMs: DELIVERIES_KEPT_MS,
+    sql: `
     DELETE FROM events WHERE id IN (SELECT id FROM events e WHERE created_at_ms < ?
       AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event_id = e.id) LIMIT ${ROWS_MAX})`,
-  webhooks: `
+  },
+  {
+    keptMs: DELETED_KEPT_MS,
+    sql: `
     DELETE FROM webhooks WHERE id IN (SELECT id FROM webhooks w WHERE deleted_at_ms < ?
       AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.webhook_id = w.id) LIMIT ${ROWS_MAX})`,
-  idempotencyKeys: `
+  },
+  {
+    keptMs: IDEMPOTENCY_KEPT_MS,
+    sql: `
     DELETE FROM webhook_idempotency WHERE (account_id, key_hash) IN
       (SELECT account_id, key_hash FROM webhook_idempotency WHERE created_at_ms < ? LIMIT ${ROWS_MAX})`,
-} as const;
+  },
+];
 
 /**
  * Forgets what is older than it is kept, and of each webhook what is beyond the number that is; a portion at a time,
  * each a transaction of its own. `true` while there is more.
  */
 export function createPrune(store: Store): (nowMs: number) => boolean {
-  const old = [
-    { statement: store.prepare(OLD.answers), keptMs: ANSWERS_KEPT_MS },
-    { statement: store.prepare(OLD.deliveries), keptMs: DELIVERIES_KEPT_MS },
-    { statement: store.prepare(OLD.deliveriesOfDeleted), keptMs: DELETED_KEPT_MS },
-    { statement: store.prepare(OLD.events), keptMs: DELIVERIES_KEPT_MS },
-    { statement: store.prepare(OLD.webhooks), keptMs: DELETED_KEPT_MS },
-    { statement: store.prepare(OLD.idempotencyKeys), keptMs: IDEMPOTENCY_KEPT_MS },
-  ];
+  const old = OLD.map(({ sql, keptMs }) => ({ statement: store.prepare(sql), keptMs }));
   const following = store.prepare<{ id: string }, [string]>(
     `SELECT id FROM webhooks WHERE id > ? ORDER BY id LIMIT ${WEBHOOKS_MAX}`,
   );

@@ -22,55 +22,68 @@ type Wait = Readonly<{ retryMs: number; dueMs: number }>;
 type LookUp =
   { readonly kind: 'time'; unixSeconds: number } | { readonly kind: 'none' | 'failed' | 'over-rate' };
 
+type Deps = Readonly<{
+  backends: readonly RpcBackend[];
+  store: BlockTimeStore;
+  /** The slots whose block times events wait for, and since when (Unix milliseconds). */
+  awaited(): readonly Readonly<{ slot: Slot; sinceMs: number }>[];
+  clock: Clock;
+}>;
+
+/** First and longest wait before what an event waits for is asked for again; anything else is not asked for sooner. */
+const [AWAITED_RETRY_MS_MIN, AWAITED_RETRY_MS_MAX] = [1_000, 15_000];
+/** A block time that did not come for so long is asked for as rarely as any other. */
+const URGENT_MS = 600_000;
+
 /**
- * Block times of deploy slots. No time is ever remembered as absent: a backend may have lost the block, or not
+ * Looks up block times of deploy slots. No time is ever remembered as absent: a backend may have lost the block, or not
  * written it yet, so such slots are asked for again, ever more rarely.
  */
-export function createBlockTimes(backends: readonly RpcBackend[], store: BlockTimeStore, clock: Clock) {
-  let known = new Map<Slot, number>();
+export function createBlockTimes({ backends, store, awaited, clock }: Deps) {
   let waits = new Map<Slot, Wait>();
+  const missingOf = (slots: readonly Slot[]) => slots.filter((slot) => store.find(slot) === undefined);
 
-  async function fill(
-    slots: readonly Slot[],
-    signal: AbortSignal,
-    urgent: ReadonlySet<Slot> = new Set(),
-  ): Promise<void> {
-    recall(slots);
-    const due = slots.filter((slot) => !known.has(slot) && (urgent.has(slot) || dueInMs(slot) === 0));
-    const queue = [...new Set(due)].sort(
-      (a, b) => Number(urgent.has(b)) - Number(urgent.has(a)) || (a < b ? 1 : -1),
-    );
-    let failures = 0;
-    for (let calls = 0, i = 0; i < queue.length && calls < LOOKUPS_MAX && failures < FAILURES_MAX; calls++) {
-      const slot = queue[i] ?? 0n;
-      const found = await lookUp(backends, slot, signal);
-      if (signal.aborted) return;
-      if (found.kind === 'time' || found.kind === 'none') i++;
-      if (found.kind === 'time') remember(slot, found.unixSeconds);
-      if (found.kind === 'none') wait(slot);
-      if (found.kind === 'over-rate') await clock.sleep(OVER_RATE_PAUSE_MS, signal);
-      failures = found.kind === 'failed' || found.kind === 'over-rate' ? failures + 1 : 0;
+  async function fill(reading: Reading, signal: AbortSignal): Promise<void> {
+    const shown = [...reading.programs.values()].flatMap((state) => deploySlotOf(state) ?? []);
+    for (
+      let retryMs = AWAITED_RETRY_MS_MIN;
+      !signal.aborted;
+      retryMs = Math.min(2 * retryMs, AWAITED_RETRY_MS_MAX)
+    ) {
+      const waiting = awaited();
+      const fresh = waiting.filter(({ sinceMs }) => clock.now() - sinceMs < URGENT_MS);
+      const urgent = new Set(fresh.map(({ slot }) => slot));
+      const slots = new Set([...shown, ...waiting.map(({ slot }) => slot)]);
+      waits = new Map([...waits].filter(([slot]) => slots.has(slot)));
+      const isDue = (slot: Slot) => urgent.has(slot) || dueInMs(slot) === 0;
+      const due = missingOf([...slots]).filter(isDue);
+      const order = due.sort((a, b) => Number(urgent.has(b)) - Number(urgent.has(a)) || (a < b ? 1 : -1));
+      await lookUpAll(order, signal);
+      const missing = missingOf([...slots]);
+      if (missing.length === 0) return;
+      const waitsMs = missing.map((slot) => (urgent.has(slot) ? 0 : dueInMs(slot)));
+      await clock.sleep(Math.max(retryMs, Math.min(...waitsMs)), signal);
     }
   }
 
+  /** How long until a missing slot is asked for again, in milliseconds. */
   function dueInMs(slot: Slot): number {
     return Math.max(0, (waits.get(slot)?.dueMs ?? 0) - clock.monotonic());
   }
 
-  /** Keeps in memory what `slots` need and nothing else. */
-  function recall(slots: readonly Slot[]) {
-    const [keptTimes, keptWaits] = [new Map<Slot, number>(), new Map<Slot, Wait>()];
-    for (const slot of slots) {
-      const [time, waiting] = [known.get(slot) ?? store.find(slot), waits.get(slot)];
-      if (time !== undefined) keptTimes.set(slot, time);
-      else if (waiting !== undefined) keptWaits.set(slot, waiting);
+  async function lookUpAll(slots: readonly Slot[], signal: AbortSignal): Promise<void> {
+    let failures = 0;
+    for (let calls = 0, i = 0; calls < LOOKUPS_MAX && failures < FAILURES_MAX; calls++) {
+      const slot = slots[i];
+      if (slot === undefined) return;
+      const found = await lookUp(backends, slot, signal);
+      if (signal.aborted) return;
+      if (found.kind === 'time' || found.kind === 'none') i++;
+      if (found.kind === 'time') store.save(slot, found.unixSeconds);
+      if (found.kind === 'none') wait(slot);
+      if (found.kind === 'over-rate') await clock.sleep(OVER_RATE_PAUSE_MS, signal);
+      failures = found.kind === 'failed' || found.kind === 'over-rate' ? failures + 1 : 0;
     }
-    [known, waits] = [keptTimes, keptWaits];
-  }
-
-  function remember(slot: Slot, unixSeconds: number) {
-    store.save(slot, unixSeconds);
-    known.set(slot, unixSeconds);
   }
 
   function wait(slot: Slot) {
@@ -79,27 +92,17 @@ export function createBlockTimes(backends: readonly RpcBackend[], store: BlockTi
     waits.set(slot, { retryMs, dueMs: clock.monotonic() + retryMs });
   }
 
-  function forget() {
-    known = new Map();
-    waits = new Map();
-  }
-
   return {
-    /** Unix seconds of the block at `slot`; `undefined` until it was looked up. */
-    timeOf: (slot: Slot): number | undefined => known.get(slot),
     /**
-     * Looks up those of `slots` that are unknown, newest first, until `signal` aborts. Forgets all others. The `urgent`
-     * among them come first, and are asked for again however short ago that was.
+     * Looks up the block times of a reading and of events that wait for theirs, until none of those is missing or the
+     * signal aborts: first what events wait for, then the newest. An event may need the time of a deploy that no reading
+     * shows any more.
      */
     fill,
-    /** How long until an unknown `slot` is asked for again, in milliseconds. */
-    dueInMs,
-    /** Forgets what is in memory, because the store forgot it. */
-    forget,
+    /** Asks for every slot at once again: the chain is another one. */
+    forgetWaits: () => waits.clear(),
   };
 }
-
-type BlockTimes = ReturnType<typeof createBlockTimes>;
 
 /** Asks the backends in their order; the first time wins. */
 async function lookUp(backends: readonly RpcBackend[], slot: Slot, signal: AbortSignal): Promise<LookUp> {
@@ -126,43 +129,6 @@ async function lookUp(backends: readonly RpcBackend[], slot: Slot, signal: Abort
 
 function isUnixSeconds(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= UNIX_SECONDS_MAX;
-}
-
-type Deps = Readonly<{
-  blockTimes: BlockTimes;
-  /** The slots whose block times events wait for, and since when (Unix milliseconds). */
-  awaited(): readonly Readonly<{ slot: Slot; sinceMs: number }>[];
-  clock: Clock;
-}>;
-
-/** First and longest wait before what an event waits for is asked for again; anything else is not asked for sooner. */
-const [AWAITED_RETRY_MS_MIN, AWAITED_RETRY_MS_MAX] = [1_000, 15_000];
-/** A block time that did not come for so long is asked for as rarely as any other. */
-const URGENT_MS = 600_000;
-
-/**
- * Looks up the block times of a reading and of events that wait for theirs, until none of those is missing or the signal
- * aborts. An event may need the time of a deploy that no reading shows any more.
- */
-export function createFill({ blockTimes, awaited, clock }: Deps) {
-  return async function fill(reading: Reading, signal: AbortSignal): Promise<void> {
-    const shown = [...reading.programs.values()].flatMap((state) => deploySlotOf(state) ?? []);
-    for (
-      let retryMs = AWAITED_RETRY_MS_MIN;
-      !signal.aborted;
-      retryMs = Math.min(2 * retryMs, AWAITED_RETRY_MS_MAX)
-    ) {
-      const waiting = awaited();
-      const fresh = waiting.filter(({ sinceMs }) => clock.now() - sinceMs < URGENT_MS);
-      const urgent = new Set(fresh.map(({ slot }) => slot));
-      const slots = [...shown, ...waiting.map(({ slot }) => slot)];
-      await blockTimes.fill(slots, signal, urgent);
-      const missing = slots.filter((slot) => blockTimes.timeOf(slot) === undefined);
-      if (missing.length === 0) return;
-      const dueInMs = missing.map((slot) => (urgent.has(slot) ? 0 : blockTimes.dueInMs(slot)));
-      await clock.sleep(Math.max(retryMs, Math.min(...dueInMs)), signal);
-    }
-  };
 }
 
 /** Block times remembered in `store`; one row per deploy slot ever seen. */

@@ -14,14 +14,11 @@ import type { ProgramState } from './change.ts';
 /** An account as far as it was read: the head of its data, and its whole length when the backend says it. */
 export type AccountHead = Readonly<{ owner: Address; data: Uint8Array; space: number | undefined }>;
 
-/** What a program's own account says; a loader-v3 program keeps its state in a second account. */
-type ProgramAccount =
-  | { readonly kind: 'decided'; readonly state: ProgramState }
-  | { readonly kind: 'program-data-at'; readonly address: Address }
-  | Malformed;
-
-/** The bytes cannot be what the chain holds: the backend cut them, or answered about something else. */
-type Malformed = { readonly kind: 'malformed'; readonly reason: string };
+/** What an account says of its program. */
+type Decoded =
+  | Readonly<{ kind: 'decided'; state: ProgramState }>
+  /** The bytes cannot be what the chain holds: the backend cut them, or answered about something else. */
+  | Readonly<{ kind: 'malformed'; reason: string }>;
 
 const LOADER_V3 = address('BPFLoaderUpgradeab1e11111111111111111111111');
 const LOADER_V4 = address('LoaderV411111111111111111111111111111111111');
@@ -53,58 +50,63 @@ const programV4 = getStructDecoder([
 ]);
 const V4_FINALIZED = 2n;
 
-const MISSING: ProgramState = { status: 'missing' };
+const MISSING = decided({ status: 'missing' });
+const [PROGRAM, PROGRAM_DATA] = ['a program account', 'a ProgramData account'] as const;
 
 /**
- * Decodes a program's account; `undefined` is an account that does not exist. An account of the System program is
- * only a balance (someone sent lamports to a closed address), and an account of loader v3 that is no Program (a
- * buffer, a ProgramData, an emptied account) is no program either: both are `missing`.
+ * Decodes a program's account; `undefined` is an account that does not exist. A loader-v3 program keeps its state in a
+ * second account. An account of the System program is only a balance (someone sent lamports to a closed address), and
+ * an account of loader v3 that is no Program (a buffer, a ProgramData, an emptied account) is no program either: both
+ * are `missing`.
  */
-export function decodeProgram(account: AccountHead | undefined): ProgramAccount {
-  if (account === undefined || account.owner === SYSTEM_PROGRAM) return { kind: 'decided', state: MISSING };
-  if (isCut(account, PROGRAM_HEAD_BYTES)) return malformed('a program account', account);
+export function decodeProgram(
+  account: AccountHead | undefined,
+): Decoded | Readonly<{ kind: 'program-data-at'; address: Address }> {
+  if (account === undefined || account.owner === SYSTEM_PROGRAM) return MISSING;
+  if (isCut(account, PROGRAM_HEAD_BYTES)) return malformed(PROGRAM, account);
   if (account.owner === LOADER_V4) return decodeV4(account);
-  if (account.owner !== LOADER_V3) return { kind: 'decided', state: { status: 'other_loader' } };
+  if (account.owner !== LOADER_V3) return decided({ status: 'other_loader' });
   const found = tagOf(account);
-  if (found !== TAG_PROGRAM) {
-    return found === undefined && account.space === undefined
-      ? malformed('a program account', account)
-      : { kind: 'decided', state: MISSING };
-  }
-  if (account.data.length < PROGRAM_BYTES) return malformed('a program account', account);
+  if (found === undefined) return emptied(PROGRAM, account);
+  if (found !== TAG_PROGRAM) return MISSING;
+  if (account.data.length < PROGRAM_BYTES) return malformed(PROGRAM, account);
   return { kind: 'program-data-at', address: program.decode(account.data).programData };
 }
 
 /** Decodes the ProgramData account of a loader-v3 program (spec 2.1: the deploy slot comes from here). */
-export function decodeProgramData(account: AccountHead | undefined): ProgramState | Malformed {
+export function decodeProgramData(account: AccountHead | undefined): Decoded {
   if (account === undefined || account.owner !== LOADER_V3) return MISSING;
-  if (isCut(account, PROGRAM_DATA_HEAD_BYTES)) return malformed('a ProgramData account', account);
+  if (isCut(account, PROGRAM_DATA_HEAD_BYTES)) return malformed(PROGRAM_DATA, account);
   const found = tagOf(account);
-  if (found === undefined && account.space === undefined) return malformed('a ProgramData account', account);
+  if (found === undefined) return emptied(PROGRAM_DATA, account);
   if (found !== TAG_PROGRAM_DATA) return MISSING;
   // The loader always allocates the whole head, also when no authority is written into it.
-  if (account.data.length < PROGRAM_DATA_HEAD_BYTES) return malformed('a ProgramData account', account);
+  if (account.data.length < PROGRAM_DATA_HEAD_BYTES) return malformed(PROGRAM_DATA, account);
   const option = account.data[12];
-  if (option !== 0 && option !== 1) return malformed('a ProgramData account', account);
+  if (option !== 0 && option !== 1) return malformed(PROGRAM_DATA, account);
   const { deploySlot, upgradeAuthority } = programData.decode(account.data);
-  return upgradeAuthority === null
-    ? { status: 'frozen', deploySlot }
-    : { status: 'upgradeable', deploySlot, upgradeAuthority };
+  return decided(
+    upgradeAuthority === null
+      ? { status: 'frozen', deploySlot }
+      : { status: 'upgradeable', deploySlot, upgradeAuthority },
+  );
 }
 
 /** A retracted v4 program cannot run but can be deployed again by its authority: `upgradeable`. */
-function decodeV4(account: AccountHead): ProgramAccount {
-  if (account.data.length < PROGRAM_HEAD_BYTES) {
-    return account.space === undefined
-      ? malformed('a program account', account)
-      : { kind: 'decided', state: MISSING };
-  }
-  const { deploySlot, authorityOrNextVersion, status } = programV4.decode(account.data);
-  if (status > V4_FINALIZED) return malformed('a program account', account);
-  const state: ProgramState =
-    status === V4_FINALIZED
-      ? { status: 'frozen', deploySlot }
-      : { status: 'upgradeable', deploySlot, upgradeAuthority: authorityOrNextVersion };
+function decodeV4(account: AccountHead): Decoded {
+  if (account.data.length < PROGRAM_HEAD_BYTES) return emptied(PROGRAM, account);
+  const { deploySlot, authorityOrNextVersion: upgradeAuthority, status } = programV4.decode(account.data);
+  if (status > V4_FINALIZED) return malformed(PROGRAM, account);
+  if (status === V4_FINALIZED) return decided({ status: 'frozen', deploySlot });
+  return decided({ status: 'upgradeable', deploySlot, upgradeAuthority });
+}
+
+/** An account with less than a state: emptied if the backend says so, and cut if it does not tell. */
+function emptied(what: string, account: AccountHead): Decoded {
+  return account.space === undefined ? malformed(what, account) : MISSING;
+}
+
+function decided(state: ProgramState): Decoded {
   return { kind: 'decided', state };
 }
 
@@ -117,12 +119,12 @@ function isCut({ data, space }: AccountHead, wantedBytes: number): boolean {
   return space !== undefined && data.length < Math.min(space, wantedBytes);
 }
 
-function malformed(what: string, { owner, data }: AccountHead): Malformed {
+function malformed(what: string, { owner, data }: AccountHead): Decoded {
   return { kind: 'malformed', reason: `${what} of ${owner} with ${data.length} bytes that do not decode` };
 }
 
 /** What `getMultipleAccounts` answered: one entry per address asked for, in that order. */
-export type Accounts = Readonly<{ contextSlot: Slot; accounts: readonly (AccountHead | undefined)[] }>;
+type Accounts = Readonly<{ contextSlot: Slot; accounts: readonly (AccountHead | undefined)[] }>;
 
 /** Reads a `getMultipleAccounts` result with base64 data; `undefined` when it is not one of `count` accounts. */
 export function accountsFrom(result: unknown, count: number): Accounts | undefined {

@@ -1,5 +1,4 @@
 import { type Address, isAddress, type Slot } from '@solana/kit';
-import { unreachable } from '../../shared/brand.ts';
 import {
   deploySlotOf,
   type DeploySlots,
@@ -10,7 +9,6 @@ import {
 } from './change.ts';
 import {
   type AccountHead,
-  type Accounts,
   accountsFrom,
   decodeProgram,
   decodeProgramData,
@@ -26,26 +24,17 @@ import type { Call, RpcBackend } from './rpc.ts';
 export type Floor = Reading & Readonly<{ deploySlots: DeploySlots; genesisHash: string | undefined }>;
 
 /** How a reading over all backends ended. `reasons` has a sentence for each backend that gave none. */
-export type ReadingOutcome =
-  | {
-      readonly kind: 'read';
-      readonly reading: Reading;
-      readonly reasons: readonly string[];
-      /** Of the backend that was read; `undefined` when it does not tell. */
-      readonly genesisHash: string | undefined;
-    }
-  /** Every backend is of one and the same other chain than the reading before; `reading` is its first. */
-  | {
-      readonly kind: 'other-chain';
-      readonly reading: Reading;
-      readonly reasons: readonly string[];
-      readonly genesisHash: string;
-    }
-  /** Every backend says that most programs are gone at once; `reading` is the first one's. */
-  | { readonly kind: 'implausible'; readonly reading: Reading; readonly reasons: readonly string[] }
-  /** Every backend that answered is older than the reading before, or contradicts it. */
-  | { readonly kind: 'behind'; readonly reasons: readonly string[] }
-  | { readonly kind: 'failed'; readonly reasons: readonly string[] };
+export type ReadingOutcome = Readonly<{ reasons: readonly string[] }> &
+  /** `genesisHash` is that of the backend that was read; `undefined` when it does not tell. */
+  (
+    | Readonly<{ kind: 'read'; reading: Reading; genesisHash: string | undefined }>
+    /** Every backend is of one and the same other chain than the reading before; `reading` is its first. */
+    | Readonly<{ kind: 'other-chain'; reading: Reading; genesisHash: string }>
+    /** Every backend says that most programs are gone at once; `reading` is the first one's. */
+    | Readonly<{ kind: 'implausible'; reading: Reading }>
+    /** `behind`: every backend that answered is older than the reading before, or contradicts it. */
+    | Readonly<{ kind: 'behind' | 'failed' }>
+  );
 
 /** Reads all watched programs; `floor` is `undefined` when nothing was read in this run. Never rejects. */
 export type Read = (floor: Floor | undefined, signal: AbortSignal) => Promise<ReadingOutcome>;
@@ -55,7 +44,7 @@ export function createRead(backends: readonly RpcBackend[], addresses: readonly 
   return async function read(floor, signal) {
     const reasons: string[] = [];
     const doubted: Reading[] = [];
-    const strangers: string[] = [];
+    const strangers: { call: Call; genesisHash: string }[] = [];
     let odd: ReadingOutcome | undefined;
     let behind = 0;
     for (const { name, call } of backends) {
@@ -63,7 +52,7 @@ export function createRead(backends: readonly RpcBackend[], addresses: readonly 
       const outcome = judged(await readPrograms(call, addresses, floor?.contextSlot, signal), floor);
       const genesisHash = outcome.kind === 'failed' ? undefined : await readGenesisHash(call, signal);
       if (isOther(floor?.genesisHash, genesisHash)) {
-        strangers.push(genesisHash);
+        strangers.push({ call, genesisHash });
         reasons.push(`${name} is of another chain than the reading before`);
         continue;
       }
@@ -74,7 +63,16 @@ export function createRead(backends: readonly RpcBackend[], addresses: readonly 
       if (outcome.kind === 'behind') behind++;
     }
     if (odd !== undefined) return odd;
-    if (strangers.length === backends.length) return readAnew(strangers, reasons, signal);
+    const [stranger] = strangers;
+    const same = strangers.filter(({ genesisHash }) => genesisHash === stranger?.genesisHash);
+    // One backend of another chain is misplaced; when all are of the same one, the chain was begun anew.
+    if (stranger !== undefined && same.length === backends.length) {
+      // What was read above was asked for under the old chain's slots.
+      const { call, genesisHash } = stranger;
+      const outcome = await readPrograms(call, addresses, undefined, signal);
+      if (outcome.kind === 'read')
+        return { kind: 'other-chain', reading: outcome.reading, reasons, genesisHash };
+    }
     const [first] = doubted;
     if (first !== undefined && doubted.length === backends.length)
       return { kind: 'implausible', reading: first, reasons };
@@ -82,22 +80,6 @@ export function createRead(backends: readonly RpcBackend[], addresses: readonly 
       ? { kind: 'behind', reasons }
       : { kind: 'failed', reasons };
   };
-
-  /** One backend of another chain is misplaced; when all are, the chain was begun anew. */
-  async function readAnew(
-    genesisHashes: readonly string[],
-    reasons: readonly string[],
-    signal: AbortSignal,
-  ): Promise<ReadingOutcome> {
-    const [[genesisHash], [backend]] = [genesisHashes, backends];
-    if (genesisHash === undefined || backend === undefined) return { kind: 'failed', reasons };
-    if (genesisHashes.some((hash) => hash !== genesisHash)) return { kind: 'failed', reasons };
-    // What was read before was asked for under the old chain's slots.
-    const outcome = await readPrograms(backend.call, addresses, undefined, signal);
-    return outcome.kind === 'read'
-      ? { kind: 'other-chain', reading: outcome.reading, reasons, genesisHash }
-      : { kind: 'failed', reasons };
-  }
 }
 
 /** Nothing is said against a backend that does not tell. */
@@ -107,9 +89,9 @@ function isOther(before: string | undefined, told: string | undefined): told is 
 
 /** One backend's reading against the one before. */
 type Judged =
-  | { readonly kind: 'read'; readonly reading: Reading }
-  | { readonly kind: 'implausible' | 'odd'; readonly reading: Reading; readonly reason: string }
-  | { readonly kind: 'behind' | 'failed'; readonly reason: string };
+  | Readonly<{ kind: 'read'; reading: Reading }>
+  | Readonly<{ kind: 'implausible' | 'odd'; reading: Reading; reason: string }>
+  | Readonly<{ kind: 'behind' | 'failed'; reason: string }>;
 
 function judged(outcome: ReadOutcome, floor: Floor | undefined): Judged {
   if (outcome.kind === 'behind') return { kind: 'behind', reason: 'is behind the reading before' };
@@ -131,20 +113,10 @@ function judged(outcome: ReadOutcome, floor: Floor | undefined): Judged {
 }
 
 /** How one reading of one backend ended. */
-type ReadOutcome =
-  | { readonly kind: 'read'; readonly reading: Reading }
+type ReadOutcome = Readonly<{ kind: 'read'; reading: Reading }> | NotRead;
+type NotRead =
   /** The backend has not reached the slot of the reading before. */
-  | { readonly kind: 'behind' }
-  | { readonly kind: 'failed'; readonly reason: string };
-
-type NotRead = Exclude<ReadOutcome, { kind: 'read' }>;
-type Heads = { readonly kind: 'heads' } & Readonly<{
-  first: Slot;
-  last: Slot;
-  accounts: readonly (AccountHead | undefined)[];
-}>;
-
-type Look = Extract<ReadOutcome, { kind: 'read' }> & Readonly<{ spansSlots: boolean }>;
+  Readonly<{ kind: 'behind' }> | Readonly<{ kind: 'failed'; reason: string }>;
 
 /** Addresses that a `getMultipleAccounts` call may name. */
 const ADDRESSES_MAX = 100;
@@ -161,7 +133,7 @@ const BEHIND_CODE = -32016;
  * names it, also when the backend is a balancer in front of many nodes. When a slot passes between two calls the
  * reading is done again, at most three times; one that spans slots is kept in the end, because those orders hold.
  */
-export async function readPrograms(
+async function readPrograms(
   call: Call,
   addresses: readonly Address[],
   floor: Slot | undefined,
@@ -169,33 +141,30 @@ export async function readPrograms(
 ): Promise<ReadOutcome> {
   let kept: Extract<ReadOutcome, { kind: 'read' }> | undefined;
   for (let tries = 0; tries < TRIES_MAX; tries++) {
-    const look = await lookOnce(call, addresses, kept?.reading.contextSlot ?? floor, signal);
-    if (look.kind !== 'read') return kept ?? look;
-    kept = { kind: 'read', reading: look.reading };
-    if (!look.spansSlots) break;
+    const minSlot = kept?.reading.contextSlot ?? floor;
+    const programs = await readHeads(call, addresses, PROGRAM_HEAD_BYTES, minSlot, signal);
+    if (programs.kind !== 'heads') return kept ?? programs;
+    const decoded = new Map(addresses.map((address, i) => [address, decodeProgram(programs.accounts[i])]));
+    const pointers = [...decoded.values()].flatMap((one) =>
+      one.kind === 'program-data-at' ? [one.address] : [],
+    );
+    const datas = await readHeads(call, pointers, PROGRAM_DATA_HEAD_BYTES, programs.last, signal);
+    if (datas.kind !== 'heads') return kept ?? datas;
+    const outcome = readingFrom(decoded, datas);
+    if (outcome.kind !== 'read') return kept ?? outcome;
+    kept = outcome;
+    if (datas.last === programs.first) break;
   }
-  return kept ?? { kind: 'failed', reason: 'was not asked' };
+  return kept ?? failed('was not asked');
 }
 
-async function lookOnce(
-  call: Call,
-  addresses: readonly Address[],
-  floor: Slot | undefined,
-  signal: AbortSignal,
-): Promise<Look | NotRead> {
-  const programs = await readHeads(call, addresses, PROGRAM_HEAD_BYTES, floor, signal);
-  if (programs.kind !== 'heads') return programs;
-  const decoded = programs.accounts.map(decodeProgram);
-  const pointers = decoded.flatMap((account) =>
-    account.kind === 'program-data-at' ? [account.address] : [],
-  );
-  const datas = await readHeads(call, pointers, PROGRAM_DATA_HEAD_BYTES, programs.last, signal);
-  if (datas.kind !== 'heads') return datas;
-  const states = joined(decoded, datas.accounts);
-  if (!Array.isArray(states)) return states;
-  const outcome = readingFrom(addresses, states, datas.last);
-  return outcome.kind === 'read' ? { ...outcome, spansSlots: datas.last !== programs.first } : outcome;
-}
+/** Accounts with the slots of the first and the last call that gave them. */
+type Heads = Readonly<{
+  kind: 'heads';
+  first: Slot;
+  last: Slot;
+  accounts: readonly (AccountHead | undefined)[];
+}>;
 
 /** The heads of accounts, by the hundred and in order; each call at least as new as the one before. */
 async function readHeads(
@@ -209,8 +178,22 @@ async function readHeads(
   let [first, last] = [undefined as Slot | undefined, floor]; // the tuple's literal type would be undefined alone
   for (let i = 0; i < addresses.length; i += ADDRESSES_MAX) {
     const asked = addresses.slice(i, i + ADDRESSES_MAX);
-    const answer = await readHundred(call, asked, length, last, signal);
-    if (!('accounts' in answer)) return answer;
+    const options = {
+      commitment: 'finalized',
+      encoding: 'base64',
+      dataSlice: { offset: 0, length },
+      ...(last === undefined ? {} : { minContextSlot: Number(last) }),
+    };
+    const outcome = await call('getMultipleAccounts', [asked, options], signal);
+    if (outcome.kind === 'failed') return failed(outcome.reason);
+    if (outcome.kind === 'error')
+      return outcome.code === BEHIND_CODE
+        ? { kind: 'behind' }
+        : failed(`answered JSON-RPC error ${outcome.code}`);
+    const answer = accountsFrom(outcome.result, asked.length);
+    if (answer === undefined) return failed('answered accounts that were not asked for');
+    // Not every backend knows `minContextSlot`, so what it promises is looked at.
+    if (last !== undefined && answer.contextSlot < last) return { kind: 'behind' };
     accounts.push(...answer.accounts);
     first ??= answer.contextSlot;
     last = answer.contextSlot;
@@ -218,75 +201,32 @@ async function readHeads(
   return { kind: 'heads', first: first ?? last ?? 0n, last: last ?? 0n, accounts };
 }
 
-async function readHundred(
-  call: Call,
-  addresses: readonly Address[],
-  length: number,
-  floor: Slot | undefined,
-  signal: AbortSignal,
-): Promise<Accounts | NotRead> {
-  const options = {
-    commitment: 'finalized',
-    encoding: 'base64',
-    dataSlice: { offset: 0, length },
-    ...(floor === undefined ? {} : { minContextSlot: Number(floor) }),
-  };
-  const outcome = await call('getMultipleAccounts', [addresses, options], signal);
-  switch (outcome.kind) {
-    case 'failed':
-      return { kind: 'failed', reason: outcome.reason };
-    case 'error':
-      if (outcome.code === BEHIND_CODE) return { kind: 'behind' };
-      return { kind: 'failed', reason: `answered JSON-RPC error ${outcome.code}` };
-    case 'result': {
-      const accounts = accountsFrom(outcome.result, addresses.length);
-      if (accounts === undefined)
-        return { kind: 'failed', reason: 'answered accounts that were not asked for' };
-      // Not every backend knows `minContextSlot`, so what it promises is looked at.
-      return floor !== undefined && accounts.contextSlot < floor ? { kind: 'behind' } : accounts;
-    }
-    default:
-      return unreachable(outcome);
-  }
-}
-
-/** The states in the order of the programs; `datas` are of those that point to one, in the same order. */
-function joined(
-  decoded: readonly ReturnType<typeof decodeProgram>[],
-  datas: readonly (AccountHead | undefined)[],
-): ProgramState[] | NotRead {
-  const states: ProgramState[] = [];
-  let next = 0;
-  for (const account of decoded) {
-    if (account.kind === 'malformed') return { kind: 'failed', reason: `answered ${account.reason}` };
-    const state = account.kind === 'decided' ? account.state : decodeProgramData(datas[next++]);
-    if ('kind' in state) return { kind: 'failed', reason: `answered ${state.reason}` };
-    states.push(state);
-  }
-  return states;
-}
-
+/** `datas` are of those programs that point to one, in the same order. */
 function readingFrom(
-  addresses: readonly Address[],
-  states: readonly ProgramState[],
-  contextSlot: Slot,
+  decoded: ReadonlyMap<Address, ReturnType<typeof decodeProgram>>,
+  { last: contextSlot, accounts: datas }: Heads,
 ): ReadOutcome {
   const programs = new Map<Address, ProgramState>();
-  for (const [i, address] of addresses.entries()) {
-    const state = states[i];
-    if (state === undefined) return { kind: 'failed', reason: 'answered fewer accounts than were asked for' };
-    if ((deploySlotOf(state) ?? 0n) > contextSlot)
-      return { kind: 'failed', reason: `answered a deploy of ${address} from after its own slot` };
-    programs.set(address, state);
+  let next = 0;
+  for (const [address, account] of decoded) {
+    const state = account.kind === 'program-data-at' ? decodeProgramData(datas[next++]) : account;
+    if (state.kind === 'malformed') return failed(`answered ${state.reason}`);
+    if ((deploySlotOf(state.state) ?? 0n) > contextSlot)
+      return failed(`answered a deploy of ${address} from after its own slot`);
+    programs.set(address, state.state);
   }
   return { kind: 'read', reading: { contextSlot, programs } };
+}
+
+function failed(reason: string): NotRead {
+  return { kind: 'failed', reason };
 }
 
 /**
  * The genesis hash of the chain behind `call`, in base58: two chains never share one. `undefined` when the backend
  * does not tell it, which many do not and none has to. Never rejects.
  */
-export async function readGenesisHash(call: Call, signal: AbortSignal): Promise<string | undefined> {
+async function readGenesisHash(call: Call, signal: AbortSignal): Promise<string | undefined> {
   const outcome = await call('getGenesisHash', [], signal);
   if (outcome.kind !== 'result') return undefined;
   // A hash is 32 bytes in base58, as an address is.

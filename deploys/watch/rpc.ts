@@ -43,7 +43,7 @@ export function createRpcBackend(
       if (outcome.kind === 'done') return outcome.value;
       return failed(signal.aborted ? 'was given up' : `gave no answer within ${CALL_MS / 1_000} s`);
     } catch (error) {
-      return failed(`cannot be reached (${codeOf(error)})`);
+      return failed(`cannot be reached (${codeOf(error, 'no answer')})`);
     }
   }
 
@@ -103,8 +103,8 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Only codes such as ECONNREFUSED: messages of fetch may repeat the address, with a key in it. */
-function codeOf(error: unknown): string {
+/** The code of an error, such as ECONNREFUSED, and nothing else: messages of fetch repeat an address, those of TLS what was received. */
+export function codeOf(error: unknown, otherwise: string): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' && /^[A-Za-z0-9_]{1,60}$/.test(code) ? code : 'no answer';
+  return typeof code === 'string' && /^[A-Za-z0-9_]{1,80}$/.test(code) ? code : otherwise;
 }

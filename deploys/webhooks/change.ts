@@ -92,7 +92,7 @@ export function createRemove(deps: WebhookDeps): (by: By, id: string) => Removed
 
 /**
  * Takes back what a webhook that is deleted (`cancelled`) or paused (`skipped`) would still be sent. An attempt under
- * way goes on to its end. To be called in the transaction that deletes or pauses it. Gives how many were taken back.
+ * way goes on to its end. To be called in the transaction that deletes or pauses it.
  */
 export function createCancelPending(store: Store) {
   const close = store.prepare(`
@@ -101,10 +101,9 @@ export function createCancelPending(store: Store) {
   const forget = store.prepare(
     'UPDATE deliveries SET resend_at_ms = NULL WHERE webhook_id = ? AND resend_at_ms IS NOT NULL',
   );
-  return function cancelPending(webhookId: string, to: 'cancelled' | 'skipped', nowMs: number): number {
-    const { changes } = close.run(to, to === 'cancelled' ? 'deleted' : 'paused', nowMs, webhookId);
+  return function cancelPending(webhookId: string, to: 'cancelled' | 'skipped', nowMs: number) {
+    close.run(to, to === 'cancelled' ? 'deleted' : 'paused', nowMs, webhookId);
     forget.run(webhookId);
-    return changes;
   };
 }
 
@@ -166,8 +165,7 @@ export function createRotate(deps: WebhookDeps, seal: Seal, random: (bytes: numb
      * With `seenAtMs`, only while the webhook was last changed then: a form that is sent twice must not make a second
      * secret, which would put the first out of force.
      */
-    rotate: (by: By, id: string, takeover: Takeover, seenAtMs?: number): Rotated =>
-      rotate(by, id, takeover, seenAtMs),
+    rotate,
     /** The waiting secret takes over at once. */
     switchNow: (by: By, id: string): Settled => settle(by, id, 'switch'),
     /** The waiting secret is forgotten. */

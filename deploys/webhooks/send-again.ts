@@ -1,7 +1,13 @@
 import type { Store } from '../../shared/store/open.ts';
 import type { By } from '../accounts/audit.ts';
 import type { Enqueue } from '../outbox/enqueue.ts';
-import type { AttemptRow, createList, DeliveryRow, Page } from '../outbox/list.ts';
+import {
+  type AttemptRow,
+  createAccountDeliveries,
+  createList,
+  type DeliveryFilter,
+  type DeliveryRow,
+} from '../outbox/list.ts';
 import type { DeliveryState } from '../outbox/outcome.ts';
 import { createPruneWebhook } from '../outbox/prune.ts';
 import { changing, type NoWebhook, type WebhookDeps } from './webhook.ts';
@@ -15,15 +21,22 @@ export type AllResent =
   Readonly<{ kind: 'due'; deliveries: number } | { kind: 'webhook-paused' }> | NoWebhook;
 export type Delivery = DeliveryRow & Readonly<{ body: Uint8Array | null; tries: readonly AttemptRow[] }>;
 
+/** Which deliveries of a webhook are wanted, 1 to 100. */
+export type WebhookFilter = DeliveryFilter & Readonly<{ webhookId: string }>;
+
 /** Deliveries of an account's webhooks: looking at them, and sending on request. `wake` tells the worker of what is due now. */
-export function createSendAgain(
-  deps: WebhookDeps,
-  { ping }: Pick<Enqueue, 'ping'>,
-  list: ReturnType<typeof createList>,
-  wake: () => void,
-) {
+export function createSendAgain(deps: WebhookDeps, { ping }: Pick<Enqueue, 'ping'>, wake: () => void) {
   const { store, rows, clock } = deps;
-  const { resend, resendFailed, countFailed } = createResend(store);
+  const [list, { page }] = [createList(store), createAccountDeliveries(store)];
+  const find = store.prepare<Row, [string, string]>(`
+    SELECT state, resend_at_ms IS NOT NULL AS isWaiting, lease_token IS NOT NULL OR body IS NULL AS isUnderWay,
+      (SELECT max(n) FROM attempts WHERE delivery_id = id) AS attemptsEver
+    FROM deliveries WHERE id = ? AND webhook_id = ?`);
+  const arm = store.prepare('UPDATE deliveries SET resend_at_ms = ? WHERE id = ?');
+  const armFailed = store.prepare(`UPDATE deliveries SET resend_at_ms = ?3 WHERE ${RESENDABLE}`);
+  const countFailed = store.prepare<{ n: number }, [string, number]>(
+    `SELECT count(*) AS n FROM deliveries WHERE ${RESENDABLE}`,
+  );
   const [waitSeconds, pruneWebhook] = [createRecentTests(store), createPruneWebhook(store)];
 
   const test = changing(deps, ({ webhook, nowMs, note }): Tested => {
@@ -31,9 +44,7 @@ export function createSendAgain(
     if (webhook.pausedAtMs !== null) return { kind: 'webhook-paused' };
     const retryAfterSeconds = waitSeconds(webhook.id, nowMs);
     if (retryAfterSeconds > 0) return { kind: 'over-rate', retryAfterSeconds };
-    const pinged = ping(webhook.id, nowMs);
-    if (pinged.kind === 'no-webhook') return pinged;
-    const { deliveryId } = pinged;
+    const deliveryId = ping(webhook.id, nowMs);
     // Here and not only once a day, or a day's tests would gather.
     pruneWebhook(webhook.id);
     note('webhook.test', { deliveryId });
@@ -41,15 +52,20 @@ export function createSendAgain(
   });
 
   const one = changing(deps, ({ webhook, nowMs, note }, deliveryId: string): Resent => {
-    if (list.find(deliveryId)?.webhookId !== webhook.id) return { kind: 'no-delivery' };
-    const resent = resend(deliveryId, nowMs);
-    if (resent.kind === 'due') note('webhook.resend', { deliveryId });
-    return resent;
+    const row = find.get(deliveryId, webhook.id);
+    if (row === null) return { kind: 'no-delivery' };
+    if (webhook.pausedAtMs !== null) return { kind: 'webhook-paused' };
+    if (row.isWaiting === 1) return { kind: 'already-due' };
+    if (row.isUnderWay === 1 || row.state === 'queued') return { kind: 'not-yet', state: row.state };
+    if ((row.attemptsEver ?? 0) >= ATTEMPTS_EVER_MAX) return { kind: 'worn-out' };
+    arm.run(nowMs, deliveryId);
+    note('webhook.resend', { deliveryId });
+    return { kind: 'due' };
   });
 
   const failed = changing(deps, ({ webhook, nowMs, note }, sinceMs: number): AllResent => {
     if (webhook.pausedAtMs !== null) return { kind: 'webhook-paused' };
-    const deliveries = resendFailed(webhook.id, sinceMs, nowMs);
+    const deliveries = armFailed.run(webhook.id, sinceMs, nowMs).changes;
     if (deliveries > 0) note('webhook.resend-failed', { sinceMs, deliveries });
     return { kind: 'due', deliveries };
   });
@@ -61,7 +77,7 @@ export function createSendAgain(
       if (tested.kind === 'queued') wake(); // the worker hears of rows once they can be read
       return tested;
     },
-    /** One more attempt of a delivery: the same id and body, one try. */
+    /** One more attempt of a delivery: the same id and body, one try, the automatic schedule untouched. */
     resendOne: (by: By, id: string, deliveryId: string): Resent => {
       const resent = one(by, id, deliveryId);
       if (resent.kind === 'due') wake();
@@ -75,10 +91,19 @@ export function createSendAgain(
     },
     /** How many `resendAllFailed` would send; none while the webhook is paused. */
     failedSince: (accountId: number, id: string, sinceMs: number): number =>
-      rows.find(accountId, id, clock.now()) === undefined ? 0 : countFailed(id, sinceMs),
+      rows.find(accountId, id, clock.now()) === undefined ? 0 : (countFailed.get(id, sinceMs)?.n ?? 0),
     /** Newest first; `undefined` when there is no such webhook. */
-    deliveries: (accountId: number, page: Page): DeliveryRow[] | undefined =>
-      rows.find(accountId, page.webhookId, clock.now()) && list.list(page),
+    deliveries(accountId: number, filter: WebhookFilter): readonly DeliveryRow[] | undefined {
+      if (rows.find(accountId, filter.webhookId, clock.now()) === undefined) return undefined;
+      const found: DeliveryRow[] = [];
+      for (let { after } = filter; ;) {
+        const limit = filter.limit - found.length;
+        const { rows: more, next } = page(accountId, { ...filter, ...(after && { after }), limit });
+        found.push(...more);
+        if (next === undefined || found.length === filter.limit) return found;
+        after = next;
+      }
+    },
     delivery: (accountId: number, id: string, deliveryId: string): Delivery | undefined => {
       if (rows.find(accountId, id, clock.now()) === undefined) return undefined;
       const found = list.find(deliveryId);
@@ -96,7 +121,14 @@ export type Resent =
   | { readonly kind: 'not-yet'; readonly state: DeliveryState }
   /** It was attempted as often as it may be. */
   | { readonly kind: 'worn-out' }
-  | { readonly kind: 'webhook-paused' | 'webhook-deleted' };
+  | { readonly kind: 'webhook-paused' };
+
+type Row = Readonly<{
+  state: DeliveryState;
+  isWaiting: number;
+  isUnderWay: number;
+  attemptsEver: number | null;
+}>;
 
 /** Attempts of a delivery in all, those asked for by hand included: each may keep 16 KiB of an answer. */
 export const ATTEMPTS_EVER_MAX = 20;
@@ -106,51 +138,6 @@ const RESENDABLE = `
   webhook_id = (SELECT id FROM webhooks WHERE id = ?1 AND paused_at_ms IS NULL AND deleted_at_ms IS NULL)
     AND created_at_ms >= ?2 AND state = 'failed' AND resend_at_ms IS NULL AND lease_token IS NULL
     AND (SELECT max(n) FROM attempts WHERE delivery_id = deliveries.id) < ${ATTEMPTS_EVER_MAX}`;
-
-type Row = {
-  state: DeliveryState;
-  is_waiting: number;
-  is_under_way: number;
-  is_paused: number;
-  is_deleted: number;
-  attempts_ever: number;
-};
-
-/** Makes an attempt by hand due at once: the same id and body, one try, the automatic schedule untouched. */
-export function createResend(store: Store) {
-  const find = store.prepare<Row, [string]>(`
-    SELECT d.state, d.resend_at_ms IS NOT NULL AS is_waiting,
-      d.lease_token IS NOT NULL OR d.body IS NULL AS is_under_way,
-      w.paused_at_ms IS NOT NULL AS is_paused, w.deleted_at_ms IS NOT NULL AS is_deleted,
-      (SELECT coalesce(max(n), 0) FROM attempts WHERE delivery_id = d.id) AS attempts_ever
-    FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE d.id = ?`);
-  const arm = store.prepare('UPDATE deliveries SET resend_at_ms = ? WHERE id = ?');
-  const armFailed = store.prepare(`UPDATE deliveries SET resend_at_ms = ?3 WHERE ${RESENDABLE}`);
-  const countFailed = store.prepare<{ n: number }, [string, number]>(
-    `SELECT count(*) AS n FROM deliveries WHERE ${RESENDABLE}`,
-  );
-
-  const resend = store.transaction((deliveryId: string, nowMs: number): Resent => {
-    const row = find.get(deliveryId);
-    if (!row) return { kind: 'no-delivery' };
-    if (row.is_deleted === 1) return { kind: 'webhook-deleted' };
-    if (row.is_paused === 1) return { kind: 'webhook-paused' };
-    if (row.is_waiting === 1) return { kind: 'already-due' };
-    if (row.is_under_way === 1 || row.state === 'queued') return { kind: 'not-yet', state: row.state };
-    if (row.attempts_ever >= ATTEMPTS_EVER_MAX) return { kind: 'worn-out' };
-    arm.run(nowMs, deliveryId);
-    return { kind: 'due' };
-  });
-
-  return {
-    resend: (deliveryId: string, nowMs: number): Resent => resend.immediate(deliveryId, nowMs),
-    /** Resends every failed delivery of a webhook that was made since `sinceMs`; gives how many. */
-    resendFailed: (webhookId: string, sinceMs: number, nowMs: number): number =>
-      armFailed.run(webhookId, sinceMs, nowMs).changes,
-    /** How many `resendFailed` would resend now. */
-    countFailed: (webhookId: string, sinceMs: number): number => countFailed.get(webhookId, sinceMs)?.n ?? 0,
-  };
-}
 
 /** Tests that a webhook takes in any minute, whoever asks and however. */
 const TESTS_MAX = 10;

@@ -13,11 +13,7 @@ import { SEND_TEXTS } from '../outbox/outcome.ts';
 export type Settings = Readonly<{ url: string; programs: readonly string[] | null; description: string }>;
 
 /** Settings that hold: the URL in its one spelling, every program once. What was not given is absent. */
-export type Checked = Readonly<{
-  url?: URL;
-  programs?: readonly string[] | null;
-  description?: string;
-}>;
+export type Checked = Partial<Omit<Settings, 'url'>> & Readonly<{ url?: URL }>;
 
 export type Check =
   | Readonly<{ kind: 'checked'; checked: Checked }>

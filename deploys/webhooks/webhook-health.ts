@@ -41,35 +41,12 @@ const ATTEMPTS = 200;
 
 type HourRow = Readonly<{ hour: number; state: DeliveryState; n: number }>;
 
-/** Reads how the webhook with this id fares; whose it is, is for the caller to know. */
-export function createWebhookHealth(store: Store): (webhookId: string, nowMs: number) => WebhookHealth {
-  const read = createReadHours(store);
+/** Reads how webhooks fare; whose they are, is for the caller to know. */
+export function createWebhookHealth(store: Store) {
   const times = store.prepare<{ ms: number }, [string, number]>(`
     SELECT phases_json ->> '$.totalMs' AS ms FROM
       (SELECT id FROM deliveries WHERE webhook_id = ? AND created_at_ms >= ? ORDER BY created_at_ms DESC, id LIMIT ${ATTEMPTS})
       CROSS JOIN attempts ON delivery_id = id WHERE attempts.status IS NOT NULL LIMIT ${ATTEMPTS}`);
-
-  return function healthOf(webhookId, nowMs) {
-    const { rows, fromMs, ...day } = read(webhookId, nowMs, WEEK_HOURS);
-    return {
-      ...day,
-      week: countsOf(rows),
-      latency: latencyOf(times.all(webhookId, fromMs).map(({ ms }) => ms)),
-    };
-  };
-}
-
-/** Reads the last 24 hours alone, which a list of webhooks shows: an index answers, however long the bodies are. */
-export function createWebhookDay(store: Store): (webhookId: string, nowMs: number) => WebhookDay {
-  const read = createReadHours(store);
-  return function dayOf(webhookId, nowMs) {
-    const { last, hours, day } = read(webhookId, nowMs, DAY_HOURS);
-    return { last, hours, day };
-  };
-}
-
-/** Reads the newest delivery, and how those of so many hours up to now stand. */
-function createReadHours(store: Store) {
   const newest = store.prepare<LastDelivery, [string]>(`
     SELECT id, state, created_at_ms AS atMs, last_status AS status, last_error AS error
     FROM deliveries WHERE webhook_id = ? ORDER BY created_at_ms DESC, id LIMIT 1`);
@@ -77,7 +54,8 @@ function createReadHours(store: Store) {
     SELECT created_at_ms / ${HOUR_MS} AS hour, state, count(*) AS n
     FROM deliveries WHERE webhook_id = ? AND created_at_ms >= ? GROUP BY hour, state`);
 
-  return function read(webhookId: string, nowMs: number, hoursBack: number) {
+  /** The newest delivery, and how those of so many hours up to now stand. */
+  function read(webhookId: string, nowMs: number, hoursBack: number) {
     const now = Math.floor(nowMs / HOUR_MS);
     const fromMs = (now - hoursBack + 1) * HOUR_MS;
     const rows = byHour.all(webhookId, fromMs).filter(({ hour }) => hour > now - hoursBack);
@@ -90,6 +68,19 @@ function createReadHours(store: Store) {
       ),
       day: countsOf(rows.filter(({ hour }) => hour > now - DAY_HOURS)),
     };
+  }
+
+  return {
+    healthOf(webhookId: string, nowMs: number): WebhookHealth {
+      const { rows, fromMs, ...day } = read(webhookId, nowMs, WEEK_HOURS);
+      const tookMs = times.all(webhookId, fromMs).map(({ ms }) => ms);
+      return { ...day, week: countsOf(rows), latency: latencyOf(tookMs) };
+    },
+    /** The last 24 hours alone, which a list of webhooks shows: an index answers, however long the bodies are. */
+    dayOf(webhookId: string, nowMs: number): WebhookDay {
+      const { last, hours, day } = read(webhookId, nowMs, DAY_HOURS);
+      return { last, hours, day };
+    },
   };
 }
 

@@ -3,7 +3,6 @@ import type { Store } from '../../shared/store/open.ts';
 import { createAudit } from '../accounts/audit.ts';
 import { createResolvePublic, type NetworkPolicy } from '../delivery/policy.ts';
 import type { Enqueue } from '../outbox/enqueue.ts';
-import { createList } from '../outbox/list.ts';
 import { createEdit, createPause, createRemove, createRotate } from './change.ts';
 import { createCreate, createCreateOnce } from './create.ts';
 import { createSecretsOf, type Seal } from './seal.ts';
@@ -44,7 +43,7 @@ export function createWebhooks(
     remove: createRemove(deps),
     ...createPause(deps),
     ...createRotate(deps, seal, random),
-    ...createSendAgain(deps, enqueue, createList(store), wake),
+    ...createSendAgain(deps, enqueue, wake),
   };
 }
 

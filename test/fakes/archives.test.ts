@@ -26,59 +26,46 @@ async function ask(url: string, method: string, params: unknown[], headers = {})
 const at = (i: number) => rows.at(i)?.signature;
 const signatures = (list: readonly { signature: string }[]) => list.map(({ signature }) => ({ signature }));
 
-describe('the scripted Agave node', () => {
+test('the scripted Agave node refuses what it has not, and leaves its BigTable out when a header says so', async () => {
   const held = { floor: 50, top: 90 };
-  const start = (bigtable?: typeof held) => startHotNode({ history, held, bigtable, strictCursors: true });
-
-  test('refuses what was cleaned up, skipped, or is not there yet', async () => {
-    await using node = start();
-    expect(await ask(node.url, 'getBlock', [49])).toBe(-32001);
-    expect(await ask(node.url, 'getBlock', [91])).toBe(-32004);
-    expect(await ask(node.url, 'getBlock', [skipped.find((slot) => slot > 50)])).toBe(-32007);
-    expect(await ask(node.url, 'getFirstAvailableBlock', [])).toBe(50);
+  await using node = startHotNode({ history, held, bigtable: undefined, strictCursors: true });
+  const askNode = (method: string, params: unknown[], headers = {}) => ask(node.url, method, params, headers);
+  expect(await askNode('getBlock', [49])).toBe(-32001);
+  expect(await askNode('getBlock', [91])).toBe(-32004);
+  expect(await askNode('getBlock', [skipped.find((slot) => slot > 50)])).toBe(-32007);
+  expect(await askNode('getBlocks', [0, 500_001])).toBe(-32602);
+  expect(await askNode('getFirstAvailableBlock', [])).toBe(50);
+  expect(await askNode('getSignatureStatuses', [[at(0), at(-1)]])).toMatchObject({
+    value: [{ slot: rows[0]?.slot }, null],
   });
-
-  test('answers null for an old transaction and -32020 for an old cursor', async () => {
-    await using node = start();
-    expect(await ask(node.url, 'getTransaction', [at(-1)])).toBeNull();
-    expect(await ask(node.url, 'getSignaturesForAddress', ['a', { before: at(-1) }])).toBe(-32020);
-    node.state.strictCursors = false;
-    expect(await ask(node.url, 'getSignaturesForAddress', ['a', { before: at(-1) }])).toEqual([]);
-    expect(await ask(node.url, 'getSignaturesForAddress', ['a', { limit: 1_001 }])).toBe(-32602);
-  });
-
-  test('leaves its BigTable out when a header says so', async () => {
-    await using node = start({ floor: 0, top: 90 });
-    expect(await ask(node.url, 'getTransaction', [at(-1)])).toMatchObject({ slot: rows.at(-1)?.slot });
-    expect(await ask(node.url, 'getTransaction', [at(-1)], { 'x-bigtable': 'disabled' })).toBeNull();
-  });
-
-  test('tells the slots of the signatures it has', async () => {
-    await using node = start();
-    expect(await ask(node.url, 'getSignatureStatuses', [[at(0), at(-1)]])).toMatchObject({
-      value: [{ slot: rows[0]?.slot }, null],
-    });
-  });
+  expect(await askNode('getSignaturesForAddress', ['a', { limit: 1_001 }])).toBe(-32602);
+  expect(await askNode('getSignaturesForAddress', ['a', { before: at(-1) }])).toBe(-32020);
+  node.state.strictCursors = false;
+  expect(await askNode('getSignaturesForAddress', ['a', { before: at(-1) }])).toEqual([]);
+  expect(await askNode('getTransaction', [at(-1)])).toBeNull();
+  node.state.bigtable = { floor: 0, top: 90 };
+  expect(await askNode('getTransaction', [at(-1)])).toMatchObject({ slot: rows.at(-1)?.slot });
+  expect(await askNode('getTransaction', [at(-1)], { 'x-bigtable': 'disabled' })).toBeNull();
 });
 
 describe('the scripted Old Faithful', () => {
   const start = () => startOldFaithful({ history, epochs: [0, 2], addressIndex: true });
   const old = rows.filter(({ slot }) => slot < 60);
 
-  test('takes no batch and no body above 1 KB', async () => {
+  test('has whole epochs only, takes no batch and no body above 1 KB, and compresses on request', async () => {
     await using archive = start();
     expect((await post(archive.url, '[{"id":1}]')).status).toBe(400);
     expect((await post(archive.url, { id: 1, params: ['x'.repeat(1_024)] })).status).toBe(413);
-  });
-
-  test('has whole epochs only', async () => {
-    await using archive = start();
     expect(await ask(archive.url, 'getBlock', [60])).toBe(-32004);
     expect(await ask(archive.url, 'getBlockTime', [skipped[0]])).toBe(-32009);
     expect(await ask(archive.url, 'getTransaction', [at(0)])).toBeNull();
     expect(await ask(archive.url, 'getTransaction', [at(-1)])).toHaveProperty('position');
     expect(await ask(archive.url, 'getSlot', [])).toBe(history.slots.findLast((slot) => slot < 60));
     expect(await ask(archive.url, 'getBalance', ['a'])).toBe(-32601);
+    const call = { jsonrpc: '2.0', id: 1, method: 'getVersion', params: [] };
+    const response = await post(archive.url, call, { 'accept-encoding': 'gzip' });
+    expect(response.headers.get('content-encoding')).toBe('gzip');
+    expect(await response.json()).toHaveProperty('result.faithful');
   });
 
   test("gives pages in an order of epochs that is not the chain's, with the row of `until`", async () => {
@@ -88,23 +75,10 @@ describe('the scripted Old Faithful', () => {
     expect(list.toSorted((a, b) => b.slot - a.slot)).toMatchObject(signatures(old));
     expect(list).not.toMatchObject(signatures(old));
     const two = ['a', { before: old.at(-4)?.signature, until: old.at(-2)?.signature }];
-    const last = await ask(archive.url, 'getSignaturesForAddress', two);
-    expect(last).toHaveLength(2);
-  });
-
-  test('gives an empty page for a `before` it does not meet, and an error without an index', async () => {
-    await using archive = start();
+    expect(await ask(archive.url, 'getSignaturesForAddress', two)).toHaveLength(2);
     expect(await ask(archive.url, 'getSignaturesForAddress', ['a', { before: at(0) }])).toEqual([]);
     archive.state.addressIndex = false;
     expect(await ask(archive.url, 'getSignaturesForAddress', ['a'])).toBe(-32603);
-  });
-
-  test('compresses for those who accept it', async () => {
-    await using archive = start();
-    const call = { jsonrpc: '2.0', id: 1, method: 'getVersion', params: [] };
-    const response = await post(archive.url, call, { 'accept-encoding': 'gzip' });
-    expect(response.headers.get('content-encoding')).toBe('gzip');
-    expect(await response.json()).toHaveProperty('result.faithful');
   });
 });
 
@@ -112,25 +86,16 @@ describe('the scripted Superbank', () => {
   const start = () =>
     startSuperbank({ history, held: { floor: 0, top: 70 }, timesOut: false, emitHttpErrors: false });
 
-  test('refuses a member it does not know and names its sources', async () => {
+  test('refuses what it does not know or have, pages by slots, and names its sources', async () => {
     await using archive = start();
     expect(await ask(archive.url, 'getBlock', [1, { foo: 1 }])).toBe(-32602);
-    const response = await post(archive.url, { id: 1, method: 'getSlot' });
-    expect(response.headers.get('x-superbank-sources')).toBe('clickhouse');
-  });
-
-  test('pages by slots', async () => {
-    await using archive = start();
-    const between = rows.filter(({ slot }) => slot < 60 && slot > 20);
-    expect(
-      await ask(archive.url, 'getSignaturesForAddress', ['a', { beforeSlot: 60, untilSlot: 20 }]),
-    ).toMatchObject(signatures(between));
-  });
-
-  test('says that a slot is missing, also when its time is asked for', async () => {
-    await using archive = start();
     expect(await ask(archive.url, 'getBlockTime', [71])).toBe(-32009);
     expect(await ask(archive.url, 'getBlock', [skipped[0]])).toBe(-32009);
+    const between = rows.filter(({ slot }) => slot < 60 && slot > 20);
+    const page = await ask(archive.url, 'getSignaturesForAddress', ['a', { beforeSlot: 60, untilSlot: 20 }]);
+    expect(page).toMatchObject(signatures(between));
+    const response = await post(archive.url, { id: 1, method: 'getSlot' });
+    expect(response.headers.get('x-superbank-sources')).toBe('clickhouse');
   });
 
   test('answers a batch, and a notification in it under id null', async () => {
@@ -141,15 +106,11 @@ describe('the scripted Superbank', () => {
     expect(await (await post(archive.url, many)).json()).toMatchObject({ error: { code: -32600 } });
   });
 
-  test('does not serve what a front keeps from it', async () => {
+  test('does not serve what a front keeps from it, and gives its own errors with 200, or 503 when told to', async () => {
     await using archive = start();
     archive.refuses('getBlocksWithLimit');
     expect(await ask(archive.url, 'getBlocksWithLimit', [0, 1])).toBe(-32601);
     expect(await ask(archive.url, 'getBlocks', [0, 1])).toEqual([1]);
-  });
-
-  test('gives its own errors with 200, or 503 when told to', async () => {
-    await using archive = start();
     archive.state.timesOut = true;
     expect(await ask(archive.url, 'getSlot', [])).toBe(-32000);
     archive.state.emitHttpErrors = true;

@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test';
-import { agavePage } from './agave-page.ts';
-import { blockText, createHistory, heldSlots, isOlder, rowText } from './history.ts';
+import { agavePage, blockText, createHistory, heldSlots, isOlder, rowText } from './history.ts';
 
 const shape = { seed: 7, slots: 90, epochSlots: 20, addresses: ['a', 'b'] };
 const history = createHistory(shape);

@@ -117,3 +117,63 @@ export function valuesOf({ params }: Pick<SeenCall, 'params'>): readonly unknown
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
+
+/** What a page of `getSignaturesForAddress` asks for. */
+type PageAsk = Readonly<{ address: unknown; limit: number; before?: unknown; until?: unknown }>;
+
+/** The page, or the cursor that is not known. */
+type AgavePage =
+  | { readonly kind: 'rows'; readonly rows: readonly Transaction[] }
+  | { readonly kind: 'unknown'; readonly cursor: unknown };
+
+/**
+ * A page as Agave makes it of the slots it holds (`blockstore.rs` get_confirmed_signatures_for_address2): newest first,
+ * both cursors exclusive, any transaction may be one. A node before 4.0 gives an empty page for a `before` it does not
+ * know and overlooks such an `until`; `strict` is 4.0.
+ */
+export function agavePage(history: History, held: Held, ask: PageAsk, strict: boolean): AgavePage {
+  const [before, until] = [ask.before, ask.until].map((cursor) => heldTransaction(history, held, cursor));
+  if (typeof ask.before === 'string' && before === undefined)
+    return strict ? { kind: 'unknown', cursor: ask.before } : { kind: 'rows', rows: [] };
+  if (strict && typeof ask.until === 'string' && until === undefined)
+    return { kind: 'unknown', cursor: ask.until };
+  const rows = history.transactions.filter(
+    (each) =>
+      each.addresses.some((address) => address === ask.address) &&
+      each.slot >= held.floor &&
+      each.slot <= held.top &&
+      (before === undefined || isOlder(each, before)) &&
+      (until === undefined || isOlder(until, each)),
+  );
+  return { kind: 'rows', rows: rows.slice(0, ask.limit) };
+}
+
+/**
+ * The answer, in JSON, that every tier gives alike from the slots it holds; `undefined` for any other method. `extra`
+ * members are those of a transaction.
+ */
+export function heldAnswer(
+  call: SeenCall,
+  history: History,
+  held: Held,
+  extra?: (transaction: Transaction) => string,
+): string | undefined {
+  const [first, second] = valuesOf(call);
+  const slot = Number(first);
+  switch (call.method) {
+    case 'getBlock':
+      return blockText(history, slot);
+    case 'getBlockTime':
+      return String(timeOf(slot));
+    case 'getBlocks':
+      return JSON.stringify(heldSlots(history, held, slot, typeof second === 'number' ? second : held.top));
+    case 'getBlocksWithLimit':
+      return JSON.stringify(heldSlots(history, held, slot, held.top).slice(0, Number(second)));
+    case 'getTransaction': {
+      const found = heldTransaction(history, held, first);
+      return found === undefined ? 'null' : transactionText(found, extra?.(found));
+    }
+    default:
+      return undefined;
+  }
+}

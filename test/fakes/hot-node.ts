@@ -1,16 +1,13 @@
-import { agavePage } from './agave-page.ts';
 import { failure, result, type SeenCall, startBackend } from './backend.ts';
 import {
-  blockText,
+  agavePage,
   configOf,
   GENESIS,
   type Held,
-  heldSlots,
+  heldAnswer,
   heldTransaction,
   type History,
   rowText,
-  timeOf,
-  transactionText,
   valuesOf,
 } from './history.ts';
 
@@ -58,25 +55,18 @@ function answer(call: SeenCall, view: Held, state: HotNode): Response | undefine
       if (slot > view.top) return failure(call, -32004, `Block not available for slot ${slot}`);
       if (slot < view.floor) return failure(call, -32001, cleanedUp(slot, view));
       if (!history.slots.includes(slot)) return failure(call, -32007, skipped(slot));
-      return result(call, call.method === 'getBlock' ? blockText(history, slot) : String(timeOf(slot)));
-    case 'getBlocks': {
-      const end = typeof second === 'number' ? second : slot + RANGE_MAX;
-      if (end - slot > RANGE_MAX) return failure(call, -32602, `Slot range too large; max ${RANGE_MAX}`);
-      return result(call, JSON.stringify(heldSlots(history, view, slot, end)));
-    }
-    case 'getBlocksWithLimit':
-      return result(call, JSON.stringify(heldSlots(history, view, slot, view.top).slice(0, Number(second))));
-    case 'getTransaction': {
-      const found = heldTransaction(history, view, first);
-      return result(call, found === undefined ? 'null' : transactionText(found));
-    }
+      break;
+    case 'getBlocks':
+      if (Number(second ?? 0) - slot > RANGE_MAX)
+        return failure(call, -32602, `Slot range too large; max ${RANGE_MAX}`);
+      break;
     case 'getSignatureStatuses':
       return result(call, statuses(history, view, first));
     case 'getSignaturesForAddress':
       return page(call, view, history, strictCursors);
-    default:
-      return undefined;
   }
+  const json = heldAnswer(call, history, view);
+  return json === undefined ? undefined : result(call, json);
 }
 
 function page(call: SeenCall, view: Held, history: History, strict: boolean): Response {

@@ -1,4 +1,5 @@
 import { failure, result, type SeenCall, startBackend } from './backend.ts';
+import { configOf } from './history.ts';
 
 /** What a live node has and says; changed at any time. `slot` is the processed one, the others lag as on a cluster. */
 export type LiveState = {
@@ -31,7 +32,7 @@ export function startLiveNode(state: Partial<LiveState> = {}) {
 function answer(call: SeenCall, now: LiveState): Response | Promise<Response> {
   if (now.hangs) return new Promise(() => undefined);
   if (now.down) return new Response('down', { status: 503 });
-  const config = configOf(call.params);
+  const config = configOf(call);
   const slot = now.slot - (LAGS[String(config['commitment'] ?? 'finalized')] ?? 0);
   if (typeof config['minContextSlot'] === 'number' && slot < config['minContextSlot']) {
     return failure(call, -32016, 'Minimum context slot has not been reached');
@@ -50,9 +51,4 @@ function answer(call: SeenCall, now: LiveState): Response | Promise<Response> {
     default:
       return result(call, `{"context":{"apiVersion":"4.2.0","slot":${slot}},"value":null}`);
   }
-}
-
-function configOf(params: unknown): Record<string, unknown> {
-  const last: unknown = Array.isArray(params) ? params.at(-1) : undefined;
-  return typeof last === 'object' && last !== null ? Object.fromEntries(Object.entries(last)) : {};
 }

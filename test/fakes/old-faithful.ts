@@ -1,17 +1,13 @@
 import { gzipSync } from 'node:zlib';
 import { failure, result, type SeenCall, startBackend } from './backend.ts';
 import {
-  blockText,
   configOf,
   GENESIS,
   type Held,
-  heldSlots,
-  heldTransaction,
+  heldAnswer,
   type History,
   rowText,
-  timeOf,
   type Transaction,
-  transactionText,
   valuesOf,
 } from './history.ts';
 
@@ -51,8 +47,7 @@ export function archivedSlots({ history: { epochSlots }, epochs: [first, last] }
 function answer(call: SeenCall, state: OldFaithful): Response {
   const { history } = state;
   const held = archivedSlots(state);
-  const [first, second] = valuesOf(call);
-  const slot = Number(first);
+  const slot = Number(valuesOf(call)[0]);
   const epoch = Math.floor(slot / history.epochSlots);
   switch (call.method) {
     case 'getSlot':
@@ -68,27 +63,13 @@ function answer(call: SeenCall, state: OldFaithful): Response {
       if (slot < held.floor || slot > held.top)
         return failure(call, -32004, `Epoch ${epoch} is not available`);
       if (!history.slots.includes(slot)) return failure(call, -32009, skipped(slot));
-      return result(call, call.method === 'getBlock' ? blockText(history, slot) : String(timeOf(slot)));
-    case 'getBlocks':
-      return result(
-        call,
-        JSON.stringify(heldSlots(history, held, slot, typeof second === 'number' ? second : held.top)),
-      );
-    case 'getBlocksWithLimit':
-      return result(call, JSON.stringify(heldSlots(history, held, slot, held.top).slice(0, Number(second))));
-    case 'getTransaction': {
-      const found = heldTransaction(history, held, first);
-      return result(
-        call,
-        found === undefined ? 'null' : transactionText(found, `,"position":${found.index}`),
-      );
-    }
+      break;
     case 'getSignaturesForAddress':
       if (!state.addressIndex) return failure(call, -32603, 'Internal error');
       return result(call, `[${page(call, history, held).map(archivedRow).join(',')}]`);
-    default:
-      return failure(call, -32601, 'Method not found');
   }
+  const json = heldAnswer(call, history, held, ({ index }) => `,"position":${index}`);
+  return json === undefined ? failure(call, -32601, 'Method not found') : result(call, json);
 }
 
 /** The address's own rows: an unknown `before` is never met, `until` is the last row of the page. */

@@ -1,15 +1,13 @@
-import { agavePage } from './agave-page.ts';
 import { failure, result, type SeenCall, startBackend } from './backend.ts';
 import {
-  blockText,
+  agavePage,
   configOf,
   type Held,
+  heldAnswer,
   heldSlots,
   heldTransaction,
   type History,
   rowText,
-  timeOf,
-  transactionText,
   valuesOf,
 } from './history.ts';
 
@@ -81,8 +79,7 @@ function marked(response: Response): Response {
 function answer(call: SeenCall, state: Superbank): Response {
   const { history, held } = state;
   if (state.timesOut) return ownError(call, state);
-  const [first, second] = valuesOf(call);
-  const slot = Number(first);
+  const slot = Number(valuesOf(call)[0]);
   const known = MEMBERS[call.method];
   const odd = Object.keys(configOf(call)).find((name) => known?.includes(name) === false);
   if (odd !== undefined) return failure(call, -32602, `Invalid params: unknown field \`${odd}\``);
@@ -95,23 +92,12 @@ function answer(call: SeenCall, state: Superbank): Response {
     case 'getBlockTime':
       if (heldSlots(history, held, slot, slot).length === 0)
         return failure(call, -32009, `Slot ${slot} was skipped, or missing in long-term storage`);
-      return result(call, call.method === 'getBlock' ? blockText(history, slot) : String(timeOf(slot)));
-    case 'getBlocks':
-      return result(
-        call,
-        JSON.stringify(heldSlots(history, held, slot, typeof second === 'number' ? second : held.top)),
-      );
-    case 'getBlocksWithLimit':
-      return result(call, JSON.stringify(heldSlots(history, held, slot, held.top).slice(0, Number(second))));
-    case 'getTransaction': {
-      const found = heldTransaction(history, held, first);
-      return result(call, found === undefined ? 'null' : transactionText(found));
-    }
+      break;
     case 'getSignaturesForAddress':
       return page(call, history, held);
-    default:
-      return failure(call, -32601, 'Method not found');
   }
+  const json = heldAnswer(call, history, held);
+  return json === undefined ? failure(call, -32601, 'Method not found') : result(call, json);
 }
 
 function page(call: SeenCall, history: History, held: Held): Response {
@@ -127,13 +113,7 @@ function page(call: SeenCall, history: History, held: Held): Response {
   const rows = found.kind === 'rows' ? found.rows : [];
   const kept = rows.filter((row) => row.slot >= floor && row.slot <= top);
   const clamped = Math.min(1_000, Math.max(1, Number(limit)));
-  return result(
-    call,
-    `[${kept
-      .slice(0, clamped)
-      .map((row) => rowText(row))
-      .join(',')}]`,
-  );
+  return result(call, `[${kept.slice(0, clamped).map((row) => rowText(row))}]`);
 }
 
 function bound(slot: unknown, otherwise: number): number {

@@ -41,6 +41,12 @@ async function call(port: number) {
     async hear(words: string) {
       while (text !== words) await came.promise;
     },
+    /** Says it, and hears it with all that it heard before. */
+    async echoed(words: string) {
+      const before = text;
+      socket.write(words);
+      while (text !== before + words) await came.promise;
+    },
   };
 }
 
@@ -48,21 +54,25 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await Bun.sleep(1);
 }
 
-test('a proxy forwards both ways', async () => {
-  using echo = startEcho();
-  using proxy = startTcpProxy(echo.port);
-  const caller = await call(proxy.port);
-  caller.say('a');
-  await caller.hear('a');
-  expect(proxy.connections()).toBe(1);
+/** A proxy to a server that echoes. */
+function start() {
+  const echo = startEcho();
+  const proxy = startTcpProxy(echo.port);
+  return { echo, proxy, [Symbol.dispose]: () => (proxy[Symbol.dispose](), echo[Symbol.dispose]()) };
+}
+
+test('a proxy forwards both ways, and more than a socket takes at once', async () => {
+  using world = start();
+  const caller = await call(world.proxy.port);
+  for (let said = 1; said <= 100; said++) await caller.echoed('x'.repeat(10_000));
+  expect(world.proxy.connections()).toBe(1);
 });
 
 test('a proxy that drops replies lets what is said arrive, and ends the connection with the mode', async () => {
-  using echo = startEcho();
-  using proxy = startTcpProxy(echo.port);
+  using world = start();
+  const { echo, proxy } = world;
   const [told, silent] = [await call(proxy.port), await call(proxy.port)];
-  told.say('a');
-  await told.hear('a');
+  await told.echoed('a');
   proxy.become('drop-replies');
   told.say('b');
   await until(() => echo.bytes() === 2);
@@ -70,16 +80,14 @@ test('a proxy that drops replies lets what is said arrive, and ends the connecti
   proxy.become('forward');
   await told.closed;
   expect(told.text()).toBe('a');
-  silent.say('c');
-  await silent.hear('c');
+  await silent.echoed('c');
 });
 
 test('a black hole takes connections and words and gives nothing; all of it comes late', async () => {
-  using echo = startEcho();
-  using proxy = startTcpProxy(echo.port);
+  using world = start();
+  const { echo, proxy } = world;
   const before = await call(proxy.port);
-  before.say('a');
-  await before.hear('a');
+  await before.echoed('a');
   proxy.become('black-hole');
   const during = await call(proxy.port);
   before.say('b');
@@ -91,20 +99,9 @@ test('a black hole takes connections and words and gives nothing; all of it come
   await during.hear('c');
 });
 
-test('a proxy carries more than a socket takes at once', async () => {
-  using echo = startEcho();
-  using proxy = startTcpProxy(echo.port);
-  const caller = await call(proxy.port);
-  const words = 'x'.repeat(10_000);
-  for (let said = 1; said <= 100; said++) {
-    caller.say(words);
-    await caller.hear('x'.repeat(10_000 * said));
-  }
-});
-
 test('a cut ends every connection, one between a word and its answer too', async () => {
-  using echo = startEcho();
-  using proxy = startTcpProxy(echo.port);
+  using world = start();
+  const { echo, proxy } = world;
   const [one, two] = [await call(proxy.port), await call(proxy.port)];
   proxy.cut();
   await Promise.all([one.closed, two.closed]);
@@ -115,27 +112,17 @@ test('a cut ends every connection, one between a word and its answer too', async
   expect([three.text(), echo.bytes()]).toEqual(['', 1]);
 });
 
-test('a proxy leads new connections to another port when told', async () => {
-  using one = startEcho();
-  using two = startEcho();
-  using proxy = startTcpProxy(one.port);
-  proxy.leadTo(two.port);
-  const caller = await call(proxy.port);
-  caller.say('a');
-  await caller.hear('a');
-  expect([one.bytes(), two.bytes()]).toEqual([0, 1]);
-});
-
-test('a stranded connection says nothing and does not end, and a new one is carried', async () => {
-  using echo = startEcho();
-  using proxy = startTcpProxy(echo.port);
+test('a stranded connection says nothing and does not end, and a new one is carried, to another port if told', async () => {
+  using world = start();
+  using other = startEcho();
+  const { echo, proxy } = world;
   const before = await call(proxy.port);
-  before.say('a');
-  await before.hear('a');
+  await before.echoed('a');
   proxy.strand();
   before.say('b');
-  const after = await call(proxy.port);
-  after.say('c');
-  await after.hear('c');
+  await (await call(proxy.port)).echoed('c');
   expect([before.text(), echo.bytes()]).toEqual(['a', 2]);
+  proxy.leadTo(other.port);
+  await (await call(proxy.port)).echoed('d');
+  expect([echo.bytes(), other.bytes()]).toEqual([2, 1]);
 });

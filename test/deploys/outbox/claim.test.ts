@@ -172,13 +172,6 @@ describe('places', () => {
       'attempt 1': 160,
     });
   });
-
-  test('may all go to first attempts', () => {
-    using queue = startQueue();
-    for (let i = 0; i < 640; i++) queue.addWebhook(`webhook ${i}`);
-    queue.upgrade('A', 7);
-    expect(queue.claimAll(START_MS, [])).toHaveLength(640);
-  });
 });
 
 describe('places of webhooks whose last attempt failed (E35)', () => {
@@ -247,12 +240,6 @@ describe('places of accounts', () => {
   }
   const byAccount = (claims: readonly Claim[]) => counted(claims, ({ accountId }) => `${accountId}`);
   const NOW_MS = START_MS + 1_000;
-
-  test('are all of one that is alone', () => {
-    using queue = startQueue();
-    withBacklogs(queue, [1]);
-    expect(byAccount(queue.claimAll(NOW_MS, []))).toEqual({ 1: 640 });
-  });
 
   /** Attempts end one by one, each as the longest under way; gives the accounts that had their places. */
   function following(

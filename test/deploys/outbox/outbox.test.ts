@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
+import type { Claim } from '../../../deploys/outbox/claim.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
-import { answered, failedWith, refusedFor } from '../../fakes/scripted-send.ts';
+import { answered, failedWith } from '../../fakes/scripted-send.ts';
 import { startQueue } from './queue.ts';
 
 /** A queue with one webhook and one delivery that is being attempted. */
@@ -48,41 +49,6 @@ describe('the end of an attempt', () => {
     expect(JSON.parse(queue.attemptsOf(queue.claim.deliveryId)[0]?.phasesJson ?? '')).toMatchObject({
       totalMs: 4,
     });
-  });
-
-  test.each([
-    [answered(404), 404, 'http_404', 'failed'],
-    [answered(301), 301, 'http_301', 'failed'],
-    [failedWith('timeout'), null, 'timeout', 'failed'],
-    [refusedFor('blocked_address'), null, 'blocked_address', 'blocked'],
-  ] as const)('is written with the reason: %p', (sent, status, error, state) => {
-    using queue = attempting();
-    queue.end(queue.claim, sent, START_MS + 40);
-    expect(queue.rows('SELECT state, last_status, last_error, next_attempt_at_ms FROM deliveries')).toEqual([
-      {
-        state: 'retry_scheduled',
-        last_status: status,
-        last_error: error,
-        next_attempt_at_ms: START_MS + 30_040,
-      },
-    ]);
-    expect(queue.rows('SELECT state, status, error FROM attempts')).toEqual([{ state, status, error }]);
-  });
-
-  test('frees nothing and changes nothing under another’s token (E25)', () => {
-    using queue = attempting();
-    queue.outbox.reap(START_MS + 30_000, new Set());
-    const [second] = queue.outbox.claim(START_MS + 30_000, []);
-    expect(queue.end(queue.claim, answered(500), START_MS + 31_000)).toBe('stale');
-    expect(queue.states()).toEqual(['attempting']);
-    expect(queue.end(second, answered(200), START_MS + 32_000)).toBe('recorded');
-    expect(queue.end(queue.claim, answered(500), START_MS + 33_000)).toBe('stale');
-    expect(queue.states()).toEqual(['delivered']);
-    expect(queue.values('SELECT n, state FROM attempts')).toEqual([
-      [1, 'interrupted'],
-      [2, 'succeeded'],
-    ]);
-    expect(queue.values('SELECT consecutive_failures FROM webhooks')).toEqual([[0]]);
   });
 
   test('that the schema refuses holds up no other', () => {
@@ -153,43 +119,18 @@ describe('a webhook', () => {
 
 const HOUR = 3_600_000;
 
-/** A queue with one delivery and its first attempt under way. */
-function underWay() {
-  const queue = startQueue();
-  queue.addWebhook('one');
-  queue.upgrade('A', 7);
-  const [claim] = queue.outbox.claim(START_MS, []);
-  return { ...queue, claim };
-}
 const nobody = new Set<string>();
 
 describe('what a process took with it when it died', () => {
-  test('comes back when its lease runs out, and is due at once (E19)', () => {
-    using queue = underWay();
-    expect(queue.outbox.reap(START_MS + 29_999, nobody)).toBe(0);
-    expect(queue.outbox.reap(START_MS + 30_000, nobody)).toBe(1);
-    expect(queue.values('SELECT n, number, state, ended_at_ms, error FROM attempts')).toEqual([
-      [1, 1, 'interrupted', START_MS + 30_000, null],
-    ]);
-    const [again] = queue.outbox.claim(START_MS + 30_000, []);
-    expect(again).toMatchObject({
-      deliveryId: queue.claim?.deliveryId,
-      body: queue.claim?.body,
-      n: 2,
-      number: 2,
-    });
-    expect(again?.token).not.toBe(queue.claim?.token);
-  });
-
   test('is not taken from the one who lives, however late he is', () => {
-    using queue = underWay();
-    expect(queue.outbox.reap(START_MS + HOUR, new Set([queue.claim?.deliveryId ?? '']))).toBe(0);
+    using queue = attempting();
+    expect(queue.outbox.reap(START_MS + HOUR, new Set([queue.claim.deliveryId]))).toBe(0);
     expect(queue.end(queue.claim, answered(200), START_MS + HOUR)).toBe('recorded');
   });
 
   test('as the sixth is made again under its number: no delivery fails without a known answer', () => {
-    using queue = underWay();
-    let [claim, nowMs] = [queue.claim, START_MS];
+    using queue = attempting();
+    let [claim, nowMs]: [Claim | undefined, number] = [queue.claim, START_MS];
     for (let number = 1; number <= 5; number++) {
       queue.end(claim, answered(500), nowMs);
       nowMs += 2 * HOUR;
@@ -209,7 +150,7 @@ describe('what a process took with it when it died', () => {
   });
 
   test('of a webhook deleted meanwhile is cancelled', () => {
-    using queue = underWay();
+    using queue = attempting();
     queue.drop('one');
     queue.outbox.reap(START_MS + 30_000, nobody);
     expect(queue.states()).toEqual(['cancelled']);
@@ -218,7 +159,7 @@ describe('what a process took with it when it died', () => {
 
 describe('a wall clock that was ahead (E26)', () => {
   test('delays no delivery by more than two hours once it is right', () => {
-    using queue = underWay();
+    using queue = attempting();
     queue.end(queue.claim, answered(500), START_MS + 24 * HOUR);
     queue.outbox.reap(START_MS, nobody);
     expect(queue.outbox.nextDueAtMs(START_MS)).toBe(START_MS + 2 * HOUR);

@@ -12,14 +12,8 @@ const read = () => createReadQueue(queue.store);
 
 describe('the queue', () => {
   test('that is empty has nothing due', () => {
-    expect(read().state(START_MS)).toEqual({
-      due: 0,
-      oldestDueAtMs: undefined,
-      later: 0,
-      nextDueAtMs: undefined,
-      inFlight: 0,
-      eventsWaiting: 0,
-    });
+    const nothing = { due: 0, later: 0, inFlight: 0, eventsWaiting: 0 };
+    expect(read().state(START_MS)).toEqual({ ...nothing, oldestDueAtMs: undefined, nextDueAtMs: undefined });
     expect(read().wrongAttempts(9)).toEqual([]);
   });
 
@@ -66,21 +60,16 @@ describe('the queue', () => {
   });
 
   test('tells the hosts at which webhooks fail, those with the most first', () => {
-    for (const [id, host] of [
-      ['a', 'one.example'],
-      ['b', 'two.example'],
-      ['c', 'two.example'],
-      ['d', 'gone.example'],
-      ['e', 'well.example'],
-    ] as const)
+    for (const [id, host, sinceMs] of [
+      ['a', 'one.example', 10],
+      ['b', 'two.example', 30],
+      ['c', 'two.example', 20],
+      ['d', 'gone.example', 5],
+      ['e', 'well.example', null],
+    ] as const) {
       queue.addWebhook(id, { host });
-    for (const [id, sinceMs] of [
-      ['a', 10],
-      ['b', 30],
-      ['c', 20],
-      ['d', 5],
-    ] as const)
       queue.store.run('UPDATE webhooks SET failing_since_ms = ? WHERE id = ?', [sinceMs, id]);
+    }
     queue.drop('d');
     expect(read().failingHosts()).toEqual([
       { host: 'two.example', webhooks: 2, sinceMs: 20 },

@@ -6,7 +6,6 @@ import { type Sent, verdictOf } from '../../../deploys/outbox/outcome.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { createBlockTimeStore } from '../../../deploys/watch/block-time.ts';
 import { createCancelPending } from '../../../deploys/webhooks/change.ts';
-import { createResend } from '../../../deploys/webhooks/send-again.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';
@@ -74,13 +73,18 @@ export function queueOver(store: Store) {
     claimAll,
     enqueue,
     times,
-    ...createResend(store),
     ...createList(store),
     addWebhook,
     /** All webhooks that there are succeed now, and may have several places for a minute. */
     trust: (nowMs = START_MS) =>
       store.run('UPDATE webhooks SET last_success_at_ms = ?, failing_since_ms = NULL', [nowMs]),
     upgrade,
+    /** Makes an attempt by hand due at once, where there may be one. */
+    resend: (id: string, nowMs: number) =>
+      store.run(
+        "UPDATE deliveries SET resend_at_ms = ? WHERE id = ? AND lease_token IS NULL AND state != 'queued'",
+        [nowMs, id],
+      ),
     pause: (id: string, nowMs = START_MS) => pause.immediate(id, nowMs),
     drop: (id: string, nowMs = START_MS) => drop.immediate(id, nowMs),
     resume: (id: string) => store.run('UPDATE webhooks SET paused_at_ms = NULL WHERE id = ?', [id]),

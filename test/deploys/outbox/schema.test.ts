@@ -2,27 +2,11 @@ import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { createAccountDeliveries } from '../../../deploys/outbox/list.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
-import { createReadings } from '../../../deploys/watch/readings.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
-import { addressOf } from '../../fakes/chain.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 import { answered } from '../../fakes/scripted-send.ts';
 import { MINUTE, startWorker } from '../delivery/working.ts';
 import { BLOCK_TIME, queueOver, startQueue } from './queue.ts';
-
-test('a database from before webhooks gets their tables and keeps its reading', () => {
-  using folder = temporaryFolder();
-  const path = join(folder.path, 'sluice.db');
-  const before = Object.entries(DEPLOYS_MIGRATIONS).filter(([name]) => name.startsWith('programs-'));
-  const old = opened(path, Object.fromEntries(before));
-  old.run("INSERT INTO programs VALUES (?, 'frozen', NULL, 5)", [addressOf('A')]);
-  old.close();
-  using queue = startQueue(path);
-  expect(createReadings(queue.store, () => undefined).deploySlots()).toEqual(new Map([[addressOf('A'), 5n]]));
-  queue.addWebhook('one');
-  queue.upgrade('A', 7);
-  expect(queue.outbox.claim(START_MS, [])).toHaveLength(1);
-});
 
 test('a database of the first release with deliveries in every open state migrates and drains (E33)', async () => {
   using folder = temporaryFolder();

@@ -20,17 +20,6 @@ const reading = (...states: [typeof program, ProgramState][]): Reading => ({
 });
 const MISSING: ProgramState = { status: 'missing' };
 
-test('the first reading after a start reports no deploy (spec 6.2.3)', () => {
-  expect(deploysBetween(new Map(), reading([program, at(5n)], [other, MISSING]))).toEqual([]);
-});
-
-test('a deploy carries the slot before and the new one (spec 6.2.1)', () => {
-  const seen = seenAfter(new Map(), reading([program, at(5n)], [other, at(7n)]));
-  expect(deploysBetween(seen, reading([program, at(6n)], [other, at(7n)]))).toEqual([
-    { program, previousSlot: 5n, deploySlot: 6n },
-  ]);
-});
-
 describe('what is a deploy', () => {
   const slots = (before: ProgramState, after: ProgramState) =>
     deploysBetween(seenAfter(new Map(), reading([program, before])), reading([program, after])).map(
@@ -39,24 +28,15 @@ describe('what is a deploy', () => {
   test.each([
     ['the same slot', at(5n), at(5n), []],
     ['a slot that shrank', at(5n), at(4n), []],
-    ['a slot that grew', at(5n), at(6n), [[5n, 6n]]],
+    ['a slot that grew (spec 6.2.1)', at(5n), at(6n), [[5n, 6n]]],
     ['a grown slot with the authority removed', at(5n), { status: 'frozen', deploySlot: 9n }, [[5n, 9n]]],
     ['the authority removed alone', at(5n), { status: 'frozen', deploySlot: 5n }, []],
     ['a program that went missing', at(5n), MISSING, []],
-    ['a program that appeared, with no slot before', MISSING, at(5n), []],
+    ['a program that appeared, with no slot before (spec 6.2.3)', MISSING, at(5n), []],
     ['a program that moved from a loader without slots', { status: 'other_loader' }, at(5n), []],
   ] as [string, ProgramState, ProgramState, bigint[][]][])('%s', (_, before, after, deploys) => {
     expect(slots(before, after)).toEqual(deploys);
   });
-});
-
-test('a program that was gone for a reading still has its slot from before', () => {
-  let seen = seenAfter(new Map(), reading([program, at(5n)]));
-  seen = seenAfter(seen, reading([program, MISSING]));
-  expect(deploysBetween(seen, reading([program, at(9n)]))).toEqual([
-    { program, previousSlot: 5n, deploySlot: 9n },
-  ]);
-  expect(deploysBetween(seen, reading([program, at(5n)]))).toEqual([]);
 });
 
 test('a slot that is lower than in the reading before is told', () => {

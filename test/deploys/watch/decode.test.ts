@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import {
   type AccountHead,
   accountsFrom,
@@ -19,6 +19,7 @@ import {
 
 const authority = addressOf('authority');
 const dataAddress = addressOf('data');
+const V3 = { program: programBytes(dataAddress), data: programDataBytes(123, authority) };
 
 /** The head of an account as a backend sends it: the slice, and the whole length. */
 function head(owner: string, bytes: Uint8Array, slice: number): AccountHead {
@@ -26,137 +27,83 @@ function head(owner: string, bytes: Uint8Array, slice: number): AccountHead {
 }
 const asProgram = (owner: string, bytes: Uint8Array) => decodeProgram(head(owner, bytes, 48));
 const asData = (owner: string, bytes: Uint8Array) => decodeProgramData(head(owner, bytes, 45));
-const decided = (status: string) => ({ kind: 'decided', state: { status } });
+const decided = (status: string, more = {}) => ({ kind: 'decided', state: { status, ...more } }) as never; // of the table
+const EMPTY = Buffer.alloc(0);
 
-describe('a program account (spec 3.1)', () => {
-  test('that does not exist is missing', () => {
-    expect(decodeProgram(undefined)).toEqual(decided('missing') as never);
-  });
+/** ProgramData with a byte at this place. */
+function dataWith(bytes: Uint8Array, fill: number, from: number, to = from + 1) {
+  const copy = Buffer.from(bytes);
+  return copy.fill(fill, from, to);
+}
 
-  test('of loader v3 points to its ProgramData', () => {
-    expect(asProgram(LOADER_V3, programBytes(dataAddress))).toEqual({
-      kind: 'program-data-at',
-      address: dataAddress,
-    });
-  });
-
-  test.each([
-    ['loader v1', 'BPFLoader1111111111111111111111111111111111'],
-    ['loader v2', LOADER_V2],
-    ['the native loader', 'NativeLoader1111111111111111111111111111111'],
-    ['a loader of the future', addressOf('loader v9')],
-  ])('of %s is other_loader, whatever its bytes', (_, owner) => {
-    expect(asProgram(owner, Buffer.from('\x7fELF'))).toEqual(decided('other_loader') as never);
-    expect(asProgram(owner, Buffer.alloc(0))).toEqual(decided('other_loader') as never);
-  });
-
-  test('that is only a balance, left at a closed address, is missing', () => {
-    expect(asProgram(SYSTEM, Buffer.alloc(0))).toEqual(decided('missing') as never);
-  });
-
-  test.each([
-    ['uninitialised', Buffer.from([0, 0, 0, 0])],
-    ['a buffer', Buffer.concat([Buffer.from([1, 0, 0, 0]), Buffer.alloc(60)])],
-    ['a ProgramData', programDataBytes(5, authority)],
-    ['emptied', Buffer.alloc(0)],
-  ])('of loader v3 that is %s is missing', (_, bytes) => {
-    expect(asProgram(LOADER_V3, bytes)).toEqual(decided('missing') as never);
-  });
+test('a program account of loader v3 points to its ProgramData', () => {
+  expect(asProgram(LOADER_V3, V3.program)).toEqual({ kind: 'program-data-at', address: dataAddress });
 });
 
-describe('a loader v4 account', () => {
-  test.each([
-    ['retracted', 0],
-    ['deployed', 1],
-  ])('that is %s is upgradeable by its authority', (_, status) => {
-    expect(asProgram(LOADER_V4, programV4Bytes(77, authority, status))).toEqual({
-      kind: 'decided',
-      state: { status: 'upgradeable', deploySlot: 77n, upgradeAuthority: authority },
-    });
-  });
-
-  test('that is finalized is frozen, and its next version is nobody’s authority', () => {
-    expect(asProgram(LOADER_V4, programV4Bytes(77, authority, 2))).toEqual({
-      kind: 'decided',
-      state: { status: 'frozen', deploySlot: 77n },
-    });
-  });
-
-  test('with a status no loader writes is malformed', () => {
-    expect(asProgram(LOADER_V4, programV4Bytes(77, authority, 3)).kind).toBe('malformed');
-  });
-
-  test('that was emptied is missing', () => {
-    expect(asProgram(LOADER_V4, Buffer.alloc(0))).toEqual(decided('missing') as never);
-  });
+test.each([
+  ['a balance left at a closed address', SYSTEM, EMPTY, 'missing'],
+  ['uninitialised', LOADER_V3, Buffer.from([0, 0, 0, 0]), 'missing'],
+  ['a buffer', LOADER_V3, Buffer.concat([Buffer.from([1, 0, 0, 0]), Buffer.alloc(60)]), 'missing'],
+  ['a ProgramData', LOADER_V3, V3.data, 'missing'],
+  ['emptied', LOADER_V3, EMPTY, 'missing'],
+  ['of loader v4 and emptied', LOADER_V4, EMPTY, 'missing'],
+  ['of loader v1', 'BPFLoader1111111111111111111111111111111111', Buffer.from('\x7fELF'), 'other_loader'],
+  ['of loader v2', LOADER_V2, EMPTY, 'other_loader'],
+  ['of the native loader', 'NativeLoader1111111111111111111111111111111', EMPTY, 'other_loader'],
+  ['of a loader of the future', addressOf('loader v9'), Buffer.from('\x7fELF'), 'other_loader'],
+])('a program account that is %s makes its program %3$s (spec 3.1)', (_, owner, bytes, status) => {
+  expect(asProgram(owner, bytes)).toEqual(decided(status));
+  expect(decodeProgram(undefined)).toEqual(decided('missing'));
 });
 
-describe('a ProgramData account', () => {
-  test('with an authority is upgradeable', () => {
-    expect(asData(LOADER_V3, programDataBytes(123, authority))).toEqual({
-      status: 'upgradeable',
-      deploySlot: 123n,
-      upgradeAuthority: authority,
-    });
-  });
-
-  test('without one is frozen, and bytes left behind the flag are not read', () => {
-    const bytes = Buffer.from(programDataBytes(123));
-    bytes.fill(0xff, 13, 45);
-    expect(asData(LOADER_V3, bytes)).toEqual({ status: 'frozen', deploySlot: 123n });
-  });
-
-  test('keeps every bit of its 64-bit slot', () => {
-    const slot = 2n ** 64n - 1n;
-    expect(asData(LOADER_V3, programDataBytes(slot))).toEqual({ status: 'frozen', deploySlot: slot });
-  });
-
-  test.each([
-    ['absent', undefined],
-    ['of another owner', head(SYSTEM, Buffer.alloc(0), 45)],
-    ['closed, with its tag cleared', head(LOADER_V3, Buffer.from([0, 0, 0, 0]), 45)],
-    ['a program account', head(LOADER_V3, programBytes(dataAddress), 45)],
-  ])('that is %s makes the program missing', (_, account) => {
-    expect(decodeProgramData(account)).toEqual({ status: 'missing' });
-  });
-
-  test('with an authority flag that is neither 0 nor 1 is malformed', () => {
-    const bytes = Buffer.from(programDataBytes(123, authority));
-    bytes[12] = 2;
-    expect(asData(LOADER_V3, bytes)).toMatchObject({ kind: 'malformed' });
-  });
+test.each([
+  ['retracted', 0, decided('upgradeable', { deploySlot: 77n, upgradeAuthority: authority })],
+  ['deployed', 1, decided('upgradeable', { deploySlot: 77n, upgradeAuthority: authority })],
+  ['finalized, whose next version is nobody’s authority', 2, decided('frozen', { deploySlot: 77n })],
+  ['of a status no loader writes', 3, expect.objectContaining({ kind: 'malformed' }) as never],
+])('a loader v4 account that is %s', (_, status, expected) => {
+  expect(asProgram(LOADER_V4, programV4Bytes(77, authority, status))).toEqual(expected);
 });
 
-describe('bytes that a backend cut are malformed, never a state of the program', () => {
-  const cut = (bytes: Uint8Array, owner: AccountHead['owner'], length: number, space?: number) => ({
-    owner,
-    data: bytes.subarray(0, length),
-    space,
-  });
-  const program = programBytes(dataAddress);
-  const data = programDataBytes(123, authority);
+test.each([
+  ['with an authority', V3.data, decided('upgradeable', { deploySlot: 123n, upgradeAuthority: authority })],
+  [
+    'without one, whatever bytes are left',
+    dataWith(programDataBytes(123), 0xff, 13, 45),
+    decided('frozen', { deploySlot: 123n }),
+  ],
+  ['of the last slot', programDataBytes(2n ** 64n - 1n), decided('frozen', { deploySlot: 2n ** 64n - 1n })],
+  ['closed, with its tag cleared', Buffer.from([0, 0, 0, 0]), decided('missing')],
+  ['that is a program account', V3.program, decided('missing')],
+  [
+    'with a flag that is neither 0 nor 1',
+    dataWith(V3.data, 2, 12),
+    expect.objectContaining({ kind: 'malformed' }) as never,
+  ],
+])('a ProgramData account %s', (_, bytes, expected) => {
+  expect(asData(LOADER_V3, bytes)).toEqual(expected);
+});
 
-  test.each([0, 3, 4, 35])('a program account of %i bytes', (length) => {
-    expect(decodeProgram(cut(program, LOADER_V3, length)).kind).toBe('malformed');
-    expect(decodeProgram(cut(program, LOADER_V3, length, 36)).kind).toBe('malformed');
-  });
+test('a ProgramData account that is absent or of another owner makes the program missing', () => {
+  expect(decodeProgramData(undefined)).toEqual(decided('missing'));
+  expect(asData(SYSTEM, EMPTY)).toEqual(decided('missing'));
+});
 
-  test.each([0, 12, 13, 44])('a ProgramData account of %i bytes', (length) => {
-    expect(decodeProgramData(cut(data, LOADER_V3, length))).toMatchObject({ kind: 'malformed' });
-    expect(decodeProgramData(cut(data, LOADER_V3, length, data.length))).toMatchObject({ kind: 'malformed' });
-  });
+test.each([
+  ['a program', decodeProgram, LOADER_V3, V3.program, [0, 3, 4, 35]],
+  ['a ProgramData', decodeProgramData, LOADER_V3, V3.data, [0, 12, 13, 44]],
+  ['a loader v4', decodeProgram, LOADER_V4, programV4Bytes(1, authority, 1), [0, 47]],
+] as const)(
+  '%s account that a backend cut is malformed, never a state',
+  (_, decode, owner, bytes, lengths) => {
+    for (const length of lengths)
+      for (const space of [undefined, bytes.length])
+        expect(decode({ owner, data: bytes.subarray(0, length), space }).kind).toBe('malformed');
+  },
+);
 
-  test.each([0, 47])('a loader v4 account of %i bytes', (length) => {
-    const bytes = programV4Bytes(1, authority, 1);
-    expect(decodeProgram(cut(bytes, LOADER_V4, length)).kind).toBe('malformed');
-    expect(decodeProgram(cut(bytes, LOADER_V4, length, bytes.length)).kind).toBe('malformed');
-  });
-
-  test('a backend that ignores the slice and sends all is understood', () => {
-    expect(decodeProgramData(cut(data, LOADER_V3, data.length, data.length))).toMatchObject({
-      deploySlot: 123n,
-    });
-  });
+test('a backend that ignores the slice and sends all is understood', () => {
+  expect(decodeProgramData(head(LOADER_V3, V3.data, V3.data.length)).kind).toBe('decided');
 });
 
 const account = accountJson({ owner: LOADER_V3, data: programDataBytes(5) }, 45);

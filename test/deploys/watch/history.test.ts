@@ -24,14 +24,9 @@ const deployed = (deploySlot: bigint, upgradeAuthority = first): ProgramState =>
   upgradeAuthority,
 });
 /** A reading of these programs, stored as the watcher stores it. */
-function read(
-  checkedAtMs: number,
-  states: readonly [typeof one, ProgramState][],
-  genesis?: string,
-  enqueue?: () => void,
-) {
+function read(checkedAtMs: number, states: readonly [typeof one, ProgramState][], genesis?: string) {
   const reading = { contextSlot: 100n, programs: new Map(states) };
-  createReadings(store, () => undefined).save({ reading, checkedAtMs }, genesis, enqueue);
+  createReadings(store, () => undefined).save({ reading, checkedAtMs }, genesis);
 }
 const seen = (program = one) =>
   history
@@ -71,13 +66,6 @@ describe('a deploy is in the history', () => {
     read(3_000, []);
     read(4_000, [[one, deployed(5n)]]);
     expect(seen()).toEqual([[5, null, 1_000]]);
-  });
-  test('together with its reading and its events, or not at all', () => {
-    const failing = () => {
-      throw new Error('no room for events');
-    };
-    expect(() => read(1_000, [[one, deployed(5n)]], undefined, failing)).toThrow('no room');
-    expect(seen()).toEqual([]);
   });
   test('of the chain that is watched: another one begins anew', () => {
     read(1_000, [[one, deployed(5n)]], 'here');

@@ -1,8 +1,8 @@
 import type { Address } from '@solana/kit';
 import { describe, expect, test } from 'bun:test';
-import { deploysBetween, type DeploySlots, type Reading, seenAfter } from '../../../deploys/watch/change.ts';
-import { createRead, type Floor, readGenesisHash, readPrograms } from '../../../deploys/watch/read.ts';
-import { type CallOutcome, createRpcBackend } from '../../../deploys/watch/rpc.ts';
+import { deploysBetween, type ProgramState, seenAfter } from '../../../deploys/watch/change.ts';
+import { createRead, type Floor } from '../../../deploys/watch/read.ts';
+import { createRpcBackend } from '../../../deploys/watch/rpc.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import {
   addressOf,
@@ -19,35 +19,53 @@ import {
 const { signal } = new AbortController();
 const authority = addressOf('authority');
 const [one, two, three, four] = [addressOf('1'), addressOf('2'), addressOf('3'), addressOf('4')] as const;
+const upgradeable = (deploySlot: bigint): ProgramState => ({
+  status: 'upgradeable',
+  deploySlot,
+  upgradeAuthority: authority,
+});
+const floorOf = (programs: Floor['programs'] = new Map(), more: Partial<Floor> = {}): Floor => ({
+  contextSlot: 1_000n,
+  programs,
+  deploySlots: new Map(),
+  genesisHash: undefined,
+  ...more,
+});
 
 type Chain = ReturnType<typeof startChain>;
-function read(chain: Chain, addresses: readonly Address[], floor?: bigint) {
-  const { call } = createRpcBackend(
-    { name: 'it', url: chain.url, key: undefined },
-    { fetch, clock: systemClock },
+function read(chains: readonly Chain[], addresses: readonly Address[], floor?: Floor, over = signal) {
+  const backends = chains.map(({ url }, i) =>
+    createRpcBackend({ name: `rpc ${i}`, url, key: undefined }, { fetch, clock: systemClock }),
   );
-  return readPrograms(call, addresses, floor, signal);
+  return createRead(backends, addresses)(floor, over);
 }
 type Options = { commitment: string; encoding: string; dataSlice: object; minContextSlot?: number };
-const optionsOf = (chain: Chain) => chain.calls.map(({ params }) => params[1] as Options); // as this project sends it
+/** What was asked of accounts: how many, and how. */
+const asked = ({ calls }: Chain) =>
+  calls.flatMap(({ method, params }) => {
+    if (method !== 'getMultipleAccounts') return [];
+    const [addresses, options] = params as [unknown[], Options]; // as this project sends it
+    return [{ count: addresses.length, ...options }];
+  });
 
 test('a reading tells every state of spec 3.1', async () => {
   await using chain = startChain();
   chain.deploy(one, 900, authority);
   chain.deploy(two, 800);
   chain.accounts.set(three, { owner: LOADER_V2, data: Buffer.from('\x7fELF') });
-  const outcome = await read(chain, [four, three, two, one]);
-  expect(outcome).toEqual({
+  expect(await read([chain], [four, three, two, one])).toEqual({
     kind: 'read',
     reading: {
       contextSlot: 1_000n,
-      programs: new Map<Address, never>([
-        [four, { status: 'missing' } as never],
-        [three, { status: 'other_loader' } as never],
-        [two, { status: 'frozen', deploySlot: 800n } as never],
-        [one, { status: 'upgradeable', deploySlot: 900n, upgradeAuthority: authority } as never],
+      programs: new Map<Address, ProgramState>([
+        [four, { status: 'missing' }],
+        [three, { status: 'other_loader' }],
+        [two, { status: 'frozen', deploySlot: 800n }],
+        [one, upgradeable(900n)],
       ]),
     },
+    reasons: [],
+    genesisHash: undefined,
   });
 });
 
@@ -55,84 +73,76 @@ test('115 programs take two calls of program accounts and two of ProgramData, sl
   await using chain = startChain();
   const addresses = Array.from({ length: 115 }, (_, i) => addressOf(`program ${i}`));
   for (const [i, program] of addresses.entries()) chain.deploy(program, i, authority);
-  const outcome = await read(chain, addresses);
-  expect(
-    outcome.kind === 'read' &&
-      [...outcome.reading.programs.values()].map((s) => 'deploySlot' in s && s.deploySlot),
-  ).toEqual(addresses.map((_, i) => BigInt(i)));
-  expect(chain.calls.map(({ params }) => (params[0] as unknown[]).length)).toEqual([100, 15, 100, 15]);
-  expect(
-    optionsOf(chain).map(({ commitment, encoding, dataSlice }) => [commitment, encoding, dataSlice]),
-  ).toEqual([
-    ['finalized', 'base64', { offset: 0, length: 48 }],
-    ['finalized', 'base64', { offset: 0, length: 48 }],
-    ['finalized', 'base64', { offset: 0, length: 45 }],
-    ['finalized', 'base64', { offset: 0, length: 45 }],
-  ] as never);
+  const outcome = await read([chain], addresses);
+  expect(outcome.kind === 'read' && [...outcome.reading.programs.values()]).toEqual(
+    addresses.map((_, i) => upgradeable(BigInt(i))),
+  );
+  const [slice48, slice45] = [
+    { offset: 0, length: 48 },
+    { offset: 0, length: 45 },
+  ];
+  const wanted = [
+    { count: 100, dataSlice: slice48 },
+    { count: 15, dataSlice: slice48 },
+    { count: 100, dataSlice: slice45 },
+    { count: 15, dataSlice: slice45 },
+  ];
+  expect(asked(chain)).toMatchObject(
+    wanted.map((each) => ({ ...each, commitment: 'finalized', encoding: 'base64' })),
+  );
 });
 
 test('no ProgramData is asked for when no program has one', async () => {
   await using chain = startChain();
-  expect((await read(chain, [four])).kind).toBe('read');
-  expect(chain.calls).toHaveLength(1);
+  expect((await read([chain], [four])).kind).toBe('read');
+  expect(asked(chain)).toHaveLength(1);
 });
 
 describe('one slot per reading', () => {
-  test('every call after the first must not be older than the one before', async () => {
+  const slotsAsked = (chain: Chain) => asked(chain).map(({ minContextSlot }) => minContextSlot);
+  test.each<[string, (chain: Chain) => Fault | undefined, bigint, (number | undefined)[]]>([
+    ['every call must not be older than the one before', () => undefined, 1_000n, [950, 1_000]],
+    [
+      'a slot that passes inside a reading makes it read again, from the newer slot on',
+      (chain) => () => void (chain.slot = chain.calls.length < 2 ? 1_000 : 1_001),
+      1_001n,
+      [950, 1_000, 1_001, 1_001],
+    ],
+    [
+      'a chain that never stands still is read three times, and the last reading is kept',
+      (chain) => () => void chain.slot++,
+      1_006n,
+      [950, 1_001, 1_002, 1_003, 1_004, 1_005],
+    ],
+    [
+      'a second try that fails leaves the first reading standing',
+      (chain) => () => {
+        chain.slot++;
+        return chain.calls.length > 2 ? new Response('', { status: 503 }) : undefined;
+      },
+      1_002n,
+      [950, 1_001, 1_002],
+    ],
+  ])('%s', async (_, faultOf, contextSlot, slots) => {
     await using chain = startChain();
     chain.deploy(one, 900, authority);
-    await read(chain, [one], 950n);
-    expect(optionsOf(chain).map(({ minContextSlot }) => minContextSlot)).toEqual([950, 1_000]);
-  });
-
-  test('a slot that passes inside a reading makes it read again, from the newer slot on', async () => {
-    await using chain = startChain();
-    chain.deploy(one, 900, authority);
-    chain.fault = () => {
-      if (chain.calls.length === 2) chain.slot = 1_001;
-      return undefined;
-    };
-    const outcome = await read(chain, [one]);
-    expect(outcome).toMatchObject({ kind: 'read', reading: { contextSlot: 1_001n } });
-    expect(optionsOf(chain).map(({ minContextSlot }) => minContextSlot)).toEqual([
-      undefined,
-      1_000,
-      1_001,
-      1_001,
-    ]);
-  });
-
-  test('a chain that never stands still is read three times, and the last reading is kept', async () => {
-    await using chain = startChain();
-    chain.deploy(one, 900, authority);
-    chain.fault = () => void chain.slot++;
-    expect(await read(chain, [one])).toMatchObject({ kind: 'read', reading: { contextSlot: 1_006n } });
-    expect(chain.calls).toHaveLength(6);
-  });
-
-  test('a second try that fails leaves the first reading standing', async () => {
-    await using chain = startChain();
-    chain.deploy(one, 900, authority);
-    chain.fault = () => {
-      chain.slot++;
-      return chain.calls.length > 2 ? new Response('', { status: 503 }) : undefined;
-    };
-    expect(await read(chain, [one])).toMatchObject({ kind: 'read', reading: { contextSlot: 1_002n } });
+    chain.fault = faultOf(chain);
+    const floor = floorOf(undefined, { contextSlot: 950n });
+    expect(await read([chain], [one], floor)).toMatchObject({ kind: 'read', reading: { contextSlot } });
+    expect(slotsAsked(chain)).toEqual(slots);
   });
 });
 
-describe('a backend that is behind the reading before', () => {
-  test('is told apart when it says so', async () => {
-    await using chain = startChain();
-    expect(await read(chain, [one], 1_001n)).toEqual({ kind: 'behind' });
-    expect((await read(chain, [one], 1_000n)).kind).toBe('read');
-  });
+const answerAt = (slot: number, value: readonly unknown[]) =>
+  Response.json({ jsonrpc: '2.0', id: 1, result: { context: { slot }, value } });
 
-  test('and when it ignores the wanted slot and answers older', async () => {
-    await using chain = startChain();
-    chain.fault = () => answerAt(chain, 999, [null]);
-    expect(await read(chain, [one], 1_000n)).toEqual({ kind: 'behind' });
-  });
+test('a backend behind the reading before is told apart, whether it says so or answers older', async () => {
+  await using chain = startChain();
+  const behind = { kind: 'behind', reasons: ['rpc 0 is behind the reading before'] } as const;
+  expect(await read([chain], [one], floorOf(undefined, { contextSlot: 1_001n }))).toEqual(behind);
+  expect((await read([chain], [one], floorOf())).kind).toBe('read');
+  chain.fault = () => answerAt(999, [null]);
+  expect(await read([chain], [one], floorOf())).toEqual(behind);
 });
 
 describe('a reading with one untrue answer is no reading', () => {
@@ -143,226 +153,179 @@ describe('a reading with one untrue answer is no reading', () => {
   });
   const program = account(programBytes(addressOf('data')));
   const data = (bytes: Uint8Array) => account(bytes.subarray(0, 45), bytes.length);
-  test.each([
-    ['fewer accounts than asked for', [], []],
-    ['more accounts than asked for', [program, program], []],
-    ['a program account that was cut', [account(programBytes(one).subarray(0, 20), 36)], []],
-    ['a ProgramData that was cut', [program], [account(programDataBytes(5).subarray(0, 13), 60)]],
-    ['a ProgramData list of another length', [program], [null, null]],
-    ['a deploy from after its own slot', [program], [data(programDataBytes(1_001, authority))]],
-    ['a deploy slot of 2^64 - 1', [program], [data(programDataBytes(2n ** 64n - 1n))]],
-  ])('%s', async (_, programs, datas) => {
+  const error = { jsonrpc: '2.0', id: 1, error: { code: -32005, message: 'x' } };
+  test.each<[string, () => Response, RegExp, unknown[]?]>([
+    ['fewer accounts than asked for', () => answerAt(1_000, []), /not asked for$/, []],
+    ['more accounts than asked for', () => answerAt(1_000, []), /not asked for$/, [program, program]],
+    [
+      'a cut program account',
+      () => answerAt(1_000, []),
+      /20 bytes/,
+      [account(programBytes(one).subarray(0, 20), 36)],
+    ],
+    [
+      'a cut ProgramData',
+      () => answerAt(1_000, [account(programDataBytes(5).subarray(0, 13), 60)]),
+      /13 bytes/,
+    ],
+    ['too much ProgramData', () => answerAt(1_000, [null, null]), /not asked for$/],
+    [
+      'a deploy from after its own slot',
+      () => answerAt(1_000, [data(programDataBytes(1_001, authority))]),
+      /after its own slot$/,
+    ],
+    [
+      'a deploy slot of 2^64 - 1',
+      () => answerAt(1_000, [data(programDataBytes(2n ** 64n - 1n))]),
+      /after its own slot$/,
+    ],
+    ['an HTTP error', () => new Response('<html>', { status: 502 }), /answered HTTP 502$/],
+    ['a JSON-RPC error', () => Response.json(error), /answered JSON-RPC error -32005$/],
+  ])('%s', async (_, second, reason, first = [program]) => {
     await using chain = startChain();
-    chain.fault = () => answerAt(chain, 1_000, chain.calls.length === 1 ? programs : datas);
-    expect((await read(chain, [one])).kind).toBe('failed');
+    chain.fault = () => (chain.calls.length === 1 ? answerAt(1_000, first) : second());
+    expect(await read([chain], [one])).toEqual({
+      kind: 'failed',
+      reasons: [expect.stringMatching(reason)] as never,
+    }); // one matcher
   });
 
-  test('a deploy in the very slot of the answer is true', async () => {
+  test('but a deploy in the very slot of the answer is true', async () => {
     await using chain = startChain();
     chain.deploy(one, 1_000, authority);
-    expect((await read(chain, [one])).kind).toBe('read');
+    expect((await read([chain], [one])).kind).toBe('read');
   });
 });
 
-test.each([
-  ['an HTTP error', () => new Response('<html>', { status: 502 }), 'answered HTTP 502'],
-  [
-    'a JSON-RPC error',
-    () => Response.json({ jsonrpc: '2.0', id: 1, error: { code: -32005, message: 'x' } }),
-    'answered JSON-RPC error -32005',
-  ],
-] as [string, Fault, string][])('%s in the second step fails the reading', async (_, fault, reason) => {
-  await using chain = startChain();
-  chain.deploy(one, 900, authority);
-  chain.fault = (call) => (chain.calls.length === 2 ? fault(call) : undefined);
-  expect(await read(chain, [one])).toEqual({ kind: 'failed', reason });
-});
-
-function answerAt(_: Chain, slot: number, value: readonly unknown[]): Response {
-  return Response.json({ jsonrpc: '2.0', id: 1, result: { context: { slot }, value } });
-}
-
-const program = addressOf('program');
-
-const readOver = (chains: readonly Chain[], floor?: Floor, over = signal, addresses = [program]) =>
-  createRead(
-    chains.map(({ url }, i) =>
-      createRpcBackend({ name: `rpc ${i}`, url, key: undefined }, { fetch, clock: systemClock }),
-    ),
-    addresses,
-  )(floor, over);
-const methodsOf = (chain: Chain) => chain.calls.map(({ method }) => method);
 const bad = () => new Response('<html>', { status: 502 });
-const floor: Floor = {
-  contextSlot: 1_000n,
-  programs: new Map([[program, { status: 'upgradeable', deploySlot: 900n, upgradeAuthority: authority }]]),
-  deploySlots: new Map([[program, 900n]]),
-  genesisHash: undefined,
-};
+const FLOOR = floorOf(new Map([[one, upgradeable(900n)]]));
 
+/** Two backends of one chain, on which program one was deployed in slot 900. */
 async function withTwo(test: (first: Chain, second: Chain) => Promise<void>): Promise<void> {
   await using first = startChain();
   await using second = startChain();
-  first.deploy(program, 900, authority);
-  second.deploy(program, 900, authority);
+  for (const chain of [first, second]) chain.deploy(one, 900, authority);
   await test(first, second);
 }
 
-test('the first backend is asked alone while it answers', () =>
-  withTwo(async (first, second) => {
-    expect(await readOver([first, second])).toMatchObject({ kind: 'read', reasons: [] });
-    expect(second.calls).toEqual([]);
-  }));
-
-test('the next backend gives the whole reading when the first fails in the middle', () =>
+test('the first backend is asked alone while it answers, and the next gives the whole reading when it fails', () =>
   withTwo(async (first, second) => {
     first.fault = () => (first.calls.length === 2 ? bad() : undefined);
-    const outcome = await readOver([first, second]);
-    expect(outcome).toMatchObject({ kind: 'read', reasons: ['rpc 0 answered HTTP 502'] });
-    expect(methodsOf(second)).toEqual(['getMultipleAccounts', 'getMultipleAccounts', 'getGenesisHash']);
-  }));
-
-test('the first backend is preferred again as soon as it is back', () =>
-  withTwo(async (first, second) => {
-    first.fault = bad;
-    await readOver([first, second]);
-    first.fault = undefined;
-    second.calls.length = 0;
-    await readOver([first, second]);
-    expect(second.calls).toEqual([]);
-  }));
-
-test('when every backend fails each one’s reason is told', () =>
-  withTwo(async (first, second) => {
-    first.fault = second.fault = bad;
-    expect(await readOver([first, second])).toEqual({
-      kind: 'failed',
-      reasons: ['rpc 0 answered HTTP 502', 'rpc 1 answered HTTP 502'],
+    expect(await read([first, second], [one])).toMatchObject({
+      kind: 'read',
+      reasons: ['rpc 0 answered HTTP 502'],
     });
+    expect(asked(second)).toHaveLength(2);
+    expect(await read([first, second], [one])).toMatchObject({ kind: 'read', reasons: [] });
+    expect(asked(second)).toHaveLength(2);
   }));
 
-test('a lagging backend is passed over for one that is not', () =>
+test('a backend that lags or shows an older deploy at a newer slot is passed over', () =>
   withTwo(async (first, second) => {
     first.slot = 999;
-    expect(await readOver([first, second], floor)).toMatchObject({
+    expect(await read([first, second], [one], FLOOR)).toMatchObject({
       kind: 'read',
       reading: { contextSlot: 1_000n },
       reasons: ['rpc 0 is behind the reading before'],
     });
-  }));
-
-test('a backend that shows an older deploy at a newer slot is not believed', () =>
-  withTwo(async (first, second) => {
     first.slot = 2_000;
-    first.deploy(program, 899, authority);
-    expect(await readOver([first, second], floor)).toMatchObject({
+    first.deploy(one, 899, authority);
+    expect(await read([first, second], [one], FLOOR)).toMatchObject({
       kind: 'read',
-      reasons: [`rpc 0 shows an older deploy of ${program} than the reading before`],
+      reasons: [`rpc 0 shows an older deploy of ${one} than the reading before`],
     });
   }));
 
-describe('a program whose deploy slot falls (E38)', () => {
-  const [fallen, other] = [addressOf('fallen'), addressOf('other')];
-  const addresses = [fallen, other];
-  const putV4 = (chain: Chain, slot: number, status: number) =>
-    chain.accounts.set(fallen, { owner: LOADER_V4, data: programV4Bytes(slot, authority, status) });
-  const floorAfter = (before: DeploySlots, reading: Reading): Floor => ({
-    ...reading,
-    deploySlots: seenAfter(before, reading),
-    genesisHash: undefined,
-  });
-  async function readingOf(chain: Chain, at: Floor | undefined) {
-    const outcome = await readOver([chain], at, signal, addresses);
-    if (outcome.kind !== 'read') throw new Error(JSON.stringify(outcome.reasons));
-    return outcome;
-  }
-
-  test('stops no other: their deploys are seen, and its own next one is too', async () => {
-    await using chain = startChain();
-    putV4(chain, 900, 1);
-    chain.deploy(other, 800, authority);
-    const { reading } = await readingOf(chain, undefined);
-    const first = floorAfter(new Map(), reading);
-
-    chain.slot = 1_100;
-    putV4(chain, 0, 0);
-    chain.deploy(other, 1_050, authority);
-    const second = await readingOf(chain, first);
-    expect(second.reasons).toEqual([`rpc 0 shows an older deploy of ${fallen} than the reading before`]);
-    expect(second.reading.programs.get(fallen)).toMatchObject({ status: 'upgradeable', deploySlot: 0n });
-    expect(deploysBetween(first.deploySlots, second.reading)).toEqual([
-      { program: other, previousSlot: 800n, deploySlot: 1_050n },
-    ]);
-
-    chain.slot = 1_200;
-    const fallenFloor = floorAfter(first.deploySlots, second.reading);
-    expect((await readingOf(chain, fallenFloor)).reasons).toEqual([]);
-    putV4(chain, 1_150, 1);
-    const third = await readingOf(chain, fallenFloor);
-    expect(deploysBetween(fallenFloor.deploySlots, third.reading)).toEqual([
-      { program: fallen, previousSlot: 900n, deploySlot: 1_150n },
-    ]);
-  });
-
-  test('in the slot of the reading before is a contradiction, and not believed', async () => {
-    await using chain = startChain();
-    putV4(chain, 900, 1);
-    const { reading } = await readingOf(chain, undefined);
-    putV4(chain, 0, 0);
-    const at = floorAfter(new Map(), reading);
-    expect(await readOver([chain], at, signal, addresses)).toMatchObject({ kind: 'behind' });
-  });
-});
-
-test('all lagging is told apart from all failing', () =>
+test('all lagging is told apart from all failing, with the reason of each', () =>
   withTwo(async (first, second) => {
     first.slot = second.slot = 999;
-    expect((await readOver([first, second], floor)).kind).toBe('behind');
+    expect((await read([first, second], [one], FLOOR)).kind).toBe('behind');
     second.fault = bad;
-    expect((await readOver([first, second], floor)).kind).toBe('failed');
+    expect((await read([first, second], [one], FLOOR)).kind).toBe('failed');
+    first.fault = bad;
+    const reasons = ['rpc 0 answered HTTP 502', 'rpc 1 answered HTTP 502'];
+    expect(await read([first, second], [one])).toEqual({ kind: 'failed', reasons });
   }));
 
 test('an aborted reading asks nobody', () =>
   withTwo(async (first, second) => {
-    expect(await readOver([first, second], undefined, AbortSignal.abort())).toEqual({
-      kind: 'failed',
-      reasons: [],
-    });
+    const outcome = await read([first, second], [one], undefined, AbortSignal.abort());
+    expect(outcome).toEqual({ kind: 'failed', reasons: [] });
     expect([...first.calls, ...second.calls]).toEqual([]);
   }));
 
+describe('a program whose deploy slot falls (E38)', () => {
+  const put = (chain: Chain, slot: number, status: number) =>
+    chain.accounts.set(one, { owner: LOADER_V4, data: programV4Bytes(slot, authority, status) });
+  /** The next reading of the two programs, and the floor that it leaves. */
+  async function next(chain: Chain, at: Floor | undefined) {
+    const outcome = await read([chain], [one, two], at);
+    if (outcome.kind !== 'read') throw new Error(JSON.stringify(outcome.reasons));
+    const deploySlots = seenAfter(at?.deploySlots ?? new Map(), outcome.reading);
+    const deploys = deploysBetween(at?.deploySlots ?? new Map(), outcome.reading);
+    return { ...outcome, deploys, floor: { ...outcome.reading, deploySlots, genesisHash: undefined } };
+  }
+
+  test('stops no other: their deploys are seen, and its own next one is too', async () => {
+    await using chain = startChain();
+    put(chain, 900, 1);
+    chain.deploy(two, 800, authority);
+    const first = await next(chain, undefined);
+    chain.slot = 1_100;
+    put(chain, 0, 0);
+    chain.deploy(two, 1_050, authority);
+    const second = await next(chain, first.floor);
+    expect(second.reasons).toEqual([`rpc 0 shows an older deploy of ${one} than the reading before`]);
+    expect(second.reading.programs.get(one)).toEqual(upgradeable(0n));
+    expect(second.deploys).toEqual([{ program: two, previousSlot: 800n, deploySlot: 1_050n }]);
+    chain.slot = 1_200;
+    expect((await next(chain, second.floor)).reasons).toEqual([]);
+    put(chain, 1_150, 1);
+    const third = await next(chain, second.floor);
+    expect(third.deploys).toEqual([{ program: one, previousSlot: 900n, deploySlot: 1_150n }]);
+  });
+
+  test('in the slot of the reading before is a contradiction, and not believed', async () => {
+    await using chain = startChain();
+    put(chain, 900, 1);
+    const { floor } = await next(chain, undefined);
+    put(chain, 0, 0);
+    expect(await read([chain], [one, two], floor)).toMatchObject({ kind: 'behind' });
+  });
+});
+
 describe('the genesis hash', () => {
-  const hash: string = addressOf('genesis');
-  const telling = (chain: Chain, told = hash) => {
+  const [hash, there]: [string, string] = [addressOf('genesis'), addressOf('another genesis')];
+  const telling = (chain: Chain, told: unknown = hash) => {
     chain.fault = ({ method }) =>
       method === 'getGenesisHash' ? Response.json({ jsonrpc: '2.0', id: 1, result: told }) : undefined;
   };
-  const here: Floor = { ...floor, genesisHash: hash };
-  const there: string = addressOf('another genesis');
+  const here: Floor = { ...FLOOR, genesisHash: hash };
 
-  test('is that of the backend that was read', () =>
+  test('is that of the backend that was read, also when none was told before', () =>
     withTwo(async (first, second) => {
       first.fault = bad;
       telling(second);
-      expect(await readOver([first, second])).toMatchObject({ kind: 'read', genesisHash: hash });
-      expect(methodsOf(first)).not.toContain('getGenesisHash');
+      for (const before of [undefined, FLOOR, here])
+        expect(await read([first, second], [one], before)).toMatchObject({ kind: 'read', genesisHash: hash });
+      expect(first.calls.map(({ method }) => method)).not.toContain('getGenesisHash');
     }));
 
-  test('is asked for with every reading, and learnt late when it was not told at first', () =>
-    withTwo(async (first, second) => {
-      telling(first);
-      for (const before of [floor, here])
-        expect(await readOver([first, second], before)).toMatchObject({ kind: 'read', genesisHash: hash });
-      expect(second.calls).toEqual([]);
-    }));
+  test.each([hash.slice(8), null, 5])('is none when a backend tells %p, and no reason to refuse it', (told) =>
+    withTwo(async (first) => {
+      telling(first, told);
+      const expected = { kind: 'read', reasons: [], genesisHash: undefined };
+      expect(await read([first], [one], here)).toMatchObject(expected);
+    }),
+  );
 
   test('of another chain passes its backend over, whatever it shows', () =>
     withTwo(async (first, second) => {
       telling(first, there);
       telling(second);
       first.slot = 5_000;
-      first.deploy(program, 4_000, authority);
-      expect(await readOver([first, second], here)).toMatchObject({
+      first.deploy(one, 4_000, authority);
+      expect(await read([first, second], [one], here)).toMatchObject({
         kind: 'read',
         reading: { contextSlot: 1_000n },
         reasons: ['rpc 0 is of another chain than the reading before'],
@@ -375,12 +338,12 @@ describe('the genesis hash', () => {
         telling(chain, there);
         chain.slot = slot;
       }
-      first.deploy(program, 3, authority);
-      const outcome = await readOver([first, second], here);
-      expect(outcome).toMatchObject({ kind: 'other-chain', genesisHash: there });
-      const reading = outcome.kind === 'other-chain' ? outcome.reading : undefined;
-      expect(reading?.contextSlot).toBe(BigInt(slot));
-      expect(reading?.programs.get(program)).toMatchObject({ deploySlot: 3n });
+      first.deploy(one, 3, authority);
+      expect(await read([first, second], [one], here)).toMatchObject({
+        kind: 'other-chain',
+        genesisHash: there,
+        reading: { contextSlot: BigInt(slot), programs: new Map([[one, upgradeable(3n)]]) },
+      });
     }),
   );
 
@@ -388,86 +351,30 @@ describe('the genesis hash', () => {
     withTwo(async (first, second) => {
       telling(first, there);
       telling(second, addressOf('a third genesis'));
-      expect((await readOver([first, second], here)).kind).toBe('failed');
+      expect((await read([first, second], [one], here)).kind).toBe('failed');
       second.fault = bad;
-      expect(await readOver([first, second], here)).toEqual({
+      expect(await read([first, second], [one], here)).toEqual({
         kind: 'failed',
         reasons: ['rpc 0 is of another chain than the reading before', 'rpc 1 answered HTTP 502'],
       });
     }));
-
-  test('is no reason to refuse a reading when the backend does not tell it', () =>
-    withTwo(async (first, second) => {
-      expect(await readOver([first, second])).toMatchObject({
-        kind: 'read',
-        reasons: [],
-        genesisHash: undefined,
-      });
-      expect(second.calls).toEqual([]);
-    }));
 });
 
-describe('programs that vanish at once', () => {
-  const many = Array.from({ length: 20 }, (_, i) => addressOf(`program ${i}`));
-  const full: Floor = {
-    contextSlot: 1_000n,
-    programs: new Map(many.map((address) => [address, { status: 'other_loader' }])),
-    deploySlots: new Map(),
-    genesisHash: undefined,
-  };
-  const deployAll = (chain: Chain) => {
-    for (const address of many) chain.deploy(address, 5, authority);
-  };
-  const program0 = addressOf('program 0');
-  const gone = 'shows 20 of 20 programs gone at once';
-  async function withChains(test: (first: Chain, second: Chain) => Promise<void>): Promise<void> {
-    await using first = startChain();
-    await using second = startChain();
-    await test(first, second);
-  }
-
-  test('are not believed of one backend while the next still has them', () =>
-    withChains(async (first, second) => {
-      deployAll(second);
-      const outcome = await readOver([first, second], full, signal, many);
-      expect(outcome).toMatchObject({ kind: 'read', reasons: [`rpc 0 ${gone}`] });
-      expect(outcome.kind === 'read' && outcome.reading.programs.get(program0)?.status).toBe('upgradeable');
-    }));
-
-  test('are told apart when every backend says so, also a single one', () =>
-    withChains(async (first, second) => {
-      const reasons = [`rpc 0 ${gone}`, `rpc 1 ${gone}`];
-      expect(await readOver([first, second], full, signal, many)).toMatchObject({
-        kind: 'implausible',
-        reasons,
-      });
-      expect((await readOver([first], full, signal, many)).kind).toBe('implausible');
-    }));
-
-  test('are no more than a failure while another backend cannot be asked', () =>
-    withChains(async (first, second) => {
-      second.fault = bad;
-      expect((await readOver([first, second], full, signal, many)).kind).toBe('failed');
-    }));
-
-  test('are believed when nothing was read before in this run', () =>
-    withChains(async (first) => {
-      expect((await readOver([first], undefined, signal, many)).kind).toBe('read');
-    }));
-});
-
-const HASH: string = addressOf('genesis');
-
-test.each<[string, CallOutcome, string | undefined]>([
-  ['a hash', { kind: 'result', result: HASH }, HASH],
-  ['a hash of another length', { kind: 'result', result: HASH.slice(8) }, undefined],
-  ['nothing', { kind: 'result', result: null }, undefined],
-  ['a number', { kind: 'result', result: 5 }, undefined],
-  ['an error', { kind: 'error', code: -32601 }, undefined],
-  ['no answer at all', { kind: 'failed', reason: 'away', isOverRate: false }, undefined],
-])('%s is taken for what it is', async (_, outcome, expected) => {
-  const asked: unknown[] = [];
-  const call = async (...args: unknown[]) => (asked.push(args), outcome);
-  expect(await readGenesisHash(call, signal)).toBe(expected);
-  expect(asked).toEqual([['getGenesisHash', [], signal]]);
-});
+test('programs that vanish at once are believed of no backend while another has them or is away', () =>
+  withTwo(async (first, second) => {
+    const many = Array.from({ length: 20 }, (_, i) => addressOf(`program ${i}`));
+    const full = floorOf(new Map(many.map((address) => [address, { status: 'other_loader' }])));
+    const gone = 'shows 20 of 20 programs gone at once';
+    const reasons = [`rpc 0 ${gone}`, `rpc 1 ${gone}`];
+    expect(await read([first, second], many, full)).toMatchObject({ kind: 'implausible', reasons });
+    expect((await read([first], many, full)).kind).toBe('implausible');
+    expect((await read([first], many)).kind).toBe('read');
+    for (const address of many) second.deploy(address, 5, authority);
+    const outcome = await read([first, second], many, full);
+    expect(outcome).toMatchObject({ kind: 'read', reasons: [`rpc 0 ${gone}`] });
+    expect(outcome.kind === 'read' && outcome.reading.programs.get(addressOf('program 0'))?.status).toBe(
+      'upgradeable',
+    );
+    second.fault = bad;
+    expect((await read([first, second], many, full)).kind).toBe('failed');
+  }));

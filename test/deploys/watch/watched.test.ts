@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import builtIn from '../../../deploys/watch/programs.json';
 import { PROGRAMS_MAX, watchedFrom } from '../../../deploys/watch/watched.ts';
 import { addressOf } from '../../fakes/chain.ts';
@@ -53,27 +53,17 @@ test('every problem of a list is told at once', () => {
   ]);
 });
 
-describe('addresses', () => {
-  test.each([
-    ['one character short of 32 bytes', '1'.repeat(31)],
-    ['above 32 bytes', 'z'.repeat(44)],
-    ['a letter that base58 leaves out', `${'1'.repeat(31)}0`],
-    ['a space', `${one} `],
-    ['a number', 5],
-  ])('%s is a problem', (_, program_id) => {
-    expect(linesOf([{ program_id, label: 'One' }])).toHaveLength(1);
-  });
-});
-
-test.each([
-  [100, 0],
-  [101, 1],
-])('a label of %i characters gives %i problems', (length, problems) => {
-  expect(linesOf([{ program_id: one, label: 'x'.repeat(length) }])).toHaveLength(problems);
-});
-
-test('a label with a line break is a problem: labels stand in logs and tables', () => {
-  expect(linesOf([{ program_id: one, label: 'a\nb' }])).toHaveLength(1);
+test.each<[string, object, number]>([
+  ['an address short of 32 bytes', { program_id: '1'.repeat(31) }, 1],
+  ['an address above 32 bytes', { program_id: 'z'.repeat(44) }, 1],
+  ['a letter that base58 leaves out', { program_id: `${'1'.repeat(31)}0` }, 1],
+  ['a space behind the address', { program_id: `${one} ` }, 1],
+  ['a number for an address', { program_id: 5 }, 1],
+  ['a label of 100 characters', { label: 'x'.repeat(100) }, 0],
+  ['a label of 101 characters', { label: 'x'.repeat(101) }, 1],
+  ['a label with a line break: labels stand in logs and tables', { label: 'a\nb' }, 1],
+])('%s: %3$i problems', (_, given, problems) => {
+  expect(linesOf([{ program_id: one, label: 'One', ...given }])).toHaveLength(problems);
 });
 
 test.each([

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import type { Deploy, Reading } from '../../../deploys/watch/change.ts';
 import type { Floor, ReadingOutcome } from '../../../deploys/watch/read.ts';
-import { createWatcher, type Latest, nextStartMs, type Unread } from '../../../deploys/watch/watcher.ts';
+import { createWatcher, type Latest, type Unread } from '../../../deploys/watch/watcher.ts';
 import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';
 
@@ -77,22 +77,23 @@ function start(steps: readonly Step[], pollMs = MINUTE) {
 }
 
 describe('the minute (spec 1.1, 8)', () => {
-  test('the first reading starts at once, and every other a minute after the start of the one before', async () => {
-    const { clock, startsMs } = start([read(1, 1)]);
-    await clock.advance(3 * MINUTE);
-    expect(startsMs).toEqual([0, MINUTE, 2 * MINUTE, 3 * MINUTE]);
-  });
-
-  test('slow readings do not push the next ones back', async () => {
-    const slow = async (signal: AbortSignal) => {
-      await Promise.resolve(); // the first reading starts before `started` has its value
-      await started.clock.sleep(25_000, signal);
-      return read(1, 1);
-    };
-    const started = start([slow]);
-    await started.clock.advance(2 * MINUTE);
-    expect(started.startsMs).toEqual([0, MINUTE, 2 * MINUTE]);
-  });
+  test.each([
+    [MINUTE, 0, [0, MINUTE, 2 * MINUTE]],
+    [MINUTE, 25_000, [0, MINUTE, 2 * MINUTE]],
+    [20_000, 25_000, [0, 40_000, 80_000, 120_000]], // a start that was missed is skipped
+  ])(
+    'readings start every %i ms, the first at once, also when each takes %i ms',
+    async (pollMs, tookMs, starts) => {
+      const slow = async (signal: AbortSignal) => {
+        await Promise.resolve(); // the first reading starts before `started` has its value
+        await started.clock.sleep(tookMs, signal);
+        return read(1, 1);
+      };
+      const started = start([slow], pollMs);
+      await started.clock.advance(2 * MINUTE);
+      expect(started.startsMs).toEqual(starts);
+    },
+  );
 
   test('checked_at is when the reading began', async () => {
     const { clock, watcher } = start([read(1, 1)]);
@@ -117,12 +118,11 @@ describe('the minute (spec 1.1, 8)', () => {
 });
 
 describe('failures', () => {
-  test('while nothing was read yet, the next try is a quarter of a second away, then ever further', async () => {
-    const { clock, startsMs, watcher } = start([FAILED, FAILED, FAILED, read(1, 1)]);
-    await clock.advance(2_000);
-    expect(startsMs).toEqual([0, 250, 750, 1_750]);
-    expect(watcher.state().latest).toBeDefined();
-    expect(watcher.state().trouble).toBeUndefined();
+  test('are followed by another try after a quarter of a second, then ever later, and never later than the minute', async () => {
+    const { clock, startsMs, watcher } = start([...Array.from({ length: 9 }, () => FAILED), read(1, 1)]);
+    await clock.advance(MINUTE);
+    expect(startsMs).toEqual([0, 250, 750, 1_750, 3_750, 7_750, 15_750, 30_750, 45_750, MINUTE]);
+    expect(watcher.state()).toMatchObject({ latest: { checkedAtMs: START_MS + MINUTE }, trouble: undefined });
   });
 
   test('a failed reading leaves the last one and its checked_at standing, and says what is wrong', async () => {
@@ -165,13 +165,7 @@ describe('failures', () => {
 });
 
 describe('deploys', () => {
-  test('the first reading of a run finds none, whatever was deployed before (spec 6.2.3)', async () => {
-    const { clock, found } = start([read(10, 9)]);
-    await clock.advance(0);
-    expect(found).toEqual([]);
-  });
-
-  test('a slot that grew is found once, and stored with its reading', async () => {
+  test('a slot that grew is found once, and stored with its reading; the first reading finds none (spec 6.2.3)', async () => {
     const { clock, found, stored } = start([read(10, 5), read(20, 15)]);
     await clock.advance(5 * MINUTE);
     expect(found).toEqual([{ program, previousSlot: 5n, deploySlot: 15n }]);
@@ -295,39 +289,4 @@ test('a watcher that is stopped in the middle of a reading ends at once and reco
   await clock.advance(1);
   await stop?.();
   expect([saved.length, unread.length]).toEqual([0, 0]);
-});
-
-const turn = (nowMs: number, failures = 0, pollMs = 60_000) =>
-  nextStartMs({ firstStartMs: 1_000, pollMs, nowMs, failures });
-
-test.each([
-  ['a reading that took no time', 1_000, 61_000],
-  ['a reading that took 20 s', 21_000, 61_000],
-  ['a reading that ended a moment before the next start', 60_999, 61_000],
-  ['a reading that ended at the next start', 61_000, 121_000],
-  ['a reading that overran a start, which is skipped', 62_000, 121_000],
-])('starts stay on the grid of a minute after %s (spec 8)', (_, nowMs, startMs) => {
-  expect(turn(nowMs)).toBe(startMs);
-});
-
-test.each([
-  [1, 250],
-  [2, 500],
-  [3, 1_000],
-  [6, 8_000],
-  [7, 15_000],
-  [1_000, 15_000],
-])('after %i failures in a row the next try is %i ms away', (failures, waitMs) => {
-  expect(turn(10_000, failures)).toBe(10_000 + waitMs);
-});
-
-test('a retry never delays the next start on the grid', () => {
-  expect(turn(60_900, 5)).toBe(61_000);
-  expect(turn(1_000, 7, 1_000)).toBe(2_000);
-});
-
-test('a thousand readings of any length drift by nothing', () => {
-  let nowMs = 1_000;
-  for (let i = 0; i < 1_000; i++) nowMs = turn(nowMs + ((i * 7_919) % 59_000));
-  expect(nowMs).toBe(1_000 + 1_000 * 60_000);
 });

@@ -52,7 +52,7 @@ describe('the audit log has', () => {
     await webhooks.edit(byMe, webhooks.id, { url: 'https://new.example.com/token' }, never);
     expect(webhooks.noted()).toEqual([
       ['webhook.edit', { changed: ['programs', 'description'] }],
-      ['webhook.edit', { changed: ['url'], host: 'new.example.com' }],
+      ['webhook.edit', { changed: ['url'], host: 'new.example.com' }], // no path: it may be a secret
     ]);
   });
 
@@ -83,6 +83,7 @@ describe('the audit log has', () => {
       ['webhook.cancel-rotation', {}],
       ['webhook.rotate', { takeover: 'now' }],
     ]);
+    expect(JSON.stringify(webhooks.audit.list({ limit: 100 }))).not.toContain('whsec_');
   });
 
   test('tests and resends with their deliveries', async () => {
@@ -135,14 +136,4 @@ test('a change that cannot be written down is not made', async () => {
   expect(store.query('SELECT * FROM webhooks').values()).toEqual(before);
   expect(webhooks.queue.states()).toEqual([]);
   expect(webhooks.signedWith(id)).toEqual([secret, undefined]);
-});
-
-test('no secret is in the log', async () => {
-  using webhooks = await started();
-  const rotated = webhooks.rotate(byMe, webhooks.id, '24h');
-  await webhooks.edit(byMe, webhooks.id, { url: 'https://new.example.com/token' }, never);
-  const log = JSON.stringify(webhooks.audit.list({ limit: 100 }));
-  expect(log).not.toContain('whsec_');
-  expect(log).not.toContain('token');
-  expect(rotated.kind).toBe('rotated');
 });

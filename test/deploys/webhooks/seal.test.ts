@@ -33,27 +33,20 @@ describe('a sealed secret', () => {
     expect(one.subarray(0, 12)).not.toEqual(two.subarray(0, 12));
   });
 
-  test.each([
-    ['another account', { ...owner, accountId: 2 }],
-    ['another webhook', { ...owner, webhookId: 'two' }],
-  ])('is not opened for %s', (_, other) => {
+  test('is not opened for another account or webhook', () => {
     const sealed = seal(shown, owner);
-    expect(() => unseal(sealed, other)).toThrow();
+    for (const other of [{ accountId: 2 }, { webhookId: 'two' }])
+      expect(() => unseal(sealed, { ...owner, ...other })).toThrow();
   });
 
-  test('is not opened when a single bit of it was changed, wherever', () => {
+  test('is not opened when a single bit of it was changed, or its end is missing, wherever', () => {
     const sealed = seal(shown, owner);
     for (let i = 0; i < sealed.ciphertext.length; i++) {
       const ciphertext = Uint8Array.from(sealed.ciphertext);
       ciphertext[i] = (ciphertext[i] ?? 0) ^ 1;
-      expect(() => unseal({ ...sealed, ciphertext }, owner)).toThrow();
+      for (const broken of [ciphertext, sealed.ciphertext.subarray(0, i)])
+        expect(() => unseal({ ...sealed, ciphertext: broken }, owner)).toThrow();
     }
-  });
-
-  test.each([0, 5, 12, 20, 28])('is not opened when only %i of its bytes are left', (length) => {
-    const sealed = seal(shown, owner);
-    const ciphertext = sealed.ciphertext.subarray(0, length);
-    expect(() => unseal({ ...sealed, ciphertext }, owner)).toThrow();
   });
 });
 
@@ -146,22 +139,15 @@ test('webhooks whose secrets no key opens are counted, once each, and not when t
   const ids = [await webhooks.made(), await webhooks.made(), await webhooks.made()].map(({ id }) => id);
   webhooks.rotate(byMe, ids[0] ?? '', '24h');
   const { store } = webhooks.queue;
-  expect(sealedElsewhere(store, testSeal)).toBe(0);
-  expect(sealedElsewhere(store, strange)).toBe(3);
+  const registry = new Registry();
+  gaugeSealedElsewhere(registry, store, strange);
+  const figure = async () => /^deploys_webhooks_unsignable (\d+)$/m.exec(await registry.metrics())?.[1];
+  expect([sealedElsewhere(store, testSeal), await figure()]).toEqual([0, '3']);
   webhooks.remove(byMe, ids[2] ?? '');
-  expect(sealedElsewhere(store, strange)).toBe(2);
+  expect(await figure()).toBe('2');
   store.run('UPDATE webhooks SET next_secret_kid = 1 WHERE next_secret_kid IS NOT NULL');
   expect(sealedElsewhere(store, testSeal)).toBe(1);
-});
-
-test('they are shown among the figures until their secrets take over anew', async () => {
-  using webhooks = startWebhooks();
-  const { id } = await webhooks.made();
-  const { store } = webhooks.queue;
-  const registry = new Registry();
-  gaugeSealedElsewhere(registry, store, testSeal);
-  store.run('UPDATE webhooks SET secret_kid = 1');
-  expect(await registry.metrics()).toContain('\ndeploys_webhooks_unsignable 1\n');
-  webhooks.rotate(byMe, id, 'now');
-  expect(await registry.metrics()).toContain('\ndeploys_webhooks_unsignable 0\n');
+  webhooks.switchNow(byMe, ids[0] ?? '');
+  webhooks.rotate(byMe, ids[0] ?? '', 'now');
+  expect(sealedElsewhere(store, testSeal)).toBe(0);
 });

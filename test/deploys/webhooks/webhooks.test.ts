@@ -141,16 +141,6 @@ describe('an edit', () => {
     expect(webhooks.find(ME, id)?.updatedAtMs).toBe(START_MS + HOUR_MS);
     expect(webhooks.signedWith(id)).toEqual([secret, undefined]);
   });
-
-  test('takes open deliveries to the new URL', async () => {
-    using webhooks = startWebhooks();
-    const { id } = await webhooks.made();
-    webhooks.queue.upgrade('A', 7);
-    await webhooks.edit(byMe, id, { url: 'https://new.example.com/' }, never);
-    expect(webhooks.queue.outbox.claim(START_MS, [])).toMatchObject([
-      { url: 'https://new.example.com/', host: 'new.example.com' },
-    ]);
-  });
 });
 
 test('pausing skips what is open and what comes, and resuming lets new events through', async () => {

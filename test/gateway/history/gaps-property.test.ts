@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { agavePage } from '../../fakes/agave-page.ts';
+import { agavePage } from '../../fakes/history.ts';
 import { archivedSlots } from '../../fakes/old-faithful.ts';
 import { refusedUrl } from '../../fakes/raw-backend.ts';
 import {

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { Backend } from '../../../gateway/upstream/backend.ts';
-import { agavePage } from '../../fakes/agave-page.ts';
-import { type History, isOlder, type Transaction } from '../../fakes/history.ts';
+import { agavePage, type History, isOlder, type Transaction } from '../../fakes/history.ts';
 import { archivedSlots } from '../../fakes/old-faithful.ts';
 import { ADDRESS, caller, chainOf, fakesOf, learnt, probed, probedBigtable, signaturesOf } from './world.ts';
 

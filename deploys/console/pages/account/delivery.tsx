@@ -44,7 +44,6 @@ export function resendDelivery(services: WebhookServices, context: AccountForm):
     case 'not-yet':
     case 'worn-out':
     case 'webhook-paused':
-    case 'webhook-deleted':
       return deliveryPage(services, context, resent);
     default:
       return unreachable(resent);

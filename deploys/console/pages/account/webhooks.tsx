@@ -197,8 +197,6 @@ export function refusalText(refusal: PageRefusal): string {
   switch (refusal.kind) {
     case 'webhook-paused':
       return 'The webhook is paused. Resume it first.';
-    case 'webhook-deleted':
-      return 'The webhook was deleted.';
     case 'already-due':
       return 'It is queued to be sent again already.';
     case 'not-yet':

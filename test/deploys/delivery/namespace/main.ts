@@ -19,10 +19,9 @@ async function post(url: URL) {
     'X-Service-Signature': signatureOf(new Secret('whsec_namespace'), seconds, body),
   };
   const sent = await send({ url, headers, body }, new AbortController().signal);
-  const { totalMs } = sent.phases;
   if (sent.kind !== 'answered')
-    return { how: sent.kind === 'failed' ? sent.code : sent.reason, detail: sent.detail, totalMs };
-  return { how: `${sent.status}`, detail: sent.remoteAddress, totalMs };
+    return { how: sent.kind === 'failed' ? sent.code : sent.reason, detail: sent.detail };
+  return { how: `${sent.status}`, detail: sent.remoteAddress };
 }
 
 const results: Awaited<ReturnType<typeof post>>[] = [];
