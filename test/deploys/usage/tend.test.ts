@@ -62,9 +62,9 @@ test('a difference of one credit is found and said with the account and the node
   ]);
   books.ledger.run("INSERT INTO spent VALUES (1, 'n1', 5, 0), (1, 'n2', 6, 0), (3, 'n1', 1, 0)");
   expect(await findMismatches(books.ledger, systemClock, never)).toEqual([
-    { accountId: 1, node: 'n2', inCells: 5, inJournal: 6 },
-    { accountId: 3, node: 'n1', inCells: 0, inJournal: 1 },
-    { accountId: 2, node: 'n1', inCells: 1, inJournal: 0 },
+    { accountId: 1, node: 'n2', usage: 5, journal: 6 },
+    { accountId: 3, node: 'n1', usage: 0, journal: 1 },
+    { accountId: 2, node: 'n1', usage: 1, journal: 0 },
   ]);
 });
 

@@ -143,7 +143,7 @@ test('no statement reads what is of other accounts', () => {
     ...explained(books.ledger, createUsageGrid),
     ...explained(books.ledger, (store) => [...readUsage(store, { fromHour: 0, toHour: 1 }, 1)]),
   ];
-  expect(statements).toHaveLength(8 + 6);
+  expect(statements).toHaveLength(6 + 6);
   for (const { steps } of statements) {
     const tables = steps.filter((step) => step.includes('usage_'));
     expect(tables.length).toBeGreaterThan(0);
