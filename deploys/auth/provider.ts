@@ -173,12 +173,8 @@ export function createProvider({ config, redirectUri, fetch, clock }: ProviderDe
 
   return {
     /** Where the browser is sent; it comes back with the state and a code. */
-    async begin({
-      state,
-      verifier,
-      nonce,
-    }: Proof): Promise<{ readonly kind: 'address'; readonly url: URL } | Unavailable> {
-      try {
+    begin: ({ state, verifier, nonce }: Proof) =>
+      orUnavailable(async () => {
         const url = buildAuthorizationUrl(await discover(), {
           redirect_uri: redirectUri,
           scope: 'openid email',
@@ -187,22 +183,11 @@ export function createProvider({ config, redirectUri, fetch, clock }: ProviderDe
           code_challenge: await calculatePKCECodeChallenge(verifier),
           code_challenge_method: 'S256',
         });
-        return { kind: 'address', url };
-      } catch (error) {
-        return unavailable(error);
-      }
-    },
+        return { kind: 'address', url } as const;
+      }),
     /** Who came back with `query`. */
-    async finish(
-      query: URLSearchParams,
-      proof: Proof,
-    ): Promise<({ readonly kind: 'claims' } & Claims) | Unavailable> {
-      try {
-        return { kind: 'claims', ...(await recognise(query, proof)) };
-      } catch (error) {
-        return unavailable(error);
-      }
-    },
+    finish: (query: URLSearchParams, proof: Proof) =>
+      orUnavailable(async () => ({ kind: 'claims', ...(await recognise(query, proof)) }) as const),
   };
 }
 
@@ -237,10 +222,14 @@ async function boundedText(response: Response): Promise<string> {
 }
 
 /** The library's own words are general: what went wrong is its cause. Neither holds a token or a secret. */
-function unavailable(error: unknown): Unavailable {
-  if (!(error instanceof Error)) return { kind: 'unavailable', reason: String(error) };
-  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
-  return { kind: 'unavailable', reason: `${error.message}${cause}` };
+async function orUnavailable<T>(act: () => Promise<T>): Promise<T | Unavailable> {
+  try {
+    return await act();
+  } catch (error) {
+    if (!(error instanceof Error)) return { kind: 'unavailable', reason: String(error) };
+    const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
+    return { kind: 'unavailable', reason: `${error.message}${cause}` };
+  }
 }
 
 /** Why nobody could log in under this address, in a sentence that says what to do; `undefined`: they can. */

@@ -15,7 +15,7 @@ type Deps = Readonly<{
   noteMismatch(credits: number): void;
   clock: Clock;
   log: Log;
-  source?: CellSource;
+  source?: CellSource | undefined;
 }>;
 
 /** Between two portions of the roll-up a gateway may write. */
