@@ -55,7 +55,7 @@ export function refusalResponse(refusal: Refusal): Response {
     case 'unresolved':
       return errorResponse(503, refusal.text, RETRY_SOON);
     case 'other-origin':
-      return errorResponse(403, 'A session changes things from the pages of the console only');
+      return errorResponse(403, "With a session, changes are accepted only from the console's own pages");
     case 'broken':
       return errorResponse(500, 'Internal error');
     default:

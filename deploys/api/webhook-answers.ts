@@ -13,7 +13,7 @@ import type { Webhook } from '../webhooks/webhook.ts';
 import { refusalResponse } from './refusal.ts';
 import type { DeliveryRecord, WebhookRecord } from './schema.ts';
 
-type Outcome =
+export type Outcome =
   | CreatedOnce
   | Edited
   | Toggled
@@ -53,26 +53,26 @@ export function outcomeResponse(outcome: Outcome): Response {
       return jsonResponse({ deliveries: 1 }, 202);
     case 'too-many':
       return conflict(
-        `The account has ${WEBHOOKS_MAX} webhooks, or has deleted ${DELETED_MAX} since yesterday, which is the most`,
+        `An account can have at most ${WEBHOOKS_MAX} webhooks and delete at most ${DELETED_MAX} in 24 hours`,
       );
     case 'made-before':
-      return conflict('The webhook was made before');
+      return conflict('The webhook was already created');
     case 'key-reused':
       return refusalResponse({ kind: 'unfit', text: 'The Idempotency-Key was used with another body' });
     case 'key-under-way':
-      return conflict('Another request with this Idempotency-Key is under way');
+      return conflict('Another request with this Idempotency-Key is in progress');
     case 'changed-meanwhile':
-      return conflict('The webhook was changed meanwhile');
+      return conflict('The webhook was changed by another request');
     case 'rotation-pending':
-      return conflict('A rotated secret is waiting: let it take over or cancel it first');
+      return conflict('A rotation is pending: switch to the new secret or cancel the rotation first');
     case 'no-rotation':
-      return conflict('No rotated secret is waiting');
+      return conflict('No rotation is pending');
     case 'webhook-paused':
       return conflict(PAUSED);
     case 'not-yet':
-      return conflict(`The delivery is ${outcome.state}: it is about to be attempted anyway`);
+      return conflict(`The delivery is ${outcome.state}: it will be attempted soon without a resend`);
     case 'worn-out':
-      return conflict(`The delivery was attempted ${ATTEMPTS_EVER_MAX} times, which is the most`);
+      return conflict(`The delivery has reached the maximum of ${ATTEMPTS_EVER_MAX} attempts`);
     case 'over-rate':
     case 'unfit':
     case 'unresolved':

@@ -103,7 +103,7 @@ test('M7 of two requests at once with one key one makes the webhook, the other i
   const both = await Promise.all([make(api, '"two"'), make(api, '"two"')]);
   expect(both.map(({ status }) => status).toSorted()).toEqual([201, 409]);
   expect(both.find(({ status }) => status === 409)?.answer).toEqual({
-    error: 'Another request with this Idempotency-Key is under way',
+    error: 'Another request with this Idempotency-Key is in progress',
   });
   expect((await make(api, '"two"')).replayed).toBe('true');
   expect(await countOf(api)).toBe(1);
@@ -125,7 +125,7 @@ test('M7 a key is forgotten after a day, and a webhook that was deleted is not m
   await api.ask('DELETE', `/${first.answer.webhook.id}`);
   expect(await make(api, '"five"')).toMatchObject({
     status: 409,
-    answer: { error: 'The webhook was made before' },
+    answer: { error: 'The webhook was already created' },
   });
   const keys = () => api.store.query('SELECT 1 FROM webhook_idempotency').all().length;
   const prune = createPrune(api.store);

@@ -124,7 +124,7 @@ describe('webhooks over HTTP', () => {
     expect(rotated.secret).toMatch(/^whsec_/);
     expect(await api.ask('POST', `/${id}/rotation`, { takes_over: 'now' })).toMatchObject([
       409,
-      { error: expect.stringContaining('waiting') },
+      { error: expect.stringContaining('pending') },
     ]);
     expect(await api.ask('DELETE', `/${id}/rotation`)).toMatchObject([200, { next_secret_at: null }]);
     expect(await api.ask('DELETE', `/${id}/rotation`)).toMatchObject([409, {}]);

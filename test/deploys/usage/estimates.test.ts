@@ -35,12 +35,12 @@ test('where nothing is spent, or as much was given back, there is none', () => {
 test('with nothing left, it lasts no time', () => {
   expect(forecastOf(spending(1), { ...account, creditsLeft: 0 }, NOW_MS).lastDay).toBe(0);
 });
-test('is said in words, at the pace of the last 24 hours, else of the last week', () => {
+test('is said in words, at the rate of the last 24 hours, else of the last week', () => {
   expect(forecastText({ lastDay: 3 * DAY_MS, lastWeek: DAY_MS })).toBe(
-    'about 3 days at the pace of the last 24 h',
+    "about 3 days left at the last 24 hours' rate",
   );
   expect(forecastText({ lastDay: undefined, lastWeek: HOUR_MS })).toBe(
-    'about 1 hour at the pace of the last 7 days',
+    "about 1 hour left at the last 7 days' rate",
   );
   expect(forecastText({ lastDay: undefined, lastWeek: undefined })).toBeUndefined();
 });
