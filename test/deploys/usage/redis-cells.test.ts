@@ -35,12 +35,6 @@ test('L18 a cell that comes twice, late or out of order changes nothing, and one
   ]);
 });
 
-test('cells of two nodes stand side by side', () => {
-  using books = startLedger();
-  createTakeCells(books.ledger)([cellOf(), cellOf({ node: 'n2' })]);
-  expect(books.total()).toMatchObject({ calls: 2, credits: 2, bytes_out: 20 });
-});
-
 test('cells are taken all or none', () => {
   using books = startLedger();
   books.ledger.run(
