@@ -69,6 +69,8 @@ describe('keys', () => {
   test('come newest first, each once, also those of one instant', () => {
     const all = countDown(50, 1).map((i) => `k_${i}`);
     for (const limit of [1, 2, 7, 50]) expect(read({}, limit)).toEqual(all);
+    expect(keys.list().map(({ name }) => name)).toEqual(all.toReversed());
+    expect(keys.list('n1')).toHaveLength(26);
   });
   test('of one account are its own alone', () => {
     const own = [...countDown(50, 2).filter((i) => i % 2 === 0), 1].map((i) => `k_${i}`);
