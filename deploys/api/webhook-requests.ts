@@ -17,7 +17,7 @@ type Admission = Readonly<{ kind: 'admitted'; by: By }> | Refusal;
 export type Admit = (request: Request) => Admission | Promise<Admission>;
 
 /** Admits by a request that carries no key, such as one from the console; `undefined`: it carries nothing else either. */
-export type AdmitBySession = (request: Request) => Promise<Admission | undefined>;
+type AdmitBySession = (request: Request) => Promise<Admission | undefined>;
 
 type AdmitDeps = Readonly<{
   identify: Identify;

@@ -17,6 +17,7 @@ import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { opened } from '../../started/gateway.ts';
 
 export const ORIGIN = 'https://console.example.com';
+export const ADA = 'ada@example.com';
 export const PASSWORD = 'four plain words together';
 /** Who makes what these tests begin with. */
 export const COMMAND_LINE: Actor = { kind: 'command-line' };
@@ -156,6 +157,15 @@ export function createVisitor(origin: string, ask: Ask) {
 }
 
 export type Visitor = ReturnType<typeof createVisitor>;
+
+/** The login with Ada, an operator, who has logged in from the first address. */
+export async function startSignedIn(rows: Partial<AuthDeps['config']> = {}, work: HashWork = plainWork) {
+  const started = startPeople(rows, work);
+  const user = started.made(ADA);
+  const visitor = started.visitor();
+  await logIn(visitor, ADA);
+  return { ...started, user, ada: visitor, viewer: () => started.viewerOf(visitor.request()) };
+}
 
 /** Logs in with `PASSWORD`; gives the answer. */
 export function logIn(visitor: Visitor, email: string, next = '/'): Promise<Response> {
