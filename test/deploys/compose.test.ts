@@ -74,51 +74,6 @@ test('after a restart the API waits for a reading of its own, and a deploy from 
   expect(JSON.stringify(after.lines)).not.toContain('"deployed"');
 });
 
-test('block times that were looked up once are there at once after a restart', async () => {
-  using folder = temporaryFolder();
-  const path = join(folder.path, 'sluice.db');
-  {
-    await using before = startDeploys(watchedOf('A'), [startChain()], path);
-    before.chain.deploy(addressOf('A'), 4);
-    before.chain.blockTimes.set(4, 1_700_000_000);
-    await before.watch();
-    await before.blockTimes(1);
-  }
-  await using after = startDeploys(watchedOf('A'), [startChain()], path);
-  after.chain.deploy(addressOf('A'), 4);
-  await after.watch();
-  expect(await (await after.get()).json()).toMatchObject({
-    programs: [{ deployed_at: '2023-11-14T22:13:20Z' }],
-  });
-  expect(after.chain.calls.map(({ method }) => method)).not.toContain('getBlockTime');
-});
-
-test('block times are looked up through the next backend when the first has none', async () => {
-  const [first, second] = [startChain(), startChain()] as const;
-  second.blockTimes.set(5, 1_700_000_000);
-  first.deploy(addressOf('A'), 5);
-  await using deploys = startDeploys(watchedOf('A'), [first, second]);
-  await deploys.watch();
-  await deploys.blockTimes(1);
-  expect(await (await deploys.get()).json()).toMatchObject({
-    programs: [{ deployed_at: '2023-11-14T22:13:20Z' }],
-  });
-});
-
-test('a block time that was not there yet is there a minute later', async () => {
-  await using deploys = startDeploys(watchedOf('A'));
-  deploys.chain.deploy(addressOf('A'), 5);
-  await deploys.watch();
-  await until(() => deploys.chain.calls.some(({ method }) => method === 'getBlockTime'));
-  expect(await (await deploys.get()).json()).toMatchObject({ programs: [{ deployed_at: null }] });
-  deploys.chain.blockTimes.set(5, 1_700_000_000);
-  await deploys.readAgain();
-  await deploys.blockTimes(1);
-  expect(await (await deploys.get()).json()).toMatchObject({
-    programs: [{ deployed_at: '2023-11-14T22:13:20Z' }],
-  });
-});
-
 describe('a chain that is another one', () => {
   const OTHER = 'the chain is another one than before';
   const MISSED = 'deployed while nobody watched';

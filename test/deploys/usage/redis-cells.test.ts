@@ -175,5 +175,5 @@ describe('cells of other hosts', () => {
       (await Promise.all(cluster.nodes.map((node) => node.cli('dbsize')))).every((size) => size === '0'),
     );
     expect(taken).toEqual(new Set([1, 2, 3, 4, 5, 6]));
-  }, 30_000);
+  }, 60_000);
 });
