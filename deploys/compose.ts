@@ -19,8 +19,7 @@ import { createProgramsAnswer } from './api/programs.ts';
 import { createRequestLog, keptRequests } from './api/request-log.ts';
 import { createAdmit, createAdmitBySession } from './api/webhook-requests.ts';
 import { type AddressOf, createAttempts, createClientAddresses, type Pace } from './auth/attempts.ts';
-import { type AuthService, createViewerOf } from './auth/auth-service.ts';
-import { resetSecondFactor } from './auth/second-factor.ts';
+import type { AuthService } from './auth/auth-service.ts';
 import { createOneTimeSecrets } from './console/one-time-secrets.ts';
 import type { OperatorServices, WatcherSeen, WebhookServices } from './console/page-services.ts';
 import { createConsole } from './console/router.ts';
@@ -251,7 +250,7 @@ function webhookRoutesOf(inputs: DeploysInputs, webhooks: Webhooks, identify: Id
   const bySession =
     consoleUsers &&
     createAdmitBySession({
-      viewerOf: createViewerOf(consoleUsers.auth),
+      viewerOf: consoleUsers.auth.viewerOf,
       origin: config.publicUrl.origin,
       enter: createRequestLog<string>(),
       clock,
@@ -361,7 +360,7 @@ export function composeConsole(
   const changes = createAttempts(CHANGES, random);
   const console = createConsole(
     {
-      viewerOf: createViewerOf(auth),
+      viewerOf: auth.viewerOf,
       accountOf: accounts.findById,
       clock,
       origin,
@@ -425,6 +424,5 @@ function operatorServices(
     publication,
     storeSizes,
     readRedis,
-    resetSecondFactor: (user, by) => resetSecondFactor(store, user, by, clock.now()),
   };
 }

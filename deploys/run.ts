@@ -18,7 +18,7 @@ import { issueOwnKey, needsOwnKey } from './accounts/own-key.ts';
 import { createAuthService } from './auth/auth-service.ts';
 import { createConsoleKeys } from './auth/console-keys.ts';
 import { consoleComplaint } from './auth/provider.ts';
-import { consoleUrlOf, createOpenAccount, inviteFirstOperator, showLink } from './auth/sign-up.ts';
+import { consoleUrlOf, inviteFirstOperator, showLink } from './auth/sign-up.ts';
 import { composeDeploys } from './compose.ts';
 import { firstOperatorLink, paths } from './console/paths.ts';
 import { internetPolicy } from './delivery/policy.ts';
@@ -132,13 +132,13 @@ function consoleUsersOf(
   const keys = createConsoleKeys(secrets, random);
   const spentOf = () => 0; // of new accounts alone, which have spent nothing
   const { note } = createAudit(store);
-  const openAccount = createOpenAccount(createAccounts({ store, plans, spentOf, clock: systemClock, note }));
+  const accounts = createAccounts({ store, plans, spentOf, clock: systemClock, note });
   const auth = createAuthService({
     store,
     config: deploys,
     keys,
     note,
-    openAccount,
+    accounts,
     providerReturnUrl: new URL(paths.providerReturn, deploys.publicUrl),
     fetch,
     clock: systemClock,

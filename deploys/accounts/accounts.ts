@@ -9,7 +9,7 @@ import {
   isReserved,
   type OwnAccount,
 } from './account-row.ts';
-import type { Actor, ChangeAction, Detail, NoteChange } from './audit.ts';
+import type { Action, Actor, Audit, Detail } from './audit.ts';
 
 /** What `set` changes; an absent member stays. `plan: undefined` takes the plan away. */
 type AccountChange = Readonly<{
@@ -48,7 +48,7 @@ export function createAccounts(
     /** What the ledger says an account has spent, in credits. */
     spentOf: (accountId: number) => number;
     clock: Clock;
-    note: NoteChange;
+    note: Audit['note'];
   }>,
 ) {
   const { store, plans, spentOf, clock, note } = parts;
@@ -156,7 +156,7 @@ export function createAccounts(
     update.run(name, plan, credits_granted, suspended, id);
   }
 
-  function tell(action: ChangeAction, { id }: Pick<AccountRow, 'id'>, actor: Actor, detail: Detail) {
+  function tell(action: Action, { id }: Pick<AccountRow, 'id'>, actor: Actor, detail: Detail) {
     note({ atMs: clock.now(), actor, action, accountId: id, subject: String(id), detail });
   }
 

@@ -139,7 +139,7 @@ export function createAudit(store: Store) {
       WHERE at_ms <= (SELECT max(at_ms) FROM audit) - ${AUDIT_KEPT_MS} ORDER BY at_ms LIMIT ${ROWS_MAX})`);
 
   return {
-    /** To be called in the transaction of the change itself, so that there is never one without the other. */
+    /** To be called in the transaction of the change itself: when it throws, the change did not happen. */
     note: ({ atMs, actor, action, accountId, subject, detail = {} }: Note): void => {
       add.run(atMs, actor.kind, actorId(actor), action, accountId ?? null, subject, JSON.stringify(detail));
     },
@@ -163,23 +163,3 @@ export function createAudit(store: Store) {
 }
 
 export type Audit = ReturnType<typeof createAudit>;
-
-/** What is done to accounts, whose subject is the account's id, and to keys, whose subject is the key's. */
-export type ChangeAction =
-  | 'account.create'
-  | 'account.rename'
-  | 'account.plan'
-  | 'account.credits.set'
-  | 'account.credits.add'
-  | 'account.suspend'
-  | 'account.resume'
-  | 'key.create'
-  | 'key.rename'
-  | 'key.rotate'
-  | 'key.revoke';
-
-/** One change, with its figures and without any secret. */
-export type ChangeNote = Note & Readonly<{ action: ChangeAction }>;
-
-/** Notes a change inside the change's own transaction: when it throws, the change did not happen. */
-export type NoteChange = (note: ChangeNote) => void;

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { type ApiKey, hashOf, type KeyId, keyIdOf, makeApiKey, shownOf } from '../../shared/keys/api-key.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { isLabel, isReserved, likeOf, type Page, pageLimit, type PageRequest } from './account-row.ts';
-import type { Actor, ChangeAction, Detail, NoteChange } from './audit.ts';
+import type { Action, Actor, Audit, Detail } from './audit.ts';
 
 /** A key just made: the only time that `key` can be read. */
 export type NewKey = Readonly<{ key: ApiKey; id: KeyId; account: string; name: string }>;
@@ -57,7 +57,7 @@ export function createKeys({
   clock,
   random,
   note,
-}: Readonly<{ store: Store; clock: Clock; random: (bytes: number) => Uint8Array; note: NoteChange }>) {
+}: Readonly<{ store: Store; clock: Clock; random: (bytes: number) => Uint8Array; note: Audit['note'] }>) {
   const { find, list, page } = createKeyRows(store, clock);
   const accountId = store.prepare<{ id: number }, [string]>('SELECT id FROM accounts WHERE name = ?');
   const insert = store.prepare(`
@@ -146,7 +146,7 @@ export function createKeys({
     return { key, id, account, name };
   }
 
-  function tell(action: ChangeAction, id: string, owner: number, actor: Actor, detail: Detail): void {
+  function tell(action: Action, id: string, owner: number, actor: Actor, detail: Detail): void {
     note({ atMs: clock.now(), actor, action, accountId: owner, subject: id, detail });
   }
 

@@ -15,6 +15,7 @@ import {
 } from 'openid-client';
 import type { Clock } from '../../shared/clock.ts';
 import type { OidcConfig } from '../../shared/config/oidc.ts';
+import { boundedText } from '../health/neighbours.ts';
 import { type ConsoleKeys, createTickets } from './console-keys.ts';
 import type { From, TooMany } from './login.ts';
 import type { SignUp } from './sign-up.ts';
@@ -150,7 +151,9 @@ export function createProvider({ config, redirectUri, fetch, clock }: ProviderDe
     refuseUnsafe(url);
     const response = await fetch(url, { ...init, ...(body && { body }), redirect: 'error' });
     const { status, headers } = response;
-    return new Response(await boundedText(response), { status, headers });
+    const text = await boundedText(response, ANSWER_BYTES_MAX);
+    if (text === undefined) throw new Error('the provider answered with too much');
+    return new Response(text, { status, headers });
   }
 
   async function recognise(query: URLSearchParams, { state, verifier, nonce }: Proof): Promise<Claims> {
@@ -208,17 +211,6 @@ function refuseUnsafe(address: string): void {
   const url = URL.parse(address);
   if (url === null || (url.protocol !== 'https:' && !isLoopback(url)))
     throw new Error('the provider names no safe endpoints');
-}
-
-async function boundedText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > ANSWER_BYTES_MAX) throw new Error('the provider answered with too much');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** The library's own words are general: what went wrong is its cause. Neither holds a token or a secret. */

@@ -65,7 +65,7 @@ export function createReadGateways({
       await response.body?.cancel();
       return { kind: 'cannot-be-reached', host, reason: `HTTP ${response.status}` };
     }
-    const text = await textOf(response);
+    const text = await boundedText(response, BYTES_MAX);
     const status = text === undefined ? undefined : gatewayStatusFrom(JSON.parse(text));
     return status === undefined
       ? { kind: 'cannot-be-reached', host, reason: 'not the status of a gateway of this version' }
@@ -73,15 +73,16 @@ export function createReadGateways({
   }
 }
 
-/** The body up to its bound; `undefined` when there is more. */
-async function textOf(response: Response): Promise<string | undefined> {
-  const decoder = new TextDecoder();
-  let text = '';
-  for await (const piece of response.body ?? []) {
-    text += decoder.decode(piece, { stream: true });
-    if (text.length > BYTES_MAX) return undefined; // leaving the loop cancels the body
+/** The body of at most so many bytes; `undefined` when there is more, which is not read. */
+export async function boundedText(response: Response, bytesMax: number): Promise<string | undefined> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > bytesMax) return undefined; // leaving the loop cancels the body
+    chunks.push(chunk);
   }
-  return text;
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** The system's own code, as ECONNREFUSED; messages may hold an address. */
