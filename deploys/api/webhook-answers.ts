@@ -24,7 +24,16 @@ export type Outcome =
   | AllResent
   | Exclude<Resent, { kind: 'due' }>;
 
-const PAUSED = 'The webhook is paused';
+const CONFLICTS = {
+  'too-many': `An account can have at most ${WEBHOOKS_MAX} webhooks and delete at most ${DELETED_MAX} in 24 hours`,
+  'made-before': 'The webhook was already created',
+  'key-under-way': 'Another request with this Idempotency-Key is in progress',
+  'changed-meanwhile': 'The webhook was changed by another request',
+  'rotation-pending': 'A rotation is pending: switch to the new secret or cancel the rotation first',
+  'no-rotation': 'No rotation is pending',
+  'webhook-paused': 'The webhook is paused',
+  'worn-out': `The delivery has reached the maximum of ${ATTEMPTS_EVER_MAX} attempts`,
+};
 
 /** What became of a request, as its caller reads it. */
 export function outcomeResponse(outcome: Outcome): Response {
@@ -51,28 +60,19 @@ export function outcomeResponse(outcome: Outcome): Response {
       return jsonResponse({ deliveries: outcome.deliveries }, 202);
     case 'already-due':
       return jsonResponse({ deliveries: 1 }, 202);
-    case 'too-many':
-      return conflict(
-        `An account can have at most ${WEBHOOKS_MAX} webhooks and delete at most ${DELETED_MAX} in 24 hours`,
-      );
-    case 'made-before':
-      return conflict('The webhook was already created');
     case 'key-reused':
       return refusalResponse({ kind: 'unfit', text: 'The Idempotency-Key was used with another body' });
+    case 'too-many':
+    case 'made-before':
     case 'key-under-way':
-      return conflict('Another request with this Idempotency-Key is in progress');
     case 'changed-meanwhile':
-      return conflict('The webhook was changed by another request');
     case 'rotation-pending':
-      return conflict('A rotation is pending: switch to the new secret or cancel the rotation first');
     case 'no-rotation':
-      return conflict('No rotation is pending');
     case 'webhook-paused':
-      return conflict(PAUSED);
+    case 'worn-out':
+      return conflict(CONFLICTS[outcome.kind]);
     case 'not-yet':
       return conflict(`The delivery is ${outcome.state}: it will be attempted soon without a resend`);
-    case 'worn-out':
-      return conflict(`The delivery has reached the maximum of ${ATTEMPTS_EVER_MAX} attempts`);
     case 'over-rate':
     case 'unfit':
     case 'unresolved':

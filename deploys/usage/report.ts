@@ -178,7 +178,7 @@ export function forecastOf(
 }
 
 /** `less than an hour`, `about 5 hours`, `about 3 days`, `more than a year`. */
-export function lastsText(ms: number): string {
+function lastsText(ms: number): string {
   if (ms < HOUR_MS) return 'less than an hour';
   if (ms < 2 * DAY_MS) return counted(Math.round(ms / HOUR_MS), 'hour');
   if (ms < 365 * DAY_MS) return counted(Math.round(ms / DAY_MS), 'day');
@@ -195,41 +195,29 @@ function counted(n: number, unit: string): string {
   return `about ${n} ${unit}${n === 1 ? '' : 's'}`;
 }
 
-/** A quantile of how long answers took to begin, estimated; `over`: more than what is told apart. */
-type Latency = Readonly<{ kind: 'about'; ms: number } | { kind: 'over'; ms: number }>;
+/** By when a share of answers had begun, at most; `over`: later than what is told apart. */
+type Latency = Readonly<{ kind: 'about' | 'over'; ms: number }>;
 
 const CLASSES = [
-  ['within10Ms', 0, 10],
-  ['within50Ms', 10, 50],
-  ['within250Ms', 50, 250],
-  ['within1S', 250, 1_000],
+  ['within10Ms', 10],
+  ['within50Ms', 50],
+  ['within250Ms', 250],
+  ['within1S', 1_000],
 ] as const;
 
-type Classes = Pick<Counts, 'within10Ms' | 'within50Ms' | 'within250Ms' | 'within1S' | 'slower'>;
+type Classes = Pick<Counts, (typeof CLASSES)[number][0] | 'slower'>;
 
 /**
- * The time within which the share `quantile` (0 to 1) of answers began: that of its class, and in it as if answers were
- * evenly spread. `undefined` when nothing was answered.
- */
-export function latencyOf(counts: Classes, quantile: number): Latency | undefined {
-  const answered = CLASSES.reduce((sum, [name]) => sum + counts[name], counts.slower);
-  if (answered === 0) return undefined;
-  let wanted = quantile * answered;
-  for (const [name, fromMs, toMs] of CLASSES) {
-    const inClass = counts[name];
-    if (inClass > 0 && wanted <= inClass)
-      return { kind: 'about', ms: Math.ceil(fromMs + (toMs - fromMs) * (wanted / inClass)) };
-    wanted -= inClass;
-  }
-  return { kind: 'over', ms: 1_000 };
-}
-
-/**
- * The same as a bound that holds for sure: the end of the class that the quantile is in. `undefined` when nothing was
- * answered.
+ * The time within which the share `quantile` (0 to 1) of answers began for sure: the end of the class that the quantile is in.
+ * `undefined` when nothing was answered.
  */
 export function boundOf(counts: Classes, quantile: number): Latency | undefined {
-  const latency = latencyOf(counts, quantile);
-  const bound = CLASSES.find(([, , toMs]) => latency?.kind === 'about' && latency.ms <= toMs);
-  return bound === undefined ? latency : { kind: 'about', ms: bound[2] };
+  const answered = CLASSES.reduce((sum, [name]) => sum + counts[name], counts.slower);
+  if (answered === 0) return undefined;
+  let above = quantile * answered;
+  for (const [name, ms] of CLASSES) {
+    above -= counts[name];
+    if (counts[name] > 0 && above <= 0) return { kind: 'about', ms };
+  }
+  return { kind: 'over', ms: 1_000 };
 }
