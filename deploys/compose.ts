@@ -172,10 +172,10 @@ export function composeDeploys(inputs: DeploysInputs) {
   }
 
   async function watchStores(signal: AbortSignal): Promise<void> {
-    for (let told = ''; !signal.aborted;) {
+    for (let reported = ''; !signal.aborted;) {
       const { isWell, sentence } = storesHealth();
-      if (!isWell && sentence !== told) log.error(sentence);
-      told = isWell ? '' : sentence;
+      if (!isWell && sentence !== reported) log.error(sentence);
+      reported = isWell ? '' : sentence;
       await clock.sleep(STORES_MS, signal);
     }
   }

@@ -80,7 +80,7 @@ export function createAccounts(
     if (plan !== undefined && !plans.has(plan)) return { kind: 'unknown-plan', plan };
     insert.run(name, plan ?? null, clock.now());
     const account = shown(name);
-    tell('account.create', account, by, { name, plan: plan ?? null });
+    noteChange('account.create', account, by, { name, plan: plan ?? null });
     return { kind: 'account', account };
   }
 
@@ -104,9 +104,9 @@ export function createAccounts(
     const granted = creditsLeft === undefined ? row.credits_granted : spentOf(row.id) + creditsLeft;
     put({ ...row, plan: plan ?? null, credits_granted: granted });
     if ((plan ?? null) !== before.plan)
-      tell('account.plan', row, by, { from: before.plan, to: plan ?? null });
+      noteChange('account.plan', row, by, { from: before.plan, to: plan ?? null });
     if (creditsLeft !== undefined)
-      tell('account.credits.set', row, by, { from: before.left, to: creditsLeft });
+      noteChange('account.credits.set', row, by, { from: before.left, to: creditsLeft });
     return accountOf(name);
   });
 
@@ -118,7 +118,7 @@ export function createAccounts(
     if (to === name) return accountOf(name);
     if (rowOf(to) !== undefined) return { kind: 'name-taken' };
     put({ ...row, name: to });
-    tell('account.rename', row, by, { from: name, to });
+    noteChange('account.rename', row, by, { from: name, to });
     return accountOf(to);
   });
 
@@ -127,7 +127,7 @@ export function createAccounts(
     if (row === undefined) return { kind: 'unknown-account' };
     if ((row.suspended === 1) !== is) {
       put({ ...row, suspended: is ? 1 : 0 });
-      tell(is ? 'account.suspend' : 'account.resume', row, by, {});
+      noteChange(is ? 'account.suspend' : 'account.resume', row, by, {});
     }
     return accountOf(name);
   });
@@ -147,7 +147,7 @@ export function createAccounts(
         return { kind: 'bad-credits' };
       put({ ...row, credits_granted: granted });
       putAdded.run(row.id, once, credits, reason, clock.now());
-      tell('account.credits.add', row, by, { credits, reason });
+      noteChange('account.credits.add', row, by, { credits, reason });
       return accountOf(name);
     },
   );
@@ -156,7 +156,7 @@ export function createAccounts(
     update.run(name, plan, credits_granted, suspended, id);
   }
 
-  function tell(action: Action, { id }: Pick<AccountRow, 'id'>, actor: Actor, detail: Detail) {
+  function noteChange(action: Action, { id }: Pick<AccountRow, 'id'>, actor: Actor, detail: Detail) {
     note({ atMs: clock.now(), actor, action, accountId: id, subject: String(id), detail });
   }
 

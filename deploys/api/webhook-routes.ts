@@ -30,8 +30,8 @@ export type WebhookRoutesDeps = Readonly<{
   webhooks: Webhooks;
 }>;
 
-type Asked = Readonly<{ by: By; id: string; delivery: string; request: Request }>;
-type Answer = (asked: Asked) => Response | Promise<Response>;
+type AdmittedRequest = Readonly<{ by: By; id: string; delivery: string; request: Request }>;
+type Answer = (request: AdmittedRequest) => Response | Promise<Response>;
 type Name = keyof typeof OPERATIONS;
 
 const ONE = `${WEBHOOKS_PATH}/:id`;

@@ -192,31 +192,30 @@ describe('P9 browsers are told to come by https alone', () => {
   const PUBLIC = { host: 'console.example.com' };
   const PAGES = ['/login', '/health', '/api/v1/program-deploys/programs', '/openapi', '/nothing'];
 
-  async function told(rows: string, headers: Record<string, string>): Promise<(string | null)[]> {
-    using folder = folderWith(rows);
-    await using app = await startProcess(folder.args, folder.path);
-    const answers = PAGES.map((path) => fetch(new URL(path, app.url), { headers, redirect: 'manual' }));
-    return (await Promise.all(answers)).map((answer) => answer.headers.get('strict-transport-security'));
-  }
-
-  test.each<[string, string, Record<string, string>, string | null]>([
-    ['https, says the proxy', 'https', { 'x-forwarded-proto': 'https' }, HSTS],
-    ['https, says the last of two proxies', 'https', { 'x-forwarded-proto': 'http, https' }, HSTS],
-    ['https, says the config', 'https', PUBLIC, HSTS],
-    ['http, says the proxy', 'https', { ...PUBLIC, 'x-forwarded-proto': 'http' }, null],
-    ['http, says the last of two proxies', 'https', { ...PUBLIC, 'x-forwarded-proto': 'https, http' }, null],
-    ['http, past the proxy', 'https', {}, null],
-    [
-      'http, says the config, whatever the caller says',
-      'http',
-      { ...PUBLIC, 'x-forwarded-proto': 'https' },
-      null,
-    ],
+  /** Headers of a caller, how they say that they came, and what they are told. */
+  type Case = [string, Record<string, string>, string | null];
+  const past: Case[] = [
+    ['https, says the proxy', { 'x-forwarded-proto': 'https' }, HSTS],
+    ['https, says the last of two proxies', { 'x-forwarded-proto': 'http, https' }, HSTS],
+    ['https, says the config', PUBLIC, HSTS],
+    ['http, says the proxy', { ...PUBLIC, 'x-forwarded-proto': 'http' }, null],
+    ['http, says the last of two proxies', { ...PUBLIC, 'x-forwarded-proto': 'https, http' }, null],
+    ['http, past the proxy', {}, null],
+  ];
+  test.each<[string, Case[]]>([
+    ['https', past],
+    ['http', [['http, whatever the caller says', { ...PUBLIC, 'x-forwarded-proto': 'https' }, null]]],
   ])(
-    'when they came by %s',
-    async (_, scheme, headers, expected) => {
-      const answers = await told(`public_url = "${scheme}://console.example.com"`, headers);
-      expect(answers).toEqual(PAGES.map(() => expected));
+    'when they came by it, where the config says %s',
+    async (scheme, cases) => {
+      using folder = folderWith(`public_url = "${scheme}://console.example.com"`);
+      await using app = await startProcess(folder.args, folder.path);
+      for (const [way, headers, expected] of cases)
+        for (const path of PAGES) {
+          const answer = await fetch(new URL(path, app.url), { headers, redirect: 'manual' });
+          const told = answer.headers.get('strict-transport-security');
+          expect([way, path, told]).toEqual([way, path, expected]);
+        }
     },
     20_000,
   );
