@@ -80,7 +80,7 @@ export function createAccounts(
     if (plan !== undefined && !plans.has(plan)) return { kind: 'unknown-plan', plan };
     insert.run(name, plan ?? null, clock.now());
     const account = shown(name);
-    noteChange('account.create', account, by, { name, plan: plan ?? null });
+    record('account.create', account, by, { name, plan: plan ?? null });
     return { kind: 'account', account };
   }
 
@@ -104,9 +104,9 @@ export function createAccounts(
     const granted = creditsLeft === undefined ? row.credits_granted : spentOf(row.id) + creditsLeft;
     put({ ...row, plan: plan ?? null, credits_granted: granted });
     if ((plan ?? null) !== before.plan)
-      noteChange('account.plan', row, by, { from: before.plan, to: plan ?? null });
+      record('account.plan', row, by, { from: before.plan, to: plan ?? null });
     if (creditsLeft !== undefined)
-      noteChange('account.credits.set', row, by, { from: before.left, to: creditsLeft });
+      record('account.credits.set', row, by, { from: before.left, to: creditsLeft });
     return accountOf(name);
   });
 
@@ -118,7 +118,7 @@ export function createAccounts(
     if (to === name) return accountOf(name);
     if (rowOf(to) !== undefined) return { kind: 'name-taken' };
     put({ ...row, name: to });
-    noteChange('account.rename', row, by, { from: name, to });
+    record('account.rename', row, by, { from: name, to });
     return accountOf(to);
   });
 
@@ -127,36 +127,35 @@ export function createAccounts(
     if (row === undefined) return { kind: 'unknown-account' };
     if ((row.suspended === 1) !== is) {
       put({ ...row, suspended: is ? 1 : 0 });
-      noteChange(is ? 'account.suspend' : 'account.resume', row, by, {});
+      record(is ? 'account.suspend' : 'account.resume', row, by, {});
     }
     return accountOf(name);
   });
 
-  const addCredits = store.transaction(
-    (name: string, { credits, reason, once }: Addition, by: Actor): AdditionResult => {
-      const row = rowOf(name);
-      if (row === undefined) return { kind: 'unknown-account' };
-      const plan = row.plan ?? undefined;
-      const allowance = allowanceOf(plan);
-      if (allowance === undefined) return { kind: 'no-credits', plan };
-      const before = addedBefore.get(row.id, once);
-      if (before !== null) return { kind: 'added-before', account: shown(name), ...before };
-      if (!REASON.test(reason)) return { kind: 'bad-reason' };
-      const granted = Math.max(row.credits_granted ?? allowance, spentOf(row.id)) + credits;
-      if (!Number.isSafeInteger(credits) || credits < 1 || granted > CREDITS_MAX)
-        return { kind: 'bad-credits' };
-      put({ ...row, credits_granted: granted });
-      putAdded.run(row.id, once, credits, reason, clock.now());
-      noteChange('account.credits.add', row, by, { credits, reason });
-      return accountOf(name);
-    },
-  );
+  const addCredits = store.transaction((name: string, added: Addition, by: Actor): AdditionResult => {
+    const { credits, reason, once } = added;
+    const row = rowOf(name);
+    if (row === undefined) return { kind: 'unknown-account' };
+    const plan = row.plan ?? undefined;
+    const allowance = allowanceOf(plan);
+    if (allowance === undefined) return { kind: 'no-credits', plan };
+    const before = addedBefore.get(row.id, once);
+    if (before !== null) return { kind: 'added-before', account: shown(name), ...before };
+    if (!REASON.test(reason)) return { kind: 'bad-reason' };
+    const granted = Math.max(row.credits_granted ?? allowance, spentOf(row.id)) + credits;
+    if (!Number.isSafeInteger(credits) || credits < 1 || granted > CREDITS_MAX)
+      return { kind: 'bad-credits' };
+    put({ ...row, credits_granted: granted });
+    putAdded.run(row.id, once, credits, reason, clock.now());
+    record('account.credits.add', row, by, { credits, reason });
+    return accountOf(name);
+  });
 
   function put({ id, name, plan, credits_granted, suspended }: AccountRow): void {
     update.run(name, plan, credits_granted, suspended, id);
   }
 
-  function noteChange(action: Action, { id }: Pick<AccountRow, 'id'>, actor: Actor, detail: Detail) {
+  function record(action: Action, { id }: Pick<AccountRow, 'id'>, actor: Actor, detail: Detail) {
     note({ atMs: clock.now(), actor, action, accountId: id, subject: String(id), detail });
   }
 

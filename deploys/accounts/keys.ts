@@ -83,7 +83,7 @@ export function createKeys({
       if (before !== undefined) return before;
       if (isFull(account, owner.id)) return { kind: 'too-many' };
       const made = make(account, owner.id, name, once);
-      noteChange('key.create', made.id, owner.id, by, { name });
+      record('key.create', made.id, owner.id, by, { name });
       return { kind: 'created', made };
     },
   );
@@ -95,7 +95,7 @@ export function createKeys({
     if (isReserved(row.account)) return { kind: 'reserved-name' };
     if (name !== row.name) {
       setName.run(name, id);
-      noteChange('key.rename', id, row.accountId, by, { from: row.name, to: name });
+      record('key.rename', id, row.accountId, by, { from: row.name, to: name });
     }
     return { kind: 'renamed', row: { ...row, name } };
   });
@@ -111,10 +111,7 @@ export function createKeys({
       const oldExpiresAtMs = Math.min(clock.now() + graceMs, old.expiresAtMs ?? Number.POSITIVE_INFINITY);
       const made = make(old.account, old.accountId, old.name, once);
       expire.run(oldExpiresAtMs, id);
-      noteChange('key.rotate', id, old.accountId, by, {
-        new_key_id: made.id,
-        old_expires_at_ms: oldExpiresAtMs,
-      });
+      record('key.rotate', id, old.accountId, by, { new_key_id: made.id, old_expires_at_ms: oldExpiresAtMs });
       return { kind: 'rotated', made, oldExpiresAtMs };
     },
   );
@@ -124,7 +121,7 @@ export function createKeys({
     if (row === undefined) return { kind: 'unknown-key' };
     if (row.state === 'revoked') return { kind: 'already-revoked', row };
     end.run(clock.now(), id);
-    noteChange('key.revoke', id, row.accountId, by, { name: row.name });
+    record('key.revoke', id, row.accountId, by, { name: row.name });
     return { kind: 'revoked', row: { ...row, state: 'revoked' } };
   });
 
@@ -149,7 +146,7 @@ export function createKeys({
     return { key, id, account, name };
   }
 
-  function noteChange(action: Action, id: string, owner: number, actor: Actor, detail: Detail): void {
+  function record(action: Action, id: string, owner: number, actor: Actor, detail: Detail): void {
     note({ atMs: clock.now(), actor, action, accountId: owner, subject: id, detail });
   }
 
