@@ -159,7 +159,7 @@ export function composeDeploys(inputs: DeploysInputs) {
     health: () =>
       [deliveries?.health(), publication?.health(), storesHealth()].reduce(bothHealths, watcherHealth()),
     noteAnswer: metrics.noteAnswer,
-    noteBroken: (error) => log.error({ err: error }, 'a request broke'),
+    noteBroken: (error) => log.error({ err: error }, 'a request failed'),
     publicUrl: config.publicUrl,
     console: pages?.console,
   });
@@ -260,7 +260,7 @@ function webhookRoutesOf(inputs: DeploysInputs, webhooks: Webhooks, identify: Id
 
 /** The rate of each key at one of the two APIs, which a restart does not begin anew. */
 function enterOf(api: string, { ledger: store, clock, log }: DeploysInputs) {
-  const noteBroken = (error: unknown) => log.error({ err: error }, 'a request was not written down');
+  const noteBroken = (error: unknown) => log.error({ err: error }, 'a request could not be stored');
   return createRequestLog(undefined, keptRequests(api, { store, clock, noteBroken }));
 }
 
@@ -303,7 +303,7 @@ function composeWatcher(
       metrics.noteUnread(unread.kind);
       notes.noteUnread(unread);
     },
-    noteBroken: (error) => log.error({ err: error }, 'looking up block times broke'),
+    noteBroken: (error) => log.error({ err: error }, 'looking up block times failed'),
     clock,
     pollMs: config.pollMs,
   });
@@ -330,7 +330,7 @@ export function composeConsole(
   const minutes = createLiveMinutes({
     ledger,
     clock,
-    noteBroken: (error) => log.error({ err: error }, 'looking at the last minutes broke'),
+    noteBroken: (error) => log.error({ err: error }, 'reading the last minutes failed'),
   });
   const usage = createUsageReport(ledger);
   const turns = createReadingTurns(clock);
@@ -340,7 +340,7 @@ export function composeConsole(
     origin,
     auth,
     addressOf,
-    noteUnavailable: (reason) => log.error({ reason }, 'the identity provider could not be used'),
+    noteUnavailable: (reason) => log.error({ reason }, 'the identity provider is unavailable'),
     accounts,
     keys: createKeys({ store, clock, random, note }),
     plans,
@@ -365,7 +365,7 @@ export function composeConsole(
       clock,
       origin,
       takeChange: (userId, nowMs) => changes.take([userId], nowMs),
-      noteBroken: (error) => log.error({ err: error }, 'a page of the console broke'),
+      noteBroken: (error) => log.error({ err: error }, 'a page of the console failed'),
     },
     routes,
   );

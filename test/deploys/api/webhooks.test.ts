@@ -227,7 +227,7 @@ describe('a request is refused', () => {
     const id = await api.made();
     api.store.run('ALTER TABLE webhooks RENAME TO elsewhere');
     expect(await api.ask('GET', `/${id}`)).toEqual([500, { error: 'Internal error' }]);
-    expect(JSON.stringify(api.lines)).toContain('a request broke');
+    expect(JSON.stringify(api.lines)).toContain('a request failed');
   });
 });
 
