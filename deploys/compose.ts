@@ -19,8 +19,7 @@ import { createProgramsAnswer } from './api/programs.ts';
 import { createRequestLog, keptRequests } from './api/request-log.ts';
 import { createAdmit, createAdmitBySession } from './api/webhook-requests.ts';
 import { type AddressOf, createAttempts, createClientAddresses, type Pace } from './auth/attempts.ts';
-import { type AuthService, createViewerOf } from './auth/auth-service.ts';
-import { resetSecondFactor } from './auth/second-factor.ts';
+import type { AuthService } from './auth/auth-service.ts';
 import { createOneTimeSecrets } from './console/one-time-secrets.ts';
 import type { OperatorServices, WatcherSeen, WebhookServices } from './console/page-services.ts';
 import { createConsole } from './console/router.ts';
@@ -47,7 +46,7 @@ import { createRead } from './watch/read.ts';
 import { createHistory, createProgramList, createReadings } from './watch/readings.ts';
 import { createRpcBackend, type Fetch } from './watch/rpc.ts';
 import type { WatchedProgram } from './watch/watched.ts';
-import { createNotes, createWatcher, healthOf, type WatchState } from './watch/watcher.ts';
+import { createNotes, createWatcher, healthOf } from './watch/watcher.ts';
 import { gaugeSealedElsewhere, type Seal } from './webhooks/seal.ts';
 import { createFailing, createWebhookHealth } from './webhooks/webhook-health.ts';
 import { createWebhookRows } from './webhooks/webhook.ts';
@@ -134,7 +133,15 @@ export function composeDeploys(inputs: DeploysInputs) {
   const pages =
     inputs.consoleUsers &&
     composeConsole(inputs, inputs.consoleUsers, addresses.of, {
-      watcher: () => ({ health: watcherHealth(), ...seenIn(watcher.state()) }),
+      watcher: () => {
+        const { latest } = watcher.state();
+        return {
+          health: watcherHealth(),
+          checkedAtMs: latest?.checkedAtMs,
+          contextSlot: latest?.reading.contextSlot,
+          programs: latest?.reading.programs.size ?? 0,
+        };
+      },
       deliveries: () => deliveries?.health(),
       publication: () => publication?.state(),
       webhooks,
@@ -152,7 +159,7 @@ export function composeDeploys(inputs: DeploysInputs) {
     health: () =>
       [deliveries?.health(), publication?.health(), storesHealth()].reduce(bothHealths, watcherHealth()),
     noteAnswer: metrics.noteAnswer,
-    noteBroken: (error) => log.error({ err: error }, 'a request broke'),
+    noteBroken: (error) => log.error({ err: error }, 'a request failed'),
     publicUrl: config.publicUrl,
     console: pages?.console,
   });
@@ -165,10 +172,10 @@ export function composeDeploys(inputs: DeploysInputs) {
   }
 
   async function watchStores(signal: AbortSignal): Promise<void> {
-    for (let told = ''; !signal.aborted;) {
+    for (let reported = ''; !signal.aborted;) {
       const { isWell, sentence } = storesHealth();
-      if (!isWell && sentence !== told) log.error(sentence);
-      told = isWell ? '' : sentence;
+      if (!isWell && sentence !== reported) log.error(sentence);
+      reported = isWell ? '' : sentence;
       await clock.sleep(STORES_MS, signal);
     }
   }
@@ -194,14 +201,6 @@ export function composeDeploys(inputs: DeploysInputs) {
   return { answer, answerMetrics: metrics.answer, tend };
 }
 
-function seenIn({ latest }: WatchState) {
-  return {
-    checkedAtMs: latest?.checkedAtMs,
-    contextSlot: latest?.reading.contextSlot,
-    programs: latest?.reading.programs.size ?? 0,
-  };
-}
-
 function composeQueue({ store, programs, random }: Pick<DeploysInputs, 'store' | 'programs' | 'random'>) {
   const labels = new Map<string, string>(programs.map(({ address, label }) => [address, label]));
   const enqueue = createEnqueue(store, (program) => labels.get(program) ?? program, random);
@@ -214,19 +213,20 @@ function lookAfterUsage(
   publication: Publication | undefined,
   signal: AbortSignal,
 ): Promise<void> {
-  const { store, ledger, ledgerReader: reader, clock, log } = inputs;
+  const { store, ledger, ledgerReader: reader, clock, log, redis, random } = inputs;
   const accountName = store.prepare<{ name: string }, [number]>('SELECT name FROM accounts WHERE id = ?');
   const nameOf = (accountId: number) => accountName.get(accountId)?.name;
-  const source = publication && cellsOf(inputs, publication);
-  return tendUsage({ ledger, reader, nameOf, noteMismatch, clock, log, ...(source && { source }) }, signal);
-}
-
-/** What gateways on other hosts count, while they count for the accounts of this database. */
-function cellsOf({ redis, clock, random }: DeploysInputs, { isOwn }: Publication) {
-  if (redis === undefined) return undefined;
-  const fraction = () => Buffer.from(random(4)).readUInt32BE() / 2 ** 32;
-  // The publication warns of the server; here it would be said again.
-  return openRedisCells({ url: redis.url, clock, random: fraction, isOwn, onWarning: () => undefined });
+  const source =
+    redis &&
+    publication &&
+    openRedisCells({
+      url: redis.url,
+      clock,
+      random: () => Buffer.from(random(4)).readUInt32BE() / 2 ** 32,
+      isOwn: publication.isOwn,
+      onWarning: () => undefined, // the publication warns of the server; here it would be said again
+    });
+  return tendUsage({ ledger, reader, nameOf, noteMismatch, clock, log, source }, signal);
 }
 
 /** All that can be done with webhooks, for the API and the console alike. */
@@ -246,22 +246,22 @@ function webhooksOf(
 
 /** The routes of webhooks, with a rate of their own beside that of the programs. */
 function webhookRoutesOf(inputs: DeploysInputs, webhooks: Webhooks, identify: Identify) {
-  const { clock } = inputs;
-  const bySession = inputs.consoleUsers && bySessionOf(inputs.consoleUsers.auth, inputs);
-  const enter = enterOf('webhooks', inputs);
-  const admit = createAdmit({ identify, enter, clock, ...(bySession && { bySession }) });
-  return { admit, webhooks };
+  const { clock, consoleUsers, config } = inputs;
+  const bySession =
+    consoleUsers &&
+    createAdmitBySession({
+      viewerOf: consoleUsers.auth.viewerOf,
+      origin: config.publicUrl.origin,
+      enter: createRequestLog<string>(),
+      clock,
+    });
+  return { admit: createAdmit({ identify, enter: enterOf('webhooks', inputs), clock, bySession }), webhooks };
 }
 
 /** The rate of each key at one of the two APIs, which a restart does not begin anew. */
 function enterOf(api: string, { ledger: store, clock, log }: DeploysInputs) {
-  const noteBroken = (error: unknown) => log.error({ err: error }, 'a request was not written down');
+  const noteBroken = (error: unknown) => log.error({ err: error }, 'a request could not be stored');
   return createRequestLog(undefined, keptRequests(api, { store, clock, noteBroken }));
-}
-
-function bySessionOf(auth: AuthService, { config, clock }: DeploysInputs) {
-  const [viewerOf, enter] = [createViewerOf(auth), createRequestLog<string>()];
-  return createAdmitBySession({ viewerOf, origin: config.publicUrl.origin, enter, clock });
 }
 
 /** The watcher with what it reads through and writes to. */
@@ -308,7 +308,7 @@ function composeWatcher(
       metrics.noteUnread(unread.kind);
       notes.noteUnread(unread);
     },
-    noteBroken: (error) => log.error({ err: error }, 'looking up block times broke'),
+    noteBroken: (error) => log.error({ err: error }, 'looking up block times failed'),
     clock,
     pollMs: config.pollMs,
   });
@@ -335,7 +335,7 @@ export function composeConsole(
   const minutes = createLiveMinutes({
     ledger,
     clock,
-    noteBroken: (error) => log.error({ err: error }, 'looking at the last minutes broke'),
+    noteBroken: (error) => log.error({ err: error }, 'reading the last minutes failed'),
   });
   const usage = createUsageReport(ledger);
   const turns = createReadingTurns(clock);
@@ -345,7 +345,7 @@ export function composeConsole(
     origin,
     auth,
     addressOf,
-    noteUnavailable: (reason) => log.error({ reason }, 'the identity provider could not be used'),
+    noteUnavailable: (reason) => log.error({ reason }, 'the identity provider is unavailable'),
     accounts,
     keys: createKeys({ store, clock, random, note }),
     plans,
@@ -365,12 +365,12 @@ export function composeConsole(
   const changes = createAttempts(CHANGES, random);
   const console = createConsole(
     {
-      viewerOf: createViewerOf(auth),
+      viewerOf: auth.viewerOf,
       accountOf: accounts.findById,
       clock,
       origin,
       takeChange: (userId, nowMs) => changes.take([userId], nowMs),
-      noteBroken: (error) => log.error({ err: error }, 'a page of the console broke'),
+      noteBroken: (error) => log.error({ err: error }, 'a page of the console failed'),
     },
     routes,
   );
@@ -428,6 +428,5 @@ function operatorServices(
     publication,
     storeSizes,
     readRedis,
-    resetSecondFactor: (user, by) => resetSecondFactor(store, user, by, clock.now()),
   };
 }

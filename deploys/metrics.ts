@@ -24,7 +24,7 @@ export function createMetrics(readingAgeMs: () => number | undefined) {
   const programs = gauge('deploys_programs', 'Watched programs, by status in the last reading', 'status');
   const answers = counter(
     'deploys_api_answers_total',
-    'Answers of the programs endpoint, by HTTP status',
+    'Responses of the programs endpoint, by HTTP status',
     'status',
   );
   new Counter({

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { systemClock } from '../shared/clock.ts';
-import type { Config, DeploysConfig, StorageConfig } from '../shared/config/config.ts';
+import type { Config } from '../shared/config/config.ts';
 import { loadConfig } from '../shared/config/load.ts';
 import { createConfigReader } from '../shared/config/reload.ts';
 import type { Environment } from '../shared/config/table.ts';
@@ -18,8 +18,8 @@ import { issueOwnKey, needsOwnKey } from './accounts/own-key.ts';
 import { createAuthService } from './auth/auth-service.ts';
 import { createConsoleKeys } from './auth/console-keys.ts';
 import { consoleComplaint } from './auth/provider.ts';
-import { consoleUrlOf, createOpenAccount, inviteFirstOperator, showLink } from './auth/sign-up.ts';
-import { composeDeploys, type Installation } from './compose.ts';
+import { consoleUrlOf, inviteFirstOperator, showLink } from './auth/sign-up.ts';
+import { composeDeploys } from './compose.ts';
 import { firstOperatorLink, paths } from './console/paths.ts';
 import { internetPolicy } from './delivery/policy.ts';
 import { createSender } from './delivery/send.ts';
@@ -38,7 +38,7 @@ import {
 } from './webhooks/seal.ts';
 
 const WATCHER_TAKEN =
-  'The account sluice-watcher, which the watcher reads as, was made by somebody else. Rename it: bun run sluice account rename sluice-watcher NAME';
+  'The account sluice-watcher, which the watcher reads as, was created by someone else. Rename it: bun run sluice account rename sluice-watcher NAME';
 
 /** How long answers under way may take to end after a stop was asked for. */
 const DRAIN_MS = 5_000;
@@ -83,10 +83,10 @@ export async function runDeploys(
   process.on('SIGHUP', () => askForReload(opened.store, log));
   // A change may have come while this process started.
   if (configReader.hasChanged()) askForReload(opened.store, log);
-  const rpc = rpcKeyOf(config, opened.store, random, log);
-  if (rpc.kind === 'name-taken') return complain(WATCHER_TAKEN);
+  const own = rpcKeyOf(config, opened.store, random, log);
+  if (own.kind === 'name-taken') return complain(WATCHER_TAKEN);
   const deploys = composeDeploys({
-    config: { ...config.deploys, rpcKey: rpc.key },
+    config: { ...config.deploys, rpcKey: own.key },
     programs: watched.programs,
     store: opened.store,
     ledger: ledger.store,
@@ -103,10 +103,9 @@ export async function runDeploys(
   if (listening.kind === 'refused') return complain(listening.sentence);
   if (!supervised) inviteOperator(config, opened.store, listening.url, random);
   if (supervised) writeLines('stdout', `${JSON.stringify({ ready: 'deploys', url: listening.url.href })}\n`);
-  log.info(
-    { url: listening.url.href, metrics: listening.metricsUrl.href, rpc: rpcHosts(config) },
-    'listening',
-  );
+  // Hosts alone: the rest of a provider's address may be a key.
+  const rpc = config.deploys.rpcUrls.map(({ host }) => host);
+  log.info({ url: listening.url.href, metrics: listening.metricsUrl.href, rpc }, 'listening');
 
   await deploys.tend(stop);
   log.info('draining');
@@ -133,30 +132,26 @@ function consoleUsersOf(
   const keys = createConsoleKeys(secrets, random);
   const spentOf = () => 0; // of new accounts alone, which have spent nothing
   const { note } = createAudit(store);
-  const openAccount = createOpenAccount(createAccounts({ store, plans, spentOf, clock: systemClock, note }));
+  const accounts = createAccounts({ store, plans, spentOf, clock: systemClock, note });
   const auth = createAuthService({
     store,
     config: deploys,
     keys,
     note,
-    openAccount,
+    accounts,
     providerReturnUrl: new URL(paths.providerReturn, deploys.publicUrl),
     fetch,
     clock: systemClock,
     random,
   });
   const { clientAddressHeader } = deploys;
-  const installation = installationOf(deploys, storage);
-  return { auth, clientAddressHeader, plans, rpcUrl: gateway.publicUrl, installation };
-}
-
-/** What operators are told of this installation. */
-function installationOf({ gatewayUrls }: DeploysConfig, { dataDir, redisUrl }: StorageConfig): Installation {
-  return {
-    gatewayUrls,
+  const { dataDir, redisUrl } = storage;
+  const installation = {
+    gatewayUrls: deploys.gatewayUrls,
     storeSizes: () => [ACCOUNTS_FILE, LEDGER_FILE].map((name) => storeSize(name, join(dataDir, name))),
     readRedis: redisUrl && createReadRedis(redisUrl, systemClock),
   };
+  return { auth, clientAddressHeader, plans, rpcUrl: gateway.publicUrl, installation };
 }
 
 /** Says where the link is that makes the first operator, while there is none. `bun start` shows one of its own. */
@@ -172,7 +167,7 @@ function inviteOperator(
   const link = firstOperatorLink(consoleUrlOf(deploys.publicUrl, listenUrl), token);
   const shown = showLink(link, storage.dataDir, process.stdout.isTTY);
   const which = shown.kind === 'terminal' ? 'This link' : 'The link in this file';
-  const text = `There is no operator yet. ${which} makes one, once, within 24 hours:`;
+  const text = `There is no operator yet. ${which} creates one, once, within 24 hours:`;
   writeLines('stdout', `${text}\n${shown.kind === 'terminal' ? shown.url : shown.path}\n`);
 }
 
@@ -222,11 +217,6 @@ function rpcKeyOf(
   if (!needsOwnKey(config)) return { kind: 'issued', key: config.deploys.rpcKey };
   log.info('reading through its own gateway with a key issued to itself');
   return issueOwnKey({ store, plans: config.plans, clock: systemClock, random });
-}
-
-/** Hosts alone: the rest of a provider's address may be a key. */
-function rpcHosts(config: Config): string[] {
-  return config.deploys.rpcUrls.map(({ host }) => host);
 }
 
 function complain(...sentences: readonly string[]): 1 {

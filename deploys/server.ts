@@ -45,7 +45,7 @@ export function createApp(deps: AppDeps) {
   };
   const health = () => healthResponse(deps.health());
   const live = () => healthResponse({ isWell: true, sentence: 'ok' });
-  const reference = () => pageResponse(page);
+  const reference = () => new Response(page, { headers: PAGE_HEADERS });
   const start = () => new Response(null, { status: 302, headers: { location: REFERENCE_PATH } });
 
   return new Elysia()
@@ -88,10 +88,10 @@ function nothingAt(request: Request, pages: Console | undefined): Response | Pro
 
 const HEALTH_OPERATION = {
   operationId: 'health',
-  summary: 'Whether the service does its work, in a sentence',
+  summary: 'Whether the service is healthy, in a sentence',
   tags: ['Operation'],
   security: [],
-  responses: { 200: { description: 'It does' }, 503: { description: 'It does not; the text says why' } },
+  responses: { 200: { description: 'Healthy' }, 503: { description: 'Not healthy; the text says why' } },
 };
 
 function healthResponse({ isWell, sentence }: Health): Response {
@@ -101,15 +101,11 @@ function healthResponse({ isWell, sentence }: Health): Response {
   });
 }
 
-function pageResponse(page: string): Response {
-  return new Response(page, {
-    headers: {
-      'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': REFERENCE_POLICY,
-      'x-content-type-options': 'nosniff',
-    },
-  });
-}
+const PAGE_HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': REFERENCE_POLICY,
+  'x-content-type-options': 'nosniff',
+};
 
 /** `address` is the IP of the connection's other end. */
 type Answer = (request: Request, address?: string) => Response | Promise<Response>;

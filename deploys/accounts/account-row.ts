@@ -2,11 +2,11 @@ import type { Plan } from '../../shared/config/plans.ts';
 import { DEMO } from '../../shared/keys/demo.ts';
 import type { Store } from '../../shared/store/open.ts';
 
-const LABEL = /^[^\p{C}\p{Zl}\p{Zp}]{1,64}$/u;
+const LABEL = /^(?!\s)[^\p{C}\p{Zl}\p{Zp}]{1,64}(?<!\s)$/u;
 
 /** Whether `text` can name an account or a key: 1 to 64 printable characters, no space at either end. */
 export function isLabel(text: string): boolean {
-  return LABEL.test(text) && text.trim() === text;
+  return LABEL.test(text);
 }
 
 /** The account the watcher reads as; its usage is counted like any other's. */
@@ -75,18 +75,18 @@ export function createAccountRows(
   const byId = store.prepare<AccountRow, [number]>('SELECT * FROM accounts WHERE id = ?');
   const all = store.prepare<AccountRow, []>('SELECT * FROM accounts ORDER BY id');
 
-  function accountFrom({ id, name, plan, credits_granted, suspended, created_at_ms }: AccountRow): Account {
-    const allowance = allowanceOf(plan ?? undefined);
-    const granted = allowance === undefined ? undefined : (credits_granted ?? allowance);
-    const creditsLeft = granted === undefined ? undefined : Math.max(0, granted - spentOf(id));
-    return {
-      id,
-      name,
-      plan: plan ?? undefined,
-      creditsLeft,
-      isSuspended: suspended === 1,
-      createdAtMs: created_at_ms,
-    };
+  function accountFrom({
+    id,
+    name,
+    credits_granted,
+    created_at_ms: createdAtMs,
+    ...row
+  }: AccountRow): Account {
+    const plan = row.plan ?? undefined;
+    const allowance = allowanceOf(plan);
+    const creditsLeft =
+      allowance === undefined ? undefined : Math.max(0, (credits_granted ?? allowance) - spentOf(id));
+    return { id, name, plan, creditsLeft, isSuspended: row.suspended === 1, createdAtMs };
   }
 
   function allowanceOf(plan: string | undefined): number | undefined {
@@ -125,26 +125,15 @@ export const LOOKED_AT_MAX = 2_000;
 
 const PORTION = 200;
 
-type Wanted = { before: number; like: string; limit: number; plan?: string | null };
-
 /** Reads accounts page by page, the newest first. */
 function createAccountList(store: Store, accountFrom: (row: AccountRow) => Account) {
-  const statement = (condition: string) =>
-    store.prepare<AccountRow, Wanted>(`
-      SELECT * FROM accounts WHERE ${condition} id < $before AND name LIKE $like ESCAPE '\\'
-      ORDER BY id DESC LIMIT $limit`);
-  const all = statement('');
-  const onPlan = statement('plan IS $plan AND');
-  const suspended = statement('suspended = 1 AND');
-  const suspendedOnPlan = statement('suspended = 1 AND plan IS $plan AND');
-
   function readerOf({ plan, isSuspended, search = '' }: AccountFilter) {
-    const like = likeOf(search);
-    const some = isSuspended ? suspendedOnPlan : onPlan;
-    return (before: number, limit: number): readonly AccountRow[] => {
-      if (plan !== undefined) return some.all({ plan: plan.name ?? null, before, like, limit });
-      return (isSuspended ? suspended : all).all({ before, like, limit });
-    };
+    const of = `${plan === undefined ? '' : 'plan IS $plan AND '}${isSuspended ? 'suspended = 1 AND ' : ''}`;
+    const statement = store.query<AccountRow, Record<string, string | number | null>>(`
+      SELECT * FROM accounts WHERE ${of}id < $before AND name LIKE $like ESCAPE '\\'
+      ORDER BY id DESC LIMIT $limit`);
+    const bound = { like: likeOf(search), plan: plan?.name ?? null };
+    return (before: number, limit: number) => statement.all({ ...bound, before, limit });
   }
 
   return function page(filter: AccountFilter): Page<Account, number> {

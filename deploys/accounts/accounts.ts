@@ -9,7 +9,7 @@ import {
   isReserved,
   type OwnAccount,
 } from './account-row.ts';
-import type { Actor, ChangeAction, Detail, NoteChange } from './audit.ts';
+import type { Action, Actor, Audit, Detail } from './audit.ts';
 
 /** What `set` changes; an absent member stays. `plan: undefined` takes the plan away. */
 type AccountChange = Readonly<{
@@ -48,7 +48,7 @@ export function createAccounts(
     /** What the ledger says an account has spent, in credits. */
     spentOf: (accountId: number) => number;
     clock: Clock;
-    note: NoteChange;
+    note: Audit['note'];
   }>,
 ) {
   const { store, plans, spentOf, clock, note } = parts;
@@ -57,7 +57,12 @@ export function createAccounts(
   const update = store.prepare(
     'UPDATE accounts SET name = ?, plan = ?, credits_granted = ?, suspended = ? WHERE id = ?',
   );
-  const added = createCreditsAdded(store);
+  const addedBefore = store.prepare<{ credits: number }, [number, string]>(
+    'SELECT credits FROM credits_added WHERE account_id = ? AND once = ?',
+  );
+  const putAdded = store.prepare(
+    'INSERT INTO credits_added (account_id, once, credits, reason, at_ms) VALUES (?, ?, ?, ?, ?)',
+  );
 
   const create = store.transaction((name: string, plan: string | undefined, by: Actor): AccountResult => {
     if (!isLabel(name)) return { kind: 'bad-name' };
@@ -74,8 +79,9 @@ export function createAccounts(
   function made(name: string, plan: string | undefined, by: Actor): AccountResult {
     if (plan !== undefined && !plans.has(plan)) return { kind: 'unknown-plan', plan };
     insert.run(name, plan ?? null, clock.now());
-    tell('account.create', held(name), by, { name, plan: plan ?? null });
-    return accountOf(name);
+    const account = shown(name);
+    record('account.create', account, by, { name, plan: plan ?? null });
+    return { kind: 'account', account };
   }
 
   /** Whether somebody at the console made the account, as they could before its name was reserved. */
@@ -98,9 +104,9 @@ export function createAccounts(
     const granted = creditsLeft === undefined ? row.credits_granted : spentOf(row.id) + creditsLeft;
     put({ ...row, plan: plan ?? null, credits_granted: granted });
     if ((plan ?? null) !== before.plan)
-      tell('account.plan', row, by, { from: before.plan, to: plan ?? null });
+      record('account.plan', row, by, { from: before.plan, to: plan ?? null });
     if (creditsLeft !== undefined)
-      tell('account.credits.set', row, by, { from: before.left, to: creditsLeft });
+      record('account.credits.set', row, by, { from: before.left, to: creditsLeft });
     return accountOf(name);
   });
 
@@ -112,7 +118,7 @@ export function createAccounts(
     if (to === name) return accountOf(name);
     if (rowOf(to) !== undefined) return { kind: 'name-taken' };
     put({ ...row, name: to });
-    tell('account.rename', row, by, { from: name, to });
+    record('account.rename', row, by, { from: name, to });
     return accountOf(to);
   });
 
@@ -121,27 +127,27 @@ export function createAccounts(
     if (row === undefined) return { kind: 'unknown-account' };
     if ((row.suspended === 1) !== is) {
       put({ ...row, suspended: is ? 1 : 0 });
-      tell(is ? 'account.suspend' : 'account.resume', row, by, {});
+      record(is ? 'account.suspend' : 'account.resume', row, by, {});
     }
     return accountOf(name);
   });
 
-  const addCredits = store.transaction((name: string, addition: Addition, by: Actor): AdditionResult => {
-    const { credits, reason, once } = addition;
+  const addCredits = store.transaction((name: string, added: Addition, by: Actor): AdditionResult => {
+    const { credits, reason, once } = added;
     const row = rowOf(name);
     if (row === undefined) return { kind: 'unknown-account' };
     const plan = row.plan ?? undefined;
     const allowance = allowanceOf(plan);
     if (allowance === undefined) return { kind: 'no-credits', plan };
-    const before = added.find(row.id, once);
-    if (before !== undefined) return { kind: 'added-before', account: shown(name), credits: before };
-    if (!isReason(reason)) return { kind: 'bad-reason' };
+    const before = addedBefore.get(row.id, once);
+    if (before !== null) return { kind: 'added-before', account: shown(name), ...before };
+    if (!REASON.test(reason)) return { kind: 'bad-reason' };
     const granted = Math.max(row.credits_granted ?? allowance, spentOf(row.id)) + credits;
     if (!Number.isSafeInteger(credits) || credits < 1 || granted > CREDITS_MAX)
       return { kind: 'bad-credits' };
     put({ ...row, credits_granted: granted });
-    added.put(row.id, addition, clock.now());
-    tell('account.credits.add', row, by, { credits, reason });
+    putAdded.run(row.id, once, credits, reason, clock.now());
+    record('account.credits.add', row, by, { credits, reason });
     return accountOf(name);
   });
 
@@ -149,7 +155,7 @@ export function createAccounts(
     update.run(name, plan, credits_granted, suspended, id);
   }
 
-  function tell(action: ChangeAction, { id }: AccountRow, actor: Actor, detail: Detail) {
+  function record(action: Action, { id }: Pick<AccountRow, 'id'>, actor: Actor, detail: Detail) {
     note({ atMs: clock.now(), actor, action, accountId: id, subject: String(id), detail });
   }
 
@@ -161,12 +167,6 @@ export function createAccounts(
     const account = find(name);
     if (account === undefined) throw new Error('an account vanished inside its own transaction');
     return account;
-  }
-
-  function held(name: string): AccountRow {
-    const row = rowOf(name);
-    if (row === undefined) throw new Error('an account vanished inside its own transaction');
-    return row;
   }
 
   return {
@@ -195,25 +195,5 @@ type Addition = Readonly<{ credits: number; reason: string; once: string }>;
 /** A quarter of the safe integers: granted is spent plus left and must stay exact. */
 export const CREDITS_MAX = Math.floor(Number.MAX_SAFE_INTEGER / 4);
 
-const REASON = /^[^\p{C}\p{Zl}\p{Zp}]{1,200}$/u;
-
-/** Whether `text` can be a reason: 1 to 200 printable characters, no space at either end. */
-function isReason(text: string): boolean {
-  return REASON.test(text) && text.trim() === text;
-}
-
-/** What was added to accounts, in `store`. */
-function createCreditsAdded(store: Store) {
-  const find = store.prepare<{ credits: number }, [number, string]>(
-    'SELECT credits FROM credits_added WHERE account_id = ? AND once = ?',
-  );
-  const put = store.prepare<null, [number, string, number, string, number]>(
-    'INSERT INTO credits_added (account_id, once, credits, reason, at_ms) VALUES (?, ?, ?, ?, ?)',
-  );
-  return {
-    /** What was added to the account under this name. */
-    find: (accountId: number, once: string): number | undefined => find.get(accountId, once)?.credits,
-    put: (accountId: number, { credits, reason, once }: Addition, atMs: number): void =>
-      void put.run(accountId, once, credits, reason, atMs),
-  };
-}
+/** 1 to 200 printable characters, no space at either end. */
+const REASON = /^(?!\s)[^\p{C}\p{Zl}\p{Zp}]{1,200}(?<!\s)$/u;

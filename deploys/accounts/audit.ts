@@ -54,8 +54,8 @@ export function actorOf(userId: string, role: 'operator' | 'customer'): Actor {
 }
 
 /** The id that goes with the kind: a key's, a person's, or none. */
-function actorId(actor: Actor): string | undefined {
-  if (actor.kind === 'command-line') return undefined;
+function actorId(actor: Actor): string | null {
+  if (actor.kind === 'command-line') return null;
   return actor.kind === 'key' ? actor.keyId : actor.userId;
 }
 
@@ -133,25 +133,15 @@ export function createAudit(store: Store) {
   >(`
     INSERT INTO audit (at_ms, actor_kind, actor_id, action, account_id, subject, detail_json)
     VALUES (?, ?, ?, ?, ?, ?, ?)`);
-  const lists = new Map(
-    everySetOf(CONDITIONS).map((conditions) => {
-      const where = [...conditions.map((name) => CONDITION[name]), 'id < $before'].join(' AND ');
-      return [
-        conditions.join(),
-        store.prepare<Row, Wanted>(`${SELECT} WHERE ${where} ORDER BY id DESC LIMIT $limit`),
-      ];
-    }),
-  );
   const actions = store.prepare<{ action: string }, []>(DISTINCT_ACTIONS);
   const forget = store.prepare(`
     DELETE FROM audit WHERE id IN (SELECT id FROM audit
       WHERE at_ms <= (SELECT max(at_ms) FROM audit) - ${AUDIT_KEPT_MS} ORDER BY at_ms LIMIT ${ROWS_MAX})`);
 
   return {
-    /** To be called in the transaction of the change itself, so that there is never one without the other. */
+    /** To be called in the transaction of the change itself: when it throws, the change did not happen. */
     note: ({ atMs, actor, action, accountId, subject, detail = {} }: Note): void => {
-      const id = actorId(actor) ?? null;
-      add.run(atMs, actor.kind, id, action, accountId ?? null, subject, JSON.stringify(detail));
+      add.run(atMs, actor.kind, actorId(actor), action, accountId ?? null, subject, JSON.stringify(detail));
     },
     /** Newest first. */
     list: (page: EntryPage): Entry[] => {
@@ -159,7 +149,10 @@ export function createAudit(store: Store) {
       const wanted = CONDITIONS.filter((name) => page[name] !== undefined);
       const bound: Wanted = { before, limit: Math.max(1, Math.min(limit, LIMIT_MAX)) };
       for (const name of wanted) bound[name] = page[name] ?? null;
-      const rows = lists.get(wanted.join())?.all(bound) ?? [];
+      const where = [...wanted.map((name) => CONDITION[name]), 'id < $before'].join(' AND ');
+      const rows = store
+        .query<Row, Wanted>(`${SELECT} WHERE ${where} ORDER BY id DESC LIMIT $limit`)
+        .all(bound);
       return rows.map(({ detailJson, ...row }) => ({ ...row, detail: JSON.parse(detailJson) }));
     },
     /** The actions that were ever noted, by name. */
@@ -170,30 +163,3 @@ export function createAudit(store: Store) {
 }
 
 export type Audit = ReturnType<typeof createAudit>;
-
-/** Every choice of some of the names, in their order; none of them among the choices. */
-function everySetOf<Name>([first, ...others]: readonly Name[]): readonly (readonly Name[])[] {
-  if (first === undefined) return [[]];
-  const rest = everySetOf(others);
-  return [...rest, ...rest.map((set) => [first, ...set])];
-}
-
-/** What is done to accounts, whose subject is the account's id, and to keys, whose subject is the key's. */
-export type ChangeAction =
-  | 'account.create'
-  | 'account.rename'
-  | 'account.plan'
-  | 'account.credits.set'
-  | 'account.credits.add'
-  | 'account.suspend'
-  | 'account.resume'
-  | 'key.create'
-  | 'key.rename'
-  | 'key.rotate'
-  | 'key.revoke';
-
-/** One change, with its figures and without any secret. */
-export type ChangeNote = Note & Readonly<{ action: ChangeAction }>;
-
-/** Notes a change inside the change's own transaction: when it throws, the change did not happen. */
-export type NoteChange = (note: ChangeNote) => void;

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { type ApiKey, hashOf, type KeyId, keyIdOf, makeApiKey, shownOf } from '../../shared/keys/api-key.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { isLabel, isReserved, likeOf, type Page, pageLimit, type PageRequest } from './account-row.ts';
-import type { Actor, ChangeAction, Detail, NoteChange } from './audit.ts';
+import type { Action, Actor, Audit, Detail } from './audit.ts';
 
 /** A key just made: the only time that `key` can be read. */
 export type NewKey = Readonly<{ key: ApiKey; id: KeyId; account: string; name: string }>;
@@ -17,7 +17,7 @@ const DAY_MS = 86_400_000;
 /** The account has as many as it may have, or made as many as it may. */
 type TooManyKeys = Readonly<{ kind: 'too-many' }>;
 /** The same in a sentence for whoever asked. */
-export const TOO_MANY_KEYS = `An account has at most ${KEYS_MAX} keys that work, and makes at most ${KEYS_MAX} in 24 hours. Revoke some that are not used, or wait.`;
+export const TOO_MANY_KEYS = `An account can have at most ${KEYS_MAX} active keys and create at most ${KEYS_MAX} in 24 hours. Revoke unused keys or wait.`;
 
 type CreateResult =
   | { readonly kind: 'created'; readonly made: NewKey }
@@ -57,7 +57,7 @@ export function createKeys({
   clock,
   random,
   note,
-}: Readonly<{ store: Store; clock: Clock; random: (bytes: number) => Uint8Array; note: NoteChange }>) {
+}: Readonly<{ store: Store; clock: Clock; random: (bytes: number) => Uint8Array; note: Audit['note'] }>) {
   const { find, list, page } = createKeyRows(store, clock);
   const accountId = store.prepare<{ id: number }, [string]>('SELECT id FROM accounts WHERE name = ?');
   const insert = store.prepare(`
@@ -83,7 +83,7 @@ export function createKeys({
       if (before !== undefined) return before;
       if (isFull(account, owner.id)) return { kind: 'too-many' };
       const made = make(account, owner.id, name, once);
-      tell('key.create', made.id, owner.id, by, { name });
+      record('key.create', made.id, owner.id, by, { name });
       return { kind: 'created', made };
     },
   );
@@ -95,7 +95,7 @@ export function createKeys({
     if (isReserved(row.account)) return { kind: 'reserved-name' };
     if (name !== row.name) {
       setName.run(name, id);
-      tell('key.rename', id, row.accountId, by, { from: row.name, to: name });
+      record('key.rename', id, row.accountId, by, { from: row.name, to: name });
     }
     return { kind: 'renamed', row: { ...row, name } };
   });
@@ -111,7 +111,7 @@ export function createKeys({
       const oldExpiresAtMs = Math.min(clock.now() + graceMs, old.expiresAtMs ?? Number.POSITIVE_INFINITY);
       const made = make(old.account, old.accountId, old.name, once);
       expire.run(oldExpiresAtMs, id);
-      tell('key.rotate', id, old.accountId, by, { new_key_id: made.id, old_expires_at_ms: oldExpiresAtMs });
+      record('key.rotate', id, old.accountId, by, { new_key_id: made.id, old_expires_at_ms: oldExpiresAtMs });
       return { kind: 'rotated', made, oldExpiresAtMs };
     },
   );
@@ -121,7 +121,7 @@ export function createKeys({
     if (row === undefined) return { kind: 'unknown-key' };
     if (row.state === 'revoked') return { kind: 'already-revoked', row };
     end.run(clock.now(), id);
-    tell('key.revoke', id, row.accountId, by, { name: row.name });
+    record('key.revoke', id, row.accountId, by, { name: row.name });
     return { kind: 'revoked', row: { ...row, state: 'revoked' } };
   });
 
@@ -146,7 +146,7 @@ export function createKeys({
     return { key, id, account, name };
   }
 
-  function tell(action: ChangeAction, id: string, owner: number, actor: Actor, detail: Detail): void {
+  function record(action: Action, id: string, owner: number, actor: Actor, detail: Detail): void {
     note({ atMs: clock.now(), actor, action, accountId: owner, subject: id, detail });
   }
 

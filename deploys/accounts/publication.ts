@@ -35,12 +35,6 @@ export function complaintOf(state: PublicationState): string | undefined {
   }
 }
 
-/** The same for /health. Redis being away is no reason to take deploys out of service: what is known goes on working. */
-function healthOfPublication(state: PublicationState): Health {
-  const complaint = complaintOf(state);
-  return complaint === undefined ? { isWell: true, sentence: 'ok' } : { isWell: false, sentence: complaint };
-}
-
 /** The publication of accounts, keys, plans and prices to the gateways of other hosts. */
 export type Publication = NonNullable<ReturnType<typeof createPublication>>;
 
@@ -115,7 +109,11 @@ export function createPublication({ store, url, clock, log, random, registry, re
         takeLastUses({ store, head, isOwn, clock }, signal),
       ]);
     },
-    health: () => healthOfPublication(shownState()),
+    /** Redis being away is no reason to take deploys out of service: what is known goes on working. */
+    health(): Health {
+      const complaint = complaintOf(shownState());
+      return { isWell: complaint === undefined, sentence: complaint ?? 'ok' };
+    },
     state: shownState,
     /** Whether what gateways on other hosts count is of this database's accounts. */
     isOwn,

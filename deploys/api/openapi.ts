@@ -30,14 +30,14 @@ const SETTINGS = {
 
 const LATER = { 202: described('It is due now', { type: 'object' }) };
 const GONE = { 404: errorOf('The account has no such webhook or delivery') };
-const CONFLICT = { 409: errorOf('It does not go with what there is; the text says why') };
+const CONFLICT = { 409: errorOf('It conflicts with the current state; the text says why') };
 const UNFIT = {
-  422: errorOf('A value that is not taken, such as a URL that is not public; the text says why'),
+  422: errorOf('A value that is not accepted, such as a URL that is not public; the text says why'),
   503: errorOf('The host of the URL cannot be looked up now, or keys cannot be checked: retry with backoff'),
 };
 const MALFORMED = { 400: errorOf('The body or the query cannot be read; the text says why') };
 const one = { 200: described('The webhook', refOf('WebhookRecord')) };
-const shown = described('The webhook, and its secret this once', refOf('WebhookSecretAnswer'));
+const shown = described('The webhook, and its secret, shown only this once', refOf('WebhookSecretAnswer'));
 
 /** The operations on webhooks in OpenAPI's words. */
 export const WEBHOOK_OPERATIONS = {
@@ -46,7 +46,7 @@ export const WEBHOOK_OPERATIONS = {
   }),
   create: operation(
     'createWebhook',
-    `Make a webhook; at most ${WEBHOOKS_MAX} per account`,
+    `Create a webhook; at most ${WEBHOOKS_MAX} per account`,
     [IDEMPOTENCY_KEY],
     { 201: shown, ...MALFORMED, ...CONFLICT, ...UNFIT },
     bodyOf(SETTINGS, ['url']),
@@ -67,17 +67,17 @@ export const WEBHOOK_OPERATIONS = {
   resume: operation('resumeWebhook', 'Resume: new events are delivered again', [ID], { ...one, ...GONE }),
   rotate: operation(
     'rotateWebhookSecret',
-    'Make a new secret that takes over now, in 1 h or in 24 h; until then it signs in `X-Service-Signature-Next`',
+    'Create a new secret that takes over immediately, in 1 h or in 24 h; until then it signs in `X-Service-Signature-Next`',
     [ID],
     { 200: shown, ...MALFORMED, ...GONE, ...CONFLICT },
     bodyOf({ takes_over: { type: 'string', enum: Object.keys(TAKEOVERS), default: '24h' } }, []),
   ),
-  switchNow: operation('switchWebhookSecret', 'Let the waiting secret take over now', [ID], {
+  switchNow: operation('switchWebhookSecret', 'Switch to the new secret immediately', [ID], {
     ...one,
     ...GONE,
     ...CONFLICT,
   }),
-  cancelRotation: operation('cancelWebhookRotation', 'Forget the waiting secret', [ID], {
+  cancelRotation: operation('cancelWebhookRotation', 'Cancel a pending rotation', [ID], {
     ...one,
     ...GONE,
     ...CONFLICT,
@@ -85,7 +85,7 @@ export const WEBHOOK_OPERATIONS = {
   sendTest: operation('sendTest', 'Send a `ping`', [ID], { ...LATER, ...GONE, ...CONFLICT }),
   resendFailed: operation(
     'resendFailed',
-    'Attempt every failed delivery made since an instant once more',
+    'Retry every failed delivery created since an instant',
     [ID],
     { ...LATER, ...MALFORMED, ...GONE, ...CONFLICT },
     bodyOf({ since: { type: 'string', format: 'date-time' } }, ['since']),
@@ -100,7 +100,7 @@ export const WEBHOOK_OPERATIONS = {
     200: described('The delivery, and `body` and `tries`', { type: 'object' }),
     ...GONE,
   }),
-  resend: operation('resendDelivery', 'Attempt a delivery once more, under the same id', [ID, DELIVERY], {
+  resend: operation('resendDelivery', 'Retry a delivery, under the same id', [ID, DELIVERY], {
     ...LATER,
     ...GONE,
     ...CONFLICT,

@@ -34,7 +34,7 @@ ${table(
   ['Parameter', 'Meaning'],
   parameters.map(({ name, description: meaning }) => [`\`${name}\``, `Optional. ${meaning}`]),
 )}
-<h3>Answer</h3>
+<h3>Response</h3>
 ${table(['Field', 'Meaning'], fieldsOf(ProgramsAnswer.properties))}
 <p>Each element of <code>programs</code>:</p>
 ${table(['Field', 'Meaning'], fieldsOf(ProgramRecord.properties))}
@@ -44,7 +44,7 @@ ${table(['Field', 'Meaning'], fieldsOf(ProgramRecord.properties))}
 ${table(['Status', 'Text', 'When'], errorRows())}
 <h2>Webhooks</h2>
 <p>An account manages its webhooks with the same keys under <code>${WEBHOOKS_PATH}</code>. What can be asked there is in
-the document for machines, with every body and answer:</p>
+the document for machines, with every body and response:</p>
 <ul>
 ${Object.values(WEBHOOK_OPERATIONS)
   .map((operation) => `<li><code>${operation.operationId}</code>: ${prose(operation.summary)}</li>`)

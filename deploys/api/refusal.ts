@@ -10,18 +10,15 @@ export type Refusal =
   | { readonly kind: 'not-available-yet' }
   | { readonly kind: 'malformed-program-id'; readonly value: string }
   | { readonly kind: 'not-found' }
-  | { readonly kind: 'malformed-body'; readonly text: string }
-  /** What was asked for does not go with what there is. */
-  | { readonly kind: 'conflict'; readonly text: string }
-  /** A value that was read and is not taken. */
-  | { readonly kind: 'unfit'; readonly text: string }
-  | { readonly kind: 'unresolved'; readonly text: string }
+  /** `conflict`: it does not go with what there is; `unfit`: a value that was read and is not taken. */
+  | { readonly kind: 'malformed-body' | 'conflict' | 'unfit' | 'unresolved'; readonly text: string }
   /** `allow` lists the methods that there are; `METHODS_ALLOWED` unless told otherwise. */
   | { readonly kind: 'wrong-method'; readonly allow?: string }
   /** A change by a session that no page of the console asked for. */
   | { readonly kind: 'other-origin' }
   | { readonly kind: 'broken' };
 
+const STATUSES = { 'malformed-body': 400, conflict: 409, unfit: 422 };
 /** Methods of what can only be read. */
 const METHODS_ALLOWED = 'GET, HEAD';
 /** A first reading and a key check that stumbled both take seconds at most. */
@@ -47,15 +44,13 @@ export function refusalResponse(refusal: Refusal): Response {
     case 'wrong-method':
       return errorResponse(405, 'Method not allowed', { allow: refusal.allow ?? METHODS_ALLOWED });
     case 'malformed-body':
-      return errorResponse(400, refusal.text);
     case 'conflict':
-      return errorResponse(409, refusal.text);
     case 'unfit':
-      return errorResponse(422, refusal.text);
+      return errorResponse(STATUSES[refusal.kind], refusal.text);
     case 'unresolved':
       return errorResponse(503, refusal.text, RETRY_SOON);
     case 'other-origin':
-      return errorResponse(403, 'A session changes things from the pages of the console only');
+      return errorResponse(403, "With a session, changes are accepted only from the console's own pages");
     case 'broken':
       return errorResponse(500, 'Internal error');
     default:

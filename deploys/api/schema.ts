@@ -58,7 +58,10 @@ export const WebhookRecord = t.Object(
   {
     id: t.String({ format: 'uuid' }),
     url: t.String({ description: 'Where deliveries are sent; https, on the public internet' }),
-    programs: Nullable(t.Array(t.String()), 'Program addresses it wants; null for all watched programs'),
+    programs: Nullable(
+      t.Array(t.String()),
+      'Program addresses it is limited to; null for all watched programs',
+    ),
     description: t.String({ description: 'One line of at most 200 characters' }),
     state: t.Union([t.Literal('active'), t.Literal('paused')], {
       description: 'While it is `paused`, deliveries are recorded as `skipped` and not sent',
@@ -68,7 +71,7 @@ export const WebhookRecord = t.Object(
     failing_since: Nullable(Instant, 'Since when automatic attempts fail; null after a success'),
     consecutive_failures: Integer,
     last_success_at: Nullable(Instant, 'When an attempt last succeeded'),
-    next_secret_at: Nullable(Instant, 'When a rotated secret takes over; null when none waits'),
+    next_secret_at: Nullable(Instant, 'When a rotated secret takes over; null when no rotation is pending'),
   },
   closed,
 );
@@ -94,10 +97,10 @@ export const DeliveryRecord = t.Object(
     attempts: t.Unsafe<number>({ type: 'integer', description: 'Automatic attempts, at most 6' }),
     next_attempt_at: Nullable(Instant, 'When the next automatic attempt is due'),
     resend_at: Nullable(Instant, 'Since when an attempt asked for by hand is due'),
-    last_status: Nullable(Integer, 'HTTP status of the last answer'),
+    last_status: Nullable(Integer, 'HTTP status of the last response'),
     last_error: Nullable(t.String(), 'Why the last attempt failed, such as `http_500` or `timeout`'),
     created_at: Instant,
-    finished_at: Nullable(Instant, 'When it came into a state that is its last'),
+    finished_at: Nullable(Instant, 'When it reached its final state'),
     program_id: Nullable(t.String(), 'The program that was deployed; null for a ping'),
     label: Nullable(t.String(), 'Its name'),
     deploy_slot: Nullable(Integer, 'Slot of the deploy'),

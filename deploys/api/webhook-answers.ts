@@ -13,7 +13,7 @@ import type { Webhook } from '../webhooks/webhook.ts';
 import { refusalResponse } from './refusal.ts';
 import type { DeliveryRecord, WebhookRecord } from './schema.ts';
 
-type Outcome =
+export type Outcome =
   | CreatedOnce
   | Edited
   | Toggled
@@ -24,7 +24,16 @@ type Outcome =
   | AllResent
   | Exclude<Resent, { kind: 'due' }>;
 
-const PAUSED = 'The webhook is paused';
+const CONFLICTS = {
+  'too-many': `An account can have at most ${WEBHOOKS_MAX} webhooks and delete at most ${DELETED_MAX} in 24 hours`,
+  'made-before': 'The webhook was already created',
+  'key-under-way': 'Another request with this Idempotency-Key is in progress',
+  'changed-meanwhile': 'The webhook was changed by another request',
+  'rotation-pending': 'A rotation is pending: switch to the new secret or cancel the rotation first',
+  'no-rotation': 'No rotation is pending',
+  'webhook-paused': 'The webhook is paused',
+  'worn-out': `The delivery has reached the maximum of ${ATTEMPTS_EVER_MAX} attempts`,
+};
 
 /** What became of a request, as its caller reads it. */
 export function outcomeResponse(outcome: Outcome): Response {
@@ -51,28 +60,19 @@ export function outcomeResponse(outcome: Outcome): Response {
       return jsonResponse({ deliveries: outcome.deliveries }, 202);
     case 'already-due':
       return jsonResponse({ deliveries: 1 }, 202);
-    case 'too-many':
-      return conflict(
-        `The account has ${WEBHOOKS_MAX} webhooks, or has deleted ${DELETED_MAX} since yesterday, which is the most`,
-      );
-    case 'made-before':
-      return conflict('The webhook was made before');
     case 'key-reused':
       return refusalResponse({ kind: 'unfit', text: 'The Idempotency-Key was used with another body' });
+    case 'too-many':
+    case 'made-before':
     case 'key-under-way':
-      return conflict('Another request with this Idempotency-Key is under way');
     case 'changed-meanwhile':
-      return conflict('The webhook was changed meanwhile');
     case 'rotation-pending':
-      return conflict('A rotated secret is waiting: let it take over or cancel it first');
     case 'no-rotation':
-      return conflict('No rotated secret is waiting');
     case 'webhook-paused':
-      return conflict(PAUSED);
-    case 'not-yet':
-      return conflict(`The delivery is ${outcome.state}: it is about to be attempted anyway`);
     case 'worn-out':
-      return conflict(`The delivery was attempted ${ATTEMPTS_EVER_MAX} times, which is the most`);
+      return conflict(CONFLICTS[outcome.kind]);
+    case 'not-yet':
+      return conflict(`The delivery is ${outcome.state}: it will be attempted soon without a resend`);
     case 'over-rate':
     case 'unfit':
     case 'unresolved':

@@ -17,9 +17,14 @@ type Admission = Readonly<{ kind: 'admitted'; by: By }> | Refusal;
 export type Admit = (request: Request) => Admission | Promise<Admission>;
 
 /** Admits by a request that carries no key, such as one from the console; `undefined`: it carries nothing else either. */
-export type AdmitBySession = (request: Request) => Promise<Admission | undefined>;
+type AdmitBySession = (request: Request) => Promise<Admission | undefined>;
 
-type AdmitDeps = Readonly<{ identify: Identify; enter: Enter; clock: Clock; bySession?: AdmitBySession }>;
+type AdmitDeps = Readonly<{
+  identify: Identify;
+  enter: Enter;
+  clock: Clock;
+  bySession?: AdmitBySession | undefined;
+}>;
 
 /**
  * Admits by the account's key, or by a session where no key is carried: a key that is wrong is never made good by a
@@ -66,7 +71,7 @@ export function createAdmitBySession({ viewerOf, origin, enter, clock }: Session
   };
 }
 
-type Read<T> =
+export type Read<T> =
   { readonly kind: 'read'; readonly value: T } | { readonly kind: 'malformed-body'; readonly text: string };
 
 type Members = Readonly<Record<string, unknown>>;
@@ -161,8 +166,6 @@ function isTakeover(value: unknown): value is Takeover {
   return typeof value === 'string' && Object.hasOwn(TAKEOVERS, value);
 }
 
-type PageRead = Readonly<{ kind: 'page'; page: WebhookFilter } | { kind: 'malformed-body'; text: string }>;
-
 const LIMIT = 50;
 const LIMIT_MAX = 100;
 const STATES: readonly DeliveryState[] = [
@@ -176,18 +179,17 @@ const STATES: readonly DeliveryState[] = [
 ];
 
 /** The page of deliveries that a query asks for: `state`, `limit` from 1 to 100, and the `cursor` of the page before. */
-export function pageFrom(webhookId: string, query: URLSearchParams): PageRead {
+export function pageFrom(webhookId: string, query: URLSearchParams): Read<WebhookFilter> {
   const [limitText, stateText, cursor] = ['limit', 'state', 'cursor'].map((name) => query.get(name));
   const limit = limitText ? Number(limitText) : LIMIT;
   if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX)
-    return { kind: 'malformed-body', text: `limit must be from 1 to ${LIMIT_MAX}` };
+    return malformed(`limit must be from 1 to ${LIMIT_MAX}`);
   const state = STATES.find((known) => known === stateText);
-  if (stateText && state === undefined)
-    return { kind: 'malformed-body', text: `state must be one of ${STATES.join(', ')}` };
+  if (stateText && state === undefined) return malformed(`state must be one of ${STATES.join(', ')}`);
   const [, atMs, id] = /^(\d{1,15})_([0-9a-f-]{36})$/.exec(cursor ?? '') ?? [];
-  if (cursor && id === undefined) return { kind: 'malformed-body', text: 'cursor is of no page' };
+  if (cursor && id === undefined) return malformed('cursor is of no page');
   const after = id === undefined ? undefined : { createdAtMs: Number(atMs), id };
-  return { kind: 'page', page: { webhookId, limit, ...(state && { state }), ...(after && { after }) } };
+  return { kind: 'read', value: { webhookId, limit, ...(state && { state }), ...(after && { after }) } };
 }
 
 /** The cursor of the page that follows `rows`; null when they are fewer than were asked for. */

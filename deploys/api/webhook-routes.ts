@@ -7,6 +7,7 @@ import {
   deliveryDetail,
   deliveryRecord,
   jsonResponse,
+  type Outcome,
   outcomeResponse,
   webhookRecord,
 } from './webhook-answers.ts';
@@ -14,6 +15,7 @@ import {
   type Admit,
   nextCursor,
   pageFrom,
+  type Read,
   readIdempotencyKey,
   readSettings,
   readSince,
@@ -28,72 +30,82 @@ export type WebhookRoutesDeps = Readonly<{
   webhooks: Webhooks;
 }>;
 
-/** Elysia gives no `params` where the path has none. */
-type Context = Readonly<{ request: Request; params?: Readonly<Record<string, string>> }>;
-type Asked = Readonly<{ by: By; id: string; delivery: string; request: Request }>;
+type AdmittedRequest = Readonly<{ by: By; id: string; delivery: string; request: Request }>;
+type Answer = (request: AdmittedRequest) => Response | Promise<Response>;
+type Name = keyof typeof OPERATIONS;
 
 const ONE = `${WEBHOOKS_PATH}/:id`;
 const NOT_FOUND = { kind: 'not-found' } as const;
 
+/** The routes of a path stand together; HEAD is answered as GET. */
+const ROUTES: readonly (readonly [method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, name: Name])[] =
+  [
+    ['GET', WEBHOOKS_PATH, 'list'],
+    ['POST', WEBHOOKS_PATH, 'create'],
+    ['GET', ONE, 'find'],
+    ['PATCH', ONE, 'edit'],
+    ['DELETE', ONE, 'remove'],
+    ['POST', `${ONE}/pause`, 'pause'],
+    ['POST', `${ONE}/resume`, 'resume'],
+    ['POST', `${ONE}/rotation`, 'rotate'],
+    ['DELETE', `${ONE}/rotation`, 'cancelRotation'],
+    ['POST', `${ONE}/rotation/switch`, 'switchNow'],
+    ['POST', `${ONE}/test`, 'sendTest'],
+    ['POST', `${ONE}/resend-failed`, 'resendFailed'],
+    ['GET', `${ONE}/deliveries`, 'deliveries'],
+    ['GET', `${ONE}/deliveries/:delivery`, 'delivery'],
+    ['POST', `${ONE}/deliveries/:delivery/resend`, 'resend'],
+  ];
+
 /** The routes of webhooks; `admit` decides who is let in, before anything of the request is read. */
 export function createWebhookRoutes({ admit, webhooks }: WebhookRoutesDeps) {
   const answers = createAnswers(webhooks);
-
-  function admitted(answer: (asked: Asked) => Response | Promise<Response>) {
-    return async ({ request, params }: Context): Promise<Response> => {
-      const admission = await admit(request);
-      if (admission.kind !== 'admitted') return refusalResponse(admission);
-      const { id = '', delivery = '' } = params ?? {};
-      return answer({ by: admission.by, id, delivery, request });
-    };
+  const app = new Elysia();
+  for (const [path, routes] of Map.groupBy(ROUTES, ([, of]) => of)) {
+    const methods = routes.flatMap(([method]) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+    const hidden = { detail: { hide: true }, parse: 'none' as const };
+    for (const [method, , name] of routes) {
+      const answer = answers[name];
+      const handler = async ({ request, params }: Context): Promise<Response> => {
+        const admission = await admit(request);
+        if (admission.kind !== 'admitted') return refusalResponse(admission);
+        const { id = '', delivery = '' } = params ?? {};
+        return answer({ by: admission.by, id, delivery, request });
+      };
+      app.route(method, path, handler, { detail: OPERATIONS[name], parse: 'none' });
+      if (method === 'GET') app.head(path, handler, hidden);
+    }
+    app.all(path, () => refusalResponse({ kind: 'wrong-method', allow: methods.join(', ') }), hidden);
   }
-  const outcome = <T extends Parameters<typeof outcomeResponse>[0]>(act: (by: By, id: string) => T) =>
-    admitted(({ by, id }) => outcomeResponse(act(by, id)));
-  const only = (allow: string) => () => refusalResponse({ kind: 'wrong-method', allow });
-  const detail = (name: keyof typeof OPERATIONS) => ({ detail: OPERATIONS[name], parse: 'none' as const });
-  const hidden = { detail: { hide: true }, parse: 'none' as const };
-
-  return new Elysia()
-    .get(WEBHOOKS_PATH, admitted(answers.list), detail('list'))
-    .head(WEBHOOKS_PATH, admitted(answers.list), hidden)
-    .post(WEBHOOKS_PATH, admitted(answers.create), detail('create'))
-    .all(WEBHOOKS_PATH, only('GET, HEAD, POST'), hidden)
-    .get(ONE, admitted(answers.find), detail('find'))
-    .head(ONE, admitted(answers.find), hidden)
-    .patch(ONE, admitted(answers.edit), detail('edit'))
-    .delete(ONE, outcome(webhooks.remove), detail('remove'))
-    .all(ONE, only('GET, HEAD, PATCH, DELETE'), hidden)
-    .post(`${ONE}/pause`, outcome(webhooks.pause), detail('pause'))
-    .all(`${ONE}/pause`, only('POST'), hidden)
-    .post(`${ONE}/resume`, outcome(webhooks.resume), detail('resume'))
-    .all(`${ONE}/resume`, only('POST'), hidden)
-    .post(`${ONE}/rotation`, admitted(answers.rotate), detail('rotate'))
-    .delete(`${ONE}/rotation`, outcome(webhooks.cancelRotation), detail('cancelRotation'))
-    .all(`${ONE}/rotation`, only('POST, DELETE'), hidden)
-    .post(`${ONE}/rotation/switch`, outcome(webhooks.switchNow), detail('switchNow'))
-    .all(`${ONE}/rotation/switch`, only('POST'), hidden)
-    .post(`${ONE}/test`, outcome(webhooks.sendTest), detail('sendTest'))
-    .all(`${ONE}/test`, only('POST'), hidden)
-    .post(`${ONE}/resend-failed`, admitted(answers.resendFailed), detail('resendFailed'))
-    .all(`${ONE}/resend-failed`, only('POST'), hidden)
-    .get(`${ONE}/deliveries`, admitted(answers.deliveries), detail('deliveries'))
-    .head(`${ONE}/deliveries`, admitted(answers.deliveries), hidden)
-    .all(`${ONE}/deliveries`, only('GET, HEAD'), hidden)
-    .get(`${ONE}/deliveries/:delivery`, admitted(answers.delivery), detail('delivery'))
-    .head(`${ONE}/deliveries/:delivery`, admitted(answers.delivery), hidden)
-    .all(`${ONE}/deliveries/:delivery`, only('GET, HEAD'), hidden)
-    .post(`${ONE}/deliveries/:delivery/resend`, admitted(answers.resend), detail('resend'))
-    .all(`${ONE}/deliveries/:delivery/resend`, only('POST'), hidden);
+  return app;
 }
 
-function createAnswers(webhooks: Webhooks) {
+/** Elysia gives no `params` where the path has none. */
+type Context = Readonly<{ request: Request; params?: Readonly<Record<string, string>> }>;
+
+function createAnswers(webhooks: Webhooks): Readonly<Record<Name, Answer>> {
+  const change =
+    (act: (by: By, id: string) => Outcome): Answer =>
+    ({ by, id }) =>
+      outcomeResponse(act(by, id));
+  const changeBy =
+    <Value>(
+      read: (request: Request) => Promise<Read<Value>>,
+      act: (by: By, id: string, value: Value, signal: AbortSignal) => Outcome | Promise<Outcome>,
+    ): Answer =>
+    async ({ by, id, request }) => {
+      const given = await read(request);
+      if (given.kind !== 'read') return refusalResponse(given);
+      return outcomeResponse(await act(by, id, given.value, request.signal));
+    };
+
   return {
-    list: ({ by }: Asked) => jsonResponse({ webhooks: webhooks.list(by.accountId).map(webhookRecord) }),
-    find: ({ by, id }: Asked) => {
+    list: ({ by }) => jsonResponse({ webhooks: webhooks.list(by.accountId).map(webhookRecord) }),
+    find: ({ by, id }) => {
       const webhook = webhooks.find(by.accountId, id);
       return webhook ? jsonResponse(webhookRecord(webhook)) : refusalResponse(NOT_FOUND);
     },
-    create: async ({ by, request }: Asked) => {
+    create: async ({ by, request }) => {
       const read = await readSettings(request);
       if (read.kind !== 'read') return refusalResponse(read);
       const { url, ...more } = read.value;
@@ -104,34 +116,28 @@ function createAnswers(webhooks: Webhooks) {
       if (key.value === undefined) return outcomeResponse(await webhooks.create(by, given, request.signal));
       return outcomeResponse(await webhooks.createOnce(by, key.value, given, request.signal));
     },
-    edit: async ({ by, id, request }: Asked) => {
-      const read = await readSettings(request);
-      if (read.kind !== 'read') return refusalResponse(read);
-      return outcomeResponse(await webhooks.edit(by, id, read.value, request.signal));
-    },
-    rotate: async ({ by, id, request }: Asked) => {
-      const read = await readTakeover(request);
-      if (read.kind !== 'read') return refusalResponse(read);
-      return outcomeResponse(webhooks.rotate(by, id, read.value));
-    },
-    resendFailed: async ({ by, id, request }: Asked) => {
-      const read = await readSince(request);
-      if (read.kind !== 'read') return refusalResponse(read);
-      return outcomeResponse(webhooks.resendAllFailed(by, id, read.value));
-    },
-    resend: ({ by, id, delivery }: Asked) => {
+    edit: changeBy(readSettings, webhooks.edit),
+    remove: change(webhooks.remove),
+    pause: change(webhooks.pause),
+    resume: change(webhooks.resume),
+    rotate: changeBy(readTakeover, (by, id, takeover) => webhooks.rotate(by, id, takeover)),
+    switchNow: change(webhooks.switchNow),
+    cancelRotation: change(webhooks.cancelRotation),
+    sendTest: change(webhooks.sendTest),
+    resendFailed: changeBy(readSince, webhooks.resendAllFailed),
+    resend: ({ by, id, delivery }) => {
       const resent = webhooks.resendOne(by, id, delivery);
       return outcomeResponse(resent.kind === 'due' ? { kind: 'due', deliveries: 1 } : resent);
     },
-    deliveries: ({ by, id, request }: Asked) => {
+    deliveries: ({ by, id, request }) => {
       const read = pageFrom(id, new URL(request.url).searchParams);
-      if (read.kind !== 'page') return refusalResponse(read);
-      const rows = webhooks.deliveries(by.accountId, read.page);
+      if (read.kind !== 'read') return refusalResponse(read);
+      const rows = webhooks.deliveries(by.accountId, read.value);
       if (rows === undefined) return refusalResponse(NOT_FOUND);
-      const next_cursor = nextCursor(rows, read.page.limit);
+      const next_cursor = nextCursor(rows, read.value.limit);
       return jsonResponse({ deliveries: rows.map(deliveryRecord), next_cursor });
     },
-    delivery: ({ by, id, delivery }: Asked) => {
+    delivery: ({ by, id, delivery }) => {
       const found = webhooks.delivery(by.accountId, id, delivery);
       return found ? jsonResponse(deliveryDetail(found)) : refusalResponse(NOT_FOUND);
     },

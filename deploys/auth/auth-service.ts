@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { DeploysConfig } from '../../shared/config/config.ts';
 import type { Store } from '../../shared/store/open.ts';
+import type { Accounts } from '../accounts/accounts.ts';
 import type { Audit } from '../accounts/audit.ts';
 import type { ConsoleKeys } from './console-keys.ts';
 import { createLogin } from './login.ts';
@@ -8,7 +9,7 @@ import { createHashing, type Hashing } from './passwords.ts';
 import { createProvider, createProviderLogin } from './provider.ts';
 import { createSecondFactor } from './second-factor.ts';
 import { cookieOf, createSessions, type Session, SESSION_COOKIE } from './sessions.ts';
-import { createSignUp, type OpenAccount } from './sign-up.ts';
+import { createSignUp } from './sign-up.ts';
 import { createUsers } from './users.ts';
 
 export type AuthDeps = Readonly<{
@@ -16,7 +17,7 @@ export type AuthDeps = Readonly<{
   config: Pick<DeploysConfig, 'signUp' | 'operatorsNeedSecondFactor' | 'oidc'>;
   keys: ConsoleKeys;
   note: Audit['note'];
-  openAccount: OpenAccount;
+  accounts: Pick<Accounts, 'create'>;
   /** Where the identity provider sends browsers back to. */
   providerReturnUrl: URL;
   fetch(url: string, init: RequestInit): Promise<Response>;
@@ -60,6 +61,14 @@ export function createAuthService(deps: AuthDeps) {
     return config.operatorsNeedSecondFactor && role === 'operator' && !hasSecondFactor;
   }
 
+  /** An operator who must set up a second factor first is nobody until then. */
+  const viewerOf: ViewerOf = async (request) => {
+    const session = sessionOf(request);
+    if (session === undefined || mustEnrol(session)) return undefined;
+    const { userId, email, role, accountId } = session;
+    return { userId, email, role, accountId };
+  };
+
   return {
     config,
     users,
@@ -72,6 +81,7 @@ export function createAuthService(deps: AuthDeps) {
     keys,
     sessionOf,
     mustEnrol,
+    viewerOf,
   };
 }
 
@@ -92,19 +102,6 @@ export type Viewer = Readonly<{
 
 /** Finds who a request's session belongs to; `undefined`: nobody, or the session has ended. Never throws for a bad cookie. */
 export type ViewerOf = (request: Request) => Promise<Viewer | undefined>;
-
-/** Finds the viewer of a request; an operator who must set up a second factor first is nobody until then. */
-export function createViewerOf({
-  sessionOf,
-  mustEnrol,
-}: Pick<AuthService, 'sessionOf' | 'mustEnrol'>): ViewerOf {
-  return async function viewerOf(request) {
-    const session = sessionOf(request);
-    if (session === undefined || mustEnrol(session)) return undefined;
-    const { userId, email, role, accountId } = session;
-    return { userId, email, role, accountId };
-  };
-}
 
 /**
  * Whether a request that changes something comes from a page of the console itself. `Sec-Fetch-Site` says so in every

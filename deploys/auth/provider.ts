@@ -15,6 +15,7 @@ import {
 } from 'openid-client';
 import type { Clock } from '../../shared/clock.ts';
 import type { OidcConfig } from '../../shared/config/oidc.ts';
+import { boundedText } from '../health/neighbours.ts';
 import { type ConsoleKeys, createTickets } from './console-keys.ts';
 import type { From, TooMany } from './login.ts';
 import type { SignUp } from './sign-up.ts';
@@ -150,7 +151,9 @@ export function createProvider({ config, redirectUri, fetch, clock }: ProviderDe
     refuseUnsafe(url);
     const response = await fetch(url, { ...init, ...(body && { body }), redirect: 'error' });
     const { status, headers } = response;
-    return new Response(await boundedText(response), { status, headers });
+    const text = await boundedText(response, ANSWER_BYTES_MAX);
+    if (text === undefined) throw new Error('the provider answered with too much');
+    return new Response(text, { status, headers });
   }
 
   async function recognise(query: URLSearchParams, { state, verifier, nonce }: Proof): Promise<Claims> {
@@ -173,12 +176,8 @@ export function createProvider({ config, redirectUri, fetch, clock }: ProviderDe
 
   return {
     /** Where the browser is sent; it comes back with the state and a code. */
-    async begin({
-      state,
-      verifier,
-      nonce,
-    }: Proof): Promise<{ readonly kind: 'address'; readonly url: URL } | Unavailable> {
-      try {
+    begin: ({ state, verifier, nonce }: Proof) =>
+      orUnavailable(async () => {
         const url = buildAuthorizationUrl(await discover(), {
           redirect_uri: redirectUri,
           scope: 'openid email',
@@ -187,22 +186,11 @@ export function createProvider({ config, redirectUri, fetch, clock }: ProviderDe
           code_challenge: await calculatePKCECodeChallenge(verifier),
           code_challenge_method: 'S256',
         });
-        return { kind: 'address', url };
-      } catch (error) {
-        return unavailable(error);
-      }
-    },
+        return { kind: 'address', url } as const;
+      }),
     /** Who came back with `query`. */
-    async finish(
-      query: URLSearchParams,
-      proof: Proof,
-    ): Promise<({ readonly kind: 'claims' } & Claims) | Unavailable> {
-      try {
-        return { kind: 'claims', ...(await recognise(query, proof)) };
-      } catch (error) {
-        return unavailable(error);
-      }
-    },
+    finish: (query: URLSearchParams, proof: Proof) =>
+      orUnavailable(async () => ({ kind: 'claims', ...(await recognise(query, proof)) }) as const),
   };
 }
 
@@ -225,22 +213,15 @@ function refuseUnsafe(address: string): void {
     throw new Error('the provider names no safe endpoints');
 }
 
-async function boundedText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > ANSWER_BYTES_MAX) throw new Error('the provider answered with too much');
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
 /** The library's own words are general: what went wrong is its cause. Neither holds a token or a secret. */
-function unavailable(error: unknown): Unavailable {
-  if (!(error instanceof Error)) return { kind: 'unavailable', reason: String(error) };
-  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
-  return { kind: 'unavailable', reason: `${error.message}${cause}` };
+async function orUnavailable<T>(act: () => Promise<T>): Promise<T | Unavailable> {
+  try {
+    return await act();
+  } catch (error) {
+    if (!(error instanceof Error)) return { kind: 'unavailable', reason: String(error) };
+    const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
+    return { kind: 'unavailable', reason: `${error.message}${cause}` };
+  }
 }
 
 /** Why nobody could log in under this address, in a sentence that says what to do; `undefined`: they can. */

@@ -73,9 +73,11 @@ export function createSessions(
     DELETE FROM sessions WHERE token_hash IN (SELECT token_hash FROM sessions WHERE user_id = ?1
       ORDER BY used_at_ms DESC LIMIT -1 OFFSET ${SESSIONS_PER_USER_MAX})`);
   const ofUser = store.prepare<
-    { user_agent: string; created_at_ms: number; used_at_ms: number; token_hash: Uint8Array },
+    Omit<SessionRow, 'isThis'> & { tokenHash: Uint8Array },
     [string, number, number]
-  >(`SELECT * FROM sessions WHERE user_id = ?1 AND ${live} ORDER BY used_at_ms DESC`);
+  >(`
+    SELECT user_agent AS userAgent, created_at_ms AS createdAtMs, used_at_ms AS usedAtMs, token_hash AS tokenHash
+    FROM sessions WHERE user_id = ?1 AND ${live} ORDER BY used_at_ms DESC`);
   const bounds = (): [number, number] => [clock.now() - SESSION_MS.idle, clock.now() - SESSION_MS.absolute];
 
   const begin = store.transaction((userId: string, userAgent: string | null, former: string | undefined) => {
@@ -105,11 +107,9 @@ export function createSessions(
     end: (token: string) => void drop.run(hashOf(token)),
     /** Used last first. */
     list: (userId: string, current: Uint8Array): readonly SessionRow[] =>
-      ofUser.all(userId, ...bounds()).map((row) => ({
-        userAgent: row.user_agent,
-        createdAtMs: row.created_at_ms,
-        usedAtMs: row.used_at_ms,
-        isThis: Buffer.compare(row.token_hash, current) === 0,
+      ofUser.all(userId, ...bounds()).map(({ tokenHash, ...row }) => ({
+        ...row,
+        isThis: Buffer.compare(tokenHash, current) === 0,
       })),
   };
 }

@@ -3,6 +3,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
+import type { Account } from '../accounts/account-row.ts';
 import type { Accounts } from '../accounts/accounts.ts';
 import { createAttempts } from './attempts.ts';
 import { type From, network, type TooMany } from './login.ts';
@@ -21,8 +22,8 @@ export type SignUpResult =
   | TooMany
   | Busy;
 
-/** Makes an account for the new customer `userId`; gives its id, or what is wrong with its name in a sentence. */
-export type OpenAccount = (name: string, userId: string) => { readonly id: number } | string;
+/** What a new customer begins on. */
+const PLAN = 'trial';
 
 /** Five from one address, then one every ten minutes; and fifty from everywhere, then one a minute. */
 const PER_ADDRESS = { burst: 5, refillMs: 600_000 } as const;
@@ -32,7 +33,7 @@ type SignUpDeps = Readonly<{
   store: Store;
   users: Users;
   hashing: Hashing;
-  openAccount: OpenAccount;
+  accounts: Pick<Accounts, 'create'>;
   clock: Clock;
   random(bytes: number): Uint8Array;
 }>;
@@ -40,7 +41,7 @@ type SignUpDeps = Readonly<{
 export type SignUp = ReturnType<typeof createSignUp>;
 
 /** How somebody becomes a user at the console: the first operator by a link, a customer where signing up is allowed. */
-export function createSignUp({ store, users, hashing, openAccount, clock, random }: SignUpDeps) {
+export function createSignUp({ store, users, hashing, accounts, clock, random }: SignUpDeps) {
   const perAddress = createAttempts(PER_ADDRESS, random);
   const inAll = createAttempts(IN_ALL, random);
 
@@ -48,11 +49,27 @@ export function createSignUp({ store, users, hashing, openAccount, clock, random
   async function checked({ email: typed, password }: Application) {
     const email = readEmail(typed);
     if (email === undefined)
-      return { kind: 'unfit', of: 'email', sentence: 'This is no e-mail address.' } as const;
+      return { kind: 'unfit', of: 'email', sentence: 'Enter a valid email address.' } as const;
     const complaint = passwordComplaint(password, email);
     if (complaint !== undefined) return { kind: 'unfit', of: 'password', sentence: complaint } as const;
     const hashed = await hashing.hash(password, 'stranger');
     return hashed.kind === 'busy' ? hashed : ({ kind: 'hashed', email, hash: hashed.hash } as const);
+  }
+
+  /** An account for the new customer, or what is wrong with its name in a sentence. */
+  function openAccount(name: string, userId: string): Account | string {
+    const result = accounts.create(name, PLAN, { kind: 'user', userId });
+    switch (result.kind) {
+      case 'account':
+        return result.account;
+      case 'bad-name':
+        return 'An account name must have 1 to 64 printable characters.';
+      case 'name-taken':
+      case 'reserved-name':
+        return 'An account with this name already exists. Choose another name.';
+      default:
+        throw new Error(`an account on plan ${PLAN} could not be made: ${result.kind}`);
+    }
   }
 
   const makeOperator = store.transaction(
@@ -61,7 +78,7 @@ export function createSignUp({ store, users, hashing, openAccount, clock, random
       const place = { role: 'operator', accountId: undefined } as const;
       const created = users.create({ email, place, passwordHash });
       if (created.kind === 'email-taken') return TAKEN;
-      useInvitation(store);
+      store.run('DELETE FROM first_operator');
       return created;
     },
   );
@@ -107,7 +124,7 @@ export function createSignUp({ store, users, hashing, openAccount, clock, random
   };
 }
 
-const TAKEN = { kind: 'unfit', of: 'email', sentence: 'This e-mail address has a login already.' } as const;
+const TAKEN = { kind: 'unfit', of: 'email', sentence: 'This email address is already registered.' } as const;
 
 /** In the data directory. */
 const LINK_FILE = 'first-operator-link';
@@ -142,11 +159,6 @@ function isInvited({ store, clock }: Pick<InvitationDeps, 'store' | 'clock'>, to
   return row !== null;
 }
 
-/** Uses the link up; to be called in the transaction that makes the operator. */
-function useInvitation(store: Store): void {
-  store.run('DELETE FROM first_operator');
-}
-
 /** Where a person finds the link: on their terminal, or in a file of the service's user. */
 export type ShownLink =
   { readonly kind: 'terminal'; readonly url: string } | { readonly kind: 'file'; readonly path: string };
@@ -167,25 +179,4 @@ export function consoleUrlOf(publicUrl: URL, listenUrl: URL): URL {
 
 function hashOf(token: string): Uint8Array {
   return createHash('sha256').update(token).digest();
-}
-
-/** What a new customer begins on. */
-const PLAN = 'trial';
-
-/** Accounts for those who sign up by themselves. */
-export function createOpenAccount({ create }: Pick<Accounts, 'create'>): OpenAccount {
-  return function openAccount(name, userId) {
-    const result = create(name, PLAN, { kind: 'user', userId });
-    switch (result.kind) {
-      case 'account':
-        return result.account;
-      case 'bad-name':
-        return 'An account name is 1 to 64 printable characters.';
-      case 'name-taken':
-      case 'reserved-name':
-        return 'An account of this name exists already; choose another name.';
-      default:
-        throw new Error(`an account on plan ${PLAN} could not be made: ${result.kind}`);
-    }
-  };
 }

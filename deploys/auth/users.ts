@@ -114,22 +114,18 @@ type NewUser = Readonly<{
   subject?: string;
 }>;
 
-type Row = {
-  id: string;
-  email: string;
-  role: 'operator' | 'customer';
-  account_id: number | null;
-  password_hash: string | null;
-  has_second_factor: number;
-  subject: string | null;
-  email_verified: number;
-  created_at_ms: number;
-};
+type Row = Readonly<
+  Pick<User, 'id' | 'email' | 'role' | 'createdAtMs'> &
+    Record<'passwordHash' | 'subject', string | null> &
+    Record<'hasSecondFactor' | 'isEmailVerified', number> & { accountId: number | null }
+>;
 
 /** Users on one page: more than a team has. */
 const USERS_SHOWN_MAX = 500;
 const ID_BYTES = 12;
-const SELECT = 'SELECT *, totp_secret IS NOT NULL AS has_second_factor FROM users';
+const SELECT = `
+  SELECT id, email, role, account_id AS accountId, password_hash AS passwordHash, subject, created_at_ms AS createdAtMs,
+    totp_secret IS NOT NULL AS hasSecondFactor, email_verified AS isEmailVerified FROM users`;
 
 /** The users of `store`. `random` gives n uniform bytes. */
 export function createUsers(
@@ -236,17 +232,15 @@ export function createUsers(
 
 export type Users = ReturnType<typeof createUsers>;
 
-function userFrom(row: Row): User {
-  const { id, email, role, account_id, password_hash, has_second_factor, subject, email_verified } = row;
+/** Only `readEmail` makes what is written as an e-mail. */
+function userFrom({ role, accountId, ...row }: Row): User {
   return {
-    id,
-    email: email as Email, // only `readEmail` makes what is written
-    ...placeFrom(role, account_id),
-    passwordHash: password_hash ?? undefined,
-    hasSecondFactor: has_second_factor === 1,
-    subject: subject ?? undefined,
-    isEmailVerified: email_verified === 1,
-    createdAtMs: row.created_at_ms,
+    ...row,
+    ...placeFrom(role, accountId),
+    passwordHash: row.passwordHash ?? undefined,
+    hasSecondFactor: row.hasSecondFactor === 1,
+    subject: row.subject ?? undefined,
+    isEmailVerified: row.isEmailVerified === 1,
   };
 }
 

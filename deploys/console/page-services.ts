@@ -3,11 +3,10 @@ import type { Plan } from '../../shared/config/plans.ts';
 import type { Accounts } from '../accounts/accounts.ts';
 import type { Keys } from '../accounts/keys.ts';
 import type { Enter } from '../api/request-log.ts';
-import type { Actor, Audit } from '../accounts/audit.ts';
+import type { Audit } from '../accounts/audit.ts';
 import type { PublicationState } from '../accounts/publication.ts';
 import type { AddressOf } from '../auth/attempts.ts';
 import type { AuthService } from '../auth/auth-service.ts';
-import type { User } from '../auth/users.ts';
 import type { Health, StoreSize } from '../health/health.ts';
 import type { ReadGateways, ReadRedis } from '../health/neighbours.ts';
 import type { AccountDeliveries, ReadQueue } from '../outbox/list.ts';
@@ -97,7 +96,6 @@ export type OperatorServices = Readonly<{
   storeSizes(): readonly StoreSize[];
   /** `undefined`: no Redis is configured. */
   readRedis: ReadRedis | undefined;
-  resetSecondFactor(user: User, by: Actor): void;
 }>;
 
 /** Services of all pages. */

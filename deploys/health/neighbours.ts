@@ -3,11 +3,8 @@ import type { Clock } from '../../shared/clock.ts';
 import { type GatewayStatus, gatewayStatusFrom } from '../../shared/gateway-status.ts';
 import type { Secret } from '../../shared/secret.ts';
 
-/** What a gateway said of itself, or why it said nothing. `host` is where it was asked: no more of the address is told. */
-export type GatewaySeen =
-  | { readonly kind: 'seen'; readonly host: string; readonly status: GatewayStatus }
-  /** `reason` is a few words for the operator. */
-  | { readonly kind: 'cannot-be-reached'; readonly host: string; readonly reason: string };
+/** What a gateway said of itself, or why it said nothing. */
+export type GatewaySeen = Readonly<{ kind: 'seen'; host: string; status: GatewayStatus }> | Away;
 
 /** Every gateway in the config's order, as it was at most `GATEWAYS_KEPT_MS` ago. Never rejects. */
 export type ReadGateways = () => Promise<readonly GatewaySeen[]>;
@@ -28,6 +25,15 @@ function keptFor<Seen>(keptMs: number, clock: Clock, read: () => Promise<Seen>):
   };
 }
 
+const NO_STATUS = 'not the status of a gateway of this version';
+
+/** `reason` is a few words for the operator. Of an address only host and port are told. */
+type Away = Readonly<{ kind: 'cannot-be-reached'; host: string; reason: string }>;
+
+function away(host: string, reason: string): Away {
+  return { kind: 'cannot-be-reached', host, reason };
+}
+
 /** Asks all gateways at once. */
 export function createReadGateways({
   urls,
@@ -44,15 +50,11 @@ export function createReadGateways({
   async function readOne(url: URL): Promise<GatewaySeen> {
     const { host } = url;
     const over = new AbortController();
-    const late = clock.sleep(ANSWER_MS_MAX, over.signal).then((): GatewaySeen => {
+    const late = clock.sleep(ANSWER_MS_MAX, over.signal).then(() => {
       over.abort();
-      return { kind: 'cannot-be-reached', host, reason: 'no answer in time' };
+      return away(host, 'no answer in time');
     });
-    const answered = ask(url, over.signal).catch((error: unknown): GatewaySeen => ({
-      kind: 'cannot-be-reached',
-      host,
-      reason: fetchFailure(error),
-    }));
+    const answered = ask(url, over.signal).catch((error: unknown) => away(host, fetchFailure(error)));
     const seen = await Promise.race([answered, late]);
     over.abort();
     return seen;
@@ -63,38 +65,34 @@ export function createReadGateways({
     const response = await fetch(new URL('/status.json', url), { signal, redirect: 'error' });
     if (!response.ok) {
       await response.body?.cancel();
-      return { kind: 'cannot-be-reached', host, reason: `HTTP ${response.status}` };
+      return away(host, `HTTP ${response.status}`);
     }
-    const text = await textOf(response);
+    const text = await boundedText(response, BYTES_MAX);
     const status = text === undefined ? undefined : gatewayStatusFrom(JSON.parse(text));
-    return status === undefined
-      ? { kind: 'cannot-be-reached', host, reason: 'not the status of a gateway of this version' }
-      : { kind: 'seen', host, status };
+    return status === undefined ? away(host, NO_STATUS) : { kind: 'seen', host, status };
   }
 }
 
-/** The body up to its bound; `undefined` when there is more. */
-async function textOf(response: Response): Promise<string | undefined> {
-  const decoder = new TextDecoder();
-  let text = '';
-  for await (const piece of response.body ?? []) {
-    text += decoder.decode(piece, { stream: true });
-    if (text.length > BYTES_MAX) return undefined; // leaving the loop cancels the body
+/** The body of at most so many bytes; `undefined` when there is more, which is not read. */
+export async function boundedText(response: Response, bytesMax: number): Promise<string | undefined> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > bytesMax) return undefined; // leaving the loop cancels the body
+    chunks.push(chunk);
   }
-  return text;
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** The system's own code, as ECONNREFUSED; messages may hold an address. */
 function fetchFailure(error: unknown): string {
-  if (error instanceof SyntaxError) return 'not the status of a gateway of this version';
+  if (error instanceof SyntaxError) return NO_STATUS;
   return error instanceof Error && 'code' in error ? String(error.code) : 'no connection';
 }
 
-/** Whether a Redis node answered a PING. Of its address only host and port are told. */
-export type RedisSeen =
-  | { readonly kind: 'answers'; readonly host: string; readonly tookMs: number }
-  /** `reason` is a word or two for the operator. */
-  | { readonly kind: 'cannot-be-reached'; readonly host: string; readonly reason: string };
+/** Whether a Redis node answered a PING. */
+export type RedisSeen = Readonly<{ kind: 'answers'; host: string; tookMs: number }> | Away;
 
 /** Every node that the config names, in its order. Never rejects. */
 export type ReadRedis = () => Promise<readonly RedisSeen[]>;
@@ -124,7 +122,7 @@ export function createReadRedis(url: Secret, clock: Clock): ReadRedis {
       await redis.ping();
       return { kind: 'answers', host, tookMs: clock.monotonic() - fromMs };
     } catch (error) {
-      return { kind: 'cannot-be-reached', host, reason: redisFailure(failure ?? error) };
+      return away(host, redisFailure(failure ?? error));
     } finally {
       redis.disconnect();
     }

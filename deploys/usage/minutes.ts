@@ -3,10 +3,10 @@ import type { Store } from '../../shared/store/open.ts';
 import { HOUR_MS } from './calendar.ts';
 import { createReadPortions } from './traffic.ts';
 
-/** A look begins this long after the one before ended: with it and a gateway's second, minutes are some six seconds behind. */
-const LOOK_MS = 5_000;
-/** A long look is followed by a rest of ten times its length, so that a great many cells take no more than a tenth of a core. */
-const REST_FACTOR = 10;
+/** Between two readings: with a gateway's own second, minutes are about six seconds behind. */
+const READ_PAUSE_MS = 5_000;
+/** A long reading is followed by a pause of ten times its length: very many cells take at most a tenth of a core. */
+const PAUSE_FACTOR = 10;
 
 type Sum = MinuteCounts & Readonly<{ hour: number; accountId: number }>;
 type Sums = Map<string, Sum>;
@@ -15,13 +15,13 @@ type Deps = Readonly<{
   /** A connection to the ledger that reads. */
   ledger: Store;
   clock: Clock;
-  /** Told when a look failed; the next one makes up for it. */
+  /** Called when a reading failed; the next one makes up for it. */
   noteBroken(error: unknown): void;
 }>;
 
 /**
  * Finds out what was counted minute by minute from what hours grow by, whoever writes them. What is found grown is
- * counted in the middle of the time since the look before. What comes late, as from a host that Redis was away from,
+ * counted in the middle of the time since the reading before. What comes late, as from a host that Redis was away from,
  * is counted when it comes.
  */
 export function createLiveMinutes({ ledger, clock, noteBroken }: Deps) {
@@ -44,7 +44,7 @@ export function createLiveMinutes({ ledger, clock, noteBroken }: Deps) {
     return signal.aborted ? undefined : sums;
   }
 
-  async function look(signal: AbortSignal): Promise<void> {
+  async function readOnce(signal: AbortSignal): Promise<void> {
     const nowMs = clock.now();
     const fromHour = Math.floor(nowMs / HOUR_MS) - 1;
     const sums = await readSums(fromHour, signal);
@@ -69,11 +69,11 @@ export function createLiveMinutes({ ledger, clock, noteBroken }: Deps) {
     while (!signal.aborted) {
       const fromMs = clock.monotonic();
       try {
-        await look(signal);
+        await readOnce(signal);
       } catch (error) {
         noteBroken(error);
       }
-      await clock.sleep(Math.max(LOOK_MS, REST_FACTOR * (clock.monotonic() - fromMs)), signal);
+      await clock.sleep(Math.max(READ_PAUSE_MS, PAUSE_FACTOR * (clock.monotonic() - fromMs)), signal);
     }
   }
 
@@ -84,7 +84,7 @@ export function createLiveMinutes({ ledger, clock, noteBroken }: Deps) {
     recentTotals: minutes.totals,
     /** Since when minutes are counted, in Unix milliseconds: earlier ones are zeros that nobody counted. `undefined`: not yet. */
     sinceMs: (): number | undefined => sinceMs,
-    /** Looks until `signal` aborts. Never rejects. */
+    /** Reads until `signal` aborts. Never rejects. */
     run,
   };
 }

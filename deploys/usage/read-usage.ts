@@ -1,5 +1,14 @@
 import type { Store } from '../../shared/store/open.ts';
-import { dayOfHour, dayText, HOUR_MS, type Hours, hourText, monthOf, monthText } from './calendar.ts';
+import {
+  dayOfHour,
+  dayText,
+  type Hours,
+  hourText,
+  monthOfHour,
+  monthText,
+  type Range,
+  touched,
+} from './calendar.ts';
 
 /** What one key used of one method in a period, over all nodes. */
 export type Used = Readonly<{
@@ -29,32 +38,17 @@ const PAGE = 1_000;
  * What was used in these hours, of one account or of all, the oldest first, in pages. A day or a month that the hours
  * touch is given whole, because its hours are not known any more.
  */
-export function* readUsage(
-  ledger: Store,
-  { fromHour, toHour }: Hours,
-  accountId?: number,
-): Generator<readonly Used[]> {
-  const monthOfHour = (hour: number) => monthOf(hour * HOUR_MS).month;
-  const touched = (placeOf: (hour: number) => number) => ({
-    from: placeOf(fromHour),
-    to: placeOf(toHour - 1) + 1,
-  });
+export function* readUsage(ledger: Store, hours: Hours, accountId?: number): Generator<readonly Used[]> {
   const tables: readonly Table[] = [
-    { table: 'usage_months', column: 'month', ...touched(monthOfHour), textOf: monthText },
-    { table: 'usage_days', column: 'day', ...touched(dayOfHour), textOf: dayText },
-    { table: 'usage_hours', column: 'hour', from: fromHour, to: toHour, textOf: hourText },
+    { table: 'usage_months', column: 'month', ...touched(hours, monthOfHour), textOf: monthText },
+    { table: 'usage_days', column: 'day', ...touched(hours, dayOfHour), textOf: dayText },
+    { table: 'usage_hours', column: 'hour', from: hours.fromHour, to: hours.toHour, textOf: hourText },
   ];
   for (const table of tables)
     yield* accountId === undefined ? readAllOf(ledger, table) : readOneOf(ledger, accountId, table);
 }
 
-type Table = Readonly<{
-  table: string;
-  column: string;
-  from: number;
-  to: number;
-  textOf: (at: number) => string;
-}>;
+type Table = Range & Readonly<{ table: string; column: string; textOf: (at: number) => string }>;
 
 function* readAllOf(ledger: Store, { table, column, from, to, textOf }: Table): Generator<readonly Used[]> {
   const page = ledger.prepare<Row, Place & { to: number }>(`
@@ -112,18 +106,8 @@ export const CSV_HEAD = `${USAGE_COLUMNS.join(',')}\n`;
 
 /** A row by its columns. */
 export function usageRecord(used: Used, account: string) {
-  const { period, keyId, method, calls, credits, errors, bytesOut, refused } = used;
-  return {
-    hour: period,
-    account,
-    key_id: keyId,
-    method,
-    calls,
-    credits,
-    errors,
-    bytes_out: bytesOut,
-    refused,
-  };
+  const { period: hour, keyId: key_id, method, calls, credits, errors, bytesOut: bytes_out, refused } = used;
+  return { hour, account, key_id, method, calls, credits, errors, bytes_out, refused };
 }
 
 /** A row's texts, in the order of the columns. */

@@ -1,102 +1,94 @@
 import { USAGE_COUNTER_NAMES, USAGE_COUNTERS, type UsageCounter } from '../../shared/ledger/counters.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { DAY_MS, EACH, HOUR_MS, type Hours, monthOfDay, type Range, rangeIn } from './calendar.ts';
+import { DAY_MS, dayOfHour, HOUR_MS, type Hours, monthOfDay, type Range, touched } from './calendar.ts';
 
 /** What was counted; `refunded` is of `credits`, and the five from `within10Ms` to `slower` are how fast answers began. */
 export type Counts = Readonly<Record<UsageCounter, number>>;
 
+export type Unit = 'hour' | 'day' | 'month';
+
 /** One account's, and of it only one key's or one method's when given. */
 export type Whose = Readonly<{ accountId: number; keyId?: string; method?: string }>;
 
-export type Unit = 'hour' | 'day' | 'month';
-
-/** Counts of an hour, day or month since 1970 (UTC), of a method or of a key. */
+/** Counts of an hour since 1970 (UTC); of a method or of a key. */
 type Point = Readonly<{ at: number; counts: Counts }>;
 export type Part = Readonly<{ name: string; counts: Counts }>;
 
-type Named = Counts & Readonly<{ name: string | number }>;
-type Values = Readonly<{
-  from: number;
-  to: number;
-  accountId: number;
-  keyId: string | null;
-  method: string | null;
-}>;
+const SUMS = USAGE_COUNTER_NAMES.map((name) => `sum(${USAGE_COUNTERS[name]}) AS ${name}`).join(', ');
 
-const TABLES = [
-  ['usage_hours', 'hour'],
-  ['usage_days', 'day'],
-  ['usage_months', 'month'],
-] as const;
-type Table = (typeof TABLES)[number];
+type Values = Range &
+  Readonly<{ accountId: number; keyId: string | null; method: string | null; names: string }>;
 
-const SUMS = USAGE_COUNTER_NAMES.map((name) => `coalesce(sum(${USAGE_COUNTERS[name]}), 0) AS ${name}`).join(
-  ', ',
-);
+/** SQL for every period of a `Range`: with the account they are the beginning of each usage table's primary key. */
+const EACH =
+  'WITH RECURSIVE each(at) AS (SELECT $from WHERE $from < $to UNION ALL SELECT at + 1 FROM each WHERE at + 1 < $to)';
+
+/**
+ * Reads what one account used, added up by two SQL expressions: by `at` and by `name`. Months are of no use to pages: they
+ * are older than what any page shows.
+ */
+function createReader<Sums>(
+  ledger: Store,
+  kept: 'hour' | 'day',
+  { at, name, sums }: Readonly<{ at: string; name: string; sums: string }>,
+) {
+  const statement = ledger.prepare<Sums & { at: number; name: string }, Values>(`${EACH}
+    SELECT ${at} AS at, ${name} AS name, ${sums}
+    FROM each CROSS JOIN usage_${kept}s ON ${kept} = each.at AND account_id = $accountId
+    WHERE key_id = coalesce($keyId, key_id) AND method = coalesce($method, method) GROUP BY 1, 2`);
+  return (
+    { accountId, keyId, method }: Whose,
+    hours: Hours,
+    names: readonly string[] = [],
+  ): readonly (Sums & { at: number; name: string })[] =>
+    statement.all({
+      ...(kept === 'hour' ? { from: hours.fromHour, to: hours.toHour } : touched(hours, dayOfHour)),
+      accountId,
+      keyId: keyId ?? null,
+      method: method ?? null,
+      names: JSON.stringify(names),
+    });
+}
 
 export function createUsageReport(ledger: Store) {
-  const by = (expression: (period: string) => string) =>
-    TABLES.map((table) => ledger.prepare<Named, Values>(groupedSql(table, expression(table[1]))));
-  const [methods, keys, wholes] = [by(() => 'method'), by(() => 'key_id'), by(() => "''")];
-  const periods = by((period) => period);
-  const daysOfHours = ledger.prepare<Named, Values>(groupedSql(TABLES[0], 'hour / 24'));
-  const spentIn = ledger.prepare<{ spent: number | null }, Pick<Values, 'from' | 'to' | 'accountId'>>(
+  const hourly = createReader<Counts>(ledger, 'hour', { at: 'hour', name: "''", sums: SUMS });
+  const partsBy = (name: string) => {
+    const [hours, days] = [
+      createReader<Counts>(ledger, 'hour', { at: '0', name, sums: SUMS }),
+      createReader<Counts>(ledger, 'day', { at: '0', name, sums: SUMS }),
+    ];
+    return (whose: Whose, wanted: Hours) => merged([...hours(whose, wanted), ...days(whose, wanted)]);
+  };
+  const [byMethod, byKey] = [partsBy('method'), partsBy('key_id')];
+  const spentIn = ledger.prepare<{ spent: number | null }, Range & Readonly<{ accountId: number }>>(
     `${EACH} SELECT sum(charged - returned) AS spent FROM each CROSS JOIN usage_hours
      ON hour = each.at AND account_id = $accountId`,
   );
 
-  function read(statements: typeof methods, whose: Whose, hours: Hours): readonly Named[] {
-    return statements.flatMap((statement, i) => all(statement, whose, rangeIn(i, hours)));
-  }
-
-  function series(whose: Whose, hours: Hours, unit: Unit): readonly Point[] {
-    const [inHours, inDays, inMonths] = [0, 1, 2].map((i) => rangeIn(i, hours));
-    const [hourly, daily, monthly] = periods;
-    const sums = new Map<number, Counts>();
-    const put = (at: number, counts: Named) => sums.set(at, added(sums.get(at), counts));
-    if (unit === 'hour') {
-      for (const row of all(hourly, whose, inHours)) put(Number(row.name), row);
-      return filled(sums, inHours);
-    }
-    const days = [...all(daysOfHours, whose, inHours), ...all(daily, whose, inDays)];
-    for (const row of days) put(unit === 'day' ? Number(row.name) : monthOfDay(Number(row.name)), row);
-    if (unit === 'month') for (const row of all(monthly, whose, inMonths)) put(Number(row.name), row);
-    return filled(sums, unit === 'day' ? inDays : inMonths);
-  }
-
   return {
-    /** A point for every period that the hours touch, the oldest first; zeros where nothing was used. */
-    series,
+    /** A point for every hour, the oldest first; zeros where nothing was used. */
+    series(whose: Whose, hours: Hours): readonly Point[] {
+      const sums = new Map<number, Counts>(hourly(whose, hours).map((row) => [row.at, row]));
+      return Array.from({ length: hours.toHour - hours.fromHour }, (_, i) => {
+        const at = hours.fromHour + i;
+        return { at, counts: sums.get(at) ?? NOTHING };
+      });
+    },
     /** The most calls first. */
-    byMethod: (whose: Whose, hours: Hours): readonly Part[] => merged(read(methods, whose, hours)),
-    byKey: (whose: Whose, hours: Hours): readonly Part[] => merged(read(keys, whose, hours)),
-    sum: (whose: Whose, hours: Hours): Counts => read(wholes, whose, hours).reduce<Counts>(added, NOTHING),
+    byMethod,
+    byKey,
+    sum: (whose: Whose, hours: Hours): Counts => sumOf(byMethod(whose, hours).map(({ counts }) => counts)),
     /** Credits taken from an allowance in hours that are kept as hours, less what was given back. */
-    spent: (accountId: number, hours: Hours): number =>
-      spentIn.get({ accountId, ...rangeIn(0, hours) })?.spent ?? 0,
+    spent: (accountId: number, { fromHour, toHour }: Hours): number =>
+      spentIn.get({ accountId, from: fromHour, to: toHour })?.spent ?? 0,
   };
 }
 
 /**
- * What one account used, for charts and tables. An hour that is kept no finer than in its day or month counts with the
- * whole of it, and not in a series by hour. Periods reach back ten years at most; what is before is left out.
+ * What one account used in the last months, for charts and tables. An hour that is kept no finer than in its day counts with
+ * the whole of it, and not in a series by hour.
  */
 export type UsageReport = ReturnType<typeof createUsageReport>;
-
-function groupedSql([table, period]: Table, name: string): string {
-  return `${EACH} SELECT ${name} AS name, ${SUMS} FROM each CROSS JOIN ${table}
-    ON ${period} = each.at AND account_id = $accountId
-    WHERE key_id = coalesce($keyId, key_id) AND method = coalesce($method, method) GROUP BY name`;
-}
-
-function all(
-  statement: { all(values: Values): readonly Named[] } | undefined,
-  { accountId, keyId, method }: Whose,
-  range: Range | undefined,
-): readonly Named[] {
-  if (statement === undefined || range === undefined) return [];
-  return statement.all({ ...range, accountId, keyId: keyId ?? null, method: method ?? null });
-}
 
 const NOTHING = Object.fromEntries(USAGE_COUNTER_NAMES.map((name) => [name, 0])) as Counts; // all of them
 
@@ -109,18 +101,10 @@ function added(sum: Counts = NOTHING, more: Counts = NOTHING): Counts {
   return Object.fromEntries(USAGE_COUNTER_NAMES.map((name) => [name, sum[name] + more[name]])) as Counts; // all of them
 }
 
-function merged(rows: readonly Named[]): readonly Part[] {
-  const parts = new Map<string, Counts>();
-  for (const row of rows) parts.set(String(row.name), added(parts.get(String(row.name)), row));
-  return [...parts]
-    .map(([name, counts]) => ({ name, counts }))
+function merged(rows: readonly (Counts & Readonly<{ name: string }>)[]): readonly Part[] {
+  return [...Map.groupBy(rows, ({ name }) => name)]
+    .map(([name, some]) => ({ name, counts: sumOf(some) }))
     .sort((a, b) => b.counts.calls - a.counts.calls);
-}
-
-function filled(sums: ReadonlyMap<number, Counts>, range: Range | undefined): readonly Point[] {
-  const { from, to } = range ?? { from: 0, to: 0 };
-  const length = Math.max(0, to - from);
-  return Array.from({ length }, (_, i) => ({ at: from + i, counts: sums.get(from + i) ?? NOTHING }));
 }
 
 /** What usage is told apart by. */
@@ -143,41 +127,29 @@ type GridQuery = Readonly<{
   names: readonly string[];
 }>;
 
-type GridValues = Range &
-  Readonly<{ accountId: number; keyId: string | null; method: string | null; names: string }>;
-
 const DIMENSION_COLUMNS = { method: 'method', key: 'key_id' } as const;
 
 /** Reads usage as one cell for each period and name. A name may come in several cells of a period. */
 export function createUsageGrid(ledger: Store): (query: GridQuery) => readonly GridCell[] {
-  const prepared = (table: string, at: string, by: Dimension) =>
-    ledger.prepare<GridCell, GridValues>(`${EACH}
-      SELECT ${at} AS at, CASE WHEN ${DIMENSION_COLUMNS[by]} IN (SELECT value FROM json_each($names)) THEN ${DIMENSION_COLUMNS[by]} ELSE '' END AS name,
-        sum(calls) AS calls, sum(credits - refunded) AS credits, sum(errors) AS errors, sum(refused) AS refused
-      FROM each CROSS JOIN ${table} ON ${table.replace('usage_', '').replace(/s$/, '')} = each.at AND account_id = $accountId
-      WHERE key_id = coalesce($keyId, key_id) AND method = coalesce($method, method)
-      GROUP BY 1, 2`);
+  const prepared = (kept: 'hour' | 'day', at: string, by: Dimension) => {
+    const column = DIMENSION_COLUMNS[by];
+    const name = `CASE WHEN ${column} IN (SELECT value FROM json_each($names)) THEN ${column} ELSE '' END`;
+    const sums =
+      'sum(calls) AS calls, sum(credits - refunded) AS credits, sum(errors) AS errors, sum(refused) AS refused';
+    return createReader<Record<Measure, number>>(ledger, kept, { at, name, sums });
+  };
   const of = (by: Dimension) => ({
-    hourly: prepared('usage_hours', 'hour', by),
-    daysOfHours: prepared('usage_hours', 'hour / 24', by),
-    daily: prepared('usage_days', 'day', by),
-    monthly: prepared('usage_months', 'month', by),
+    hourly: prepared('hour', 'hour', by),
+    daysOfHours: prepared('hour', 'hour / 24', by),
+    daily: prepared('day', 'day', by),
   });
   const statements = { method: of('method'), key: of('key') };
 
-  return function usageGrid({ whose: { accountId, keyId = null, method = null }, hours, unit, by, names }) {
-    const { hourly, daysOfHours, daily, monthly } = statements[by];
-    const values = (table: 0 | 1 | 2) => ({
-      ...rangeIn(table, hours),
-      accountId,
-      keyId,
-      method,
-      names: JSON.stringify(names),
-    });
-    if (unit === 'hour') return hourly.all(values(0));
-    const days = [...daysOfHours.all(values(0)), ...daily.all(values(1))];
-    if (unit === 'day') return days;
-    return [...days.map((cell) => ({ ...cell, at: monthOfDay(cell.at) })), ...monthly.all(values(2))];
+  return function usageGrid({ whose, hours, unit, by, names }) {
+    const { hourly, daysOfHours, daily } = statements[by];
+    if (unit === 'hour') return hourly(whose, hours, names);
+    const days = [...daysOfHours(whose, hours, names), ...daily(whose, hours, names)];
+    return unit === 'day' ? days : days.map((cell) => ({ ...cell, at: monthOfDay(cell.at) }));
   };
 }
 
@@ -206,58 +178,46 @@ export function forecastOf(
 }
 
 /** `less than an hour`, `about 5 hours`, `about 3 days`, `more than a year`. */
-export function lastsText(ms: number): string {
+function lastsText(ms: number): string {
   if (ms < HOUR_MS) return 'less than an hour';
   if (ms < 2 * DAY_MS) return counted(Math.round(ms / HOUR_MS), 'hour');
   if (ms < 365 * DAY_MS) return counted(Math.round(ms / DAY_MS), 'day');
   return 'more than a year';
 }
 
-/** `about 3 days at the pace of the last 24 h`; `undefined` when nothing is spent. */
+/** `about 3 days left at the last 24 hours' rate`; `undefined` when nothing is spent. */
 export function forecastText({ lastDay, lastWeek }: Forecast): string | undefined {
-  if (lastDay !== undefined) return `${lastsText(lastDay)} at the pace of the last 24 h`;
-  return lastWeek === undefined ? undefined : `${lastsText(lastWeek)} at the pace of the last 7 days`;
+  if (lastDay !== undefined) return `${lastsText(lastDay)} left at the last 24 hours' rate`;
+  return lastWeek === undefined ? undefined : `${lastsText(lastWeek)} left at the last 7 days' rate`;
 }
 
 function counted(n: number, unit: string): string {
   return `about ${n} ${unit}${n === 1 ? '' : 's'}`;
 }
 
-/** A quantile of how long answers took to begin, estimated; `over`: more than what is told apart. */
-type Latency = Readonly<{ kind: 'about'; ms: number } | { kind: 'over'; ms: number }>;
+/** By when a share of answers had begun, at most; `over`: later than what is told apart. */
+type Latency = Readonly<{ kind: 'about' | 'over'; ms: number }>;
 
 const CLASSES = [
-  ['within10Ms', 0, 10],
-  ['within50Ms', 10, 50],
-  ['within250Ms', 50, 250],
-  ['within1S', 250, 1_000],
+  ['within10Ms', 10],
+  ['within50Ms', 50],
+  ['within250Ms', 250],
+  ['within1S', 1_000],
 ] as const;
 
-type Classes = Pick<Counts, 'within10Ms' | 'within50Ms' | 'within250Ms' | 'within1S' | 'slower'>;
+type Classes = Pick<Counts, (typeof CLASSES)[number][0] | 'slower'>;
 
 /**
- * The time within which the share `quantile` (0 to 1) of answers began: that of its class, and in it as if answers were
- * evenly spread. `undefined` when nothing was answered.
- */
-export function latencyOf(counts: Classes, quantile: number): Latency | undefined {
-  const answered = CLASSES.reduce((sum, [name]) => sum + counts[name], counts.slower);
-  if (answered === 0) return undefined;
-  let wanted = quantile * answered;
-  for (const [name, fromMs, toMs] of CLASSES) {
-    const inClass = counts[name];
-    if (inClass > 0 && wanted <= inClass)
-      return { kind: 'about', ms: Math.ceil(fromMs + (toMs - fromMs) * (wanted / inClass)) };
-    wanted -= inClass;
-  }
-  return { kind: 'over', ms: 1_000 };
-}
-
-/**
- * The same as a bound that holds for sure: the end of the class that the quantile is in. `undefined` when nothing was
- * answered.
+ * The time within which the share `quantile` (0 to 1) of answers began for sure: the end of the class that the quantile is in.
+ * `undefined` when nothing was answered.
  */
 export function boundOf(counts: Classes, quantile: number): Latency | undefined {
-  const latency = latencyOf(counts, quantile);
-  const bound = CLASSES.find(([, , toMs]) => latency?.kind === 'about' && latency.ms <= toMs);
-  return bound === undefined ? latency : { kind: 'about', ms: bound[2] };
+  const answered = CLASSES.reduce((sum, [name]) => sum + counts[name], counts.slower);
+  if (answered === 0) return undefined;
+  let above = quantile * answered;
+  for (const [name, ms] of CLASSES) {
+    above -= counts[name];
+    if (counts[name] > 0 && above <= 0) return { kind: 'about', ms };
+  }
+  return { kind: 'over', ms: 1_000 };
 }

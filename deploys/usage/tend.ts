@@ -15,7 +15,7 @@ type Deps = Readonly<{
   noteMismatch(credits: number): void;
   clock: Clock;
   log: Log;
-  source?: CellSource;
+  source?: CellSource | undefined;
 }>;
 
 /** Between two portions of the roll-up a gateway may write. */
@@ -48,14 +48,9 @@ async function reconcile(deps: Deps, signal: AbortSignal): Promise<void> {
   const { log, nameOf, noteMismatch } = deps;
   const mismatches = await lastingMismatches(deps, signal);
   if (mismatches === undefined) return;
-  noteMismatch(mismatches.reduce((sum, mismatch) => sum + differenceOf(mismatch), 0));
-  for (const mismatch of mismatches) {
-    const { accountId, node, inCells, inJournal } = mismatch;
-    log.error(
-      { account: nameOf(accountId) ?? accountId, node, usage: inCells, journal: inJournal },
-      'usage and journal differ',
-    );
-  }
+  noteMismatch(mismatches.reduce((sum, { usage, journal }) => sum + Math.abs(usage - journal), 0));
+  for (const { accountId, ...books } of mismatches)
+    log.error({ account: nameOf(accountId) ?? accountId, ...books }, 'usage and journal differ');
 }
 
 /**
@@ -72,11 +67,7 @@ async function lastingMismatches({ reader, clock, source }: Deps, signal: AbortS
 
 function isSame(now: Mismatch, before: Mismatch): boolean {
   const isOfSame = now.accountId === before.accountId && now.node === before.node;
-  return isOfSame && now.inCells - now.inJournal === before.inCells - before.inJournal;
-}
-
-function differenceOf({ inCells, inJournal }: Mismatch): number {
-  return Math.abs(inCells - inJournal);
+  return isOfSame && now.usage - now.journal === before.usage - before.journal;
 }
 
 async function attempt(what: string, { log }: Deps, act: () => Promise<void>): Promise<boolean> {
@@ -157,10 +148,8 @@ function addTo(ledger: Store, table: 'usage_days' | 'usage_months'): (period: nu
     void add.run(at, row.account_id, row.key_id, row.method, ...columns.map((column) => row[column]));
 }
 
-/** An account's credits through one node, where the two books that hold them differ. */
-type Mismatch = Readonly<{ accountId: number; node: string; inCells: number; inJournal: number }>;
-
-type Entry = Readonly<{ account_id: number; node: string; in_cells: number; in_journal: number }>;
+/** An account's credits through one node as the cells and as the journal have them, where these differ. */
+type Mismatch = Readonly<{ accountId: number; node: string; usage: number; journal: number }>;
 
 /** Rows between two pauses, so that a long ledger holds up nothing else. */
 const ROWS_AT_ONCE = 5_000;
@@ -176,22 +165,18 @@ export async function findMismatches(
   clock: Clock,
   signal: AbortSignal,
 ): Promise<readonly Mismatch[] | undefined> {
-  const entries = ledger.prepare<Entry, []>(`
-    SELECT account_id, node, 0 AS in_cells, charged - refunded AS in_journal FROM spent
+  const entries = ledger.prepare<Mismatch, []>(`
+    SELECT account_id AS accountId, node, 0 AS usage, charged - refunded AS journal FROM spent
     UNION ALL SELECT account_id, node, charged - returned, 0 FROM usage_settled
     UNION ALL SELECT account_id, node, charged - returned, 0 FROM usage_hours WHERE charged > 0`);
   const sums = new Map<string, Mismatch>();
   let rows = 0;
-  for (const { account_id, node, in_cells, in_journal } of entries.iterate()) {
-    const name = `${account_id} ${node}`;
-    const sum = sums.get(name) ?? { accountId: account_id, node, inCells: 0, inJournal: 0 };
-    sums.set(name, {
-      ...sum,
-      inCells: sum.inCells + in_cells,
-      inJournal: sum.inJournal + in_journal,
-    });
+  for (const entry of entries.iterate()) {
+    const name = `${entry.accountId} ${entry.node}`;
+    const { usage, journal } = sums.get(name) ?? { usage: 0, journal: 0 };
+    sums.set(name, { ...entry, usage: usage + entry.usage, journal: journal + entry.journal });
     if (++rows % ROWS_AT_ONCE === 0) await clock.sleep(READ_PAUSE_MS, signal);
     if (signal.aborted) return undefined;
   }
-  return [...sums.values()].filter(({ inCells, inJournal }) => inCells !== inJournal);
+  return [...sums.values()].filter(({ usage, journal }) => usage !== journal);
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import { DAY_MS, HOUR_MS, type Hours, monthOf, monthStartMs } from './calendar.ts';
+import { DAY_MS, dayOfHour, HOUR_MS, type Hours, monthOfHour, monthStartMs, touched } from './calendar.ts';
 import {
   type Counts,
   type createUsageGrid,
@@ -111,20 +111,17 @@ export function slicesOf({ fromHour, toHour }: Hours): readonly Hours[] {
   return slices;
 }
 
+const PERIODS = {
+  hour: { of: (hour: number) => hour, startMs: (hour: number) => hour * HOUR_MS },
+  day: { of: dayOfHour, startMs: (day: number) => day * DAY_MS },
+  month: { of: monthOfHour, startMs: monthStartMs },
+};
+
 /** When each period of a chart begins, in Unix milliseconds; the first and the last are those that the hours touch. */
-export function startsOf(
-  { fromHour, toHour }: Hours,
-  unit: Unit,
-): readonly Readonly<{ at: number; atMs: number }>[] {
-  const place = (hour: number) =>
-    unit === 'hour' ? hour : unit === 'day' ? Math.floor(hour / 24) : monthOf(hour * HOUR_MS).month;
-  const startMs = (at: number) =>
-    unit === 'hour' ? at * HOUR_MS : unit === 'day' ? at * DAY_MS : monthStartMs(at);
-  const [from, to] = [place(fromHour), place(toHour - 1)];
-  return Array.from({ length: Math.max(0, to - from + 1) }, (_, i) => ({
-    at: from + i,
-    atMs: startMs(from + i),
-  }));
+export function startsOf(hours: Hours, unit: Unit): readonly Readonly<{ at: number; atMs: number }>[] {
+  const { of, startMs } = PERIODS[unit];
+  const { from, to } = touched(hours, of);
+  return Array.from({ length: to - from }, (_, i) => ({ at: from + i, atMs: startMs(from + i) }));
 }
 
 /** Somebody who reads much of the ledger, a part at a time. */

@@ -12,7 +12,7 @@ export type Latest = Readonly<{ reading: Reading; checkedAtMs: number }>;
 export type Unread =
   Exclude<ReadingOutcome, { kind: 'read' | 'other-chain' }> | { readonly kind: 'broken'; error: unknown };
 /** What the watcher knows: the last good reading, and what is wrong if the newest one failed. */
-export type WatchState = Readonly<{ latest: Latest | undefined; trouble: Unread | undefined }>;
+type WatchState = Readonly<{ latest: Latest | undefined; trouble: Unread | undefined }>;
 
 type WatcherDeps = Readonly<{
   read: Read;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { nextStartMs } from '../../deploys/watch/watcher.ts';
 import { addressOf, startChain } from '../fakes/chain.ts';
 import { temporaryFolder } from '../started/gateway.ts';
-import { AUTHORITY, programsOf, startDeploys, until, watchedOf, WATCHER_KEY } from './started.ts';
+import { programsOf, startDeploys, until, watchedOf, WATCHER_KEY } from './started.ts';
 
 const bad = () => new Response(`<html>${WATCHER_KEY}</html>`, { status: 502 });
 
@@ -44,79 +44,6 @@ test('what strangers may read on /health names no host', async () => {
   chain.fault = undefined;
   await deploys.clock.advance(60_000);
   await deploys.watch();
-});
-
-test('a deploy between two readings is logged with its slots (spec 6.2.1)', async () => {
-  await using deploys = startDeploys(watchedOf('A'));
-  deploys.chain.deploy(addressOf('A'), 5, AUTHORITY);
-  await deploys.watch();
-  deploys.chain.deploy(addressOf('A'), 6, AUTHORITY);
-  await deploys.readAgain();
-  const slots = { program: addressOf('A'), label: 'A', previous_slot: 5, deploy_slot: 6 };
-  expect(deploys.lines).toContainEqual([slots, 'deployed']);
-});
-
-test('after a restart the API waits for a reading of its own, and a deploy from meanwhile is only logged (spec 6.2.3)', async () => {
-  using folder = temporaryFolder();
-  const path = join(folder.path, 'sluice.db');
-  {
-    await using before = startDeploys(watchedOf('A'), [startChain()], path);
-    before.chain.deploy(addressOf('A'), 4);
-    await before.watch();
-  }
-  await using after = startDeploys(watchedOf('A'), [startChain()], path);
-  after.chain.deploy(addressOf('A'), 9);
-  expect((await after.get()).status).toBe(503);
-  await after.watch();
-  expect(await (await after.get()).json()).toMatchObject({ programs: [{ deploy_slot: 9 }] });
-  const slots = { program: addressOf('A'), label: 'A', previous_slot: 4, deploy_slot: 9 };
-  expect(after.lines).toContainEqual([slots, 'deployed while nobody watched']);
-  expect(JSON.stringify(after.lines)).not.toContain('"deployed"');
-});
-
-test('block times that were looked up once are there at once after a restart', async () => {
-  using folder = temporaryFolder();
-  const path = join(folder.path, 'sluice.db');
-  {
-    await using before = startDeploys(watchedOf('A'), [startChain()], path);
-    before.chain.deploy(addressOf('A'), 4);
-    before.chain.blockTimes.set(4, 1_700_000_000);
-    await before.watch();
-    await before.blockTimes(1);
-  }
-  await using after = startDeploys(watchedOf('A'), [startChain()], path);
-  after.chain.deploy(addressOf('A'), 4);
-  await after.watch();
-  expect(await (await after.get()).json()).toMatchObject({
-    programs: [{ deployed_at: '2023-11-14T22:13:20Z' }],
-  });
-  expect(after.chain.calls.map(({ method }) => method)).not.toContain('getBlockTime');
-});
-
-test('block times are looked up through the next backend when the first has none', async () => {
-  const [first, second] = [startChain(), startChain()] as const;
-  second.blockTimes.set(5, 1_700_000_000);
-  first.deploy(addressOf('A'), 5);
-  await using deploys = startDeploys(watchedOf('A'), [first, second]);
-  await deploys.watch();
-  await deploys.blockTimes(1);
-  expect(await (await deploys.get()).json()).toMatchObject({
-    programs: [{ deployed_at: '2023-11-14T22:13:20Z' }],
-  });
-});
-
-test('a block time that was not there yet is there a minute later', async () => {
-  await using deploys = startDeploys(watchedOf('A'));
-  deploys.chain.deploy(addressOf('A'), 5);
-  await deploys.watch();
-  await until(() => deploys.chain.calls.some(({ method }) => method === 'getBlockTime'));
-  expect(await (await deploys.get()).json()).toMatchObject({ programs: [{ deployed_at: null }] });
-  deploys.chain.blockTimes.set(5, 1_700_000_000);
-  await deploys.readAgain();
-  await deploys.blockTimes(1);
-  expect(await (await deploys.get()).json()).toMatchObject({
-    programs: [{ deployed_at: '2023-11-14T22:13:20Z' }],
-  });
 });
 
 describe('a chain that is another one', () => {
@@ -176,32 +103,4 @@ describe('a chain that is another one', () => {
     await deploys.blockTimes(1);
     expect(await timeOfA(deploys)).toBe('2023-11-14T22:13:21Z');
   });
-});
-
-test('one reading of a backend that has lost every account leaves the programs standing', async () => {
-  const labels = Array.from({ length: 20 }, (_, i) => `Program ${i}`);
-  await using deploys = startDeploys(watchedOf(...labels));
-  for (const label of labels) deploys.chain.deploy(addressOf(label), 5, AUTHORITY);
-  await deploys.watch();
-  const accounts = new Map(deploys.chain.accounts);
-  const statuses = async () => new Set((await programsOf(await deploys.get())).map(({ status }) => status));
-  const told = (times: number) => () =>
-    JSON.stringify(deploys.lines).split('20 of 20 programs gone at once').length - 1 === times;
-
-  deploys.chain.accounts.clear();
-  await deploys.clock.advance(60_000);
-  await until(told(1));
-  expect(await statuses()).toEqual(new Set(['upgradeable']));
-  for (const [address, account] of accounts) deploys.chain.accounts.set(address, account);
-  await deploys.readAgain();
-  expect(await statuses()).toEqual(new Set(['upgradeable']));
-
-  deploys.chain.accounts.clear();
-  for (const times of [2, 3]) {
-    await deploys.clock.advance(60_000);
-    await until(told(times));
-  }
-  expect(await statuses()).toEqual(new Set(['upgradeable']));
-  await deploys.readAgain();
-  expect(await statuses()).toEqual(new Set(['missing']));
 });

@@ -12,13 +12,9 @@ async function figures(deploys: Deploys): Promise<Record<string, number>> {
   );
 }
 
-test('before a first reading there is no age, and a failed reading is counted as such', async () => {
-  await using deploys = startDeploys(watchedOf('A'));
-  expect(Object.keys(await figures(deploys))).not.toContain('deploys_reading_age_seconds');
-});
-
-test('readings, deploys, statuses and answers are counted', async () => {
+test('readings, deploys, statuses and answers are counted, and nothing else is served beside them', async () => {
   await using deploys = startDeploys(watchedOf('A', 'B', 'C'));
+  expect(Object.keys(await figures(deploys))).not.toContain('deploys_reading_age_seconds');
   deploys.chain.deploy(addressOf('A'), 5, AUTHORITY);
   deploys.chain.deploy(addressOf('B'), 5);
   await deploys.watch();
@@ -39,9 +35,5 @@ test('readings, deploys, statuses and answers are counted', async () => {
     'deploys_api_answers_total{status="401"}': 1,
     deploys_reading_age_seconds: 1.5,
   });
-});
-
-test('nothing else is served beside the metrics', async () => {
-  await using deploys = startDeploys(watchedOf('A'));
   expect((await deploys.answerMetrics(new Request('http://localhost/'))).status).toBe(404);
 });

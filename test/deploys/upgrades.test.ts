@@ -23,7 +23,7 @@ async function posted({ deploys, queue, network }: ReturnType<typeof start>, slo
 const dataOf = ({ text }: { text: string }) => JSON.parse(text).data;
 
 describe('a program that is upgraded', () => {
-  test('is told to a webhook within the same moment, with slots, label and times (spec 2.4)', async () => {
+  test('is logged, and told to a webhook within the same moment, with slots, label and times (spec 2.4, 6.2.1)', async () => {
     const { deploys, chain, queue, network } = start();
     await using _ = deploys;
     queue.addWebhook('one');
@@ -43,6 +43,8 @@ describe('a program that is upgraded', () => {
     ]);
     await deploys.clock.advance(40);
     expect(queue.states()).toEqual(['delivered']);
+    const slots = { program: addressOf('A'), label: 'A', previous_slot: 5, deploy_slot: 6 };
+    expect(deploys.lines).toContainEqual([slots, 'deployed']);
   });
 
   test('M8 between the last reading before a stop and the first after it is shown and told to nobody (spec 6.2.3)', async () => {
@@ -58,6 +60,8 @@ describe('a program that is upgraded', () => {
     await using _ = deploys;
     chain.deploy(addressOf('A'), 6, AUTHORITY);
     await deploys.watch();
+    const slots = { program: addressOf('A'), label: 'A', previous_slot: 5, deploy_slot: 6 };
+    expect(deploys.lines).toContainEqual([slots, 'deployed while nobody watched']);
     await deploys.readAgain();
     expect(queue.rows('SELECT * FROM events')).toEqual([]);
     expect((await programsOf(await deploys.get()))[0]).toMatchObject({ deploy_slot: 6 });

@@ -1,5 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { accessibilityFaults } from './accessibility.ts';
 import { type StartedBrowser, startBrowser } from './browser.ts';
+
+// A browser on a busy machine takes its time.
+setDefaultTimeout(30_000);
 
 let browser: StartedBrowser;
 let server: Bun.Server<undefined>;
@@ -25,6 +29,16 @@ beforeAll(async () => {
           return html('<script>console.error("loud"); throw new Error("thrown")</script>');
         case '/elsewhere':
           return html('<img src="http://other.example.com/a.png">');
+        case '/inaccessible':
+          return new Response(
+            '<!doctype html><html lang="en"><title>A</title><main><h1>A</h1><img src="data:,"><input></main></html>',
+            {
+              headers: {
+                'content-type': 'text/html',
+                'content-security-policy': "default-src 'none'; img-src data:",
+              },
+            },
+          );
         case '/favicon.ico':
           return new Response(null, { status: 204 });
         default:
@@ -50,10 +64,15 @@ describe('a page of the browser', () => {
     expect([first.faults, second.faults]).toEqual([[], []]);
   });
 
-  test('tells of console errors and exceptions', async () => {
-    await using opened = await browser.open({ origin: server.url.origin });
-    await opened.page.goto('/loud');
-    expect(opened.faults).toEqual(['console: loud', 'exception: thrown']);
+  test.each<[string, string, object, unknown[]]>([
+    ['tells of console errors and exceptions', '/loud', {}, ['console: loud', 'exception: thrown']],
+    ['runs without scripts where it is asked to', '/loud', { javaScript: false }, []],
+    ['tells of a status of 400 and more', '/missing', {}, [expect.stringContaining('404')]],
+    ['but not of one that the test provokes', '/missing', { expectedStatuses: [404] }, []],
+  ])('%s', async (_, path, options, faults) => {
+    await using opened = await browser.open({ origin: server.url.origin, ...options });
+    await opened.page.goto(path);
+    expect(opened.faults as unknown[]).toEqual(faults);
   });
 
   test('tells of a request to another origin, which is not made', async () => {
@@ -62,18 +81,10 @@ describe('a page of the browser', () => {
     expect(opened.faults[0]).toBe('request to another origin: http://other.example.com/a.png');
   });
 
-  test('tells of a status of 400 and more, unless the test provokes it', async () => {
-    await using surprised = await browser.open({ origin: server.url.origin });
-    await surprised.page.goto('/missing');
-    expect(surprised.faults).toEqual([expect.stringContaining('404')]);
-    await using prepared = await browser.open({ origin: server.url.origin, expectedStatuses: [404] });
-    await prepared.page.goto('/missing');
-    expect(prepared.faults).toEqual([]);
-  });
-
-  test('runs without scripts where it is asked to', async () => {
-    await using opened = await browser.open({ origin: server.url.origin, javaScript: false });
-    await opened.page.goto('/loud');
-    expect(opened.faults).toEqual([]);
+  test('is searched for what keeps people out, also under a policy that lets no script in', async () => {
+    await using opened = await browser.open({ origin: server.url.origin });
+    await opened.page.goto('/inaccessible');
+    const found = await accessibilityFaults(opened.page);
+    expect(found.map((line) => line.split(':')[0])).toEqual(['image-alt', 'label']);
   });
 });

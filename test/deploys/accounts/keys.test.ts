@@ -2,54 +2,36 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ChangeNote } from '../../../deploys/accounts/audit.ts';
 import { createKeys, KEYS_MAX } from '../../../deploys/accounts/keys.ts';
 import { hashOf, keyIdOf, readApiKey } from '../../../shared/keys/api-key.ts';
-import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
-import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';
-import { opened, temporaryFolder } from '../../started/gateway.ts';
+import { ACCOUNTS_FILE } from '../../../shared/keys/schema.ts';
+import { START_MS } from '../../fakes/chain-clock.ts';
+import { temporaryFolder } from '../../started/gateway.ts';
 import { explained } from '../explained.ts';
-
-const BY = { kind: 'command-line' } as const;
+import { BY, startBooks } from './books.ts';
 
 const HOUR_MS = 3_600_000;
 let folder: ReturnType<typeof temporaryFolder>;
-let store: ReturnType<typeof opened>;
-let clock: ReturnType<typeof createVirtualClock>;
-let notes: ChangeNote[];
-let keys: ReturnType<typeof createKeys>;
+let path: string;
+let books: ReturnType<typeof startBooks>;
+let keys: (typeof books)['keys'];
 
 beforeEach(() => {
   folder = temporaryFolder();
-  store = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-  store.run("INSERT INTO accounts (name, created_at_ms) VALUES ('a', 0), ('b', 0)");
-  clock = createVirtualClock();
-  notes = [];
-  keys = createKeys({ store, clock, random: randomBytes, note: (each) => void notes.push(each) });
+  path = join(folder.path, ACCOUNTS_FILE);
+  books = startBooks(path);
+  ({ keys } = books);
+  books.store.run("INSERT INTO accounts (name, created_at_ms) VALUES ('a', 0), ('b', 0)");
 });
 afterEach(() => {
-  store.close();
+  books[Symbol.dispose]();
   folder[Symbol.dispose]();
 });
-
-function made(account = 'a', name = 'main') {
-  const result = keys.create(account, name, BY);
-  if (result.kind !== 'created') throw new Error(result.kind);
-  return result.made;
-}
-
-function rotated(id: string, graceMs: number) {
-  const result = keys.rotate(id, graceMs, BY);
-  if (result.kind !== 'rotated') throw new Error(result.kind);
-  return result;
-}
-
-const stateOf = (id: string) => keys.find(id)?.state;
 
 describe('the keys of an account are bounded', () => {
   const HOURS_25_MS = 25 * HOUR_MS;
   const add = (count: number) =>
-    store.run(
+    books.store.run(
       `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
        INSERT INTO keys (id, account_id, name, hash, prefix, last4, created_at_ms)
        SELECT 'k' || i, 1, 'n', CAST(i AS BLOB), 'p', 'abcd', ${START_MS} FROM n`,
@@ -57,77 +39,64 @@ describe('the keys of an account are bounded', () => {
 
   test('those that work, until one is revoked or a grace is over', async () => {
     add(KEYS_MAX - 1);
-    await clock.advance(HOURS_25_MS);
-    const { id } = made();
+    await books.clock.advance(HOURS_25_MS);
+    const { id } = books.newKey();
     expect(keys.create('a', 'one more', BY)).toEqual({ kind: 'too-many' });
     expect(keys.rotate(id, HOUR_MS, BY)).toEqual({ kind: 'too-many' });
-    expect(stateOf(id)).toBe('active');
-    expect(made('b').account).toBe('b');
+    expect(books.stateOf(id)).toBe('active');
+    expect(books.newKey('b').account).toBe('b');
     keys.revoke('k1', BY);
-    rotated(id, HOUR_MS);
+    books.rotated(id, HOUR_MS);
     expect(keys.create('a', 'one more', BY)).toEqual({ kind: 'too-many' });
-    await clock.advance(HOUR_MS);
-    expect(made().account).toBe('a');
+    await books.clock.advance(HOUR_MS);
+    expect(books.newKey().account).toBe('a');
   });
 
   test('those that are made in 24 hours, revoked or not', async () => {
     add(KEYS_MAX);
-    store.run('UPDATE keys SET revoked_at_ms = 1');
+    books.store.run('UPDATE keys SET revoked_at_ms = 1');
     expect(keys.create('a', 'one more', BY)).toEqual({ kind: 'too-many' });
-    await clock.advance(HOURS_25_MS);
-    expect(made().account).toBe('a');
+    await books.clock.advance(HOURS_25_MS);
+    expect(books.newKey().account).toBe('a');
   });
 
   test('not of the account that the service makes a key for at each of its starts', () => {
-    store.run("UPDATE accounts SET name = 'sluice-watcher' WHERE id = 1");
+    books.store.run("UPDATE accounts SET name = 'sluice-watcher' WHERE id = 1");
     add(KEYS_MAX);
-    expect(made('sluice-watcher').account).toBe('sluice-watcher');
+    expect(books.newKey('sluice-watcher').account).toBe('sluice-watcher');
   });
 
   test('and counted by index', () => {
-    const counts = explained(store, (listening) =>
-      createKeys({ store: listening, clock, random: randomBytes, note: () => undefined }),
-    ).filter(({ sql }) => sql.includes('count(*)'));
-    expect(counts.map(({ steps }) => steps)).toEqual([
+    const counts = explained(books.store, (store) =>
+      createKeys({ ...books, store, random: randomBytes, note: books.audit.note }),
+    );
+    expect(counts.filter(({ sql }) => sql.includes('count(*)')).map(({ steps }) => steps)).toEqual([
       [expect.stringMatching(/^SEARCH keys USING COVERING INDEX keys_working /)],
       [expect.stringMatching(/^SEARCH keys USING COVERING INDEX keys_of_account_by_age /)],
     ]);
   });
 });
 
-describe('a form that is sent twice', () => {
-  test('makes one key, and says which', () => {
-    const first = keys.create('a', 'main', BY, 'form');
-    if (first.kind !== 'created') throw new Error(first.kind);
-    const before = { kind: 'made-before', id: first.made.id } as const;
-    expect(keys.create('a', 'main', BY, 'form')).toEqual(before);
-    expect(keys.rotate(first.made.id, HOUR_MS, BY, undefined, 'form')).toEqual(before);
-    expect([keys.list('a').length, stateOf(first.made.id), notes.length]).toEqual([1, 'active', 1]);
-  });
-  test('rotates once', () => {
-    const { id } = made();
-    const first = keys.rotate(id, HOUR_MS, BY, undefined, 'form');
-    if (first.kind !== 'rotated') throw new Error(first.kind);
-    expect(keys.rotate(id, 0, BY, undefined, 'form')).toEqual({ kind: 'made-before', id: first.made.id });
-    expect([keys.list('a').length, stateOf(id)]).toEqual([2, 'expiring']);
-  });
-  test('is another form for another account', () => {
-    expect([keys.create('a', 'main', BY, 'form').kind, keys.create('b', 'main', BY, 'form').kind]).toEqual([
-      'created',
-      'created',
-    ]);
-  });
+test('a form that is sent twice makes or rotates one key of an account, and says which', () => {
+  const first = keys.create('a', 'main', BY, 'form');
+  if (first.kind !== 'created') throw new Error(first.kind);
+  const { id } = first.made;
+  const before = { kind: 'made-before', id } as const;
+  expect(keys.create('a', 'main', BY, 'form')).toEqual(before);
+  expect(keys.rotate(id, HOUR_MS, BY, undefined, 'form')).toEqual(before);
+  expect([keys.list('a').length, books.stateOf(id), books.noted().length]).toEqual([1, 'active', 1]);
+  const next = keys.rotate(id, HOUR_MS, BY, undefined, 'other form');
+  if (next.kind !== 'rotated') throw new Error(next.kind);
+  const again = keys.rotate(id, 0, BY, undefined, 'other form');
+  expect(again).toEqual({ kind: 'made-before', id: next.made.id });
+  expect([keys.list('a').length, books.stateOf(id)]).toEqual([2, 'expiring']);
+  expect(keys.create('b', 'main', BY, 'form').kind).toBe('created');
 });
 
 describe('a new key', () => {
-  test('is well formed and named by its hash', () => {
-    const { key, id, account, name } = made();
-    expect(readApiKey(key)).toBe(key);
-    expect(id).toBe(keyIdOf(hashOf(key)));
-    expect([account, name]).toEqual(['a', 'main']);
-  });
-  test('is listed without being shown', () => {
-    const { key, id } = made();
+  test('is well formed, named by its hash, and listed without being shown', () => {
+    const { key, id, account, name } = books.newKey();
+    expect([readApiKey(key), id, account, name]).toEqual([key, keyIdOf(hashOf(key)), 'a', 'main']);
     expect(keys.list()).toEqual([
       {
         id,
@@ -142,13 +111,14 @@ describe('a new key', () => {
         expiresAtMs: undefined,
       },
     ]);
+    books.store.run('UPDATE keys SET last_used_at_ms = 5');
+    expect(keys.find(id)?.lastUsedAtMs).toBe(5);
   });
   test('stands nowhere in the database', () => {
-    const { key } = made();
-    store.run('PRAGMA wal_checkpoint(TRUNCATE)');
-    const bytes = readFileSync(join(folder.path, ACCOUNTS_FILE));
-    expect(bytes.includes(key.slice(0, 11))).toBe(true);
-    expect(bytes.includes(key.slice(7, 39))).toBe(false);
+    const { key } = books.newKey();
+    books.store.run('PRAGMA wal_checkpoint(TRUNCATE)');
+    const bytes = readFileSync(path);
+    expect([bytes.includes(key.slice(0, 11)), bytes.includes(key.slice(7, 39))]).toEqual([true, false]);
   });
   test('needs an account and a name that can be read', () => {
     expect(keys.create('nobody', 'main', BY)).toEqual({ kind: 'unknown-account' });
@@ -157,96 +127,71 @@ describe('a new key', () => {
   });
 });
 
-describe('a revocation', () => {
-  test('is at once, and once more says so', () => {
-    const { id } = made();
-    expect(keys.revoke(id, BY)).toMatchObject({ kind: 'revoked', row: { id, state: 'revoked' } });
-    expect(stateOf(id)).toBe('revoked');
-    expect(keys.revoke(id, BY)).toMatchObject({ kind: 'already-revoked' });
-  });
-  test('of one key leaves the others', () => {
-    const [one, two] = [made(), made()];
-    keys.revoke(one.id, BY);
-    expect(stateOf(two.id)).toBe('active');
-  });
-  test('needs a key that is there', () =>
-    expect(keys.revoke('0123456789abcdef', BY)).toEqual({ kind: 'unknown-key' }));
+test('a key has a new name in its row', () => {
+  const { id } = books.newKey();
+  expect(keys.rename(id, 'bot', BY)).toMatchObject({ kind: 'renamed', row: { name: 'bot' } });
+  expect(keys.find(id)?.name).toBe('bot');
+  expect(keys.rename(id, '', BY)).toEqual({ kind: 'bad-name' });
+});
+
+test('a key of another account, and one that is not there, is unknown to whoever acts for one account', () => {
+  const { id } = books.newKey();
+  expect([keys.find(id, 2), keys.find(id, 1)?.name]).toEqual([undefined, 'main']);
+  for (const [key, owner] of [
+    [id, 2],
+    ['0123456789abcdef', undefined],
+  ] as const) {
+    expect(keys.rename(key, 'x', BY, owner).kind).toBe('unknown-key');
+    expect(keys.rotate(key, 0, BY, owner).kind).toBe('unknown-key');
+    expect(keys.revoke(key, BY, owner).kind).toBe('unknown-key');
+  }
+  expect(keys.list()).toMatchObject([{ name: 'main', state: 'active' }]);
+});
+
+test('a revocation is at once, leaves the other keys, and once more says so', () => {
+  const [one, two] = [books.newKey(), books.newKey()];
+  expect(keys.revoke(one.id, BY)).toMatchObject({ kind: 'revoked', row: { id: one.id, state: 'revoked' } });
+  expect([books.stateOf(one.id), books.stateOf(two.id)]).toEqual(['revoked', 'active']);
+  expect(keys.revoke(one.id, BY)).toMatchObject({ kind: 'already-revoked' });
 });
 
 describe('a rotation', () => {
   test('makes a key of the same name and lets the old one end after the grace, to the millisecond', async () => {
-    const old = made('a', 'bot');
-    const { made: next, oldExpiresAtMs } = rotated(old.id, 24 * HOUR_MS);
+    const old = books.newKey('a', 'bot');
+    const { made: next, oldExpiresAtMs } = books.rotated(old.id, 24 * HOUR_MS);
     expect([next.name, next.account, next.key === old.key]).toEqual(['bot', 'a', false]);
     expect(oldExpiresAtMs).toBe(START_MS + 24 * HOUR_MS);
-    expect([stateOf(old.id), stateOf(next.id)]).toEqual(['expiring', 'active']);
-    await clock.advance(24 * HOUR_MS - 1);
-    expect(stateOf(old.id)).toBe('expiring');
-    await clock.advance(1);
-    expect([stateOf(old.id), stateOf(next.id)]).toEqual(['expired', 'active']);
+    expect([books.stateOf(old.id), books.stateOf(next.id)]).toEqual(['expiring', 'active']);
+    await books.clock.advance(24 * HOUR_MS - 1);
+    expect(books.stateOf(old.id)).toBe('expiring');
+    await books.clock.advance(1);
+    expect([books.stateOf(old.id), books.stateOf(next.id)]).toEqual(['expired', 'active']);
   });
-  test('without grace ends the old key now', () => {
-    const old = made();
-    rotated(old.id, 0);
-    expect(stateOf(old.id)).toBe('expired');
-  });
-  test('of a key that is expiring never makes it live longer, but may end it sooner', () => {
-    const old = made();
-    rotated(old.id, HOUR_MS);
-    expect(rotated(old.id, 5 * HOUR_MS).oldExpiresAtMs).toBe(START_MS + HOUR_MS);
-    expect(rotated(old.id, 1_000).oldExpiresAtMs).toBe(START_MS + 1_000);
+  test('of a key that is expiring never makes it live longer, but may end it sooner, even now', () => {
+    const { id } = books.newKey();
+    const expiries = [HOUR_MS, 5 * HOUR_MS, 1_000, 0].map(
+      (graceMs) => books.rotated(id, graceMs).oldExpiresAtMs,
+    );
+    expect(expiries.map((atMs) => atMs - START_MS)).toEqual([HOUR_MS, HOUR_MS, 1_000, 0]);
+    expect(books.stateOf(id)).toBe('expired');
   });
   test('of a key that has ended is refused, and makes no key', () => {
-    const [expired, revoked] = [made(), made()];
-    rotated(expired.id, 0);
+    const [expired, revoked] = [books.newKey(), books.newKey()];
+    books.rotated(expired.id, 0);
     keys.revoke(revoked.id, BY);
     const before = keys.list().length;
     expect(keys.rotate(expired.id, HOUR_MS, BY)).toEqual({ kind: 'ended', state: 'expired' });
     expect(keys.rotate(revoked.id, HOUR_MS, BY)).toEqual({ kind: 'ended', state: 'revoked' });
-    expect(keys.rotate('none', HOUR_MS, BY)).toEqual({ kind: 'unknown-key' });
     expect(keys.list()).toHaveLength(before);
+    keys.revoke(expired.id, BY);
+    expect(books.stateOf(expired.id)).toBe('revoked');
   });
-});
-
-describe('a list', () => {
-  test('is oldest first, of one account or of all', async () => {
-    const ids: string[] = [];
-    for (const account of ['a', 'b', 'a']) {
-      ids.push(made(account).id);
-      await clock.advance(1);
-    }
-    expect(keys.list().map(({ id }) => id as string)).toEqual(ids); // a brand is a string
-    expect(keys.list('a').map(({ id }) => id as string)).toEqual([ids[0] ?? '', ids[2] ?? '']); // as above
-    expect(keys.list('nobody')).toEqual([]);
+  test('by two processes at once leaves two working keys, never none', () => {
+    const { id } = books.newKey();
+    using elsewhere = startBooks(path);
+    books.rotated(id, HOUR_MS);
+    elsewhere.rotated(id, 0);
+    const states = keys.list().map(({ state }) => state);
+    expect(states.toSorted()).toEqual(['active', 'active', 'expired']);
   });
-  test('says revoked of a key that expired too', () => {
-    const old = made();
-    rotated(old.id, 0);
-    keys.revoke(old.id, BY);
-    expect(stateOf(old.id)).toBe('revoked');
-  });
-  test('says when a key was last used', () => {
-    const { id } = made();
-    store.run('UPDATE keys SET last_used_at_ms = 5');
-    expect(keys.find(id)?.lastUsedAtMs).toBe(5);
-  });
-});
-
-test('rotations by two processes at once leave two working keys, never none', () => {
-  const old = made();
-  using other = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-  const elsewhere = createKeys({
-    store: other,
-    clock,
-    random: randomBytes,
-    note: (each) => void notes.push(each),
-  });
-  rotated(old.id, HOUR_MS);
-  expect(elsewhere.rotate(old.id, 0, BY).kind).toBe('rotated');
-  expect(
-    keys
-      .list()
-      .map(({ state }) => state)
-      .toSorted(),
-  ).toEqual(['active', 'active', 'expired']);
 });

@@ -1,8 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import { randomBytes } from 'node:crypto';
-import type { Page } from '../../../deploys/accounts/account-row.ts';
+import {
+  type AccountFilter,
+  createAccountRows,
+  LOOKED_AT_MAX,
+  type Page,
+} from '../../../deploys/accounts/account-row.ts';
 import { createAccounts } from '../../../deploys/accounts/accounts.ts';
 import { createKeys } from '../../../deploys/accounts/keys.ts';
+import { PLANS_BY_DEFAULT } from '../../../shared/config/plans.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
@@ -60,6 +66,87 @@ describe('accounts', () => {
   });
 });
 
+describe('accounts of a kind', () => {
+  let empty: Store;
+  let asked: number[];
+  const spent = new Map<number, number>();
+  const plans = new Map(Object.entries(PLANS_BY_DEFAULT));
+  function spentOf(accountId: number): number {
+    asked.push(accountId);
+    return spent.get(accountId) ?? 0;
+  }
+  function add(name: string, plan: string | null, isSuspended = false): number {
+    const put = 'INSERT INTO accounts (name, plan, suspended, created_at_ms) VALUES (?, ?, ?, 0)';
+    return Number(empty.run(put, [name, plan, isSuspended ? 1 : 0]).lastInsertRowid);
+  }
+  /** Names of all pages, one page a list. */
+  function pagesOf(wish: Omit<AccountFilter, 'before'>) {
+    const { page } = createAccountRows(empty, plans, spentOf);
+    const found = pages<{ name: string }, number>((before) =>
+      page({ ...wish, ...(before === undefined ? {} : { before }) }),
+    );
+    return found.map((items) => items.map(({ name }) => name));
+  }
+  beforeEach(() => {
+    empty = opened(':memory:', ACCOUNTS_MIGRATIONS);
+    asked = [];
+    spent.clear();
+  });
+  afterEach(() => empty.close());
+
+  test('are filtered by plan, by none, and by being suspended, in pages', () => {
+    for (let i = 1; i <= 9; i++) add(`a${i}`, i % 3 === 0 ? null : i % 3 === 1 ? 'pro' : 'trial', i > 5);
+    expect(pagesOf({ limit: 2, plan: { name: 'pro' } })).toEqual([['a7', 'a4'], ['a1']]);
+    expect(pagesOf({ limit: 2, plan: { name: undefined } })).toEqual([['a9', 'a6'], ['a3']]);
+    expect(pagesOf({ limit: 3, isSuspended: true })).toEqual([['a9', 'a8', 'a7'], ['a6']]);
+    expect(pagesOf({ limit: 9, isSuspended: true, plan: { name: 'pro' } })).toEqual([['a7']]);
+    expect(pagesOf({ limit: 9, search: 'A4', plan: { name: 'pro' } })).toEqual([['a4']]);
+    expect(pagesOf({ limit: 9, plan: { name: 'gold' } })).toEqual([[]]);
+  });
+
+  test('are found by having nothing left, and others are not', () => {
+    const [poor, rich, none] = [add('poor', 'trial'), add('rich', 'trial'), add('none', 'pro')];
+    for (const id of [poor, none]) spent.set(id, 250_000);
+    spent.set(rich, 249_999);
+    expect(pagesOf({ limit: 5, isOutOfCredits: true })).toEqual([['poor']]);
+  });
+
+  test('out of credits come once each, whatever the size of a page', () => {
+    for (let i = 1; i <= 450; i++) if (i % 2 === 0) spent.set(add(`a${i}`, 'trial'), 250_000);
+    const all = Array.from({ length: 225 }, (_, i) => `a${450 - 2 * i}`);
+    for (const limit of [1, 7, 200]) {
+      const pages = pagesOf({ limit: Math.max(limit, 10), isOutOfCredits: true });
+      expect(pages.flat()).toEqual(all);
+    }
+  });
+
+  test('out of credits are looked for among so many at a time, and the page says where to go on', () => {
+    const add100 = empty.prepare('INSERT INTO accounts (name, plan, created_at_ms) VALUES (?, ?, 0)');
+    empty.transaction(() => {
+      for (let i = 1; i <= 3 * LOOKED_AT_MAX; i++) add100.run(`a${i}`, 'trial');
+    })();
+    spent.set(1, 250_000);
+    const pages = pagesOf({ limit: 50, isOutOfCredits: true });
+    expect(pages).toEqual([[], [], ['a1']]);
+    expect(asked).toHaveLength(3 * LOOKED_AT_MAX);
+  });
+
+  test('every page is read by an index, backwards and without sorting', () => {
+    const lists = explained(empty, (listening) => {
+      const { page } = createAccountRows(listening, plans, spentOf);
+      for (const plan of [{}, { plan: { name: 'pro' } }])
+        for (const suspended of [{}, { isSuspended: true } as const])
+          page({ limit: 1, ...plan, ...suspended });
+    }).filter(({ sql }) => sql.includes('LIMIT'));
+    expect(lists.map(({ steps }) => steps)).toEqual([
+      ['SEARCH accounts USING INTEGER PRIMARY KEY (rowid<?)'],
+      ['SEARCH accounts USING INDEX accounts_suspended (id<?)'],
+      ['SEARCH accounts USING INDEX accounts_on_plan (plan=? AND id<?)'],
+      [expect.stringMatching(/USING INDEX accounts_(on_plan|suspended) /)] as never, // a matcher for a text
+    ]);
+  });
+});
+
 describe('keys', () => {
   const read = (wish: { search?: string; accountId?: number }, limit: number) =>
     pages<{ name: string }, { createdAtMs: number; id: string }>((before) =>
@@ -69,6 +156,8 @@ describe('keys', () => {
   test('come newest first, each once, also those of one instant', () => {
     const all = countDown(50, 1).map((i) => `k_${i}`);
     for (const limit of [1, 2, 7, 50]) expect(read({}, limit)).toEqual(all);
+    expect(keys.list().map(({ name }) => name)).toEqual(all.toReversed());
+    expect(keys.list('n1')).toHaveLength(26);
   });
   test('of one account are its own alone', () => {
     const own = [...countDown(50, 2).filter((i) => i % 2 === 0), 1].map((i) => `k_${i}`);
@@ -87,10 +176,6 @@ describe('keys', () => {
 test('a page of a list is read by an index, and of keys the search itself reads nothing else', () => {
   const pagesOf = (make: (store: Store) => unknown) =>
     explained(store, make).filter(({ sql }) => sql.includes('LIMIT'));
-  const [accountPage] = pagesOf((listening) =>
-    createAccounts({ ...deps, store: listening, plans: new Map(), spentOf: () => 0 }),
-  );
-  expect(accountPage?.steps).toEqual(['SEARCH accounts USING INTEGER PRIMARY KEY (rowid<?)']);
   const keyPages = pagesOf((listening) => createKeys({ ...deps, store: listening, random: randomBytes }));
   const ways = ['keys_by_age ((created_at_ms', 'keys_of_account_by_age (account_id=? AND (created_at_ms'];
   expect(keyPages.map(({ steps }) => steps)).toEqual(

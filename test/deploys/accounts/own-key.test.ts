@@ -2,35 +2,21 @@ import { describe, expect, test } from 'bun:test';
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createAccounts } from '../../../deploys/accounts/accounts.ts';
-import { createAudit } from '../../../deploys/accounts/audit.ts';
-import { createKeys } from '../../../deploys/accounts/keys.ts';
 import { issueOwnKey, needsOwnKey, watcherPlan } from '../../../deploys/accounts/own-key.ts';
 import { PROGRAMS_PATH } from '../../../deploys/api/programs.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { configFrom } from '../../../shared/config/config.ts';
 import { type Plan, PLANS_BY_DEFAULT } from '../../../shared/config/plans.ts';
 import { hashOf, keyIdOf, readApiKey } from '../../../shared/keys/api-key.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
-import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { addressOf, startChain } from '../../fakes/chain.ts';
 import { addKey, opened, temporaryFolder } from '../../started/gateway.ts';
 import { freePort } from '../../started/ports.ts';
 import { ROOT, startProcess } from '../../started/process.ts';
 import { AUTHORITY } from '../started.ts';
-
-const BY = { kind: 'command-line' } as const;
+import { BY, plan, startBooks } from './books.ts';
 
 const BACKENDS = [{ name: 'one', url: 'http://127.0.0.1:1' }];
 const TLS = { tls: { cert: 'c.pem', key: 'k.pem' } };
-const plan = (rps: number, credits?: number): Plan => ({
-  rps,
-  burst: 1,
-  credits,
-  batchMax: 1,
-  scans: 1,
-  inFlight: 16,
-});
 const plans = new Map(Object.entries(PLANS_BY_DEFAULT));
 
 describe('a key of its own is needed', () => {
@@ -53,40 +39,19 @@ describe('a key of its own is needed', () => {
   });
 });
 
-test.each<[string, [string, Plan][], string | undefined]>([
-  [
-    'the highest rate',
-    [
-      ['slow', plan(1)],
-      ['fast', plan(9)],
-      ['mid', plan(5)],
-    ],
-    'fast',
-  ],
-  [
-    'no credit limit before a higher rate',
-    [
-      ['trial', plan(99, 10)],
-      ['paid', plan(2)],
-    ],
-    'paid',
-  ],
-  [
-    'the highest rate when all have credits',
-    [
-      ['a', plan(1, 10)],
-      ['b', plan(2, 10)],
-    ],
-    'b',
-  ],
-  ['none when there is none', [], undefined],
-])('the plan has %s', (_, entries, expected) => expect(watcherPlan(new Map(entries))).toBe(expected));
+test.each([
+  ['the highest rate', { slow: plan(1), fast: plan(9), mid: plan(5) }, 'fast'],
+  ['no credit limit before a higher rate', { trial: plan(99, 10), paid: plan(2) }, 'paid'],
+  ['the highest rate when all have credits', { a: plan(1, 10), b: plan(2, 10) }, 'b'],
+  ['none when there is none', {}, undefined],
+] as [string, Record<string, Plan>, string | undefined][])('the plan has %s', (_, entries, expected) =>
+  expect(watcherPlan(new Map(Object.entries(entries)))).toBe(expected),
+);
 
 describe('issuing', () => {
   function start() {
-    const store = opened(':memory:', { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
-    const clock = createVirtualClock();
-    const keys = createKeys({ store, clock, random: randomBytes, note: () => undefined });
+    const books = startBooks(':memory:', plans);
+    const { store, clock } = books;
     const tryIssue = (among: ReadonlyMap<string, Plan> = plans) =>
       issueOwnKey({ store, plans: among, clock, random: randomBytes });
     function issue(among?: ReadonlyMap<string, Plan>) {
@@ -94,8 +59,7 @@ describe('issuing', () => {
       if (issued.kind !== 'issued') throw new Error(issued.kind);
       return issued.key;
     }
-    const accounts = createAccounts({ store, plans, spentOf: () => 0, clock, note: createAudit(store).note });
-    return { store, clock, keys, tryIssue, issue, accounts, [Symbol.dispose]: () => store.close() };
+    return { ...books, tryIssue, issue };
   }
   const idOf = (key: string) => {
     const read = readApiKey(key);
@@ -103,15 +67,17 @@ describe('issuing', () => {
     return keyIdOf(hashOf(read));
   };
 
-  test('gives an active key of the account sluice-watcher, on a plan without a credit limit', () => {
+  test('gives an active key of the account sluice-watcher on its best plan, which is nowhere to be read afterwards', () => {
     using started = start();
     const key = started.issue();
     expect(started.keys.list('sluice-watcher')).toMatchObject([
       { id: idOf(key.reveal()), state: 'active', name: 'issued at start' },
     ]);
-    expect(started.store.query('SELECT name, plan FROM accounts').all()).toEqual([
-      { name: 'sluice-watcher', plan: 'scale' },
-    ]);
+    expect(started.accounts.list()).toMatchObject([{ name: 'sluice-watcher', plan: 'scale' }]);
+    expect(Buffer.from(started.store.serialize()).includes(key.reveal())).toBe(false);
+    expect(`${key}${JSON.stringify({ key })}`).not.toContain(key.reveal());
+    started.issue(new Map([['only', plan(3)]]));
+    expect(started.accounts.list()).toMatchObject([{ plan: 'only' }]);
   });
 
   test('revokes the key of the start before, and leaves the keys of others alone', async () => {
@@ -144,13 +110,6 @@ describe('issuing', () => {
     ]);
   });
 
-  test('moves the account to the plan that is best now', () => {
-    using started = start();
-    started.issue();
-    started.issue(new Map([['only', plan(3)]]));
-    expect(started.store.query('SELECT plan FROM accounts').all()).toEqual([{ plan: 'only' }]);
-  });
-
   test('changes nothing when the key cannot be made', () => {
     using started = start();
     const first = started.issue();
@@ -160,13 +119,6 @@ describe('issuing', () => {
     const { store, clock } = started;
     expect(() => issueOwnKey({ store, plans, clock, random: broken })).toThrow('no randomness');
     expect(started.keys.list()).toMatchObject([{ id: idOf(first.reveal()), state: 'active' }]);
-  });
-
-  test('is nowhere to be read afterwards', () => {
-    using started = start();
-    const key = started.issue();
-    expect(Buffer.from(started.store.serialize()).includes(key.reveal())).toBe(false);
-    expect(`${key}${JSON.stringify({ key })}`).not.toContain(key.reveal());
   });
 });
 

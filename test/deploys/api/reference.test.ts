@@ -1,30 +1,44 @@
 import { Value } from '@sinclair/typebox/value';
-import { describe, expect, test } from 'bun:test';
+import { beforeAll, describe, expect, test } from 'bun:test';
 import { PROGRAMS_PATH } from '../../../deploys/api/programs.ts';
 import { ProgramRecord } from '../../../deploys/api/schema.ts';
 import { startDeploys, watchedOf } from '../started.ts';
 
-const ask = async (path: string) => {
-  await using deploys = startDeploys(watchedOf('A'));
-  return deploys.answer(new Request(`http://localhost${path}`));
-};
 type Operation = {
   parameters: { name: string; in: string; required: boolean }[];
   security: Record<string, unknown>[];
   responses: Record<string, { headers?: object; content: { 'application/json': Json } }>;
 };
-type Json = { schema: { $ref: string }; example?: unknown; examples?: Record<string, { value: unknown }> };
+type Json = { schema: { $ref: string }; examples?: Record<string, { value: unknown }> };
+type Field = { type?: string; format?: string; const?: string; anyOf?: Field[]; items?: Field };
+type Schema = {
+  type: string;
+  required: string[];
+  additionalProperties: boolean;
+  properties: Record<string, Field>;
+};
 type Document = {
   openapi: string;
   servers: { url: string }[];
   paths: Record<string, Record<string, Operation>>;
-  components: { securitySchemes: Record<string, object>; schemas: Record<string, object> };
+  components: { securitySchemes: Record<string, object>; schemas: Record<string, Schema> };
 };
-const documentOf = async (): Promise<Document> => (await ask('/openapi/json')).json() as Promise<Document>; // read below field by field
+
+let document: Document;
+let headers: Headers;
+let page: string;
+beforeAll(async () => {
+  await using deploys = startDeploys(watchedOf('A'));
+  const ask = (path: string) => deploys.answer(new Request(`http://localhost${path}`));
+  document = (await (await ask('/openapi/json')).json()) as Document; // read below field by field
+  const reference = await ask('/openapi');
+  headers = reference.headers;
+  page = await reference.text();
+});
 
 describe('the OpenAPI document', () => {
-  test('describes the endpoint and health, and nothing that is plumbing', async () => {
-    const { openapi, paths, servers } = await documentOf();
+  test('describes the endpoint and health, and nothing that is plumbing', () => {
+    const { openapi, paths, servers } = document;
     expect(openapi).toStartWith('3.1');
     expect(Object.entries(paths).map(([path, item]) => [path, Object.keys(item)])).toEqual([
       [PROGRAMS_PATH, ['get']],
@@ -33,8 +47,8 @@ describe('the OpenAPI document', () => {
     expect(servers).toEqual([{ url: 'https://console.example.com' }]);
   });
 
-  test('names the parameter and the three ways of sending a key (spec 4.1, 5.2)', async () => {
-    const { paths, components } = await documentOf();
+  test('names the parameter and the three ways of sending a key (spec 4.1, 5.2)', () => {
+    const { paths, components } = document;
     const operation = paths[PROGRAMS_PATH]?.['get'];
     expect(operation?.parameters).toMatchObject([{ name: 'program_id', in: 'query', required: false }]);
     expect(operation?.security.flatMap(Object.keys)).toEqual(Object.keys(components.securitySchemes));
@@ -45,8 +59,8 @@ describe('the OpenAPI document', () => {
     ]);
   });
 
-  test('has every status with its texts, and Retry-After and WWW-Authenticate where they are sent (spec 7.1)', async () => {
-    const responses = (await documentOf()).paths[PROGRAMS_PATH]?.['get']?.responses ?? {};
+  test('has every status with its texts, and Retry-After and WWW-Authenticate where they are sent (spec 7.1)', () => {
+    const responses = document.paths[PROGRAMS_PATH]?.['get']?.responses ?? {};
     const texts = Object.entries(responses).flatMap(([status, { content }]) =>
       Object.values(content['application/json'].examples ?? {}).map(({ value }) => [status, value]),
     );
@@ -65,97 +79,71 @@ describe('the OpenAPI document', () => {
     expect(having('WWW-Authenticate')).toEqual(['401']);
   });
 
-  test('refers only to schemas that it has', async () => {
-    const document = await documentOf();
-    const refs = [...JSON.stringify(document.paths).matchAll(/"#\/components\/schemas\/(\w+)"/g)].map(
-      ([, name]) => name,
+  /** A field's types in the words of the specification. */
+  function typesOf({ type, format, const: value, anyOf }: Field): string[] {
+    if (anyOf !== undefined) return anyOf.flatMap(typesOf);
+    return [value ?? (format === undefined ? String(type) : `${type} ${format}`)];
+  }
+
+  test.each([
+    [
+      'ProgramRecord',
+      [
+        ['program_id', ['string']],
+        ['label', ['string']],
+        ['status', ['upgradeable', 'frozen', 'other_loader', 'missing']],
+        ['upgrade_authority', ['string', 'null']],
+        ['deploy_slot', ['integer', 'null']],
+        ['deployed_at', ['string date-time', 'null']],
+      ],
+    ],
+    [
+      'ProgramsAnswer',
+      [
+        ['checked_at', ['string date-time']],
+        ['programs', ['array']],
+      ],
+    ],
+    ['ErrorAnswer', [['error', ['string']]]],
+  ])('has every field of %s with its type (spec 2.1, 2.2, 7.1)', (name, fields) => {
+    const { type, additionalProperties, required, properties = {} } = document.components.schemas[name] ?? {};
+    expect([type, additionalProperties]).toEqual(['object', false]);
+    expect(required).toEqual(Object.keys(properties));
+    expect(Object.entries(properties).map(([field, types]) => [field, typesOf(types)])).toEqual(fields);
+  });
+
+  test('refers only to schemas that it has, and holds nothing of the library that made them', () => {
+    const { schemas } = document.components;
+    const refs = [...JSON.stringify(document.paths).matchAll(/"#\/components\/schemas\/(\w+)"/g)];
+    expect(new Set(refs.map(([, name]) => name))).toEqual(new Set(['ProgramsAnswer', 'ErrorAnswer']));
+    expect(schemas['ProgramsAnswer']?.properties['programs']?.items as unknown).toEqual(
+      schemas['ProgramRecord'],
     );
-    expect(new Set(refs)).toEqual(new Set(['ProgramsAnswer', 'ErrorAnswer']));
-    for (const name of refs) expect(Object.keys(document.components.schemas)).toContain(name ?? '');
-  });
-});
-
-type Field = { type?: string; format?: string; const?: string; anyOf?: Field[]; items?: Field };
-type Schema = {
-  type: string;
-  required: string[];
-  additionalProperties: boolean;
-  properties: Record<string, Field>;
-};
-/** A field's types in the words of the specification. */
-function typesOf({ type, format, const: value, anyOf }: Field): string[] {
-  if (anyOf !== undefined) return anyOf.flatMap(typesOf);
-  return [value ?? (format === undefined ? String(type) : `${type} ${format}`)];
-}
-
-describe('the schemas of the OpenAPI document', () => {
-  const tableOf = async (name: string) => {
-    const schema = (await documentOf()).components.schemas[name] as Schema; // read below field by field
-    expect([schema.type, schema.additionalProperties]).toEqual(['object', false]);
-    expect(schema.required).toEqual(Object.keys(schema.properties));
-    return Object.entries(schema.properties).map(([field, types]) => [field, typesOf(types)]);
-  };
-
-  test('have every field of a program record with its type (spec 2.1)', async () => {
-    expect(await tableOf('ProgramRecord')).toEqual([
-      ['program_id', ['string']],
-      ['label', ['string']],
-      ['status', ['upgradeable', 'frozen', 'other_loader', 'missing']],
-      ['upgrade_authority', ['string', 'null']],
-      ['deploy_slot', ['integer', 'null']],
-      ['deployed_at', ['string date-time', 'null']],
-    ]);
+    expect(JSON.stringify(document)).not.toMatch(/"\$id"|"default"|"format":"integer"/);
   });
 
-  test('have every field of the answer with its type, and its programs are the records (spec 2.2)', async () => {
-    expect(await tableOf('ProgramsAnswer')).toEqual([
-      ['checked_at', ['string date-time']],
-      ['programs', ['array']],
-    ]);
-    const { ProgramRecord, ProgramsAnswer } = (await documentOf()).components.schemas;
-    expect((ProgramsAnswer as Schema).properties['programs']?.items).toEqual(ProgramRecord as Field); // read above
-  });
-
-  test('have an error text (spec 7.1)', async () => {
-    expect(await tableOf('ErrorAnswer')).toEqual([['error', ['string']]]);
-  });
-
-  test('hold nothing of the library that made them', async () => {
-    expect(JSON.stringify(await documentOf())).not.toMatch(/"\$id"|"default"|"format":"integer"/);
-  });
-
-  test('refuse a slot that is text or a fraction', () => {
+  test('refuses a slot that is text or a fraction', () => {
     const { deploy_slot } = ProgramRecord.properties;
     const values = [5, null, '5', 5.5, undefined];
     expect(values.map((value) => Value.Check(deploy_slot, value))).toEqual([true, true, false, false, false]);
   });
 });
 
-describe('the reference page', () => {
-  test('asks no other origin for anything, and its policy forbids it too', async () => {
-    const response = await ask('/openapi');
-    expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
-    expect(response.headers.get('content-security-policy')).toStartWith("default-src 'none'");
-    const page = await response.text();
-    expect(page).not.toMatch(/<(script|link|img|iframe)|src=|url\(|@import/);
-    expect([...page.matchAll(/href="([^"]*)"/g)].map(([, href]) => href)).toEqual(['/openapi/json']);
-  });
+test('the reference page asks no other origin for anything, its policy forbids it too, and it escapes', () => {
+  expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
+  expect(headers.get('content-security-policy')).toStartWith("default-src 'none'");
+  expect(page).not.toMatch(/<(script|link|img|iframe)|src=|url\(|@import/);
+  expect([...page.matchAll(/href="([^"]*)"/g)].map(([, href]) => href)).toEqual(['/openapi/json']);
+  expect(page).toContain('x-token: &lt;API_KEY&gt;');
+  expect(page).not.toContain('<API_KEY>');
+});
 
-  test('tells every field, every error text and every way of sending a key', async () => {
-    const page = await (await ask('/openapi')).text();
-    const words =
-      'checked_at programs program_id label status upgrade_authority deploy_slot deployed_at x-token api-key Retry-After';
-    const texts =
-      'Missing API key,Invalid or inactive API key,Rate limit exceeded,not available yet,Key check unavailable,Authorization: Bearer';
-    for (const word of [...words.split(' '), ...texts.split(','), PROGRAMS_PATH])
-      expect(page).toContain(word);
-  });
-
-  test('shows what must be escaped as text', async () => {
-    const page = await (await ask('/openapi')).text();
-    expect(page).toContain('x-token: &lt;API_KEY&gt;');
-    expect(page).not.toContain('<API_KEY>');
-  });
+test('the reference page tells every field, every error text and every way of sending a key', () => {
+  const words =
+    'checked_at programs program_id label status upgrade_authority deploy_slot deployed_at x-token api-key Retry-After';
+  const texts =
+    'Missing API key,Invalid or inactive API key,Rate limit exceeded,not available yet,Key check unavailable,Authorization: Bearer';
+  for (const word of [...words.split(' '), ...texts.split(','), PROGRAMS_PATH]) expect(page).toContain(word);
 });
 
 test('M9 before a first reading deploys is alive and not ready', async () => {
@@ -174,23 +162,14 @@ test('M9 before a first reading deploys is alive and not ready', async () => {
   expect((await at('/ready'))[0]).toBe(200);
 });
 
-test.each(['/health', '/health/ready', '/openapi'])(
-  '%s answers HEAD, and 405 to what it does not know',
-  async (path) => {
-    await using deploys = startDeploys(watchedOf('A'));
-    const status = async (method: string) =>
-      (await deploys.answer(new Request(`http://localhost${path}`, { method }))).status;
-    expect([await status('HEAD'), await status('POST')]).toEqual([path === '/openapi' ? 200 : 503, 405]);
-  },
-);
-
-test('/ leads a person to the reference page, also by HEAD', async () => {
+test('what can only be read answers HEAD as GET, and 405 to anything else; / leads to the reference page', async () => {
   await using deploys = startDeploys(watchedOf('A'));
-  const at = (method: string) => deploys.answer(new Request('http://localhost/', { method }));
-  for (const method of ['GET', 'HEAD']) {
-    const response = await at(method);
-    expect([response.status, response.headers.get('location')]).toEqual([302, '/openapi']);
-    expect(await response.text()).toBe('');
+  const at = (path: string, method: string) =>
+    deploys.answer(new Request(`http://localhost${path}`, { method }));
+  const paths = { '/health': 503, '/health/ready': 503, '/openapi': 200, '/': 302 };
+  for (const [path, status] of Object.entries(paths)) {
+    expect([path, (await at(path, 'HEAD')).status]).toEqual([path, status]);
+    expect([path, (await at(path, 'POST')).status]).toEqual([path, 405]);
   }
-  expect((await at('POST')).status).toBe(405);
+  expect((await at('/', 'GET')).headers.get('location')).toBe('/openapi');
 });

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { PER_ACCOUNT, PER_ADDRESS } from '../../../deploys/auth/login.ts';
 import { SESSION_COOKIE, SESSION_MS } from '../../../deploys/auth/sessions.ts';
-import { COMMAND_LINE, logIn, PASSWORD, startPeople } from './people.ts';
+import { ADA, COMMAND_LINE, logIn, PASSWORD, startPeople, startSignedIn } from './people.ts';
 
-const ADA = 'ada@example.com';
 const wrong = { email: ADA, password: 'not the password', next: '/' };
 
 describe('a login', () => {
@@ -101,19 +100,15 @@ describe('a session', () => {
   });
 
   test('is kept as a hash alone', async () => {
-    using started = startPeople();
-    started.made(ADA);
-    const visitor = started.visitor();
-    await logIn(visitor, ADA);
+    using started = await startSignedIn();
+    const { ada: visitor } = started;
     const rows = JSON.stringify(started.store.query('SELECT * FROM sessions').values());
     expect(rows).not.toContain(visitor.cookies.get(SESSION_COOKIE) ?? 'nothing');
   });
 
   test('ends after 12 hours without use', async () => {
-    using started = startPeople();
-    started.made(ADA);
-    const visitor = started.visitor();
-    await logIn(visitor, ADA);
+    using started = await startSignedIn();
+    const { ada: visitor } = started;
     await started.clock.advance(SESSION_MS.idle - 1);
     expect(await started.viewerOf(visitor.request())).toBeDefined();
     await started.clock.advance(SESSION_MS.idle - 1);
@@ -123,10 +118,8 @@ describe('a session', () => {
   });
 
   test('is not used by a page that stands open and refreshes itself, but by a form on it', async () => {
-    using started = startPeople();
-    started.made(ADA);
-    const visitor = started.visitor();
-    await logIn(visitor, ADA);
+    using started = await startSignedIn();
+    const { ada: visitor } = started;
     const part = { headers: { 'hx-request': 'true' } };
     await started.clock.advance(SESSION_MS.idle - 1);
     expect(await started.viewerOf(visitor.request('/', { ...part, method: 'POST' }))).toBeDefined();
@@ -137,10 +130,8 @@ describe('a session', () => {
   });
 
   test('ends after 30 days however much it is used', async () => {
-    using started = startPeople();
-    started.made(ADA);
-    const visitor = started.visitor();
-    await logIn(visitor, ADA);
+    using started = await startSignedIn();
+    const { ada: visitor } = started;
     const hours = SESSION_MS.absolute / 3_600_000;
     for (let passed = 11; passed < hours; passed += 11) {
       await started.clock.advance(11 * 3_600_000);
@@ -151,20 +142,16 @@ describe('a session', () => {
   });
 
   test('ends at once when its user is removed', async () => {
-    using started = startPeople();
-    const user = started.made(ADA);
-    const visitor = started.visitor();
-    await logIn(visitor, ADA);
+    using started = await startSignedIn();
+    const { ada: visitor, user } = started;
     started.auth.users.remove(user, { kind: 'command-line' });
     expect(await started.viewerOf(visitor.request())).toBeUndefined();
     expect(started.store.query('SELECT * FROM sessions').all()).toEqual([]);
   });
 
   test('ends by signing out, on the server too', async () => {
-    using started = startPeople();
-    started.made(ADA);
-    const visitor = started.visitor();
-    await logIn(visitor, ADA);
+    using started = await startSignedIn();
+    const { ada: visitor } = started;
     const before = visitor.request();
     const answer = await visitor.post('/logout');
     expect([answer.status, answer.headers.get('location')]).toEqual([303, '/login']);
@@ -197,10 +184,8 @@ describe('a session', () => {
 });
 
 test('a session beside another cookie of its name is nobody’s: one of them was planted', async () => {
-  using started = startPeople();
-  started.made(ADA);
-  const visitor = started.visitor();
-  await logIn(visitor, ADA);
+  using started = await startSignedIn();
+  const { ada: visitor } = started;
   const own = `${SESSION_COOKIE}=${visitor.cookies.get(SESSION_COOKIE)}`;
   const asked = (cookie: string) =>
     started.viewerOf(new Request('https://console.example.com', { headers: { cookie } }));

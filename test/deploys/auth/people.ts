@@ -1,11 +1,10 @@
 import { createAccounts } from '../../../deploys/accounts/accounts.ts';
 import { type Actor, createAudit } from '../../../deploys/accounts/audit.ts';
 import { createClientAddresses } from '../../../deploys/auth/attempts.ts';
-import { type AuthDeps, createAuthService, createViewerOf } from '../../../deploys/auth/auth-service.ts';
+import { type AuthDeps, createAuthService } from '../../../deploys/auth/auth-service.ts';
 import { createConsoleKeys } from '../../../deploys/auth/console-keys.ts';
 import { createHashing, type HashWork } from '../../../deploys/auth/passwords.ts';
 import { totpOf } from '../../../deploys/auth/second-factor.ts';
-import { createOpenAccount } from '../../../deploys/auth/sign-up.ts';
 import { type Place, readEmail } from '../../../deploys/auth/users.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { createConsole } from '../../../deploys/console/router.ts';
@@ -17,6 +16,7 @@ import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { opened } from '../../started/gateway.ts';
 
 export const ORIGIN = 'https://console.example.com';
+export const ADA = 'ada@example.com';
 export const PASSWORD = 'four plain words together';
 /** Who makes what these tests begin with. */
 export const COMMAND_LINE: Actor = { kind: 'command-line' };
@@ -54,7 +54,7 @@ export function startPeople(
     },
     keys: testKeys,
     note: audit.note,
-    openAccount: createOpenAccount(accounts),
+    accounts,
     providerReturnUrl: new URL('/login/return', ORIGIN),
     fetch,
     clock,
@@ -70,7 +70,7 @@ export function startPeople(
   });
   const { app } = createConsole(
     {
-      viewerOf: createViewerOf(auth),
+      viewerOf: auth.viewerOf,
       accountOf: accounts.findById,
       clock,
       origin: ORIGIN,
@@ -101,7 +101,7 @@ export function startPeople(
     audit,
     reasons,
     made,
-    viewerOf: createViewerOf(auth),
+    viewerOf: auth.viewerOf,
     handle: (request: Request) => Promise.resolve(app.handle(request)),
     /** A browser without scripts: it keeps cookies and says where its forms come from. */
     visitor: (address = '192.0.2.1') =>
@@ -156,6 +156,15 @@ export function createVisitor(origin: string, ask: Ask) {
 }
 
 export type Visitor = ReturnType<typeof createVisitor>;
+
+/** The login with Ada, an operator, who has logged in from the first address. */
+export async function startSignedIn(rows: Partial<AuthDeps['config']> = {}, work: HashWork = plainWork) {
+  const started = startPeople(rows, work);
+  const user = started.made(ADA);
+  const visitor = started.visitor();
+  await logIn(visitor, ADA);
+  return { ...started, user, ada: visitor, viewer: () => started.viewerOf(visitor.request()) };
+}
 
 /** Logs in with `PASSWORD`; gives the answer. */
 export function logIn(visitor: Visitor, email: string, next = '/'): Promise<Response> {

@@ -12,6 +12,11 @@ const BY = { kind: 'command-line' } as const;
 const CLIENT = { clientId: 'sluice', clientSecret: 'the secret of the client' };
 const ADA: Person = { sub: '7', email: 'ada@example.com', email_verified: true };
 type Wrong = Pick<ProviderOptions, 'claims' | 'document' | 'sign' | 'back'>;
+/** A token with other claims; a document with other members. */
+const claims = (others: object | (() => object)): Wrong => ({
+  claims: (right) => ({ ...right, ...(typeof others === 'function' ? others() : others) }),
+});
+const document = (others: object): Wrong => ({ document: (right) => ({ ...right, ...others }) });
 
 const seconds = (fromNow: number) => Math.floor(Date.now() / 1_000) + fromNow;
 const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
@@ -21,10 +26,7 @@ const resigned = (token: string, head: object, signature = '') =>
 
 const hmac = (text: string) => createHmac('sha256', CLIENT.clientSecret).update(text).digest('base64url');
 /** RFC 9207. */
-const namesItself = (right: Record<string, unknown>) => ({
-  ...right,
-  authorization_response_iss_parameter_supported: true,
-});
+const namesItself = document({ authorization_response_iss_parameter_supported: true });
 
 /** The login pages with a provider whose user is `person`. */
 async function start(person: Person = ADA, rows: { signUp?: boolean } = {}, wrong: Wrong = {}) {
@@ -37,17 +39,22 @@ async function start(person: Person = ADA, rows: { signUp?: boolean } = {}, wron
   };
   const started = startPeople({ oidc, ...rows }, undefined, fetch);
 
-  /** Goes to the provider and comes back; gives the answer to the return. */
-  async function through(visitor = started.visitor(), next = '/') {
+  /** Goes to the provider; gives where it sends back to. */
+  async function leave(visitor = started.visitor(), next = '/'): Promise<string | undefined> {
     const sent = await visitor.get(`/login/provider?next=${encodeURIComponent(next)}`);
-    if (sent.status !== 303) return sent;
+    if (sent.status !== 303) return undefined;
     const back = await fetch(sent.headers.get('location') ?? '', { redirect: 'manual' });
     const { pathname, search } = new URL(back.headers.get('location') ?? '');
-    return visitor.get(`${pathname}${search}`);
+    return `${pathname}${search}`;
+  }
+  /** Goes to the provider and comes back; gives the answer to the return. */
+  async function through(visitor = started.visitor(), next = '/') {
+    return visitor.get((await leave(visitor, next)) ?? '/login/provider');
   }
   return {
     ...started,
     provider,
+    leave,
     through,
     async [Symbol.asyncDispose]() {
       started[Symbol.dispose]();
@@ -208,13 +215,11 @@ describe('P10 a return from the provider is refused', () => {
   test('in another browser than the one that left', async () => {
     await using started = await start();
     started.made('ada@example.com');
-    const sent = await started.visitor().get('/login/provider');
-    const back = await fetch(sent.headers.get('location') ?? '', { redirect: 'manual' });
-    const { pathname, search } = new URL(back.headers.get('location') ?? '');
+    const back = (await started.leave()) ?? '';
     const victim = started.visitor();
-    expect((await victim.get(`${pathname}${search}`)).status).toBe(400);
+    expect((await victim.get(back)).status).toBe(400);
     await victim.get('/login/provider');
-    expect((await victim.get(`${pathname}${search}`)).status).toBe(400);
+    expect((await victim.get(back)).status).toBe(400);
     expect(await started.viewerOf(victim.request())).toBeUndefined();
   });
 
@@ -222,23 +227,21 @@ describe('P10 a return from the provider is refused', () => {
     await using started = await start();
     started.made('ada@example.com');
     const visitor = started.visitor();
-    const sent = await visitor.get('/login/provider');
-    const back = await fetch(sent.headers.get('location') ?? '', { redirect: 'manual' });
-    const { pathname, search } = new URL(back.headers.get('location') ?? '');
+    const back = (await started.leave(visitor)) ?? '';
     await started.clock.advance(10 * 60_000);
-    expect((await visitor.get(`${pathname}${search}`)).status).toBe(400);
+    expect((await visitor.get(back)).status).toBe(400);
   });
 
   test.each<[string, Wrong]>([
-    ['of another issuer', { claims: (right) => ({ ...right, iss: 'https://evil.example' }) }],
-    ['for another client', { claims: (right) => ({ ...right, aud: 'another' }) }],
-    ['given to another client', { claims: (right) => ({ ...right, aud: ['sluice', 'b'], azp: 'b' }) }],
-    ['that is over', { claims: (right) => ({ ...right, exp: 1 }) }],
-    ['of another login', { claims: (right) => ({ ...right, nonce: 'another' }) }],
-    ['that names nobody', { claims: (right) => ({ ...right, sub: '' }) }],
-    ['that was over for longer than clocks differ', { claims: (right) => ({ ...right, exp: seconds(-90) }) }],
-    ['that is not good yet', { claims: (right) => ({ ...right, nbf: seconds(90) }) }],
-    ['for one client, given to another', { claims: (right) => ({ ...right, azp: 'b' }) }],
+    ['of another issuer', claims({ iss: 'https://evil.example' })],
+    ['for another client', claims({ aud: 'another' })],
+    ['given to another client', claims({ aud: ['sluice', 'b'], azp: 'b' })],
+    ['that is over', claims({ exp: 1 })],
+    ['of another login', claims({ nonce: 'another' })],
+    ['that names nobody', claims({ sub: '' })],
+    ['that was over for longer than clocks differ', claims(() => ({ exp: seconds(-90) }))],
+    ['that is not good yet', claims(() => ({ nbf: seconds(90) }))],
+    ['for one client, given to another', claims({ azp: 'b' })],
     ['that nobody signed', { sign: (token) => resigned(token, { alg: 'none' }) }],
     [
       'with a signature of its length that is none',
@@ -253,9 +256,9 @@ describe('P10 a return from the provider is refused', () => {
     ],
     [
       'that came back in the name of another issuer',
-      { back: { iss: 'https://evil.example' }, document: namesItself },
+      { back: { iss: 'https://evil.example' }, ...namesItself },
     ],
-    ['that came back in nobody’s name where it has one', { document: namesItself }],
+    ['that came back in nobody’s name where it has one', namesItself],
   ])('with an ID token %s', async (_, wrong) => {
     await using started = await start(ADA, {}, wrong);
     started.made('ada@example.com');
@@ -267,11 +270,8 @@ describe('P10 a return from the provider is refused', () => {
 });
 
 test.each<[string, Wrong]>([
-  ['calls itself by another name', { document: (right) => ({ ...right, issuer: 'https://other.example' }) }],
-  [
-    'names an endpoint without TLS',
-    { document: (right) => ({ ...right, token_endpoint: 'http://a.example/t' }) },
-  ],
+  ['calls itself by another name', document({ issuer: 'https://other.example' })],
+  ['names an endpoint without TLS', document({ token_endpoint: 'http://a.example/t' })],
   ['says nothing', { document: () => ({}) }],
 ])('nobody is sent to a provider that %s', async (_, wrong) => {
   await using started = await start(ADA, {}, wrong);
@@ -281,15 +281,9 @@ test.each<[string, Wrong]>([
 });
 
 test.each<[string, Wrong]>([
-  ['is over for less than clocks differ', { claims: (right) => ({ ...right, exp: seconds(-30) }) }],
-  [
-    'is from a clock that is ahead',
-    { claims: (right) => ({ ...right, iat: seconds(30), nbf: seconds(30) }) },
-  ],
-  [
-    'is for several, and given to us',
-    { claims: (right) => ({ ...right, aud: ['sluice', 'b'], azp: 'sluice' }) },
-  ],
+  ['is over for less than clocks differ', claims(() => ({ exp: seconds(-30) }))],
+  ['is from a clock that is ahead', claims(() => ({ iat: seconds(30), nbf: seconds(30) }))],
+  ['is for several, and given to us', claims({ aud: ['sluice', 'b'], azp: 'sluice' })],
 ])('an ID token is taken that %s', async (_, token) => {
   await using started = await start(ADA, {}, token);
   started.made('ada@example.com');
@@ -297,18 +291,14 @@ test.each<[string, Wrong]>([
 });
 
 test('a provider that takes the secret in the body alone gets it there', async () => {
-  const document = (right: Record<string, unknown>) => ({
-    ...right,
-    token_endpoint_auth_methods_supported: ['client_secret_post'],
-  });
-  await using started = await start(ADA, {}, { document });
+  const inBody = document({ token_endpoint_auth_methods_supported: ['client_secret_post'] });
+  await using started = await start(ADA, {}, inBody);
   started.made('ada@example.com');
   expect((await started.through()).status).toBe(303);
 });
 
 test('an answer without end is not read to its end', async () => {
-  const document = (right: Record<string, unknown>) => ({ ...right, filler: 'x'.repeat(300_000) });
-  await using started = await start(ADA, {}, { document });
+  await using started = await start(ADA, {}, document({ filler: 'x'.repeat(300_000) }));
   expect((await started.visitor().get('/login/provider')).status).toBe(503);
   expect(started.reasons).toEqual([expect.stringContaining('too much')]);
 });

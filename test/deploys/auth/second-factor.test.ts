@@ -4,9 +4,8 @@ import { totpOf } from '../../../deploys/auth/second-factor.ts';
 import { SESSION_COOKIE } from '../../../deploys/auth/sessions.ts';
 import { STEP_COOKIE } from '../../../deploys/console/pages/login/session.ts';
 import { paths } from '../../../deploys/console/paths.ts';
-import { COMMAND_LINE, logIn, PASSWORD, startPeople, type Visitor } from './people.ts';
+import { ADA, COMMAND_LINE, logIn, PASSWORD, startPeople, startSignedIn } from './people.ts';
 
-const ADA = 'ada@example.com';
 const STEP_MS = 30_000;
 
 /** RFC 6238 appendix B, the last six digits. */
@@ -66,10 +65,8 @@ describe('P10 a code of the app', () => {
   });
 });
 
-type Started = ReturnType<typeof startPeople>;
-
-/** Enrols whoever is logged in; gives the secret and the backup codes as shown. */
-async function enrol(started: Started, visitor: Visitor) {
+/** Enrols Ada; gives the secret and the backup codes as shown. */
+async function enrol({ ada: visitor, ...started }: Awaited<ReturnType<typeof startSignedIn>>) {
   await visitor.post(paths.secondFactor);
   const user = started.auth.users.list()[0];
   const secret = user && started.auth.secondFactor.pending(user);
@@ -84,11 +81,9 @@ async function enrol(started: Started, visitor: Visitor) {
 
 describe('the second factor', () => {
   test('is set up by a code of the app; its key and the backup codes are shown once', async () => {
-    using started = startPeople();
-    started.made(ADA);
-    const visitor = started.visitor();
-    await logIn(visitor, ADA);
-    const { codes, shown } = await enrol(started, visitor);
+    using started = await startSignedIn();
+    const { ada: visitor } = started;
+    const { codes, shown } = await enrol(started);
     expect(codes).toHaveLength(10);
     const key = /class="totp-key">([A-Z2-7]{32})</.exec(shown)?.[1] ?? '';
     expect(key).not.toBe('');
@@ -99,11 +94,8 @@ describe('the second factor', () => {
   });
 
   test('is at rest sealed and hashed', async () => {
-    using started = startPeople();
-    started.made(ADA);
-    const visitor = started.visitor();
-    await logIn(visitor, ADA);
-    const { secret, codes } = await enrol(started, visitor);
+    using started = await startSignedIn();
+    const { secret, codes } = await enrol(started);
     const [row] = started.store.query<{ totp_secret: Uint8Array }, []>('SELECT totp_secret FROM users').all();
     expect(Buffer.from(row?.totp_secret ?? []).includes(secret)).toBe(false);
     const hashes = started.store.query<{ hash: Uint8Array }, []>('SELECT hash FROM backup_codes').all();
@@ -112,11 +104,8 @@ describe('the second factor', () => {
   });
 
   test('makes the password alone worth nothing', async () => {
-    using started = startPeople();
-    started.made(ADA);
-    const visitor = started.visitor();
-    await logIn(visitor, ADA);
-    const { secret } = await enrol(started, visitor);
+    using started = await startSignedIn();
+    const { secret } = await enrol(started);
     const other = started.visitor();
     const first = await logIn(other, ADA, '/operator/accounts');
     expect(first.headers.get('location')).toBe(`${paths.secondStep}?next=%2Foperator%2Faccounts`);
@@ -133,11 +122,8 @@ describe('the second factor', () => {
   });
 
   test('takes no code twice, from whoever it comes', async () => {
-    using started = startPeople();
-    started.made(ADA);
-    const visitor = started.visitor();
-    await logIn(visitor, ADA);
-    const { secret } = await enrol(started, visitor);
+    using started = await startSignedIn();
+    const { secret } = await enrol(started);
     const [one, two] = [started.visitor(), started.visitor()];
     await logIn(one, ADA);
     await logIn(two, ADA);
@@ -148,11 +134,8 @@ describe('the second factor', () => {
   });
 
   test('takes each backup code once, however it is typed', async () => {
-    using started = startPeople();
-    started.made(ADA);
-    const visitor = started.visitor();
-    await logIn(visitor, ADA);
-    const { codes } = await enrol(started, visitor);
+    using started = await startSignedIn();
+    const { codes } = await enrol(started);
     const other = started.visitor();
     await logIn(other, ADA);
     const code = ` ${codes[0]?.toUpperCase().replace('-', ' ')}`;
@@ -162,11 +145,8 @@ describe('the second factor', () => {
   });
 
   test('cannot be guessed: after five wrong codes every further one waits, from any browser', async () => {
-    using started = startPeople();
-    started.made(ADA);
-    const visitor = started.visitor();
-    await logIn(visitor, ADA);
-    await enrol(started, visitor);
+    using started = await startSignedIn();
+    await enrol(started);
     const guess = async () => {
       const other = started.visitor();
       await logIn(other, ADA);
@@ -178,11 +158,9 @@ describe('the second factor', () => {
   });
 
   test('has its first step forgotten after five minutes, or by a new password', async () => {
-    using started = startPeople();
-    const user = started.made(ADA);
-    const visitor = started.visitor();
-    await logIn(visitor, ADA);
-    const { secret } = await enrol(started, visitor);
+    using started = await startSignedIn();
+    const { user } = started;
+    const { secret } = await enrol(started);
     const late = started.visitor();
     await logIn(late, ADA);
     await started.clock.advance(5 * 60_000);
@@ -205,12 +183,10 @@ describe('the second factor', () => {
   });
 
   test('ends every other session when it is turned on, and needs a code to be turned off', async () => {
-    using started = startPeople();
-    started.made(ADA);
-    const [visitor, other] = [started.visitor(), started.visitor()];
-    await logIn(visitor, ADA);
+    using started = await startSignedIn();
+    const [visitor, other] = [started.ada, started.visitor()];
     await logIn(other, ADA);
-    const { codes } = await enrol(started, visitor);
+    const { codes } = await enrol(started);
     expect(await started.viewerOf(other.request())).toBeUndefined();
     expect(await started.viewerOf(visitor.request())).toBeDefined();
     // Neither a new secret nor turning it off is to be had with the session alone.
@@ -238,14 +214,12 @@ describe('an operator without a second factor', () => {
   });
 
   test('sees nothing else where the config requires one', async () => {
-    using started = startPeople({ operatorsNeedSecondFactor: true });
-    started.made(ADA);
-    const visitor = started.visitor();
-    await logIn(visitor, ADA);
+    using started = await startSignedIn({ operatorsNeedSecondFactor: true });
+    const { ada: visitor } = started;
     expect(await started.viewerOf(visitor.request())).toBeUndefined();
     expect((await visitor.get('/login')).headers.get('location')).toBe(paths.secondFactor);
     expect(await (await visitor.get(paths.secondFactor)).text()).not.toContain('Not now');
-    await enrol(started, visitor);
+    await enrol(started);
     expect(await started.viewerOf(visitor.request())).toMatchObject({ email: ADA });
   });
 

@@ -51,21 +51,14 @@ describe('the link of the first operator', () => {
     expect((await started.visitor().post('/first-operator', { ...fields, token })).status).toBe(410);
   });
 
-  test('is over as soon as an operator was made by another way', async () => {
-    using started = startPeople();
-    const token = invited(started);
-    started.made('root@example.com', OPERATOR);
-    expect((await started.visitor().post('/first-operator', { ...fields, token })).status).toBe(410);
-    expect(started.auth.users.list()).toHaveLength(1);
-  });
-
   test('is over when there is a new one, and there is none once there is an operator', async () => {
     using started = startPeople();
     const [old, token] = [invited(started), invited(started)];
     expect((await started.visitor().post('/first-operator', { ...fields, token: old })).status).toBe(410);
     started.made('root@example.com', OPERATOR);
-    expect(inviteFirstOperator({ ...started, random })).toBeUndefined();
     expect((await started.visitor().post('/first-operator', { ...fields, token })).status).toBe(410);
+    expect(started.auth.users.list()).toHaveLength(1);
+    expect(inviteFirstOperator({ ...started, random })).toBeUndefined();
   });
 
   test('is not kept in the clear, and a bad password does not use it up', async () => {
@@ -156,11 +149,11 @@ describe('a password', () => {
     [words.slice(0, max), undefined],
     [words.slice(0, max + 1), 'at most 100'],
     ['🦀🐙🦑🐳🐬🦭🐟🐠🐡🦈🐚🪸', undefined],
-    ['Password1234', 'first that are guessed'],
-    ['aaaaaaaaaaaaaaa', 'first that are guessed'],
-    ['abcabcabcabcab', 'first that are guessed'],
-    ['Ada.Lovelace@example.com', 'not the e-mail'],
-    ['ada.lovelace', 'not the e-mail'],
+    ['Password1234', 'too common'],
+    ['aaaaaaaaaaaaaaa', 'too common'],
+    ['abcabcabcabcab', 'too common'],
+    ['Ada.Lovelace@example.com', "can't be your email"],
+    ['ada.lovelace', "can't be your email"],
   ] as const)('%p: %p', (password, complaint) => {
     const said = passwordComplaint(password, 'ada.lovelace@example.com');
     if (complaint === undefined) expect(said).toBeUndefined();

@@ -2,7 +2,6 @@ import { createAudit } from '../../../deploys/accounts/audit.ts';
 import { createAuthService } from '../../../deploys/auth/auth-service.ts';
 import { createHashing, type HashWork } from '../../../deploys/auth/passwords.ts';
 import { SESSION_COOKIE } from '../../../deploys/auth/sessions.ts';
-import { createOpenAccount } from '../../../deploys/auth/sign-up.ts';
 import { type Place, readEmail, type User } from '../../../deploys/auth/users.ts';
 import { composeConsole, type Installation, type Running } from '../../../deploys/compose.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
@@ -60,7 +59,7 @@ export function startOperatorWorld(options: Options = {}) {
     providerReturnUrl: new URL('/login/return', ORIGIN),
     keys: testKeys,
     note,
-    openAccount: createOpenAccount(accounts),
+    accounts,
     fetch: () => Promise.reject(new Error('nothing may be asked')),
     clock,
     random,

@@ -35,12 +35,6 @@ test('L18 a cell that comes twice, late or out of order changes nothing, and one
   ]);
 });
 
-test('cells of two nodes stand side by side', () => {
-  using books = startLedger();
-  createTakeCells(books.ledger)([cellOf(), cellOf({ node: 'n2' })]);
-  expect(books.total()).toMatchObject({ calls: 2, credits: 2, bytes_out: 20 });
-});
-
 test('cells are taken all or none', () => {
   using books = startLedger();
   books.ledger.run(
@@ -181,5 +175,5 @@ describe('cells of other hosts', () => {
       (await Promise.all(cluster.nodes.map((node) => node.cli('dbsize')))).every((size) => size === '0'),
     );
     expect(taken).toEqual(new Set([1, 2, 3, 4, 5, 6]));
-  }, 30_000);
+  }, 60_000);
 });

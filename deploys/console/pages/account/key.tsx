@@ -145,7 +145,7 @@ type UseProps = Readonly<{
 /** What went through the key: requests by hour, and a week's sums. */
 function KeyUse({ usage, accountId, keyId, nowMs }: UseProps) {
   const toHour = Math.floor(nowMs / HOUR_MS) + 1;
-  const points = usage.series({ accountId, keyId }, { fromHour: toHour - 168, toHour }, 'hour');
+  const points = usage.series({ accountId, keyId }, { fromHour: toHour - 168, toHour });
   const week = sumOf(points.map(({ counts }) => counts));
   const day = points.slice(-24).map(({ counts }) => counts.calls);
   const dayCalls = day.reduce((sum, calls) => sum + calls, 0);

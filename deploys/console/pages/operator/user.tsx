@@ -87,7 +87,7 @@ export function resetSecondFactor(services: PageServices, context: ViewerForm): 
   return onOther(services, context, (user, by) => {
     if (!isConfirmed(context.form, user.email))
       return showSecondFactor(context, user, { confirm: `That is not ${user.email}.` });
-    if (user.hasSecondFactor) services.operator.resetSecondFactor(user, by);
+    if (user.hasSecondFactor) services.auth.secondFactor.reset(user, by);
     return redirect(paths.user(user.id), 'user-second-factor-off');
   });
 }

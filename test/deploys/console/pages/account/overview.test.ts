@@ -24,7 +24,7 @@ describe('the overview', () => {
     world.count([{ calls: 20_000, credits: 20_000, charged: 20_000, hoursAgo: 3 }]);
     const page = textOf(await world.page(PATH));
     expect(page).toContain('60,000');
-    expect(page).toContain('about 3 days at the pace of the last 24 h');
+    expect(page).toContain("about 3 days left at the last 24 hours' rate");
   });
 
   test('warns of credits that end soon, and says when there are none', async () => {

@@ -35,7 +35,7 @@ describe('the settings', () => {
   test.each([
     [{ password: 'wrong', 'new-password': 'another four plain words' }, 'That is not your password.'],
     [{ password: PASSWORD, 'new-password': 'short' }, 'at least 12'],
-    [{ password: PASSWORD, 'new-password': ADA }, 'not the e-mail'],
+    [{ password: PASSWORD, 'new-password': ADA }, "can't be your email"],
     [{}, 'That is not your password.'],
   ])('a password is not changed by %p', async (fields, sentence) => {
     using started = startPeople();

@@ -116,7 +116,7 @@ const REFUSED = [
     '/sign-up',
     { account: 'acme', email: ADA, 'new-password': 'four other plain words' },
     '#email-error',
-    'has a login already',
+    'already registered',
     422,
   ],
 ] as const;
