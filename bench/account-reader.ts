@@ -16,15 +16,17 @@ export type AccountReader = Readonly<{
 type Ending =
   | Readonly<{ kind: 'whole'; slot: number | null }>
   | Readonly<{ kind: 'unfinished'; reason: string }>
-  | Readonly<{ kind: 'refused'; reason: string; code: number }>;
+  | Readonly<{ kind: 'refused'; reason: string }>;
 
 /** Told what is wrong with each account; `undefined`: nothing. */
 type OnAccount = (wrong: string | undefined) => void;
 
 /** An account is at most 10 MiB on the chain, 14 MB in base64. What is longer never ends. */
 const ACCOUNT_CHARACTERS_MAX = 64_000_000;
+/** A power of two, for `SeenAddresses`. */
+const SLOTS_MAX = 2 ** 23;
 
-/** Checks one account, whose numbers may be texts; gives what is wrong with it. */
+/** Checks the accounts of one scan in turn; gives what is wrong with each. */
 export function accountCheck({
   program,
   filters,
@@ -41,33 +43,67 @@ export function accountCheck({
     };
   });
   const from = slice?.offset ?? 0;
+  const sliced = slice?.length ?? Infinity;
+  const seen = new SeenAddresses();
   return (value) => {
     const { pubkey, account } = Object(value);
     if (!isAddress(pubkey)) return 'its address is none';
+    if (!seen.add(pubkey)) return 'it came before';
     const { data, owner, lamports, executable, space } = Object(account);
     if (owner !== program) return 'another program owns it';
     if (!isWhole(lamports) || typeof executable !== 'boolean') return 'lamports or executable are wrong';
     if (!Array.isArray(data) || data.length !== 2 || data[1] !== 'base64') return 'its data is not base64';
     const bytes = bytesOf(data[0]);
     if (bytes === undefined) return 'its data is not base64';
-    if (space !== undefined) {
-      if (!isWhole(space)) return 'its space is no number';
-      const length = Math.min(slice?.length ?? Infinity, Math.max(0, Number(space) - from));
-      if (bytes.length !== length) return 'its data has another length';
-      if (size !== undefined && Number(space) !== size) return 'it does not match dataSize';
-    } else if (
-      slice !== undefined ? bytes.length > slice.length : size !== undefined && bytes.length !== size
-    )
+    if (space !== undefined && !isWhole(space)) return 'its space is no number';
+    const whole: number | undefined = space ?? size;
+    const length = Math.min(sliced, Math.max(0, (whole ?? Infinity) - from));
+    if (whole === undefined ? bytes.length > length : bytes.length !== length)
       return 'its data has another length';
+    if (size !== undefined && whole !== size) return 'it does not match dataSize';
     for (const { offset, bytes: expected } of compared) {
+      if (whole !== undefined && offset + expected.length > whole) return 'it does not match memcmp';
       // What the slice leaves out cannot be seen.
       const at = offset - from;
-      const isSeen = at >= 0 && at + expected.length <= (slice?.length ?? Infinity);
-      if (isSeen && !expected.equals(bytes.subarray(at, at + expected.length)))
+      const [start, end] = [Math.max(0, at), Math.min(at + expected.length, sliced)];
+      if (start < end && !expected.subarray(start - at, end - at).equals(bytes.subarray(start, end)))
         return 'it does not match memcmp';
     }
     return undefined;
   };
+}
+
+/** The addresses of a scan as hashes of 64 bits in 64 MiB at most. Of more than it can keep, the later ones are not kept. */
+class SeenAddresses {
+  /** Open addressing; 0 is free. */
+  #slots = new BigUint64Array(65_536);
+  #count = 0;
+
+  /** Whether the address is new. */
+  add(address: string): boolean {
+    const hash = Bun.hash.xxHash64(address);
+    const at = this.#slotOf(hash);
+    if (this.#slots[at] === hash) return false;
+    if (this.#count >= (SLOTS_MAX / 4) * 3) return true;
+    this.#slots[at] = hash;
+    if (++this.#count > this.#slots.length / 2 && this.#slots.length < SLOTS_MAX) this.#grow();
+    return true;
+  }
+
+  /** Where a hash is, or would be. */
+  #slotOf(hash: bigint): number {
+    const mask = this.#slots.length - 1;
+    let at = Number(BigInt.asUintN(32, hash)) & mask;
+    for (let held = this.#slots[at]; held !== 0n && held !== hash; held = this.#slots[at])
+      at = (at + 1) & mask;
+    return at;
+  }
+
+  #grow(): void {
+    const old = this.#slots;
+    this.#slots = new BigUint64Array(2 * old.length);
+    for (const hash of old) if (hash !== 0n) this.#slots[this.#slotOf(hash)] = hash;
+  }
 }
 
 /** The digits of base58, by their value. */
@@ -78,7 +114,7 @@ for (const [i, character] of [...BASE58].entries()) DIGITS[character.charCodeAt(
 const LIMBS = new Uint32Array(10);
 
 /** Whether the text is 32 bytes in base58. kit's own check decodes by BigInt, which is slow for every account of gigabytes. */
-export function isAddress(text: unknown): boolean {
+export function isAddress(text: unknown): text is string {
   if (typeof text !== 'string' || text.length < 32 || text.length > 44) return false;
   LIMBS.fill(0);
   for (let i = 0; i < text.length; i++) {
@@ -103,8 +139,8 @@ export function isAddress(text: unknown): boolean {
   return zeros + bytes === 32;
 }
 
-function isWhole(value: unknown): boolean {
-  return /^\d+$/.test(String(value));
+function isWhole(value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) >= 0;
 }
 
 /** The bytes of a text in base64, padded and with nothing else in it. */
@@ -129,9 +165,11 @@ export class JsonAccounts implements AccountReader {
   #hasContext = false;
   #hasResult = false;
   #key = '';
+  /** The keys of the answer and of its result, each behind its position. */
+  readonly #keys = new Set<string>();
   /** A value that is small is put together; of the accounts one at a time. */
   #value: Assembler | undefined;
-  #members: Record<string, unknown> = {};
+  readonly #members: Partial<Record<Position, Record<string, unknown>>> = {};
   #sinceAccount = 0;
 
   constructor(id: number, check: (account: unknown) => string | undefined, onAccount: OnAccount) {
@@ -149,22 +187,29 @@ export class JsonAccounts implements AccountReader {
   }
 
   end(): Ending {
-    const { jsonrpc, id, error, context } = this.#members;
+    const { jsonrpc, id, error = null } = this.#members.answer ?? {};
     if (this.#position !== 'behind') return { kind: 'unfinished', reason: 'the JSON is not complete' };
-    if (error !== undefined) return refusalOf(error);
-    if (jsonrpc !== '2.0' || id !== String(this.#id))
+    if (error !== null) return refusalOf(error);
+    if (jsonrpc !== '2.0' || id !== this.#id)
       return { kind: 'unfinished', reason: 'the answer has another id or version' };
     if (!this.#hasResult) return { kind: 'unfinished', reason: 'the answer has no accounts' };
-    const { slot } = Object(context);
-    return { kind: 'whole', slot: isWhole(slot) ? Number(slot) : null };
+    const { slot } = Object(this.#members.result?.['context']);
+    return { kind: 'whole', slot: isWhole(slot) ? slot : null };
   }
 
   #take(token: Token): void {
     if (this.#value !== undefined) return this.#assemble(this.#value, token);
-    if (token.name === 'keyValue') this.#key = token.value;
+    if (token.name === 'keyValue') this.#enterKey(token.value);
     else if (token.name === 'endObject') this.#position = this.#position === 'result' ? 'answer' : 'behind';
     else if (token.name === 'endArray') this.#position = this.#hasContext ? 'result' : 'answer';
-    else if (!this.#enter(token.name)) this.#assemble(new Assembler({ numberAsString: true }), token);
+    else if (!this.#enter(token.name)) this.#assemble(new Assembler(), token);
+  }
+
+  #enterKey(key: string): void {
+    const placed = `${this.#position} ${key}`;
+    if (this.#keys.has(placed)) throw new Error(`the answer has "${key}" twice`);
+    this.#keys.add(placed);
+    this.#key = key;
   }
 
   /** Whether the value that begins is one of those that are too large to be put together. */
@@ -191,7 +236,7 @@ export class JsonAccounts implements AccountReader {
     value.consume(token);
     this.#value = value.done ? undefined : value;
     if (!value.done) return;
-    if (this.#position !== 'accounts') this.#members[this.#key] = value.current;
+    if (this.#position !== 'accounts') (this.#members[this.#position] ??= {})[this.#key] = value.current;
     else {
       this.#onAccount(this.#check(value.current));
       this.#sinceAccount = 0;
@@ -229,7 +274,9 @@ export class LineAccounts implements AccountReader {
     const { accounts, slot } = this.#closing;
     if (accounts !== this.#accounts)
       return { kind: 'unfinished', reason: `the closing line counts ${String(accounts)} accounts` };
-    return { kind: 'whole', slot: typeof slot === 'number' ? slot : null };
+    if (slot !== null && !isWhole(slot))
+      return { kind: 'unfinished', reason: 'the slot of the closing line is no number' };
+    return { kind: 'whole', slot };
   }
 
   #take(line: string): void {
@@ -244,8 +291,9 @@ export class LineAccounts implements AccountReader {
   }
 }
 
-/** The error of an answer; its numbers may be texts. */
+/** The error of an answer. */
 function refusalOf(error: unknown): Extract<Ending, { kind: 'refused' }> {
   const { code, message } = Object(error);
-  return { kind: 'refused', reason: String(message), code: Number(code) };
+  const known = Number.isInteger(code) ? String(code) : '?';
+  return { kind: 'refused', reason: typeof message === 'string' ? `${known} ${message}` : known };
 }
