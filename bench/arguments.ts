@@ -98,8 +98,14 @@ const OPTIONS: readonly Readonly<{ name: string; value?: string; of: string; hel
   {
     name: 'seconds',
     value: 'S',
-    of: 'calls batch mixed scan confirm',
+    of: 'calls batch mixed scan',
     help: 'ends after S seconds, 0.1 to 86400 …',
+  },
+  {
+    name: 'seconds',
+    value: 'S',
+    of: 'confirm',
+    help: 'begins none after S seconds, awaits those begun …',
   },
   { name: 'calls', value: 'N', of: 'calls batch mixed', help: '… or after N requests; one is needed' },
   { name: 'calls', value: 'N', of: 'scan', help: '… or after N scans; one of the two is needed' },
@@ -223,7 +229,7 @@ function optionsFrom(command: Command, values: Values): Options {
     values.sentences.push('A run needs a bound: --seconds or --calls.');
   const common = {
     url: values.url(),
-    key: values.given.key,
+    key: values.key(),
     keyAs: values.matching('key-as', /^[A-Za-z0-9-]+$/, 'a name of a header') ?? 'x-token',
     seconds,
     calls,
@@ -339,6 +345,14 @@ class Values {
     const list = this.given[name]?.split(',').map((each) => each.trim());
     if (list === undefined || list.every((each) => /^[1-9A-HJ-NP-Za-km-z]{32,44}$/.test(each))) return list;
     return this.#wrong(name, 'addresses in base58, after commas');
+  }
+
+  /** Never repeats what was given, as `url`. */
+  key(): string | undefined {
+    const { key } = this.given;
+    if (key !== undefined && !/^[\x20-\x7e]*$/.test(key))
+      this.sentences.push('--key has characters that no header can carry.');
+    return key;
   }
 
   /** Never repeats what was given: a key may stand in it. */
