@@ -23,8 +23,9 @@ type OnAccount = (wrong: string | undefined) => void;
 
 /** An account is at most 10 MiB on the chain, 14 MB in base64. What is longer never ends. */
 const ACCOUNT_CHARACTERS_MAX = 64_000_000;
-/** A power of two, for `SeenAddresses`. */
-const SLOTS_MAX = 2 ** 23;
+/** Of addresses that a scan knows again: a power of two, and what may be in use of it. */
+const WORDS_MAX = 2 ** 24;
+const HASHES_MAX = 6_000_000;
 
 /** Checks the accounts of one scan in turn; gives what is wrong with each. */
 export function accountCheck({
@@ -48,7 +49,8 @@ export function accountCheck({
   return (value) => {
     const { pubkey, account } = Object(value);
     if (!isAddress(pubkey)) return 'its address is none';
-    if (!seen.add(pubkey)) return 'it came before';
+    // The limbs are those of the address above.
+    if (!seen.add(LIMBS)) return 'it came before';
     const { data, owner, lamports, executable, space } = Object(account);
     if (owner !== program) return 'another program owns it';
     if (!isWhole(lamports) || typeof executable !== 'boolean') return 'lamports or executable are wrong';
@@ -73,36 +75,47 @@ export function accountCheck({
   };
 }
 
-/** The addresses of a scan as hashes of 64 bits in 64 MiB at most. Of more than it can keep, the later ones are not kept. */
+/** The addresses of a scan as hashes of 63 bits in 64 MiB at most. Of more than it can keep, the later ones are not kept. */
 class SeenAddresses {
-  /** Open addressing; 0 is free. */
-  #slots = new BigUint64Array(65_536);
+  /** Two words a hash, by open addressing; 0 is free. */
+  #words = new Uint32Array(131_072);
   #count = 0;
 
-  /** Whether the address is new. */
-  add(address: string): boolean {
-    const hash = Bun.hash.xxHash64(address);
-    const at = this.#slotOf(hash);
-    if (this.#slots[at] === hash) return false;
-    if (this.#count >= (SLOTS_MAX / 4) * 3) return true;
-    this.#slots[at] = hash;
-    if (++this.#count > this.#slots.length / 2 && this.#slots.length < SLOTS_MAX) this.#grow();
+  /** Whether the address, as its limbs, is new. */
+  add(limbs: Uint32Array): boolean {
+    let [low, high] = [0, 0];
+    for (const limb of limbs) {
+      low = Math.imul(low ^ limb, 0x9e3779b1);
+      low ^= low >>> 15;
+      high = Math.imul(high + limb, 0x85ebca6b);
+      high ^= high >>> 13;
+    }
+    if (8 * this.#count >= 3 * this.#words.length) this.#grow();
+    return this.#put(low >>> 0, (high | 1) >>> 0);
+  }
+
+  #put(low: number, high: number): boolean {
+    const words = this.#words;
+    const last = words.length - 2;
+    let at = (2 * low) & last;
+    for (; words[at + 1] !== 0; at = (at + 2) & last)
+      if (words[at] === low && words[at + 1] === high) return false;
+    if (this.#count >= HASHES_MAX) return true;
+    words[at] = low;
+    words[at + 1] = high;
+    this.#count++;
     return true;
   }
 
-  /** Where a hash is, or would be. */
-  #slotOf(hash: bigint): number {
-    const mask = this.#slots.length - 1;
-    let at = Number(BigInt.asUintN(32, hash)) & mask;
-    for (let held = this.#slots[at]; held !== 0n && held !== hash; held = this.#slots[at])
-      at = (at + 1) & mask;
-    return at;
-  }
-
   #grow(): void {
-    const old = this.#slots;
-    this.#slots = new BigUint64Array(2 * old.length);
-    for (const hash of old) if (hash !== 0n) this.#slots[this.#slotOf(hash)] = hash;
+    const old = this.#words;
+    if (old.length >= WORDS_MAX) return;
+    this.#words = new Uint32Array(2 * old.length);
+    this.#count = 0;
+    for (let at = 0; at < old.length; at += 2)
+      if (old[at + 1] !== 0) this.#put(old[at] ?? 0, old[at + 1] ?? 0);
+    // Freed now and not when the runtime collects.
+    old.buffer.transfer(0);
   }
 }
 
@@ -114,7 +127,7 @@ for (const [i, character] of [...BASE58].entries()) DIGITS[character.charCodeAt(
 const LIMBS = new Uint32Array(10);
 
 /** Whether the text is 32 bytes in base58. kit's own check decodes by BigInt, which is slow for every account of gigabytes. */
-export function isAddress(text: unknown): text is string {
+export function isAddress(text: unknown): boolean {
   if (typeof text !== 'string' || text.length < 32 || text.length > 44) return false;
   LIMBS.fill(0);
   for (let i = 0; i < text.length; i++) {
