@@ -16,15 +16,18 @@ export type AccountReader = Readonly<{
 type Ending =
   | Readonly<{ kind: 'whole'; slot: number | null }>
   | Readonly<{ kind: 'unfinished'; reason: string }>
-  | Readonly<{ kind: 'refused'; reason: string; code: number }>;
+  | Readonly<{ kind: 'refused'; reason: string }>;
 
 /** Told what is wrong with each account; `undefined`: nothing. */
 type OnAccount = (wrong: string | undefined) => void;
 
 /** An account is at most 10 MiB on the chain, 14 MB in base64. What is longer never ends. */
 const ACCOUNT_CHARACTERS_MAX = 64_000_000;
+/** Of addresses that a scan knows again: a power of two, and what may be in use of it. */
+const WORDS_MAX = 2 ** 24;
+const HASHES_MAX = 6_000_000;
 
-/** Checks one account, whose numbers may be texts; gives what is wrong with it. */
+/** Checks the accounts of one scan in turn; gives what is wrong with each. */
 export function accountCheck({
   program,
   filters,
@@ -41,33 +44,79 @@ export function accountCheck({
     };
   });
   const from = slice?.offset ?? 0;
+  const sliced = slice?.length ?? Infinity;
+  const seen = new SeenAddresses();
   return (value) => {
     const { pubkey, account } = Object(value);
     if (!isAddress(pubkey)) return 'its address is none';
+    // The limbs are those of the address above.
+    if (!seen.add(LIMBS)) return 'it came before';
     const { data, owner, lamports, executable, space } = Object(account);
     if (owner !== program) return 'another program owns it';
     if (!isWhole(lamports) || typeof executable !== 'boolean') return 'lamports or executable are wrong';
     if (!Array.isArray(data) || data.length !== 2 || data[1] !== 'base64') return 'its data is not base64';
     const bytes = bytesOf(data[0]);
     if (bytes === undefined) return 'its data is not base64';
-    if (space !== undefined) {
-      if (!isWhole(space)) return 'its space is no number';
-      const length = Math.min(slice?.length ?? Infinity, Math.max(0, Number(space) - from));
-      if (bytes.length !== length) return 'its data has another length';
-      if (size !== undefined && Number(space) !== size) return 'it does not match dataSize';
-    } else if (
-      slice !== undefined ? bytes.length > slice.length : size !== undefined && bytes.length !== size
-    )
+    if (space !== undefined && !isWhole(space)) return 'its space is no number';
+    const whole: number | undefined = space ?? size;
+    const length = Math.min(sliced, Math.max(0, (whole ?? Infinity) - from));
+    if (whole === undefined ? bytes.length > length : bytes.length !== length)
       return 'its data has another length';
+    if (size !== undefined && whole !== size) return 'it does not match dataSize';
     for (const { offset, bytes: expected } of compared) {
+      if (whole !== undefined && offset + expected.length > whole) return 'it does not match memcmp';
       // What the slice leaves out cannot be seen.
       const at = offset - from;
-      const isSeen = at >= 0 && at + expected.length <= (slice?.length ?? Infinity);
-      if (isSeen && !expected.equals(bytes.subarray(at, at + expected.length)))
+      const [start, end] = [Math.max(0, at), Math.min(at + expected.length, sliced)];
+      if (start < end && !expected.subarray(start - at, end - at).equals(bytes.subarray(start, end)))
         return 'it does not match memcmp';
     }
     return undefined;
   };
+}
+
+/** The addresses of a scan as hashes of 63 bits in 64 MiB at most. Of more than it can keep, the later ones are not kept. */
+class SeenAddresses {
+  /** Two words a hash, by open addressing; 0 is free. */
+  #words = new Uint32Array(131_072);
+  #count = 0;
+
+  /** Whether the address, as its limbs, is new. */
+  add(limbs: Uint32Array): boolean {
+    let [low, high] = [0, 0];
+    for (const limb of limbs) {
+      low = Math.imul(low ^ limb, 0x9e3779b1);
+      low ^= low >>> 15;
+      high = Math.imul(high + limb, 0x85ebca6b);
+      high ^= high >>> 13;
+    }
+    if (8 * this.#count >= 3 * this.#words.length) this.#grow();
+    return this.#put(low >>> 0, (high | 1) >>> 0);
+  }
+
+  #put(low: number, high: number): boolean {
+    const words = this.#words;
+    const last = words.length - 2;
+    let at = (2 * low) & last;
+    for (; words[at + 1] !== 0; at = (at + 2) & last)
+      if (words[at] === low && words[at + 1] === high) return false;
+    if (this.#count >= HASHES_MAX) return true;
+    words[at] = low;
+    words[at + 1] = high;
+    this.#count++;
+    return true;
+  }
+
+  #grow(): void {
+    const old = this.#words;
+    if (old.length >= WORDS_MAX) return;
+    this.#words = new Uint32Array(2 * old.length);
+    this.#count = 0;
+    for (let at = 0; at < old.length; at += 2)
+      if (old[at + 1] !== 0) this.#put(old[at] ?? 0, old[at + 1] ?? 0);
+    // Freed now and not when the runtime collects.
+    old.buffer.transfer(0);
+  }
 }
 
 /** The digits of base58, by their value. */
@@ -103,8 +152,8 @@ export function isAddress(text: unknown): boolean {
   return zeros + bytes === 32;
 }
 
-function isWhole(value: unknown): boolean {
-  return /^\d+$/.test(String(value));
+function isWhole(value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) >= 0;
 }
 
 /** The bytes of a text in base64, padded and with nothing else in it. */
@@ -129,9 +178,11 @@ export class JsonAccounts implements AccountReader {
   #hasContext = false;
   #hasResult = false;
   #key = '';
+  /** The keys of the answer and of its result, each behind its position. */
+  readonly #keys = new Set<string>();
   /** A value that is small is put together; of the accounts one at a time. */
   #value: Assembler | undefined;
-  #members: Record<string, unknown> = {};
+  readonly #members: Partial<Record<Position, Record<string, unknown>>> = {};
   #sinceAccount = 0;
 
   constructor(id: number, check: (account: unknown) => string | undefined, onAccount: OnAccount) {
@@ -149,22 +200,29 @@ export class JsonAccounts implements AccountReader {
   }
 
   end(): Ending {
-    const { jsonrpc, id, error, context } = this.#members;
+    const { jsonrpc, id, error = null } = this.#members.answer ?? {};
     if (this.#position !== 'behind') return { kind: 'unfinished', reason: 'the JSON is not complete' };
-    if (error !== undefined) return refusalOf(error);
-    if (jsonrpc !== '2.0' || id !== String(this.#id))
+    if (error !== null) return refusalOf(error);
+    if (jsonrpc !== '2.0' || id !== this.#id)
       return { kind: 'unfinished', reason: 'the answer has another id or version' };
     if (!this.#hasResult) return { kind: 'unfinished', reason: 'the answer has no accounts' };
-    const { slot } = Object(context);
-    return { kind: 'whole', slot: isWhole(slot) ? Number(slot) : null };
+    const { slot } = Object(this.#members.result?.['context']);
+    return { kind: 'whole', slot: isWhole(slot) ? slot : null };
   }
 
   #take(token: Token): void {
     if (this.#value !== undefined) return this.#assemble(this.#value, token);
-    if (token.name === 'keyValue') this.#key = token.value;
+    if (token.name === 'keyValue') this.#enterKey(token.value);
     else if (token.name === 'endObject') this.#position = this.#position === 'result' ? 'answer' : 'behind';
     else if (token.name === 'endArray') this.#position = this.#hasContext ? 'result' : 'answer';
-    else if (!this.#enter(token.name)) this.#assemble(new Assembler({ numberAsString: true }), token);
+    else if (!this.#enter(token.name)) this.#assemble(new Assembler(), token);
+  }
+
+  #enterKey(key: string): void {
+    const placed = `${this.#position} ${key}`;
+    if (this.#keys.has(placed)) throw new Error(`the answer has "${key}" twice`);
+    this.#keys.add(placed);
+    this.#key = key;
   }
 
   /** Whether the value that begins is one of those that are too large to be put together. */
@@ -191,7 +249,7 @@ export class JsonAccounts implements AccountReader {
     value.consume(token);
     this.#value = value.done ? undefined : value;
     if (!value.done) return;
-    if (this.#position !== 'accounts') this.#members[this.#key] = value.current;
+    if (this.#position !== 'accounts') (this.#members[this.#position] ??= {})[this.#key] = value.current;
     else {
       this.#onAccount(this.#check(value.current));
       this.#sinceAccount = 0;
@@ -229,7 +287,9 @@ export class LineAccounts implements AccountReader {
     const { accounts, slot } = this.#closing;
     if (accounts !== this.#accounts)
       return { kind: 'unfinished', reason: `the closing line counts ${String(accounts)} accounts` };
-    return { kind: 'whole', slot: typeof slot === 'number' ? slot : null };
+    if (slot !== null && !isWhole(slot))
+      return { kind: 'unfinished', reason: 'the slot of the closing line is no number' };
+    return { kind: 'whole', slot };
   }
 
   #take(line: string): void {
@@ -244,8 +304,9 @@ export class LineAccounts implements AccountReader {
   }
 }
 
-/** The error of an answer; its numbers may be texts. */
+/** The error of an answer. */
 function refusalOf(error: unknown): Extract<Ending, { kind: 'refused' }> {
   const { code, message } = Object(error);
-  return { kind: 'refused', reason: String(message), code: Number(code) };
+  const known = Number.isInteger(code) ? String(code) : '?';
+  return { kind: 'refused', reason: typeof message === 'string' ? `${known} ${message}` : known };
 }

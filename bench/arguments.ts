@@ -85,73 +85,43 @@ const COMMANDS: Readonly<Record<Command, Readonly<{ summary: string; example: st
 
 const LOADERS = 'BPFLoaderUpgradeab1e11111111111111111111111';
 
-/** Every option: the word for its value, absent for a switch; the commands that take it; and its line of help. */
-const OPTIONS: readonly Readonly<{ name: string; value?: string; of: string; help: string }>[] = [
-  { name: 'url', value: 'URL', of: 'calls batch mixed scan confirm', help: 'the endpoint, http or https' },
-  { name: 'key', value: 'KEY', of: 'calls batch mixed scan confirm', help: 'its API key, unless in the URL' },
-  {
-    name: 'key-as',
-    value: 'FIELD',
-    of: 'calls batch mixed scan confirm',
-    help: 'header of the key (x-token); authorization sends Bearer',
-  },
-  {
-    name: 'seconds',
-    value: 'S',
-    of: 'calls batch mixed scan confirm',
-    help: 'ends after S seconds, 0.1 to 86400 …',
-  },
-  { name: 'calls', value: 'N', of: 'calls batch mixed', help: '… or after N requests; one is needed' },
-  { name: 'calls', value: 'N', of: 'scan', help: '… or after N scans; one of the two is needed' },
-  { name: 'calls', value: 'N', of: 'confirm', help: '… or after N transfers; one is needed' },
-  { name: 'method', value: 'NAME', of: 'calls batch', help: 'what is called (getSlot)' },
-  {
-    name: 'params',
-    value: 'JSON',
-    of: 'calls batch',
-    help: 'its parameters ([]); "$address" is another each time',
-  },
-  { name: 'size', value: 'N', of: 'batch', help: 'calls of a batch, 1 to 10000 (20)' },
-  { name: 'file', value: 'FILE', of: 'mixed', help: 'lines of {"weight":1,"method":…,"params":[…]}' },
-  {
-    name: 'programs',
-    value: 'A,B',
-    of: 'mixed',
-    help: 'whose accounts are asked for (the loader of programs)',
-  },
-  {
-    name: 'connections',
-    value: 'N',
-    of: 'calls batch mixed',
-    help: 'kept open, a request at a time each (16)',
-  },
-  { name: 'connections', value: 'N', of: 'confirm', help: 'transfers under way at once (4)' },
-  {
-    name: 'rate',
-    value: 'R',
-    of: 'calls batch mixed confirm',
-    help: 'open loop: R a second, whatever comes back',
-  },
-  { name: 'warm-up', value: 'S', of: 'calls batch mixed', help: 'seconds before, which do not count (1)' },
-  { name: 'programs', value: 'A,B', of: 'scan', help: 'addresses, scanned in turn' },
-  { name: 'filters', value: 'JSON', of: 'scan', help: 'as of the method: [{"dataSize":165}], memcmp too' },
-  { name: 'slice', value: 'O:L', of: 'scan', help: 'dataSlice: offset and length' },
-  { name: 'commitment', value: 'NAME', of: 'scan', help: 'processed, confirmed or finalized (confirmed)' },
-  { name: 'ndjson', of: 'scan', help: "an account a line (the gateway's own form)" },
-  { name: 'sha256', of: 'scan', help: 'digest of the bytes of each scan' },
-  { name: 'keypair', value: 'FILE', of: 'confirm', help: 'of solana-keygen, pays; else an airdrop' },
-  { name: 'poll', value: 'MS', of: 'confirm', help: 'between two looks at statuses, 100 to 10000 (450)' },
-  { name: 'until', value: 'NAME', of: 'confirm', help: 'confirmed or finalized (finalized)' },
-  { name: 'timeout', value: 'S', of: 'calls batch mixed', help: 'an answer that is later is none (30)' },
-  { name: 'timeout', value: 'S', of: 'scan confirm', help: 'silence that is longer ends it (60)' },
-  {
-    name: 'ignore-retry-after',
-    of: 'calls batch mixed scan confirm',
-    help: 'go on at once after 429 and 503',
-  },
-  { name: 'json', value: 'FILE', of: 'calls batch mixed scan confirm', help: '' },
-  { name: 'csv', value: 'FILE', of: 'calls batch mixed scan confirm', help: '' },
-  { name: 'html', value: 'FILE', of: 'calls batch mixed scan confirm', help: '' },
+const ALL = 'calls batch mixed scan confirm';
+const LOADS = 'calls batch mixed';
+
+/** Every option: the word for its value, empty for a switch; the commands that take it; and its line of help. */
+const OPTIONS: readonly (readonly [name: string, value: string, of: string, help: string])[] = [
+  ['url', 'URL', ALL, 'the endpoint, http or https'],
+  ['key', 'KEY', ALL, 'its API key, unless in the URL'],
+  ['key-as', 'FIELD', ALL, 'header of the key (x-token); authorization sends Bearer'],
+  ['seconds', 'S', 'calls batch mixed scan', 'ends after S seconds, 0.1 to 86400 …'],
+  ['seconds', 'S', 'confirm', 'begins none after S seconds, awaits those begun …'],
+  ['calls', 'N', LOADS, '… or after N requests; one is needed'],
+  ['calls', 'N', 'scan', '… or after N scans; one of the two is needed'],
+  ['calls', 'N', 'confirm', '… or after N transfers; one is needed'],
+  ['method', 'NAME', 'calls batch', 'what is called (getSlot)'],
+  ['params', 'JSON', 'calls batch', 'its parameters ([]); "$address" is another each time'],
+  ['size', 'N', 'batch', 'calls of a batch, 1 to 10000 (20)'],
+  ['file', 'FILE', 'mixed', 'lines of {"weight":1,"method":…,"params":[…]}'],
+  ['programs', 'A,B', 'mixed', 'whose accounts are asked for (the loader of programs)'],
+  ['connections', 'N', LOADS, 'kept open, a request at a time each (16)'],
+  ['connections', 'N', 'confirm', 'transfers under way at once (4)'],
+  ['rate', 'R', 'calls batch mixed confirm', 'open loop: R a second, whatever comes back'],
+  ['warm-up', 'S', LOADS, 'seconds before, which do not count (1)'],
+  ['programs', 'A,B', 'scan', 'addresses, scanned in turn'],
+  ['filters', 'JSON', 'scan', 'as of the method: [{"dataSize":165}], memcmp too'],
+  ['slice', 'O:L', 'scan', 'dataSlice: offset and length'],
+  ['commitment', 'NAME', 'scan', 'processed, confirmed or finalized (confirmed)'],
+  ['ndjson', '', 'scan', "an account a line (the gateway's own form)"],
+  ['sha256', '', 'scan', 'digest of the bytes of each scan'],
+  ['keypair', 'FILE', 'confirm', 'of solana-keygen, pays; else an airdrop'],
+  ['poll', 'MS', 'confirm', 'between two looks at statuses, 100 to 10000 (450)'],
+  ['until', 'NAME', 'confirm', 'confirmed or finalized (finalized)'],
+  ['timeout', 'S', LOADS, 'an answer that is later is none (30)'],
+  ['timeout', 'S', 'scan confirm', 'silence that is longer ends it (60)'],
+  ['ignore-retry-after', '', ALL, 'go on at once after 429 and 503'],
+  ['json', 'FILE', ALL, ''],
+  ['csv', 'FILE', ALL, ''],
+  ['html', 'FILE', ALL, ''],
 ];
 
 const OVERVIEW = `Usage: bun run bench COMMAND --url URL [--key KEY] --seconds S | --calls N
@@ -172,8 +142,8 @@ gave no answer, or a wrong one; code 2: a mistake in these words. Example:
   bun run bench calls --url http://127.0.0.1:8899 --key KEY --seconds 10`;
 
 function helpOf(command: Command): string {
-  const own = OPTIONS.filter(({ of, help }) => of.split(' ').includes(command) && help !== '');
-  const lines = own.map(({ name, value = '', help }) => `  ${`--${name} ${value}`.padEnd(21)} ${help}`);
+  const own = OPTIONS.filter(([, , of, help]) => of.split(' ').includes(command) && help !== '');
+  const lines = own.map(([name, value, , help]) => `  ${`--${name} ${value}`.padEnd(21)} ${help}`);
   return [
     `Usage: bun run bench ${command} --url URL [--key KEY] --seconds S | --calls N`,
     `${command}: ${COMMANDS[command].summary}.`,
@@ -223,7 +193,7 @@ function optionsFrom(command: Command, values: Values): Options {
     values.sentences.push('A run needs a bound: --seconds or --calls.');
   const common = {
     url: values.url(),
-    key: values.given.key,
+    key: values.key(),
     keyAs: values.matching('key-as', /^[A-Za-z0-9-]+$/, 'a name of a header') ?? 'x-token',
     seconds,
     calls,
@@ -278,9 +248,9 @@ class Values {
   readonly sentences: string[] = [];
 
   constructor(command: Command, argv: readonly string[]) {
-    const own = OPTIONS.filter(({ of }) => of.split(' ').includes(command));
+    const own = OPTIONS.filter(([, , of]) => of.split(' ').includes(command));
     const spec = Object.fromEntries(
-      own.map(({ name, value }) => [name, { type: value === undefined ? 'boolean' : 'string' } as const]),
+      own.map(([name, value]) => [name, { type: value === '' ? 'boolean' : 'string' } as const]),
     );
     const { tokens } = parseArgs({
       args: [...argv],
@@ -339,6 +309,14 @@ class Values {
     const list = this.given[name]?.split(',').map((each) => each.trim());
     if (list === undefined || list.every((each) => /^[1-9A-HJ-NP-Za-km-z]{32,44}$/.test(each))) return list;
     return this.#wrong(name, 'addresses in base58, after commas');
+  }
+
+  /** Never repeats what was given, as `url`. */
+  key(): string | undefined {
+    const { key } = this.given;
+    if (key !== undefined && !/^[\x20-\x7e]*$/.test(key))
+      this.sentences.push('--key has characters that no header can carry.');
+    return key;
   }
 
   /** Never repeats what was given: a key may stand in it. */

@@ -13,6 +13,7 @@ import {
 } from '@solana/kit';
 import type { Clock } from '../shared/clock.ts';
 import type { ConfirmOptions } from './arguments.ts';
+import { RETRY_AFTER_MAX } from './connection.ts';
 import { AFTER_FAILURE_MS } from './load.ts';
 import { Recorder } from './recorder.ts';
 import type { Figure } from './result.ts';
@@ -114,7 +115,7 @@ class Transfers {
     if (airdrop.kind !== 'result')
       return `no airdrop: ${airdrop.kind === 'refused' ? airdrop.sentence : airdrop.reason}; --keypair FILE names a funded key`;
     const endMs = clock.monotonic() + this.#options.timeoutMs;
-    while (clock.monotonic() < endMs && !signal.aborted) {
+    while (clock.monotonic() < endMs && this.#heldUntilMs < this.#endMs() && !signal.aborted) {
       const params = [payer.address, { commitment: 'confirmed' }];
       const balance = await this.#withRetries(() => rpc<{ value: number }>('getBalance', params));
       if (balance.kind === 'result' && balance.result.value > 0) {
@@ -137,11 +138,11 @@ class Transfers {
   /** One transfer after the other, each to its end. With a rate, a transfer counts from when it was due. */
   async #sendInTurn(): Promise<void> {
     const { clock, signal } = this.#parts;
-    const { calls = Infinity, seconds = Infinity, perSecond } = this.#options;
-    while (this.#begun < calls && this.second() < seconds && !signal.aborted) {
+    const { calls = Infinity, perSecond } = this.#options;
+    const latestMs = this.#endMs();
+    while (this.#begun < calls && clock.monotonic() < latestMs && !signal.aborted) {
       const n = this.#begun++;
       const dueMs = perSecond === undefined ? clock.monotonic() : this.#startMs + (1_000 * n) / perSecond;
-      const latestMs = this.#startMs + 1_000 * seconds;
       await clock.sleep(Math.min(dueMs, latestMs) - clock.monotonic(), signal);
       await this.#untilHeld();
       if (clock.monotonic() >= latestMs || signal.aborted) {
@@ -226,8 +227,8 @@ class Transfers {
   /** Looks at the statuses of all that is pending, until `over` aborts. */
   async #poll(over: AbortSignal): Promise<void> {
     const { clock, rpc, onProgress, signal } = this.#parts;
-    /** When all was answered for the last time; the time that refusals hold polls back does not count. */
-    let goodMs = clock.monotonic();
+    /** When all was answered for the last time, and for how long refusals have held polls back since. */
+    let [goodMs, heldMs] = [clock.monotonic(), 0];
     while (!over.aborted && !signal.aborted) {
       const beforeMs = clock.monotonic();
       await clock.sleep(this.#options.pollMs, AbortSignal.any([over, signal]));
@@ -237,9 +238,13 @@ class Transfers {
         this.second(),
         Math.min(1, Math.max(this.second() / seconds, this.recorder.answers / calls)),
       );
-      if (this.#pending.size === 0) goodMs = clock.monotonic();
-      else if (this.#isHeld()) goodMs += clock.monotonic() - beforeMs;
-      if (this.#pending.size === 0 || this.#isHeld()) continue;
+      const isHeld = this.#isHeld();
+      if (this.#pending.size === 0) [goodMs, heldMs] = [clock.monotonic(), 0];
+      else if (isHeld && this.second() < seconds) heldMs += clock.monotonic() - beforeMs;
+      const silentMs = clock.monotonic() - goodMs - Math.min(heldMs, 1_000 * RETRY_AFTER_MAX);
+      if (silentMs >= this.#options.timeoutMs)
+        for (const each of this.#pending.values()) each.settle('no status any more');
+      if (this.#pending.size === 0 || isHeld) continue;
       // The height first: what is not there although it was too old by then never comes.
       const height = await rpc<number>('getBlockHeight', [{ commitment: 'confirmed' }]);
       if (height.kind === 'refused') this.#hold(height);
@@ -255,9 +260,7 @@ class Transfers {
         if (answer.kind !== 'result') isGood = false;
         else for (const [j, each] of some.entries()) this.#note(each, answer.result.value[j] ?? null, height);
       }
-      if (isGood) goodMs = clock.monotonic();
-      if (clock.monotonic() - goodMs >= this.#options.timeoutMs)
-        for (const each of this.#pending.values()) each.settle('no status any more');
+      if (isGood) [goodMs, heldMs] = [clock.monotonic(), 0];
     }
     for (const each of this.#pending.values()) each.settle('stopped');
   }
@@ -283,15 +286,17 @@ class Transfers {
     }
   }
 
-  /** Asks again, a few times, where the answer is a refusal for now. */
+  /** Asks again, a few times and before the bound, where the answer is a refusal for now. */
   async #withRetries<T>(ask: () => Promise<Answered<T>>): Promise<Answered<T>> {
+    const { clock, signal } = this.#parts;
     for (let attempt = 1; ; attempt++) {
       await this.#untilHeld();
       const answer = await ask();
       if (answer.kind === 'refused') this.#hold(answer);
       const isPassing = answer.kind === 'refused' && answer.retryAfter !== undefined;
-      if (!isPassing || attempt === 5 || this.#parts.signal.aborted) return answer;
-      if (!this.#options.honoursRetryAfter) await this.#parts.clock.sleep(RETRY_MS, this.#parts.signal);
+      const nextMs = this.#options.honoursRetryAfter ? this.#heldUntilMs : clock.monotonic() + RETRY_MS;
+      if (!isPassing || attempt === 5 || nextMs >= this.#endMs() || signal.aborted) return answer;
+      await clock.sleep(nextMs - clock.monotonic(), signal);
     }
   }
 
@@ -304,8 +309,16 @@ class Transfers {
     this.#heldUntilMs = Math.max(this.#heldUntilMs, this.#parts.clock.monotonic() + 1_000 * retryAfter);
   }
 
+  /** Waits until calls may go out again, or for the bound. */
   async #untilHeld(): Promise<void> {
     const { clock, signal } = this.#parts;
-    await clock.sleep(this.#heldUntilMs - clock.monotonic(), signal);
+    const leftMs = () => Math.min(this.#heldUntilMs, this.#endMs()) - clock.monotonic();
+    // A timer may be early by less than a millisecond.
+    while (leftMs() > 0 && !signal.aborted) await clock.sleep(Math.max(1, leftMs()), signal);
+  }
+
+  /** When no transfer begins any more. */
+  #endMs(): number {
+    return this.#startMs + 1_000 * (this.#options.seconds ?? Infinity);
   }
 }

@@ -7,7 +7,7 @@ export type Reply =
   | Readonly<{
       kind: 'reply';
       status: number;
-      /** Seconds of Retry-After; absent: there was none, or none that is a number. */
+      /** Seconds of Retry-After; absent: there was none, or none that can be read. */
       retryAfter: number | undefined;
       bytes: number;
       body: Buffer;
@@ -27,12 +27,17 @@ const EMPTY = Buffer.alloc(0);
 export type Endpoint = Readonly<{ url: URL; key: string | undefined; keyAs: string }>;
 
 /** A refusal holds calls back for at most so many seconds, whatever its Retry-After says. */
-const RETRY_AFTER_MAX = 300;
+export const RETRY_AFTER_MAX = 300;
 
-/** Seconds of Retry-After of a refusal that has them (RFC 9110 10.2.3; dates are not read). */
-export function retryAfterOf(status: number, text: string | null | undefined): number | undefined {
-  if ((status !== 429 && status !== 503) || !/^\d{1,9}$/.test(text ?? '')) return undefined;
-  return Math.min(Number(text), RETRY_AFTER_MAX);
+/** Seconds from now that a refusal says, as a number or as a date (RFC 9110 10.2.3). */
+export function retryAfterOf(
+  status: number,
+  text: string | null | undefined,
+  nowMs: number,
+): number | undefined {
+  if ((status !== 429 && status !== 503) || !/^\d{1,9}$|GMT$/.test(text ?? '')) return undefined;
+  const seconds = /^\d/.test(text ?? '') ? Number(text) : (Date.parse(text ?? '') - nowMs) / 1_000;
+  return Number.isNaN(seconds) ? undefined : Math.min(Math.max(0, seconds), RETRY_AFTER_MAX);
 }
 
 /** The headers of every call: the key stands in `keyAs`, unless it is in the URL, as its user or elsewhere. */
@@ -202,9 +207,8 @@ export class CallerConnection {
     exchange.response = read.head;
     exchange.decoder = new BodyDecoder(read.head.framing);
     if (read.head.status !== 200) {
-      const [, seconds] =
-        /\r\nretry-after:[ \t]*(\d+)[ \t]*\r\n/i.exec(head.toString('latin1', 0, read.end)) ?? [];
-      exchange.retryAfter = retryAfterOf(read.head.status, seconds);
+      const [, text] = /\r\nretry-after:([^\r\n]*)/i.exec(head.toString('latin1', 0, read.end)) ?? [];
+      exchange.retryAfter = retryAfterOf(read.head.status, text?.trim(), this.#clock.now());
     }
     this.#decode(exchange, head.subarray(read.end));
   }

@@ -44,12 +44,18 @@ export type Loaded = Readonly<{
   /** Answers that said when to come again, and how long all calls were held back for that. */
   retryAfters: number;
   heldBackMs: number;
+  /** Whether it ended because the endpoint takes no call under this key. */
+  isDenied: boolean;
 }>;
 
 /** Timers count whole milliseconds and may be late by half of one: the rest of a wait is made of turns of the event loop. */
 const TIMER_MS = 1.5;
 const TICK_MS = 100;
 const PROGRESS_MS = 500;
+/** Statuses of a key that is missing, unknown, without credits or without the right. */
+const DENIALS = new Set([401, 402, 403]);
+/** A load of which this many answers come first, and all are denials, ends. */
+export const DENIALS_MAX = 100;
 /** After a failure that names no time, the next request waits for this long. */
 export const AFTER_FAILURE_MS = 50;
 
@@ -90,6 +96,8 @@ class LoadRun {
   #heldBackMs = 0;
   #retryAfters = 0;
   #unsent = 0;
+  /** Denials while nothing else came; -1 from the first other answer on. */
+  #denials = 0;
   #endedMs: number | undefined;
   #wake: (() => void) | undefined;
 
@@ -115,7 +123,8 @@ class LoadRun {
       else await this.#wait(Math.max(1, Math.floor(waitMs - 1)), signal);
     }
     // A turn of the loop may have passed the last instants.
-    if (!signal.aborted && this.#options.perSecond !== undefined) this.#sendDue(this.#endMs, true);
+    const isCut = signal.aborted || this.#isDenied();
+    if (!isCut && this.#options.perSecond !== undefined) this.#sendDue(this.#endMs, true);
     this.#endedMs = Math.min(clock.monotonic(), this.#endMs);
     this.#unsent = this.#unsentAt(this.#endedMs);
   }
@@ -150,13 +159,18 @@ class LoadRun {
       late: this.#late,
       retryAfters: this.#retryAfters,
       heldBackMs: this.#heldBackMs,
+      isDenied: this.#isDenied(),
     };
   }
 
   #isOver(): boolean {
     const { calls = Infinity } = this.#options;
     const isDone = this.#counted >= calls || this.#parts.clock.monotonic() >= this.#endMs;
-    return isDone || this.#parts.signal.aborted;
+    return isDone || this.#isDenied() || this.#parts.signal.aborted;
+  }
+
+  #isDenied(): boolean {
+    return this.#denials >= DENIALS_MAX;
   }
 
   /** When request `n` is due, from 0. */
@@ -203,6 +217,8 @@ class LoadRun {
     if (counts && !this.#parts.signal.aborted) this.#record(request, reply, fromMs, nowMs);
     if (reply.kind === 'reply' && reply.retryAfter !== undefined) this.#hold(nowMs, reply.retryAfter, counts);
     if (reply.kind === 'failure') return void this.#rest(connection);
+    if (this.#denials >= 0 && !this.#isDenied())
+      this.#denials = DENIALS.has(reply.status) ? this.#denials + 1 : -1;
     this.#free(connection, nowMs);
   }
 

@@ -59,7 +59,7 @@ async function measure({ options, outputs }: Extract<typeof parsed, { kind: 'run
   for (const path of Object.values(outputs))
     if (path !== '-' && !isDone(path, () => closeSync(openSync(path, 'a')))) return 2;
   const isTerminal = process.stderr.isTTY;
-  const width = process.stderr.columns ?? 80;
+  const width = process.stderr.columns || 80;
   const clear = () => isTerminal && process.stderr.write('\r\x1b[K');
   const signal = stopSignal(false);
   const result = await run(options, {
@@ -71,9 +71,9 @@ async function measure({ options, outputs }: Extract<typeof parsed, { kind: 'run
     progress: (line) => isTerminal && process.stderr.write(`\r\x1b[K${line.slice(0, width - 1)}`),
   });
   clear();
-  if (typeof result === 'string') {
-    process.stderr.write(`${result}\n`);
-    return signal.aborted ? 130 : 1;
+  if ('sentence' in result) {
+    process.stderr.write(`${result.sentence}\n`);
+    return signal.aborted ? 130 : result.isMistake ? 2 : 1;
   }
   const isOut = Object.values(outputs).includes('-');
   if (!isOut) await Bun.write(Bun.stdout, textOf(result));

@@ -110,7 +110,7 @@ const FOREIGN = '200, the id of another call';
 function outcomeOf(status: number, answer: unknown, id: number | undefined): string {
   if (typeof answer !== 'object' || answer === null)
     return status === 200 ? '200, no JSON-RPC' : `HTTP ${status}`;
-  if ('error' in answer) return refusalOf(status, answer);
+  if ('error' in answer && answer.error !== null) return refusalOf(status, answer);
   if (status !== 200 || !('result' in answer)) return `HTTP ${status}, no JSON-RPC`;
   return 'id' in answer && answer.id === id ? RESULT : FOREIGN;
 }

@@ -12,6 +12,8 @@ export type Answered<T> =
 /** An endpoint, one call at a time. */
 export type Rpc = <T>(method: string, params: readonly unknown[]) => Promise<Answered<T>>;
 
+const PRINTABLE_MAX = 200;
+
 type Options = Endpoint & Readonly<{ timeoutMs: number }>;
 
 /** Calls over fetch, each with a deadline. Never rejects. The caller says what a result is. */
@@ -30,7 +32,7 @@ export function createRpc({ timeoutMs, ...endpoint }: Options, clock: Clock, sig
         redirect: 'manual',
         signal: AbortSignal.any([signal, late.signal]),
       });
-      const answer = answerOf<T>(response, await response.text(), id);
+      const answer = answerOf<T>(response, await response.text(), id, clock.now());
       return answer;
     } catch (error) {
       if (late.signal.aborted) return { kind: 'failure', reason: 'no answer in time' };
@@ -42,19 +44,20 @@ export function createRpc({ timeoutMs, ...endpoint }: Options, clock: Clock, sig
   };
 }
 
-function answerOf<T>(response: Response, text: string, id: number): Answered<T> {
+function answerOf<T>(response: Response, text: string, id: number, nowMs: number): Answered<T> {
   const { status } = response;
   const value = Object(parsedJson(text));
   const { code, message } = Object(value.error);
-  const isResult = status === 200 && value.error === undefined && 'result' in value && value.id === id;
+  const isResult =
+    status === 200 && (value.error ?? undefined) === undefined && 'result' in value && value.id === id;
   if (isResult) return { kind: 'result', result: value.result };
   const outcome = Number.isInteger(code) ? `${status} ${code}` : `HTTP ${status}, no JSON-RPC`;
-  const sentence = typeof message === 'string' ? `${outcome} ${message}` : outcome;
+  const sentence = typeof message === 'string' ? printable(`${outcome} ${message}`) : outcome;
   return {
     kind: 'refused',
     outcome,
     sentence,
-    retryAfter: retryAfterOf(status, response.headers.get('retry-after')),
+    retryAfter: retryAfterOf(status, response.headers.get('retry-after'), nowMs),
   };
 }
 
@@ -65,6 +68,12 @@ export function parsedJson(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** Text of an endpoint as it may stand on a terminal: no control characters, and not long. */
+export function printable(text: string): string {
+  const cut = text.length > PRINTABLE_MAX ? `${text.slice(0, PRINTABLE_MAX)}…` : text;
+  return cut.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '?');
 }
 
 /** The address of a call: its user goes into a header. */

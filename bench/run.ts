@@ -4,7 +4,7 @@ import type { Clock } from '../shared/clock.ts';
 import type { ConfirmOptions, LoadOptions, Options, ScanOptions } from './arguments.ts';
 import { CallerConnection, shownUrl, targetOf } from './connection.ts';
 import { runConfirm } from './confirm.ts';
-import { type Loaded, RESULT, runLoad, UNREAD } from './load.ts';
+import { DENIALS_MAX, type Loaded, RESULT, runLoad, UNREAD } from './load.ts';
 import { mixFrom } from './mixed.ts';
 import type { Recorder } from './recorder.ts';
 import {
@@ -32,8 +32,11 @@ export type World = Readonly<{
   progress: (line: string) => void;
 }>;
 
-/** Runs a command to its bound; a sentence when it could not begin. */
-export async function run(options: Options, world: World): Promise<Result | string> {
+/** Why a run could not begin; `isMistake`: a file that the command line names cannot be used. */
+type Unstarted = Readonly<{ isMistake: boolean; sentence: string }>;
+
+/** Runs a command to its bound. */
+export async function run(options: Options, world: World): Promise<Result | Unstarted> {
   if (options.command === 'scan') return scanResult(options, world);
   if (options.command === 'confirm') return confirmResult(options, world);
   return loadResult(options, world);
@@ -41,10 +44,10 @@ export async function run(options: Options, world: World): Promise<Result | stri
 
 type Load = Extract<Options, LoadOptions>;
 
-async function loadResult(options: Load, world: World): Promise<Result | string> {
+async function loadResult(options: Load, world: World): Promise<Result | Unstarted> {
   const at = startOf(world);
   const source = await sourceOf(options, world);
-  if (typeof source === 'string') return source;
+  if ('sentence' in source) return source;
   const target = targetOf(options);
   const connections = Array.from(
     { length: options.connections },
@@ -69,10 +72,10 @@ async function loadResult(options: Load, world: World): Promise<Result | string>
     figures: loadFigures(options, loaded),
     notes: [...source.notes, ...loadNotes(options, loaded)],
   });
-  return {
-    ...own,
-    failures: recorder.answers > 0 || own.stopped ? [] : ['No request was answered by a result.'],
-  };
+  const none = loaded.isDenied
+    ? `Ended early: the first ${DENIALS_MAX} answers were all HTTP 401, 402 or 403.`
+    : 'No request was answered by a result.';
+  return { ...own, failures: recorder.answers > 0 || own.stopped ? [] : [none] };
 }
 
 /** What the requests of a load are made of. */
@@ -85,7 +88,7 @@ function settingsOf(options: Load): Result['settings'] {
 
 type Source = Readonly<{ next: RequestSource; labels: readonly string[]; notes: readonly string[] }>;
 
-async function sourceOf(options: Load, world: World): Promise<Source | string> {
+async function sourceOf(options: Load, world: World): Promise<Source | Unstarted> {
   const { random } = world;
   if (options.command !== 'mixed') {
     const call = { weight: 1, method: options.method, params: options.params };
@@ -95,9 +98,9 @@ async function sourceOf(options: Load, world: World): Promise<Source | string> {
   }
   if (options.file !== undefined) {
     const text = textOf(options.file);
-    if (text === undefined) return `--file: ${options.file} cannot be read.`;
+    if (text === undefined) return mistake(`--file: ${options.file} cannot be read.`);
     const calls = weightedCallsFrom(text);
-    if (typeof calls === 'string') return `--file: ${options.file}: ${calls}.`;
+    if (typeof calls === 'string') return mistake(`--file: ${options.file}: ${calls}.`);
     return weighted(calls, []);
   }
   const scan: ScanOptions = {
@@ -113,10 +116,12 @@ async function sourceOf(options: Load, world: World): Promise<Source | string> {
   };
   world.progress('looking how large the programs are …');
   const { scans } = await runScans(scan, { ...world, onProgress: () => undefined });
-  if (world.signal.aborted) return 'Stopped before it began.';
+  if (world.signal.aborted) return { isMistake: false, sentence: 'Stopped before it began.' };
   const wrong = scans.find(({ outcome }) => outcome !== 'complete');
-  if (wrong !== undefined)
-    return `The mix is made of the accounts of ${wrong.program}, whose scan was ${wrong.outcome}: ${wrong.reason}.`;
+  if (wrong !== undefined) {
+    const sentence = `The mix is made of the accounts of ${wrong.program}, whose scan was ${wrong.outcome}: ${wrong.reason}.`;
+    return { isMistake: false, sentence };
+  }
   const { calls, notes } = mixFrom(scans, random);
   return weighted(calls, notes);
 
@@ -205,11 +210,11 @@ async function scanResult(options: ScanOptions, world: World): Promise<Result> {
   return { ...own, scans, failures };
 }
 
-async function confirmResult(options: ConfirmOptions, world: World): Promise<Result | string> {
+async function confirmResult(options: ConfirmOptions, world: World): Promise<Result | Unstarted> {
   const at = startOf(world);
   const { clock, signal } = world;
   const payer = await payerOf(options.keypair);
-  if (typeof payer === 'string') return payer;
+  if ('sentence' in payer) return payer;
   const rpc = createRpc(options, clock, signal);
   const onProgress = progressOf(world, 'transfers');
   const isNew = options.keypair === undefined;
@@ -243,13 +248,17 @@ async function confirmResult(options: ConfirmOptions, world: World): Promise<Res
 }
 
 /** A keypair of solana-keygen: a list of the 64 bytes of secret and public key. */
-async function payerOf(path: string | undefined): Promise<KeyPairSigner | string> {
+async function payerOf(path: string | undefined): Promise<KeyPairSigner | Unstarted> {
   if (path === undefined) return generateKeyPairSigner();
   try {
     return await createKeyPairSignerFromBytes(Uint8Array.from(JSON.parse(textOf(path) ?? '')));
   } catch {
-    return `--keypair: ${path} is no keypair of solana-keygen.`;
+    return mistake(`--keypair: ${path} is no keypair of solana-keygen.`);
   }
+}
+
+function mistake(sentence: string): Unstarted {
+  return { isMistake: true, sentence };
 }
 
 function textOf(path: string): string | undefined {

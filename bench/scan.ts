@@ -5,7 +5,7 @@ import { headersOf, retryAfterOf } from './connection.ts';
 import { AFTER_FAILURE_MS } from './load.ts';
 import { Recorder } from './recorder.ts';
 import type { Figure, Scanned } from './result.ts';
-import { withoutUser } from './rpc.ts';
+import { printable, withoutUser } from './rpc.ts';
 
 type Parts = Readonly<{
   clock: Clock;
@@ -160,7 +160,7 @@ class Scan {
     return {
       program: this.#program,
       outcome,
-      reason: isWrong ? `of ${this.#wrongAccounts} accounts, ${this.#wrong}` : read.reason,
+      reason: isWrong ? `of ${this.#wrongAccounts} accounts, ${this.#wrong}` : printable(read.reason),
       accounts: this.#accounts,
       wrongAccounts: this.#wrongAccounts,
       bytes: this.#bytes,
@@ -168,7 +168,9 @@ class Scan {
       firstByteMs: this.#firstByteMs,
       dataBytes: this.#dataBytes,
       slot: read.slot ?? null,
-      ...(this.#digest === undefined ? {} : { sha256: this.#digest.digest('hex') }),
+      // Of a part it would be the digest of nothing.
+      ...(this.#digest !== undefined &&
+        read.outcome === 'complete' && { sha256: this.#digest.digest('hex') }),
       retryAfter: read.retryAfter,
     };
   }
@@ -215,14 +217,14 @@ class Scan {
       if (response.status === 200) this.#parse(reader, text, piece);
       this.#recorder.progressed(this.#second(), this.#accounts - before, piece.length);
     }
-    const retryAfter = retryAfterOf(response.status, response.headers.get('retry-after'));
+    const said = response.headers.get('retry-after');
+    const retryAfter = retryAfterOf(response.status, said, this.#clock.now());
     if (response.status !== 200) return { outcome: 'refused', reason: `HTTP ${response.status}`, retryAfter };
     if (ndjson && !isLines && reader.end().kind === 'whole')
       return { outcome: 'refused', reason: 'it has no NDJSON', retryAfter };
     const end = reader.end();
     if (end.kind === 'whole') return { outcome: 'complete', reason: '', slot: end.slot };
-    if (end.kind === 'refused')
-      return { outcome: 'refused', reason: `${end.code} ${end.reason}`, retryAfter };
+    if (end.kind === 'refused') return { outcome: 'refused', reason: end.reason, retryAfter };
     return { outcome: 'cut', reason: `it ended as if whole, but ${end.reason}` };
   }
 

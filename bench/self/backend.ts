@@ -7,8 +7,8 @@ const EMPTY = Buffer.alloc(0);
 
 /**
  * A backend that costs as little as possible: a raw socket that writes prebuilt bytes. `getProgramAccounts` is
- * answered with as many bytes and in the framing that its second parameter asks for, without them with `scanBytes` in
- * chunks, anything else as a getSlot.
+ * answered with as many bytes and in the framing that its second parameter asks for, without them with `scanBytes` of
+ * distinct accounts in chunks, anything else as a getSlot.
  */
 function serve(scanBytes: number): URL {
   const { port } = Bun.listen<Sending>({
@@ -62,7 +62,7 @@ function answerTo(request: string, scanBytes: number): Iterator<Buffer> {
   const [, bytes, framing] = /"bytes":(\d+),"framing":"(length|chunked)"/.exec(request) ?? [];
   if (bytes === undefined) {
     const isScan = scanBytes > 0 && request.includes('"getProgramAccounts"');
-    return isScan ? programAccounts(scanBytes, id, 'chunked') : [slot(id)].values();
+    return isScan ? programAccounts(scanBytes, id, 'chunked', true) : [slot(id)].values();
   }
   return programAccounts(Number(bytes), id, framing === 'chunked' ? 'chunked' : 'length');
 }

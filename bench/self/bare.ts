@@ -1,14 +1,13 @@
 import { join } from 'node:path';
 import { ROOT } from '../../test/started/process.ts';
-import { keep } from './compare.ts';
+import { keep, runCompared } from './compare.ts';
 import { run, startChild, SUBJECT_CORE } from './compare/machine.ts';
-import { type Options, optionsFrom } from './compare/options.ts';
+import type { Options } from './compare/options.ts';
 import { PEERS } from './compare/peers.ts';
 import { keptOf, markdownOf } from './compare/results.ts';
 import { type Case, createPool, prepareWorld, timeCases, type World } from './compare/rounds.ts';
 import type { Scenario, Variant } from './compare/scenarios.ts';
 import { checkoutOf, sluiceSubject } from './compare/sluice.ts';
-import { runBench } from './report.ts';
 import { spread } from './statistics.ts';
 
 const HELP = `bun bench/self/bare.ts [--subjects A,B] [--rounds 7] [--seconds 2] [--priority 0] [--json FILE]
@@ -104,11 +103,5 @@ async function timeJavaScript(seconds: number, priority: number, signal: AbortSi
   return printed.trim().split('\n').slice(1).map(Number);
 }
 
-if (import.meta.main) {
-  const parsed = optionsFrom(process.argv.slice(2), NAMES);
-  if (parsed.kind === 'run')
-    process.exit(await runBench(import.meta.path, LIMIT_MS, (signal) => measure(parsed.options, signal)));
-  if (parsed.kind === 'help') console.log(HELP);
-  else console.error(`${parsed.sentence}\n\n${HELP}`);
-  process.exit(parsed.kind === 'help' ? 0 : 2);
-}
+const BENCH = { path: import.meta.path, help: HELP, limitMs: LIMIT_MS, subjects: NAMES };
+if (import.meta.main) process.exit(await runCompared(BENCH, measure));

@@ -82,12 +82,22 @@ export function keep(json: string | undefined, results: object): void {
   console.log(`\nAll figures: ${path}`);
 }
 
-if (import.meta.main) {
-  const parsed = optionsFrom(process.argv.slice(2));
-  if (parsed.kind === 'run') {
-    process.exit(await runBench(import.meta.path, LIMIT_MS, (signal) => compare(parsed.options, signal)));
-  }
-  if (parsed.kind === 'help') console.log(HELP);
-  else console.error(`${parsed.sentence}\n\n${HELP}`);
-  process.exit(parsed.kind === 'help' ? 0 : 2);
+/** Runs a bench of subjects as its command line says. Gives the exit code. */
+export async function runCompared(
+  {
+    path,
+    help,
+    limitMs,
+    subjects,
+  }: Readonly<{ path: string; help: string; limitMs: number; subjects?: readonly string[] }>,
+  measure: (options: Options, signal: AbortSignal) => Promise<void>,
+): Promise<number> {
+  const parsed = optionsFrom(process.argv.slice(2), subjects);
+  if (parsed.kind === 'run') return runBench(path, limitMs, (signal) => measure(parsed.options, signal));
+  if (parsed.kind === 'help') console.log(help);
+  else console.error(`${parsed.sentence}\n\n${help}`);
+  return parsed.kind === 'help' ? 0 : 2;
 }
+
+const BENCH = { path: import.meta.path, help: HELP, limitMs: LIMIT_MS };
+if (import.meta.main) process.exit(await runCompared(BENCH, compare));

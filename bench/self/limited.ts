@@ -1,12 +1,12 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
+import { crewConfig } from '../../test/faults/gateway-crew.ts';
 import { opened, temporaryFolder } from '../../test/started/gateway.ts';
 import { ROOT, startProcess } from '../../test/started/process.ts';
 import { startRedis } from '../../test/started/redis.ts';
 import { addAccounts } from './many-keys.ts';
 import type { Touched, Touching } from './toucher.ts';
-import { freePort } from '../../test/started/ports.ts';
 
 /** What decides on limits: a process by itself, several through the ledger of their host, or through a Redis. */
 export type Centre = 'alone' | 'ledger' | 'redis';
@@ -26,14 +26,13 @@ export async function startLimited({ centre, processes, accounts, plan }: Limite
   addAccounts(store, 'bench', accounts);
   store.close();
   const redis = centre === 'redis' ? await startRedis() : undefined;
-  const config = join(folder.path, 'gateway.toml');
-  writeFileSync(
-    config,
-    `[gateway]\nlisten = "127.0.0.1:${freePort()}"\nmetrics = "127.0.0.1:0"\nprocesses = ${processes}\n` +
-      `[storage]\ndata_dir = "${folder.path}"\n${redis === undefined ? '' : `redis = "${redis.url}"\n`}` +
-      `[[backends]]\nname = "nobody"\nurl = "http://127.0.0.1:9"\n[plans.bench]\n${plan}\n`,
-  );
-  const gateway = await startProcess([join(ROOT, 'gateway/main.ts'), '--config', config], folder.path);
+  const { args } = crewConfig(folder.path, {
+    backendUrl: 'http://127.0.0.1:9',
+    processes,
+    storageLines: redis === undefined ? '' : `redis = "${redis.url}"\n`,
+    extra: `[plans.bench]\n${plan}\n`,
+  });
+  const gateway = await startProcess(args, folder.path);
   return {
     url: gateway.url.href,
     redis,

@@ -1,10 +1,6 @@
 import { request } from 'node:http';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { systemClock } from '../../shared/clock.ts';
-import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
-import { addKey, opened, temporaryFolder } from '../../test/started/gateway.ts';
-import { ROOT, startProcess } from '../../test/started/process.ts';
+import { startCrew } from '../../test/faults/gateway-crew.ts';
 import { memoryOf } from './proc.ts';
 import type { Framing } from './program-accounts.ts';
 import { scanOf } from './reader.ts';
@@ -36,14 +32,15 @@ if (import.meta.main) process.exit(await runOwn(BENCH, process.argv.slice(2)));
 async function measure({ signal, number, progress, table, say }: OwnRun): Promise<boolean> {
   const stream = slowStream(number('seconds'));
   using backend = startSlowBackend(stream, signal);
-  await using gateway = await startInFront(backend.url);
+  // With its default idle limit.
+  const extra = '[plans.bench]\nrps = 100\nburst = 100\nscans = 8\n';
+  await using gateway = await startCrew({ backendUrl: backend.url.href, processes: 1, extra });
+  const key = gateway.key('bench');
   const residentMegabytes = () => (memoryOf(gateway.pid).residentBytes / MEGABYTE).toFixed(1);
   const before = residentMegabytes();
   const rows = [['answer', 'seconds', 'bytes sent', 'bytes got', 'SHA-256', 'end']];
   progress(`streams of ${number('seconds')} s`);
-  const got = await Promise.all(
-    FRAMINGS.map((framing) => readOne(gateway.url, gateway.key, framing, signal)),
-  );
+  const got = await Promise.all(FRAMINGS.map((framing) => readOne(gateway.url, key, framing, signal)));
   for (const [i, { whole, bytes, digest, seconds: took }] of got.entries()) {
     const same = digest === stream.digest ? 'the same' : 'differs';
     const end = whole ? 'whole' : 'cut';
@@ -59,31 +56,6 @@ async function measure({ signal, number, progress, table, say }: OwnRun): Promis
 
 function isAsSent({ whole, digest }: Got, stream: SlowStream): boolean {
   return whole && digest === stream.digest;
-}
-
-/** A gateway process with its default idle limit in front of one backend, and a key without limits. */
-async function startInFront(backend: URL) {
-  const folder = temporaryFolder();
-  const config = join(folder.path, 'gateway.toml');
-  writeFileSync(
-    config,
-    `[storage]\ndata_dir = "${folder.path}"\n` +
-      '[gateway]\nlisten = "127.0.0.1:0"\nmetrics = "127.0.0.1:0"\n' +
-      `[[backends]]\nname = "slow"\nurl = "${backend.href}"\n[plans.bench]\nrps = 100\nburst = 100\nscans = 8\n`,
-  );
-  const gateway = await startProcess([join(ROOT, 'gateway/main.ts'), '--config', config], folder.path);
-  const accounts = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-  const key = addKey(accounts, 'bench');
-  accounts.close();
-  return {
-    url: gateway.url,
-    pid: gateway.pid,
-    key,
-    async [Symbol.asyncDispose]() {
-      await gateway[Symbol.asyncDispose]();
-      folder[Symbol.dispose]();
-    },
-  };
 }
 
 /** Reads one answer to its end with a client that shares no code with the gateway and knows no time limit. */

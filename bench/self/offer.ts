@@ -1,5 +1,6 @@
 import { systemClock } from '../../shared/clock.ts';
 import { ANSWER_FIELDS, type Outcome, OUTCOMES } from './answers.ts';
+import { requestOf } from './reader.ts';
 
 /** What the load generator is told, as JSON in its only argument. `bodies` are sent in turn. */
 export type Offer = Readonly<{
@@ -28,8 +29,8 @@ const LATE_MS = 3_000;
 /** Offers requests at a constant rate; gives every answer as so many numbers of `ANSWER_FIELDS`. */
 export async function offer(options: Offer, signal: AbortSignal): Promise<Float32Array> {
   const { perSecond, connections, seconds } = options;
-  const requests = options.bodies.map((body) => requestOf(options, body));
-  const { hostname, port } = new URL(options.url);
+  const url = new URL(options.url);
+  const requests = options.bodies.map((body) => Buffer.from(requestOf(url, options.key, body)));
   const numbers: number[] = [];
   const idle: Line[] = [];
   const lines = new Set<Line>();
@@ -66,9 +67,12 @@ export async function offer(options: Offer, signal: AbortSignal): Promise<Float3
   async function connect(line: Line): Promise<void> {
     while (!over.signal.aborted) {
       const socket = { data: read, close: broke, error: broke };
-      const made = await Bun.connect<Line>({ hostname, port: Number(port), data: line, socket }).catch(
-        () => undefined,
-      );
+      const made = await Bun.connect<Line>({
+        hostname: url.hostname,
+        port: Number(url.port),
+        data: line,
+        socket,
+      }).catch(() => undefined);
       if (made !== undefined) {
         line.socket = made;
         made.setNoDelay(true);
@@ -118,14 +122,8 @@ export async function offer(options: Offer, signal: AbortSignal): Promise<Float3
   return Float32Array.from(numbers, (n, i) => (i % ANSWER_FIELDS === 0 ? n - beforeMs : n));
 }
 
-function requestOf({ url, key }: Offer, body: string): Buffer {
-  return Buffer.from(
-    `POST / HTTP/1.1\r\nhost: ${new URL(url).host}\r\nx-token: ${key}\r\ncontent-type: application/json\r\n` +
-      `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
-}
-
-function isWhole(text: string): boolean {
+/** Whether a text holds a whole HTTP answer, which has a Content-Length or ends with its last chunk. */
+export function isWhole(text: string): boolean {
   const head = text.indexOf('\r\n\r\n');
   if (head < 0) return false;
   const [, length] = /\r\ncontent-length: *(\d+)\r\n/i.exec(text) ?? [];

@@ -21,11 +21,11 @@ export type Reader = Readonly<{
 /** A reader may run ahead of its pace by this much before it waits. */
 const AHEAD_MS_MAX = 5;
 
-/** The text of a call on a connection of its own. */
-export function requestOf(url: URL, key: string, body: string): string {
+/** The text of a call; `fields`: more lines of its head. */
+export function requestOf(url: URL, key: string, body: string, fields = ''): string {
   return (
     `POST / HTTP/1.1\r\nhost: ${url.host}\r\nx-token: ${key}\r\ncontent-type: application/json\r\n` +
-    `content-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`
+    `content-length: ${Buffer.byteLength(body)}\r\n${fields}\r\n${body}`
   );
 }
 
@@ -35,10 +35,11 @@ export function scanOf(bytes: number, framing: 'length' | 'chunked'): string {
   return `{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts","params":${params}}`;
 }
 
-/** Sends `request` to `url` over a socket of its own and reads the answer at `pace` until it ends or `signal` aborts. Throws when nothing listens there. */
+/** Makes a call over a socket of its own and reads the answer at `pace` until it ends or `signal` aborts. Throws when nothing listens there. */
 export async function startReader(
   url: URL,
-  request: string,
+  key: string,
+  body: string,
   pace: Pace,
   signal: AbortSignal,
 ): Promise<Reader> {
@@ -66,7 +67,7 @@ export async function startReader(
       error: end,
     },
   });
-  socket.write(request);
+  socket.write(requestOf(url, key, body, 'connection: close\r\n'));
   const abort = () => void socket.terminate();
   signal.addEventListener('abort', abort, { once: true });
 

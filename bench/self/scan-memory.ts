@@ -1,6 +1,6 @@
 import { systemClock } from '../../shared/clock.ts';
 import { descriptorsOf, memoryOf } from './proc.ts';
-import { type Pace, type Reader, requestOf, scanOf, startReader } from './reader.ts';
+import { type Pace, type Reader, scanOf, startReader } from './reader.ts';
 import { type OwnBench, type OwnRun, runOwn } from './report.ts';
 import { startSubject } from './started.ts';
 
@@ -74,7 +74,7 @@ async function measure({ signal, progress, table }: OwnRun): Promise<void> {
 }
 
 function scan({ url, key }: Subject, bytes: number, pace: Pace, signal: AbortSignal) {
-  return startReader(url, requestOf(url, key, scanOf(bytes, 'length')), pace, signal);
+  return startReader(url, key, scanOf(bytes, 'length'), pace, signal);
 }
 
 /** The highest of each figure while `count` readers are held for `WATCHED_MS`; then they are dropped. */

@@ -1,5 +1,6 @@
 import { systemClock } from '../../shared/clock.ts';
 import { keyAt } from './many-keys.ts';
+import { isWhole } from './offer.ts';
 
 /**
  * What a run is told, as JSON in its only argument: keys from 1 to `keys`, each called for once, or, with `seconds`,
@@ -72,13 +73,6 @@ async function touch({ url, keys, connections, seconds, perSecond }: Touching): 
 
   await Promise.all(Array.from({ length: connections }, converse));
   return { statuses, seconds: (systemClock.monotonic() - startMs) / 1_000 };
-}
-
-/** Whether `text` holds a whole HTTP answer with a Content-Length. */
-function isWhole(text: string): boolean {
-  const head = text.indexOf('\r\n\r\n');
-  const [, length] = /\r\ncontent-length: *(\d+)\r\n/i.exec(text) ?? [];
-  return head >= 0 && length !== undefined && text.length >= head + 4 + Number(length);
 }
 
 if (import.meta.main) {

@@ -10,7 +10,7 @@ import { createWebhooks } from '../../deploys/webhooks/webhooks.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { Secret } from '../../shared/secret.ts';
-import { nthPublic } from '../../test/deploys/delivery/namespace/network.ts';
+import { createNamespace, nthPublic } from '../../test/deploys/delivery/namespace/network.ts';
 import { random } from '../../test/deploys/outbox/queue.ts';
 import { addKey, opened, temporaryFolder } from '../../test/started/gateway.ts';
 import { ROOT, startProcess } from '../../test/started/process.ts';
@@ -27,6 +27,16 @@ type Internet = Readonly<{
 const never = new AbortController().signal;
 /** Keys that ask for programs; each may do so 60 times a minute. */
 const ASKING_KEYS = 30;
+
+/** What a script prints as JSON that runs in a network namespace of its own. */
+export async function printedInside(path: string, args: readonly number[], signal: AbortSignal) {
+  using namespace = createNamespace();
+  const reason = namespace.reasonAgainst();
+  if (reason !== undefined) throw new Error(`this bench needs a network namespace: ${reason}`);
+  const command = namespace.inside(process.execPath, path, ...args.map(String));
+  const child = Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit', signal });
+  return JSON.parse(await child.stdout.text());
+}
 
 /** A chain, receivers and a database with webhooks, in this network namespace; `start` starts the app among them. */
 export async function startInternet({ webhooks, answerMs, hanging, pollSeconds }: Internet) {

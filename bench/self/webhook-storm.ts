@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { storm } from '../../test/deploys/delivery/storm.ts';
-import { createNamespace } from '../../test/deploys/delivery/namespace/network.ts';
 import { type OwnBench, type OwnRun, runOwn } from './report.ts';
+import { printedInside } from './webhook-started.ts';
 import type { StormSeen } from './webhook-storm-world.ts';
 
 const LIMIT_MS = 600_000;
@@ -20,19 +20,11 @@ if (import.meta.main) process.exit(await runOwn(BENCH, process.argv.slice(2)));
 /** Whether nothing was lost, and nothing sent under a second id. */
 async function measure({ signal, number, progress, table, say }: OwnRun): Promise<boolean> {
   const kills = number('kills');
-  using namespace = createNamespace();
-  const reason = namespace.reasonAgainst();
-  if (reason !== undefined) throw new Error(`this bench needs a network namespace: ${reason}`);
+  progress('the app over HTTPS');
+  const world = join(import.meta.dir, 'webhook-storm-world.ts');
+  const app: StormSeen = await printedInside(world, [kills], signal);
   progress('the queue and its worker');
   const queue = await storm(kills);
-  progress('the app over HTTPS');
-  const command = namespace.inside(
-    process.execPath,
-    join(import.meta.dir, 'webhook-storm-world.ts'),
-    String(kills),
-  );
-  const child = Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit', signal });
-  const app: StormSeen = JSON.parse(await child.stdout.text());
   const wrong = [...queue.lost, ...queue.doubled, ...queue.unrecorded, ...app.lost, ...app.doubled];
   const row = (name: string, seen: Omit<StormSeen, 'events'>) => [
     name,

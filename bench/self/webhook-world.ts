@@ -1,8 +1,7 @@
 import { upgradeProgram } from '../../localnet/upgrade.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { createNamespace } from '../../test/deploys/delivery/namespace/network.ts';
 import { cpuSecondsOf, memoryOf } from './proc.ts';
-import { programsOf, startInternet, upgradeableOf } from './webhook-started.ts';
+import { printedInside, programsOf, startInternet, upgradeableOf } from './webhook-started.ts';
 
 /** What came of upgrades. Instants count from the reading that saw an upgrade, in milliseconds. */
 export type Drained = Readonly<{
@@ -33,17 +32,11 @@ if (import.meta.main) {
 }
 
 /** Deliveries of upgrades, in a process of their own and a network namespace whose public addresses are this machine's. */
-export async function drained(
+export function drained(
   { webhooks, answerMs, hanging, upgrades }: Scene,
   signal: AbortSignal,
 ): Promise<Drained> {
-  using namespace = createNamespace();
-  const reason = namespace.reasonAgainst();
-  if (reason !== undefined) throw new Error(`this bench needs a network namespace: ${reason}`);
-  const args = [webhooks, answerMs, hanging, upgrades].map(String);
-  const command = namespace.inside(process.execPath, import.meta.path, ...args);
-  const child = Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit', signal });
-  return JSON.parse(await child.stdout.text());
+  return printedInside(import.meta.path, [webhooks, answerMs, hanging, upgrades], signal);
 }
 
 async function drain({ webhooks, answerMs, hanging, upgrades }: Scene): Promise<Drained> {

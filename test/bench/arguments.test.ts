@@ -65,6 +65,11 @@ describe('a run is refused', () => {
     expect(filters('[{"dataSize":165},{"memcmp":{"offset":32,"bytes":"3Mc6vR"}}]')).toEqual([]);
   });
 
+  test.each(['a\r\nx-evil: 1', 'a\x00', 'schlüssel'])('with a key that no header carries: %j', (key) => {
+    const sentence = '--key has characters that no header can carry.';
+    expect(problemsOf('calls', ...URL_AND_BOUND, '--key', key)).toEqual([sentence]);
+  });
+
   test('without saying the key that stands in a wrong address', () => {
     const sentences = problemsOf('calls', '--calls', '1', '--url', 'ftp://node/?api-key=sluice_secret');
     expect(sentences).toEqual(['--url is no http:// or https:// address.']);

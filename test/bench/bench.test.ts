@@ -51,13 +51,13 @@ async function measured(words: string): Promise<Result> {
 }
 
 /** Runs a command on a terminal of its own; `onText` is told all that it has shown so far. */
-function onTerminal(words: string, onText: (shown: string) => void) {
+function onTerminal(words: string, onText: (shown: string) => void, cols = 120) {
   let shown = '';
   const data = (_: unknown, bytes: Uint8Array) => onText((shown += Buffer.from(bytes).toString()));
   return Bun.spawn(commandOf(words), {
     cwd: folder.path,
     env: childEnv(),
-    terminal: { cols: 120, rows: 24, data },
+    terminal: { cols, rows: 24, data },
   });
 }
 
@@ -96,6 +96,8 @@ describe('against a gateway in front of the embedded chain', () => {
     expect(Object.keys(result.outcomes).toSorted()).toEqual(['200 -32601', '200 result']);
     const names = result.timings.map(({ name }) => name);
     expect(names).toEqual(['answer', 'getSlot', 'getHealth', 'getNothing']);
+    const { err, code } = await bench(`mixed ${gateway} --calls 1 --file none.ndjson`);
+    expect([err, code]).toEqual(['--file: none.ndjson cannot be read.\n', 2]);
   });
 
   test('a scan reads JSON and lines alike, account by account', async () => {
@@ -137,7 +139,7 @@ describe('against a gateway in front of the embedded chain', () => {
     const result = await measured('confirm --keypair payer.json --calls 2 --until confirmed --poll 100');
     expect(result.outcomes).toEqual({ confirmed: 2 });
     const { err, code } = await bench(`confirm ${gateway} --calls 1 --keypair none.json`);
-    expect([err, code]).toEqual(['--keypair: none.json is no keypair of solana-keygen.\n', 1]);
+    expect([err, code]).toEqual(['--keypair: none.json is no keypair of solana-keygen.\n', 2]);
   });
 
   test('a rate that is exceeded shows in the outcomes, and Retry-After is honoured or not', async () => {
@@ -197,6 +199,13 @@ describe('on a terminal', () => {
   });
 });
 
+test('a terminal that does not say its width has a line of progress too', async () => {
+  let shown = '';
+  const child = onTerminal(`calls ${gateway} --seconds 2 --warm-up 0 --rate 20`, (text) => (shown = text), 0);
+  expect(await child.exited).toBe(0);
+  expect(shown.split('\r')).toContainEqual(expect.stringMatching(/requests\/s .* s left$/));
+});
+
 describe('a run fails', () => {
   test('where nothing listens, and says so by its kind', async () => {
     const url = `--url ${refusedUrl()}`;
@@ -250,6 +259,12 @@ describe('a run fails', () => {
     );
     const { outcomes }: Result = JSON.parse(out);
     expect(outcomes).toEqual({ [outcome]: 5 });
+  });
+
+  test('under a key that the endpoint does not take, after the first hundred answers', async () => {
+    const { code, out } = await bench(`calls --url ${service.url.href} --key none --seconds 60`);
+    expect(code).toBe(1);
+    expect(out).toContain('FAILED: Ended early: the first 100 answers were all HTTP 401, 402 or 403.');
   });
 
   test('by a mistake with code 2, and starts nothing', async () => {

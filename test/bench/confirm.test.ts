@@ -141,6 +141,25 @@ test('polls and sends wait as long as a refusal says', async () => {
   expect(next?.params[0]).not.toBe(refusal?.params[0]);
 });
 
+test.each(['requestAirdrop', 'getBalance', 'getLatestBlockhash', 'sendTransaction', 'getSignatureStatuses'])(
+  'a refusal of %s that holds longer than the bound ends the run there',
+  async (method) => {
+    const startMs = systemClock.monotonic();
+    const { of } = await confirm(
+      {
+        requestAirdrop: () => result(''),
+        getBalance: () => result({ value: 1 }),
+        [method]: () => refused('429 -429', 300),
+      },
+      { calls: undefined, seconds: 0.2, timeoutMs: 300 },
+      undefined,
+      true,
+    );
+    expect(of(method)).toHaveLength(1);
+    expect(systemClock.monotonic() - startMs).toBeLessThan(10_000);
+  },
+);
+
 test('the time for which refusals hold polls back is no silence', async () => {
   const { outcomes } = await confirm(
     { getSignatureStatuses: (n) => (n < 2 ? refused('429 -429', 1) : status('finalized')) },

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { CallerConnection, headersOf, type Reply, shownUrl, targetOf } from '../../bench/connection.ts';
+import { createRpc } from '../../bench/rpc.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
 
@@ -84,13 +85,34 @@ describe('a connection of a caller', () => {
   test.each([
     ['429', '7', 7],
     ['503', '999999', 300],
-    ['429', 'Fri, 31 Dec 1999 23:59:59 GMT', undefined],
+    ['429', 'Fri, 31 Dec 1999 23:59:59 GMT', 0],
+    ['503', 'Fri, 31 Dec 2999 23:59:59 GMT', 300],
+    ['429', 'soon', undefined],
     ['500', '7', undefined],
   ])('of a %s with Retry-After %s waits for %p', async (status, value, seconds) => {
     const { call } = connect((exchange) =>
       exchange.send(`HTTP/1.1 ${status} No\r\nRetry-After: ${value}\r\ncontent-length: 0\r\n\r\n`),
     );
     expect(await call('{}')).toMatchObject({ status: Number(status), retryAfter: seconds });
+  });
+});
+
+describe('a call of a result', () => {
+  test.each([
+    [plain('{"jsonrpc":"2.0","result":7,"error":null,"id":1}'), { kind: 'result', result: 7 }],
+    [
+      plain(JSON.stringify({ error: { code: -1, message: `\x1b[2J${'x'.repeat(300)}` }, id: 1 })),
+      { kind: 'refused', sentence: `200 -1 ?[2J${'x'.repeat(189)}…` },
+    ],
+    [
+      `HTTP/1.1 429 No\r\nretry-after: ${new Date(systemClock.now() + 60_000).toUTCString()}\r\ncontent-length: 0\r\n\r\n`,
+      { kind: 'refused', retryAfter: expect.closeTo(55, -1) },
+    ],
+  ])('%j', async (bytes, expected) => {
+    using backend = startRawBackend((exchange) => exchange.send(bytes));
+    const endpoint = { url: new URL(backend.url), key: undefined, keyAs: 'x-token', timeoutMs: 5_000 };
+    const rpc = createRpc(endpoint, systemClock, new AbortController().signal);
+    expect(await rpc('getSlot', [])).toMatchObject(expected);
   });
 });
 

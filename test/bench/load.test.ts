@@ -132,6 +132,26 @@ describe('a closed loop', () => {
   });
 });
 
+describe('a load whose first hundred answers', () => {
+  const status =
+    (first: number, others: number): Behaviour =>
+    (n) => ({ ms: 1, reply: { ...ANSWER, status: n === 0 ? first : others } });
+
+  test.each([
+    [undefined, 4],
+    [1_000, 4],
+  ])('are all denials ends; at a rate of %p', async (perSecond, connections) => {
+    const ended = await loadOf({ seconds: 100, connections, perSecond }, status(401, 403));
+    expect(ended.isDenied).toBe(true);
+    expect(ended.sentMs.length).toBeWithin(100, 104);
+  });
+
+  test('are denials but one goes on', async () => {
+    const { isDenied, sentMs } = await loadOf({ calls: 300, seconds: undefined }, status(200, 402));
+    expect([isDenied, sentMs.length]).toEqual([false, 300]);
+  });
+});
+
 describe('after an answer with Retry-After', () => {
   const refusal: Reply = { ...ANSWER, status: 429, retryAfter: 1 };
   const refuseThird: Behaviour = (n) => ({ ms: 1, ...(n === 2 && { reply: refusal }) });

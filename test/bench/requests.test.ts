@@ -65,6 +65,7 @@ describe('requests', () => {
 describe('the outcome of an answer', () => {
   test.each([
     ['{"jsonrpc":"2.0","result":null,"id":1}', 200, RESULT],
+    ['{"jsonrpc":"2.0","result":1,"error":null,"id":1}', 200, RESULT],
     ['{"jsonrpc":"2.0","result":1,"id":2}', 200, '200, the id of another call'],
     ['{"jsonrpc":"2.0","error":{"code":-32601,"message":"x"},"id":1}', 200, '200 -32601'],
     ['{"jsonrpc":"2.0","error":{"code":-429,"message":"x"},"id":null}', 429, '429 -429'],

@@ -47,9 +47,17 @@ async function scan(
 }
 
 const BYTES = Buffer.from([1, 2, 3, 4, 5]);
+const base64 = (bytes: Buffer) => [bytes.toString('base64'), 'base64'];
+let addresses = 0;
 
-function account(more: object = {}, pubkey: unknown = ADDRESS) {
-  const data = [BYTES.toString('base64'), 'base64'];
+function newAddress(): string {
+  const bytes = Buffer.alloc(32, 7);
+  bytes.writeUInt32BE(addresses++, 28);
+  return getAddressDecoder().decode(bytes);
+}
+
+function account(more: object = {}, pubkey: unknown = newAddress()) {
+  const data = base64(BYTES);
   return {
     pubkey,
     account: {
@@ -133,6 +141,7 @@ describe('a scan', () => {
     ['another encoding', { data: ['2VfUX', 'base58'] }, 'its data is not base64'],
     ['another owner', { owner: OTHER }, 'another program owns it'],
     ['odd lamports', { lamports: -1 }, 'lamports or executable are wrong'],
+    ['lamports as text', { lamports: '1' }, 'lamports or executable are wrong'],
   ])('names an account with %s', async (_, more, reason) => {
     const { scans, recorder } = await scan(answer(bodyOf(account(), account(more), account())));
     const expected = `of 1 accounts, ${reason}`;
@@ -149,26 +158,115 @@ describe('a scan', () => {
   );
 
   test('holds data to the slice', async () => {
-    const sliced = (bytes: Buffer) => account({ data: [bytes.toString('base64'), 'base64'] });
+    const sliced = (bytes: Buffer, more = {}) => account({ data: base64(bytes), ...more });
     const slice = { offset: 3, length: 4 };
     const accounts = [sliced(BYTES.subarray(3)), sliced(BYTES.subarray(2)), sliced(Buffer.alloc(0))];
     const { scans } = await scan(answer(bodyOf(...accounts)), { slice });
     expect(scans[0]).toMatchObject({ accounts: 3, wrongAccounts: 2 });
+    const unsaid = [4, 3, 0].map((length) => sliced(BYTES.subarray(0, length), { space: undefined }));
+    const sized = await scan(answer(bodyOf(...unsaid)), {
+      slice: { offset: 0, length: 4 },
+      filters: [{ dataSize: 5 }],
+    });
+    expect(sized.scans[0]).toMatchObject({ accounts: 3, wrongAccounts: 2 });
   });
 
   test('holds accounts to the filters, as far as the slice shows', async () => {
     const memcmp = { offset: 1, bytes: Buffer.from([2, 3]).toString('base64'), encoding: 'base64' as const };
-    const other = account({ data: [Buffer.from([1, 2, 4, 4, 5]).toString('base64'), 'base64'] });
+    const other = account({ data: base64(Buffer.from([1, 2, 4, 4, 5])) });
     const compared = await scan(answer(bodyOf(account(), other)), { filters: [{ memcmp }] });
     expect(compared.scans[0]).toMatchObject({
       wrongAccounts: 1,
       reason: 'of 1 accounts, it does not match memcmp',
     });
+    // Slices that begin behind the first compared byte, and that end before the last one.
+    for (const slice of [
+      { offset: 2, length: 3 },
+      { offset: 0, length: 2 },
+    ]) {
+      const partly = [BYTES, Buffer.from([1, 9, 9, 4, 5]), BYTES].map((bytes, i) =>
+        account({
+          data: base64(bytes.subarray(slice.offset, slice.offset + slice.length)),
+          ...(i === 2 && { space: undefined }),
+        }),
+      );
+      const { scans } = await scan(answer(bodyOf(...partly)), { slice, filters: [{ memcmp }] });
+      expect(scans[0]).toMatchObject({ accounts: 3, wrongAccounts: 1 });
+    }
+    const short = await scan(answer(bodyOf(account())), {
+      slice: { offset: 0, length: 5 },
+      filters: [{ memcmp: { ...memcmp, offset: 4 } }],
+    });
+    expect(short.scans[0]?.wrongAccounts).toBe(1);
     const sized = await scan(answer(bodyOf(account())), { filters: [{ dataSize: 6 }] });
     expect(sized.scans[0]).toMatchObject({
       wrongAccounts: 1,
       reason: 'of 1 accounts, it does not match dataSize',
     });
+  });
+});
+
+describe('an answer', () => {
+  const body = bodyOf(account());
+  test.each([
+    ['with an error that is null is whole', body.replace('}\n', ',"error":null}'), 'complete', ''],
+    [
+      'with an error whose code is no number is a refusal',
+      '{"jsonrpc":"2.0","error":{"code":"x","message":"no"},"id":1}',
+      'refused',
+      '? no',
+    ],
+    [
+      'with an account twice is wrong',
+      bodyOf(account({}, ADDRESS), account(), account({}, ADDRESS)),
+      'wrong',
+      'of 1 accounts, it came before',
+    ],
+    [
+      'with its id as text is none',
+      body.replace('"id":1', '"id":"1"'),
+      'cut',
+      'it ended as if whole, but the answer has another id or version',
+    ],
+    [
+      'with its id in its result is none',
+      '{"jsonrpc":"2.0","result":{"id":1,"value":[]}}',
+      'cut',
+      'it ended as if whole, but the answer has another id or version',
+    ],
+    [
+      'with two results is wrong',
+      '{"jsonrpc":"2.0","result":[],"result":[],"id":1}',
+      'wrong',
+      'the answer has "result" twice',
+    ],
+    [
+      'with accounts twice in its result is wrong',
+      '{"jsonrpc":"2.0","result":{"value":[],"value":[]},"id":1}',
+      'wrong',
+      'the answer has "value" twice',
+    ],
+  ])('%s', async (_, text, outcome, reason) => {
+    const { scans } = await scan(answer(text));
+    expect(scans[0]).toMatchObject({ outcome, reason });
+  });
+
+  test('cannot write to a terminal', async () => {
+    const message = `\x1b]0;\u202e\r\n${'x'.repeat(1_000)}`;
+    const error = JSON.stringify({ jsonrpc: '2.0', error: { code: 1, message }, id: 1 });
+    const { scans, recorder, failures } = await scan(answer(error));
+    const reason = `1 ?]0;???${'x'.repeat(191)}…`;
+    expect(scans[0]).toMatchObject({ outcome: 'refused', reason });
+    expect([failures, recorder.outcomes]).toEqual([
+      [`${PROGRAM} refused: ${reason}`],
+      { [`refused: ${reason}`]: 1 },
+    ]);
+  });
+
+  test('is remembered by its accounts however many they are', async () => {
+    const accounts = Array.from({ length: 40_000 }, () => account());
+    const { scans } = await scan(answer(bodyOf(...accounts, accounts[7], accounts[39_000])));
+    expect(scans[0]).toMatchObject({ accounts: 40_002, wrongAccounts: 2 });
   });
 });
 
@@ -190,7 +288,8 @@ describe('a scan is cut', () => {
   });
 
   test('when it ends as if it were whole, in the middle of the JSON', async () => {
-    const { scans } = await scan(answer(body.slice(0, -20)));
+    const { scans } = await scan(answer(body.slice(0, -20)), { sha256: true });
+    expect(scans[0]).not.toHaveProperty('sha256');
     expect(scans[0]).toMatchObject({
       outcome: 'cut',
       accounts: 1,
@@ -260,6 +359,7 @@ test('a scan of an endpoint that is not there is refused, and one that is stoppe
 
 describe('lines', () => {
   const line = `${JSON.stringify(account())}\n`;
+  const two = `${line}${JSON.stringify(account())}\n`;
   const lines =
     (text: string): RawScript =>
     (exchange) =>
@@ -268,23 +368,30 @@ describe('lines', () => {
       );
 
   test('with the closing one are complete', async () => {
-    const { scans } = await scan(lines(`${line}${line}{"accounts":2,"slot":9}\n`), { ndjson: true });
+    const { scans } = await scan(lines(`${two}{"accounts":2,"slot":9}\n`), { ndjson: true });
     expect(scans[0]).toMatchObject({ outcome: 'complete', accounts: 2, slot: 9 });
   });
 
   test.each([
-    ['without the closing one', line + line, 'cut', 'it ended as if whole, but the closing line is missing'],
+    ['without the closing one', two, 'cut', 'it ended as if whole, but the closing line is missing'],
     [
       'that count another number',
       `${line}{"accounts":2,"slot":9}\n`,
       'cut',
       'it ended as if whole, but the closing line counts 2 accounts',
     ],
+    ['whose last one has no end', two.trim(), 'cut', 'it ended as if whole, but the last line has no end'],
     [
-      'whose last one has no end',
-      line + line.trim(),
+      'whose closing one has its slot as text',
+      `${line}{"accounts":1,"slot":"9"}\n`,
       'cut',
-      'it ended as if whole, but the last line has no end',
+      'it ended as if whole, but the slot of the closing line is no number',
+    ],
+    [
+      'with an account twice',
+      `${line}${line}{"accounts":2,"slot":9}\n`,
+      'wrong',
+      'of 1 accounts, it came before',
     ],
     [
       'that go on behind it',

@@ -8,7 +8,7 @@ import { freePort } from '../../../test/started/ports.ts';
 import { childEnv, ROOT, startProcess } from '../../../test/started/process.ts';
 import { admitted, type Answers, slowMs } from '../answers.ts';
 import { offering } from '../offering.ts';
-import { atLeast, atMost, between, type Finding, said } from './finding.ts';
+import { atLeast, atMost, exactly, type Finding, said } from './finding.ts';
 import { CALL } from './subject.ts';
 
 /** What calls met while the log was read and while it was not, and how the process did meanwhile and ended. */
@@ -154,10 +154,10 @@ export function unmoved({
     said('p99 while the log is read, ms', slowMs(read).toFixed(1)),
     atMost('p99 while it is not, ms', slowMs(unread), Math.max(FLOOR_MS, 2 * slowMs(read)), 1),
     atLeast('answered while it is not', admitted(unread), 0.95 * all),
-    between('not answered', unread.length - admitted(unread), 0, 0),
+    exactly('not answered', unread.length - admitted(unread), 0),
     atLeast('lines dropped', dropped, 1),
-    between('status of /health', health, 200, 200),
-    between('exit code after SIGTERM', Number(code), 0, 0),
+    exactly('status of /health', health, 200),
+    exactly('exit code after SIGTERM', Number(code), 0),
     atMost('seconds until then', endedMs / 1_000, 10, 1),
   ];
 }

@@ -4,7 +4,7 @@ import { systemClock } from '../../../shared/clock.ts';
 import { startTcpProxy } from '../../../test/fakes/tcp-proxy.ts';
 import { answers, creditsFrom, openedRedis, senderOf } from '../../../test/gateway/limits/stores.ts';
 import { startRedis } from '../../../test/started/redis.ts';
-import { atMost, between, type Finding, said } from './finding.ts';
+import { atMost, exactly, type Finding, said } from './finding.ts';
 
 /** What came of cutting the connection between a message's execution and its reply, again and again. */
 type Cut = Readonly<{
@@ -92,10 +92,10 @@ export function declared({
 }: Cut): readonly Finding[] {
   return [
     said('replies lost', String(cuts)),
-    between('answered all the same', answered, 0, 0),
-    between('charged, to the unit', charged, CHARGED * cuts, CHARGED * cuts),
-    between('credits left', available, total - charged, total - charged),
-    between('credits held', held, 0, 0),
+    exactly('answered all the same', answered, 0),
+    exactly('charged, to the unit', charged, CHARGED * cuts),
+    exactly('credits left', available, total - charged),
+    exactly('credits held', held, 0),
     atMost('slowest answer, ms', slowestMs, 150, 1),
   ];
 }

@@ -3,8 +3,18 @@ export type Finding = Readonly<{ what: string; bounds: string; measured: string;
 
 /** A figure from `low` to `high`; `digits` are those behind the point. */
 export function between(what: string, measured: number, low: number, high: number, digits = 0): Finding {
-  const bounds = low === high ? low.toFixed(digits) : `${low.toFixed(digits)} - ${high.toFixed(digits)}`;
+  const bounds = `${low.toFixed(digits)} - ${high.toFixed(digits)}`;
   return { what, bounds, measured: measured.toFixed(digits), holds: measured >= low && measured <= high };
+}
+
+/** A whole figure that can be no other. */
+export function exactly(what: string, measured: number, expected: number): Finding {
+  return {
+    what,
+    bounds: expected.toFixed(0),
+    measured: measured.toFixed(0),
+    holds: measured === expected,
+  };
 }
 
 /** A figure of at most `high`. */

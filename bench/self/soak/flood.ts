@@ -1,7 +1,4 @@
-import { join } from 'node:path';
-import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { opened } from '../../../test/started/gateway.ts';
 import { startRedis } from '../../../test/started/redis.ts';
 import { admitted, type Answers } from '../answers.ts';
 import { offering } from '../offering.ts';
@@ -39,9 +36,7 @@ export async function flood(perSecond: number, seconds: number, signal: AbortSig
   const seen = await offering({ ...to, perSecond, seconds }, signal);
   await systemClock.sleep(SETTLE_MS, signal);
   const after = await runBy(redis.cli);
-  crew.kill('SIGTERM');
-  await crew.exited;
-  using ledger = opened(join(crew.folder, LEDGER_FILE), LEDGER_MIGRATIONS);
+  using ledger = await subject.ledger();
   const processes = ledger
     .query<{ calls: number; refused: number }, []>(
       'SELECT sum(calls) AS calls, sum(refused) AS refused FROM usage_hours GROUP BY node',

@@ -3,7 +3,7 @@ import { result, type Script, startBackend } from '../../../test/fakes/backend.t
 import { startCrew } from '../../../test/faults/gateway-crew.ts';
 import { admitted, type Answers, outcomes, slowMs, within } from '../answers.ts';
 import { at, offering, soonMs } from '../offering.ts';
-import { atMost, between, type Finding, said } from './finding.ts';
+import { atMost, exactly, type Finding, said } from './finding.ts';
 import { CALL } from './subject.ts';
 
 /** What callers of two backends saw: `near` prefers the one that stays well, `moved` the one that hangs, and is slow later. */
@@ -119,7 +119,7 @@ export function unnoticed({ near, moved, trials, recoveryMs, alone }: Hanging): 
   return [
     said('p99 ms while idle, of each', `${idleMs.toFixed(1)}, ${movedIdleMs.toFixed(1)}`),
     atMost('others: p99 ms beside the hang', slowMs(within(near, HANG_MS, WELL_MS)), most(idleMs), 1),
-    between('calls that were not answered', lost, 0, 0),
+    exactly('calls that were not answered', lost, 0),
     atMost('its own callers: longest ms at the hang', longestMs(within(moved, HANG_MS - 50, WELL_MS)), 4_000),
     atMost('others: p99 ms beside the slow one', slowMs(within(near, SLOW_MS, LOAD_MS)), most(idleMs), 1),
     atMost(
@@ -130,10 +130,9 @@ export function unnoticed({ near, moved, trials, recoveryMs, alone }: Hanging): 
     ),
     atMost('their calls that it gets from 15 s on, %', (100 * trials.sent) / trials.of, 5, 1),
     atMost('its callers are back after seconds', recoveryMs / 1_000, BACK_MS / 1_000, 1),
-    between(
+    exactly(
       'calls while both hang that were not 503',
       alone.length - (outcomes(alone)['no-backend'] ?? 0),
-      0,
       0,
     ),
     atMost('ms until 503, before it is known', longestMs(alone), KNOWN_MS + 1_000),

@@ -3,7 +3,7 @@ import { startTcpProxy } from '../../../test/fakes/tcp-proxy.ts';
 import { type StartedRedis, startRedis } from '../../../test/started/redis.ts';
 import { admitted, type Answers, type Outcome, outcomes, slowMs, within } from '../answers.ts';
 import { at, offering, soonMs } from '../offering.ts';
-import { atLeast, atMost, between, type Finding, said } from './finding.ts';
+import { atLeast, atMost, between, exactly, type Finding, said } from './finding.ts';
 import { CALL, startSubject } from './subject.ts';
 
 /** How a Redis goes away. */
@@ -114,9 +114,9 @@ export function honesty({ span, fromMs, untilMs, paid, light, trial, lines }: Ou
       admitted(within(paid, untilMs, untilMs + NORMAL_MS)),
       (RPS * NORMAL_MS) / 1_000 + burst,
     ),
-    between('paid: neither answered nor 429', others(paid, 'answered', 'over-rate'), 0, 0),
-    between('light: not answered', others(light, 'answered'), 0, 0),
-    between('trial: 402 or an answer that contradicts itself', others(trial, 'answered', ...FINE), 0, 0),
+    exactly('paid: neither answered nor 429', others(paid, 'answered', 'over-rate'), 0),
+    exactly('light: not answered', others(light, 'answered'), 0),
+    exactly('trial: 402 or an answer that contradicts itself', others(trial, 'answered', ...FINE), 0),
     atLeast('trial: answered after', admitted(within(trial, untilMs, Infinity)), 1),
     atMost('lines logged', lines, 10 * PROCESSES),
   ];
@@ -140,12 +140,11 @@ export function smoothness(seen: Outage): readonly Finding[] {
     // Within noise: a ratio, or two milliseconds where both are short.
     atMost('light: p99 more in the outage, ms', outMs - quietMs, Math.max(2, 0.5 * quietMs), 1),
     said('trial: all answers', JSON.stringify(outcomes(trial))),
-    between('trial: neither answered nor 503', others(trial, 'answered', 'credits-unavailable'), 0, 0),
-    between('trial: 503 before', others(within(trial, WARM_MS, fromMs), 'answered'), 0, 0),
-    between(
+    exactly('trial: neither answered nor 503', others(trial, 'answered', 'credits-unavailable'), 0),
+    exactly('trial: 503 before', others(within(trial, WARM_MS, fromMs), 'answered'), 0),
+    exactly(
       'trial: 503 later than 5 s after',
       others(within(trial, untilMs + TRIAL_MS, Infinity), 'answered'),
-      0,
       0,
     ),
     said('trial: answered in the outage', String(admitted(within(trial, fromMs, untilMs)))),

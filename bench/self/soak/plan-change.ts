@@ -1,8 +1,8 @@
 import { systemClock } from '../../../shared/clock.ts';
 import { admitted, type Answers, outcomes, within } from '../answers.ts';
 import { at, offering, soonMs } from '../offering.ts';
-import { between, type Finding } from './finding.ts';
-import { CALL, type Centre, startCentre, startSubject } from './subject.ts';
+import { between, exactly, type Finding } from './finding.ts';
+import { CALL, type Centre, startSubject } from './subject.ts';
 
 const PROCESSES = 4;
 /** The plans in turn: their calls a second, which is their burst too. */
@@ -21,9 +21,8 @@ export async function changePlans(
   secondsEach: number,
   signal: AbortSignal,
 ): Promise<Changed> {
-  await using shared = await startCentre(centre);
   const extra = RATES.map((rps) => `[plans.at-${rps}]\nrps = ${rps}\nburst = ${rps}\n`).join('');
-  await using subject = await startSubject({ processes: PROCESSES, extra, redisUrl: shared.url });
+  await using subject = await startSubject({ processes: PROCESSES, extra, centre });
   const { crew } = subject;
   const to = { url: crew.url.href, key: crew.key(`at-${RATES[0]}`), bodies: [CALL], connections: 64 };
   const seconds = secondsEach * RATES.length;
@@ -56,6 +55,6 @@ export function followed({ atMs, secondsEach, seen }: Changed, part: number): re
     ...rates,
     // The old plan let in 100 a second; the new one has a burst of 10 at most, its rate and the debts.
     between('let in from 1.1 s to 2.1 s after the smaller plan', late, 0, 10 + 10 + PROCESSES + 1),
-    between('neither answered nor 429', seen.length - admitted(seen) - (counts['over-rate'] ?? 0), 0, 0),
+    exactly('neither answered nor 429', seen.length - admitted(seen) - (counts['over-rate'] ?? 0), 0),
   ];
 }

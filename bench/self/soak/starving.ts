@@ -1,8 +1,8 @@
 import { systemClock } from '../../../shared/clock.ts';
 import { admitted, type Answers, slowMs } from '../answers.ts';
 import { offering } from '../offering.ts';
-import { type Reader, requestOf, startReader } from '../reader.ts';
-import { atLeast, atMost, between, type Finding, said } from './finding.ts';
+import { type Reader, startReader } from '../reader.ts';
+import { atLeast, atMost, exactly, type Finding, said } from './finding.ts';
 import { CALL, startSubject } from './subject.ts';
 
 /** A paying caller's answers without and beside an account that reads none of its own. */
@@ -57,7 +57,7 @@ export async function starve(seconds: number, signal: AbortSignal): Promise<Star
 async function ask(url: URL, key: string, signal: AbortSignal): Promise<void> {
   const readers: Promise<Reader>[] = [];
   while (!signal.aborted) {
-    readers.push(startReader(url, requestOf(url, key, HUGE), { kind: 'paused' }, signal));
+    readers.push(startReader(url, key, HUGE, { kind: 'paused' }, signal));
     await systemClock.sleep(ASK_MS, signal);
   }
   await Promise.allSettled(readers);
@@ -68,7 +68,7 @@ export function isolation({ idle, beside, held, evicted }: Starved): readonly Fi
   return [
     atLeast('connections that it held', held, CONNECTIONS),
     said('answers of it that were cut', String(evicted)),
-    between('calls beside it that were not answered', beside.length - admitted(beside), 0, 0),
+    exactly('calls beside it that were not answered', beside.length - admitted(beside), 0),
     said('p99 of others without it, ms', slowMs(idle).toFixed(1)),
     atMost('p99 of others beside it, ms', slowMs(beside), Math.max(2 * slowMs(idle), FLOOR_MS), 1),
   ];

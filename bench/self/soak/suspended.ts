@@ -2,7 +2,7 @@ import { systemClock } from '../../../shared/clock.ts';
 import { admitted, type Answers, mostWithin, within } from '../answers.ts';
 import { at, offering, soonMs } from '../offering.ts';
 import { atMost, between, type Finding } from './finding.ts';
-import { CALL, type Centre, startCentre, startSubject } from './subject.ts';
+import { CALL, type Centre, startSubject } from './subject.ts';
 
 const PROCESSES = 4;
 const RPS = 100;
@@ -14,9 +14,8 @@ type Suspended = Readonly<{ seen: Answers; seconds: number; fromMs: number; unti
 
 /** One of four processes is stopped under load and goes on later (limits.md 5, row 11). Its callers wait; others do not. */
 export async function suspend(centre: Centre, stillMs: number, signal: AbortSignal): Promise<Suspended> {
-  await using shared = await startCentre(centre);
   const extra = `[plans.steady]\nrps = ${RPS}\nburst = ${RPS}\n`;
-  await using subject = await startSubject({ processes: PROCESSES, extra, redisUrl: shared.url });
+  await using subject = await startSubject({ processes: PROCESSES, extra, centre });
   const { crew } = subject;
   const seconds = Math.ceil((QUIET_MS + stillMs + AFTER_MS) / 1_000);
   const to = { url: crew.url.href, key: crew.key('steady'), bodies: [CALL], connections: 64 };

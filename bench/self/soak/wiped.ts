@@ -8,7 +8,7 @@ import { freePort } from '../../../test/started/ports.ts';
 import { startRedis } from '../../../test/started/redis.ts';
 import { admitted, type Answers, outcomes } from '../answers.ts';
 import { at, offering, soonMs } from '../offering.ts';
-import { atLeast, atMost, between, type Finding, said } from './finding.ts';
+import { atLeast, atMost, exactly, type Finding, said } from './finding.ts';
 import { CALL } from './subject.ts';
 
 type Wipes = Readonly<{
@@ -105,6 +105,6 @@ export function bounded({ wipes, credits, seen }: Wiped): readonly Finding[] {
     atMost('credits answered', admitted(seen), credits),
     atLeast('credits answered', admitted(seen), credits - wipes * credits * PART_MAX - lost),
     atLeast('402 at the end', counts['out-of-credits'] ?? 0, 1),
-    between('answers that contradict themselves', counts.strange ?? 0, 0, 0),
+    exactly('answers that contradict themselves', counts.strange ?? 0, 0),
   ];
 }

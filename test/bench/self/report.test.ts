@@ -10,8 +10,7 @@ const FOLDER = join(ROOT, 'bench/self');
 /** Files that run a bench when they are started. */
 const SCRIPTS = readdirSync(FOLDER).filter(
   (name) =>
-    name.endsWith('.ts') &&
-    /run(?:Own|Bench)\((?:BENCH|import)/.test(readFileSync(join(FOLDER, name), 'utf8')),
+    name.endsWith('.ts') && /run(?:Own|Compared)\(BENCH/.test(readFileSync(join(FOLDER, name), 'utf8')),
 );
 
 test('every script that measures ourselves is found', () => {
