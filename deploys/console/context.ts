@@ -55,7 +55,7 @@ export type Action<C extends PageContext> = (context: FormContext<C>) => Answer;
 /** Puts content into the document, as an answer with every header. */
 export type Show = (
   content: Content,
-  at: Pick<PageContext, 'request' | 'url' | 'viewer'> & Partial<Pick<PageContext, 'account'>>,
+  at: Pick<PageContext, 'request' | 'url' | 'viewer' | 'nowMs'> & Partial<Pick<PageContext, 'account'>>,
 ) => Response;
 
 /** Who makes a change on a page of an account, for the audit log. */

@@ -1,6 +1,7 @@
 /** @jsxImportSource preact */
 import { render } from 'preact-render-to-string';
 import type { AssetPaths } from './assets/assets.ts';
+import { Now } from './components/format.tsx';
 import { Icon, type IconName, Notice } from './components/icons.tsx';
 import { Crumbs, Link } from './components/links.tsx';
 import type { Content, PageAccount, Show } from './context.ts';
@@ -176,7 +177,7 @@ const HTMX_CONFIG = JSON.stringify({
 type DocumentProps = Readonly<{ content: Content; at: Parameters<Show>[1]; assets: AssetPaths }>;
 
 /** The whole HTML document around a page's content. */
-function Document({ content, at: { request, url, viewer, account }, assets }: DocumentProps) {
+function Document({ content, at: { request, url, viewer, account, nowMs }, assets }: DocumentProps) {
   const { title, body, aside, crumbs = [] } = content;
   const theme = themeOf(request);
   const flash = flashOf(url.searchParams.get('done'));
@@ -209,7 +210,7 @@ function Document({ content, at: { request, url, viewer, account }, assets }: Do
           <div id="flash" role="status">
             {flash && <Notice tone="good">{flash}</Notice>}
           </div>
-          {body}
+          <Now.Provider value={nowMs}>{body}</Now.Provider>
         </main>
         <dialog id="drawer" aria-label="Details">
           <form method="dialog" class="drawer-close">

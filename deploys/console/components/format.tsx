@@ -1,4 +1,6 @@
 /** @jsxImportSource preact */
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
 import { boundOf, type Counts } from '../../usage/report.ts';
 
 // Made once: a formatter per number was most of a long table's time.
@@ -72,8 +74,12 @@ export function Time({ atMs, none }: Instant) {
   );
 }
 
+/** The instant that a page is made at, in Unix milliseconds; the document says it to all of its parts. */
+export const Now = createContext(0);
+
 /** How far an instant is from now, with the instant itself in the tooltip. */
-export function Ago({ atMs, nowMs, none }: Instant & Readonly<{ nowMs: number }>) {
+export function Ago({ atMs, none }: Instant) {
+  const nowMs = useContext(Now);
   if (atMs === undefined || atMs === null) return <>{none}</>;
   return (
     <time dateTime={new Date(atMs).toISOString()} title={`${utcText(atMs)} UTC`}>

@@ -2,10 +2,7 @@
 import type { ComponentChildren } from 'preact';
 
 /** What a colour says; every use of one also says it in words or by a shape. */
-export const TONES = ['good', 'bad', 'warning', 'waiting', 'quiet', 'accent'] as const;
-
-/** One of `TONES`. */
-export type Tone = (typeof TONES)[number];
+export type Tone = 'good' | 'bad' | 'warning' | 'waiting' | 'quiet' | 'accent';
 
 const PATHS = {
   gauge: 'M3 13a5.5 5.5 0 1 1 10 0M8 10l2.5-3',
@@ -31,7 +28,7 @@ const PATHS = {
   clock: 'M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12Zm0-9.2V8l2.2 1.6',
   dot: 'M8 9.5a1.5 1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3Z',
   info: 'M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12Zm0-6.5V11m0-6h.01',
-  plus: 'M8 3v10M3 8h10',
+  copy: 'M5.5 5.5v-3h8v8h-3m-8-5h8v8h-8v-8Z',
 } as const;
 
 /** The icons that there are, 16 units square, drawn in the text's colour. */
@@ -74,22 +71,13 @@ export function Badge({ tone, icon, children }: BadgeProps) {
   );
 }
 
-const ICONS: Readonly<Record<Tone, IconName>> = {
-  good: 'check',
-  bad: 'cross',
-  warning: 'alert',
-  waiting: 'clock',
-  quiet: 'info',
-  accent: 'info',
-};
-
 type NoticeProps = Readonly<{ tone: Tone; role?: 'alert'; children: ComponentChildren }>;
 
 /** A sentence that stands out, with a shape beside its colour. */
 export function Notice({ tone, role, children }: NoticeProps) {
   return (
     <div class={`notice tone-${tone}`} role={role}>
-      <Icon name={ICONS[tone]} />
+      <Icon name={SHAPES[tone]} />
       <div>{children}</div>
     </div>
   );

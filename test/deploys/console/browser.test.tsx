@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import type { Page } from 'playwright-core';
 import { SecretBox } from '../../../deploys/console/components/code.tsx';
 import { Time } from '../../../deploys/console/components/format.tsx';
-import { PostForm, Submit, TextField } from '../../../deploys/console/components/forms.tsx';
-import { DrawerLink } from '../../../deploys/console/components/links.tsx';
+import { PostForm, TextField } from '../../../deploys/console/components/forms.tsx';
+import { Link } from '../../../deploys/console/components/links.tsx';
 import { Live } from '../../../deploys/console/components/panels.tsx';
 import { startRoutes } from '../../../deploys/console/routes.ts';
 import { forAnyone, type Route } from '../../../deploys/console/router.ts';
@@ -44,13 +44,15 @@ const ROUTES: readonly Route[] = [
         title: 'Plain',
         body: (
           <>
-            <DrawerLink to="/detail">Open</DrawerLink>
-            <DrawerLink to="/absent">Absent</DrawerLink>
+            <Link to="/detail" isDrawer>
+              Open
+            </Link>
+            <Link to="/absent" isDrawer>
+              Absent
+            </Link>
             <SecretBox name="API key" secret="sluice_abc" />
             <Time atMs={nowMs} />
-            <PostForm action="/form">
-              <Submit>Send</Submit>
-            </PostForm>
+            <PostForm action="/form" button="Send" />
           </>
         ),
       }),
@@ -62,7 +64,10 @@ const ROUTES: readonly Route[] = [
         crumbs: [{ label: 'Plain', to: '/plain' }],
         body: (
           <p>
-            in detail <DrawerLink to="/detail/next">Next</DrawerLink>
+            in detail{' '}
+            <Link to="/detail/next" isDrawer>
+              Next
+            </Link>
           </p>
         ),
       }),
@@ -74,8 +79,8 @@ const ROUTES: readonly Route[] = [
         title: 'Form',
         status: 422,
         body: (
-          <PostForm action="/form" errors={{ url: 'It is wrong.' }}>
-            <TextField name="url" label="URL" error="It is wrong." />
+          <PostForm action="/form" button="Send" errors={{ url: 'It is wrong.' }}>
+            <TextField name="url" label="URL" />
           </PostForm>
         ),
       }),

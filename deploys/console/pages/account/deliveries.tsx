@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import { Ago, countText, latencyText, Time } from '../../components/format.tsx';
 import { Filters, FilterSelect, TextField } from '../../components/forms.tsx';
-import { DrawerLink, Pager, withQuery } from '../../components/links.tsx';
+import { cursorFrom, Link, Pager, withQuery } from '../../components/links.tsx';
 import { Empty, Live, Panel } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
 import type { AccountContext, PageAccount } from '../../context.ts';
@@ -13,7 +13,6 @@ import {
   type DeliveryFilter,
   type DeliveryPage,
   ID_PART_MIN,
-  type ListPosition,
 } from '../../../outbox/list.ts';
 import { ATTEMPTS_MAX, type DeliveryState } from '../../../outbox/outcome.ts';
 import { DAY_MS } from '../../../usage/calendar.ts';
@@ -51,10 +50,7 @@ export function deliveryListPage(services: WebhookServices, context: AccountCont
         ) : (
           table
         )}
-        <Pager
-          first={isFirst ? undefined : withQuery(url, { after: undefined })}
-          older={next && withQuery(url, { after: toCursor(next) })}
-        />
+        <Pager url={url} by="after" next={next && `${next.createdAtMs}.${next.id}`} />
       </>
     ),
   });
@@ -135,9 +131,9 @@ export function DeliveryTable({ account, rows, nowMs, isOfOneWebhook = false, em
         [
           'Created',
           ({ id, createdAtMs }) => (
-            <DrawerLink to={paths.delivery(account.id, id)}>
+            <Link to={paths.delivery(account.id, id)} isDrawer>
               <Time atMs={createdAtMs} />
-            </DrawerLink>
+            </Link>
           ),
           'head',
         ],
@@ -166,9 +162,7 @@ function State({ row, nowMs }: Readonly<{ row: AccountDelivery; nowMs: number }>
     <span class="badges">
       <DeliveryBadge state={state} />
       {state === 'retry_scheduled' && nextAttemptAtMs !== null && (
-        <span class="soft">
-          {nextAttemptAtMs > nowMs ? <Ago atMs={nextAttemptAtMs} nowMs={nowMs} /> : 'now'}
-        </span>
+        <span class="soft">{nextAttemptAtMs > nowMs ? <Ago atMs={nextAttemptAtMs} /> : 'now'}</span>
       )}
       {resendAtMs !== null && <span class="soft">resend queued</span>}
     </span>
@@ -223,7 +217,7 @@ function filterFrom(query: URLSearchParams, nowMs: number): DeliveryFilter {
   const eventKind = EVENTS.find((known) => known === query.get('event'));
   const span = SPANS.find(({ value }) => value === query.get('time'));
   const [webhookId, programId] = [query.get('webhook') || undefined, query.get('program') || undefined];
-  const after = fromCursor(query.get('after'));
+  const after = cursorFrom(query.get('after'));
   return {
     limit: PAGE_ROWS,
     ...(state && { state }),
@@ -231,19 +225,10 @@ function filterFrom(query: URLSearchParams, nowMs: number): DeliveryFilter {
     ...(webhookId && { webhookId }),
     ...(programId && { programId }),
     ...(span && { sinceMs: nowMs - span.ms }),
-    ...(after && { after }),
+    ...(after && { after: { createdAtMs: after.atMs, id: after.id } }),
   };
 }
 
 function isNarrow({ state, eventKind, webhookId, programId, sinceMs }: DeliveryFilter): boolean {
   return [state, eventKind, webhookId, programId, sinceMs].some((member) => member !== undefined);
-}
-
-function toCursor({ createdAtMs, id }: ListPosition): string {
-  return `${createdAtMs}_${id}`;
-}
-
-function fromCursor(cursor: string | null): ListPosition | undefined {
-  const [, atMs, id] = /^(\d{1,15})_([0-9a-f-]{36})$/.exec(cursor ?? '') ?? [];
-  return atMs === undefined || id === undefined ? undefined : { createdAtMs: Number(atMs), id };
 }

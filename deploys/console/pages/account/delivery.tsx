@@ -2,7 +2,7 @@
 import { unreachable } from '../../../../shared/brand.ts';
 import { CodeBlock, CopiedCode } from '../../components/code.tsx';
 import { Ago, countText, spanText, Time } from '../../components/format.tsx';
-import { PostForm, Submit } from '../../components/forms.tsx';
+import { PostForm } from '../../components/forms.tsx';
 import { Badge, Notice, type Tone } from '../../components/icons.tsx';
 import { Link } from '../../components/links.tsx';
 import { Facts, Live, Panel } from '../../components/panels.tsx';
@@ -86,11 +86,7 @@ export function deliveryPage(
     title: `Delivery ${delivery.id.slice(0, 8)}`,
     status: refusal && refusalStatus(refusal),
     crumbs: [{ label: 'Deliveries', to: paths.deliveries(account.id) }],
-    aside: (
-      <PostForm action={`${path}/resend`} isInline>
-        <Submit>Resend</Submit>
-      </PostForm>
-    ),
+    aside: <PostForm action={`${path}/resend`} button="Resend" isInline />,
     body: (
       <>
         {refusal && <Notice tone="bad">{refusalText(refusal)}</Notice>}
@@ -288,7 +284,7 @@ function Coming({ delivery, nowMs }: Readonly<{ delivery: Delivery; nowMs: numbe
           </span>
           {number === attempts + 1 && nextAttemptAtMs !== null ? (
             <span>
-              due <Ago atMs={Math.max(nextAttemptAtMs, nowMs)} nowMs={nowMs} />
+              due <Ago atMs={Math.max(nextAttemptAtMs, nowMs)} />
             </span>
           ) : (
             <span>{delayText(number)}</span>

@@ -6,15 +6,12 @@ import { SecretBox } from '../../components/code.tsx';
 import { Ago, countText, Time } from '../../components/format.tsx';
 import {
   ConfirmPanel,
-  FORM_ID_FIELD,
   type FormErrors,
   formIdFrom,
-  Hidden,
   isConfirmed,
   newFormId,
   PostForm,
   RadioFields,
-  Submit,
   TextField,
 } from '../../components/forms.tsx';
 import { Notice } from '../../components/icons.tsx';
@@ -73,8 +70,12 @@ export function keyPage(
             title="Key"
             aside={<Link to={`${paths.usage(account.id)}?key=${row.id}`}>Usage by method</Link>}
           >
-            <Known row={row} nowMs={nowMs} />
-            {isWorking && <RenameForm path={path} row={row} errors={errors?.rename} />}
+            <Known row={row} />
+            {isWorking && (
+              <PostForm action={`${path}/rename`} button="Rename" isInline errors={errors?.rename}>
+                <TextField name="name" label="Name" value={row.name} isRequired maxLength={64} />
+              </PostForm>
+            )}
           </Panel>
           {row.state === 'active' && (
             <RotatePanel path={path} once={newFormId(random)} errors={errors?.rotate} />
@@ -120,7 +121,7 @@ function ShownKey({ secret, context: { account, url } }: ShownKeyProps) {
   );
 }
 
-function Known({ row, nowMs }: Readonly<{ row: KeyRow; nowMs: number }>) {
+function Known({ row }: Readonly<{ row: KeyRow }>) {
   const { id, createdAtMs, lastUsedAtMs, expiresAtMs, state } = row;
   return (
     <Facts
@@ -128,7 +129,7 @@ function Known({ row, nowMs }: Readonly<{ row: KeyRow; nowMs: number }>) {
         ['Key', <KeyEnds row={row} />],
         ['Id', <code>{id}</code>],
         ['Created', <Time atMs={createdAtMs} />],
-        ['Last used', <Ago atMs={lastUsedAtMs} nowMs={nowMs} none="never" />],
+        ['Last used', <Ago atMs={lastUsedAtMs} none="never" />],
         expiresAtMs !== undefined && [state === 'expiring' ? 'Ends' : 'Ended', <Time atMs={expiresAtMs} />],
       ]}
     />
@@ -174,24 +175,6 @@ const GRACES = [
   { value: '7d', label: 'In 7 days', ms: 168 * HOUR_MS },
 ];
 
-type KeyFormProps = Readonly<{ path: string; row: KeyRow; errors: FormErrors | undefined }>;
-
-function RenameForm({ path, row, errors }: KeyFormProps) {
-  return (
-    <PostForm action={`${path}/rename`} errors={errors} isInline label="Rename">
-      <TextField
-        name="name"
-        label="Name"
-        value={row.name}
-        isRequired
-        maxLength={64}
-        error={errors?.['name']}
-      />
-      <Submit>Rename</Submit>
-    </PostForm>
-  );
-}
-
 function RotatePanel({
   path,
   once,
@@ -202,10 +185,14 @@ function RotatePanel({
       <p>
         Makes a new key of the same name and shows it once. This one goes on working for the time you choose.
       </p>
-      <PostForm action={`${path}/rotate`} errors={errors} label="Rotate">
-        <Hidden name={FORM_ID_FIELD} value={once} />
+      <PostForm
+        action={`${path}/rotate`}
+        button="Rotate the key"
+        kind="primary"
+        hidden={{ once }}
+        errors={errors}
+      >
         <RadioFields name="grace" legend="The old key ends" value="24h" options={GRACES} />
-        <Submit kind="primary">Rotate the key</Submit>
       </PostForm>
     </Panel>
   );

@@ -2,8 +2,8 @@
 import type { Plan } from '../../../../shared/config/plans.ts';
 import type { KeyRow } from '../../../accounts/keys.ts';
 import { boundOf, type Counts, forecastOf, forecastText, type Part } from '../../../usage/report.ts';
-import { Chart } from '../../components/charts.tsx';
-import { Ago, countText, latencyText, Time } from '../../components/format.tsx';
+import { MinuteChart } from '../../components/charts.tsx';
+import { Ago, countText, latencyText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
 import { Badge, Notice } from '../../components/icons.tsx';
 import { Link } from '../../components/links.tsx';
@@ -54,20 +54,10 @@ export function overviewPage(
         <div class="panel-stack">
           <AttentionList found={attentionOf(state, nowMs)} />
           <AccountStats state={state} day={usage.sum({ accountId: id }, hours)} />
-          <LastHour
-            minutes={minutes.recentMinutes(id, nowMs)}
-            sinceMs={minutes.sinceMs()}
-            plan={plan}
-            nowMs={nowMs}
-          />
+          <LastHour minutes={minutes.recentMinutes(id, nowMs)} sinceMs={minutes.sinceMs()} plan={plan} />
           <Columns>
             <MethodsPanel accountId={id} methods={usage.byMethod({ accountId: id }, hours)} />
-            <KeysPanel
-              accountId={id}
-              keys={newest}
-              used={usage.byKey({ accountId: id }, hours)}
-              nowMs={nowMs}
-            />
+            <KeysPanel accountId={id} keys={newest} used={usage.byKey({ accountId: id }, hours)} />
           </Columns>
         </div>
       </Live>
@@ -129,48 +119,36 @@ function latencyStat(name: string, day: Counts, quantile: number, share: string)
   return { label, value: latencyText(bound.ms), note: `${share} within, 24 hours` };
 }
 
-const MINUTE_MS = 60_000;
-
 type LastHourProps = Readonly<{
   /** The last hour, the oldest first. */
   minutes: readonly Minute[];
   /** Since when minutes are counted. */
   sinceMs: number | undefined;
   plan: Plan | undefined;
-  nowMs: number;
 }>;
 
 /** Requests, errors and refusals of the last hour, minute by minute. */
-function LastHour({ minutes, sinceMs, plan, nowMs }: LastHourProps) {
-  const isKnown = ({ minute }: Minute) => sinceMs !== undefined && (minute + 1) * MINUTE_MS > sinceMs;
-  const known = (pick: (minute: Minute) => number) =>
-    minutes.map((minute) => (isKnown(minute) ? pick(minute) : null));
-  const sum = (pick: (minute: Minute) => number) => minutes.reduce((total, each) => total + pick(each), 0);
+function LastHour({ minutes, sinceMs, plan }: LastHourProps) {
+  const sum = (figure: 'calls' | 'errors' | 'refused') =>
+    minutes.reduce((total, minute) => total + minute[figure], 0);
   const busiest = Math.max(0, ...minutes.map(({ calls }) => calls));
-  const isYoung = sinceMs === undefined || sinceMs > nowMs - HOUR_MS;
   return (
     <Panel title="Last hour" aside={<RateText busiest={busiest} plan={plan} />}>
       <p>
-        <strong>{countText(sum(({ calls }) => calls))}</strong> requests,{' '}
-        <strong>{countText(sum(({ errors }) => errors))}</strong> of them errors, and{' '}
-        <strong>{countText(sum(({ refused }) => refused))}</strong> refused.
-        {isYoung && sinceMs !== undefined && (
-          <>
-            {' '}
-            Minutes are counted since <Time atMs={sinceMs} />, when the service started.
-          </>
-        )}
+        <strong>{countText(sum('calls'))}</strong> requests, <strong>{countText(sum('errors'))}</strong> of
+        them errors, and <strong>{countText(sum('refused'))}</strong> refused.
       </p>
-      <Chart
+      <MinuteChart
         id="last-hour"
         title="Requests of the last hour"
         kind="stacked"
         unit="per minute, at most ten seconds behind"
-        timesMs={minutes.map(({ minute }) => minute * MINUTE_MS)}
+        minutes={minutes}
+        sinceMs={sinceMs}
         series={[
-          { label: 'Answered', values: known(({ calls, errors }) => Math.max(0, calls - errors)) },
-          { label: 'Errors', values: known(({ errors }) => errors), tone: 'bad' },
-          { label: 'Refused', values: known(({ refused }) => refused), tone: 'warning' },
+          { label: 'Answered', of: ({ calls, errors }) => Math.max(0, calls - errors) },
+          { label: 'Errors', of: ({ errors }) => errors, tone: 'bad' },
+          { label: 'Refused', of: ({ refused }) => refused, tone: 'warning' },
         ]}
       />
     </Panel>
@@ -219,11 +197,10 @@ type KeysPanelProps = Readonly<{
   /** The newest first. */
   keys: readonly KeyRow[];
   used: readonly Part[];
-  nowMs: number;
 }>;
 
 /** The keys that work, the last used first. */
-function KeysPanel({ accountId, keys, used, nowMs }: KeysPanelProps) {
+function KeysPanel({ accountId, keys, used }: KeysPanelProps) {
   const calls = new Map(used.map(({ name, counts }) => [name, counts.calls]));
   const working = keys
     .filter(({ state }) => state === 'active' || state === 'expiring')
@@ -245,7 +222,7 @@ function KeysPanel({ accountId, keys, used, nowMs }: KeysPanelProps) {
           'head',
         ],
         ['Requests, 24 hours', ({ id }) => countText(calls.get(id) ?? 0), 'end'],
-        ['Last used', ({ lastUsedAtMs }) => <Ago atMs={lastUsedAtMs} nowMs={nowMs} none="never" />],
+        ['Last used', ({ lastUsedAtMs }) => <Ago atMs={lastUsedAtMs} none="never" />],
       ]}
       rows={working.slice(0, ROWS)}
       keyOf={({ id }) => id}

@@ -45,16 +45,16 @@ export function programListPage(
           />
         </Filters>
         <Live id="programs" from={withQuery(url, {})} everySeconds={15}>
-          <ProgramPanel path={path} rows={rows} nowMs={nowMs} />
+          <ProgramPanel path={path} rows={rows} />
         </Live>
       </>
     ),
   });
 }
 
-type ProgramPanelProps = Readonly<{ path: string; rows: readonly ProgramShown[]; nowMs: number }>;
+type ProgramPanelProps = Readonly<{ path: string; rows: readonly ProgramShown[] }>;
 
-function ProgramPanel({ path, rows, nowMs }: ProgramPanelProps) {
+function ProgramPanel({ path, rows }: ProgramPanelProps) {
   return (
     <TablePanel
       title={rows.length === 1 ? 'One program' : `${countText(rows.length)} programs`}
@@ -69,7 +69,7 @@ function ProgramPanel({ path, rows, nowMs }: ProgramPanelProps) {
         ],
         ['Status', ({ status }) => <StatusBadge status={status} />],
         ['Deploy slot', ({ deploySlot }) => (deploySlot === undefined ? '–' : countText(deploySlot)), 'end'],
-        ['Deployed', ({ deployedAtMs }) => <Ago atMs={deployedAtMs} nowMs={nowMs} none="–" />],
+        ['Deployed', ({ deployedAtMs }) => <Ago atMs={deployedAtMs} none="–" />],
         [
           'Authority',
           ({ programId, label, authority }) => (
@@ -132,10 +132,7 @@ export function programPage(
               ],
               ['Status', <StatusBadge status={status} />],
               ['Deploy slot', deploySlot === undefined ? 'none' : countText(deploySlot)],
-              [
-                'Deployed',
-                deployedAtMs === undefined ? 'not known' : <Deployed {...{ deployedAtMs, nowMs }} />,
-              ],
+              ['Deployed', deployedAtMs === undefined ? 'not known' : <Deployed atMs={deployedAtMs} />],
               [
                 'Upgrade authority',
                 authority === undefined ? (
@@ -156,21 +153,18 @@ export function programPage(
           />
         </Panel>
         <DeployPanel deploys={deploys} />
-        <Pager
-          first={before === undefined ? undefined : withQuery(url, { before: undefined })}
-          older={last && withQuery(url, { before: String(last.id) })}
-        />
+        <Pager url={url} by="before" next={last?.id} />
       </>
     ),
   });
 }
 
-function Deployed({ deployedAtMs, nowMs }: Readonly<{ deployedAtMs: number; nowMs: number }>) {
+function Deployed({ atMs }: Readonly<{ atMs: number }>) {
   return (
     <>
-      <Time atMs={deployedAtMs} />
+      <Time atMs={atMs} />
       <span class="soft">
-        <Ago atMs={deployedAtMs} nowMs={nowMs} />
+        <Ago atMs={atMs} />
       </span>
     </>
   );

@@ -4,7 +4,7 @@ import { unreachable } from '../../../../shared/brand.ts';
 import type { Secret } from '../../../../shared/secret.ts';
 import { CodeBlock, SecretBox } from '../../components/code.tsx';
 import { countText, Time } from '../../components/format.tsx';
-import { ButtonLink, Buttons, isConfirmed, PostForm, Submit } from '../../components/forms.tsx';
+import { ButtonLink, isConfirmed, PostForm } from '../../components/forms.tsx';
 import { Notice } from '../../components/icons.tsx';
 import { Link, Tabs } from '../../components/links.tsx';
 import { Panel } from '../../components/panels.tsx';
@@ -130,13 +130,13 @@ export function resendFailedPage(services: WebhookServices, context: AccountCont
           <Notice tone="warning">The webhook is paused. Resume it first.</Notice>
         )}
         {count > 0 ? (
-          <PostForm action={`${path}/resend-failed`} label="Resend">
-            <Buttons>
-              <Submit kind="primary">{count === 1 ? 'Resend it' : `Resend all ${countText(count)}`}</Submit>
-              <Link to={path}>Cancel</Link>
-            </Buttons>
-            <input type="hidden" name="since" value={sinceMs} />
-          </PostForm>
+          <PostForm
+            action={`${path}/resend-failed`}
+            button={count === 1 ? 'Resend it' : `Resend all ${countText(count)}`}
+            kind="primary"
+            beside={<Link to={path}>Cancel</Link>}
+            hidden={{ since: sinceMs }}
+          />
         ) : (
           <Link to={path}>Back to the webhook</Link>
         )}
@@ -220,11 +220,11 @@ export function showSecret({ account, show }: AccountContext, { webhook, secret,
             <code>X-Service-Signature-Next</code>, beside the old one.
           </p>
         )}
-        <Buttons>
+        <div class="buttons">
           <ButtonLink to={paths.webhook(account.id, webhook.id)} kind="primary">
             I have stored it
           </ButtonLink>
-        </Buttons>
+        </div>
         <Panel title="Verify what arrives">
           <p>
             Check the signature over the raw bytes of the body before you parse it. The secret is used whole,

@@ -2,13 +2,11 @@
 import { unreachable } from '../../../../shared/brand.ts';
 import { shortened } from '../../components/code.tsx';
 import {
-  Buttons,
   CheckField,
   type FormErrors,
-  Hidden,
+  newFormId,
   PostForm,
   RadioFields,
-  Submit,
   TextField,
 } from '../../components/forms.tsx';
 import { Icon, type Tone } from '../../components/icons.tsx';
@@ -25,21 +23,19 @@ import type { ProgramShown } from '../../../watch/readings.ts';
 import { type Check, DESCRIPTION_CHARACTERS_MAX, type Settings } from '../../../webhooks/settings.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
-const FORM_ID_BYTES = 16;
-
 /** The form of a new webhook; with `?program=`, for that one. */
 export function newWebhookPage(services: WebhookServices, context: AccountContext): Response {
   const program = context.url.searchParams.get('program') ?? undefined;
   const isWatched = services.programs({}, context.nowMs).some(({ programId }) => programId === program);
   const given = emptySettings(isWatched ? program : undefined);
-  return showForm(services, context, { given, once: newFormId(services) });
+  return showForm(services, context, { given, once: newFormId(services.random) });
 }
 
 /** Makes a webhook; the answer is the one page that shows its secret. */
 export async function createWebhook(services: WebhookServices, context: AccountForm): Promise<Response> {
   const { form, account, request, viewer } = context;
   const given = givenFrom(form);
-  const once = form.get('once') ?? newFormId(services);
+  const once = form.get('once') ?? newFormId(services.random);
   const again = (errors: FormErrors) => showForm(services, context, { given, once, errors });
   const entry = services.enter(viewer.userId);
   if (entry.kind === 'over-rate') return again({ form: refusalText(entry) });
@@ -94,10 +90,6 @@ export async function editWebhook(services: WebhookServices, context: AccountFor
   }
 }
 
-function newFormId({ random }: WebhookServices): string {
-  return Buffer.from(random(FORM_ID_BYTES)).toString('hex');
-}
-
 type Filling = Readonly<{
   given: GivenSettings;
   /** The one that is changed; absent, one is made. */
@@ -124,7 +116,14 @@ function showForm(
     ],
     body: (
       <Panel title="Where to, and what">
-        <PostForm action={path ? `${path}/edit` : `${list}/new`} errors={errors} label="Webhook">
+        <PostForm
+          action={path ? `${path}/edit` : `${list}/new`}
+          button={webhook ? 'Save' : 'Add webhook'}
+          kind="primary"
+          beside={<Link to={path ?? list}>Cancel</Link>}
+          hidden={once === undefined ? {} : { once }}
+          errors={errors}
+        >
           <TextField
             name="url"
             label="URL"
@@ -135,7 +134,6 @@ function showForm(
             placeholder="https://hooks.example.com/sluice"
             maxLength={2_048}
             hint="Begins with https:// and can be reached from the public internet."
-            error={errors?.['url']}
           />
           <UrlCheck path={`${list}/check`} />
           <ProgramPicker given={given} programs={services.programs({}, nowMs)} error={errors?.['programs']} />
@@ -145,13 +143,7 @@ function showForm(
             value={given.description}
             maxLength={DESCRIPTION_CHARACTERS_MAX}
             hint="For yourself; it is not sent."
-            error={errors?.['description']}
           />
-          <Buttons>
-            <Submit kind="primary">{webhook ? 'Save' : 'Add webhook'}</Submit>
-            <Link to={path ?? list}>Cancel</Link>
-          </Buttons>
-          {once !== undefined && <Hidden name="once" value={once} />}
         </PostForm>
       </Panel>
     ),

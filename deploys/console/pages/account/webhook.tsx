@@ -2,7 +2,6 @@
 import { Ago, countText, latencyText, shareText, Time } from '../../components/format.tsx';
 import {
   ButtonLink,
-  Buttons,
   ConfirmPanel,
   type FormErrors,
   PostForm,
@@ -75,11 +74,11 @@ export function webhookPage(
             <Notice tone="bad">{refusalText(refusal)}</Notice>
           </div>
         )}
-        <Failing services={services} webhook={webhook} nowMs={nowMs} />
+        <Failing services={services} webhook={webhook} />
         <WebhookStats health={health} />
         <Columns>
-          <About webhook={webhook} nowMs={nowMs} labelOf={labelsOf(services.programs({}, nowMs))} />
-          <SecretPanel webhook={webhook} path={path} nowMs={nowMs} />
+          <About webhook={webhook} labelOf={labelsOf(services.programs({}, nowMs))} />
+          <SecretPanel webhook={webhook} path={path} />
         </Columns>
         <Recent services={services} context={context} webhook={webhook} />
         <ConfirmPanel
@@ -106,21 +105,17 @@ function HeadButtons({ webhook, path }: Readonly<{ webhook: Webhook; path: strin
   return (
     <>
       {!isPaused && <TestForm path={path} />}
-      <PostForm action={`${path}/${isPaused ? 'resume' : 'pause'}`} isInline>
-        <Submit>{isPaused ? 'Resume' : 'Pause'}</Submit>
-      </PostForm>
+      <PostForm
+        action={`${path}/${isPaused ? 'resume' : 'pause'}`}
+        button={isPaused ? 'Resume' : 'Pause'}
+        isInline
+      />
       <ButtonLink to={`${path}/edit`}>Edit</ButtonLink>
     </>
   );
 }
 
-type FailingProps = Readonly<{
-  services: WebhookServices;
-  webhook: Webhook;
-  nowMs: number;
-}>;
-
-function Failing({ services, webhook, nowMs }: FailingProps) {
+function Failing({ services, webhook }: Readonly<{ services: WebhookServices; webhook: Webhook }>) {
   const { failingSinceMs, consecutiveFailures } = webhook;
   if (failingSinceMs === null || webhook.pausedAtMs !== null) return null;
   const { lastError, nextTryAtMs } = services.deliveries.trouble(webhook.id);
@@ -136,7 +131,7 @@ function Failing({ services, webhook, nowMs }: FailingProps) {
           'Nothing waits to be tried again.'
         ) : (
           <>
-            The next try is <Ago atMs={nextTryAtMs} nowMs={nowMs} />.
+            The next try is <Ago atMs={nextTryAtMs} />.
           </>
         )}
       </p>
@@ -144,15 +139,15 @@ function Failing({ services, webhook, nowMs }: FailingProps) {
   );
 }
 
-type AboutProps = Readonly<{ webhook: Webhook; nowMs: number; labelOf: (address: string) => string }>;
+type AboutProps = Readonly<{ webhook: Webhook; labelOf: (address: string) => string }>;
 
-function About({ webhook, nowMs, labelOf }: AboutProps) {
+function About({ webhook, labelOf }: AboutProps) {
   const { programs, description, lastSuccessAtMs } = webhook;
   return (
     <Panel title="About" id={PARTS_OF_TEST.about}>
       <Facts
         facts={[
-          ['State', <WebhookState webhook={webhook} nowMs={nowMs} />],
+          ['State', <WebhookState webhook={webhook} />],
           ['URL', <WebhookUrl url={webhook.url} />],
           description !== '' && ['Description', description],
           [
@@ -265,29 +260,24 @@ const CHOICES: Readonly<Record<Takeover, readonly [label: string, hint: string]>
 };
 
 /** The secret of a webhook: a new one in stages, and what can be done while one waits. */
-function SecretPanel({ webhook, path, nowMs }: Readonly<{ webhook: Webhook; path: string; nowMs: number }>) {
+function SecretPanel({ webhook, path }: Readonly<{ webhook: Webhook; path: string }>) {
   const { nextSecretAtMs } = webhook;
   if (nextSecretAtMs !== null)
     return (
       <Panel title="Signing secret" id="secret-panel">
         <p>
-          A new secret takes over at <Time atMs={nextSecretAtMs} />,{' '}
-          <Ago atMs={nextSecretAtMs} nowMs={nowMs} />. Until then both sign, the new one in{' '}
-          <code>X-Service-Signature-Next</code>.
+          A new secret takes over at <Time atMs={nextSecretAtMs} />, <Ago atMs={nextSecretAtMs} />. Until then
+          both sign, the new one in <code>X-Service-Signature-Next</code>.
         </p>
         <div class="buttons">
-          <PostForm action={`${path}/rotation/switch`} isInline label="Take over now">
-            <Submit>Take over now</Submit>
-          </PostForm>
-          <PostForm action={`${path}/rotation/cancel`} isInline label="Cancel the rotation">
-            <Submit>Cancel the rotation</Submit>
-          </PostForm>
+          <PostForm action={`${path}/rotation/switch`} button="Take over now" isInline />
+          <PostForm action={`${path}/rotation/cancel`} button="Cancel the rotation" isInline />
         </div>
       </Panel>
     );
   return (
     <Panel title="Signing secret" id="secret-panel">
-      <PostForm action={`${path}/rotation`} label="Rotate the secret">
+      <PostForm action={`${path}/rotation`} button="Rotate the secret" hidden={{ seen: webhook.updatedAtMs }}>
         <RadioFields
           name="takes-over"
           legend="A new secret takes over"
@@ -298,10 +288,6 @@ function SecretPanel({ webhook, path, nowMs }: Readonly<{ webhook: Webhook; path
             hint: CHOICES[value][1],
           }))}
         />
-        <Buttons>
-          <Submit>Rotate the secret</Submit>
-        </Buttons>
-        <input type="hidden" name="seen" value={webhook.updatedAtMs} />
       </PostForm>
     </Panel>
   );

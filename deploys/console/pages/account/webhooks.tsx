@@ -28,7 +28,7 @@ export function webhookListPage(
 ): Response {
   const path = paths.webhooks(account.id);
   const labelOf = labelsOf(services.programs({}, nowMs));
-  const { webhooks, older, isFirst } = pageOf(services.webhooks.list(account.id), url);
+  const { webhooks, next } = pageOf(services.webhooks.list(account.id), url);
   const rows = webhooks.map((webhook) => ({ webhook, health: services.dayOf(webhook.id, nowMs) }));
   return show({
     title: 'Webhooks',
@@ -44,16 +44,16 @@ export function webhookListPage(
           caption="Webhooks"
           columns={[
             ['URL', ({ webhook }) => <Name {...{ account, webhook }} />, 'head'],
-            ['State', ({ webhook }) => <WebhookState {...{ webhook, nowMs }} />],
+            ['State', ({ webhook }) => <WebhookState webhook={webhook} />],
             ['Programs', ({ webhook }) => programsText(webhook, labelOf)],
-            ['Last delivery', ({ health }) => <Last {...{ health, nowMs }} />],
+            ['Last delivery', ({ health }) => <Last health={health} />],
             ['Deliveries, 24 h', ({ health }) => <Day health={health} />],
           ]}
           rows={rows}
           keyOf={({ webhook }) => webhook.id}
           empty={<NoWebhooks path={path} />}
         />
-        <Pager first={isFirst ? undefined : path} older={older} />
+        <Pager url={url} by="after" next={next} />
       </Live>
     ),
   });
@@ -64,13 +64,8 @@ function pageOf(all: readonly Webhook[], url: URL) {
   const newest = all.toReversed();
   const after = newest.findIndex(({ id }) => id === url.searchParams.get('after'));
   const webhooks = newest.slice(after + 1, after + 1 + PAGE_ROWS);
-  const last = webhooks.at(-1);
   const isMore = after + 1 + PAGE_ROWS < newest.length;
-  return {
-    webhooks,
-    isFirst: after === -1,
-    older: isMore && last !== undefined ? withQuery(url, { after: last.id }) : undefined,
-  };
+  return { webhooks, next: isMore ? webhooks.at(-1)?.id : undefined };
 }
 
 function Name({ account, webhook }: Readonly<{ account: AccountContext['account']; webhook: Webhook }>) {
@@ -84,12 +79,12 @@ function Name({ account, webhook }: Readonly<{ account: AccountContext['account'
   );
 }
 
-function Last({ health: { last }, nowMs }: Readonly<{ health: WebhookDay; nowMs: number }>) {
+function Last({ health: { last } }: Readonly<{ health: WebhookDay }>) {
   if (last === undefined) return <span class="soft">none yet</span>;
   return (
     <span class="badges">
       <AttemptOutcome state={last.state} status={last.status} error={last.error} />
-      <Ago atMs={last.atMs} nowMs={nowMs} />
+      <Ago atMs={last.atMs} />
     </span>
   );
 }
@@ -116,17 +111,16 @@ function NoWebhooks({ path }: Readonly<{ path: string }>) {
 }
 
 /** The state of a webhook; a rotation may be pending in any state. */
-export function WebhookState({ webhook, nowMs }: Readonly<{ webhook: Webhook; nowMs: number }>) {
+export function WebhookState({ webhook }: Readonly<{ webhook: Webhook }>) {
   return (
     <span class="badges">
-      <MainState webhook={webhook} nowMs={nowMs} />
+      <MainState webhook={webhook} />
       {webhook.nextSecretAtMs !== null && <Badge tone="waiting">rotation pending</Badge>}
     </span>
   );
 }
 
-function MainState({ webhook, nowMs }: Readonly<{ webhook: Webhook; nowMs: number }>) {
-  const { pausedAtMs, failingSinceMs } = webhook;
+function MainState({ webhook: { pausedAtMs, failingSinceMs } }: Readonly<{ webhook: Webhook }>) {
   if (pausedAtMs !== null)
     return (
       <Badge tone="quiet" icon="pause">
@@ -136,7 +130,7 @@ function MainState({ webhook, nowMs }: Readonly<{ webhook: Webhook; nowMs: numbe
   if (failingSinceMs === null) return <Badge tone="good">healthy</Badge>;
   return (
     <Badge tone="bad">
-      failing, began <Ago atMs={failingSinceMs} nowMs={nowMs} />
+      failing, began <Ago atMs={failingSinceMs} />
     </Badge>
   );
 }

@@ -1,7 +1,7 @@
 import { unreachable } from '../../../../shared/brand.ts';
 import type { PageContext } from '../../context.ts';
 import type { LoginServices } from '../../page-services.ts';
-import { notTried } from './login-form.tsx';
+import { type FormRefusal, notTried } from './login-form.tsx';
 import { showLogin } from './login.tsx';
 import { beginSession, fromOf, nextOf, toSecondStep } from './session.ts';
 import { paths } from '../../paths.ts';
@@ -12,23 +12,25 @@ import { type CookieName, cookieOf, setCookie } from '../../../auth/sessions.ts'
 const PROVIDER_COOKIE: CookieName = '__Host-sluice-provider';
 
 const REFUSALS = {
-  unavailable: {
-    sentence: 'The identity provider cannot be reached. Try again, or sign in with a password.',
-    status: 503,
-  },
-  over: { sentence: 'That took too long, or was begun in another window. Try again.', status: 400 },
-  unknown: { sentence: 'There is no login here for this person. Ask an operator for one.', status: 403 },
-  unverified: {
-    sentence:
-      'Somebody signed up with this e-mail and a password, and nobody verified that it is theirs. If that was you, sign in with the password and link the identity provider under Settings; if not, ask an operator to remove that login.',
-    status: 403,
-  },
-  'linked-elsewhere': {
-    sentence:
-      'The login of this e-mail belongs to another identity at the provider. Ask an operator to unlink it.',
-    status: 403,
-  },
+  unavailable: refusal(
+    503,
+    'The identity provider cannot be reached. Try again, or sign in with a password.',
+  ),
+  over: refusal(400, 'That took too long, or was begun in another window. Try again.'),
+  unknown: refusal(403, 'There is no login here for this person. Ask an operator for one.'),
+  unverified: refusal(
+    403,
+    'Somebody signed up with this e-mail and a password, and nobody verified that it is theirs. If that was you, sign in with the password and link the identity provider under Settings; if not, ask an operator to remove that login.',
+  ),
+  'linked-elsewhere': refusal(
+    403,
+    'The login of this e-mail belongs to another identity at the provider. Ask an operator to unlink it.',
+  ),
 } as const;
+
+function refusal(status: number, form: string): FormRefusal {
+  return { errors: { form }, status };
+}
 
 /** Sends to the identity provider. */
 export async function providerPage(
@@ -40,7 +42,7 @@ export async function providerPage(
   const begun = await auth.providerLogin.begin(next);
   if (begun.kind === 'unavailable') {
     noteUnavailable(begun.reason);
-    return showLogin(auth, context, next, '', REFUSALS.unavailable);
+    return showLogin(auth, context, next, REFUSALS.unavailable);
   }
   return redirectAway(begun.url, [setCookie(PROVIDER_COOKIE, begun.ticket, AT_PROVIDER_MS)]);
 }
@@ -65,14 +67,14 @@ export async function providerReturnPage(services: LoginServices, context: PageC
     }
     case 'unavailable':
       noteUnavailable(result.reason);
-      return showLogin(auth, context, paths.start, '', REFUSALS.unavailable);
+      return showLogin(auth, context, paths.start, REFUSALS.unavailable);
     case 'over':
     case 'unknown':
     case 'unverified':
     case 'linked-elsewhere':
-      return showLogin(auth, context, paths.start, '', REFUSALS[result.kind]);
+      return showLogin(auth, context, paths.start, REFUSALS[result.kind]);
     case 'too-many':
-      return showLogin(auth, context, paths.start, '', notTried(result));
+      return showLogin(auth, context, paths.start, notTried(result));
     default:
       return unreachable(result);
   }

@@ -3,11 +3,11 @@ import { encode } from 'uqr';
 import { actorOf } from '../../../accounts/audit.ts';
 import type { AuthService } from '../../../auth/auth-service.ts';
 import { totpOf } from '../../../auth/second-factor.ts';
-import { ButtonLink, Buttons } from '../../components/forms.tsx';
+import { ButtonLink, PostForm, type Returned } from '../../components/forms.tsx';
 import { Panel } from '../../components/panels.tsx';
 import type { Answer, FormContext, PageContext } from '../../context.ts';
 import type { LoginServices } from '../../page-services.ts';
-import { Complaint, errorAt, field, Field, Form, type FormRefusal, notTried } from './login-form.tsx';
+import { CodeField, field, type FormRefusal, notTried } from './login-form.tsx';
 import { forSelf, nextOf, type Self } from './session.ts';
 import { paths, withNext } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
@@ -15,9 +15,8 @@ import { redirect } from '../../redirect.ts';
 const CRUMBS = [{ label: 'Settings', to: paths.settings }];
 
 const WRONG: FormRefusal = {
-  sentence: 'This code is wrong, or its time is over. Try the next one.',
+  errors: { code: 'This code is wrong, or its time is over. Try the next one.' },
   status: 422,
-  field: 'code',
 };
 
 /** To set it up, and to turn it off. */
@@ -96,41 +95,35 @@ function show(auth: AuthService, context: PageContext, self: Self, refusal?: For
     ...refusal,
     title: 'Second factor',
     crumbs: CRUMBS,
-    body: (
-      <>
-        <Complaint refusal={refusal} />
-        {user.hasSecondFactor ? (
-          <TurnOff refusal={refusal} />
-        ) : (
-          <SetUp auth={auth} self={self} next={next} refusal={refusal} />
-        )}
-      </>
+    body: user.hasSecondFactor ? (
+      <TurnOff errors={refusal?.errors} />
+    ) : (
+      <SetUp auth={auth} self={self} next={next} errors={refusal?.errors} />
     ),
   });
 }
 
-type Refused = Readonly<{ refusal: FormRefusal | undefined }>;
+type Refused = Pick<Returned, 'errors'>;
 
-function TurnOff({ refusal }: Refused) {
+function TurnOff({ errors }: Refused) {
   return (
     <Panel title="Turn it off" isDanger>
       <p>After that the password alone opens everything that you may see.</p>
-      <Form action={`${paths.secondFactor}/off`} button="Turn the second factor off" kind="danger">
-        <Field
-          name="code"
-          label="Code"
-          autocomplete="one-time-code"
-          hint="Of the app, or a backup code."
-          error={errorAt(refusal, 'code')}
-        />
-      </Form>
+      <PostForm
+        action={`${paths.secondFactor}/off`}
+        button="Turn the second factor off"
+        kind="danger"
+        errors={errors}
+      >
+        <CodeField hint="Of the app, or a backup code." />
+      </PostForm>
     </Panel>
   );
 }
 
 type SetUpProps = Refused & Readonly<{ auth: AuthService; self: Self; next: string }>;
 
-function SetUp({ auth, self, next, refusal }: SetUpProps) {
+function SetUp({ auth, self, next, errors }: SetUpProps) {
   const { user, session } = self;
   const secret = auth.secondFactor.pending(user);
   if (secret === undefined) {
@@ -140,14 +133,19 @@ function SetUp({ auth, self, next, refusal }: SetUpProps) {
           A code of an app on your phone beside the password, so that a stolen password alone opens nothing.
           {auth.mustEnrol(session) && ' Operators of this service need one.'}
         </p>
-        <Buttons>
-          <Form action={paths.secondFactor} button="Set up the second factor" hidden={{ next }} />
-          {!auth.mustEnrol(session) && (
-            <ButtonLink to={next} kind="quiet">
-              Not now
-            </ButtonLink>
-          )}
-        </Buttons>
+        <PostForm
+          action={paths.secondFactor}
+          button="Set up the second factor"
+          kind="primary"
+          hidden={{ next }}
+          beside={
+            !auth.mustEnrol(session) && (
+              <ButtonLink to={next} kind="quiet">
+                Not now
+              </ButtonLink>
+            )
+          }
+        />
       </Panel>
     );
   }
@@ -159,9 +157,15 @@ function SetUp({ auth, self, next, refusal }: SetUpProps) {
       <p>
         Without a camera, type this key: <code class="totp-key">{totp.secret.base32}</code>
       </p>
-      <Form action={`${paths.secondFactor}/confirm`} button="Turn it on" hidden={{ next }}>
-        <Field name="code" label="Code" autocomplete="one-time-code" error={errorAt(refusal, 'code')} />
-      </Form>
+      <PostForm
+        action={`${paths.secondFactor}/confirm`}
+        button="Turn it on"
+        kind="primary"
+        hidden={{ next }}
+        errors={errors}
+      >
+        <CodeField />
+      </PostForm>
     </Panel>
   );
 }

@@ -4,13 +4,13 @@ import type { AuthService } from '../../../auth/auth-service.ts';
 import { passwordComplaint } from '../../../auth/passwords.ts';
 import type { SessionRow } from '../../../auth/sessions.ts';
 import { Time } from '../../components/format.tsx';
-import { ButtonLink } from '../../components/forms.tsx';
+import { ButtonLink, PostForm } from '../../components/forms.tsx';
 import { Badge } from '../../components/icons.tsx';
 import { Columns, Panel } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
 import type { Answer, FormContext, PageContext } from '../../context.ts';
 import type { LoginServices } from '../../page-services.ts';
-import { errorAt, field, Field, Form, type FormRefusal, NewPassword, notTried } from './login-form.tsx';
+import { field, type FormRefusal, NewPasswordField, notTried, PasswordField } from './login-form.tsx';
 import { forSelf, type Self } from './session.ts';
 import { paths, withNext } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
@@ -42,10 +42,10 @@ export function changePassword(services: LoginServices, context: FormContext): A
     const confirmed = await login.confirm(user, field(context.form, 'password'));
     if (confirmed.kind === 'too-many' || confirmed.kind === 'busy') return again(notTried(confirmed));
     if (confirmed.kind === 'wrong')
-      return again({ sentence: 'That is not your password.', status: 422, field: 'password' });
+      return again({ errors: { password: 'That is not your password.' }, status: 422 });
     const wanted = field(context.form, 'new-password');
     const complaint = passwordComplaint(wanted, user.email);
-    if (complaint !== undefined) return again({ sentence: complaint, status: 422, field: 'new-password' });
+    if (complaint !== undefined) return again({ errors: { 'new-password': complaint }, status: 422 });
     const hashed = await hashing.hash(wanted, 'known');
     if (hashed.kind === 'busy') return again(notTried(hashed));
     users.setPassword(user, hashed.hash, actorOf(user.id, user.role), session.tokenHash);
@@ -78,7 +78,7 @@ function show(
           isFlush
           aside={
             sessions.length > 1 && (
-              <Form action={paths.otherSessions} button="Sign out everywhere else" kind="plain" />
+              <PostForm action={paths.otherSessions} button="Sign out everywhere else" isInline />
             )
           }
         >
@@ -92,22 +92,20 @@ function show(
 type PasswordProps = Readonly<{ auth: AuthService; user: Self['user']; refusal: FormRefusal | undefined }>;
 
 function PasswordPanel({ auth, user, refusal }: PasswordProps) {
-  const errors = refusal && { [refusal.field ?? 'form']: refusal.sentence };
   return (
     <Panel title="Password" id="password-panel">
       {user.passwordHash === undefined ? (
         <p>You sign in through {auth.config.oidc?.name ?? 'an identity provider'}.</p>
       ) : (
-        <Form action={paths.password} button="Change the password" errors={errors}>
-          <Field
-            name="password"
-            label="Password now"
-            type="password"
-            autocomplete="current-password"
-            error={errorAt(refusal, 'password')}
-          />
-          <NewPassword label="New password" refusal={refusal} />
-        </Form>
+        <PostForm
+          action={paths.password}
+          button="Change the password"
+          kind="primary"
+          errors={refusal?.errors}
+        >
+          <PasswordField label="Password now" />
+          <NewPasswordField label="New password" />
+        </PostForm>
       )}
       {auth.config.oidc && user.subject === undefined && (
         <ButtonLink to={withNext(paths.provider, paths.settings)}>Link {auth.config.oidc.name}</ButtonLink>

@@ -5,12 +5,10 @@ import { Ago, countText } from '../../components/format.tsx';
 import {
   ActionPanel,
   ButtonLink,
-  Buttons,
-  type FormErrors,
-  Hidden,
+  newFormId,
   PostForm,
+  type Returned,
   SelectField,
-  Submit,
   TextField,
 } from '../../components/forms.tsx';
 import { Notice } from '../../components/icons.tsx';
@@ -83,11 +81,7 @@ export function showAccount(
           <UserTable users={users} isRoleShown empty={<p>Nobody can sign in for this account yet.</p>} />
         </Panel>
         <Panel title="Add user" id="add-user">
-          <AddUserForm
-            action={`${paths.operatorAccount(id)}/users`}
-            newId={services.auth.users.newId()}
-            filling={filling}
-          />
+          <AddUserForm account={account} newId={services.auth.users.newId()} filling={filling} />
         </Panel>
         <Panel
           title="Changes"
@@ -161,7 +155,7 @@ function AccountFigures({ account, services, nowMs, userCount }: FiguresProps) {
           note: refused > 0 ? `${countText(refused)} refused` : 'none refused',
         },
         { label: 'Users', value: countText(userCount) },
-        { label: 'Made', value: <Ago atMs={createdAtMs} nowMs={nowMs} /> },
+        { label: 'Made', value: <Ago atMs={createdAtMs} /> },
       ]}
     />
   );
@@ -190,49 +184,36 @@ function SuspendPanel({ account: { id, isSuspended } }: Readonly<{ account: Acco
 }
 
 /** One of the page's forms as it was sent, with what is wrong with it. */
-export type Filling = Readonly<{
-  of: 'plan' | 'credits' | 'name' | 'user';
-  form: URLSearchParams;
-  errors: FormErrors;
-}>;
+export type Filling = Returned & Readonly<{ of: 'plan' | 'credits' | 'name' | 'user' }>;
 
 type FormProps = Readonly<{ account: Account; filling: Filling | undefined }>;
 
-/** What was sent with a form, and its errors, if it is this form. */
-function filled(of: Filling['of'], filling: Filling | undefined) {
-  const own = filling?.of === of ? filling : undefined;
-  return {
-    errors: own?.errors,
-    errorOf: (name: string) => own?.errors[name],
-    sent: (name: string) => own?.form.get(name) ?? undefined,
-  };
+/** What a form of the page comes back with, if it is the one that was sent. */
+function returned(of: Filling['of'], filling: Filling | undefined): Returned {
+  return filling?.of === of ? filling : {};
 }
 
-/** Puts the account on another plan. */
 function PlanForm({
   account: { id, plan },
   plans,
   filling,
 }: FormProps & Readonly<{ plans: ReadonlyMap<string, Plan> }>) {
-  const { errors, errorOf } = filled('plan', filling);
   return (
-    <PostForm action={`${paths.operatorAccount(id)}/plan`} errors={errors} label="Change plan">
+    <PostForm
+      action={`${paths.operatorAccount(id)}/plan`}
+      button="Change plan"
+      {...returned('plan', filling)}
+    >
       <SelectField
         name="plan"
         label="Plan"
         value={plan ?? NO_PLAN}
         options={planOptions(plans, plan)}
         hint="What was spent stays spent. It holds within a second."
-        error={errorOf('plan')}
       />
-      <Buttons>
-        <Submit>Change plan</Submit>
-      </Buttons>
     </PostForm>
   );
 }
-
-const ONCE_BYTES = 16;
 
 /** Adds credits. The form has a name of its own, so that it adds once however often it is sent. */
 function CreditsForm({
@@ -240,87 +221,56 @@ function CreditsForm({
   random,
   filling,
 }: FormProps & Readonly<{ random(bytes: number): Uint8Array }>) {
-  const { errors, errorOf, sent } = filled('credits', filling);
+  const { errors, sent } = returned('credits', filling);
   if (creditsLeft === undefined && errors === undefined)
     return <p>This plan has no credit limit, so there is nothing to add to.</p>;
   return (
-    <PostForm action={`${paths.operatorAccount(id)}/credits`} errors={errors} label="Add credits">
+    <PostForm
+      action={`${paths.operatorAccount(id)}/credits`}
+      button="Add credits"
+      hidden={{ once: sent?.get('once') ?? newFormId(random) }}
+      {...{ errors, sent }}
+    >
       <TextField
         name="credits"
         label="Credits"
-        value={sent('credits')}
         inputMode="numeric"
         isRequired
         placeholder="250,000"
         hint={creditsLeft === undefined ? undefined : `${countText(creditsLeft)} are left now.`}
-        error={errorOf('credits')}
       />
-      <TextField
-        name="reason"
-        label="Reason"
-        value={sent('reason')}
-        isRequired
-        maxLength={200}
-        hint="It stands in the audit log."
-        error={errorOf('reason')}
-      />
-      <Buttons>
-        <Submit>Add credits</Submit>
-      </Buttons>
-      <Hidden name="once" value={sent('once') ?? Buffer.from(random(ONCE_BYTES)).toString('hex')} />
+      <TextField name="reason" label="Reason" isRequired maxLength={200} hint="It stands in the audit log." />
     </PostForm>
   );
 }
 
-/** Gives the account another name. */
 function NameForm({ account: { id, name }, filling }: FormProps) {
-  const { errors, errorOf, sent } = filled('name', filling);
   return (
-    <PostForm action={`${paths.operatorAccount(id)}/rename`} errors={errors} label="Rename">
-      <TextField
-        name="name"
-        label="Name"
-        value={sent('name') ?? name}
-        isRequired
-        maxLength={64}
-        error={errorOf('name')}
-      />
-      <Buttons>
-        <Submit>Rename</Submit>
-      </Buttons>
+    <PostForm action={`${paths.operatorAccount(id)}/rename`} button="Rename" {...returned('name', filling)}>
+      <TextField name="name" label="Name" value={name} isRequired maxLength={64} />
     </PostForm>
   );
 }
 
-/** The form chooses the new user's id: sent twice, it leads both times to the one user and password. */
-export const USER_ID_FIELD = 'user';
-
-type AddUserFormProps = Readonly<{
-  action: string;
-  /** The new user's. */
-  newId: string;
-  filling: Filling | undefined;
-}>;
-
-/** Makes a user with a password that is shown once. */
-function AddUserForm({ action, newId, filling }: AddUserFormProps) {
-  const { errors, errorOf, sent } = filled('user', filling);
+/** Adds a user with a password that is shown once. */
+function AddUserForm({ account: { id }, newId, filling }: FormProps & Readonly<{ newId: string }>) {
+  const { errors, sent } = returned('user', filling);
   return (
-    <PostForm action={action} errors={errors} label="Add user">
+    <PostForm
+      action={`${paths.operatorAccount(id)}/users`}
+      button="Add user"
+      // The form chooses the new user's id: sent twice, it leads both times to the one user and password.
+      hidden={{ user: sent?.get('user') ?? newId }}
+      {...{ errors, sent }}
+    >
       <TextField
         name="email"
         label="E-mail"
         type="email"
-        value={sent('email')}
         isRequired
         maxLength={254}
         hint="A first password is made and shown once. Nothing is sent by mail."
-        error={errorOf('email')}
       />
-      <Buttons>
-        <Submit>Add user</Submit>
-      </Buttons>
-      <Hidden name={USER_ID_FIELD} value={sent(USER_ID_FIELD) ?? newId} />
     </PostForm>
   );
 }

@@ -7,17 +7,16 @@ import { actorOf } from '../../../accounts/audit.ts';
 import { countText, Time } from '../../components/format.tsx';
 import {
   ButtonLink,
-  Buttons,
   Filters,
   FilterSelect,
   type FormErrors,
   PostForm,
+  type Returned,
   SelectField,
-  Submit,
   TextField,
 } from '../../components/forms.tsx';
 import { Badge } from '../../components/icons.tsx';
-import { Link, Pager, withQuery } from '../../components/links.tsx';
+import { Link, Pager } from '../../components/links.tsx';
 import { Empty, Panel } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
 import type { ViewerContext, ViewerForm } from '../../context.ts';
@@ -67,10 +66,7 @@ export function accountsPage({ accounts, plans }: PageServices, { url, show }: V
           <FilterSelect name="state" label="State" value={state} options={STATES} all="All" />
         </Filters>
         <AccountTable accounts={items} isFiltered={isFiltered} isLast={next === undefined} />
-        <Pager
-          first={searchParams.has('before') ? withQuery(url, { before: undefined }) : undefined}
-          older={next === undefined ? undefined : withQuery(url, { before: String(next) })}
-        />
+        <Pager url={url} by="before" next={next} />
       </>
     ),
   });
@@ -114,55 +110,35 @@ export function AccountBadge({ account }: Readonly<{ account: Account }>) {
 
 /** The form of a new account. */
 export function newAccountPage(services: PageServices, context: ViewerContext): Response {
-  return showNew(services, context, { name: '', plan: 'trial' });
+  return showNew(services, context);
 }
 
 /** Makes an account. */
 export function addAccount(services: PageServices, context: ViewerForm): Response {
-  const [name, plan] = [context.form.get('name')?.trim() ?? '', context.form.get('plan') ?? NO_PLAN];
-  const result = services.accounts.create(
-    name,
-    plan === NO_PLAN ? undefined : plan,
-    actorOf(context.viewer.userId, context.viewer.role),
-  );
+  const { form: sent, viewer } = context;
+  const [name, plan] = [sent.get('name')?.trim() ?? '', sent.get('plan') ?? NO_PLAN];
+  const wanted = plan === NO_PLAN ? undefined : plan;
+  const result = services.accounts.create(name, wanted, actorOf(viewer.userId, viewer.role));
   if (result.kind === 'account') return redirect(paths.operatorAccount(result.account.id), 'account-created');
-  return showNew(services, context, { name, plan }, accountErrors(result));
+  return showNew(services, context, { sent, errors: accountErrors(result) });
 }
 
-type NewAccount = Readonly<{ name: string; plan: string }>;
-
-function showNew(
-  { plans }: PageServices,
-  { show }: ViewerContext,
-  { name, plan }: NewAccount,
-  errors?: FormErrors,
-) {
+function showNew({ plans }: PageServices, { show }: ViewerContext, returned: Returned = {}): Response {
   return show({
     title: 'Add account',
     crumbs: [{ label: 'Accounts', to: paths.operatorAccounts }],
-    status: errors && 422,
+    status: returned.errors && 422,
     body: (
       <Panel title="Account">
-        <PostForm action={NEW_PATH} errors={errors}>
+        <PostForm action={NEW_PATH} button="Add account" kind="primary" {...returned}>
           <TextField
             name="name"
             label="Name"
-            value={name}
             isRequired
             maxLength={64}
             hint="Of a company or project. It can be changed later."
-            error={errors?.['name']}
           />
-          <SelectField
-            name="plan"
-            label="Plan"
-            value={plan}
-            options={planOptions(plans)}
-            error={errors?.['plan']}
-          />
-          <Buttons>
-            <Submit kind="primary">Add account</Submit>
-          </Buttons>
+          <SelectField name="plan" label="Plan" value="trial" options={planOptions(plans)} />
         </PostForm>
       </Panel>
     ),

@@ -4,7 +4,7 @@ import type { Detail, Entry } from '../../../accounts/audit.ts';
 import { readEmail } from '../../../auth/users.ts';
 import { countText, Time, utcText } from '../../components/format.tsx';
 import { Filters, FilterSelect, TextField } from '../../components/forms.tsx';
-import { Link, Pager, withQuery } from '../../components/links.tsx';
+import { Link, Pager } from '../../components/links.tsx';
 import { Empty } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
@@ -26,16 +26,20 @@ export function auditPage(services: PageServices, { url, show }: ViewerContext):
   );
   const accountId = accountFrom(services, account);
   const actorId = actorFrom(services, actor);
-  const isUnknown = accountId === 'unknown' || actorId?.id === 'unknown';
-  const found = isUnknown
-    ? []
-    : audit.list({
-        accountId,
-        actorId: actorId?.id,
-        action: action === '' ? undefined : action,
-        before: idFrom(url.searchParams.get('before')),
-        limit: PAGE + 1,
-      });
+  const errors = {
+    account: accountId === 'unknown' ? 'There is no such account.' : undefined,
+    actor: actorId?.id === 'unknown' ? 'Nobody has this e-mail.' : undefined,
+  };
+  const found =
+    accountId === 'unknown' || errors.actor !== undefined
+      ? []
+      : audit.list({
+          accountId,
+          actorId: actorId?.id,
+          action: action === '' ? undefined : action,
+          before: idFrom(url.searchParams.get('before')),
+          limit: PAGE + 1,
+        });
   const entries = found.slice(0, PAGE);
   const last = found.length > PAGE ? entries.at(-1) : undefined;
   const isFiltered = [account, actor, action].some((text) => text !== '');
@@ -43,21 +47,9 @@ export function auditPage(services: PageServices, { url, show }: ViewerContext):
     title: 'Audit',
     body: (
       <>
-        <Filters path={paths.audit} isFiltered={isFiltered}>
-          <TextField
-            name="account"
-            label="Account"
-            value={account}
-            placeholder="Name or number"
-            error={accountId === 'unknown' ? 'There is no such account.' : undefined}
-          />
-          <TextField
-            name="actor"
-            label="Who"
-            value={actor}
-            placeholder="E-mail or id"
-            error={actorId?.id === 'unknown' ? 'Nobody has this e-mail.' : undefined}
-          />
+        <Filters path={paths.audit} isFiltered={isFiltered} errors={errors}>
+          <TextField name="account" label="Account" value={account} placeholder="Name or number" />
+          <TextField name="actor" label="Who" value={actor} placeholder="E-mail or id" />
           <FilterSelect
             name="action"
             label="What"
@@ -77,10 +69,7 @@ export function auditPage(services: PageServices, { url, show }: ViewerContext):
             </Empty>
           }
         />
-        <Pager
-          first={url.searchParams.has('before') ? withQuery(url, { before: undefined }) : undefined}
-          older={last && withQuery(url, { before: String(last.id) })}
-        />
+        <Pager url={url} by="before" next={last?.id} />
       </>
     ),
   });

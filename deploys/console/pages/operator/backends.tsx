@@ -129,7 +129,7 @@ function Standing({ backend }: Readonly<{ backend: BackendStatus }>) {
   const { why } = backend;
   if (!backend.in || why !== null)
     return (
-      <span class="standing">
+      <span>
         <Badge tone={backend.in ? 'warning' : 'bad'}>{backend.in ? 'in' : 'left out'}</Badge>{' '}
         {why ?? 'for a reason it does not tell'}
       </span>

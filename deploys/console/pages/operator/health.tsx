@@ -28,7 +28,7 @@ type State = Readonly<{
 /** Whether everything does its work, and on what. */
 export async function healthPage(
   { operator, auth, plans }: PageServices,
-  { url, nowMs, show }: ViewerContext,
+  { url, show }: ViewerContext,
 ): Promise<Response> {
   const [gateways, redis] = await Promise.all([operator.readGateways(), operator.readRedis?.()]);
   const operators = auth.users.operators();
@@ -49,7 +49,7 @@ export async function healthPage(
           <div class="panel-stack">
             <Verdict troubles={troublesOf(state)} />
             <Columns>
-              <WatcherPanel state={state} nowMs={nowMs} />
+              <WatcherPanel {...state} />
               <ServicePanel {...state} />
             </Columns>
             <StorePanel sizes={operator.storeSizes()} redis={redis} />
@@ -96,13 +96,13 @@ function Verdict({ troubles }: Readonly<{ troubles: readonly string[] }>) {
   );
 }
 
-function WatcherPanel({ state: { watcher }, nowMs }: Readonly<{ state: State; nowMs: number }>) {
+function WatcherPanel({ watcher }: State) {
   const { health, checkedAtMs, contextSlot, programs, pollMs, rpcHosts } = watcher;
   return (
     <Panel title="Watcher" aside={<WellBadge isWell={health.isWell} />}>
       <Facts
         facts={[
-          ['Last reading', <Ago atMs={checkedAtMs} nowMs={nowMs} none="none yet" />],
+          ['Last reading', <Ago atMs={checkedAtMs} none="none yet" />],
           ['At slot', contextSlot === undefined ? 'unknown' : contextSlot.toLocaleString('en-US')],
           ['Programs', countText(programs)],
           ['Reads every', `${pollMs / 1_000} s`],

@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import { Ago, countText, Time } from '../../components/format.tsx';
 import { Badge, Notice } from '../../components/icons.tsx';
-import { Link, Pager, withQuery } from '../../components/links.tsx';
+import { cursorFrom, Link, Pager, withQuery } from '../../components/links.tsx';
 import { Columns, Empty, Live, Stats } from '../../components/panels.tsx';
 import { TablePanel } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
@@ -10,7 +10,7 @@ import { paths } from '../../paths.ts';
 import type { Health } from '../../../health/health.ts';
 import { COUNT_MAX, type QueueState, type Reason, type WrongAttempt } from '../../../outbox/list.ts';
 import { SEND_TEXTS } from '../../../outbox/outcome.ts';
-import type { FailingPlace, FailingWebhook } from '../../../webhooks/webhook-health.ts';
+import type { FailingWebhook } from '../../../webhooks/webhook-health.ts';
 import { DAY_MS } from '../../../usage/calendar.ts';
 
 const FAILING_SHOWN = 25;
@@ -26,7 +26,8 @@ export function queuePage(
   const { queue, failing, deliveries } = operator;
   const nameOf = (accountId: number) => accounts.findById(accountId)?.name ?? String(accountId);
   const here = withQuery(url, {});
-  const found = failing(FAILING_SHOWN + 1, fromCursor(url.searchParams.get('after')));
+  const after = cursorFrom(url.searchParams.get('after'));
+  const found = failing(FAILING_SHOWN + 1, after && { failingSinceMs: after.atMs, id: after.id });
   const shown = found.slice(0, FAILING_SHOWN);
   const last = found.length > FAILING_SHOWN ? shown.at(-1) : undefined;
   const sinceMs = nowMs - DAY_MS;
@@ -42,37 +43,23 @@ export function queuePage(
           </div>
         </Live>
         <Columns>
-          <HostPanel hosts={queue.failingHosts()} nowMs={nowMs} />
+          <HostPanel hosts={queue.failingHosts()} />
           <div class="panel-stack">
-            <ReasonPanel
-              title="Why attempts failed, 24 h"
-              reasons={queue.reasons('failed', sinceMs)}
-              nowMs={nowMs}
-            />
+            <ReasonPanel title="Why attempts failed, 24 h" reasons={queue.reasons('failed', sinceMs)} />
             <ReasonPanel
               title="Why attempts were blocked, 24 h"
               reasons={queue.reasons('blocked', sinceMs)}
-              nowMs={nowMs}
             />
           </div>
         </Columns>
-        <FailingPanel webhooks={shown} nowMs={nowMs} nameOf={nameOf} />
-        <Pager
-          first={url.searchParams.has('after') ? withQuery(url, { after: undefined }) : undefined}
-          older={last && withQuery(url, { after: `${last.failingSinceMs}.${last.id}` })}
-        />
+        <FailingPanel webhooks={shown} nameOf={nameOf} />
+        <Pager url={url} by="after" next={last && `${last.failingSinceMs}.${last.id}`} />
         <Live id="attempts" from={here}>
           <AttemptPanel attempts={queue.wrongAttempts(WRONG_SHOWN)} nameOf={nameOf} />
         </Live>
       </>
     ),
   });
-}
-
-/** The last webhook of the page before: its instant and id. */
-function fromCursor(text: string | null): FailingPlace | undefined {
-  const read = /^(\d{1,15})\.([\w-]{1,64})$/.exec(text ?? '');
-  return read === null ? undefined : { failingSinceMs: Number(read[1]), id: read[2] ?? '' };
 }
 
 function Trouble({ health }: Readonly<{ health: Health | undefined }>) {
@@ -89,7 +76,7 @@ function Figures({ state, nowMs }: Readonly<{ state: QueueState; nowMs: number }
         { label: 'Due now', value: manyText(due), tone: isLate ? 'warning' : undefined },
         {
           label: 'Oldest due',
-          value: <Ago atMs={oldestDueAtMs} nowMs={nowMs} none="none" />,
+          value: <Ago atMs={oldestDueAtMs} none="none" />,
           tone: isLate ? 'warning' : undefined,
         },
         { label: 'In flight', value: manyText(inFlight) },
@@ -98,7 +85,7 @@ function Figures({ state, nowMs }: Readonly<{ state: QueueState; nowMs: number }
           value: manyText(later),
           note: nextDueAtMs && (
             <>
-              the next <Ago atMs={nextDueAtMs} nowMs={nowMs} />
+              the next <Ago atMs={nextDueAtMs} />
             </>
           ),
         },
@@ -118,17 +105,16 @@ function manyText(count: number): string {
 
 type HostPanelProps = Readonly<{
   hosts: readonly Readonly<{ host: string; webhooks: number; sinceMs: number }>[];
-  nowMs: number;
 }>;
 
-function HostPanel({ hosts, nowMs }: HostPanelProps) {
+function HostPanel({ hosts }: HostPanelProps) {
   return (
     <TablePanel
       title="Failing receivers by host"
       columns={[
         ['Host', ({ host }) => host, 'head'],
         ['Webhooks', ({ webhooks }) => countText(webhooks), 'end'],
-        ['Since', ({ sinceMs }) => <Ago atMs={sinceMs} nowMs={nowMs} />, 'end'],
+        ['Since', ({ sinceMs }) => <Ago atMs={sinceMs} />, 'end'],
       ]}
       rows={hosts}
       keyOf={({ host }) => host}
@@ -137,16 +123,14 @@ function HostPanel({ hosts, nowMs }: HostPanelProps) {
   );
 }
 
-type ReasonPanelProps = Readonly<{ title: string; reasons: readonly Reason[]; nowMs: number }>;
-
-function ReasonPanel({ title, reasons, nowMs }: ReasonPanelProps) {
+function ReasonPanel({ title, reasons }: Readonly<{ title: string; reasons: readonly Reason[] }>) {
   return (
     <TablePanel
       title={title}
       columns={[
         ['Reason', ({ reason }) => reasonText(reason), 'head'],
         ['Attempts', ({ attempts }) => countText(attempts), 'end'],
-        ['Last', ({ lastAtMs }) => <Ago atMs={lastAtMs} nowMs={nowMs} />, 'end'],
+        ['Last', ({ lastAtMs }) => <Ago atMs={lastAtMs} />, 'end'],
       ]}
       rows={reasons}
       keyOf={({ reason }) => reason}
@@ -163,9 +147,8 @@ function reasonText(error: string): string {
 }
 
 type Named = Readonly<{ nameOf: (accountId: number) => string }>;
-type FailingPanelProps = Named & Readonly<{ webhooks: readonly FailingWebhook[]; nowMs: number }>;
 
-function FailingPanel({ webhooks, nowMs, nameOf }: FailingPanelProps) {
+function FailingPanel({ webhooks, nameOf }: Named & Readonly<{ webhooks: readonly FailingWebhook[] }>) {
   if (webhooks.length === 0) return null;
   return (
     <TablePanel
@@ -183,7 +166,7 @@ function FailingPanel({ webhooks, nowMs, nameOf }: FailingPanelProps) {
         ],
         ['Failing since', ({ failingSinceMs }) => <Time atMs={failingSinceMs} />],
         ['Failures in a row', ({ consecutiveFailures }) => countText(consecutiveFailures), 'end'],
-        ['Last success', ({ lastSuccessAtMs }) => <Ago atMs={lastSuccessAtMs} nowMs={nowMs} none="never" />],
+        ['Last success', ({ lastSuccessAtMs }) => <Ago atMs={lastSuccessAtMs} none="never" />],
         [
           'State',
           ({ isPaused }) =>

@@ -1,6 +1,6 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
-import { Chart } from '../../components/charts.tsx';
+import { MinuteChart } from '../../components/charts.tsx';
 import { countText, shareText, Time } from '../../components/format.tsx';
 import { Badge } from '../../components/icons.tsx';
 import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
@@ -10,12 +10,10 @@ import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
 import { HOUR_MS } from '../../../usage/calendar.ts';
-import type { Minute } from '../../../usage/minutes.ts';
 import type { Done } from '../../../usage/traffic.ts';
 
 type Figure = 'calls' | 'credits' | 'refused';
 
-const MINUTE_MS = 60_000;
 const FIGURES: readonly Figure[] = ['calls', 'credits', 'refused'];
 /** Methods that have a row; the others are few calls each. */
 const METHODS_SHOWN = 40;
@@ -48,7 +46,19 @@ export async function trafficPage(
         </Live>
         <Live id="minutes" from={withQuery(url, {})} everySeconds={10}>
           <Panel title="Last hour by minute">
-            <Minutes rows={minutes.recentTotals(nowMs)} sinceMs={minutes.sinceMs()} />
+            <MinuteChart
+              id="traffic-minutes"
+              title="Calls, refusals and errors by minute"
+              kind="line"
+              unit="a minute"
+              minutes={minutes.recentTotals(nowMs)}
+              sinceMs={minutes.sinceMs()}
+              series={[
+                { label: 'Calls', of: ({ calls }) => calls },
+                { label: 'Refused', of: ({ refused }) => refused, tone: 'warning' },
+                { label: 'Errors', of: ({ errors }) => errors, tone: 'bad' },
+              ]}
+            />
           </Panel>
         </Live>
         <PartPanel
@@ -114,39 +124,6 @@ function Figures({ total, fromMs }: Readonly<{ total: Done; fromMs: number }>) {
 
 function partText(part: number, all: number): string {
   return all === 0 ? 'of none' : `${shareText(part / all)} of ${countText(all)}`;
-}
-
-function Minutes({ rows, sinceMs }: Readonly<{ rows: readonly Minute[]; sinceMs: number | undefined }>) {
-  const isCounted = ({ minute }: Minute) => sinceMs !== undefined && (minute + 1) * MINUTE_MS > sinceMs;
-  const valuesOf = (figure: 'calls' | 'refused' | 'errors') =>
-    rows.map((row) => (isCounted(row) ? row[figure] : null));
-  return (
-    <>
-      <Chart
-        id="traffic-minutes"
-        title="Calls, refusals and errors by minute"
-        kind="line"
-        timesMs={rows.map(({ minute }) => minute * MINUTE_MS)}
-        series={[
-          { label: 'Calls', values: valuesOf('calls') },
-          { label: 'Refused', values: valuesOf('refused'), tone: 'warning' },
-          { label: 'Errors', values: valuesOf('errors'), tone: 'bad' },
-        ]}
-        unit="a minute"
-      />
-      {!rows.every(isCounted) && (
-        <p class="field-hint">
-          {sinceMs === undefined ? (
-            'Minutes are not counted yet: the service has just started.'
-          ) : (
-            <>
-              Minutes are counted since the service started, <Time atMs={sinceMs} />.
-            </>
-          )}
-        </p>
-      )}
-    </>
-  );
 }
 
 type Part = Readonly<{ name: string; to?: string | undefined; done: Done }>;

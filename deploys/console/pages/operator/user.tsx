@@ -153,24 +153,14 @@ function showUser(services: PageServices, context: ViewerContext, user: User, er
         )}
         <Columns>
           <Panel title="Login">
-            <UserFacts services={services} user={user} nowMs={context.nowMs} accountName={account?.name} />
+            <UserFacts services={services} user={user} accountName={account?.name} />
           </Panel>
           {!isOwn && (
             <div class="panel-stack">
-              <ActionPanel
-                title="New password"
-                action={`${path}/password`}
-                label="New password"
-                button="Make a new password"
-              >
+              <ActionPanel title="New password" action={`${path}/password`} button="Make a new password">
                 Makes a password, shows it once and ends every session. Pass it on by a way you trust.
               </ActionPanel>
-              <ActionPanel
-                title="Sessions"
-                action={`${path}/sign-out`}
-                label="Sign out"
-                button="Sign out everywhere"
-              >
+              <ActionPanel title="Sessions" action={`${path}/sign-out`} button="Sign out everywhere">
                 Ends every session at once. Signing in again is not kept from anybody.
               </ActionPanel>
               {user.hasSecondFactor && (
@@ -203,11 +193,10 @@ function showUser(services: PageServices, context: ViewerContext, user: User, er
 type UserFactsProps = Readonly<{
   services: PageServices;
   user: User;
-  nowMs: number;
   accountName: string | undefined;
 }>;
 
-function UserFacts({ services, user, nowMs, accountName }: UserFactsProps) {
+function UserFacts({ services, user, accountName }: UserFactsProps) {
   const { id, role, accountId, passwordHash, createdAtMs } = user;
   const sessions = services.auth.sessions.list(id, new Uint8Array());
   const lastUsedAtMs = Math.max(...sessions.map(({ usedAtMs }) => usedAtMs));
@@ -231,7 +220,7 @@ function UserFacts({ services, user, nowMs, accountName }: UserFactsProps) {
             'none'
           ) : (
             <span>
-              {sessions.length}, last used <Ago atMs={lastUsedAtMs} nowMs={nowMs} />
+              {sessions.length}, last used <Ago atMs={lastUsedAtMs} />
             </span>
           ),
         ],

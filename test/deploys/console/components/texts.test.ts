@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'bun:test';
-import { pointsOf } from '../../../../deploys/console/components/charts.tsx';
 import { shortened } from '../../../../deploys/console/components/code.tsx';
 import {
   bytesText,
@@ -11,7 +10,6 @@ import {
   utcText,
 } from '../../../../deploys/console/components/format.tsx';
 import { isConfirmed } from '../../../../deploys/console/components/forms.tsx';
-import { withQuery } from '../../../../deploys/console/components/links.tsx';
 import { themeCookie, themeOf } from '../../../../deploys/console/layout.tsx';
 import { ownPath } from '../../../../deploys/console/paths.ts';
 import { flashOf, redirect } from '../../../../deploys/console/redirect.ts';
@@ -86,19 +84,6 @@ test.each(['/a\u2028', '/é', '/a b', '/\u{1f600}', '/a\u007f', '/a\r\nset-cooki
   'a path that no header carries as it is, %j, sends to the first page',
   (path) => expect(redirect(path).headers.get('location')).toBe('/'),
 );
-
-test('a list keeps its filters from page to page, and no message', () => {
-  const url = new URL('https://x.example.com/a?q=b+c&after=1&done=saved');
-  expect(withQuery(url, { after: '2' })).toBe('/a?q=b+c&after=2');
-  expect(withQuery(url, { after: undefined, q: undefined })).toBe('/a');
-});
-
-test('a sparkline spans its width from the ground to the top', () => {
-  expect(pointsOf([0, 5, 10])).toBe('0.0,23.0 48.0,12.0 96.0,1.0');
-  expect(pointsOf([0, 0])).toBe('0.0,23.0 96.0,23.0');
-  expect(pointsOf([7])).toBe('0.0,1.0 96.0,1.0');
-  expect(pointsOf([])).toBe('');
-});
 
 describe('the colours', () => {
   const chosen = (cookie: string) => themeOf(new Request('https://x.example.com', { headers: { cookie } }));

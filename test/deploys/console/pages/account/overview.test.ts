@@ -64,7 +64,7 @@ describe('the overview', () => {
     const page = textOf(html);
     expect(page).toContain('120 requests, 3 of them errors, and 4 refused.');
     expect(page).toContain('busiest minute 2 requests/s · the plan allows 5/s, bursts of 10');
-    expect(page).toContain('Minutes are counted since 2026-11-19 23:50:00');
+    expect(page).toContain('Minutes are counted since the service started, 2026-11-19 23:50:00');
     expect(page).not.toContain('7,777');
     const drawn = JSON.parse((/data-chart="([^"]+)"/.exec(html)?.[1] ?? '').replaceAll('&quot;', '"'));
     expect(drawn.series[0].values.slice(48)).toEqual([null, 0, 0, 0, 0, 0, 0, 0, 0, 117, 0, 0]);
