@@ -17,7 +17,7 @@ const DAY_MS = 86_400_000;
 /** The account has as many as it may have, or made as many as it may. */
 type TooManyKeys = Readonly<{ kind: 'too-many' }>;
 /** The same in a sentence for whoever asked. */
-export const TOO_MANY_KEYS = `An account has at most ${KEYS_MAX} keys that work, and makes at most ${KEYS_MAX} in 24 hours. Revoke some that are not used, or wait.`;
+export const TOO_MANY_KEYS = `An account can have at most ${KEYS_MAX} active keys and create at most ${KEYS_MAX} in 24 hours. Revoke unused keys, or wait.`;
 
 type CreateResult =
   | { readonly kind: 'created'; readonly made: NewKey }

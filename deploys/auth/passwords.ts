@@ -9,12 +9,11 @@ const common = new Set<string>(COMMON);
 export function passwordComplaint(password: string, email: string): string | undefined {
   const { min, max } = PASSWORD_CHARACTERS;
   const characters = [...password].length;
-  if (characters < min) return `A password has at least ${min} characters.`;
-  if (characters > max) return `A password has at most ${max} characters.`;
+  if (characters < min) return `Use at least ${min} characters.`;
+  if (characters > max) return `Use at most ${max} characters.`;
   const plain = password.toLowerCase();
-  if (plain === email || plain === email.split('@')[0]) return 'A password is not the e-mail address.';
-  if (common.has(plain) || isOnePiece(plain))
-    return 'This password is among the first that are guessed; choose another.';
+  if (plain === email || plain === email.split('@')[0]) return 'The password must not be the email address.';
+  if (common.has(plain) || isOnePiece(plain)) return 'This password is too common. Choose another one.';
   return undefined;
 }
 

@@ -48,7 +48,7 @@ export function createSignUp({ store, users, hashing, openAccount, clock, random
   async function checked({ email: typed, password }: Application) {
     const email = readEmail(typed);
     if (email === undefined)
-      return { kind: 'unfit', of: 'email', sentence: 'This is no e-mail address.' } as const;
+      return { kind: 'unfit', of: 'email', sentence: 'Enter a valid email address.' } as const;
     const complaint = passwordComplaint(password, email);
     if (complaint !== undefined) return { kind: 'unfit', of: 'password', sentence: complaint } as const;
     const hashed = await hashing.hash(password, 'stranger');
@@ -107,7 +107,7 @@ export function createSignUp({ store, users, hashing, openAccount, clock, random
   };
 }
 
-const TAKEN = { kind: 'unfit', of: 'email', sentence: 'This e-mail address has a login already.' } as const;
+const TAKEN = { kind: 'unfit', of: 'email', sentence: 'A user with this email already exists.' } as const;
 
 /** In the data directory. */
 const LINK_FILE = 'first-operator-link';
@@ -180,10 +180,10 @@ export function createOpenAccount({ create }: Pick<Accounts, 'create'>): OpenAcc
       case 'account':
         return result.account;
       case 'bad-name':
-        return 'An account name is 1 to 64 printable characters.';
+        return 'Use 1–64 printable characters.';
       case 'name-taken':
       case 'reserved-name':
-        return 'An account of this name exists already; choose another name.';
+        return 'An account with this name already exists. Choose another name.';
       default:
         throw new Error(`an account on plan ${PLAN} could not be made: ${result.kind}`);
     }

@@ -33,7 +33,7 @@ export function themeCookie(chosen: string | null, isSecure: boolean): string {
 const ACCOUNT_PAGES = [
   ['Overview', paths.overview, 'gauge'],
   ['Usage', paths.usage, 'bars'],
-  ['Keys', paths.keys, 'key'],
+  ['API keys', paths.keys, 'key'],
   ['Programs', paths.programs, 'cube'],
   ['Webhooks', paths.webhooks, 'hook'],
   ['Deliveries', paths.deliveries, 'send'],
@@ -45,7 +45,7 @@ const OPERATOR_PAGES: readonly NavigationLink[] = [
   ['Backends', paths.backends, 'server'],
   ['Traffic', paths.traffic, 'bars'],
   ['Queue', paths.queue, 'send'],
-  ['Audit', paths.audit, 'list'],
+  ['Audit log', paths.audit, 'list'],
   ['Health', paths.health, 'pulse'],
 ];
 
@@ -122,7 +122,7 @@ function TopBar({ viewer, theme, here }: TopBarProps) {
         <ThemeForm theme={theme} here={here} />
         {viewer && (
           <>
-            <Link to={paths.settings} class="top-bar-link" label={`Settings of ${viewer.email}`}>
+            <Link to={paths.settings} class="top-bar-link" label={`Settings (${viewer.email})`}>
               <Icon name="sliders" />
               <span class="viewer-email fold">{viewer.email}</span>
             </Link>
@@ -155,11 +155,11 @@ function ThemeForm({ theme, here }: Readonly<{ theme: Theme; here: string }>) {
     </button>
   );
   return (
-    <form method="post" action={paths.theme} class="theme-form" aria-label="Colours">
+    <form method="post" action={paths.theme} class="theme-form" aria-label="Theme">
       <input type="hidden" name="next" value={here} />
-      {choice('system', 'Colours of the system', 'gauge')}
-      {choice('light', 'Light colours', 'sun')}
-      {choice('dark', 'Dark colours', 'moon')}
+      {choice('system', 'System theme', 'gauge')}
+      {choice('light', 'Light theme', 'sun')}
+      {choice('dark', 'Dark theme', 'moon')}
     </form>
   );
 }
@@ -197,7 +197,7 @@ function Document({ content, at: { request, url, viewer, account, nowMs }, asset
       </head>
       <body class={viewer ? 'signed-in' : 'signed-out'}>
         <a href="#content" class="skip-link">
-          Skip to the content
+          Skip to content
         </a>
         <TopBar viewer={viewer} theme={theme} here={withoutFlash(url)} />
         {viewer && <NavigationBar viewer={viewer} account={account} path={url.pathname} />}

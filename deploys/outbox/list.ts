@@ -258,7 +258,7 @@ export type WrongAttempt = Readonly<{
   state: 'failed' | 'blocked';
   error: string | null;
   startedAtMs: number;
-  deliveryState: string;
+  deliveryState: DeliveryState;
 }>;
 
 /** Webhooks that fail at one host. */

@@ -213,10 +213,10 @@ export function lastsText(ms: number): string {
   return 'more than a year';
 }
 
-/** `about 3 days at the pace of the last 24 h`; `undefined` when nothing is spent. */
+/** `about 3 days left at the last 24 hours' rate`; `undefined` when nothing is spent. */
 export function forecastText({ lastDay, lastWeek }: Forecast): string | undefined {
-  if (lastDay !== undefined) return `${lastsText(lastDay)} at the pace of the last 24 h`;
-  return lastWeek === undefined ? undefined : `${lastsText(lastWeek)} at the pace of the last 7 days`;
+  if (lastDay !== undefined) return `${lastsText(lastDay)} left at the last 24 hours' rate`;
+  return lastWeek === undefined ? undefined : `${lastsText(lastWeek)} left at the last 7 days' rate`;
 }
 
 function counted(n: number, unit: string): string {

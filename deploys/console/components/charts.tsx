@@ -39,8 +39,8 @@ export function Chart({ id, title, kind, timesMs, series, unit }: ChartProps) {
       </figcaption>
       <div class="chart-plot script-only" data-chart={JSON.stringify(drawn)} aria-hidden="true" />
       <details class="chart-data" id={`${id}-data`}>
-        <summary>Show as a table</summary>
-        <div class="chart-table" tabindex={0} role="region" aria-label={`${title}, as a table`}>
+        <summary>Show as table</summary>
+        <div class="chart-table" tabindex={0} role="region" aria-label={`${title}, as table`}>
           <Table
             caption={`${title}, ${unit}`}
             columns={[
@@ -88,10 +88,10 @@ export function MinuteChart({ minutes, sinceMs, series, ...chart }: MinuteChartP
       {!minutes.every(isCounted) && (
         <p class="field-hint">
           {sinceMs === undefined ? (
-            'Minutes are not counted yet: the service has just started.'
+            'No data yet: the service has just started.'
           ) : (
             <>
-              Minutes are counted since the service started, <Time atMs={sinceMs} />.
+              Data since the service started at <Time atMs={sinceMs} />.
             </>
           )}
         </p>

@@ -72,7 +72,7 @@ export function ShortAddress({ id, address, of }: AddressProps) {
       <code id={id} data-full={address} title={address}>
         {shortened(address)}
       </code>
-      <CopyButton of={id} label={`Copy the address of ${of}`} />
+      <CopyButton of={id} label={`Copy address of ${of}`} />
     </span>
   );
 }
@@ -92,24 +92,20 @@ type SecretBoxProps = Readonly<{
 }>;
 
 /** A secret on the one page that shows it. */
-export function SecretBox({
-  name,
-  secret,
-  kept = 'Only a fingerprint of it is kept, so nobody can show it again.',
-}: SecretBoxProps) {
+export function SecretBox({ name, secret, kept = 'We store only a hash.' }: SecretBoxProps) {
   return (
     <section class="secret-box" aria-label={`${name}, shown once`}>
       <p class="secret-warning">
         <Icon name="alert" />
         <span>
-          <strong>Copy it now: it is shown this once.</strong> {kept}
+          <strong>Copy it now. You won't see it again.</strong> {kept}
         </span>
       </p>
       <div class="secret-line">
         <code class="secret" id="secret">
           {secret}
         </code>
-        <CopyButton of="secret" label={`Copy the ${name}`} />
+        <CopyButton of="secret" label={`Copy ${name}`} />
       </div>
     </section>
   );

@@ -11,11 +11,11 @@ export function countText(count: number): string {
   return whole.format(count);
 }
 
-/** A share of one in per cent: `0 %`, `0.4 %`, `12 %`, and never a rounded 0 or 100. */
+/** A share of one in percent: `0%`, `0.4%`, `12%`, and never a rounded 0 or 100. */
 export function shareText(share: number): string {
-  if (share > 0 && share < 0.001) return '< 0.1 %';
-  if (share < 1 && share > 0.99) return '> 99 %';
-  return `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
+  if (share > 0 && share < 0.001) return '<0.1%';
+  if (share < 1 && share > 0.99) return '>99%';
+  return `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)}%`;
 }
 
 /** A duration of a request: `0.4 ms`, `38 ms`, `1.25 s`. */
@@ -88,14 +88,8 @@ export function Ago({ atMs, none }: Instant) {
   );
 }
 
-/** How fast a share of answers began, as a bound that holds: `within 50 ms`, `over 1.00 s`, or a dash. */
-export function WithinText({ counts, quantile }: Readonly<{ counts: Counts; quantile: number }>) {
+/** How fast a share of responses began, as a bound that holds: `≤ 50 ms`, `> 1.00 s`, or a dash. */
+export function boundText(counts: Counts, quantile: number): string {
   const bound = boundOf(counts, quantile);
-  if (bound === undefined) return <>–</>;
-  return (
-    <>
-      {bound.kind === 'about' ? 'within ' : 'over '}
-      {latencyText(bound.ms)}
-    </>
-  );
+  return bound === undefined ? '–' : `${bound.kind === 'about' ? '≤' : '>'} ${latencyText(bound.ms)}`;
 }

@@ -290,7 +290,7 @@ type ConfirmProps = Omit<ActionProps, 'kind'> &
     errors?: FormErrors | undefined;
   }>;
 
-/** A panel for what cannot be undone. The phrase is checked by the server (`isConfirmed`), so it holds without JavaScript. */
+/** A panel for what cannot be undone. The phrase is checked by the server (`confirmErrors`), so it holds without JavaScript. */
 export function ConfirmPanel({ title, id, phrase, children, ...form }: ConfirmProps) {
   return (
     <Panel title={title} id={id} isDanger>
@@ -304,9 +304,10 @@ export function ConfirmPanel({ title, id, phrase, children, ...form }: ConfirmPr
   );
 }
 
-/** Whether the phrase was typed; blanks around it do not count. */
-export function isConfirmed(form: URLSearchParams, phrase: string): boolean {
-  return form.get('confirm')?.trim() === phrase.trim();
+/** What is wrong with the confirmation, unless the phrase was typed; blanks around it do not count. */
+export function confirmErrors(form: URLSearchParams, phrase: string): FormErrors | undefined {
+  if (form.get('confirm')?.trim() === phrase.trim()) return undefined;
+  return { confirm: `Type ${phrase} to confirm.` };
 }
 
 type FiltersProps = Readonly<{

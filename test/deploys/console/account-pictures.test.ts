@@ -59,7 +59,7 @@ test(
     const { page, faults } = opened;
     await page.goto('/accounts/7/keys/new');
     await page.fill('#name', 'from a browser');
-    await page.click('text=Create the key');
+    await page.click('text=Create key');
     await page.waitForSelector('#secret');
     expect(await page.textContent('#secret')).toMatch(/^sluice_/);
     expect(new URL(page.url()).search).toBe('');

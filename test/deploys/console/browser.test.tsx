@@ -226,10 +226,10 @@ test.each([true, false])('the colours are chosen with scripts: %p', async (javaS
   };
   await page.goto('/plain?q=1');
   expect(await ground(':not([data-theme])')).toBe('rgb(246, 247, 248)');
-  await page.click('text=Dark colours');
+  await page.click('text=Dark theme');
   expect(await ground('[data-theme=dark]')).toBe('rgb(14, 17, 19)');
   expect(page.url()).toBe(`${served.origin}/plain?q=1`);
-  await page.click('text=Colours of the system');
+  await page.click('text=System theme');
   expect(await ground(':not([data-theme])')).toBe('rgb(246, 247, 248)');
 });
 
@@ -249,7 +249,7 @@ test('the first key press leads past the navigation', async () => {
   const { page } = opened;
   await page.goto('/plain');
   await page.keyboard.press('Tab');
-  expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the content');
+  expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to content');
   await page.keyboard.press('Enter');
   await page.keyboard.press('Tab');
   expect(await page.evaluate('document.activeElement.textContent')).toBe('Open');

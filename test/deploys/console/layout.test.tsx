@@ -31,8 +31,16 @@ async function find(viewer: Viewer | undefined, path: string, selector: string, 
 }
 
 describe('the navigation', () => {
-  const CUSTOMER_PAGES = ['Overview', 'Usage', 'Keys', 'Programs', 'Webhooks', 'Deliveries', 'Quick start'];
-  const OPERATOR_PAGES = ['Accounts', 'Backends', 'Traffic', 'Queue', 'Audit', 'Health'];
+  const CUSTOMER_PAGES = [
+    'Overview',
+    'Usage',
+    'API keys',
+    'Programs',
+    'Webhooks',
+    'Deliveries',
+    'Quick start',
+  ];
+  const OPERATOR_PAGES = ['Accounts', 'Backends', 'Traffic', 'Queue', 'Audit log', 'Health'];
 
   test.each([
     [CUSTOMER, '/accounts/7/keys', CUSTOMER_PAGES],
@@ -51,7 +59,7 @@ describe('the navigation', () => {
   });
 
   test.each(['/accounts/7/keys', '/accounts/7/keys/3'])('marks where %s is', async (path) => {
-    expect(await find(CUSTOMER, path, '.navigation a[aria-current=page]')).toEqual(['Keys']);
+    expect(await find(CUSTOMER, path, '.navigation a[aria-current=page]')).toEqual(['API keys']);
   });
 });
 

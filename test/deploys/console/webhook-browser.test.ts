@@ -52,12 +52,12 @@ describe('in a browser', () => {
       const url = page.getByLabel('URL');
       const told = page.locator('#url-check');
       await url.pressSequentially('http://hooks.example.com/');
-      await told.getByText('The URL must begin with https://.').waitFor();
+      await told.getByText('The URL must start with https://.').waitFor();
       await url.fill('https://hooks.example.com/in');
-      await told.getByText('every address is public').waitFor();
+      await told.getByText('resolves to public addresses').waitFor();
       expect(world.webhooks.list(7)).toEqual([]);
 
-      await page.getByLabel('Chosen programs').check();
+      await page.getByLabel('Selected programs').check();
       await page.getByLabel('Search programs').fill('gram b');
       expect(await page.getByLabel(/^Program A/).isVisible()).toBe(false);
       await page.getByText('1 found').waitFor();
@@ -71,7 +71,7 @@ describe('in a browser', () => {
       expect(world.webhooks.list(7)).toMatchObject([{ programs: [addressOf('B')] }]);
 
       await page.reload();
-      await page.getByText('nothing was done again').waitFor();
+      await page.getByText('no second webhook was created').waitFor();
       expect(await page.content()).not.toContain('whsec_');
       expect(world.webhooks.list(7)).toHaveLength(1);
       expect(faults).toEqual([]);
@@ -87,9 +87,9 @@ describe('in a browser', () => {
       const { page, faults } = opened;
       await page.goto(`/accounts/7/webhooks/${id}`);
       await page.getByRole('button', { name: 'Send test' }).click();
-      await page.getByText('Waiting for the answer').waitFor();
+      await page.getByText('Waiting up to 13 seconds').waitFor();
       await world.attemptDue(() => answered(200, '<b>thanks</b>'));
-      await page.getByText('Test: Answered 200').waitFor();
+      await page.getByText('Test: Endpoint returned 200').waitFor();
       await page.getByText('<b>thanks</b>').waitFor();
       await page.screenshot({ path: join(PICTURES, 'webhook-test.png') });
       expect(new URL(page.url()).pathname).toBe(`/accounts/7/webhooks/${id}`);
@@ -102,7 +102,7 @@ describe('in a browser', () => {
       expect(await accessibilityFaults(page)).toEqual([]);
       await page.screenshot({ path: join(PICTURES, 'delivery-drawer.png') });
       await drawer.getByRole('button', { name: 'Resend' }).click();
-      await page.getByText('The delivery is queued to be sent again.').waitFor();
+      await page.getByText('Delivery queued for another attempt.').waitFor();
       await world.attemptDue(() => answered(204));
       await page.getByText('Resend (2)').waitFor();
       expect(faults).toEqual([]);
@@ -118,16 +118,16 @@ describe('in a browser', () => {
       await page.goto(`/accounts/7/webhooks/new?program=${addressOf('B')}`);
       await page.getByLabel('URL').fill('https://hooks.example.com/in');
       await page.getByRole('button', { name: 'Add webhook' }).click();
-      await page.getByRole('link', { name: 'I have stored it' }).click();
+      await page.getByRole('link', { name: 'I have saved it' }).click();
       await page.getByRole('button', { name: 'Send test' }).click();
-      await page.getByText('The test is queued.').waitFor();
+      await page.getByText('Test event queued.').waitFor();
       expect(new URL(page.url()).pathname).toStartWith('/accounts/7/deliveries/');
       await page.goBack();
       await page.getByRole('button', { name: 'Pause' }).click();
-      await page.getByText('The webhook is paused.').waitFor();
+      await page.getByText('Webhook paused.').waitFor();
       await page.getByLabel('Type hooks.example.com to confirm').fill('hooks.example.com');
-      await page.getByRole('button', { name: 'Delete this webhook' }).click();
-      await page.getByText('The webhook was deleted.').waitFor();
+      await page.getByRole('button', { name: 'Delete webhook' }).click();
+      await page.getByText('Webhook deleted.').waitFor();
       expect(world.webhooks.list(7)).toEqual([]);
       expect(faults).toEqual([]);
     },

@@ -37,10 +37,10 @@ test('with nothing left, it lasts no time', () => {
 });
 test('is said in words, at the pace of the last 24 hours, else of the last week', () => {
   expect(forecastText({ lastDay: 3 * DAY_MS, lastWeek: DAY_MS })).toBe(
-    'about 3 days at the pace of the last 24 h',
+    "about 3 days left at the last 24 hours' rate",
   );
   expect(forecastText({ lastDay: undefined, lastWeek: HOUR_MS })).toBe(
-    'about 1 hour at the pace of the last 7 days',
+    "about 1 hour left at the last 7 days' rate",
   );
   expect(forecastText({ lastDay: undefined, lastWeek: undefined })).toBeUndefined();
 });

@@ -7,13 +7,13 @@ import type { AttemptRow } from '../../../outbox/list.ts';
 
 /** The states of a delivery with what they are called and how they look. */
 export const STATE_WORDS: Readonly<Record<DeliveryState, readonly [text: string, tone: Tone]>> = {
-  queued: ['queued', 'waiting'],
-  attempting: ['attempting', 'waiting'],
-  retry_scheduled: ['retrying', 'warning'],
-  delivered: ['delivered', 'good'],
-  failed: ['failed', 'bad'],
-  skipped: ['skipped', 'quiet'],
-  cancelled: ['cancelled', 'quiet'],
+  queued: ['Queued', 'waiting'],
+  attempting: ['Attempting', 'waiting'],
+  retry_scheduled: ['Retrying', 'warning'],
+  delivered: ['Delivered', 'good'],
+  failed: ['Failed', 'bad'],
+  skipped: ['Skipped', 'quiet'],
+  cancelled: ['Cancelled', 'quiet'],
 };
 
 /** A delivery's state. */
@@ -45,15 +45,14 @@ export function wordOf(word: string): string {
 export function attemptWord({ state, status, error }: AttemptRow): string {
   if (status !== null) return String(status);
   if (error !== null) return wordOf(error);
-  return state === 'started' ? 'under way' : state;
+  return state === 'started' ? 'in progress' : state;
 }
 
 /** What an attempt came to, in a sentence. */
 export function attemptText({ state, status, error }: AttemptRow): string {
-  if (state === 'started') return 'Under way';
-  if (status !== null)
-    return state === 'succeeded' ? `Answered ${status}` : `Answered ${status}, which is no success`;
-  if (state === 'interrupted') return 'Nobody knows how it ended: the service was stopped. It is made again';
+  if (state === 'started') return 'In progress';
+  if (status !== null) return `Endpoint returned ${status}`;
+  if (state === 'interrupted') return 'Outcome unknown: the service was stopped. It will be retried';
   if (error !== null && Object.hasOwn(SEND_TEXTS, error)) return SEND_TEXTS[error as keyof typeof SEND_TEXTS]; // just looked up
   return error === null ? 'Failed' : wordOf(error);
 }
@@ -61,18 +60,18 @@ export function attemptText({ state, status, error }: AttemptRow): string {
 /** What a receiver answered with, as text where it is text. */
 export function AnswerBody({ id, attempt }: Readonly<{ id: string; attempt: AttemptRow }>) {
   const { answerBody, answerBodyKind } = attempt;
-  if (answerBody === null) return <p class="soft">The body of the answer is not kept any more.</p>;
-  if (answerBody.length === 0) return <p class="soft">The answer had no body.</p>;
+  if (answerBody === null) return <p class="soft">The response body is no longer stored.</p>;
+  if (answerBody.length === 0) return <p class="soft">The response had no body.</p>;
   const shown = shownBytes(answerBody, answerBodyKind === 'whole');
   const size = bytesText(answerBody.length);
   return (
     <>
       <p class="soft">
-        {shown.kind === 'binary' ? `Binary, ${size}; its first bytes` : `Body, ${size}`}
-        {answerBodyKind === 'cut' && '; the rest of it was not read'}
-        {answerBodyKind === 'incomplete' && '; it broke off here'}
+        {shown.kind === 'binary' ? `Binary, ${size}; first bytes` : `Body, ${size}`}
+        {answerBodyKind === 'cut' && '; truncated'}
+        {answerBodyKind === 'incomplete' && '; connection closed early'}
       </p>
-      <CodeBlock id={id} label="Body of the answer" text={shown.text} />
+      <CodeBlock id={id} label="Response body" text={shown.text} />
     </>
   );
 }
@@ -130,7 +129,7 @@ export function PhaseBars({ phasesJson }: Readonly<{ phasesJson: string }>) {
   const { totalMs = 0 } = times;
   return (
     <table class="phases">
-      <caption class="hidden">Where the time went</caption>
+      <caption class="hidden">Timing</caption>
       <tbody>
         {partsOf(times).map((part, i) => (
           <tr key={part.label}>
@@ -163,9 +162,7 @@ function partsOf(times: Times): readonly Part[] {
   }
   const restMs = (times.totalMs ?? 0) - startMs;
   const isAnswered = times.firstByteMs !== undefined;
-  return restMs < 0.5
-    ? parts
-    : [...parts, { label: isAnswered ? 'Body' : 'Until it ended', startMs, ms: restMs }];
+  return restMs < 0.5 ? parts : [...parts, { label: isAnswered ? 'Body' : 'Remaining', startMs, ms: restMs }];
 }
 
 /** A drawing, because a width cannot be written into the page's style. */

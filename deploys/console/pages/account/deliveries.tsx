@@ -28,7 +28,7 @@ export function deliveryListPage(services: WebhookServices, context: AccountCont
       : { rows: services.deliveries.search(account.id, search), next: undefined };
   const isFirst = filter.after === undefined;
   const table = (
-    <Panel title={search === '' ? 'Newest first' : 'Found'} isFlush>
+    <Panel title={search === '' ? 'Newest first' : 'Search results'} isFlush>
       <DeliveryTable
         account={account}
         rows={rows}
@@ -59,10 +59,10 @@ export function deliveryListPage(services: WebhookServices, context: AccountCont
 function emptyText(search: string, filter: DeliveryFilter, next: DeliveryPage['next']): string {
   if (search !== '')
     return search.length < ID_PART_MIN
-      ? `Type at least ${ID_PART_MIN} characters of an id`
-      : 'No delivery has an id that begins so';
-  if (next !== undefined) return 'None among these; there may be older ones';
-  return isNarrow(filter) || filter.after ? 'No delivery fits' : 'No deliveries yet';
+      ? `Enter at least ${ID_PART_MIN} characters of an ID`
+      : 'No delivery ID starts with this';
+  if (next !== undefined) return 'No matching deliveries on this page; there may be older ones';
+  return isNarrow(filter) || filter.after ? 'No matching deliveries' : 'No deliveries yet';
 }
 
 type FiltersProps = Readonly<{
@@ -82,10 +82,10 @@ function DeliveryFilters({ services, context, filter, search }: FiltersProps) {
     <Filters path={paths.deliveries(account.id)} isFiltered={isNarrow(filter) || search !== ''}>
       <TextField
         name="q"
-        label="Delivery id"
+        label="Delivery ID"
         type="search"
         value={search}
-        placeholder="First 8 or more"
+        placeholder="First 8+ characters"
         isCode
       />
       <FilterSelect
@@ -147,7 +147,7 @@ export function DeliveryTable({ account, rows, nowMs, isOfOneWebhook = false, em
           ),
         ],
         ['State', (row) => <State row={row} nowMs={nowMs} />],
-        ['Last answer', (row) => <Answer row={row} />, 'end'],
+        ['Last response', (row) => <Answer row={row} />, 'end'],
       ]}
       rows={rows}
       keyOf={({ id }) => id}
@@ -164,7 +164,7 @@ function State({ row, nowMs }: Readonly<{ row: AccountDelivery; nowMs: number }>
       {state === 'retry_scheduled' && nextAttemptAtMs !== null && (
         <span class="soft">{nextAttemptAtMs > nowMs ? <Ago atMs={nextAttemptAtMs} /> : 'now'}</span>
       )}
-      {resendAtMs !== null && <span class="soft">resend queued</span>}
+      {resendAtMs !== null && <span class="soft">Resend queued</span>}
     </span>
   );
 }

@@ -113,7 +113,7 @@ function State({
       <DeliveryBadge state={state} />
       {state !== 'delivered' && lastError !== null && <span>{wordOf(lastError)}</span>}
       {finishedAtMs !== null && <Time atMs={finishedAtMs} />}
-      {resendAtMs !== null && <span class="soft">An attempt by hand is queued.</span>}
+      {resendAtMs !== null && <span class="soft">A manual attempt is queued.</span>}
     </span>
   );
 }
@@ -125,7 +125,7 @@ function About({ found, account }: Readonly<{ found: Found; account: PageAccount
     <Panel title="About">
       <Facts
         facts={[
-          ['Id', <CopiedCode id="delivery-id" text={id} label="Copy the id of the delivery" />],
+          ['ID', <CopiedCode id="delivery-id" text={id} label="Copy delivery ID" />],
           ['Event', <code>{eventKind}</code>],
           programId !== null && [
             'Program',
@@ -148,19 +148,19 @@ function About({ found, account }: Readonly<{ found: Found; account: PageAccount
 function Envelope({ delivery: { body, tries, finishedAtMs } }: Readonly<{ delivery: Delivery }>) {
   if (body === null)
     return (
-      <Panel title="Envelope">
+      <Panel title="Payload">
         <p>
           {finishedAtMs === null
-            ? 'The event waits for the time of its block, and is sent as soon as that is known.'
-            : 'It ended before its event was complete, so there is none.'}
+            ? 'The event is sent as soon as the time of its block is known.'
+            : 'None: the delivery ended before its event was complete.'}
         </p>
       </Panel>
     );
   const last = tries.findLast(({ requestHeadersJson }) => requestHeadersJson !== null);
   return (
-    <Panel title="Envelope">
-      <p class="soft">Printed over several lines to be read. What is signed and sent is one line.</p>
-      <CodeBlock id="envelope" label="Envelope" text={pretty(body)} />
+    <Panel title="Payload">
+      <p class="soft">Formatted for reading; signed and sent as one line.</p>
+      <CodeBlock id="payload" label="Payload" text={pretty(body)} />
       {last && (
         <details class="snippet">
           <summary>As curl, with the headers of the last attempt</summary>
@@ -228,16 +228,16 @@ function Attempt({ attempt, delivery, isOpen, isOperator }: AttemptProps) {
           ['URL', <code>{url}</code>],
           remoteAddress !== null && ['Remote address', <code>{remoteAddress}</code>],
           ['Signed at', <Time atMs={signedAt * 1_000} />],
-          isOperator && detail !== null && ['For operators', detail],
+          isOperator && detail !== null && ['Details (operators only)', detail],
         ]}
       />
       {phasesJson !== null && <PhaseBars phasesJson={phasesJson} />}
-      <Headers id={`sent-${n}`} label="Headers as sent" lines={sentHeaders(attempt)} />
+      <Headers id={`sent-${n}`} label="Request headers" lines={sentHeaders(attempt)} />
       {attempt.answerHeadersJson !== null && (
         <>
           <Headers
             id={`answer-headers-${n}`}
-            label="Headers of the answer"
+            label="Response headers"
             lines={JSON.parse(attempt.answerHeadersJson)}
           />
           <AnswerBody id={`answer-${n}`} attempt={attempt} />
@@ -266,8 +266,8 @@ function titleOf({ number, n }: AttemptRow): string {
 }
 
 function triggerOf({ trigger }: AttemptRow, { eventKind }: Delivery): string {
-  if (trigger === 'manual') return 'manual: asked for by hand';
-  return eventKind === 'ping' ? 'test' : 'auto';
+  if (trigger === 'manual') return 'Manual';
+  return eventKind === 'ping' ? 'Test' : 'Automatic';
 }
 
 /** What follows if every attempt fails; nothing once the delivery has come to its end. */
@@ -284,7 +284,7 @@ function Coming({ delivery, nowMs }: Readonly<{ delivery: Delivery; nowMs: numbe
           </span>
           {number === attempts + 1 && nextAttemptAtMs !== null ? (
             <span>
-              due <Ago atMs={Math.max(nextAttemptAtMs, nowMs)} />
+              Due <Ago atMs={Math.max(nextAttemptAtMs, nowMs)} />
             </span>
           ) : (
             <span>{delayText(number)}</span>
@@ -297,5 +297,5 @@ function Coming({ delivery, nowMs }: Readonly<{ delivery: Delivery; nowMs: numbe
 
 function delayText(number: number): string {
   const delayMs = RETRY_DELAYS_MS[number - 2];
-  return delayMs === undefined ? 'at once' : `${spanText(delayMs)} after attempt ${number - 1} fails`;
+  return delayMs === undefined ? 'Immediately' : `${spanText(delayMs)} after attempt ${number - 1} fails`;
 }

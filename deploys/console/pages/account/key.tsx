@@ -5,10 +5,10 @@ import { Sparkline } from '../../components/charts.tsx';
 import { SecretBox } from '../../components/code.tsx';
 import { Ago, countText, Time } from '../../components/format.tsx';
 import {
+  confirmErrors,
   ConfirmPanel,
   type FormErrors,
   formIdFrom,
-  isConfirmed,
   newFormId,
   PostForm,
   RadioFields,
@@ -49,16 +49,16 @@ export function keyPage(
   return show({
     title: row.name,
     status: errors && 422,
-    crumbs: [{ label: 'Keys', to: paths.keys(account.id) }],
+    crumbs: [{ label: 'API keys', to: paths.keys(account.id) }],
     aside: <KeyBadge state={row.state} />,
     body: (
       <>
         <ShownKey secret={secret} context={context} />
         {predecessor?.expiresAtMs !== undefined && row.state === 'active' && (
           <Notice tone="warning">
-            The old key {predecessor.prefix}…{predecessor.last4} works until{' '}
+            The old key {predecessor.prefix}…{predecessor.last4} expires at{' '}
             <Time atMs={predecessor.expiresAtMs} />.{' '}
-            <Link to={`${paths.key(account.id, predecessor.id)}#revoke`}>Revoke the old one now</Link>
+            <Link to={`${paths.key(account.id, predecessor.id)}#revoke`}>Revoke it now</Link>
           </Notice>
         )}
         {row.state !== 'active' && errors?.rotate?.['form'] !== undefined && (
@@ -83,15 +83,15 @@ export function keyPage(
         </Columns>
         {isWorking && (
           <ConfirmPanel
-            title="Revoke"
+            title="Revoke key"
             id="revoke"
             action={`${path}/revoke`}
             phrase={row.name}
-            button="Revoke the key"
+            button="Revoke key"
             errors={errors?.revoke}
           >
-            Whoever uses it is refused within a second. A revoked key never works again; its usage stays on
-            record.
+            Requests with this key are rejected within a second. A revoked key cannot be reactivated; its
+            usage history is kept.
           </ConfirmPanel>
         )}
       </>
@@ -108,15 +108,15 @@ function ShownKey({ secret, context: { account, url } }: ShownKeyProps) {
       <>
         <SecretBox name="API key" secret={secret} />
         <p>
-          It works within a second. The <Link to={paths.quickStart(account.id)}>quick start</Link> says how it
-          is used.
+          Active within a second. See <Link to={paths.quickStart(account.id)}>Quick start</Link> for usage.
         </p>
       </>
     );
   if (!url.searchParams.has('shown')) return null;
   return (
     <Notice tone="quiet">
-      The key was shown already, or waited for too long. Without a copy of it, revoke it and make another.
+      The key has already been shown or the page has expired. If you don't have a copy, revoke it and create
+      another.
     </Notice>
   );
 }
@@ -127,10 +127,13 @@ function Known({ row }: Readonly<{ row: KeyRow }>) {
     <Facts
       facts={[
         ['Key', <KeyEnds row={row} />],
-        ['Id', <code>{id}</code>],
+        ['ID', <code>{id}</code>],
         ['Created', <Time atMs={createdAtMs} />],
-        ['Last used', <Ago atMs={lastUsedAtMs} none="never" />],
-        expiresAtMs !== undefined && [state === 'expiring' ? 'Ends' : 'Ended', <Time atMs={expiresAtMs} />],
+        ['Last used', <Ago atMs={lastUsedAtMs} none="Never" />],
+        expiresAtMs !== undefined && [
+          state === 'expiring' ? 'Expires' : 'Expired',
+          <Time atMs={expiresAtMs} />,
+        ],
       ]}
     />
   );
@@ -161,7 +164,7 @@ function KeyUse({ usage, accountId, keyId, nowMs }: UseProps) {
         { label: 'Requests, 7 days', value: countText(week.calls) },
         { label: 'Credits, 7 days', value: countText(week.credits - week.refunded) },
         { label: 'Errors, 7 days', value: countText(week.errors) },
-        { label: 'Refused, 7 days', value: countText(week.refused) },
+        { label: 'Rejected, 7 days', value: countText(week.refused) },
       ]}
     />
   );
@@ -169,7 +172,7 @@ function KeyUse({ usage, accountId, keyId, nowMs }: UseProps) {
 
 /** How long an old key may go on working. */
 const GRACES = [
-  { value: '0', label: 'At once', hint: 'After a leak.', ms: 0 },
+  { value: '0', label: 'Immediately', hint: 'If the key has leaked.', ms: 0 },
   { value: '1h', label: 'In 1 hour', ms: HOUR_MS },
   { value: '24h', label: 'In 24 hours', ms: 24 * HOUR_MS },
   { value: '7d', label: 'In 7 days', ms: 168 * HOUR_MS },
@@ -181,18 +184,19 @@ function RotatePanel({
   errors,
 }: Readonly<{ path: string; once: string; errors: FormErrors | undefined }>) {
   return (
-    <Panel title="Rotate" id="rotate">
+    <Panel title="Rotate key" id="rotate">
       <p>
-        Makes a new key of the same name and shows it once. This one goes on working for the time you choose.
+        Creates a new key with the same name and shows it once. The old key keeps working for the time you
+        choose.
       </p>
       <PostForm
         action={`${path}/rotate`}
-        button="Rotate the key"
+        button="Rotate key"
         kind="primary"
         hidden={{ once }}
         errors={errors}
       >
-        <RadioFields name="grace" legend="The old key ends" value="24h" options={GRACES} />
+        <RadioFields name="grace" legend="Old key expires" value="24h" options={GRACES} />
       </PostForm>
     </Panel>
   );
@@ -209,7 +213,9 @@ export function renameKey(services: AccountServices, context: AccountForm): Resp
     case 'bad-name':
       return keyPage(services, context, { rename: { name: BAD_KEY_NAME } });
     case 'reserved-name':
-      return keyPage(services, context, { rename: { name: 'The service knows this key by its name.' } });
+      return keyPage(services, context, {
+        rename: { name: 'This key is used by the service and cannot be renamed.' },
+      });
     case 'unknown-key':
       return context.notFound();
     default:
@@ -225,7 +231,7 @@ export function rotateKey(services: AccountServices, context: AccountForm): Resp
   const grace = GRACES.find(({ value }) => value === form.get('grace'));
   if (once === undefined) return keyPage(services, context, { rotate: { form: STALE_FORM } });
   if (grace === undefined)
-    return keyPage(services, context, { rotate: { form: 'Choose when the old key ends.' } });
+    return keyPage(services, context, { rotate: { form: 'Choose when the old key expires.' } });
   const result = services.keys.rotate(id, grace.ms, byOf(context).actor, account.id, once);
   switch (result.kind) {
     case 'rotated':
@@ -236,7 +242,7 @@ export function rotateKey(services: AccountServices, context: AccountForm): Resp
     case 'too-many':
       return keyPage(services, context, { rotate: { form: TOO_MANY_KEYS } });
     case 'ended':
-      return keyPage(services, context, { rotate: { form: `The key is ${result.state}.` } });
+      return keyPage(services, context, { rotate: { form: `The key is already ${result.state}.` } });
     case 'unknown-key':
       return context.notFound();
     default:
@@ -250,8 +256,8 @@ export function revokeKey(services: AccountServices, context: AccountForm): Resp
   const id = params['keyId'] ?? '';
   const row = services.keys.find(id, account.id);
   if (row === undefined) return context.notFound();
-  if (!isConfirmed(form, row.name))
-    return keyPage(services, context, { revoke: { confirm: `Type the name of the key: ${row.name}` } });
+  const revoke = confirmErrors(form, row.name);
+  if (revoke) return keyPage(services, context, { revoke });
   services.keys.revoke(id, byOf(context).actor, account.id);
   return redirect(paths.key(account.id, id), 'key-revoked');
 }

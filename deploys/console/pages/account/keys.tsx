@@ -45,22 +45,20 @@ export function keyListPage(
   const path = paths.keys(account.id);
   const isNarrowed = search !== '' || before !== undefined;
   return show({
-    title: 'Keys',
+    title: 'API keys',
     aside: (
       <ButtonLink to={`${path}/new`} kind="primary">
-        New key
+        Create key{' '}
       </ButtonLink>
     ),
     body: (
       <>
-        <p>
-          Every key draws on the rate and the credits of the account. A key is shown once, when it is made.
-        </p>
+        <p>All keys share the account's rate limit and credits. A key is shown only once, when created.</p>
         {(isNarrowed || next !== undefined) && (
           <Filters path={path} isFiltered={isNarrowed}>
             <TextField
               name="search"
-              label="Name, id or last four characters"
+              label="Name, ID or last four characters"
               type="search"
               value={search}
               maxLength={SEARCH_CHARACTERS_MAX}
@@ -68,11 +66,11 @@ export function keyListPage(
           </Filters>
         )}
         <Table
-          caption="Keys, the newest first"
+          caption="API keys, newest first"
           columns={columnsOf(account, calls)}
           rows={items}
           keyOf={({ id }) => id}
-          empty={isNarrowed ? <Empty title="No key is like that." /> : <NoKeys path={path} />}
+          empty={isNarrowed ? <Empty title="No matching keys" /> : <NoKeys path={path} />}
         />
         <Pager url={url} by="before" next={next && `${next.createdAtMs}.${next.id}`} />
       </>
@@ -99,17 +97,17 @@ function columnsOf(account: PageAccount, calls: ReadonlyMap<string, number>): re
       ),
     ],
     ['Requests, 7 days', ({ id }) => countText(calls.get(id) ?? 0), 'end'],
-    ['Last used', ({ lastUsedAtMs }) => <Ago atMs={lastUsedAtMs} none="never" />],
+    ['Last used', ({ lastUsedAtMs }) => <Ago atMs={lastUsedAtMs} none="Never" />],
     ['Created', ({ createdAtMs }) => <Ago atMs={createdAtMs} />],
   ];
 }
 
 function NoKeys({ path }: Readonly<{ path: string }>) {
   return (
-    <Empty title="There is no key yet.">
-      <p>A key opens the RPC endpoint and the program API.</p>
+    <Empty title="No API keys yet">
+      <p>API keys give access to the RPC endpoint and the program API.</p>
       <ButtonLink to={`${path}/new`} kind="primary">
-        Make the first key
+        Create your first key
       </ButtonLink>
     </Empty>
   );
@@ -146,14 +144,14 @@ export function createKey({ keys, oneTimeSecrets, random }: AccountServices, con
 function showForm({ account, show }: AccountContext, once: string, returned: Returned = {}): Response {
   const path = paths.keys(account.id);
   return show({
-    title: 'New key',
+    title: 'Create API key',
     status: returned.errors && 422,
-    crumbs: [{ label: 'Keys', to: path }],
+    crumbs: [{ label: 'API keys', to: path }],
     body: (
-      <Panel title="What is it for?">
+      <Panel title="New key">
         <PostForm
           action={`${path}/new`}
-          button="Create the key"
+          button="Create key"
           kind="primary"
           beside={
             <ButtonLink to={path} kind="quiet">
@@ -166,7 +164,7 @@ function showForm({ account, show }: AccountContext, once: string, returned: Ret
           <TextField
             name="name"
             label="Name"
-            hint="For you alone, such as the program or the host that will use it. It can be changed."
+            hint="Such as the application or host that will use it. It can be changed later."
             isRequired
             maxLength={64}
           />
@@ -177,15 +175,14 @@ function showForm({ account, show }: AccountContext, once: string, returned: Ret
 }
 
 /** Why a name of a key is refused. */
-export const BAD_KEY_NAME = 'A name is 1 to 64 printable characters without a space at either end.';
+export const BAD_KEY_NAME = 'Use 1–64 printable characters, with no leading or trailing spaces.';
 /** Why a form that was not made here, or was changed on its way, is refused. */
-export const STALE_FORM =
-  'This form is not from this page any more. Open the page again and send it once more.';
+export const STALE_FORM = 'The form was incomplete. Please try again.';
 
 const STATES: Readonly<Record<KeyState, readonly [Tone, string]>> = {
   active: ['good', 'Active'],
-  expiring: ['warning', 'Ends soon'],
-  expired: ['quiet', 'Ended'],
+  expiring: ['warning', 'Expiring'],
+  expired: ['quiet', 'Expired'],
   revoked: ['bad', 'Revoked'],
 };
 

@@ -1,9 +1,9 @@
 /** @jsxImportSource preact */
 import type { Plan } from '../../../../shared/config/plans.ts';
 import type { KeyRow } from '../../../accounts/keys.ts';
-import { boundOf, type Counts, forecastOf, forecastText, type Part } from '../../../usage/report.ts';
+import { type Counts, forecastOf, forecastText, type Part } from '../../../usage/report.ts';
 import { MinuteChart } from '../../components/charts.tsx';
-import { Ago, countText, latencyText } from '../../components/format.tsx';
+import { Ago, boundText, countText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
 import { Badge, Notice } from '../../components/icons.tsx';
 import { Link } from '../../components/links.tsx';
@@ -44,7 +44,7 @@ export function overviewPage(
     aside: (
       <>
         <Badge tone="quiet" icon="gauge">
-          {account.plan === undefined ? 'Program API alone' : `Plan ${account.plan}`}
+          {account.plan === undefined ? 'Program API only' : `Plan ${account.plan}`}
         </Badge>
         <ButtonLink to={paths.quickStart(id)}>Quick start</ButtonLink>
       </>
@@ -68,7 +68,7 @@ export function overviewPage(
 function AttentionList({ found }: Readonly<{ found: readonly Attention[] }>) {
   if (found.length === 0) return null;
   return (
-    <section class="notices" aria-label="What needs attention">
+    <section class="notices" aria-label="Needs attention">
       {found.map(({ tone, sentence, link }) => (
         <Notice key={sentence} tone={tone}>
           {sentence} {link && <Link to={link.to}>{link.label}</Link>}
@@ -87,9 +87,9 @@ function AccountStats({ state, day }: Readonly<{ state: AccountState; day: Count
         creditsStat(state, day),
         { label: 'Requests, 24 hours', value: countText(calls) },
         { label: 'Errors, 24 hours', value: countText(errors), note: errorNote(day) },
-        { label: 'Refused, 24 hours', value: countText(refused), note: refusedNote(day) },
-        latencyStat('p50', day, 0.5, 'half'),
-        latencyStat('p95', day, 0.95, '95 of 100'),
+        { label: 'Rejected, 24 hours', value: countText(refused), note: refusedNote(day) },
+        { label: 'Latency p50', value: boundText(day, 0.5), note: 'median, last 24 h' },
+        { label: 'Latency p95', value: boundText(day, 0.95), note: '95th percentile, last 24 h' },
       ]}
     />
   );
@@ -98,25 +98,15 @@ function AccountStats({ state, day }: Readonly<{ state: AccountState; day: Count
 function creditsStat({ account, plan, forecast }: AccountState, { credits, refunded }: Counts): Stat {
   const { creditsLeft } = account;
   if (creditsLeft === undefined)
-    return { label: 'Credits, 24 hours', value: countText(credits - refunded), note: 'without a limit' };
+    return { label: 'Credits, 24 hours', value: countText(credits - refunded), note: 'Unlimited' };
   const lasts = forecast && forecastText(forecast);
   const tone = creditsLeft === 0 ? 'bad' : creditsLeft < 0.1 * (plan?.credits ?? 0) ? 'warning' : undefined;
   return {
     label: 'Credits left',
     value: countText(creditsLeft),
-    note: creditsLeft === 0 ? 'used up' : (lasts ?? 'none spent in 7 days'),
+    note: creditsLeft === 0 ? undefined : (lasts ?? 'None used in the last 7 days'),
     tone,
   };
-}
-
-/** How soon answers began, as a bound that holds. */
-function latencyStat(name: string, day: Counts, quantile: number, share: string): Stat {
-  const bound = boundOf(day, quantile);
-  const label = `Latency ${name}`;
-  if (bound === undefined) return { label, value: '–', note: 'nothing was answered' };
-  if (bound.kind === 'over')
-    return { label, value: `> ${latencyText(bound.ms)}`, note: `not ${share} within, 24 hours` };
-  return { label, value: latencyText(bound.ms), note: `${share} within, 24 hours` };
 }
 
 type LastHourProps = Readonly<{
@@ -135,20 +125,20 @@ function LastHour({ minutes, sinceMs, plan }: LastHourProps) {
   return (
     <Panel title="Last hour" aside={<RateText busiest={busiest} plan={plan} />}>
       <p>
-        <strong>{countText(sum('calls'))}</strong> requests, <strong>{countText(sum('errors'))}</strong> of
-        them errors, and <strong>{countText(sum('refused'))}</strong> refused.
+        <strong>{countText(sum('calls'))}</strong> requests, <strong>{countText(sum('errors'))}</strong>{' '}
+        errors, <strong>{countText(sum('refused'))}</strong> rejected.
       </p>
       <MinuteChart
         id="last-hour"
-        title="Requests of the last hour"
+        title="Requests in the last hour"
         kind="stacked"
-        unit="per minute, at most ten seconds behind"
+        unit="requests per minute, updated every 10 seconds"
         minutes={minutes}
         sinceMs={sinceMs}
         series={[
-          { label: 'Answered', of: ({ calls, errors }) => Math.max(0, calls - errors) },
+          { label: 'Succeeded', of: ({ calls, errors }) => Math.max(0, calls - errors) },
           { label: 'Errors', of: ({ errors }) => errors, tone: 'bad' },
-          { label: 'Refused', of: ({ refused }) => refused, tone: 'warning' },
+          { label: 'Rejected', of: ({ refused }) => refused, tone: 'warning' },
         ]}
       />
     </Panel>
@@ -160,7 +150,7 @@ function RateText({ busiest, plan }: Readonly<{ busiest: number; plan: Plan | un
   if (plan === undefined) return null;
   return (
     <span class="soft">
-      busiest minute {perSecond(busiest / 60)} requests/s · the plan allows {perSecond(plan.rps)}/s, bursts of{' '}
+      Peak minute: {perSecond(busiest / 60)} requests/s · Plan limit: {perSecond(plan.rps)}/s, burst{' '}
       {countText(plan.burst)}
     </span>
   );
@@ -177,9 +167,9 @@ const ROWS = 5;
 function MethodsPanel({ accountId, methods }: Readonly<{ accountId: number; methods: readonly Part[] }>) {
   return (
     <TablePanel
-      title="Methods, 24 hours"
+      title="Top methods, 24 hours"
       aside={<Link to={paths.usage(accountId)}>All usage</Link>}
-      caption="Methods called most in 24 hours"
+      caption="Top methods in the last 24 hours"
       columns={[
         ['Method', ({ name }) => <code>{name}</code>, 'head'],
         ['Requests', ({ counts }) => countText(counts.calls), 'end'],
@@ -187,7 +177,7 @@ function MethodsPanel({ accountId, methods }: Readonly<{ accountId: number; meth
       ]}
       rows={methods.slice(0, ROWS)}
       keyOf={({ name }) => name}
-      empty={<Empty title="Nothing was called in 24 hours." />}
+      empty={<Empty title="No calls in the last 24 hours" />}
     />
   );
 }
@@ -199,7 +189,7 @@ type KeysPanelProps = Readonly<{
   used: readonly Part[];
 }>;
 
-/** The keys that work, the last used first. */
+/** The active keys, the last used first. */
 function KeysPanel({ accountId, keys, used }: KeysPanelProps) {
   const calls = new Map(used.map(({ name, counts }) => [name, counts.calls]));
   const working = keys
@@ -207,9 +197,9 @@ function KeysPanel({ accountId, keys, used }: KeysPanelProps) {
     .toSorted((a, b) => (b.lastUsedAtMs ?? 0) - (a.lastUsedAtMs ?? 0));
   return (
     <TablePanel
-      title="Keys"
+      title="API keys"
       aside={<Link to={paths.keys(accountId)}>All keys</Link>}
-      caption="Keys used last"
+      caption="Recently used API keys"
       columns={[
         [
           'Key',
@@ -222,12 +212,12 @@ function KeysPanel({ accountId, keys, used }: KeysPanelProps) {
           'head',
         ],
         ['Requests, 24 hours', ({ id }) => countText(calls.get(id) ?? 0), 'end'],
-        ['Last used', ({ lastUsedAtMs }) => <Ago atMs={lastUsedAtMs} none="never" />],
+        ['Last used', ({ lastUsedAtMs }) => <Ago atMs={lastUsedAtMs} none="Never" />],
       ]}
       rows={working.slice(0, ROWS)}
       keyOf={({ id }) => id}
       empty={
-        <Empty title="No key works.">
+        <Empty title="No active keys">
           <Link to={`${paths.keys(accountId)}/new`}>Create a key</Link>
         </Empty>
       }

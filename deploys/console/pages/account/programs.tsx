@@ -15,10 +15,10 @@ type Status = NonNullable<ProgramShown['status']>;
 
 /** What the last reading said of a program, with what it is called and how it looks. */
 const STATUS_WORDS: Readonly<Record<Status, readonly [text: string, tone: Tone]>> = {
-  upgradeable: ['upgradeable', 'good'],
-  frozen: ['frozen', 'quiet'],
-  other_loader: ['other loader', 'accent'],
-  missing: ['missing', 'bad'],
+  upgradeable: ['Upgradeable', 'good'],
+  frozen: ['Frozen', 'quiet'],
+  other_loader: ['Other loader', 'accent'],
+  missing: ['Missing', 'bad'],
 };
 const STATUSES = Object.keys(STATUS_WORDS) as readonly Status[]; // Object.keys forgets the keys' type
 
@@ -57,7 +57,7 @@ type ProgramPanelProps = Readonly<{ path: string; rows: readonly ProgramShown[] 
 function ProgramPanel({ path, rows }: ProgramPanelProps) {
   return (
     <TablePanel
-      title={rows.length === 1 ? 'One program' : `${countText(rows.length)} programs`}
+      title={rows.length === 1 ? '1 program' : `${countText(rows.length)} programs`}
       caption="Programs"
       columns={[
         ['Program', ({ programId, label }) => <Link to={`${path}/${programId}`}>{label}</Link>, 'head'],
@@ -83,7 +83,7 @@ function ProgramPanel({ path, rows }: ProgramPanelProps) {
       ]}
       rows={rows}
       keyOf={({ programId }) => programId}
-      empty={<Empty title="No program fits" />}
+      empty={<Empty title="No matching programs" />}
     />
   );
 }
@@ -91,7 +91,7 @@ function ProgramPanel({ path, rows }: ProgramPanelProps) {
 type AuthorityProps = Readonly<{ id: string; address: string | null | undefined; of: string }>;
 
 function Authority({ address, ...props }: AuthorityProps) {
-  return address ? <ShortAddress {...props} address={address} /> : <span class="soft">none</span>;
+  return address ? <ShortAddress {...props} address={address} /> : <span class="soft">None</span>;
 }
 
 /** By slot, because a slot is known before its time; what has none comes last, in the list's order. */
@@ -118,7 +118,7 @@ export function programPage(
     crumbs: [{ label: 'Programs', to: paths.programs(account.id) }],
     aside: (
       <ButtonLink to={`${paths.webhooks(account.id)}/new?program=${programId}`} kind="primary">
-        Watch by webhook
+        Add webhook
       </ButtonLink>
     ),
     body: (
@@ -128,26 +128,24 @@ export function programPage(
             facts={[
               [
                 'Address',
-                <CopiedCode id="program-address" text={programId} label={`Copy the address of ${label}`} />,
+                <CopiedCode id="program-address" text={programId} label={`Copy address of ${label}`} />,
               ],
               ['Status', <StatusBadge status={status} />],
-              ['Deploy slot', deploySlot === undefined ? 'none' : countText(deploySlot)],
-              ['Deployed', deployedAtMs === undefined ? 'not known' : <Deployed atMs={deployedAtMs} />],
+              ['Deploy slot', deploySlot === undefined ? 'None' : countText(deploySlot)],
+              ['Deployed', deployedAtMs === undefined ? 'Unknown' : <Deployed atMs={deployedAtMs} />],
               [
                 'Upgrade authority',
                 authority === undefined ? (
-                  'none: nobody can upgrade it'
+                  "None: the program can't be upgraded"
                 ) : (
-                  <CopiedCode
-                    id="authority"
-                    text={authority}
-                    label="Copy the address of the upgrade authority"
-                  />
+                  <CopiedCode id="authority" text={authority} label="Copy address of the upgrade authority" />
                 ),
               ],
               [
                 'Deliveries',
-                <Link to={`${paths.deliveries(account.id)}?program=${programId}`}>of this program</Link>,
+                <Link to={`${paths.deliveries(account.id)}?program=${programId}`}>
+                  Deliveries for this program
+                </Link>,
               ],
             ]}
           />
@@ -173,12 +171,16 @@ function Deployed({ atMs }: Readonly<{ atMs: number }>) {
 function DeployPanel({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) {
   return (
     <TablePanel
-      title="Deploys that were seen"
+      title="Deploy history"
       columns={[
         ['Deploy slot', ({ deploySlot }) => countText(deploySlot), 'head'],
-        ['Slot before', ({ previousSlot }) => (previousSlot === null ? '–' : countText(previousSlot)), 'end'],
-        ['Deployed', ({ deployedAtMs }) => <Time atMs={deployedAtMs} none="not known" />],
-        ['Seen', ({ detectedAtMs }) => <Time atMs={detectedAtMs} />],
+        [
+          'Previous slot',
+          ({ previousSlot }) => (previousSlot === null ? '–' : countText(previousSlot)),
+          'end',
+        ],
+        ['Deployed', ({ deployedAtMs }) => <Time atMs={deployedAtMs} none="Unknown" />],
+        ['Detected', ({ detectedAtMs }) => <Time atMs={detectedAtMs} />],
         [
           'Authority',
           ({ id, authority }) => (
@@ -190,7 +192,7 @@ function DeployPanel({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) 
       keyOf={({ id }) => id}
       empty={
         <Empty title="No deploys yet">
-          <p>The first reading of a program that can be deployed is the first line here.</p>
+          <p>Deploys appear here once the program has been checked.</p>
         </Empty>
       }
     />
@@ -198,7 +200,7 @@ function DeployPanel({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) 
 }
 
 function StatusBadge({ status }: Readonly<{ status: ProgramShown['status'] }>) {
-  if (status === undefined) return <Badge tone="waiting">not read yet</Badge>;
+  if (status === undefined) return <Badge tone="waiting">Not checked yet</Badge>;
   const [text, tone] = STATUS_WORDS[status];
   return <Badge tone={tone}>{text}</Badge>;
 }

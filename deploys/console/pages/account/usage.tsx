@@ -1,6 +1,6 @@
 /** @jsxImportSource preact */
 import { Chart } from '../../components/charts.tsx';
-import { bytesText, countText, shareText, WithinText } from '../../components/format.tsx';
+import { boundText, bytesText, countText, shareText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
 import { Notice } from '../../components/icons.tsx';
 import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
@@ -113,8 +113,8 @@ export async function usagePage(
             <UsageBody view={view} query={query} hours={hours} url={url} keyName={keyName} />
           </>
         ) : (
-          <Empty title="Nothing was used in this time.">
-            <Link to={paths.quickStart(account.id)}>See how to make the first call</Link>
+          <Empty title="No usage in this period">
+            <Link to={paths.quickStart(account.id)}>See how to make your first call</Link>
           </Empty>
         )}
       </>
@@ -133,17 +133,12 @@ type NarrowedProps = Readonly<{ query: UsageQuery; url: URL; keyName(id: string)
 /** What the page is narrowed to, and the way back. */
 function Narrowed({ query: { keyId, method }, url, keyName }: NarrowedProps) {
   if (keyId === undefined && method === undefined) return null;
+  const to = withQuery(url, { key: undefined, method: undefined, by: undefined });
   return (
     <p>
-      Of{keyId !== undefined && <> the key {keyName(keyId)}</>}
-      {keyId !== undefined && method !== undefined && ' and'}
-      {method !== undefined && (
-        <>
-          {' '}
-          the method <code>{method}</code>
-        </>
-      )}{' '}
-      alone. <Link to={withQuery(url, { key: undefined, method: undefined, by: undefined })}>Show all</Link>
+      Filtered by {keyId !== undefined && keyName(keyId)}
+      {keyId !== undefined && method !== undefined && ', '}
+      {method !== undefined && <code>{method}</code>} · <Link to={to}>Clear</Link>
     </p>
   );
 }
@@ -156,8 +151,8 @@ function UsageTotals({ total }: Readonly<{ total: Counts }>) {
         { label: 'Requests', value: countText(calls) },
         { label: 'Credits', value: countText(credits - refunded) },
         { label: 'Errors', value: countText(errors), note: errorNote(total) },
-        { label: 'Refused', value: countText(refused), note: refusedNote(total) },
-        { label: 'Sent', value: bytesText(bytesOut) },
+        { label: 'Rejected', value: countText(refused), note: refusedNote(total) },
+        { label: 'Data sent', value: bytesText(bytesOut) },
       ]}
     />
   );
@@ -170,14 +165,14 @@ export function errorNote({ calls, errors }: Counts): string | undefined {
 
 /** How many of all calls were refused. */
 export function refusedNote({ calls, refused }: Counts): string | undefined {
-  return calls + refused === 0 ? undefined : `${shareText(refused / (calls + refused))} of all`;
+  return calls + refused === 0 ? undefined : `${shareText(refused / (calls + refused))} of all requests`;
 }
 
 const MEASURE_LABELS = {
   calls: 'Requests',
   credits: 'Credits',
   errors: 'Errors',
-  refused: 'Refused',
+  refused: 'Rejected',
 } as const;
 
 type BodyProps = Readonly<{
@@ -203,7 +198,7 @@ function UsageBody(props: BodyProps) {
         aside={
           <>
             <Choices
-              label="What is shown"
+              label="Metric"
               choices={Object.entries(MEASURE_LABELS).map(([name, text]) => ({
                 label: text,
                 to: withQuery(url, { show: name }),
@@ -211,9 +206,9 @@ function UsageBody(props: BodyProps) {
               }))}
             />
             <Choices
-              label="By what"
+              label="Group by"
               choices={(['method', 'key'] as const).map((name) => ({
-                label: `by ${name}`,
+                label: `By ${name}`,
                 to: withQuery(url, { by: name }),
                 isCurrent: name === by,
               }))}
@@ -225,8 +220,7 @@ function UsageBody(props: BodyProps) {
       </Panel>
       <UsageTable {...props} />
       <p class="soft">
-        p50 and p95: half and 95 of 100 answers began within this time for sure. Times are in UTC, and the{' '}
-        {unit} that is now is not over yet.
+        p50/p95: upper bounds on time to first byte. Times are in UTC; the current {unit} is incomplete.
       </p>
     </>
   );
@@ -245,7 +239,7 @@ const UNITS: Readonly<Record<Measure, string>> = {
   calls: 'requests',
   credits: 'credits',
   errors: 'errors',
-  refused: 'refused requests',
+  refused: 'rejected requests',
 };
 
 /** Usage over time, the parts that were used the most upon one another. */
@@ -300,18 +294,16 @@ function UsageTable({ view: { parts, total }, query: { by }, url, keyName }: Bod
           ['Share', ({ counts }) => shareText(total.calls === 0 ? 0 : counts.calls / total.calls), 'end'],
           ['Credits', ({ counts }) => countText(counts.credits - counts.refunded), 'end'],
           ['Errors', ({ counts }) => countText(counts.errors), 'end'],
-          ['Refused', ({ counts }) => countText(counts.refused), 'end'],
-          ['Sent', ({ counts }) => bytesText(counts.bytesOut), 'end'],
-          ['p50', ({ counts }) => <WithinText counts={counts} quantile={0.5} />, 'end'],
-          ['p95', ({ counts }) => <WithinText counts={counts} quantile={0.95} />, 'end'],
+          ['Rejected', ({ counts }) => countText(counts.refused), 'end'],
+          ['Data sent', ({ counts }) => bytesText(counts.bytesOut), 'end'],
+          ['p50', ({ counts }) => boundText(counts, 0.5), 'end'],
+          ['p95', ({ counts }) => boundText(counts, 0.95), 'end'],
         ]}
         rows={parts.slice(0, ROWS)}
         keyOf={({ name }) => name}
-        empty={<Empty title="Nothing was used in this time." />}
+        empty={<Empty title="No usage in this period" />}
       />
-      {parts.length > ROWS && (
-        <p class="soft">{`${countText(parts.length - ROWS)} more are in the CSV file.`}</p>
-      )}
+      {parts.length > ROWS && <p class="soft">{`${countText(parts.length - ROWS)} more in the CSV file.`}</p>}
     </>
   );
 }
@@ -324,10 +316,6 @@ export function showBusy({ show }: PageContext): Response {
     title: 'Usage',
     status: 503,
     retryAfterSeconds: BUSY_SECONDS,
-    body: (
-      <Notice tone="warning">
-        You are reading usage in many windows at once. Reload this one in a moment.
-      </Notice>
-    ),
+    body: <Notice tone="warning">Usage is open in too many windows. Reload this page in a moment.</Notice>,
   });
 }

@@ -4,7 +4,7 @@ import { unreachable } from '../../../../shared/brand.ts';
 import type { Secret } from '../../../../shared/secret.ts';
 import { CodeBlock, SecretBox } from '../../components/code.tsx';
 import { countText, Time } from '../../components/format.tsx';
-import { ButtonLink, isConfirmed, PostForm } from '../../components/forms.tsx';
+import { ButtonLink, confirmErrors, PostForm } from '../../components/forms.tsx';
 import { Notice } from '../../components/icons.tsx';
 import { Link, Tabs } from '../../components/links.tsx';
 import { Panel } from '../../components/panels.tsx';
@@ -40,8 +40,8 @@ export function deleteWebhook(services: WebhookServices, context: AccountForm): 
   const webhook = services.webhooks.find(account.id, id);
   if (webhook === undefined) return notFound();
   const host = hostOf(webhook);
-  if (!isConfirmed(form, host))
-    return webhookPage(services, context, { deleteErrors: { confirm: `That is not ${host}.` } });
+  const deleteErrors = confirmErrors(form, host);
+  if (deleteErrors) return webhookPage(services, context, { deleteErrors });
   services.webhooks.remove(byOf(context), id);
   return redirect(paths.webhooks(account.id), 'webhook-deleted');
 }
@@ -106,7 +106,7 @@ export function resendFailedPage(services: WebhookServices, context: AccountCont
   const count = services.webhooks.failedSince(account.id, id, sinceMs);
   const path = paths.webhook(account.id, id);
   return show({
-    title: 'Resend what failed',
+    title: 'Retry failed deliveries',
     crumbs: [
       { label: 'Webhooks', to: paths.webhooks(account.id) },
       { label: hostOf(webhook), to: path },
@@ -122,9 +122,13 @@ export function resendFailedPage(services: WebhookServices, context: AccountCont
           }))}
         />
         <p>
-          <strong>{count === 1 ? 'One delivery' : `${countText(count)} deliveries`}</strong> made since{' '}
-          <Time atMs={sinceMs} /> failed and can be sent again. Each is attempted once more, with the same id
-          and body.
+          {count === 0 ? (
+            'No failed deliveries to retry'
+          ) : (
+            <strong>{`${countText(count)} failed ${count === 1 ? 'delivery' : 'deliveries'}`}</strong>
+          )}{' '}
+          since <Time atMs={sinceMs} />.
+          {count > 0 && ' Each is attempted once more, with the same ID and payload.'}
         </p>
         {webhook.pausedAtMs !== null && (
           <Notice tone="warning">The webhook is paused. Resume it first.</Notice>
@@ -132,13 +136,13 @@ export function resendFailedPage(services: WebhookServices, context: AccountCont
         {count > 0 ? (
           <PostForm
             action={`${path}/resend-failed`}
-            button={count === 1 ? 'Resend it' : `Resend all ${countText(count)}`}
+            button={count === 1 ? 'Retry' : `Retry all ${countText(count)}`}
             kind="primary"
             beside={<Link to={path}>Cancel</Link>}
             hidden={{ since: sinceMs }}
           />
         ) : (
-          <Link to={path}>Back to the webhook</Link>
+          <Link to={path}>Back to webhook</Link>
         )}
       </Panel>
     ),
@@ -155,7 +159,7 @@ export function rotateSecret(services: WebhookServices, context: AccountForm): R
   const rotated = services.webhooks.rotate(byOf(context), id, takeover, seenAtMs);
   switch (rotated.kind) {
     case 'rotated':
-      return showSecret(context, { ...rotated, title: 'New secret' });
+      return showSecret(context, { ...rotated, title: 'New signing secret' });
     case 'no-webhook':
       return context.notFound();
     case 'rotation-pending':
@@ -212,23 +216,23 @@ export function showSecret({ account, show }: AccountContext, { webhook, secret,
         <SecretBox
           name="signing secret"
           secret={secret.reveal()}
-          kept="It is kept sealed, to sign with, and no page can show it again. A new one can be made at any time."
+          kept="It is stored encrypted and can't be shown again. You can rotate it at any time."
         />
         {nextSecretAtMs !== null && (
           <p>
-            It takes over at <Time atMs={nextSecretAtMs} />. Until then it signs in{' '}
-            <code>X-Service-Signature-Next</code>, beside the old one.
+            It becomes active at <Time atMs={nextSecretAtMs} />. Until then, its signature is sent in{' '}
+            <code>X-Service-Signature-Next</code>, alongside the signature of the old secret.
           </p>
         )}
         <div class="buttons">
           <ButtonLink to={paths.webhook(account.id, webhook.id)} kind="primary">
-            I have stored it
+            I have saved it
           </ButtonLink>
         </div>
-        <Panel title="Verify what arrives">
+        <Panel title="Verify signatures">
           <p>
-            Check the signature over the raw bytes of the body before you parse it. The secret is used whole,
-            prefix included.
+            Verify the signature over the raw bytes of the body before parsing it. Use the entire secret,
+            including its prefix.
           </p>
           {VERIFIERS.map(({ language, code }, i) => (
             <details key={language} open={i === 0} class="snippet">

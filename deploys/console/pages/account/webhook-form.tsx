@@ -45,7 +45,7 @@ export async function createWebhook(services: WebhookServices, context: AccountF
     case 'created':
       return showSecret(context, { ...created, title: 'Webhook created' });
     case 'made-before':
-      return redirect(paths.webhook(account.id, created.webhookId), 'webhook-made-before');
+      return redirect(paths.webhook(account.id, created.webhookId), 'webhook-created-before');
     case 'unfit':
     case 'unresolved':
       return again({ [created.field]: `${created.text}.` });
@@ -115,7 +115,7 @@ function showForm(
       ...(webhook && path ? [{ label: hostOf(webhook), to: path }] : []),
     ],
     body: (
-      <Panel title="Where to, and what">
+      <Panel title="Endpoint and events">
         <PostForm
           action={path ? `${path}/edit` : `${list}/new`}
           button={webhook ? 'Save' : 'Add webhook'}
@@ -133,7 +133,7 @@ function showForm(
             isCode
             placeholder="https://hooks.example.com/sluice"
             maxLength={2_048}
-            hint="Begins with https:// and can be reached from the public internet."
+            hint="Must start with https:// and be reachable from the public internet."
           />
           <UrlCheck path={`${list}/check`} />
           <ProgramPicker given={given} programs={services.programs({}, nowMs)} error={errors?.['programs']} />
@@ -142,7 +142,7 @@ function showForm(
             label="Description"
             value={given.description}
             maxLength={DESCRIPTION_CHARACTERS_MAX}
-            hint="For yourself; it is not sent."
+            hint="For your reference only; it is not sent."
           />
         </PostForm>
       </Panel>
@@ -175,9 +175,9 @@ function ProgramPicker({ given, programs, error }: PickerProps) {
           {
             value: 'all',
             label: `All ${programs.length} watched programs`,
-            hint: 'Also those that are added later.',
+            hint: 'Including programs added later.',
           },
-          { value: 'chosen', label: 'Chosen programs' },
+          { value: 'chosen', label: 'Selected programs' },
         ]}
       />
       {error !== undefined && <p class="field-error">{error}</p>}
@@ -188,7 +188,7 @@ function ProgramPicker({ given, programs, error }: PickerProps) {
           <p class="field-hint" data-narrowed="picker-list" role="status" />
         </div>
         <fieldset class="picker-list" id="picker-list">
-          <legend class="hidden">Chosen programs</legend>
+          <legend class="hidden">Selected programs</legend>
           {chosenFirst.map(({ programId, label }) => (
             <CheckField
               key={programId}
@@ -283,9 +283,9 @@ export async function checkUrl(
   };
   const [tone, text] = (await answer()) ?? ['quiet', ''];
   return show({
-    title: 'Check of a URL',
+    title: 'URL check',
     body: (
-      <p id="url-check-answer" class={`tone-${tone} told`}>
+      <p id="url-check-answer" class={`tone-${tone} check-result`}>
         {text !== '' && <Icon name={tone === 'good' ? 'check' : 'alert'} />}
         {text}
       </p>
@@ -296,11 +296,11 @@ export async function checkUrl(
 function checkText(check: Check): readonly [Tone, string] {
   switch (check.kind) {
     case 'checked':
-      return ['good', 'https, resolves, and every address is public.'];
+      return ['good', 'Valid: uses https and resolves to public addresses.'];
     case 'unfit':
       return ['bad', `${check.text}.`];
     case 'unresolved':
-      return ['warning', `${check.text}. It may be known in a moment.`];
+      return ['warning', `${check.text}. Try again in a moment.`];
     default:
       return unreachable(check);
   }

@@ -82,13 +82,13 @@ export function webhookPage(
         </Columns>
         <Recent services={services} context={context} webhook={webhook} />
         <ConfirmPanel
-          title="Delete this webhook"
+          title="Delete webhook"
           action={`${path}/delete`}
           phrase={host}
-          button="Delete this webhook"
+          button="Delete webhook"
           errors={deleteErrors}
         >
-          What waits to be sent is cancelled, and its deliveries are shown no longer. This cannot be undone.
+          Pending deliveries are cancelled and its history is hidden. This cannot be undone.
         </ConfirmPanel>
       </>
     ),
@@ -125,13 +125,13 @@ function Failing({ services, webhook }: Readonly<{ services: WebhookServices; we
         <strong>
           Failing since <Time atMs={failingSinceMs} />
         </strong>
-        , {consecutiveFailures === 1 ? 'one attempt' : `${consecutiveFailures} attempts`} in a row
+        , {consecutiveFailures === 1 ? '1 failed attempt' : `${consecutiveFailures} failed attempts`}
         {lastError !== undefined && `; last error: ${wordOf(lastError)}`}.{' '}
         {nextTryAtMs === undefined ? (
-          'Nothing waits to be tried again.'
+          'No retries are scheduled.'
         ) : (
           <>
-            The next try is <Ago atMs={nextTryAtMs} />.
+            Next attempt <Ago atMs={nextTryAtMs} />.
           </>
         )}
       </p>
@@ -152,11 +152,11 @@ function About({ webhook, labelOf }: AboutProps) {
           description !== '' && ['Description', description],
           [
             'Programs',
-            programs === null ? 'all watched programs' : <ProgramNames {...{ programs, labelOf }} />,
+            programs === null ? 'All watched programs' : <ProgramNames {...{ programs, labelOf }} />,
           ],
-          ['Last success', <Time atMs={lastSuccessAtMs} none="none yet" />],
+          ['Last success', <Time atMs={lastSuccessAtMs} none="None yet" />],
           ['Created', <Time atMs={webhook.createdAtMs} />],
-          ['Id', <code>{webhook.id}</code>],
+          ['ID', <code>{webhook.id}</code>],
         ]}
       />
     </Panel>
@@ -194,18 +194,12 @@ function Recent({
       isFlush
       aside={
         <>
-          <Link to={`${paths.webhook(account.id, webhook.id)}/resend-failed`}>Resend failed</Link>
+          <Link to={`${paths.webhook(account.id, webhook.id)}/resend-failed`}>Retry failed</Link>
           <Link to={`${paths.deliveries(account.id)}?webhook=${webhook.id}`}>All deliveries</Link>
         </>
       }
     >
-      <DeliveryTable
-        account={account}
-        rows={rows}
-        nowMs={nowMs}
-        isOfOneWebhook
-        empty="Nothing was sent yet"
-      />
+      <DeliveryTable account={account} rows={rows} nowMs={nowMs} isOfOneWebhook empty="No deliveries yet" />
     </Panel>
   );
 }
@@ -225,16 +219,14 @@ function WebhookStats({ health }: Readonly<{ health: WebhookHealth }>) {
         {
           label: 'Delivered, 7 d',
           value: countText(week.delivered),
-          note: `${countText(week.waiting)} waiting`,
+          note: `${countText(week.waiting)} pending`,
         },
         failedStat('Failed, 7 d', week),
         {
-          label: 'Answered in, 7 d',
+          label: 'Response time, 7 d',
           value: latency === undefined ? '–' : latencyText(latency.p50Ms),
           note:
-            latency === undefined
-              ? 'nothing was answered'
-              : `median; 95 % within ${latencyText(latency.p95Ms)}`,
+            latency === undefined ? 'No responses' : `median; 95th percentile ${latencyText(latency.p95Ms)}`,
         },
       ]}
     />
@@ -246,7 +238,7 @@ function failedStat(label: string, counts: DeliveryCounts): Stat {
   return {
     label,
     value: countText(counts.failed),
-    note: share === undefined ? 'of none' : `${shareText(share)} of what is settled`,
+    note: share === undefined ? 'None completed' : `${shareText(share)} of completed deliveries`,
     ...(counts.failed > 0 && { tone: 'bad' as const }), // the union's member, not any string
   };
 }
@@ -254,9 +246,12 @@ function failedStat(label: string, counts: DeliveryCounts): Stat {
 /** Every choice, the calmest first. */
 export const TAKEOVER_NAMES: readonly Takeover[] = ['24h', '1h', 'now'];
 const CHOICES: Readonly<Record<Takeover, readonly [label: string, hint: string]>> = {
-  '24h': ['In 24 hours', 'Swap the secret in your receiver at any time until then.'],
-  '1h': ['In an hour', 'The same, in less time.'],
-  now: ['Now', 'After a leak. What your receiver refuses in the meantime is tried again.'],
+  '24h': ['In 24 hours', 'Replace the secret in your endpoint before then.'],
+  '1h': ['In 1 hour', 'Replace the secret in your endpoint before then.'],
+  now: [
+    'Immediately',
+    'If the secret has leaked. Deliveries that your endpoint rejects in the meantime are retried.',
+  ],
 };
 
 /** The secret of a webhook: a new one in stages, and what can be done while one waits. */
@@ -266,21 +261,21 @@ function SecretPanel({ webhook, path }: Readonly<{ webhook: Webhook; path: strin
     return (
       <Panel title="Signing secret" id="secret-panel">
         <p>
-          A new secret takes over at <Time atMs={nextSecretAtMs} />, <Ago atMs={nextSecretAtMs} />. Until then
-          both sign, the new one in <code>X-Service-Signature-Next</code>.
+          The new secret becomes active at <Time atMs={nextSecretAtMs} />, <Ago atMs={nextSecretAtMs} />.
+          Until then, both signatures are sent, the new one in <code>X-Service-Signature-Next</code>.
         </p>
         <div class="buttons">
-          <PostForm action={`${path}/rotation/switch`} button="Take over now" isInline />
-          <PostForm action={`${path}/rotation/cancel`} button="Cancel the rotation" isInline />
+          <PostForm action={`${path}/rotation/switch`} button="Activate now" isInline />
+          <PostForm action={`${path}/rotation/cancel`} button="Cancel rotation" isInline />
         </div>
       </Panel>
     );
   return (
     <Panel title="Signing secret" id="secret-panel">
-      <PostForm action={`${path}/rotation`} button="Rotate the secret" hidden={{ seen: webhook.updatedAtMs }}>
+      <PostForm action={`${path}/rotation`} button="Rotate secret" hidden={{ seen: webhook.updatedAtMs }}>
         <RadioFields
           name="takes-over"
-          legend="A new secret takes over"
+          legend="New secret becomes active"
           value="24h"
           options={TAKEOVER_NAMES.map((value) => ({
             value,
@@ -331,7 +326,7 @@ type ResultProps = Readonly<{
 function TestResult({ path, account, delivery, nowMs }: ResultProps) {
   if (delivery === undefined) return <div id="test-result" />;
   const attempt = delivery.tries.at(-1);
-  const link = <Link to={paths.delivery(account.id, delivery.id)}>See the delivery</Link>;
+  const link = <Link to={paths.delivery(account.id, delivery.id)}>View delivery</Link>;
   if (attempt !== undefined && attempt.endedAtMs !== null)
     return (
       <div id="test-result" role="status">
@@ -358,9 +353,7 @@ function TestResult({ path, account, delivery, nowMs }: ResultProps) {
     <div id="test-result" role="status" {...(isOver ? {} : polling)}>
       <Notice tone="waiting">
         <p>
-          {isOver
-            ? 'The test waits for its turn still. '
-            : 'Test sent. Waiting for the answer, at most 13 seconds … '}
+          {isOver ? 'The test is still queued. ' : 'Test sent. Waiting up to 13 seconds for the response… '}
           {link}
         </p>
       </Notice>

@@ -1,7 +1,8 @@
 /** @jsxImportSource preact */
+import { useContext } from 'preact/hooks';
 import { unreachable } from '../../../../shared/brand.ts';
 import { Sparkline } from '../../components/charts.tsx';
-import { Ago, shareText } from '../../components/format.tsx';
+import { Ago, Now, shareText, spanText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
 import { Badge } from '../../components/icons.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
@@ -40,7 +41,7 @@ export function webhookListPage(
     body: (
       <Live id="webhooks" from={withQuery(url, {})} everySeconds={10}>
         <TablePanel
-          title="Every webhook"
+          title="All webhooks"
           caption="Webhooks"
           columns={[
             ['URL', ({ webhook }) => <Name {...{ account, webhook }} />, 'head'],
@@ -80,7 +81,7 @@ function Name({ account, webhook }: Readonly<{ account: AccountContext['account'
 }
 
 function Last({ health: { last } }: Readonly<{ health: WebhookDay }>) {
-  if (last === undefined) return <span class="soft">none yet</span>;
+  if (last === undefined) return <span class="soft">None yet</span>;
   return (
     <span class="badges">
       <AttemptOutcome state={last.state} status={last.status} error={last.error} />
@@ -94,7 +95,7 @@ function Day({ health }: Readonly<{ health: WebhookDay }>) {
   return (
     <span class="badges">
       <FailureLine health={health} />
-      <span class="soft">{share === undefined ? 'none settled' : `${shareText(share)} failed`}</span>
+      <span class="soft">{share === undefined ? 'None completed' : `${shareText(share)} failed`}</span>
     </span>
   );
 }
@@ -102,7 +103,7 @@ function Day({ health }: Readonly<{ health: WebhookDay }>) {
 function NoWebhooks({ path }: Readonly<{ path: string }>) {
   return (
     <Empty title="No webhooks yet">
-      <p>A webhook tells your own service when a watched program is deployed.</p>
+      <p>A webhook notifies your service when a watched program is deployed.</p>
       <ButtonLink to={`${path}/new`} kind="primary">
         Add webhook
       </ButtonLink>
@@ -115,24 +116,21 @@ export function WebhookState({ webhook }: Readonly<{ webhook: Webhook }>) {
   return (
     <span class="badges">
       <MainState webhook={webhook} />
-      {webhook.nextSecretAtMs !== null && <Badge tone="waiting">rotation pending</Badge>}
+      {webhook.nextSecretAtMs !== null && <Badge tone="waiting">Rotation pending</Badge>}
     </span>
   );
 }
 
 function MainState({ webhook: { pausedAtMs, failingSinceMs } }: Readonly<{ webhook: Webhook }>) {
+  const nowMs = useContext(Now);
   if (pausedAtMs !== null)
     return (
       <Badge tone="quiet" icon="pause">
-        paused
+        Paused{' '}
       </Badge>
     );
-  if (failingSinceMs === null) return <Badge tone="good">healthy</Badge>;
-  return (
-    <Badge tone="bad">
-      failing, began <Ago atMs={failingSinceMs} />
-    </Badge>
-  );
+  if (failingSinceMs === null) return <Badge tone="good">Healthy</Badge>;
+  return <Badge tone="bad">Failing for {spanText(nowMs - failingSinceMs)}</Badge>;
 }
 
 /** A webhook's URL as text, its host in bold. It is never a link: it is for a machine. */
@@ -155,7 +153,7 @@ export function hostOf({ url }: Pick<Webhook, 'url'>): string {
 
 /** Which programs a webhook wants, in a few words; `labelOf` names an address. */
 function programsText({ programs }: Pick<Webhook, 'programs'>, labelOf: (address: string) => string): string {
-  if (programs === null) return 'all programs';
+  if (programs === null) return 'All programs';
   const [first = '', second] = programs;
   if (programs.length === 1) return labelOf(first);
   return programs.length === 2 && second !== undefined
@@ -194,21 +192,21 @@ export function refusalText(refusal: PageRefusal): string {
     case 'webhook-deleted':
       return 'The webhook was deleted.';
     case 'already-due':
-      return 'It is queued to be sent again already.';
+      return 'The delivery is already queued for another attempt.';
     case 'not-yet':
-      return 'It is about to be attempted anyway.';
+      return 'An attempt is already scheduled.';
     case 'worn-out':
-      return `It was attempted ${ATTEMPTS_EVER_MAX} times, which is the most.`;
+      return `The delivery has reached the maximum of ${ATTEMPTS_EVER_MAX} attempts.`;
     case 'rotation-pending':
-      return 'A new secret waits already. Let it take over or cancel it first.';
+      return 'A rotation is already pending. Complete or cancel it first.';
     case 'no-rotation':
-      return 'No new secret waits. It may have taken over meanwhile.';
+      return 'No rotation is pending. The new secret may already be active.';
     case 'changed-meanwhile':
-      return 'The webhook was changed since this form was opened. Nothing was done; look at it and try again.';
+      return 'The webhook was changed after this form was opened. Nothing was changed. Review it and try again.';
     case 'over-rate':
       return `Too many requests. Try again in ${refusal.retryAfterSeconds} seconds.`;
     case 'too-many':
-      return `The account has ${WEBHOOKS_MAX} webhooks, which is the most.`;
+      return `The account has reached the maximum of ${WEBHOOKS_MAX} webhooks.`;
     default:
       return unreachable(refusal);
   }

@@ -22,7 +22,7 @@ export function notTried(result: TooMany | Busy): FormRefusal {
     }
     case 'busy':
       return {
-        errors: { form: 'Too many people log in at this moment. Try again in a few seconds.' },
+        errors: { form: 'Too many sign-ins in progress. Try again in a few seconds.' },
         status: 503,
         retryAfterSeconds: 2,
       };
@@ -47,7 +47,7 @@ export function Card({ children }: Readonly<{ children: ComponentChildren }>) {
 
 /** The field of somebody's own e-mail. */
 export function EmailField() {
-  return <TextField name="email" label="E-mail" type="email" autocomplete="username" isRequired />;
+  return <TextField name="email" label="Email" type="email" autocomplete="username" isRequired />;
 }
 
 /** The field of a code of the second step. */
@@ -71,7 +71,7 @@ export function NewPasswordField({ label = 'Password' }: Readonly<{ label?: stri
       label={label}
       type="password"
       autocomplete="new-password"
-      hint={`${min} to ${max} characters; a few words in a row are good.`}
+      hint={`${min}–${max} characters. A passphrase works well.`}
       isRequired
     />
   );

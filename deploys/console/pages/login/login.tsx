@@ -19,9 +19,9 @@ import type { AuthService } from '../../../auth/auth-service.ts';
 import { cookieOf, SESSION_COOKIE, setCookie } from '../../../auth/sessions.ts';
 
 /** One text for every reason, so that nobody learns which e-mails have a login. */
-const WRONG: FormRefusal = { errors: { form: 'The e-mail or the password is wrong.' }, status: 401 };
+const WRONG: FormRefusal = { errors: { form: 'Incorrect email or password.' }, status: 401 };
 const WRONG_CODE: FormRefusal = {
-  errors: { form: 'This code is wrong, too old, or was used already. Wait for the next one.' },
+  errors: { form: 'This code is incorrect, expired or already used. Wait for the next one.' },
   status: 401,
 };
 
@@ -87,7 +87,7 @@ export function showLogin(
         )}
         {config.signUp && (
           <p>
-            <a href={paths.signUp}>Make an account</a>
+            <a href={paths.signUp}>Sign up</a>
           </p>
         )}
       </>
@@ -123,7 +123,7 @@ export function enterCode(services: LoginServices, context: FormContext): Respon
 function showSecondStep({ show }: PageContext, next: string, refusal?: FormRefusal): Response {
   return show({
     ...refusal,
-    title: 'Second step',
+    title: 'Two-factor authentication',
     body: (
       <>
         <Card>
@@ -134,11 +134,11 @@ function showSecondStep({ show }: PageContext, next: string, refusal?: FormRefus
             hidden={{ next }}
             errors={refusal?.errors}
           >
-            <CodeField hint="Six digits of the authenticator app, or one of the backup codes." />
+            <CodeField hint="The six-digit code from your authenticator app, or a backup code." />
           </PostForm>
         </Card>
         <p>
-          <a href={withNext(paths.login, next)}>Start again</a>
+          <a href={withNext(paths.login, next)}>Start over</a>
         </p>
       </>
     ),
@@ -151,7 +151,7 @@ export function logoutPage({ show }: PageContext): Response {
     title: 'Sign out',
     body: (
       <Card>
-        <PostForm action={paths.logout} button="Sign out of this browser" kind="primary" />
+        <PostForm action={paths.logout} button="Sign out" kind="primary" />
       </Card>
     ),
   });

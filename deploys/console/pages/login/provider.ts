@@ -12,19 +12,16 @@ import { type CookieName, cookieOf, setCookie } from '../../../auth/sessions.ts'
 const PROVIDER_COOKIE: CookieName = '__Host-sluice-provider';
 
 const REFUSALS = {
-  unavailable: refusal(
-    503,
-    'The identity provider cannot be reached. Try again, or sign in with a password.',
-  ),
-  over: refusal(400, 'That took too long, or was begun in another window. Try again.'),
-  unknown: refusal(403, 'There is no login here for this person. Ask an operator for one.'),
+  unavailable: refusal(503, 'The identity provider is unavailable. Try again, or sign in with a password.'),
+  over: refusal(400, 'The sign-in expired or was started in another window. Please try again.'),
+  unknown: refusal(403, 'There is no user for this identity. Ask an operator to add you.'),
   unverified: refusal(
     403,
-    'Somebody signed up with this e-mail and a password, and nobody verified that it is theirs. If that was you, sign in with the password and link the identity provider under Settings; if not, ask an operator to remove that login.',
+    'A user with this email signed up with a password, and the email was never verified. If this is you, sign in with the password and link the identity provider in Settings. Otherwise ask an operator to remove that user.',
   ),
   'linked-elsewhere': refusal(
     403,
-    'The login of this e-mail belongs to another identity at the provider. Ask an operator to unlink it.',
+    'The user with this email is linked to another identity at the provider. Ask an operator to unlink it.',
   ),
 } as const;
 

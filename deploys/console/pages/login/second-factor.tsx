@@ -15,7 +15,7 @@ import { redirect } from '../../redirect.ts';
 const CRUMBS = [{ label: 'Settings', to: paths.settings }];
 
 const WRONG: FormRefusal = {
-  errors: { code: 'This code is wrong, or its time is over. Try the next one.' },
+  errors: { code: 'This code is incorrect or expired. Try the next one.' },
   status: 422,
 };
 
@@ -65,13 +65,13 @@ export function confirmSecondFactor(services: LoginServices, context: FormContex
 
 function showBackupCodes({ show: showPage }: PageContext, codes: readonly string[], next: string): Response {
   return showPage({
-    title: 'The second factor is on',
+    title: 'Two-factor authentication is on',
     crumbs: CRUMBS,
     body: (
       <Panel title="Backup codes">
         <p>
-          Keep these backup codes apart from your phone. Each lets you in once when the phone is lost. They
-          are not shown again.
+          Store these backup codes in a safe place, separate from your phone. Each can be used once to sign in
+          if you lose your phone. You won't see them again.
         </p>
         <ul class="backup-codes">
           {codes.map((code) => (
@@ -81,7 +81,7 @@ function showBackupCodes({ show: showPage }: PageContext, codes: readonly string
           ))}
         </ul>
         <ButtonLink to={next} kind="primary">
-          I have stored them
+          I have saved them
         </ButtonLink>
       </Panel>
     ),
@@ -93,7 +93,7 @@ function show(auth: AuthService, context: PageContext, self: Self, refusal?: For
   const next = nextOf(context.url.searchParams);
   return context.show({
     ...refusal,
-    title: 'Second factor',
+    title: 'Two-factor authentication',
     crumbs: CRUMBS,
     body: user.hasSecondFactor ? (
       <TurnOff errors={refusal?.errors} />
@@ -107,15 +107,15 @@ type Refused = Pick<Returned, 'errors'>;
 
 function TurnOff({ errors }: Refused) {
   return (
-    <Panel title="Turn it off" isDanger>
-      <p>After that the password alone opens everything that you may see.</p>
+    <Panel title="Turn off" isDanger>
+      <p>Your password alone will then be enough to sign in.</p>
       <PostForm
         action={`${paths.secondFactor}/off`}
-        button="Turn the second factor off"
+        button="Turn off two-factor authentication"
         kind="danger"
         errors={errors}
       >
-        <CodeField hint="Of the app, or a backup code." />
+        <CodeField hint="From your authenticator app, or a backup code." />
       </PostForm>
     </Panel>
   );
@@ -128,14 +128,14 @@ function SetUp({ auth, self, next, errors }: SetUpProps) {
   const secret = auth.secondFactor.pending(user);
   if (secret === undefined) {
     return (
-      <Panel title="Set it up">
+      <Panel title="Set up">
         <p>
-          A code of an app on your phone beside the password, so that a stolen password alone opens nothing.
-          {auth.mustEnrol(session) && ' Operators of this service need one.'}
+          Require a code from an authenticator app, so a stolen password isn't enough.
+          {auth.mustEnrol(session) && ' Required for operators of this service.'}
         </p>
         <PostForm
           action={paths.secondFactor}
-          button="Set up the second factor"
+          button="Set up two-factor authentication"
           kind="primary"
           hidden={{ next }}
           beside={
@@ -151,15 +151,15 @@ function SetUp({ auth, self, next, errors }: SetUpProps) {
   }
   const totp = totpOf(secret, user.email);
   return (
-    <Panel title="Set it up">
-      <p>Scan this with an authenticator app, then type the code that it shows.</p>
-      <QrCode text={totp.toString()} label="QR code of the key below" />
+    <Panel title="Set up">
+      <p>Scan this QR code with an authenticator app, then enter the code it shows.</p>
+      <QrCode text={totp.toString()} label="QR code of the setup key below" />
       <p>
-        Without a camera, type this key: <code class="totp-key">{totp.secret.base32}</code>
+        Can't scan it? Enter this setup key: <code class="totp-key">{totp.secret.base32}</code>
       </p>
       <PostForm
         action={`${paths.secondFactor}/confirm`}
-        button="Turn it on"
+        button="Turn on"
         kind="primary"
         hidden={{ next }}
         errors={errors}

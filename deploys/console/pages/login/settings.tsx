@@ -42,7 +42,7 @@ export function changePassword(services: LoginServices, context: FormContext): A
     const confirmed = await login.confirm(user, field(context.form, 'password'));
     if (confirmed.kind === 'too-many' || confirmed.kind === 'busy') return again(notTried(confirmed));
     if (confirmed.kind === 'wrong')
-      return again({ errors: { password: 'That is not your password.' }, status: 422 });
+      return again({ errors: { password: 'Incorrect password.' }, status: 422 });
     const wanted = field(context.form, 'new-password');
     const complaint = passwordComplaint(wanted, user.email);
     if (complaint !== undefined) return again({ errors: { 'new-password': complaint }, status: 422 });
@@ -73,12 +73,12 @@ function show(
           <FactorPanel isOn={user.hasSecondFactor} />
         </Columns>
         <Panel
-          title="Where you are signed in"
+          title="Active sessions"
           id="sessions"
           isFlush
           aside={
             sessions.length > 1 && (
-              <PostForm action={paths.otherSessions} button="Sign out everywhere else" isInline />
+              <PostForm action={paths.otherSessions} button="Sign out all other sessions" isInline />
             )
           }
         >
@@ -95,15 +95,10 @@ function PasswordPanel({ auth, user, refusal }: PasswordProps) {
   return (
     <Panel title="Password" id="password-panel">
       {user.passwordHash === undefined ? (
-        <p>You sign in through {auth.config.oidc?.name ?? 'an identity provider'}.</p>
+        <p>You sign in with {auth.config.oidc?.name ?? 'an identity provider'}.</p>
       ) : (
-        <PostForm
-          action={paths.password}
-          button="Change the password"
-          kind="primary"
-          errors={refusal?.errors}
-        >
-          <PasswordField label="Password now" />
+        <PostForm action={paths.password} button="Change password" kind="primary" errors={refusal?.errors}>
+          <PasswordField label="Current password" />
           <NewPasswordField label="New password" />
         </PostForm>
       )}
@@ -117,13 +112,11 @@ function PasswordPanel({ auth, user, refusal }: PasswordProps) {
 function FactorPanel({ isOn }: Readonly<{ isOn: boolean }>) {
   return (
     <Panel
-      title="Second factor"
+      title="Two-factor authentication"
       aside={isOn ? <Badge tone="good">On</Badge> : <Badge tone="quiet">Off</Badge>}
     >
-      <p>
-        A code of an app on your phone beside the password, so that a stolen password alone opens nothing.
-      </p>
-      <ButtonLink to={paths.secondFactor}>{isOn ? 'Turn it off' : 'Set it up'}</ButtonLink>
+      <p>Require a code from an authenticator app, so a stolen password isn't enough.</p>
+      <ButtonLink to={paths.secondFactor}>{isOn ? 'Turn off' : 'Set up'}</ButtonLink>
     </Panel>
   );
 }
@@ -131,25 +124,25 @@ function FactorPanel({ isOn }: Readonly<{ isOn: boolean }>) {
 function SessionTable({ rows }: Readonly<{ rows: readonly SessionRow[] }>) {
   return (
     <Table
-      caption="Where you are signed in"
+      caption="Active sessions"
       columns={[
         [
           'Browser',
           ({ userAgent, isThis }) => (
             <>
-              <span class="agent">{userAgent === '' ? 'unknown' : userAgent}</span>{' '}
-              {isThis && <Badge tone="accent">this one</Badge>}
+              <span class="agent">{userAgent === '' ? 'Unknown' : userAgent}</span>{' '}
+              {isThis && <Badge tone="accent">This session</Badge>}
             </>
           ),
           'head',
         ],
-        ['Since', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
+        ['Signed in', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
         // A use is written down once a minute.
-        ['Last use', ({ usedAtMs }) => <Time atMs={usedAtMs} />],
+        ['Last used', ({ usedAtMs }) => <Time atMs={usedAtMs} />],
       ]}
       rows={rows}
       keyOf={({ createdAtMs }) => createdAtMs}
-      empty={<p>Nowhere.</p>}
+      empty={<p>No active sessions.</p>}
     />
   );
 }

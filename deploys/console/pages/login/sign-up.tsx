@@ -9,7 +9,7 @@ import { paths } from '../../paths.ts';
 import type { SignUpResult } from '../../../auth/sign-up.ts';
 
 const NO_INVITATION =
-  'This link was used already or is over. Restart the service for a new one while there is no operator, or run: bun run sluice user create EMAIL --operator';
+  'This link has been used or has expired. Restart the service to get a new one while there is no operator, or run: bun run sluice user create EMAIL --operator';
 
 /** The form behind the link of the first operator. */
 export function firstOperatorPage(context: PageContext): Response {
@@ -74,14 +74,14 @@ function showFirstOperator(
 ): Response {
   return context.show({
     ...refusal,
-    title: 'The first operator',
+    title: 'Create the first operator',
     body: (
       <>
-        <p>An operator sees every account, and sets plans and credits.</p>
+        <p>Operators can see all accounts and manage plans and credits.</p>
         <Card>
           <PostForm
             action={paths.firstOperator}
-            button="Make the login"
+            button="Create login"
             kind="primary"
             hidden={{ token }}
             errors={refusal?.errors}
@@ -99,13 +99,13 @@ function showFirstOperator(
 function showSignUp(context: PageContext | FormContext, refusal?: FormRefusal): Response {
   return context.show({
     ...refusal,
-    title: 'Make an account',
+    title: 'Sign up',
     body: (
       <>
         <Card>
           <PostForm
             action={paths.signUp}
-            button="Make the account"
+            button="Sign up"
             kind="primary"
             errors={refusal?.errors}
             sent={'form' in context ? context.form : undefined}
@@ -114,7 +114,7 @@ function showSignUp(context: PageContext | FormContext, refusal?: FormRefusal): 
               name="account"
               label="Account name"
               autocomplete="organization"
-              hint="Of your company or project."
+              hint="Your company or project."
               isRequired
             />
             <EmailField />
@@ -122,7 +122,7 @@ function showSignUp(context: PageContext | FormContext, refusal?: FormRefusal): 
           </PostForm>
         </Card>
         <p>
-          <a href={paths.login}>Sign in instead</a>
+          <a href={paths.login}>Already have an account? Sign in</a>
         </p>
       </>
     ),

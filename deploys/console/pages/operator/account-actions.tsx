@@ -4,7 +4,7 @@ import type { AdditionResult } from '../../../accounts/accounts.ts';
 import { type Actor, actorOf } from '../../../accounts/audit.ts';
 import { makePassword } from '../../../auth/passwords.ts';
 import { readEmail } from '../../../auth/users.ts';
-import { ConfirmPanel, type FormErrors, formIdFrom, isConfirmed } from '../../components/forms.tsx';
+import { confirmErrors, ConfirmPanel, type FormErrors, formIdFrom } from '../../components/forms.tsx';
 import type { Answer, ViewerContext, ViewerForm } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { accountIn, type Filling, showAccount } from './account.tsx';
@@ -71,8 +71,8 @@ export function suspendPage(services: PageServices, context: ViewerContext): Res
 /** Suspends the account whose name was typed. */
 export function suspendAccount(services: PageServices, context: ViewerForm): Response {
   return onAccount(services, context, (account, by) => {
-    if (!isConfirmed(context.form, account.name))
-      return showSuspend(context, account, { confirm: `That is not ${account.name}.` });
+    const errors = confirmErrors(context.form, account.name);
+    if (errors) return showSuspend(context, account, errors);
     services.accounts.suspend(account.name, by);
     return redirect(paths.operatorAccount(account.id), 'account-suspended');
   });
@@ -91,11 +91,11 @@ function showSuspend({ show }: ViewerContext, { id, name }: Account, errors?: Fo
         title="Suspend"
         action={`${paths.operatorAccount(id)}/suspend`}
         phrase={name}
-        button="Suspend this account"
+        button="Suspend account"
         errors={errors}
       >
-        Within a second none of its keys is accepted, at the RPC endpoint and at the program API. Its users
-        can sign in still, and webhooks are sent still. Resuming takes it back.
+        All API keys stop working within a second, at the RPC endpoint and the program API, until you resume
+        the account. Users can still sign in and webhooks are still sent. You can resume it at any time.
       </ConfirmPanel>
     ),
   });
@@ -131,11 +131,11 @@ export function addUser(services: PageServices, context: ViewerForm): Answer {
     const refuse = (errors: FormErrors) => again(services, context, account, 'user', errors);
     const email = readEmail(context.form.get('email') ?? '');
     const id = context.form.get('user') ?? '';
-    if (email === undefined) return refuse({ email: 'That is no e-mail address.' });
+    if (email === undefined) return refuse({ email: 'Enter a valid email address.' });
     if (!/^[0-9a-f]{24}$/.test(id)) return refuse({ form: INCOMPLETE });
     const password = makePassword(random);
     const hashed = await auth.hashing.hash(password, 'known');
-    if (hashed.kind === 'busy') return refuse({ form: 'Too many logins are being checked. Try again.' });
+    if (hashed.kind === 'busy') return refuse({ form: 'The server is busy. Please try again.' });
     if (auth.users.byId(id) === undefined) {
       const place = { role: 'customer', accountId: account.id } as const;
       const created = auth.users.create({ id, email, place, passwordHash: hashed.hash }, by);
@@ -144,10 +144,10 @@ export function addUser(services: PageServices, context: ViewerForm): Answer {
     }
     const user = auth.users.byId(id);
     if (user?.email !== email || user.accountId !== account.id)
-      return refuse({ form: 'This form was sent before. Open the page anew.' });
+      return refuse({ form: 'This form was already submitted. Please reload the page.' });
     return redirect(`${paths.user(id)}?shown=${id}`, 'user-created');
   });
 }
 
-const INCOMPLETE = 'This form is not whole. Fill it again.';
-const TAKEN = 'There is a login of this e-mail already. Its page can make a new password.';
+const INCOMPLETE = 'The form was incomplete. Please try again.';
+const TAKEN = "A user with this email already exists. You can reset the password on the user's page.";

@@ -78,21 +78,21 @@ export function showAccount(
           </div>
         </Columns>
         <Panel title="Users" isFlush={users.length > 0}>
-          <UserTable users={users} isRoleShown empty={<p>Nobody can sign in for this account yet.</p>} />
+          <UserTable users={users} isRoleShown empty={<p>No users yet.</p>} />
         </Panel>
         <Panel title="Add user" id="add-user">
           <AddUserForm account={account} newId={services.auth.users.newId()} filling={filling} />
         </Panel>
         <Panel
-          title="Changes"
+          title="Audit log"
           isFlush={entries.length > 0}
-          aside={<Link to={`${paths.audit}?account=${id}`}>All changes</Link>}
+          aside={<Link to={`${paths.audit}?account=${id}`}>All entries</Link>}
         >
           <AuditTable
             entries={entries}
             whoOf={createWhoOf(services)}
             isAccountShown={false}
-            empty={<p>Nothing was changed in the last 400 days.</p>}
+            empty={<p>No changes in the last 400 days.</p>}
           />
         </Panel>
       </>
@@ -106,7 +106,7 @@ function AccountTabs({ account: { id } }: Readonly<{ account: Account }>) {
     ['Manage', paths.operatorAccount(id)],
     ['Overview', paths.overview(id)],
     ['Usage', paths.usage(id)],
-    ['Keys', paths.keys(id)],
+    ['API keys', paths.keys(id)],
     ['Webhooks', paths.webhooks(id)],
     ['Deliveries', paths.deliveries(id)],
   ] as const;
@@ -117,12 +117,14 @@ function Attention({ account, services }: Readonly<{ account: Account; services:
   const { plan, isSuspended, creditsLeft } = account;
   return (
     <>
-      {isSuspended && <Notice tone="bad">Suspended: none of its keys is accepted.</Notice>}
+      {isSuspended && <Notice tone="bad">Suspended: all API keys are rejected.</Notice>}
       {creditsLeft === 0 && (
-        <Notice tone="warning">Out of credits: every call is refused with 402 until some are added.</Notice>
+        <Notice tone="warning">
+          Out of credits: all calls are rejected with 402 until credits are added.
+        </Notice>
       )}
       {plan !== undefined && !services.plans.has(plan) && (
-        <Notice tone="warning">Its plan {plan} is no longer in the config, so its calls are refused.</Notice>
+        <Notice tone="warning">Plan {plan} is no longer in the config, so all calls are rejected.</Notice>
       )}
     </>
   );
@@ -141,21 +143,21 @@ function AccountFigures({ account, services, nowMs, userCount }: FiguresProps) {
       stats={[
         {
           label: 'Plan',
-          value: plan ?? 'none',
-          note: rate ? `${countText(rate.rps)} calls a second` : undefined,
+          value: plan ?? 'None',
+          note: rate ? `${countText(rate.rps)} calls per second` : undefined,
         },
         {
           label: 'Credits left',
-          value: creditsLeft === undefined ? 'no limit' : countText(creditsLeft),
+          value: creditsLeft === undefined ? 'Unlimited' : countText(creditsLeft),
           tone: creditsLeft === 0 ? 'warning' : undefined,
         },
         {
           label: 'Calls, last hour',
           value: countText(sum('calls')),
-          note: refused > 0 ? `${countText(refused)} refused` : 'none refused',
+          note: `${countText(refused)} rejected`,
         },
         { label: 'Users', value: countText(userCount) },
-        { label: 'Made', value: <Ago atMs={createdAtMs} /> },
+        { label: 'Created', value: <Ago atMs={createdAtMs} /> },
       ]}
     />
   );
@@ -167,17 +169,17 @@ function SuspendPanel({ account: { id, isSuspended } }: Readonly<{ account: Acco
       <ActionPanel
         title="Resume"
         action={`${paths.operatorAccount(id)}/resume`}
-        button="Resume this account"
+        button="Resume account"
         kind="primary"
       >
-        Its keys are accepted again within a second.
+        All API keys work again within a second.
       </ActionPanel>
     );
   return (
     <Panel title="Suspend" isDanger>
-      <p>None of its keys is accepted until it is resumed. Nothing is deleted.</p>
+      <p>All API keys stop working until you resume the account. Nothing is deleted.</p>
       <div>
-        <ButtonLink to={`${paths.operatorAccount(id)}/suspend`}>Suspend this account…</ButtonLink>
+        <ButtonLink to={`${paths.operatorAccount(id)}/suspend`}>Suspend account…</ButtonLink>
       </div>
     </Panel>
   );
@@ -209,7 +211,7 @@ function PlanForm({
         label="Plan"
         value={plan ?? NO_PLAN}
         options={planOptions(plans, plan)}
-        hint="What was spent stays spent. It holds within a second."
+        hint="Credits already used are not restored. Takes effect within a second."
       />
     </PostForm>
   );
@@ -222,8 +224,7 @@ function CreditsForm({
   filling,
 }: FormProps & Readonly<{ random(bytes: number): Uint8Array }>) {
   const { errors, sent } = returned('credits', filling);
-  if (creditsLeft === undefined && errors === undefined)
-    return <p>This plan has no credit limit, so there is nothing to add to.</p>;
+  if (creditsLeft === undefined && errors === undefined) return <p>This plan has unlimited credits.</p>;
   return (
     <PostForm
       action={`${paths.operatorAccount(id)}/credits`}
@@ -237,9 +238,9 @@ function CreditsForm({
         inputMode="numeric"
         isRequired
         placeholder="250,000"
-        hint={creditsLeft === undefined ? undefined : `${countText(creditsLeft)} are left now.`}
+        hint={creditsLeft === undefined ? undefined : `${countText(creditsLeft)} left.`}
       />
-      <TextField name="reason" label="Reason" isRequired maxLength={200} hint="It stands in the audit log." />
+      <TextField name="reason" label="Reason" isRequired maxLength={200} hint="Recorded in the audit log." />
     </PostForm>
   );
 }
@@ -265,11 +266,11 @@ function AddUserForm({ account: { id }, newId, filling }: FormProps & Readonly<{
     >
       <TextField
         name="email"
-        label="E-mail"
+        label="Email"
         type="email"
         isRequired
         maxLength={254}
-        hint="A first password is made and shown once. Nothing is sent by mail."
+        hint="An initial password is generated and shown once. No email is sent."
       />
     </PostForm>
   );

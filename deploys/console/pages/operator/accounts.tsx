@@ -75,26 +75,26 @@ export function accountsPage({ accounts, plans }: PageServices, { url, show }: V
 type AccountTableProps = Readonly<{ accounts: readonly Account[]; isFiltered: boolean; isLast: boolean }>;
 
 function AccountTable({ accounts, isFiltered, isLast }: AccountTableProps) {
-  const nothing = isLast ? 'No account is like this.' : 'No account on this page is like this.';
+  const nothing = isLast ? 'No matching accounts' : 'No matching accounts on this page';
   return (
     <Table
       caption="Accounts"
       columns={[
         ['Account', ({ id, name }) => <Link to={paths.operatorAccount(id)}>{name}</Link>, 'head'],
-        ['Plan', ({ plan }) => plan ?? 'none'],
+        ['Plan', ({ plan }) => plan ?? 'None'],
         [
           'Credits left',
-          ({ creditsLeft }) => (creditsLeft === undefined ? 'no limit' : countText(creditsLeft)),
+          ({ creditsLeft }) => (creditsLeft === undefined ? 'Unlimited' : countText(creditsLeft)),
           'end',
         ],
         ['State', (account) => <AccountBadge account={account} />],
-        ['Since', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
+        ['Created', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
       ]}
       rows={accounts}
       keyOf={({ id }) => id}
       empty={
         <Empty title={isFiltered ? nothing : 'No accounts yet'}>
-          {!isFiltered && <p>An account has keys, a plan and users of its own.</p>}
+          {!isFiltered && <p>Each account has its own API keys, plan and users.</p>}
         </Empty>
       }
     />
@@ -103,9 +103,9 @@ function AccountTable({ accounts, isFiltered, isLast }: AccountTableProps) {
 
 /** Whether an account can be used. */
 export function AccountBadge({ account }: Readonly<{ account: Account }>) {
-  if (account.isSuspended) return <Badge tone="bad">suspended</Badge>;
-  if (account.creditsLeft === 0) return <Badge tone="warning">out of credits</Badge>;
-  return <Badge tone="good">active</Badge>;
+  if (account.isSuspended) return <Badge tone="bad">Suspended</Badge>;
+  if (account.creditsLeft === 0) return <Badge tone="warning">Out of credits</Badge>;
+  return <Badge tone="good">Active</Badge>;
 }
 
 /** The form of a new account. */
@@ -136,7 +136,7 @@ function showNew({ plans }: PageServices, { show }: ViewerContext, returned: Ret
             label="Name"
             isRequired
             maxLength={64}
-            hint="Of a company or project. It can be changed later."
+            hint="A company or project. It can be changed later."
           />
           <SelectField name="plan" label="Plan" value="trial" options={planOptions(plans)} />
         </PostForm>
@@ -151,26 +151,26 @@ type Refused = Exclude<AdditionResult, { kind: 'account' | 'added-before' }>;
 export function accountErrors(refused: Refused): FormErrors {
   switch (refused.kind) {
     case 'bad-credits':
-      return { credits: 'Credits are a whole number of at least 1, such as 250,000.' };
+      return { credits: 'Enter a whole number of at least 1, such as 250,000.' };
     case 'bad-reason':
-      return { reason: 'A reason is 1 to 200 printable characters without a space at either end.' };
+      return { reason: 'Use 1–200 printable characters, with no leading or trailing spaces.' };
     case 'bad-name':
-      return { name: 'A name is 1 to 64 printable characters without a space at either end.' };
+      return { name: 'Use 1–64 printable characters, with no leading or trailing spaces.' };
     case 'name-taken':
-      return { name: 'An account of this name exists already.' };
+      return { name: 'An account with this name already exists.' };
     case 'reserved-name':
-      return { name: 'The accounts demo and sluice-watcher are known by their names, which stay.' };
+      return { name: 'The accounts demo and sluice-watcher cannot be renamed.' };
     case 'unknown-plan':
-      return { plan: `There is no plan ${refused.plan} in the config.` };
+      return { plan: `Plan ${refused.plan} is not in the config.` };
     case 'no-credits':
       return {
         credits:
           refused.plan === undefined
-            ? 'Without an RPC plan an account has no credits to add to.'
-            : `Plan ${refused.plan} has no credit limit, so there is nothing to add to.`,
+            ? 'An account without an RPC plan has no credits.'
+            : `Plan ${refused.plan} has unlimited credits.`,
       };
     case 'unknown-account':
-      return { form: 'The account was renamed meanwhile. Look at it again.' };
+      return { form: 'The account was renamed in the meantime. Please reload the page.' };
     default:
       return unreachable(refused);
   }
@@ -190,13 +190,13 @@ export function planOptions(plans: ReadonlyMap<string, Plan>, own?: string) {
   const gone = own !== undefined && !plans.has(own);
   return [
     ...options,
-    { value: NO_PLAN, label: 'none, the program API alone' },
+    { value: NO_PLAN, label: 'None, program API only' },
     ...(gone ? [{ value: own, label: `${own}, no longer in the config` }] : []),
   ];
 }
 
-/** `5 calls a second, 250,000 credits`. */
+/** `5 calls per second, 250,000 credits`. */
 function planText({ rps, credits }: Plan): string {
-  const rate = `${countText(rps)} calls a second`;
+  const rate = `${countText(rps)} calls per second`;
   return credits === undefined ? rate : `${rate}, ${countText(credits)} credits`;
 }

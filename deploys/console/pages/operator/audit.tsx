@@ -27,8 +27,8 @@ export function auditPage(services: PageServices, { url, show }: ViewerContext):
   const accountId = accountFrom(services, account);
   const actorId = actorFrom(services, actor);
   const errors = {
-    account: accountId === 'unknown' ? 'There is no such account.' : undefined,
-    actor: actorId?.id === 'unknown' ? 'Nobody has this e-mail.' : undefined,
+    account: accountId === 'unknown' ? 'No such account.' : undefined,
+    actor: actorId?.id === 'unknown' ? 'No user with this email.' : undefined,
   };
   const found =
     accountId === 'unknown' || errors.actor !== undefined
@@ -44,15 +44,15 @@ export function auditPage(services: PageServices, { url, show }: ViewerContext):
   const last = found.length > PAGE ? entries.at(-1) : undefined;
   const isFiltered = [account, actor, action].some((text) => text !== '');
   return show({
-    title: 'Audit',
+    title: 'Audit log',
     body: (
       <>
         <Filters path={paths.audit} isFiltered={isFiltered} errors={errors}>
-          <TextField name="account" label="Account" value={account} placeholder="Name or number" />
-          <TextField name="actor" label="Who" value={actor} placeholder="E-mail or id" />
+          <TextField name="account" label="Account" value={account} placeholder="Name or ID" />
+          <TextField name="actor" label="Actor" value={actor} placeholder="Email or ID" />
           <FilterSelect
             name="action"
-            label="What"
+            label="Action"
             value={action}
             options={audit.actions().map((name) => ({ value: name, label: wordsOf(name) }))}
             all="All"
@@ -64,8 +64,8 @@ export function auditPage(services: PageServices, { url, show }: ViewerContext):
           isAccountShown
           accountName={(id) => services.accounts.findById(id)?.name}
           empty={
-            <Empty title={isFiltered ? 'No change is like this' : 'Nothing was changed yet'}>
-              <p>Changes are kept for 400 days.</p>
+            <Empty title={isFiltered ? 'No matching entries' : 'No changes yet'}>
+              <p>Entries are kept for 400 days.</p>
             </Empty>
           }
         />
@@ -84,7 +84,7 @@ function accountFrom({ accounts }: PageServices, text: string): Wanted<number> {
 /** A user by e-mail, the command line, or the id of a key or a user; `id: null` is the command line. */
 function actorFrom({ auth }: PageServices, text: string): { readonly id: string | null } | undefined {
   if (text === '') return undefined;
-  if (text === COMMAND_LINE || text === 'command line') return { id: null };
+  if (text === COMMAND_LINE || text.toLowerCase() === 'command line') return { id: null };
   if (!text.includes('@')) return { id: text };
   const email = readEmail(text);
   return { id: (email && auth.users.find(email)?.id) ?? 'unknown' };
@@ -105,22 +105,22 @@ export function AuditTable({ entries, whoOf, isAccountShown, accountName, empty 
     <Table
       caption="Changes"
       columns={[
-        ['When', ({ atMs }) => <Time atMs={atMs} />, 'head'],
-        ['Who', (entry) => <WhoCell entry={entry} whoOf={whoOf} />],
-        ['What', (entry) => <WhatCell entry={entry} />],
+        ['Time', ({ atMs }) => <Time atMs={atMs} />, 'head'],
+        ['Actor', (entry) => <WhoCell entry={entry} whoOf={whoOf} />],
+        ['Action', (entry) => <WhatCell entry={entry} />],
         isAccountShown && [
           'Account',
           ({ accountId }) =>
             accountId === null ? (
-              'none'
+              'None'
             ) : (
               <Link to={paths.operatorAccount(accountId)}>{accountName?.(accountId) ?? accountId}</Link>
             ),
         ],
         [
-          'Detail',
-          ({ detail }) => {
-            const text = detailText(detail);
+          'Details',
+          (entry) => {
+            const text = detailText(entry);
             return text === '' ? null : <span class="detail">{text}</span>;
           },
         ],
@@ -132,10 +132,11 @@ export function AuditTable({ entries, whoOf, isAccountShown, accountName, empty 
   );
 }
 
-/** `account.credits.add` as `account: credits add`; readable and still what it is filtered by. */
+/** `account.credits.add` as `Account: credits add`; readable and still what it is filtered by. */
 function wordsOf(action: string): string {
   const [noun = action, ...verb] = action.split('.');
-  return verb.length === 0 ? noun : `${noun}: ${verb.join(' ').replaceAll('-', ' ')}`;
+  const subject = `${noun.charAt(0).toUpperCase()}${noun.slice(1)}`;
+  return verb.length === 0 ? subject : `${subject}: ${verb.join(' ').replaceAll('-', ' ')}`;
 }
 
 function WhoCell({ entry, whoOf }: Readonly<{ entry: Entry; whoOf: WhoOf }>) {
@@ -170,14 +171,16 @@ function pathOf(noun: string | undefined, subject: string, accountId: number | n
   return noun === 'key' ? paths.keys(accountId) : undefined;
 }
 
-/** `from trial, to pro`; instants, whose names end so, in UTC. */
-function detailText(detail: Detail): string {
+/** `from: trial, to: pro`; instants, whose names end so, in UTC. */
+function detailText({ action, detail }: Entry): string {
+  const { credits = null, reason = null } = detail;
+  if (action === 'account.credits.add') return `Added ${textOf(credits)} credits: “${textOf(reason)}”`;
   return Object.entries(detail)
     .map(([name, value]) => {
       const isInstant = /(?:_ms|Ms)$/.test(name) && typeof value === 'number';
       const words = name.replace(/(?:_ms|Ms)$/, '').replaceAll(/_|(?=[A-Z])/g, ' ');
       const label = words.toLowerCase();
-      return `${label} ${isInstant ? `${utcText(value)} UTC` : textOf(value)}`;
+      return `${label}: ${isInstant ? `${utcText(value)} UTC` : textOf(value)}`;
     })
     .join(', ');
 }
@@ -210,7 +213,7 @@ export function createWhoOf({ auth, keys }: PageServices): WhoOf {
   }
 
   return function whoOf({ actorKind, actorId }) {
-    if (actorId === null) return { text: 'command line', note: undefined };
+    if (actorId === null) return { text: 'Command line', note: undefined };
     const name = `${actorKind} ${actorId}`;
     const who = known.get(name) ?? find(actorKind, actorId);
     known.set(name, who);

@@ -6,6 +6,7 @@ import { Columns, Empty, Live, Stats } from '../../components/panels.tsx';
 import { TablePanel } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
+import { STATE_WORDS } from '../account/attempt.tsx';
 import { paths } from '../../paths.ts';
 import type { Health } from '../../../health/health.ts';
 import { COUNT_MAX, type QueueState, type Reason, type WrongAttempt } from '../../../outbox/list.ts';
@@ -33,7 +34,7 @@ export function queuePage(
   const sinceMs = nowMs - DAY_MS;
   return show({
     title: 'Queue',
-    aside: <Badge tone="waiting">live</Badge>,
+    aside: <Badge tone="waiting">Live</Badge>,
     body: (
       <>
         <Live id="queue" from={here}>
@@ -45,11 +46,8 @@ export function queuePage(
         <Columns>
           <HostPanel hosts={queue.failingHosts()} />
           <div class="panel-stack">
-            <ReasonPanel title="Why attempts failed, 24 h" reasons={queue.reasons('failed', sinceMs)} />
-            <ReasonPanel
-              title="Why attempts were blocked, 24 h"
-              reasons={queue.reasons('blocked', sinceMs)}
-            />
+            <ReasonPanel title="Failure reasons, last 24 h" reasons={queue.reasons('failed', sinceMs)} />
+            <ReasonPanel title="Block reasons, last 24 h" reasons={queue.reasons('blocked', sinceMs)} />
           </div>
         </Columns>
         <FailingPanel webhooks={shown} nameOf={nameOf} />
@@ -63,7 +61,7 @@ export function queuePage(
 }
 
 function Trouble({ health }: Readonly<{ health: Health | undefined }>) {
-  if (health === undefined) return <Notice tone="warning">This process sends no deliveries.</Notice>;
+  if (health === undefined) return <Notice tone="warning">Deliveries are not sent by this process.</Notice>;
   return health.isWell ? null : <Notice tone="bad">{health.sentence}</Notice>;
 }
 
@@ -73,26 +71,26 @@ function Figures({ state, nowMs }: Readonly<{ state: QueueState; nowMs: number }
   return (
     <Stats
       stats={[
-        { label: 'Due now', value: manyText(due), tone: isLate ? 'warning' : undefined },
+        { label: 'Ready', value: manyText(due), tone: isLate ? 'warning' : undefined },
         {
-          label: 'Oldest due',
-          value: <Ago atMs={oldestDueAtMs} none="none" />,
+          label: 'Oldest pending',
+          value: <Ago atMs={oldestDueAtMs} none="None" />,
           tone: isLate ? 'warning' : undefined,
         },
         { label: 'In flight', value: manyText(inFlight) },
         {
-          label: 'Due later',
+          label: 'Scheduled',
           value: manyText(later),
           note: nextDueAtMs && (
             <>
-              the next <Ago atMs={nextDueAtMs} />
+              next <Ago atMs={nextDueAtMs} />
             </>
           ),
         },
         {
           label: 'Awaiting block time',
           value: manyText(eventsWaiting),
-          note: 'deploys, sent once it is known',
+          note: 'deploys, sent once known',
         },
       ]}
     />
@@ -100,7 +98,7 @@ function Figures({ state, nowMs }: Readonly<{ state: QueueState; nowMs: number }
 }
 
 function manyText(count: number): string {
-  return count >= COUNT_MAX ? `${countText(COUNT_MAX)} or more` : countText(count);
+  return count >= COUNT_MAX ? `${countText(COUNT_MAX)}+` : countText(count);
 }
 
 type HostPanelProps = Readonly<{
@@ -110,15 +108,15 @@ type HostPanelProps = Readonly<{
 function HostPanel({ hosts }: HostPanelProps) {
   return (
     <TablePanel
-      title="Failing receivers by host"
+      title="Failing endpoints by host"
       columns={[
         ['Host', ({ host }) => host, 'head'],
         ['Webhooks', ({ webhooks }) => countText(webhooks), 'end'],
-        ['Since', ({ sinceMs }) => <Ago atMs={sinceMs} />, 'end'],
+        ['Failing since', ({ sinceMs }) => <Ago atMs={sinceMs} />, 'end'],
       ]}
       rows={hosts}
       keyOf={({ host }) => host}
-      empty={<Empty title="Every receiver takes what it is sent" />}
+      empty={<Empty title="All endpoints are healthy" />}
     />
   );
 }
@@ -142,7 +140,7 @@ function ReasonPanel({ title, reasons }: Readonly<{ title: string; reasons: read
 /** An attempt's error in words. */
 function reasonText(error: string): string {
   const status = /^http_(\d{3})$/.exec(error)?.[1];
-  if (status !== undefined) return `The receiver answered ${status}`;
+  if (status !== undefined) return `Endpoint returned ${status}`;
   return Object.hasOwn(SEND_TEXTS, error) ? SEND_TEXTS[error as keyof typeof SEND_TEXTS] : error; // just looked up
 }
 
@@ -152,11 +150,11 @@ function FailingPanel({ webhooks, nameOf }: Named & Readonly<{ webhooks: readonl
   if (webhooks.length === 0) return null;
   return (
     <TablePanel
-      title="Failing webhooks, the longest first"
+      title="Failing webhooks, longest first"
       caption="Failing webhooks"
       columns={[
         [
-          'Receiver',
+          'Endpoint',
           ({ id, accountId, host }) => <Link to={paths.webhook(accountId, id)}>{host}</Link>,
           'head',
         ],
@@ -165,12 +163,12 @@ function FailingPanel({ webhooks, nameOf }: Named & Readonly<{ webhooks: readonl
           ({ accountId }) => <Link to={paths.operatorAccount(accountId)}>{nameOf(accountId)}</Link>,
         ],
         ['Failing since', ({ failingSinceMs }) => <Time atMs={failingSinceMs} />],
-        ['Failures in a row', ({ consecutiveFailures }) => countText(consecutiveFailures), 'end'],
-        ['Last success', ({ lastSuccessAtMs }) => <Ago atMs={lastSuccessAtMs} none="never" />],
+        ['Consecutive failures', ({ consecutiveFailures }) => countText(consecutiveFailures), 'end'],
+        ['Last success', ({ lastSuccessAtMs }) => <Ago atMs={lastSuccessAtMs} none="Never" />],
         [
           'State',
           ({ isPaused }) =>
-            isPaused ? <Badge tone="quiet">paused</Badge> : <Badge tone="bad">failing</Badge>,
+            isPaused ? <Badge tone="quiet">Paused</Badge> : <Badge tone="bad">Failing</Badge>,
         ],
       ]}
       rows={webhooks}
@@ -195,27 +193,27 @@ function AttemptPanel({ attempts, nameOf }: Named & Readonly<{ attempts: readonl
           'head',
         ],
         [
-          'Receiver',
+          'Endpoint',
           ({ accountId, webhookId, host }) => <Link to={paths.webhook(accountId, webhookId)}>{host}</Link>,
         ],
         [
           'Account',
           ({ accountId }) => <Link to={paths.operatorAccount(accountId)}>{nameOf(accountId)}</Link>,
         ],
-        ['Number', ({ number }) => (number === null ? 'by hand' : `${number} of 6`)],
+        ['Number', ({ number }) => (number === null ? 'Manual' : `${number} of 6`)],
         ['Reason', ({ error }) => reasonText(error ?? 'unknown')],
         [
           'Delivery',
           ({ state, deliveryState }) => (
             <Badge tone={deliveryState === 'failed' ? 'bad' : state === 'blocked' ? 'warning' : 'quiet'}>
-              {deliveryState.replaceAll('_', ' ')}
+              {STATE_WORDS[deliveryState][0]}
             </Badge>
           ),
         ],
       ]}
       rows={attempts}
       keyOf={({ deliveryId, n }) => `${deliveryId} ${n}`}
-      empty={<Empty title="No attempt has failed" />}
+      empty={<Empty title="No failed attempts" />}
     />
   );
 }

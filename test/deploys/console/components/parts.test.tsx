@@ -64,7 +64,7 @@ test('an address is short to look at and whole to copy', () => {
   const address = 'JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4';
   const html = render(<ShortAddress id="a" address={address} of="Jupiter" />);
   expect(html).toContain(`data-full="${address}" title="${address}">JUP6…TaV4<`);
-  expect(html).toContain('aria-label="Copy the address of Jupiter"');
+  expect(html).toContain('aria-label="Copy address of Jupiter"');
 });
 
 test('a chart has its numbers in a table too, newest first, with gaps as gaps', () => {

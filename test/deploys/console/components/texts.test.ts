@@ -9,7 +9,7 @@ import {
   spanText,
   utcText,
 } from '../../../../deploys/console/components/format.tsx';
-import { isConfirmed } from '../../../../deploys/console/components/forms.tsx';
+import { confirmErrors } from '../../../../deploys/console/components/forms.tsx';
 import { themeCookie, themeOf } from '../../../../deploys/console/layout.tsx';
 import { ownPath } from '../../../../deploys/console/paths.ts';
 import { flashOf, redirect } from '../../../../deploys/console/redirect.ts';
@@ -36,12 +36,12 @@ describe('instants', () => {
 describe('numbers', () => {
   test.each([
     [countText, 1_234_567, '1,234,567'],
-    [shareText, 0, '0 %'],
-    [shareText, 0.000_1, '< 0.1 %'],
-    [shareText, 0.004, '0.4 %'],
-    [shareText, 0.12, '12 %'],
-    [shareText, 0.999, '> 99 %'],
-    [shareText, 1, '100 %'],
+    [shareText, 0, '0%'],
+    [shareText, 0.000_1, '<0.1%'],
+    [shareText, 0.004, '0.4%'],
+    [shareText, 0.12, '12%'],
+    [shareText, 0.999, '>99%'],
+    [shareText, 1, '100%'],
     [latencyText, 0.42, '0.4 ms'],
     [latencyText, 38.4, '38 ms'],
     [latencyText, 1_250, '1.25 s'],
@@ -58,9 +58,14 @@ test('a long address keeps its ends, a short one stays whole', () => {
 });
 
 test('a phrase is typed letter by letter', () => {
-  const typed = (confirm: string) => isConfirmed(new URLSearchParams({ confirm }), 'acme');
-  expect([typed('acme'), typed(' acme '), typed('Acme'), typed('')]).toEqual([true, true, false, false]);
-  expect(isConfirmed(new URLSearchParams(), 'acme')).toBe(false);
+  const typed = (confirm: string) => confirmErrors(new URLSearchParams({ confirm }), 'acme');
+  const wrong = { confirm: 'Type acme to confirm.' };
+  expect([typed('acme'), typed(' acme ')]).toEqual([undefined, undefined]);
+  expect([typed('Acme'), typed(''), confirmErrors(new URLSearchParams(), 'acme')]).toEqual([
+    wrong,
+    wrong,
+    wrong,
+  ]);
 });
 
 test('a message is looked up by its code and nothing else', () => {

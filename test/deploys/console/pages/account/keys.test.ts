@@ -35,11 +35,11 @@ describe('a new key', () => {
     const first = await world.page(where);
     const [key = ''] = KEY.exec(first) ?? [];
     expect(readApiKey(key)).toBe(key as never); // the brand is what is tested
-    expect(first).toContain('The key was created.');
+    expect(first).toContain('API key created.');
     const second = await world.page(where);
     expect(second).not.toMatch(KEY);
-    expect(second).toContain('The key was shown already');
-    expect(await world.page(`${PATH}/${row?.id}`)).not.toContain('The key was shown already');
+    expect(second).toContain('The key has already been shown');
+    expect(await world.page(`${PATH}/${row?.id}`)).not.toContain('The key has already been shown');
     expect(await world.page(PATH)).not.toMatch(KEY);
   });
 
@@ -54,7 +54,10 @@ describe('a new key', () => {
   test('is not made by a form without its id, or with another’s text in place of it', async () => {
     for (const once of ['', 'x', '../../../../../../x']) {
       const response = await world.post(`${PATH}/new`, { name: 'indexer', once });
-      expect([response.status, (await response.text()).includes('Open the page again')]).toEqual([422, true]);
+      expect([response.status, (await response.text()).includes('The form was incomplete')]).toEqual([
+        422,
+        true,
+      ]);
     }
     expect(world.keys.list()).toEqual([]);
   });
@@ -64,7 +67,7 @@ describe('a new key', () => {
     const page = await response.text();
     expect(response.status).toBe(422);
     expect(page).toContain('aria-describedby="name-error name-hint"');
-    expect(page).toContain('1 to 64 printable characters');
+    expect(page).toContain('1–64 printable characters');
     expect(world.keys.list()).toEqual([]);
   });
 
@@ -90,8 +93,8 @@ describe('the list of keys', () => {
   });
 
   test('without keys says how to get one', async () => {
-    expect(await world.page(PATH)).toContain('There is no key yet.');
-    expect(await world.page(`${PATH}?search=x`)).toContain('No key is like that.');
+    expect(await world.page(PATH)).toContain('No API keys yet');
+    expect(await world.page(`${PATH}?search=x`)).toContain('No matching keys');
   });
 
   test('goes on where a page ended, and every key stands on one', async () => {
@@ -132,7 +135,7 @@ describe('a rotation', () => {
       expect([shown.length, shown === key]).toEqual([key.length, false]);
       expect(world.keys.find(id)).toMatchObject({ state: 'expiring', expiresAtMs: world.clock.now() + ms });
       expect(page).toContain(`href="${PATH}/${id}#revoke"`);
-      expect(await world.page(PATH)).toContain('Ends soon');
+      expect(await world.page(PATH)).toContain('Expiring');
     },
   );
 
@@ -155,7 +158,7 @@ describe('a rotation', () => {
     const { id } = world.addKey('acme', 'indexer');
     const response = await rotate(id, grace);
     expect([response.status, world.keys.list('acme').length]).toEqual([422, 1]);
-    expect(await response.text()).toContain('Choose when the old key ends.');
+    expect(await response.text()).toContain('Choose when the old key expires.');
   });
 
   test('of a key that ended says so', async () => {
@@ -163,7 +166,10 @@ describe('a rotation', () => {
     const once = await formId(`${PATH}/${id}`);
     world.keys.revoke(id, { kind: 'command-line' });
     const response = await world.post(`${PATH}/${id}/rotate`, { grace: '0', once });
-    expect([response.status, (await response.text()).includes('The key is revoked.')]).toEqual([422, true]);
+    expect([response.status, (await response.text()).includes('The key is already revoked.')]).toEqual([
+      422,
+      true,
+    ]);
   });
 });
 
@@ -183,7 +189,7 @@ test('a key is revoked once its name was typed', async () => {
   await world.post(`${PATH}/${id}/revoke`, { confirm: 'indexer' });
   expect(world.keys.find(id)?.state).toBe('revoked');
   const page = await world.page(`${PATH}/${id}`);
-  expect(page).not.toContain('Revoke the key');
+  expect(page).not.toContain('Revoke key');
 });
 
 describe('an operator', () => {

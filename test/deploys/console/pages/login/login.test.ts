@@ -33,10 +33,10 @@ describe('the settings', () => {
   });
 
   test.each([
-    [{ password: 'wrong', 'new-password': 'another four plain words' }, 'That is not your password.'],
+    [{ password: 'wrong', 'new-password': 'another four plain words' }, 'Incorrect password.'],
     [{ password: PASSWORD, 'new-password': 'short' }, 'at least 12'],
-    [{ password: PASSWORD, 'new-password': ADA }, 'not the e-mail'],
-    [{}, 'That is not your password.'],
+    [{ password: PASSWORD, 'new-password': ADA }, 'not be the email'],
+    [{}, 'Incorrect password.'],
   ])('a password is not changed by %p', async (fields, sentence) => {
     using started = startPeople();
     started.made(ADA);

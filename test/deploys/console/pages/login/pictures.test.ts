@@ -94,14 +94,14 @@ const REFUSED = [
     '/login',
     { email: 'nobody@example.com', password: 'wrong' },
     '[role=alert]',
-    'The e-mail or the password is wrong.',
+    'Incorrect email or password.',
     401,
   ],
   [
     '/settings',
     { password: 'wrong', 'new-password': 'four other plain words' },
     '#password-error',
-    'That is not your password.',
+    'Incorrect password.',
     422,
   ],
   ['/settings', { password: PASSWORD, 'new-password': 'short' }, '#new-password-error', 'at least 12', 422],
@@ -116,7 +116,7 @@ const REFUSED = [
     '/sign-up',
     { account: 'acme', email: ADA, 'new-password': 'four other plain words' },
     '#email-error',
-    'has a login already',
+    'already exists',
     422,
   ],
 ] as const;
@@ -147,7 +147,7 @@ test(
     await using opened = await browser.open({ origin: server.url.origin });
     const { page, faults } = opened;
     await page.goto('/settings/second-factor');
-    await page.click('text=Set up the second factor');
+    await page.click('text=Set up two-factor authentication');
     await page.waitForSelector('.qr');
     await page.screenshot({ path: join(PICTURES, 'second-factor-begun-light-1280.png'), fullPage: true });
     expect(await accessibilityFaults(page)).toEqual([]);
@@ -157,7 +157,7 @@ test(
     const secret = user && auth.auth.secondFactor.pending(user);
     if (!secret) throw new Error('no second factor was begun');
     await page.fill('#code', auth.codeNow(secret));
-    await page.click('text=Turn it on');
+    await page.click('text=Turn on');
     await page.waitForSelector('.backup-codes');
     await page.screenshot({ path: join(PICTURES, 'second-factor-on-light-1280.png'), fullPage: true });
     expect(await page.locator('.backup-codes li').count()).toBeGreaterThan(5);
