@@ -122,7 +122,7 @@ function TopBar({ viewer, theme, here }: TopBarProps) {
         <ThemeForm theme={theme} here={here} />
         {viewer && (
           <>
-            <Link to={paths.settings} class="top-bar-link" label={`Settings (${viewer.email})`}>
+            <Link to={paths.settings} class="top-bar-link" label={`Settings for ${viewer.email}`}>
               <Icon name="sliders" />
               <span class="viewer-email fold">{viewer.email}</span>
             </Link>

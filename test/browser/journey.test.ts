@@ -83,7 +83,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await button(operator, 'Add account').click();
     await operator.getByText('Account created.').waitFor();
     named.account = lastOf(operator);
-    await operator.getByLabel('E-mail').fill(ANN);
+    await operator.getByLabel('Email').fill(ANN);
     await button(operator, 'Add user').click();
     await operator.getByText('User added.').waitFor();
     password = await shown(operator);
@@ -98,7 +98,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await signIn(customer, ANN, password);
     expect(await customer.textContent('h1')).toBe('Overview');
     expect(await lookAt(customer, 'overview-empty')).toEqual([]);
-    await visit(customer, 'Keys');
+    await visit(customer, 'API keys');
     expect(await lookAt(customer, 'no-keys')).toEqual([]);
     await customer.getByRole('link', { name: 'Create your first key' }).click();
     await customer.getByLabel('Name').fill('indexer');
@@ -117,10 +117,10 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     const drawn = () =>
       customer.evaluate<string>("document.querySelector('#last-hour canvas')?.toDataURL() ?? ''");
     for (let i = 0; i < 4; i++) expect((await world.call(key, 'getSlot')).status).toBe(200);
-    await main(customer).getByText('4 requests, 0 of them errors').waitFor({ timeout: 60_000 });
+    await main(customer).getByText('4 requests, 0 errors').waitFor({ timeout: 60_000 });
     const before = await eventually(drawn);
     for (let i = 0; i < 5; i++) expect((await world.call(key, 'getSlot')).status).toBe(200);
-    await main(customer).getByText('9 requests, 0 of them errors').waitFor({ timeout: 60_000 });
+    await main(customer).getByText('9 requests, 0 errors').waitFor({ timeout: 60_000 });
     await eventually(async () => (await drawn()) !== before && (await drawn()) !== '');
     await main(customer).getByText('Credits left').waitFor();
     expect(await main(customer).textContent()).toContain(String(TRIAL_CREDITS - 9));
@@ -142,7 +142,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await customer.getByRole('link', { name: 'Add webhook' }).click();
     await customer.waitForLoadState('load'); // what is typed before the page's script has run is not looked at
     await customer.getByLabel('URL').fill(`https://${HOOKS}/in?a=b`);
-    await customer.getByText('every address is public').waitFor();
+    await customer.getByText('resolves to public addresses').waitFor();
     expect(await lookAt(customer, 'webhook-checked')).toEqual([]);
     await button(customer, 'Add webhook').click();
     secret = await shown(customer);
@@ -153,9 +153,9 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     expect(await customer.content()).not.toContain(secret);
 
     await button(customer, 'Send test').click();
-    await customer.getByText('Test: Answered 200').waitFor();
+    await customer.getByText('Test: Endpoint returned 200').waitFor();
     const recent = customer.locator('.panel', { hasText: 'Recent deliveries' });
-    await recent.getByText('delivered').waitFor();
+    await recent.getByText('Delivered').waitFor();
     expect(lastOf(customer)).toBe(named.webhook);
     expect(await lookAt(customer, 'webhook-tested')).toEqual([]);
     const [visited] = (await world.visits()).map(arrived);
@@ -168,7 +168,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     const slot = await world.upgrade(named.program);
     const text = `upgraded, slot ${slot.toLocaleString('en-US')}`;
     const row = main(customer).getByRole('row').filter({ hasText: text });
-    await row.getByText('delivered').waitFor({ timeout: 60_000 });
+    await row.getByText('Delivered').waitFor({ timeout: 60_000 });
     expect(await lookAt(customer, 'deliveries-arrived')).toEqual([]);
     const visited = (await world.visits()).map(arrived).at(-1);
     expect(visited?.event).toMatchObject({
@@ -236,7 +236,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     expect(await status()).toBe(402);
     await customer.goto(`/accounts/${named.account}/overview`);
     await main(customer)
-      .getByText(/used up/)
+      .getByText(/No credits left/)
       .first()
       .waitFor({ timeout: 60_000 });
     expect(await lookAt(customer, 'overview-used-up')).toEqual([]);
@@ -249,17 +249,17 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await button(operator, 'Add credits').click();
     await operator.getByText('Credits added.').waitFor();
     await eventually(async () => (await status()) === 200);
-    await visit(operator, 'Audit');
+    await visit(operator, 'Audit log');
     await main(operator).getByText(REASON).waitFor();
     expect(await lookAt(operator, 'audit')).toEqual([]);
   });
 
   test('a revoked key is refused', async () => {
-    await visit(customer, 'Keys');
+    await visit(customer, 'API keys');
     await main(customer).getByRole('link', { name: 'indexer' }).click();
     await customer.getByLabel('Type indexer to confirm').fill('indexer');
     await button(customer, 'Revoke key').click();
-    await customer.getByText('The key is revoked.').waitFor();
+    await customer.getByText('API key revoked.').waitFor();
     await eventually(async () => (await world.call(key, 'getSlot')).status === 401);
     expect(await lookAt(customer, 'key-revoked')).toEqual([]);
   });

@@ -55,7 +55,7 @@ describe('in a browser, without scripts', () => {
     const { origin } = deploys.url;
     await using ada = await browser.open({ origin, javaScript: false });
     await ada.page.goto(address);
-    await ada.page.getByLabel('E-mail').fill(EMAIL);
+    await ada.page.getByLabel('Email').fill(EMAIL);
     await ada.page.getByLabel('Password').fill(PASSWORD);
     await ada.page.getByRole('button', { name: 'Create login' }).click();
     expect(await ada.page.textContent('h1')).toBe('Two-factor authentication');
@@ -70,10 +70,10 @@ describe('in a browser, without scripts', () => {
 
     await using eve = await browser.open({ origin, javaScript: false, expectedStatuses: [410] });
     await eve.page.goto(address);
-    await eve.page.getByLabel('E-mail').fill('eve@example.com');
+    await eve.page.getByLabel('Email').fill('eve@example.com');
     await eve.page.getByLabel('Password').fill(PASSWORD);
     await eve.page.getByRole('button', { name: 'Create login' }).click();
-    expect(await eve.page.getByRole('alert').textContent()).toContain('used already');
+    expect(await eve.page.getByRole('alert').textContent()).toContain('has been used');
     expect([ada.faults, eve.faults]).toEqual([[], []]);
   }, 30_000);
 
@@ -126,6 +126,6 @@ describe('in a browser, without scripts', () => {
     );
     await ada.page.goto(other.href);
     await ada.page.getByRole('button', { name: 'Win' }).click();
-    expect(await ada.page.textContent('h1')).toBe('Refused');
+    expect(await ada.page.textContent('h1')).toBe('Rejected');
   }, 30_000);
 });

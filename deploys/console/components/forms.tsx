@@ -181,13 +181,11 @@ type FilterSelectProps = Readonly<{
   label: string;
   value: string | undefined;
   options: SelectFieldProps['options'];
-  /** Said of no choice. */
-  all?: string;
 }>;
 
 /** A choice of a few to narrow a list by, or none. */
-export function FilterSelect({ value = '', options, all = 'Any', ...field }: FilterSelectProps) {
-  return <SelectField {...field} value={value} options={[{ value: '', label: all }, ...options]} />;
+export function FilterSelect({ value = '', options, ...field }: FilterSelectProps) {
+  return <SelectField {...field} value={value} options={[{ value: '', label: 'All' }, ...options]} />;
 }
 
 function Field({ name, label, hint, children }: FieldProps & Readonly<{ children?: ComponentChildren }>) {

@@ -71,6 +71,14 @@ export function Badge({ tone, icon, children }: BadgeProps) {
   );
 }
 
+/** What a state is called, and how it looks. */
+export type StateWord = readonly [text: string, tone: Tone];
+
+/** A state by its word. */
+export function StateBadge({ of: [text, tone] }: Readonly<{ of: StateWord }>) {
+  return <Badge tone={tone}>{text}</Badge>;
+}
+
 type NoticeProps = Readonly<{ tone: Tone; role?: 'alert'; children: ComponentChildren }>;
 
 /** A sentence that stands out, with a shape beside its colour. */

@@ -93,11 +93,14 @@ type LiveProps = Readonly<{
   /** The page's own address with its query. The whole page is asked for and this part taken from it. */
   from: string;
   everySeconds?: number | undefined;
+  /** Nothing can change any more: what stood here before is replaced one last time. */
+  isOver?: boolean | undefined;
   children: ComponentChildren;
 }>;
 
 /** A part of a page that keeps itself up to date. It waits while the page is hidden or the part is in use. */
-export function Live({ id, from, everySeconds = 5, children }: LiveProps) {
+export function Live({ id, from, everySeconds = 5, isOver, children }: LiveProps) {
+  if (isOver) return <div id={id}>{children}</div>;
   return (
     <div
       id={id}

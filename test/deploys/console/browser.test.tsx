@@ -7,7 +7,7 @@ import { Link } from '../../../deploys/console/components/links.tsx';
 import { Live } from '../../../deploys/console/components/panels.tsx';
 import { startRoutes } from '../../../deploys/console/routes.ts';
 import { forAnyone, type Route } from '../../../deploys/console/router.ts';
-import { CUSTOMER, serveConsole } from './started.tsx';
+import { CUSTOMER, serveInBrowser, startConsole } from './started.tsx';
 import { type PageOptions, startBrowser, type StartedBrowser } from '../../started/browser.ts';
 
 /** How often each page was asked for. */
@@ -91,10 +91,10 @@ const ROUTES: readonly Route[] = [
 setDefaultTimeout(30_000);
 
 let browser: StartedBrowser;
-let served: ReturnType<typeof serveConsole>;
+let served: ReturnType<typeof serveInBrowser>;
 beforeAll(async () => {
   browser = await startBrowser();
-  served = serveConsole(CUSTOMER, ROUTES);
+  served = serveInBrowser(startConsole(CUSTOMER, ROUTES).app.handle);
 });
 afterAll(async () => {
   await browser[Symbol.asyncDispose]();

@@ -1,12 +1,12 @@
 /** @jsxImportSource preact */
 import { CodeBlock } from '../../components/code.tsx';
 import { bytesText, latencyText } from '../../components/format.tsx';
-import { Badge, type Tone } from '../../components/icons.tsx';
+import { Badge, type StateWord } from '../../components/icons.tsx';
 import { type DeliveryState, SEND_TEXTS } from '../../../outbox/outcome.ts';
 import type { AttemptRow } from '../../../outbox/list.ts';
 
 /** The states of a delivery with what they are called and how they look. */
-export const STATE_WORDS: Readonly<Record<DeliveryState, readonly [text: string, tone: Tone]>> = {
+export const STATE_WORDS: Readonly<Record<DeliveryState, StateWord>> = {
   queued: ['Queued', 'waiting'],
   attempting: ['Attempting', 'waiting'],
   retry_scheduled: ['Retrying', 'warning'],
@@ -15,12 +15,6 @@ export const STATE_WORDS: Readonly<Record<DeliveryState, readonly [text: string,
   skipped: ['Skipped', 'quiet'],
   cancelled: ['Cancelled', 'quiet'],
 };
-
-/** A delivery's state. */
-export function DeliveryBadge({ state }: Readonly<{ state: DeliveryState }>) {
-  const [text, tone] = STATE_WORDS[state];
-  return <Badge tone={tone}>{text}</Badge>;
-}
 
 type OutcomeProps = Readonly<{ state: DeliveryState; status: number | null; error: string | null }>;
 
@@ -41,14 +35,12 @@ export function wordOf(word: string): string {
   return word.replace(/^http_/, '').replaceAll('_', ' ');
 }
 
-/** What an attempt came to, in a word or two. */
 export function attemptWord({ state, status, error }: AttemptRow): string {
   if (status !== null) return String(status);
   if (error !== null) return wordOf(error);
   return state === 'started' ? 'in progress' : state;
 }
 
-/** What an attempt came to, in a sentence. */
 export function attemptText({ state, status, error }: AttemptRow): string {
   if (state === 'started') return 'In progress';
   if (status !== null) return `Endpoint returned ${status}`;
@@ -178,7 +170,6 @@ function Bar({ part, wholeMs, n }: Readonly<{ part: Part; wholeMs: number; n: nu
   );
 }
 
-/** One line of headers. */
 type HeaderLine = readonly [name: string, value: string];
 
 /** The headers of the event as an attempt sent them, behind those that say what the body is; none before it was made. */

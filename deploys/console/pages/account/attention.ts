@@ -15,7 +15,6 @@ export type Attention = Readonly<{
   link?: Readonly<{ to: string; label: string }>;
 }>;
 
-/** What is known of an account. */
 export type AccountState = Readonly<{
   account: Account;
   /** As the config has it; `undefined` also for a plan that it has no more. */
@@ -33,7 +32,6 @@ const SHARE_LEFT = 0.1;
 /** Of several alike. */
 const NAMED_MAX = 3;
 
-/** What needs attention, the worst first. */
 export function attentionOf(state: AccountState, nowMs: number): readonly Attention[] {
   return [...ofAccount(state), ...ofWebhooks(state, nowMs), ...ofKeys(state, nowMs)];
 }

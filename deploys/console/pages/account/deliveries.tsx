@@ -1,12 +1,14 @@
 /** @jsxImportSource preact */
-import { Ago, countText, latencyText, Time } from '../../components/format.tsx';
+import { useContext } from 'preact/hooks';
+import { Ago, countText, latencyText, Now, Time } from '../../components/format.tsx';
 import { Filters, FilterSelect, TextField } from '../../components/forms.tsx';
+import { StateBadge } from '../../components/icons.tsx';
 import { cursorFrom, Link, Pager, withQuery } from '../../components/links.tsx';
 import { Empty, Live, Panel } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
 import type { AccountContext, PageAccount } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
-import { DeliveryBadge, STATE_WORDS, wordOf } from './attempt.tsx';
+import { STATE_WORDS, wordOf } from './attempt.tsx';
 import { paths } from '../../paths.ts';
 import {
   type AccountDelivery,
@@ -26,30 +28,21 @@ export function deliveryListPage(services: WebhookServices, context: AccountCont
     search === ''
       ? services.deliveries.page(account.id, filter)
       : { rows: services.deliveries.search(account.id, search), next: undefined };
-  const isFirst = filter.after === undefined;
-  const table = (
-    <Panel title={search === '' ? 'Newest first' : 'Search results'} isFlush>
-      <DeliveryTable
-        account={account}
-        rows={rows}
-        nowMs={nowMs}
-        isOfOneWebhook={filter.webhookId !== undefined}
-        empty={emptyText(search, filter, next)}
-      />
-    </Panel>
-  );
   return show({
     title: 'Deliveries',
     body: (
       <>
         <DeliveryFilters services={services} context={context} filter={filter} search={search} />
-        {isFirst ? (
-          <Live id="deliveries" from={withQuery(url, {})}>
-            {table}
-          </Live>
-        ) : (
-          table
-        )}
+        <Live id="deliveries" from={withQuery(url, {})} isOver={filter.after !== undefined}>
+          <Panel title={search === '' ? 'Newest first' : 'Search results'} isFlush>
+            <DeliveryTable
+              account={account}
+              rows={rows}
+              isOfOneWebhook={filter.webhookId !== undefined}
+              empty={emptyText(search, filter, next)}
+            />
+          </Panel>
+        </Live>
         <Pager url={url} by="after" next={next && `${next.createdAtMs}.${next.id}`} />
       </>
     ),
@@ -115,7 +108,6 @@ function DeliveryFilters({ services, context, filter, search }: FiltersProps) {
 type DeliveryTableProps = Readonly<{
   account: Pick<PageAccount, 'id'>;
   rows: readonly AccountDelivery[];
-  nowMs: number;
   /** All are of one webhook, which need not be named. */
   isOfOneWebhook?: boolean;
   /** Said in place of an empty table. */
@@ -123,7 +115,7 @@ type DeliveryTableProps = Readonly<{
 }>;
 
 /** Deliveries, each opening at the side. */
-export function DeliveryTable({ account, rows, nowMs, isOfOneWebhook = false, empty }: DeliveryTableProps) {
+export function DeliveryTable({ account, rows, isOfOneWebhook = false, empty }: DeliveryTableProps) {
   return (
     <Table
       caption="Deliveries"
@@ -146,7 +138,7 @@ export function DeliveryTable({ account, rows, nowMs, isOfOneWebhook = false, em
             </span>
           ),
         ],
-        ['State', (row) => <State row={row} nowMs={nowMs} />],
+        ['State', (row) => <State row={row} />],
         ['Last response', (row) => <Answer row={row} />, 'end'],
       ]}
       rows={rows}
@@ -156,11 +148,12 @@ export function DeliveryTable({ account, rows, nowMs, isOfOneWebhook = false, em
   );
 }
 
-function State({ row, nowMs }: Readonly<{ row: AccountDelivery; nowMs: number }>) {
+function State({ row }: Readonly<{ row: AccountDelivery }>) {
+  const nowMs = useContext(Now);
   const { state, nextAttemptAtMs, resendAtMs } = row;
   return (
     <span class="badges">
-      <DeliveryBadge state={state} />
+      <StateBadge of={STATE_WORDS[state]} />
       {state === 'retry_scheduled' && nextAttemptAtMs !== null && (
         <span class="soft">{nextAttemptAtMs > nowMs ? <Ago atMs={nextAttemptAtMs} /> : 'now'}</span>
       )}
@@ -201,7 +194,6 @@ function answerText({ lastStatus, lastError, tookMs }: AccountDelivery): string 
 
 const PAGE_ROWS = 50;
 
-/** The spans of time that a list can be narrowed to. */
 const SPANS = [
   { value: '24h', label: 'Last 24 hours', ms: DAY_MS },
   { value: '7d', label: 'Last 7 days', ms: 7 * DAY_MS },

@@ -1,9 +1,10 @@
 /** @jsxImportSource preact */
+import { useContext } from 'preact/hooks';
 import { unreachable } from '../../../../shared/brand.ts';
 import { CodeBlock, CopiedCode } from '../../components/code.tsx';
-import { Ago, countText, spanText, Time } from '../../components/format.tsx';
+import { Ago, countText, Now, spanText, Time } from '../../components/format.tsx';
 import { PostForm } from '../../components/forms.tsx';
-import { Badge, Notice, type Tone } from '../../components/icons.tsx';
+import { Badge, Notice, StateBadge, type Tone } from '../../components/icons.tsx';
 import { Link } from '../../components/links.tsx';
 import { Facts, Live, Panel } from '../../components/panels.tsx';
 import { type AccountContext, type AccountForm, byOf, type PageAccount } from '../../context.ts';
@@ -13,9 +14,9 @@ import {
   attemptText,
   attemptWord,
   curlOf,
-  DeliveryBadge,
   PhaseBars,
   sentHeaders,
+  STATE_WORDS,
   wordOf,
 } from './attempt.tsx';
 import { type PageRefusal, refusalStatus, refusalText, WebhookUrl } from './webhooks.tsx';
@@ -28,7 +29,6 @@ import type { Webhook } from '../../../webhooks/webhook.ts';
 
 type Found = Readonly<{ delivery: Delivery; webhook: Webhook }>;
 
-/** Sends a delivery once more. */
 export function resendDelivery(services: WebhookServices, context: AccountForm): Response {
   const { account, notFound } = context;
   const found = find(services, context);
@@ -70,18 +70,13 @@ export function deliveryPage(
   context: AccountContext,
   refusal?: PageRefusal,
 ): Response {
-  const { account, nowMs, viewer, show, notFound } = context;
+  const { account, viewer, show, notFound } = context;
   const found = find(services, context);
   if (found === undefined) return notFound();
   const { delivery } = found;
   const path = paths.delivery(account.id, delivery.id);
   const isUnderWay = delivery.tries.at(-1)?.endedAtMs === null;
   const isMoving = delivery.finishedAtMs === null || delivery.resendAtMs !== null || isUnderWay;
-  const timeline = (
-    <Panel title="Attempts" aside={<State delivery={delivery} />}>
-      <Timeline delivery={delivery} nowMs={nowMs} isOperator={viewer.role === 'operator'} />
-    </Panel>
-  );
   return show({
     title: `Delivery ${delivery.id.slice(0, 8)}`,
     status: refusal && refusalStatus(refusal),
@@ -91,14 +86,11 @@ export function deliveryPage(
       <>
         {refusal && <Notice tone="bad">{refusalText(refusal)}</Notice>}
         <About found={found} account={account} />
-        {isMoving ? (
-          <Live id="delivery" from={path} everySeconds={2}>
-            {timeline}
-          </Live>
-        ) : (
-          // The same part without its refresh: the one before is replaced by it once all is over.
-          <div id="delivery">{timeline}</div>
-        )}
+        <Live id="delivery" from={path} everySeconds={2} isOver={!isMoving}>
+          <Panel title="Attempts" aside={<State delivery={delivery} />}>
+            <Timeline delivery={delivery} isOperator={viewer.role === 'operator'} />
+          </Panel>
+        </Live>
         <Envelope delivery={delivery} />
       </>
     ),
@@ -110,7 +102,7 @@ function State({
 }: Readonly<{ delivery: Delivery }>) {
   return (
     <span class="badges">
-      <DeliveryBadge state={state} />
+      <StateBadge of={STATE_WORDS[state]} />
       {state !== 'delivered' && lastError !== null && <span>{wordOf(lastError)}</span>}
       {finishedAtMs !== null && <Time atMs={finishedAtMs} />}
       {resendAtMs !== null && <span class="soft">A manual attempt is queued.</span>}
@@ -185,13 +177,12 @@ const ATTEMPT_TONES: Readonly<Record<AttemptRow['state'], Tone>> = {
 
 type TimelineProps = Readonly<{
   delivery: Delivery;
-  nowMs: number;
   /** What is said to operators alone. */
   isOperator: boolean;
 }>;
 
 /** Every attempt of a delivery, and those that are still to come by the fixed schedule. */
-function Timeline({ delivery, nowMs, isOperator }: TimelineProps) {
+function Timeline({ delivery, isOperator }: TimelineProps) {
   const { tries } = delivery;
   return (
     <ol class="timeline">
@@ -200,7 +191,7 @@ function Timeline({ delivery, nowMs, isOperator }: TimelineProps) {
           <Attempt {...{ attempt, delivery, isOperator }} isOpen={i === tries.length - 1} />
         </li>
       ))}
-      <Coming delivery={delivery} nowMs={nowMs} />
+      <Coming delivery={delivery} />
     </ol>
   );
 }
@@ -271,7 +262,8 @@ function triggerOf({ trigger }: AttemptRow, { eventKind }: Delivery): string {
 }
 
 /** What follows if every attempt fails; nothing once the delivery has come to its end. */
-function Coming({ delivery, nowMs }: Readonly<{ delivery: Delivery; nowMs: number }>) {
+function Coming({ delivery }: Readonly<{ delivery: Delivery }>) {
+  const nowMs = useContext(Now);
   const { attempts, nextAttemptAtMs, finishedAtMs } = delivery;
   if (finishedAtMs !== null) return null;
   const numbers = Array.from({ length: ATTEMPTS_MAX - attempts }, (_, i) => attempts + 1 + i);

@@ -25,7 +25,6 @@ import { redirect } from '../../redirect.ts';
 import { HOUR_MS } from '../../../usage/calendar.ts';
 import { sumOf } from '../../../usage/report.ts';
 
-/** What was wrong with one of the page's forms. */
 type KeyFormErrors = Readonly<Partial<Record<'rename' | 'rotate' | 'revoke', FormErrors>>>;
 
 /**
@@ -202,7 +201,6 @@ function RotatePanel({
   );
 }
 
-/** Gives the key another name. */
 export function renameKey(services: AccountServices, context: AccountForm): Response {
   const { account, form, params } = context;
   const id = params['keyId'] ?? '';
@@ -250,7 +248,6 @@ export function rotateKey(services: AccountServices, context: AccountForm): Resp
   }
 }
 
-/** Revokes the key whose name was typed. */
 export function revokeKey(services: AccountServices, context: AccountForm): Response {
   const { account, form, params } = context;
   const id = params['keyId'] ?? '';

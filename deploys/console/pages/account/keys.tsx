@@ -11,7 +11,7 @@ import {
   type Returned,
   TextField,
 } from '../../components/forms.tsx';
-import { Badge, type Tone } from '../../components/icons.tsx';
+import { StateBadge, type StateWord } from '../../components/icons.tsx';
 import { cursorFrom, Link, Pager } from '../../components/links.tsx';
 import { Empty, Panel } from '../../components/panels.tsx';
 import { type Column, Table } from '../../components/table.tsx';
@@ -113,7 +113,6 @@ function NoKeys({ path }: Readonly<{ path: string }>) {
   );
 }
 
-/** The form of a new key. */
 export function newKeyPage({ random }: AccountServices, context: AccountContext): Response {
   return showForm(context, newFormId(random));
 }
@@ -174,22 +173,19 @@ function showForm({ account, show }: AccountContext, once: string, returned: Ret
   });
 }
 
-/** Why a name of a key is refused. */
 export const BAD_KEY_NAME = 'Use 1–64 printable characters, with no leading or trailing spaces.';
 /** Why a form that was not made here, or was changed on its way, is refused. */
 export const STALE_FORM = 'The form was incomplete. Please try again.';
 
-const STATES: Readonly<Record<KeyState, readonly [Tone, string]>> = {
-  active: ['good', 'Active'],
-  expiring: ['warning', 'Expiring'],
-  expired: ['quiet', 'Expired'],
-  revoked: ['bad', 'Revoked'],
+const STATES: Readonly<Record<KeyState, StateWord>> = {
+  active: ['Active', 'good'],
+  expiring: ['Expiring', 'warning'],
+  expired: ['Expired', 'quiet'],
+  revoked: ['Revoked', 'bad'],
 };
 
-/** The state of a key, in words. */
 export function KeyBadge({ state }: Readonly<{ state: KeyState }>) {
-  const [tone, word] = STATES[state];
-  return <Badge tone={tone}>{word}</Badge>;
+  return <StateBadge of={STATES[state]} />;
 }
 
 /** All that is kept of a key's text. */

@@ -2,7 +2,7 @@
 import { CopiedCode, ShortAddress, shortened } from '../../components/code.tsx';
 import { Ago, countText, Time } from '../../components/format.tsx';
 import { ButtonLink, Filters, FilterSelect, TextField } from '../../components/forms.tsx';
-import { Badge, type Tone } from '../../components/icons.tsx';
+import { StateBadge, type StateWord } from '../../components/icons.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
 import { Empty, Facts, Live, Panel } from '../../components/panels.tsx';
 import { TablePanel } from '../../components/table.tsx';
@@ -14,7 +14,7 @@ import type { ProgramShown, SeenDeploy } from '../../../watch/readings.ts';
 type Status = NonNullable<ProgramShown['status']>;
 
 /** What the last reading said of a program, with what it is called and how it looks. */
-const STATUS_WORDS: Readonly<Record<Status, readonly [text: string, tone: Tone]>> = {
+const STATUS_WORDS: Readonly<Record<Status, StateWord>> = {
   upgradeable: ['Upgradeable', 'good'],
   frozen: ['Frozen', 'quiet'],
   other_loader: ['Other loader', 'accent'],
@@ -132,7 +132,15 @@ export function programPage(
               ],
               ['Status', <StatusBadge status={status} />],
               ['Deploy slot', deploySlot === undefined ? 'None' : countText(deploySlot)],
-              ['Deployed', deployedAtMs === undefined ? 'Unknown' : <Deployed atMs={deployedAtMs} />],
+              [
+                'Deployed',
+                <>
+                  <Time atMs={deployedAtMs} none="Unknown" />
+                  <span class="soft">
+                    <Ago atMs={deployedAtMs} />
+                  </span>
+                </>,
+              ],
               [
                 'Upgrade authority',
                 authority === undefined ? (
@@ -155,17 +163,6 @@ export function programPage(
       </>
     ),
   });
-}
-
-function Deployed({ atMs }: Readonly<{ atMs: number }>) {
-  return (
-    <>
-      <Time atMs={atMs} />
-      <span class="soft">
-        <Ago atMs={atMs} />
-      </span>
-    </>
-  );
 }
 
 function DeployPanel({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) {
@@ -200,9 +197,7 @@ function DeployPanel({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) 
 }
 
 function StatusBadge({ status }: Readonly<{ status: ProgramShown['status'] }>) {
-  if (status === undefined) return <Badge tone="waiting">Not checked yet</Badge>;
-  const [text, tone] = STATUS_WORDS[status];
-  return <Badge tone={tone}>{text}</Badge>;
+  return <StateBadge of={status === undefined ? ['Not checked yet', 'waiting'] : STATUS_WORDS[status]} />;
 }
 
 /** Names addresses by a list of programs; one that is watched no longer is shortened. */

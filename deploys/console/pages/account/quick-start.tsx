@@ -7,7 +7,6 @@ import type { AccountContext } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
 
-/** First calls, to be copied. */
 export function quickStartPage(
   { rpcUrl, origin }: AccountServices,
   { account, url, show }: AccountContext,

@@ -15,17 +15,15 @@ import { startsOf, type UsageView } from '../../../usage/usage-view.ts';
 
 /** The times that usage can be looked at, each in its unit; all end now. */
 const PERIODS = {
-  '24h': { label: '24 hours', unit: 'hour' },
-  '7d': { label: '7 days', unit: 'hour' },
-  '30d': { label: '30 days', unit: 'day' },
-  '90d': { label: '90 days', unit: 'day' },
-  '12m': { label: '12 months', unit: 'month' },
-} as const satisfies Readonly<Record<string, Readonly<{ label: string; unit: Unit }>>>;
+  '24h': { label: '24 hours', unit: 'hour', days: 1 },
+  '7d': { label: '7 days', unit: 'hour', days: 7 },
+  '30d': { label: '30 days', unit: 'day', days: 30 },
+  '90d': { label: '90 days', unit: 'day', days: 90 },
+  '12m': { label: '12 months', unit: 'month', days: 365 },
+} as const satisfies Readonly<Record<string, Readonly<{ label: string; unit: Unit; days: number }>>>;
 
 type Period = keyof typeof PERIODS;
 const PERIOD_NAMES = Object.keys(PERIODS) as readonly Period[]; // Object.keys forgets them
-
-const DAYS: Readonly<Record<Exclude<Period, '12m'>, number>> = { '24h': 1, '7d': 7, '30d': 30, '90d': 90 };
 
 /** The period that an address names; a week for anything else. */
 function periodFrom(text: string | null): Period {
@@ -36,11 +34,10 @@ function periodFrom(text: string | null): Period {
 export function hoursOf(period: Period, nowMs: number): Hours {
   const toHour = Math.floor(nowMs / HOUR_MS) + 1;
   if (period === '12m') return { fromHour: monthStartMs(monthOf(nowMs).month - 11) / HOUR_MS, toHour };
-  if (PERIODS[period].unit === 'hour') return { fromHour: toHour - 24 * DAYS[period], toHour };
-  return { fromHour: 24 * (Math.floor(nowMs / DAY_MS) - DAYS[period] + 1), toHour };
+  if (PERIODS[period].unit === 'hour') return { fromHour: toHour - 24 * PERIODS[period].days, toHour };
+  return { fromHour: 24 * (Math.floor(nowMs / DAY_MS) - PERIODS[period].days + 1), toHour };
 }
 
-/** The usage that an address names. */
 type UsageQuery = Readonly<{
   period: Period;
   by: Dimension;
@@ -158,12 +155,10 @@ function UsageTotals({ total }: Readonly<{ total: Counts }>) {
   );
 }
 
-/** How many of the calls that were made failed. */
 export function errorNote({ calls, errors }: Counts): string | undefined {
   return calls === 0 ? undefined : `${shareText(errors / calls)} of requests`;
 }
 
-/** How many of all calls were refused. */
 export function refusedNote({ calls, refused }: Counts): string | undefined {
   return calls + refused === 0 ? undefined : `${shareText(refused / (calls + refused))} of all requests`;
 }
@@ -235,13 +230,6 @@ function shortened(name: string): string {
   return `${name.slice(0, LEGEND_CHARACTERS - 9)}…${name.slice(-8)}`;
 }
 
-const UNITS: Readonly<Record<Measure, string>> = {
-  calls: 'requests',
-  credits: 'credits',
-  errors: 'errors',
-  refused: 'rejected requests',
-};
-
 /** Usage over time, the parts that were used the most upon one another. */
 function UsageChart({ view, query, hours, keyName, title }: BodyProps & Readonly<{ title: string }>) {
   const { by, measure, period } = query;
@@ -258,7 +246,7 @@ function UsageChart({ view, query, hours, keyName, title }: BodyProps & Readonly
       id="usage"
       title={title}
       kind="stacked"
-      unit={`${UNITS[measure]} per ${unit}`}
+      unit={`${MEASURE_LABELS[measure]} per ${unit}`}
       timesMs={starts.map(({ atMs }) => atMs)}
       series={names.map((name) => ({
         label: name === '' ? 'Others' : shortened(by === 'key' ? keyName(name) : name),
@@ -272,7 +260,6 @@ function UsageChart({ view, query, hours, keyName, title }: BodyProps & Readonly
 /** Rows that are shown; a file has them all. */
 const ROWS = 100;
 
-/** Usage in sums, the most used first. */
 function UsageTable({ view: { parts, total }, query: { by }, url, keyName }: BodyProps) {
   const isByMethod = by === 'method';
   const within = (name: string) => (isByMethod ? { method: name, by: 'key' } : { key: name, by: 'method' });

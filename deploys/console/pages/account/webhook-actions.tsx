@@ -33,7 +33,6 @@ function toggled(context: AccountForm, { kind }: Toggled): Response {
   return redirect(paths.webhook(context.account.id, webhookIdIn(context)), `webhook-${kind}`);
 }
 
-/** Deletes a webhook whose host was typed. */
 export function deleteWebhook(services: WebhookServices, context: AccountForm): Response {
   const { account, form, notFound } = context;
   const id = webhookIdIn(context);
@@ -170,13 +169,11 @@ export function rotateSecret(services: WebhookServices, context: AccountForm): R
   }
 }
 
-/** Lets the waiting secret take over at once. */
 export function completeRotation(services: WebhookServices, context: AccountForm): Response {
   const settled = services.webhooks.switchNow(byOf(context), webhookIdIn(context));
   return rotationSettled(services, context, settled, 'rotation-completed');
 }
 
-/** Forgets the waiting secret. */
 export function cancelRotation(services: WebhookServices, context: AccountForm): Response {
   const settled = services.webhooks.cancelRotation(byOf(context), webhookIdIn(context));
   return rotationSettled(services, context, settled, 'rotation-cancelled');
@@ -246,7 +243,6 @@ export function showSecret({ account, show }: AccountContext, { webhook, secret,
   });
 }
 
-/** A way to verify what arrives, in one language. */
 type Verifier = Readonly<{ language: string; code: string }>;
 
 const PAGE = '../../../../docs/webhooks.md';

@@ -23,11 +23,10 @@ import type { ProgramShown } from '../../../watch/readings.ts';
 import { type Check, DESCRIPTION_CHARACTERS_MAX, type Settings } from '../../../webhooks/settings.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
-/** The form of a new webhook; with `?program=`, for that one. */
 export function newWebhookPage(services: WebhookServices, context: AccountContext): Response {
-  const program = context.url.searchParams.get('program') ?? undefined;
+  const program = context.url.searchParams.get('program') ?? '';
   const isWatched = services.programs({}, context.nowMs).some(({ programId }) => programId === program);
-  const given = emptySettings(isWatched ? program : undefined);
+  const given = { url: '', description: '', isAll: !isWatched, programs: isWatched ? [program] : [] };
   return showForm(services, context, { given, once: newFormId(services.random) });
 }
 
@@ -65,7 +64,6 @@ export function editWebhookPage(services: WebhookServices, context: AccountConte
   return showForm(services, context, { webhook, given });
 }
 
-/** Changes a webhook's URL, programs and description. */
 export async function editWebhook(services: WebhookServices, context: AccountForm): Promise<Response> {
   const { account, form, request, viewer, notFound } = context;
   const id = webhookIdIn(context);
@@ -159,9 +157,9 @@ type PickerProps = Readonly<{
 /** All programs or chosen ones. With JavaScript the list can be searched; without, it is a list to scroll. */
 function ProgramPicker({ given, programs, error }: PickerProps) {
   const chosen = new Set(given.programs);
-  const unwatched = given.programs.filter(
-    (address) => !programs.some(({ programId }) => programId === address),
-  );
+  const unwatched = given.programs
+    .filter((address) => !programs.some(({ programId }) => programId === address))
+    .map((programId) => ({ programId, label: 'No longer watched' }));
   const chosenFirst = programs.toSorted(
     (a, b) => Number(chosen.has(b.programId)) - Number(chosen.has(a.programId)),
   );
@@ -189,22 +187,13 @@ function ProgramPicker({ given, programs, error }: PickerProps) {
         </div>
         <fieldset class="picker-list" id="picker-list">
           <legend class="hidden">Selected programs</legend>
-          {chosenFirst.map(({ programId, label }) => (
+          {[...chosenFirst, ...unwatched].map(({ programId, label }) => (
             <CheckField
               key={programId}
               name="program"
               value={programId}
               isChecked={chosen.has(programId)}
               label={<Name label={label} address={programId} />}
-            />
-          ))}
-          {unwatched.map((address) => (
-            <CheckField
-              key={address}
-              name="program"
-              value={address}
-              isChecked
-              label={<Name label="No longer watched" address={address} />}
             />
           ))}
         </fieldset>
@@ -229,12 +218,6 @@ type GivenSettings = Readonly<{
   isAll: boolean;
   programs: readonly string[];
 }>;
-
-/** Nothing filled in; with a program, that one chosen. */
-function emptySettings(program?: string): GivenSettings {
-  const programs = program === undefined ? [] : [program];
-  return { url: '', description: '', isAll: program === undefined, programs };
-}
 
 /** What a form says. Blanks around the URL come from copying. */
 function givenFrom(form: URLSearchParams): GivenSettings {

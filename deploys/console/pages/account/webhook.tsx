@@ -37,7 +37,6 @@ const RECENT = 8;
 /** What a form on the page outcome; `status` instead of the refusal's own. */
 type FormOutcome = Readonly<{ refusal?: PageRefusal; deleteErrors?: FormErrors; status?: number }>;
 
-/** The id of the webhook that a path names. */
 export function webhookIdIn({ params }: AccountContext): string {
   return params['webhookId'] ?? '';
 }
@@ -185,7 +184,7 @@ function Recent({
   context,
   webhook,
 }: Readonly<{ services: WebhookServices; context: AccountContext; webhook: Webhook }>) {
-  const { account, nowMs } = context;
+  const { account } = context;
   const { rows } = services.deliveries.page(account.id, { webhookId: webhook.id, limit: RECENT });
   return (
     <Panel
@@ -199,7 +198,7 @@ function Recent({
         </>
       }
     >
-      <DeliveryTable account={account} rows={rows} nowMs={nowMs} isOfOneWebhook empty="No deliveries yet" />
+      <DeliveryTable account={account} rows={rows} isOfOneWebhook empty="No deliveries yet" />
     </Panel>
   );
 }
@@ -207,7 +206,6 @@ function Recent({
 /** Where the numbers stand in a page. */
 const WEBHOOK_STATS_ID = 'webhook-stats';
 
-/** A webhook's day and week in numbers. */
 function WebhookStats({ health }: Readonly<{ health: WebhookHealth }>) {
   const { day, week, latency } = health;
   return (

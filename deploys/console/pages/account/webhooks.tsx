@@ -184,7 +184,6 @@ export type PageRefusal =
   | Extract<Tested, { kind: 'over-rate' }>
   | Readonly<{ kind: 'no-rotation' | 'too-many' }>;
 
-/** Why nothing was done, in a sentence. */
 export function refusalText(refusal: PageRefusal): string {
   switch (refusal.kind) {
     case 'webhook-paused':
@@ -212,7 +211,6 @@ export function refusalText(refusal: PageRefusal): string {
   }
 }
 
-/** HTTP status of a refusal. */
 export function refusalStatus({ kind }: PageRefusal): number {
   return kind === 'over-rate' ? 429 : 409;
 }

@@ -45,12 +45,10 @@ export function Card({ children }: Readonly<{ children: ComponentChildren }>) {
   );
 }
 
-/** The field of somebody's own e-mail. */
 export function EmailField() {
   return <TextField name="email" label="Email" type="email" autocomplete="username" isRequired />;
 }
 
-/** The field of a code of the second step. */
 export function CodeField({ hint }: Readonly<{ hint?: string }>) {
   return <TextField name="code" label="Code" autocomplete="one-time-code" hint={hint} isRequired />;
 }

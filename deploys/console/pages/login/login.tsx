@@ -33,7 +33,6 @@ export function loginPage({ auth }: LoginServices, context: PageContext): Respon
   return redirect(auth.mustEnrol(session) ? withNext(paths.secondFactor, next) : next);
 }
 
-/** The first step, with a password. */
 export async function logIn(services: LoginServices, context: FormContext): Promise<Response> {
   const { auth } = services;
   const next = nextOf(context.form);
@@ -55,7 +54,6 @@ export async function logIn(services: LoginServices, context: FormContext): Prom
   }
 }
 
-/** The login form, with what was wrong with the last one. */
 export function showLogin(
   { config }: AuthService,
   context: PageContext | FormContext,
@@ -95,12 +93,10 @@ export function showLogin(
   });
 }
 
-/** The form of the code. */
 export function secondStepPage(context: PageContext): Response {
   return showSecondStep(context, nextOf(context.url.searchParams));
 }
 
-/** The second step, with a code. */
 export function enterCode(services: LoginServices, context: FormContext): Response {
   const { auth } = services;
   const { form, request } = context;
@@ -157,7 +153,6 @@ export function logoutPage({ show }: PageContext): Response {
   });
 }
 
-/** Ends the session of this browser. */
 export function logOut({ auth }: LoginServices, { request }: PageContext): Response {
   const token = cookieOf(request.headers, SESSION_COOKIE);
   if (token !== undefined) auth.sessions.end(token);

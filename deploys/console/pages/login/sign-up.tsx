@@ -11,19 +11,16 @@ import type { SignUpResult } from '../../../auth/sign-up.ts';
 const NO_INVITATION =
   'This link has been used or has expired. Restart the service to get a new one while there is no operator, or run: bun run sluice user create EMAIL --operator';
 
-/** The form behind the link of the first operator. */
 export function firstOperatorPage(context: PageContext): Response {
   return showFirstOperator(context, context.url.searchParams.get('token') ?? '');
 }
 
-/** Makes the first operator. */
 export async function makeFirstOperator(services: LoginServices, context: FormContext): Promise<Response> {
   const token = field(context.form, 'token');
   const result = await services.auth.signUp.firstOperator(token, applicationFrom(context.form));
   return answered(services, context, result, (refusal) => showFirstOperator(context, token, refusal));
 }
 
-/** The form of a new account. */
 export function signUpPage(context: PageContext): Response {
   return showSignUp(context);
 }

@@ -23,7 +23,6 @@ function onAccount<A extends Answer>(
   return account === undefined ? context.notFound() : act(account, actorOf(userId, role));
 }
 
-/** Puts the account on another plan. */
 export function changePlan(services: PageServices, context: ViewerForm): Response {
   return onAccount(services, context, (account, by) => {
     const plan = context.form.get('plan') ?? '';
@@ -46,7 +45,6 @@ export function addCredits(services: PageServices, context: ViewerForm): Respons
   });
 }
 
-/** Gives the account another name. */
 export function renameAccount(services: PageServices, context: ViewerForm): Response {
   return onAccount(services, context, (account, by) => {
     const result = services.accounts.rename(account.name, context.form.get('name')?.trim() ?? '', by);
@@ -62,13 +60,11 @@ export function resumeAccount(services: PageServices, context: ViewerForm): Resp
   });
 }
 
-/** Asks for confirmation. */
 export function suspendPage(services: PageServices, context: ViewerContext): Response {
   const account = accountIn(services, context);
   return account === undefined ? context.notFound() : showSuspend(context, account);
 }
 
-/** Suspends the account whose name was typed. */
 export function suspendAccount(services: PageServices, context: ViewerForm): Response {
   return onAccount(services, context, (account, by) => {
     const errors = confirmErrors(context.form, account.name);

@@ -24,7 +24,6 @@ import { idFrom, paths } from '../../paths.ts';
 /** Entries of the audit log on an account's page. */
 const ENTRIES = 10;
 
-/** The account that a path names. */
 export function accountIn({ accounts }: PageServices, { params }: ViewerContext) {
   const id = idFrom(params['id']);
   return id === undefined ? undefined : accounts.findById(id);

@@ -24,7 +24,6 @@ import type { PageServices } from '../../page-services.ts';
 import { idFrom, paths } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
 
-/** Accounts of one page. */
 const PAGE = 50;
 const NEW_PATH = `${paths.operatorAccounts}/new`;
 const STATES = [
@@ -61,9 +60,8 @@ export function accountsPage({ accounts, plans }: PageServices, { url, show }: V
             label="Plan"
             value={plan}
             options={[...plans.keys(), NO_PLAN].map((name) => ({ value: name, label: name }))}
-            all="All"
           />
-          <FilterSelect name="state" label="State" value={state} options={STATES} all="All" />
+          <FilterSelect name="state" label="State" value={state} options={STATES} />
         </Filters>
         <AccountTable accounts={items} isFiltered={isFiltered} isLast={next === undefined} />
         <Pager url={url} by="before" next={next} />
@@ -108,12 +106,10 @@ export function AccountBadge({ account }: Readonly<{ account: Account }>) {
   return <Badge tone="good">Active</Badge>;
 }
 
-/** The form of a new account. */
 export function newAccountPage(services: PageServices, context: ViewerContext): Response {
   return showNew(services, context);
 }
 
-/** Makes an account. */
 export function addAccount(services: PageServices, context: ViewerForm): Response {
   const { form: sent, viewer } = context;
   const [name, plan] = [sent.get('name')?.trim() ?? '', sent.get('plan') ?? NO_PLAN];

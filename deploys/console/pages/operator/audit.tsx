@@ -11,7 +11,6 @@ import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { idFrom, paths } from '../../paths.ts';
 
-/** Entries of one page. */
 const PAGE = 50;
 const COMMAND_LINE = 'command-line';
 
@@ -55,7 +54,6 @@ export function auditPage(services: PageServices, { url, show }: ViewerContext):
             label="Action"
             value={action}
             options={audit.actions().map((name) => ({ value: name, label: wordsOf(name) }))}
-            all="All"
           />
         </Filters>
         <AuditTable
@@ -99,7 +97,6 @@ type AuditTableProps = Readonly<{
   empty: ComponentChildren;
 }>;
 
-/** Changes with who made them and when. */
 export function AuditTable({ entries, whoOf, isAccountShown, accountName, empty }: AuditTableProps) {
   return (
     <Table

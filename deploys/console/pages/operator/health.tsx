@@ -1,9 +1,8 @@
 /** @jsxImportSource preact */
 import manifest from '../../../../package.json' with { type: 'json' };
-import { unreachable } from '../../../../shared/brand.ts';
 import type { Plan } from '../../../../shared/config/plans.ts';
 import { Ago, bytesText, countText, latencyText } from '../../components/format.tsx';
-import { Badge, Notice } from '../../components/icons.tsx';
+import { Badge, Notice, StateBadge, type StateWord } from '../../components/icons.tsx';
 import { Link, withQuery } from '../../components/links.tsx';
 import { Columns, Empty, type Fact, Facts, Live, Panel } from '../../components/panels.tsx';
 import { TablePanel } from '../../components/table.tsx';
@@ -143,22 +142,14 @@ function WellBadge({ isWell }: Readonly<{ isWell: boolean }>) {
   return isWell ? <Badge tone="good">Healthy</Badge> : <Badge tone="bad">Unhealthy</Badge>;
 }
 
-/** How accounts and keys come to gateways on other hosts, in a badge. */
-function PublicationBadge({ state }: Readonly<{ state: PublicationState }>) {
-  switch (state.kind) {
-    case 'publishing':
-      return <Badge tone="good">Published</Badge>;
-    case 'building':
-      return <Badge tone="waiting">Publishing</Badge>;
-    case 'away':
-      return <Badge tone="warning">Redis unreachable</Badge>;
-    case 'other-origin':
-    case 'held':
-      return <Badge tone="bad">Not published</Badge>;
-    default:
-      return unreachable(state);
-  }
-}
+/** How accounts and keys come to gateways on other hosts. */
+const PUBLICATION: Readonly<Record<PublicationState['kind'], StateWord>> = {
+  publishing: ['Published', 'good'],
+  building: ['Publishing', 'waiting'],
+  away: ['Redis unreachable', 'warning'],
+  'other-origin': ['Not published', 'bad'],
+  held: ['Not published', 'bad'],
+};
 
 /** The parts of the installation, and whether each does its work. */
 function ServicePanel({ deliveries, publication, gateways }: State) {
@@ -182,7 +173,10 @@ function ServicePanel({ deliveries, publication, gateways }: State) {
               </>
             ),
           ],
-          publication !== undefined && ['Accounts and keys', <PublicationBadge state={publication} />],
+          publication !== undefined && [
+            'Accounts and keys',
+            <StateBadge of={PUBLICATION[publication.kind]} />,
+          ],
           ...gateways.map((gateway): Fact => {
             const isSeen = gateway.kind === 'seen';
             return [

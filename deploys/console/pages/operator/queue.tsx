@@ -137,7 +137,6 @@ function ReasonPanel({ title, reasons }: Readonly<{ title: string; reasons: read
   );
 }
 
-/** An attempt's error in words. */
 function reasonText(error: string): string {
   const status = /^http_(\d{3})$/.exec(error)?.[1];
   if (status !== undefined) return `Endpoint returned ${status}`;

@@ -18,7 +18,6 @@ const FIGURES: readonly Figure[] = ['calls', 'credits', 'refused'];
 /** Methods that have a row; the others are few calls each. */
 const METHODS_SHOWN = 40;
 
-/** What all accounts do. */
 export async function trafficPage(
   { operator, minutes, accounts }: PageServices,
   { url, nowMs, show }: ViewerContext,

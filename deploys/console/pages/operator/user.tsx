@@ -68,7 +68,6 @@ export function newPassword(services: PageServices, context: ViewerForm): Answer
   });
 }
 
-/** Ends every session. */
 export function signUserOut(services: PageServices, context: ViewerForm): Response {
   return onOther(services, context, (user, by) => {
     services.auth.users.signOut(user, by);
@@ -76,7 +75,6 @@ export function signUserOut(services: PageServices, context: ViewerForm): Respon
   });
 }
 
-/** Asks for confirmation. */
 export function resetFactorPage(services: PageServices, context: ViewerContext): Response {
   const user = userIn(services, context);
   return user === undefined ? context.notFound() : showSecondFactor(context, user);
@@ -115,7 +113,6 @@ function showSecondFactor({ show }: ViewerContext, { id, email }: User, errors?:
   });
 }
 
-/** Removes the login whose e-mail was typed. */
 export function removeUser(services: PageServices, context: ViewerForm): Response {
   return onOther(services, context, (user, by) => {
     const errors = confirmErrors(context.form, user.email);
@@ -247,7 +244,6 @@ type UserTableProps = Readonly<{
   empty: ComponentChildren;
 }>;
 
-/** Who may sign in. */
 export function UserTable({ users, isRoleShown, empty }: UserTableProps) {
   return (
     <Table

@@ -70,11 +70,6 @@ describe('a new key', () => {
     expect(page).toContain('1–64 printable characters');
     expect(world.keys.list()).toEqual([]);
   });
-
-  test('is noted with who made it', async () => {
-    await create();
-    expect(world.entries(7)).toMatchObject([{ action: 'key.create', actorKind: 'user', actorId: 'u1' }]);
-  });
 });
 
 describe('the list of keys', () => {
@@ -107,13 +102,6 @@ describe('the list of keys', () => {
     expect(new Set([...idsIn(first), ...idsIn(second)]).size).toBe(60);
     expect(second).toContain('← First page');
     expect(await world.page(`${PATH}?before=nonsense`)).toContain('Older');
-  });
-
-  test('shows a name as the text it is', async () => {
-    world.addKey('acme', '<img src=x onerror=alert(1)>');
-    const page = await world.page(PATH);
-    expect(page).toContain('&lt;img src=x onerror=alert(1)>');
-    expect(page).not.toContain('<img');
   });
 });
 

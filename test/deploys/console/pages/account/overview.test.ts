@@ -85,10 +85,6 @@ describe('the overview', () => {
     expect(page).not.toContain('Plan limit');
   });
 
-  test('keeps itself up to date', async () => {
-    expect(await world.page(PATH)).toContain(`hx-get="${PATH}"`);
-  });
-
   test('has methods and keys of its own account alone, as the text they are', async () => {
     const { id } = world.addKey('acme', '<b>indexer</b>');
     world.addKey('other', 'theirs');

@@ -98,11 +98,6 @@ describe('the page of usage', () => {
     expect(html).not.toContain('data-chart');
     expect(html).not.toContain('Download CSV');
   });
-
-  test('says nothing of another account, whatever it is asked for', async () => {
-    for (const query of ['', '?key=theirs', '?method=getTheirs', '?by=key'])
-      expect(await world.page(`${PATH}${query}`)).not.toContain('99,999');
-  });
 });
 
 describe('the file of usage', () => {
