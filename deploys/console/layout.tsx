@@ -3,7 +3,7 @@ import { render } from 'preact-render-to-string';
 import type { AssetPaths } from './assets/assets.ts';
 import { Now } from './components/format.tsx';
 import { Icon, type IconName, Notice } from './components/icons.tsx';
-import { Crumbs, Link } from './components/links.tsx';
+import { Crumbs, Link, withQuery } from './components/links.tsx';
 import type { Content, PageAccount, Show } from './context.ts';
 import { paths } from './paths.ts';
 import { flashOf } from './redirect.ts';
@@ -199,7 +199,7 @@ function Document({ content, at: { request, url, viewer, account, nowMs }, asset
         <a href="#content" class="skip-link">
           Skip to content
         </a>
-        <TopBar viewer={viewer} theme={theme} here={withoutFlash(url)} />
+        <TopBar viewer={viewer} theme={theme} here={withQuery(url, {})} />
         {viewer && <NavigationBar viewer={viewer} account={account} path={url.pathname} />}
         <main id="content" tabindex={-1}>
           {crumbs.length > 0 && <Crumbs crumbs={crumbs} here={title} />}
@@ -234,12 +234,4 @@ export function createShow(assets: AssetPaths): Show {
     if (retryAfterSeconds !== undefined) headers.set('retry-after', String(retryAfterSeconds));
     return new Response(`<!doctype html>${html}`, { status, headers });
   };
-}
-
-/** The address of a page without what it shows once: coming back there shows no message and no secret again. */
-function withoutFlash({ pathname, searchParams }: URL): string {
-  const kept = new URLSearchParams(searchParams);
-  kept.delete('done');
-  kept.delete('shown');
-  return kept.size === 0 ? pathname : `${pathname}?${kept}`;
 }

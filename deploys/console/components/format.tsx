@@ -1,6 +1,7 @@
 /** @jsxImportSource preact */
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
+import { DAY_MS, HOUR_MS } from '../../usage/calendar.ts';
 import { boundOf, type Counts } from '../../usage/report.ts';
 
 // Made once: a formatter per number was most of a long table's time.
@@ -34,8 +35,6 @@ export function bytesText(bytes: number): string {
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 
 /** `2026-11-21 22:05:09`, in UTC. */
 export function utcText(atMs: number): string {

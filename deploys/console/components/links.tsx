@@ -112,7 +112,7 @@ export function Pager({ url, by, next }: PagerProps) {
   );
 }
 
-/** The same address with some of its query changed; `undefined` takes a member away. */
+/** The same address with some of its query changed, `undefined` takes a member away, and without what is shown once. */
 export function withQuery(url: URL, changes: Readonly<Record<string, string | undefined>>): string {
   const query = new URLSearchParams(url.searchParams);
   query.delete('done');
@@ -125,7 +125,7 @@ export function withQuery(url: URL, changes: Readonly<Record<string, string | un
 }
 
 /** A place in a list, by an instant and an id. */
-export type Cursor = Readonly<{ atMs: number; id: string }>;
+type Cursor = Readonly<{ atMs: number; id: string }>;
 
 /** `1795298709000.k_ab12`; anything else is the beginning of the list. */
 export function cursorFrom(text: string | null): Cursor | undefined {

@@ -72,11 +72,6 @@ describe('the document', () => {
     expect(await find(CUSTOMER, '/accounts/7/keys', '.skip-link', 'href')).toEqual(['#content']);
   });
 
-  test('shows the way to the page', async () => {
-    expect(await find(CUSTOMER, '/accounts/7/keys/3', '.crumbs a')).toEqual(['Keys']);
-    expect(await find(CUSTOMER, '/accounts/7/keys', '.crumbs')).toEqual([]);
-  });
-
   test.each([
     ['saved', ['Saved.']],
     ['unheard-of', []],

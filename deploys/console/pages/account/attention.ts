@@ -53,7 +53,7 @@ function ofAccount({ account, plan, forecast }: AccountState): readonly Attentio
   if ((lasts !== undefined && lasts < LASTS_MS) || left < SHARE_LEFT * (plan?.credits ?? 0)) {
     const text = forecast && forecastText(forecast);
     const end = text === undefined ? '.' : `: ${text}.`;
-    found.push({ tone: 'warning', sentence: `${countText(left)} credits left${end}` });
+    found.push({ tone: 'warning', sentence: `${countText(left)} credits remaining${end}` });
   }
   return found;
 }

@@ -90,7 +90,6 @@ export function showAccount(
           <AuditTable
             entries={entries}
             whoOf={createWhoOf(services)}
-            isAccountShown={false}
             empty={<p>No changes in the last 400 days.</p>}
           />
         </Panel>

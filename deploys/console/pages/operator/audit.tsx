@@ -59,7 +59,6 @@ export function auditPage(services: PageServices, { url, show }: ViewerContext):
         <AuditTable
           entries={entries}
           whoOf={createWhoOf(services)}
-          isAccountShown
           accountName={(id) => services.accounts.findById(id)?.name}
           empty={
             <Empty title={isFiltered ? 'No matching entries' : 'No changes yet'}>
@@ -91,13 +90,12 @@ function actorFrom({ auth }: PageServices, text: string): { readonly id: string 
 type AuditTableProps = Readonly<{
   entries: readonly Entry[];
   whoOf: WhoOf;
-  isAccountShown: boolean;
-  /** The name of an account; needed where accounts are shown. */
+  /** The name of an account; absent where all are of one. */
   accountName?: (accountId: number) => string | undefined;
   empty: ComponentChildren;
 }>;
 
-export function AuditTable({ entries, whoOf, isAccountShown, accountName, empty }: AuditTableProps) {
+export function AuditTable({ entries, whoOf, accountName, empty }: AuditTableProps) {
   return (
     <Table
       caption="Changes"
@@ -105,13 +103,13 @@ export function AuditTable({ entries, whoOf, isAccountShown, accountName, empty 
         ['Time', ({ atMs }) => <Time atMs={atMs} />, 'head'],
         ['Actor', (entry) => <WhoCell entry={entry} whoOf={whoOf} />],
         ['Action', (entry) => <WhatCell entry={entry} />],
-        isAccountShown && [
+        accountName !== undefined && [
           'Account',
           ({ accountId }) =>
             accountId === null ? (
               'None'
             ) : (
-              <Link to={paths.operatorAccount(accountId)}>{accountName?.(accountId) ?? accountId}</Link>
+              <Link to={paths.operatorAccount(accountId)}>{accountName(accountId) ?? accountId}</Link>
             ),
         ],
         [

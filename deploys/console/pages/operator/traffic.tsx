@@ -10,6 +10,7 @@ import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
 import { HOUR_MS } from '../../../usage/calendar.ts';
+import type { Minute } from '../../../usage/minutes.ts';
 import type { Done } from '../../../usage/traffic.ts';
 
 type Figure = 'calls' | 'credits' | 'refused';
@@ -45,19 +46,7 @@ export async function trafficPage(
         </Live>
         <Live id="minutes" from={withQuery(url, {})} everySeconds={10}>
           <Panel title="Last hour, by minute">
-            <MinuteChart
-              id="traffic-minutes"
-              title="Calls, rejections and errors by minute"
-              kind="line"
-              unit="calls per minute"
-              minutes={minutes.recentTotals(nowMs)}
-              sinceMs={minutes.sinceMs()}
-              series={[
-                { label: 'Calls', of: ({ calls }) => calls },
-                { label: 'Rejected', of: ({ refused }) => refused, tone: 'warning' },
-                { label: 'Errors', of: ({ errors }) => errors, tone: 'bad' },
-              ]}
-            />
+            <LastHour rows={minutes.recentTotals(nowMs)} sinceMs={minutes.sinceMs()} />
           </Panel>
         </Live>
         <PartPanel
@@ -97,6 +86,24 @@ export async function trafficPage(
       </>
     ),
   });
+}
+
+function LastHour({ rows, sinceMs }: Readonly<{ rows: readonly Minute[]; sinceMs: number | undefined }>) {
+  return (
+    <MinuteChart
+      id="traffic-minutes"
+      title="Calls, rejections and errors by minute"
+      kind="line"
+      unit="calls per minute"
+      minutes={rows}
+      sinceMs={sinceMs}
+      series={[
+        { label: 'Calls', of: ({ calls }) => calls },
+        { label: 'Rejected', of: ({ refused }) => refused, tone: 'warning' },
+        { label: 'Errors', of: ({ errors }) => errors, tone: 'bad' },
+      ]}
+    />
+  );
 }
 
 function Figures({ total, fromMs }: Readonly<{ total: Done; fromMs: number }>) {

@@ -5,7 +5,7 @@ import { Chart, pointsOf } from '../../../../deploys/console/components/charts.t
 import { ShortAddress } from '../../../../deploys/console/components/code.tsx';
 import { Filters, PostForm, SelectField, TextField } from '../../../../deploys/console/components/forms.tsx';
 import { Badge, type Tone } from '../../../../deploys/console/components/icons.tsx';
-import { Link, Pager, Tabs } from '../../../../deploys/console/components/links.tsx';
+import { Link, Pager } from '../../../../deploys/console/components/links.tsx';
 import { Live } from '../../../../deploys/console/components/panels.tsx';
 import { type Column, Table } from '../../../../deploys/console/components/table.tsx';
 
@@ -82,30 +82,12 @@ test('a sparkline spans its width from the ground to the top', () => {
   expect(pointsOf([0, 0])).toBe('0.0,23.0 96.0,23.0');
 });
 
-test('a live part asks for its own page and takes itself out of it', () => {
-  const html = render(
-    <Live id="rows" from="/a?b=c" everySeconds={10}>
-      x
-    </Live>,
-  );
-  expect(html).toBe(
-    '<div id="rows" data-live="true" hx-get="/a?b=c" hx-trigger="every 10s" hx-select="#rows" hx-swap="outerHTML">x</div>',
-  );
-});
-
 test('a list has a way back and a way on where there are any, and keeps its filters but no message', () => {
   const pager = (query: string, next?: number) =>
     render(<Pager url={new URL(`https://x.example.com/a${query}`)} by="after" next={next} />);
   expect(pager('')).toBe('');
   expect(pager('?q=b+c&done=saved', 2).match(/href="[^"]*"/g)).toEqual(['href="/a?q=b+c&amp;after=2"']);
   expect(pager('?after=1').match(/href="[^"]*"/g)).toEqual(['href="/a"']);
-});
-
-test('the tab that is seen is marked', () => {
-  const tabs = ['a', 'b'].map((label) => ({ label, to: `/${label}`, isCurrent: label === 'a' }));
-  const html = render(<Tabs label="Views" tabs={tabs} />);
-  expect(html).toContain('<a href="/a" aria-current="page">a</a>');
-  expect(html).toContain('<a href="/b">b</a>');
 });
 
 test.each([

@@ -11,7 +11,6 @@ import {
 } from '../../../../deploys/console/components/format.tsx';
 import { confirmErrors } from '../../../../deploys/console/components/forms.tsx';
 import { themeCookie, themeOf } from '../../../../deploys/console/layout.tsx';
-import { ownPath } from '../../../../deploys/console/paths.ts';
 import { flashOf, redirect } from '../../../../deploys/console/redirect.ts';
 
 describe('instants', () => {
@@ -79,10 +78,6 @@ test('a change leads to a page of the console, with its message', () => {
   expect(to('/a')).toBe('/a');
   expect(to('//evil.example.com')).toBe('/');
   expect(to('https://evil.example.com', 'saved')).toBe('/?done=saved');
-});
-
-test('an own path is kept as it is', () => {
-  expect(ownPath('/accounts/7/keys?cursor=a%20b')).toBe('/accounts/7/keys?cursor=a%20b');
 });
 
 test.each(['/a\u2028', '/é', '/a b', '/\u{1f600}', '/a\u007f', '/a\r\nset-cookie: x=1'])(

@@ -1,8 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readApiKey } from '../../../../../shared/keys/api-key.ts';
-import type { Viewer } from '../../../../../deploys/auth/auth-service.ts';
 import { type AccountWorld, HOUR_MS, startAccountWorld } from '../../account-world.ts';
-import { OPERATOR } from '../../started.tsx';
 
 let world: AccountWorld;
 beforeEach(() => (world = startAccountWorld()));
@@ -178,13 +176,4 @@ test('a key is revoked once its name was typed', async () => {
   expect(world.keys.find(id)?.state).toBe('revoked');
   const page = await world.page(`${PATH}/${id}`);
   expect(page).not.toContain('Revoke key');
-});
-
-describe('an operator', () => {
-  test('makes keys for an account in their own name', async () => {
-    using theirs = startAccountWorld(OPERATOR as Viewer);
-    const answer = await theirs.post('/accounts/8/keys/new', { name: 'x', once: 'a'.repeat(22) });
-    expect(answer.status).toBe(303);
-    expect(theirs.entries(8)).toMatchObject([{ action: 'key.create', actorKind: 'operator', actorId: 'u2' }]);
-  });
 });

@@ -138,16 +138,6 @@ describe('the audit log', () => {
     expect([first.text.includes('a110'), first.text.includes('a109')]).toEqual([true, false]);
     expect([second.text.includes('a110'), second.text.includes('a109')]).toEqual([false, true]);
   });
-
-  test('names who is gone by id', async () => {
-    const world = kept(startOperatorWorld());
-    const { id } = world.account('acme');
-    const ann = world.made('ann@example.com', { role: 'operator', accountId: id });
-    world.accounts.suspend('acme', { kind: 'operator', userId: ann.id });
-    world.auth.users.remove(ann, { kind: 'command-line' });
-    const { text } = await world.operator.get('/operator/audit');
-    expect(text).toContain(`${ann.id} operator, removed Account: suspend`);
-  });
 });
 
 describe('health', () => {
