@@ -194,7 +194,8 @@ function answerText({ lastStatus, lastError, tookMs }: AccountDelivery): string 
 
 const PAGE_ROWS = 50;
 
-const SPANS = [
+/** The spans of time that a list can be narrowed to. */
+export const SPANS = [
   { value: '24h', label: 'Last 24 hours', ms: DAY_MS },
   { value: '7d', label: 'Last 7 days', ms: 7 * DAY_MS },
   { value: '30d', label: 'Last 30 days', ms: 30 * DAY_MS },

@@ -10,6 +10,7 @@ import { Link, Tabs } from '../../components/links.tsx';
 import { Panel } from '../../components/panels.tsx';
 import { type AccountContext, type AccountForm, byOf } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
+import { SPANS } from './deliveries.tsx';
 import { TAKEOVER_NAMES, webhookIdIn, webhookPage } from './webhook.tsx';
 import { hostOf } from './webhooks.tsx';
 import { paths } from '../../paths.ts';
@@ -66,13 +67,7 @@ export function sendTest(services: WebhookServices, context: AccountForm): Respo
   }
 }
 
-const SPANS = [
-  ['1h', 'Last hour', HOUR_MS],
-  ['24h', 'Last 24 hours', 24 * HOUR_MS],
-  ['7d', 'Last 7 days', 7 * 24 * HOUR_MS],
-  ['30d', 'Last 30 days', 30 * 24 * HOUR_MS],
-] as const;
-const BY_DEFAULT = SPANS[1];
+const SINCE = [{ value: '1h', label: 'Last hour', ms: HOUR_MS }, ...SPANS] as const;
 
 /** Sends every delivery of a webhook once more that failed since an instant. */
 export function resendFailed(services: WebhookServices, context: AccountForm): Response {
@@ -100,8 +95,8 @@ export function resendFailedPage(services: WebhookServices, context: AccountCont
   const webhook = services.webhooks.find(account.id, id);
   if (webhook === undefined) return notFound();
   const wanted = url.searchParams.get('since');
-  const [chosen, , spanMs] = SPANS.find(([name]) => name === wanted) ?? BY_DEFAULT;
-  const sinceMs = nowMs - spanMs;
+  const chosen = SINCE.find(({ value }) => value === wanted) ?? SINCE[1];
+  const sinceMs = nowMs - chosen.ms;
   const count = services.webhooks.failedSince(account.id, id, sinceMs);
   const path = paths.webhook(account.id, id);
   return show({
@@ -114,10 +109,10 @@ export function resendFailedPage(services: WebhookServices, context: AccountCont
       <Panel title="Failed deliveries">
         <Tabs
           label="Since"
-          tabs={SPANS.map(([name, label]) => ({
+          tabs={SINCE.map(({ value, label }) => ({
             label,
-            to: `${path}/resend-failed?since=${name}`,
-            isCurrent: name === chosen,
+            to: `${path}/resend-failed?since=${value}`,
+            isCurrent: value === chosen.value,
           }))}
         />
         <p>

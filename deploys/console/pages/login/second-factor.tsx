@@ -24,11 +24,6 @@ export function secondFactorPage(services: LoginServices, context: PageContext):
   return forSelf(services, context, (self) => show(services.auth, context, self));
 }
 
-/** Leads back from an address that takes forms only. */
-export function toSecondFactor(services: LoginServices, context: PageContext): Answer {
-  return forSelf(services, context, () => redirect(paths.secondFactor));
-}
-
 /** Makes a secret that waits for its first code. */
 export function beginSecondFactor(services: LoginServices, context: FormContext): Answer {
   return forSelf(services, context, ({ user }) => {

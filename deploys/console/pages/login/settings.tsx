@@ -20,11 +20,6 @@ export function settingsPage(services: LoginServices, context: PageContext): Ans
   return forSelf(services, context, (self) => show(services.auth, context, self));
 }
 
-/** Leads back from an address that takes forms only. */
-export function toSettings(services: LoginServices, context: PageContext): Answer {
-  return forSelf(services, context, () => redirect(paths.settings));
-}
-
 /** Ends every session but this one. */
 export function signOutOthers(services: LoginServices, context: FormContext): Answer {
   return forSelf(services, context, ({ user, session }) => {
