@@ -12,7 +12,7 @@ import type { Viewer } from '../auth/auth-service.ts';
 /** How the viewer wants the console to look; `undefined`: as the system does. */
 type Theme = 'light' | 'dark' | undefined;
 
-/** Where the choice is kept. It is no secret and says nothing about anybody. */
+/** Holds the choice; neither secret nor personal. */
 const THEME_COOKIE = 'theme';
 const YEAR_SECONDS = 365 * 86_400;
 
@@ -51,7 +51,7 @@ const OPERATOR_PAGES: readonly NavigationLink[] = [
 
 type NavigationLink = readonly [label: string, to: string, icon: IconName];
 
-/** Where a viewer can go: an operator the service and the account that is looked at, a customer the own account. */
+/** The pages of a viewer: for operators the service and the account on display, for customers their own account. */
 function navigationOf(viewer: Viewer, account: PageAccount | undefined) {
   const id = account?.id ?? (viewer.role === 'customer' ? viewer.accountId : undefined);
   const own =
@@ -95,7 +95,7 @@ function NavigationBar({ viewer, account, path }: NavigationProps) {
 
 type TopBarProps = Readonly<{ viewer: Viewer | undefined; theme: Theme; here: string }>;
 
-/** The line above every page: whose service, who looks, how it looks, the way out. */
+/** The bar above every page: brand, theme, settings, sign-out. */
 function TopBar({ viewer, theme, here }: TopBarProps) {
   return (
     <header class="top-bar">
@@ -164,7 +164,7 @@ function ThemeForm({ theme, here }: Readonly<{ theme: Theme; here: string }>) {
   );
 }
 
-/** htmx neither evaluates text nor asks other origins, adds no style of its own, and keeps no page in the browser's storage. */
+/** htmx evaluates no text, requests no other origin, adds no styles, and stores no page in the browser. */
 const HTMX_CONFIG = JSON.stringify({
   allowEval: false,
   allowScriptTags: false,

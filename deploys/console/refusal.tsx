@@ -4,7 +4,7 @@ import { Empty } from './components/panels.tsx';
 import type { Content } from './context.ts';
 import { paths } from './paths.ts';
 
-/** Every no of the console itself. None says more than the viewer may know. */
+/** Why the console itself rejects a request. None reveals more than the viewer may know. */
 export type RouteRefusal =
   | { readonly kind: 'not-found' | 'other-origin' | 'no-form' | 'too-slow' | 'broken' }
   | { readonly kind: 'wrong-method'; readonly allow: string }

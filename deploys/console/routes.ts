@@ -70,7 +70,7 @@ import { forAccount, forAnyone, forOperator, type Route } from './router.ts';
 
 const ACCOUNT = ':accountId';
 
-/** Every page of the console, one row each. A page's own file says what it shows. */
+/** Every page of the console, one row each. */
 export function routesOf(services: PageServices): readonly Route[] {
   const { webhookPages } = services;
   return [
@@ -185,7 +185,7 @@ function operatorRoutes(services: PageServices): readonly Route[] {
 export function loginRoutes(services: LoginServices): readonly Route[] {
   const on = giving(services);
   const { config, providerLogin } = services.auth;
-  // What a refused form shows stands at an address that takes forms only.
+  // A rejected form is shown at an address that accepts only POST; a reload by GET leads back.
   const toSettings = () => redirect(paths.settings);
   const toSecondFactor = () => redirect(paths.secondFactor);
   return [

@@ -25,8 +25,8 @@ type ChartProps = Readonly<{
 }>;
 
 /**
- * A chart over time in UTC, drawn by JavaScript, and the same numbers as a table for everybody else. It stands in a
- * panel whose heading says what it shows; `title` says the same to readers of screens.
+ * A chart over time in UTC, drawn by JavaScript, and the same numbers as a table for everyone else. The heading of its
+ * panel names it; `title` names it to screen readers.
  */
 export function Chart({ id, title, kind, timesMs, series, unit }: ChartProps) {
   const drawn = { kind, unit, times: timesMs.map((ms) => ms / 1_000), series };
@@ -72,7 +72,7 @@ type MinuteChartProps = Pick<ChartProps, 'id' | 'title' | 'kind' | 'unit'> &
     series: readonly (Omit<Series, 'values'> & Readonly<{ of(minute: Minute): number }>)[];
   }>;
 
-/** A chart by minute. What was not counted is a gap, and a sentence says since when the service counts. */
+/** A chart by minute. Minutes before the service started are gaps, with a sentence below. */
 export function MinuteChart({ minutes, sinceMs, series, ...chart }: MinuteChartProps) {
   const isCounted = ({ minute }: Minute) => sinceMs !== undefined && (minute + 1) * MINUTE_MS > sinceMs;
   return (

@@ -87,7 +87,7 @@ type SecretBoxProps = Readonly<{
   /** What it is: "API key". */
   name: string;
   secret: string;
-  /** How it is kept, and so why nobody can show it again. */
+  /** How it is stored, which is why it cannot be shown again. */
   kept?: string;
 }>;
 

@@ -62,7 +62,7 @@ type Instant = Readonly<{
   none?: string;
 }>;
 
-/** An instant in UTC. With JavaScript the viewer's own time stands in its tooltip. */
+/** An instant in UTC. With JavaScript its tooltip has the viewer's local time. */
 export function Time({ atMs, none }: Instant) {
   if (atMs === undefined || atMs === null) return <>{none}</>;
   return (
@@ -73,7 +73,7 @@ export function Time({ atMs, none }: Instant) {
   );
 }
 
-/** The instant that a page is made at, in Unix milliseconds; the document says it to all of its parts. */
+/** The time of the request, in Unix milliseconds, for every component of the page. */
 export const Now = createContext(0);
 
 /** How far an instant is from now, with the instant itself in the tooltip. */

@@ -30,7 +30,7 @@ type PostFormProps = Returned &
     children?: ComponentChildren;
   }>;
 
-/** A form that changes something. What was wrong stands above the fields, in links to them, and takes the focus. */
+/** A form that changes something. Its errors are listed above the fields, linked to them, and take the focus. */
 export function PostForm({ action, button, kind, beside, isInline, children, ...form }: PostFormProps) {
   const { errors = {}, sent, hidden = {} } = form;
   const submit = <Submit kind={kind}>{button}</Submit>;
@@ -87,7 +87,7 @@ type ButtonProps = Readonly<{
   children: ComponentChildren;
 }>;
 
-/** The button that sends the form it stands in. */
+/** The button that sends its form. */
 export function Submit({ kind = 'plain', children }: ButtonProps) {
   return (
     <button type="submit" class={`button button-${kind}`}>
@@ -96,7 +96,7 @@ export function Submit({ kind = 'plain', children }: ButtonProps) {
   );
 }
 
-/** A link that looks like a button: it opens a page and changes nothing. */
+/** A link styled as a button: it opens a page and changes nothing. */
 export function ButtonLink({
   to,
   kind = 'plain',
@@ -129,7 +129,7 @@ type TextFieldProps = FieldProps &
     isCode?: boolean | undefined;
   }>;
 
-/** A line of text with its label, hint and error. What was sent stands in it again, but never a password. */
+/** A line of text with its label, hint and error. It is filled with what was sent, except passwords. */
 export function TextField(props: TextFieldProps) {
   const { name, hint, value, type = 'text', isCode } = props;
   const { errors, sent } = useContext(ReturnedForm);
@@ -244,7 +244,7 @@ type RadioFieldsProps = Readonly<{
   options: readonly Readonly<{ value: string; label: string; hint?: string }>[];
 }>;
 
-/** One of a few, all of them seen at once. */
+/** One of a few options, all visible. */
 export function RadioFields({ name, legend, value, options }: RadioFieldsProps) {
   return (
     <fieldset class="radios">
@@ -335,12 +335,12 @@ export function Filters({ path, isFiltered, errors, children }: FiltersProps) {
 const FORM_ID_BYTES = 16;
 const FORM_ID = /^[\w-]{22}$/;
 
-/** A name for one form on one page, its hidden field `once`: what it asks for is done once, however often it is sent. */
+/** The id of one rendered form, its hidden field `once`: however often the form is sent, it takes effect once. */
 export function newFormId(random: (bytes: number) => Uint8Array): string {
   return Buffer.from(random(FORM_ID_BYTES)).toString('base64url');
 }
 
-/** The id of a form that was sent; `undefined`: it has none that was made here. */
+/** The id of a form that was sent; `undefined`: it has none from `newFormId`. */
 export function formIdFrom(form: URLSearchParams): string | undefined {
   const id = form.get('once');
   return id !== null && FORM_ID.test(id) ? id : undefined;

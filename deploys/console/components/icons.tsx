@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
 
-/** What a colour says; every use of one also says it in words or by a shape. */
+/** The meaning of a colour; every use also has a word or a shape. */
 export type Tone = 'good' | 'bad' | 'warning' | 'waiting' | 'quiet' | 'accent';
 
 const PATHS = {
@@ -34,7 +34,7 @@ const PATHS = {
 /** The icons that there are, 16 units square, drawn in the text's colour. */
 export type IconName = keyof typeof PATHS;
 
-/** A small drawing beside a word. It says nothing by itself, so readers of screens skip it. */
+/** A small drawing beside a word; hidden from screen readers. */
 export function Icon({ name }: Readonly<{ name: IconName }>) {
   return (
     <svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" focusable="false">
@@ -71,17 +71,17 @@ export function Badge({ tone, icon, children }: BadgeProps) {
   );
 }
 
-/** What a state is called, and how it looks. */
+/** A state's label and tone. */
 export type StateWord = readonly [text: string, tone: Tone];
 
-/** A state by its word. */
+/** A badge from a state's label and tone. */
 export function StateBadge({ of: [text, tone] }: Readonly<{ of: StateWord }>) {
   return <Badge tone={tone}>{text}</Badge>;
 }
 
 type NoticeProps = Readonly<{ tone: Tone; role?: 'alert'; children: ComponentChildren }>;
 
-/** A sentence that stands out, with a shape beside its colour. */
+/** A highlighted sentence, with a shape beside its colour. */
 export function Notice({ tone, role, children }: NoticeProps) {
   return (
     <div class={`notice tone-${tone}`} role={role}>

@@ -84,7 +84,7 @@ export function Choices({ label, choices }: Readonly<{ label: string; choices: r
 
 type PagerProps = Readonly<{
   url: URL;
-  /** The member of the query that says where a page begins. */
+  /** The query parameter that holds the cursor. */
   by: string;
   /** Where the next page begins; `undefined`: there is none. */
   next: string | number | undefined;

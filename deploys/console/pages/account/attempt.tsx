@@ -49,8 +49,8 @@ export function attemptText({ state, status, error }: AttemptRow): string {
   return error === null ? 'Failed' : wordOf(error);
 }
 
-/** What a receiver answered with, as text where it is text. */
-export function AnswerBody({ id, attempt }: Readonly<{ id: string; attempt: AttemptRow }>) {
+/** The body of a response, as text where it is text. */
+export function ResponseBody({ id, attempt }: Readonly<{ id: string; attempt: AttemptRow }>) {
   const { answerBody, answerBodyKind } = attempt;
   if (answerBody === null) return <p class="soft">The response body is no longer stored.</p>;
   if (answerBody.length === 0) return <p class="soft">The response had no body.</p>;
@@ -172,7 +172,7 @@ function Bar({ part, wholeMs, n }: Readonly<{ part: Part; wholeMs: number; n: nu
 
 type HeaderLine = readonly [name: string, value: string];
 
-/** The headers of the event as an attempt sent them, behind those that say what the body is; none before it was made. */
+/** The request headers of an attempt; none before it was sent. */
 export function sentHeaders({ requestHeadersJson }: AttemptRow): readonly HeaderLine[] {
   if (requestHeadersJson === null) return [];
   const headers = JSON.parse(requestHeadersJson) as Record<string, string>; // as `finish` wrote it

@@ -19,7 +19,7 @@ import {
 import { ATTEMPTS_MAX, type DeliveryState } from '../../../outbox/outcome.ts';
 import { DAY_MS } from '../../../usage/calendar.ts';
 
-/** The deliveries of all webhooks of an account, or those that are looked for. */
+/** The deliveries of all webhooks of an account, filtered or searched. */
 export function deliveryListPage(services: WebhookServices, context: AccountContext): Response {
   const { account, nowMs, url, show } = context;
   const filter = filterFrom(url.searchParams, nowMs);

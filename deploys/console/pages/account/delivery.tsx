@@ -10,7 +10,7 @@ import { Facts, Live, Panel } from '../../components/panels.tsx';
 import { type AccountContext, type AccountForm, byOf, type PageAccount } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import {
-  AnswerBody,
+  ResponseBody,
   attemptText,
   attemptWord,
   curlOf,
@@ -177,7 +177,7 @@ const ATTEMPT_TONES: Readonly<Record<AttemptRow['state'], Tone>> = {
 
 type TimelineProps = Readonly<{
   delivery: Delivery;
-  /** What is said to operators alone. */
+  /** Operators see more. */
   isOperator: boolean;
 }>;
 
@@ -231,7 +231,7 @@ function Attempt({ attempt, delivery, isOpen, isOperator }: AttemptProps) {
             label="Response headers"
             lines={JSON.parse(attempt.answerHeadersJson)}
           />
-          <AnswerBody id={`answer-${n}`} attempt={attempt} />
+          <ResponseBody id={`answer-${n}`} attempt={attempt} />
         </>
       )}
     </details>

@@ -117,7 +117,7 @@ export function newKeyPage({ random }: AccountServices, context: AccountContext)
   return showForm(context, newFormId(random));
 }
 
-/** Makes a key and leads to the page that shows it. */
+/** Creates a key and redirects to the page that shows it. */
 export function createKey({ keys, oneTimeSecrets, random }: AccountServices, context: AccountForm): Response {
   const { account, form: sent, viewer } = context;
   const once = formIdFrom(sent);
@@ -174,7 +174,7 @@ function showForm({ account, show }: AccountContext, once: string, returned: Ret
 }
 
 export const BAD_KEY_NAME = 'Use 1–64 printable characters, with no leading or trailing spaces.';
-/** Why a form that was not made here, or was changed on its way, is refused. */
+/** The error of a form without an id, or with an altered one. */
 export const STALE_FORM = 'The form was incomplete. Please try again.';
 
 const STATES: Readonly<Record<KeyState, StateWord>> = {
@@ -188,7 +188,7 @@ export function KeyBadge({ state }: Readonly<{ state: KeyState }>) {
   return <StateBadge of={STATES[state]} />;
 }
 
-/** All that is kept of a key's text. */
+/** All that is stored of a key's text. */
 export function KeyEnds({ row: { prefix, last4 } }: Readonly<{ row: Pick<KeyRow, 'prefix' | 'last4'> }>) {
   return (
     <code class="nowrap">

@@ -18,7 +18,7 @@ import { paths } from '../../paths.ts';
 import { HOUR_MS } from '../../../usage/calendar.ts';
 import type { Minute } from '../../../usage/minutes.ts';
 
-/** Keys that are looked at for the page; an account rarely has more that work. */
+/** Keys that are read for the page; an account rarely has more active ones. */
 const KEYS = 100;
 
 /** The state of an account and its current traffic. */

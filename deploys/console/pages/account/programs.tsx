@@ -13,7 +13,7 @@ import type { ProgramShown, SeenDeploy } from '../../../watch/readings.ts';
 
 type Status = NonNullable<ProgramShown['status']>;
 
-/** What the last reading said of a program, with what it is called and how it looks. */
+/** The states of a program at the last reading. */
 const STATUS_WORDS: Readonly<Record<Status, StateWord>> = {
   upgradeable: ['Upgradeable', 'good'],
   frozen: ['Frozen', 'quiet'],

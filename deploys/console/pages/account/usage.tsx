@@ -13,7 +13,7 @@ import { DAY_MS, HOUR_MS, type Hours, monthOf, monthStartMs } from '../../../usa
 import { type Counts, type Dimension, type Measure, MEASURES, type Unit } from '../../../usage/report.ts';
 import { startsOf, type UsageView } from '../../../usage/usage-view.ts';
 
-/** The times that usage can be looked at, each in its unit; all end now. */
+/** The periods of usage, each with its unit; all end now. */
 const PERIODS = {
   '24h': { label: '24 hours', unit: 'hour', days: 1 },
   '7d': { label: '7 days', unit: 'hour', days: 7 },
@@ -119,7 +119,7 @@ export async function usagePage(
   });
 }
 
-/** The same as a file: what is drawn and how it is told apart does not matter there. */
+/** The same as a file, which has neither a metric nor groups. */
 function csvPath(url: URL): string {
   const query = withQuery(url, { by: undefined, show: undefined }).slice(url.pathname.length);
   return `${url.pathname}.csv${query}`;
@@ -178,7 +178,7 @@ type BodyProps = Readonly<{
   keyName(id: string): string;
 }>;
 
-/** Usage as a chart and as a table; each row leads to what it is made of. */
+/** Usage as a chart and as a table; each row links to its breakdown. */
 function UsageBody(props: BodyProps) {
   const {
     query: { period, by, measure },
@@ -297,7 +297,7 @@ function UsageTable({ view: { parts, total }, query: { by }, url, keyName }: Bod
 
 const BUSY_SECONDS = 2;
 
-/** The page of a user who reads usage in too many windows at once. */
+/** The response while a user's other windows read usage. */
 export function showBusy({ show }: PageContext): Response {
   return show({
     title: 'Usage',

@@ -19,7 +19,7 @@ import { HOUR_MS } from '../../../usage/calendar.ts';
 import type { Settled, Toggled } from '../../../webhooks/change.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
-/** Lets events go by until the webhook is resumed. */
+/** Skips events until the webhook is resumed. */
 export function pauseWebhook({ webhooks }: WebhookServices, context: AccountForm): Response {
   return toggled(context, webhooks.pause(byOf(context), webhookIdIn(context)));
 }
@@ -143,7 +143,7 @@ export function resendFailedPage(services: WebhookServices, context: AccountCont
   });
 }
 
-/** Makes a new secret and shows it, this once. */
+/** Creates a new secret and shows it once. */
 export function rotateSecret(services: WebhookServices, context: AccountForm): Response {
   const { form } = context;
   const id = webhookIdIn(context);
@@ -194,7 +194,7 @@ function rotationSettled(
 
 type Made = Readonly<{ webhook: Webhook; secret: Secret; title: string }>;
 
-/** The one page with a webhook's secret: the answer to the form that made it, which no cache keeps. */
+/** The one page with a webhook's secret: the response to the form that created it, which no cache keeps. */
 export function showSecret({ account, show }: AccountContext, { webhook, secret, title }: Made): Response {
   const { nextSecretAtMs } = webhook;
   return show({
@@ -241,7 +241,7 @@ export function showSecret({ account, show }: AccountContext, { webhook, secret,
 type Verifier = Readonly<{ language: string; code: string }>;
 
 const PAGE = '../../../../docs/webhooks.md';
-/** A heading without what stands in brackets, and the first code below it. */
+/** A heading without its part in brackets, and the first code below it. */
 const SECTION = /^### (.+?)(?: \(.*\))?\n(?:(?!###|```).*\n)*```\w+\n([\s\S]*?)```/gm;
 
 /** The verifiers of the page for receivers, whose code runs in the tests. */

@@ -30,7 +30,7 @@ export function newWebhookPage(services: WebhookServices, context: AccountContex
   return showForm(services, context, { given, once: newFormId(services.random) });
 }
 
-/** Makes a webhook; the answer is the one page that shows its secret. */
+/** Creates a webhook; the response is the one page that shows its secret. */
 export async function createWebhook(services: WebhookServices, context: AccountForm): Promise<Response> {
   const { form, account, request, viewer } = context;
   const given = givenFrom(form);
@@ -90,7 +90,7 @@ export async function editWebhook(services: WebhookServices, context: AccountFor
 
 type Filling = Readonly<{
   given: GivenSettings;
-  /** The one that is changed; absent, one is made. */
+  /** The webhook that is edited; absent for a new one. */
   webhook?: Webhook;
   /** Names the form, so that the same one is not taken twice. */
   once?: string;
@@ -219,7 +219,7 @@ type GivenSettings = Readonly<{
   programs: readonly string[];
 }>;
 
-/** What a form says. Blanks around the URL come from copying. */
+/** The settings in a form. Blanks around the URL come from copying. */
 function givenFrom(form: URLSearchParams): GivenSettings {
   return {
     url: (form.get('url') ?? '').trim(),
@@ -233,10 +233,10 @@ function settingsOf({ url, description, isAll, programs }: GivenSettings): Setti
   return { url, description, programs: isAll ? null : programs };
 }
 
-/** Characters before a URL is worth a look: "https://a.b". */
-const LOOKED_AT_FROM = 11;
+/** Characters before a URL is checked: "https://a.b". */
+const CHECKED_FROM = 11;
 
-/** Says under the field how the URL fares while it is typed. Without JavaScript it is checked when it is sent. */
+/** Shows the result of checking the URL while it is typed. Without JavaScript it is checked when the form is sent. */
 function UrlCheck({ path }: Readonly<{ path: string }>) {
   return (
     <div
@@ -252,14 +252,14 @@ function UrlCheck({ path }: Readonly<{ path: string }>) {
   );
 }
 
-/** Checks a URL as the service does when a webhook is made, and makes nothing. POST, because a URL may hold a secret. */
+/** Checks a URL as for a new webhook, without creating one. POST, because a URL may hold a secret. */
 export async function checkUrl(
   { webhooks, enter }: WebhookServices,
   { form, viewer, request, show }: AccountForm,
 ): Promise<Response> {
   const url = (form.get('url') ?? '').trim();
   const answer = async (): Promise<readonly [Tone, string] | undefined> => {
-    if (url.length < LOOKED_AT_FROM) return undefined;
+    if (url.length < CHECKED_FROM) return undefined;
     const entry = enter(viewer.userId);
     if (entry.kind === 'over-rate') return ['warning', refusalText(entry)];
     return checkText(await webhooks.check({ url }, request.signal));

@@ -13,7 +13,7 @@ import { Link } from '../../components/links.tsx';
 import { Columns, Facts, Panel, type Stat, Stats } from '../../components/panels.tsx';
 import type { AccountContext, PageAccount } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
-import { AnswerBody, attemptText, wordOf } from './attempt.tsx';
+import { ResponseBody, attemptText, wordOf } from './attempt.tsx';
 import { DeliveryTable } from './deliveries.tsx';
 import { labelsOf } from './programs.tsx';
 import {
@@ -42,8 +42,7 @@ export function webhookIdIn({ params }: AccountContext): string {
 }
 
 /**
- * One webhook: how it fares, what it sends, and everything that can be done with it; also in answer to a form on it that
- * could not be done.
+ * One webhook: its health, its settings and every action on it; also the response to a form on it that was rejected.
  */
 export function webhookPage(
   services: WebhookServices,
@@ -289,13 +288,13 @@ function SecretPanel({ webhook, path }: Readonly<{ webhook: Webhook; path: strin
 /** How long the page waits for the attempt of a test; an attempt takes 13 s at most. */
 const WAITED_MS = 13_000;
 
-/** The parts of a webhook's page that tell of its deliveries: they come along with each answer on the test. */
+/** The parts of the page that show deliveries: every refresh of the test result updates them too. */
 const PARTS_OF_TEST = { about: 'webhook-about', recent: 'webhook-recent' } as const;
 const COMES_ALONG = [WEBHOOK_STATS_ID, ...Object.values(PARTS_OF_TEST)].map((id) => `#${id}`).join(',');
 
 /**
  * The button that sends a test; with JavaScript its result comes into `TestResult` beside it. A second press meanwhile
- * is dropped; the button is not disabled, because the focus of whoever uses the keyboard would be lost.
+ * is dropped; the button is not disabled, because keyboard users would lose the focus.
  */
 function TestForm({ path }: Readonly<{ path: string }>) {
   return (
@@ -320,7 +319,7 @@ type ResultProps = Readonly<{
   nowMs: number;
 }>;
 
-/** How a test ended. While it has not, the page asks again every second. */
+/** The result of a test; until it has one, refreshed every second. */
 function TestResult({ path, account, delivery, nowMs }: ResultProps) {
   if (delivery === undefined) return <div id="test-result" />;
   const attempt = delivery.tries.at(-1);
@@ -335,7 +334,7 @@ function TestResult({ path, account, delivery, nowMs }: ResultProps) {
           </p>
         </Notice>
         {attempt.answerBody !== null && attempt.answerBody.length > 0 && (
-          <AnswerBody id="test-answer" attempt={attempt} />
+          <ResponseBody id="test-answer" attempt={attempt} />
         )}
       </div>
     );

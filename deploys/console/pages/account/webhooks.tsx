@@ -19,10 +19,10 @@ import { WEBHOOKS_MAX } from '../../../webhooks/create.ts';
 import type { DeliveryCounts, WebhookDay } from '../../../webhooks/webhook-health.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
-/** Webhooks on one page: how each fares is counted from up to a thousand deliveries. */
+/** Webhooks on one page: the health of each is counted from up to a thousand deliveries. */
 const PAGE_ROWS = 20;
 
-/** Every webhook of the account with how it fares. */
+/** Every webhook of the account with its health. */
 export function webhookListPage(
   services: WebhookServices,
   { account, nowMs, url, show }: AccountContext,
@@ -146,7 +146,7 @@ export function WebhookUrl({ url }: Readonly<{ url: string }>) {
   );
 }
 
-/** The host of a webhook, by which people know it. */
+/** The host of a webhook, which names it on pages. */
 export function hostOf({ url }: Pick<Webhook, 'url'>): string {
   return new URL(url).host;
 }

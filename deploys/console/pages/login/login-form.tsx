@@ -5,10 +5,10 @@ import { type FormErrors, TextField } from '../../components/forms.tsx';
 import type { TooMany } from '../../../auth/login.ts';
 import { type Busy, PASSWORD_CHARACTERS } from '../../../auth/passwords.ts';
 
-/** Why a form comes back: what to say where, with which status, and when to try again. The last two are a page's own. */
+/** Why a form comes back: its errors, the status, and when to try again; the last two are members of `Content`. */
 export type FormRefusal = Readonly<{ errors: FormErrors; status: number; retryAfterSeconds?: number }>;
 
-/** Why it is not tried at all. */
+/** Why an attempt is rejected unseen. */
 export function notTried(result: TooMany | Busy): FormRefusal {
   switch (result.kind) {
     case 'too-many': {
@@ -36,7 +36,7 @@ export function field(form: URLSearchParams, name: string): string {
   return form.get(name) ?? '';
 }
 
-/** What one comes to before one is signed in: a single form on a card. */
+/** The single form of a page before sign-in. */
 export function Card({ children }: Readonly<{ children: ComponentChildren }>) {
   return (
     <div class="panel">
@@ -53,14 +53,14 @@ export function CodeField({ hint }: Readonly<{ hint?: string }>) {
   return <TextField name="code" label="Code" autocomplete="one-time-code" hint={hint} isRequired />;
 }
 
-/** The field of the password that holds. */
+/** The field of the current password. */
 export function PasswordField({ label = 'Password' }: Readonly<{ label?: string }>) {
   return (
     <TextField name="password" label={label} type="password" autocomplete="current-password" isRequired />
   );
 }
 
-/** The field of a password that is made here; the rule stands beside it. */
+/** The field of a new password, with its rule. */
 export function NewPasswordField({ label = 'Password' }: Readonly<{ label?: string }>) {
   const { min, max } = PASSWORD_CHARACTERS;
   return (

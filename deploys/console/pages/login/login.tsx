@@ -18,7 +18,7 @@ import { redirect } from '../../redirect.ts';
 import type { AuthService } from '../../../auth/auth-service.ts';
 import { cookieOf, SESSION_COOKIE, setCookie } from '../../../auth/sessions.ts';
 
-/** One text for every reason, so that nobody learns which e-mails have a login. */
+/** One text for every reason, so that it does not reveal which emails have a user. */
 const WRONG: FormRefusal = { errors: { form: 'Incorrect email or password.' }, status: 401 };
 const WRONG_CODE: FormRefusal = {
   errors: { form: 'This code is incorrect, expired or already used. Wait for the next one.' },

@@ -44,7 +44,7 @@ export async function providerPage(
   return redirectAway(begun.url, [setCookie(PROVIDER_COOKIE, begun.ticket, AT_PROVIDER_MS)]);
 }
 
-/** Signs in whom the identity provider sends back. */
+/** Signs in a user who returns from the identity provider. */
 export async function providerReturnPage(services: LoginServices, context: PageContext): Promise<Response> {
   const { auth, noteUnavailable } = services;
   if (auth.providerLogin === undefined) return context.notFound();

@@ -165,10 +165,10 @@ function SetUp({ auth, self, next, errors }: SetUpProps) {
   );
 }
 
-/** Modules of white around the code, as the standard asks. */
+/** Modules of white around the code, as the standard requires. */
 const QUIET = 4;
 
-/** A QR code of `text`, drawn here: what it says reaches nobody else. Dark on light in both themes, for the camera. */
+/** A QR code of `text`, drawn here so that it reaches no other service. Dark on light in both themes, for cameras. */
 function QrCode({ text, label }: Readonly<{ text: string; label: string }>) {
   const { data, size } = encode(text, { ecc: 'M', border: QUIET });
   const path = data

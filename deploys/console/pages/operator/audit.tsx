@@ -144,7 +144,7 @@ function WhoCell({ entry, whoOf }: Readonly<{ entry: Entry; whoOf: WhoOf }>) {
   );
 }
 
-/** The action and what it was done to, with the way there where that has a page; an account stands in its own column. */
+/** The action and its subject, linked where it has a page; an account has its own column. */
 function WhatCell({ entry: { action, subject, accountId } }: Readonly<{ entry: Entry }>) {
   const noun = action.split('.', 1)[0];
   const short = <code>{subject.length > SHOWN ? `${subject.slice(0, SHOWN)}…` : subject}</code>;
@@ -186,12 +186,12 @@ function textOf(value: Detail[string]): string {
   return typeof value === 'object' ? value.join(' ') : String(value);
 }
 
-/** Who made a change, in words; `to` leads to them where there is a page. */
+/** The actor of a change in words; `to` is their page if there is one. */
 type Who = Readonly<{ text: string; note: string | undefined; to?: string | undefined }>;
 
 type WhoOf = (entry: Pick<Entry, 'actorKind' | 'actorId'>) => Who;
 
-/** Names who made changes: a user by e-mail, a key by its name. Each is looked up once. */
+/** Names actors: a user by email, a key by its name. Each is read once. */
 export function createWhoOf({ auth, keys }: PageServices): WhoOf {
   const known = new Map<string, Who>();
 

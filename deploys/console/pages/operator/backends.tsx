@@ -124,7 +124,7 @@ function GatewayNote({ status: { processes, version } }: Readonly<{ status: Gate
   );
 }
 
-/** Why it is excluded stands beside it; of several processes, one that excludes it is enough. */
+/** With the reason for its exclusion; of several processes, one that excludes it is enough. */
 function Standing({ backend }: Readonly<{ backend: BackendStatus }>) {
   const { why } = backend;
   if (!backend.in || why !== null)

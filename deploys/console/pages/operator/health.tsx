@@ -24,7 +24,7 @@ type State = Readonly<{
   operators: readonly User[];
 }>;
 
-/** Whether everything does its work, and on what. */
+/** The health of every part of the installation. */
 export async function healthPage(
   { operator, auth, plans }: PageServices,
   { url, show }: ViewerContext,
@@ -63,7 +63,7 @@ export async function healthPage(
   });
 }
 
-/** What an operator should look at, a sentence each. */
+/** What needs an operator's attention, a sentence each. */
 function troublesOf(state: State): readonly string[] {
   const { watcher, deliveries, publication, gateways, redis, operators } = state;
   const without = operators.filter(({ hasSecondFactor }) => !hasSecondFactor).length;
@@ -213,7 +213,7 @@ function StorePanel({ sizes, redis }: StoreProps) {
   );
 }
 
-/** A database that could not be read would have stopped the page: it is the one the page was made from. */
+/** No row for an unreadable database: this page itself could not have been rendered. */
 function storeRow({ name, bytes, walBytes }: StoreSize) {
   const state = bytes === 0 ? <Badge tone="warning">No file</Badge> : <Badge tone="good">In use</Badge>;
   return { name, state, size: bytesText(bytes), wal: bytesText(walBytes) };

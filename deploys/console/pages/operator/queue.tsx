@@ -16,10 +16,10 @@ import { DAY_MS } from '../../../usage/calendar.ts';
 
 const FAILING_SHOWN = 25;
 const WRONG_SHOWN = 25;
-/** What is due for this long waits for something else than its turn. */
+/** A delivery that is due for longer is blocked by something. */
 const LATE_MS = 60_000;
 
-/** What waits to be sent, and whose receivers do not take it. */
+/** Pending deliveries, and the endpoints that fail. */
 export function queuePage(
   { operator, accounts }: PageServices,
   { url, nowMs, show }: ViewerContext,

@@ -31,7 +31,7 @@ export function userPage(services: PageServices, context: ViewerContext): Respon
   return user === undefined ? context.notFound() : showUser(services, context, user);
 }
 
-/** Changes another user's login; the operator's own is changed under Settings, which asks for the password. */
+/** Changes another user; the operator's own login is changed in Settings, where the password is required. */
 function onOther<A extends Answer>(
   services: PageServices,
   context: ViewerForm,
@@ -39,7 +39,7 @@ function onOther<A extends Answer>(
 ): A | Response {
   const user = userIn(services, context);
   const { userId, role } = context.viewer;
-  // Two who remove each other at once must not both be gone.
+  // Two operators who remove each other concurrently must not both be removed.
   if (user === undefined || isGone(services, context)) return context.notFound();
   if (user.id === userId) return showUser(services, context, user, { form: OWN });
   return act(user, actorOf(userId, role));
