@@ -182,13 +182,6 @@ describe('the drawer', () => {
     await opened.page.click('text=Absent');
     await opened.page.waitForURL('**/absent');
   });
-
-  test('is the full page without scripts', async () => {
-    await using opened = await open({ javaScript: false });
-    await opened.page.goto('/plain');
-    await opened.page.click('text=Open');
-    expect(await opened.page.textContent('h1')).toBe('Detail');
-  });
 });
 
 test('a secret is copied whole', async () => {
@@ -242,17 +235,6 @@ test('what was wrong with a form takes the focus, and leads to its field', async
   await page.click('.error-summary a');
   expect(await page.evaluate('document.activeElement.id')).toBe('url');
   expect(await page.getAttribute('#url', 'aria-describedby')).toBe('url-error');
-});
-
-test('the first key press leads past the navigation', async () => {
-  await using opened = await open();
-  const { page } = opened;
-  await page.goto('/plain');
-  await page.keyboard.press('Tab');
-  expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to content');
-  await page.keyboard.press('Enter');
-  await page.keyboard.press('Tab');
-  expect(await page.evaluate('document.activeElement.textContent')).toBe('Open');
 });
 
 test('without scripts nothing is offered that needs them', async () => {

@@ -12,7 +12,6 @@ export function quickStartPage(
   { account, url, show }: AccountContext,
 ): Response {
   const snippets = rpcSnippets(rpcUrl);
-  const programs = programsSnippet(origin);
   return show({
     title: 'Quick start',
     body: (
@@ -31,7 +30,7 @@ export function quickStartPage(
         )}
         <Panel title="Program API">
           <p>The latest deploy of every watched program. Costs no credits.</p>
-          <CodeBlock id="programs" label="First call to the program API" text={programs.text} />
+          <CodeBlock id="programs" label="First call to the program API" text={programsSnippet(origin)} />
           <p>
             All endpoints, fields and errors are in the <Link to="/openapi">API reference</Link>.
           </p>
@@ -208,14 +207,10 @@ func main() {
 }
 
 /** The first call to the program API of the service at this origin. */
-export function programsSnippet(origin: string): Snippet {
-  return {
-    id: 'programs',
-    language: 'curl',
-    text: `curl -s ${shellQuoted(`${origin}${PROGRAMS_PATH}`)} \\
+export function programsSnippet(origin: string): string {
+  return `curl -s ${shellQuoted(`${origin}${PROGRAMS_PATH}`)} \\
   -H 'x-token: ${KEY_PLACEHOLDER}'
-`,
-  };
+`;
 }
 
 /** A string of JavaScript, Rust, Python and Go at once: an address as URL writes it has nothing but ASCII. */

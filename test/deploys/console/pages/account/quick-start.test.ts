@@ -129,7 +129,7 @@ test('the first call to the program API gets the programs', async () => {
     fetch: (request) => deploys.answer(request),
   });
   using folder = temporaryFolder();
-  const { text } = programsSnippet(server.url.origin);
+  const text = programsSnippet(server.url.origin);
   writeFileSync(join(folder.path, 'first.sh'), text.replace(KEY_PLACEHOLDER, deploys.key));
   const { stdout, stderr } = await runIn(folder.path, ['sh', 'first.sh']);
   expect(stderr).toBe('');
