@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import { CodeBlock } from '../../components/code.tsx';
 import { bytesText, latencyText } from '../../components/format.tsx';
-import { Badge, type StateWord } from '../../components/icons.tsx';
+import type { StateWord } from '../../components/icons.tsx';
 import { type DeliveryState, SEND_TEXTS } from '../../../outbox/outcome.ts';
 import type { AttemptRow } from '../../../outbox/list.ts';
 
@@ -16,20 +16,6 @@ export const STATE_WORDS: Readonly<Record<DeliveryState, StateWord>> = {
   cancelled: ['Cancelled', 'quiet'],
 };
 
-type OutcomeProps = Readonly<{ state: DeliveryState; status: number | null; error: string | null }>;
-
-/** A delivery's state with the word of its last attempt: a status or an error. */
-export function AttemptOutcome({ state, status, error }: OutcomeProps) {
-  const [text, tone] = STATE_WORDS[state];
-  const word = status ?? (state === 'delivered' ? undefined : error);
-  return (
-    <Badge tone={tone}>
-      {text}
-      {word !== undefined && word !== null && `, ${wordOf(String(word))}`}
-    </Badge>
-  );
-}
-
 /** A status or an error in a word: `503`, `timeout`, `dns error`. */
 export function wordOf(word: string): string {
   return word.replace(/^http_/, '').replaceAll('_', ' ');
@@ -43,10 +29,16 @@ export function attemptWord({ state, status, error }: AttemptRow): string {
 
 export function attemptText({ state, status, error }: AttemptRow): string {
   if (state === 'started') return 'In progress';
-  if (status !== null) return `Endpoint returned ${status}`;
-  if (state === 'interrupted') return 'Outcome unknown: the service was stopped. It will be retried';
-  if (error !== null && Object.hasOwn(SEND_TEXTS, error)) return SEND_TEXTS[error as keyof typeof SEND_TEXTS]; // just looked up
-  return error === null ? 'Failed' : wordOf(error);
+  if (state === 'interrupted' && status === null)
+    return 'Outcome unknown: the service was stopped. It will be retried';
+  return errorText(status === null ? (error ?? 'failed') : `http_${status}`);
+}
+
+/** An attempt's error in a sentence. */
+export function errorText(error: string): string {
+  const status = /^http_(\d{3})$/.exec(error)?.[1];
+  if (status !== undefined) return `Endpoint returned ${status}`;
+  return Object.hasOwn(SEND_TEXTS, error) ? SEND_TEXTS[error as keyof typeof SEND_TEXTS] : wordOf(error); // just looked up
 }
 
 /** The body of a response, as text where it is text. */

@@ -55,7 +55,8 @@ export function webhookPage(
   if (webhook === undefined) return notFound();
   const path = paths.webhook(account.id, id);
   const health = services.healthOf(id, nowMs);
-  const { refusal, deleteErrors, status = statusOf(outcome) } = outcome;
+  const { refusal, deleteErrors } = outcome;
+  const status = outcome.status ?? (refusal ? refusalStatus(refusal) : deleteErrors && 422);
   const test = services.webhooks.delivery(account.id, id, url.searchParams.get('test') ?? '');
   const host = hostOf(webhook);
   return show({
@@ -91,11 +92,6 @@ export function webhookPage(
       </>
     ),
   });
-}
-
-function statusOf({ refusal, deleteErrors }: FormOutcome): number {
-  if (refusal !== undefined) return refusalStatus(refusal);
-  return deleteErrors === undefined ? 200 : 422;
 }
 
 function HeadButtons({ webhook, path }: Readonly<{ webhook: Webhook; path: string }>) {

@@ -4,13 +4,13 @@ import { unreachable } from '../../../../shared/brand.ts';
 import { Sparkline } from '../../components/charts.tsx';
 import { Ago, Now, shareText, spanText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
-import { Badge } from '../../components/icons.tsx';
+import { Badge, StateBadge } from '../../components/icons.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
 import { Empty, Live } from '../../components/panels.tsx';
 import { TablePanel } from '../../components/table.tsx';
 import type { AccountContext } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
-import { AttemptOutcome } from './attempt.tsx';
+import { STATE_WORDS, wordOf } from './attempt.tsx';
 import { labelsOf } from './programs.tsx';
 import { paths } from '../../paths.ts';
 import type { Rotated } from '../../../webhooks/change.ts';
@@ -82,9 +82,12 @@ function Name({ account, webhook }: Readonly<{ account: AccountContext['account'
 
 function Last({ health: { last } }: Readonly<{ health: WebhookDay }>) {
   if (last === undefined) return <span class="soft">None yet</span>;
+  const { state, status, error } = last;
+  const [text, tone] = STATE_WORDS[state];
+  const word = status ?? (state === 'delivered' ? null : error);
   return (
     <span class="badges">
-      <AttemptOutcome state={last.state} status={last.status} error={last.error} />
+      <StateBadge of={[word === null ? text : `${text}, ${wordOf(String(word))}`, tone]} />
       <Ago atMs={last.atMs} />
     </span>
   );

@@ -6,11 +6,10 @@ import { Columns, Empty, Live, Stats } from '../../components/panels.tsx';
 import { TablePanel } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
-import { STATE_WORDS } from '../account/attempt.tsx';
+import { errorText, STATE_WORDS } from '../account/attempt.tsx';
 import { paths } from '../../paths.ts';
 import type { Health } from '../../../health/health.ts';
 import { COUNT_MAX, type QueueState, type Reason, type WrongAttempt } from '../../../outbox/list.ts';
-import { SEND_TEXTS } from '../../../outbox/outcome.ts';
 import type { FailingWebhook } from '../../../webhooks/webhook-health.ts';
 import { DAY_MS } from '../../../usage/calendar.ts';
 
@@ -126,7 +125,7 @@ function ReasonPanel({ title, reasons }: Readonly<{ title: string; reasons: read
     <TablePanel
       title={title}
       columns={[
-        ['Reason', ({ reason }) => reasonText(reason), 'head'],
+        ['Reason', ({ reason }) => errorText(reason), 'head'],
         ['Attempts', ({ attempts }) => countText(attempts), 'end'],
         ['Last', ({ lastAtMs }) => <Ago atMs={lastAtMs} />, 'end'],
       ]}
@@ -135,12 +134,6 @@ function ReasonPanel({ title, reasons }: Readonly<{ title: string; reasons: read
       empty={<Empty title="None" />}
     />
   );
-}
-
-function reasonText(error: string): string {
-  const status = /^http_(\d{3})$/.exec(error)?.[1];
-  if (status !== undefined) return `Endpoint returned ${status}`;
-  return Object.hasOwn(SEND_TEXTS, error) ? SEND_TEXTS[error as keyof typeof SEND_TEXTS] : error; // just looked up
 }
 
 type Named = Readonly<{ nameOf: (accountId: number) => string }>;
@@ -200,7 +193,7 @@ function AttemptPanel({ attempts, nameOf }: Named & Readonly<{ attempts: readonl
           ({ accountId }) => <Link to={paths.operatorAccount(accountId)}>{nameOf(accountId)}</Link>,
         ],
         ['Number', ({ number }) => (number === null ? 'Manual' : `${number} of 6`)],
-        ['Reason', ({ error }) => reasonText(error ?? 'unknown')],
+        ['Reason', ({ error }) => errorText(error ?? 'unknown')],
         [
           'Delivery',
           ({ state, deliveryState }) => (
