@@ -182,7 +182,7 @@ export type KeyRow = Readonly<{
 }>;
 
 /** Where a key stands in the lists. */
-export type KeyPlace = Readonly<{ createdAtMs: number; id: string }>;
+type KeyPlace = Readonly<{ createdAtMs: number; id: string }>;
 
 type Row = Omit<KeyRow, 'state' | 'lastUsedAtMs' | 'expiresAtMs'> &
   Readonly<Record<'lastUsedAtMs' | 'expiresAtMs' | 'revokedAtMs', number | null>>;

@@ -11,7 +11,7 @@ export type Content = Readonly<{
   /** The page's one `h1` and the window's title. Plain text. */
   title: string;
   body: ComponentChildren;
-  /** What stands beside the title, such as a button. */
+  /** Shown beside the title, such as a button. */
   aside?: ComponentChildren | undefined;
   /** The way here, without the page itself. */
   crumbs?: readonly Crumb[] | undefined;
@@ -27,7 +27,7 @@ export type PageContext = Readonly<{
   /** The named parts of the path, decoded. */
   params: Readonly<Record<string, string>>;
   nowMs: number;
-  /** `undefined`: nobody is signed in. */
+  /** `undefined`: no session. */
   viewer: Viewer | undefined;
   account?: PageAccount | undefined;
   /** The content in the console's document, as an answer. */
@@ -36,7 +36,7 @@ export type PageContext = Readonly<{
   notFound(): Response;
 }>;
 
-/** Of somebody who is signed in. */
+/** With a signed-in viewer. */
 export type ViewerContext = PageContext & Readonly<{ viewer: Viewer }>;
 /** About an account that exists and that the viewer may see. */
 export type AccountContext = ViewerContext & Readonly<{ account: PageAccount }>;
@@ -47,15 +47,15 @@ export type ViewerForm = FormContext<ViewerContext>;
 export type AccountForm = FormContext<AccountContext>;
 
 export type Answer = Response | Promise<Response>;
-/** Answers a GET. It may throw: the viewer then sees a page that says so, and the log the reason. */
+/** Handles a GET. If it throws, the viewer gets a 500 page and the log gets the reason. */
 export type Page<C extends PageContext> = (context: C) => Answer;
-/** Answers a POST: it changes something and redirects, or shows the form again with what is wrong. */
+/** Handles a POST: it changes something and redirects, or shows the form again with its errors. */
 export type Action<C extends PageContext> = (context: FormContext<C>) => Answer;
 
-/** Puts content into the document, as an answer with every header. */
+/** Renders content into the document, as a response with its headers. */
 export type Show = (
   content: Content,
-  at: Pick<PageContext, 'request' | 'url' | 'viewer'> & Partial<Pick<PageContext, 'account'>>,
+  at: Pick<PageContext, 'request' | 'url' | 'viewer' | 'nowMs'> & Partial<Pick<PageContext, 'account'>>,
 ) => Response;
 
 /** Who makes a change on a page of an account, for the audit log. */

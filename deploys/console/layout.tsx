@@ -1,8 +1,9 @@
 /** @jsxImportSource preact */
 import { render } from 'preact-render-to-string';
 import type { AssetPaths } from './assets/assets.ts';
+import { Now } from './components/format.tsx';
 import { Icon, type IconName, Notice } from './components/icons.tsx';
-import { Crumbs, Link } from './components/links.tsx';
+import { Crumbs, Link, withQuery } from './components/links.tsx';
 import type { Content, PageAccount, Show } from './context.ts';
 import { paths } from './paths.ts';
 import { flashOf } from './redirect.ts';
@@ -11,7 +12,7 @@ import type { Viewer } from '../auth/auth-service.ts';
 /** How the viewer wants the console to look; `undefined`: as the system does. */
 type Theme = 'light' | 'dark' | undefined;
 
-/** Where the choice is kept. It is no secret and says nothing about anybody. */
+/** Holds the choice; neither secret nor personal. */
 const THEME_COOKIE = 'theme';
 const YEAR_SECONDS = 365 * 86_400;
 
@@ -32,7 +33,7 @@ export function themeCookie(chosen: string | null, isSecure: boolean): string {
 const ACCOUNT_PAGES = [
   ['Overview', paths.overview, 'gauge'],
   ['Usage', paths.usage, 'bars'],
-  ['Keys', paths.keys, 'key'],
+  ['API keys', paths.keys, 'key'],
   ['Programs', paths.programs, 'cube'],
   ['Webhooks', paths.webhooks, 'hook'],
   ['Deliveries', paths.deliveries, 'send'],
@@ -44,13 +45,13 @@ const OPERATOR_PAGES: readonly NavigationLink[] = [
   ['Backends', paths.backends, 'server'],
   ['Traffic', paths.traffic, 'bars'],
   ['Queue', paths.queue, 'send'],
-  ['Audit', paths.audit, 'list'],
+  ['Audit log', paths.audit, 'list'],
   ['Health', paths.health, 'pulse'],
 ];
 
 type NavigationLink = readonly [label: string, to: string, icon: IconName];
 
-/** Where a viewer can go: an operator the service and the account that is looked at, a customer the own account. */
+/** The pages of a viewer: for operators the service and the account on display, for customers their own account. */
 function navigationOf(viewer: Viewer, account: PageAccount | undefined) {
   const id = account?.id ?? (viewer.role === 'customer' ? viewer.accountId : undefined);
   const own =
@@ -94,7 +95,7 @@ function NavigationBar({ viewer, account, path }: NavigationProps) {
 
 type TopBarProps = Readonly<{ viewer: Viewer | undefined; theme: Theme; here: string }>;
 
-/** The line above every page: whose service, who looks, how it looks, the way out. */
+/** The bar above every page: brand, theme, settings, sign-out. */
 function TopBar({ viewer, theme, here }: TopBarProps) {
   return (
     <header class="top-bar">
@@ -121,7 +122,7 @@ function TopBar({ viewer, theme, here }: TopBarProps) {
         <ThemeForm theme={theme} here={here} />
         {viewer && (
           <>
-            <Link to={paths.settings} class="top-bar-link" label={`Settings of ${viewer.email}`}>
+            <Link to={paths.settings} class="top-bar-link" label={`Settings for ${viewer.email}`}>
               <Icon name="sliders" />
               <span class="viewer-email fold">{viewer.email}</span>
             </Link>
@@ -154,16 +155,16 @@ function ThemeForm({ theme, here }: Readonly<{ theme: Theme; here: string }>) {
     </button>
   );
   return (
-    <form method="post" action={paths.theme} class="theme-form" aria-label="Colours">
+    <form method="post" action={paths.theme} class="theme-form" aria-label="Theme">
       <input type="hidden" name="next" value={here} />
-      {choice('system', 'Colours of the system', 'gauge')}
-      {choice('light', 'Light colours', 'sun')}
-      {choice('dark', 'Dark colours', 'moon')}
+      {choice('system', 'System theme', 'gauge')}
+      {choice('light', 'Light theme', 'sun')}
+      {choice('dark', 'Dark theme', 'moon')}
     </form>
   );
 }
 
-/** htmx neither evaluates text nor asks other origins, adds no style of its own, and keeps no page in the browser's storage. */
+/** htmx evaluates no text, requests no other origin, adds no styles, and stores no page in the browser. */
 const HTMX_CONFIG = JSON.stringify({
   allowEval: false,
   allowScriptTags: false,
@@ -176,7 +177,7 @@ const HTMX_CONFIG = JSON.stringify({
 type DocumentProps = Readonly<{ content: Content; at: Parameters<Show>[1]; assets: AssetPaths }>;
 
 /** The whole HTML document around a page's content. */
-function Document({ content, at: { request, url, viewer, account }, assets }: DocumentProps) {
+function Document({ content, at: { request, url, viewer, account, nowMs }, assets }: DocumentProps) {
   const { title, body, aside, crumbs = [] } = content;
   const theme = themeOf(request);
   const flash = flashOf(url.searchParams.get('done'));
@@ -196,9 +197,9 @@ function Document({ content, at: { request, url, viewer, account }, assets }: Do
       </head>
       <body class={viewer ? 'signed-in' : 'signed-out'}>
         <a href="#content" class="skip-link">
-          Skip to the content
+          Skip to content
         </a>
-        <TopBar viewer={viewer} theme={theme} here={withoutFlash(url)} />
+        <TopBar viewer={viewer} theme={theme} here={withQuery(url, {})} />
         {viewer && <NavigationBar viewer={viewer} account={account} path={url.pathname} />}
         <main id="content" tabindex={-1}>
           {crumbs.length > 0 && <Crumbs crumbs={crumbs} here={title} />}
@@ -209,7 +210,7 @@ function Document({ content, at: { request, url, viewer, account }, assets }: Do
           <div id="flash" role="status">
             {flash && <Notice tone="good">{flash}</Notice>}
           </div>
-          {body}
+          <Now.Provider value={nowMs}>{body}</Now.Provider>
         </main>
         <dialog id="drawer" aria-label="Details">
           <form method="dialog" class="drawer-close">
@@ -233,12 +234,4 @@ export function createShow(assets: AssetPaths): Show {
     if (retryAfterSeconds !== undefined) headers.set('retry-after', String(retryAfterSeconds));
     return new Response(`<!doctype html>${html}`, { status, headers });
   };
-}
-
-/** The address of a page without what it shows once: coming back there shows no message and no secret again. */
-function withoutFlash({ pathname, searchParams }: URL): string {
-  const kept = new URLSearchParams(searchParams);
-  kept.delete('done');
-  kept.delete('shown');
-  return kept.size === 0 ? pathname : `${pathname}?${kept}`;
 }

@@ -3,13 +3,13 @@ import type { ViewerContext } from './context.ts';
 
 /** How long a secret waits for the page that shows it; a redirect takes moments. */
 const WAIT_MS = 5 * 60_000;
-/** Secrets that may wait at once. Above it the oldest is forgotten. */
+/** Secrets held at a time; above it the oldest is dropped. */
 const WAITING_MAX = 1_000;
 const TICKET_BYTES = 16;
 
 type Waiting = Readonly<{ secret: string; untilMs: number }>;
 
-/** New secrets on their way from the form that made them to the one page that shows them. In memory alone. */
+/** New secrets between the form that created them and the one page that shows them. In memory only. */
 export type OneTimeSecrets = Readonly<{
   /**
    * Keeps a secret for a viewer; gives the value of `?shown=` in the address to send them to. `ticket` is that value

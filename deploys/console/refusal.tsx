@@ -4,7 +4,7 @@ import { Empty } from './components/panels.tsx';
 import type { Content } from './context.ts';
 import { paths } from './paths.ts';
 
-/** Every no of the console itself. None says more than the viewer may know. */
+/** Why the console itself rejects a request. None reveals more than the viewer may know. */
 export type RouteRefusal =
   | { readonly kind: 'not-found' | 'other-origin' | 'no-form' | 'too-slow' | 'broken' }
   | { readonly kind: 'wrong-method'; readonly allow: string }
@@ -13,28 +13,28 @@ export type RouteRefusal =
 
 const TEXTS: Readonly<Record<RouteRefusal['kind'], readonly [status: number, title: string, text: string]>> =
   {
-    'not-found': [404, 'Not found', 'There is nothing here, or it is not yours to see.'],
-    'wrong-method': [405, 'That cannot be done here', 'This address does not take that kind of request.'],
+    'not-found': [404, 'Not found', 'Page not found, or no access.'],
+    'wrong-method': [405, 'Method not allowed', 'This address does not support this method.'],
     'other-origin': [
       403,
-      'Refused',
-      'This form did not come from the console, so nothing was changed. Open the page here and send it again.',
+      'Rejected',
+      'This form did not come from the console. Nothing was changed. Open the page again and resubmit it.',
     ],
-    'no-form': [415, 'Refused', 'This address takes forms only. Nothing was changed.'],
+    'no-form': [415, 'Rejected', 'This address accepts only forms. Nothing was changed.'],
     'too-slow': [
       408,
-      'Not received',
-      'The form took too long to arrive. Nothing was changed. Send it again.',
+      'Request timeout',
+      'The form took too long to arrive. Nothing was changed. Please try again.',
     ],
     'too-many': [
       429,
       'Too many changes',
-      'You changed much in a short time, so nothing was changed now. Send the form again in',
+      'Too many changes in a short time. Nothing was changed. Try again in',
     ],
     broken: [
       500,
       'Something went wrong',
-      'The page could not be made. The reason is in the log of the service. Try again in a moment.',
+      'An internal error occurred. The service log has the details. Try again in a moment.',
     ],
   };
 
@@ -48,7 +48,7 @@ export function refusalContent(refusal: RouteRefusal): Content {
     retryAfterSeconds,
     body: (
       <Empty title={retryAfterSeconds === undefined ? text : `${text} ${retryAfterSeconds} s.`}>
-        <Link to={paths.start}>Go to the first page</Link>
+        <Link to={paths.start}>Back to home</Link>
       </Empty>
     ),
   };

@@ -84,7 +84,7 @@ export function createConsole(deps: ConsoleDeps, routes: readonly Route[]) {
 
 type Params = Readonly<Record<string, string>>;
 /** A request with its viewer. */
-type Visit = Readonly<{ request: Request; url: URL; viewer: Viewer | undefined }>;
+type Visit = Readonly<{ request: Request; url: URL; viewer: Viewer | undefined; nowMs: number }>;
 
 /** The way of every request to the console: viewer, admission, page. Never rejects. */
 function createAnswer(deps: ConsoleDeps, show: ReturnType<typeof createShow>) {
@@ -102,12 +102,14 @@ function createAnswer(deps: ConsoleDeps, show: ReturnType<typeof createShow>) {
       // Before the session is looked up: a form that comes slowly must not outlive the session that it began with.
       const body = takesForm(request, route) ? await formFrom(request, clock) : undefined;
       viewer = await viewerOf(request);
-      const visit = { request, url, viewer };
+      const visit = { request, url, viewer, nowMs: clock.now() };
       const reached = await reach(visit, params, route, body);
       return secured(reached instanceof Response ? reached : refuse(reached, visit));
     } catch (error) {
       noteBroken(error);
-      return secured(brokenResponse(() => refuse({ kind: 'broken' }, { request, url, viewer })));
+      return secured(
+        brokenResponse(() => refuse({ kind: 'broken' }, { request, url, viewer, nowMs: clock.now() })),
+      );
     }
   };
 
@@ -150,7 +152,6 @@ function createAnswer(deps: ConsoleDeps, show: ReturnType<typeof createShow>) {
     return {
       ...visit,
       params,
-      nowMs: clock.now(),
       show: (content) => show(content, visit),
       notFound: () => refuse({ kind: 'not-found' }, visit),
     };

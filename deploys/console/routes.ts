@@ -36,10 +36,9 @@ import {
   beginSecondFactor,
   confirmSecondFactor,
   secondFactorPage,
-  toSecondFactor,
   turnSecondFactorOff,
 } from './pages/login/second-factor.tsx';
-import { changePassword, settingsPage, signOutOthers, toSettings } from './pages/login/settings.tsx';
+import { changePassword, settingsPage, signOutOthers } from './pages/login/settings.tsx';
 import { firstOperatorPage, makeFirstOperator, signUp, signUpPage } from './pages/login/sign-up.tsx';
 import {
   addCredits,
@@ -71,7 +70,7 @@ import { forAccount, forAnyone, forOperator, type Route } from './router.ts';
 
 const ACCOUNT = ':accountId';
 
-/** Every page of the console, one row each. A page's own file says what it shows. */
+/** Every page of the console, one row each. */
 export function routesOf(services: PageServices): readonly Route[] {
   const { webhookPages } = services;
   return [
@@ -186,6 +185,9 @@ function operatorRoutes(services: PageServices): readonly Route[] {
 export function loginRoutes(services: LoginServices): readonly Route[] {
   const on = giving(services);
   const { config, providerLogin } = services.auth;
+  // A rejected form is shown at an address that accepts only POST; a reload by GET leads back.
+  const toSettings = () => redirect(paths.settings);
+  const toSecondFactor = () => redirect(paths.secondFactor);
   return [
     forAnyone(paths.login, { get: on(loginPage), post: on(logIn) }),
     forAnyone(paths.secondStep, { get: secondStepPage, post: on(enterCode) }),
@@ -200,10 +202,10 @@ export function loginRoutes(services: LoginServices): readonly Route[] {
     forAnyone(paths.firstOperator, { get: firstOperatorPage, post: on(makeFirstOperator) }),
     ...(config.signUp ? [forAnyone(paths.signUp, { get: signUpPage, post: on(signUp) })] : []),
     forAnyone(paths.settings, { get: on(settingsPage) }),
-    forAnyone(paths.password, { get: on(toSettings), post: on(changePassword) }),
-    forAnyone(paths.otherSessions, { get: on(toSettings), post: on(signOutOthers) }),
+    forAnyone(paths.password, { get: toSettings, post: on(changePassword) }),
+    forAnyone(paths.otherSessions, { get: toSettings, post: on(signOutOthers) }),
     forAnyone(paths.secondFactor, { get: on(secondFactorPage), post: on(beginSecondFactor) }),
-    forAnyone(`${paths.secondFactor}/confirm`, { get: on(toSecondFactor), post: on(confirmSecondFactor) }),
-    forAnyone(`${paths.secondFactor}/off`, { get: on(toSecondFactor), post: on(turnSecondFactorOff) }),
+    forAnyone(`${paths.secondFactor}/confirm`, { get: toSecondFactor, post: on(confirmSecondFactor) }),
+    forAnyone(`${paths.secondFactor}/off`, { get: toSecondFactor, post: on(turnSecondFactorOff) }),
   ];
 }

@@ -11,7 +11,7 @@ export const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** What every answer of the console carries, pages and assets alike. */
+/** The headers of every response of the console, pages and assets alike. */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': CONTENT_SECURITY_POLICY,
   'x-content-type-options': 'nosniff',
@@ -20,7 +20,7 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'cross-origin-resource-policy': 'same-origin',
 };
 
-/** Gives an answer what it has not said itself: the headers above, and that no cache may keep it. */
+/** Adds the headers above and `no-store` to a response, unless it has its own. */
 export function secured(response: Response): Response {
   const { headers } = response;
   for (const [name, value] of Object.entries({ ...SECURITY_HEADERS, 'cache-control': 'no-store' })) {

@@ -141,14 +141,14 @@ const URL_CHARACTERS_MAX = 2_048;
 
 /** The rules that a webhook's URL may break, and what the customer is told. */
 export const URL_PROBLEM_TEXTS = {
-  too_long: `The URL is longer than ${URL_CHARACTERS_MAX} characters`,
-  odd_characters: 'The URL holds a space, a control character or a backslash',
-  not_a_url: 'The URL cannot be read',
-  not_https: 'The URL must begin with https://',
-  has_credentials: 'The URL must not hold a user name or password',
-  has_fragment: 'The URL must not hold a #',
-  not_public_name: 'The host must be a public name, such as hooks.example.com, without a dot at the end',
-  port_not_allowed: 'The port must be 443, 8443 or from 1024 up, and none that another protocol uses',
+  too_long: `The URL must not be longer than ${URL_CHARACTERS_MAX} characters`,
+  odd_characters: 'The URL must not contain a space, a control character or a backslash',
+  not_a_url: 'Enter a valid URL',
+  not_https: 'The URL must start with https://',
+  has_credentials: 'The URL must not contain a user name or password',
+  has_fragment: 'The URL must not contain a #',
+  not_public_name: 'The host must be a public name, such as hooks.example.com, without a trailing dot',
+  port_not_allowed: 'The port must be 443, 8443, or 1024 or higher and not reserved for another protocol',
 } as const;
 
 export type UrlProblem = keyof typeof URL_PROBLEM_TEXTS;

@@ -79,7 +79,7 @@ export type AccountDelivery = DeliveryRow &
   }>;
 
 /** A place in a list that is sorted by newest first. */
-export type ListPosition = Pick<DeliveryRow, 'createdAtMs' | 'id'>;
+type ListPosition = Pick<DeliveryRow, 'createdAtMs' | 'id'>;
 
 /** Which deliveries of an account are wanted, all members together; `after` is the place the page before ended at. */
 export type DeliveryFilter = Readonly<{
@@ -229,7 +229,7 @@ export type WrongAttempt = Readonly<{
   state: 'failed' | 'blocked';
   error: string | null;
   startedAtMs: number;
-  deliveryState: string;
+  deliveryState: DeliveryState;
 }>;
 
 /** Webhooks that fail at one host. */

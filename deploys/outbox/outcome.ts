@@ -22,19 +22,19 @@ export type BodyKind = 'whole' | 'cut' | 'incomplete';
  * route, or no TCP connection within its time. `aborted`: given up by the caller, which says nothing about the receiver.
  */
 export const SEND_TEXTS = {
-  timeout: 'No answer within 10 seconds',
-  dns_error: 'The host name could not be resolved',
-  dns_timeout: 'The host name could not be resolved within 3 seconds',
-  connection_refused: 'The connection was refused',
-  connection_reset: 'The connection was closed before an answer came',
-  unreachable: 'The host could not be reached',
-  tls_error: 'No secure connection could be made: check the certificate and TLS 1.2 or later',
-  tls_timeout: 'The TLS handshake took too long',
-  bad_response: 'The answer was not valid HTTP',
-  aborted: 'The attempt was given up because the service is stopping',
-  internal_error: 'The request could not be made because of a fault of this service',
-  blocked_url: 'The URL is no longer allowed',
-  blocked_address: 'The host resolves to a non-public address',
+  timeout: 'No response within 10 seconds',
+  dns_error: 'Host name could not be resolved',
+  dns_timeout: 'Host name could not be resolved within 3 seconds',
+  connection_refused: 'Connection refused',
+  connection_reset: 'Connection closed before a response arrived',
+  unreachable: 'Host unreachable',
+  tls_error: 'TLS connection failed: check the certificate; TLS 1.2 or later is required',
+  tls_timeout: 'TLS handshake timed out',
+  bad_response: 'Response is not valid HTTP',
+  aborted: 'Attempt aborted because the service is stopping',
+  internal_error: 'Request could not be sent because of an internal error',
+  blocked_url: 'URL is no longer allowed',
+  blocked_address: 'Host resolves to a non-public address',
 } as const;
 
 /** Why nothing was sent: the URL breaks a rule, or one of the host's addresses is not public. */

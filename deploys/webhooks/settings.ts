@@ -48,7 +48,7 @@ export function createCheckSettings({ policy, resolvePublic, isWatched }: Deps):
       case 'not-public':
         return unfit('url', SEND_TEXTS.blocked_address);
       case 'no-address':
-        return unfit('url', 'The host name has no address');
+        return unfit('url', 'Host name does not resolve');
       case 'unresolved':
         return { kind: 'unresolved', field: 'url', text: SEND_TEXTS.dns_error };
       case 'timed-out':
@@ -59,7 +59,7 @@ export function createCheckSettings({ policy, resolvePublic, isWatched }: Deps):
   }
 
   function programsProblem(programs: readonly string[]): string | undefined {
-    if (programs.length === 0) return 'The programs must be one or more, or null for all';
+    if (programs.length === 0) return 'Select at least one program, or null for all';
     const odd = programs.find((program) => !isAddress(program));
     if (odd !== undefined) return `Invalid program_id: ${shortened(odd)}`;
     const unwatched = programs.find((program) => !isWatched(program));

@@ -114,7 +114,7 @@ export type FailingWebhook = Readonly<{
 }>;
 
 /** Where one stands in the list. */
-export type FailingPlace = Pick<FailingWebhook, 'failingSinceMs' | 'id'>;
+type FailingPlace = Pick<FailingWebhook, 'failingSinceMs' | 'id'>;
 
 const LIMIT_MAX = 200;
 

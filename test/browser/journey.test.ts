@@ -81,11 +81,11 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await operator.getByRole('link', { name: 'Add account' }).first().click();
     await operator.getByLabel('Name').fill('Acme');
     await button(operator, 'Add account').click();
-    await operator.getByText('The account was created.').waitFor();
+    await operator.getByText('Account created.').waitFor();
     named.account = lastOf(operator);
-    await operator.getByLabel('E-mail').fill(ANN);
+    await operator.getByLabel('Email').fill(ANN);
     await button(operator, 'Add user').click();
-    await operator.getByText('The user was added.').waitFor();
+    await operator.getByText('User added.').waitFor();
     password = await shown(operator);
     named.user = lastOf(operator);
     expect(await lookAt(operator, 'user-made')).toEqual([]);
@@ -98,12 +98,12 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await signIn(customer, ANN, password);
     expect(await customer.textContent('h1')).toBe('Overview');
     expect(await lookAt(customer, 'overview-empty')).toEqual([]);
-    await visit(customer, 'Keys');
+    await visit(customer, 'API keys');
     expect(await lookAt(customer, 'no-keys')).toEqual([]);
-    await customer.getByRole('link', { name: 'Make the first key' }).click();
+    await customer.getByRole('link', { name: 'Create your first key' }).click();
     await customer.getByLabel('Name').fill('indexer');
-    await button(customer, 'Create the key').click();
-    await customer.getByText('The key was created.').waitFor();
+    await button(customer, 'Create key').click();
+    await customer.getByText('API key created.').waitFor();
     key = await shown(customer);
     named.key = lastOf(customer);
     expect(key).toMatch(/^sluice_[0-9A-Za-z]{38}$/);
@@ -117,10 +117,10 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     const drawn = () =>
       customer.evaluate<string>("document.querySelector('#last-hour canvas')?.toDataURL() ?? ''");
     for (let i = 0; i < 4; i++) expect((await world.call(key, 'getSlot')).status).toBe(200);
-    await main(customer).getByText('4 requests, 0 of them errors').waitFor({ timeout: 60_000 });
+    await main(customer).getByText('4 requests, 0 errors').waitFor({ timeout: 60_000 });
     const before = await eventually(drawn);
     for (let i = 0; i < 5; i++) expect((await world.call(key, 'getSlot')).status).toBe(200);
-    await main(customer).getByText('9 requests, 0 of them errors').waitFor({ timeout: 60_000 });
+    await main(customer).getByText('9 requests, 0 errors').waitFor({ timeout: 60_000 });
     await eventually(async () => (await drawn()) !== before && (await drawn()) !== '');
     await main(customer).getByText('Credits left').waitFor();
     expect(await main(customer).textContent()).toContain(String(TRIAL_CREDITS - 9));
@@ -139,23 +139,23 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await button(customer, 'Filter').click();
     await main(customer).getByRole('link', { name: PROGRAM, exact: true }).click();
     named.program = lastOf(customer);
-    await customer.getByRole('link', { name: 'Watch by webhook' }).click();
+    await customer.getByRole('link', { name: 'Add webhook' }).click();
     await customer.waitForLoadState('load'); // what is typed before the page's script has run is not looked at
     await customer.getByLabel('URL').fill(`https://${HOOKS}/in?a=b`);
-    await customer.getByText('every address is public').waitFor();
+    await customer.getByText('resolves to public addresses').waitFor();
     expect(await lookAt(customer, 'webhook-checked')).toEqual([]);
     await button(customer, 'Add webhook').click();
     secret = await shown(customer);
     expect(secret).toMatch(/^whsec_[0-9a-f]{64}$/);
     expect(await lookAt(customer, 'webhook-made')).toEqual([]);
-    await customer.getByRole('link', { name: 'I have stored it' }).click();
+    await customer.getByRole('link', { name: 'I have saved it' }).click();
     named.webhook = lastOf(customer);
     expect(await customer.content()).not.toContain(secret);
 
     await button(customer, 'Send test').click();
-    await customer.getByText('Test: Answered 200').waitFor();
+    await customer.getByText('Test: Endpoint returned 200').waitFor();
     const recent = customer.locator('.panel', { hasText: 'Recent deliveries' });
-    await recent.getByText('delivered').waitFor();
+    await recent.getByText('Delivered').waitFor();
     expect(lastOf(customer)).toBe(named.webhook);
     expect(await lookAt(customer, 'webhook-tested')).toEqual([]);
     const [visited] = (await world.visits()).map(arrived);
@@ -168,7 +168,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     const slot = await world.upgrade(named.program);
     const text = `upgraded, slot ${slot.toLocaleString('en-US')}`;
     const row = main(customer).getByRole('row').filter({ hasText: text });
-    await row.getByText('delivered').waitFor({ timeout: 60_000 });
+    await row.getByText('Delivered').waitFor({ timeout: 60_000 });
     expect(await lookAt(customer, 'deliveries-arrived')).toEqual([]);
     const visited = (await world.visits()).map(arrived).at(-1);
     expect(visited?.event).toMatchObject({
@@ -195,7 +195,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await visit(customer, 'Deliveries');
     await main(customer).getByRole('row').filter({ hasText: 'upgraded, slot' }).getByRole('link').click();
     await customer.getByRole('dialog').getByRole('button', { name: 'Resend' }).click();
-    await customer.getByText('The delivery is queued to be sent again.').waitFor();
+    await customer.getByText('Delivery queued for another attempt.').waitFor();
     await customer.getByText('Resend (2)').waitFor();
     const deliveries = await eventually(async () => {
       const ids = (await world.visits()).map((text) => arrived(text).delivery);
@@ -209,11 +209,11 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
   test('a secret is rotated in stages: both sign, then the new one alone', async () => {
     await customer.goto(`/accounts/${named.account}/webhooks/${named.webhook}`);
     await customer.getByRole('radio', { name: 'In 24 hours' }).check();
-    await button(customer, 'Rotate the secret').click();
+    await button(customer, 'Rotate secret').click();
     const next = await shown(customer);
     expect(next).not.toBe(secret);
     expect(await lookAt(customer, 'secret-rotated')).toEqual([]);
-    await customer.getByRole('link', { name: 'I have stored it' }).click();
+    await customer.getByRole('link', { name: 'I have saved it' }).click();
 
     async function test() {
       const before = (await world.visits()).length;
@@ -222,8 +222,8 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     }
     const both = await test();
     expect([both.signedBy(secret), both.signedBy(next, 'x-service-signature-next')]).toEqual([true, true]);
-    await button(customer, 'Take over now').click();
-    await customer.getByText('The new secret is in force.').waitFor();
+    await button(customer, 'Activate now').click();
+    await customer.getByText('The new secret is now active.').waitFor();
     const alone = await test();
     expect([alone.signedBy(next), alone.signedBy(secret)]).toEqual([true, false]);
   });
@@ -236,7 +236,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     expect(await status()).toBe(402);
     await customer.goto(`/accounts/${named.account}/overview`);
     await main(customer)
-      .getByText(/used up/)
+      .getByText(/No credits left/)
       .first()
       .waitFor({ timeout: 60_000 });
     expect(await lookAt(customer, 'overview-used-up')).toEqual([]);
@@ -247,19 +247,19 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await operator.getByRole('textbox', { name: 'Credits' }).fill('1,000');
     await operator.getByLabel('Reason').fill(REASON);
     await button(operator, 'Add credits').click();
-    await operator.getByText('The credits were added.').waitFor();
+    await operator.getByText('Credits added.').waitFor();
     await eventually(async () => (await status()) === 200);
-    await visit(operator, 'Audit');
+    await visit(operator, 'Audit log');
     await main(operator).getByText(REASON).waitFor();
     expect(await lookAt(operator, 'audit')).toEqual([]);
   });
 
   test('a revoked key is refused', async () => {
-    await visit(customer, 'Keys');
+    await visit(customer, 'API keys');
     await main(customer).getByRole('link', { name: 'indexer' }).click();
     await customer.getByLabel('Type indexer to confirm').fill('indexer');
-    await button(customer, 'Revoke the key').click();
-    await customer.getByText('The key is revoked.').waitFor();
+    await button(customer, 'Revoke key').click();
+    await customer.getByText('API key revoked.').waitFor();
     await eventually(async () => (await world.call(key, 'getSlot')).status === 401);
     expect(await lookAt(customer, 'key-revoked')).toEqual([]);
   });

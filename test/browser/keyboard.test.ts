@@ -34,19 +34,19 @@ describe.skipIf(reason !== undefined)('with the keyboard alone', () => {
     const unseen: string[] = [];
     const { tab, tabTo, press, fill, follow } = createKeyboard(page, unseen);
     await page.goto('/');
-    expect(await tab()).toBe('Skip to the content');
-    await fill('E-mail', ANN);
+    expect(await tab()).toBe('Skip to content');
+    await fill('Email', ANN);
     await fill('Password', PASSWORD);
     await follow('Sign in', 'Overview');
 
-    await follow('Keys', 'Keys');
-    await follow('New key', 'New key');
+    await follow('API keys', 'API keys');
+    await follow('Create key', 'Create API key');
     // The first stop leads past the navigation: what follows it is the page's own.
-    await tabTo('Skip to the content');
+    await tabTo('Skip to content');
     await press('Enter');
-    expect(await tab()).toBe('Keys');
+    expect(await tab()).toBe('API keys');
     await fill('Name', 'by hand');
-    await follow('Create the key', 'by hand');
+    await follow('Create key', 'by hand');
     const key = ((await page.textContent('#secret')) ?? '').trim();
     expect((await world.call(key, 'getSlot')).status).toBe(200);
 
@@ -59,10 +59,10 @@ describe.skipIf(reason !== undefined)('with the keyboard alone', () => {
     await tab();
     await press('Space');
     await follow('Add webhook', 'Webhook created');
-    await follow('I have stored it', HOOKS);
+    await follow('I have saved it', HOOKS);
     await tabTo('Send test');
     await press('Space');
-    await page.getByText('Test: Answered 200').waitFor();
+    await page.getByText('Test: Endpoint returned 200').waitFor();
     expect(await page.evaluate<string>('document.activeElement.textContent')).toBe('Send test');
 
     await follow('Deliveries', 'Deliveries');

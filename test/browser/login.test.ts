@@ -55,25 +55,25 @@ describe('in a browser, without scripts', () => {
     const { origin } = deploys.url;
     await using ada = await browser.open({ origin, javaScript: false });
     await ada.page.goto(address);
-    await ada.page.getByLabel('E-mail').fill(EMAIL);
+    await ada.page.getByLabel('Email').fill(EMAIL);
     await ada.page.getByLabel('Password').fill(PASSWORD);
-    await ada.page.getByRole('button', { name: 'Make the login' }).click();
-    expect(await ada.page.textContent('h1')).toBe('Second factor');
+    await ada.page.getByRole('button', { name: 'Create login' }).click();
+    expect(await ada.page.textContent('h1')).toBe('Two-factor authentication');
 
     await ada.page.getByRole('button', { name: 'Set up' }).click();
     expect(await ada.page.getByRole('img', { name: 'QR code' }).isVisible()).toBe(true);
     key = (await ada.page.textContent('.totp-key')) ?? '';
     await ada.page.getByRole('textbox', { name: 'Code' }).fill(new TOTP({ secret: key }).generate());
-    await ada.page.getByRole('button', { name: 'Turn it on' }).click();
+    await ada.page.getByRole('button', { name: 'Turn on' }).click();
     backupCode = (await ada.page.textContent('.backup-codes code')) ?? '';
     expect(backupCode).toMatch(/^[a-z2-7]{5}-[a-z2-7]{5}$/);
 
     await using eve = await browser.open({ origin, javaScript: false, expectedStatuses: [410] });
     await eve.page.goto(address);
-    await eve.page.getByLabel('E-mail').fill('eve@example.com');
+    await eve.page.getByLabel('Email').fill('eve@example.com');
     await eve.page.getByLabel('Password').fill(PASSWORD);
-    await eve.page.getByRole('button', { name: 'Make the login' }).click();
-    expect(await eve.page.getByRole('alert').textContent()).toContain('used already');
+    await eve.page.getByRole('button', { name: 'Create login' }).click();
+    expect(await eve.page.getByRole('alert').textContent()).toContain('has been used');
     expect([ada.faults, eve.faults]).toEqual([[], []]);
   }, 30_000);
 
@@ -86,7 +86,7 @@ describe('in a browser, without scripts', () => {
       await ada.page.goto('/settings');
       expect(new URL(ada.page.url()).pathname).toBe('/login');
       await signIn(ada.page, EMAIL, PASSWORD);
-      expect(await ada.page.textContent('h1')).toBe('Second step');
+      expect(await ada.page.textContent('h1')).toBe('Two-factor authentication');
       // A code of the step after now is taken too, so that each of these tests has one of its own.
       const code =
         host === 'localhost'
@@ -126,6 +126,6 @@ describe('in a browser, without scripts', () => {
     );
     await ada.page.goto(other.href);
     await ada.page.getByRole('button', { name: 'Win' }).click();
-    expect(await ada.page.textContent('h1')).toBe('Refused');
+    expect(await ada.page.textContent('h1')).toBe('Rejected');
   }, 30_000);
 });

@@ -39,7 +39,7 @@ describe('webhooks on the command line', () => {
     'are made by the rules of every webhook',
     async () => {
       const { code, err } = await run('create', 'acme', 'https://10.0.0.1/');
-      expect([code, err]).toEqual([1, 'The host resolves to a non-public address.\n']);
+      expect([code, err]).toEqual([1, 'Host resolves to a non-public address.\n']);
     },
     LONG_MS,
   );

@@ -1,4 +1,4 @@
-/* Charts: the data stands in the page, uPlot draws it. Colours come from the stylesheet. */
+/* Charts: the data is in the page, uPlot draws it, colours come from the stylesheet. */
 const drawn = new Map();
 const HEIGHT_PX = 220;
 const SERIES_COLOURS = 7;
@@ -73,7 +73,7 @@ function optionsFor(uPlot, { kind, series, times }, element) {
     ticks: { stroke: colour('line', element), width: 1 },
     font: '12px system-ui, sans-serif',
   };
-  // A bar stands around its time: the first and the last need half a step more.
+  // A bar is centred on its time: the first and the last need half a step more.
   const edge = kind === 'line' || times.length < 2 ? 0 : (times[1] - times[0]) / 2;
   const bars = uPlot.paths.bars({ size: [0.8, 48], align: 0, radius: 0.12 });
   const lines = series.map((one, i) => {
@@ -123,7 +123,7 @@ function drawAll(root) {
   }
 }
 
-/* What a refresh has taken away is let go, or every refresh would leave a chart behind. */
+/* Without this, every refresh would leak the chart that it replaced. */
 function forgetGone() {
   for (const [element, plot] of drawn) {
     if (element.isConnected) continue;

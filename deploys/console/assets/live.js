@@ -1,4 +1,4 @@
-/* Parts that keep themselves up to date wait while nobody looks and while somebody uses them. */
+/* Live parts do not refresh while the page is hidden or while they are in use. */
 let openDetails = [];
 
 function isInUse(part) {
@@ -13,12 +13,12 @@ document.addEventListener('htmx:beforeRequest', (event) => {
   if (document.hidden || isInUse(part)) event.preventDefault();
 });
 
-/* While the answer was on its way the part may have come into use, or the session may have ended. */
+/* Since the request the part may have come into use, or the session may have ended. */
 document.addEventListener('htmx:beforeSwap', (event) => {
   const { target: part, xhr } = event.detail;
   if (!part.matches('[data-live]')) return;
-  const asked = new URL(part.getAttribute('hx-get'), location.href);
-  const isElsewhere = new URL(xhr.responseURL).pathname !== asked.pathname;
+  const wanted = new URL(part.getAttribute('hx-get'), location.href);
+  const isElsewhere = new URL(xhr.responseURL).pathname !== wanted.pathname;
   event.detail.shouldSwap &&= !isElsewhere && !isInUse(part);
   openDetails = [...part.querySelectorAll('details[open][id]')].map(({ id }) => id);
   if (isElsewhere) location.reload();

@@ -19,7 +19,7 @@ document.addEventListener('change', ({ target }) => {
   if (chosen) chosen.checked = true;
 });
 
-/* Enter in the search box looks, and does not send the form around it. */
+/* Enter in the search box does not send the form around it. */
 document.addEventListener('keydown', (event) => {
   if (event.key === 'Enter' && event.target.dataset?.narrows) event.preventDefault();
 });

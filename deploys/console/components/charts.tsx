@@ -1,4 +1,5 @@
 /** @jsxImportSource preact */
+import type { Minute } from '../../usage/minutes.ts';
 import { countText, Time } from './format.tsx';
 import type { Tone } from './icons.tsx';
 import { type Column, Table } from './table.tsx';
@@ -15,7 +16,7 @@ type ChartProps = Readonly<{
   /** Unique on the page. */
   id: string;
   title: string;
-  kind: 'line' | 'bars' | 'stacked';
+  kind: 'line' | 'stacked';
   /** Unix milliseconds, ascending. */
   timesMs: readonly number[];
   series: readonly Series[];
@@ -24,8 +25,8 @@ type ChartProps = Readonly<{
 }>;
 
 /**
- * A chart over time in UTC, drawn by JavaScript, and the same numbers as a table for everybody else. It stands in a
- * panel whose heading says what it shows; `title` says the same to readers of screens.
+ * A chart over time in UTC, drawn by JavaScript, and the same numbers as a table for everyone else. The heading of its
+ * panel names it; `title` names it to screen readers.
  */
 export function Chart({ id, title, kind, timesMs, series, unit }: ChartProps) {
   const drawn = { kind, unit, times: timesMs.map((ms) => ms / 1_000), series };
@@ -38,8 +39,8 @@ export function Chart({ id, title, kind, timesMs, series, unit }: ChartProps) {
       </figcaption>
       <div class="chart-plot script-only" data-chart={JSON.stringify(drawn)} aria-hidden="true" />
       <details class="chart-data" id={`${id}-data`}>
-        <summary>Show as a table</summary>
-        <div class="chart-table" tabindex={0} role="region" aria-label={`${title}, as a table`}>
+        <summary>Show as table</summary>
+        <div class="chart-table" tabindex={0} role="region" aria-label={`${title}, as table`}>
           <Table
             caption={`${title}, ${unit}`}
             columns={[
@@ -60,12 +61,51 @@ export function Chart({ id, title, kind, timesMs, series, unit }: ChartProps) {
   );
 }
 
+const MINUTE_MS = 60_000;
+
+type MinuteChartProps = Pick<ChartProps, 'id' | 'title' | 'kind' | 'unit'> &
+  Readonly<{
+    /** The oldest first. */
+    minutes: readonly Minute[];
+    /** Since when minutes are counted; `undefined`: not yet. */
+    sinceMs: number | undefined;
+    series: readonly (Omit<Series, 'values'> & Readonly<{ of(minute: Minute): number }>)[];
+  }>;
+
+/** A chart by minute. Minutes before the service started are gaps, with a sentence below. */
+export function MinuteChart({ minutes, sinceMs, series, ...chart }: MinuteChartProps) {
+  const isCounted = ({ minute }: Minute) => sinceMs !== undefined && (minute + 1) * MINUTE_MS > sinceMs;
+  return (
+    <>
+      <Chart
+        {...chart}
+        timesMs={minutes.map(({ minute }) => minute * MINUTE_MS)}
+        series={series.map(({ of, ...one }) => ({
+          ...one,
+          values: minutes.map((minute) => (isCounted(minute) ? of(minute) : null)),
+        }))}
+      />
+      {!minutes.every(isCounted) && (
+        <p class="field-hint">
+          {sinceMs === undefined ? (
+            'No data yet: the service has just started.'
+          ) : (
+            <>
+              Data since the service started at <Time atMs={sinceMs} />.
+            </>
+          )}
+        </p>
+      )}
+    </>
+  );
+}
+
 /** Units of the drawing; the stylesheet gives it its size. */
 const WIDTH = 96;
 const HEIGHT = 24;
 
 type SparklineProps = Readonly<{
-  /** Oldest first, none negative. */
+  /** At least two, the oldest first, none negative. */
   values: readonly number[];
   /** What it says, in words: "48 deliveries in 24 hours, 2 failed". */
   label: string;
@@ -90,12 +130,10 @@ export function Sparkline({ values, label, tone = 'accent' }: SparklineProps) {
   );
 }
 
-/** One point per value over the whole width; the highest touches the top, nothing at all lies on the ground. */
+/** One point per value, of at least two, over the whole width; the highest touches the top, none lies on the ground. */
 export function pointsOf(values: readonly number[]): string {
   const top = Math.max(1, ...values);
-  const stepX = values.length > 1 ? WIDTH / (values.length - 1) : 0;
+  const step = WIDTH / (values.length - 1);
   const yOf = (value: number) => HEIGHT - 1 - (value / top) * (HEIGHT - 2);
-  const points = values.length === 1 ? [values[0] ?? 0, values[0] ?? 0] : values;
-  const step = values.length === 1 ? WIDTH : stepX;
-  return points.map((value, i) => `${(i * step).toFixed(1)},${yOf(value).toFixed(1)}`).join(' ');
+  return values.map((value, i) => `${(i * step).toFixed(1)},${yOf(value).toFixed(1)}`).join(' ');
 }

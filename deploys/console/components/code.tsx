@@ -11,15 +11,7 @@ type CopyButtonProps = Readonly<{
 function CopyButton({ of, label }: CopyButtonProps) {
   return (
     <button type="button" class="copy script-only" data-copy={of} aria-label={label} title={label}>
-      <svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" focusable="false">
-        <path
-          d="M5.5 5.5v-3h8v8h-3m-8-5h8v8h-8v-8Z"
-          fill="none"
-          stroke="currentColor"
-          stroke-width="1.5"
-          stroke-linejoin="round"
-        />
-      </svg>
+      <Icon name="copy" />
     </button>
   );
 }
@@ -80,7 +72,7 @@ export function ShortAddress({ id, address, of }: AddressProps) {
       <code id={id} data-full={address} title={address}>
         {shortened(address)}
       </code>
-      <CopyButton of={id} label={`Copy the address of ${of}`} />
+      <CopyButton of={id} label={`Copy address of ${of}`} />
     </span>
   );
 }
@@ -95,29 +87,25 @@ type SecretBoxProps = Readonly<{
   /** What it is: "API key". */
   name: string;
   secret: string;
-  /** How it is kept, and so why nobody can show it again. */
+  /** How it is stored, which is why it cannot be shown again. */
   kept?: string;
 }>;
 
 /** A secret on the one page that shows it. */
-export function SecretBox({
-  name,
-  secret,
-  kept = 'Only a fingerprint of it is kept, so nobody can show it again.',
-}: SecretBoxProps) {
+export function SecretBox({ name, secret, kept = 'We store only a hash.' }: SecretBoxProps) {
   return (
     <section class="secret-box" aria-label={`${name}, shown once`}>
       <p class="secret-warning">
         <Icon name="alert" />
         <span>
-          <strong>Copy it now: it is shown this once.</strong> {kept}
+          <strong>Copy it now. You won't see it again.</strong> {kept}
         </span>
       </p>
       <div class="secret-line">
         <code class="secret" id="secret">
           {secret}
         </code>
-        <CopyButton of="secret" label={`Copy the ${name}`} />
+        <CopyButton of="secret" label={`Copy ${name}`} />
       </div>
     </section>
   );

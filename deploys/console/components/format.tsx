@@ -1,4 +1,7 @@
 /** @jsxImportSource preact */
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+import { DAY_MS, HOUR_MS } from '../../usage/calendar.ts';
 import { boundOf, type Counts } from '../../usage/report.ts';
 
 // Made once: a formatter per number was most of a long table's time.
@@ -9,11 +12,11 @@ export function countText(count: number): string {
   return whole.format(count);
 }
 
-/** A share of one in per cent: `0 %`, `0.4 %`, `12 %`, and never a rounded 0 or 100. */
+/** A share of one in percent: `0%`, `0.4%`, `12%`, and never a rounded 0 or 100. */
 export function shareText(share: number): string {
-  if (share > 0 && share < 0.001) return '< 0.1 %';
-  if (share < 1 && share > 0.99) return '> 99 %';
-  return `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
+  if (share > 0 && share < 0.001) return '<0.1%';
+  if (share < 1 && share > 0.99) return '>99%';
+  return `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)}%`;
 }
 
 /** A duration of a request: `0.4 ms`, `38 ms`, `1.25 s`. */
@@ -32,8 +35,6 @@ export function bytesText(bytes: number): string {
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 
 /** `2026-11-21 22:05:09`, in UTC. */
 export function utcText(atMs: number): string {
@@ -61,7 +62,7 @@ type Instant = Readonly<{
   none?: string;
 }>;
 
-/** An instant in UTC. With JavaScript the viewer's own time stands in its tooltip. */
+/** An instant in UTC. With JavaScript its tooltip has the viewer's local time. */
 export function Time({ atMs, none }: Instant) {
   if (atMs === undefined || atMs === null) return <>{none}</>;
   return (
@@ -72,8 +73,12 @@ export function Time({ atMs, none }: Instant) {
   );
 }
 
+/** The time of the request, in Unix milliseconds, for every component of the page. */
+export const Now = createContext(0);
+
 /** How far an instant is from now, with the instant itself in the tooltip. */
-export function Ago({ atMs, nowMs, none }: Instant & Readonly<{ nowMs: number }>) {
+export function Ago({ atMs, none }: Instant) {
+  const nowMs = useContext(Now);
   if (atMs === undefined || atMs === null) return <>{none}</>;
   return (
     <time dateTime={new Date(atMs).toISOString()} title={`${utcText(atMs)} UTC`}>
@@ -82,14 +87,8 @@ export function Ago({ atMs, nowMs, none }: Instant & Readonly<{ nowMs: number }>
   );
 }
 
-/** How fast a share of answers began, as a bound that holds: `within 50 ms`, `over 1.00 s`, or a dash. */
-export function WithinText({ counts, quantile }: Readonly<{ counts: Counts; quantile: number }>) {
+/** How fast a share of responses began, as a bound that holds: `≤ 50 ms`, `> 1.00 s`, or a dash. */
+export function boundText(counts: Counts, quantile: number): string {
   const bound = boundOf(counts, quantile);
-  if (bound === undefined) return <>–</>;
-  return (
-    <>
-      {bound.kind === 'about' ? 'within ' : 'over '}
-      {latencyText(bound.ms)}
-    </>
-  );
+  return bound === undefined ? '–' : `${bound.kind === 'about' ? '≤' : '>'} ${latencyText(bound.ms)}`;
 }

@@ -1,5 +1,6 @@
 /** @jsxImportSource preact */
-import type { ComponentChildren } from 'preact';
+import { type ComponentChildren, createContext } from 'preact';
+import { useContext } from 'preact/hooks';
 import { Link } from './links.tsx';
 import { Panel } from './panels.tsx';
 import { ownPath } from '../paths.ts';
@@ -7,44 +8,75 @@ import { ownPath } from '../paths.ts';
 /** What is wrong with a form, by the name of its field; `form` for the form as a whole. */
 export type FormErrors = Readonly<Record<string, string | undefined>>;
 
-type PostFormProps = Readonly<{
-  /** A path of the console. */
-  action: string;
-  errors?: FormErrors | undefined;
-  /** Fields in a row: a single field and its button. */
-  isInline?: boolean | undefined;
-  /** Names the form to readers of screens when a page has several alike. */
-  label?: string | undefined;
-  children: ComponentChildren;
-}>;
+/** A form that comes back: what is wrong with it, and what was sent, which fills its fields again. */
+export type Returned = Readonly<{ errors?: FormErrors | undefined; sent?: URLSearchParams | undefined }>;
 
-/** A form that changes something. What was wrong stands above the fields, in links to them, and takes the focus. */
-export function PostForm({ action, errors, isInline, label, children }: PostFormProps) {
+/** What the fields of a form take from it. */
+const ReturnedForm = createContext<Returned>({});
+
+type PostFormProps = Returned &
+  Readonly<{
+    /** A path of the console. */
+    action: string;
+    /** On the button that sends it; readers of screens hear it as the form's name. */
+    button: string;
+    kind?: ButtonProps['kind'];
+    /** Stands beside the button, such as a way back. */
+    beside?: ComponentChildren | undefined;
+    /** Values that go along unseen, by name. The sender can change them. */
+    hidden?: Readonly<Record<string, string | number>> | undefined;
+    /** Fields in a row: a single field and its button. */
+    isInline?: boolean | undefined;
+    children?: ComponentChildren;
+  }>;
+
+/** A form that changes something. Its errors are listed above the fields, linked to them, and take the focus. */
+export function PostForm({ action, button, kind, beside, isInline, children, ...form }: PostFormProps) {
+  const { errors = {}, sent, hidden = {} } = form;
+  const submit = <Submit kind={kind}>{button}</Submit>;
   return (
     <form
       method="post"
       action={ownPath(action)}
       class={isInline ? 'form form-inline' : 'form'}
-      aria-label={label}
+      aria-label={button}
     >
-      {errors && <ErrorSummary errors={errors} />}
-      {children}
+      {Object.entries(hidden).map(([name, value]) => (
+        <input type="hidden" name={name} value={value} key={name} />
+      ))}
+      <ErrorSummary errors={errors} />
+      <ReturnedForm.Provider value={{ errors, sent }}>{children}</ReturnedForm.Provider>
+      {isInline ? (
+        submit
+      ) : (
+        <div class="buttons">
+          {submit}
+          {beside}
+        </div>
+      )}
     </form>
   );
 }
 
-function ErrorSummary({ errors }: Readonly<{ errors: FormErrors }>) {
-  const found = Object.entries(errors).filter(([, text]) => text !== undefined);
-  if (found.length === 0) return null;
+function ErrorSummary({ errors: { form, ...ofFields } }: Readonly<{ errors: FormErrors }>) {
+  const found = Object.entries(ofFields).filter(([, text]) => text !== undefined);
+  if (form === undefined && found.length === 0) return null;
   return (
     <div class="notice tone-bad error-summary" role="alert" tabindex={-1} autofocus>
       <div>
-        <strong>Nothing was changed.</strong>
-        <ul>
-          {found.map(([name, text]) => (
-            <li key={name}>{name === 'form' ? text : <a href={`#${name}`}>{text}</a>}</li>
-          ))}
-        </ul>
+        {form !== undefined && <p>{form}</p>}
+        {found.length > 0 && (
+          <>
+            <strong>Please fix the following:</strong>
+            <ul>
+              {found.map(([name, text]) => (
+                <li key={name}>
+                  <a href={`#${name}`}>{text}</a>
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
       </div>
     </div>
   );
@@ -55,7 +87,7 @@ type ButtonProps = Readonly<{
   children: ComponentChildren;
 }>;
 
-/** The button that sends the form it stands in. */
+/** The button that sends its form. */
 export function Submit({ kind = 'plain', children }: ButtonProps) {
   return (
     <button type="submit" class={`button button-${kind}`}>
@@ -64,7 +96,7 @@ export function Submit({ kind = 'plain', children }: ButtonProps) {
   );
 }
 
-/** A link that looks like a button: it opens a page and changes nothing. */
+/** A link styled as a button: it opens a page and changes nothing. */
 export function ButtonLink({
   to,
   kind = 'plain',
@@ -77,23 +109,11 @@ export function ButtonLink({
   );
 }
 
-/** A value that goes along with a form unseen. The sender can change it. */
-export function Hidden({ name, value }: Readonly<{ name: string; value: string }>) {
-  return <input type="hidden" name={name} value={value} />;
-}
-
-/** The row of buttons at a form's end. */
-export function Buttons({ children }: Readonly<{ children: ComponentChildren }>) {
-  return <div class="buttons">{children}</div>;
-}
-
 type FieldProps = Readonly<{
   /** The field's name in the form; its id on the page. */
   name: string;
   label: string;
   hint?: ComponentChildren | undefined;
-  /** What is wrong with the value that was sent. */
-  error?: string | undefined;
 }>;
 
 type TextFieldProps = FieldProps &
@@ -109,17 +129,18 @@ type TextFieldProps = FieldProps &
     isCode?: boolean | undefined;
   }>;
 
-/** A line of text with its label, hint and error. */
+/** A line of text with its label, hint and error. It is filled with what was sent, except passwords. */
 export function TextField(props: TextFieldProps) {
-  const { name, label, hint, error, value, type = 'text', isRequired, isCode } = props;
+  const { name, hint, value, type = 'text', isCode } = props;
+  const { errors, sent } = useContext(ReturnedForm);
   return (
-    <Field name={name} label={label} hint={hint} error={error}>
+    <Field {...props}>
       <input
-        {...described(name, hint, error)}
+        {...described(name, hint, errors?.[name])}
         name={name}
         type={type as 'text'} // preact has a type per kind, and they take the same attributes here
-        value={value}
-        required={isRequired}
+        value={type === 'password' ? undefined : (sent?.get(name) ?? value)}
+        required={props.isRequired}
         placeholder={props.placeholder}
         autocomplete={props.autocomplete ?? 'off'}
         maxLength={props.maxLength}
@@ -138,10 +159,13 @@ type SelectFieldProps = FieldProps &
   }>;
 
 /** A choice of a few. */
-export function SelectField({ name, label, hint, error, value, options }: SelectFieldProps) {
+export function SelectField({ options, ...field }: SelectFieldProps) {
+  const { errors, sent } = useContext(ReturnedForm);
+  const { name, hint } = field;
+  const { value = field.value } = options.find(({ value: known }) => known === sent?.get(name)) ?? {};
   return (
-    <Field name={name} label={label} hint={hint} error={error}>
-      <select {...described(name, hint, error)} name={name}>
+    <Field {...field}>
+      <select {...described(name, hint, errors?.[name])} name={name}>
         {options.map((option) => (
           <option key={option.value} value={option.value} selected={option.value === value}>
             {option.label}
@@ -157,22 +181,15 @@ type FilterSelectProps = Readonly<{
   label: string;
   value: string | undefined;
   options: SelectFieldProps['options'];
-  /** Said of no choice. */
-  all?: string;
 }>;
 
 /** A choice of a few to narrow a list by, or none. */
-export function FilterSelect({ value = '', options, all = 'Any', ...field }: FilterSelectProps) {
-  return <SelectField {...field} value={value} options={[{ value: '', label: all }, ...options]} />;
+export function FilterSelect({ value = '', options, ...field }: FilterSelectProps) {
+  return <SelectField {...field} value={value} options={[{ value: '', label: 'All' }, ...options]} />;
 }
 
-function Field({
-  name,
-  label,
-  hint,
-  error,
-  children,
-}: FieldProps & Readonly<{ children: ComponentChildren }>) {
+function Field({ name, label, hint, children }: FieldProps & Readonly<{ children?: ComponentChildren }>) {
+  const error = useContext(ReturnedForm).errors?.[name];
   return (
     <div class={error === undefined ? 'field' : 'field field-wrong'}>
       <label for={name}>{label}</label>
@@ -227,7 +244,7 @@ type RadioFieldsProps = Readonly<{
   options: readonly Readonly<{ value: string; label: string; hint?: string }>[];
 }>;
 
-/** One of a few, all of them seen at once. */
+/** One of a few options, all visible. */
 export function RadioFields({ name, legend, value, options }: RadioFieldsProps) {
   return (
     <fieldset class="radios">
@@ -245,32 +262,25 @@ export function RadioFields({ name, legend, value, options }: RadioFieldsProps) 
   );
 }
 
-type ActionProps = Readonly<{
-  title: string;
-  action: string;
-  /** Names the form to readers of screens when a page has several alike. */
-  label?: string | undefined;
-  button: string;
-  kind?: ButtonProps['kind'];
-  /** What will happen. */
-  children: ComponentChildren;
-}>;
+type ActionProps = Pick<PostFormProps, 'action' | 'button' | 'kind'> &
+  Readonly<{
+    title: string;
+    /** What will happen. */
+    children: ComponentChildren;
+  }>;
 
 /** A panel with one button that changes something. */
-export function ActionPanel({ title, action, label, button, kind, children }: ActionProps) {
+export function ActionPanel({ title, children, ...form }: ActionProps) {
   return (
     <Panel title={title}>
-      <PostForm action={action} label={label}>
+      <PostForm {...form}>
         <p>{children}</p>
-        <div>
-          <Submit kind={kind}>{button}</Submit>
-        </div>
       </PostForm>
     </Panel>
   );
 }
 
-type ConfirmProps = Omit<ActionProps, 'label' | 'kind'> &
+type ConfirmProps = Omit<ActionProps, 'kind'> &
   Readonly<{
     id?: string | undefined;
     /** What must be typed, letter by letter: the name of what will be gone. */
@@ -278,31 +288,24 @@ type ConfirmProps = Omit<ActionProps, 'label' | 'kind'> &
     errors?: FormErrors | undefined;
   }>;
 
-/** A panel for what cannot be undone. The phrase is checked by the server (`isConfirmed`), so it holds without JavaScript. */
-export function ConfirmPanel({ title, id, action, phrase, button, errors, children }: ConfirmProps) {
+/** A panel for what cannot be undone. The phrase is checked by the server (`confirmErrors`), so it holds without JavaScript. */
+export function ConfirmPanel({ title, id, phrase, children, ...form }: ConfirmProps) {
   return (
     <Panel title={title} id={id} isDanger>
-      <PostForm action={action} errors={errors}>
+      <PostForm {...form} kind="danger">
         <div>
           <p>{children}</p>
         </div>
-        <TextField
-          name="confirm"
-          label={`Type ${phrase} to confirm`}
-          isRequired
-          isCode
-          error={errors?.['confirm']}
-          maxLength={200}
-        />
-        <Submit kind="danger">{button}</Submit>
+        <TextField name="confirm" label={`Type ${phrase} to confirm`} isRequired isCode maxLength={200} />
       </PostForm>
     </Panel>
   );
 }
 
-/** Whether the phrase was typed; blanks around it do not count. */
-export function isConfirmed(form: URLSearchParams, phrase: string): boolean {
-  return form.get('confirm')?.trim() === phrase.trim();
+/** What is wrong with the confirmation, unless the phrase was typed; blanks around it do not count. */
+export function confirmErrors(form: URLSearchParams, phrase: string): FormErrors | undefined {
+  if (form.get('confirm')?.trim() === phrase.trim()) return undefined;
+  return { confirm: `Type ${phrase} to confirm.` };
 }
 
 type FiltersProps = Readonly<{
@@ -310,14 +313,15 @@ type FiltersProps = Readonly<{
   path: string;
   /** Something is filtered, so there is something to clear. */
   isFiltered: boolean;
+  errors?: FormErrors;
   children: ComponentChildren;
 }>;
 
 /** A form that narrows a list by its address, so that a filtered list can be linked and kept. */
-export function Filters({ path, isFiltered, children }: FiltersProps) {
+export function Filters({ path, isFiltered, errors, children }: FiltersProps) {
   return (
     <form method="get" action={ownPath(path)} class="filters" role="search" aria-label="Filter">
-      {children}
+      <ReturnedForm.Provider value={{ errors }}>{children}</ReturnedForm.Provider>
       <div class="filters-buttons">
         <button type="submit" class="button">
           Filter
@@ -331,16 +335,13 @@ export function Filters({ path, isFiltered, children }: FiltersProps) {
 const FORM_ID_BYTES = 16;
 const FORM_ID = /^[\w-]{22}$/;
 
-/** The field that a form's id goes in. */
-export const FORM_ID_FIELD = 'once';
-
-/** A name for one form on one page, so that what it asks for is done once, however often it is sent. `random` gives n uniform bytes. */
+/** The id of one rendered form, its hidden field `once`: however often the form is sent, it takes effect once. */
 export function newFormId(random: (bytes: number) => Uint8Array): string {
   return Buffer.from(random(FORM_ID_BYTES)).toString('base64url');
 }
 
-/** The id of a form that was sent; `undefined`: it has none that was made here. */
+/** The id of a form that was sent; `undefined`: it has none from `newFormId`. */
 export function formIdFrom(form: URLSearchParams): string | undefined {
-  const id = form.get(FORM_ID_FIELD);
+  const id = form.get('once');
   return id !== null && FORM_ID.test(id) ? id : undefined;
 }

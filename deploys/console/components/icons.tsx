@@ -1,11 +1,8 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
 
-/** What a colour says; every use of one also says it in words or by a shape. */
-export const TONES = ['good', 'bad', 'warning', 'waiting', 'quiet', 'accent'] as const;
-
-/** One of `TONES`. */
-export type Tone = (typeof TONES)[number];
+/** The meaning of a colour; every use also has a word or a shape. */
+export type Tone = 'good' | 'bad' | 'warning' | 'waiting' | 'quiet' | 'accent';
 
 const PATHS = {
   gauge: 'M3 13a5.5 5.5 0 1 1 10 0M8 10l2.5-3',
@@ -31,13 +28,13 @@ const PATHS = {
   clock: 'M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12Zm0-9.2V8l2.2 1.6',
   dot: 'M8 9.5a1.5 1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3Z',
   info: 'M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12Zm0-6.5V11m0-6h.01',
-  plus: 'M8 3v10M3 8h10',
+  copy: 'M5.5 5.5v-3h8v8h-3m-8-5h8v8h-8v-8Z',
 } as const;
 
 /** The icons that there are, 16 units square, drawn in the text's colour. */
 export type IconName = keyof typeof PATHS;
 
-/** A small drawing beside a word. It says nothing by itself, so readers of screens skip it. */
+/** A small drawing beside a word; hidden from screen readers. */
 export function Icon({ name }: Readonly<{ name: IconName }>) {
   return (
     <svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" focusable="false">
@@ -74,22 +71,21 @@ export function Badge({ tone, icon, children }: BadgeProps) {
   );
 }
 
-const ICONS: Readonly<Record<Tone, IconName>> = {
-  good: 'check',
-  bad: 'cross',
-  warning: 'alert',
-  waiting: 'clock',
-  quiet: 'info',
-  accent: 'info',
-};
+/** A state's label and tone. */
+export type StateWord = readonly [text: string, tone: Tone];
+
+/** A badge from a state's label and tone. */
+export function StateBadge({ of: [text, tone] }: Readonly<{ of: StateWord }>) {
+  return <Badge tone={tone}>{text}</Badge>;
+}
 
 type NoticeProps = Readonly<{ tone: Tone; role?: 'alert'; children: ComponentChildren }>;
 
-/** A sentence that stands out, with a shape beside its colour. */
+/** A highlighted sentence, with a shape beside its colour. */
 export function Notice({ tone, role, children }: NoticeProps) {
   return (
     <div class={`notice tone-${tone}`} role={role}>
-      <Icon name={ICONS[tone]} />
+      <Icon name={SHAPES[tone]} />
       <div>{children}</div>
     </div>
   );

@@ -8,26 +8,23 @@ type LinkProps = Readonly<{
   class?: string | undefined;
   label?: string | undefined;
   isCurrent?: boolean | undefined;
+  /** It opens in the drawer at the side; without JavaScript, and in a new tab, it is the full page. */
+  isDrawer?: boolean | undefined;
   children: ComponentChildren;
 }>;
 
 /** A link inside the console. */
-export function Link({ to, class: name, label, isCurrent, children }: LinkProps) {
+export function Link({ to, class: name, label, isCurrent, isDrawer, children }: LinkProps) {
   const href = ownPath(to);
   if (href === undefined) return <span class={name}>{children}</span>;
   return (
-    <a href={href} class={name} aria-label={label} aria-current={isCurrent ? 'page' : undefined}>
-      {children}
-    </a>
-  );
-}
-
-/** A link that opens in the drawer at the side; without JavaScript, and in a new tab, it is the full page. */
-export function DrawerLink({ to, class: name, children }: LinkProps) {
-  const href = ownPath(to);
-  if (href === undefined) return <span class={name}>{children}</span>;
-  return (
-    <a href={href} class={name} data-drawer>
+    <a
+      href={href}
+      class={name}
+      aria-label={label}
+      aria-current={isCurrent ? 'page' : undefined}
+      data-drawer={isDrawer}
+    >
       {children}
     </a>
   );
@@ -85,23 +82,29 @@ export function Choices({ label, choices }: Readonly<{ label: string; choices: r
   );
 }
 
-/** The way to the first page and to the next, by cursor; a side without one is not shown. */
-export function Pager({
-  first,
-  older,
-}: Readonly<{ first?: string | undefined; older?: string | undefined }>) {
-  if (first === undefined && older === undefined) return null;
+type PagerProps = Readonly<{
+  url: URL;
+  /** The query parameter that holds the cursor. */
+  by: string;
+  /** Where the next page begins; `undefined`: there is none. */
+  next: string | number | undefined;
+}>;
+
+/** The way to the first page and to the next; a side that leads nowhere is not shown. */
+export function Pager({ url, by, next }: PagerProps) {
+  const isFirst = !url.searchParams.has(by);
+  if (isFirst && next === undefined) return null;
   return (
     <nav class="pager" aria-label="Pages">
-      {first === undefined ? (
+      {isFirst ? (
         <span />
       ) : (
-        <Link to={first} class="button">
+        <Link to={withQuery(url, { [by]: undefined })} class="button">
           ← First page
         </Link>
       )}
-      {older !== undefined && (
-        <Link to={older} class="button">
+      {next !== undefined && (
+        <Link to={withQuery(url, { [by]: String(next) })} class="button">
           Older →
         </Link>
       )}
@@ -109,7 +112,7 @@ export function Pager({
   );
 }
 
-/** The same address with some of its query changed; `undefined` takes a member away. */
+/** The same address with some of its query changed, `undefined` takes a member away, and without what is shown once. */
 export function withQuery(url: URL, changes: Readonly<Record<string, string | undefined>>): string {
   const query = new URLSearchParams(url.searchParams);
   query.delete('done');
@@ -119,4 +122,13 @@ export function withQuery(url: URL, changes: Readonly<Record<string, string | un
     else query.set(name, value);
   }
   return query.size === 0 ? url.pathname : `${url.pathname}?${query}`;
+}
+
+/** A place in a list, by an instant and an id. */
+type Cursor = Readonly<{ atMs: number; id: string }>;
+
+/** `1795298709000.k_ab12`; anything else is the beginning of the list. */
+export function cursorFrom(text: string | null): Cursor | undefined {
+  const [, atMs, id] = /^(\d{1,15})\.([\w-]{1,64})$/.exec(text ?? '') ?? [];
+  return atMs === undefined || id === undefined ? undefined : { atMs: Number(atMs), id };
 }

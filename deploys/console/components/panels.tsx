@@ -35,7 +35,7 @@ export function Columns({ children }: Readonly<{ children: ComponentChildren }>)
   return <div class="columns">{children}</div>;
 }
 
-/** What stands where a list has nothing: what would be here, and how to get it. */
+/** In place of an empty list: what would be here, and how to get it. */
 export function Empty({ title, children }: Readonly<{ title: string; children?: ComponentChildren }>) {
   return (
     <div class="empty">
@@ -88,16 +88,19 @@ export function Stats({ stats, id }: Readonly<{ stats: readonly Stat[]; id?: str
 }
 
 type LiveProps = Readonly<{
-  /** Unique on the page, and the same each time the page is made. */
+  /** Unique on the page, and the same in every rendering of it. */
   id: string;
-  /** The page's own address with its query. The whole page is asked for and this part taken from it. */
+  /** The page's own address with its query. The whole page is fetched and this part taken from it. */
   from: string;
   everySeconds?: number | undefined;
+  /** Nothing can change any more: the refreshing part is replaced by this one, which does not refresh. */
+  isOver?: boolean | undefined;
   children: ComponentChildren;
 }>;
 
 /** A part of a page that keeps itself up to date. It waits while the page is hidden or the part is in use. */
-export function Live({ id, from, everySeconds = 5, children }: LiveProps) {
+export function Live({ id, from, everySeconds = 5, isOver, children }: LiveProps) {
+  if (isOver) return <div id={id}>{children}</div>;
   return (
     <div
       id={id}

@@ -68,7 +68,7 @@ export function TablePanel<Row>({ title, caption = title, aside, ...table }: Tab
   );
 }
 
-/** The roles are said out loud because a table that is laid out as cards loses them in some browsers. */
+/** The roles are explicit because a table that is laid out as cards loses them in some browsers. */
 function Cell<Row>({ column, row }: Readonly<{ column: Column<Row>; row: Row }>) {
   const [label, cell, kind] = column;
   if (kind === 'head')

@@ -152,9 +152,9 @@ describe('webhooks over HTTP', () => {
 
 describe('a request is refused', () => {
   test.each([
-    [{ url: 'http://hooks.example.com' }, 422, 'The URL must begin with https://'],
-    [{ url: 'https://127.0.0.1/' }, 422, 'The host resolves to a non-public address'],
-    [{ url: 'https://away.example.com/' }, 503, 'The host name could not be resolved'],
+    [{ url: 'http://hooks.example.com' }, 422, 'The URL must start with https://'],
+    [{ url: 'https://127.0.0.1/' }, 422, 'Host resolves to a non-public address'],
+    [{ url: 'https://away.example.com/' }, 503, 'Host name could not be resolved'],
     [{}, 400, 'url is missing'],
     [{ url: 1 }, 400, 'url must be a string'],
     [{ url: URL_TEXT, programs: 'all' }, 400, 'programs must be an array of strings, or null for all'],

@@ -55,7 +55,7 @@ describe('the app as it is started', () => {
     const { id } = store.query<{ id: number }, []>('SELECT id FROM accounts').get() ?? { id: 0 };
     const text = async (page: string) => (await visitor.get(`/accounts/${id}/${page}`)).text();
     expect(await text('overview')).toContain('Plan trial');
-    expect(await text('usage')).toContain('Nothing was used in this time.');
+    expect(await text('usage')).toContain('No usage in this period');
     expect(await text('quick-start')).toContain('http://127.0.0.1:8899/');
     const [, once = ''] = /name="once" value="([^"]+)"/.exec(await text('keys/new')) ?? [];
     const made = await visitor.post(`/accounts/${id}/keys/new`, { name: 'first', once });

@@ -131,7 +131,7 @@ describe('a login whose e-mail nobody verified', () => {
     expect((await attacker.post('/sign-up', SQUATTED)).status).toBe(303);
     const owner = started.visitor('192.0.2.2');
     const answer = await started.through(owner);
-    expect([answer.status, await answer.text()]).toEqual([403, expect.stringContaining('nobody verified')]);
+    expect([answer.status, await answer.text()]).toEqual([403, expect.stringContaining('never verified')]);
     expect(await started.viewerOf(owner.request())).toBeUndefined();
     expect(started.auth.users.list()).toMatchObject([{ subject: undefined, isEmailVerified: false }]);
     // An operator removes it: then the e-mail is its owner's.

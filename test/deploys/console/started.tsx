@@ -50,15 +50,13 @@ export function startConsole(
   return { ...made, ask, post, broken };
 }
 
-/** The same console on a port of this machine, for a browser. */
-export function serveConsole(viewer: Viewer | undefined, routes?: readonly Route[]) {
+/** What answers as the console at `ORIGIN` does, on a port of this machine for a browser. */
+export function serveInBrowser(handle: (request: Request) => Response | Promise<Response>) {
   const server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
     reusePort: false,
-    fetch: (request) => made.app.handle(request),
+    fetch: (request) => handle(new Request(request.url.replace(/^http:\/\/[^/]+/, ORIGIN), request)),
   });
-  const origin = server.url.origin;
-  const made = startConsole(viewer, routes, { origin });
-  return { ...made, origin, [Symbol.asyncDispose]: () => server.stop(true) };
+  return { origin: server.url.origin, [Symbol.asyncDispose]: () => server.stop(true) };
 }

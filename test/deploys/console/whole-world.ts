@@ -180,7 +180,7 @@ export function goodForm(path: string, of: Owned): Record<string, string> {
   return {
     name: 'another name',
     grace: '1h',
-    once: path.endsWith('/credits') ? '0'.repeat(32) : `${'a'.repeat(21)}${path.length % 10}`,
+    once: `${'a'.repeat(21)}${path.length % 10}`,
     confirm: path.includes('/keys/')
       ? of.keyName
       : path.includes('/webhooks/')

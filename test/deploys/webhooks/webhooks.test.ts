@@ -42,13 +42,13 @@ describe('a webhook that is made', () => {
   });
 
   test.each([
-    [{ url: 'http://hooks.example.com' }, 'The URL must begin with https://'],
-    [{ url: 'https://10.0.0.1/' }, 'The host resolves to a non-public address'],
-    [{ url: 'https://[::ffff:93.184.215.14]/' }, 'The host resolves to a non-public address'],
+    [{ url: 'http://hooks.example.com' }, 'The URL must start with https://'],
+    [{ url: 'https://10.0.0.1/' }, 'Host resolves to a non-public address'],
+    [{ url: 'https://[::ffff:93.184.215.14]/' }, 'Host resolves to a non-public address'],
     [{ url: 'https://console.example.com/' }, /must be a public name/],
-    [{ url: 'https://inside.example.com/' }, 'The host resolves to a non-public address'],
-    [{ url: 'https://nothing.example.com/' }, 'The host name has no address'],
-    [{ programs: [] }, 'The programs must be one or more, or null for all'],
+    [{ url: 'https://inside.example.com/' }, 'Host resolves to a non-public address'],
+    [{ url: 'https://nothing.example.com/' }, 'Host name does not resolve'],
+    [{ programs: [] }, 'Select at least one program, or null for all'],
     [{ programs: [A, 'x'.repeat(99)] }, `Invalid program_id: ${'x'.repeat(64)}…`],
     [{ programs: [A, C] }, `The program is not watched: ${C}`],
     [{ description: 'two\nlines' }, /^The description must be one line/],
@@ -85,7 +85,7 @@ describe('a webhook that is made', () => {
   test('is neither made nor refused when its host cannot be looked up', async () => {
     using webhooks = startWebhooks();
     webhooks.names.set('hooks.example.com', problem('ESERVFAIL'));
-    const text = 'The host name could not be resolved';
+    const text = 'Host name could not be resolved';
     expect(await webhooks.create(byMe, { url: URL_TEXT }, never)).toEqual({
       kind: 'unresolved',
       field: 'url',

@@ -1,78 +1,61 @@
 /** @jsxImportSource preact */
 import { CodeBlock } from '../../components/code.tsx';
 import { bytesText, latencyText } from '../../components/format.tsx';
-import { Badge, type Tone } from '../../components/icons.tsx';
+import type { StateWord } from '../../components/icons.tsx';
 import { type DeliveryState, SEND_TEXTS } from '../../../outbox/outcome.ts';
 import type { AttemptRow } from '../../../outbox/list.ts';
 
 /** The states of a delivery with what they are called and how they look. */
-export const STATE_WORDS: Readonly<Record<DeliveryState, readonly [text: string, tone: Tone]>> = {
-  queued: ['queued', 'waiting'],
-  attempting: ['attempting', 'waiting'],
-  retry_scheduled: ['retrying', 'warning'],
-  delivered: ['delivered', 'good'],
-  failed: ['failed', 'bad'],
-  skipped: ['skipped', 'quiet'],
-  cancelled: ['cancelled', 'quiet'],
+export const STATE_WORDS: Readonly<Record<DeliveryState, StateWord>> = {
+  queued: ['Queued', 'waiting'],
+  attempting: ['Attempting', 'waiting'],
+  retry_scheduled: ['Retrying', 'warning'],
+  delivered: ['Delivered', 'good'],
+  failed: ['Failed', 'bad'],
+  skipped: ['Skipped', 'quiet'],
+  cancelled: ['Cancelled', 'quiet'],
 };
-
-/** A delivery's state. */
-export function DeliveryBadge({ state }: Readonly<{ state: DeliveryState }>) {
-  const [text, tone] = STATE_WORDS[state];
-  return <Badge tone={tone}>{text}</Badge>;
-}
-
-type OutcomeProps = Readonly<{ state: DeliveryState; status: number | null; error: string | null }>;
-
-/** A delivery's state with the word of its last attempt: a status or an error. */
-export function AttemptOutcome({ state, status, error }: OutcomeProps) {
-  const [text, tone] = STATE_WORDS[state];
-  const word = status ?? (state === 'delivered' ? undefined : error);
-  return (
-    <Badge tone={tone}>
-      {text}
-      {word !== undefined && word !== null && `, ${wordOf(String(word))}`}
-    </Badge>
-  );
-}
 
 /** A status or an error in a word: `503`, `timeout`, `dns error`. */
 export function wordOf(word: string): string {
   return word.replace(/^http_/, '').replaceAll('_', ' ');
 }
 
-/** What an attempt came to, in a word or two. */
 export function attemptWord({ state, status, error }: AttemptRow): string {
   if (status !== null) return String(status);
   if (error !== null) return wordOf(error);
-  return state === 'started' ? 'under way' : state;
+  return state === 'started' ? 'in progress' : state;
 }
 
-/** What an attempt came to, in a sentence. */
 export function attemptText({ state, status, error }: AttemptRow): string {
-  if (state === 'started') return 'Under way';
-  if (status !== null)
-    return state === 'succeeded' ? `Answered ${status}` : `Answered ${status}, which is no success`;
-  if (state === 'interrupted') return 'Nobody knows how it ended: the service was stopped. It is made again';
-  if (error !== null && Object.hasOwn(SEND_TEXTS, error)) return SEND_TEXTS[error as keyof typeof SEND_TEXTS]; // just looked up
-  return error === null ? 'Failed' : wordOf(error);
+  if (state === 'started') return 'In progress';
+  if (state === 'interrupted' && status === null)
+    return 'Outcome unknown: the service was stopped. It will be retried';
+  return errorText(status === null ? (error ?? 'failed') : `http_${status}`);
 }
 
-/** What a receiver answered with, as text where it is text. */
-export function AnswerBody({ id, attempt }: Readonly<{ id: string; attempt: AttemptRow }>) {
+/** An attempt's error in a sentence. */
+export function errorText(error: string): string {
+  const status = /^http_(\d{3})$/.exec(error)?.[1];
+  if (status !== undefined) return `Endpoint returned ${status}`;
+  return Object.hasOwn(SEND_TEXTS, error) ? SEND_TEXTS[error as keyof typeof SEND_TEXTS] : wordOf(error); // just looked up
+}
+
+/** The body of a response, as text where it is text. */
+export function ResponseBody({ id, attempt }: Readonly<{ id: string; attempt: AttemptRow }>) {
   const { answerBody, answerBodyKind } = attempt;
-  if (answerBody === null) return <p class="soft">The body of the answer is not kept any more.</p>;
-  if (answerBody.length === 0) return <p class="soft">The answer had no body.</p>;
+  if (answerBody === null) return <p class="soft">The response body is no longer stored.</p>;
+  if (answerBody.length === 0) return <p class="soft">The response had no body.</p>;
   const shown = shownBytes(answerBody, answerBodyKind === 'whole');
   const size = bytesText(answerBody.length);
   return (
     <>
       <p class="soft">
-        {shown.kind === 'binary' ? `Binary, ${size}; its first bytes` : `Body, ${size}`}
-        {answerBodyKind === 'cut' && '; the rest of it was not read'}
-        {answerBodyKind === 'incomplete' && '; it broke off here'}
+        {shown.kind === 'binary' ? `Binary, ${size}; first bytes` : `Body, ${size}`}
+        {answerBodyKind === 'cut' && '; truncated'}
+        {answerBodyKind === 'incomplete' && '; connection closed early'}
       </p>
-      <CodeBlock id={id} label="Body of the answer" text={shown.text} />
+      <CodeBlock id={id} label="Response body" text={shown.text} />
     </>
   );
 }
@@ -130,7 +113,7 @@ export function PhaseBars({ phasesJson }: Readonly<{ phasesJson: string }>) {
   const { totalMs = 0 } = times;
   return (
     <table class="phases">
-      <caption class="hidden">Where the time went</caption>
+      <caption class="hidden">Timing</caption>
       <tbody>
         {partsOf(times).map((part, i) => (
           <tr key={part.label}>
@@ -163,9 +146,7 @@ function partsOf(times: Times): readonly Part[] {
   }
   const restMs = (times.totalMs ?? 0) - startMs;
   const isAnswered = times.firstByteMs !== undefined;
-  return restMs < 0.5
-    ? parts
-    : [...parts, { label: isAnswered ? 'Body' : 'Until it ended', startMs, ms: restMs }];
+  return restMs < 0.5 ? parts : [...parts, { label: isAnswered ? 'Body' : 'Remaining', startMs, ms: restMs }];
 }
 
 /** A drawing, because a width cannot be written into the page's style. */
@@ -181,10 +162,9 @@ function Bar({ part, wholeMs, n }: Readonly<{ part: Part; wholeMs: number; n: nu
   );
 }
 
-/** One line of headers. */
 type HeaderLine = readonly [name: string, value: string];
 
-/** The headers of the event as an attempt sent them, behind those that say what the body is; none before it was made. */
+/** The request headers of an attempt; none before it was sent. */
 export function sentHeaders({ requestHeadersJson }: AttemptRow): readonly HeaderLine[] {
   if (requestHeadersJson === null) return [];
   const headers = JSON.parse(requestHeadersJson) as Record<string, string>; // as `finish` wrote it

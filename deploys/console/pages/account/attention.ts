@@ -15,7 +15,6 @@ export type Attention = Readonly<{
   link?: Readonly<{ to: string; label: string }>;
 }>;
 
-/** What is known of an account. */
 export type AccountState = Readonly<{
   account: Account;
   /** As the config has it; `undefined` also for a plan that it has no more. */
@@ -33,7 +32,6 @@ const SHARE_LEFT = 0.1;
 /** Of several alike. */
 const NAMED_MAX = 3;
 
-/** What needs attention, the worst first. */
 export function attentionOf(state: AccountState, nowMs: number): readonly Attention[] {
   return [...ofAccount(state), ...ofWebhooks(state, nowMs), ...ofKeys(state, nowMs)];
 }
@@ -41,21 +39,21 @@ export function attentionOf(state: AccountState, nowMs: number): readonly Attent
 function ofAccount({ account, plan, forecast }: AccountState): readonly Attention[] {
   const found: Attention[] = [];
   if (account.isSuspended)
-    found.push({ tone: 'bad', sentence: 'The account is suspended: every key of it is refused.' });
+    found.push({ tone: 'bad', sentence: 'The account is suspended: all API keys are rejected.' });
   if (account.plan !== undefined && plan === undefined)
     found.push({
       tone: 'bad',
-      sentence: `The plan ${account.plan} is offered no more: every call is refused.`,
+      sentence: `Plan ${account.plan} is no longer available: all calls are rejected.`,
     });
   const left = account.creditsLeft;
   if (left === undefined) return found;
   if (left === 0)
-    return [...found, { tone: 'bad', sentence: 'The credits are used up: every call is refused with 402.' }];
+    return [...found, { tone: 'bad', sentence: 'No credits left: all calls are rejected with 402.' }];
   const lasts = forecast?.lastDay ?? forecast?.lastWeek;
   if ((lasts !== undefined && lasts < LASTS_MS) || left < SHARE_LEFT * (plan?.credits ?? 0)) {
     const text = forecast && forecastText(forecast);
     const end = text === undefined ? '.' : `: ${text}.`;
-    found.push({ tone: 'warning', sentence: `${countText(left)} credits are left${end}` });
+    found.push({ tone: 'warning', sentence: `${countText(left)} credits remaining${end}` });
   }
   return found;
 }
@@ -67,7 +65,7 @@ function ofWebhooks({ account, webhooks }: AccountState, nowMs: number): readonl
     .map(({ id, url, failingSinceMs }) => ({
       tone: 'warning',
       sentence: `The webhook at ${hostOf(url)} has been failing for ${spanText(nowMs - failingSinceMs)}.`,
-      link: { to: paths.webhook(account.id, id), label: 'See why' },
+      link: { to: paths.webhook(account.id, id), label: 'View details' },
     }));
 }
 
@@ -77,7 +75,7 @@ function ofKeys({ account, keys }: AccountState, nowMs: number): readonly Attent
     return [
       {
         tone: 'accent',
-        sentence: `There is no key that works. One opens ${account.plan === undefined ? 'the program API' : 'the RPC endpoint'}.`,
+        sentence: `No active keys. Create one to use ${account.plan === undefined ? 'the program API' : 'the RPC endpoint'}.`,
         link: { to: `${paths.keys(account.id)}/new`, label: 'Create a key' },
       },
     ];
@@ -87,12 +85,12 @@ function ofKeys({ account, keys }: AccountState, nowMs: number): readonly Attent
     .slice(0, NAMED_MAX)
     .map(({ id, name, expiresAtMs }) => ({
       tone: 'warning',
-      sentence: `The old key ${name} ends ${distanceText(expiresAtMs, nowMs)}.`,
-      link: { to: paths.key(account.id, id), label: 'See the key' },
+      sentence: `The old key "${name}" expires ${distanceText(expiresAtMs, nowMs)}.`,
+      link: { to: paths.key(account.id, id), label: 'View key' },
     }));
 }
 
 /** The rest of an address may be a secret. */
 function hostOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).host : 'an address';
+  return URL.canParse(url) ? new URL(url).host : 'an unknown host';
 }

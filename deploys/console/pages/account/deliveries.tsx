@@ -1,24 +1,25 @@
 /** @jsxImportSource preact */
-import { Ago, countText, latencyText, Time } from '../../components/format.tsx';
+import { useContext } from 'preact/hooks';
+import { Ago, countText, latencyText, Now, Time } from '../../components/format.tsx';
 import { Filters, FilterSelect, TextField } from '../../components/forms.tsx';
-import { DrawerLink, Pager, withQuery } from '../../components/links.tsx';
+import { StateBadge } from '../../components/icons.tsx';
+import { cursorFrom, Link, Pager, withQuery } from '../../components/links.tsx';
 import { Empty, Live, Panel } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
 import type { AccountContext, PageAccount } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
-import { DeliveryBadge, STATE_WORDS, wordOf } from './attempt.tsx';
+import { STATE_WORDS, wordOf } from './attempt.tsx';
 import { paths } from '../../paths.ts';
 import {
   type AccountDelivery,
   type DeliveryFilter,
   type DeliveryPage,
   ID_PART_MIN,
-  type ListPosition,
 } from '../../../outbox/list.ts';
 import { ATTEMPTS_MAX, type DeliveryState } from '../../../outbox/outcome.ts';
 import { DAY_MS } from '../../../usage/calendar.ts';
 
-/** The deliveries of all webhooks of an account, or those that are looked for. */
+/** The deliveries of all webhooks of an account, filtered or searched. */
 export function deliveryListPage(services: WebhookServices, context: AccountContext): Response {
   const { account, nowMs, url, show } = context;
   const filter = filterFrom(url.searchParams, nowMs);
@@ -27,34 +28,22 @@ export function deliveryListPage(services: WebhookServices, context: AccountCont
     search === ''
       ? services.deliveries.page(account.id, filter)
       : { rows: services.deliveries.search(account.id, search), next: undefined };
-  const isFirst = filter.after === undefined;
-  const table = (
-    <Panel title={search === '' ? 'Newest first' : 'Found'} isFlush>
-      <DeliveryTable
-        account={account}
-        rows={rows}
-        nowMs={nowMs}
-        isOfOneWebhook={filter.webhookId !== undefined}
-        empty={emptyText(search, filter, next)}
-      />
-    </Panel>
-  );
   return show({
     title: 'Deliveries',
     body: (
       <>
         <DeliveryFilters services={services} context={context} filter={filter} search={search} />
-        {isFirst ? (
-          <Live id="deliveries" from={withQuery(url, {})}>
-            {table}
-          </Live>
-        ) : (
-          table
-        )}
-        <Pager
-          first={isFirst ? undefined : withQuery(url, { after: undefined })}
-          older={next && withQuery(url, { after: toCursor(next) })}
-        />
+        <Live id="deliveries" from={withQuery(url, {})} isOver={filter.after !== undefined}>
+          <Panel title={search === '' ? 'Newest first' : 'Search results'} isFlush>
+            <DeliveryTable
+              account={account}
+              rows={rows}
+              isOfOneWebhook={filter.webhookId !== undefined}
+              empty={emptyText(search, filter, next)}
+            />
+          </Panel>
+        </Live>
+        <Pager url={url} by="after" next={next && `${next.createdAtMs}.${next.id}`} />
       </>
     ),
   });
@@ -63,10 +52,10 @@ export function deliveryListPage(services: WebhookServices, context: AccountCont
 function emptyText(search: string, filter: DeliveryFilter, next: DeliveryPage['next']): string {
   if (search !== '')
     return search.length < ID_PART_MIN
-      ? `Type at least ${ID_PART_MIN} characters of an id`
-      : 'No delivery has an id that begins so';
-  if (next !== undefined) return 'None among these; there may be older ones';
-  return isNarrow(filter) || filter.after ? 'No delivery fits' : 'No deliveries yet';
+      ? `Enter at least ${ID_PART_MIN} characters of an ID`
+      : 'No delivery ID starts with this';
+  if (next !== undefined) return 'No matching deliveries on this page; there may be older ones';
+  return isNarrow(filter) || filter.after ? 'No matching deliveries' : 'No deliveries yet';
 }
 
 type FiltersProps = Readonly<{
@@ -86,10 +75,10 @@ function DeliveryFilters({ services, context, filter, search }: FiltersProps) {
     <Filters path={paths.deliveries(account.id)} isFiltered={isNarrow(filter) || search !== ''}>
       <TextField
         name="q"
-        label="Delivery id"
+        label="Delivery ID"
         type="search"
         value={search}
-        placeholder="First 8 or more"
+        placeholder="First 8+ characters"
         isCode
       />
       <FilterSelect
@@ -119,7 +108,6 @@ function DeliveryFilters({ services, context, filter, search }: FiltersProps) {
 type DeliveryTableProps = Readonly<{
   account: Pick<PageAccount, 'id'>;
   rows: readonly AccountDelivery[];
-  nowMs: number;
   /** All are of one webhook, which need not be named. */
   isOfOneWebhook?: boolean;
   /** Said in place of an empty table. */
@@ -127,7 +115,7 @@ type DeliveryTableProps = Readonly<{
 }>;
 
 /** Deliveries, each opening at the side. */
-export function DeliveryTable({ account, rows, nowMs, isOfOneWebhook = false, empty }: DeliveryTableProps) {
+export function DeliveryTable({ account, rows, isOfOneWebhook = false, empty }: DeliveryTableProps) {
   return (
     <Table
       caption="Deliveries"
@@ -135,9 +123,9 @@ export function DeliveryTable({ account, rows, nowMs, isOfOneWebhook = false, em
         [
           'Created',
           ({ id, createdAtMs }) => (
-            <DrawerLink to={paths.delivery(account.id, id)}>
+            <Link to={paths.delivery(account.id, id)} isDrawer>
               <Time atMs={createdAtMs} />
-            </DrawerLink>
+            </Link>
           ),
           'head',
         ],
@@ -150,8 +138,8 @@ export function DeliveryTable({ account, rows, nowMs, isOfOneWebhook = false, em
             </span>
           ),
         ],
-        ['State', (row) => <State row={row} nowMs={nowMs} />],
-        ['Last answer', (row) => <Answer row={row} />, 'end'],
+        ['State', (row) => <State row={row} />],
+        ['Last response', (row) => <Answer row={row} />, 'end'],
       ]}
       rows={rows}
       keyOf={({ id }) => id}
@@ -160,17 +148,16 @@ export function DeliveryTable({ account, rows, nowMs, isOfOneWebhook = false, em
   );
 }
 
-function State({ row, nowMs }: Readonly<{ row: AccountDelivery; nowMs: number }>) {
+function State({ row }: Readonly<{ row: AccountDelivery }>) {
+  const nowMs = useContext(Now);
   const { state, nextAttemptAtMs, resendAtMs } = row;
   return (
     <span class="badges">
-      <DeliveryBadge state={state} />
+      <StateBadge of={STATE_WORDS[state]} />
       {state === 'retry_scheduled' && nextAttemptAtMs !== null && (
-        <span class="soft">
-          {nextAttemptAtMs > nowMs ? <Ago atMs={nextAttemptAtMs} nowMs={nowMs} /> : 'now'}
-        </span>
+        <span class="soft">{nextAttemptAtMs > nowMs ? <Ago atMs={nextAttemptAtMs} /> : 'now'}</span>
       )}
-      {resendAtMs !== null && <span class="soft">resend queued</span>}
+      {resendAtMs !== null && <span class="soft">Resend queued</span>}
     </span>
   );
 }
@@ -208,7 +195,7 @@ function answerText({ lastStatus, lastError, tookMs }: AccountDelivery): string 
 const PAGE_ROWS = 50;
 
 /** The spans of time that a list can be narrowed to. */
-const SPANS = [
+export const SPANS = [
   { value: '24h', label: 'Last 24 hours', ms: DAY_MS },
   { value: '7d', label: 'Last 7 days', ms: 7 * DAY_MS },
   { value: '30d', label: 'Last 30 days', ms: 30 * DAY_MS },
@@ -223,7 +210,7 @@ function filterFrom(query: URLSearchParams, nowMs: number): DeliveryFilter {
   const eventKind = EVENTS.find((known) => known === query.get('event'));
   const span = SPANS.find(({ value }) => value === query.get('time'));
   const [webhookId, programId] = [query.get('webhook') || undefined, query.get('program') || undefined];
-  const after = fromCursor(query.get('after'));
+  const after = cursorFrom(query.get('after'));
   return {
     limit: PAGE_ROWS,
     ...(state && { state }),
@@ -231,19 +218,10 @@ function filterFrom(query: URLSearchParams, nowMs: number): DeliveryFilter {
     ...(webhookId && { webhookId }),
     ...(programId && { programId }),
     ...(span && { sinceMs: nowMs - span.ms }),
-    ...(after && { after }),
+    ...(after && { after: { createdAtMs: after.atMs, id: after.id } }),
   };
 }
 
 function isNarrow({ state, eventKind, webhookId, programId, sinceMs }: DeliveryFilter): boolean {
   return [state, eventKind, webhookId, programId, sinceMs].some((member) => member !== undefined);
-}
-
-function toCursor({ createdAtMs, id }: ListPosition): string {
-  return `${createdAtMs}_${id}`;
-}
-
-function fromCursor(cursor: string | null): ListPosition | undefined {
-  const [, atMs, id] = /^(\d{1,15})_([0-9a-f-]{36})$/.exec(cursor ?? '') ?? [];
-  return atMs === undefined || id === undefined ? undefined : { createdAtMs: Number(atMs), id };
 }

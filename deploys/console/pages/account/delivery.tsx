@@ -1,21 +1,22 @@
 /** @jsxImportSource preact */
+import { useContext } from 'preact/hooks';
 import { unreachable } from '../../../../shared/brand.ts';
 import { CodeBlock, CopiedCode } from '../../components/code.tsx';
-import { Ago, countText, spanText, Time } from '../../components/format.tsx';
-import { PostForm, Submit } from '../../components/forms.tsx';
-import { Badge, Notice, type Tone } from '../../components/icons.tsx';
+import { Ago, countText, Now, spanText, Time } from '../../components/format.tsx';
+import { PostForm } from '../../components/forms.tsx';
+import { Badge, Notice, StateBadge, type Tone } from '../../components/icons.tsx';
 import { Link } from '../../components/links.tsx';
 import { Facts, Live, Panel } from '../../components/panels.tsx';
 import { type AccountContext, type AccountForm, byOf, type PageAccount } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import {
-  AnswerBody,
+  ResponseBody,
   attemptText,
   attemptWord,
   curlOf,
-  DeliveryBadge,
   PhaseBars,
   sentHeaders,
+  STATE_WORDS,
   wordOf,
 } from './attempt.tsx';
 import { type PageRefusal, refusalStatus, refusalText, WebhookUrl } from './webhooks.tsx';
@@ -28,7 +29,6 @@ import type { Webhook } from '../../../webhooks/webhook.ts';
 
 type Found = Readonly<{ delivery: Delivery; webhook: Webhook }>;
 
-/** Sends a delivery once more. */
 export function resendDelivery(services: WebhookServices, context: AccountForm): Response {
   const { account, notFound } = context;
   const found = find(services, context);
@@ -69,39 +69,27 @@ export function deliveryPage(
   context: AccountContext,
   refusal?: PageRefusal,
 ): Response {
-  const { account, nowMs, viewer, show, notFound } = context;
+  const { account, viewer, show, notFound } = context;
   const found = find(services, context);
   if (found === undefined) return notFound();
   const { delivery } = found;
   const path = paths.delivery(account.id, delivery.id);
   const isUnderWay = delivery.tries.at(-1)?.endedAtMs === null;
   const isMoving = delivery.finishedAtMs === null || delivery.resendAtMs !== null || isUnderWay;
-  const timeline = (
-    <Panel title="Attempts" aside={<State delivery={delivery} />}>
-      <Timeline delivery={delivery} nowMs={nowMs} isOperator={viewer.role === 'operator'} />
-    </Panel>
-  );
   return show({
     title: `Delivery ${delivery.id.slice(0, 8)}`,
     status: refusal && refusalStatus(refusal),
     crumbs: [{ label: 'Deliveries', to: paths.deliveries(account.id) }],
-    aside: (
-      <PostForm action={`${path}/resend`} isInline>
-        <Submit>Resend</Submit>
-      </PostForm>
-    ),
+    aside: <PostForm action={`${path}/resend`} button="Resend" isInline />,
     body: (
       <>
         {refusal && <Notice tone="bad">{refusalText(refusal)}</Notice>}
         <About found={found} account={account} />
-        {isMoving ? (
-          <Live id="delivery" from={path} everySeconds={2}>
-            {timeline}
-          </Live>
-        ) : (
-          // The same part without its refresh: the one before is replaced by it once all is over.
-          <div id="delivery">{timeline}</div>
-        )}
+        <Live id="delivery" from={path} everySeconds={2} isOver={!isMoving}>
+          <Panel title="Attempts" aside={<State delivery={delivery} />}>
+            <Timeline delivery={delivery} isOperator={viewer.role === 'operator'} />
+          </Panel>
+        </Live>
         <Envelope delivery={delivery} />
       </>
     ),
@@ -113,10 +101,10 @@ function State({
 }: Readonly<{ delivery: Delivery }>) {
   return (
     <span class="badges">
-      <DeliveryBadge state={state} />
+      <StateBadge of={STATE_WORDS[state]} />
       {state !== 'delivered' && lastError !== null && <span>{wordOf(lastError)}</span>}
       {finishedAtMs !== null && <Time atMs={finishedAtMs} />}
-      {resendAtMs !== null && <span class="soft">An attempt by hand is queued.</span>}
+      {resendAtMs !== null && <span class="soft">A manual attempt is queued.</span>}
     </span>
   );
 }
@@ -128,7 +116,7 @@ function About({ found, account }: Readonly<{ found: Found; account: PageAccount
     <Panel title="About">
       <Facts
         facts={[
-          ['Id', <CopiedCode id="delivery-id" text={id} label="Copy the id of the delivery" />],
+          ['ID', <CopiedCode id="delivery-id" text={id} label="Copy delivery ID" />],
           ['Event', <code>{eventKind}</code>],
           programId !== null && [
             'Program',
@@ -151,19 +139,19 @@ function About({ found, account }: Readonly<{ found: Found; account: PageAccount
 function Envelope({ delivery: { body, tries, finishedAtMs } }: Readonly<{ delivery: Delivery }>) {
   if (body === null)
     return (
-      <Panel title="Envelope">
+      <Panel title="Payload">
         <p>
           {finishedAtMs === null
-            ? 'The event waits for the time of its block, and is sent as soon as that is known.'
-            : 'It ended before its event was complete, so there is none.'}
+            ? 'The event is sent as soon as the time of its block is known.'
+            : 'None: the delivery ended before its event was complete.'}
         </p>
       </Panel>
     );
   const last = tries.findLast(({ requestHeadersJson }) => requestHeadersJson !== null);
   return (
-    <Panel title="Envelope">
-      <p class="soft">Printed over several lines to be read. What is signed and sent is one line.</p>
-      <CodeBlock id="envelope" label="Envelope" text={pretty(body)} />
+    <Panel title="Payload">
+      <p class="soft">Formatted for reading; signed and sent as one line.</p>
+      <CodeBlock id="payload" label="Payload" text={pretty(body)} />
       {last && (
         <details class="snippet">
           <summary>As curl, with the headers of the last attempt</summary>
@@ -188,13 +176,12 @@ const ATTEMPT_TONES: Readonly<Record<AttemptRow['state'], Tone>> = {
 
 type TimelineProps = Readonly<{
   delivery: Delivery;
-  nowMs: number;
-  /** What is said to operators alone. */
+  /** Operators see more. */
   isOperator: boolean;
 }>;
 
 /** Every attempt of a delivery, and those that are still to come by the fixed schedule. */
-function Timeline({ delivery, nowMs, isOperator }: TimelineProps) {
+function Timeline({ delivery, isOperator }: TimelineProps) {
   const { tries } = delivery;
   return (
     <ol class="timeline">
@@ -203,7 +190,7 @@ function Timeline({ delivery, nowMs, isOperator }: TimelineProps) {
           <Attempt {...{ attempt, delivery, isOperator }} isOpen={i === tries.length - 1} />
         </li>
       ))}
-      <Coming delivery={delivery} nowMs={nowMs} />
+      <Coming delivery={delivery} />
     </ol>
   );
 }
@@ -231,19 +218,19 @@ function Attempt({ attempt, delivery, isOpen, isOperator }: AttemptProps) {
           ['URL', <code>{url}</code>],
           remoteAddress !== null && ['Remote address', <code>{remoteAddress}</code>],
           ['Signed at', <Time atMs={signedAt * 1_000} />],
-          isOperator && detail !== null && ['For operators', detail],
+          isOperator && detail !== null && ['Details (operators only)', detail],
         ]}
       />
       {phasesJson !== null && <PhaseBars phasesJson={phasesJson} />}
-      <Headers id={`sent-${n}`} label="Headers as sent" lines={sentHeaders(attempt)} />
+      <Headers id={`sent-${n}`} label="Request headers" lines={sentHeaders(attempt)} />
       {attempt.answerHeadersJson !== null && (
         <>
           <Headers
             id={`answer-headers-${n}`}
-            label="Headers of the answer"
+            label="Response headers"
             lines={JSON.parse(attempt.answerHeadersJson)}
           />
-          <AnswerBody id={`answer-${n}`} attempt={attempt} />
+          <ResponseBody id={`answer-${n}`} attempt={attempt} />
         </>
       )}
     </details>
@@ -269,12 +256,13 @@ function titleOf({ number, n }: AttemptRow): string {
 }
 
 function triggerOf({ trigger }: AttemptRow, { eventKind }: Delivery): string {
-  if (trigger === 'manual') return 'manual: asked for by hand';
-  return eventKind === 'ping' ? 'test' : 'auto';
+  if (trigger === 'manual') return 'Manual';
+  return eventKind === 'ping' ? 'Test' : 'Automatic';
 }
 
 /** What follows if every attempt fails; nothing once the delivery has come to its end. */
-function Coming({ delivery, nowMs }: Readonly<{ delivery: Delivery; nowMs: number }>) {
+function Coming({ delivery }: Readonly<{ delivery: Delivery }>) {
+  const nowMs = useContext(Now);
   const { attempts, nextAttemptAtMs, finishedAtMs } = delivery;
   if (finishedAtMs !== null) return null;
   const numbers = Array.from({ length: ATTEMPTS_MAX - attempts }, (_, i) => attempts + 1 + i);
@@ -287,7 +275,7 @@ function Coming({ delivery, nowMs }: Readonly<{ delivery: Delivery; nowMs: numbe
           </span>
           {number === attempts + 1 && nextAttemptAtMs !== null ? (
             <span>
-              due <Ago atMs={Math.max(nextAttemptAtMs, nowMs)} nowMs={nowMs} />
+              Due <Ago atMs={Math.max(nextAttemptAtMs, nowMs)} />
             </span>
           ) : (
             <span>{delayText(number)}</span>
@@ -300,5 +288,5 @@ function Coming({ delivery, nowMs }: Readonly<{ delivery: Delivery; nowMs: numbe
 
 function delayText(number: number): string {
   const delayMs = RETRY_DELAYS_MS[number - 2];
-  return delayMs === undefined ? 'at once' : `${spanText(delayMs)} after attempt ${number - 1} fails`;
+  return delayMs === undefined ? 'Immediately' : `${spanText(delayMs)} after attempt ${number - 1} fails`;
 }

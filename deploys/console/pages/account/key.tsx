@@ -5,16 +5,13 @@ import { Sparkline } from '../../components/charts.tsx';
 import { SecretBox } from '../../components/code.tsx';
 import { Ago, countText, Time } from '../../components/format.tsx';
 import {
+  confirmErrors,
   ConfirmPanel,
-  FORM_ID_FIELD,
   type FormErrors,
   formIdFrom,
-  Hidden,
-  isConfirmed,
   newFormId,
   PostForm,
   RadioFields,
-  Submit,
   TextField,
 } from '../../components/forms.tsx';
 import { Notice } from '../../components/icons.tsx';
@@ -28,7 +25,6 @@ import { redirect } from '../../redirect.ts';
 import { HOUR_MS } from '../../../usage/calendar.ts';
 import { sumOf } from '../../../usage/report.ts';
 
-/** What was wrong with one of the page's forms. */
 type KeyFormErrors = Readonly<Partial<Record<'rename' | 'rotate' | 'revoke', FormErrors>>>;
 
 /**
@@ -52,16 +48,16 @@ export function keyPage(
   return show({
     title: row.name,
     status: errors && 422,
-    crumbs: [{ label: 'Keys', to: paths.keys(account.id) }],
+    crumbs: [{ label: 'API keys', to: paths.keys(account.id) }],
     aside: <KeyBadge state={row.state} />,
     body: (
       <>
         <ShownKey secret={secret} context={context} />
         {predecessor?.expiresAtMs !== undefined && row.state === 'active' && (
           <Notice tone="warning">
-            The old key {predecessor.prefix}…{predecessor.last4} works until{' '}
+            The old key {predecessor.prefix}…{predecessor.last4} expires at{' '}
             <Time atMs={predecessor.expiresAtMs} />.{' '}
-            <Link to={`${paths.key(account.id, predecessor.id)}#revoke`}>Revoke the old one now</Link>
+            <Link to={`${paths.key(account.id, predecessor.id)}#revoke`}>Revoke it now</Link>
           </Notice>
         )}
         {row.state !== 'active' && errors?.rotate?.['form'] !== undefined && (
@@ -73,8 +69,12 @@ export function keyPage(
             title="Key"
             aside={<Link to={`${paths.usage(account.id)}?key=${row.id}`}>Usage by method</Link>}
           >
-            <Known row={row} nowMs={nowMs} />
-            {isWorking && <RenameForm path={path} row={row} errors={errors?.rename} />}
+            <Known row={row} />
+            {isWorking && (
+              <PostForm action={`${path}/rename`} button="Rename" isInline errors={errors?.rename}>
+                <TextField name="name" label="Name" value={row.name} isRequired maxLength={64} />
+              </PostForm>
+            )}
           </Panel>
           {row.state === 'active' && (
             <RotatePanel path={path} once={newFormId(random)} errors={errors?.rotate} />
@@ -82,15 +82,15 @@ export function keyPage(
         </Columns>
         {isWorking && (
           <ConfirmPanel
-            title="Revoke"
+            title="Revoke key"
             id="revoke"
             action={`${path}/revoke`}
             phrase={row.name}
-            button="Revoke the key"
+            button="Revoke key"
             errors={errors?.revoke}
           >
-            Whoever uses it is refused within a second. A revoked key never works again; its usage stays on
-            record.
+            Requests with this key are rejected within a second. A revoked key cannot be reactivated; its
+            usage history is kept.
           </ConfirmPanel>
         )}
       </>
@@ -107,29 +107,32 @@ function ShownKey({ secret, context: { account, url } }: ShownKeyProps) {
       <>
         <SecretBox name="API key" secret={secret} />
         <p>
-          It works within a second. The <Link to={paths.quickStart(account.id)}>quick start</Link> says how it
-          is used.
+          Active within a second. See <Link to={paths.quickStart(account.id)}>Quick start</Link> for usage.
         </p>
       </>
     );
   if (!url.searchParams.has('shown')) return null;
   return (
     <Notice tone="quiet">
-      The key was shown already, or waited for too long. Without a copy of it, revoke it and make another.
+      The key has already been shown or the page has expired. If you don't have a copy, revoke it and create
+      another.
     </Notice>
   );
 }
 
-function Known({ row, nowMs }: Readonly<{ row: KeyRow; nowMs: number }>) {
+function Known({ row }: Readonly<{ row: KeyRow }>) {
   const { id, createdAtMs, lastUsedAtMs, expiresAtMs, state } = row;
   return (
     <Facts
       facts={[
         ['Key', <KeyEnds row={row} />],
-        ['Id', <code>{id}</code>],
+        ['ID', <code>{id}</code>],
         ['Created', <Time atMs={createdAtMs} />],
-        ['Last used', <Ago atMs={lastUsedAtMs} nowMs={nowMs} none="never" />],
-        expiresAtMs !== undefined && [state === 'expiring' ? 'Ends' : 'Ended', <Time atMs={expiresAtMs} />],
+        ['Last used', <Ago atMs={lastUsedAtMs} none="Never" />],
+        expiresAtMs !== undefined && [
+          state === 'expiring' ? 'Expires' : 'Expired',
+          <Time atMs={expiresAtMs} />,
+        ],
       ]}
     />
   );
@@ -160,7 +163,7 @@ function KeyUse({ usage, accountId, keyId, nowMs }: UseProps) {
         { label: 'Requests, 7 days', value: countText(week.calls) },
         { label: 'Credits, 7 days', value: countText(week.credits - week.refunded) },
         { label: 'Errors, 7 days', value: countText(week.errors) },
-        { label: 'Refused, 7 days', value: countText(week.refused) },
+        { label: 'Rejected, 7 days', value: countText(week.refused) },
       ]}
     />
   );
@@ -168,29 +171,11 @@ function KeyUse({ usage, accountId, keyId, nowMs }: UseProps) {
 
 /** How long an old key may go on working. */
 const GRACES = [
-  { value: '0', label: 'At once', hint: 'After a leak.', ms: 0 },
+  { value: '0', label: 'Immediately', hint: 'If the key has leaked.', ms: 0 },
   { value: '1h', label: 'In 1 hour', ms: HOUR_MS },
   { value: '24h', label: 'In 24 hours', ms: 24 * HOUR_MS },
   { value: '7d', label: 'In 7 days', ms: 168 * HOUR_MS },
 ];
-
-type KeyFormProps = Readonly<{ path: string; row: KeyRow; errors: FormErrors | undefined }>;
-
-function RenameForm({ path, row, errors }: KeyFormProps) {
-  return (
-    <PostForm action={`${path}/rename`} errors={errors} isInline label="Rename">
-      <TextField
-        name="name"
-        label="Name"
-        value={row.name}
-        isRequired
-        maxLength={64}
-        error={errors?.['name']}
-      />
-      <Submit>Rename</Submit>
-    </PostForm>
-  );
-}
 
 function RotatePanel({
   path,
@@ -198,20 +183,24 @@ function RotatePanel({
   errors,
 }: Readonly<{ path: string; once: string; errors: FormErrors | undefined }>) {
   return (
-    <Panel title="Rotate" id="rotate">
+    <Panel title="Rotate key" id="rotate">
       <p>
-        Makes a new key of the same name and shows it once. This one goes on working for the time you choose.
+        Creates a new key with the same name and shows it once. The old key keeps working for the time you
+        choose.
       </p>
-      <PostForm action={`${path}/rotate`} errors={errors} label="Rotate">
-        <Hidden name={FORM_ID_FIELD} value={once} />
-        <RadioFields name="grace" legend="The old key ends" value="24h" options={GRACES} />
-        <Submit kind="primary">Rotate the key</Submit>
+      <PostForm
+        action={`${path}/rotate`}
+        button="Rotate key"
+        kind="primary"
+        hidden={{ once }}
+        errors={errors}
+      >
+        <RadioFields name="grace" legend="Old key expires" value="24h" options={GRACES} />
       </PostForm>
     </Panel>
   );
 }
 
-/** Gives the key another name. */
 export function renameKey(services: AccountServices, context: AccountForm): Response {
   const { account, form, params } = context;
   const id = params['keyId'] ?? '';
@@ -222,7 +211,9 @@ export function renameKey(services: AccountServices, context: AccountForm): Resp
     case 'bad-name':
       return keyPage(services, context, { rename: { name: BAD_KEY_NAME } });
     case 'reserved-name':
-      return keyPage(services, context, { rename: { name: 'The service knows this key by its name.' } });
+      return keyPage(services, context, {
+        rename: { name: 'This key is used by the service and cannot be renamed.' },
+      });
     case 'unknown-key':
       return context.notFound();
     default:
@@ -238,7 +229,7 @@ export function rotateKey(services: AccountServices, context: AccountForm): Resp
   const grace = GRACES.find(({ value }) => value === form.get('grace'));
   if (once === undefined) return keyPage(services, context, { rotate: { form: STALE_FORM } });
   if (grace === undefined)
-    return keyPage(services, context, { rotate: { form: 'Choose when the old key ends.' } });
+    return keyPage(services, context, { rotate: { form: 'Choose when the old key expires.' } });
   const result = services.keys.rotate(id, grace.ms, byOf(context).actor, account.id, once);
   switch (result.kind) {
     case 'rotated':
@@ -249,7 +240,7 @@ export function rotateKey(services: AccountServices, context: AccountForm): Resp
     case 'too-many':
       return keyPage(services, context, { rotate: { form: TOO_MANY_KEYS } });
     case 'ended':
-      return keyPage(services, context, { rotate: { form: `The key is ${result.state}.` } });
+      return keyPage(services, context, { rotate: { form: `The key is already ${result.state}.` } });
     case 'unknown-key':
       return context.notFound();
     default:
@@ -257,14 +248,13 @@ export function rotateKey(services: AccountServices, context: AccountForm): Resp
   }
 }
 
-/** Revokes the key whose name was typed. */
 export function revokeKey(services: AccountServices, context: AccountForm): Response {
   const { account, form, params } = context;
   const id = params['keyId'] ?? '';
   const row = services.keys.find(id, account.id);
   if (row === undefined) return context.notFound();
-  if (!isConfirmed(form, row.name))
-    return keyPage(services, context, { revoke: { confirm: `Type the name of the key: ${row.name}` } });
+  const revoke = confirmErrors(form, row.name);
+  if (revoke) return keyPage(services, context, { revoke });
   services.keys.revoke(id, byOf(context).actor, account.id);
   return redirect(paths.key(account.id, id), 'key-revoked');
 }

@@ -1,22 +1,18 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
-import { type KeyPlace, type KeyRow, type KeyState, TOO_MANY_KEYS } from '../../../accounts/keys.ts';
+import { type KeyRow, type KeyState, TOO_MANY_KEYS } from '../../../accounts/keys.ts';
 import { Ago, countText } from '../../components/format.tsx';
 import {
   ButtonLink,
-  Buttons,
   Filters,
-  FORM_ID_FIELD,
-  type FormErrors,
   formIdFrom,
-  Hidden,
   newFormId,
   PostForm,
-  Submit,
+  type Returned,
   TextField,
 } from '../../components/forms.tsx';
-import { Badge, type Tone } from '../../components/icons.tsx';
-import { Link, Pager, withQuery } from '../../components/links.tsx';
+import { StateBadge, type StateWord } from '../../components/icons.tsx';
+import { cursorFrom, Link, Pager } from '../../components/links.tsx';
 import { Empty, Panel } from '../../components/panels.tsx';
 import { type Column, Table } from '../../components/table.tsx';
 import { type AccountContext, type AccountForm, byOf, type PageAccount } from '../../context.ts';
@@ -35,8 +31,13 @@ export function keyListPage(
   { account, url, nowMs, show }: AccountContext,
 ): Response {
   const search = (url.searchParams.get('search') ?? '').trim().slice(0, SEARCH_CHARACTERS_MAX);
-  const before = fromCursor(url.searchParams.get('before'));
-  const selection = { accountId: account.id, search, limit: ROWS, ...(before && { before }) };
+  const before = cursorFrom(url.searchParams.get('before'));
+  const selection = {
+    accountId: account.id,
+    search,
+    limit: ROWS,
+    ...(before && { before: { createdAtMs: before.atMs, id: before.id } }),
+  };
   const { items, next } = keys.page(selection);
   const toHour = Math.floor(nowMs / HOUR_MS) + 1;
   const used = usage.byKey({ accountId: account.id }, { fromHour: toHour - WEEK_HOURS, toHour });
@@ -44,22 +45,20 @@ export function keyListPage(
   const path = paths.keys(account.id);
   const isNarrowed = search !== '' || before !== undefined;
   return show({
-    title: 'Keys',
+    title: 'API keys',
     aside: (
       <ButtonLink to={`${path}/new`} kind="primary">
-        New key
+        Create key{' '}
       </ButtonLink>
     ),
     body: (
       <>
-        <p>
-          Every key draws on the rate and the credits of the account. A key is shown once, when it is made.
-        </p>
+        <p>All keys share the account's rate limit and credits. A key is shown only once, when created.</p>
         {(isNarrowed || next !== undefined) && (
           <Filters path={path} isFiltered={isNarrowed}>
             <TextField
               name="search"
-              label="Name, id or last four characters"
+              label="Name, ID or last four characters"
               type="search"
               value={search}
               maxLength={SEARCH_CHARACTERS_MAX}
@@ -67,26 +66,19 @@ export function keyListPage(
           </Filters>
         )}
         <Table
-          caption="Keys, the newest first"
-          columns={columnsOf(account, calls, nowMs)}
+          caption="API keys, newest first"
+          columns={columnsOf(account, calls)}
           rows={items}
           keyOf={({ id }) => id}
-          empty={isNarrowed ? <Empty title="No key is like that." /> : <NoKeys path={path} />}
+          empty={isNarrowed ? <Empty title="No matching keys" /> : <NoKeys path={path} />}
         />
-        <Pager
-          first={before && withQuery(url, { before: undefined })}
-          older={next && withQuery(url, { before: `${next.createdAtMs}.${next.id}` })}
-        />
+        <Pager url={url} by="before" next={next && `${next.createdAtMs}.${next.id}`} />
       </>
     ),
   });
 }
 
-function columnsOf(
-  account: PageAccount,
-  calls: ReadonlyMap<string, number>,
-  nowMs: number,
-): readonly Column<KeyRow>[] {
+function columnsOf(account: PageAccount, calls: ReadonlyMap<string, number>): readonly Column<KeyRow>[] {
   return [
     ['Name', ({ id, name }) => <Link to={paths.key(account.id, id)}>{name}</Link>, 'head'],
     ['Key', (row) => <KeyEnds row={row} />],
@@ -98,47 +90,39 @@ function columnsOf(
           {state === 'expiring' && expiresAtMs !== undefined && (
             <>
               {' '}
-              <Ago atMs={expiresAtMs} nowMs={nowMs} />
+              <Ago atMs={expiresAtMs} />
             </>
           )}
         </>
       ),
     ],
     ['Requests, 7 days', ({ id }) => countText(calls.get(id) ?? 0), 'end'],
-    ['Last used', ({ lastUsedAtMs }) => <Ago atMs={lastUsedAtMs} nowMs={nowMs} none="never" />],
-    ['Created', ({ createdAtMs }) => <Ago atMs={createdAtMs} nowMs={nowMs} />],
+    ['Last used', ({ lastUsedAtMs }) => <Ago atMs={lastUsedAtMs} none="Never" />],
+    ['Created', ({ createdAtMs }) => <Ago atMs={createdAtMs} />],
   ];
 }
 
 function NoKeys({ path }: Readonly<{ path: string }>) {
   return (
-    <Empty title="There is no key yet.">
-      <p>A key opens the RPC endpoint and the program API.</p>
+    <Empty title="No API keys yet">
+      <p>API keys give access to the RPC endpoint and the program API.</p>
       <ButtonLink to={`${path}/new`} kind="primary">
-        Make the first key
+        Create your first key
       </ButtonLink>
     </Empty>
   );
 }
 
-/** `1795298709000.k_ab12`; anything else is the beginning of the list. */
-function fromCursor(text: string | null): KeyPlace | undefined {
-  const [, atMs, id] = /^(\d{1,15})\.([\w-]{1,64})$/.exec(text ?? '') ?? [];
-  return atMs === undefined || id === undefined ? undefined : { createdAtMs: Number(atMs), id };
-}
-
-/** The form of a new key. */
 export function newKeyPage({ random }: AccountServices, context: AccountContext): Response {
   return showForm(context, newFormId(random));
 }
 
-/** Makes a key and leads to the page that shows it. */
+/** Creates a key and redirects to the page that shows it. */
 export function createKey({ keys, oneTimeSecrets, random }: AccountServices, context: AccountForm): Response {
-  const { account, form, viewer } = context;
-  const name = (form.get('name') ?? '').trim();
-  const once = formIdFrom(form);
-  if (once === undefined) return showForm(context, newFormId(random), name, { form: STALE_FORM });
-  const result = keys.create(account.name, name, byOf(context).actor, once);
+  const { account, form: sent, viewer } = context;
+  const once = formIdFrom(sent);
+  if (once === undefined) return showForm(context, newFormId(random), { sent, errors: { form: STALE_FORM } });
+  const result = keys.create(account.name, (sent.get('name') ?? '').trim(), byOf(context).actor, once);
   switch (result.kind) {
     case 'created':
       oneTimeSecrets.put(viewer.userId, result.made.key, once);
@@ -146,9 +130,9 @@ export function createKey({ keys, oneTimeSecrets, random }: AccountServices, con
     case 'made-before':
       return redirect(`${paths.key(account.id, result.id)}?shown=${once}`);
     case 'bad-name':
-      return showForm(context, once, name, { name: BAD_KEY_NAME });
+      return showForm(context, once, { sent, errors: { name: BAD_KEY_NAME } });
     case 'too-many':
-      return showForm(context, once, name, { form: TOO_MANY_KEYS });
+      return showForm(context, once, { sent, errors: { form: TOO_MANY_KEYS } });
     case 'unknown-account':
       return context.notFound();
     default:
@@ -156,57 +140,55 @@ export function createKey({ keys, oneTimeSecrets, random }: AccountServices, con
   }
 }
 
-function showForm({ account, show }: AccountContext, once: string, name = '', errors?: FormErrors): Response {
+function showForm({ account, show }: AccountContext, once: string, returned: Returned = {}): Response {
   const path = paths.keys(account.id);
   return show({
-    title: 'New key',
-    status: errors && 422,
-    crumbs: [{ label: 'Keys', to: path }],
+    title: 'Create API key',
+    status: returned.errors && 422,
+    crumbs: [{ label: 'API keys', to: path }],
     body: (
-      <Panel title="What is it for?">
-        <PostForm action={`${path}/new`} errors={errors}>
-          <Hidden name={FORM_ID_FIELD} value={once} />
-          <TextField
-            name="name"
-            label="Name"
-            hint="For you alone, such as the program or the host that will use it. It can be changed."
-            value={name}
-            isRequired
-            maxLength={64}
-            error={errors?.['name']}
-          />
-          <Buttons>
-            <Submit kind="primary">Create the key</Submit>
+      <Panel title="New key">
+        <PostForm
+          action={`${path}/new`}
+          button="Create key"
+          kind="primary"
+          beside={
             <ButtonLink to={path} kind="quiet">
               Cancel
             </ButtonLink>
-          </Buttons>
+          }
+          hidden={{ once }}
+          {...returned}
+        >
+          <TextField
+            name="name"
+            label="Name"
+            hint="Such as the application or host that will use it. It can be changed later."
+            isRequired
+            maxLength={64}
+          />
         </PostForm>
       </Panel>
     ),
   });
 }
 
-/** Why a name of a key is refused. */
-export const BAD_KEY_NAME = 'A name is 1 to 64 printable characters without a space at either end.';
-/** Why a form that was not made here, or was changed on its way, is refused. */
-export const STALE_FORM =
-  'This form is not from this page any more. Open the page again and send it once more.';
+export const BAD_KEY_NAME = 'Use 1–64 printable characters, with no leading or trailing spaces.';
+/** The error of a form without an id, or with an altered one. */
+export const STALE_FORM = 'The form was incomplete. Please try again.';
 
-const STATES: Readonly<Record<KeyState, readonly [Tone, string]>> = {
-  active: ['good', 'Active'],
-  expiring: ['warning', 'Ends soon'],
-  expired: ['quiet', 'Ended'],
-  revoked: ['bad', 'Revoked'],
+const STATES: Readonly<Record<KeyState, StateWord>> = {
+  active: ['Active', 'good'],
+  expiring: ['Expiring', 'warning'],
+  expired: ['Expired', 'quiet'],
+  revoked: ['Revoked', 'bad'],
 };
 
-/** The state of a key, in words. */
 export function KeyBadge({ state }: Readonly<{ state: KeyState }>) {
-  const [tone, word] = STATES[state];
-  return <Badge tone={tone}>{word}</Badge>;
+  return <StateBadge of={STATES[state]} />;
 }
 
-/** All that is kept of a key's text. */
+/** All that is stored of a key's text. */
 export function KeyEnds({ row: { prefix, last4 } }: Readonly<{ row: Pick<KeyRow, 'prefix' | 'last4'> }>) {
   return (
     <code class="nowrap">

@@ -1,9 +1,9 @@
 /** @jsxImportSource preact */
 import type { Plan } from '../../../../shared/config/plans.ts';
 import type { KeyRow } from '../../../accounts/keys.ts';
-import { boundOf, type Counts, forecastOf, forecastText, type Part } from '../../../usage/report.ts';
-import { Chart } from '../../components/charts.tsx';
-import { Ago, countText, latencyText, Time } from '../../components/format.tsx';
+import { type Counts, forecastOf, forecastText, type Part } from '../../../usage/report.ts';
+import { MinuteChart } from '../../components/charts.tsx';
+import { Ago, boundText, countText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
 import { Badge, Notice } from '../../components/icons.tsx';
 import { Link } from '../../components/links.tsx';
@@ -18,7 +18,7 @@ import { paths } from '../../paths.ts';
 import { HOUR_MS } from '../../../usage/calendar.ts';
 import type { Minute } from '../../../usage/minutes.ts';
 
-/** Keys that are looked at for the page; an account rarely has more that work. */
+/** Keys that are read for the page; an account rarely has more active ones. */
 const KEYS = 100;
 
 /** The state of an account and its current traffic. */
@@ -44,7 +44,7 @@ export function overviewPage(
     aside: (
       <>
         <Badge tone="quiet" icon="gauge">
-          {account.plan === undefined ? 'Program API alone' : `Plan ${account.plan}`}
+          {account.plan === undefined ? 'Program API only' : `Plan ${account.plan}`}
         </Badge>
         <ButtonLink to={paths.quickStart(id)}>Quick start</ButtonLink>
       </>
@@ -54,20 +54,10 @@ export function overviewPage(
         <div class="panel-stack">
           <AttentionList found={attentionOf(state, nowMs)} />
           <AccountStats state={state} day={usage.sum({ accountId: id }, hours)} />
-          <LastHour
-            minutes={minutes.recentMinutes(id, nowMs)}
-            sinceMs={minutes.sinceMs()}
-            plan={plan}
-            nowMs={nowMs}
-          />
+          <LastHour minutes={minutes.recentMinutes(id, nowMs)} sinceMs={minutes.sinceMs()} plan={plan} />
           <Columns>
             <MethodsPanel accountId={id} methods={usage.byMethod({ accountId: id }, hours)} />
-            <KeysPanel
-              accountId={id}
-              keys={newest}
-              used={usage.byKey({ accountId: id }, hours)}
-              nowMs={nowMs}
-            />
+            <KeysPanel accountId={id} keys={newest} used={usage.byKey({ accountId: id }, hours)} />
           </Columns>
         </div>
       </Live>
@@ -78,7 +68,7 @@ export function overviewPage(
 function AttentionList({ found }: Readonly<{ found: readonly Attention[] }>) {
   if (found.length === 0) return null;
   return (
-    <section class="notices" aria-label="What needs attention">
+    <section class="notices" aria-label="Needs attention">
       {found.map(({ tone, sentence, link }) => (
         <Notice key={sentence} tone={tone}>
           {sentence} {link && <Link to={link.to}>{link.label}</Link>}
@@ -97,9 +87,9 @@ function AccountStats({ state, day }: Readonly<{ state: AccountState; day: Count
         creditsStat(state, day),
         { label: 'Requests, 24 hours', value: countText(calls) },
         { label: 'Errors, 24 hours', value: countText(errors), note: errorNote(day) },
-        { label: 'Refused, 24 hours', value: countText(refused), note: refusedNote(day) },
-        latencyStat('p50', day, 0.5, 'half'),
-        latencyStat('p95', day, 0.95, '95 of 100'),
+        { label: 'Rejected, 24 hours', value: countText(refused), note: refusedNote(day) },
+        { label: 'Latency p50', value: boundText(day, 0.5), note: 'median, last 24 h' },
+        { label: 'Latency p95', value: boundText(day, 0.95), note: '95th percentile, last 24 h' },
       ]}
     />
   );
@@ -108,28 +98,16 @@ function AccountStats({ state, day }: Readonly<{ state: AccountState; day: Count
 function creditsStat({ account, plan, forecast }: AccountState, { credits, refunded }: Counts): Stat {
   const { creditsLeft } = account;
   if (creditsLeft === undefined)
-    return { label: 'Credits, 24 hours', value: countText(credits - refunded), note: 'without a limit' };
+    return { label: 'Credits, 24 hours', value: countText(credits - refunded), note: 'Unlimited' };
   const lasts = forecast && forecastText(forecast);
   const tone = creditsLeft === 0 ? 'bad' : creditsLeft < 0.1 * (plan?.credits ?? 0) ? 'warning' : undefined;
   return {
     label: 'Credits left',
     value: countText(creditsLeft),
-    note: creditsLeft === 0 ? 'used up' : (lasts ?? 'none spent in 7 days'),
+    note: creditsLeft === 0 ? undefined : (lasts ?? 'None used in the last 7 days'),
     tone,
   };
 }
-
-/** How soon answers began, as a bound that holds. */
-function latencyStat(name: string, day: Counts, quantile: number, share: string): Stat {
-  const bound = boundOf(day, quantile);
-  const label = `Latency ${name}`;
-  if (bound === undefined) return { label, value: '–', note: 'nothing was answered' };
-  if (bound.kind === 'over')
-    return { label, value: `> ${latencyText(bound.ms)}`, note: `not ${share} within, 24 hours` };
-  return { label, value: latencyText(bound.ms), note: `${share} within, 24 hours` };
-}
-
-const MINUTE_MS = 60_000;
 
 type LastHourProps = Readonly<{
   /** The last hour, the oldest first. */
@@ -137,40 +115,30 @@ type LastHourProps = Readonly<{
   /** Since when minutes are counted. */
   sinceMs: number | undefined;
   plan: Plan | undefined;
-  nowMs: number;
 }>;
 
 /** Requests, errors and refusals of the last hour, minute by minute. */
-function LastHour({ minutes, sinceMs, plan, nowMs }: LastHourProps) {
-  const isKnown = ({ minute }: Minute) => sinceMs !== undefined && (minute + 1) * MINUTE_MS > sinceMs;
-  const known = (pick: (minute: Minute) => number) =>
-    minutes.map((minute) => (isKnown(minute) ? pick(minute) : null));
-  const sum = (pick: (minute: Minute) => number) => minutes.reduce((total, each) => total + pick(each), 0);
+function LastHour({ minutes, sinceMs, plan }: LastHourProps) {
+  const sum = (figure: 'calls' | 'errors' | 'refused') =>
+    minutes.reduce((total, minute) => total + minute[figure], 0);
   const busiest = Math.max(0, ...minutes.map(({ calls }) => calls));
-  const isYoung = sinceMs === undefined || sinceMs > nowMs - HOUR_MS;
   return (
     <Panel title="Last hour" aside={<RateText busiest={busiest} plan={plan} />}>
       <p>
-        <strong>{countText(sum(({ calls }) => calls))}</strong> requests,{' '}
-        <strong>{countText(sum(({ errors }) => errors))}</strong> of them errors, and{' '}
-        <strong>{countText(sum(({ refused }) => refused))}</strong> refused.
-        {isYoung && sinceMs !== undefined && (
-          <>
-            {' '}
-            Minutes are counted since <Time atMs={sinceMs} />, when the service started.
-          </>
-        )}
+        <strong>{countText(sum('calls'))}</strong> requests, <strong>{countText(sum('errors'))}</strong>{' '}
+        errors, <strong>{countText(sum('refused'))}</strong> rejected.
       </p>
-      <Chart
+      <MinuteChart
         id="last-hour"
-        title="Requests of the last hour"
+        title="Requests in the last hour"
         kind="stacked"
-        unit="per minute, at most ten seconds behind"
-        timesMs={minutes.map(({ minute }) => minute * MINUTE_MS)}
+        unit="requests per minute, updated every 10 seconds"
+        minutes={minutes}
+        sinceMs={sinceMs}
         series={[
-          { label: 'Answered', values: known(({ calls, errors }) => Math.max(0, calls - errors)) },
-          { label: 'Errors', values: known(({ errors }) => errors), tone: 'bad' },
-          { label: 'Refused', values: known(({ refused }) => refused), tone: 'warning' },
+          { label: 'Succeeded', of: ({ calls, errors }) => Math.max(0, calls - errors) },
+          { label: 'Errors', of: ({ errors }) => errors, tone: 'bad' },
+          { label: 'Rejected', of: ({ refused }) => refused, tone: 'warning' },
         ]}
       />
     </Panel>
@@ -182,7 +150,7 @@ function RateText({ busiest, plan }: Readonly<{ busiest: number; plan: Plan | un
   if (plan === undefined) return null;
   return (
     <span class="soft">
-      busiest minute {perSecond(busiest / 60)} requests/s · the plan allows {perSecond(plan.rps)}/s, bursts of{' '}
+      Peak minute: {perSecond(busiest / 60)} requests/s · Plan limit: {perSecond(plan.rps)}/s, burst{' '}
       {countText(plan.burst)}
     </span>
   );
@@ -199,9 +167,9 @@ const ROWS = 5;
 function MethodsPanel({ accountId, methods }: Readonly<{ accountId: number; methods: readonly Part[] }>) {
   return (
     <TablePanel
-      title="Methods, 24 hours"
+      title="Top methods, 24 hours"
       aside={<Link to={paths.usage(accountId)}>All usage</Link>}
-      caption="Methods called most in 24 hours"
+      caption="Top methods in the last 24 hours"
       columns={[
         ['Method', ({ name }) => <code>{name}</code>, 'head'],
         ['Requests', ({ counts }) => countText(counts.calls), 'end'],
@@ -209,7 +177,7 @@ function MethodsPanel({ accountId, methods }: Readonly<{ accountId: number; meth
       ]}
       rows={methods.slice(0, ROWS)}
       keyOf={({ name }) => name}
-      empty={<Empty title="Nothing was called in 24 hours." />}
+      empty={<Empty title="No calls in the last 24 hours" />}
     />
   );
 }
@@ -219,20 +187,19 @@ type KeysPanelProps = Readonly<{
   /** The newest first. */
   keys: readonly KeyRow[];
   used: readonly Part[];
-  nowMs: number;
 }>;
 
-/** The keys that work, the last used first. */
-function KeysPanel({ accountId, keys, used, nowMs }: KeysPanelProps) {
+/** The active keys, the last used first. */
+function KeysPanel({ accountId, keys, used }: KeysPanelProps) {
   const calls = new Map(used.map(({ name, counts }) => [name, counts.calls]));
   const working = keys
     .filter(({ state }) => state === 'active' || state === 'expiring')
     .toSorted((a, b) => (b.lastUsedAtMs ?? 0) - (a.lastUsedAtMs ?? 0));
   return (
     <TablePanel
-      title="Keys"
+      title="API keys"
       aside={<Link to={paths.keys(accountId)}>All keys</Link>}
-      caption="Keys used last"
+      caption="Recently used API keys"
       columns={[
         [
           'Key',
@@ -245,12 +212,12 @@ function KeysPanel({ accountId, keys, used, nowMs }: KeysPanelProps) {
           'head',
         ],
         ['Requests, 24 hours', ({ id }) => countText(calls.get(id) ?? 0), 'end'],
-        ['Last used', ({ lastUsedAtMs }) => <Ago atMs={lastUsedAtMs} nowMs={nowMs} none="never" />],
+        ['Last used', ({ lastUsedAtMs }) => <Ago atMs={lastUsedAtMs} none="Never" />],
       ]}
       rows={working.slice(0, ROWS)}
       keyOf={({ id }) => id}
       empty={
-        <Empty title="No key works.">
+        <Empty title="No active keys">
           <Link to={`${paths.keys(accountId)}/new`}>Create a key</Link>
         </Empty>
       }

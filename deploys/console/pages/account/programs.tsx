@@ -2,7 +2,7 @@
 import { CopiedCode, ShortAddress, shortened } from '../../components/code.tsx';
 import { Ago, countText, Time } from '../../components/format.tsx';
 import { ButtonLink, Filters, FilterSelect, TextField } from '../../components/forms.tsx';
-import { Badge, type Tone } from '../../components/icons.tsx';
+import { StateBadge, type StateWord } from '../../components/icons.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
 import { Empty, Facts, Live, Panel } from '../../components/panels.tsx';
 import { TablePanel } from '../../components/table.tsx';
@@ -13,12 +13,12 @@ import type { ProgramShown, SeenDeploy } from '../../../watch/readings.ts';
 
 type Status = NonNullable<ProgramShown['status']>;
 
-/** What the last reading said of a program, with what it is called and how it looks. */
-const STATUS_WORDS: Readonly<Record<Status, readonly [text: string, tone: Tone]>> = {
-  upgradeable: ['upgradeable', 'good'],
-  frozen: ['frozen', 'quiet'],
-  other_loader: ['other loader', 'accent'],
-  missing: ['missing', 'bad'],
+/** The states of a program at the last reading. */
+const STATUS_WORDS: Readonly<Record<Status, StateWord>> = {
+  upgradeable: ['Upgradeable', 'good'],
+  frozen: ['Frozen', 'quiet'],
+  other_loader: ['Other loader', 'accent'],
+  missing: ['Missing', 'bad'],
 };
 const STATUSES = Object.keys(STATUS_WORDS) as readonly Status[]; // Object.keys forgets the keys' type
 
@@ -45,19 +45,19 @@ export function programListPage(
           />
         </Filters>
         <Live id="programs" from={withQuery(url, {})} everySeconds={15}>
-          <ProgramPanel path={path} rows={rows} nowMs={nowMs} />
+          <ProgramPanel path={path} rows={rows} />
         </Live>
       </>
     ),
   });
 }
 
-type ProgramPanelProps = Readonly<{ path: string; rows: readonly ProgramShown[]; nowMs: number }>;
+type ProgramPanelProps = Readonly<{ path: string; rows: readonly ProgramShown[] }>;
 
-function ProgramPanel({ path, rows, nowMs }: ProgramPanelProps) {
+function ProgramPanel({ path, rows }: ProgramPanelProps) {
   return (
     <TablePanel
-      title={rows.length === 1 ? 'One program' : `${countText(rows.length)} programs`}
+      title={rows.length === 1 ? '1 program' : `${countText(rows.length)} programs`}
       caption="Programs"
       columns={[
         ['Program', ({ programId, label }) => <Link to={`${path}/${programId}`}>{label}</Link>, 'head'],
@@ -69,7 +69,7 @@ function ProgramPanel({ path, rows, nowMs }: ProgramPanelProps) {
         ],
         ['Status', ({ status }) => <StatusBadge status={status} />],
         ['Deploy slot', ({ deploySlot }) => (deploySlot === undefined ? '–' : countText(deploySlot)), 'end'],
-        ['Deployed', ({ deployedAtMs }) => <Ago atMs={deployedAtMs} nowMs={nowMs} none="–" />],
+        ['Deployed', ({ deployedAtMs }) => <Ago atMs={deployedAtMs} none="–" />],
         [
           'Authority',
           ({ programId, label, authority }) => (
@@ -83,7 +83,7 @@ function ProgramPanel({ path, rows, nowMs }: ProgramPanelProps) {
       ]}
       rows={rows}
       keyOf={({ programId }) => programId}
-      empty={<Empty title="No program fits" />}
+      empty={<Empty title="No matching programs" />}
     />
   );
 }
@@ -91,7 +91,7 @@ function ProgramPanel({ path, rows, nowMs }: ProgramPanelProps) {
 type AuthorityProps = Readonly<{ id: string; address: string | null | undefined; of: string }>;
 
 function Authority({ address, ...props }: AuthorityProps) {
-  return address ? <ShortAddress {...props} address={address} /> : <span class="soft">none</span>;
+  return address ? <ShortAddress {...props} address={address} /> : <span class="soft">None</span>;
 }
 
 /** By slot, because a slot is known before its time; what has none comes last, in the list's order. */
@@ -118,7 +118,7 @@ export function programPage(
     crumbs: [{ label: 'Programs', to: paths.programs(account.id) }],
     aside: (
       <ButtonLink to={`${paths.webhooks(account.id)}/new?program=${programId}`} kind="primary">
-        Watch by webhook
+        Add webhook
       </ButtonLink>
     ),
     body: (
@@ -128,63 +128,56 @@ export function programPage(
             facts={[
               [
                 'Address',
-                <CopiedCode id="program-address" text={programId} label={`Copy the address of ${label}`} />,
+                <CopiedCode id="program-address" text={programId} label={`Copy address of ${label}`} />,
               ],
               ['Status', <StatusBadge status={status} />],
-              ['Deploy slot', deploySlot === undefined ? 'none' : countText(deploySlot)],
+              ['Deploy slot', deploySlot === undefined ? 'None' : countText(deploySlot)],
               [
                 'Deployed',
-                deployedAtMs === undefined ? 'not known' : <Deployed {...{ deployedAtMs, nowMs }} />,
+                <>
+                  <Time atMs={deployedAtMs} none="Unknown" />
+                  <span class="soft">
+                    <Ago atMs={deployedAtMs} />
+                  </span>
+                </>,
               ],
               [
                 'Upgrade authority',
                 authority === undefined ? (
-                  'none: nobody can upgrade it'
+                  "None: the program can't be upgraded"
                 ) : (
-                  <CopiedCode
-                    id="authority"
-                    text={authority}
-                    label="Copy the address of the upgrade authority"
-                  />
+                  <CopiedCode id="authority" text={authority} label="Copy address of the upgrade authority" />
                 ),
               ],
               [
                 'Deliveries',
-                <Link to={`${paths.deliveries(account.id)}?program=${programId}`}>of this program</Link>,
+                <Link to={`${paths.deliveries(account.id)}?program=${programId}`}>
+                  Deliveries for this program
+                </Link>,
               ],
             ]}
           />
         </Panel>
         <DeployPanel deploys={deploys} />
-        <Pager
-          first={before === undefined ? undefined : withQuery(url, { before: undefined })}
-          older={last && withQuery(url, { before: String(last.id) })}
-        />
+        <Pager url={url} by="before" next={last?.id} />
       </>
     ),
   });
 }
 
-function Deployed({ deployedAtMs, nowMs }: Readonly<{ deployedAtMs: number; nowMs: number }>) {
-  return (
-    <>
-      <Time atMs={deployedAtMs} />
-      <span class="soft">
-        <Ago atMs={deployedAtMs} nowMs={nowMs} />
-      </span>
-    </>
-  );
-}
-
 function DeployPanel({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) {
   return (
     <TablePanel
-      title="Deploys that were seen"
+      title="Deploy history"
       columns={[
         ['Deploy slot', ({ deploySlot }) => countText(deploySlot), 'head'],
-        ['Slot before', ({ previousSlot }) => (previousSlot === null ? '–' : countText(previousSlot)), 'end'],
-        ['Deployed', ({ deployedAtMs }) => <Time atMs={deployedAtMs} none="not known" />],
-        ['Seen', ({ detectedAtMs }) => <Time atMs={detectedAtMs} />],
+        [
+          'Previous slot',
+          ({ previousSlot }) => (previousSlot === null ? '–' : countText(previousSlot)),
+          'end',
+        ],
+        ['Deployed', ({ deployedAtMs }) => <Time atMs={deployedAtMs} none="Unknown" />],
+        ['Detected', ({ detectedAtMs }) => <Time atMs={detectedAtMs} />],
         [
           'Authority',
           ({ id, authority }) => (
@@ -196,7 +189,7 @@ function DeployPanel({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) 
       keyOf={({ id }) => id}
       empty={
         <Empty title="No deploys yet">
-          <p>The first reading of a program that can be deployed is the first line here.</p>
+          <p>Deploys appear here once the program has been checked.</p>
         </Empty>
       }
     />
@@ -204,9 +197,7 @@ function DeployPanel({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) 
 }
 
 function StatusBadge({ status }: Readonly<{ status: ProgramShown['status'] }>) {
-  if (status === undefined) return <Badge tone="waiting">not read yet</Badge>;
-  const [text, tone] = STATUS_WORDS[status];
-  return <Badge tone={tone}>{text}</Badge>;
+  return <StateBadge of={status === undefined ? ['Not checked yet', 'waiting'] : STATUS_WORDS[status]} />;
 }
 
 /** Names addresses by a list of programs; one that is watched no longer is shortened. */

@@ -7,23 +7,21 @@ import type { AccountContext } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
 
-/** First calls, to be copied. */
 export function quickStartPage(
   { rpcUrl, origin }: AccountServices,
   { account, url, show }: AccountContext,
 ): Response {
   const snippets = rpcSnippets(rpcUrl);
-  const programs = programsSnippet(origin);
   return show({
     title: 'Quick start',
     body: (
       <>
         <p>
-          Put one of your <Link to={paths.keys(account.id)}>keys</Link> where <code>{KEY_PLACEHOLDER}</code>{' '}
-          stands.
+          Replace <code>{KEY_PLACEHOLDER}</code> with one of your{' '}
+          <Link to={paths.keys(account.id)}>API keys</Link>.
         </p>
         {account.plan === undefined ? (
-          <p>This account has no RPC plan: its keys open the program API alone.</p>
+          <p>This account has no RPC plan: its API keys give access to the program API only.</p>
         ) : (
           <>
             <Endpoint href={rpcUrl.href} />
@@ -31,10 +29,10 @@ export function quickStartPage(
           </>
         )}
         <Panel title="Program API">
-          <p>The latest deploy of every watched program. It costs no credits.</p>
-          <CodeBlock id="programs" label="First call to the program API" text={programs.text} />
+          <p>The latest deploy of every watched program. Costs no credits.</p>
+          <CodeBlock id="programs" label="First call to the program API" text={programsSnippet(origin)} />
           <p>
-            Every address, field and error is in the <Link to="/openapi">reference of the API</Link>.
+            All endpoints, fields and errors are in the <Link to="/openapi">API reference</Link>.
           </p>
         </Panel>
       </>
@@ -47,15 +45,15 @@ function Endpoint({ href }: Readonly<{ href: string }>) {
     <Panel title="Endpoint">
       <Facts
         facts={[
-          ['URL', <CopiedCode id="endpoint" text={href} label="Copy the endpoint" />],
+          ['URL', <CopiedCode id="endpoint" text={href} label="Copy endpoint URL" />],
           [
             'Key',
             <span>
-              in the header <code>x-token</code>, as <code>Authorization: Bearer</code>, or in the address as{' '}
+              Header <code>x-token</code>, <code>Authorization: Bearer</code>, or query parameter{' '}
               <code>?api-key=</code>
             </span>,
           ],
-          ['WebSocket', 'none: ask for the status of a transaction instead'],
+          ['WebSocket', 'Not supported. Poll getSignatureStatuses'],
         ]}
       />
     </Panel>
@@ -77,7 +75,7 @@ function FirstCall({ snippets, url }: Readonly<{ snippets: readonly Snippet[]; u
         }))}
       />
       {chosen.needs !== undefined && (
-        <CodeBlock id="needs" label={`What ${chosen.language} needs`} text={chosen.needs} />
+        <CodeBlock id="needs" label={`Install for ${chosen.language}`} text={chosen.needs} />
       )}
       <CodeBlock id="first-call" label={`First call with ${chosen.language}`} text={chosen.text} />
     </Panel>
@@ -209,14 +207,10 @@ func main() {
 }
 
 /** The first call to the program API of the service at this origin. */
-export function programsSnippet(origin: string): Snippet {
-  return {
-    id: 'programs',
-    language: 'curl',
-    text: `curl -s ${shellQuoted(`${origin}${PROGRAMS_PATH}`)} \\
+export function programsSnippet(origin: string): string {
+  return `curl -s ${shellQuoted(`${origin}${PROGRAMS_PATH}`)} \\
   -H 'x-token: ${KEY_PLACEHOLDER}'
-`,
-  };
+`;
 }
 
 /** A string of JavaScript, Rust, Python and Go at once: an address as URL writes it has nothing but ASCII. */

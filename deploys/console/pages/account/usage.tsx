@@ -1,6 +1,6 @@
 /** @jsxImportSource preact */
 import { Chart } from '../../components/charts.tsx';
-import { bytesText, countText, shareText, WithinText } from '../../components/format.tsx';
+import { boundText, bytesText, countText, shareText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
 import { Notice } from '../../components/icons.tsx';
 import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
@@ -13,19 +13,17 @@ import { DAY_MS, HOUR_MS, type Hours, monthOf, monthStartMs } from '../../../usa
 import { type Counts, type Dimension, type Measure, MEASURES, type Unit } from '../../../usage/report.ts';
 import { startsOf, type UsageView } from '../../../usage/usage-view.ts';
 
-/** The times that usage can be looked at, each in its unit; all end now. */
+/** The periods of usage, each with its unit; all end now. */
 const PERIODS = {
-  '24h': { label: '24 hours', unit: 'hour' },
-  '7d': { label: '7 days', unit: 'hour' },
-  '30d': { label: '30 days', unit: 'day' },
-  '90d': { label: '90 days', unit: 'day' },
-  '12m': { label: '12 months', unit: 'month' },
-} as const satisfies Readonly<Record<string, Readonly<{ label: string; unit: Unit }>>>;
+  '24h': { label: '24 hours', unit: 'hour', days: 1 },
+  '7d': { label: '7 days', unit: 'hour', days: 7 },
+  '30d': { label: '30 days', unit: 'day', days: 30 },
+  '90d': { label: '90 days', unit: 'day', days: 90 },
+  '12m': { label: '12 months', unit: 'month', days: 365 },
+} as const satisfies Readonly<Record<string, Readonly<{ label: string; unit: Unit; days: number }>>>;
 
 type Period = keyof typeof PERIODS;
 const PERIOD_NAMES = Object.keys(PERIODS) as readonly Period[]; // Object.keys forgets them
-
-const DAYS: Readonly<Record<Exclude<Period, '12m'>, number>> = { '24h': 1, '7d': 7, '30d': 30, '90d': 90 };
 
 /** The period that an address names; a week for anything else. */
 function periodFrom(text: string | null): Period {
@@ -36,11 +34,10 @@ function periodFrom(text: string | null): Period {
 export function hoursOf(period: Period, nowMs: number): Hours {
   const toHour = Math.floor(nowMs / HOUR_MS) + 1;
   if (period === '12m') return { fromHour: monthStartMs(monthOf(nowMs).month - 11) / HOUR_MS, toHour };
-  if (PERIODS[period].unit === 'hour') return { fromHour: toHour - 24 * DAYS[period], toHour };
-  return { fromHour: 24 * (Math.floor(nowMs / DAY_MS) - DAYS[period] + 1), toHour };
+  if (PERIODS[period].unit === 'hour') return { fromHour: toHour - 24 * PERIODS[period].days, toHour };
+  return { fromHour: 24 * (Math.floor(nowMs / DAY_MS) - PERIODS[period].days + 1), toHour };
 }
 
-/** The usage that an address names. */
 type UsageQuery = Readonly<{
   period: Period;
   by: Dimension;
@@ -113,8 +110,8 @@ export async function usagePage(
             <UsageBody view={view} query={query} hours={hours} url={url} keyName={keyName} />
           </>
         ) : (
-          <Empty title="Nothing was used in this time.">
-            <Link to={paths.quickStart(account.id)}>See how to make the first call</Link>
+          <Empty title="No usage in this period">
+            <Link to={paths.quickStart(account.id)}>See how to make your first call</Link>
           </Empty>
         )}
       </>
@@ -122,7 +119,7 @@ export async function usagePage(
   });
 }
 
-/** The same as a file: what is drawn and how it is told apart does not matter there. */
+/** The same as a file, which has neither a metric nor groups. */
 function csvPath(url: URL): string {
   const query = withQuery(url, { by: undefined, show: undefined }).slice(url.pathname.length);
   return `${url.pathname}.csv${query}`;
@@ -133,17 +130,12 @@ type NarrowedProps = Readonly<{ query: UsageQuery; url: URL; keyName(id: string)
 /** What the page is narrowed to, and the way back. */
 function Narrowed({ query: { keyId, method }, url, keyName }: NarrowedProps) {
   if (keyId === undefined && method === undefined) return null;
+  const to = withQuery(url, { key: undefined, method: undefined, by: undefined });
   return (
     <p>
-      Of{keyId !== undefined && <> the key {keyName(keyId)}</>}
-      {keyId !== undefined && method !== undefined && ' and'}
-      {method !== undefined && (
-        <>
-          {' '}
-          the method <code>{method}</code>
-        </>
-      )}{' '}
-      alone. <Link to={withQuery(url, { key: undefined, method: undefined, by: undefined })}>Show all</Link>
+      Filtered by {keyId !== undefined && keyName(keyId)}
+      {keyId !== undefined && method !== undefined && ', '}
+      {method !== undefined && <code>{method}</code>} · <Link to={to}>Clear</Link>
     </p>
   );
 }
@@ -156,28 +148,26 @@ function UsageTotals({ total }: Readonly<{ total: Counts }>) {
         { label: 'Requests', value: countText(calls) },
         { label: 'Credits', value: countText(credits - refunded) },
         { label: 'Errors', value: countText(errors), note: errorNote(total) },
-        { label: 'Refused', value: countText(refused), note: refusedNote(total) },
-        { label: 'Sent', value: bytesText(bytesOut) },
+        { label: 'Rejected', value: countText(refused), note: refusedNote(total) },
+        { label: 'Data sent', value: bytesText(bytesOut) },
       ]}
     />
   );
 }
 
-/** How many of the calls that were made failed. */
 export function errorNote({ calls, errors }: Counts): string | undefined {
   return calls === 0 ? undefined : `${shareText(errors / calls)} of requests`;
 }
 
-/** How many of all calls were refused. */
 export function refusedNote({ calls, refused }: Counts): string | undefined {
-  return calls + refused === 0 ? undefined : `${shareText(refused / (calls + refused))} of all`;
+  return calls + refused === 0 ? undefined : `${shareText(refused / (calls + refused))} of all requests`;
 }
 
 const MEASURE_LABELS = {
   calls: 'Requests',
   credits: 'Credits',
   errors: 'Errors',
-  refused: 'Refused',
+  refused: 'Rejected',
 } as const;
 
 type BodyProps = Readonly<{
@@ -188,7 +178,7 @@ type BodyProps = Readonly<{
   keyName(id: string): string;
 }>;
 
-/** Usage as a chart and as a table; each row leads to what it is made of. */
+/** Usage as a chart and as a table; each row links to its breakdown. */
 function UsageBody(props: BodyProps) {
   const {
     query: { period, by, measure },
@@ -203,7 +193,7 @@ function UsageBody(props: BodyProps) {
         aside={
           <>
             <Choices
-              label="What is shown"
+              label="Metric"
               choices={Object.entries(MEASURE_LABELS).map(([name, text]) => ({
                 label: text,
                 to: withQuery(url, { show: name }),
@@ -211,9 +201,9 @@ function UsageBody(props: BodyProps) {
               }))}
             />
             <Choices
-              label="By what"
+              label="Group by"
               choices={(['method', 'key'] as const).map((name) => ({
-                label: `by ${name}`,
+                label: `By ${name}`,
                 to: withQuery(url, { by: name }),
                 isCurrent: name === by,
               }))}
@@ -225,8 +215,7 @@ function UsageBody(props: BodyProps) {
       </Panel>
       <UsageTable {...props} />
       <p class="soft">
-        p50 and p95: half and 95 of 100 answers began within this time for sure. Times are in UTC, and the{' '}
-        {unit} that is now is not over yet.
+        p50/p95: upper bounds on time to first byte. Times are in UTC; the current {unit} is incomplete.
       </p>
     </>
   );
@@ -240,13 +229,6 @@ function shortened(name: string): string {
   if (name.length <= LEGEND_CHARACTERS) return name;
   return `${name.slice(0, LEGEND_CHARACTERS - 9)}…${name.slice(-8)}`;
 }
-
-const UNITS: Readonly<Record<Measure, string>> = {
-  calls: 'requests',
-  credits: 'credits',
-  errors: 'errors',
-  refused: 'refused requests',
-};
 
 /** Usage over time, the parts that were used the most upon one another. */
 function UsageChart({ view, query, hours, keyName, title }: BodyProps & Readonly<{ title: string }>) {
@@ -264,7 +246,7 @@ function UsageChart({ view, query, hours, keyName, title }: BodyProps & Readonly
       id="usage"
       title={title}
       kind="stacked"
-      unit={`${UNITS[measure]} per ${unit}`}
+      unit={`${MEASURE_LABELS[measure]} per ${unit}`}
       timesMs={starts.map(({ atMs }) => atMs)}
       series={names.map((name) => ({
         label: name === '' ? 'Others' : shortened(by === 'key' ? keyName(name) : name),
@@ -278,7 +260,6 @@ function UsageChart({ view, query, hours, keyName, title }: BodyProps & Readonly
 /** Rows that are shown; a file has them all. */
 const ROWS = 100;
 
-/** Usage in sums, the most used first. */
 function UsageTable({ view: { parts, total }, query: { by }, url, keyName }: BodyProps) {
   const isByMethod = by === 'method';
   const within = (name: string) => (isByMethod ? { method: name, by: 'key' } : { key: name, by: 'method' });
@@ -300,34 +281,28 @@ function UsageTable({ view: { parts, total }, query: { by }, url, keyName }: Bod
           ['Share', ({ counts }) => shareText(total.calls === 0 ? 0 : counts.calls / total.calls), 'end'],
           ['Credits', ({ counts }) => countText(counts.credits - counts.refunded), 'end'],
           ['Errors', ({ counts }) => countText(counts.errors), 'end'],
-          ['Refused', ({ counts }) => countText(counts.refused), 'end'],
-          ['Sent', ({ counts }) => bytesText(counts.bytesOut), 'end'],
-          ['p50', ({ counts }) => <WithinText counts={counts} quantile={0.5} />, 'end'],
-          ['p95', ({ counts }) => <WithinText counts={counts} quantile={0.95} />, 'end'],
+          ['Rejected', ({ counts }) => countText(counts.refused), 'end'],
+          ['Data sent', ({ counts }) => bytesText(counts.bytesOut), 'end'],
+          ['p50', ({ counts }) => boundText(counts, 0.5), 'end'],
+          ['p95', ({ counts }) => boundText(counts, 0.95), 'end'],
         ]}
         rows={parts.slice(0, ROWS)}
         keyOf={({ name }) => name}
-        empty={<Empty title="Nothing was used in this time." />}
+        empty={<Empty title="No usage in this period" />}
       />
-      {parts.length > ROWS && (
-        <p class="soft">{`${countText(parts.length - ROWS)} more are in the CSV file.`}</p>
-      )}
+      {parts.length > ROWS && <p class="soft">{`${countText(parts.length - ROWS)} more in the CSV file.`}</p>}
     </>
   );
 }
 
 const BUSY_SECONDS = 2;
 
-/** The page of a user who reads usage in too many windows at once. */
+/** The response while a user's other windows read usage. */
 export function showBusy({ show }: PageContext): Response {
   return show({
     title: 'Usage',
     status: 503,
     retryAfterSeconds: BUSY_SECONDS,
-    body: (
-      <Notice tone="warning">
-        You are reading usage in many windows at once. Reload this one in a moment.
-      </Notice>
-    ),
+    body: <Notice tone="warning">Usage is open in too many windows. Reload this page in a moment.</Notice>,
   });
 }

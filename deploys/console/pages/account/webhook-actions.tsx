@@ -4,12 +4,13 @@ import { unreachable } from '../../../../shared/brand.ts';
 import type { Secret } from '../../../../shared/secret.ts';
 import { CodeBlock, SecretBox } from '../../components/code.tsx';
 import { countText, Time } from '../../components/format.tsx';
-import { ButtonLink, Buttons, isConfirmed, PostForm, Submit } from '../../components/forms.tsx';
+import { ButtonLink, confirmErrors, PostForm } from '../../components/forms.tsx';
 import { Notice } from '../../components/icons.tsx';
 import { Link, Tabs } from '../../components/links.tsx';
 import { Panel } from '../../components/panels.tsx';
 import { type AccountContext, type AccountForm, byOf } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
+import { SPANS } from './deliveries.tsx';
 import { TAKEOVER_NAMES, webhookIdIn, webhookPage } from './webhook.tsx';
 import { hostOf } from './webhooks.tsx';
 import { paths } from '../../paths.ts';
@@ -18,7 +19,7 @@ import { HOUR_MS } from '../../../usage/calendar.ts';
 import type { Settled, Toggled } from '../../../webhooks/change.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
-/** Lets events go by until the webhook is resumed. */
+/** Skips events until the webhook is resumed. */
 export function pauseWebhook({ webhooks }: WebhookServices, context: AccountForm): Response {
   return toggled(context, webhooks.pause(byOf(context), webhookIdIn(context)));
 }
@@ -33,15 +34,14 @@ function toggled(context: AccountForm, { kind }: Toggled): Response {
   return redirect(paths.webhook(context.account.id, webhookIdIn(context)), `webhook-${kind}`);
 }
 
-/** Deletes a webhook whose host was typed. */
 export function deleteWebhook(services: WebhookServices, context: AccountForm): Response {
   const { account, form, notFound } = context;
   const id = webhookIdIn(context);
   const webhook = services.webhooks.find(account.id, id);
   if (webhook === undefined) return notFound();
   const host = hostOf(webhook);
-  if (!isConfirmed(form, host))
-    return webhookPage(services, context, { deleteErrors: { confirm: `That is not ${host}.` } });
+  const deleteErrors = confirmErrors(form, host);
+  if (deleteErrors) return webhookPage(services, context, { deleteErrors });
   services.webhooks.remove(byOf(context), id);
   return redirect(paths.webhooks(account.id), 'webhook-deleted');
 }
@@ -67,13 +67,7 @@ export function sendTest(services: WebhookServices, context: AccountForm): Respo
   }
 }
 
-const SPANS = [
-  ['1h', 'Last hour', HOUR_MS],
-  ['24h', 'Last 24 hours', 24 * HOUR_MS],
-  ['7d', 'Last 7 days', 7 * 24 * HOUR_MS],
-  ['30d', 'Last 30 days', 30 * 24 * HOUR_MS],
-] as const;
-const BY_DEFAULT = SPANS[1];
+const SINCE = [{ value: '1h', label: 'Last hour', ms: HOUR_MS }, ...SPANS] as const;
 
 /** Sends every delivery of a webhook once more that failed since an instant. */
 export function resendFailed(services: WebhookServices, context: AccountForm): Response {
@@ -101,12 +95,12 @@ export function resendFailedPage(services: WebhookServices, context: AccountCont
   const webhook = services.webhooks.find(account.id, id);
   if (webhook === undefined) return notFound();
   const wanted = url.searchParams.get('since');
-  const [chosen, , spanMs] = SPANS.find(([name]) => name === wanted) ?? BY_DEFAULT;
-  const sinceMs = nowMs - spanMs;
+  const chosen = SINCE.find(({ value }) => value === wanted) ?? SINCE[1];
+  const sinceMs = nowMs - chosen.ms;
   const count = services.webhooks.failedSince(account.id, id, sinceMs);
   const path = paths.webhook(account.id, id);
   return show({
-    title: 'Resend what failed',
+    title: 'Retry failed deliveries',
     crumbs: [
       { label: 'Webhooks', to: paths.webhooks(account.id) },
       { label: hostOf(webhook), to: path },
@@ -115,37 +109,41 @@ export function resendFailedPage(services: WebhookServices, context: AccountCont
       <Panel title="Failed deliveries">
         <Tabs
           label="Since"
-          tabs={SPANS.map(([name, label]) => ({
+          tabs={SINCE.map(({ value, label }) => ({
             label,
-            to: `${path}/resend-failed?since=${name}`,
-            isCurrent: name === chosen,
+            to: `${path}/resend-failed?since=${value}`,
+            isCurrent: value === chosen.value,
           }))}
         />
         <p>
-          <strong>{count === 1 ? 'One delivery' : `${countText(count)} deliveries`}</strong> made since{' '}
-          <Time atMs={sinceMs} /> failed and can be sent again. Each is attempted once more, with the same id
-          and body.
+          {count === 0 ? (
+            'No failed deliveries to retry'
+          ) : (
+            <strong>{`${countText(count)} failed ${count === 1 ? 'delivery' : 'deliveries'}`}</strong>
+          )}{' '}
+          since <Time atMs={sinceMs} />.
+          {count > 0 && ' Each is attempted once more, with the same ID and payload.'}
         </p>
         {webhook.pausedAtMs !== null && (
           <Notice tone="warning">The webhook is paused. Resume it first.</Notice>
         )}
         {count > 0 ? (
-          <PostForm action={`${path}/resend-failed`} label="Resend">
-            <Buttons>
-              <Submit kind="primary">{count === 1 ? 'Resend it' : `Resend all ${countText(count)}`}</Submit>
-              <Link to={path}>Cancel</Link>
-            </Buttons>
-            <input type="hidden" name="since" value={sinceMs} />
-          </PostForm>
+          <PostForm
+            action={`${path}/resend-failed`}
+            button={count === 1 ? 'Retry' : `Retry all ${countText(count)}`}
+            kind="primary"
+            beside={<Link to={path}>Cancel</Link>}
+            hidden={{ since: sinceMs }}
+          />
         ) : (
-          <Link to={path}>Back to the webhook</Link>
+          <Link to={path}>Back to webhook</Link>
         )}
       </Panel>
     ),
   });
 }
 
-/** Makes a new secret and shows it, this once. */
+/** Creates a new secret and shows it once. */
 export function rotateSecret(services: WebhookServices, context: AccountForm): Response {
   const { form } = context;
   const id = webhookIdIn(context);
@@ -155,7 +153,7 @@ export function rotateSecret(services: WebhookServices, context: AccountForm): R
   const rotated = services.webhooks.rotate(byOf(context), id, takeover, seenAtMs);
   switch (rotated.kind) {
     case 'rotated':
-      return showSecret(context, { ...rotated, title: 'New secret' });
+      return showSecret(context, { ...rotated, title: 'New signing secret' });
     case 'no-webhook':
       return context.notFound();
     case 'rotation-pending':
@@ -166,13 +164,11 @@ export function rotateSecret(services: WebhookServices, context: AccountForm): R
   }
 }
 
-/** Lets the waiting secret take over at once. */
 export function completeRotation(services: WebhookServices, context: AccountForm): Response {
   const settled = services.webhooks.switchNow(byOf(context), webhookIdIn(context));
   return rotationSettled(services, context, settled, 'rotation-completed');
 }
 
-/** Forgets the waiting secret. */
 export function cancelRotation(services: WebhookServices, context: AccountForm): Response {
   const settled = services.webhooks.cancelRotation(byOf(context), webhookIdIn(context));
   return rotationSettled(services, context, settled, 'rotation-cancelled');
@@ -198,7 +194,7 @@ function rotationSettled(
 
 type Made = Readonly<{ webhook: Webhook; secret: Secret; title: string }>;
 
-/** The one page with a webhook's secret: the answer to the form that made it, which no cache keeps. */
+/** The one page with a webhook's secret: the response to the form that created it, which no cache keeps. */
 export function showSecret({ account, show }: AccountContext, { webhook, secret, title }: Made): Response {
   const { nextSecretAtMs } = webhook;
   return show({
@@ -212,23 +208,23 @@ export function showSecret({ account, show }: AccountContext, { webhook, secret,
         <SecretBox
           name="signing secret"
           secret={secret.reveal()}
-          kept="It is kept sealed, to sign with, and no page can show it again. A new one can be made at any time."
+          kept="It is stored encrypted and can't be shown again. You can rotate it at any time."
         />
         {nextSecretAtMs !== null && (
           <p>
-            It takes over at <Time atMs={nextSecretAtMs} />. Until then it signs in{' '}
-            <code>X-Service-Signature-Next</code>, beside the old one.
+            It becomes active at <Time atMs={nextSecretAtMs} />. Until then, its signature is sent in{' '}
+            <code>X-Service-Signature-Next</code>, alongside the signature of the old secret.
           </p>
         )}
-        <Buttons>
+        <div class="buttons">
           <ButtonLink to={paths.webhook(account.id, webhook.id)} kind="primary">
-            I have stored it
+            I have saved it
           </ButtonLink>
-        </Buttons>
-        <Panel title="Verify what arrives">
+        </div>
+        <Panel title="Verify signatures">
           <p>
-            Check the signature over the raw bytes of the body before you parse it. The secret is used whole,
-            prefix included.
+            Verify the signature over the raw bytes of the body before parsing it. Use the entire secret,
+            including its prefix.
           </p>
           {VERIFIERS.map(({ language, code }, i) => (
             <details key={language} open={i === 0} class="snippet">
@@ -242,11 +238,10 @@ export function showSecret({ account, show }: AccountContext, { webhook, secret,
   });
 }
 
-/** A way to verify what arrives, in one language. */
 type Verifier = Readonly<{ language: string; code: string }>;
 
 const PAGE = '../../../../docs/webhooks.md';
-/** A heading without what stands in brackets, and the first code below it. */
+/** A heading without its part in brackets, and the first code below it. */
 const SECTION = /^### (.+?)(?: \(.*\))?\n(?:(?!###|```).*\n)*```\w+\n([\s\S]*?)```/gm;
 
 /** The verifiers of the page for receivers, whose code runs in the tests. */

@@ -2,13 +2,11 @@
 import { unreachable } from '../../../../shared/brand.ts';
 import { shortened } from '../../components/code.tsx';
 import {
-  Buttons,
   CheckField,
   type FormErrors,
-  Hidden,
+  newFormId,
   PostForm,
   RadioFields,
-  Submit,
   TextField,
 } from '../../components/forms.tsx';
 import { Icon, type Tone } from '../../components/icons.tsx';
@@ -25,21 +23,18 @@ import type { ProgramShown } from '../../../watch/readings.ts';
 import { type Check, DESCRIPTION_CHARACTERS_MAX, type Settings } from '../../../webhooks/settings.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
-const FORM_ID_BYTES = 16;
-
-/** The form of a new webhook; with `?program=`, for that one. */
 export function newWebhookPage(services: WebhookServices, context: AccountContext): Response {
-  const program = context.url.searchParams.get('program') ?? undefined;
+  const program = context.url.searchParams.get('program') ?? '';
   const isWatched = services.programs({}, context.nowMs).some(({ programId }) => programId === program);
-  const given = emptySettings(isWatched ? program : undefined);
-  return showForm(services, context, { given, once: newFormId(services) });
+  const given = { url: '', description: '', isAll: !isWatched, programs: isWatched ? [program] : [] };
+  return showForm(services, context, { given, once: newFormId(services.random) });
 }
 
-/** Makes a webhook; the answer is the one page that shows its secret. */
+/** Creates a webhook; the response is the one page that shows its secret. */
 export async function createWebhook(services: WebhookServices, context: AccountForm): Promise<Response> {
   const { form, account, request, viewer } = context;
   const given = givenFrom(form);
-  const once = form.get('once') ?? newFormId(services);
+  const once = form.get('once') ?? newFormId(services.random);
   const again = (errors: FormErrors) => showForm(services, context, { given, once, errors });
   const entry = services.enter(viewer.userId);
   if (entry.kind === 'over-rate') return again({ form: refusalText(entry) });
@@ -49,7 +44,7 @@ export async function createWebhook(services: WebhookServices, context: AccountF
     case 'created':
       return showSecret(context, { ...created, title: 'Webhook created' });
     case 'made-before':
-      return redirect(paths.webhook(account.id, created.webhookId), 'webhook-made-before');
+      return redirect(paths.webhook(account.id, created.webhookId), 'webhook-created-before');
     case 'unfit':
     case 'unresolved':
       return again({ [created.field]: `${created.text}.` });
@@ -69,7 +64,6 @@ export function editWebhookPage(services: WebhookServices, context: AccountConte
   return showForm(services, context, { webhook, given });
 }
 
-/** Changes a webhook's URL, programs and description. */
 export async function editWebhook(services: WebhookServices, context: AccountForm): Promise<Response> {
   const { account, form, request, viewer, notFound } = context;
   const id = webhookIdIn(context);
@@ -94,13 +88,9 @@ export async function editWebhook(services: WebhookServices, context: AccountFor
   }
 }
 
-function newFormId({ random }: WebhookServices): string {
-  return Buffer.from(random(FORM_ID_BYTES)).toString('hex');
-}
-
 type Filling = Readonly<{
   given: GivenSettings;
-  /** The one that is changed; absent, one is made. */
+  /** The webhook that is edited; absent for a new one. */
   webhook?: Webhook;
   /** Names the form, so that the same one is not taken twice. */
   once?: string;
@@ -123,8 +113,15 @@ function showForm(
       ...(webhook && path ? [{ label: hostOf(webhook), to: path }] : []),
     ],
     body: (
-      <Panel title="Where to, and what">
-        <PostForm action={path ? `${path}/edit` : `${list}/new`} errors={errors} label="Webhook">
+      <Panel title="Endpoint and events">
+        <PostForm
+          action={path ? `${path}/edit` : `${list}/new`}
+          button={webhook ? 'Save' : 'Add webhook'}
+          kind="primary"
+          beside={<Link to={path ?? list}>Cancel</Link>}
+          hidden={once === undefined ? {} : { once }}
+          errors={errors}
+        >
           <TextField
             name="url"
             label="URL"
@@ -134,8 +131,7 @@ function showForm(
             isCode
             placeholder="https://hooks.example.com/sluice"
             maxLength={2_048}
-            hint="Begins with https:// and can be reached from the public internet."
-            error={errors?.['url']}
+            hint="Must start with https:// and be reachable from the public internet."
           />
           <UrlCheck path={`${list}/check`} />
           <ProgramPicker given={given} programs={services.programs({}, nowMs)} error={errors?.['programs']} />
@@ -144,14 +140,8 @@ function showForm(
             label="Description"
             value={given.description}
             maxLength={DESCRIPTION_CHARACTERS_MAX}
-            hint="For yourself; it is not sent."
-            error={errors?.['description']}
+            hint="For your reference only; it is not sent."
           />
-          <Buttons>
-            <Submit kind="primary">{webhook ? 'Save' : 'Add webhook'}</Submit>
-            <Link to={path ?? list}>Cancel</Link>
-          </Buttons>
-          {once !== undefined && <Hidden name="once" value={once} />}
         </PostForm>
       </Panel>
     ),
@@ -167,9 +157,9 @@ type PickerProps = Readonly<{
 /** All programs or chosen ones. With JavaScript the list can be searched; without, it is a list to scroll. */
 function ProgramPicker({ given, programs, error }: PickerProps) {
   const chosen = new Set(given.programs);
-  const unwatched = given.programs.filter(
-    (address) => !programs.some(({ programId }) => programId === address),
-  );
+  const unwatched = given.programs
+    .filter((address) => !programs.some(({ programId }) => programId === address))
+    .map((programId) => ({ programId, label: 'No longer watched' }));
   const chosenFirst = programs.toSorted(
     (a, b) => Number(chosen.has(b.programId)) - Number(chosen.has(a.programId)),
   );
@@ -183,9 +173,9 @@ function ProgramPicker({ given, programs, error }: PickerProps) {
           {
             value: 'all',
             label: `All ${programs.length} watched programs`,
-            hint: 'Also those that are added later.',
+            hint: 'Including programs added later.',
           },
-          { value: 'chosen', label: 'Chosen programs' },
+          { value: 'chosen', label: 'Selected programs' },
         ]}
       />
       {error !== undefined && <p class="field-error">{error}</p>}
@@ -196,23 +186,14 @@ function ProgramPicker({ given, programs, error }: PickerProps) {
           <p class="field-hint" data-narrowed="picker-list" role="status" />
         </div>
         <fieldset class="picker-list" id="picker-list">
-          <legend class="hidden">Chosen programs</legend>
-          {chosenFirst.map(({ programId, label }) => (
+          <legend class="hidden">Selected programs</legend>
+          {[...chosenFirst, ...unwatched].map(({ programId, label }) => (
             <CheckField
               key={programId}
               name="program"
               value={programId}
               isChecked={chosen.has(programId)}
               label={<Name label={label} address={programId} />}
-            />
-          ))}
-          {unwatched.map((address) => (
-            <CheckField
-              key={address}
-              name="program"
-              value={address}
-              isChecked
-              label={<Name label="No longer watched" address={address} />}
             />
           ))}
         </fieldset>
@@ -238,13 +219,7 @@ type GivenSettings = Readonly<{
   programs: readonly string[];
 }>;
 
-/** Nothing filled in; with a program, that one chosen. */
-function emptySettings(program?: string): GivenSettings {
-  const programs = program === undefined ? [] : [program];
-  return { url: '', description: '', isAll: program === undefined, programs };
-}
-
-/** What a form says. Blanks around the URL come from copying. */
+/** The settings in a form. Blanks around the URL come from copying. */
 function givenFrom(form: URLSearchParams): GivenSettings {
   return {
     url: (form.get('url') ?? '').trim(),
@@ -258,10 +233,10 @@ function settingsOf({ url, description, isAll, programs }: GivenSettings): Setti
   return { url, description, programs: isAll ? null : programs };
 }
 
-/** Characters before a URL is worth a look: "https://a.b". */
-const LOOKED_AT_FROM = 11;
+/** Characters before a URL is checked: "https://a.b". */
+const CHECKED_FROM = 11;
 
-/** Says under the field how the URL fares while it is typed. Without JavaScript it is checked when it is sent. */
+/** Shows the result of checking the URL while it is typed. Without JavaScript it is checked when the form is sent. */
 function UrlCheck({ path }: Readonly<{ path: string }>) {
   return (
     <div
@@ -277,23 +252,23 @@ function UrlCheck({ path }: Readonly<{ path: string }>) {
   );
 }
 
-/** Checks a URL as the service does when a webhook is made, and makes nothing. POST, because a URL may hold a secret. */
+/** Checks a URL as for a new webhook, without creating one. POST, because a URL may hold a secret. */
 export async function checkUrl(
   { webhooks, enter }: WebhookServices,
   { form, viewer, request, show }: AccountForm,
 ): Promise<Response> {
   const url = (form.get('url') ?? '').trim();
   const answer = async (): Promise<readonly [Tone, string] | undefined> => {
-    if (url.length < LOOKED_AT_FROM) return undefined;
+    if (url.length < CHECKED_FROM) return undefined;
     const entry = enter(viewer.userId);
     if (entry.kind === 'over-rate') return ['warning', refusalText(entry)];
     return checkText(await webhooks.check({ url }, request.signal));
   };
   const [tone, text] = (await answer()) ?? ['quiet', ''];
   return show({
-    title: 'Check of a URL',
+    title: 'URL check',
     body: (
-      <p id="url-check-answer" class={`tone-${tone} told`}>
+      <p id="url-check-answer" class={`tone-${tone} check-result`}>
         {text !== '' && <Icon name={tone === 'good' ? 'check' : 'alert'} />}
         {text}
       </p>
@@ -304,11 +279,11 @@ export async function checkUrl(
 function checkText(check: Check): readonly [Tone, string] {
   switch (check.kind) {
     case 'checked':
-      return ['good', 'https, resolves, and every address is public.'];
+      return ['good', 'Valid: uses https and resolves to public addresses.'];
     case 'unfit':
       return ['bad', `${check.text}.`];
     case 'unresolved':
-      return ['warning', `${check.text}. It may be known in a moment.`];
+      return ['warning', `${check.text}. Try again in a moment.`];
     default:
       return unreachable(check);
   }

@@ -2,7 +2,6 @@
 import { Ago, countText, latencyText, shareText, Time } from '../../components/format.tsx';
 import {
   ButtonLink,
-  Buttons,
   ConfirmPanel,
   type FormErrors,
   PostForm,
@@ -14,7 +13,7 @@ import { Link } from '../../components/links.tsx';
 import { Columns, Facts, Panel, type Stat, Stats } from '../../components/panels.tsx';
 import type { AccountContext, PageAccount } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
-import { AnswerBody, attemptText, wordOf } from './attempt.tsx';
+import { ResponseBody, attemptText, wordOf } from './attempt.tsx';
 import { DeliveryTable } from './deliveries.tsx';
 import { labelsOf } from './programs.tsx';
 import {
@@ -38,14 +37,12 @@ const RECENT = 8;
 /** What a form on the page outcome; `status` instead of the refusal's own. */
 type FormOutcome = Readonly<{ refusal?: PageRefusal; deleteErrors?: FormErrors; status?: number }>;
 
-/** The id of the webhook that a path names. */
 export function webhookIdIn({ params }: AccountContext): string {
   return params['webhookId'] ?? '';
 }
 
 /**
- * One webhook: how it fares, what it sends, and everything that can be done with it; also in answer to a form on it that
- * could not be done.
+ * One webhook: its health, its settings and every action on it; also the response to a form on it that was rejected.
  */
 export function webhookPage(
   services: WebhookServices,
@@ -58,7 +55,8 @@ export function webhookPage(
   if (webhook === undefined) return notFound();
   const path = paths.webhook(account.id, id);
   const health = services.healthOf(id, nowMs);
-  const { refusal, deleteErrors, status = statusOf(outcome) } = outcome;
+  const { refusal, deleteErrors } = outcome;
+  const status = outcome.status ?? (refusal ? refusalStatus(refusal) : deleteErrors && 422);
   const test = services.webhooks.delivery(account.id, id, url.searchParams.get('test') ?? '');
   const host = hostOf(webhook);
   return show({
@@ -75,30 +73,25 @@ export function webhookPage(
             <Notice tone="bad">{refusalText(refusal)}</Notice>
           </div>
         )}
-        <Failing services={services} webhook={webhook} nowMs={nowMs} />
+        <Failing services={services} webhook={webhook} />
         <WebhookStats health={health} />
         <Columns>
-          <About webhook={webhook} nowMs={nowMs} labelOf={labelsOf(services.programs({}, nowMs))} />
-          <SecretPanel webhook={webhook} path={path} nowMs={nowMs} />
+          <About webhook={webhook} labelOf={labelsOf(services.programs({}, nowMs))} />
+          <SecretPanel webhook={webhook} path={path} />
         </Columns>
         <Recent services={services} context={context} webhook={webhook} />
         <ConfirmPanel
-          title="Delete this webhook"
+          title="Delete webhook"
           action={`${path}/delete`}
           phrase={host}
-          button="Delete this webhook"
+          button="Delete webhook"
           errors={deleteErrors}
         >
-          What waits to be sent is cancelled, and its deliveries are shown no longer. This cannot be undone.
+          Pending deliveries are cancelled and its history is hidden. This cannot be undone.
         </ConfirmPanel>
       </>
     ),
   });
-}
-
-function statusOf({ refusal, deleteErrors }: FormOutcome): number {
-  if (refusal !== undefined) return refusalStatus(refusal);
-  return deleteErrors === undefined ? 200 : 422;
 }
 
 function HeadButtons({ webhook, path }: Readonly<{ webhook: Webhook; path: string }>) {
@@ -106,21 +99,17 @@ function HeadButtons({ webhook, path }: Readonly<{ webhook: Webhook; path: strin
   return (
     <>
       {!isPaused && <TestForm path={path} />}
-      <PostForm action={`${path}/${isPaused ? 'resume' : 'pause'}`} isInline>
-        <Submit>{isPaused ? 'Resume' : 'Pause'}</Submit>
-      </PostForm>
+      <PostForm
+        action={`${path}/${isPaused ? 'resume' : 'pause'}`}
+        button={isPaused ? 'Resume' : 'Pause'}
+        isInline
+      />
       <ButtonLink to={`${path}/edit`}>Edit</ButtonLink>
     </>
   );
 }
 
-type FailingProps = Readonly<{
-  services: WebhookServices;
-  webhook: Webhook;
-  nowMs: number;
-}>;
-
-function Failing({ services, webhook, nowMs }: FailingProps) {
+function Failing({ services, webhook }: Readonly<{ services: WebhookServices; webhook: Webhook }>) {
   const { failingSinceMs, consecutiveFailures } = webhook;
   if (failingSinceMs === null || webhook.pausedAtMs !== null) return null;
   const { lastError, nextTryAtMs } = services.deliveries.trouble(webhook.id);
@@ -130,13 +119,13 @@ function Failing({ services, webhook, nowMs }: FailingProps) {
         <strong>
           Failing since <Time atMs={failingSinceMs} />
         </strong>
-        , {consecutiveFailures === 1 ? 'one attempt' : `${consecutiveFailures} attempts`} in a row
+        , {consecutiveFailures === 1 ? '1 failed attempt' : `${consecutiveFailures} failed attempts`}
         {lastError !== undefined && `; last error: ${wordOf(lastError)}`}.{' '}
         {nextTryAtMs === undefined ? (
-          'Nothing waits to be tried again.'
+          'No retries are scheduled.'
         ) : (
           <>
-            The next try is <Ago atMs={nextTryAtMs} nowMs={nowMs} />.
+            Next attempt <Ago atMs={nextTryAtMs} />.
           </>
         )}
       </p>
@@ -144,24 +133,24 @@ function Failing({ services, webhook, nowMs }: FailingProps) {
   );
 }
 
-type AboutProps = Readonly<{ webhook: Webhook; nowMs: number; labelOf: (address: string) => string }>;
+type AboutProps = Readonly<{ webhook: Webhook; labelOf: (address: string) => string }>;
 
-function About({ webhook, nowMs, labelOf }: AboutProps) {
+function About({ webhook, labelOf }: AboutProps) {
   const { programs, description, lastSuccessAtMs } = webhook;
   return (
     <Panel title="About" id={PARTS_OF_TEST.about}>
       <Facts
         facts={[
-          ['State', <WebhookState webhook={webhook} nowMs={nowMs} />],
+          ['State', <WebhookState webhook={webhook} />],
           ['URL', <WebhookUrl url={webhook.url} />],
           description !== '' && ['Description', description],
           [
             'Programs',
-            programs === null ? 'all watched programs' : <ProgramNames {...{ programs, labelOf }} />,
+            programs === null ? 'All watched programs' : <ProgramNames {...{ programs, labelOf }} />,
           ],
-          ['Last success', <Time atMs={lastSuccessAtMs} none="none yet" />],
+          ['Last success', <Time atMs={lastSuccessAtMs} none="None yet" />],
           ['Created', <Time atMs={webhook.createdAtMs} />],
-          ['Id', <code>{webhook.id}</code>],
+          ['ID', <code>{webhook.id}</code>],
         ]}
       />
     </Panel>
@@ -190,7 +179,7 @@ function Recent({
   context,
   webhook,
 }: Readonly<{ services: WebhookServices; context: AccountContext; webhook: Webhook }>) {
-  const { account, nowMs } = context;
+  const { account } = context;
   const { rows } = services.deliveries.page(account.id, { webhookId: webhook.id, limit: RECENT });
   return (
     <Panel
@@ -199,18 +188,12 @@ function Recent({
       isFlush
       aside={
         <>
-          <Link to={`${paths.webhook(account.id, webhook.id)}/resend-failed`}>Resend failed</Link>
+          <Link to={`${paths.webhook(account.id, webhook.id)}/resend-failed`}>Retry failed</Link>
           <Link to={`${paths.deliveries(account.id)}?webhook=${webhook.id}`}>All deliveries</Link>
         </>
       }
     >
-      <DeliveryTable
-        account={account}
-        rows={rows}
-        nowMs={nowMs}
-        isOfOneWebhook
-        empty="Nothing was sent yet"
-      />
+      <DeliveryTable account={account} rows={rows} isOfOneWebhook empty="No deliveries yet" />
     </Panel>
   );
 }
@@ -218,7 +201,6 @@ function Recent({
 /** Where the numbers stand in a page. */
 const WEBHOOK_STATS_ID = 'webhook-stats';
 
-/** A webhook's day and week in numbers. */
 function WebhookStats({ health }: Readonly<{ health: WebhookHealth }>) {
   const { day, week, latency } = health;
   return (
@@ -230,16 +212,14 @@ function WebhookStats({ health }: Readonly<{ health: WebhookHealth }>) {
         {
           label: 'Delivered, 7 d',
           value: countText(week.delivered),
-          note: `${countText(week.waiting)} waiting`,
+          note: `${countText(week.waiting)} pending`,
         },
         failedStat('Failed, 7 d', week),
         {
-          label: 'Answered in, 7 d',
+          label: 'Response time, 7 d',
           value: latency === undefined ? '–' : latencyText(latency.p50Ms),
           note:
-            latency === undefined
-              ? 'nothing was answered'
-              : `median; 95 % within ${latencyText(latency.p95Ms)}`,
+            latency === undefined ? 'No responses' : `median; 95th percentile ${latencyText(latency.p95Ms)}`,
         },
       ]}
     />
@@ -251,7 +231,7 @@ function failedStat(label: string, counts: DeliveryCounts): Stat {
   return {
     label,
     value: countText(counts.failed),
-    note: share === undefined ? 'of none' : `${shareText(share)} of what is settled`,
+    note: share === undefined ? 'None completed' : `${shareText(share)} of completed deliveries`,
     ...(counts.failed > 0 && { tone: 'bad' as const }), // the union's member, not any string
   };
 }
@@ -259,38 +239,36 @@ function failedStat(label: string, counts: DeliveryCounts): Stat {
 /** Every choice, the calmest first. */
 export const TAKEOVER_NAMES: readonly Takeover[] = ['24h', '1h', 'now'];
 const CHOICES: Readonly<Record<Takeover, readonly [label: string, hint: string]>> = {
-  '24h': ['In 24 hours', 'Swap the secret in your receiver at any time until then.'],
-  '1h': ['In an hour', 'The same, in less time.'],
-  now: ['Now', 'After a leak. What your receiver refuses in the meantime is tried again.'],
+  '24h': ['In 24 hours', 'Replace the secret in your endpoint before then.'],
+  '1h': ['In 1 hour', 'Replace the secret in your endpoint before then.'],
+  now: [
+    'Immediately',
+    'If the secret has leaked. Deliveries that your endpoint rejects in the meantime are retried.',
+  ],
 };
 
 /** The secret of a webhook: a new one in stages, and what can be done while one waits. */
-function SecretPanel({ webhook, path, nowMs }: Readonly<{ webhook: Webhook; path: string; nowMs: number }>) {
+function SecretPanel({ webhook, path }: Readonly<{ webhook: Webhook; path: string }>) {
   const { nextSecretAtMs } = webhook;
   if (nextSecretAtMs !== null)
     return (
       <Panel title="Signing secret" id="secret-panel">
         <p>
-          A new secret takes over at <Time atMs={nextSecretAtMs} />,{' '}
-          <Ago atMs={nextSecretAtMs} nowMs={nowMs} />. Until then both sign, the new one in{' '}
-          <code>X-Service-Signature-Next</code>.
+          The new secret becomes active at <Time atMs={nextSecretAtMs} />, <Ago atMs={nextSecretAtMs} />.
+          Until then, both signatures are sent, the new one in <code>X-Service-Signature-Next</code>.
         </p>
         <div class="buttons">
-          <PostForm action={`${path}/rotation/switch`} isInline label="Take over now">
-            <Submit>Take over now</Submit>
-          </PostForm>
-          <PostForm action={`${path}/rotation/cancel`} isInline label="Cancel the rotation">
-            <Submit>Cancel the rotation</Submit>
-          </PostForm>
+          <PostForm action={`${path}/rotation/switch`} button="Activate now" isInline />
+          <PostForm action={`${path}/rotation/cancel`} button="Cancel rotation" isInline />
         </div>
       </Panel>
     );
   return (
     <Panel title="Signing secret" id="secret-panel">
-      <PostForm action={`${path}/rotation`} label="Rotate the secret">
+      <PostForm action={`${path}/rotation`} button="Rotate secret" hidden={{ seen: webhook.updatedAtMs }}>
         <RadioFields
           name="takes-over"
-          legend="A new secret takes over"
+          legend="New secret becomes active"
           value="24h"
           options={TAKEOVER_NAMES.map((value) => ({
             value,
@@ -298,10 +276,6 @@ function SecretPanel({ webhook, path, nowMs }: Readonly<{ webhook: Webhook; path
             hint: CHOICES[value][1],
           }))}
         />
-        <Buttons>
-          <Submit>Rotate the secret</Submit>
-        </Buttons>
-        <input type="hidden" name="seen" value={webhook.updatedAtMs} />
       </PostForm>
     </Panel>
   );
@@ -310,13 +284,13 @@ function SecretPanel({ webhook, path, nowMs }: Readonly<{ webhook: Webhook; path
 /** How long the page waits for the attempt of a test; an attempt takes 13 s at most. */
 const WAITED_MS = 13_000;
 
-/** The parts of a webhook's page that tell of its deliveries: they come along with each answer on the test. */
+/** The parts of the page that show deliveries: every refresh of the test result updates them too. */
 const PARTS_OF_TEST = { about: 'webhook-about', recent: 'webhook-recent' } as const;
 const COMES_ALONG = [WEBHOOK_STATS_ID, ...Object.values(PARTS_OF_TEST)].map((id) => `#${id}`).join(',');
 
 /**
  * The button that sends a test; with JavaScript its result comes into `TestResult` beside it. A second press meanwhile
- * is dropped; the button is not disabled, because the focus of whoever uses the keyboard would be lost.
+ * is dropped; the button is not disabled, because keyboard users would lose the focus.
  */
 function TestForm({ path }: Readonly<{ path: string }>) {
   return (
@@ -341,11 +315,11 @@ type ResultProps = Readonly<{
   nowMs: number;
 }>;
 
-/** How a test ended. While it has not, the page asks again every second. */
+/** The result of a test; until it has one, refreshed every second. */
 function TestResult({ path, account, delivery, nowMs }: ResultProps) {
   if (delivery === undefined) return <div id="test-result" />;
   const attempt = delivery.tries.at(-1);
-  const link = <Link to={paths.delivery(account.id, delivery.id)}>See the delivery</Link>;
+  const link = <Link to={paths.delivery(account.id, delivery.id)}>View delivery</Link>;
   if (attempt !== undefined && attempt.endedAtMs !== null)
     return (
       <div id="test-result" role="status">
@@ -356,7 +330,7 @@ function TestResult({ path, account, delivery, nowMs }: ResultProps) {
           </p>
         </Notice>
         {attempt.answerBody !== null && attempt.answerBody.length > 0 && (
-          <AnswerBody id="test-answer" attempt={attempt} />
+          <ResponseBody id="test-answer" attempt={attempt} />
         )}
       </div>
     );
@@ -372,9 +346,7 @@ function TestResult({ path, account, delivery, nowMs }: ResultProps) {
     <div id="test-result" role="status" {...(isOver ? {} : polling)}>
       <Notice tone="waiting">
         <p>
-          {isOver
-            ? 'The test waits for its turn still. '
-            : 'Test sent. Waiting for the answer, at most 13 seconds … '}
+          {isOver ? 'The test is still queued. ' : 'Test sent. Waiting up to 13 seconds for the response… '}
           {link}
         </p>
       </Notice>

@@ -1,15 +1,16 @@
 /** @jsxImportSource preact */
+import { useContext } from 'preact/hooks';
 import { unreachable } from '../../../../shared/brand.ts';
 import { Sparkline } from '../../components/charts.tsx';
-import { Ago, shareText } from '../../components/format.tsx';
+import { Ago, Now, shareText, spanText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
-import { Badge } from '../../components/icons.tsx';
+import { Badge, StateBadge } from '../../components/icons.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
 import { Empty, Live } from '../../components/panels.tsx';
 import { TablePanel } from '../../components/table.tsx';
 import type { AccountContext } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
-import { AttemptOutcome } from './attempt.tsx';
+import { STATE_WORDS, wordOf } from './attempt.tsx';
 import { labelsOf } from './programs.tsx';
 import { paths } from '../../paths.ts';
 import type { Rotated } from '../../../webhooks/change.ts';
@@ -18,17 +19,17 @@ import { WEBHOOKS_MAX } from '../../../webhooks/create.ts';
 import type { DeliveryCounts, WebhookDay } from '../../../webhooks/webhook-health.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
-/** Webhooks on one page: how each fares is counted from up to a thousand deliveries. */
+/** Webhooks on one page: the health of each is counted from up to a thousand deliveries. */
 const PAGE_ROWS = 20;
 
-/** Every webhook of the account with how it fares. */
+/** Every webhook of the account with its health. */
 export function webhookListPage(
   services: WebhookServices,
   { account, nowMs, url, show }: AccountContext,
 ): Response {
   const path = paths.webhooks(account.id);
   const labelOf = labelsOf(services.programs({}, nowMs));
-  const { webhooks, older, isFirst } = pageOf(services.webhooks.list(account.id), url);
+  const { webhooks, next } = pageOf(services.webhooks.list(account.id), url);
   const rows = webhooks.map((webhook) => ({ webhook, health: services.dayOf(webhook.id, nowMs) }));
   return show({
     title: 'Webhooks',
@@ -40,20 +41,20 @@ export function webhookListPage(
     body: (
       <Live id="webhooks" from={withQuery(url, {})} everySeconds={10}>
         <TablePanel
-          title="Every webhook"
+          title="All webhooks"
           caption="Webhooks"
           columns={[
             ['URL', ({ webhook }) => <Name {...{ account, webhook }} />, 'head'],
-            ['State', ({ webhook }) => <WebhookState {...{ webhook, nowMs }} />],
+            ['State', ({ webhook }) => <WebhookState webhook={webhook} />],
             ['Programs', ({ webhook }) => programsText(webhook, labelOf)],
-            ['Last delivery', ({ health }) => <Last {...{ health, nowMs }} />],
+            ['Last delivery', ({ health }) => <Last health={health} />],
             ['Deliveries, 24 h', ({ health }) => <Day health={health} />],
           ]}
           rows={rows}
           keyOf={({ webhook }) => webhook.id}
           empty={<NoWebhooks path={path} />}
         />
-        <Pager first={isFirst ? undefined : path} older={older} />
+        <Pager url={url} by="after" next={next} />
       </Live>
     ),
   });
@@ -64,13 +65,8 @@ function pageOf(all: readonly Webhook[], url: URL) {
   const newest = all.toReversed();
   const after = newest.findIndex(({ id }) => id === url.searchParams.get('after'));
   const webhooks = newest.slice(after + 1, after + 1 + PAGE_ROWS);
-  const last = webhooks.at(-1);
   const isMore = after + 1 + PAGE_ROWS < newest.length;
-  return {
-    webhooks,
-    isFirst: after === -1,
-    older: isMore && last !== undefined ? withQuery(url, { after: last.id }) : undefined,
-  };
+  return { webhooks, next: isMore ? webhooks.at(-1)?.id : undefined };
 }
 
 function Name({ account, webhook }: Readonly<{ account: AccountContext['account']; webhook: Webhook }>) {
@@ -84,12 +80,15 @@ function Name({ account, webhook }: Readonly<{ account: AccountContext['account'
   );
 }
 
-function Last({ health: { last }, nowMs }: Readonly<{ health: WebhookDay; nowMs: number }>) {
-  if (last === undefined) return <span class="soft">none yet</span>;
+function Last({ health: { last } }: Readonly<{ health: WebhookDay }>) {
+  if (last === undefined) return <span class="soft">None yet</span>;
+  const { state, status, error } = last;
+  const [text, tone] = STATE_WORDS[state];
+  const word = status ?? (state === 'delivered' ? null : error);
   return (
     <span class="badges">
-      <AttemptOutcome state={last.state} status={last.status} error={last.error} />
-      <Ago atMs={last.atMs} nowMs={nowMs} />
+      <StateBadge of={[word === null ? text : `${text}, ${wordOf(String(word))}`, tone]} />
+      <Ago atMs={last.atMs} />
     </span>
   );
 }
@@ -99,7 +98,7 @@ function Day({ health }: Readonly<{ health: WebhookDay }>) {
   return (
     <span class="badges">
       <FailureLine health={health} />
-      <span class="soft">{share === undefined ? 'none settled' : `${shareText(share)} failed`}</span>
+      <span class="soft">{share === undefined ? 'None completed' : `${shareText(share)} failed`}</span>
     </span>
   );
 }
@@ -107,7 +106,7 @@ function Day({ health }: Readonly<{ health: WebhookDay }>) {
 function NoWebhooks({ path }: Readonly<{ path: string }>) {
   return (
     <Empty title="No webhooks yet">
-      <p>A webhook tells your own service when a watched program is deployed.</p>
+      <p>A webhook notifies your service when a watched program is deployed.</p>
       <ButtonLink to={`${path}/new`} kind="primary">
         Add webhook
       </ButtonLink>
@@ -116,29 +115,25 @@ function NoWebhooks({ path }: Readonly<{ path: string }>) {
 }
 
 /** The state of a webhook; a rotation may be pending in any state. */
-export function WebhookState({ webhook, nowMs }: Readonly<{ webhook: Webhook; nowMs: number }>) {
+export function WebhookState({ webhook }: Readonly<{ webhook: Webhook }>) {
   return (
     <span class="badges">
-      <MainState webhook={webhook} nowMs={nowMs} />
-      {webhook.nextSecretAtMs !== null && <Badge tone="waiting">rotation pending</Badge>}
+      <MainState webhook={webhook} />
+      {webhook.nextSecretAtMs !== null && <Badge tone="waiting">Rotation pending</Badge>}
     </span>
   );
 }
 
-function MainState({ webhook, nowMs }: Readonly<{ webhook: Webhook; nowMs: number }>) {
-  const { pausedAtMs, failingSinceMs } = webhook;
+function MainState({ webhook: { pausedAtMs, failingSinceMs } }: Readonly<{ webhook: Webhook }>) {
+  const nowMs = useContext(Now);
   if (pausedAtMs !== null)
     return (
       <Badge tone="quiet" icon="pause">
-        paused
+        Paused{' '}
       </Badge>
     );
-  if (failingSinceMs === null) return <Badge tone="good">healthy</Badge>;
-  return (
-    <Badge tone="bad">
-      failing, began <Ago atMs={failingSinceMs} nowMs={nowMs} />
-    </Badge>
-  );
+  if (failingSinceMs === null) return <Badge tone="good">Healthy</Badge>;
+  return <Badge tone="bad">Failing for {spanText(nowMs - failingSinceMs)}</Badge>;
 }
 
 /** A webhook's URL as text, its host in bold. It is never a link: it is for a machine. */
@@ -154,14 +149,14 @@ export function WebhookUrl({ url }: Readonly<{ url: string }>) {
   );
 }
 
-/** The host of a webhook, by which people know it. */
+/** The host of a webhook, which names it on pages. */
 export function hostOf({ url }: Pick<Webhook, 'url'>): string {
   return new URL(url).host;
 }
 
 /** Which programs a webhook wants, in a few words; `labelOf` names an address. */
 function programsText({ programs }: Pick<Webhook, 'programs'>, labelOf: (address: string) => string): string {
-  if (programs === null) return 'all programs';
+  if (programs === null) return 'All programs';
   const [first = '', second] = programs;
   if (programs.length === 1) return labelOf(first);
   return programs.length === 2 && second !== undefined
@@ -192,33 +187,31 @@ export type PageRefusal =
   | Extract<Tested, { kind: 'over-rate' }>
   | Readonly<{ kind: 'no-rotation' | 'too-many' }>;
 
-/** Why nothing was done, in a sentence. */
 export function refusalText(refusal: PageRefusal): string {
   switch (refusal.kind) {
     case 'webhook-paused':
       return 'The webhook is paused. Resume it first.';
     case 'already-due':
-      return 'It is queued to be sent again already.';
+      return 'The delivery is already queued for another attempt.';
     case 'not-yet':
-      return 'It is about to be attempted anyway.';
+      return 'An attempt is already scheduled.';
     case 'worn-out':
-      return `It was attempted ${ATTEMPTS_EVER_MAX} times, which is the most.`;
+      return `The delivery has reached the maximum of ${ATTEMPTS_EVER_MAX} attempts.`;
     case 'rotation-pending':
-      return 'A new secret waits already. Let it take over or cancel it first.';
+      return 'A rotation is already pending. Complete or cancel it first.';
     case 'no-rotation':
-      return 'No new secret waits. It may have taken over meanwhile.';
+      return 'No rotation is pending. The new secret may already be active.';
     case 'changed-meanwhile':
-      return 'The webhook was changed since this form was opened. Nothing was done; look at it and try again.';
+      return 'The webhook was changed after this form was opened. Nothing was changed. Review it and try again.';
     case 'over-rate':
       return `Too many requests. Try again in ${refusal.retryAfterSeconds} seconds.`;
     case 'too-many':
-      return `The account has ${WEBHOOKS_MAX} webhooks, which is the most.`;
+      return `The account has reached the maximum of ${WEBHOOKS_MAX} webhooks.`;
     default:
       return unreachable(refusal);
   }
 }
 
-/** HTTP status of a refusal. */
 export function refusalStatus({ kind }: PageRefusal): number {
   return kind === 'over-rate' ? 429 : 409;
 }

@@ -1,23 +1,14 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
 import { unreachable } from '../../../../shared/brand.ts';
-import { type FormErrors, Hidden, PostForm, Submit, TextField } from '../../components/forms.tsx';
-import { Notice } from '../../components/icons.tsx';
+import { type FormErrors, TextField } from '../../components/forms.tsx';
 import type { TooMany } from '../../../auth/login.ts';
 import { type Busy, PASSWORD_CHARACTERS } from '../../../auth/passwords.ts';
 
-/**
- * Why a form comes back: what to say, at which of its fields if at one, with which status, and when to try again (whole
- * seconds). The last two are members of a page's content.
- */
-export type FormRefusal = Readonly<{
-  sentence: string;
-  status: number;
-  field?: string | undefined;
-  retryAfterSeconds?: number;
-}>;
+/** Why a form comes back: its errors, the status, and when to try again; the last two are members of `Content`. */
+export type FormRefusal = Readonly<{ errors: FormErrors; status: number; retryAfterSeconds?: number }>;
 
-/** Why it is not tried at all. */
+/** Why an attempt is rejected unseen. */
 export function notTried(result: TooMany | Busy): FormRefusal {
   switch (result.kind) {
     case 'too-many': {
@@ -26,11 +17,12 @@ export function notTried(result: TooMany | Busy): FormRefusal {
         retryAfterSeconds < 120
           ? `${retryAfterSeconds} seconds`
           : `${Math.ceil(retryAfterSeconds / 60)} minutes`;
-      return { sentence: `Too many attempts. Try again in ${wait}.`, status: 429, retryAfterSeconds };
+      const form = `Too many attempts. Try again in ${wait}.`;
+      return { errors: { form }, status: 429, retryAfterSeconds };
     }
     case 'busy':
       return {
-        sentence: 'Too many people log in at this moment. Try again in a few seconds.',
+        errors: { form: 'Too many sign-ins in progress. Try again in a few seconds.' },
         status: 503,
         retryAfterSeconds: 2,
       };
@@ -39,17 +31,12 @@ export function notTried(result: TooMany | Busy): FormRefusal {
   }
 }
 
-/** What is said at a field. */
-export function errorAt(refusal: FormRefusal | undefined, field: string): string | undefined {
-  return refusal?.field === field ? refusal.sentence : undefined;
-}
-
 /** A field of a form as text; at most what a body can hold. */
 export function field(form: URLSearchParams, name: string): string {
   return form.get(name) ?? '';
 }
 
-/** What one comes to before one is signed in: a single form on a card. */
+/** The single form of a page before sign-in. */
 export function Card({ children }: Readonly<{ children: ComponentChildren }>) {
   return (
     <div class="panel">
@@ -58,69 +45,32 @@ export function Card({ children }: Readonly<{ children: ComponentChildren }>) {
   );
 }
 
-/** What went wrong with a form as a whole, said aloud by screen readers. */
-export function Complaint({ refusal }: Readonly<{ refusal: FormRefusal | undefined }>) {
-  if (refusal === undefined || refusal.field !== undefined) return null;
+export function EmailField() {
+  return <TextField name="email" label="Email" type="email" autocomplete="username" isRequired />;
+}
+
+export function CodeField({ hint }: Readonly<{ hint?: string }>) {
+  return <TextField name="code" label="Code" autocomplete="one-time-code" hint={hint} isRequired />;
+}
+
+/** The field of the current password. */
+export function PasswordField({ label = 'Password' }: Readonly<{ label?: string }>) {
   return (
-    <Notice tone="bad" role="alert">
-      {refusal.sentence}
-    </Notice>
+    <TextField name="password" label={label} type="password" autocomplete="current-password" isRequired />
   );
 }
 
-type FieldProps = Readonly<{
-  name: string;
-  label: string;
-  type?: 'email' | 'password' | 'text';
-  autocomplete: string;
-  value?: string;
-  hint?: string;
-  /** What is wrong with what was typed. */
-  error?: string | undefined;
-}>;
-
-/** A labelled field that must be filled. */
-export function Field(props: FieldProps) {
-  return <TextField {...props} isRequired />;
-}
-
-/** The field of a password that is made here; the rule stands beside it. */
-export function NewPassword({
-  label = 'Password',
-  refusal,
-}: Readonly<{ label?: string; refusal: FormRefusal | undefined }>) {
+/** The field of a new password, with its rule. */
+export function NewPasswordField({ label = 'Password' }: Readonly<{ label?: string }>) {
   const { min, max } = PASSWORD_CHARACTERS;
   return (
-    <Field
+    <TextField
       name="new-password"
       label={label}
       type="password"
       autocomplete="new-password"
-      hint={`${min} to ${max} characters; a few words in a row are good.`}
-      error={errorAt(refusal, 'new-password')}
+      hint={`${min}–${max} characters. A passphrase works well.`}
+      isRequired
     />
-  );
-}
-
-type FormProps = Readonly<{
-  action: string;
-  button: string;
-  kind?: 'primary' | 'plain' | 'danger';
-  children?: ComponentChildren;
-  /** Fields that go along unseen. */
-  hidden?: Readonly<Record<string, string>>;
-  errors?: FormErrors | undefined;
-}>;
-
-/** A form that is posted to a path of the console. */
-export function Form({ action, button, kind = 'primary', children, hidden = {}, errors }: FormProps) {
-  return (
-    <PostForm action={action} errors={errors}>
-      {Object.entries(hidden).map(([name, value]) => (
-        <Hidden name={name} value={value} key={name} />
-      ))}
-      {children}
-      <Submit kind={kind}>{button}</Submit>
-    </PostForm>
   );
 }

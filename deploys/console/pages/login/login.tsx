@@ -1,19 +1,27 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
-import { ButtonLink } from '../../components/forms.tsx';
+import { ButtonLink, PostForm } from '../../components/forms.tsx';
 import type { FormContext, PageContext } from '../../context.ts';
 import type { LoginServices } from '../../page-services.ts';
-import { Card, Complaint, field, Field, Form, type FormRefusal, notTried } from './login-form.tsx';
+import {
+  Card,
+  CodeField,
+  EmailField,
+  field,
+  type FormRefusal,
+  notTried,
+  PasswordField,
+} from './login-form.tsx';
 import { beginSession, fromOf, nextOf, STEP_COOKIE, toSecondStep } from './session.ts';
 import { paths, withNext } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
 import type { AuthService } from '../../../auth/auth-service.ts';
 import { cookieOf, SESSION_COOKIE, setCookie } from '../../../auth/sessions.ts';
 
-/** One text for every reason, so that nobody learns which e-mails have a login. */
-const WRONG: FormRefusal = { sentence: 'The e-mail or the password is wrong.', status: 401 };
+/** One text for every reason, so that it does not reveal which emails have a user. */
+const WRONG: FormRefusal = { errors: { form: 'Incorrect email or password.' }, status: 401 };
 const WRONG_CODE: FormRefusal = {
-  sentence: 'This code is wrong, too old, or was used already. Wait for the next one.',
+  errors: { form: 'This code is incorrect, expired or already used. Wait for the next one.' },
   status: 401,
 };
 
@@ -25,47 +33,50 @@ export function loginPage({ auth }: LoginServices, context: PageContext): Respon
   return redirect(auth.mustEnrol(session) ? withNext(paths.secondFactor, next) : next);
 }
 
-/** The first step, with a password. */
 export async function logIn(services: LoginServices, context: FormContext): Promise<Response> {
   const { auth } = services;
   const next = nextOf(context.form);
-  const email = field(context.form, 'email');
+  const [email, password] = [field(context.form, 'email'), field(context.form, 'password')];
   const from = fromOf(services, context);
-  const result = await auth.login.withPassword(email, field(context.form, 'password'), from);
+  const result = await auth.login.withPassword(email, password, from);
   switch (result.kind) {
     case 'right':
       return beginSession(auth, context, result.user, next, from);
     case 'code-wanted':
       return toSecondStep(result.ticket, next);
     case 'wrong':
-      return showLogin(auth, context, next, email, WRONG);
+      return showLogin(auth, context, next, WRONG);
     case 'too-many':
     case 'busy':
-      return showLogin(auth, context, next, email, notTried(result));
+      return showLogin(auth, context, next, notTried(result));
     default:
       return unreachable(result);
   }
 }
 
-/** The login form, with what was wrong with the last one. */
 export function showLogin(
   { config }: AuthService,
-  { show }: PageContext,
+  context: PageContext | FormContext,
   next: string,
-  email = '',
   refusal?: FormRefusal,
 ): Response {
-  return show({
+  return context.show({
     ...refusal,
     title: 'Sign in',
     body: (
       <>
-        <Complaint refusal={refusal} />
         <Card>
-          <Form action={paths.login} button="Sign in" hidden={{ next }}>
-            <Field name="email" label="E-mail" type="email" autocomplete="username" value={email} />
-            <Field name="password" label="Password" type="password" autocomplete="current-password" />
-          </Form>
+          <PostForm
+            action={paths.login}
+            button="Sign in"
+            kind="primary"
+            hidden={{ next }}
+            errors={refusal?.errors}
+            sent={'form' in context ? context.form : undefined}
+          >
+            <EmailField />
+            <PasswordField />
+          </PostForm>
         </Card>
         {config.oidc && (
           <p>
@@ -74,7 +85,7 @@ export function showLogin(
         )}
         {config.signUp && (
           <p>
-            <a href={paths.signUp}>Make an account</a>
+            <a href={paths.signUp}>Sign up</a>
           </p>
         )}
       </>
@@ -82,12 +93,10 @@ export function showLogin(
   });
 }
 
-/** The form of the code. */
 export function secondStepPage(context: PageContext): Response {
   return showSecondStep(context, nextOf(context.url.searchParams));
 }
 
-/** The second step, with a code. */
 export function enterCode(services: LoginServices, context: FormContext): Response {
   const { auth } = services;
   const { form, request } = context;
@@ -108,20 +117,24 @@ export function enterCode(services: LoginServices, context: FormContext): Respon
 }
 
 function showSecondStep({ show }: PageContext, next: string, refusal?: FormRefusal): Response {
-  const hint = 'Six digits of the authenticator app, or one of the backup codes.';
   return show({
     ...refusal,
-    title: 'Second step',
+    title: 'Two-factor authentication',
     body: (
       <>
-        <Complaint refusal={refusal} />
         <Card>
-          <Form action={paths.secondStep} button="Sign in" hidden={{ next }}>
-            <Field name="code" label="Code" autocomplete="one-time-code" hint={hint} />
-          </Form>
+          <PostForm
+            action={paths.secondStep}
+            button="Sign in"
+            kind="primary"
+            hidden={{ next }}
+            errors={refusal?.errors}
+          >
+            <CodeField hint="The six-digit code from your authenticator app, or a backup code." />
+          </PostForm>
         </Card>
         <p>
-          <a href={withNext(paths.login, next)}>Start again</a>
+          <a href={withNext(paths.login, next)}>Start over</a>
         </p>
       </>
     ),
@@ -134,13 +147,12 @@ export function logoutPage({ show }: PageContext): Response {
     title: 'Sign out',
     body: (
       <Card>
-        <Form action={paths.logout} button="Sign out of this browser" />
+        <PostForm action={paths.logout} button="Sign out" kind="primary" />
       </Card>
     ),
   });
 }
 
-/** Ends the session of this browser. */
 export function logOut({ auth }: LoginServices, { request }: PageContext): Response {
   const token = cookieOf(request.headers, SESSION_COOKIE);
   if (token !== undefined) auth.sessions.end(token);

@@ -1,7 +1,7 @@
 import { unreachable } from '../../../../shared/brand.ts';
 import type { PageContext } from '../../context.ts';
 import type { LoginServices } from '../../page-services.ts';
-import { notTried } from './login-form.tsx';
+import { type FormRefusal, notTried } from './login-form.tsx';
 import { showLogin } from './login.tsx';
 import { beginSession, fromOf, nextOf, toSecondStep } from './session.ts';
 import { paths } from '../../paths.ts';
@@ -12,23 +12,22 @@ import { type CookieName, cookieOf, setCookie } from '../../../auth/sessions.ts'
 const PROVIDER_COOKIE: CookieName = '__Host-sluice-provider';
 
 const REFUSALS = {
-  unavailable: {
-    sentence: 'The identity provider cannot be reached. Try again, or sign in with a password.',
-    status: 503,
-  },
-  over: { sentence: 'That took too long, or was begun in another window. Try again.', status: 400 },
-  unknown: { sentence: 'There is no login here for this person. Ask an operator for one.', status: 403 },
-  unverified: {
-    sentence:
-      'Somebody signed up with this e-mail and a password, and nobody verified that it is theirs. If that was you, sign in with the password and link the identity provider under Settings; if not, ask an operator to remove that login.',
-    status: 403,
-  },
-  'linked-elsewhere': {
-    sentence:
-      'The login of this e-mail belongs to another identity at the provider. Ask an operator to unlink it.',
-    status: 403,
-  },
+  unavailable: refusal(503, 'The identity provider is unavailable. Try again, or sign in with a password.'),
+  over: refusal(400, 'The sign-in expired or was started in another window. Please try again.'),
+  unknown: refusal(403, 'There is no user for this identity. Ask an operator to add you.'),
+  unverified: refusal(
+    403,
+    'A user with this email signed up with a password, and the email was never verified. If this is you, sign in with the password and link the identity provider in Settings. Otherwise ask an operator to remove that user.',
+  ),
+  'linked-elsewhere': refusal(
+    403,
+    'The user with this email is linked to another identity at the provider. Ask an operator to unlink it.',
+  ),
 } as const;
+
+function refusal(status: number, form: string): FormRefusal {
+  return { errors: { form }, status };
+}
 
 /** Sends to the identity provider. */
 export async function providerPage(
@@ -40,12 +39,12 @@ export async function providerPage(
   const begun = await auth.providerLogin.begin(next);
   if (begun.kind === 'unavailable') {
     noteUnavailable(begun.reason);
-    return showLogin(auth, context, next, '', REFUSALS.unavailable);
+    return showLogin(auth, context, next, REFUSALS.unavailable);
   }
   return redirectAway(begun.url, [setCookie(PROVIDER_COOKIE, begun.ticket, AT_PROVIDER_MS)]);
 }
 
-/** Signs in whom the identity provider sends back. */
+/** Signs in a user who returns from the identity provider. */
 export async function providerReturnPage(services: LoginServices, context: PageContext): Promise<Response> {
   const { auth, noteUnavailable } = services;
   if (auth.providerLogin === undefined) return context.notFound();
@@ -65,14 +64,14 @@ export async function providerReturnPage(services: LoginServices, context: PageC
     }
     case 'unavailable':
       noteUnavailable(result.reason);
-      return showLogin(auth, context, paths.start, '', REFUSALS.unavailable);
+      return showLogin(auth, context, paths.start, REFUSALS.unavailable);
     case 'over':
     case 'unknown':
     case 'unverified':
     case 'linked-elsewhere':
-      return showLogin(auth, context, paths.start, '', REFUSALS[result.kind]);
+      return showLogin(auth, context, paths.start, REFUSALS[result.kind]);
     case 'too-many':
-      return showLogin(auth, context, paths.start, '', notTried(result));
+      return showLogin(auth, context, paths.start, notTried(result));
     default:
       return unreachable(result);
   }

@@ -3,11 +3,11 @@ import { encode } from 'uqr';
 import { actorOf } from '../../../accounts/audit.ts';
 import type { AuthService } from '../../../auth/auth-service.ts';
 import { totpOf } from '../../../auth/second-factor.ts';
-import { ButtonLink, Buttons } from '../../components/forms.tsx';
+import { ButtonLink, PostForm, type Returned } from '../../components/forms.tsx';
 import { Panel } from '../../components/panels.tsx';
 import type { Answer, FormContext, PageContext } from '../../context.ts';
 import type { LoginServices } from '../../page-services.ts';
-import { Complaint, errorAt, field, Field, Form, type FormRefusal, notTried } from './login-form.tsx';
+import { CodeField, field, type FormRefusal, notTried } from './login-form.tsx';
 import { forSelf, nextOf, type Self } from './session.ts';
 import { paths, withNext } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
@@ -15,19 +15,13 @@ import { redirect } from '../../redirect.ts';
 const CRUMBS = [{ label: 'Settings', to: paths.settings }];
 
 const WRONG: FormRefusal = {
-  sentence: 'This code is wrong, or its time is over. Try the next one.',
+  errors: { code: 'This code is incorrect or expired. Try the next one.' },
   status: 422,
-  field: 'code',
 };
 
 /** To set it up, and to turn it off. */
 export function secondFactorPage(services: LoginServices, context: PageContext): Answer {
   return forSelf(services, context, (self) => show(services.auth, context, self));
-}
-
-/** Leads back from an address that takes forms only. */
-export function toSecondFactor(services: LoginServices, context: PageContext): Answer {
-  return forSelf(services, context, () => redirect(paths.secondFactor));
 }
 
 /** Makes a secret that waits for its first code. */
@@ -66,13 +60,13 @@ export function confirmSecondFactor(services: LoginServices, context: FormContex
 
 function showBackupCodes({ show: showPage }: PageContext, codes: readonly string[], next: string): Response {
   return showPage({
-    title: 'The second factor is on',
+    title: 'Two-factor authentication is on',
     crumbs: CRUMBS,
     body: (
       <Panel title="Backup codes">
         <p>
-          Keep these backup codes apart from your phone. Each lets you in once when the phone is lost. They
-          are not shown again.
+          Store these backup codes in a safe place, separate from your phone. Each can be used once to sign in
+          if you lose your phone. You won't see them again.
         </p>
         <ul class="backup-codes">
           {codes.map((code) => (
@@ -82,7 +76,7 @@ function showBackupCodes({ show: showPage }: PageContext, codes: readonly string
           ))}
         </ul>
         <ButtonLink to={next} kind="primary">
-          I have stored them
+          I have saved them
         </ButtonLink>
       </Panel>
     ),
@@ -94,82 +88,87 @@ function show(auth: AuthService, context: PageContext, self: Self, refusal?: For
   const next = nextOf(context.url.searchParams);
   return context.show({
     ...refusal,
-    title: 'Second factor',
+    title: 'Two-factor authentication',
     crumbs: CRUMBS,
-    body: (
-      <>
-        <Complaint refusal={refusal} />
-        {user.hasSecondFactor ? (
-          <TurnOff refusal={refusal} />
-        ) : (
-          <SetUp auth={auth} self={self} next={next} refusal={refusal} />
-        )}
-      </>
+    body: user.hasSecondFactor ? (
+      <TurnOff errors={refusal?.errors} />
+    ) : (
+      <SetUp auth={auth} self={self} next={next} errors={refusal?.errors} />
     ),
   });
 }
 
-type Refused = Readonly<{ refusal: FormRefusal | undefined }>;
+type Refused = Pick<Returned, 'errors'>;
 
-function TurnOff({ refusal }: Refused) {
+function TurnOff({ errors }: Refused) {
   return (
-    <Panel title="Turn it off" isDanger>
-      <p>After that the password alone opens everything that you may see.</p>
-      <Form action={`${paths.secondFactor}/off`} button="Turn the second factor off" kind="danger">
-        <Field
-          name="code"
-          label="Code"
-          autocomplete="one-time-code"
-          hint="Of the app, or a backup code."
-          error={errorAt(refusal, 'code')}
-        />
-      </Form>
+    <Panel title="Turn off" isDanger>
+      <p>Your password alone will then be enough to sign in.</p>
+      <PostForm
+        action={`${paths.secondFactor}/off`}
+        button="Turn off two-factor authentication"
+        kind="danger"
+        errors={errors}
+      >
+        <CodeField hint="From your authenticator app, or a backup code." />
+      </PostForm>
     </Panel>
   );
 }
 
 type SetUpProps = Refused & Readonly<{ auth: AuthService; self: Self; next: string }>;
 
-function SetUp({ auth, self, next, refusal }: SetUpProps) {
+function SetUp({ auth, self, next, errors }: SetUpProps) {
   const { user, session } = self;
   const secret = auth.secondFactor.pending(user);
   if (secret === undefined) {
     return (
-      <Panel title="Set it up">
+      <Panel title="Set up">
         <p>
-          A code of an app on your phone beside the password, so that a stolen password alone opens nothing.
-          {auth.mustEnrol(session) && ' Operators of this service need one.'}
+          Require a code from an authenticator app, so a stolen password isn't enough.
+          {auth.mustEnrol(session) && ' Required for operators of this service.'}
         </p>
-        <Buttons>
-          <Form action={paths.secondFactor} button="Set up the second factor" hidden={{ next }} />
-          {!auth.mustEnrol(session) && (
-            <ButtonLink to={next} kind="quiet">
-              Not now
-            </ButtonLink>
-          )}
-        </Buttons>
+        <PostForm
+          action={paths.secondFactor}
+          button="Set up two-factor authentication"
+          kind="primary"
+          hidden={{ next }}
+          beside={
+            !auth.mustEnrol(session) && (
+              <ButtonLink to={next} kind="quiet">
+                Not now
+              </ButtonLink>
+            )
+          }
+        />
       </Panel>
     );
   }
   const totp = totpOf(secret, user.email);
   return (
-    <Panel title="Set it up">
-      <p>Scan this with an authenticator app, then type the code that it shows.</p>
-      <QrCode text={totp.toString()} label="QR code of the key below" />
+    <Panel title="Set up">
+      <p>Scan this QR code with an authenticator app, then enter the code it shows.</p>
+      <QrCode text={totp.toString()} label="QR code of the setup key below" />
       <p>
-        Without a camera, type this key: <code class="totp-key">{totp.secret.base32}</code>
+        Can't scan it? Enter this setup key: <code class="totp-key">{totp.secret.base32}</code>
       </p>
-      <Form action={`${paths.secondFactor}/confirm`} button="Turn it on" hidden={{ next }}>
-        <Field name="code" label="Code" autocomplete="one-time-code" error={errorAt(refusal, 'code')} />
-      </Form>
+      <PostForm
+        action={`${paths.secondFactor}/confirm`}
+        button="Turn on"
+        kind="primary"
+        hidden={{ next }}
+        errors={errors}
+      >
+        <CodeField />
+      </PostForm>
     </Panel>
   );
 }
 
-/** Modules of white around the code, as the standard asks. */
+/** Modules of white around the code, as the standard requires. */
 const QUIET = 4;
 
-/** A QR code of `text`, drawn here: what it says reaches nobody else. Dark on light in both themes, for the camera. */
+/** A QR code of `text`, drawn here so that it reaches no other service. Dark on light in both themes, for cameras. */
 function QrCode({ text, label }: Readonly<{ text: string; label: string }>) {
   const { data, size } = encode(text, { ecc: 'M', border: QUIET });
   const path = data

@@ -51,7 +51,6 @@ export function toSecondStep(ticket: string, next: string): Response {
   return redirect(withNext(paths.secondStep, next), undefined, [setCookie(STEP_COOKIE, ticket, STEP_MS)]);
 }
 
-/** The session of a request with its user. */
 export type Self = Readonly<{ session: Session; user: User }>;
 
 /** Answers a user who is signed in, also an operator who must set up a second factor; others are redirected to the login. */

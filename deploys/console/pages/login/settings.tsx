@@ -4,13 +4,13 @@ import type { AuthService } from '../../../auth/auth-service.ts';
 import { passwordComplaint } from '../../../auth/passwords.ts';
 import type { SessionRow } from '../../../auth/sessions.ts';
 import { Time } from '../../components/format.tsx';
-import { ButtonLink } from '../../components/forms.tsx';
+import { ButtonLink, PostForm } from '../../components/forms.tsx';
 import { Badge } from '../../components/icons.tsx';
 import { Columns, Panel } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
 import type { Answer, FormContext, PageContext } from '../../context.ts';
 import type { LoginServices } from '../../page-services.ts';
-import { errorAt, field, Field, Form, type FormRefusal, NewPassword, notTried } from './login-form.tsx';
+import { field, type FormRefusal, NewPasswordField, notTried, PasswordField } from './login-form.tsx';
 import { forSelf, type Self } from './session.ts';
 import { paths, withNext } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
@@ -18,11 +18,6 @@ import { redirect } from '../../redirect.ts';
 /** The password, the second factor, and where one is signed in. */
 export function settingsPage(services: LoginServices, context: PageContext): Answer {
   return forSelf(services, context, (self) => show(services.auth, context, self));
-}
-
-/** Leads back from an address that takes forms only. */
-export function toSettings(services: LoginServices, context: PageContext): Answer {
-  return forSelf(services, context, () => redirect(paths.settings));
 }
 
 /** Ends every session but this one. */
@@ -42,10 +37,10 @@ export function changePassword(services: LoginServices, context: FormContext): A
     const confirmed = await login.confirm(user, field(context.form, 'password'));
     if (confirmed.kind === 'too-many' || confirmed.kind === 'busy') return again(notTried(confirmed));
     if (confirmed.kind === 'wrong')
-      return again({ sentence: 'That is not your password.', status: 422, field: 'password' });
+      return again({ errors: { password: 'Incorrect password.' }, status: 422 });
     const wanted = field(context.form, 'new-password');
     const complaint = passwordComplaint(wanted, user.email);
-    if (complaint !== undefined) return again({ sentence: complaint, status: 422, field: 'new-password' });
+    if (complaint !== undefined) return again({ errors: { 'new-password': complaint }, status: 422 });
     const hashed = await hashing.hash(wanted, 'known');
     if (hashed.kind === 'busy') return again(notTried(hashed));
     users.setPassword(user, hashed.hash, actorOf(user.id, user.role), session.tokenHash);
@@ -73,12 +68,12 @@ function show(
           <FactorPanel isOn={user.hasSecondFactor} />
         </Columns>
         <Panel
-          title="Where you are signed in"
+          title="Active sessions"
           id="sessions"
           isFlush
           aside={
             sessions.length > 1 && (
-              <Form action={paths.otherSessions} button="Sign out everywhere else" kind="plain" />
+              <PostForm action={paths.otherSessions} button="Sign out all other sessions" isInline />
             )
           }
         >
@@ -92,22 +87,15 @@ function show(
 type PasswordProps = Readonly<{ auth: AuthService; user: Self['user']; refusal: FormRefusal | undefined }>;
 
 function PasswordPanel({ auth, user, refusal }: PasswordProps) {
-  const errors = refusal && { [refusal.field ?? 'form']: refusal.sentence };
   return (
     <Panel title="Password" id="password-panel">
       {user.passwordHash === undefined ? (
-        <p>You sign in through {auth.config.oidc?.name ?? 'an identity provider'}.</p>
+        <p>You sign in with {auth.config.oidc?.name ?? 'an identity provider'}.</p>
       ) : (
-        <Form action={paths.password} button="Change the password" errors={errors}>
-          <Field
-            name="password"
-            label="Password now"
-            type="password"
-            autocomplete="current-password"
-            error={errorAt(refusal, 'password')}
-          />
-          <NewPassword label="New password" refusal={refusal} />
-        </Form>
+        <PostForm action={paths.password} button="Change password" kind="primary" errors={refusal?.errors}>
+          <PasswordField label="Current password" />
+          <NewPasswordField label="New password" />
+        </PostForm>
       )}
       {auth.config.oidc && user.subject === undefined && (
         <ButtonLink to={withNext(paths.provider, paths.settings)}>Link {auth.config.oidc.name}</ButtonLink>
@@ -119,13 +107,11 @@ function PasswordPanel({ auth, user, refusal }: PasswordProps) {
 function FactorPanel({ isOn }: Readonly<{ isOn: boolean }>) {
   return (
     <Panel
-      title="Second factor"
+      title="Two-factor authentication"
       aside={isOn ? <Badge tone="good">On</Badge> : <Badge tone="quiet">Off</Badge>}
     >
-      <p>
-        A code of an app on your phone beside the password, so that a stolen password alone opens nothing.
-      </p>
-      <ButtonLink to={paths.secondFactor}>{isOn ? 'Turn it off' : 'Set it up'}</ButtonLink>
+      <p>Require a code from an authenticator app, so a stolen password isn't enough.</p>
+      <ButtonLink to={paths.secondFactor}>{isOn ? 'Turn off' : 'Set up'}</ButtonLink>
     </Panel>
   );
 }
@@ -133,25 +119,25 @@ function FactorPanel({ isOn }: Readonly<{ isOn: boolean }>) {
 function SessionTable({ rows }: Readonly<{ rows: readonly SessionRow[] }>) {
   return (
     <Table
-      caption="Where you are signed in"
+      caption="Active sessions"
       columns={[
         [
           'Browser',
           ({ userAgent, isThis }) => (
             <>
-              <span class="agent">{userAgent === '' ? 'unknown' : userAgent}</span>{' '}
-              {isThis && <Badge tone="accent">this one</Badge>}
+              <span class="agent">{userAgent === '' ? 'Unknown' : userAgent}</span>{' '}
+              {isThis && <Badge tone="accent">This session</Badge>}
             </>
           ),
           'head',
         ],
-        ['Since', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
+        ['Signed in', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
         // A use is written down once a minute.
-        ['Last use', ({ usedAtMs }) => <Time atMs={usedAtMs} />],
+        ['Last used', ({ usedAtMs }) => <Time atMs={usedAtMs} />],
       ]}
       rows={rows}
       keyOf={({ createdAtMs }) => createdAtMs}
-      empty={<p>Nowhere.</p>}
+      empty={<p>No active sessions.</p>}
     />
   );
 }

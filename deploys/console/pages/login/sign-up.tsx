@@ -1,38 +1,26 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
+import { PostForm, TextField } from '../../components/forms.tsx';
 import type { FormContext, PageContext } from '../../context.ts';
 import type { LoginServices } from '../../page-services.ts';
-import {
-  Card,
-  Complaint,
-  errorAt,
-  field,
-  Field,
-  Form,
-  type FormRefusal,
-  NewPassword,
-  notTried,
-} from './login-form.tsx';
+import { Card, EmailField, field, type FormRefusal, NewPasswordField, notTried } from './login-form.tsx';
 import { beginSession } from './session.ts';
 import { paths } from '../../paths.ts';
 import type { SignUpResult } from '../../../auth/sign-up.ts';
 
 const NO_INVITATION =
-  'This link was used already or is over. Restart the service for a new one while there is no operator, or run: bun run sluice user create EMAIL --operator';
+  'This link has been used or has expired. Restart the service to get a new one while there is no operator, or run: bun run sluice user create EMAIL --operator';
 
-/** The form behind the link of the first operator. */
 export function firstOperatorPage(context: PageContext): Response {
   return showFirstOperator(context, context.url.searchParams.get('token') ?? '');
 }
 
-/** Makes the first operator. */
 export async function makeFirstOperator(services: LoginServices, context: FormContext): Promise<Response> {
   const token = field(context.form, 'token');
   const result = await services.auth.signUp.firstOperator(token, applicationFrom(context.form));
   return answered(services, context, result, (refusal) => showFirstOperator(context, token, refusal));
 }
 
-/** The form of a new account. */
 export function signUpPage(context: PageContext): Response {
   return showSignUp(context);
 }
@@ -63,12 +51,11 @@ function answered(
       });
     case 'unfit':
       return again({
-        sentence: result.sentence,
+        errors: { [result.of === 'password' ? 'new-password' : result.of]: result.sentence },
         status: 422,
-        field: result.of === 'password' ? 'new-password' : result.of,
       });
     case 'no-invitation':
-      return again({ sentence: NO_INVITATION, status: 410 });
+      return again({ errors: { form: NO_INVITATION }, status: 410 });
     case 'too-many':
     case 'busy':
       return again(notTried(result));
@@ -77,70 +64,64 @@ function answered(
   }
 }
 
-function showFirstOperator(context: PageContext, token: string, refusal?: FormRefusal): Response {
+function showFirstOperator(
+  context: PageContext | FormContext,
+  token: string,
+  refusal?: FormRefusal,
+): Response {
   return context.show({
     ...refusal,
-    title: 'The first operator',
+    title: 'Create the first operator',
     body: (
       <>
-        <Complaint refusal={refusal} />
-        <p>An operator sees every account, and sets plans and credits.</p>
+        <p>Operators can see all accounts and manage plans and credits.</p>
         <Card>
-          <Form action={paths.firstOperator} button="Make the login" hidden={{ token }}>
-            <EmailField context={context} refusal={refusal} />
-            <NewPassword refusal={refusal} />
-          </Form>
+          <PostForm
+            action={paths.firstOperator}
+            button="Create login"
+            kind="primary"
+            hidden={{ token }}
+            errors={refusal?.errors}
+            sent={'form' in context ? context.form : undefined}
+          >
+            <EmailField />
+            <NewPasswordField />
+          </PostForm>
         </Card>
       </>
     ),
   });
 }
 
-function showSignUp(context: PageContext, refusal?: FormRefusal): Response {
+function showSignUp(context: PageContext | FormContext, refusal?: FormRefusal): Response {
   return context.show({
     ...refusal,
-    title: 'Make an account',
+    title: 'Sign up',
     body: (
       <>
-        <Complaint refusal={refusal} />
         <Card>
-          <Form action={paths.signUp} button="Make the account">
-            <Field
+          <PostForm
+            action={paths.signUp}
+            button="Sign up"
+            kind="primary"
+            errors={refusal?.errors}
+            sent={'form' in context ? context.form : undefined}
+          >
+            <TextField
               name="account"
               label="Account name"
               autocomplete="organization"
-              value={kept(context, 'account')}
-              hint="Of your company or project."
-              error={errorAt(refusal, 'account')}
+              hint="Your company or project."
+              isRequired
             />
-            <EmailField context={context} refusal={refusal} />
-            <NewPassword refusal={refusal} />
-          </Form>
+            <EmailField />
+            <NewPasswordField />
+          </PostForm>
         </Card>
         <p>
-          <a href={paths.login}>Sign in instead</a>
+          <a href={paths.login}>Already have an account? Sign in</a>
         </p>
       </>
     ),
   });
-}
-
-type EmailProps = Readonly<{ context: PageContext; refusal: FormRefusal | undefined }>;
-
-function EmailField({ context, refusal }: EmailProps) {
-  return (
-    <Field
-      name="email"
-      label="E-mail"
-      type="email"
-      autocomplete="username"
-      value={kept(context, 'email')}
-      error={errorAt(refusal, 'email')}
-    />
-  );
-}
-
-/** What was typed before, so that a refused form comes back filled; never a password. */
-function kept(context: PageContext, name: 'email' | 'account'): string {
-  return 'form' in context && context.form instanceof URLSearchParams ? field(context.form, name) : '';
 }

@@ -5,12 +5,10 @@ import { Ago, countText } from '../../components/format.tsx';
 import {
   ActionPanel,
   ButtonLink,
-  Buttons,
-  type FormErrors,
-  Hidden,
+  newFormId,
   PostForm,
+  type Returned,
   SelectField,
-  Submit,
   TextField,
 } from '../../components/forms.tsx';
 import { Notice } from '../../components/icons.tsx';
@@ -26,7 +24,6 @@ import { idFrom, paths } from '../../paths.ts';
 /** Entries of the audit log on an account's page. */
 const ENTRIES = 10;
 
-/** The account that a path names. */
 export function accountIn({ accounts }: PageServices, { params }: ViewerContext) {
   const id = idFrom(params['id']);
   return id === undefined ? undefined : accounts.findById(id);
@@ -80,25 +77,20 @@ export function showAccount(
           </div>
         </Columns>
         <Panel title="Users" isFlush={users.length > 0}>
-          <UserTable users={users} isRoleShown empty={<p>Nobody can sign in for this account yet.</p>} />
+          <UserTable users={users} isRoleShown empty={<p>No users yet.</p>} />
         </Panel>
         <Panel title="Add user" id="add-user">
-          <AddUserForm
-            action={`${paths.operatorAccount(id)}/users`}
-            newId={services.auth.users.newId()}
-            filling={filling}
-          />
+          <AddUserForm account={account} newId={services.auth.users.newId()} filling={filling} />
         </Panel>
         <Panel
-          title="Changes"
+          title="Audit log"
           isFlush={entries.length > 0}
-          aside={<Link to={`${paths.audit}?account=${id}`}>All changes</Link>}
+          aside={<Link to={`${paths.audit}?account=${id}`}>All entries</Link>}
         >
           <AuditTable
             entries={entries}
             whoOf={createWhoOf(services)}
-            isAccountShown={false}
-            empty={<p>Nothing was changed in the last 400 days.</p>}
+            empty={<p>No changes in the last 400 days.</p>}
           />
         </Panel>
       </>
@@ -112,7 +104,7 @@ function AccountTabs({ account: { id } }: Readonly<{ account: Account }>) {
     ['Manage', paths.operatorAccount(id)],
     ['Overview', paths.overview(id)],
     ['Usage', paths.usage(id)],
-    ['Keys', paths.keys(id)],
+    ['API keys', paths.keys(id)],
     ['Webhooks', paths.webhooks(id)],
     ['Deliveries', paths.deliveries(id)],
   ] as const;
@@ -123,12 +115,14 @@ function Attention({ account, services }: Readonly<{ account: Account; services:
   const { plan, isSuspended, creditsLeft } = account;
   return (
     <>
-      {isSuspended && <Notice tone="bad">Suspended: none of its keys is accepted.</Notice>}
+      {isSuspended && <Notice tone="bad">Suspended: all API keys are rejected.</Notice>}
       {creditsLeft === 0 && (
-        <Notice tone="warning">Out of credits: every call is refused with 402 until some are added.</Notice>
+        <Notice tone="warning">
+          Out of credits: all calls are rejected with 402 until credits are added.
+        </Notice>
       )}
       {plan !== undefined && !services.plans.has(plan) && (
-        <Notice tone="warning">Its plan {plan} is no longer in the config, so its calls are refused.</Notice>
+        <Notice tone="warning">Plan {plan} is no longer in the config, so all calls are rejected.</Notice>
       )}
     </>
   );
@@ -147,21 +141,21 @@ function AccountFigures({ account, services, nowMs, userCount }: FiguresProps) {
       stats={[
         {
           label: 'Plan',
-          value: plan ?? 'none',
-          note: rate ? `${countText(rate.rps)} calls a second` : undefined,
+          value: plan ?? 'None',
+          note: rate ? `${countText(rate.rps)} calls per second` : undefined,
         },
         {
           label: 'Credits left',
-          value: creditsLeft === undefined ? 'no limit' : countText(creditsLeft),
+          value: creditsLeft === undefined ? 'Unlimited' : countText(creditsLeft),
           tone: creditsLeft === 0 ? 'warning' : undefined,
         },
         {
           label: 'Calls, last hour',
           value: countText(sum('calls')),
-          note: refused > 0 ? `${countText(refused)} refused` : 'none refused',
+          note: `${countText(refused)} rejected`,
         },
         { label: 'Users', value: countText(userCount) },
-        { label: 'Made', value: <Ago atMs={createdAtMs} nowMs={nowMs} /> },
+        { label: 'Created', value: <Ago atMs={createdAtMs} /> },
       ]}
     />
   );
@@ -173,66 +167,53 @@ function SuspendPanel({ account: { id, isSuspended } }: Readonly<{ account: Acco
       <ActionPanel
         title="Resume"
         action={`${paths.operatorAccount(id)}/resume`}
-        button="Resume this account"
+        button="Resume account"
         kind="primary"
       >
-        Its keys are accepted again within a second.
+        All API keys work again within a second.
       </ActionPanel>
     );
   return (
     <Panel title="Suspend" isDanger>
-      <p>None of its keys is accepted until it is resumed. Nothing is deleted.</p>
+      <p>All API keys stop working until you resume the account. Nothing is deleted.</p>
       <div>
-        <ButtonLink to={`${paths.operatorAccount(id)}/suspend`}>Suspend this account…</ButtonLink>
+        <ButtonLink to={`${paths.operatorAccount(id)}/suspend`}>Suspend account…</ButtonLink>
       </div>
     </Panel>
   );
 }
 
 /** One of the page's forms as it was sent, with what is wrong with it. */
-export type Filling = Readonly<{
-  of: 'plan' | 'credits' | 'name' | 'user';
-  form: URLSearchParams;
-  errors: FormErrors;
-}>;
+export type Filling = Returned & Readonly<{ of: 'plan' | 'credits' | 'name' | 'user' }>;
 
 type FormProps = Readonly<{ account: Account; filling: Filling | undefined }>;
 
-/** What was sent with a form, and its errors, if it is this form. */
-function filled(of: Filling['of'], filling: Filling | undefined) {
-  const own = filling?.of === of ? filling : undefined;
-  return {
-    errors: own?.errors,
-    errorOf: (name: string) => own?.errors[name],
-    sent: (name: string) => own?.form.get(name) ?? undefined,
-  };
+/** What a form of the page comes back with, if it is the one that was sent. */
+function returned(of: Filling['of'], filling: Filling | undefined): Returned {
+  return filling?.of === of ? filling : {};
 }
 
-/** Puts the account on another plan. */
 function PlanForm({
   account: { id, plan },
   plans,
   filling,
 }: FormProps & Readonly<{ plans: ReadonlyMap<string, Plan> }>) {
-  const { errors, errorOf } = filled('plan', filling);
   return (
-    <PostForm action={`${paths.operatorAccount(id)}/plan`} errors={errors} label="Change plan">
+    <PostForm
+      action={`${paths.operatorAccount(id)}/plan`}
+      button="Change plan"
+      {...returned('plan', filling)}
+    >
       <SelectField
         name="plan"
         label="Plan"
         value={plan ?? NO_PLAN}
         options={planOptions(plans, plan)}
-        hint="What was spent stays spent. It holds within a second."
-        error={errorOf('plan')}
+        hint="Credits already used are not restored. Takes effect within a second."
       />
-      <Buttons>
-        <Submit>Change plan</Submit>
-      </Buttons>
     </PostForm>
   );
 }
-
-const ONCE_BYTES = 16;
 
 /** Adds credits. The form has a name of its own, so that it adds once however often it is sent. */
 function CreditsForm({
@@ -240,87 +221,55 @@ function CreditsForm({
   random,
   filling,
 }: FormProps & Readonly<{ random(bytes: number): Uint8Array }>) {
-  const { errors, errorOf, sent } = filled('credits', filling);
-  if (creditsLeft === undefined && errors === undefined)
-    return <p>This plan has no credit limit, so there is nothing to add to.</p>;
+  const { errors, sent } = returned('credits', filling);
+  if (creditsLeft === undefined && errors === undefined) return <p>This plan has unlimited credits.</p>;
   return (
-    <PostForm action={`${paths.operatorAccount(id)}/credits`} errors={errors} label="Add credits">
+    <PostForm
+      action={`${paths.operatorAccount(id)}/credits`}
+      button="Add credits"
+      hidden={{ once: sent?.get('once') ?? newFormId(random) }}
+      {...{ errors, sent }}
+    >
       <TextField
         name="credits"
         label="Credits"
-        value={sent('credits')}
         inputMode="numeric"
         isRequired
         placeholder="250,000"
-        hint={creditsLeft === undefined ? undefined : `${countText(creditsLeft)} are left now.`}
-        error={errorOf('credits')}
+        hint={creditsLeft === undefined ? undefined : `${countText(creditsLeft)} left.`}
       />
-      <TextField
-        name="reason"
-        label="Reason"
-        value={sent('reason')}
-        isRequired
-        maxLength={200}
-        hint="It stands in the audit log."
-        error={errorOf('reason')}
-      />
-      <Buttons>
-        <Submit>Add credits</Submit>
-      </Buttons>
-      <Hidden name="once" value={sent('once') ?? Buffer.from(random(ONCE_BYTES)).toString('hex')} />
+      <TextField name="reason" label="Reason" isRequired maxLength={200} hint="Recorded in the audit log." />
     </PostForm>
   );
 }
 
-/** Gives the account another name. */
 function NameForm({ account: { id, name }, filling }: FormProps) {
-  const { errors, errorOf, sent } = filled('name', filling);
   return (
-    <PostForm action={`${paths.operatorAccount(id)}/rename`} errors={errors} label="Rename">
-      <TextField
-        name="name"
-        label="Name"
-        value={sent('name') ?? name}
-        isRequired
-        maxLength={64}
-        error={errorOf('name')}
-      />
-      <Buttons>
-        <Submit>Rename</Submit>
-      </Buttons>
+    <PostForm action={`${paths.operatorAccount(id)}/rename`} button="Rename" {...returned('name', filling)}>
+      <TextField name="name" label="Name" value={name} isRequired maxLength={64} />
     </PostForm>
   );
 }
 
-/** The form chooses the new user's id: sent twice, it leads both times to the one user and password. */
-export const USER_ID_FIELD = 'user';
-
-type AddUserFormProps = Readonly<{
-  action: string;
-  /** The new user's. */
-  newId: string;
-  filling: Filling | undefined;
-}>;
-
-/** Makes a user with a password that is shown once. */
-function AddUserForm({ action, newId, filling }: AddUserFormProps) {
-  const { errors, errorOf, sent } = filled('user', filling);
+/** Adds a user with a password that is shown once. */
+function AddUserForm({ account: { id }, newId, filling }: FormProps & Readonly<{ newId: string }>) {
+  const { errors, sent } = returned('user', filling);
   return (
-    <PostForm action={action} errors={errors} label="Add user">
+    <PostForm
+      action={`${paths.operatorAccount(id)}/users`}
+      button="Add user"
+      // The form chooses the new user's id: sent twice, it leads both times to the one user and password.
+      hidden={{ user: sent?.get('user') ?? newId }}
+      {...{ errors, sent }}
+    >
       <TextField
         name="email"
-        label="E-mail"
+        label="Email"
         type="email"
-        value={sent('email')}
         isRequired
         maxLength={254}
-        hint="A first password is made and shown once. Nothing is sent by mail."
-        error={errorOf('email')}
+        hint="An initial password is generated and shown once. No email is sent."
       />
-      <Buttons>
-        <Submit>Add user</Submit>
-      </Buttons>
-      <Hidden name={USER_ID_FIELD} value={sent(USER_ID_FIELD) ?? newId} />
     </PostForm>
   );
 }

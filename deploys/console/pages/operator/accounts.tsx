@@ -7,17 +7,16 @@ import { actorOf } from '../../../accounts/audit.ts';
 import { countText, Time } from '../../components/format.tsx';
 import {
   ButtonLink,
-  Buttons,
   Filters,
   FilterSelect,
   type FormErrors,
   PostForm,
+  type Returned,
   SelectField,
-  Submit,
   TextField,
 } from '../../components/forms.tsx';
 import { Badge } from '../../components/icons.tsx';
-import { Link, Pager, withQuery } from '../../components/links.tsx';
+import { Link, Pager } from '../../components/links.tsx';
 import { Empty, Panel } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
 import type { ViewerContext, ViewerForm } from '../../context.ts';
@@ -25,7 +24,6 @@ import type { PageServices } from '../../page-services.ts';
 import { idFrom, paths } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
 
-/** Accounts of one page. */
 const PAGE = 50;
 const NEW_PATH = `${paths.operatorAccounts}/new`;
 const STATES = [
@@ -62,15 +60,11 @@ export function accountsPage({ accounts, plans }: PageServices, { url, show }: V
             label="Plan"
             value={plan}
             options={[...plans.keys(), NO_PLAN].map((name) => ({ value: name, label: name }))}
-            all="All"
           />
-          <FilterSelect name="state" label="State" value={state} options={STATES} all="All" />
+          <FilterSelect name="state" label="State" value={state} options={STATES} />
         </Filters>
         <AccountTable accounts={items} isFiltered={isFiltered} isLast={next === undefined} />
-        <Pager
-          first={searchParams.has('before') ? withQuery(url, { before: undefined }) : undefined}
-          older={next === undefined ? undefined : withQuery(url, { before: String(next) })}
-        />
+        <Pager url={url} by="before" next={next} />
       </>
     ),
   });
@@ -79,26 +73,26 @@ export function accountsPage({ accounts, plans }: PageServices, { url, show }: V
 type AccountTableProps = Readonly<{ accounts: readonly Account[]; isFiltered: boolean; isLast: boolean }>;
 
 function AccountTable({ accounts, isFiltered, isLast }: AccountTableProps) {
-  const nothing = isLast ? 'No account is like this.' : 'No account on this page is like this.';
+  const nothing = isLast ? 'No matching accounts' : 'No matching accounts on this page';
   return (
     <Table
       caption="Accounts"
       columns={[
         ['Account', ({ id, name }) => <Link to={paths.operatorAccount(id)}>{name}</Link>, 'head'],
-        ['Plan', ({ plan }) => plan ?? 'none'],
+        ['Plan', ({ plan }) => plan ?? 'None'],
         [
           'Credits left',
-          ({ creditsLeft }) => (creditsLeft === undefined ? 'no limit' : countText(creditsLeft)),
+          ({ creditsLeft }) => (creditsLeft === undefined ? 'Unlimited' : countText(creditsLeft)),
           'end',
         ],
         ['State', (account) => <AccountBadge account={account} />],
-        ['Since', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
+        ['Created', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
       ]}
       rows={accounts}
       keyOf={({ id }) => id}
       empty={
         <Empty title={isFiltered ? nothing : 'No accounts yet'}>
-          {!isFiltered && <p>An account has keys, a plan and users of its own.</p>}
+          {!isFiltered && <p>Each account has its own API keys, plan and users.</p>}
         </Empty>
       }
     />
@@ -107,62 +101,40 @@ function AccountTable({ accounts, isFiltered, isLast }: AccountTableProps) {
 
 /** Whether an account can be used. */
 export function AccountBadge({ account }: Readonly<{ account: Account }>) {
-  if (account.isSuspended) return <Badge tone="bad">suspended</Badge>;
-  if (account.creditsLeft === 0) return <Badge tone="warning">out of credits</Badge>;
-  return <Badge tone="good">active</Badge>;
+  if (account.isSuspended) return <Badge tone="bad">Suspended</Badge>;
+  if (account.creditsLeft === 0) return <Badge tone="warning">Out of credits</Badge>;
+  return <Badge tone="good">Active</Badge>;
 }
 
-/** The form of a new account. */
 export function newAccountPage(services: PageServices, context: ViewerContext): Response {
-  return showNew(services, context, { name: '', plan: 'trial' });
+  return showNew(services, context);
 }
 
-/** Makes an account. */
 export function addAccount(services: PageServices, context: ViewerForm): Response {
-  const [name, plan] = [context.form.get('name')?.trim() ?? '', context.form.get('plan') ?? NO_PLAN];
-  const result = services.accounts.create(
-    name,
-    plan === NO_PLAN ? undefined : plan,
-    actorOf(context.viewer.userId, context.viewer.role),
-  );
+  const { form: sent, viewer } = context;
+  const [name, plan] = [sent.get('name')?.trim() ?? '', sent.get('plan') ?? NO_PLAN];
+  const wanted = plan === NO_PLAN ? undefined : plan;
+  const result = services.accounts.create(name, wanted, actorOf(viewer.userId, viewer.role));
   if (result.kind === 'account') return redirect(paths.operatorAccount(result.account.id), 'account-created');
-  return showNew(services, context, { name, plan }, accountErrors(result));
+  return showNew(services, context, { sent, errors: accountErrors(result) });
 }
 
-type NewAccount = Readonly<{ name: string; plan: string }>;
-
-function showNew(
-  { plans }: PageServices,
-  { show }: ViewerContext,
-  { name, plan }: NewAccount,
-  errors?: FormErrors,
-) {
+function showNew({ plans }: PageServices, { show }: ViewerContext, returned: Returned = {}): Response {
   return show({
     title: 'Add account',
     crumbs: [{ label: 'Accounts', to: paths.operatorAccounts }],
-    status: errors && 422,
+    status: returned.errors && 422,
     body: (
       <Panel title="Account">
-        <PostForm action={NEW_PATH} errors={errors}>
+        <PostForm action={NEW_PATH} button="Add account" kind="primary" {...returned}>
           <TextField
             name="name"
             label="Name"
-            value={name}
             isRequired
             maxLength={64}
-            hint="Of a company or project. It can be changed later."
-            error={errors?.['name']}
+            hint="A company or project. It can be changed later."
           />
-          <SelectField
-            name="plan"
-            label="Plan"
-            value={plan}
-            options={planOptions(plans)}
-            error={errors?.['plan']}
-          />
-          <Buttons>
-            <Submit kind="primary">Add account</Submit>
-          </Buttons>
+          <SelectField name="plan" label="Plan" value="trial" options={planOptions(plans)} />
         </PostForm>
       </Panel>
     ),
@@ -175,26 +147,26 @@ type Refused = Exclude<AdditionResult, { kind: 'account' | 'added-before' }>;
 export function accountErrors(refused: Refused): FormErrors {
   switch (refused.kind) {
     case 'bad-credits':
-      return { credits: 'Credits are a whole number of at least 1, such as 250,000.' };
+      return { credits: 'Enter a whole number of at least 1, such as 250,000.' };
     case 'bad-reason':
-      return { reason: 'A reason is 1 to 200 printable characters without a space at either end.' };
+      return { reason: 'Use 1–200 printable characters, with no leading or trailing spaces.' };
     case 'bad-name':
-      return { name: 'A name is 1 to 64 printable characters without a space at either end.' };
+      return { name: 'Use 1–64 printable characters, with no leading or trailing spaces.' };
     case 'name-taken':
-      return { name: 'An account of this name exists already.' };
+      return { name: 'An account with this name already exists.' };
     case 'reserved-name':
-      return { name: 'The accounts demo and sluice-watcher are known by their names, which stay.' };
+      return { name: 'The accounts demo and sluice-watcher cannot be renamed.' };
     case 'unknown-plan':
-      return { plan: `There is no plan ${refused.plan} in the config.` };
+      return { plan: `Plan ${refused.plan} is not in the config.` };
     case 'no-credits':
       return {
         credits:
           refused.plan === undefined
-            ? 'Without an RPC plan an account has no credits to add to.'
-            : `Plan ${refused.plan} has no credit limit, so there is nothing to add to.`,
+            ? 'An account without an RPC plan has no credits.'
+            : `Plan ${refused.plan} has unlimited credits.`,
       };
     case 'unknown-account':
-      return { form: 'The account was renamed meanwhile. Look at it again.' };
+      return { form: 'The account was renamed in the meantime. Please reload the page.' };
     default:
       return unreachable(refused);
   }
@@ -214,13 +186,13 @@ export function planOptions(plans: ReadonlyMap<string, Plan>, own?: string) {
   const gone = own !== undefined && !plans.has(own);
   return [
     ...options,
-    { value: NO_PLAN, label: 'none, the program API alone' },
+    { value: NO_PLAN, label: 'None, program API only' },
     ...(gone ? [{ value: own, label: `${own}, no longer in the config` }] : []),
   ];
 }
 
-/** `5 calls a second, 250,000 credits`. */
+/** `5 calls per second, 250,000 credits`. */
 function planText({ rps, credits }: Plan): string {
-  const rate = `${countText(rps)} calls a second`;
+  const rate = `${countText(rps)} calls per second`;
   return credits === undefined ? rate : `${rate}, ${countText(credits)} credits`;
 }

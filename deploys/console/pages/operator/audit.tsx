@@ -4,14 +4,13 @@ import type { Detail, Entry } from '../../../accounts/audit.ts';
 import { readEmail } from '../../../auth/users.ts';
 import { countText, Time, utcText } from '../../components/format.tsx';
 import { Filters, FilterSelect, TextField } from '../../components/forms.tsx';
-import { Link, Pager, withQuery } from '../../components/links.tsx';
+import { Link, Pager } from '../../components/links.tsx';
 import { Empty } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { idFrom, paths } from '../../paths.ts';
 
-/** Entries of one page. */
 const PAGE = 50;
 const COMMAND_LINE = 'command-line';
 
@@ -26,61 +25,48 @@ export function auditPage(services: PageServices, { url, show }: ViewerContext):
   );
   const accountId = accountFrom(services, account);
   const actorId = actorFrom(services, actor);
-  const isUnknown = accountId === 'unknown' || actorId?.id === 'unknown';
-  const found = isUnknown
-    ? []
-    : audit.list({
-        accountId,
-        actorId: actorId?.id,
-        action: action === '' ? undefined : action,
-        before: idFrom(url.searchParams.get('before')),
-        limit: PAGE + 1,
-      });
+  const errors = {
+    account: accountId === 'unknown' ? 'No such account.' : undefined,
+    actor: actorId?.id === 'unknown' ? 'No user with this email.' : undefined,
+  };
+  const found =
+    accountId === 'unknown' || errors.actor !== undefined
+      ? []
+      : audit.list({
+          accountId,
+          actorId: actorId?.id,
+          action: action === '' ? undefined : action,
+          before: idFrom(url.searchParams.get('before')),
+          limit: PAGE + 1,
+        });
   const entries = found.slice(0, PAGE);
   const last = found.length > PAGE ? entries.at(-1) : undefined;
   const isFiltered = [account, actor, action].some((text) => text !== '');
   return show({
-    title: 'Audit',
+    title: 'Audit log',
     body: (
       <>
-        <Filters path={paths.audit} isFiltered={isFiltered}>
-          <TextField
-            name="account"
-            label="Account"
-            value={account}
-            placeholder="Name or number"
-            error={accountId === 'unknown' ? 'There is no such account.' : undefined}
-          />
-          <TextField
-            name="actor"
-            label="Who"
-            value={actor}
-            placeholder="E-mail or id"
-            error={actorId?.id === 'unknown' ? 'Nobody has this e-mail.' : undefined}
-          />
+        <Filters path={paths.audit} isFiltered={isFiltered} errors={errors}>
+          <TextField name="account" label="Account" value={account} placeholder="Name or ID" />
+          <TextField name="actor" label="Actor" value={actor} placeholder="Email or ID" />
           <FilterSelect
             name="action"
-            label="What"
+            label="Action"
             value={action}
             options={audit.actions().map((name) => ({ value: name, label: wordsOf(name) }))}
-            all="All"
           />
         </Filters>
         <AuditTable
           entries={entries}
           whoOf={createWhoOf(services)}
-          isAccountShown
           accountName={(id) => services.accounts.findById(id)?.name}
           empty={
-            <Empty title={isFiltered ? 'No change is like this' : 'Nothing was changed yet'}>
-              <p>Changes are kept for 400 days.</p>
+            <Empty title={isFiltered ? 'No matching entries' : 'No changes yet'}>
+              <p>Entries are kept for 400 days.</p>
             </Empty>
           }
         />
-        <Pager
-          first={url.searchParams.has('before') ? withQuery(url, { before: undefined }) : undefined}
-          older={last && withQuery(url, { before: String(last.id) })}
-        />
+        <Pager url={url} by="before" next={last?.id} />
       </>
     ),
   });
@@ -95,7 +81,7 @@ function accountFrom({ accounts }: PageServices, text: string): Wanted<number> {
 /** A user by e-mail, the command line, or the id of a key or a user; `id: null` is the command line. */
 function actorFrom({ auth }: PageServices, text: string): { readonly id: string | null } | undefined {
   if (text === '') return undefined;
-  if (text === COMMAND_LINE || text === 'command line') return { id: null };
+  if (text === COMMAND_LINE || text.toLowerCase() === 'command line') return { id: null };
   if (!text.includes('@')) return { id: text };
   const email = readEmail(text);
   return { id: (email && auth.users.find(email)?.id) ?? 'unknown' };
@@ -104,34 +90,32 @@ function actorFrom({ auth }: PageServices, text: string): { readonly id: string 
 type AuditTableProps = Readonly<{
   entries: readonly Entry[];
   whoOf: WhoOf;
-  isAccountShown: boolean;
-  /** The name of an account; needed where accounts are shown. */
+  /** The name of an account; absent where all are of one. */
   accountName?: (accountId: number) => string | undefined;
   empty: ComponentChildren;
 }>;
 
-/** Changes with who made them and when. */
-export function AuditTable({ entries, whoOf, isAccountShown, accountName, empty }: AuditTableProps) {
+export function AuditTable({ entries, whoOf, accountName, empty }: AuditTableProps) {
   return (
     <Table
       caption="Changes"
       columns={[
-        ['When', ({ atMs }) => <Time atMs={atMs} />, 'head'],
-        ['Who', (entry) => <WhoCell entry={entry} whoOf={whoOf} />],
-        ['What', (entry) => <WhatCell entry={entry} />],
-        isAccountShown && [
+        ['Time', ({ atMs }) => <Time atMs={atMs} />, 'head'],
+        ['Actor', (entry) => <WhoCell entry={entry} whoOf={whoOf} />],
+        ['Action', (entry) => <WhatCell entry={entry} />],
+        accountName !== undefined && [
           'Account',
           ({ accountId }) =>
             accountId === null ? (
-              'none'
+              'None'
             ) : (
-              <Link to={paths.operatorAccount(accountId)}>{accountName?.(accountId) ?? accountId}</Link>
+              <Link to={paths.operatorAccount(accountId)}>{accountName(accountId) ?? accountId}</Link>
             ),
         ],
         [
-          'Detail',
-          ({ detail }) => {
-            const text = detailText(detail);
+          'Details',
+          (entry) => {
+            const text = detailText(entry);
             return text === '' ? null : <span class="detail">{text}</span>;
           },
         ],
@@ -143,10 +127,11 @@ export function AuditTable({ entries, whoOf, isAccountShown, accountName, empty 
   );
 }
 
-/** `account.credits.add` as `account: credits add`; readable and still what it is filtered by. */
+/** `account.credits.add` as `Account: credits add`; readable and still what it is filtered by. */
 function wordsOf(action: string): string {
   const [noun = action, ...verb] = action.split('.');
-  return verb.length === 0 ? noun : `${noun}: ${verb.join(' ').replaceAll('-', ' ')}`;
+  const subject = `${noun.charAt(0).toUpperCase()}${noun.slice(1)}`;
+  return verb.length === 0 ? subject : `${subject}: ${verb.join(' ').replaceAll('-', ' ')}`;
 }
 
 function WhoCell({ entry, whoOf }: Readonly<{ entry: Entry; whoOf: WhoOf }>) {
@@ -159,7 +144,7 @@ function WhoCell({ entry, whoOf }: Readonly<{ entry: Entry; whoOf: WhoOf }>) {
   );
 }
 
-/** The action and what it was done to, with the way there where that has a page; an account stands in its own column. */
+/** The action and its subject, linked where it has a page; an account has its own column. */
 function WhatCell({ entry: { action, subject, accountId } }: Readonly<{ entry: Entry }>) {
   const noun = action.split('.', 1)[0];
   const short = <code>{subject.length > SHOWN ? `${subject.slice(0, SHOWN)}…` : subject}</code>;
@@ -181,14 +166,16 @@ function pathOf(noun: string | undefined, subject: string, accountId: number | n
   return noun === 'key' ? paths.keys(accountId) : undefined;
 }
 
-/** `from trial, to pro`; instants, whose names end so, in UTC. */
-function detailText(detail: Detail): string {
+/** `from: trial, to: pro`; instants, whose names end so, in UTC. */
+function detailText({ action, detail }: Entry): string {
+  const { credits = null, reason = null } = detail;
+  if (action === 'account.credits.add') return `Added ${textOf(credits)} credits: “${textOf(reason)}”`;
   return Object.entries(detail)
     .map(([name, value]) => {
       const isInstant = /(?:_ms|Ms)$/.test(name) && typeof value === 'number';
       const words = name.replace(/(?:_ms|Ms)$/, '').replaceAll(/_|(?=[A-Z])/g, ' ');
       const label = words.toLowerCase();
-      return `${label} ${isInstant ? `${utcText(value)} UTC` : textOf(value)}`;
+      return `${label}: ${isInstant ? `${utcText(value)} UTC` : textOf(value)}`;
     })
     .join(', ');
 }
@@ -199,12 +186,12 @@ function textOf(value: Detail[string]): string {
   return typeof value === 'object' ? value.join(' ') : String(value);
 }
 
-/** Who made a change, in words; `to` leads to them where there is a page. */
+/** The actor of a change in words; `to` is their page if there is one. */
 type Who = Readonly<{ text: string; note: string | undefined; to?: string | undefined }>;
 
 type WhoOf = (entry: Pick<Entry, 'actorKind' | 'actorId'>) => Who;
 
-/** Names who made changes: a user by e-mail, a key by its name. Each is looked up once. */
+/** Names actors: a user by email, a key by its name. Each is read once. */
 export function createWhoOf({ auth, keys }: PageServices): WhoOf {
   const known = new Map<string, Who>();
 
@@ -221,7 +208,7 @@ export function createWhoOf({ auth, keys }: PageServices): WhoOf {
   }
 
   return function whoOf({ actorKind, actorId }) {
-    if (actorId === null) return { text: 'command line', note: undefined };
+    if (actorId === null) return { text: 'Command line', note: undefined };
     const name = `${actorKind} ${actorId}`;
     const who = known.get(name) ?? find(actorKind, actorId);
     known.set(name, who);

@@ -19,7 +19,7 @@ export async function backendsPage(
   const gateways = await operator.readGateways();
   return show({
     title: 'Backends',
-    aside: <Badge tone="waiting">live</Badge>,
+    aside: <Badge tone="waiting">Live</Badge>,
     body: (
       <Live id="backends" from={withQuery(url, {})}>
         <div class="panel-stack">
@@ -28,9 +28,9 @@ export async function backendsPage(
             <Gateway key={gateway.host} gateway={gateway} />
           ))}
           {gateways.length === 0 && (
-            <Empty title="No gateway is configured">
+            <Empty title="No gateways configured">
               <p>
-                <code>deploys.gateways</code> lists the metrics addresses of those that are shown here.
+                Add their metrics addresses to <code>deploys.gateways</code>.
               </p>
             </Empty>
           )}
@@ -52,19 +52,19 @@ function Figures({ gateways }: Readonly<{ gateways: readonly GatewaySeen[] }>) {
     <Stats
       stats={[
         {
-          label: 'Gateways reached',
+          label: 'Gateways reachable',
           value: `${seen.length} of ${gateways.length}`,
           tone: seen.length < gateways.length ? 'bad' : undefined,
         },
         {
-          label: 'Backends that take part',
+          label: 'Active backends',
           value: `${taking} of ${backends.length}`,
           tone: taking < backends.length ? 'warning' : undefined,
         },
-        { label: 'Newest slot', value: slots.length === 0 ? 'unknown' : countText(Math.max(...slots)) },
+        { label: 'Newest slot', value: slots.length === 0 ? 'Unknown' : countText(Math.max(...slots)) },
         { label: 'In flight', value: countText(sum('in_flight')) },
         {
-          label: 'Failed lately',
+          label: 'Failure rate, recent',
           value: errorShare(recent),
           note: errorText(recent),
           tone: recent.recent_failed > 0 ? 'warning' : undefined,
@@ -77,10 +77,10 @@ function Figures({ gateways }: Readonly<{ gateways: readonly GatewaySeen[] }>) {
 function Gateway({ gateway }: Readonly<{ gateway: GatewaySeen }>) {
   if (gateway.kind === 'cannot-be-reached')
     return (
-      <Panel title={gateway.host} aside={<Badge tone="bad">cannot be reached</Badge>}>
+      <Panel title={gateway.host} aside={<Badge tone="bad">Unreachable</Badge>}>
         <Notice tone="bad">
-          This gateway cannot be reached ({gateway.reason}), so nothing is known of its backends. It may serve
-          callers still: what was asked is its metrics address.
+          This gateway's metrics address is unreachable ({gateway.reason}), so the state of its backends is
+          unknown. It may still be serving requests.
         </Notice>
       </Panel>
     );
@@ -92,7 +92,7 @@ function Gateway({ gateway }: Readonly<{ gateway: GatewaySeen }>) {
       caption={`Backends of ${host}`}
       columns={[
         ['Backend', ({ name }) => name, 'head'],
-        ['Standing', (backend) => <Standing backend={backend} />],
+        ['Status', (backend) => <Standing backend={backend} />],
         ['Profile', ({ profile }) => profile],
         ['Lanes', ({ lanes }) => lanes.join(', ')],
         ['Slot', ({ slot }) => known(slot), 'end'],
@@ -107,7 +107,7 @@ function Gateway({ gateway }: Readonly<{ gateway: GatewaySeen }>) {
       ]}
       rows={status.backends}
       keyOf={({ name }) => name}
-      empty={<Empty title="This gateway has no backends" />}
+      empty={<Empty title="No backends" />}
     />
   );
 }
@@ -119,34 +119,34 @@ function GatewayNote({ status: { processes, version } }: Readonly<{ status: Gate
         {countText(processes)} {processes === 1 ? 'process' : 'processes'}
       </span>
       <span>version {version}</span>
-      <Badge tone="good">reached</Badge>
+      <Badge tone="good">Reachable</Badge>
     </>
   );
 }
 
-/** Why it is left out stands beside it; of several processes, one that has it out is enough. */
+/** With the reason for its exclusion; of several processes, one that excludes it is enough. */
 function Standing({ backend }: Readonly<{ backend: BackendStatus }>) {
   const { why } = backend;
   if (!backend.in || why !== null)
     return (
-      <span class="standing">
-        <Badge tone={backend.in ? 'warning' : 'bad'}>{backend.in ? 'in' : 'left out'}</Badge>{' '}
-        {why ?? 'for a reason it does not tell'}
+      <span>
+        <Badge tone={backend.in ? 'warning' : 'bad'}>{backend.in ? 'Active' : 'Excluded'}</Badge>{' '}
+        {why ?? 'no reason given'}
       </span>
     );
-  return <Badge tone="good">in</Badge>;
+  return <Badge tone="good">Active</Badge>;
 }
 
 function known(count: number | null): string {
-  return count === null ? 'unknown' : countText(count);
+  return count === null ? 'Unknown' : countText(count);
 }
 
 type Recent = Pick<BackendStatus, 'recent_answered' | 'recent_failed'>;
 
-/** `3 of 120`; nothing was asked of it: `none asked`. */
+/** `3 of 120`, or that there were no requests. */
 function errorText({ recent_answered, recent_failed }: Recent): string {
   const all = recent_answered + recent_failed;
-  return all === 0 ? 'none asked' : `${countText(recent_failed)} of ${countText(all)}`;
+  return all === 0 ? 'No requests' : `${countText(recent_failed)} of ${countText(all)}`;
 }
 
 function errorShare({ recent_answered, recent_failed }: Recent): string {

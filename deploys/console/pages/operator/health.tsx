@@ -1,9 +1,8 @@
 /** @jsxImportSource preact */
 import manifest from '../../../../package.json' with { type: 'json' };
-import { unreachable } from '../../../../shared/brand.ts';
 import type { Plan } from '../../../../shared/config/plans.ts';
 import { Ago, bytesText, countText, latencyText } from '../../components/format.tsx';
-import { Badge, Notice } from '../../components/icons.tsx';
+import { Badge, Notice, StateBadge, type StateWord } from '../../components/icons.tsx';
 import { Link, withQuery } from '../../components/links.tsx';
 import { Columns, Empty, type Fact, Facts, Live, Panel } from '../../components/panels.tsx';
 import { TablePanel } from '../../components/table.tsx';
@@ -25,10 +24,10 @@ type State = Readonly<{
   operators: readonly User[];
 }>;
 
-/** Whether everything does its work, and on what. */
+/** The health of every part of the installation. */
 export async function healthPage(
   { operator, auth, plans }: PageServices,
-  { url, nowMs, show }: ViewerContext,
+  { url, show }: ViewerContext,
 ): Promise<Response> {
   const [gateways, redis] = await Promise.all([operator.readGateways(), operator.readRedis?.()]);
   const operators = auth.users.operators();
@@ -42,21 +41,21 @@ export async function healthPage(
   };
   return show({
     title: 'Health',
-    aside: <Badge tone="waiting">live</Badge>,
+    aside: <Badge tone="waiting">Live</Badge>,
     body: (
       <>
         <Live id="health" from={withQuery(url, {})} everySeconds={10}>
           <div class="panel-stack">
             <Verdict troubles={troublesOf(state)} />
             <Columns>
-              <WatcherPanel state={state} nowMs={nowMs} />
+              <WatcherPanel {...state} />
               <ServicePanel {...state} />
             </Columns>
             <StorePanel sizes={operator.storeSizes()} redis={redis} />
           </div>
         </Live>
         <Panel title="Operators" isFlush>
-          <UserTable users={operators} isRoleShown={false} empty={<Empty title="There is no operator" />} />
+          <UserTable users={operators} isRoleShown={false} empty={<Empty title="No operators" />} />
         </Panel>
         <PlanPanel plans={plans} />
       </>
@@ -64,7 +63,7 @@ export async function healthPage(
   });
 }
 
-/** What an operator should look at, a sentence each. */
+/** What needs an operator's attention, a sentence each. */
 function troublesOf(state: State): readonly string[] {
   const { watcher, deliveries, publication, gateways, redis, operators } = state;
   const without = operators.filter(({ hasSecondFactor }) => !hasSecondFactor).length;
@@ -73,20 +72,19 @@ function troublesOf(state: State): readonly string[] {
     ...[watcher.health, deliveries].flatMap((health) => (health?.isWell === false ? [health.sentence] : [])),
     ...[publication && complaintOf(publication)].flatMap((complaint) => complaint ?? []),
     ...gateways.flatMap((gateway) =>
-      gateway.kind === 'seen'
-        ? []
-        : [`The gateway at ${gateway.host} cannot be reached (${gateway.reason}).`],
+      gateway.kind === 'seen' ? [] : [`Gateway ${gateway.host} is unreachable (${gateway.reason}).`],
     ),
     ...(redis ?? []).flatMap((node) =>
-      node.kind === 'answers' ? [] : [`Redis at ${node.host} cannot be reached (${node.reason}).`],
+      node.kind === 'answers' ? [] : [`Redis ${node.host} is unreachable (${node.reason}).`],
     ),
-    ...(without === 0 ? [] : [`${of(without, 'operator has', 'operators have')} no second factor.`]),
+    ...(without === 0
+      ? []
+      : [`${of(without, 'operator does', 'operators do')} not use two-factor authentication.`]),
   ];
 }
 
 function Verdict({ troubles }: Readonly<{ troubles: readonly string[] }>) {
-  if (troubles.length === 0)
-    return <Notice tone="good">Everything that can be seen from here does its work.</Notice>;
+  if (troubles.length === 0) return <Notice tone="good">All systems healthy.</Notice>;
   return (
     <Notice tone="warning">
       {troubles.map((sentence) => (
@@ -96,17 +94,17 @@ function Verdict({ troubles }: Readonly<{ troubles: readonly string[] }>) {
   );
 }
 
-function WatcherPanel({ state: { watcher }, nowMs }: Readonly<{ state: State; nowMs: number }>) {
+function WatcherPanel({ watcher }: State) {
   const { health, checkedAtMs, contextSlot, programs, pollMs, rpcHosts } = watcher;
   return (
     <Panel title="Watcher" aside={<WellBadge isWell={health.isWell} />}>
       <Facts
         facts={[
-          ['Last reading', <Ago atMs={checkedAtMs} nowMs={nowMs} none="none yet" />],
-          ['At slot', contextSlot === undefined ? 'unknown' : contextSlot.toLocaleString('en-US')],
+          ['Last check', <Ago atMs={checkedAtMs} none="None yet" />],
+          ['Slot', contextSlot === undefined ? 'Unknown' : contextSlot.toLocaleString('en-US')],
           ['Programs', countText(programs)],
-          ['Reads every', `${pollMs / 1_000} s`],
-          ['Reads through', rpcHosts.map((host) => <code key={host}>{host}</code>)],
+          ['Interval', `${pollMs / 1_000} s`],
+          ['Data source', rpcHosts.map((host) => <code key={host}>{host}</code>)],
         ]}
       />
       {!health.isWell && <p>{health.sentence}</p>}
@@ -117,16 +115,16 @@ function WatcherPanel({ state: { watcher }, nowMs }: Readonly<{ state: State; no
 function PlanPanel({ plans }: Readonly<{ plans: ReadonlyMap<string, Plan> }>) {
   return (
     <TablePanel
-      title="Plans, as configured"
+      title="Configured plans"
       caption="Plans"
       columns={[
         ['Plan', ([name]) => name, 'head'],
-        ['Calls a second', ([, { rps }]) => rateText(rps), 'end'],
+        ['Calls per second', ([, { rps }]) => rateText(rps), 'end'],
         ['Burst', ([, { burst }]) => countText(burst), 'end'],
-        ['Credits', ([, { credits }]) => (credits === undefined ? 'no limit' : countText(credits)), 'end'],
-        ['Calls in a batch', ([, { batchMax }]) => countText(batchMax), 'end'],
-        ['Scans at once', ([, { scans }]) => countText(scans), 'end'],
-        ['Calls at once', ([, { inFlight }]) => countText(inFlight), 'end'],
+        ['Credits', ([, { credits }]) => (credits === undefined ? 'Unlimited' : countText(credits)), 'end'],
+        ['Batch size', ([, { batchMax }]) => countText(batchMax), 'end'],
+        ['Concurrent scans', ([, { scans }]) => countText(scans), 'end'],
+        ['Concurrent calls', ([, { inFlight }]) => countText(inFlight), 'end'],
       ]}
       rows={[...plans]}
       keyOf={([name]) => name}
@@ -141,25 +139,17 @@ function rateText(rps: number): string {
 }
 
 function WellBadge({ isWell }: Readonly<{ isWell: boolean }>) {
-  return isWell ? <Badge tone="good">well</Badge> : <Badge tone="bad">not well</Badge>;
+  return isWell ? <Badge tone="good">Healthy</Badge> : <Badge tone="bad">Unhealthy</Badge>;
 }
 
-/** How accounts and keys come to gateways on other hosts, in a badge. */
-function PublicationBadge({ state }: Readonly<{ state: PublicationState }>) {
-  switch (state.kind) {
-    case 'publishing':
-      return <Badge tone="good">published</Badge>;
-    case 'building':
-      return <Badge tone="waiting">being published</Badge>;
-    case 'away':
-      return <Badge tone="warning">Redis does not answer</Badge>;
-    case 'other-origin':
-    case 'held':
-      return <Badge tone="bad">not published</Badge>;
-    default:
-      return unreachable(state);
-  }
-}
+/** How accounts and keys come to gateways on other hosts. */
+const PUBLICATION: Readonly<Record<PublicationState['kind'], StateWord>> = {
+  publishing: ['Published', 'good'],
+  building: ['Publishing', 'waiting'],
+  away: ['Redis unreachable', 'warning'],
+  'other-origin': ['Not published', 'bad'],
+  held: ['Not published', 'bad'],
+};
 
 /** The parts of the installation, and whether each does its work. */
 function ServicePanel({ deliveries, publication, gateways }: State) {
@@ -168,7 +158,7 @@ function ServicePanel({ deliveries, publication, gateways }: State) {
   );
   const isMixed = [...versions].some((version) => version !== manifest.version);
   return (
-    <Panel title="Service" aside={isMixed && <Badge tone="warning">mixed versions</Badge>}>
+    <Panel title="Service" aside={isMixed && <Badge tone="warning">Mixed versions</Badge>}>
       <Facts
         facts={[
           ['Version', manifest.version],
@@ -176,25 +166,28 @@ function ServicePanel({ deliveries, publication, gateways }: State) {
           [
             'Deliveries',
             deliveries === undefined ? (
-              'not sent by this process'
+              'Not sent by this process'
             ) : (
               <>
                 <WellBadge isWell={deliveries.isWell} /> <Link to={paths.queue}>Queue</Link>
               </>
             ),
           ],
-          publication !== undefined && ['Accounts and keys', <PublicationBadge state={publication} />],
+          publication !== undefined && [
+            'Accounts and keys',
+            <StateBadge of={PUBLICATION[publication.kind]} />,
+          ],
           ...gateways.map((gateway): Fact => {
             const isSeen = gateway.kind === 'seen';
             return [
               `Gateway ${gateway.host}`,
               <>
-                <Badge tone={isSeen ? 'good' : 'bad'}>{isSeen ? 'reached' : 'cannot be reached'}</Badge>{' '}
+                <Badge tone={isSeen ? 'good' : 'bad'}>{isSeen ? 'Reachable' : 'Unreachable'}</Badge>{' '}
                 {isSeen ? `version ${gateway.status.version}` : gateway.reason}
               </>,
             ];
           }),
-          ['Backup', 'Unknown: Sluice makes none and cannot see yours. Use VACUUM INTO, not a plain copy.'],
+          ['Backup', 'Not managed by Sluice. Back up with VACUUM INTO, not by copying the file.'],
         ]}
       />
     </Panel>
@@ -220,25 +213,25 @@ function StorePanel({ sizes, redis }: StoreProps) {
   );
 }
 
-/** A database that could not be read would have stopped the page: it is the one the page was made from. */
+/** No row for an unreadable database: this page itself could not have been rendered. */
 function storeRow({ name, bytes, walBytes }: StoreSize) {
-  const state = bytes === 0 ? <Badge tone="warning">no file</Badge> : <Badge tone="good">in use</Badge>;
+  const state = bytes === 0 ? <Badge tone="warning">No file</Badge> : <Badge tone="good">In use</Badge>;
   return { name, state, size: bytesText(bytes), wal: bytesText(walBytes) };
 }
 
 function redisRows(redis: readonly RedisSeen[] | undefined) {
   if (redis === undefined)
-    return [{ name: 'Redis', state: 'not configured: limits hold per host', size: '–', wal: '–' }];
+    return [{ name: 'Redis', state: 'Not configured: limits apply per host', size: '–', wal: '–' }];
   return redis.map((node) => ({
     name: `Redis ${node.host}`,
     state:
       node.kind === 'answers' ? (
         <>
-          <Badge tone="good">answers</Badge> in {latencyText(node.tookMs)}
+          <Badge tone="good">Reachable</Badge> {latencyText(node.tookMs)}
         </>
       ) : (
         <>
-          <Badge tone="bad">cannot be reached</Badge> {node.reason}
+          <Badge tone="bad">Unreachable</Badge> {node.reason}
         </>
       ),
     size: '–',

@@ -1,24 +1,24 @@
 /** @jsxImportSource preact */
 import { Ago, countText, Time } from '../../components/format.tsx';
 import { Badge, Notice } from '../../components/icons.tsx';
-import { Link, Pager, withQuery } from '../../components/links.tsx';
+import { cursorFrom, Link, Pager, withQuery } from '../../components/links.tsx';
 import { Columns, Empty, Live, Stats } from '../../components/panels.tsx';
 import { TablePanel } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
+import { errorText, STATE_WORDS } from '../account/attempt.tsx';
 import { paths } from '../../paths.ts';
 import type { Health } from '../../../health/health.ts';
 import { COUNT_MAX, type QueueState, type Reason, type WrongAttempt } from '../../../outbox/list.ts';
-import { SEND_TEXTS } from '../../../outbox/outcome.ts';
-import type { FailingPlace, FailingWebhook } from '../../../webhooks/webhook-health.ts';
+import type { FailingWebhook } from '../../../webhooks/webhook-health.ts';
 import { DAY_MS } from '../../../usage/calendar.ts';
 
 const FAILING_SHOWN = 25;
 const WRONG_SHOWN = 25;
-/** What is due for this long waits for something else than its turn. */
+/** A delivery that is due for longer is blocked by something. */
 const LATE_MS = 60_000;
 
-/** What waits to be sent, and whose receivers do not take it. */
+/** Pending deliveries, and the endpoints that fail. */
 export function queuePage(
   { operator, accounts }: PageServices,
   { url, nowMs, show }: ViewerContext,
@@ -26,13 +26,14 @@ export function queuePage(
   const { queue, failing, deliveries } = operator;
   const nameOf = (accountId: number) => accounts.findById(accountId)?.name ?? String(accountId);
   const here = withQuery(url, {});
-  const found = failing(FAILING_SHOWN + 1, fromCursor(url.searchParams.get('after')));
+  const after = cursorFrom(url.searchParams.get('after'));
+  const found = failing(FAILING_SHOWN + 1, after && { failingSinceMs: after.atMs, id: after.id });
   const shown = found.slice(0, FAILING_SHOWN);
   const last = found.length > FAILING_SHOWN ? shown.at(-1) : undefined;
   const sinceMs = nowMs - DAY_MS;
   return show({
     title: 'Queue',
-    aside: <Badge tone="waiting">live</Badge>,
+    aside: <Badge tone="waiting">Live</Badge>,
     body: (
       <>
         <Live id="queue" from={here}>
@@ -42,25 +43,14 @@ export function queuePage(
           </div>
         </Live>
         <Columns>
-          <HostPanel hosts={queue.failingHosts()} nowMs={nowMs} />
+          <HostPanel hosts={queue.failingHosts()} />
           <div class="panel-stack">
-            <ReasonPanel
-              title="Why attempts failed, 24 h"
-              reasons={queue.reasons('failed', sinceMs)}
-              nowMs={nowMs}
-            />
-            <ReasonPanel
-              title="Why attempts were blocked, 24 h"
-              reasons={queue.reasons('blocked', sinceMs)}
-              nowMs={nowMs}
-            />
+            <ReasonPanel title="Failure reasons, last 24 h" reasons={queue.reasons('failed', sinceMs)} />
+            <ReasonPanel title="Block reasons, last 24 h" reasons={queue.reasons('blocked', sinceMs)} />
           </div>
         </Columns>
-        <FailingPanel webhooks={shown} nowMs={nowMs} nameOf={nameOf} />
-        <Pager
-          first={url.searchParams.has('after') ? withQuery(url, { after: undefined }) : undefined}
-          older={last && withQuery(url, { after: `${last.failingSinceMs}.${last.id}` })}
-        />
+        <FailingPanel webhooks={shown} nameOf={nameOf} />
+        <Pager url={url} by="after" next={last && `${last.failingSinceMs}.${last.id}`} />
         <Live id="attempts" from={here}>
           <AttemptPanel attempts={queue.wrongAttempts(WRONG_SHOWN)} nameOf={nameOf} />
         </Live>
@@ -69,14 +59,8 @@ export function queuePage(
   });
 }
 
-/** The last webhook of the page before: its instant and id. */
-function fromCursor(text: string | null): FailingPlace | undefined {
-  const read = /^(\d{1,15})\.([\w-]{1,64})$/.exec(text ?? '');
-  return read === null ? undefined : { failingSinceMs: Number(read[1]), id: read[2] ?? '' };
-}
-
 function Trouble({ health }: Readonly<{ health: Health | undefined }>) {
-  if (health === undefined) return <Notice tone="warning">This process sends no deliveries.</Notice>;
+  if (health === undefined) return <Notice tone="warning">Deliveries are not sent by this process.</Notice>;
   return health.isWell ? null : <Notice tone="bad">{health.sentence}</Notice>;
 }
 
@@ -86,26 +70,26 @@ function Figures({ state, nowMs }: Readonly<{ state: QueueState; nowMs: number }
   return (
     <Stats
       stats={[
-        { label: 'Due now', value: manyText(due), tone: isLate ? 'warning' : undefined },
+        { label: 'Ready', value: manyText(due), tone: isLate ? 'warning' : undefined },
         {
-          label: 'Oldest due',
-          value: <Ago atMs={oldestDueAtMs} nowMs={nowMs} none="none" />,
+          label: 'Oldest pending',
+          value: <Ago atMs={oldestDueAtMs} none="None" />,
           tone: isLate ? 'warning' : undefined,
         },
         { label: 'In flight', value: manyText(inFlight) },
         {
-          label: 'Due later',
+          label: 'Scheduled',
           value: manyText(later),
           note: nextDueAtMs && (
             <>
-              the next <Ago atMs={nextDueAtMs} nowMs={nowMs} />
+              next <Ago atMs={nextDueAtMs} />
             </>
           ),
         },
         {
           label: 'Awaiting block time',
           value: manyText(eventsWaiting),
-          note: 'deploys, sent once it is known',
+          note: 'deploys, sent once known',
         },
       ]}
     />
@@ -113,40 +97,37 @@ function Figures({ state, nowMs }: Readonly<{ state: QueueState; nowMs: number }
 }
 
 function manyText(count: number): string {
-  return count >= COUNT_MAX ? `${countText(COUNT_MAX)} or more` : countText(count);
+  return count >= COUNT_MAX ? `${countText(COUNT_MAX)}+` : countText(count);
 }
 
 type HostPanelProps = Readonly<{
   hosts: readonly Readonly<{ host: string; webhooks: number; sinceMs: number }>[];
-  nowMs: number;
 }>;
 
-function HostPanel({ hosts, nowMs }: HostPanelProps) {
+function HostPanel({ hosts }: HostPanelProps) {
   return (
     <TablePanel
-      title="Failing receivers by host"
+      title="Failing endpoints by host"
       columns={[
         ['Host', ({ host }) => host, 'head'],
         ['Webhooks', ({ webhooks }) => countText(webhooks), 'end'],
-        ['Since', ({ sinceMs }) => <Ago atMs={sinceMs} nowMs={nowMs} />, 'end'],
+        ['Failing since', ({ sinceMs }) => <Ago atMs={sinceMs} />, 'end'],
       ]}
       rows={hosts}
       keyOf={({ host }) => host}
-      empty={<Empty title="Every receiver takes what it is sent" />}
+      empty={<Empty title="All endpoints are healthy" />}
     />
   );
 }
 
-type ReasonPanelProps = Readonly<{ title: string; reasons: readonly Reason[]; nowMs: number }>;
-
-function ReasonPanel({ title, reasons, nowMs }: ReasonPanelProps) {
+function ReasonPanel({ title, reasons }: Readonly<{ title: string; reasons: readonly Reason[] }>) {
   return (
     <TablePanel
       title={title}
       columns={[
-        ['Reason', ({ reason }) => reasonText(reason), 'head'],
+        ['Reason', ({ reason }) => errorText(reason), 'head'],
         ['Attempts', ({ attempts }) => countText(attempts), 'end'],
-        ['Last', ({ lastAtMs }) => <Ago atMs={lastAtMs} nowMs={nowMs} />, 'end'],
+        ['Last', ({ lastAtMs }) => <Ago atMs={lastAtMs} />, 'end'],
       ]}
       rows={reasons}
       keyOf={({ reason }) => reason}
@@ -155,25 +136,17 @@ function ReasonPanel({ title, reasons, nowMs }: ReasonPanelProps) {
   );
 }
 
-/** An attempt's error in words. */
-function reasonText(error: string): string {
-  const status = /^http_(\d{3})$/.exec(error)?.[1];
-  if (status !== undefined) return `The receiver answered ${status}`;
-  return Object.hasOwn(SEND_TEXTS, error) ? SEND_TEXTS[error as keyof typeof SEND_TEXTS] : error; // just looked up
-}
-
 type Named = Readonly<{ nameOf: (accountId: number) => string }>;
-type FailingPanelProps = Named & Readonly<{ webhooks: readonly FailingWebhook[]; nowMs: number }>;
 
-function FailingPanel({ webhooks, nowMs, nameOf }: FailingPanelProps) {
+function FailingPanel({ webhooks, nameOf }: Named & Readonly<{ webhooks: readonly FailingWebhook[] }>) {
   if (webhooks.length === 0) return null;
   return (
     <TablePanel
-      title="Failing webhooks, the longest first"
+      title="Failing webhooks, longest first"
       caption="Failing webhooks"
       columns={[
         [
-          'Receiver',
+          'Endpoint',
           ({ id, accountId, host }) => <Link to={paths.webhook(accountId, id)}>{host}</Link>,
           'head',
         ],
@@ -182,12 +155,12 @@ function FailingPanel({ webhooks, nowMs, nameOf }: FailingPanelProps) {
           ({ accountId }) => <Link to={paths.operatorAccount(accountId)}>{nameOf(accountId)}</Link>,
         ],
         ['Failing since', ({ failingSinceMs }) => <Time atMs={failingSinceMs} />],
-        ['Failures in a row', ({ consecutiveFailures }) => countText(consecutiveFailures), 'end'],
-        ['Last success', ({ lastSuccessAtMs }) => <Ago atMs={lastSuccessAtMs} nowMs={nowMs} none="never" />],
+        ['Consecutive failures', ({ consecutiveFailures }) => countText(consecutiveFailures), 'end'],
+        ['Last success', ({ lastSuccessAtMs }) => <Ago atMs={lastSuccessAtMs} none="Never" />],
         [
           'State',
           ({ isPaused }) =>
-            isPaused ? <Badge tone="quiet">paused</Badge> : <Badge tone="bad">failing</Badge>,
+            isPaused ? <Badge tone="quiet">Paused</Badge> : <Badge tone="bad">Failing</Badge>,
         ],
       ]}
       rows={webhooks}
@@ -212,27 +185,27 @@ function AttemptPanel({ attempts, nameOf }: Named & Readonly<{ attempts: readonl
           'head',
         ],
         [
-          'Receiver',
+          'Endpoint',
           ({ accountId, webhookId, host }) => <Link to={paths.webhook(accountId, webhookId)}>{host}</Link>,
         ],
         [
           'Account',
           ({ accountId }) => <Link to={paths.operatorAccount(accountId)}>{nameOf(accountId)}</Link>,
         ],
-        ['Number', ({ number }) => (number === null ? 'by hand' : `${number} of 6`)],
-        ['Reason', ({ error }) => reasonText(error ?? 'unknown')],
+        ['Number', ({ number }) => (number === null ? 'Manual' : `${number} of 6`)],
+        ['Reason', ({ error }) => errorText(error ?? 'unknown')],
         [
           'Delivery',
           ({ state, deliveryState }) => (
             <Badge tone={deliveryState === 'failed' ? 'bad' : state === 'blocked' ? 'warning' : 'quiet'}>
-              {deliveryState.replaceAll('_', ' ')}
+              {STATE_WORDS[deliveryState][0]}
             </Badge>
           ),
         ],
       ]}
       rows={attempts}
       keyOf={({ deliveryId, n }) => `${deliveryId} ${n}`}
-      empty={<Empty title="No attempt has failed" />}
+      empty={<Empty title="No failed attempts" />}
     />
   );
 }

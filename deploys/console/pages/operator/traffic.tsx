@@ -1,6 +1,6 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
-import { Chart } from '../../components/charts.tsx';
+import { MinuteChart } from '../../components/charts.tsx';
 import { countText, shareText, Time } from '../../components/format.tsx';
 import { Badge } from '../../components/icons.tsx';
 import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
@@ -15,12 +15,10 @@ import type { Done } from '../../../usage/traffic.ts';
 
 type Figure = 'calls' | 'credits' | 'refused';
 
-const MINUTE_MS = 60_000;
 const FIGURES: readonly Figure[] = ['calls', 'credits', 'refused'];
 /** Methods that have a row; the others are few calls each. */
 const METHODS_SHOWN = 40;
 
-/** What all accounts do. */
 export async function trafficPage(
   { operator, minutes, accounts }: PageServices,
   { url, nowMs, show }: ViewerContext,
@@ -29,26 +27,26 @@ export async function trafficPage(
   const by = FIGURES.find((figure) => figure === url.searchParams.get('by')) ?? 'calls';
   const { atMs, total, byMethod, byPlan, top } = await operator.readTraffic(hours);
   const methodsLeft = byMethod.length - METHODS_SHOWN;
-  const nameOf = (id: number) => accounts.findById(id)?.name ?? `account ${id}, gone`;
+  const nameOf = (id: number) => accounts.findById(id)?.name ?? `Account ${id} (deleted)`;
   const fromMs = (Math.floor(atMs / HOUR_MS) + 1 - hours) * HOUR_MS;
   return show({
     title: 'Traffic',
-    aside: <Badge tone="waiting">live</Badge>,
+    aside: <Badge tone="waiting">Live</Badge>,
     body: (
       <>
         <Tabs
           label="Period"
           tabs={[
             { label: 'This hour', to: withQuery(url, { hours: undefined }), isCurrent: hours === 1 },
-            { label: '24 hours', to: withQuery(url, { hours: '24' }), isCurrent: hours === 24 },
+            { label: 'Last 24 hours', to: withQuery(url, { hours: '24' }), isCurrent: hours === 24 },
           ]}
         />
         <Live id="figures" from={withQuery(url, {})} everySeconds={10}>
           <Figures total={total} fromMs={fromMs} />
         </Live>
         <Live id="minutes" from={withQuery(url, {})} everySeconds={10}>
-          <Panel title="Last hour by minute">
-            <Minutes rows={minutes.recentTotals(nowMs)} sinceMs={minutes.sinceMs()} />
+          <Panel title="Last hour, by minute">
+            <LastHour rows={minutes.recentTotals(nowMs)} sinceMs={minutes.sinceMs()} />
           </Panel>
         </Live>
         <PartPanel
@@ -56,13 +54,13 @@ export async function trafficPage(
           label="Method"
           total={total}
           parts={byMethod.slice(0, METHODS_SHOWN).map(({ method, done }) => ({ name: method, done }))}
-          aside={methodsLeft > 0 && <span>and {countText(methodsLeft)} more</span>}
+          aside={methodsLeft > 0 && <span>{countText(methodsLeft)} more not shown</span>}
         />
         <PartPanel
           title="By plan"
           label="Plan"
           total={total}
-          parts={byPlan.map(({ plan, done }) => ({ name: plan ?? 'none, or the account is gone', done }))}
+          parts={byPlan.map(({ plan, done }) => ({ name: plan ?? 'None, or account deleted', done }))}
         />
         <PartPanel
           title="Top accounts"
@@ -78,7 +76,7 @@ export async function trafficPage(
             <Choices
               label="Order"
               choices={FIGURES.map((figure) => ({
-                label: `by ${figure}`,
+                label: `By ${figure === 'refused' ? 'rejections' : figure}`,
                 to: `${withQuery(url, { by: figure })}#top`,
                 isCurrent: figure === by,
               }))}
@@ -88,6 +86,24 @@ export async function trafficPage(
       </>
     ),
   });
+}
+
+function LastHour({ rows, sinceMs }: Readonly<{ rows: readonly Minute[]; sinceMs: number | undefined }>) {
+  return (
+    <MinuteChart
+      id="traffic-minutes"
+      title="Calls, rejections and errors by minute"
+      kind="line"
+      unit="calls per minute"
+      minutes={rows}
+      sinceMs={sinceMs}
+      series={[
+        { label: 'Calls', of: ({ calls }) => calls },
+        { label: 'Rejected', of: ({ refused }) => refused, tone: 'warning' },
+        { label: 'Errors', of: ({ errors }) => errors, tone: 'bad' },
+      ]}
+    />
+  );
 }
 
 function Figures({ total, fromMs }: Readonly<{ total: Done; fromMs: number }>) {
@@ -104,8 +120,8 @@ function Figures({ total, fromMs }: Readonly<{ total: Done; fromMs: number }>) {
             </>
           ),
         },
-        { label: 'Credits', value: countText(credits), note: 'less what was given back' },
-        { label: 'Refused', value: countText(refused), note: partText(refused, calls + refused) },
+        { label: 'Credits', value: countText(credits), note: 'net of refunds' },
+        { label: 'Rejected', value: countText(refused), note: partText(refused, calls + refused) },
         { label: 'Errors', value: countText(errors), note: partText(errors, calls) },
       ]}
     />
@@ -113,40 +129,7 @@ function Figures({ total, fromMs }: Readonly<{ total: Done; fromMs: number }>) {
 }
 
 function partText(part: number, all: number): string {
-  return all === 0 ? 'of none' : `${shareText(part / all)} of ${countText(all)}`;
-}
-
-function Minutes({ rows, sinceMs }: Readonly<{ rows: readonly Minute[]; sinceMs: number | undefined }>) {
-  const isCounted = ({ minute }: Minute) => sinceMs !== undefined && (minute + 1) * MINUTE_MS > sinceMs;
-  const valuesOf = (figure: 'calls' | 'refused' | 'errors') =>
-    rows.map((row) => (isCounted(row) ? row[figure] : null));
-  return (
-    <>
-      <Chart
-        id="traffic-minutes"
-        title="Calls, refusals and errors by minute"
-        kind="line"
-        timesMs={rows.map(({ minute }) => minute * MINUTE_MS)}
-        series={[
-          { label: 'Calls', values: valuesOf('calls') },
-          { label: 'Refused', values: valuesOf('refused'), tone: 'warning' },
-          { label: 'Errors', values: valuesOf('errors'), tone: 'bad' },
-        ]}
-        unit="a minute"
-      />
-      {!rows.every(isCounted) && (
-        <p class="field-hint">
-          {sinceMs === undefined ? (
-            'Minutes are not counted yet: the service has just started.'
-          ) : (
-            <>
-              Minutes are counted since the service started, <Time atMs={sinceMs} />.
-            </>
-          )}
-        </p>
-      )}
-    </>
-  );
+  return `${all === 0 ? '0%' : shareText(part / all)} of ${countText(all)}`;
 }
 
 type Part = Readonly<{ name: string; to?: string | undefined; done: Done }>;
@@ -176,12 +159,12 @@ function PartPanel({ title, id, label, parts, total, aside }: PartPanelProps) {
           number('Calls', 'calls'),
           ['Share', ({ done }) => (total.calls === 0 ? '–' : shareText(done.calls / total.calls)), 'end'],
           number('Credits', 'credits'),
-          number('Refused', 'refused'),
+          number('Rejected', 'refused'),
           number('Errors', 'errors'),
         ]}
         rows={parts}
         keyOf={({ name }) => name}
-        empty={<Empty title="No calls in this time" />}
+        empty={<Empty title="No calls in this period" />}
       />
     </Panel>
   );

@@ -8,9 +8,9 @@ import { Ago, Time } from '../../components/format.tsx';
 import {
   ActionPanel,
   ButtonLink,
+  confirmErrors,
   ConfirmPanel,
   type FormErrors,
-  isConfirmed,
 } from '../../components/forms.tsx';
 import { Badge, Notice } from '../../components/icons.tsx';
 import { Link } from '../../components/links.tsx';
@@ -31,7 +31,7 @@ export function userPage(services: PageServices, context: ViewerContext): Respon
   return user === undefined ? context.notFound() : showUser(services, context, user);
 }
 
-/** Changes another user's login; the operator's own is changed under Settings, which asks for the password. */
+/** Changes another user; the operator's own login is changed in Settings, where the password is required. */
 function onOther<A extends Answer>(
   services: PageServices,
   context: ViewerForm,
@@ -39,7 +39,7 @@ function onOther<A extends Answer>(
 ): A | Response {
   const user = userIn(services, context);
   const { userId, role } = context.viewer;
-  // Two who remove each other at once must not both be gone.
+  // Two operators who remove each other concurrently must not both be removed.
   if (user === undefined || isGone(services, context)) return context.notFound();
   if (user.id === userId) return showUser(services, context, user, { form: OWN });
   return act(user, actorOf(userId, role));
@@ -50,7 +50,7 @@ function isGone({ auth }: PageServices, { viewer }: ViewerContext): boolean {
   return auth.users.byId(viewer.userId) === undefined;
 }
 
-const OWN = 'This is your own login. It is changed under Settings.';
+const OWN = 'This is your own user. Manage it in Settings.';
 
 /** A new password, shown once; every session ends. */
 export function newPassword(services: PageServices, context: ViewerForm): Answer {
@@ -59,7 +59,7 @@ export function newPassword(services: PageServices, context: ViewerForm): Answer
     const password = makePassword(random);
     const hashed = await auth.hashing.hash(password, 'known');
     if (hashed.kind === 'busy')
-      return showUser(services, context, user, { form: 'Too many logins are being checked. Try again.' });
+      return showUser(services, context, user, { form: 'The server is busy. Please try again.' });
     // Either of them may have been removed while the hash was made.
     if (isGone(services, context) || auth.users.byId(user.id) === undefined) return context.notFound();
     auth.users.setPassword(user, hashed.hash, by);
@@ -68,7 +68,6 @@ export function newPassword(services: PageServices, context: ViewerForm): Answer
   });
 }
 
-/** Ends every session. */
 export function signUserOut(services: PageServices, context: ViewerForm): Response {
   return onOther(services, context, (user, by) => {
     services.auth.users.signOut(user, by);
@@ -76,7 +75,6 @@ export function signUserOut(services: PageServices, context: ViewerForm): Respon
   });
 }
 
-/** Asks for confirmation. */
 export function resetFactorPage(services: PageServices, context: ViewerContext): Response {
   const user = userIn(services, context);
   return user === undefined ? context.notFound() : showSecondFactor(context, user);
@@ -85,8 +83,8 @@ export function resetFactorPage(services: PageServices, context: ViewerContext):
 /** Turns it off, with the e-mail typed; for who lost phone and codes. */
 export function resetSecondFactor(services: PageServices, context: ViewerForm): Response {
   return onOther(services, context, (user, by) => {
-    if (!isConfirmed(context.form, user.email))
-      return showSecondFactor(context, user, { confirm: `That is not ${user.email}.` });
+    const errors = confirmErrors(context.form, user.email);
+    if (errors) return showSecondFactor(context, user, errors);
     if (user.hasSecondFactor) services.auth.secondFactor.reset(user, by);
     return redirect(paths.user(user.id), 'user-second-factor-off');
   });
@@ -94,7 +92,7 @@ export function resetSecondFactor(services: PageServices, context: ViewerForm): 
 
 function showSecondFactor({ show }: ViewerContext, { id, email }: User, errors?: FormErrors): Response {
   return show({
-    title: 'Reset the second factor',
+    title: 'Reset two-factor authentication',
     crumbs: [
       { label: 'Accounts', to: paths.operatorAccounts },
       { label: email, to: paths.user(id) },
@@ -105,21 +103,20 @@ function showSecondFactor({ show }: ViewerContext, { id, email }: User, errors?:
         title="Reset"
         action={`${paths.user(id)}/second-factor`}
         phrase={email}
-        button="Reset the second factor"
+        button="Reset two-factor authentication"
         errors={errors}
       >
-        For somebody who lost the phone and the backup codes: make sure that it is them. The password alone
-        signs in then.
+        For a user who lost their phone and backup codes. Verify their identity first: their password alone
+        will be enough to sign in.
       </ConfirmPanel>
     ),
   });
 }
 
-/** Removes the login whose e-mail was typed. */
 export function removeUser(services: PageServices, context: ViewerForm): Response {
   return onOther(services, context, (user, by) => {
-    if (!isConfirmed(context.form, user.email))
-      return showUser(services, context, user, { confirm: `That is not ${user.email}.` });
+    const errors = confirmErrors(context.form, user.email);
+    if (errors) return showUser(services, context, user, errors);
     services.auth.users.remove(user, by);
     return redirect(
       user.accountId === undefined ? paths.health : paths.operatorAccount(user.accountId),
@@ -148,36 +145,26 @@ function showUser(services: PageServices, context: ViewerContext, user: User, er
         {errors?.['form'] && <Notice tone="bad">{errors['form']}</Notice>}
         {isOwn && (
           <Notice tone="accent">
-            This is your own login. It is changed under <Link to={paths.settings}>Settings</Link>.
+            This is your own user. Manage it in <Link to={paths.settings}>Settings</Link>.
           </Notice>
         )}
         <Columns>
-          <Panel title="Login">
-            <UserFacts services={services} user={user} nowMs={context.nowMs} accountName={account?.name} />
+          <Panel title="User">
+            <UserFacts services={services} user={user} accountName={account?.name} />
           </Panel>
           {!isOwn && (
             <div class="panel-stack">
-              <ActionPanel
-                title="New password"
-                action={`${path}/password`}
-                label="New password"
-                button="Make a new password"
-              >
-                Makes a password, shows it once and ends every session. Pass it on by a way you trust.
+              <ActionPanel title="Reset password" action={`${path}/password`} button="Reset password">
+                Generates a new password, shows it once and ends all sessions. Share it securely.
               </ActionPanel>
-              <ActionPanel
-                title="Sessions"
-                action={`${path}/sign-out`}
-                label="Sign out"
-                button="Sign out everywhere"
-              >
-                Ends every session at once. Signing in again is not kept from anybody.
+              <ActionPanel title="Sessions" action={`${path}/sign-out`} button="End all sessions">
+                Ends all sessions immediately. The user can sign in again.
               </ActionPanel>
               {user.hasSecondFactor && (
-                <Panel title="Second factor">
-                  <p>It can be turned off for somebody who lost the phone and the backup codes.</p>
+                <Panel title="Two-factor authentication">
+                  <p>Turn it off for a user who lost their phone and backup codes.</p>
                   <div>
-                    <ButtonLink to={`${path}/second-factor`}>Reset the second factor…</ButtonLink>
+                    <ButtonLink to={`${path}/second-factor`}>Reset two-factor authentication…</ButtonLink>
                   </div>
                 </Panel>
               )}
@@ -186,13 +173,13 @@ function showUser(services: PageServices, context: ViewerContext, user: User, er
         </Columns>
         {!isOwn && (
           <ConfirmPanel
-            title="Remove"
+            title="Remove user"
             action={`${path}/remove`}
             phrase={email}
-            button="Remove this login"
+            button="Remove user"
             errors={errors?.['confirm'] === undefined ? undefined : errors}
           >
-            The login is gone and its sessions end at once. The account, its keys and what was changed stay.
+            Deletes the login and ends its sessions. The account, its API keys and the audit log are kept.
           </ConfirmPanel>
         )}
       </>
@@ -203,43 +190,51 @@ function showUser(services: PageServices, context: ViewerContext, user: User, er
 type UserFactsProps = Readonly<{
   services: PageServices;
   user: User;
-  nowMs: number;
   accountName: string | undefined;
 }>;
 
-function UserFacts({ services, user, nowMs, accountName }: UserFactsProps) {
-  const { id, role, accountId, passwordHash, createdAtMs } = user;
+function UserFacts({ services, user, accountName }: UserFactsProps) {
+  const { id, role, accountId, createdAtMs } = user;
   const sessions = services.auth.sessions.list(id, new Uint8Array());
   const lastUsedAtMs = Math.max(...sessions.map(({ usedAtMs }) => usedAtMs));
   return (
     <Facts
       facts={[
-        ['Role', role],
+        ['Role', ROLES[role]],
         [
           'Account',
           accountId === undefined ? (
-            'none'
+            'None'
           ) : (
-            <Link to={paths.operatorAccount(accountId)}>{accountName ?? 'gone'}</Link>
+            <Link to={paths.operatorAccount(accountId)}>{accountName ?? 'Deleted'}</Link>
           ),
         ],
-        ['Second factor', <SecondFactorBadge user={user} />],
-        ['Signs in by', passwordHash === undefined ? 'identity provider' : 'password'],
+        ['Two-factor authentication', <SecondFactorBadge user={user} />],
+        ['Sign-in method', signInMethod(user)],
         [
           'Sessions',
           sessions.length === 0 ? (
-            'none'
+            'None'
           ) : (
             <span>
-              {sessions.length}, last used <Ago atMs={lastUsedAtMs} nowMs={nowMs} />
+              {sessions.length}, last used <Ago atMs={lastUsedAtMs} />
             </span>
           ),
         ],
-        ['Since', <Time atMs={createdAtMs} />],
-        ['Changes', <Link to={`${paths.audit}?actor=${encodeURIComponent(id)}`}>What they changed</Link>],
+        ['Created', <Time atMs={createdAtMs} />],
+        [
+          'Audit log',
+          <Link to={`${paths.audit}?actor=${encodeURIComponent(id)}`}>Changes by this user</Link>,
+        ],
       ]}
     />
   );
+}
+
+const ROLES = { operator: 'Operator', customer: 'Customer' };
+
+function signInMethod({ passwordHash }: User): string {
+  return passwordHash === undefined ? 'Identity provider' : 'Password';
 }
 
 type UserTableProps = Readonly<{
@@ -249,20 +244,16 @@ type UserTableProps = Readonly<{
   empty: ComponentChildren;
 }>;
 
-/** Who may sign in. */
 export function UserTable({ users, isRoleShown, empty }: UserTableProps) {
   return (
     <Table
       caption="Users"
       columns={[
-        ['E-mail', ({ id, email }) => <Link to={paths.user(id)}>{email}</Link>, 'head'],
-        isRoleShown && ['Role', ({ role }) => role],
-        ['Second factor', (user) => <SecondFactorBadge user={user} />],
-        [
-          'Signs in by',
-          ({ passwordHash }) => (passwordHash === undefined ? 'identity provider' : 'password'),
-        ],
-        ['Since', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
+        ['Email', ({ id, email }) => <Link to={paths.user(id)}>{email}</Link>, 'head'],
+        isRoleShown && ['Role', ({ role }) => ROLES[role]],
+        ['Two-factor authentication', (user) => <SecondFactorBadge user={user} />],
+        ['Sign-in method', signInMethod],
+        ['Created', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
       ]}
       rows={users}
       keyOf={({ id }) => id}
@@ -271,8 +262,8 @@ export function UserTable({ users, isRoleShown, empty }: UserTableProps) {
   );
 }
 
-/** Whether a second factor is on; its absence is a warning for operators alone. */
+/** Whether two-factor authentication is on; its absence is a warning for operators alone. */
 function SecondFactorBadge({ user: { role, hasSecondFactor } }: Readonly<{ user: User }>) {
-  if (hasSecondFactor) return <Badge tone="good">on</Badge>;
-  return <Badge tone={role === 'operator' ? 'warning' : 'quiet'}>off</Badge>;
+  if (hasSecondFactor) return <Badge tone="good">On</Badge>;
+  return <Badge tone={role === 'operator' ? 'warning' : 'quiet'}>Off</Badge>;
 }

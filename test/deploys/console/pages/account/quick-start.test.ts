@@ -129,7 +129,7 @@ test('the first call to the program API gets the programs', async () => {
     fetch: (request) => deploys.answer(request),
   });
   using folder = temporaryFolder();
-  const { text } = programsSnippet(server.url.origin);
+  const text = programsSnippet(server.url.origin);
   writeFileSync(join(folder.path, 'first.sh'), text.replace(KEY_PLACEHOLDER, deploys.key));
   const { stdout, stderr } = await runIn(folder.path, ['sh', 'first.sh']);
   expect(stderr).toBe('');
@@ -137,18 +137,16 @@ test('the first call to the program API gets the programs', async () => {
 });
 
 describe('the page of the quick start', () => {
-  test.each(rpcSnippets(RPC_URL).map(({ id }) => id))(
-    'has %s with the right address and no key',
-    async (id) => {
-      using world = startAccountWorld();
-      const { key } = world.addKey('acme', 'indexer');
+  test('has every language with the right address and no key', async () => {
+    using world = startAccountWorld();
+    const { key } = world.addKey('acme', 'indexer');
+    for (const { id } of rpcSnippets(RPC_URL)) {
       const page = await world.page(`/accounts/7/quick-start?in=${id}`);
       expect(page).toContain('https://rpc.example.com/');
       expect(page).toContain(KEY_PLACEHOLDER);
-      expect(page).not.toContain(key);
       expect(page).not.toContain(key.slice(-4));
-    },
-  );
+    }
+  });
   test('of an account without an RPC plan is of the program API alone', async () => {
     using world = startAccountWorld({ userId: 'u3', email: 'o@example.com', role: 'customer', accountId: 8 });
     const page = await world.page('/accounts/8/quick-start');

@@ -33,10 +33,10 @@ describe('the settings', () => {
   });
 
   test.each([
-    [{ password: 'wrong', 'new-password': 'another four plain words' }, 'That is not your password.'],
+    [{ password: 'wrong', 'new-password': 'another four plain words' }, 'Incorrect password.'],
     [{ password: PASSWORD, 'new-password': 'short' }, 'at least 12'],
     [{ password: PASSWORD, 'new-password': ADA }, "can't be your email"],
-    [{}, 'That is not your password.'],
+    [{}, 'Incorrect password.'],
   ])('a password is not changed by %p', async (fields, sentence) => {
     using started = startPeople();
     started.made(ADA);

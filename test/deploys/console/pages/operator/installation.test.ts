@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import type { PublicationState } from '../../../../../deploys/accounts/publication.ts';
-import { seededStatus, startSeededOperatorWorld } from '../../operator-seed.ts';
+import { startSeededOperatorWorld } from '../../operator-seed.ts';
 import { type OperatorWorld, startOperatorWorld } from '../../operator-world.ts';
 
 let started: { [Symbol.dispose](): void }[] = [];
@@ -13,56 +13,20 @@ afterEach(() => {
   started = [];
 });
 
-const PAGES = ['accounts', 'accounts/new', 'backends', 'traffic', 'queue', 'audit', 'health'];
-
-test('what users and receivers are called is shown as it is, on every page', async () => {
-  const world = kept(
-    startOperatorWorld({ gateways: ['g:1'], statusOf: () => Response.json(hostileStatus()) }),
-  );
-  const hostile = '<img src=x onerror=alert(1)>"\'';
-  const { id } = world.account(hostile, 'pro');
-  world.keys.create(hostile, hostile, { kind: 'operator', userId: 'nobody' });
-  world.store.run(
-    `INSERT INTO webhooks (id, account_id, url, host, secret_ct, secret_kid, created_at_ms, updated_at_ms,
-       failing_since_ms, consecutive_failures) VALUES ('<b>', ?, 'x', ?, x'00', 1, 0, 0, 5, 1)`,
-    [id, hostile],
-  );
-  world.ledger.run(
-    `INSERT INTO usage_hours (hour, account_id, key_id, method, node, calls, credits, refunded, errors, bytes_out,
-       refused, charged, returned) VALUES (?, ?, 'k', ?, 'n', 5, 5, 0, 0, 0, 0, 0, 0)`,
-    [Math.floor(world.clock.now() / 3_600_000), id, hostile],
-  );
-  for (const path of [
-    ...PAGES,
-    `accounts/${id}`,
-    `accounts/${id}/suspend`,
-    `audit?account=<b>&actor=${hostile}`,
-  ]) {
-    const { html, text } = await world.operator.get(`/operator/${path}`);
-    expect([path, html.includes('<img'), html.includes('<b>')]).toEqual([path, false, false]);
-    if (['accounts', 'traffic', 'queue', 'audit'].includes(path)) expect(text).toContain(hostile);
-  }
-});
-
-function hostileStatus() {
-  const [backend] = seededStatus().backends;
-  return { ...seededStatus(), backends: [{ ...backend, name: '<img src=x>', why: '<b>', lanes: ['<b>'] }] };
-}
-
 describe('backends', () => {
   test('are told as every gateway sees them, and one that cannot be reached is said to be so', async () => {
     const { text } = await kept(startSeededOperatorWorld()).operator.get('/operator/backends');
-    expect(text).toContain('Gateways reached 1 of 2');
-    expect(text).toContain('Backends that take part 2 of 3');
+    expect(text).toContain('Gateways reachable 1 of 2');
+    expect(text).toContain('Active backends 2 of 3');
     expect(text).toContain('4 processes version 0.1.0');
-    expect(text).toContain('fra-2 in failing agave rpc, send 371,204,116 2 41 of 512 212 of 18,452 1.1 %');
-    expect(text).toContain('ams-archive left out lagging: 48 slots behind the others');
-    expect(text).toContain('This gateway cannot be reached (ECONNREFUSED)');
+    expect(text).toContain('fra-2 Active failing agave rpc, send 371,204,116 2 41 of 512 212 of 18,452 1.1%');
+    expect(text).toContain('ams-archive Excluded lagging: 48 slots behind the others');
+    expect(text).toContain('metrics address is unreachable (ECONNREFUSED)');
   });
 
   test('are nobody’s where no gateway is configured', async () => {
     const { text } = await kept(startOperatorWorld()).operator.get('/operator/backends');
-    expect(text).toContain('No gateway is configured');
+    expect(text).toContain('No gateways configured');
   });
 });
 
@@ -70,17 +34,17 @@ describe('traffic', () => {
   test('is told by method, plan and account', async () => {
     const world = kept(startSeededOperatorWorld());
     const { text } = await world.operator.get('/operator/traffic');
-    expect(text).toContain('getSlot 101,112 50 % 606,672 2,000 139');
+    expect(text).toContain('getSlot 101,112 50% 606,672 2,000 139');
     expect(text).toContain('Meridian Labs');
     const refused = await world.operator.get('/operator/traffic?hours=24&by=refused');
-    expect(refused.text).toMatch(/by refused Traffic by account .* Errors Little Fish DAO/);
-    expect(refused.text).not.toMatch(/by refused .* Northwind Trading/);
+    expect(refused.text).toMatch(/By rejections Traffic by account .* Errors Little Fish DAO/);
+    expect(refused.text).not.toMatch(/By rejections .* Northwind Trading/);
   });
 
   test('says that minutes are not counted yet', async () => {
     const { text } = await kept(startOperatorWorld()).operator.get('/operator/traffic');
-    expect(text).toContain('Minutes are not counted yet');
-    expect(text).toContain('No calls in this time');
+    expect(text).toContain('No data yet');
+    expect(text).toContain('No calls in this period');
   });
 });
 
@@ -88,10 +52,10 @@ describe('the queue', () => {
   test('is told with who fails and why', async () => {
     const world = kept(startSeededOperatorWorld());
     const { text, html } = await world.operator.get('/operator/queue');
-    expect(text).toContain('Due now 4 Oldest due 30 s ago In flight 0 Due later 4 the next in 9 min');
+    expect(text).toContain('Ready 4 Oldest pending 30 s ago In flight 0 Scheduled 4 next in 9 min');
     expect(text).toContain('hooks.meridian.example 2 12 h ago');
-    expect(text).toContain('The receiver answered 503 3');
-    expect(text).toContain('The host resolves to a non-public address 3');
+    expect(text).toContain('Endpoint returned 503 3');
+    expect(text).toContain('Host resolves to a non-public address 3');
     expect(html).toContain(`href="/accounts/${world.ids[0]}/webhooks/wh0c2b1f0e9d8a7"`);
     expect(html).toContain(
       `href="/accounts/${world.ids[0]}/deliveries/019ab2c4-0100-7000-8000-000000000000"`,
@@ -121,7 +85,7 @@ describe('the queue', () => {
       '/operator/queue',
     );
     expect(text).toContain('7 deliveries are due, the oldest for 9 minutes.');
-    expect(text).toContain('Every receiver takes what it is sent');
+    expect(text).toContain('All endpoints are healthy');
   });
 });
 
@@ -137,19 +101,21 @@ describe('the audit log', () => {
     } as const;
     world.note({ ...note, actor: { kind: 'key', keyId: key?.id as never } } as never); // an action of webhooks
     const { text } = await world.operator.get('/operator/audit');
-    expect(text).toContain('production key of Meridian Labs webhook: test wh1');
-    expect(text).toContain('dana@meridian.example key: create');
-    expect(text).toContain('op@example.com operator account: credits add Little Fish DAO credits 100,000');
-    expect(text).toContain('command line user: create');
+    expect(text).toContain('production key of Meridian Labs Webhook: test wh1');
+    expect(text).toContain('dana@meridian.example Key: create');
+    expect(text).toContain(
+      'op@example.com operator Account: credits add Little Fish DAO Added 100,000 credits',
+    );
+    expect(text).toContain('Command line User: create');
   });
 
   test('is filtered by account, who and what', async () => {
     const world = kept(startSeededOperatorWorld());
     const ask = async (query: string) => (await world.operator.get(`/operator/audit?${query}`)).text;
-    expect(await ask('account=blank-page')).toMatch(/account: create blank-page/);
+    expect(await ask('account=blank-page')).toMatch(/Account: create blank-page/);
     expect(await ask('account=blank-page')).not.toContain('Little Fish');
     expect(await ask(`account=${world.ids[3]}`)).toContain('hackathon');
-    expect(await ask('actor=DANA@meridian.example')).toMatch(/key: create/);
+    expect(await ask('actor=DANA@meridian.example')).toMatch(/Key: create/);
     expect(await ask('actor=command-line')).not.toContain('hackathon');
     expect(await ask('action=account.suspend')).toContain('Harbour Analytics');
     expect(await ask('action=account.suspend')).not.toContain('Northwind');
@@ -158,9 +124,9 @@ describe('the audit log', () => {
   test('says at its field what is not known, and shows nothing then', async () => {
     const world = kept(startSeededOperatorWorld());
     const page = await world.operator.get('/operator/audit?account=nobody&actor=no@example.com');
-    expect(page.errorAt('account')).toBe('There is no such account.');
-    expect(page.errorAt('actor')).toBe('Nobody has this e-mail.');
-    expect(page.text).toContain('No change is like this');
+    expect(page.errorAt('account')).toBe('No such account.');
+    expect(page.errorAt('actor')).toBe('No user with this email.');
+    expect(page.text).toContain('No matching entries');
   });
 
   test('goes on by cursor', async () => {
@@ -172,27 +138,17 @@ describe('the audit log', () => {
     expect([first.text.includes('a110'), first.text.includes('a109')]).toEqual([true, false]);
     expect([second.text.includes('a110'), second.text.includes('a109')]).toEqual([false, true]);
   });
-
-  test('names who is gone by id', async () => {
-    const world = kept(startOperatorWorld());
-    const { id } = world.account('acme');
-    const ann = world.made('ann@example.com', { role: 'operator', accountId: id });
-    world.accounts.suspend('acme', { kind: 'operator', userId: ann.id });
-    world.auth.users.remove(ann, { kind: 'command-line' });
-    const { text } = await world.operator.get('/operator/audit');
-    expect(text).toContain(`${ann.id} operator, removed account: suspend`);
-  });
 });
 
 describe('health', () => {
   test('tells what needs a look, the stores and the plans', async () => {
     const { text } = await kept(startSeededOperatorWorld()).operator.get('/operator/health');
-    expect(text).toContain('The gateway at 10.0.0.3:9464 cannot be reached (ECONNREFUSED).');
-    expect(text).toContain('Redis at 10.0.0.10:6379 cannot be reached (ECONNREFUSED).');
-    expect(text).toContain('1 operator has no second factor.');
-    expect(text).toContain('Last reading 3 s ago At slot 1,234 Programs 45 Reads every 60 s');
-    expect(text).toContain('ledger.db in use 912 MB 1.0 MB');
-    expect(text).toContain('Backup Unknown: Sluice makes none and cannot see yours.');
+    expect(text).toContain('Gateway 10.0.0.3:9464 is unreachable (ECONNREFUSED).');
+    expect(text).toContain('Redis 10.0.0.10:6379 is unreachable (ECONNREFUSED).');
+    expect(text).toContain('1 operator does not use two-factor authentication.');
+    expect(text).toContain('Last check 3 s ago Slot 1,234 Programs 45 Interval 60 s');
+    expect(text).toContain('ledger.db In use 912 MB 1.0 MB');
+    expect(text).toContain('Backup Not managed by Sluice.');
     expect(text).toContain('trial 5 10 250,000 20 1');
   });
 
@@ -200,18 +156,18 @@ describe('health', () => {
     const world = kept(startOperatorWorld());
     world.store.run("UPDATE users SET totp_secret = x'00'");
     const { text } = await world.operator.get('/operator/health');
-    expect(text).toContain('Everything that can be seen from here does its work.');
-    expect(text).toContain('Redis not configured: limits hold per host');
+    expect(text).toContain('All systems healthy.');
+    expect(text).toContain('Redis Not configured: limits apply per host');
   });
 
   test('says how accounts come to other hosts, and what to do when they do not', async () => {
     const told = async (publication: () => PublicationState) =>
       (await kept(startOperatorWorld({ running: { publication } })).operator.get('/operator/health')).text;
-    expect(await told(() => ({ kind: 'publishing' }))).toContain('Accounts and keys published');
-    expect(await told(() => ({ kind: 'building' }))).toContain('Accounts and keys being published');
-    expect(await told(() => ({ kind: 'away' }))).toContain('Accounts and keys Redis does not answer');
+    expect(await told(() => ({ kind: 'publishing' }))).toContain('Accounts and keys Published');
+    expect(await told(() => ({ kind: 'building' }))).toContain('Accounts and keys Publishing');
+    expect(await told(() => ({ kind: 'away' }))).toContain('Accounts and keys Redis unreachable');
     const held = await told(() => ({ kind: 'held' }));
-    expect(held).toContain('Accounts and keys not published');
+    expect(held).toContain('Accounts and keys Not published');
     expect(held).toContain('Stop one of the two.');
   });
 
@@ -221,7 +177,7 @@ describe('health', () => {
     const { text } = await kept(startOperatorWorld({ running: { watcher } })).operator.get(
       '/operator/health',
     );
-    expect(text).toContain('not well Last reading none yet At slot unknown');
+    expect(text).toContain('Unhealthy Last check None yet Slot Unknown');
     expect(text).toContain(health.sentence);
   });
 });
