@@ -58,6 +58,7 @@ async function answered(
   const charging: Charging = {
     charge: () => ({ kind: 'credits-unavailable' }),
     outOfCredits: () => undefined,
+    creditsLeft: () => (paid ? undefined : 7),
     refund: (caller, plan, price) => {
       if (price.calls > 0) rate.push(price.calls);
       if (price.credits > 0) refunds.push(caller.accountId * price.credits * (plan === PLAN ? 1 : -1));
@@ -93,7 +94,6 @@ async function answered(
   const charge = {
     kind: 'charged',
     rate: { plan: PLAN, tokens: 3.5 },
-    creditsLeft: paid ? undefined : 7,
   } as const;
   const response = await respond({
     request,

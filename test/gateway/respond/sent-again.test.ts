@@ -51,7 +51,10 @@ async function withAgain(again: Reply) {
     ),
     codings: [],
     backendNames: undefined,
-    charging: { refund: (_caller, _plan, { credits }) => void told.push(`${credits} back`) },
+    charging: {
+      refund: (_caller, _plan, { credits }) => void told.push(`${credits} back`),
+      creditsLeft: () => undefined,
+    },
     permits: createCallPermits(),
     onCall: (method, outcome) => void told.push(`${method} ${outcome}`),
     onOutcome: () => undefined,
@@ -70,7 +73,7 @@ async function withAgain(again: Reply) {
     caller: callerOf(1),
     plan: LIMITED,
     credits: 2,
-    charge: { kind: 'charged', rate: { plan: LIMITED, tokens: 1 }, creditsLeft: 5 },
+    charge: { kind: 'charged', rate: { plan: LIMITED, tokens: 1 } },
     usage: { answered: tell('timed'), bytes: () => undefined, error: tell('error'), refund: tell('refund') },
   });
   return { text: await response.text(), told };
