@@ -123,7 +123,8 @@ export function createGateway(deps: Deps) {
 
   async function watchBackends(signal: AbortSignal): Promise<void> {
     for (let probedAtMs = clock.monotonic(); !signal.aborted;) {
-      await clock.sleep(Math.max(0, probedAtMs + probeMs - clock.monotonic()), signal);
+      await clock.sleep(Math.min(TEND_MS, probedAtMs + probeMs - clock.monotonic()), signal);
+      if (!pool.isUrgent() && clock.monotonic() < probedAtMs + probeMs) continue;
       probedAtMs = clock.monotonic();
       await pool.probeAll(signal);
     }

@@ -19,8 +19,7 @@ export type UsageHook = Readonly<{
 type RateState = Readonly<{ plan: Plan; tokens: number }>;
 
 export type Charge =
-  /** `creditsLeft` is `undefined` on a plan without a credit limit. */
-  | { readonly kind: 'charged'; readonly rate: RateState; readonly creditsLeft: number | undefined }
+  | { readonly kind: 'charged'; readonly rate: RateState }
   | { readonly kind: 'over-rate'; readonly rate: RateState; readonly waitMs: number }
   | { readonly kind: 'out-of-credits'; readonly rate: RateState; readonly creditsLeft: number }
   /** What the account has left cannot be known for now, or a charge cannot be made to last. */
@@ -35,7 +34,38 @@ export type Charging = Readonly<{
   outOfCredits(caller: Caller, plan: Plan, credits: number): OutOfCredits | undefined;
   /** Gives back what was taken for calls that no backend answered: credits, and the rate of a request that was refused. */
   refund(caller: Caller, plan: Plan, price: Price): void;
+  /** What an answer of now says is left; `undefined` for a plan without a credit limit. */
+  creditsLeft(accountId: number, plan: Plan): number | undefined;
 }>;
+
+/**
+ * What callers are told of an account's credits: never more than what is left, and on a process, and so on a connection, it
+ * rises only when credits are added. A refund is seen once more than it was spent.
+ */
+export class StatedCredits {
+  /** Credits ever given to the account. */
+  total: number;
+  /** The most that it was ever seen to have spent, and the least that was stated since `total` rose. */
+  #charged = 0;
+  #lowest = Infinity;
+
+  constructor(total: number) {
+    this.total = total;
+  }
+
+  /** Takes the total as a request finds it. */
+  setTotal(total: number): void {
+    if (total > this.total) this.#lowest = Infinity;
+    this.total = total;
+  }
+
+  /** What is stated after so many credits were charged and refunded. */
+  left(charged: number, refunded: number): number {
+    this.#charged = Math.max(this.#charged, charged);
+    const left = Math.max(0, this.total - (this.#charged - refunded));
+    return (this.#lowest = Math.min(this.#lowest, left));
+  }
+}
 
 /** One call for every element of a request, notifications and malformed ones included, and the sum of their credits. */
 export function priceOf(elements: readonly Readonly<{ credits: number }>[]): Price {
@@ -82,10 +112,6 @@ function overRate(plan: Plan, { tokens }: Bucket, waitMs: number): Charge {
   return { kind: 'over-rate', rate: { plan, tokens }, waitMs };
 }
 
-function outOf(plan: Plan, { tokens }: Bucket, creditsLeft: number): OutOfCredits {
-  return { kind: 'out-of-credits', rate: { plan, tokens }, creditsLeft };
-}
-
 /** Waits for the journal; a charge that cannot be written is taken back by `undo` and refused, so that nothing is lost. */
 export async function durable(
   journal: Journal,
@@ -111,6 +137,7 @@ export async function durable(
 export function createCharging(journal: Journal, ledger: Store, node: string, clock: Clock) {
   const elsewhere = spentElsewhere(ledger, node);
   const buckets = readBuckets(ledger, clock);
+  const credits = new Map<number, StatedCredits>();
   /** Those that changed since they were last written. */
   const changed = new Map<number, Bucket>();
   let sweeping = buckets.entries();
@@ -132,20 +159,19 @@ export function createCharging(journal: Journal, ledger: Store, node: string, cl
     if (plan.credits === undefined) {
       if (waitMs > 0) return overRate(plan, bucket, waitMs);
       take(accountId, bucket, price.calls);
-      return { kind: 'charged', rate: { plan, tokens: bucket.tokens }, creditsLeft: undefined };
+      return { kind: 'charged', rate: { plan, tokens: bucket.tokens } };
     }
     const spending = journal.spendingOf(accountId);
     if (spending === undefined)
       return waitMs > 0 ? overRate(plan, bucket, waitMs) : { kind: 'credits-unavailable' };
-    const left = leftOf(caller, plan.credits, spending);
-    if (price.credits > left) return outOf(plan, bucket, left);
+    const out = outOf(caller, plan, plan.credits, price.credits, spending);
+    if (out !== undefined) return out;
     if (waitMs > 0) return overRate(plan, bucket, waitMs);
     take(accountId, bucket, price.calls);
-    const rate = { plan, tokens: bucket.tokens };
-    if (price.credits === 0) return { kind: 'charged', rate, creditsLeft: left };
+    const charged = { kind: 'charged', rate: { plan, tokens: bucket.tokens } } as const;
+    if (price.credits === 0) return charged;
     spending.charged += price.credits;
     price.usageHook?.take();
-    const charged = { kind: 'charged', rate, creditsLeft: left - price.credits } as const;
     return durable(journal, accountId, price, charged, () => {
       spending.refunded += price.credits;
       giveBack(accountId, price.calls);
@@ -155,16 +181,37 @@ export function createCharging(journal: Journal, ledger: Store, node: string, cl
   function outOfCredits(caller: Caller, plan: Plan, credits: number): OutOfCredits | undefined {
     const spending = plan.credits === undefined ? undefined : journal.spendingOf(caller.accountId);
     if (plan.credits === undefined || spending === undefined) return undefined;
-    const left = leftOf(caller, plan.credits, spending);
-    return credits > left
-      ? outOf(plan, bucketOf(caller.accountId, plan, clock.monotonic()), left)
-      : undefined;
+    return outOf(caller, plan, plan.credits, credits, spending);
   }
 
-  /** An allowance lowered below what is spent leaves none, not fewer: a free call still passes. */
-  function leftOf({ accountId, creditsGranted }: Caller, usual: number, spending: Spending): number {
-    const spent = spending.charged - spending.refunded + (elsewhere.get(accountId) ?? 0);
-    return Math.max(0, (creditsGranted ?? usual) - spent);
+  /** The refusal of a price above what is left; an allowance lowered below what is spent still lets a free call pass. */
+  function outOf(
+    { accountId, creditsGranted }: Caller,
+    plan: Plan,
+    usual: number,
+    price: number,
+    { charged, refunded }: Spending,
+  ): OutOfCredits | undefined {
+    const total = creditsGranted ?? usual;
+    let stated = credits.get(accountId);
+    if (stated === undefined) credits.set(accountId, (stated = new StatedCredits(total)));
+    stated.setTotal(total);
+    const others = elsewhere.get(accountId) ?? 0;
+    if (price <= Math.max(0, total - (charged - refunded + others))) return undefined;
+    const { tokens } = bucketOf(accountId, plan, clock.monotonic());
+    return {
+      kind: 'out-of-credits',
+      rate: { plan, tokens },
+      creditsLeft: stated.left(charged + others, refunded),
+    };
+  }
+
+  function creditsLeft(accountId: number, plan: Plan): number | undefined {
+    const spending = plan.credits === undefined ? undefined : journal.spendingOf(accountId);
+    if (spending === undefined) return undefined;
+    return credits
+      .get(accountId)
+      ?.left(spending.charged + (elsewhere.get(accountId) ?? 0), spending.refunded);
   }
 
   /** The account's bucket, refilled at the rate of `plan`. */
@@ -222,7 +269,7 @@ export function createCharging(journal: Journal, ledger: Store, node: string, cl
     return changed.size;
   }
 
-  return { charge, outOfCredits, refund, sweep, save };
+  return { charge, outOfCredits, refund, creditsLeft, sweep, save };
 }
 
 /** The ledger's table of buckets: tokens at a Unix instant in milliseconds, and the rate that refills them. */

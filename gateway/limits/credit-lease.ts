@@ -1,3 +1,4 @@
+import type { StatedCredits } from './charge.ts';
 import type { Spending } from './journal.ts';
 import type { CreditGrant, CreditReport } from './messages.ts';
 import { Demand, type Due, Pace } from './rate-lease.ts';
@@ -40,8 +41,8 @@ export class CreditLease {
   /** What may be charged without asking: 0 until the authority was heard, then its grant less what was charged since. */
   allowance = 0;
   readonly #spending: Spending;
-  /** Credits ever given to the account. */
-  #total: number;
+  /** Kept when the account is forgotten. */
+  readonly #stated: StatedCredits;
   readonly #demand: Demand;
   readonly #pace = new Pace();
   /** The dearest request lately. */
@@ -53,25 +54,19 @@ export class CreditLease {
   #sent: Readonly<Spending & { atMs: number }> | undefined;
   /** The counters that the authority has last confirmed. */
   #confirmed: Readonly<Spending> | undefined;
-  readonly #most: Spending;
   /** When the last message had no reply; `undefined` when it had one. */
   #failedMs: number | undefined;
 
-  /**
-   * `most`: the highest counters ever seen of the account, kept when it is forgotten: X-Credits-Left rises only by a refund
-   * or a new total.
-   */
-  constructor(spending: Spending, most: Spending, total: number, nowMs: number) {
+  constructor(spending: Spending, stated: StatedCredits, nowMs: number) {
     this.#spending = spending;
-    this.#most = most;
-    this.#total = total;
+    this.#stated = stated;
     this.#demand = new Demand(nowMs);
   }
 
   /** Takes the credits ever given to the account, as a request finds them. */
   setTotal(total: number): void {
-    if (total !== this.#total) this.#grantedMs = STALE; // it was about another allowance
-    this.#total = total;
+    if (total !== this.#stated.total) this.#grantedMs = STALE; // it was about another allowance
+    this.#stated.setTotal(total);
   }
 
   /** Counts the offer of a request; once, however often it is looked at. */
@@ -111,28 +106,14 @@ export class CreditLease {
 
   /** Credits that this host has not spent, of which other hosts may have spent some; `onHost` is what its other nodes spent. */
   unspent(onHost: ReadonlyMap<string, Spending>): number {
-    const { charged, refunded } = this.#onHost(onHost);
-    return this.#total - (charged - refunded);
+    let spent = this.#spending.charged - this.#spending.refunded;
+    for (const { charged, refunded } of onHost.values()) spent += charged - refunded;
+    return this.#stated.total - spent;
   }
 
-  /** What all nodes of this host have spent; the journals know it exactly. */
-  #onHost(others: ReadonlyMap<string, Spending>): Spending {
-    const all = { ...this.#spending };
-    for (const { charged, refunded } of others.values()) {
-      all.charged += charged;
-      all.refunded += refunded;
-    }
-    return all;
-  }
-
-  /** Credits that the account has left, or fewer: what nodes of other hosts hold may be spent. */
-  creditsLeft(onHost: ReadonlyMap<string, Spending>): number {
-    const seen = this.#onHost(onHost);
-    for (const [node, taken] of this.#grant?.taken ?? []) if (!onHost.has(node)) seen.charged += taken;
-    const most = this.#most;
-    most.charged = Math.max(most.charged, seen.charged);
-    most.refunded = Math.max(most.refunded, seen.refunded);
-    return Math.max(0, this.#total - (most.charged - most.refunded));
+  /** What each node had taken by the last grant, with what it held. */
+  get taken(): CreditGrant['taken'] | undefined {
+    return this.#grant?.taken;
   }
 
   /** What the authority has confirmed may be lost: it is reported again, at once. */
@@ -184,7 +165,7 @@ export class CreditLease {
   /** Credits to hold. None while another process needs them, and none for an account at rest. */
   #wanted(nowMs: number): number {
     if (this.#isIdle(nowMs) || this.#grant?.recalled === true) return 0;
-    const most = Math.max(this.#dearest, Math.floor(this.#total * PART_MAX));
+    const most = Math.max(this.#dearest, Math.floor(this.#stated.total * PART_MAX));
     return Math.min(most, Math.max(this.#dearest, Math.ceil(this.#demand.at(nowMs) * AHEAD_SECONDS)));
   }
 
@@ -199,7 +180,7 @@ export class CreditLease {
     this.#sent = { ...this.#spending, atMs: nowMs };
     this.#pace.note(INTERVAL_MS, nowMs);
     const held = Math.max(0, this.allowance);
-    return { total: this.#total, ...this.#spending, held, wanted, needed: this.waiting };
+    return { total: this.#stated.total, ...this.#spending, held, wanted, needed: this.waiting };
   }
 
   /** Takes in the reply to the message under way; without a grant it is unknown whether the message was heard. */

@@ -1,9 +1,16 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/source.ts';
-import { type Charge, type Charging, durable, type OutOfCredits, type Price } from './charge.ts';
+import {
+  type Charge,
+  type Charging,
+  durable,
+  type OutOfCredits,
+  type Price,
+  StatedCredits,
+} from './charge.ts';
 import { CreditLease, type CreditLook, LATER_MS } from './credit-lease.ts';
-import type { Journal, Spending } from './journal.ts';
+import type { Journal } from './journal.ts';
 import type { Message, Reply } from './messages.ts';
 import { RateLease, type RatePlan } from './rate-lease.ts';
 
@@ -48,8 +55,8 @@ type AccountsOptions = Pick<Journal, 'spendingOf' | 'spentByOthers'> &
 /** Accounts in memory. Decisions are synchronous arithmetic; nothing here waits. */
 export function createLeases({ spendingOf, spentByOthers, revision, share }: AccountsOptions) {
   const accounts = new Map<number, Account>();
-  /** What was stated of credits; callers may have been told before their account was forgotten. */
-  const mostSpent = new Map<number, Spending>();
+  /** Callers may have been told before their account was forgotten. */
+  const stated = new Map<number, StatedCredits>();
   /** Those with requests since they were last looked at, and those that hold something or will want it again. */
   const marked = new Set<Account>();
   const watched = new Set<Account>();
@@ -71,8 +78,8 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
       if (account.credit === undefined) {
         const spending = spendingOf(caller.accountId);
         if (spending === undefined) return undefined;
-        const most = mostSpent.getOrInsert(caller.accountId, { charged: 0, refunded: 0 });
-        account.credit = new CreditLease(spending, most, total, nowMs);
+        const credits = stated.getOrInsertComputed(caller.accountId, () => new StatedCredits(total));
+        account.credit = new CreditLease(spending, credits, nowMs);
       }
       if (offered !== undefined) {
         account.credit.setTotal(total);
@@ -112,8 +119,7 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
     if (from === 'ask') return 'ask-rate';
     rate.take(price.calls, from);
     credit?.take(price.credits);
-    const creditsLeft = credit?.creditsLeft(spentByOthers(account.id));
-    return { kind: 'charged', rate: stateOf(account, nowMs), creditsLeft };
+    return { kind: 'charged', rate: stateOf(account, nowMs) };
   }
 
   /** The refusal of a price that the account is known not to have the credits for; takes nothing and asks nobody. */
@@ -134,8 +140,22 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
     if (look === 'enough') return undefined;
     const onHost = spentByOthers(account.id);
     if (look !== 'out' && credit.unspent(onHost) >= credits) return undefined;
-    const creditsLeft = credit.creditsLeft(onHost);
-    return { kind: 'out-of-credits', rate: stateOf(account, nowMs), creditsLeft } as const;
+    const left = creditsLeft(account.id, onHost) ?? 0;
+    return { kind: 'out-of-credits', rate: stateOf(account, nowMs), creditsLeft: left } as const;
+  }
+
+  /** What is stated of the account's credits; what nodes of other hosts hold may be spent. `onHost`: what other nodes of this host spent. */
+  function creditsLeft(accountId: number, onHost = spentByOthers(accountId)): number | undefined {
+    const own = spendingOf(accountId);
+    if (own === undefined) return undefined;
+    let { charged, refunded } = own;
+    for (const other of onHost.values()) {
+      charged += other.charged;
+      refunded += other.refunded;
+    }
+    for (const [node, taken] of accounts.get(accountId)?.credit?.taken ?? [])
+      if (!onHost.has(node)) charged += taken;
+    return stated.get(accountId)?.left(charged, refunded);
   }
 
   /** Gives back what was taken for calls that no backend answered. The caller appends credits to the journal. */
@@ -242,6 +262,7 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
     accountOf,
     decide,
     outOfCredits,
+    creditsLeft,
     giveBack,
     collect,
     settle,
@@ -310,7 +331,7 @@ export function createSharedCharging(
   function finished(account: Account, price: Price, charge: Charge, nowMs: number): Charge | Promise<Charge> {
     if (charge.kind !== 'charged') return charge;
     if (accounts.isOverdrawn(account, nowMs)) sync.flushSoon();
-    if (charge.creditsLeft === undefined || price.credits === 0) return charge;
+    if (account.plan.credits === undefined || price.credits === 0) return charge;
     price.usageHook?.take();
     return durable(journal, account.id, price, charge, () =>
       accounts.giveBack(account, price, clock.monotonic()),
@@ -349,5 +370,9 @@ export function createSharedCharging(
     if (plan.credits !== undefined && price.credits > 0) void journal.append(account.id);
   }
 
-  return { charge, outOfCredits, refund };
+  function creditsLeft(accountId: number, plan: Plan): number | undefined {
+    return plan.credits === undefined ? undefined : accounts.creditsLeft(accountId);
+  }
+
+  return { charge, outOfCredits, refund, creditsLeft };
 }

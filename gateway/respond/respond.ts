@@ -52,7 +52,7 @@ type Outcome = 'answered' | Unanswered['kind'];
 
 type Parts = Readonly<{
   send: Send;
-  charging: Pick<Charging, 'refund'>;
+  charging: Pick<Charging, 'refund' | 'creditsLeft'>;
   permits: Pick<CallPermits, 'wait' | 'giveBack'>;
   /** Called once with the outcome of a call, and again when it was sent again without an answer. */
   onCall(method: string, outcome: Outcome): void;
@@ -84,11 +84,8 @@ export function createRespond(parts: Parts): Respond {
     const { request } = admitted;
     const coding = codings.length === 0 ? undefined : wantedBy(request);
     return batchBody(admitted, refund, coding).then((body) => {
-      const { credits, charge } = admitted;
       // What is given back later, of an answer that has begun, its head cannot say.
-      const back = refund.credits();
-      const creditsLeft = charge.creditsLeft === undefined ? undefined : charge.creditsLeft + back;
-      const paid = { ...admitted, credits: credits - back, charge: { ...charge, creditsLeft } };
+      const paid = { ...admitted, credits: admitted.credits - refund.credits() };
       const isLarge = body instanceof ReadableStream || body.length > WHOLE_BYTES_MAX;
       const headers = fieldsOf(paid, JSON_TYPE, isLarge ? coding : undefined);
       if (isLarge && codings.length > 0) headers['vary'] = VARY;
@@ -175,6 +172,24 @@ export function createRespond(parts: Parts): Respond {
     return gathered(body, length).then((all) => {
       return new Response(all instanceof ReadableStream ? all : streamSingle(all, onEnd), { headers });
     });
+  }
+
+  function fieldsOf({ request, credits, charge, caller, plan }: Admitted, type: string, encoding?: string) {
+    const fields: Fields = rateFields(charge.rate);
+    fields['content-type'] = type;
+    fields['x-credits-cost'] = String(credits);
+    if (request.headers.has('origin')) Object.assign(fields, corsFields(request.headers));
+    const left = charging.creditsLeft(caller.accountId, plan);
+    if (left !== undefined) fields['x-credits-left'] = String(left);
+    if (encoding !== undefined) {
+      fields['content-encoding'] = encoding;
+      fields['vary'] = VARY;
+    }
+    return fields;
+  }
+
+  function plainFields(admitted: Admitted, type: string, { encoding }: ResponseStart): Fields {
+    return fieldsOf(admitted, type, encoding);
   }
 
   function fieldsWithBackend(admitted: Admitted, type: string, answer: ResponseStart): Fields {
@@ -328,9 +343,6 @@ function countError(answer: WholeAnswer, usage: Admitted['usage'], index: number
   if (bytes !== undefined && failureOf(bytes) !== undefined) usage.error(index);
 }
 
-const plainFields = (admitted: Admitted, type: string, { encoding }: ResponseStart) =>
-  fieldsOf(admitted, type, encoding);
-
 /** The slot that an answer says it was read at; 0: it says none. */
 function slotOf(answer: ResponseStart, { planned }: Admitted): number {
   if (answer.kind === 'stream') return answer.slot ?? 0;
@@ -349,19 +361,6 @@ function asStream(answer: ResponseStart, admitted: Admitted): StreamedAnswer {
 }
 
 const VARY = 'accept-encoding';
-
-function fieldsOf({ request, credits, charge }: Admitted, type: string, encoding?: string): Fields {
-  const fields: Fields = rateFields(charge.rate);
-  fields['content-type'] = type;
-  fields['x-credits-cost'] = String(credits);
-  if (request.headers.has('origin')) Object.assign(fields, corsFields(request.headers));
-  if (charge.creditsLeft !== undefined) fields['x-credits-left'] = String(charge.creditsLeft);
-  if (encoding !== undefined) {
-    fields['content-encoding'] = encoding;
-    fields['vary'] = VARY;
-  }
-  return fields;
-}
 
 /**
  * One backend's answer as a body of ours, piece by piece, waiting while its reader is behind. It ends cleanly only

@@ -219,7 +219,10 @@ export class Backend {
   /** How long it took to answer its last probe; `undefined`: not known. */
   probeTookMs: number | undefined;
   health: HealthState = HEALTHY;
-  /** It hangs: it answered neither of two probes in a row, for which it is left out, nor a call since the first was sent; until it is back, one probe is enough. */
+  /**
+   * It hangs: it answered neither of two probes in a row, for which it is left out, nor a call since the first was sent; until
+   * it is back, one probe is enough.
+   */
   isSilent = false;
   /** Calls that it has answered. */
   answered = 0;
@@ -383,7 +386,10 @@ const CROWDING_MS = 3_000;
 const NEVER = new AbortController().signal;
 const PENALTY_MS_MAX = 16_000;
 
-/** Enters the first backend with room, or that becomes free within `waitMs`; `undefined`: none did, or the caller left. */
+/** From one look to the next whether all that a call waits for hang. */
+const HANGING_LOOK_MS = 500;
+
+/** Enters the first backend with room, or that becomes free within `waitMs`; `undefined`: none did, all hang, or the caller left. */
 export async function enterOneOf(
   backends: readonly Backend[],
   call: EnteringCall,
@@ -397,6 +403,7 @@ export async function enterOneOf(
   const { promise, resolve } = Promise.withResolvers<Backend | undefined>();
   const over = new AbortController();
   const giveUp = () => settle();
+  const untilMs = clock.monotonic() + waitMs;
   const waiter: Waiter = {
     ...call,
     sinceMs: clock.monotonic(),
@@ -407,13 +414,23 @@ export async function enterOneOf(
   };
   for (const { queue } of backends) queue.add(waiter);
   signal.addEventListener('abort', giveUp, { signal: over.signal });
-  void clock.sleep(waitMs, over.signal).then(giveUp); // too late for one that has a place
+  void watch();
   // Not before it is in the queues: a place may become free by it at once.
   const onEntered = call.onWait?.();
   for (const backend of backends) backend.evictForWaiters(clock);
   const entered = await promise;
   onEntered?.();
   return entered;
+
+  async function watch(): Promise<void> {
+    do await clock.sleep(Math.min(HANGING_LOOK_MS, untilMs - clock.monotonic()), over.signal);
+    while (
+      clock.monotonic() < untilMs &&
+      !over.signal.aborted &&
+      !backends.every(({ isSilent }) => isSilent)
+    );
+    giveUp(); // too late for one that has a place
+  }
 
   function settle(backend?: Backend): void {
     for (const { queue } of backends) queue.remove(waiter);

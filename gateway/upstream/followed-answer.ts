@@ -1,7 +1,7 @@
 import type { Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { isAt, isNull } from '../json/scan.ts';
-import { memberOf } from '../json/slices.ts';
+import { membersOf } from '../json/slices.ts';
 import { Structure } from '../json/structure.ts';
 import { failureOf } from './failure.ts';
 
@@ -10,6 +10,7 @@ const RESULT = Buffer.from('{"jsonrpc":"2.0","result":');
 export const RESULT_AT = RESULT.length;
 const ID = Buffer.from(',"id":');
 const OBJECT = '{"jsonrpc":';
+const NAME = '"id"';
 /** Where an id that stands first has ended, of any usual length. */
 export const HEAD_BYTES = 512;
 /** Bytes that are decoded at a time: of fewer, going from thread to thread costs more. */
@@ -24,7 +25,10 @@ export function plainIdAt(bytes: Buffer, id: Uint8Array): number {
   const idAt = end - id.length;
   if (!isAt(bytes, 0, RESULT) || bytes[end] !== CLOSE_BRACE) return -1;
   if (!isAt(bytes, idAt, id) || !isAt(bytes, idAt - ID.length, ID)) return -1;
-  return bytes.indexOf(OBJECT, 1, 'latin1') === -1 ? idAt : -1; // two objects in one body are none
+  if (bytes.indexOf(OBJECT, 1, 'latin1') !== -1) return -1; // two objects in one body are none
+  if (bytes.indexOf(NAME, RESULT_AT, 'latin1') === idAt - NAME.length - 1) return idAt;
+  const answer = new FollowedAnswer(id, false); // an id within its result, or another call's
+  return answer.push(bytes) && answer.end() ? idAt : -1;
 }
 
 /** What begins an object, or has not begun. */
@@ -63,59 +67,118 @@ export function isForeignStart(start: string, id: Uint8Array): boolean {
   return first !== undefined && !isIdOf(Buffer.from(first, 'latin1').toString(), id);
 }
 
-/** Whether a whole answer has the id of another call; an error about a request that was not read has none. */
+/** Whether a whole answer has no id, or that of another call; an error about a request that was not read has none. */
 export function isForeign(answer: Uint8Array, id: Uint8Array): boolean {
-  const found = memberOf(answer, 'id');
-  if (found === undefined || isIdOf(found.toString(), id)) return false;
-  return !isNull(found) || failureOf(answer) === undefined;
+  const ids = membersOf(answer)?.flatMap(({ name, value }) => (name === 'id' ? [value] : [])) ?? [];
+  if (ids.length > 0 && ids.every((value) => isIdOf(value.toString(), id))) return false;
+  return !ids.every(isNull) || failureOf(answer) === undefined;
 }
 
+/** A depth that no answer reaches: what is followed from its middle on may close more than it opens. */
+const MIDDLE_DEPTH = 2 ** 20;
+
 /**
- * Follows an answer. A plain one is complete when it ends in its id and no other answer began within it: a quote inside of
- * a string is escaped, so that no string can hold either. Of any other the structure is followed, which takes eight times
- * as long. One whose end is framed is searched no further than its first piece, and may end in anything but another id.
+ * Follows an answer, which must be one object that begins or ends in the id of the call and has no other id. Its end is
+ * whole when it is framed, or a plain one ends in its id: a quote inside of a string is escaped, so that no string can hold
+ * that. Of any other the structure is followed, which takes ten times as long as to search for names. It is also followed
+ * from the first `"id"` on that stands elsewhere: how deep that was is known at the end.
  */
 export class FollowedAnswer {
   readonly #id: Uint8Array;
   readonly #isFramed: boolean;
-  readonly #isPlain: boolean;
-  readonly #structure: Structure | undefined;
-  readonly #tailLength: number;
+  readonly #startLength: number;
+  /** What has come, until it is as long as an id that stands first can end. */
+  #start: Buffer | undefined = Buffer.alloc(0);
+  #beginsInId = false;
+  /** Its end shows that it is whole. */
+  #hasEnd = false;
+  #structure: Structure | undefined;
+  /** The least depth of an `"id"`, and how many stand there. */
+  #idDepth = Infinity;
+  #ids = 0;
   #tail = '';
   isBroken = false;
 
-  constructor(start: Buffer, id: Uint8Array, isFramed: boolean) {
+  constructor(id: Uint8Array, isFramed: boolean) {
     this.#id = id;
     this.#isFramed = isFramed;
-    this.#isPlain = isAt(start, 0, RESULT) && PLAIN_ID.test(Buffer.from(id).toString('latin1'));
-    this.#structure = isFramed || this.#isPlain ? undefined : new Structure();
-    this.#tailLength = TAIL_CHARACTERS + idLengthMax(id);
-  }
-
-  /** The id that it ends in. */
-  get lastId(): string | undefined {
-    const [, last] = LAST_ID.exec(this.#tail) ?? [];
-    return last === undefined ? undefined : Buffer.from(last, 'latin1').toString();
-  }
-
-  get isComplete(): boolean {
-    const { lastId } = this;
-    if (this.isBroken || (lastId !== undefined && !isIdOf(lastId, this.#id))) return false;
-    return this.#isFramed || (this.#structure?.isComplete ?? lastId !== undefined);
+    this.#startLength = HEAD_BYTES + idLengthMax(id);
   }
 
   push(piece: Buffer): boolean {
-    if (this.#structure?.push(piece) === false) this.isBroken = true;
-    if (this.#isPlain && (!this.#isFramed || this.#tail === '')) {
-      const edge = this.#tail.slice(-OBJECT.length) + piece.toString('latin1', 0, OBJECT.length);
+    if (this.#start === undefined) this.#follow(piece);
+    else {
+      this.#start = Buffer.concat([this.#start, piece]);
+      const text = this.#start.toString('latin1', 0, this.#startLength);
+      if (isForeignStart(text, this.#id) || !OBJECT_START.test(text)) this.isBroken = true;
+      if (this.#start.length >= this.#startLength) this.#begin(this.#start);
+    }
+    return !this.isBroken;
+  }
+
+  #begin(start: Buffer): void {
+    this.#start = undefined;
+    const [first] = FIRST_ID.exec(start.toString('latin1', 0, this.#startLength)) ?? [];
+    const isPlain = isAt(start, 0, RESULT) && PLAIN_ID.test(Buffer.from(this.#id).toString('latin1'));
+    this.#beginsInId = first !== undefined;
+    this.#hasEnd = this.#isFramed || isPlain;
+    if (!this.#hasEnd) this.#structure = new Structure();
+    const from = first?.length ?? 0;
+    this.#structure?.push(start.subarray(0, from));
+    this.#follow(start.subarray(from));
+  }
+
+  #follow(piece: Buffer): void {
+    const old = this.#tail.slice(-OBJECT.length);
+    const edge = old + piece.toString('latin1', 0, OBJECT.length);
+    if (this.#hasEnd) {
       if (SECOND.test(edge)) this.isBroken = true;
       for (let at = 0; (at = piece.indexOf(OBJECT, at + 1, 'latin1')) !== -1;)
         if (SECOND.test(piece.toString('latin1', at - 1, at + OBJECT.length))) this.isBroken = true;
     }
-    const last = piece.subarray(-this.#tailLength).toString('latin1');
-    this.#tail = (this.#tail + last).slice(-this.#tailLength);
-    return !this.isBroken;
+    const across = edge.indexOf(NAME, Math.max(0, old.length - NAME.length + 1));
+    if (across !== -1 && across < old.length && edge[across - 1] !== '\\') {
+      this.#structure ??= middle(edge.slice(across, old.length));
+      this.#noteId(this.#structure.depth);
+    }
+    let followed = 0;
+    for (let at = -1; (at = piece.indexOf(NAME, at + 1, 'latin1')) !== -1;) {
+      const before = at === 0 ? old.at(-1) : String.fromCharCode(piece[at - 1] ?? 0);
+      if (before === '\\') continue; // within a string
+      if (this.#structure === undefined) this.#structure = middle('');
+      else this.#structure.push(piece.subarray(followed, at));
+      followed = at;
+      this.#noteId(this.#structure.depth);
+    }
+    if (this.#structure?.push(piece.subarray(followed)) === false) this.isBroken = true;
+    const length = TAIL_CHARACTERS + idLengthMax(this.#id);
+    this.#tail = (this.#tail + piece.subarray(-length).toString('latin1')).slice(-length);
   }
+
+  #noteId(depth: number): void {
+    if (depth < this.#idDepth) [this.#idDepth, this.#ids] = [depth, 0];
+    if (depth === this.#idDepth) this.#ids++;
+  }
+
+  /** Whether it was the answer to the call, now that it has ended. */
+  end(): boolean {
+    if (this.#start !== undefined) this.#begin(this.#start);
+    const [, last] = LAST_ID.exec(this.#tail) ?? [];
+    if (this.isBroken || (last !== undefined && !isIdOf(Buffer.from(last, 'latin1').toString(), this.#id)))
+      return false;
+    const hasEnd =
+      this.#isFramed || (this.#hasEnd ? last !== undefined : this.#structure?.isComplete === true);
+    if (!hasEnd || (last === undefined && !this.#beginsInId)) return false;
+    const idDepth = this.#idDepth - (this.#structure?.depth ?? 0);
+    return last === undefined ? idDepth > 1 : idDepth === 1 && this.#ids === 1;
+  }
+}
+
+/** The structure from somewhere within an object on. */
+function middle(text: string): Structure {
+  const structure = new Structure(MIDDLE_DEPTH);
+  structure.push(Buffer.from(text));
+  return structure;
 }
 
 /** One for what is whole, and one for what comes in pieces. */
@@ -150,17 +213,14 @@ export function decode(bytes: Uint8Array, encoding: string, bytesMax: number): U
 const GZIP_END_BYTES = 9;
 
 /**
- * Decodes a compressed answer beside the thread, a piece at a time, and follows what it decodes, which must be one whole
- * answer that begins or ends in the id of the call. What cannot be decoded is none. Bytes behind the end of its coding are
+ * Decodes a compressed answer beside the thread, a piece at a time, and follows what it decodes, which must be the whole
+ * answer to the call. What cannot be decoded is none. Bytes behind the end of its coding are
  * not looked at, unless they decode to more of it.
  */
 export class CodedAnswer {
-  readonly #id: Uint8Array;
   readonly #encoding: string;
-  readonly #startLength: number;
-  #answer: FollowedAnswer | undefined;
+  readonly #answer: FollowedAnswer;
   #decoder: Transform | undefined;
-  #start = '';
   #decodedBytes = 0;
   #codedEnd = Buffer.alloc(0);
   /** It is no one answer to the call, as far as it is decoded. */
@@ -169,9 +229,8 @@ export class CodedAnswer {
   #done: PromiseWithResolvers<void> | undefined;
 
   constructor(id: Uint8Array, encoding: string) {
-    this.#id = id;
     this.#encoding = encoding;
-    this.#startLength = HEAD_BYTES + idLengthMax(id);
+    this.#answer = new FollowedAnswer(id, false);
   }
 
   #begin(piece: Buffer): PromiseWithResolvers<void> {
@@ -183,12 +242,8 @@ export class CodedAnswer {
   }
 
   #follow(piece: Buffer): void {
-    this.#answer ??= new FollowedAnswer(piece, this.#id, false);
     if (!this.#answer.push(piece)) this.isBroken = true;
     this.#decodedBytes += piece.length;
-    if (this.#start.length >= this.#startLength) return;
-    this.#start += piece.toString('latin1', 0, this.#startLength);
-    if (isForeignStart(this.#start, this.#id) || !OBJECT_START.test(this.#start)) this.isBroken = true;
   }
 
   /** Two decoders take bytes behind the end for an error: zstd's any that begin a piece, gzip's a single one. */
@@ -227,7 +282,6 @@ export class CodedAnswer {
   async end(): Promise<boolean> {
     this.#decoder?.end();
     await this.#done?.promise;
-    if (this.isBroken || this.#answer?.isComplete !== true) return false;
-    return this.#answer.lastId !== undefined || FIRST_ID.test(this.#start);
+    return !this.isBroken && this.#answer.end();
   }
 }

@@ -181,14 +181,21 @@ export type WatchOptions = Readonly<{
 /** A backend that takes longer has not answered this round; the others must not wait for it. */
 const ROUND_MS = 1_000;
 
+/** A backend that has calls and has answered none for so long is probed before its time. */
+const QUIET_MS = 500;
+
 /** What changes slowly is probed again in one of this many rounds, once it is known. */
 const ROUNDS_PER_EXTENT = 15;
 
 const LATE: Reading = { slots: {}, trouble: 'unreachable', reason: `no answer within ${ROUND_MS} ms` };
 
-/** Probes every backend and keeps what is found; a round judges what came in time. Never rejects. */
+/**
+ * Probes every backend and keeps what is found: a round judges what came in time, and never rejects. `isUrgent`, asked a
+ * few times a second, says whether the next one is due a second after the last.
+ */
 export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnreachable }: WatchOptions) {
   let rounds = 0;
+  let roundMs = clock.monotonic();
   /**
    * Of each, the rounds in a row in which it answered neither probes nor calls, and the calls that it had answered before;
    * `hasHung`: there was such a round since it last answered a probe.
@@ -198,18 +205,41 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     silentRounds: 0,
     answeredBefore: 0,
     hasHung: false,
+    /** Calls that it has answered, since when there are no more although it has some, and whether it was probed for that. */
+    answered: 0,
+    quietSinceMs: Infinity,
+    isProbed: false,
   }));
 
-  return async function probeAll(signal: AbortSignal): Promise<void> {
+  /** Whether a backend that takes part has missed a probe, or has fallen quiet. */
+  function isUrgent(): boolean {
+    const nowMs = clock.monotonic();
+    let isAny = false;
+    for (const silence of silences) {
+      const { answered, inFlight, health } = silence.backend;
+      if (inFlight === 0 || answered !== silence.answered)
+        Object.assign(silence, { answered, quietSinceMs: nowMs, isProbed: false });
+      const isQuiet = !silence.isProbed && nowMs - silence.quietSinceMs >= QUIET_MS;
+      isAny ||= health.excludedBecause === undefined && (silence.silentRounds > 0 || isQuiet);
+    }
+    return isAny && nowMs - roundMs >= ROUND_MS;
+  }
+
+  return { probeAll, isUrgent };
+
+  async function probeAll(signal: AbortSignal): Promise<void> {
     const isDue = rounds++ % ROUNDS_PER_EXTENT === 0;
     const beganMs = clock.monotonic();
+    roundMs = beganMs;
     const over = new AbortController();
     const limit = AbortSignal.any([signal, over.signal]);
     // A question without an answer by then holds no connection, and not the end of the process.
     void clock.sleep(PROBE_MS, limit).then(() => over.abort());
     const found = backends.map(() => LATE);
-    for (const silence of silences)
+    for (const silence of silences) {
+      silence.isProbed ||= beganMs - silence.quietSinceMs >= QUIET_MS;
       if (silence.silentRounds === 0) silence.answeredBefore = silence.backend.answered;
+    }
     const asking = backends.map(async (backend, i) => {
       const extended = isDue || isUntold(backend) ? learnExtent(backend, limit) : undefined;
       const askedMs = clock.monotonic();
@@ -255,7 +285,7 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
       // What it had when it hung may be lost; what was sent since then is not.
       if (hadHung && isThere) backend.client.abandon('lost', beganMs);
     }
-  };
+  }
 
   /** Whether what it has must be known soon: it comes back, or its first block is not known. */
   function isUntold({ config, slots, health }: Backend): boolean {

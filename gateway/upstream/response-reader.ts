@@ -161,14 +161,14 @@ async function hold(body: ReplyBody, choose: Choose, signal: AbortSignal): Promi
 }
 
 /** The body, cut at the first byte that shows that it is no one answer to the call, or when it ends too early. */
-function checked(body: StreamBody, start: Buffer, id: Uint8Array, isTrusted: boolean): StreamBody {
-  const answer = new FollowedAnswer(start, id, isTrusted);
+function checked(body: StreamBody, id: Uint8Array, isTrusted: boolean): StreamBody {
+  const answer = new FollowedAnswer(id, isTrusted);
   return {
     cancel: (reason) => body.cancel(reason),
     offer: (evict) => body.offer?.(evict),
     async pipe(write) {
       const end = await body.pipe((piece) => (answer.push(piece) ? write(piece) : body.cancel()));
-      const isCut = answer.isBroken || (end.kind === 'complete' && !answer.isComplete);
+      const isCut = answer.isBroken || (end.kind === 'complete' && !answer.end());
       return isCut ? { kind: 'cut', reason: 'bad-json', bytes: end.bytes } : end;
     },
   };
@@ -238,7 +238,7 @@ export async function judge(
     if (isForeignStart(start.toString('latin1', 0, HEAD_BYTES), id)) return discarded(body, FOREIGN);
     const isTrusted = trustsEnd ?? length !== undefined;
     const slot = answerSlot(undefined, start);
-    return { kind: 'stream', body: checked(body, start, id, isTrusted), encoding, slot, length };
+    return { kind: 'stream', body: checked(body, id, isTrusted), encoding, slot, length };
   }
   const { end } = body;
   const whole: ResponseStart | Failure =

@@ -187,13 +187,13 @@ export type Pool = Readonly<ReturnType<typeof createPool>>;
 export function createPool(options: PoolOptions) {
   const { backends, clock, historyGap, onGap } = options;
   const reads = createMonotonicReads(clock);
-  const probe = createProbeAll(options);
+  const probes = createProbeAll(options);
   let hasGap = false;
   let resets = 0;
   let chain = { genesis: '', slot: 0, strangers: 0 };
 
   async function probeAll(signal: AbortSignal): Promise<void> {
-    await probe(signal);
+    await probes.probeAll(signal);
     followChain();
     const gap = historyGap(backends);
     if ((gap !== undefined) !== hasGap) onGap(gap);
@@ -290,6 +290,7 @@ export function createPool(options: PoolOptions) {
     },
     /** Looks at every backend once, for a second at most. Never rejects. */
     probeAll,
+    isUrgent: probes.isUrgent,
     /** The lowest block that any of them has, long-term storage included; `undefined` until all with history have reported. */
     floor(): number | undefined {
       const holders = backends.filter((each) => each.config.lanes.includes('archive') && isOfThisChain(each));

@@ -6,9 +6,10 @@ import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { listen } from '../../gateway/server.ts';
 import { type Clock, systemClock } from '../../shared/clock.ts';
 import { type Config, configFrom } from '../../shared/config/config.ts';
-import { hashOf, keyIdOf, makeApiKey, shownOf } from '../../shared/keys/api-key.ts';
+import { type ApiKey, hashOf, keyIdOf, makeApiKey, shownOf } from '../../shared/keys/api-key.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import type { Log } from '../../shared/log.ts';
+import { spentOf } from '../../shared/ledger/spent.ts';
 import { openStore, type Store } from '../../shared/store/open.ts';
 
 export const JSON_HEADERS = { 'content-type': 'application/json' };
@@ -125,6 +126,13 @@ export async function startGateway(
     },
     /** Runs what a process does beside its requests, until the end. */
     maintain: () => void gateway.runMaintenance(() => undefined, over.signal),
+    /** Credits that the key's account has spent, by the ledger. */
+    spent(key: string): number {
+      const owner = accounts.query<{ account_id: number }, [Uint8Array]>(
+        'SELECT account_id FROM keys WHERE hash = ?',
+      );
+      return spentOf(ledger, owner.get(hashOf(key as ApiKey))?.account_id ?? 0); // `key` made it
+    },
     async [Symbol.asyncDispose]() {
       over.abort();
       await listening.close(100, 0);

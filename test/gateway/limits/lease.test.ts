@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test';
+import { StatedCredits } from '../../../gateway/limits/charge.ts';
 import { CreditLease } from '../../../gateway/limits/credit-lease.ts';
 import type { CreditGrant, RateGrant } from '../../../gateway/limits/messages.ts';
 import { RateLease } from '../../../gateway/limits/rate-lease.ts';
@@ -24,7 +25,7 @@ const RATE: RateGrant = {
 
 /** The credits of an account whose requests cost 10, and what is found for a price; nothing is under way. */
 function credits(grant: Partial<CreditGrant>) {
-  const lease = new CreditLease({ charged: 0, refunded: 0 }, { charged: 0, refunded: 0 }, 1_000, 0);
+  const lease = new CreditLease({ charged: 0, refunded: 0 }, new StatedCredits(1_000), 0);
   lease.offer(10, 0);
   lease.report(0);
   lease.settle({ ...CREDITS, ...grant }, 0);

@@ -85,10 +85,8 @@ function processes(count: number) {
 describe('a paid plan', () => {
   test('is answered at once: from its debt when cold, from its lease when warm', async () => {
     using world = processes(2);
-    expect(world.first.charge(caller(), PAID, price(1))).toMatchObject({
-      kind: 'charged',
-      creditsLeft: undefined,
-    });
+    expect(world.first.charge(caller(), PAID, price(1))).toMatchObject({ kind: 'charged' });
+    expect(world.first.creditsLeft(1, PAID)).toBeUndefined();
     await world.pass(30);
     for (let i = 0; i < 50; i++) {
       await world.pass(10);
@@ -222,8 +220,9 @@ describe('a trial', () => {
     world.first.setFull(false);
     await world.pass(1_500);
     expect(await world.settled(world.first.charge(caller(), TRIAL, price(1, 990)))).toMatchObject({
-      charge: { kind: 'charged', creditsLeft: 0 },
+      charge: { kind: 'charged' },
     });
+    expect(world.first.creditsLeft(1, TRIAL)).toBe(0);
   });
 
   test('that the journal writes later is charged then, and what is reported waits for it', async () => {
@@ -239,8 +238,8 @@ describe('a trial', () => {
     // The store is not taken for one that does not answer.
     expect((await world.settled(first.charge(caller(), TRIAL, price(1, 980)))).charge).toMatchObject({
       kind: 'charged',
-      creditsLeft: 0,
     });
+    expect(first.creditsLeft(1, TRIAL)).toBe(0);
   });
 
   test('is counted in usage at the moment in which the counters of its journal change', async () => {
@@ -341,8 +340,9 @@ describe('a trial', () => {
     await world.settled(world.first.charge(caller(), TRIAL, price(1, 1_000)));
     world.first.refund(caller(), TRIAL, price(0, 400));
     expect(await world.settled(world.first.charge(caller(), TRIAL, price(1, 400)))).toMatchObject({
-      charge: { kind: 'charged', creditsLeft: 0 },
+      charge: { kind: 'charged' },
     });
+    expect(world.first.creditsLeft(1, TRIAL)).toBe(0);
     expect(world.first.spent()).toEqual({ charged: 1_400, refunded: 400 });
   });
 });

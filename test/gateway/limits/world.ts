@@ -278,6 +278,11 @@ export function createWorld(options: WorldOptions) {
       const { spent, granted } = accountOf(node).rate;
       return Math.max(0, spent - granted);
     },
+    /** What an answer of the node says is left. */
+    stated(node: Node, charge: Charge): number | undefined {
+      if (charge.kind === 'out-of-credits') return charge.creditsLeft;
+      return charge.kind === 'charged' ? node.accounts.creditsLeft(ACCOUNT) : undefined;
+    },
     /** Credits that the node may charge without asking. */
     allowanceOf: (node: Node) => accountOf(node).credit?.allowance ?? 0,
     setPlan(changed: Plan) {

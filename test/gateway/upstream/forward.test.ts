@@ -448,14 +448,14 @@ test('a deadline that passes after the answer has begun does not cut it', async 
     for (const text of [`${CHUNKED}${chunk('{"result":')}`, chunk('[')])
       await exchange.send(text).then(() => Bun.sleep(10));
     await gate.promise;
-    await exchange.send(`${chunk(']}')}0\r\n\r\n`);
+    await exchange.send(`${chunk('],"id":7}')}0\r\n\r\n`);
   });
   const { send, pass, backend: backendAt } = started();
   const only = backendAt({ at: backend.url });
   const reply = await send([only]);
   pass(1_000_000, only);
   gate.resolve();
-  expect(await textOf(reply)).toBe('{"result":[]}');
+  expect(await textOf(reply)).toBe('{"result":[],"id":7}');
 });
 
 /** Two scripted backends that end together. */

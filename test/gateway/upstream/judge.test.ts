@@ -80,7 +80,7 @@ describe('an answer', () => {
   });
 
   test('up to 64 KiB is held, one byte more is streamed', async () => {
-    const text = (bytes: number) => `{${' '.repeat(bytes - 2)}}`;
+    const text = (bytes: number) => `{${' '.repeat(bytes - OK.length)}${OK.slice(1)}`;
     expect((await judged(text(65_536))).kind).toBe('whole');
     expect((await judged(text(65_537))).kind).toBe('stream');
   });
@@ -117,7 +117,7 @@ describe('a stream', () => {
   const long: Framing = 100_000;
 
   test('of undeclared length passes byte for byte', async () => {
-    expect(await streamed(['{"a":[', '1,2', ']}\n'])).toBe('{"a":[1,2]}\n');
+    expect(await streamed(['{"result":[', '1,2', '],"id":1}\n'])).toBe('{"result":[1,2],"id":1}\n');
   });
 
   test('of undeclared length that ends cleanly in the middle of its JSON is cut (Cloudbreak)', async () => {
@@ -134,42 +134,41 @@ describe('a stream', () => {
     expect(await streamed(['{"a":['], { framing: long, cut: 'stalled' })).toBe('cut: stalled');
   });
 
-  describe('that begins with its result', () => {
+  describe.each([CHUNKED, long])('that begins with its result, framed as %p', (framing) => {
+    const passed = (body: readonly string[]) => streamed(body, { framing });
     const start = '{"jsonrpc":"2.0","result":{"a":[';
     const rest = '"x,\\"id\\":1}","{\\"jsonrpc\\":",{"id":1},{"id":1}]},"id":1}';
 
     test('passes byte for byte, wherever its pieces are cut', async () => {
       const text = `${start}${rest} \r\n`;
       for (let cut = start.length; cut < start.length + rest.length; cut++)
-        expect(await streamed([text.slice(0, cut), text.slice(cut, cut + 3), text.slice(cut + 3)])).toBe(
-          text,
-        );
-      expect(await streamed([start, ...rest])).toBe(start + rest);
-      expect(await streamed([start, `"${'x'.repeat(500)}`, `"]},"id":1}${' '.repeat(90)}`])).toEndWith(' ');
+        expect(await passed([text.slice(0, cut), text.slice(cut, cut + 3), text.slice(cut + 3)])).toBe(text);
+      expect(await passed([start, ...rest])).toBe(start + rest);
+      expect(await passed([start, `"${'x'.repeat(500)}`, `"]},"id":1}${' '.repeat(90)}`])).toEndWith(' ');
     });
 
     test('may hold objects that begin as an answer does, wherever its pieces are cut', async () => {
       const objects = '{"jsonrpc":1},{"jsonrpc":[{"jsonrpc":{"jsonrpc":null}}]}]},"id":1}';
       for (let cut = 0; cut < objects.length; cut++)
-        expect(await streamed([start, objects.slice(0, cut), objects.slice(cut)])).toBe(start + objects);
-      expect(await streamed([start, ...objects])).toBe(start + objects);
+        expect(await passed([start, objects.slice(0, cut), objects.slice(cut)])).toBe(start + objects);
+      expect(await passed([start, ...objects])).toBe(start + objects);
     });
 
     test('and ends cleanly before its id is cut, wherever it ends', async () => {
       for (let end = 0; end < rest.length; end++)
-        expect(await streamed([start, rest.slice(0, end)])).toBe('cut: bad-json');
+        expect(await passed([start, rest.slice(0, end)])).toBe('cut: bad-json');
     });
 
     test('is cut when another object begins behind it, wherever its pieces are cut', async () => {
       const text = `${rest}\n${OK}`;
       for (let cut = 0; cut < text.length; cut++)
-        expect(await streamed([start, text.slice(0, cut), text.slice(cut)])).toBe('cut: bad-json');
-      expect(await streamed([start, ...text])).toBe('cut: bad-json');
+        expect(await passed([start, text.slice(0, cut), text.slice(cut)])).toBe('cut: bad-json');
+      expect(await passed([start, ...text])).toBe('cut: bad-json');
     });
 
     test('and ends in the id of another call is cut', async () => {
       for (const id of ['2', '11', '"1"', 'null'])
-        expect(await streamed([start, `]},"id":${id}}`])).toBe('cut: bad-json');
+        expect(await passed([start, `]},"id":${id}}`])).toBe('cut: bad-json');
     });
 
     test('and whose id a node may write otherwise is followed by its structure', async () => {
@@ -179,16 +178,41 @@ describe('a stream', () => {
     });
   });
 
-  test('of declared length is trusted, unless the config says otherwise', async () => {
-    expect(await streamed(['{"a":['], { framing: long })).toBe('{"a":[');
-    expect(await streamed(['{"a":['], { framing: long }, false)).toBe('cut: bad-json');
-    expect(await streamed(['{"a":['], {}, true)).toBe('{"a":[');
+  test('of declared length ends in the id of its call or begins in it; its structure is trusted, unless the config says otherwise', async () => {
+    for (const text of ['{"id":1,"result":["', '{"result":[,"id":1}']) {
+      expect(await streamed([text], { framing: long })).toBe(text);
+      expect(await streamed([text], { framing: long }, false)).toBe('cut: bad-json');
+      expect(await streamed([text], {}, true)).toBe(text);
+    }
+    expect(await streamed(['{"a":[1]}'], { framing: long })).toBe('cut: bad-json');
   });
 
-  test('of declared length is cut when another answer stands before it', async () => {
-    const foreign = '{"jsonrpc":"2.0","result":666,"id":2}';
-    for (const between of ['', '\n'])
-      expect(await streamed([foreign + between + OK, ' '], { framing: long })).toBe('cut: bad-json');
+  const inner = '[{"id":2},{"a":{"id":"\\"id\\":2","b":["id"]}}]';
+  test.each([CHUNKED, long])('B11 has one id, wherever its pieces are cut, framed as %p', async (framing) => {
+    const cutAnywhere = async (text: string) => {
+      const ends = new Set<string>();
+      for (let cut = 1; cut < text.length; cut++)
+        ends.add(
+          await streamed([text.slice(0, cut), text.slice(cut, cut + 5), text.slice(cut + 5)], { framing }),
+        );
+      return [...ends];
+    };
+    const long = `"${'x'.repeat(600)}"`;
+    for (const own of [
+      `{"jsonrpc":"2.0","result":${inner},"id":1}`,
+      `{"jsonrpc":"2.0","result":[${long},${inner}],"id":1}\n`,
+      `{"id":1,"result":[${inner},${long},${inner}]}`,
+      `{"result":[${inner},${long}],"id":1,"jsonrpc":"2.0"}`,
+    ])
+      expect([own, 'whole']).toEqual(expect.arrayContaining(await cutAnywhere(own)));
+    for (const two of [
+      `{"jsonrpc":"2.0","result":${inner},"id":2,"id":1}`,
+      `{"jsonrpc":"2.0","result":[${inner},${long}],"id":2,"x":${long},"id":1}`,
+      `{"id":1,"result":[${inner},${long}],"id":2,"x":1}`,
+      `{"id":1,"result":[${inner},${long}]}{"id":2,"result":[${inner},${long}]}`,
+      `{"result":[${inner},${long}],"id":2}\n{"result":[${inner},${long}],"id":1}`,
+    ])
+      expect(['cut: bad-json', 'garbage']).toEqual(expect.arrayContaining(await cutAnywhere(two)));
   });
 
   test('that is compressed and cannot be decoded is cut', async () => {
@@ -367,8 +391,8 @@ describe('an answer of undeclared length', () => {
   test.each([
     ['that is a result, from its first byte', ['{"jsonrpc":"2.0","result":{', '},"id":1}']],
     ['that does not tell yet', ['{"jso', 'nrpc":"2.0","result":1,"id":1}']],
-    ['whose error is longer than what is held', [`{"error":{"message":"${'x'.repeat(65_536)}`, '"}}']],
-    ['that goes on longer than what is held after it was complete', ['{}', ' '.repeat(65_536)]],
+    ['whose error is longer than what is held', [`{"error":{"message":"${'x'.repeat(65_536)}`, '"},"id":1}']],
+    ['that goes on longer than what is held after it was complete', ['{"id":1,"a":1}', ' '.repeat(65_536)]],
   ])('%s is streamed', async (_name, pieces) => {
     const arrived = await judged(pieces, { framing: CHUNKED });
     expect(arrived.kind === 'stream' ? await textOfBody(arrived.body) : arrived.kind).toBe(pieces.join(''));

@@ -37,7 +37,7 @@ test('a backend that hangs does so from its second silent look on, whatever it h
   const backend = backendOf({ at: node.url, clock });
   const none = () => undefined;
   const parts = { backends: [backend], clock, lagSlotsMax: 16, onChange: none, onUnreachable: none };
-  const probeAll = createProbeAll(parts);
+  const { probeAll } = createProbeAll(parts);
   const never = new AbortController().signal;
   await probeAll(never);
   const look = async () => {
@@ -71,7 +71,7 @@ describe.each([
       backendOf({ name: 'good', at: good.url, clock: clock.clock }),
       backendOf({ name: 'bad', at: bad.url, clock: clock.clock }),
     ];
-    const probeAll = createProbeAll({
+    const { probeAll } = createProbeAll({
       backends,
       clock: clock.clock,
       lagSlotsMax: 16,
