@@ -96,7 +96,7 @@ describe('the config', () => {
         ['', 'says nothing.'],
         ['# to be written', 'says nothing.'],
         [undefined, 'cannot be read (ENOENT)'],
-        [text.slice(0, text.indexOf('[plans.tiny]')), 'The plan tiny is gone, and accounts are on it: 1.'],
+        [text.slice(0, text.indexOf('[plans.tiny]')), 'Plan tiny is gone from the config, but accounts still use it: 1.'],
         [text.slice(0, text.indexOf('[plans.tiny]') + 5), 'is not valid TOML'],
       ];
       for (const [i, [other, reason]] of reasons.entries()) {

@@ -94,7 +94,7 @@ describe('a gateway on a second host', () => {
     await waited(async () => (await two.status(key)) === 200 && (await one.status(key)) === 200);
     one.configure('');
     one.deploys().kill('SIGHUP');
-    const line = 'The plan gold is gone, and accounts are on it: 1.';
+    const line = 'Plan gold is gone from the config, but accounts still use it: 1.';
     await waited(() => [one.deploys(), one.gateway()].every((app) => app.printed().includes(line)));
     expect(one.deploys().printed()).toContain('plans and credits were not published anew');
     expect([await one.status(key), await two.status(key)]).toEqual([200, 200]);

@@ -2,10 +2,8 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { cpSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import manifest from '../../package.json';
-import { argumentsFrom } from '../../cli/arguments.ts';
-import type { Command } from '../../cli/command.ts';
-import { graceMsFrom } from '../../cli/grace.ts';
-import { tableOf } from '../../cli/table.ts';
+import { argumentsFrom, type Command } from '../../cli/frame/command.ts';
+import { durationMsFrom, tableOf } from '../../cli/frame/values.ts';
 import { temporaryFolder } from '../started/gateway.ts';
 import { plainEnv, ROOT, sluice } from './sluice.ts';
 
@@ -25,7 +23,7 @@ const read = (...argv: string[]) => argumentsFrom(argv, commands);
 
 describe('arguments', () => {
   test('may stand in any order', () => {
-    const expected = { kind: 'command', operands: ['a', 'b'], values: { plan: 'p' }, json: true };
+    const expected = { kind: 'command', operands: ['a', 'b'], values: { plan: 'p' } };
     expect(read('thing', 'make', 'a', 'b', '--plan', 'p', '--json')).toMatchObject(expected);
     expect(read('--json', '--plan=p', 'thing', 'make', 'a', 'b')).toMatchObject(expected);
   });
@@ -33,20 +31,20 @@ describe('arguments', () => {
     expect(read('thing', 'make', '--', '--plan')).toMatchObject({ kind: 'command', operands: ['--plan'] });
   });
   test.each([
-    [[], 'A command is missing.'],
-    [['nope'], 'There is no command "nope".'],
-    [['thing'], '"thing" needs one of: make, list.'],
-    [['thing', 'nope'], '"thing" needs one of: make, list.'],
-    [['thing', 'make'], 'thing make needs NAME.'],
-    [['thing', 'make', 'a', 'b', 'c'], 'thing make does not know what to do with "c".'],
+    [[], 'No command given.'],
+    [['nope'], 'Unknown command "nope".'],
+    [['thing'], '"thing" must be followed by one of: make, list.'],
+    [['thing', 'nope'], '"thing" must be followed by one of: make, list.'],
+    [['thing', 'make'], 'thing make requires NAME.'],
+    [['thing', 'make', 'a', 'b', 'c'], 'Unexpected argument "c" for thing make.'],
     [['thing', 'list', '--plan', 'p'], 'thing list has no option --plan.'],
-    [['thing', 'list', '--nope'], 'There is no option --nope.'],
-    [['thing', 'list', '-x'], 'There is no option -x.'],
+    [['thing', 'list', '--nope'], 'Unknown option --nope.'],
+    [['thing', 'list', '-x'], 'Unknown option -x.'],
     [['thing', 'list', '--json=1'], 'Option --json takes no value.'],
-    [['thing', 'make', 'a', '--plan'], 'Option --plan needs a value.'],
-    [['thing', 'make', 'a', '--plan', '--json'], 'Option --plan needs a value.'],
-    [['thing', 'make', 'a', '--plan='], 'Option --plan needs a value.'],
-    [['thing', 'make', 'a', '--plan', 'p', '--plan', 'q'], 'Option --plan is given twice.'],
+    [['thing', 'make', 'a', '--plan'], 'Option --plan requires a value.'],
+    [['thing', 'make', 'a', '--plan', '--json'], 'Option --plan requires a value.'],
+    [['thing', 'make', 'a', '--plan='], 'Option --plan requires a value.'],
+    [['thing', 'make', 'a', '--plan', 'p', '--plan', 'q'], 'Option --plan was given more than once.'],
     [['go', '--json'], 'go has no option --json.'],
   ])('%j: %s', (argv, sentence) => expect(read(...argv)).toMatchObject({ kind: 'mistake', sentence }));
   test.each([
@@ -123,10 +121,10 @@ describe('the program', () => {
     expect(await run('bill')).toEqual({
       code: 1,
       out: '',
-      err: 'There is no command "bill". Try: bun run sluice --help\n',
+      err: 'Unknown command "bill". Try: bun run sluice --help\n',
     });
     expect((await run('key', 'create')).err).toBe(
-      'key create needs ACCOUNT. Try: bun run sluice key create --help\n',
+      'key create requires ACCOUNT. Try: bun run sluice key create --help\n',
     );
   });
   test('asks whom it should redeploy, and says when no localnet runs', async () => {
@@ -179,7 +177,7 @@ test.each([
   ['1.5h', undefined],
   ['1H', undefined],
   ['99999999999d', undefined],
-])('a grace of %s is %p ms', (text, ms) => expect(graceMsFrom(text)).toBe(ms as number)); // a row may hold undefined
+])('a duration of %s is %p ms', (text, ms) => expect(durationMsFrom(text)).toBe(ms as number)); // a row may hold undefined
 
 test('a table lines its columns up, and an empty one says so', () => {
   expect(
