@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
-import { bunComplaint } from '../shared/bun-version.ts';
+import { bunComplaint } from '../shared/process.ts';
 
 // Nothing else may be imported before the version is known and the packages are there.
 const complaint = bunComplaint(process.versions.bun);

@@ -4,12 +4,11 @@ import type { Config, DeploysConfig, StorageConfig } from '../shared/config/conf
 import { loadConfig } from '../shared/config/load.ts';
 import { createConfigReader } from '../shared/config/reload.ts';
 import type { Environment } from '../shared/config/table.ts';
-import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
+import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS, plansInUse, requestReload } from '../shared/keys/schema.ts';
 import { LEDGER_FILE, USAGE_MIGRATIONS } from '../shared/ledger/schema.ts';
-import { plansInUse, requestReload } from '../shared/keys/reload.ts';
 import { createLog, type Log, writeLines } from '../shared/log.ts';
 import type { Secret } from '../shared/secret.ts';
-import { stopSignal } from '../shared/stop.ts';
+import { stopSignal } from '../shared/process.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
 import { createAccounts } from './accounts/accounts.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { BUN_VERSION } from '../shared/bun-version.ts';
+import { BUN_VERSION } from '../shared/process.ts';
 import { unusedExports } from './layers/exports.ts';
 import { againstOrder, circles, mutualFolders, orderIn } from './layers/folders.ts';
 import { barrels, crossings, importsOf, lonely } from './layers/imports.ts';

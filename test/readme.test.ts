@@ -3,7 +3,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { METHODS } from '../gateway/methods/table.ts';
 import { configFrom } from '../shared/config/config.ts';
-import { PRICES_BY_DEFAULT } from '../shared/config/prices.ts';
+import { PRICES_BY_DEFAULT } from '../shared/config/plans.ts';
 import { childEnv, ROOT } from './started/process.ts';
 import { startStack } from './started/stack.ts';
 
@@ -67,7 +67,7 @@ describe('the README and the code agree', () => {
         .replace('plans.x', 'plans.NAME');
       if (table === '') return [];
       return example
-        .replace('one of: ', '')
+        .replace('known keys: ', '')
         .split(', ')
         .map((name) => `${table}${name}`);
     });

@@ -2,7 +2,7 @@ import type { Account } from '../../deploys/accounts/account-row.ts';
 import type { AccountResult, Accounts, AdditionResult } from '../../deploys/accounts/accounts.ts';
 import { unreachable } from '../../shared/brand.ts';
 import type { Config } from '../../shared/config/config.ts';
-import { plansInUse, requestReload } from '../../shared/keys/reload.ts';
+import { plansInUse, requestReload } from '../../shared/keys/schema.ts';
 import { type Books, COMMAND_LINE, unknownAccount, withBooks } from '../frame/books.ts';
 import { type Command, done, failed, type Outcome } from '../frame/command.ts';
 import { CREDITS_FORMAT, creditsFrom, tableOf } from '../frame/values.ts';

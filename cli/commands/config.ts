@@ -3,12 +3,11 @@ import { readWatched } from '../../deploys/watch/watched.ts';
 import { METHODS } from '../../gateway/methods/table.ts';
 import type { BackendConfig } from '../../shared/config/backends.ts';
 import type { Config } from '../../shared/config/config.ts';
-import { blankComplaint, loadConfig, readConfig } from '../../shared/config/load.ts';
+import { blankComplaint, loadConfig, readConfig, unreadableTls } from '../../shared/config/load.ts';
 import { LANES_BY_DEFAULT } from '../../shared/config/profiles.ts';
 import { lostPlans } from '../../shared/config/reload.ts';
-import { unreadableTls } from '../../shared/config/tls.ts';
 import type { Clock } from '../../shared/clock.ts';
-import { plansInUse, requestReload } from '../../shared/keys/reload.ts';
+import { plansInUse, requestReload } from '../../shared/keys/schema.ts';
 import { withLocalBooks } from '../frame/books.ts';
 import { type Command, done, failed } from '../frame/command.ts';
 

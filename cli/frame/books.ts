@@ -11,8 +11,7 @@ import { createServed, SERVED_FILE, SERVED_MIGRATIONS } from '../../gateway/repl
 import type { Config } from '../../shared/config/config.ts';
 import { loadConfig } from '../../shared/config/load.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
-import { LEDGER_FILE } from '../../shared/ledger/schema.ts';
-import { spentOf } from '../../shared/ledger/spent.ts';
+import { LEDGER_FILE, spentOf } from '../../shared/ledger/schema.ts';
 import { openStore, type Store } from '../../shared/store/open.ts';
 import { codeOf } from '../../shared/store/private.ts';
 import { failed, type Invocation, type Outcome, type World } from './command.ts';

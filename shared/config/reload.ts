@@ -59,7 +59,9 @@ export function createConfigReader(started: LoadedConfig, { env, used, clock }: 
     try {
       return lostPlans(gone, used());
     } catch (error) {
-      return [`Plans are gone from the config, and accounts may use them (${fileReason(error)}): ${gone.join(', ')}.`];
+      return [
+        `Plans are gone from the config, and accounts may use them (${fileReason(error)}): ${gone.join(', ')}.`,
+      ];
     }
   }
 

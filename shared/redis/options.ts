@@ -1,5 +1,5 @@
 import type { ClusterOptions, RedisOptions } from 'ioredis';
-import { userinfoOf } from '../userinfo.ts';
+import { userinfoOf } from '../secret.ts';
 
 /** How long a stuck connection is waited for before a new one is tried, in milliseconds. */
 const SILENCE_MS = 500;

@@ -35,7 +35,7 @@ describe('config check', () => {
       err
         .trimEnd()
         .split('\n')
-        .map((line) => line.slice(path.length + 2, line.indexOf(': found'))),
+        .map((line) => line.slice(path.length + 2).split(':')[0]),
     ).toEqual(['gateway.listen', 'gateway.bogus', 'storage.secret']);
     expect(err).not.toContain('hunter2');
     const told = await run('config', 'check', path, '--json');
@@ -48,7 +48,7 @@ describe('config check', () => {
     );
     const { code, err } = await run('config', 'check', path);
     expect([code, err]).toEqual([1, expect.not.stringContaining('hunter')]);
-    expect(err).toContain('storage.secert: found a value that is not shown, wanted no such key');
+    expect(err).toContain('storage.secert: unknown key (known keys: ');
     for (const value of ['"hunter6', 'hunter7', '"a" hunter8']) {
       const told = await run('config', 'check', written('broken.toml', `[storage]\nsecret = ${value}\n`));
       expect([told.code, told.err]).toEqual([1, expect.not.stringContaining('hunter')]);
@@ -62,7 +62,7 @@ describe('config check', () => {
       const { code, err } = await run('config', 'check', path);
       expect([code, err]).toEqual([
         1,
-        expect.stringContaining('storage.redis: found a value that does not fit'),
+        expect.stringContaining('storage.redis: found an invalid value (not shown)'),
       ]);
       expect(err).not.toContain(`"${redis}"`);
     },
@@ -135,7 +135,7 @@ describe('config check', () => {
   test('takes secrets from the environment', async () => {
     const path = written('env.toml', '[storage]\nsecret = "env:SEAL"\n');
     expect((await run('config', 'check', path)).err).toContain(
-      'wanted the environment variable SEAL to be set',
+      'expected the environment variable SEAL to be set',
     );
     const seal = Buffer.alloc(32).toString('base64');
     expect((await sluice(folder.path, ['config', 'check', path], { SEAL: seal })).code).toBe(0);
@@ -200,7 +200,7 @@ describe('config reload', () => {
       const before = revision();
       const path = written('blank.toml', text);
       const { code, err } = await run('config', 'reload', '--config', path);
-      expect([code, err]).toEqual([1, `The config file ${path} says nothing.\n`]);
+      expect([code, err]).toEqual([1, `The config file ${path} is empty.\n`]);
       expect(revision()).toBe(before);
     },
   );

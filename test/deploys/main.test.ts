@@ -63,8 +63,8 @@ describe('it refuses to start with one sentence and exit code 1', () => {
     const { code, stderr } = await runToEnd(folder.args, folder.path);
     const lines = stderr.trimEnd().split('\n');
     expect(lines).toHaveLength(2);
-    expect(stderr).toContain('deploys.poll_second: found a value that is not shown, wanted no such key');
-    expect(stderr).toContain('deploys.public_url: found a value that does not fit');
+    expect(stderr).toContain('deploys.poll_second: unknown key (known keys: ');
+    expect(stderr).toContain('deploys.public_url: found an invalid value (not shown)');
     expect(code).toBe(1);
   });
 
@@ -74,8 +74,8 @@ describe('it refuses to start with one sentence and exit code 1', () => {
     writeFileSync(path, JSON.stringify([{ program_id: 'abc', label: 'A' }, { program_id: addressOf('B') }]));
     const { code, stderr } = await runToEnd(folder.args, folder.path);
     expect(stderr.trimEnd().split('\n')).toEqual([
-      'programs.json: [0].program_id: found "abc", wanted a base58 address of 32 bytes',
-      'programs.json: [1].label: found nothing, wanted a name without spaces around it',
+      'programs.json: [0].program_id: found "abc", expected a base58 address of 32 bytes',
+      'programs.json: [1].label: found nothing, expected a name without leading or trailing spaces',
     ]);
     expect(code).toBe(1);
   });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
-import { spentOf } from '../../shared/ledger/spent.ts';
+import { spentOf } from '../../shared/ledger/schema.ts';
 import { join } from 'node:path';
 import { startBackend } from '../fakes/backend.ts';
 import { openCaller, postText } from '../fakes/raw-caller.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { findMismatches } from '../../../deploys/usage/tend.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
-import { spentOf } from '../../../shared/ledger/spent.ts';
+import { spentOf } from '../../../shared/ledger/schema.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { opened } from '../../../test/started/gateway.ts';
 import { type Answers, outcomes } from '../answers.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type Books, withBooksOf } from '../../../cli/frame/books.ts';
 import { demoKey as readDemoKey } from '../../../cli/commands/start.ts';
 import { configFrom } from '../../../shared/config/config.ts';
-import { retireDemoKeys } from '../../../shared/keys/demo.ts';
+import { retireDemoKeys } from '../../../shared/keys/schema.ts';
 import { hashOf, keyIdOf, readApiKey } from '../../../shared/keys/api-key.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { temporaryFolder } from '../../started/gateway.ts';

@@ -3,9 +3,8 @@ import { join } from 'node:path';
 import { isLabel } from '../../../deploys/accounts/account-row.ts';
 import { type AccountResult, createAccounts } from '../../../deploys/accounts/accounts.ts';
 import type { ChangeNote } from '../../../deploys/accounts/audit.ts';
-import { requestReload } from '../../../shared/keys/reload.ts';
+import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS, requestReload } from '../../../shared/keys/schema.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
-import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 

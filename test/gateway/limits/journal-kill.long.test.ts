@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
-import { spentOf } from '../../../shared/ledger/spent.ts';
+import { spentOf } from '../../../shared/ledger/schema.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 
 /** Lines after which each child is killed: in its first turns, and when the write-ahead log has grown. */

@@ -38,7 +38,10 @@ test('a plan that accounts are on may not go, also after it was refused once; on
       ]),
   );
   write(['new']);
-  const lost = { kind: 'unusable', lines: ['Plan gold is gone from the config, but accounts still use it: 2.'] } as const;
+  const lost = {
+    kind: 'unusable',
+    lines: ['Plan gold is gone from the config, but accounts still use it: 2.'],
+  } as const;
   expect([await readAgain(), await readAgain()]).toEqual([lost, lost]);
   write(['gold', 'new']);
   expect((await readAgain()).kind).toBe('loaded');

@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { childEnv, ROOT } from '../started/process.ts';
+import { childEnv, ROOT } from '../../started/process.ts';
 
 test('a process knows how many descriptors it may have, and when they are short or all in use', async () => {
   const script = `
     import { openSync, closeSync } from 'node:fs';
-    import { descriptorsMax, descriptorTrouble } from ${JSON.stringify(join(ROOT, 'shared/descriptors.ts'))};
+    import { descriptorsMax, descriptorTrouble } from ${JSON.stringify(join(ROOT, 'shared/store/private.ts'))};
     const max = descriptorsMax();
     const seen = [max, descriptorTrouble(max)];
     const held = [];

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import { fired } from '../../shared/stop.ts';
+import manifest from '../../package.json';
+import { BUN_VERSION, bunComplaint, fired } from '../../shared/process.ts';
 
 const script = `
-  import { stopSignal } from ${JSON.stringify(`${import.meta.dir}/../../shared/stop.ts`)};
+  import { stopSignal } from ${JSON.stringify(`${import.meta.dir}/../../shared/process.ts`)};
   const stop = stopSignal(process.argv[1] === 'supervised');
   const alive = setInterval(() => {}, 1_000_000);
   stop.addEventListener('abort', () => {
@@ -61,4 +62,31 @@ test('whoever waits for a stop hears of it, also when it came before', async () 
   controller.abort();
   expect(await waiting).toBeUndefined();
   expect(await Promise.race([fired(controller.signal), pending])).toBeUndefined();
+});
+
+test('the wanted version is the one of package.json, and this run satisfies it', () => {
+  expect(BUN_VERSION).toBe(manifest.engines.bun);
+  expect(bunComplaint(process.versions.bun)).toBeUndefined();
+});
+
+describe('against Bun 1.4.5', () => {
+  test.each(['1.4.5', '1.4.6', '1.4.10', '1.5.0', '2.0.0', '1.4.5-canary.3+abc', '1.4.5+7'])(
+    '%s may run',
+    (running) => {
+      expect(bunComplaint(running, '1.4.5')).toBeUndefined();
+    },
+  );
+  test.each(['1.4.4', '1.3.99', '0.9.9', '1.4', '1.4.4-canary.9'])(
+    '%s is refused with one sentence',
+    (running) => {
+      expect(bunComplaint(running, '1.4.5')).toBe(
+        `Sluice needs Bun 1.4.5 or newer, and this is Bun ${running}; run it with: npx -y bun@1.4.5 start`,
+      );
+    },
+  );
+  test('what is not Bun is refused too', () => {
+    expect(bunComplaint(undefined, '1.4.5')).toBe(
+      'Sluice needs Bun 1.4.5 or newer; run it with: npx -y bun@1.4.5 start',
+    );
+  });
 });
