@@ -136,7 +136,7 @@ const CODINGS: Readonly<Record<string, readonly Coding[]>> = {
 };
 
 export const codings: Kind<readonly Coding[]> = {
-  expected: `one of ${Object.keys(CODINGS).join(' | ')}`,
+  expected: '"off", "zstd" or "zstd,gzip"',
   example: '"zstd"',
   read: (value) => (typeof value === 'string' && Object.hasOwn(CODINGS, value) ? CODINGS[value] : undefined),
 };
