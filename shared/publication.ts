@@ -26,7 +26,7 @@ export const USES = '{sluice:accounts}:uses';
 /** A row of an account or key: its name, which is `a` or `k` and the id, and its text, which is empty for one that is not there. */
 export type PublishedRow = readonly [name: string, text: string];
 
-export type PublishedAccount = Readonly<{
+type PublishedAccount = Readonly<{
   plan: string | null;
   creditsGranted: number | null;
   suspended: boolean;

@@ -89,5 +89,5 @@ test('its rows say the defaults and what the reader accepts', () => {
     });
     return writeFileSync(PAGE, written);
   }
-  expect(rows).toEqual(rows.map(rowOf));
+  expect<readonly (readonly string[])[]>(rows).toEqual(rows.map(rowOf));
 });

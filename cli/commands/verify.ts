@@ -127,7 +127,7 @@ export async function runStep(
 }
 
 /** A program that the tests drive, the names it goes by and the Debian package that brings it. */
-export type SystemProgram = Readonly<{ names: readonly string[]; package: string }>;
+type SystemProgram = Readonly<{ names: readonly string[]; package: string }>;
 
 export const SYSTEM_PROGRAMS: readonly SystemProgram[] = [
   { names: ['redis-server'], package: 'redis-server' },
@@ -135,7 +135,7 @@ export const SYSTEM_PROGRAMS: readonly SystemProgram[] = [
 ];
 
 /** What this file asks of the machine. `run` gives whether the command succeeded. */
-export type Machine = Readonly<{
+type Machine = Readonly<{
   has(command: string): boolean;
   isRoot: boolean;
   run(title: string, command: readonly string[]): Promise<boolean>;

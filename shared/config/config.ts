@@ -77,7 +77,7 @@ export type StorageConfig = Readonly<{
 }>;
 
 /** The embedded chain; it runs when no backend is configured. */
-export type LocalnetConfig = Readonly<{ listen: Listen; slotMs: number; rootedLag: number }>;
+type LocalnetConfig = Readonly<{ listen: Listen; slotMs: number; rootedLag: number }>;
 
 export type Config = Readonly<{
   gateway: GatewayConfig;
@@ -90,7 +90,7 @@ export type Config = Readonly<{
   prices: Prices;
 }>;
 
-export type ConfigResult =
+type ConfigResult =
   | { readonly kind: 'config'; readonly config: Config }
   | { readonly kind: 'problems'; readonly problems: readonly Problem[] };
 
@@ -274,7 +274,7 @@ const REQUIRED = {
 } as const;
 
 /** `[deploys.oidc]`, which is there as a whole or not at all. */
-export function oidcFrom(table: Table): OidcConfig | undefined {
+function oidcFrom(table: Table): OidcConfig | undefined {
   const values = {
     issuer: table.take('issuer', issuer),
     clientId: table.take('client_id', text(REQUIRED.client_id)),

@@ -3,7 +3,7 @@ import { type Config, configFrom, type GatewayConfig } from './config.ts';
 import { type Environment, problemLine, type Unset } from './table.ts';
 
 /** The file that is used when `--config` is not given and it exists. */
-export const CONFIG_FILE = 'sluice.toml';
+const CONFIG_FILE = 'sluice.toml';
 
 /** A config that is in order, and the text that it is of. */
 export type LoadedConfig = Readonly<{ kind: 'loaded'; config: Config; read: ConfigText }>;

@@ -9,7 +9,7 @@ export const LANES_BY_DEFAULT: readonly Lane[] = ['state', 'scan', 'archive', 's
 const CONNECTIONS_BY_DEFAULT = 512;
 
 /** The software behind a backend's address: what it serves, and where it differs from an Agave node. */
-export type Profile = Readonly<{
+type Profile = Readonly<{
   /** Its lanes, unless its table names others. */
   lanes: readonly Lane[];
   /** The lanes of which it serves anything at all, so that its table may name them. */

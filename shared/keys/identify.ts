@@ -28,7 +28,7 @@ export function createIdentify(store: Store, clock: Clock): Identifier {
 }
 
 /** Has a key of this hash looked up elsewhere; `learn` takes what was found. */
-export type LookElsewhere<Late> = (hash: Buffer, learn: (key: KnownKey | undefined) => Identity) => Late;
+type LookElsewhere<Late> = (hash: Buffer, learn: (key: KnownKey | undefined) => Identity) => Late;
 
 /**
  * Identifies by SHA-256 in `source`, with a memory of keys and of texts that are none in front. Keys in memory go on working

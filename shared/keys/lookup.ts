@@ -7,7 +7,7 @@ import type { Store } from '../store/open.ts';
 /** A key in memory. Mutable: `usedMinute` is the last minute since 1970 in which it was used. */
 export type HeldKey = KnownKey & { readonly revision: number | undefined; usedMinute: number };
 
-export type KeyLookup = Readonly<{
+type KeyLookup = Readonly<{
   /** `elsewhere`: the source cannot tell at once; `learn` takes what was found out. */
   find(key: ApiKey): HeldKey | 'unknown' | 'elsewhere' | 'unavailable';
   /** What `find` gives for a key that is in memory; `undefined` for any other text, without asking. */
@@ -128,7 +128,7 @@ export function createKeyLookup(source: KeySource<'elsewhere'>, clock: Clock): K
 }
 
 /** The minute since 1970 that the instant is in. */
-export function minuteOf(nowMs: number): number {
+function minuteOf(nowMs: number): number {
   return Math.floor(nowMs / MINUTE_MS);
 }
 

@@ -10,9 +10,9 @@ export type RedisClient = Redis | Cluster;
  */
 export type RedisScript = Readonly<{ lua: string; keys?: number }>;
 /** Commands under their names. */
-export type RedisScripts = Readonly<Record<string, RedisScript>>;
+type RedisScripts = Readonly<Record<string, RedisScript>>;
 
-export type RedisLinkOptions = Readonly<{
+type RedisLinkOptions = Readonly<{
   url: string;
   deadlineMs: number;
   scripts: RedisScripts;
@@ -190,7 +190,7 @@ function scriptsOf(scripts: RedisScripts): Record<string, { lua: string; numberO
 function ignore(): void {}
 
 /** What a Redis server says of itself in INFO. */
-export type RedisServer = Readonly<{
+type RedisServer = Readonly<{
   /** Another one after every start. */
   runId: string;
   upSeconds: number;
