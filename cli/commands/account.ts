@@ -3,98 +3,80 @@ import type { AccountResult, Accounts, AdditionResult } from '../../deploys/acco
 import { unreachable } from '../../shared/brand.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { plansInUse, requestReload } from '../../shared/keys/schema.ts';
-import { type Books, COMMAND_LINE, unknownAccount, withBooks } from '../frame/books.ts';
+import { type Books, COMMAND_LINE, onBooks, unknownAccount } from '../frame/books.ts';
 import { type Command, done, failed, type Outcome } from '../frame/command.ts';
 import { CREDITS_FORMAT, creditsFrom, tableOf } from '../frame/values.ts';
 
 /** The plan of an account that is created without one. */
 const DEFAULT_PLAN = 'trial';
 
-const accountCreate: Command = {
-  words: 'account create',
-  operands: ['NAME'],
-  options: ['plan', 'config', 'json'],
-  summary: `Create an account (default plan: ${DEFAULT_PLAN}); --plan none gives access to the program API only.`,
-  act: (invocation) =>
-    withBooks(
-      invocation,
-      (books) => {
-        const [name = ''] = invocation.operands;
-        const plan = planFrom(invocation.values.plan ?? DEFAULT_PLAN);
-        const change = () => books.accounts.create(name, plan, COMMAND_LINE);
-        return accountOutcome(books.config, name, withPlanRead(books, change, plan));
-      },
-      'create',
-    ),
-};
+const accountCreate = onBooks(
+  'account create NAME --plan',
+  `Create an account (default plan: ${DEFAULT_PLAN}); --plan none gives access to the program API only.`,
+  (books, invocation) => {
+    const [name = ''] = invocation.operands;
+    const plan = planFrom(invocation.values.plan ?? DEFAULT_PLAN);
+    const change = () => books.accounts.create(name, plan, COMMAND_LINE);
+    return accountOutcome(books.config, name, withPlanRead(books, change, plan));
+  },
+  'create',
+);
 
-const accountSet: Command = {
-  words: 'account set',
-  operands: ['NAME'],
-  options: ['plan', 'credits', 'config', 'json'],
-  summary: 'Change the plan of an account, or set its remaining credits.',
-  act: (invocation) =>
-    withBooks(invocation, (books) => {
-      const [name = ''] = invocation.operands;
-      const { plan, credits } = invocation.values;
-      if (plan === undefined && credits === undefined)
-        return failed('account set requires --plan P or --credits N.');
-      const creditsLeft = credits === undefined ? undefined : creditsFrom(credits);
-      if (credits !== undefined && creditsLeft === undefined)
-        return failed(`--credits ${CREDITS_FORMAT}, not "${credits}".`);
-      const change = {
-        ...(plan === undefined ? {} : { plan: { name: planFrom(plan) } }),
-        ...(creditsLeft === undefined ? {} : { creditsLeft }),
-      };
-      const set = () => books.accounts.set(name, change, COMMAND_LINE);
-      return accountOutcome(books.config, name, withPlanRead(books, set, change.plan?.name));
-    }),
-};
+const accountSet = onBooks(
+  'account set NAME --plan --credits',
+  'Change the plan of an account, or set its remaining credits.',
+  (books, invocation) => {
+    const [name = ''] = invocation.operands;
+    const { plan, credits } = invocation.values;
+    if (plan === undefined && credits === undefined)
+      return failed('account set requires --plan P or --credits N.');
+    const creditsLeft = credits === undefined ? undefined : creditsFrom(credits);
+    if (credits !== undefined && creditsLeft === undefined)
+      return failed(`--credits ${CREDITS_FORMAT}, not "${credits}".`);
+    const change = {
+      ...(plan === undefined ? {} : { plan: { name: planFrom(plan) } }),
+      ...(creditsLeft === undefined ? {} : { creditsLeft }),
+    };
+    const set = () => books.accounts.set(name, change, COMMAND_LINE);
+    return accountOutcome(books.config, name, withPlanRead(books, set, change.plan?.name));
+  },
+);
 
-const accountList: Command = {
-  words: 'account list',
-  operands: [],
-  options: ['config', 'json'],
-  summary: 'List the accounts with plan, remaining credits and state.',
-  act: (invocation) =>
-    withBooks(invocation, ({ accounts }) => {
-      const list = accounts.list();
-      const empty = 'No accounts yet. Create one with: account create NAME';
-      const text = tableOf(['ACCOUNT', 'PLAN', 'CREDITS LEFT', 'STATE'], list.map(rowOf), empty);
-      return { kind: 'done', objects: list.map(fullRecordOf), text };
-    }),
-};
+const accountList = onBooks(
+  'account list',
+  'List the accounts with plan, remaining credits and state.',
+  ({ accounts }) => {
+    const list = accounts.list();
+    const empty = 'No accounts yet. Create one with: account create NAME';
+    const text = tableOf(['ACCOUNT', 'PLAN', 'CREDITS LEFT', 'STATE'], list.map(rowOf), empty);
+    return { kind: 'done', objects: list.map(fullRecordOf), text };
+  },
+);
 
-const accountAddCredits: Command = {
-  words: 'account add-credits',
-  operands: ['NAME', 'NUMBER'],
-  options: ['reason', 'once', 'config', 'json'],
-  summary: 'Add credits to an account and record the reason; a repeated --once adds nothing.',
-  act: (invocation) =>
-    withBooks(invocation, ({ config, accounts }) => {
-      const { operands, values, world } = invocation;
-      const [name = '', number = ''] = operands;
-      const credits = creditsFrom(number);
-      if (credits === undefined) return failed(`NUMBER ${CREDITS_FORMAT}, not "${number}".`);
-      if (values.reason === undefined) return failed('account add-credits requires --reason TEXT.');
-      const once = values.once ?? Buffer.from(world.random(16)).toString('hex');
-      const addition = { credits, reason: values.reason, once };
-      return accountOutcome(config, name, accounts.addCredits(name, addition, COMMAND_LINE), fullRecordOf);
-    }),
-};
+const accountAddCredits = onBooks(
+  'account add-credits NAME NUMBER --reason --once',
+  'Add credits to an account and record the reason; a repeated --once adds nothing.',
+  ({ config, accounts }, invocation) => {
+    const { operands, values, world } = invocation;
+    const [name = '', number = ''] = operands;
+    const credits = creditsFrom(number);
+    if (credits === undefined) return failed(`NUMBER ${CREDITS_FORMAT}, not "${number}".`);
+    if (values.reason === undefined) return failed('account add-credits requires --reason TEXT.');
+    const once = values.once ?? Buffer.from(world.random(16)).toString('hex');
+    const addition = { credits, reason: values.reason, once };
+    return accountOutcome(config, name, accounts.addCredits(name, addition, COMMAND_LINE), fullRecordOf);
+  },
+);
 
-const accountRename: Command = {
-  words: 'account rename',
-  operands: ['NAME', 'NEW_NAME'],
-  options: ['config', 'json'],
-  summary: 'Rename an account; its keys, credits and usage are kept.',
-  act: (invocation) =>
-    withBooks(invocation, ({ config, accounts }) => {
-      const [name = '', to = ''] = invocation.operands;
-      const result = accounts.rename(name, to, COMMAND_LINE);
-      return accountOutcome(config, result.kind === 'name-taken' ? to : name, result, fullRecordOf);
-    }),
-};
+const accountRename = onBooks(
+  'account rename NAME NEW_NAME',
+  'Rename an account; its keys, credits and usage are kept.',
+  ({ config, accounts }, invocation) => {
+    const [name = '', to = ''] = invocation.operands;
+    const result = accounts.rename(name, to, COMMAND_LINE);
+    return accountOutcome(config, result.kind === 'name-taken' ? to : name, result, fullRecordOf);
+  },
+);
 
 export const accountCommands: readonly Command[] = [
   accountCreate,
@@ -107,17 +89,9 @@ export const accountCommands: readonly Command[] = [
 ];
 
 function plain(verb: keyof Pick<Accounts, 'suspend' | 'resume'>, summary: string): Command {
-  return {
-    words: `account ${verb}`,
-    operands: ['NAME'],
-    options: ['config', 'json'],
-    summary,
-    act: (invocation) =>
-      withBooks(invocation, ({ config, accounts }) => {
-        const [name = ''] = invocation.operands;
-        return accountOutcome(config, name, accounts[verb](name, COMMAND_LINE), fullRecordOf);
-      }),
-  };
+  return onBooks(`account ${verb} NAME`, summary, ({ config, accounts }, { operands: [name = ''] }) =>
+    accountOutcome(config, name, accounts[verb](name, COMMAND_LINE), fullRecordOf),
+  );
 }
 
 /**

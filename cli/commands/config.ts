@@ -8,17 +8,15 @@ import { LANES_BY_DEFAULT } from '../../shared/config/profiles.ts';
 import { lostPlans } from '../../shared/config/reload.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { plansInUse, requestReload } from '../../shared/keys/schema.ts';
-import { withLocalBooks } from '../frame/books.ts';
-import { type Command, done, failed } from '../frame/command.ts';
+import { withBooks } from '../frame/books.ts';
+import { type Command, command, done, failed } from '../frame/command.ts';
 
 const LOST_PLAN = 'Apps that still have it reload nothing; after a restart they reject its keys with 401.';
 
-const configCheck: Command = {
-  words: 'config check',
-  operands: ['[FILE]'],
-  options: ['config', 'json'],
-  summary: 'Validate a config file and print a summary.',
-  act: async ({ operands: [file], values, world }) => {
+const configCheck = command(
+  'config check [FILE]',
+  'Validate a config file and print a summary.',
+  async ({ operands: [file], values, world }) => {
     if (file !== undefined && values.config !== undefined)
       return failed('config check takes either FILE or --config FILE, not both.');
     const loaded = loadConfig(file ?? values.config, world.env);
@@ -30,18 +28,16 @@ const configCheck: Command = {
     const lines = [`OK: ${read.name}: ${summaryOf(config)}.`, ...notes.map((note) => `Note: ${note}`)];
     return done(lines.join('\n'), { ok: true, source: read.name, notes });
   },
-};
+);
 
-const configReload: Command = {
-  words: 'config reload',
-  operands: [],
-  options: ['config', 'json'],
-  summary: 'Validate the config and make running apps reload plans and credits.',
-  act: (invocation) => {
+const configReload = command(
+  'config reload',
+  'Validate the config and make running apps reload plans and credits.',
+  (invocation) => {
     const reading = readConfig(invocation.values.config);
     const blank = reading.kind === 'read' ? blankComplaint(reading.read) : undefined;
     if (blank !== undefined) return failed(blank);
-    return withLocalBooks(invocation, ({ store, config }) => {
+    return withBooks(invocation, ({ store, config }) => {
       const revision = requestReload(store);
       const used = plansInUse(store);
       const gone = [...used.keys()].filter((plan) => !config.plans.has(plan));
@@ -52,7 +48,7 @@ const configReload: Command = {
       return done(lines.join('\n'), { config_revision: revision });
     });
   },
-};
+);
 
 export const configCommands: readonly Command[] = [configCheck, configReload];
 

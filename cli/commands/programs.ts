@@ -5,20 +5,18 @@ import { upgradeProgram } from '../../localnet/upgrade.ts';
 import { urlOf } from '../../shared/config/config.ts';
 import { loadConfig } from '../../shared/config/load.ts';
 import { codeOf, fileReason } from '../../shared/store/private.ts';
-import { type Command, done, failed, type Outcome } from '../frame/command.ts';
+import { command, done, failed, type Outcome } from '../frame/command.ts';
 
-export const programsCheck: Command = {
-  words: 'programs check',
-  operands: ['[FILE]'],
-  options: ['config', 'json'],
-  summary: 'Validate a list of programs (default: the one of the config).',
-  act: ({ operands: [file], values, world }) => {
+export const programsCheck = command(
+  'programs check [FILE]',
+  'Validate a list of programs (default: the one of the config).',
+  ({ operands: [file], values, world }) => {
     if (file !== undefined) return checked(file);
     const loaded = loadConfig(values.config, world.env);
     if (loaded.kind === 'unusable') return failed(...loaded.lines);
     return checked(loaded.config.deploys.programsPath ?? join(world.root, 'deploys/watch/programs.json'));
   },
-};
+);
 
 function checked(file: string): Outcome {
   const json = readJson(file);
@@ -51,12 +49,10 @@ function readJson(file: string): Readonly<{ value: unknown }> | Readonly<{ sente
   }
 }
 
-export const localnetUpgrade: Command = {
-  words: 'localnet upgrade',
-  operands: ['PROGRAM_ID'],
-  options: ['config', 'json'],
-  summary: 'Redeploy a program on the running localnet with a real loader transaction.',
-  act: async ({ operands, values, world }) => {
+export const localnetUpgrade = command(
+  'localnet upgrade PROGRAM_ID',
+  'Redeploy a program on the running localnet with a real loader transaction.',
+  async ({ operands, values, world }) => {
     const loaded = loadConfig(values.config, world.env);
     if (loaded.kind === 'unusable') return failed(...loaded.lines);
     const outcome = await upgradeProgram({
@@ -74,4 +70,4 @@ export const localnetUpgrade: Command = {
       deploy_slot: Number(deploySlot),
     });
   },
-};
+);

@@ -10,21 +10,18 @@ import { hashOf, keyIdOf, readApiKey } from '../../shared/keys/api-key.ts';
 import { DEMO, requestReload, retireDemoKeys } from '../../shared/keys/schema.ts';
 import { tighten } from '../../shared/store/private.ts';
 import { type Books, COMMAND_LINE, withBooksOf } from '../frame/books.ts';
-import { type Command, failed, type Invocation, type Outcome } from '../frame/command.ts';
+import { command, failed, type Invocation, type Outcome } from '../frame/command.ts';
 import type { AppName } from '../start/app.ts';
 import { createStopWishes, runEverything, watchRunners } from '../start/everything.ts';
 
-export const start: Command = {
-  words: 'start',
-  operands: [],
-  options: ['config', 'json'],
-  summary: 'Run the gateway, deploys and, if the config has no backends, an embedded chain.',
-  act: (invocation) => {
+export const start = command(
+  'start',
+  'Run the gateway, deploys and, if the config has no backends, an embedded chain.',
+  (invocation) => {
     const loaded = loadConfig(invocation.values.config, invocation.world.env);
-    if (loaded.kind === 'unusable') return failed(...loaded.lines);
-    return run(loaded.config, invocation);
+    return loaded.kind === 'unusable' ? failed(...loaded.lines) : run(loaded.config, invocation);
   },
-};
+);
 
 const DEMO_TAKEN =
   'The account name demo is in use. Rename that account: bun run sluice account rename demo NAME';

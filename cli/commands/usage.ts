@@ -10,17 +10,15 @@ import {
   type Used,
 } from '../../deploys/usage/read-usage.ts';
 import { unreachable } from '../../shared/brand.ts';
-import { type Books, unknownAccount, withBooks } from '../frame/books.ts';
-import { type Command, failed, type Invocation, type Outcome } from '../frame/command.ts';
+import { type Books, onBooks, unknownAccount } from '../frame/books.ts';
+import { failed, type Invocation, type Outcome } from '../frame/command.ts';
 import { isoOf, tableOf } from '../frame/values.ts';
 
-export const usage: Command = {
-  words: 'usage',
-  operands: [],
-  options: ['account', 'from', 'to', 'format', 'config', 'json'],
-  summary: 'Print usage by hour, account, key and method (default: the last 24 hours).',
-  act: (invocation) => withBooks(invocation, (books) => printUsage(books, invocation)),
-};
+export const usage = onBooks(
+  'usage --account --from --to --format',
+  'Print usage by hour, account, key and method (default: the last 24 hours).',
+  (books, invocation) => printUsage(books, invocation),
+);
 
 async function printUsage(books: Books, { values, flags, world }: Invocation): Promise<Outcome> {
   const json = flags.has('json');
@@ -156,29 +154,26 @@ function usageLines(format: Format, accountWidth: number): UsageLines {
 /** Entries that are printed; the console goes on where this ends. */
 const LIMIT = 100;
 
-export const audit: Command = {
-  words: 'audit',
-  operands: [],
-  options: ['account', 'config', 'json'],
-  summary: `Print the latest ${LIMIT} changes with who made them, newest first; of one account with --account.`,
-  act: (invocation) =>
-    withBooks(invocation, (books) => {
-      const { account } = invocation.values;
-      const accountId = account === undefined ? undefined : books.accounts.find(account)?.id;
-      if (account !== undefined && accountId === undefined) return failed(unknownAccount(account));
-      const entries = createAudit(books.store).list({ accountId, limit: LIMIT });
-      const records = entries.map((entry) => recordOf(entry, books));
-      const rows = records.map(({ at, by, action, account: of, detail }) => [
-        at,
-        by,
-        action,
-        of ?? '-',
-        JSON.stringify(detail),
-      ]);
-      const text = tableOf(['AT', 'BY', 'ACTION', 'ACCOUNT', 'DETAIL'], rows, 'No changes yet.');
-      return { kind: 'done', objects: records, text };
-    }),
-};
+export const audit = onBooks(
+  'audit --account',
+  `Print the latest ${LIMIT} changes with who made them, newest first; of one account with --account.`,
+  (books, invocation) => {
+    const { account } = invocation.values;
+    const accountId = account === undefined ? undefined : books.accounts.find(account)?.id;
+    if (account !== undefined && accountId === undefined) return failed(unknownAccount(account));
+    const entries = createAudit(books.store).list({ accountId, limit: LIMIT });
+    const records = entries.map((entry) => recordOf(entry, books));
+    const rows = records.map(({ at, by, action, account: of, detail }) => [
+      at,
+      by,
+      action,
+      of ?? '-',
+      JSON.stringify(detail),
+    ]);
+    const text = tableOf(['AT', 'BY', 'ACTION', 'ACCOUNT', 'DETAIL'], rows, 'No changes yet.');
+    return { kind: 'done', objects: records, text };
+  },
+);
 
 function recordOf({ atMs, actorKind, actorId, action, accountId, subject, detail }: Entry, books: Books) {
   const account = accountId === null ? null : (books.accounts.findById(accountId)?.name ?? null);

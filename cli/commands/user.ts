@@ -1,71 +1,54 @@
 import { createHashing, passwordComplaint } from '../../deploys/auth/passwords.ts';
 import { resetSecondFactor } from '../../deploys/auth/second-factor.ts';
 import { type Email, type Place, readEmail, type User } from '../../deploys/auth/users.ts';
-import { type Books, COMMAND_LINE, unknownAccount, withBooks } from '../frame/books.ts';
+import { type Books, COMMAND_LINE, onBooks, unknownAccount } from '../frame/books.ts';
 import { type Command, done, failed, type Invocation } from '../frame/command.ts';
 import { tableOf } from '../frame/values.ts';
 
-const userCreate: Command = {
-  words: 'user create',
-  operands: ['EMAIL'],
-  options: ['account', 'operator', 'config', 'json'],
-  summary: 'Create a console login; the password is the first line of standard input.',
-  act: (invocation) =>
-    withBooks(
-      invocation,
-      async (books) => {
-        const [text = ''] = invocation.operands;
-        const email = readEmail(text);
-        if (email === undefined) return noEmail(text);
-        const place = placeFrom(invocation, books);
-        if (typeof place === 'string') return failed(place);
-        if (books.users.find(email) !== undefined) return failed(`A login for ${email} already exists.`);
-        const hashed = await hashFrom(invocation, email);
-        if (typeof hashed !== 'string') return hashed;
-        const created = books.users.create({ email, place, passwordHash: hashed }, COMMAND_LINE);
-        if (created.kind === 'email-taken') return failed(`A login for ${email} already exists.`);
-        return done(`Created login ${email} (${place.role}).`, recordOf(created.user, books));
-      },
-      'create',
-    ),
-};
+const userCreate = onBooks(
+  'user create EMAIL --account --operator',
+  'Create a console login; the password is the first line of standard input.',
+  async (books, invocation) => {
+    const [text = ''] = invocation.operands;
+    const email = readEmail(text);
+    if (email === undefined) return noEmail(text);
+    const place = placeFrom(invocation, books);
+    if (typeof place === 'string') return failed(place);
+    if (books.users.find(email) !== undefined) return failed(`A login for ${email} already exists.`);
+    const hashed = await hashFrom(invocation, email);
+    if (typeof hashed !== 'string') return hashed;
+    const created = books.users.create({ email, place, passwordHash: hashed }, COMMAND_LINE);
+    if (created.kind === 'email-taken') return failed(`A login for ${email} already exists.`);
+    return done(`Created login ${email} (${place.role}).`, recordOf(created.user, books));
+  },
+  'create',
+);
 
-const userSetPassword: Command = {
-  words: 'user set-password',
-  operands: ['EMAIL'],
-  options: ['config', 'json'],
-  summary:
-    'Change the password of a login, read from the first line of standard input, and end its sessions.',
-  act: (invocation) =>
-    withBooks(invocation, async (books) => {
-      const user = userOf(invocation, books);
-      if ('kind' in user) return user;
-      const hashed = await hashFrom(invocation, user.email);
-      if (typeof hashed !== 'string') return hashed;
-      books.users.setPassword(user, hashed, COMMAND_LINE);
-      return done(`Changed the password of ${user.email}; its sessions have ended.`, recordOf(user, books));
-    }),
-};
+const userSetPassword = onBooks(
+  'user set-password EMAIL',
+  'Change the password of a login, read from the first line of standard input, and end its sessions.',
+  async (books, invocation) => {
+    const user = userOf(invocation, books);
+    if ('kind' in user) return user;
+    const hashed = await hashFrom(invocation, user.email);
+    if (typeof hashed !== 'string') return hashed;
+    books.users.setPassword(user, hashed, COMMAND_LINE);
+    return done(`Changed the password of ${user.email}; its sessions have ended.`, recordOf(user, books));
+  },
+);
 
-const userList: Command = {
-  words: 'user list',
-  operands: [],
-  options: ['config', 'json'],
-  summary: 'List the console logins.',
-  act: (invocation) =>
-    withBooks(invocation, (books) => {
-      const records = books.users.list().map((user) => recordOf(user, books));
-      const rows = records.map(({ email, role, account, second_factor }) => [
-        email,
-        role,
-        account ?? '-',
-        second_factor ? 'on' : 'off',
-      ]);
-      const empty = 'No logins yet. Create one with: user create EMAIL --operator';
-      const text = tableOf(['EMAIL', 'ROLE', 'ACCOUNT', 'TWO-FACTOR'], rows, empty);
-      return { kind: 'done', objects: records, text };
-    }),
-};
+const userList = onBooks('user list', 'List the console logins.', (books) => {
+  const records = books.users.list().map((user) => recordOf(user, books));
+  const rows = records.map(({ email, role, account, second_factor }) => [
+    email,
+    role,
+    account ?? '-',
+    second_factor ? 'on' : 'off',
+  ]);
+  const empty = 'No logins yet. Create one with: user create EMAIL --operator';
+  const text = tableOf(['EMAIL', 'ROLE', 'ACCOUNT', 'TWO-FACTOR'], rows, empty);
+  return { kind: 'done', objects: records, text };
+});
 
 /** A command that does one thing to one login. */
 function onUser(
@@ -74,19 +57,12 @@ function onUser(
   act: (books: Books, user: User, atMs: number) => void,
   said: (email: string) => string,
 ): Command {
-  return {
-    words: `user ${verb}`,
-    operands: ['EMAIL'],
-    options: ['config', 'json'],
-    summary,
-    act: (invocation) =>
-      withBooks(invocation, (books) => {
-        const user = userOf(invocation, books);
-        if ('kind' in user) return user;
-        act(books, user, invocation.world.clock.now());
-        return done(said(user.email), recordOf(books.users.byId(user.id) ?? user, books));
-      }),
-  };
+  return onBooks(`user ${verb} EMAIL`, summary, (books, invocation) => {
+    const user = userOf(invocation, books);
+    if ('kind' in user) return user;
+    act(books, user, invocation.world.clock.now());
+    return done(said(user.email), recordOf(books.users.byId(user.id) ?? user, books));
+  });
 }
 
 export const userCommands: readonly Command[] = [

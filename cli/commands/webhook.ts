@@ -8,28 +8,15 @@ import {
   createAccountDeliveries,
 } from '../../deploys/outbox/list.ts';
 import { readWatched } from '../../deploys/watch/watched.ts';
-import {
-  type Edited,
-  type Removed,
-  type Rotated,
-  type Settled,
-  type Takeover,
-  TAKEOVERS,
-  type Toggled,
-} from '../../deploys/webhooks/change.ts';
-import { type Created, WEBHOOKS_MAX } from '../../deploys/webhooks/create.ts';
+import { type Takeover, TAKEOVERS } from '../../deploys/webhooks/change.ts';
+import { WEBHOOKS_MAX } from '../../deploys/webhooks/create.ts';
 import { countSealed, createSeal, takeSealingKeys } from '../../deploys/webhooks/seal.ts';
-import {
-  type AllResent,
-  ATTEMPTS_EVER_MAX,
-  type Resent,
-  type Tested,
-} from '../../deploys/webhooks/send-again.ts';
+import { ATTEMPTS_EVER_MAX } from '../../deploys/webhooks/send-again.ts';
 import type { Settings } from '../../deploys/webhooks/settings.ts';
 import type { Webhook } from '../../deploys/webhooks/webhook.ts';
 import { createWebhooks, type Webhooks } from '../../deploys/webhooks/webhooks.ts';
 import { unreachable } from '../../shared/brand.ts';
-import { COMMAND_LINE, unknownAccount, withBooks } from '../frame/books.ts';
+import { COMMAND_LINE, onBooks, unknownAccount } from '../frame/books.ts';
 import { type Command, done, failed, type Invocation, type Outcome } from '../frame/command.ts';
 import { durationMsFrom, isoOf, tableOf } from '../frame/values.ts';
 
@@ -38,111 +25,88 @@ const NEVER = new AbortController().signal;
 const SHOWN = 50;
 const TAKEOVER_NAMES = Object.keys(TAKEOVERS) as readonly Takeover[]; // Object.keys forgets the keys' type
 
-const webhookList: Command = {
-  words: 'webhook list',
-  operands: ['ACCOUNT'],
-  options: ['config', 'json'],
-  summary: 'List the webhooks of an account.',
-  act: (invocation) =>
-    withWebhooks(invocation, ({ webhooks, by }) => {
-      const list = webhooks.list(by.accountId);
-      const head = ['WEBHOOK ID', 'HOST', 'STATE', 'PROGRAMS', 'FAILING SINCE', 'LAST SUCCESS'];
-      const empty = 'No webhooks yet. Create one with: webhook create ACCOUNT URL';
-      const text = tableOf(head, list.map(webhookCells), empty);
-      return { kind: 'done', objects: list.map(webhookRecord), text };
-    }),
-};
+const webhookList = onWebhooks(
+  'webhook list ACCOUNT',
+  'List the webhooks of an account.',
+  ({ webhooks, by }) => {
+    const list = webhooks.list(by.accountId);
+    const head = ['WEBHOOK ID', 'HOST', 'STATE', 'PROGRAMS', 'FAILING SINCE', 'LAST SUCCESS'];
+    const empty = 'No webhooks yet. Create one with: webhook create ACCOUNT URL';
+    const text = tableOf(head, list.map(webhookCells), empty);
+    return { kind: 'done', objects: list.map(webhookRecord), text };
+  },
+);
 
-const webhookCreate: Command = {
-  words: 'webhook create',
-  operands: ['ACCOUNT', 'URL'],
-  options: ['programs', 'description', 'config', 'json'],
-  summary: 'Create a webhook for all programs or for --programs A,B; its secret is shown only once.',
-  act: (invocation) =>
-    withWebhooks(invocation, async ({ webhooks, by }) => {
-      const url = invocation.operands[1] ?? '';
-      return webhookOutcome(await webhooks.create(by, { url, ...settingsFrom(invocation) }, NEVER), url);
-    }),
-};
+const webhookCreate = onWebhooks(
+  'webhook create ACCOUNT URL --programs --description',
+  'Create a webhook for all programs or for --programs A,B; its secret is shown only once.',
+  async ({ webhooks, by }, invocation) => {
+    const url = invocation.operands[1] ?? '';
+    return webhookOutcome(await webhooks.create(by, { url, ...settingsFrom(invocation) }, NEVER), url);
+  },
+);
 
-const webhookEdit: Command = {
-  words: 'webhook edit',
-  operands: ['ACCOUNT', 'WEBHOOK_ID'],
-  options: ['url', 'programs', 'description', 'config', 'json'],
-  summary: 'Change the URL, programs (A,B or all) or description of a webhook.',
-  act: (invocation) =>
-    withWebhooks(invocation, async ({ webhooks, by }) => {
-      const id = invocation.operands[1] ?? '';
-      const given = settingsFrom(invocation);
-      if (Object.keys(given).length === 0)
-        return failed('webhook edit requires --url, --programs or --description.');
-      return webhookOutcome(await webhooks.edit(by, id, given, NEVER), id);
-    }),
-};
+const webhookEdit = onWebhooks(
+  'webhook edit ACCOUNT WEBHOOK_ID --url --programs --description',
+  'Change the URL, programs (A,B or all) or description of a webhook.',
+  async ({ webhooks, by }, invocation) => {
+    const id = invocation.operands[1] ?? '';
+    const given = settingsFrom(invocation);
+    if (Object.keys(given).length === 0)
+      return failed('webhook edit requires --url, --programs or --description.');
+    return webhookOutcome(await webhooks.edit(by, id, given, NEVER), id);
+  },
+);
 
-const webhookRotate: Command = {
-  words: 'webhook rotate',
-  operands: ['ACCOUNT', 'WEBHOOK_ID'],
-  options: ['takes-over', 'config', 'json'],
-  summary: 'Create a new signing secret, shown only once, that takes effect now, in 1h or in 24h (default).',
-  act: (invocation) =>
-    withWebhooks(invocation, ({ webhooks, by }) => {
-      const id = invocation.operands[1] ?? '';
-      const given = invocation.values['takes-over'] ?? '24h';
-      const takeover = TAKEOVER_NAMES.find((name) => name === given);
-      if (takeover === undefined)
-        return failed(`--takes-over must be one of ${TAKEOVER_NAMES.join(', ')}, not "${given}".`);
-      return webhookOutcome(webhooks.rotate(by, id, takeover), id);
-    }),
-};
+const webhookRotate = onWebhooks(
+  'webhook rotate ACCOUNT WEBHOOK_ID --takes-over',
+  'Create a new signing secret, shown only once, that takes effect now, in 1h or in 24h (default).',
+  ({ webhooks, by }, invocation) => {
+    const id = invocation.operands[1] ?? '';
+    const given = invocation.values['takes-over'] ?? '24h';
+    const takeover = TAKEOVER_NAMES.find((name) => name === given);
+    if (takeover === undefined)
+      return failed(`--takes-over must be one of ${TAKEOVER_NAMES.join(', ')}, not "${given}".`);
+    return webhookOutcome(webhooks.rotate(by, id, takeover), id);
+  },
+);
 
-const webhookDeliveries: Command = {
-  words: 'webhook deliveries',
-  operands: ['ACCOUNT', '[WEBHOOK_ID]'],
-  options: ['config', 'json'],
-  summary: `List the latest ${SHOWN} deliveries of an account or of one webhook.`,
-  act: (invocation) =>
-    withWebhooks(invocation, ({ deliveries, by }) => {
-      const webhookId = invocation.operands[1];
-      const wish = { limit: SHOWN, ...(webhookId !== undefined && { webhookId }) };
-      const { rows } = deliveries.page(by.accountId, wish);
-      const head = ['DELIVERY ID', 'CREATED', 'HOST', 'EVENT', 'STATE', 'ATTEMPTS', 'RESPONSE'];
-      return {
-        kind: 'done',
-        objects: rows.map(deliveryRecord),
-        text: tableOf(head, rows.map(deliveryCells), 'No deliveries yet.'),
-      };
-    }),
-};
+const webhookDeliveries = onWebhooks(
+  'webhook deliveries ACCOUNT [WEBHOOK_ID]',
+  `List the latest ${SHOWN} deliveries of an account or of one webhook.`,
+  ({ deliveries, by }, { operands: [, webhookId] }) => {
+    const { rows } = deliveries.page(by.accountId, {
+      limit: SHOWN,
+      ...(webhookId !== undefined && { webhookId }),
+    });
+    const head = ['DELIVERY ID', 'CREATED', 'HOST', 'EVENT', 'STATE', 'ATTEMPTS', 'RESPONSE'];
+    const text = tableOf(head, rows.map(deliveryCells), 'No deliveries yet.');
+    return { kind: 'done', objects: rows.map(deliveryRecord), text };
+  },
+);
 
-const webhookResend: Command = {
-  words: 'webhook resend',
-  operands: ['ACCOUNT', 'DELIVERY_ID'],
-  options: ['config', 'json'],
-  summary: 'Retry a delivery, with the same ID and body.',
-  act: (invocation) =>
-    withWebhooks(invocation, ({ webhooks, deliveries, by }) => {
-      const id = invocation.operands[1] ?? '';
-      const webhookId = deliveries.find(by.accountId, id)?.webhookId ?? '';
-      return webhookOutcome(webhooks.resendOne(by, webhookId, id), id);
-    }),
-};
+const webhookResend = onWebhooks(
+  'webhook resend ACCOUNT DELIVERY_ID',
+  'Retry a delivery, with the same ID and body.',
+  ({ webhooks, deliveries, by }, invocation) => {
+    const id = invocation.operands[1] ?? '';
+    const webhookId = deliveries.find(by.accountId, id)?.webhookId ?? '';
+    return webhookOutcome(webhooks.resendOne(by, webhookId, id), id);
+  },
+);
 
-const webhookResendFailed: Command = {
-  words: 'webhook resend-failed',
-  operands: ['ACCOUNT', 'WEBHOOK_ID'],
-  options: ['since', 'config', 'json'],
-  summary: 'Retry all failed deliveries of the last --since (default 24h; for example 1h, 7d).',
-  act: (invocation) =>
-    withWebhooks(invocation, ({ webhooks, by, nowMs }) => {
-      const id = invocation.operands[1] ?? '';
-      const since = invocation.values.since ?? '24h';
-      const spanMs = durationMsFrom(since);
-      if (spanMs === undefined)
-        return failed(`--since must be a duration such as 1h, 24h or 7d, not "${since}".`);
-      return webhookOutcome(webhooks.resendAllFailed(by, id, nowMs - spanMs), id);
-    }),
-};
+const webhookResendFailed = onWebhooks(
+  'webhook resend-failed ACCOUNT WEBHOOK_ID --since',
+  'Retry all failed deliveries of the last --since (default 24h; for example 1h, 7d).',
+  ({ webhooks, by, nowMs }, invocation) => {
+    const id = invocation.operands[1] ?? '';
+    const since = invocation.values.since ?? '24h';
+    const spanMs = durationMsFrom(since);
+    if (spanMs === undefined)
+      return failed(`--since must be a duration such as 1h, 24h or 7d, not "${since}".`);
+    return webhookOutcome(webhooks.resendAllFailed(by, id, nowMs - spanMs), id);
+  },
+);
 
 export const webhookCommands: readonly Command[] = [
   webhookList,
@@ -172,17 +136,11 @@ type Change = (by: By, id: string) => Result;
 
 /** A command that does one thing to the webhook in its second operand, and needs nothing else. */
 function plain(verb: string, summary: string, changeOf: (webhooks: Webhooks) => Change): Command {
-  return {
-    words: `webhook ${verb}`,
-    operands: ['ACCOUNT', 'WEBHOOK_ID'],
-    options: ['config', 'json'],
+  return onWebhooks(
+    `webhook ${verb} ACCOUNT WEBHOOK_ID`,
     summary,
-    act: (invocation) =>
-      withWebhooks(invocation, ({ webhooks, by }) => {
-        const id = invocation.operands[1] ?? '';
-        return webhookOutcome(changeOf(webhooks)(by, id), id);
-      }),
-  };
+    ({ webhooks, by }, { operands: [, id = ''] }) => webhookOutcome(changeOf(webhooks)(by, id), id),
+  );
 }
 
 function settingsFrom({ values }: Invocation): Partial<Settings> {
@@ -215,24 +173,21 @@ type WebhookDesk = Readonly<{
   nowMs: number;
 }>;
 
-/** Opens the webhooks of the account in the first operand. The running app sends what falls due within a second. */
-function withWebhooks(
-  invocation: Invocation,
-  act: (desk: WebhookDesk) => Outcome | Promise<Outcome>,
-): Promise<Outcome> {
-  const { clock, random } = invocation.world;
-  return withBooks(invocation, async ({ config, store, accounts }) => {
-    const name = invocation.operands[0] ?? '';
+/** A command on the webhooks of its first operand, an account. The running app sends what falls due within a second. */
+function onWebhooks(
+  usage: string,
+  summary: string,
+  act: (desk: WebhookDesk, invocation: Invocation) => Outcome | Promise<Outcome>,
+): Command {
+  return onBooks(usage, summary, ({ config, store, accounts }, invocation) => {
+    const { clock, random } = invocation.world;
+    const [name = ''] = invocation.operands;
     const account = accounts.find(name);
     if (account === undefined) return failed(unknownAccount(name));
     const watched = readWatched(config.deploys.programsPath);
     if (watched.kind === 'problems') return failed(...watched.lines);
-    const sealing = takeSealingKeys(
-      config.storage.secret,
-      config.storage.dataDir,
-      random,
-      countSealed(store),
-    );
+    const { secret, dataDir } = config.storage;
+    const sealing = takeSealingKeys(secret, dataDir, random, countSealed(store));
     if (sealing.kind === 'unusable') return failed(sealing.sentence);
     const addresses = new Set<string>(watched.programs.map(({ address }) => address));
     const webhooks = createWebhooks({
@@ -246,11 +201,25 @@ function withWebhooks(
       wake: () => undefined,
     });
     const by = { accountId: account.id, actor: COMMAND_LINE };
-    return act({ webhooks, deliveries: createAccountDeliveries(store), by, nowMs: clock.now() });
+    return act({ webhooks, deliveries: createAccountDeliveries(store), by, nowMs: clock.now() }, invocation);
   });
 }
 
-type Result = Created | Edited | Toggled | Removed | Rotated | Settled | Tested | AllResent | Resent;
+/** What every change of a webhook may come to. */
+type Result = Awaited<
+  ReturnType<
+    Webhooks[
+      | 'create'
+      | 'edit'
+      | 'pause'
+      | 'remove'
+      | 'rotate'
+      | 'switchNow'
+      | 'sendTest'
+      | 'resendOne'
+      | 'resendAllFailed']
+  >
+>;
 
 /** What a change of a webhook came to. `subject` is the id that the command named. */
 function webhookOutcome(result: Result, subject: string): Outcome {

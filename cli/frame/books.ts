@@ -14,7 +14,7 @@ import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts'
 import { LEDGER_FILE, spentOf } from '../../shared/ledger/schema.ts';
 import { openStore, type Store } from '../../shared/store/open.ts';
 import { codeOf } from '../../shared/store/private.ts';
-import { failed, type Invocation, type Outcome, type World } from './command.ts';
+import { type Command, command, failed, type Invocation, type Outcome, type World } from './command.ts';
 
 /** The config's database, open: accounts, their keys, and what they spent and used. */
 export type Books = Readonly<{
@@ -35,27 +35,25 @@ type Opened =
 /** What a command does where there is no database: it creates one and says so, or it refuses. */
 type Absent = 'create' | 'refuse';
 
-type Work = (books: Books) => Outcome | Promise<Outcome>;
+type Work = (books: Books, invocation: Invocation) => Outcome | Promise<Outcome>;
 
 const ELSEWHERE =
   'The accounts and the usage of this installation are managed on another host. Run this command there.';
 
 /**
- * Opens the database of the config, lets `act` work on it and closes it; the apps may run meanwhile. Refuses where accounts
- * are managed on another host.
+ * A command, by its usage, that opens the database of the config, lets `act` work on it and closes it; the apps may run
+ * meanwhile. It refuses where accounts are managed on another host.
  */
-export function withBooks(
-  invocation: Pick<Invocation, 'values' | 'world'>,
-  act: Work,
-  absent: Absent = 'refuse',
-): Promise<Outcome> {
-  return withLocalBooks(invocation, (books) => (isRemote(books) ? failed(ELSEWHERE) : act(books)), absent);
+export function onBooks(usage: string, summary: string, act: Work, absent: Absent = 'refuse'): Command {
+  return command(usage, summary, (invocation) =>
+    withBooks(invocation, (books) => (isRemote(books) ? failed(ELSEWHERE) : act(books, invocation)), absent),
+  );
 }
 
-/** The same for what concerns this host alone, wherever its accounts are managed. */
-export async function withLocalBooks(
-  { values, world }: Pick<Invocation, 'values' | 'world'>,
-  act: Work,
+/** Opens the database of the config for `act`, wherever accounts are managed. */
+export async function withBooks(
+  { values, world }: Invocation,
+  act: (books: Books) => Outcome | Promise<Outcome>,
   absent: Absent = 'refuse',
 ): Promise<Outcome> {
   const loaded = loadConfig(values.config, world.env, 'is-absent');
@@ -67,7 +65,7 @@ export async function withLocalBooks(
 export async function withBooksOf(
   config: Config,
   world: Pick<World, 'clock' | 'random' | 'err'>,
-  act: Work,
+  act: (books: Books) => Outcome | Promise<Outcome>,
   absent: Absent,
 ): Promise<Outcome> {
   const opened = openBooks(config, world, absent);

@@ -72,6 +72,22 @@ export type Command = Readonly<{
   act(invocation: Invocation): Outcome | Promise<Outcome>;
 }>;
 
+/**
+ * A command by its usage: what is typed in lower case, operands in capitals, the options that it takes beside `--config` and
+ * `--json`: `key create ACCOUNT --name`.
+ */
+export function command(usage: string, summary: string, act: Command['act']): Command {
+  const words = usage.split(' ');
+  const own = [...VALUE_OPTIONS, ...FLAGS].filter((option) => words.includes(`--${option}`));
+  return {
+    words: words.filter((word) => /^[a-z]/.test(word)).join(' '),
+    operands: words.filter((word) => /^\[?[A-Z]/.test(word)),
+    options: [...own, 'config', 'json'],
+    summary,
+    act,
+  };
+}
+
 /** An outcome of one or more sentences on stderr and exit code 1. */
 export function failed(...lines: string[]): Extract<Outcome, { kind: 'failed' }> {
   return { kind: 'failed', lines };

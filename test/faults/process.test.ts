@@ -199,8 +199,8 @@ describe('what cannot start says why in one sentence and exits 1', () => {
     const { code, stderr } = await refuse(config('127.0.0.1:0', 'colour = "red"\n[plans.pro]\nrps = 0\n'));
     expect(code).toBe(1);
     const [first, second, ...rest] = sentence(stderr);
-    expect(first).toContain('backends[0].colour: found a value that is not shown, wanted no such key');
-    expect(second).toContain('plans.pro.rps: found 0, wanted a number above 0');
+    expect(first).toContain('backends[0].colour: unknown key (known keys: ');
+    expect(second).toContain('plans.pro.rps: found 0, expected a number above 0');
     expect(rest).toEqual([]);
   });
 

@@ -55,7 +55,7 @@ describe('several processes that cannot start say why in one sentence and exit 1
     const [code, lines] = await refuse({ gatewayLines: 'colour = "red"\n' });
     expect([code, String(lines)]).toEqual([
       1,
-      expect.stringContaining('gateway.colour: found a value that is not shown, wanted no such key'),
+      expect.stringContaining('gateway.colour: unknown key (known keys: '),
     ]);
   });
 
