@@ -1,6 +1,6 @@
 import { BodyDecoder, readHead, type ResponseHead } from '../gateway/upstream/http-parser.ts';
 import type { Clock } from '../shared/clock.ts';
-import { userinfoOf } from '../shared/userinfo.ts';
+import { userinfoOf } from '../shared/secret.ts';
 
 /** What came of one request. Bodies above `WHOLE_BYTES_MAX` are not kept: `body` is then their first bytes. */
 export type Reply =

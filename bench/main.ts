@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, type } from 'node:os';
 import { dirname } from 'node:path';
-import { bunComplaint } from '../shared/bun-version.ts';
+import { bunComplaint } from '../shared/process.ts';
 
 // Nothing else may be imported before the version is known and the packages are there.
 const complaint = bunComplaint(process.versions.bun);
@@ -27,7 +27,7 @@ const [
   import('./result.ts'),
   import('./run.ts'),
   import('../shared/clock.ts'),
-  import('../shared/stop.ts'),
+  import('../shared/process.ts'),
 ]);
 
 const FORMS = {

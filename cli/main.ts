@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
-import { bunComplaint } from '../shared/bun-version.ts';
+import { bunComplaint } from '../shared/process.ts';
 
 // Nothing else may be imported before the version is known and the packages are there.
 const complaint = bunComplaint(process.versions.bun);
@@ -20,11 +20,10 @@ if (argv[0] === 'start' || argv[0] === 'verify' || packagesAreStale(root)) {
   }
 }
 
-const [{ run }, { systemClock }, { taken }, { firstLine }] = await Promise.all([
+const [{ run }, { systemClock }, { firstLine, hasRoom }] = await Promise.all([
   import('./run.ts'),
   import('../shared/clock.ts'),
-  import('./taken.ts'),
-  import('./first-line.ts'),
+  import('./frame/streams.ts'),
 ]);
 process.exitCode = await run({
   argv,
@@ -34,6 +33,6 @@ process.exitCode = await run({
   random: randomBytes,
   line: () => firstLine(Bun.stdin.stream()),
   out: (text) => process.stdout.write(text),
-  taken: () => taken(process.stdout),
+  hasRoom: () => hasRoom(process.stdout),
   err: (text) => process.stderr.write(text),
 });

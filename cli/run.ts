@@ -1,86 +1,34 @@
 import { unreachable } from '../shared/brand.ts';
 import { fileComplaint } from '../shared/store/private.ts';
-import { argumentsFrom } from './arguments.ts';
-import { type Command, failed, type Invocation, type Outcome, type World } from './command.ts';
-import { accountCreate, accountList, accountSet } from './commands/account.ts';
 import {
-  accountAddCredits,
-  accountRename,
-  accountResume,
-  accountSuspend,
-} from './commands/account-changes.ts';
-import { audit } from './commands/audit.ts';
-import { configCheck, configReload } from './commands/config.ts';
-import { keyCreate, keyList, keyRename, keyRevoke, keyRotate } from './commands/key.ts';
-import { localnetUpgrade } from './commands/localnet.ts';
-import { programsCheck } from './commands/programs.ts';
+  argumentsFrom,
+  type Command,
+  failed,
+  type Invocation,
+  type Outcome,
+  usageOf,
+  usageOfCommand,
+  type World,
+} from './frame/command.ts';
+import { accountCommands } from './commands/account.ts';
+import { configCommands } from './commands/config.ts';
+import { keyCommands } from './commands/key.ts';
+import { localnetUpgrade, programsCheck } from './commands/programs.ts';
 import { start } from './commands/start.ts';
-import { usage } from './commands/usage.ts';
-import {
-  userCreate,
-  userList,
-  userRemove,
-  userResetSecondFactor,
-  userSetPassword,
-  userSignOut,
-  userUnlink,
-} from './commands/user.ts';
+import { audit, usage } from './commands/usage.ts';
+import { userCommands } from './commands/user.ts';
 import { verify } from './commands/verify.ts';
-import {
-  webhookCreate,
-  webhookDelete,
-  webhookEdit,
-  webhookList,
-  webhookPause,
-  webhookResume,
-} from './commands/webhook.ts';
-import { webhookCancelRotation, webhookRotate, webhookSwitchSecret } from './commands/webhook-secret.ts';
-import {
-  webhookDeliveries,
-  webhookResend,
-  webhookResendFailed,
-  webhookTest,
-} from './commands/webhook-send.ts';
-import { usageOf, usageOfCommand } from './usage.ts';
+import { webhookCommands } from './commands/webhook.ts';
 
 const COMMANDS: readonly Command[] = [
   start,
-  accountCreate,
-  accountList,
-  accountSet,
-  accountAddCredits,
-  accountSuspend,
-  accountResume,
-  accountRename,
-  keyCreate,
-  keyList,
-  keyRename,
-  keyRevoke,
-  keyRotate,
-  userCreate,
-  userList,
-  userSetPassword,
-  userResetSecondFactor,
-  userSignOut,
-  userUnlink,
-  userRemove,
-  webhookList,
-  webhookCreate,
-  webhookEdit,
-  webhookPause,
-  webhookResume,
-  webhookDelete,
-  webhookRotate,
-  webhookSwitchSecret,
-  webhookCancelRotation,
-  webhookTest,
-  webhookDeliveries,
-  webhookResendFailed,
-  webhookResend,
+  ...accountCommands,
+  ...keyCommands,
+  ...userCommands,
+  ...webhookCommands,
   usage,
   audit,
-  configCheck,
-  configReload,
+  ...configCommands,
   programsCheck,
   localnetUpgrade,
   verify,
@@ -99,7 +47,7 @@ export async function run(world: World): Promise<number> {
       return 1;
     }
     case 'command':
-      return printed(await outcomeOf(read.command, { ...read, world }), read.json, world);
+      return printed(await outcomeOf(read.command, { ...read, world }), read.flags.has('json'), world);
     default:
       return unreachable(read);
   }

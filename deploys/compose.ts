@@ -3,7 +3,7 @@ import type { Clock } from '../shared/clock.ts';
 import type { DeploysConfig } from '../shared/config/config.ts';
 import type { Plan } from '../shared/config/plans.ts';
 import { createIdentify, type Identify } from '../shared/keys/identify.ts';
-import { spentOf } from '../shared/ledger/spent.ts';
+import { spentOf } from '../shared/ledger/schema.ts';
 import type { Log } from '../shared/log.ts';
 import type { Store } from '../shared/store/open.ts';
 import { createAccounts } from './accounts/accounts.ts';

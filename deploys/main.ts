@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { bunComplaint } from '../shared/bun-version.ts';
-import { configPathFrom } from '../shared/config-path.ts';
+import { bunComplaint, configPathFrom } from '../shared/process.ts';
 
 // Nothing more is imported before the version is known: an older Bun may fail on the imports themselves.
 const complaint = bunComplaint(process.versions.bun);

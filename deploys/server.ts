@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia';
 import { type DeploysConfig, urlOf } from '../shared/config/config.ts';
 import type { Listen } from '../shared/config/kinds.ts';
-import { listenComplaint } from '../shared/listen-complaint.ts';
+import { listenComplaint } from '../shared/process.ts';
 import { createOpenapi, PROGRAMS_OPERATION, REFERENCE_PATH } from './api/openapi.ts';
 import { PROGRAMS_PATH } from './api/programs.ts';
 import { REFERENCE_POLICY, referencePage } from './api/reference-page.ts';

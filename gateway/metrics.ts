@@ -2,7 +2,7 @@ import { type Metric as PromMetric, Registry } from 'prom-client';
 import { urlOf } from '../shared/config/config.ts';
 import type { Listen } from '../shared/config/kinds.ts';
 import type { GatewayStatus } from '../shared/gateway-status.ts';
-import { listenComplaint } from '../shared/listen-complaint.ts';
+import { listenComplaint } from '../shared/process.ts';
 import { droppedLines } from '../shared/log.ts';
 import type { StoreLink } from './limits/lease-sync.ts';
 import type { MethodClass } from './methods/table.ts';

@@ -3,11 +3,15 @@ import { systemClock } from '../shared/clock.ts';
 import { type Loaded, type LoadedConfig, parseConfig, readConfig } from '../shared/config/load.ts';
 import { createConfigReader } from '../shared/config/reload.ts';
 import type { Environment } from '../shared/config/table.ts';
-import { retireDemoKeys } from '../shared/keys/demo.ts';
-import { plansInUse, requestReload } from '../shared/keys/reload.ts';
-import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../shared/keys/schema.ts';
+import {
+  ACCOUNTS_FILE,
+  ACCOUNTS_MIGRATIONS,
+  plansInUse,
+  requestReload,
+  retireDemoKeys,
+} from '../shared/keys/schema.ts';
 import { createLog, type Log, writeLines } from '../shared/log.ts';
-import { fired, stopSignal } from '../shared/stop.ts';
+import { fired, stopSignal } from '../shared/process.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
 import { createGateway, type Gateway } from './compose.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from './ledger.ts';

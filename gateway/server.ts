@@ -1,8 +1,8 @@
 import { Elysia } from 'elysia';
 import type { Clock } from '../shared/clock.ts';
 import { type GatewayConfig, gatewayUrl } from '../shared/config/config.ts';
-import { unreadableTls } from '../shared/config/tls.ts';
-import { listenComplaint } from '../shared/listen-complaint.ts';
+import { unreadableTls } from '../shared/config/load.ts';
+import { listenComplaint } from '../shared/process.ts';
 import type { AnswerRequest } from './answer.ts';
 import type { Health } from './status.ts';
 import type { Peers } from './request/auth.ts';

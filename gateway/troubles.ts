@@ -1,9 +1,8 @@
 import { basename } from 'node:path';
 import type { Config } from '../shared/config/config.ts';
-import { descriptorsMax, descriptorTrouble } from '../shared/descriptors.ts';
+import { descriptorsMax, descriptorTrouble, fileReason } from '../shared/store/private.ts';
 import type { Log } from '../shared/log.ts';
 import { type Store, watchFile } from '../shared/store/open.ts';
-import { fileReason } from '../shared/store/private.ts';
 import type { StoreLink } from './limits/lease-sync.ts';
 import type { Hosts } from './replica/hosts.ts';
 

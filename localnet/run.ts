@@ -4,7 +4,7 @@ import { systemClock } from '../shared/clock.ts';
 import { loadConfig } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import { createLog, writeLines } from '../shared/log.ts';
-import { stopSignal } from '../shared/stop.ts';
+import { stopSignal } from '../shared/process.ts';
 import { createLocalnet, type Localnet } from './compose.ts';
 import { type GenesisProgram, programsFrom } from './genesis/accounts.ts';
 import type { ServedLocalnet } from './http/server.ts';

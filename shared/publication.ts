@@ -1,7 +1,5 @@
-import { inFlightBy, type Plan, plansFrom } from './config/plans.ts';
-import { type Prices, pricesFrom } from './config/prices.ts';
-import type { Problem } from './config/problem.ts';
-import { openTable } from './config/table.ts';
+import { inFlightBy, type Plan, plansFrom, type Prices, pricesFrom } from './config/plans.ts';
+import { openTable, type Problem } from './config/table.ts';
 
 /*
  * Accounts, keys, plans and prices as deploys publishes them in Redis. All Redis keys have one hash tag, so that one script may
@@ -28,7 +26,7 @@ export const USES = '{sluice:accounts}:uses';
 /** A row of an account or key: its name, which is `a` or `k` and the id, and its text, which is empty for one that is not there. */
 export type PublishedRow = readonly [name: string, text: string];
 
-export type PublishedAccount = Readonly<{
+type PublishedAccount = Readonly<{
   plan: string | null;
   creditsGranted: number | null;
   suspended: boolean;

@@ -1,21 +1,16 @@
 import { describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { BUN_VERSION } from '../shared/bun-version.ts';
+import { BUN_VERSION } from '../shared/process.ts';
 import { unusedExports } from './layers/exports.ts';
 import { againstOrder, circles, mutualFolders, orderIn } from './layers/folders.ts';
 import { barrels, crossings, importsOf, lonely } from './layers/imports.ts';
 import { unnamedMarkup, unsafeMarkup } from './layers/markup.ts';
 import { emptyNames, oddNames } from './layers/names.ts';
 import { crumbs, CRUMBS_MAX, longFunctions, TABLES, tooLong } from './layers/sizes.ts';
-import { type Breach, PRODUCT, type Source, sourcesOf, topOf } from './layers/source.ts';
+import { PRODUCT, type Source, sourcesOf, topOf } from './layers/source.ts';
 import { otherVersions } from './layers/versions.ts';
 import { makeRandom, readEnvironment, readTime } from './layers/world.ts';
-
-/** Folders that are not cut into chapters and layers yet. */
-const UNCUT: readonly string[] = ['cli', 'shared', 'bench'];
-/** Paths whose breaches of these rules are known: each line of a breach that begins with one of them. */
-const EXEMPT: readonly string[] = [];
 
 const root = dirname(import.meta.dir);
 const product = await sourcesOf(root, PRODUCT);
@@ -63,43 +58,19 @@ describe('the project', () => {
   });
 });
 
-describe('the chapters and layers of an app', () => {
-  const cut = product.filter(({ path }) => !UNCUT.includes(topOf(path)));
-  const apps = [...new Set(cut.map(({ path }) => topOf(path)))];
-  const exemptionOf = (breach: Breach) => EXEMPT.find((path) => breach.startsWith(path));
-  const found = {
-    crumbs: crumbs(cut, product),
-    order: apps.flatMap((app) =>
-      againstOrder(
-        cut.filter(({ path }) => topOf(path) === app),
-        orderIn(readFileSync(join(root, app, 'README.md'), 'utf8'), app),
-      ),
-    ),
-    mutual: mutualFolders(cut),
-    circles: circles(cut),
-    exports: unusedExports(
-      product.filter(({ path }) => topOf(path) === 'bench' || cut.some((each) => each.path === path)),
-      [...product, ...tests],
-    ),
-  };
-  const unexpected = (breaches: readonly Breach[]) =>
-    breaches.filter((each) => exemptionOf(each) === undefined);
-
-  test('are tested in deploys, the gateway and the localnet', () => {
-    expect(apps).toEqual(['deploys', 'gateway', 'localnet']);
+describe('the chapters and layers', () => {
+  test('at most five files of fewer than 40 lines have one importer', () => {
+    expect(crumbs(product, product).slice(CRUMBS_MAX)).toEqual([]);
   });
-  test('at most 20 files of fewer than 40 lines have one importer', () => {
-    expect(unexpected(found.crumbs).slice(CRUMBS_MAX)).toEqual([]);
+  test.each([...PRODUCT])('the folders of %s import one way, in the order of its README.md', (app) => {
+    const own = product.filter(({ path }) => topOf(path) === app);
+    const order = orderIn(readFileSync(join(root, app, 'README.md'), 'utf8'), app);
+    expect(againstOrder(own, order)).toEqual([]);
   });
-  test('folders import one way, in the order at the head of README.md', () => {
-    expect(unexpected(found.order)).toEqual([]);
-  });
-  test('no two folders import each other', () => expect(unexpected(found.mutual)).toEqual([]));
-  test('no file imports itself through others', () => expect(unexpected(found.circles)).toEqual([]));
-  test('every export is imported by another file', () => expect(unexpected(found.exports)).toEqual([]));
-  test('every exemption is needed', () => {
-    const needed = new Set(Object.values(found).flat().map(exemptionOf));
-    expect(EXEMPT.filter((path) => !needed.has(path))).toEqual([]);
+  test('no two folders import each other', () => expect(mutualFolders(product)).toEqual([]));
+  test('no file imports itself through others', () => expect(circles(product)).toEqual([]));
+  test('every export is imported by another file', () => {
+    expect(unusedExports(product, [...product, ...tests])).toEqual([]);
   });
 });
 

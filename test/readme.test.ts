@@ -3,30 +3,21 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { METHODS } from '../gateway/methods/table.ts';
 import { configFrom } from '../shared/config/config.ts';
-import { PRICES_BY_DEFAULT } from '../shared/config/prices.ts';
+import { PRICES_BY_DEFAULT } from '../shared/config/plans.ts';
 import { childEnv, ROOT } from './started/process.ts';
 import { startStack } from './started/stack.ts';
 
 const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
-
-/** The rows of the table under a heading, cells trimmed. */
-function tableUnder(heading: string): string[][] {
-  const section = readme.split(`### ${heading}\n`)[1]?.split('\n#')[0] ?? '';
-  const rows = section.split('\n').filter((line) => line.startsWith('|'));
-  return rows.slice(2).map((line) =>
-    line
-      .split('|')
-      .slice(1, -1)
-      .map((cell) => cell.trim()),
-  );
-}
+const docs = ['README.md', ...new Bun.Glob('docs/*.md').scanSync({ cwd: ROOT })].map((path) =>
+  readFileSync(join(ROOT, path), 'utf8'),
+);
+const pages = docs.join('\n');
 
 const unquoted = (cell: string) => cell.replaceAll('`', '');
 
-describe('the README and the code agree', () => {
+describe('the documents and the code agree', () => {
   test('every method stands once in the table, with its lane, its price and whether it must be declared', () => {
-    const section = readme.split('### Methods and credits\n')[1]?.split('\n#')[0] ?? '';
-    const items = section.matchAll(/^- \*\*(.+), (\d+) credits?\*\*: ((?:`\w+`\s*)+)$/gm);
+    const items = pages.matchAll(/^- \*\*(.+), (\d+) credits?\*\*: ((?:`\w+`\s*)+)$/gm);
     const written = [...items].flatMap(([, lane = '', credits = '', methods = '']) =>
       methods
         .trim()
@@ -42,50 +33,25 @@ describe('the README and the code agree', () => {
     expect(byName(written)).toEqual(byName(real));
   });
 
-  test('every key of the config stands in the table, and no other', () => {
-    const written = tableUnder('Config').map(([key = '']) => unquoted(key));
-    // An empty table of each kind makes the reader name every key it knows.
-    const asked = configFrom(
-      {
-        nothing: 1,
-        gateway: { nothing: 1 },
-        deploys: { nothing: 1 },
-        storage: { nothing: 1 },
-        localnet: { nothing: 1 },
-        backends: [{ nothing: 1, name: 'a', url: 'http://a' }],
-        plans: { x: { nothing: 1, rps: 1 } },
-        credits: { nothing: 1 },
-        deadlines: { nothing: 1 },
-      },
-      {},
-    );
-    if (asked.kind !== 'problems') throw new Error('an unknown key was accepted');
-    const known = asked.problems.flatMap(({ key, example }) => {
-      const table = key
-        .slice(0, -'nothing'.length)
-        .replace('backends[0]', 'backends[]')
-        .replace('plans.x', 'plans.NAME');
-      if (table === '') return [];
-      return example
-        .replace('one of: ', '')
-        .split(', ')
-        .map((name) => `${table}${name}`);
-    });
-    expect(written.toSorted()).toEqual(known.toSorted());
-  });
-
-  test('every file it names exists', () => {
-    const named = [...readme.matchAll(/`((?:gateway|deploys|shared|localnet)\/[a-z0-9/-]+\.ts)`/g)].map(
+  test('every file that they name exists', () => {
+    const named = [...pages.matchAll(/`((?:gateway|deploys|shared|localnet)\/[a-z0-9/-]+\.ts)`/g)].map(
       ([, path = '']) => path,
     );
     expect(named.length).toBeGreaterThan(15);
     expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
   });
 
-  test('the config it shows is accepted', () => {
-    const [, toml = ''] = /```toml\n([\s\S]*?)```/.exec(readme) ?? [];
-    const result = configFrom(Bun.TOML.parse(toml), { SLUICE_WATCHER_KEY: 'k', AGAVE_TOKEN: 't' });
-    expect(result.kind).toBe('config');
+  test('every config that they show is accepted', () => {
+    const env = {
+      SLUICE_WATCHER_KEY: 'k',
+      AGAVE_TOKEN: 't',
+      SLUICE_SECRET: Buffer.alloc(32).toString('base64'),
+    };
+    const shown = [...pages.matchAll(/```toml\n([\s\S]*?)```/g)].map(([, toml = '']) => toml);
+    expect(shown.length).toBeGreaterThan(0);
+    expect(shown.map((toml) => configFrom(Bun.TOML.parse(toml), env).kind)).toEqual(
+      shown.map(() => 'config'),
+    );
   });
 });
 

@@ -1,74 +1,102 @@
-import { plansInUse, requestReload } from '../../shared/keys/reload.ts';
-import { accountOutcome, CREDITS_WANTED, creditsFrom, fullRecordOf, rowOf } from '../account-lines.ts';
-import { type Books, COMMAND_LINE, withAccounts } from '../books.ts';
-import { type Command, failed } from '../command.ts';
-import { tableOf } from '../table.ts';
+import type { Account } from '../../deploys/accounts/account-row.ts';
+import type { AccountResult, Accounts, AdditionResult } from '../../deploys/accounts/accounts.ts';
+import { unreachable } from '../../shared/brand.ts';
+import type { Config } from '../../shared/config/config.ts';
+import { plansInUse, requestReload } from '../../shared/keys/schema.ts';
+import { type Books, COMMAND_LINE, onBooks, unknownAccount } from '../frame/books.ts';
+import { type Command, done, failed, type Outcome } from '../frame/command.ts';
+import { CREDITS_FORMAT, creditsFrom, tableOf } from '../frame/values.ts';
 
 /** The plan of an account that is created without one. */
-const PLAN_BY_DEFAULT = 'trial';
+const DEFAULT_PLAN = 'trial';
 
-export const accountCreate: Command = {
-  words: 'account create',
-  operands: ['NAME'],
-  options: ['plan', 'config', 'json'],
-  summary: 'Create an account, on plan trial unless told; --plan none is for the program API alone.',
-  act: (invocation) =>
-    withAccounts(
-      invocation,
-      (books) => {
-        const { operands, values } = invocation;
-        const plan = planFrom(values.plan ?? PLAN_BY_DEFAULT);
-        const name = operands[0] ?? '';
-        const change = () => books.accounts.create(name, plan, COMMAND_LINE);
-        return accountOutcome(books.config, name, withPlanRead(books, change, plan));
-      },
-      'make',
-    ),
-};
+const accountCreate = onBooks(
+  'account create NAME --plan',
+  `Create an account (default plan: ${DEFAULT_PLAN}); --plan none gives access to the program API only.`,
+  (books, invocation) => {
+    const [name = ''] = invocation.operands;
+    const plan = planFrom(invocation.values.plan ?? DEFAULT_PLAN);
+    const change = () => books.accounts.create(name, plan, COMMAND_LINE);
+    return accountOutcome(books.config, name, withPlanRead(books, change, plan));
+  },
+  'create',
+);
 
-export const accountSet: Command = {
-  words: 'account set',
-  operands: ['NAME'],
-  options: ['plan', 'credits', 'config', 'json'],
-  summary: 'Change the plan of an account, or set the credits it has left.',
-  act: (invocation) =>
-    withAccounts(invocation, (books) => {
-      const { operands, values } = invocation;
-      if (values.plan === undefined && values.credits === undefined)
-        return failed('account set needs --plan P or --credits N.');
-      const creditsLeft = values.credits === undefined ? undefined : creditsFrom(values.credits);
-      if (values.credits !== undefined && creditsLeft === undefined)
-        return failed(`--credits ${CREDITS_WANTED}, not "${values.credits}".`);
-      const change = {
-        ...(values.plan === undefined ? {} : { plan: { name: planFrom(values.plan) } }),
-        ...(creditsLeft === undefined ? {} : { creditsLeft }),
-      };
-      const name = operands[0] ?? '';
-      const set = () => books.accounts.set(name, change, COMMAND_LINE);
-      return accountOutcome(books.config, name, withPlanRead(books, set, change.plan?.name));
-    }),
-};
+const accountSet = onBooks(
+  'account set NAME --plan --credits',
+  'Change the plan of an account, or set its remaining credits.',
+  (books, invocation) => {
+    const [name = ''] = invocation.operands;
+    const { plan, credits } = invocation.values;
+    if (plan === undefined && credits === undefined)
+      return failed('account set requires --plan P or --credits N.');
+    const creditsLeft = credits === undefined ? undefined : creditsFrom(credits);
+    if (credits !== undefined && creditsLeft === undefined)
+      return failed(`--credits ${CREDITS_FORMAT}, not "${credits}".`);
+    const change = {
+      ...(plan === undefined ? {} : { plan: { name: planFrom(plan) } }),
+      ...(creditsLeft === undefined ? {} : { creditsLeft }),
+    };
+    const set = () => books.accounts.set(name, change, COMMAND_LINE);
+    return accountOutcome(books.config, name, withPlanRead(books, set, change.plan?.name));
+  },
+);
 
-export const accountList: Command = {
-  words: 'account list',
-  operands: [],
-  options: ['config', 'json'],
-  summary: 'List the accounts with their plan, the credits they have left and whether they are suspended.',
-  act: (invocation) =>
-    withAccounts(invocation, ({ accounts }) => {
-      const list = accounts.list();
-      const empty = 'No accounts yet; account create NAME makes one.';
-      return {
-        kind: 'done',
-        objects: list.map(fullRecordOf),
-        text: tableOf(['ACCOUNT', 'PLAN', 'CREDITS LEFT', 'STATE'], list.map(rowOf), empty),
-      };
-    }),
-};
+const accountList = onBooks(
+  'account list',
+  'List the accounts with plan, remaining credits and state.',
+  ({ accounts }) => {
+    const list = accounts.list();
+    const empty = 'No accounts yet. Create one with: account create NAME';
+    const text = tableOf(['ACCOUNT', 'PLAN', 'CREDITS LEFT', 'STATE'], list.map(rowOf), empty);
+    return { kind: 'done', objects: list.map(fullRecordOf), text };
+  },
+);
+
+const accountAddCredits = onBooks(
+  'account add-credits NAME NUMBER --reason --once',
+  'Add credits to an account and record the reason; a repeated --once adds nothing.',
+  ({ config, accounts }, invocation) => {
+    const { operands, values, world } = invocation;
+    const [name = '', number = ''] = operands;
+    const credits = creditsFrom(number);
+    if (credits === undefined) return failed(`NUMBER ${CREDITS_FORMAT}, not "${number}".`);
+    if (values.reason === undefined) return failed('account add-credits requires --reason TEXT.');
+    const once = values.once ?? Buffer.from(world.random(16)).toString('hex');
+    const addition = { credits, reason: values.reason, once };
+    return accountOutcome(config, name, accounts.addCredits(name, addition, COMMAND_LINE), fullRecordOf);
+  },
+);
+
+const accountRename = onBooks(
+  'account rename NAME NEW_NAME',
+  'Rename an account; its keys, credits and usage are kept.',
+  ({ config, accounts }, invocation) => {
+    const [name = '', to = ''] = invocation.operands;
+    const result = accounts.rename(name, to, COMMAND_LINE);
+    return accountOutcome(config, result.kind === 'name-taken' ? to : name, result, fullRecordOf);
+  },
+);
+
+export const accountCommands: readonly Command[] = [
+  accountCreate,
+  accountList,
+  accountSet,
+  accountAddCredits,
+  plain('suspend', 'Suspend an account: its keys are rejected within a second, until it is resumed.'),
+  plain('resume', 'Resume a suspended account: its keys work again within a second.'),
+  accountRename,
+];
+
+function plain(verb: keyof Pick<Accounts, 'suspend' | 'resume'>, summary: string): Command {
+  return onBooks(`account ${verb} NAME`, summary, ({ config, accounts }, { operands: [name = ''] }) =>
+    accountOutcome(config, name, accounts[verb](name, COMMAND_LINE), fullRecordOf),
+  );
+}
 
 /**
- * Makes a change by which an account comes to a plan. Running apps may not have read a plan that nobody was on: they are
- * asked to read the config again, or they would refuse the account's keys.
+ * Makes a change by which an account comes to a plan. Running apps may not have read a plan that no account was on: they are
+ * asked to read the config again, or they would reject the account's keys.
  */
 function withPlanRead<Result extends Readonly<{ kind: string }>>(
   { store }: Books,
@@ -83,4 +111,68 @@ function withPlanRead<Result extends Readonly<{ kind: string }>>(
 
 function planFrom(text: string): string | undefined {
   return text === 'none' ? undefined : text;
+}
+
+function recordOf({ name, plan, creditsLeft }: Account) {
+  return { account: name, plan: plan ?? null, credits_left: creditsLeft ?? null };
+}
+
+/** The record of lists, and of what does more than create and set. */
+function fullRecordOf(account: Account) {
+  return { ...recordOf(account), suspended: account.isSuspended };
+}
+
+/** The cells of a list. */
+function rowOf({ name, plan, creditsLeft, isSuspended }: Account): readonly string[] {
+  return [name, plan ?? 'none', String(creditsLeft ?? '-'), isSuspended ? 'suspended' : 'active'];
+}
+
+/** What a change of the account `name` came to; `record` is what it prints with `--json`. */
+function accountOutcome(
+  config: Config,
+  name: string,
+  result: AdditionResult,
+  record: (account: Account) => object = recordOf,
+): Outcome {
+  switch (result.kind) {
+    case 'account':
+      return done(sentenceOf(result.account), record(result.account));
+    case 'added-before': {
+      const before = `${result.credits} credits were already added with this --once value; nothing was added.`;
+      return done(`${before}\n${sentenceOf(result.account)}`, record(result.account));
+    }
+    case 'bad-credits':
+      return failed(`NUMBER ${CREDITS_FORMAT}, and at least 1.`);
+    case 'bad-reason':
+      return failed('A reason has 1 to 200 printable characters and no leading or trailing space.');
+    default:
+      return failed(refusalOf(config, name, result));
+  }
+}
+
+function refusalOf(config: Config, name: string, result: Exclude<AccountResult, { kind: 'account' }>) {
+  switch (result.kind) {
+    case 'bad-name':
+      return 'An account name has 1 to 64 printable characters and no leading or trailing space.';
+    case 'name-taken':
+      return `An account named "${name}" already exists.`;
+    case 'reserved-name':
+      return 'The account names demo and sluice-watcher are reserved.';
+    case 'unknown-account':
+      return unknownAccount(name);
+    case 'unknown-plan':
+      return `Unknown plan "${result.plan}". Available plans: ${[...config.plans.keys(), 'none'].join(', ')}.`;
+    case 'no-credits':
+      return result.plan === undefined
+        ? `Account "${name}" has no RPC plan, so it has no credits.`
+        : `Account "${name}" is on plan ${result.plan}, which has no credit limit.`;
+    default:
+      return unreachable(result);
+  }
+}
+
+function sentenceOf({ name, plan, creditsLeft, isSuspended }: Account): string {
+  const left = creditsLeft === undefined ? '' : `, ${creditsLeft} credits left`;
+  const what = plan === undefined ? 'no RPC plan' : `plan ${plan}`;
+  return `Account ${name}: ${what}${left}${isSuspended ? ', suspended' : ''}.`;
 }

@@ -1,42 +1,39 @@
-import { plansInUse, requestReload } from '../../shared/keys/reload.ts';
+import { createReadRedis } from '../../deploys/health/neighbours.ts';
+import { readWatched } from '../../deploys/watch/watched.ts';
+import { METHODS } from '../../gateway/methods/table.ts';
+import type { BackendConfig } from '../../shared/config/backends.ts';
 import type { Config } from '../../shared/config/config.ts';
-import { blankComplaint, loadConfig, readConfig } from '../../shared/config/load.ts';
+import { blankComplaint, loadConfig, readConfig, unreadableTls } from '../../shared/config/load.ts';
+import { LANES_BY_DEFAULT } from '../../shared/config/profiles.ts';
 import { lostPlans } from '../../shared/config/reload.ts';
-import { withBooks } from '../books.ts';
-import { type Command, failed } from '../command.ts';
-import { fileProblems, notesOn, notesOnRedis } from '../config-notes.ts';
+import type { Clock } from '../../shared/clock.ts';
+import { plansInUse, requestReload } from '../../shared/keys/schema.ts';
+import { withBooks } from '../frame/books.ts';
+import { type Command, command, done, failed } from '../frame/command.ts';
 
-const LOST_PLAN = 'Apps that had it reload nothing; once restarted they refuse the keys with 401.';
+const LOST_PLAN = 'Apps that still have it reload nothing; after a restart they reject its keys with 401.';
 
-export const configCheck: Command = {
-  words: 'config check',
-  operands: ['[FILE]'],
-  options: ['config', 'json'],
-  summary: 'Say everything that is wrong with a config, or what it means.',
-  act: async ({ operands, values, world }) => {
-    if (operands[0] !== undefined && values.config !== undefined)
-      return failed('config check takes FILE or --config FILE, not both.');
-    const loaded = loadConfig(operands[0] ?? values.config, world.env);
-    if (loaded.kind === 'unusable')
-      return { kind: 'failed', lines: loaded.lines, objects: [{ ok: false, problems: loaded.lines }] };
-    const problems = fileProblems(loaded.config);
-    if (problems.length > 0) return { kind: 'failed', lines: problems, objects: [{ ok: false, problems }] };
-    const notes = [...notesOn(loaded.config), ...(await notesOnRedis(loaded.config, world.clock))];
-    const lines = [
-      `OK: ${loaded.read.name}: ${summaryOf(loaded.config)}.`,
-      ...notes.map((note) => `Note: ${note}`),
-    ];
-    const record = { ok: true, source: loaded.read.name, notes };
-    return { kind: 'done', objects: [record], text: `${lines.join('\n')}\n` };
+const configCheck = command(
+  'config check [FILE]',
+  'Validate a config file and print a summary.',
+  async ({ operands: [file], values, world }) => {
+    if (file !== undefined && values.config !== undefined)
+      return failed('config check takes either FILE or --config FILE, not both.');
+    const loaded = loadConfig(file ?? values.config, world.env);
+    const problems = loaded.kind === 'unusable' ? loaded.lines : fileProblems(loaded.config);
+    if (loaded.kind === 'unusable' || problems.length > 0)
+      return { kind: 'failed', lines: problems, objects: [{ ok: false, problems }] };
+    const { config, read } = loaded;
+    const notes = [...notesOn(config), ...(await notesOnRedis(config, world.clock))];
+    const lines = [`OK: ${read.name}: ${summaryOf(config)}.`, ...notes.map((note) => `Note: ${note}`)];
+    return done(lines.join('\n'), { ok: true, source: read.name, notes });
   },
-};
+);
 
-export const configReload: Command = {
-  words: 'config reload',
-  operands: [],
-  options: ['config', 'json'],
-  summary: 'Check the config and have running apps read plans and credits again.',
-  act: (invocation) => {
+const configReload = command(
+  'config reload',
+  'Validate the config and make running apps reload plans and credits.',
+  (invocation) => {
     const reading = readConfig(invocation.values.config);
     const blank = reading.kind === 'read' ? blankComplaint(reading.read) : undefined;
     if (blank !== undefined) return failed(blank);
@@ -45,20 +42,22 @@ export const configReload: Command = {
       const used = plansInUse(store);
       const gone = [...used.keys()].filter((plan) => !config.plans.has(plan));
       const lines = [
-        'The config is fine; running apps read its plans and credits within a second.',
+        'The config is valid. Running apps reload its plans and credits within a second.',
         ...lostPlans(gone, used).map((lost) => `Note: ${lost} ${LOST_PLAN}`),
       ];
-      return { kind: 'done', objects: [{ config_revision: revision }], text: `${lines.join('\n')}\n` };
+      return done(lines.join('\n'), { config_revision: revision });
     });
   },
-};
+);
+
+export const configCommands: readonly Command[] = [configCheck, configReload];
 
 function summaryOf({ backends, plans, prices, gateway, deploys, storage }: Config): string {
   const names = backends.map(({ name }) => name).join(', ');
   return [
-    backends.length === 0 ? 'the embedded localnet as the backend' : `backends ${names}`,
+    backends.length === 0 ? 'embedded localnet as the backend' : `backends ${names}`,
     `plans ${[...plans.keys()].join(', ')}`,
-    `${prices.methods.size} methods priced apart from the default of ${prices.default}`,
+    `${prices.methods.size} methods with custom prices (default ${prices.default})`,
     `gateway on ${shown(gateway.listen)}`,
     `deploys on ${shown(deploys.listen)}`,
     `data in ${storage.dataDir}`,
@@ -67,4 +66,54 @@ function summaryOf({ backends, plans, prices, gateway, deploys, storage }: Confi
 
 function shown({ hostname, port }: Config['gateway']['listen']): string {
   return `${hostname.includes(':') ? `[${hostname}]` : hostname}:${port}`;
+}
+
+/** What is wrong with the files that a valid config names, a sentence each. */
+function fileProblems({ gateway, deploys }: Config): readonly string[] {
+  const tls = unreadableTls(gateway.tls);
+  const watched = readWatched(deploys.programsPath);
+  return [...(tls === undefined ? [] : [tls]), ...(watched.kind === 'problems' ? watched.lines : [])];
+}
+
+/** What the operator may not expect of a config that is valid. */
+function notesOn({ storage, backends }: Config): readonly string[] {
+  const redis =
+    'with storage.redis, accounts, plans and prices come from the host that runs deploys; run deploys on one host only.';
+  return [
+    ...(storage.redisUrl === undefined ? [] : [redis]),
+    ...(backends.length === 0 ? [] : notesOnLanes(backends)),
+    ...backends.flatMap(notesOnBackend),
+  ];
+}
+
+/** What keeps this host from using the Redis of the config, a sentence for each of its nodes. */
+async function notesOnRedis({ storage }: Config, clock: Clock): Promise<readonly string[]> {
+  if (storage.redisUrl === undefined) return [];
+  const seen = await createReadRedis(storage.redisUrl, clock)();
+  return seen.flatMap((node) =>
+    node.kind === 'answers' ? [] : [`Redis ${node.host} can't be used from this host (${node.reason}).`],
+  );
+}
+
+function notesOnLanes(backends: readonly BackendConfig[]): readonly string[] {
+  const unserved = LANES_BY_DEFAULT.filter((lane) => !backends.some(({ lanes }) => lanes.includes(lane)));
+  if (unserved.length === 0) return [];
+  return [`no backend serves the lanes ${unserved.join(', ')}; their methods return error -32601.`];
+}
+
+function notesOnBackend({ name, methods, headers }: BackendConfig): readonly string[] {
+  const unknown = methods.filter((method) => !METHODS.has(method));
+  const literal = [...headers].filter(([, value]) => /.env:[A-Z]/.test(value.reveal())).map(([key]) => key);
+  return [
+    ...unknown.map(
+      (method) =>
+        `backend ${name} declares ${method}, which Sluice doesn't know: it is ` +
+        (method.startsWith('send')
+          ? 'sent only once, like a transaction.'
+          : 'treated as a read and retried on another backend if one fails.'),
+    ),
+    ...literal.map(
+      (key) => `header ${key} of backend ${name} is sent literally: "env:NAME" must be the whole value.`,
+    ),
+  ];
 }

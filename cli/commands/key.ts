@@ -2,149 +2,123 @@ import { originOf } from '../../deploys/accounts/changes.ts';
 import { type KeyRow, type NewKey, TOO_MANY_KEYS } from '../../deploys/accounts/keys.ts';
 import { whyUnpublished } from '../../deploys/accounts/redis-head.ts';
 import { unreachable } from '../../shared/brand.ts';
-import { type Books, COMMAND_LINE, withAccounts, withAccountsAwaited } from '../books.ts';
-import { type Command, failed, type World } from '../command.ts';
-import { graceMsFrom } from '../grace.ts';
-import { isoOf, tableOf } from '../table.ts';
-import { unknownAccount } from '../account-lines.ts';
+import { type Books, COMMAND_LINE, onBooks, unknownAccount } from '../frame/books.ts';
+import { type Command, done, failed, type Outcome, type World } from '../frame/command.ts';
+import { durationMsFrom, isoOf, tableOf } from '../frame/values.ts';
 
-const BAD_NAME = 'A key name is 1 to 64 printable characters without a space at either end.';
+const BAD_NAME = 'A key name has 1 to 64 printable characters and no leading or trailing space.';
 
-export const keyCreate: Command = {
-  words: 'key create',
-  operands: ['ACCOUNT'],
-  options: ['name', 'config', 'json'],
-  summary: 'Create a key of an account; it is shown this once.',
-  act: (invocation) =>
-    withAccounts(invocation, ({ keys }) => {
-      const account = invocation.operands[0] ?? '';
-      const result = keys.create(account, invocation.values.name ?? 'default', COMMAND_LINE);
-      switch (result.kind) {
-        case 'created':
-          return { kind: 'done', objects: [secretRecordOf(result.made)], text: shownOnce(result.made) };
-        case 'unknown-account':
-          return failed(unknownAccount(account));
-        case 'bad-name':
-          return failed(BAD_NAME);
-        case 'made-before':
-          return failed(madeBefore(result.id));
-        case 'too-many':
-          return failed(TOO_MANY_KEYS);
-        default:
-          return unreachable(result);
-      }
-    }),
-};
+const keyCreate = onBooks(
+  'key create ACCOUNT --name',
+  'Create a key for an account; it is shown only once.',
+  ({ keys }, invocation) => {
+    const account = invocation.operands[0] ?? '';
+    const result = keys.create(account, invocation.values.name ?? 'default', COMMAND_LINE);
+    switch (result.kind) {
+      case 'created':
+        return shownOnce(result.made);
+      case 'unknown-account':
+        return failed(unknownAccount(account));
+      case 'bad-name':
+        return failed(BAD_NAME);
+      case 'made-before':
+        return failed(madeBefore(result.id));
+      case 'too-many':
+        return failed(TOO_MANY_KEYS);
+      default:
+        return unreachable(result);
+    }
+  },
+);
 
-export const keyRename: Command = {
-  words: 'key rename',
-  operands: ['KEY_ID', 'NAME'],
-  options: ['config', 'json'],
-  summary: 'Give a key another name.',
-  act: (invocation) =>
-    withAccounts(invocation, ({ keys }) => {
-      const [id = '', name = ''] = invocation.operands;
-      const result = keys.rename(id, name, COMMAND_LINE);
-      switch (result.kind) {
-        case 'renamed':
-          return { kind: 'done', objects: [recordOf(result.row)], text: `Key ${id} is now named ${name}.\n` };
-        case 'bad-name':
-          return failed(BAD_NAME);
-        case 'reserved-name':
-          return failed('The keys of demo and sluice-watcher are known by their names.');
-        case 'unknown-key':
-          return failed(unknownKey(id));
-        default:
-          return unreachable(result);
-      }
-    }),
-};
+const keyRename = onBooks('key rename KEY_ID NAME', 'Rename a key.', ({ keys }, invocation) => {
+  const [id = '', name = ''] = invocation.operands;
+  const result = keys.rename(id, name, COMMAND_LINE);
+  switch (result.kind) {
+    case 'renamed':
+      return done(`Key ${id} is now named ${name}.`, recordOf(result.row));
+    case 'bad-name':
+      return failed(BAD_NAME);
+    case 'reserved-name':
+      return failed("The keys of demo and sluice-watcher can't be renamed.");
+    case 'unknown-key':
+      return failed(unknownKey(id));
+    default:
+      return unreachable(result);
+  }
+});
 
-export const keyRotate: Command = {
-  words: 'key rotate',
-  operands: ['KEY_ID'],
-  options: ['grace', 'config', 'json'],
-  summary: 'Make a new key in place of one that goes on working for --grace (default 24h; 0s, 15m, 7d).',
-  act: (invocation) =>
-    withAccounts(invocation, ({ keys }) => {
-      const id = invocation.operands[0] ?? '';
-      const grace = invocation.values.grace ?? '24h';
-      const graceMs = graceMsFrom(grace);
-      if (graceMs === undefined)
-        return failed(`--grace wants a time such as 0s, 15m, 24h or 7d, at most 3650d, not "${grace}".`);
-      const result = keys.rotate(id, graceMs, COMMAND_LINE);
-      switch (result.kind) {
-        case 'rotated': {
-          const until = `The old key ${id} works until ${isoOf(result.oldExpiresAtMs)}.\n`;
-          const text = shownOnce(result.made) + until;
-          return { kind: 'done', objects: [secretRecordOf(result.made)], text };
-        }
-        case 'unknown-key':
-          return failed(unknownKey(id));
-        case 'ended':
-          return failed(`Key ${id} is ${result.state}; make a new one with key create.`);
-        case 'made-before':
-          return failed(madeBefore(result.id));
-        case 'too-many':
-          return failed(TOO_MANY_KEYS);
-        default:
-          return unreachable(result);
-      }
-    }),
-};
+const keyRotate = onBooks(
+  'key rotate KEY_ID --grace',
+  'Replace a key; the old key keeps working for --grace (default 24h; for example 0s, 15m, 7d).',
+  ({ keys }, invocation) => {
+    const id = invocation.operands[0] ?? '';
+    const grace = invocation.values.grace ?? '24h';
+    const graceMs = durationMsFrom(grace);
+    if (graceMs === undefined)
+      return failed(`--grace must be a duration such as 0s, 15m, 24h or 7d, at most 3650d, not "${grace}".`);
+    const result = keys.rotate(id, graceMs, COMMAND_LINE);
+    switch (result.kind) {
+      case 'rotated':
+        return shownOnce(result.made, `\nThe old key ${id} expires at ${isoOf(result.oldExpiresAtMs)}.`);
+      case 'unknown-key':
+        return failed(unknownKey(id));
+      case 'ended':
+        return failed(`Key ${id} is ${result.state}. Create a new one with: key create`);
+      case 'made-before':
+        return failed(madeBefore(result.id));
+      case 'too-many':
+        return failed(TOO_MANY_KEYS);
+      default:
+        return unreachable(result);
+    }
+  },
+);
 
-export const keyRevoke: Command = {
-  words: 'key revoke',
-  operands: ['KEY_ID'],
-  options: ['config', 'json'],
-  summary: 'End a key at once; running apps refuse it within a second.',
-  act: (invocation) =>
-    withAccountsAwaited(invocation, async (books) => {
-      const id = invocation.operands[0] ?? '';
-      const result = books.keys.revoke(id, COMMAND_LINE);
-      if (result.kind !== 'unknown-key') await reportUnpublished(books, invocation.world);
-      switch (result.kind) {
-        case 'revoked':
-          return { kind: 'done', objects: [recordOf(result.row)], text: `Key ${id} is revoked.\n` };
-        case 'already-revoked':
-          return { kind: 'done', objects: [recordOf(result.row)], text: `Key ${id} was revoked already.\n` };
-        case 'unknown-key':
-          return failed(unknownKey(id));
-        default:
-          return unreachable(result);
-      }
-    }),
-};
+const keyRevoke = onBooks(
+  'key revoke KEY_ID',
+  'Revoke a key immediately; running apps reject it within a second.',
+  async (books, invocation) => {
+    const id = invocation.operands[0] ?? '';
+    const result = books.keys.revoke(id, COMMAND_LINE);
+    if (result.kind !== 'unknown-key') await reportUnpublished(books, invocation.world);
+    switch (result.kind) {
+      case 'revoked':
+        return done(`Key ${id} has been revoked.`, recordOf(result.row));
+      case 'already-revoked':
+        return done(`Key ${id} was already revoked.`, recordOf(result.row));
+      case 'unknown-key':
+        return failed(unknownKey(id));
+      default:
+        return unreachable(result);
+    }
+  },
+);
 
-/** Says on standard error when gateways on other hosts go on taking a key that is revoked here. */
+/** Warns on standard error when gateways on other hosts still accept a key that is revoked here. */
 async function reportUnpublished({ config, store }: Books, { clock, random, err }: World): Promise<void> {
   const url = config.storage.redisUrl?.reveal();
   if (url === undefined) return;
   const chance = () => Buffer.from(random(4)).readUInt32BE() / 2 ** 32;
   const why = await whyUnpublished({ url, origin: originOf(store), clock, random: chance });
   if (why !== undefined)
-    err(`Gateways on other hosts take the key until deploys can publish that it is revoked: ${why}.\n`);
+    err(`Gateways on other hosts accept the key until deploys can publish the revocation: ${why}.\n`);
 }
 
-export const keyList: Command = {
-  words: 'key list',
-  operands: ['[ACCOUNT]'],
-  options: ['config', 'json'],
-  summary: 'List the keys, of one account or of all.',
-  act: (invocation) =>
-    withAccounts(invocation, ({ accounts, keys }) => {
-      const [account] = invocation.operands;
-      if (account !== undefined && accounts.find(account) === undefined)
-        return failed(unknownAccount(account));
-      const list = keys.list(account);
-      const head = ['KEY ID', 'ACCOUNT', 'NAME', 'KEY', 'STATE', 'CREATED', 'LAST USED'];
-      const empty = 'No keys yet; key create ACCOUNT makes one.';
-      return { kind: 'done', objects: list.map(recordOf), text: tableOf(head, list.map(cellsOf), empty) };
-    }),
-};
+const keyList = onBooks(
+  'key list [ACCOUNT]',
+  'List the keys of one account or of all.',
+  ({ accounts, keys }, { operands: [account] }) => {
+    if (account !== undefined && accounts.find(account) === undefined) return failed(unknownAccount(account));
+    const list = keys.list(account);
+    const head = ['KEY ID', 'ACCOUNT', 'NAME', 'KEY', 'STATE', 'CREATED', 'LAST USED'];
+    const empty = 'No keys yet. Create one with: key create ACCOUNT';
+    return { kind: 'done', objects: list.map(recordOf), text: tableOf(head, list.map(cellsOf), empty) };
+  },
+);
 
 function madeBefore(id: string): string {
-  return `The key was made before; it is ${id}.`;
+  return `This key was already created as ${id}.`;
 }
 
 function cellsOf({ id, account, name, prefix, last4, state, createdAtMs, lastUsedAtMs }: KeyRow): string[] {
@@ -165,14 +139,13 @@ function recordOf({ id, account, name, prefix, last4, state, createdAtMs, lastUs
   };
 }
 
-function secretRecordOf({ id, key, account }: NewKey) {
-  return { key_id: id, key, account };
-}
-
-function shownOnce({ id, key, account, name }: NewKey): string {
-  return `Key ${id} (${name}) of account ${account}; it is not shown again:\n${key}\n`;
+function shownOnce({ id, key, account, name }: NewKey, more = ''): Outcome {
+  const text = `Key ${id} (${name}) of account ${account}. It won't be shown again:\n${key}${more}`;
+  return done(text, { key_id: id, key, account });
 }
 
 function unknownKey(id: string): string {
-  return `There is no key with the id "${id}"; key list shows them.`;
+  return `No key with ID "${id}". List keys with: key list`;
 }
+
+export const keyCommands: readonly Command[] = [keyCreate, keyList, keyRename, keyRevoke, keyRotate];

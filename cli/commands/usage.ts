@@ -1,30 +1,38 @@
-import { readUsage } from '../../deploys/usage/read-usage.ts';
-import { type Books, withUsage } from '../books.ts';
-import { type Command, failed, type Invocation, type Outcome } from '../command.ts';
-import { periodFrom } from '../period.ts';
-import { type Format, FORMATS, usageLines } from '../usage-lines.ts';
-import { unknownAccount } from '../account-lines.ts';
+import { createAudit, type Entry } from '../../deploys/accounts/audit.ts';
+import { HOUR_MS, type Hours } from '../../deploys/usage/calendar.ts';
+import {
+  CSV_HEAD,
+  csvLine,
+  readUsage,
+  USAGE_COLUMNS,
+  usageCells,
+  usageRecord,
+  type Used,
+} from '../../deploys/usage/read-usage.ts';
+import { unreachable } from '../../shared/brand.ts';
+import { type Books, onBooks, unknownAccount } from '../frame/books.ts';
+import { failed, type Invocation, type Outcome } from '../frame/command.ts';
+import { isoOf, tableOf } from '../frame/values.ts';
 
-export const usage: Command = {
-  words: 'usage',
-  operands: [],
-  options: ['account', 'from', 'to', 'format', 'config', 'json'],
-  summary: 'Print what was used by hour, account, key and method; of the last 24 hours unless told.',
-  act: (invocation) => withUsage(invocation, (books) => printUsage(books, invocation)),
-};
+export const usage = onBooks(
+  'usage --account --from --to --format',
+  'Print usage by hour, account, key and method (default: the last 24 hours).',
+  (books, invocation) => printUsage(books, invocation),
+);
 
-async function printUsage(books: Books, { values, json, world }: Invocation): Promise<Outcome> {
+async function printUsage(books: Books, { values, flags, world }: Invocation): Promise<Outcome> {
+  const json = flags.has('json');
   const format = formatFrom(values.format, json);
   if (format === undefined)
     return failed(
       json
-        ? '--json is --format ndjson; give one of the two.'
-        : `--format wants ${FORMATS.join(', ')}, not "${values.format}".`,
+        ? '--json means --format ndjson. Use only one of them.'
+        : `--format must be one of ${FORMATS.join(', ')}, not "${values.format}".`,
     );
   const period = periodFrom(values.from, values.to, world.clock.now());
   if (period.kind === 'unreadable')
     return failed(
-      `--${period.option} wants a day or an hour in UTC such as 2026-11-21 or 2026-11-21T19, not "${values[period.option]}".`,
+      `--${period.option} must be a UTC day or hour such as 2026-11-21 or 2026-11-21T19, not "${values[period.option]}".`,
     );
   if (period.kind === 'backwards') return failed('--from is later than --to.');
   const { account } = values;
@@ -33,15 +41,15 @@ async function printUsage(books: Books, { values, json, world }: Invocation): Pr
 
   const { head, lineOf } = usageLines(format, account?.length ?? longestName(books));
   const nameOf = createNameOf(books);
-  let begun = format === 'csv';
-  if (begun) world.out(head);
+  let isEmpty = true;
+  if (format === 'csv') world.out(head);
   for (const page of readUsage(books.ledger, period, only)) {
-    if (!begun) world.out(head);
-    begun = true;
+    if (isEmpty && format !== 'csv') world.out(head);
+    isEmpty = false;
     world.out(page.map((used) => lineOf(used, account ?? nameOf(used.accountId))).join(''));
-    if (!(await world.taken())) break;
+    if (!(await world.hasRoom())) break;
   }
-  if (!begun && format === 'table') world.out('Nothing was used in that time.\n');
+  if (isEmpty && format === 'table') world.out('No usage in this period.\n');
   return { kind: 'ended', code: 0 };
 }
 
@@ -69,4 +77,112 @@ function createNameOf({ store }: Books): (accountId: number) => string {
     if (last?.id !== id) last = { id, name: find.get(id)?.name ?? `#${id}` };
     return last.name;
   };
+}
+
+/** What `--from` and `--to` say, or the first of them that cannot be read. */
+type Period =
+  | ({ readonly kind: 'hours' } & Hours)
+  | { readonly kind: 'unreadable'; readonly option: 'from' | 'to' }
+  | { readonly kind: 'backwards' };
+
+/** Without `--from`, so many hours up to the end. */
+const HOURS_BY_DEFAULT = 24;
+
+/**
+ * The hours from `--from` to `--to`, both included and both in UTC: `2026-11-21T19` is an hour, `2026-11-21` a day.
+ * Without `--to` it ends with the present hour; without `--from` it begins 24 hours before its end.
+ */
+export function periodFrom(from: string | undefined, to: string | undefined, nowMs: number): Period {
+  const first = from === undefined ? undefined : hoursOf(from);
+  if (from !== undefined && first === undefined) return { kind: 'unreadable', option: 'from' };
+  const last = to === undefined ? undefined : hoursOf(to);
+  if (to !== undefined && last === undefined) return { kind: 'unreadable', option: 'to' };
+  const toHour = last?.toHour ?? Math.floor(nowMs / HOUR_MS) + 1;
+  const fromHour = first?.fromHour ?? toHour - HOURS_BY_DEFAULT;
+  return fromHour < toHour ? { kind: 'hours', fromHour, toHour } : { kind: 'backwards' };
+}
+
+/** The day, or with `T19` the hour; as the table prints it, `T19:00Z`, it is read too. */
+const SHAPE = /^(\d{4}-\d\d-\d\d)(?:T(\d\d)(?::00Z?)?)?$/;
+
+function hoursOf(text: string): Hours | undefined {
+  const [, day, hour] = SHAPE.exec(text) ?? [];
+  const dayMs = Date.parse(`${day}T00:00Z`);
+  // A day that does not exist is read as one of the next month.
+  if (day === undefined || Number.isNaN(dayMs) || !new Date(dayMs).toISOString().startsWith(day))
+    return undefined;
+  const fromHour = dayMs / HOUR_MS + Number(hour ?? 0);
+  if (Number(hour ?? 0) > 23) return undefined;
+  return { fromHour, toHour: fromHour + (hour === undefined ? 24 : 1) };
+}
+
+/** How usage is printed: a line for the top, if any, and one for each row, each with its line feed. */
+type UsageLines = Readonly<{ head: string; lineOf(used: Used, account: string): string }>;
+
+const FORMATS = ['table', 'csv', 'ndjson'] as const;
+type Format = (typeof FORMATS)[number];
+
+/** Columns of texts, which stand on the left. */
+const TEXTS = 4;
+/** Wide enough for what they mostly hold; the account's width is that of the longest name. */
+const WIDTHS = [17, 7, 16, 30, 10, 12, 8, 16, 9] as const;
+
+/** The lines of a format. They need no row but their own, so that any number of them can be printed. */
+function usageLines(format: Format, accountWidth: number): UsageLines {
+  switch (format) {
+    case 'ndjson':
+      return {
+        head: '',
+        lineOf: (used, account) => `${JSON.stringify(usageRecord(used, account))}\n`,
+      };
+    case 'csv':
+      return { head: CSV_HEAD, lineOf: csvLine };
+    case 'table': {
+      const widths = WIDTHS.map((width, i) => (i === 1 ? Math.max(width, accountWidth) : width));
+      const row = (cells: readonly string[]) =>
+        `${cells
+          .map((cell, i) => (i < TEXTS ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0)))
+          .join('  ')}\n`;
+      const head = row(USAGE_COLUMNS.map((name) => name.replace('_', ' ').toUpperCase()));
+      return { head, lineOf: (used, account) => row(usageCells(used, account)) };
+    }
+    default:
+      return unreachable(format);
+  }
+}
+
+/** Entries that are printed; the console goes on where this ends. */
+const LIMIT = 100;
+
+export const audit = onBooks(
+  'audit --account',
+  `Print the latest ${LIMIT} changes with who made them, newest first; of one account with --account.`,
+  (books, invocation) => {
+    const { account } = invocation.values;
+    const accountId = account === undefined ? undefined : books.accounts.find(account)?.id;
+    if (account !== undefined && accountId === undefined) return failed(unknownAccount(account));
+    const entries = createAudit(books.store).list({ accountId, limit: LIMIT });
+    const records = entries.map((entry) => recordOf(entry, books));
+    const rows = records.map(({ at, by, action, account: of, detail }) => [
+      at,
+      by,
+      action,
+      of ?? '-',
+      JSON.stringify(detail),
+    ]);
+    const text = tableOf(['AT', 'BY', 'ACTION', 'ACCOUNT', 'DETAIL'], rows, 'No changes yet.');
+    return { kind: 'done', objects: records, text };
+  },
+);
+
+function recordOf({ atMs, actorKind, actorId, action, accountId, subject, detail }: Entry, books: Books) {
+  const account = accountId === null ? null : (books.accounts.findById(accountId)?.name ?? null);
+  return { at: isoOf(atMs), by: byOf(actorKind, actorId, books), action, account, subject, detail };
+}
+
+/** A user by email, a key by its name; by id once they are gone. */
+function byOf(kind: Entry['actorKind'], id: string | null, { users, keys }: Books): string {
+  if (id === null) return 'command line';
+  const name = kind === 'key' ? keys.find(id)?.name : users.byId(id)?.email;
+  return `${kind} ${name ?? id}`;
 }

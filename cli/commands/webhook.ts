@@ -1,64 +1,147 @@
-import { webhookRecord } from '../../deploys/api/webhook-answers.ts';
+import type { By } from '../../deploys/accounts/audit.ts';
+import { deliveryRecord, webhookRecord } from '../../deploys/api/webhook-answers.ts';
+import { internetPolicy } from '../../deploys/delivery/policy.ts';
+import { createEnqueue } from '../../deploys/outbox/enqueue.ts';
+import {
+  type AccountDeliveries,
+  type AccountDelivery,
+  createAccountDeliveries,
+} from '../../deploys/outbox/list.ts';
+import { readWatched } from '../../deploys/watch/watched.ts';
+import { type Takeover, TAKEOVERS } from '../../deploys/webhooks/change.ts';
+import { WEBHOOKS_MAX } from '../../deploys/webhooks/create.ts';
+import { countSealed, createSeal, takeSealingKeys } from '../../deploys/webhooks/seal.ts';
+import { ATTEMPTS_EVER_MAX } from '../../deploys/webhooks/send-again.ts';
 import type { Settings } from '../../deploys/webhooks/settings.ts';
 import type { Webhook } from '../../deploys/webhooks/webhook.ts';
-import { type Command, failed, type Invocation } from '../command.ts';
-import { isoOf, tableOf } from '../table.ts';
-import { webhookOutcome } from '../webhook-lines.ts';
-import { withWebhooks } from '../with-webhooks.ts';
-import { webhookVerb } from './webhook-verb.ts';
+import { createWebhooks, type Webhooks } from '../../deploys/webhooks/webhooks.ts';
+import { unreachable } from '../../shared/brand.ts';
+import { COMMAND_LINE, onBooks, unknownAccount } from '../frame/books.ts';
+import { type Command, done, failed, type Invocation, type Outcome } from '../frame/command.ts';
+import { durationMsFrom, isoOf, tableOf } from '../frame/values.ts';
 
-/** Nobody gives up on a command but by ending it. */
+/** A command ends only with its process. */
 const NEVER = new AbortController().signal;
+const SHOWN = 50;
+const TAKEOVER_NAMES = Object.keys(TAKEOVERS) as readonly Takeover[]; // Object.keys forgets the keys' type
 
-export const webhookList: Command = {
-  words: 'webhook list',
-  operands: ['ACCOUNT'],
-  options: ['config', 'json'],
-  summary: 'List the webhooks of an account.',
-  act: (invocation) =>
-    withWebhooks(invocation, ({ webhooks, by }) => {
-      const list = webhooks.list(by.accountId);
-      const head = ['WEBHOOK ID', 'HOST', 'STATE', 'PROGRAMS', 'FAILING SINCE', 'LAST SUCCESS'];
-      const empty = 'No webhooks yet; webhook create ACCOUNT URL makes one.';
-      const text = tableOf(head, list.map(cellsOf), empty);
-      return { kind: 'done', objects: list.map(webhookRecord), text };
-    }),
-};
-
-export const webhookCreate: Command = {
-  words: 'webhook create',
-  operands: ['ACCOUNT', 'URL'],
-  options: ['programs', 'description', 'config', 'json'],
-  summary: 'Make a webhook, for all programs or for --programs A,B; its secret is shown this once.',
-  act: (invocation) =>
-    withWebhooks(invocation, async ({ webhooks, by }) => {
-      const url = invocation.operands[1] ?? '';
-      return webhookOutcome(await webhooks.create(by, { url, ...settingsFrom(invocation) }, NEVER), url);
-    }),
-};
-
-export const webhookEdit: Command = {
-  words: 'webhook edit',
-  operands: ['ACCOUNT', 'WEBHOOK_ID'],
-  options: ['url', 'programs', 'description', 'config', 'json'],
-  summary: 'Change the URL, the programs (A,B or all) or the description of a webhook.',
-  act: (invocation) =>
-    withWebhooks(invocation, async ({ webhooks, by }) => {
-      const id = invocation.operands[1] ?? '';
-      const given = settingsFrom(invocation);
-      if (Object.keys(given).length === 0)
-        return failed('webhook edit needs --url, --programs or --description.');
-      return webhookOutcome(await webhooks.edit(by, id, given, NEVER), id);
-    }),
-};
-
-export const webhookPause = webhookVerb('pause', 'Pause a webhook: open and new deliveries are skipped.');
-export const webhookResume = webhookVerb('resume', 'Make a paused webhook active again.');
-export const webhookDelete = webhookVerb(
-  'remove',
-  'Delete a webhook and cancel what waits to be sent.',
-  'delete',
+const webhookList = onWebhooks(
+  'webhook list ACCOUNT',
+  'List the webhooks of an account.',
+  ({ webhooks, by }) => {
+    const list = webhooks.list(by.accountId);
+    const head = ['WEBHOOK ID', 'HOST', 'STATE', 'PROGRAMS', 'FAILING SINCE', 'LAST SUCCESS'];
+    const empty = 'No webhooks yet. Create one with: webhook create ACCOUNT URL';
+    const text = tableOf(head, list.map(webhookCells), empty);
+    return { kind: 'done', objects: list.map(webhookRecord), text };
+  },
 );
+
+const webhookCreate = onWebhooks(
+  'webhook create ACCOUNT URL --programs --description',
+  'Create a webhook for all programs or for --programs A,B; its secret is shown only once.',
+  async ({ webhooks, by }, invocation) => {
+    const url = invocation.operands[1] ?? '';
+    return webhookOutcome(await webhooks.create(by, { url, ...settingsFrom(invocation) }, NEVER), url);
+  },
+);
+
+const webhookEdit = onWebhooks(
+  'webhook edit ACCOUNT WEBHOOK_ID --url --programs --description',
+  'Change the URL, programs (A,B or all) or description of a webhook.',
+  async ({ webhooks, by }, invocation) => {
+    const id = invocation.operands[1] ?? '';
+    const given = settingsFrom(invocation);
+    if (Object.keys(given).length === 0)
+      return failed('webhook edit requires --url, --programs or --description.');
+    return webhookOutcome(await webhooks.edit(by, id, given, NEVER), id);
+  },
+);
+
+const webhookRotate = onWebhooks(
+  'webhook rotate ACCOUNT WEBHOOK_ID --takes-over',
+  'Create a new signing secret, shown only once, that takes effect now, in 1h or in 24h (default).',
+  ({ webhooks, by }, invocation) => {
+    const id = invocation.operands[1] ?? '';
+    const given = invocation.values['takes-over'] ?? '24h';
+    const takeover = TAKEOVER_NAMES.find((name) => name === given);
+    if (takeover === undefined)
+      return failed(`--takes-over must be one of ${TAKEOVER_NAMES.join(', ')}, not "${given}".`);
+    return webhookOutcome(webhooks.rotate(by, id, takeover), id);
+  },
+);
+
+const webhookDeliveries = onWebhooks(
+  'webhook deliveries ACCOUNT [WEBHOOK_ID]',
+  `List the latest ${SHOWN} deliveries of an account or of one webhook.`,
+  ({ deliveries, by }, { operands: [, webhookId] }) => {
+    const { rows } = deliveries.page(by.accountId, {
+      limit: SHOWN,
+      ...(webhookId !== undefined && { webhookId }),
+    });
+    const head = ['DELIVERY ID', 'CREATED', 'HOST', 'EVENT', 'STATE', 'ATTEMPTS', 'RESPONSE'];
+    const text = tableOf(head, rows.map(deliveryCells), 'No deliveries yet.');
+    return { kind: 'done', objects: rows.map(deliveryRecord), text };
+  },
+);
+
+const webhookResend = onWebhooks(
+  'webhook resend ACCOUNT DELIVERY_ID',
+  'Retry a delivery, with the same ID and body.',
+  ({ webhooks, deliveries, by }, invocation) => {
+    const id = invocation.operands[1] ?? '';
+    const webhookId = deliveries.find(by.accountId, id)?.webhookId ?? '';
+    return webhookOutcome(webhooks.resendOne(by, webhookId, id), id);
+  },
+);
+
+const webhookResendFailed = onWebhooks(
+  'webhook resend-failed ACCOUNT WEBHOOK_ID --since',
+  'Retry all failed deliveries of the last --since (default 24h; for example 1h, 7d).',
+  ({ webhooks, by, nowMs }, invocation) => {
+    const id = invocation.operands[1] ?? '';
+    const since = invocation.values.since ?? '24h';
+    const spanMs = durationMsFrom(since);
+    if (spanMs === undefined)
+      return failed(`--since must be a duration such as 1h, 24h or 7d, not "${since}".`);
+    return webhookOutcome(webhooks.resendAllFailed(by, id, nowMs - spanMs), id);
+  },
+);
+
+export const webhookCommands: readonly Command[] = [
+  webhookList,
+  webhookCreate,
+  webhookEdit,
+  plain('pause', 'Pause a webhook: pending and new deliveries are skipped.', (webhooks) => webhooks.pause),
+  plain('resume', 'Resume a paused webhook.', (webhooks) => webhooks.resume),
+  plain('delete', 'Delete a webhook and cancel its pending deliveries.', (webhooks) => webhooks.remove),
+  webhookRotate,
+  plain('switch-secret', 'Put a pending secret into effect now.', (webhooks) => webhooks.switchNow),
+  plain(
+    'cancel-rotation',
+    'Cancel a pending rotation; the current secret stays.',
+    (webhooks) => webhooks.cancelRotation,
+  ),
+  plain(
+    'test',
+    'Send a test delivery; webhook deliveries shows its result.',
+    (webhooks) => webhooks.sendTest,
+  ),
+  webhookDeliveries,
+  webhookResendFailed,
+  webhookResend,
+];
+
+type Change = (by: By, id: string) => Result;
+
+/** A command that does one thing to the webhook in its second operand, and needs nothing else. */
+function plain(verb: string, summary: string, changeOf: (webhooks: Webhooks) => Change): Command {
+  return onWebhooks(
+    `webhook ${verb} ACCOUNT WEBHOOK_ID`,
+    summary,
+    ({ webhooks, by }, { operands: [, id = ''] }) => webhookOutcome(changeOf(webhooks)(by, id), id),
+  );
+}
 
 function settingsFrom({ values }: Invocation): Partial<Settings> {
   const { url, programs, description } = values;
@@ -69,9 +152,145 @@ function settingsFrom({ values }: Invocation): Partial<Settings> {
   };
 }
 
-function cellsOf({ id, url, pausedAtMs, programs, failingSinceMs, lastSuccessAtMs }: Webhook): string[] {
+function webhookCells({ id, url, pausedAtMs, programs, failingSinceMs, lastSuccessAtMs }: Webhook): string[] {
   const timeOf = (atMs: number | null) => (atMs === null ? '-' : isoOf(atMs));
   const state = pausedAtMs === null ? 'active' : 'paused';
   const wanted = programs === null ? 'all' : String(programs.length);
   return [id, new URL(url).host, state, wanted, timeOf(failingSinceMs), timeOf(lastSuccessAtMs)];
+}
+
+function deliveryCells(row: AccountDelivery): string[] {
+  const { id, createdAtMs, url, eventKind, state, attempts, lastStatus, lastError } = row;
+  const response = lastStatus === null ? (lastError ?? '-') : String(lastStatus);
+  return [id, isoOf(createdAtMs), new URL(url).host, eventKind, state, String(attempts), response];
+}
+
+/** The webhooks of the account that a command names first, and who changes them. */
+type WebhookDesk = Readonly<{
+  webhooks: Webhooks;
+  deliveries: AccountDeliveries;
+  by: By;
+  nowMs: number;
+}>;
+
+/** A command on the webhooks of its first operand, an account. The running app sends what falls due within a second. */
+function onWebhooks(
+  usage: string,
+  summary: string,
+  act: (desk: WebhookDesk, invocation: Invocation) => Outcome | Promise<Outcome>,
+): Command {
+  return onBooks(usage, summary, ({ config, store, accounts }, invocation) => {
+    const { clock, random } = invocation.world;
+    const [name = ''] = invocation.operands;
+    const account = accounts.find(name);
+    if (account === undefined) return failed(unknownAccount(name));
+    const watched = readWatched(config.deploys.programsPath);
+    if (watched.kind === 'problems') return failed(...watched.lines);
+    const { secret, dataDir } = config.storage;
+    const sealing = takeSealingKeys(secret, dataDir, random, countSealed(store));
+    if (sealing.kind === 'unusable') return failed(sealing.sentence);
+    const addresses = new Set<string>(watched.programs.map(({ address }) => address));
+    const webhooks = createWebhooks({
+      store,
+      clock,
+      random,
+      seal: createSeal(sealing.keys, random),
+      policy: internetPolicy([config.deploys.publicUrl.hostname]),
+      isWatched: (address) => addresses.has(address),
+      enqueue: createEnqueue(store, (program) => program, random),
+      wake: () => undefined,
+    });
+    const by = { accountId: account.id, actor: COMMAND_LINE };
+    return act({ webhooks, deliveries: createAccountDeliveries(store), by, nowMs: clock.now() }, invocation);
+  });
+}
+
+/** What every change of a webhook may come to. */
+type Result = Awaited<
+  ReturnType<
+    Webhooks[
+      | 'create'
+      | 'edit'
+      | 'pause'
+      | 'remove'
+      | 'rotate'
+      | 'switchNow'
+      | 'sendTest'
+      | 'resendOne'
+      | 'resendAllFailed']
+  >
+>;
+
+/** What a change of a webhook came to. `subject` is the id that the command named. */
+function webhookOutcome(result: Result, subject: string): Outcome {
+  switch (result.kind) {
+    case 'created':
+    case 'rotated':
+      return shownOnce(result.webhook, result.secret.reveal());
+    case 'edited':
+    case 'paused':
+    case 'resumed':
+    case 'settled':
+      return done(lineOf(result.webhook), webhookRecord(result.webhook));
+    case 'removed':
+      return done(`Webhook ${subject} has been deleted.`, { id: subject, deleted: true });
+    case 'queued':
+      return done(`The test is queued as delivery ${result.deliveryId}.`, { delivery_id: result.deliveryId });
+    case 'due':
+      return 'deliveries' in result
+        ? done(`Deliveries to retry: ${result.deliveries}.`, { deliveries: result.deliveries })
+        : done(`Delivery ${subject} will be retried.`, { deliveries: 1 });
+    default:
+      return failed(refusalOf(result, subject));
+  }
+}
+
+type Refused = Exclude<
+  Result,
+  Readonly<{
+    kind: 'created' | 'rotated' | 'edited' | 'paused' | 'resumed' | 'settled' | 'removed' | 'queued' | 'due';
+  }>
+>;
+
+function refusalOf(refused: Refused, subject: string): string {
+  switch (refused.kind) {
+    case 'unfit':
+    case 'unresolved':
+      return `${refused.text}.`;
+    case 'too-many':
+      return `The account already has ${WEBHOOKS_MAX} webhooks, the maximum.`;
+    case 'made-before':
+      return `This webhook was already created as ${refused.webhookId}.`;
+    case 'no-webhook':
+      return `The account has no webhook with ID "${subject}". List webhooks with: webhook list`;
+    case 'no-delivery':
+      return `The account has no delivery with ID "${subject}". List deliveries with: webhook deliveries`;
+    case 'webhook-paused':
+      return 'The webhook is paused. Resume it with: webhook resume';
+    case 'rotation-pending':
+      return 'A new secret is already pending. Use webhook switch-secret or webhook cancel-rotation first.';
+    case 'no-rotation':
+      return 'No new secret is pending.';
+    case 'changed-meanwhile':
+      return 'The webhook was changed in the meantime. Try again.';
+    case 'over-rate':
+      return `Too many tests. Try again in ${refused.retryAfterSeconds} seconds.`;
+    case 'already-due':
+    case 'not-yet':
+      return `Delivery ${subject} is already scheduled.`;
+    case 'worn-out':
+      return `Delivery ${subject} has been attempted ${ATTEMPTS_EVER_MAX} times, the maximum.`;
+    default:
+      return unreachable(refused);
+  }
+}
+
+/** A webhook in a line; only its host, because the rest of a URL may hold a secret. */
+function lineOf({ id, url, pausedAtMs }: Webhook): string {
+  return `Webhook ${id} to ${new URL(url).host} is ${pausedAtMs === null ? 'active' : 'paused'}.`;
+}
+
+function shownOnce(webhook: Webhook, secret: string): Outcome {
+  const object = { webhook: webhookRecord(webhook), secret };
+  return done(`${lineOf(webhook)} Its secret won't be shown again:\n${secret}`, object);
 }

@@ -1,11 +1,11 @@
+import { readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
 import type { Environment } from '../../shared/config/table.ts';
 import { type App, type AppName, type Death, launchApp } from './app.ts';
-import type { StopWishes } from './stop-wishes.ts';
 
 /** What runs, in order: the apps of one stage start together once the stage before is ready. */
-export type Plan = Readonly<{
+type Plan = Readonly<{
   stages: readonly (readonly AppName[])[];
   root: string;
   args: readonly string[];
@@ -15,7 +15,7 @@ export type Plan = Readonly<{
   dataDir: string;
 }>;
 
-export type Deps = Readonly<{
+type Deps = Readonly<{
   clock: Clock;
   wishes: StopWishes;
   /** Called once, when every app listens; `urls` has one address per app. */
@@ -38,8 +38,7 @@ export async function runEverything(plan: Plan, deps: Deps): Promise<number> {
   });
   const end = await Promise.race([wishes.asked.then((): End => ({ kind: 'asked' })), running]);
   if (end.kind === 'died') err(obituary(end.death, plan.dataDir));
-  if (end.kind === 'late')
-    err(`${end.app} is not ready yet and is given up; see ${logPath(plan, end.app)}.\n`);
+  if (end.kind === 'late') err(`${end.app} was not ready in time; see ${logPath(plan, end.app)}.\n`);
   const code = end.kind === 'asked' ? 0 : 1;
   const insisted = wishes.insisted.then((): 'insisted' => 'insisted');
   const stopped = await Promise.race([insisted, stopAll(plan, apps, err)]);
@@ -91,11 +90,107 @@ async function stopAll(
 function obituary({ app, how, lastLines }: Death, dataDir: string): string {
   const lines = [
     ...lastLines,
-    `${app} ended (${how}), so everything stops; its log is ${join(dataDir, `${app}.log`)}.`,
+    `${app} exited (${how}), so everything is being stopped. Its log is ${join(dataDir, `${app}.log`)}.`,
   ];
   return `${lines.join('\n')}\n`;
 }
 
 function logPath({ dataDir }: Plan, app: AppName): string {
   return join(dataDir, `${app}.log`);
+}
+
+/** The user's wish to end: `asked` once for draining, `insisted` for ending at once. */
+type StopWishes = Readonly<{ asked: Promise<void>; insisted: Promise<void>; note(): void }>;
+
+/** A runner such as npm or `bun run` passes Ctrl-C on beside the terminal; copies within this time are one wish. */
+const ONE_WISH_MS = 500;
+
+/** Collects signals through `note`. */
+export function createStopWishes(clock: Clock): StopWishes {
+  const asked = Promise.withResolvers<void>();
+  const insisted = Promise.withResolvers<void>();
+  let firstMs: number | undefined;
+
+  function note() {
+    const nowMs = clock.monotonic();
+    firstMs ??= nowMs;
+    asked.resolve();
+    if (nowMs - firstMs > ONE_WISH_MS) insisted.resolve();
+  }
+
+  return { asked: asked.promise, insisted: insisted.promise, note };
+}
+
+/** What is asked of the system; `parentOf` gives `undefined` where it cannot be told. */
+export type ProcessTree = Readonly<{
+  parentOf(pid: number): number | undefined;
+  isNode(pid: number): boolean;
+}>;
+
+const CHECK_MS = 500;
+/** `npx` puts at most its own process and a shell above `bun run`. */
+const RUNNERS_MAX = 3;
+
+/**
+ * Calls `gone` when a package runner that started us is gone; runners pass on Ctrl-C, but when they are killed they
+ * leave us behind with every port taken. Started by hand, we belong to nobody and outlive the shell.
+ */
+export async function watchRunners(
+  { pid, env, clock }: Readonly<{ pid: number; env: Environment; clock: Clock }>,
+  signal: AbortSignal,
+  gone: () => void,
+): Promise<void> {
+  if (env['npm_lifecycle_event'] === undefined) return;
+  const tree = processTree(pid);
+  const runners = runnersOf(pid, env['npm_config_user_agent']?.startsWith('npm/') === true, tree);
+  while (isStanding(pid, runners, tree)) {
+    await clock.sleep(CHECK_MS, signal);
+    if (signal.aborted) return;
+  }
+  gone();
+}
+
+/** The processes above `pid` that are part of the runner: `bun run`, and under npm all up to node. Nearest first. */
+export function runnersOf(pid: number, underNpm: boolean, tree: ProcessTree): readonly number[] {
+  const runners: number[] = [];
+  let parent = tree.parentOf(pid);
+  while (parent !== undefined && parent > 1 && runners.length < RUNNERS_MAX) {
+    runners.push(parent);
+    if (!underNpm || tree.isNode(parent)) return runners;
+    parent = tree.parentOf(parent);
+  }
+  return runners.slice(0, 1);
+}
+
+/** Whether the chain above `pid` is still the one of `runners`. */
+export function isStanding(pid: number, runners: readonly number[], tree: ProcessTree): boolean {
+  let child = pid;
+  for (const runner of runners) {
+    if (tree.parentOf(child) !== runner) return false;
+    child = runner;
+  }
+  return true;
+}
+
+function processTree(pid: number): ProcessTree {
+  return {
+    parentOf: (of) => (of === pid ? process.ppid : parentFromProc(of)),
+    isNode: (of) => {
+      try {
+        return readlinkSync(`/proc/${of}/exe`).endsWith('/node');
+      } catch {
+        return false;
+      }
+    },
+  };
+}
+
+function parentFromProc(pid: number): number | undefined {
+  try {
+    // The name in brackets may hold anything; the state and the parent follow the last bracket.
+    const [, parent] = /\) \S (\d+) [^)]*$/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? [];
+    return parent === undefined ? undefined : Number(parent);
+  } catch {
+    return undefined;
+  }
 }

@@ -1,5 +1,5 @@
 import type { Plan } from '../../shared/config/plans.ts';
-import { DEMO } from '../../shared/keys/demo.ts';
+import { DEMO } from '../../shared/keys/schema.ts';
 import type { Store } from '../../shared/store/open.ts';
 
 const LABEL = /^(?!\s)[^\p{C}\p{Zl}\p{Zp}]{1,64}(?<!\s)$/u;

@@ -14,7 +14,7 @@ import {
   enableNonRepudiationChecks,
 } from 'openid-client';
 import type { Clock } from '../../shared/clock.ts';
-import type { OidcConfig } from '../../shared/config/oidc.ts';
+import type { OidcConfig } from '../../shared/config/config.ts';
 import { boundedText } from '../health/neighbours.ts';
 import { type ConsoleKeys, createTickets } from './console-keys.ts';
 import type { From, TooMany } from './login.ts';

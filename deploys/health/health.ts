@@ -1,8 +1,7 @@
 import { statSync } from 'node:fs';
 import { basename } from 'node:path';
-import { descriptorsMax, descriptorTrouble } from '../../shared/descriptors.ts';
+import { descriptorsMax, descriptorTrouble, fileReason } from '../../shared/store/private.ts';
 import { type Store, watchFile } from '../../shared/store/open.ts';
-import { fileReason } from '../../shared/store/private.ts';
 
 /** Whether the service does its work, in a sentence for the operator. */
 export type Health = Readonly<{ isWell: boolean; sentence: string }>;

@@ -4,20 +4,17 @@ import {
   CELL_COUNTER_NAMES,
   CELL_COUNTERS,
   type CellCounter,
-} from '../../shared/ledger/counters.ts';
-import { overCells } from '../../shared/ledger/over-cells.ts';
-import {
   cellField,
   type CellPlace,
   cellsKey,
   CHANGED_CELLS,
   counterAt,
   NO_HOUR,
+  overCells,
   placeFrom,
   spentKey,
-} from '../../shared/ledger/shared-usage.ts';
-import { inOneCommand } from '../../shared/redis/in-one-command.ts';
-import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
+} from '../../shared/ledger/cells.ts';
+import { inOneCommand, openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { DROP_MEMBERS, type Script, SHOW_MEMBERS, textsIn } from '../accounts/redis-head.ts';
 

@@ -1,4 +1,4 @@
-import { USAGE_COUNTER_NAMES, USAGE_COUNTERS, type UsageCounter } from '../../shared/ledger/counters.ts';
+import { USAGE_COUNTER_NAMES, USAGE_COUNTERS, type UsageCounter } from '../../shared/ledger/cells.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { DAY_MS, dayOfHour, HOUR_MS, type Hours, monthOfDay, type Range, touched } from './calendar.ts';
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import { USAGE_COUNTERS, type UsageCounter } from '../../shared/ledger/counters.ts';
+import { USAGE_COUNTERS, type UsageCounter } from '../../shared/ledger/cells.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { DAY_MS, dayOfHour, HOUR_MS, monthOf, monthOfDay } from './calendar.ts';

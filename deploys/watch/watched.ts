@@ -46,7 +46,7 @@ function problems(line: string): Watched {
 function addressOf(item: unknown, i: number, lines: string[]): Address | undefined {
   const text = memberOf(item, 'program_id');
   if (typeof text === 'string' && isAddress(text)) return text;
-  lines.push(`[${i}].program_id: found ${shown(text)}, wanted a base58 address of 32 bytes`);
+  lines.push(`[${i}].program_id: found ${shown(text)}, expected a base58 address of 32 bytes`);
   return undefined;
 }
 
@@ -54,10 +54,10 @@ function labelOf(item: unknown, i: number, lines: string[]): string | undefined 
   const text = memberOf(item, 'label');
   if (typeof text === 'string' && text.trim() === text && /^\P{Cc}+$/u.test(text)) {
     if (text.length <= LABEL_LENGTH_MAX) return text;
-    lines.push(`[${i}].label: has ${text.length} characters, wanted at most ${LABEL_LENGTH_MAX}`);
+    lines.push(`[${i}].label: has ${text.length} characters, expected at most ${LABEL_LENGTH_MAX}`);
     return undefined;
   }
-  lines.push(`[${i}].label: found ${shown(text)}, wanted a name without spaces around it`);
+  lines.push(`[${i}].label: found ${shown(text)}, expected a name without leading or trailing spaces`);
   return undefined;
 }
 

@@ -13,7 +13,7 @@ export const WEBHOOKS_MAX = 100;
 /** Deleted ones beside them while their deliveries are kept, or making and deleting would fill the disk. */
 export const DELETED_MAX = 400;
 
-export type Created =
+type Created =
   /** The only time that the secret can be read. */
   | Readonly<{ kind: 'created'; webhook: Webhook; secret: Secret }>
   | Readonly<{ kind: 'too-many' }>

@@ -151,11 +151,11 @@ function keep(path: string, random: (bytes: number) => Uint8Array): Secret {
 }
 
 function malformed(path: string): string {
-  return `The file ${path} holds no ${sealingKey.wanted}; put a backup in its place, or move it away to make a new one, under which no webhook of before can be signed.`;
+  return `The file ${path} holds no ${sealingKey.expected}; put a backup in its place, or move it away to make a new one, under which no webhook of before can be signed.`;
 }
 
 function lost(path: string, sealed: number): string {
-  return `The file ${path} is not there, and ${sealed} webhooks are sealed under what it held; put a backup in its place, or ${sealingKey.wanted} of your own, under which none of them can be signed until its secret is rotated.`;
+  return `The file ${path} is not there, and ${sealed} webhooks are sealed under what it held; put a backup in its place, or ${sealingKey.expected} of your own, under which none of them can be signed until its secret is rotated.`;
 }
 
 type Row = {

@@ -4,7 +4,7 @@ import type { StorageConfig } from '../../shared/config/config.ts';
 import { keyIdOf } from '../../shared/keys/api-key.ts';
 import { createIdentifier } from '../../shared/keys/identify.ts';
 import { createKeySource, type KeySource, type KnownKey, type Identity } from '../../shared/keys/source.ts';
-import { createKeyUses, createWaitingUses, type KeyUses } from '../../shared/keys/uses.ts';
+import { createKeyUses, createWaitingUses, type KeyUses } from '../../shared/keys/lookup.ts';
 import type { Log } from '../../shared/log.ts';
 import { type PublishedTerms, termsFrom } from '../../shared/publication.ts';
 import { NO_REDIS_ADDRESS } from '../../shared/redis/options.ts';

@@ -1,6 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import type { Plan } from '../../shared/config/plans.ts';
-import type { Prices } from '../../shared/config/prices.ts';
+import type { Plan, Prices } from '../../shared/config/plans.ts';
 import type { ScanPermits } from '../limits/scans.ts';
 import { METHODS } from '../methods/table.ts';
 import { type Call, type Element, type OwnAnswer, rpcError } from '../request/envelope.ts';

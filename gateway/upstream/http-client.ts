@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
-import { descriptorsInUse } from '../../shared/descriptors.ts';
+import { descriptorsInUse } from '../../shared/store/private.ts';
 import type { MethodClass } from '../methods/table.ts';
-import { userinfoOf } from '../../shared/userinfo.ts';
+import { userinfoOf } from '../../shared/secret.ts';
 import {
   type AccountCall,
   Connection,

@@ -1,5 +1,4 @@
-import { CELL_COUNTER_NAMES, CELL_COUNTERS } from '../../shared/ledger/counters.ts';
-import { type CellPlace, NO_HOUR } from '../../shared/ledger/shared-usage.ts';
+import { CELL_COUNTER_NAMES, CELL_COUNTERS, type CellPlace, NO_HOUR } from '../../shared/ledger/cells.ts';
 import type { Migrations, Store } from '../../shared/store/open.ts';
 
 /**

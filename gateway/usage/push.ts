@@ -1,17 +1,16 @@
 import type { Clock } from '../../shared/clock.ts';
-import { overCells } from '../../shared/ledger/over-cells.ts';
 import {
   cellField,
   CELLS_CLOCK,
   cellsKey,
   CHANGED_CELLS,
+  overCells,
   placeText,
   SHARED_USAGE_LIFE_MS,
   spentKey,
   USAGE_LIFE,
-} from '../../shared/ledger/shared-usage.ts';
-import { inOneCommand } from '../../shared/redis/in-one-command.ts';
-import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
+} from '../../shared/ledger/cells.ts';
+import { inOneCommand, openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
 import { KEPT_HERE, type Outbox, type Unsent } from './outbox.ts';
 
 /** Of each its counters, and at the end the life in ms. The larger number stands: what comes twice changes nothing. */

@@ -5,7 +5,7 @@ import {
   CELL_COUNTER_NAMES,
   CELL_COUNTERS,
   type CellCounter,
-} from '../../shared/ledger/counters.ts';
+} from '../../shared/ledger/cells.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { fileReason } from '../../shared/store/private.ts';
 import type { UsageHook } from '../limits/charge.ts';

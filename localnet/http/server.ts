@@ -2,7 +2,7 @@
  * Agave's HTTP: the statuses and texts of jsonrpc-http-server 18, which SDKs have been written against.
  */
 import { urlOf } from '../../shared/config/config.ts';
-import { listenComplaint } from '../../shared/listen-complaint.ts';
+import { listenComplaint } from '../../shared/process.ts';
 import type { Chain } from '../chain/chain.ts';
 import { readEnvelope } from '../request/envelope.ts';
 import { createDispatch, errorAnswer, type OnFault } from './dispatch.ts';

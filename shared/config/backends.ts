@@ -26,7 +26,7 @@ export function backendsFrom(root: Table): readonly BackendConfig[] {
   const backends = root.tables('backends').map(backendFrom);
   const seen = new Set<string>();
   for (const { name } of backends) {
-    if (seen.has(name)) root.problem('backends', name, 'a name of its own for every backend', '"agave-1"');
+    if (seen.has(name)) root.problem('backends', name, 'a unique name for each backend', '"agave-1"');
     seen.add(name);
   }
   return backends;
@@ -36,7 +36,7 @@ function backendFrom(table: Table): BackendConfig {
   const name = table.take('name', text('"agave-1"'));
   if (!table.has('name')) table.problem('name', undefined, 'a name for logs and metrics', '"agave-1"');
   const url = table.take('url', httpUrl('"http://10.0.0.1:8899"'));
-  if (!table.has('url')) table.problem('url', undefined, 'its address', '"http://10.0.0.1:8899"');
+  if (!table.has('url')) table.problem('url', undefined, 'the URL of the backend', '"http://10.0.0.1:8899"');
   const profile = table.takeOr('profile', oneOf(PROFILE_NAMES, '"agave"'), 'agave');
   const usual = PROFILES[profile];
   const backend: BackendConfig = {
@@ -60,14 +60,14 @@ function checkLanes(table: Table, { profile, lanes, methods }: BackendConfig): v
   const { mayServe } = PROFILES[profile];
   const example = JSON.stringify(mayServe.slice(0, 2));
   if (!lanes.every((lane) => mayServe.includes(lane)))
-    table.problem('lanes', lanes, `lanes that ${profile} serves: ${mayServe.join(', ')}`, example);
+    table.problem('lanes', lanes, `only lanes that ${profile} serves: ${mayServe.join(', ')}`, example);
   else if (lanes.length === 0 && methods.length === 0)
-    table.problem('lanes', lanes, 'a lane, or methods of its own', example);
+    table.problem('lanes', lanes, 'at least one lane or method', example);
 }
 
 const lanesKind = names(
   (name): name is Lane => LANES.some((lane) => lane === name),
-  `a list of lanes out of ${LANES.join(', ')}`,
+  `a list of lanes from ${LANES.join(', ')}`,
   '["state", "scan"]',
 );
 
@@ -96,11 +96,11 @@ function headersFrom(table: Table): ReadonlyMap<string, Secret> {
       table.problem(
         key,
         key,
-        'a header the gateway does not set itself',
+        'a header that the gateway does not set itself',
         'authorization = "env:AGAVE_TOKEN"',
       );
     } else if (value !== undefined && /[^\t\x20-\x7e]/.test(value.reveal())) {
-      table.problem(key, '[secret]', 'a header value of printable characters', '"env:AGAVE_TOKEN"');
+      table.problem(key, '[secret]', 'a header value of printable ASCII characters', '"env:AGAVE_TOKEN"');
     } else if (value !== undefined) headers.set(name, value);
   }
   return headers;

@@ -1,4 +1,3 @@
-import type { Secret } from '../secret.ts';
 import { type BackendConfig, backendsFrom } from './backends.ts';
 import {
   type Coding,
@@ -10,16 +9,14 @@ import {
   integer,
   type Listen,
   listen,
-  sealingKey,
   redisUrl,
+  sealingKey,
   secret,
   text,
 } from './kinds.ts';
-import { type OidcConfig, oidcFrom } from './oidc.ts';
-import { type Plan, plansFrom } from './plans.ts';
-import { type Prices, pricesFrom } from './prices.ts';
-import type { Problem } from './problem.ts';
-import { type Environment, openTable, type Table, type Unset } from './table.ts';
+import { type Plan, plansFrom, type Prices, pricesFrom } from './plans.ts';
+import { type Environment, type Kind, openTable, type Problem, type Table, type Unset } from './table.ts';
+import type { Secret } from '../secret.ts';
 
 export type GatewayConfig = Readonly<{
   listen: Listen;
@@ -80,7 +77,7 @@ export type StorageConfig = Readonly<{
 }>;
 
 /** The embedded chain; it runs when no backend is configured. */
-export type LocalnetConfig = Readonly<{ listen: Listen; slotMs: number; rootedLag: number }>;
+type LocalnetConfig = Readonly<{ listen: Listen; slotMs: number; rootedLag: number }>;
 
 export type Config = Readonly<{
   gateway: GatewayConfig;
@@ -93,7 +90,7 @@ export type Config = Readonly<{
   prices: Prices;
 }>;
 
-export type ConfigResult =
+type ConfigResult =
   | { readonly kind: 'config'; readonly config: Config }
   | { readonly kind: 'problems'; readonly problems: readonly Problem[] };
 
@@ -135,8 +132,7 @@ function fileSharedAddresses(root: Table, { gateway, deploys, localnet, backends
   for (const [key, { hostname, port }] of listeners) {
     const address = `${hostname}:${port}`;
     const other = port === 0 ? undefined : seen.get(address);
-    if (other !== undefined)
-      root.problem(key, address, `an address of its own, not that of ${other}`, '"127.0.0.1:8899"');
+    if (other !== undefined) root.problem(key, address, `another address than ${other}`, '"127.0.0.1:8899"');
     seen.set(address, key);
   }
 }
@@ -203,8 +199,8 @@ const IDLE_SECONDS_MAX = 240;
 
 function tlsFrom(table: Table): GatewayConfig['tls'] {
   const [certPath, keyPath] = [table.take('cert', text('"cert.pem"')), table.take('key', text('"key.pem"'))];
-  if (!table.has('cert')) table.problem('cert', undefined, 'a PEM file beside the key', '"cert.pem"');
-  if (!table.has('key')) table.problem('key', undefined, 'a PEM file beside the certificate', '"key.pem"');
+  if (!table.has('cert')) table.problem('cert', undefined, 'a PEM file, as tls.key is set', '"cert.pem"');
+  if (!table.has('key')) table.problem('key', undefined, 'a PEM file, as tls.cert is set', '"key.pem"');
   table.close();
   return certPath === undefined || keyPath === undefined ? undefined : { certPath, keyPath };
 }
@@ -247,4 +243,50 @@ function localnetFrom(table: Table): LocalnetConfig {
   };
   table.close();
   return localnet;
+}
+
+/** An OpenID Connect provider that users may log in through. */
+export type OidcConfig = Readonly<{
+  /** As the provider calls itself; with or without a slash at the end is not the same. */
+  issuer: string;
+  clientId: string;
+  clientSecret: Secret;
+  /** What the login page calls it. */
+  name: string;
+}>;
+
+/** The address of a provider: TLS, or this machine. */
+const issuer: Kind<string> = {
+  expected: 'an https:// URL (http:// only for 127.0.0.1 and localhost)',
+  example: '"https://login.example.com"',
+  read: (value) =>
+    typeof value === 'string' &&
+    URL.canParse(value) &&
+    /^(?:https:\/\/|http:\/\/(?:127\.0\.0\.1|localhost)(?::\d+)?(?:\/|$))/.test(value)
+      ? value
+      : undefined,
+};
+
+const REQUIRED = {
+  issuer: issuer.example,
+  client_id: '"sluice"',
+  client_secret: '"env:SLUICE_OIDC_SECRET"',
+} as const;
+
+/** `[deploys.oidc]`, which is there as a whole or not at all. */
+function oidcFrom(table: Table): OidcConfig | undefined {
+  const values = {
+    issuer: table.take('issuer', issuer),
+    clientId: table.take('client_id', text(REQUIRED.client_id)),
+    clientSecret: table.take('client_secret', secret(REQUIRED.client_secret)),
+    name: table.takeOr('name', text('"Single sign-on"'), 'Single sign-on'),
+  };
+  for (const [key, example] of Object.entries(REQUIRED)) {
+    if (!table.has(key))
+      table.problem(key, undefined, 'a value, as [deploys.oidc] is incomplete without it', example);
+  }
+  table.close();
+  const { issuer: address, clientId, clientSecret, name } = values;
+  if (address === undefined || clientId === undefined || clientSecret === undefined) return undefined;
+  return { issuer: address, clientId, clientSecret, name };
 }

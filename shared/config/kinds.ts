@@ -1,6 +1,5 @@
 import { placesFrom } from '../redis/options.ts';
-import { Secret } from '../secret.ts';
-import { userinfoOf } from '../userinfo.ts';
+import { Secret, userinfoOf } from '../secret.ts';
 import type { Kind } from './table.ts';
 
 /** Where a listener binds. */
@@ -9,7 +8,7 @@ export type Listen = Readonly<{ hostname: string; port: number }>;
 /** A whole number within bounds, both included; digits in a string count, for values from the environment. */
 export function integer(min: number, max: number, example: string): Kind<number> {
   return {
-    wanted: `a whole number from ${min} to ${max}`,
+    expected: `a whole number from ${min} to ${max}`,
     example,
     read: (value) => {
       const number = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
@@ -23,7 +22,7 @@ export function integer(min: number, max: number, example: string): Kind<number>
 /** A number above zero, fractions allowed, up to `max`. */
 export function positive(max: number, example: string): Kind<number> {
   return {
-    wanted: `a number above 0, at most ${max}`,
+    expected: `a number above 0, at most ${max}`,
     example,
     read: (value) => {
       const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value;
@@ -33,7 +32,7 @@ export function positive(max: number, example: string): Kind<number> {
 }
 
 export const flag: Kind<boolean> = {
-  wanted: 'true or false',
+  expected: 'true or false',
   example: 'true',
   read: (value) => (typeof value === 'boolean' ? value : undefined),
 };
@@ -41,7 +40,7 @@ export const flag: Kind<boolean> = {
 /** Any text that is not empty. */
 export function text(example: string): Kind<string> {
   return {
-    wanted: 'a text that is not empty',
+    expected: 'a non-empty string',
     example,
     read: (value) => (typeof value === 'string' && value !== '' ? value : undefined),
   };
@@ -49,7 +48,7 @@ export function text(example: string): Kind<string> {
 
 /** The name of an HTTP header; read in lower case. */
 export const headerName: Kind<string> = {
-  wanted: 'the name of an HTTP header',
+  expected: 'the name of an HTTP header',
   example: '"x-forwarded-for"',
   read: (value) =>
     typeof value === 'string' && /^[A-Za-z0-9-]+$/.test(value) ? value.toLowerCase() : undefined,
@@ -58,7 +57,7 @@ export const headerName: Kind<string> = {
 /** A secret text; better taken from the environment than written in the file. */
 export function secret(example: string): Kind<Secret> {
   return {
-    wanted: 'a secret text',
+    expected: 'a non-empty string (secret)',
     hidden: true,
     example,
     read: (value) => (typeof value === 'string' && value !== '' ? new Secret(value) : undefined),
@@ -67,7 +66,7 @@ export function secret(example: string): Kind<Secret> {
 
 /** The address of a Redis or of a cluster. */
 export const redisUrl: Kind<Secret> = {
-  wanted: 'redis://host:port or rediss://host:port, or several of a cluster after commas',
+  expected: 'redis://host:port or rediss://host:port; further nodes of a cluster after commas',
   hidden: true,
   example: '"redis://127.0.0.1:6379"',
   read: (value) =>
@@ -76,7 +75,7 @@ export const redisUrl: Kind<Secret> = {
 
 /** 32 bytes in base64. */
 export const sealingKey: Kind<Secret> = {
-  wanted: '32 bytes in base64',
+  expected: '32 bytes in base64',
   hidden: true,
   example: '"env:SLUICE_SECRET" with the output of: openssl rand -base64 32',
   read: (value) => {
@@ -87,7 +86,7 @@ export const sealingKey: Kind<Secret> = {
 
 /** `host:port`; an IPv6 host stands in brackets; port 0 asks for any free port. */
 export const listen: Kind<Listen> = {
-  wanted: 'host:port',
+  expected: 'host:port',
   example: '"127.0.0.1:8899"',
   read: (value) => {
     const parts = typeof value === 'string' ? /^(\[[0-9a-fA-F:.]+\]|[^:\s]+):(\d{1,5})$/.exec(value) : null;
@@ -101,7 +100,7 @@ export const listen: Kind<Listen> = {
 export function httpUrl(example: string): Kind<URL> {
   // Hidden, because providers put keys into addresses.
   return {
-    wanted: 'an http:// or https:// address without #, and with %25 for a % in a password',
+    expected: 'an http:// or https:// URL without #, and with %25 for a % in a password',
     example,
     hidden: true,
     read: (value) => readHttpUrl(value),
@@ -117,7 +116,7 @@ function readHttpUrl(value: unknown): URL | undefined {
 
 /** At least one http or https address. */
 export const httpUrls: Kind<readonly URL[]> = {
-  wanted: 'a list of http:// or https:// addresses',
+  expected: 'a list of http:// or https:// URLs',
   example: '["http://127.0.0.1:8899"]',
   hidden: true,
   read: (value) => {
@@ -137,7 +136,7 @@ const CODINGS: Readonly<Record<string, readonly Coding[]>> = {
 };
 
 export const codings: Kind<readonly Coding[]> = {
-  wanted: `one of ${Object.keys(CODINGS).join(' | ')}`,
+  expected: '"off", "zstd" or "zstd,gzip"',
   example: '"zstd"',
   read: (value) => (typeof value === 'string' && Object.hasOwn(CODINGS, value) ? CODINGS[value] : undefined),
 };
@@ -145,7 +144,7 @@ export const codings: Kind<readonly Coding[]> = {
 /** One of a few names. */
 export function oneOf<Name extends string>(choices: readonly Name[], example: string): Kind<Name> {
   return {
-    wanted: `one of ${choices.join(', ')}`,
+    expected: `one of ${choices.join(', ')}`,
     example,
     read: (value) => choices.find((choice) => choice === value),
   };
@@ -154,11 +153,11 @@ export function oneOf<Name extends string>(choices: readonly Name[], example: st
 /** A list of names, none twice. `of` bounds what a name may be. */
 export function names<Name extends string>(
   of: (name: string) => name is Name,
-  wanted: string,
+  expected: string,
   example: string,
 ): Kind<readonly Name[]> {
   return {
-    wanted,
+    expected,
     example,
     read: (value) => {
       if (!Array.isArray(value) || new Set(value).size !== value.length) return undefined;

@@ -1,10 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { type Config, configFrom } from './config.ts';
-import { problemLine } from './problem.ts';
-import type { Environment, Unset } from './table.ts';
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { type Config, configFrom, type GatewayConfig } from './config.ts';
+import { type Environment, problemLine, type Unset } from './table.ts';
 
 /** The file that is used when `--config` is not given and it exists. */
-export const CONFIG_FILE = 'sluice.toml';
+const CONFIG_FILE = 'sluice.toml';
 
 /** A config that is in order, and the text that it is of. */
 export type LoadedConfig = Readonly<{ kind: 'loaded'; config: Config; read: ConfigText }>;
@@ -42,7 +41,7 @@ export function readConfig(
 /** Why a file is none to reload: it says nothing, as one does that is just being written. */
 export function blankComplaint({ name, text }: ConfigText): string | undefined {
   const isBlank = text?.split('\n').every((line) => /^\s*(?:#|$)/.test(line)) ?? false;
-  return isBlank ? `The config file ${name} says nothing.` : undefined;
+  return isBlank ? `The config file ${name} is empty.` : undefined;
 }
 
 /** Checks a config that was read. */
@@ -60,4 +59,17 @@ export function parseConfig(read: ConfigText, env: Environment, unset: Unset = '
   const result = configFrom(document, env, unset);
   if (result.kind === 'config') return { kind: 'loaded', config: result.config, read };
   return { kind: 'unusable', lines: result.problems.map((problem) => `${name}: ${problemLine(problem)}`) };
+}
+
+/** A sentence when a file of the TLS settings cannot be read. */
+export function unreadableTls(tls: GatewayConfig['tls']): string | undefined {
+  for (const path of tls === undefined ? [] : [tls.certPath, tls.keyPath]) {
+    try {
+      accessSync(path, constants.R_OK);
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+      return `The file ${path} of gateway.tls cannot be read (${code}).`;
+    }
+  }
+  return undefined;
 }

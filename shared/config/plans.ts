@@ -42,7 +42,7 @@ export function plansFrom(root: Table): ReadonlyMap<string, Plan> {
       table.problem(
         name,
         name,
-        'a plan name of lower-case letters, digits, - and _, other than none',
+        'a plan name of lowercase letters, digits, - and _, other than none',
         '[plans.pro]',
       );
     }
@@ -73,4 +73,49 @@ function planFrom(table: Table, before: Plan | undefined): Plan {
   };
   table.close();
   return plan;
+}
+
+/** Credits by method; `default` is for every other one, unknown methods included. */
+export type Prices = Readonly<{ default: number; methods: ReadonlyMap<string, number> }>;
+
+/** The methods that do not cost the default, by their credits. */
+const METHODS_BY_PRICE: Readonly<Record<number, string>> = {
+  2:
+    'getMultipleAccounts simulateTransaction sendTransaction getVoteAccounts getClusterNodes ' +
+    'getBlockProduction',
+  5: 'getTokenAccountsByOwnerV2 getBlockTime simulateBundle',
+  10:
+    'getTokenAccountsByOwner getTokenAccountsByDelegate getTokenLargestAccounts ' +
+    'getProgramAccountsV2 getBlock getTransaction getSignaturesForAddress getBlocks ' +
+    'getBlocksWithLimit getAsset getAssetProof getAssetSignatures getSignaturesForAsset ' +
+    'getTokenAccounts getNftEditions getGrouping sendBundle',
+  20:
+    'getTokenAccountsByMint getSupply getInflationReward getAssets getAssetBatch ' +
+    'getAssetProofs getAssetProofBatch getAssetsByOwner getAssetsByAuthority ' +
+    'getAssetsByCreator getAssetsByGroup searchAssets',
+  50: 'getProgramAccounts getLargestAccounts getTransactionsForAddress getTransfersByAddress',
+};
+
+/** The credit costs when the config has no `[credits]` table; a row of `[credits.methods]` replaces or adds one. */
+export const PRICES_BY_DEFAULT: Readonly<Record<string, number>> = Object.fromEntries(
+  Object.entries(METHODS_BY_PRICE).flatMap(([credits, methods]) =>
+    methods.split(' ').map((method) => [method, Number(credits)]),
+  ),
+);
+
+const DEFAULT_PRICE = 1;
+
+/** All prices: those of the config over the defaults. A price of 0 makes a method free. */
+export function pricesFrom(root: Table): Prices {
+  const table = root.table('credits');
+  const price = integer(0, 1_000_000_000, '50');
+  const standard = table.takeOr('default', price, DEFAULT_PRICE);
+  const methods = new Map(Object.entries(PRICES_BY_DEFAULT));
+  const rows = table.table('methods');
+  for (const method of rows.keys()) {
+    const credits = rows.take(method, price);
+    if (credits !== undefined) methods.set(method, credits);
+  }
+  table.close();
+  return { default: standard, methods };
 }

@@ -9,7 +9,7 @@ export const LANES_BY_DEFAULT: readonly Lane[] = ['state', 'scan', 'archive', 's
 const CONNECTIONS_BY_DEFAULT = 512;
 
 /** The software behind a backend's address: what it serves, and where it differs from an Agave node. */
-export type Profile = Readonly<{
+type Profile = Readonly<{
   /** Its lanes, unless its table names others. */
   lanes: readonly Lane[];
   /** The lanes of which it serves anything at all, so that its table may name them. */
@@ -62,6 +62,10 @@ const AGAVE: Profile = {
 export const PROFILE_NAMES = ['agave', 'old-faithful', 'superbank', 'cloudbreak', 'das'] as const;
 export type ProfileName = (typeof PROFILE_NAMES)[number];
 
+function methods(names: string): ReadonlySet<string> {
+  return new Set(names.split(' '));
+}
+
 /** Every profile, as the software was in the middle of 2026. */
 export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
   agave: AGAVE,
@@ -71,15 +75,10 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
     lanes: ['archive'],
     mayServe: ['archive'],
     followsTip: false,
-    serves: new Set([
-      'getBlock',
-      'getTransaction',
-      'getSignaturesForAddress',
-      'getBlockTime',
-      'getBlocks',
-      'getBlocksWithLimit',
-      'getFirstAvailableBlock',
-    ]),
+    serves: methods(
+      'getBlock getTransaction getSignaturesForAddress getBlockTime getBlocks ' +
+        'getBlocksWithLimit getFirstAvailableBlock',
+    ),
     bodyBytesMax: 1_024,
     bigtable: false,
     pages: { untilInclusive: true, ordered: false, beforeSlot: false },
@@ -90,25 +89,12 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
     lanes: ['archive'],
     mayServe: ['archive', 'state'],
     followsTip: false,
-    serves: new Set([
-      'getBlock',
-      'getTransaction',
-      'getSignaturesForAddress',
-      'getSignatureStatuses',
-      'getBlocks',
-      'getBlocksWithLimit',
-      'getBlockTime',
-      'getInflationReward',
-      'getSlot',
-      'getBlockHeight',
-      'getTransactionCount',
-      'getLatestBlockhash',
-      'isBlockhashValid',
-      'getEpochSchedule',
-      'getHealth',
-      'getFirstAvailableBlock',
-      'minimumLedgerSlot',
-    ]),
+    serves: methods(
+      'getBlock getTransaction getSignaturesForAddress getSignatureStatuses getBlocks ' +
+        'getBlocksWithLimit getBlockTime getInflationReward getSlot getBlockHeight ' +
+        'getTransactionCount getLatestBlockhash isBlockhashValid getEpochSchedule getHealth ' +
+        'getFirstAvailableBlock minimumLedgerSlot',
+    ),
     methods: ['getTransactionsForAddress'],
     bodyBytesMax: 1_048_576,
     bigtable: false,
@@ -119,22 +105,11 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
     ...AGAVE,
     lanes: ['state', 'scan'],
     mayServe: ['state', 'scan'],
-    serves: new Set([
-      'getProgramAccounts',
-      'getTokenAccountsByOwner',
-      'getTokenAccountsByDelegate',
-      'getAccountInfo',
-      'getMultipleAccounts',
-      'getBalance',
-      'getTokenAccountBalance',
-      'getTokenSupply',
-      'getTokenLargestAccounts',
-      'getLargestAccounts',
-      'getSlot',
-      'getHealth',
-      'getVersion',
-      'getGenesisHash',
-    ]),
+    serves: methods(
+      'getProgramAccounts getTokenAccountsByOwner getTokenAccountsByDelegate getAccountInfo ' +
+        'getMultipleAccounts getBalance getTokenAccountBalance getTokenSupply ' +
+        'getTokenLargestAccounts getLargestAccounts getSlot getHealth getVersion getGenesisHash',
+    ),
     methods: ['getTokenAccountsByMint'],
     bodyBytesMax: undefined,
     connectionsMax: 100,

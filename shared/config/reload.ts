@@ -59,7 +59,9 @@ export function createConfigReader(started: LoadedConfig, { env, used, clock }: 
     try {
       return lostPlans(gone, used());
     } catch (error) {
-      return [`Plans are gone, and accounts may be on them (${fileReason(error)}): ${gone.join(', ')}.`];
+      return [
+        `Plans are gone from the config, and accounts may use them (${fileReason(error)}): ${gone.join(', ')}.`,
+      ];
     }
   }
 
@@ -75,5 +77,5 @@ export function createConfigReader(started: LoadedConfig, { env, used, clock }: 
 export function lostPlans(gone: readonly string[], used: ReadonlyMap<string, number>): readonly string[] {
   return gone
     .filter((plan) => used.has(plan))
-    .map((plan) => `The plan ${plan} is gone, and accounts are on it: ${used.get(plan)}.`);
+    .map((plan) => `Plan ${plan} is gone from the config, but accounts still use it: ${used.get(plan)}.`);
 }

@@ -1,5 +1,3 @@
-import { type Problem, shown } from './problem.ts';
-
 /** Environment variables, by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -11,7 +9,7 @@ export type Unset = 'is-wrong' | 'is-absent';
 
 /** What one value must look like; `read` gives `undefined` when it does not. */
 export type Kind<T> = Readonly<{
-  wanted: string;
+  expected: string;
   example: string;
   /** The found value must not be shown in a problem. */
   hidden?: true;
@@ -20,7 +18,7 @@ export type Kind<T> = Readonly<{
 
 /**
  * One TOML table under reading. Every `take` marks its key as known and files a problem instead of throwing;
- * `close` files the keys nobody asked for. `"env:NAME"` is replaced by the environment's value before `read`.
+ * `close` files the unknown keys. `"env:NAME"` is replaced by the environment's value before `read`.
  */
 export type Table = Readonly<{
   path: string;
@@ -30,13 +28,16 @@ export type Table = Readonly<{
   tables(key: string): readonly Table[];
   has(key: string): boolean;
   keys(): readonly string[];
-  problem(key: string, found: unknown, wanted: string, example: string): void;
+  problem(key: string, found: unknown, expected: string, example: string): void;
   close(): void;
 }>;
 
 /** What stands for a value that may be a secret: of a secret's key, and of a key that could be meant for one. */
-const HIDDEN = Symbol('a value that does not fit');
-const UNKNOWN = Symbol('a value that is not shown');
+const HIDDEN = Symbol('an invalid value (not shown)');
+const UNKNOWN = Symbol('a value (not shown)');
+
+/** What is expected under a key that no part of the config reads; the example lists the known ones. */
+export const NO_SUCH_KEY = 'no such key';
 
 /** Opens `value` (a parsed TOML table, or nothing) for reading; problems are appended to `problems`. */
 export function openTable(
@@ -47,20 +48,20 @@ export function openTable(
   unset: Unset = 'is-wrong',
 ): Table {
   const rows: Record<string, unknown> = isTable(value) ? value : {};
-  const asked = new Set<string>();
+  const known = new Set<string>();
   if (value !== undefined && !isTable(value)) file('', UNKNOWN, 'a table', `[${path}]`);
 
-  function file(key: string, found: unknown, wanted: string, example: string) {
+  function file(key: string, found: unknown, expected: string, example: string) {
     problems.push({
       key: joined(path, key),
       found: typeof found === 'symbol' ? (found.description ?? '') : shown(found),
-      wanted,
+      expected,
       example,
     });
   }
 
   function take<T>(key: string, kind: Kind<T>): T | undefined {
-    asked.add(key);
+    known.add(key);
     const raw = rows[key];
     if (raw === undefined) return undefined;
     const value = Array.isArray(raw) ? listFromEnvironment(raw, env) : fromEnvironment(raw, env);
@@ -70,7 +71,7 @@ export function openTable(
       return undefined;
     }
     const read = kind.read(value.value);
-    if (read === undefined) file(key, kind.hidden ? HIDDEN : raw, kind.wanted, kind.example);
+    if (read === undefined) file(key, kind.hidden ? HIDDEN : raw, kind.expected, kind.example);
     return read;
   }
 
@@ -79,11 +80,11 @@ export function openTable(
     take,
     takeOr: (key, kind, fallback) => take(key, kind) ?? fallback,
     table: (key) => {
-      asked.add(key);
+      known.add(key);
       return openTable(rows[key], joined(path, key), env, problems, unset);
     },
     tables: (key) => {
-      asked.add(key);
+      known.add(key);
       const list = rows[key];
       if (list === undefined) return [];
       if (!Array.isArray(list)) {
@@ -93,14 +94,14 @@ export function openTable(
       return list.map((item, i) => openTable(item, `${joined(path, key)}[${i}]`, env, problems, unset));
     },
     has: (key) => {
-      asked.add(key);
+      known.add(key);
       return rows[key] !== undefined;
     },
     keys: () => Object.keys(rows),
     problem: file,
     close: () => {
       for (const key of Object.keys(rows)) {
-        if (!asked.has(key)) file(key, UNKNOWN, 'no such key', `one of: ${[...asked].join(', ')}`);
+        if (!known.has(key)) file(key, UNKNOWN, NO_SUCH_KEY, `known keys: ${[...known].join(', ')}`);
       }
     },
   };
@@ -134,4 +135,20 @@ function listFromEnvironment(list: readonly unknown[], env: Environment): Resolv
     values.push(resolved.value);
   }
   return { kind: 'set', value: values };
+}
+
+/** One thing wrong with a config file, in words an operator can act on. */
+export type Problem = Readonly<{ key: string; found: string; expected: string; example: string }>;
+
+/** The problem as one line: key, what was found, what is expected, an example. */
+export function problemLine({ key, found, expected, example }: Problem): string {
+  if (expected === NO_SUCH_KEY) return `${key}: unknown key (${example})`;
+  return `${key}: found ${found}, expected ${expected} (for example ${example})`;
+}
+
+/** A found value, short and on one line. Never called with a value that came from the environment. */
+export function shown(value: unknown): string {
+  if (value === undefined) return 'nothing';
+  const text = typeof value === 'string' ? JSON.stringify(value) : (JSON.stringify(value) ?? String(value));
+  return text.length > 60 ? `${text.slice(0, 57)}...` : text;
 }

@@ -2,9 +2,8 @@ import type { Clock } from '../clock.ts';
 import type { Store } from '../store/open.ts';
 import { hashOf, readApiKey } from './api-key.ts';
 import type { Carried } from './carrier.ts';
-import { createKeyLookup, type HeldKey } from './lookup.ts';
+import { createKeyLookup, createKeyUses, type HeldKey, type KeyUses } from './lookup.ts';
 import { createKeySource, type Identity, type KeySource, type KnownKey } from './source.ts';
-import { createKeyUses, type KeyUses } from './uses.ts';
 
 /** Decides who a request's key belongs to. Never throws. */
 export type Identify = (carried: Carried) => Identity;
@@ -29,7 +28,7 @@ export function createIdentify(store: Store, clock: Clock): Identifier {
 }
 
 /** Has a key of this hash looked up elsewhere; `learn` takes what was found. */
-export type LookElsewhere<Late> = (hash: Buffer, learn: (key: KnownKey | undefined) => Identity) => Late;
+type LookElsewhere<Late> = (hash: Buffer, learn: (key: KnownKey | undefined) => Identity) => Late;
 
 /**
  * Identifies by SHA-256 in `source`, with a memory of keys and of texts that are none in front. Keys in memory go on working

@@ -1,4 +1,4 @@
-import type { Migrations } from '../store/open.ts';
+import type { Migrations, Store } from '../store/open.ts';
 
 /** The file that holds accounts and keys, inside `storage.data_dir`. */
 export const ACCOUNTS_FILE = 'sluice.db';
@@ -128,3 +128,36 @@ export const ACCOUNTS_MIGRATIONS: Migrations = {
     CREATE INDEX keys_working ON keys (account_id, expires_at_ms, revoked_at_ms) WHERE revoked_at_ms IS NULL;
   `,
 };
+
+/** Asks every running app on the accounts database to read its config again; gives the request's number, which only grows. */
+export function requestReload(accounts: Store): number {
+  const bump = accounts.query<{ config: number }, []>(
+    'UPDATE revision SET config = config + 1 RETURNING config',
+  );
+  const row = bump.get();
+  if (row === null) throw new Error('the revision row is missing');
+  return row.config;
+}
+
+/** The plans that accounts are on, each with the number of its accounts. */
+export function plansInUse(accounts: Store): ReadonlyMap<string, number> {
+  const rows = accounts.query<{ plan: string; accounts: number }, []>(
+    'SELECT plan, count(*) AS accounts FROM accounts WHERE plan IS NOT NULL GROUP BY plan ORDER BY plan',
+  );
+  return new Map(rows.all().map(({ plan, accounts: count }) => [plan, count]));
+}
+
+/** The account of the embedded chain's demonstration, and the name of its keys. */
+export const DEMO = 'demo';
+
+/**
+ * Revokes every active demo key: one that was printed to a terminal and stands in a file has no place in front of
+ * real backends. Gives how many were active.
+ */
+export function retireDemoKeys(accounts: Store, nowMs: number): number {
+  const revoked = accounts.prepare<unknown, { nowMs: number; demo: string }>(`
+    UPDATE keys SET revoked_at_ms = $nowMs
+    WHERE name = $demo AND revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > $nowMs)
+      AND account_id = (SELECT id FROM accounts WHERE name = $demo)`);
+  return revoked.run({ nowMs, demo: DEMO }).changes;
+}

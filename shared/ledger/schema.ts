@@ -1,4 +1,4 @@
-import type { Migrations } from '../store/open.ts';
+import type { Migrations, Store } from '../store/open.ts';
 
 /** The file that holds what was spent and used, inside `storage.data_dir`. */
 export const LEDGER_FILE = 'ledger.db';
@@ -86,3 +86,11 @@ export const USAGE_MIGRATIONS: Migrations = {
     ) STRICT, WITHOUT ROWID;
   `,
 };
+
+/** Credits that the account has spent on all nodes: charged minus refunded. Throws when the ledger cannot be read. */
+export function spentOf(ledger: Store, accountId: number): number {
+  const sum = ledger.query<{ spent: number | null }, [number]>(
+    'SELECT sum(charged - refunded) AS spent FROM spent WHERE account_id = ?',
+  );
+  return sum.get(accountId)?.spent ?? 0;
+}

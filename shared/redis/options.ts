@@ -1,5 +1,5 @@
 import type { ClusterOptions, RedisOptions } from 'ioredis';
-import { userinfoOf } from '../userinfo.ts';
+import { userinfoOf } from '../secret.ts';
 
 /** How long a stuck connection is waited for before a new one is tried, in milliseconds. */
 const SILENCE_MS = 500;
@@ -11,9 +11,9 @@ const RETRY_MAX_MS = 500;
 const SLOTS_MS = 2_000;
 const REDIRECTIONS_MAX = 3;
 
-export type RedisPlace = Readonly<{ host: string; port: number }>;
+type RedisPlace = Readonly<{ host: string; port: number }>;
 /** Where the servers are. Several places are start nodes of one cluster. */
-export type RedisPlaces = Readonly<{
+type RedisPlaces = Readonly<{
   nodes: readonly [RedisPlace, ...RedisPlace[]];
   options: Pick<RedisOptions, 'username' | 'password' | 'tls' | 'db'>;
 }>;

@@ -71,7 +71,7 @@ describe('accounts', () => {
     const [after] = await json(...gift);
     expect(after).toEqual({ account: 'first', plan: 'trial', credits_left: 1_500, suspended: false });
     expect((await run(...gift)).out).toBe(
-      '500 credits were added under this name before; nothing was added.\nAccount first: plan trial, 1500 credits left.\n',
+      '500 credits were already added with this --once value; nothing was added.\nAccount first: plan trial, 1500 credits left.\n',
     );
     const again = await run('account', 'add-credits', 'first', '1_000', '--reason', 'thanks');
     expect(again.out).toBe('Account first: plan trial, 2500 credits left.\n');
@@ -102,59 +102,59 @@ describe('accounts', () => {
     ]);
   });
   test.each([
-    [['account', 'create', 'first'], 'An account named "first" exists already.'],
+    [['account', 'create', 'first'], 'An account named "first" already exists.'],
     [
       ['account', 'create', 'x', '--plan', 'gold'],
-      'There is no plan "gold"; choose trial, starter, pro, business, scale, none.',
+      'Unknown plan "gold". Available plans: trial, starter, pro, business, scale, none.',
     ],
     [
       ['account', 'create', ' x'],
-      'An account name is 1 to 64 printable characters without a space at either end.',
+      'An account name has 1 to 64 printable characters and no leading or trailing space.',
     ],
     [
       ['account', 'set', 'nobody', '--plan', 'pro'],
-      'There is no account named "nobody"; account list shows them.',
+      'No account named "nobody". List accounts with: account list',
     ],
-    [['account', 'set', 'first'], 'account set needs --plan P or --credits N.'],
+    [['account', 'set', 'first'], 'account set requires --plan P or --credits N.'],
     [
       ['account', 'set', 'first', '--credits', '-5'],
-      'Option --credits needs a value. Try: bun run sluice --help',
+      'Option --credits requires a value. Try: bun run sluice --help',
     ],
     [
       ['account', 'set', 'first', '--credits=-5'],
-      '--credits wants a whole number of credits such as 250_000, not "-5".',
+      '--credits must be a whole number, for example 250_000, not "-5".',
     ],
     [
       ['account', 'set', 'first', '--credits', '1e9'],
-      '--credits wants a whole number of credits such as 250_000, not "1e9".',
+      '--credits must be a whole number, for example 250_000, not "1e9".',
     ],
-    [['account', 'add-credits', 'first', '5'], 'account add-credits needs --reason TEXT.'],
+    [['account', 'add-credits', 'first', '5'], 'account add-credits requires --reason TEXT.'],
     [
       ['account', 'add-credits', 'first', 'many', '--reason', 'x'],
-      'NUMBER wants a whole number of credits such as 250_000, not "many".',
+      'NUMBER must be a whole number, for example 250_000, not "many".',
     ],
     [
       ['account', 'add-credits', 'first', '0', '--reason', 'x'],
-      'NUMBER wants a whole number of credits such as 250_000, at least 1.',
+      'NUMBER must be a whole number, for example 250_000, and at least 1.',
     ],
     [
       ['account', 'add-credits', 'payer', '5', '--reason', 'x'],
-      'Account "payer" is on plan pro, which has no credit limit to set.',
+      'Account "payer" is on plan pro, which has no credit limit.',
     ],
-    [['account', 'suspend', 'nobody'], 'There is no account named "nobody"; account list shows them.'],
-    [['account', 'rename', 'first', 'payer'], 'An account named "payer" exists already.'],
-    [['key', 'rename', 'beef', 'x'], 'There is no key with the id "beef"; key list shows them.'],
-    [['key', 'create', 'nobody'], 'There is no account named "nobody"; account list shows them.'],
+    [['account', 'suspend', 'nobody'], 'No account named "nobody". List accounts with: account list'],
+    [['account', 'rename', 'first', 'payer'], 'An account named "payer" already exists.'],
+    [['key', 'rename', 'beef', 'x'], 'No key with ID "beef". List keys with: key list'],
+    [['key', 'create', 'nobody'], 'No account named "nobody". List accounts with: account list'],
     [
       ['key', 'create', 'first', '--name', 'a\tb'],
-      'A key name is 1 to 64 printable characters without a space at either end.',
+      'A key name has 1 to 64 printable characters and no leading or trailing space.',
     ],
-    [['key', 'list', 'nobody'], 'There is no account named "nobody"; account list shows them.'],
-    [['key', 'revoke', 'beef'], 'There is no key with the id "beef"; key list shows them.'],
-    [['key', 'rotate', 'beef'], 'There is no key with the id "beef"; key list shows them.'],
+    [['key', 'list', 'nobody'], 'No account named "nobody". List accounts with: account list'],
+    [['key', 'revoke', 'beef'], 'No key with ID "beef". List keys with: key list'],
+    [['key', 'rotate', 'beef'], 'No key with ID "beef". List keys with: key list'],
     [
       ['key', 'rotate', 'beef', '--grace', '1w'],
-      '--grace wants a time such as 0s, 15m, 24h or 7d, at most 3650d, not "1w".',
+      '--grace must be a duration such as 0s, 15m, 24h or 7d, at most 3650d, not "1w".',
     ],
   ])('%j is one sentence on stderr and exit code 1', async (args, sentence) => {
     expect(await run(...args)).toEqual({ code: 1, out: '', err: `${sentence}\n` });
@@ -197,13 +197,13 @@ describe('keys', () => {
     const { key, key_id } = await newKey('holder');
     expect(await run('key', 'revoke', key_id)).toEqual({
       code: 0,
-      out: `Key ${key_id} is revoked.\n`,
+      out: `Key ${key_id} has been revoked.\n`,
       err: '',
     });
     expect(seen(key)).toBe('invalid-key');
-    expect((await run('key', 'revoke', key_id)).out).toBe(`Key ${key_id} was revoked already.\n`);
+    expect((await run('key', 'revoke', key_id)).out).toBe(`Key ${key_id} was already revoked.\n`);
     expect((await run('key', 'rotate', key_id)).err).toBe(
-      `Key ${key_id} is revoked; make a new one with key create.\n`,
+      `Key ${key_id} is revoked. Create a new one with: key create\n`,
     );
   });
   test('are rotated: both work until the grace is over', async () => {
@@ -218,7 +218,7 @@ describe('keys', () => {
         .toSorted(),
     ).toEqual(['active', 'expiring']);
     const { out } = await run('key', 'rotate', next?.key_id ?? '', '--grace', '0s');
-    expect(out).toMatch(/The old key [0-9a-f]{16} works until \d{4}-/);
+    expect(out).toMatch(/The old key [0-9a-f]{16} expires at \d{4}-/);
     expect(seen(next?.key ?? '')).toBe('invalid-key');
   });
 });
@@ -259,16 +259,34 @@ describe('the database of the config', () => {
     expect(await sluice(empty.path, command.split(' '))).toEqual({
       code: 1,
       out: '',
-      err: `There is no database in the data directory ${empty.path}/data; "start" and "account create" make one. Is this the installation's folder, or does its config need --config?\n`,
+      err: `No database in the data directory ${empty.path}/data. "start" and "account create" create one. Check that this is the installation's folder, or pass --config.\n`,
     });
     expect(readdirSync(empty.path)).toEqual([]);
   });
   test('M5 one that is made is reported, once', async () => {
     using empty = temporaryFolder();
     const create = (name: string) => sluice(empty.path, ['account', 'create', name]);
-    expect((await create('a')).err).toBe(`Made the new data directory ${empty.path}/data.\n`);
+    expect((await create('a')).err).toBe(`Created the data directory ${empty.path}/data.\n`);
     expect((await create('b')).err).toBe('');
     rmSync(join(empty.path, 'data', ACCOUNTS_FILE));
-    expect((await create('c')).err).toBe(`Made a new database in the data directory ${empty.path}/data.\n`);
+    expect((await create('c')).err).toBe(`Created a database in the data directory ${empty.path}/data.\n`);
   });
 });
+
+test('audit tells what was changed, the newest first, by whom, and of one account alone', async () => {
+  using empty = temporaryFolder();
+  const run = (...args: string[]) => sluice(empty.path, args);
+  await run('account', 'create', 'acme');
+  await run('account', 'create', 'joe');
+  await run('account', 'suspend', 'joe');
+  expect(objectsOf(await run('audit', '--json'))).toMatchObject([
+    { by: 'command line', action: 'account.suspend', account: 'joe', detail: {} },
+    { action: 'account.create', account: 'joe', detail: { name: 'joe', plan: 'trial' } },
+    { action: 'account.create', account: 'acme' },
+  ]);
+  const own = await run('audit', '--account', 'acme');
+  expect(own.out).toMatch(/^AT +BY +ACTION +ACCOUNT +DETAIL\n20[^\n]* command line +account.create +acme /);
+  expect(own.out).not.toContain('joe');
+  const none = await run('audit', '--account', 'nobody');
+  expect([none.code, none.err]).toEqual([1, 'No account named "nobody". List accounts with: account list\n']);
+}, 30_000);

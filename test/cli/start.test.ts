@@ -134,7 +134,7 @@ describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the
         expect(err).toContain(
           `The address 127.0.0.1:${ports.gateway} cannot be listened on (another process has it)`,
         );
-        expect(err).toContain('gateway ended (code 1), so everything stops');
+        expect(err).toContain('gateway exited (code 1), so everything is being stopped');
         expect(await gone(installed)).toEqual([]);
       } finally {
         await taken.stop(true);
@@ -194,7 +194,7 @@ describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the
       process.kill(deploys ?? 0, 'SIGKILL');
       const { code, err } = await started.ended;
       expect(code).toBe(1);
-      expect(err).toContain('deploys ended (SIGKILL), so everything stops');
+      expect(err).toContain('deploys exited (SIGKILL), so everything is being stopped');
       expect(await gone(installed)).toEqual([]);
     },
     TIMEOUT_MS,

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Invocation, World } from '../../cli/command.ts';
-import { usage } from '../../cli/commands/usage.ts';
+import type { Invocation, World } from '../../cli/frame/command.ts';
+import { periodFrom, usage } from '../../cli/commands/usage.ts';
 import { createRollUp } from '../../deploys/usage/tend.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { systemClock } from '../../shared/clock.ts';
@@ -105,7 +105,7 @@ describe('usage', () => {
 
   test('that there was not is said in the table, and is nothing to a program', async () => {
     const never = ['--from', '2001-01-01', '--to', '2001-01-01'];
-    expect(await run(...never)).toEqual({ code: 0, out: 'Nothing was used in that time.\n', err: '' });
+    expect(await run(...never)).toEqual({ code: 0, out: 'No usage in this period.\n', err: '' });
     expect((await run(...never, '--json')).out).toBe('');
     expect((await run(...never, '--format', 'csv')).out).toMatch(/^hour,.*refused\n$/);
   });
@@ -128,16 +128,16 @@ describe('usage', () => {
   });
 
   test.each([
-    [['--account', 'nobody'], 'There is no account named "nobody"; account list shows them.'],
-    [['--format', 'xml'], '--format wants table, csv, ndjson, not "xml".'],
-    [['--format', 'csv', '--json'], '--json is --format ndjson; give one of the two.'],
+    [['--account', 'nobody'], 'No account named "nobody". List accounts with: account list'],
+    [['--format', 'xml'], '--format must be one of table, csv, ndjson, not "xml".'],
+    [['--format', 'csv', '--json'], '--json means --format ndjson. Use only one of them.'],
     [
       ['--from', 'monday'],
-      '--from wants a day or an hour in UTC such as 2026-11-21 or 2026-11-21T19, not "monday".',
+      '--from must be a UTC day or hour such as 2026-11-21 or 2026-11-21T19, not "monday".',
     ],
     [
       ['--to', '2026-02-30'],
-      '--to wants a day or an hour in UTC such as 2026-11-21 or 2026-11-21T19, not "2026-02-30".',
+      '--to must be a UTC day or hour such as 2026-11-21 or 2026-11-21T19, not "2026-02-30".',
     ],
     [['--from', '2026-11-02', '--to', '2026-11-01'], '--from is later than --to.'],
   ])('%j is one sentence on stderr and exit code 1', async (args, sentence) => {
@@ -169,7 +169,7 @@ describe('a long answer', () => {
     const ended = await usage.act(
       invocationOf({
         out: (text) => void (lines += text.split('\n').length - 1),
-        async taken() {
+        async hasRoom() {
           pages.push(lines);
           lines = 0;
           return pages.length < 50;
@@ -186,11 +186,10 @@ describe('a long answer', () => {
     expect([out.split('\n').length, err, code]).toEqual([2, '', 0]);
   });
 
-  const invocationOf = (streams: Pick<World, 'out' | 'taken'>): Invocation => ({
+  const invocationOf = (streams: Pick<World, 'out' | 'hasRoom'>): Invocation => ({
     operands: [],
     values: { from: '2010-01-01', to: '2010-01-31', config: configPath },
-    json: true,
-    operator: false,
+    flags: new Set(['json'] as const),
     world: {
       argv: [],
       env: {},
@@ -216,4 +215,43 @@ describe('a long answer', () => {
     const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
     return { out, err, code };
   }
+});
+
+const NOW_MS = Date.parse('2026-11-21T19:30:00Z');
+const hours = (from: string, to: string) => ({ kind: 'hours', fromHour: hourAt(from), toHour: hourAt(to) });
+
+describe('the hours that are asked for', () => {
+  test.each([
+    [undefined, undefined, '2026-11-20T20', '2026-11-21T20'],
+    ['2026-11-01', undefined, '2026-11-01T00', '2026-11-21T20'],
+    [undefined, '2026-11-01', '2026-11-01T00', '2026-11-02T00'],
+    [undefined, '2026-11-01T05', '2026-10-31T06', '2026-11-01T06'],
+    ['2026-11-01', '2026-11-01', '2026-11-01T00', '2026-11-02T00'],
+    ['2026-11-01T05', '2026-11-01T05', '2026-11-01T05', '2026-11-01T06'],
+    ['2026-11-01T05:00Z', '2026-11-01T23:00', '2026-11-01T05', '2026-11-02T00'],
+    ['2024-02-29', '2024-02-29T12', '2024-02-29T00', '2024-02-29T13'],
+  ])('from %p to %p are %s up to %s', (from, to, first, end) => {
+    expect(periodFrom(from, to, NOW_MS)).toEqual(hours(first, end) as never); // its kind is a text here
+  });
+
+  test.each([
+    ['2026-13-01'],
+    ['2026-02-30'],
+    ['2026-11-1'],
+    ['2026-11-01T24'],
+    ['2026-11-01T5'],
+    ['2026-11-01T05:30Z'],
+    ['yesterday'],
+    ['2026-11-01+02:00'],
+    ['1e3'],
+  ])('cannot be read from %p', (text) => {
+    expect(periodFrom(text, undefined, NOW_MS)).toEqual({ kind: 'unreadable', option: 'from' });
+    expect(periodFrom(undefined, text, NOW_MS)).toEqual({ kind: 'unreadable', option: 'to' });
+  });
+
+  test('do not run backwards', () => {
+    expect(periodFrom('2026-11-02', '2026-11-01', NOW_MS)).toEqual({ kind: 'backwards' });
+    expect(periodFrom('2026-11-22', undefined, NOW_MS)).toEqual({ kind: 'backwards' });
+    expect(periodFrom('2026-11-01T06', '2026-11-01T05', NOW_MS)).toEqual({ kind: 'backwards' });
+  });
 });

@@ -37,13 +37,17 @@ describe('users from the command line', () => {
   }, 20_000);
 
   test.each([
-    [['user', 'create', 'a@example.com'], PASSWORD, 'user create needs --account NAME or --operator.'],
-    [['user', 'create', 'a@example.com', '--account', 'none'], PASSWORD, 'There is no account named "none"'],
-    [['user', 'create', 'a', '--operator'], PASSWORD, '"a" is no e-mail address.'],
+    [['user', 'create', 'a@example.com'], PASSWORD, 'user create requires --account NAME or --operator.'],
+    [['user', 'create', 'a@example.com', '--account', 'none'], PASSWORD, 'No account named "none"'],
+    [['user', 'create', 'a', '--operator'], PASSWORD, '"a" is not an email address.'],
     [['user', 'create', 'a@example.com', '--operator'], 'short', 'at least 12 characters'],
     [['user', 'create', 'a@example.com', '--operator'], '', 'read from standard input'],
-    [['user', 'create', 'root@example.com', '--operator'], PASSWORD, 'a login for root@example.com already'],
-    [['user', 'remove', 'a@example.com'], '', 'There is no login for a@example.com'],
+    [
+      ['user', 'create', 'root@example.com', '--operator'],
+      PASSWORD,
+      'login for root@example.com already exists',
+    ],
+    [['user', 'remove', 'a@example.com'], '', 'No login for a@example.com'],
   ])(
     '%p with %p is refused in a sentence',
     async (args, line, sentence) => {

@@ -51,7 +51,7 @@ describe('webhooks on the command line', () => {
         { id, programs: [RAYDIUM] },
       ]);
       expect(await json('edit', 'acme', id, '--programs', 'all')).toMatchObject([{ programs: null }]);
-      expect((await run('edit', 'acme', id)).err).toContain('needs --url, --programs or --description');
+      expect((await run('edit', 'acme', id)).err).toContain('requires --url, --programs or --description');
       expect(await json('pause', 'acme', id)).toMatchObject([{ state: 'paused' }]);
       expect((await run('test', 'acme', id)).err).toContain('The webhook is paused');
       expect(await json('resume', 'acme', id)).toMatchObject([{ state: 'active' }]);
@@ -66,12 +66,12 @@ describe('webhooks on the command line', () => {
     'get new secrets in stages',
     async () => {
       const { out } = await run('rotate', 'acme', id, '--takes-over', '1h');
-      expect(out).toMatch(/not shown again:\nwhsec_[0-9a-f]{64}\n$/);
-      expect((await run('rotate', 'acme', id)).err).toContain('A new secret waits already');
+      expect(out).toMatch(/won't be shown again:\nwhsec_[0-9a-f]{64}\n$/);
+      expect((await run('rotate', 'acme', id)).err).toContain('A new secret is already pending');
       expect(await json('cancel-rotation', 'acme', id)).toMatchObject([{ next_secret_at: null }]);
-      expect((await run('switch-secret', 'acme', id)).err).toContain('No new secret waits');
+      expect((await run('switch-secret', 'acme', id)).err).toContain('No new secret is pending');
       expect((await run('rotate', 'acme', id, '--takes-over', '2h')).err).toContain(
-        '--takes-over wants now, 1h, 24h',
+        '--takes-over must be one of now, 1h, 24h',
       );
     },
     LONG_MS,
@@ -86,7 +86,7 @@ describe('webhooks on the command line', () => {
       expect(await json('deliveries', 'acme', id)).toMatchObject([
         { id: delivery_id, event: 'ping', state: 'queued' },
       ]);
-      expect((await run('resend', 'acme', delivery_id)).err).toContain('about to be attempted anyway');
+      expect((await run('resend', 'acme', delivery_id)).err).toContain('already scheduled');
       withStore((store) =>
         store.run("UPDATE deliveries SET state = 'failed', next_attempt_at_ms = NULL, finished_at_ms = 1"),
       );
@@ -100,8 +100,8 @@ describe('webhooks on the command line', () => {
     'of another account are not there',
     async () => {
       for (const verb of ['pause', 'delete', 'test', 'rotate'])
-        expect((await run(verb, 'other', id)).err).toContain(`no webhook with the id "${id}"`);
-      expect((await run('list', 'nobody')).err).toContain('There is no account named "nobody"');
+        expect((await run(verb, 'other', id)).err).toContain(`no webhook with ID "${id}"`);
+      expect((await run('list', 'nobody')).err).toContain('No account named "nobody"');
     },
     LONG_MS,
   );

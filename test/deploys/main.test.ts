@@ -61,7 +61,7 @@ describe('it refuses to start with one sentence and exit code 1', () => {
       'its config has problems, one line each',
       'poll_second = 60\npublic_url = "console"',
       () => undefined,
-      /^(?=[^]*deploys\.poll_second: found a value that is not shown, wanted no such key)(?=[^]*deploys\.public_url: found a value that does not fit)(.+\n){2}$/,
+      /^(?=[^]*deploys\.poll_second: unknown key \(known keys: )(?=[^]*deploys\.public_url: found an invalid value \(not shown\))(.+\n){2}$/,
     ],
     [
       'its list of programs has problems, one line each',
@@ -71,7 +71,7 @@ describe('it refuses to start with one sentence and exit code 1', () => {
           join(path, 'list.json'),
           JSON.stringify([{ program_id: 'abc', label: 'A' }, { program_id: addressOf('B') }]),
         ),
-      /^list\.json: \[0\]\.program_id: found "abc", wanted a base58 address of 32 bytes\nlist\.json: \[1\]\.label: found nothing, wanted a name without spaces around it\n$/,
+      /^list\.json: \[0\]\.program_id: found "abc", expected a base58 address of 32 bytes\nlist\.json: \[1\]\.label: found nothing, expected a name without leading or trailing spaces\n$/,
     ],
     [
       'its list of programs is absent',

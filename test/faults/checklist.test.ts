@@ -17,7 +17,7 @@ const tested = new Map(
     const ids = [...text.matchAll(/['"`]((?:[A-HLMP]\d{1,2} )+)/g)].flatMap(([, all = '']) =>
       all.trim().split(' '),
     );
-    return [path.replace(/^faults\//, '').replace('.test.ts', ''), new Set(ids)];
+    return [path.replace(/^faults\//, '').replace(/(?:\.long)?\.test\.ts$/, ''), new Set(ids)];
   }),
 );
 

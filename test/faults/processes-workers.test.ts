@@ -3,7 +3,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
-import { spentOf } from '../../shared/ledger/spent.ts';
+import { spentOf } from '../../shared/ledger/schema.ts';
 import { result, startBackend } from '../fakes/backend.ts';
 import { addKey, JSON_HEADERS, opened, temporaryFolder } from '../started/gateway.ts';
 import { freePort } from '../started/ports.ts';
@@ -93,10 +93,13 @@ describe('the config', () => {
       const key = crew.key('tiny');
       const [path, text] = [configOf(crew), readFileSync(configOf(crew), 'utf8')];
       const reasons: readonly (readonly [string | undefined, string])[] = [
-        ['', 'says nothing.'],
-        ['# to be written', 'says nothing.'],
+        ['', 'is empty.'],
+        ['# to be written', 'is empty.'],
         [undefined, 'cannot be read (ENOENT)'],
-        [text.slice(0, text.indexOf('[plans.tiny]')), 'The plan tiny is gone, and accounts are on it: 1.'],
+        [
+          text.slice(0, text.indexOf('[plans.tiny]')),
+          'Plan tiny is gone from the config, but accounts still use it: 1.',
+        ],
         [text.slice(0, text.indexOf('[plans.tiny]') + 5), 'is not valid TOML'],
       ];
       for (const [i, [other, reason]] of reasons.entries()) {

@@ -12,7 +12,7 @@ afterAll(() => backend[Symbol.asyncDispose]());
 async function revoke(host: ReturnType<typeof createHost>) {
   const { id } = await host.key(`payer-${performance.now()}`, 'pro');
   const { code, out, err } = await sluice(host.folder, ['key', 'revoke', id, '--config', host.config]);
-  expect([code, out]).toEqual([0, `Key ${id} is revoked.\n`]);
+  expect([code, out]).toEqual([0, `Key ${id} has been revoked.\n`]);
   return err;
 }
 

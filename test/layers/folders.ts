@@ -21,13 +21,18 @@ export function orderIn(readme: string, app: string): readonly string[] {
   return [...readme.matchAll(/^\d+\. `([a-z-]+)\/`/gm)].map(([, name]) => `${app}/${name}`);
 }
 
-/** Folders that `order` leaves out or invents, and imports of a folder that `order` has behind it, or of files beside the folders. */
+/** Apps whose files beside the folders are what all folders stand on; elsewhere they put the folders together. */
+const ON_THEIR_FILES: readonly string[] = ['shared', 'bench'];
+
+/** Folders that `order` leaves out or invents, and imports of a folder that `order` has behind it, or of files that put folders together. */
 export function againstOrder(sources: readonly Source[], order: readonly string[]): readonly Breach[] {
   const apps = new Set(order.map(topOf));
   const own = sources.filter(({ path }) => apps.has(topOf(path)));
   const folders = new Set(own.map(({ path }) => folderOf(path)).filter((folder) => folder.includes('/')));
   const wrong = edgesOf(own).filter(
-    ({ from, to }) => from.includes('/') && (!to.includes('/') || order.indexOf(to) > order.indexOf(from)),
+    ({ from, to }) =>
+      from.includes('/') &&
+      (to.includes('/') ? order.indexOf(to) > order.indexOf(from) : !ON_THEIR_FILES.includes(to)),
   );
   return [
     ...[...folders]

@@ -5,7 +5,7 @@ import type { Breach, Source } from './source.ts';
 export const LINES_MAX = 500;
 /** A file below so many lines belongs into the one file that imports it; so many may stand alone all the same. */
 const CRUMB_LINES = 40;
-export const CRUMBS_MAX = 20;
+export const CRUMBS_MAX = 5;
 /** Lines that a function may have. */
 export const FUNCTION_LINES_MAX = 70;
 

@@ -1,5 +1,5 @@
 import { chromium, type BrowserContext, type Page } from 'playwright-core';
-import { SYSTEM_PROGRAMS } from '../../cli/verify/system-packages.ts';
+import { SYSTEM_PROGRAMS } from '../../cli/commands/verify.ts';
 import { temporaryFolder } from './gateway.ts';
 
 /** One page with cookies of its own, and all that went wrong on it. */

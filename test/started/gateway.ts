@@ -9,7 +9,7 @@ import { type Config, configFrom } from '../../shared/config/config.ts';
 import { type ApiKey, hashOf, keyIdOf, makeApiKey, shownOf } from '../../shared/keys/api-key.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import type { Log } from '../../shared/log.ts';
-import { spentOf } from '../../shared/ledger/spent.ts';
+import { spentOf } from '../../shared/ledger/schema.ts';
 import { openStore, type Store } from '../../shared/store/open.ts';
 
 export const JSON_HEADERS = { 'content-type': 'application/json' };

@@ -1,6 +1,6 @@
 import { findMismatches } from '../../../deploys/usage/tend.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { spentOf } from '../../../shared/ledger/spent.ts';
+import { spentOf } from '../../../shared/ledger/schema.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { type Answers, outcomes } from '../answers.ts';
 import type { Offer } from '../offer.ts';

@@ -1,31 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { endMsOf } from '../../../cli/commands/start.ts';
-import { createLines } from '../../../cli/lines.ts';
-import { bannerOf, recordOf } from '../../../cli/start/banner.ts';
-import { readyUrl } from '../../../cli/start/ready-line.ts';
-import { createStopWishes } from '../../../cli/start/stop-wishes.ts';
+import { bannerOf, endMsOf, recordOf } from '../../../cli/commands/start.ts';
+import { readyUrl } from '../../../cli/start/app.ts';
+import { createStopWishes, isStanding, type ProcessTree, runnersOf } from '../../../cli/start/everything.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
-
-describe('lines', () => {
-  const linesOf = (...chunks: Uint8Array[]) => {
-    const lines: string[] = [];
-    const feed = createLines((line) => lines.push(line));
-    for (const chunk of chunks) feed(chunk);
-    return lines;
-  };
-  const bytes = (text: string) => new TextEncoder().encode(text);
-
-  test('are put together from chunks cut anywhere, inside a character too', () => {
-    const whole = bytes('erste Zeile\nzwei ü\n\nrest');
-    for (let cut = 0; cut <= whole.length; cut++) {
-      expect(linesOf(whole.slice(0, cut), whole.slice(cut))).toEqual(['erste Zeile', 'zwei ü', '']);
-    }
-  });
-  test('are bounded: a line without an end is cut and never grows', () => {
-    const lines = linesOf(...Array.from({ length: 10 }, () => bytes('x'.repeat(5_000))), bytes('\nnext\n'));
-    expect(lines.map((line) => line.length)).toEqual([8_192, 4]);
-  });
-});
 
 test('an app has the time to end a delivery under way, and the gateway its drain, however short or long that is', () => {
   const DELIVERY_MS = 10_500 + 5_000;
@@ -134,5 +111,42 @@ describe('wishes to stop', () => {
     await clock.advance(501);
     wishes.note();
     expect(await state(wishes.insisted)).toBe('wished');
+  });
+});
+
+/** A chain of processes from `start` upwards, as [pid, parent]; `node` are those that run node. */
+function treeOf(parents: Readonly<Record<number, number>>, ...node: readonly number[]): ProcessTree {
+  return { parentOf: (pid) => parents[pid], isNode: (pid) => node.includes(pid) };
+}
+
+describe('the runners above start', () => {
+  test('are bun run alone, whatever shell is above it', () => {
+    expect(runnersOf(9, false, treeOf({ 9: 8, 8: 7, 7: 1 }))).toEqual([8]);
+  });
+  test('under npx are bun run, a shell and npx itself', () => {
+    const tree = treeOf({ 9: 8, 8: 7, 7: 6, 6: 5, 5: 1 }, 6);
+    expect(runnersOf(9, true, tree)).toEqual([8, 7, 6]);
+  });
+  test('under npx without a shell are bun run and npx', () => {
+    expect(runnersOf(9, true, treeOf({ 9: 8, 8: 6, 6: 5 }, 6))).toEqual([8, 6]);
+  });
+  test('are bun run alone where npx cannot be told from its surroundings', () => {
+    expect(runnersOf(9, true, treeOf({ 9: 8, 8: 7, 7: 6, 6: 5, 5: 4 }))).toEqual([8]);
+    expect(runnersOf(9, true, treeOf({ 9: 8 }))).toEqual([8]);
+  });
+});
+
+describe('the chain', () => {
+  const whole = { 9: 8, 8: 7, 7: 6, 6: 1 };
+  test('stands while every parent is the one it was', () => {
+    expect(isStanding(9, [8, 7, 6], treeOf(whole))).toBe(true);
+  });
+  test.each([
+    ['bun run', { ...whole, 9: 1 }],
+    ['the shell', { ...whole, 8: 1 }],
+    ['npx', { ...whole, 7: 1 }],
+  ])('falls when %s is gone', (_, parents) => expect(isStanding(9, [8, 7, 6], treeOf(parents))).toBe(false));
+  test('above the runners does not matter: a shell may go', () => {
+    expect(isStanding(9, [8, 7, 6], treeOf({ ...whole, 6: 99 }))).toBe(true);
   });
 });

@@ -3,7 +3,7 @@ import { isLabel } from '../../../deploys/accounts/account-row.ts';
 import { type AdditionResult, createAccounts } from '../../../deploys/accounts/accounts.ts';
 import { createKeys } from '../../../deploys/accounts/keys.ts';
 import { hashOf } from '../../../shared/keys/api-key.ts';
-import { requestReload } from '../../../shared/keys/reload.ts';
+import { requestReload } from '../../../shared/keys/schema.ts';
 import { createKeySource } from '../../../shared/keys/source.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { BY, PLANS, startBooks } from './books.ts';

@@ -1,7 +1,6 @@
 import { PLANS_BY_DEFAULT } from '../../../shared/config/plans.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
-import { USAGE_MIGRATIONS } from '../../../shared/ledger/schema.ts';
-import { spentOf } from '../../../shared/ledger/spent.ts';
+import { spentOf, USAGE_MIGRATIONS } from '../../../shared/ledger/schema.ts';
 import { createAccounts } from '../../../deploys/accounts/accounts.ts';
 import { createKeys } from '../../../deploys/accounts/keys.ts';
 import { createAudit } from '../../../deploys/accounts/audit.ts';

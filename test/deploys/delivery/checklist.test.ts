@@ -15,7 +15,7 @@ const tested = new Map(
       ([, group]) => group ?? '',
     );
     return [
-      path.replace(/^deploys\//, '').replace('.test.ts', ''),
+      path.replace(/^deploys\//, '').replace(/(?:\.long)?\.test\.ts$/, ''),
       new Set(groups.flatMap((group) => group.match(/\bE\d{1,2}\b/g) ?? [])),
     ];
   }),

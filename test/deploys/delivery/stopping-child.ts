@@ -2,7 +2,7 @@ import { createWorker } from '../../../deploys/delivery/worker.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { systemClock as clock } from '../../../shared/clock.ts';
 import { Secret } from '../../../shared/secret.ts';
-import { stopSignal } from '../../../shared/stop.ts';
+import { stopSignal } from '../../../shared/process.ts';
 import { answered } from '../../fakes/scripted-send.ts';
 import { opened } from '../../started/gateway.ts';
 import { queueOver } from '../outbox/queue.ts';

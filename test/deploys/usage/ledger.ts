@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { createTakeDrained, type HourCell } from '../../../deploys/usage/redis-cells.ts';
 import type { Store } from '../../../shared/store/open.ts';
-import { USAGE_COUNTERS } from '../../../shared/ledger/counters.ts';
+import { USAGE_COUNTERS } from '../../../shared/ledger/cells.ts';
 import { USAGE_MIGRATIONS } from '../../../shared/ledger/schema.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 

@@ -7,8 +7,9 @@ import {
 } from '../../../deploys/usage/redis-cells.ts';
 import { findMismatches } from '../../../deploys/usage/tend.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { CELL_COLUMNS, CELL_COUNTER_NAMES } from '../../../shared/ledger/counters.ts';
 import {
+  CELL_COLUMNS,
+  CELL_COUNTER_NAMES,
   cellField,
   type CellPlace,
   cellsKey,
@@ -17,7 +18,7 @@ import {
   NO_HOUR,
   placeText,
   spentKey,
-} from '../../../shared/ledger/shared-usage.ts';
+} from '../../../shared/ledger/cells.ts';
 import { waited } from '../../started/host.ts';
 import { startRedisCluster } from '../../started/redis-cluster.ts';
 import { startRedis } from '../../started/redis.ts';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import type { CellSource } from '../../../deploys/usage/redis-cells.ts';
 import { createRollUp, findMismatches, tendUsage } from '../../../deploys/usage/tend.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { USAGE_COUNTER_NAMES, USAGE_COUNTERS } from '../../../shared/ledger/counters.ts';
+import { USAGE_COUNTER_NAMES, USAGE_COUNTERS } from '../../../shared/ledger/cells.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { silentLog } from '../../started/gateway.ts';
 import { cellOf, createTakeCells, DAY_MS, HOUR_MS, startLedger } from './ledger.ts';

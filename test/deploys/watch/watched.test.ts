@@ -42,14 +42,14 @@ test('every problem of a list is told at once', () => {
     null,
   ]);
   expect(lines).toEqual([
-    '[0].program_id: found "abc", wanted a base58 address of 32 bytes',
-    '[0].label: found "", wanted a name without spaces around it',
-    '[2].label: found " padded ", wanted a name without spaces around it',
+    '[0].program_id: found "abc", expected a base58 address of 32 bytes',
+    '[0].label: found "", expected a name without leading or trailing spaces',
+    '[2].label: found " padded ", expected a name without leading or trailing spaces',
     `[2].program_id: ${one} is in the list already, at [1]`,
-    '[3].program_id: found nothing, wanted a base58 address of 32 bytes',
-    '[3].label: found 7, wanted a name without spaces around it',
-    '[4].program_id: found nothing, wanted a base58 address of 32 bytes',
-    '[4].label: found nothing, wanted a name without spaces around it',
+    '[3].program_id: found nothing, expected a base58 address of 32 bytes',
+    '[3].label: found 7, expected a name without leading or trailing spaces',
+    '[4].program_id: found nothing, expected a base58 address of 32 bytes',
+    '[4].label: found nothing, expected a name without leading or trailing spaces',
   ]);
 });
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Charge, createCharging } from '../../../gateway/limits/charge.ts';
 import { createJournal } from '../../../gateway/limits/journal.ts';
 import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
-import { spentOf } from '../../../shared/ledger/spent.ts';
+import { spentOf } from '../../../shared/ledger/schema.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 import { callerOf } from '../usage/started.ts';

@@ -2,8 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import { createOutbox, noteUnsent, type Outbox } from '../../../gateway/usage/outbox.ts';
-import { CELL_COUNTER_NAMES, CELL_COUNTERS } from '../../../shared/ledger/counters.ts';
-import { NO_HOUR } from '../../../shared/ledger/shared-usage.ts';
+import { CELL_COUNTER_NAMES, CELL_COUNTERS, NO_HOUR } from '../../../shared/ledger/cells.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 

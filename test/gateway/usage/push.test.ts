@@ -5,7 +5,7 @@ import { type DeploysAt, openPush } from '../../../gateway/usage/push.ts';
 import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import { createOutbox, KEPT_HERE, noteUnsent } from '../../../gateway/usage/outbox.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { cellsKey } from '../../../shared/ledger/shared-usage.ts';
+import { cellsKey } from '../../../shared/ledger/cells.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 import { waited } from '../../started/host.ts';
 import { startRedis } from '../../started/redis.ts';

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { configFrom, urlOf } from '../../../shared/config/config.ts';
-import { PLANS_BY_DEFAULT } from '../../../shared/config/plans.ts';
-import { problemLine, shown } from '../../../shared/config/problem.ts';
-import { PRICES_BY_DEFAULT } from '../../../shared/config/prices.ts';
+import { PLANS_BY_DEFAULT, PRICES_BY_DEFAULT } from '../../../shared/config/plans.ts';
+import { problemLine, shown } from '../../../shared/config/table.ts';
 
 const SEAL = Buffer.alloc(32, 7).toString('base64');
 const backend = { name: 'a', url: 'http://10.0.0.1:8899' };
@@ -182,14 +181,14 @@ describe('a problem names its key', () => {
     const [problem] = problemsOf({ gateway: { processes: 'many' } });
     if (problem === undefined) throw new Error('no problem');
     expect(problemLine(problem)).toBe(
-      'gateway.processes: found "many", wanted a whole number from 1 to 256 (for example 2)',
+      'gateway.processes: found "many", expected a whole number from 1 to 256 (for example 2)',
     );
   });
 
   test('an unset variable is named, and an empty one counts as unset', () => {
     for (const env of [{}, { SEAL: '' }] as Record<string, string>[]) {
       const [problem] = problemsOf({ storage: { secret: 'env:SEAL' } }, env);
-      expect(problem?.wanted).toBe('the environment variable SEAL to be set');
+      expect(problem?.expected).toBe('the environment variable SEAL to be set');
     }
   });
 
@@ -267,9 +266,9 @@ describe('addresses', () => {
       gateway: { listen: '127.0.0.1:7000' },
       deploys: { listen: '127.0.0.1:7000' },
     });
-    expect([problem?.key, problem?.wanted, rest]).toEqual([
+    expect([problem?.key, problem?.expected, rest]).toEqual([
       'deploys.listen',
-      'an address of its own, not that of gateway.listen',
+      'another address than gateway.listen',
       [],
     ]);
   });

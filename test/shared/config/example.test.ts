@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { configFrom } from '../../../shared/config/config.ts';
+import { NO_SUCH_KEY } from '../../../shared/config/table.ts';
 
 const ENV = {
   SLUICE_WATCHER_KEY: 'k',
@@ -27,10 +28,10 @@ function keysKnown(): readonly string[] {
   };
   const result = configFrom(document, {});
   if (result.kind === 'config') throw new Error('unknown keys were accepted');
-  return result.problems.flatMap(({ key, wanted, example }) =>
-    wanted === 'no such key'
+  return result.problems.flatMap(({ key, expected, example }) =>
+    expected === NO_SUCH_KEY
       ? example
-          .replace('one of: ', '')
+          .replace('known keys: ', '')
           .split(', ')
           .map((name) => key.replace('no-such', name).replace('[0]', ''))
       : [],

@@ -51,7 +51,7 @@ test('an unknown profile is a problem that names the known ones', () => {
     {
       key: 'backends[0].profile',
       found: '"geth"',
-      wanted: 'one of agave, old-faithful, superbank, cloudbreak, das',
+      expected: 'one of agave, old-faithful, superbank, cloudbreak, das',
       example: '"agave"',
     },
   ]);
@@ -59,13 +59,13 @@ test('an unknown profile is a problem that names the known ones', () => {
 
 describe('lanes', () => {
   test.each([
-    ['old-faithful', ['state', 'archive'], 'lanes that old-faithful serves: archive'],
-    ['superbank', ['archive', 'send'], 'lanes that superbank serves: archive, state'],
-    ['cloudbreak', ['archive'], 'lanes that cloudbreak serves: state, scan'],
-    ['das', ['assets', 'state'], 'lanes that das serves: assets'],
-  ])('that %s serves nothing of are a problem: %p', (profile, lanes, wanted) => {
+    ['old-faithful', ['state', 'archive'], 'only lanes that old-faithful serves: archive'],
+    ['superbank', ['archive', 'send'], 'only lanes that superbank serves: archive, state'],
+    ['cloudbreak', ['archive'], 'only lanes that cloudbreak serves: state, scan'],
+    ['das', ['assets', 'state'], 'only lanes that das serves: assets'],
+  ])('that %s serves nothing of are a problem: %p', (profile, lanes, expected) => {
     expect(backendOf({ profile, lanes })).toMatchObject([
-      { key: 'backends[0].lanes', found: JSON.stringify(lanes), wanted },
+      { key: 'backends[0].lanes', found: JSON.stringify(lanes), expected },
     ]);
   });
 
@@ -76,7 +76,7 @@ describe('lanes', () => {
 
   test('may be none only where methods are named', () => {
     expect(backendOf({ lanes: [] })).toMatchObject([
-      { key: 'backends[0].lanes', found: '[]', wanted: 'a lane, or methods of its own' },
+      { key: 'backends[0].lanes', found: '[]', expected: 'at least one lane or method' },
     ]);
     expect(backendOf({ lanes: [], methods: ['getPriorityFeeEstimate'] })).toMatchObject({ lanes: [] });
   });

@@ -38,7 +38,10 @@ test('a plan that accounts are on may not go, also after it was refused once; on
       ]),
   );
   write(['new']);
-  const lost = { kind: 'unusable', lines: ['The plan gold is gone, and accounts are on it: 2.'] } as const;
+  const lost = {
+    kind: 'unusable',
+    lines: ['Plan gold is gone from the config, but accounts still use it: 2.'],
+  } as const;
   expect([await readAgain(), await readAgain()]).toEqual([lost, lost]);
   write(['gold', 'new']);
   expect((await readAgain()).kind).toBe('loaded');
@@ -52,7 +55,7 @@ test('no plan may go while it is not known whether accounts are on it', async ()
   });
   expect((await readAgain()).kind).toBe('loaded');
   write([]);
-  const line = 'Plans are gone, and accounts may be on them (no such table): gold, silver.';
+  const line = 'Plans are gone from the config, and accounts may use them (no such table): gold, silver.';
   expect(await readAgain()).toEqual({ kind: 'unusable', lines: [line] });
 });
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { integer, text } from '../../../shared/config/kinds.ts';
-import type { Problem } from '../../../shared/config/problem.ts';
-import { openTable } from '../../../shared/config/table.ts';
+import { openTable, type Problem } from '../../../shared/config/table.ts';
 
 function opened(value: unknown, env: Record<string, string> = {}) {
   const problems: Problem[] = [];
@@ -19,7 +18,7 @@ describe('a table under reading', () => {
       table.takeOr('bad', number, 8),
     ]).toEqual([3, 7, 8]);
     expect(problems).toEqual([
-      { key: 'top.bad', found: '10', wanted: 'a whole number from 1 to 9', example: '5' },
+      { key: 'top.bad', found: '10', expected: 'a whole number from 1 to 9', example: '5' },
     ]);
   });
   test('files every key that nobody asked for, with those that exist', () => {
@@ -28,8 +27,8 @@ describe('a table under reading', () => {
     table.has('b');
     table.close();
     expect(problems.map(({ key, example }) => [key, example])).toEqual([
-      ['top.typo', 'one of: a, b'],
-      ['top.other', 'one of: a, b'],
+      ['top.typo', 'known keys: a, b'],
+      ['top.other', 'known keys: a, b'],
     ]);
   });
   test('reads tables inside by their path', () => {

@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { keyIdOf } from '../../../shared/keys/api-key.ts';
-import type { HeldKey } from '../../../shared/keys/lookup.ts';
+import { createKeyUses, type HeldKey } from '../../../shared/keys/lookup.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
-import { createKeyUses } from '../../../shared/keys/uses.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { createVirtualClock } from '../../gateway/virtual-clock.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';

@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { USAGE_MIGRATIONS } from '../../../shared/ledger/schema.ts';
-import { spentOf } from '../../../shared/ledger/spent.ts';
+import { spentOf, USAGE_MIGRATIONS } from '../../../shared/ledger/schema.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 
 test('what an account spent is charged minus refunded, over all nodes and over no other account', () => {

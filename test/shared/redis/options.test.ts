@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { clusterOptions, connectionOptions, placesFrom } from '../../../shared/redis/options.ts';
-import { serverFrom } from '../../../shared/redis/server.ts';
+import { serverFrom } from '../../../shared/redis/link.ts';
 
 describe('an address', () => {
   test.each([

@@ -1,0 +1,145 @@
+import { existsSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { type Accounts, createAccounts } from '../../deploys/accounts/accounts.ts';
+import { type Actor, createAudit } from '../../deploys/accounts/audit.ts';
+import { createKeys, type Keys } from '../../deploys/accounts/keys.ts';
+import { createUsers, type Users } from '../../deploys/auth/users.ts';
+import { DEPLOYS_MIGRATIONS } from '../../deploys/schema.ts';
+import { LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
+import { accountsSourceOf } from '../../gateway/replica/hosts.ts';
+import { createServed, SERVED_FILE, SERVED_MIGRATIONS } from '../../gateway/replica/served.ts';
+import type { Config } from '../../shared/config/config.ts';
+import { loadConfig } from '../../shared/config/load.ts';
+import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
+import { LEDGER_FILE, spentOf } from '../../shared/ledger/schema.ts';
+import { openStore, type Store } from '../../shared/store/open.ts';
+import { codeOf } from '../../shared/store/private.ts';
+import { type Command, command, failed, type Invocation, type Outcome, type World } from './command.ts';
+
+/** The config's database, open: accounts, their keys, and what they spent and used. */
+export type Books = Readonly<{
+  config: Config;
+  store: Store;
+  ledger: Store;
+  accounts: Accounts;
+  keys: Keys;
+  users: Users;
+}>;
+
+/** Who makes the changes of commands, in the audit log. */
+export const COMMAND_LINE: Actor = { kind: 'command-line' };
+
+type Opened =
+  { readonly kind: 'open'; readonly books: Books & Disposable } | Extract<Outcome, { kind: 'failed' }>;
+
+/** What a command does where there is no database: it creates one and says so, or it refuses. */
+type Absent = 'create' | 'refuse';
+
+type Work = (books: Books, invocation: Invocation) => Outcome | Promise<Outcome>;
+
+const ELSEWHERE =
+  'The accounts and the usage of this installation are managed on another host. Run this command there.';
+
+/**
+ * A command, by its usage, that opens the database of the config, lets `act` work on it and closes it; the apps may run
+ * meanwhile. It refuses where accounts are managed on another host.
+ */
+export function onBooks(usage: string, summary: string, act: Work, absent: Absent = 'refuse'): Command {
+  return command(usage, summary, (invocation) =>
+    withBooks(invocation, (books) => (isRemote(books) ? failed(ELSEWHERE) : act(books, invocation)), absent),
+  );
+}
+
+/** Opens the database of the config for `act`, wherever accounts are managed. */
+export async function withBooks(
+  { values, world }: Invocation,
+  act: (books: Books) => Outcome | Promise<Outcome>,
+  absent: Absent = 'refuse',
+): Promise<Outcome> {
+  const loaded = loadConfig(values.config, world.env, 'is-absent');
+  if (loaded.kind === 'unusable') return failed(...loaded.lines);
+  return await withBooksOf(loaded.config, world, act, absent);
+}
+
+/** The same for a config already read. */
+export async function withBooksOf(
+  config: Config,
+  world: Pick<World, 'clock' | 'random' | 'err'>,
+  act: (books: Books) => Outcome | Promise<Outcome>,
+  absent: Absent,
+): Promise<Outcome> {
+  const opened = openBooks(config, world, absent);
+  if (opened.kind === 'failed') return opened;
+  using books = opened.books;
+  return await act(books);
+}
+
+/** Whether the gateways of this data directory serve accounts that another host publishes. */
+function isRemote({ config: { storage }, store }: Books): boolean {
+  const path = join(storage.dataDir, SERVED_FILE);
+  if (storage.redisUrl === undefined || !existsSync(path)) return false;
+  const opened = openStore(path, SERVED_MIGRATIONS, 'whole');
+  if (opened.kind === 'unusable') return false;
+  const source = accountsSourceOf(createServed(opened.store).state(), store);
+  opened.store.close();
+  return source === 'remote';
+}
+
+function openBooks(
+  config: Config,
+  { clock, random, err }: Pick<World, 'clock' | 'random' | 'err'>,
+  absent: Absent,
+): Opened {
+  const { dataDir } = config.storage;
+  const isNew = isWithoutDatabase(dataDir);
+  if (isNew && absent === 'refuse') return failed(noDatabase(dataDir));
+  const isNewFolder = !existsSync(dataDir);
+  const migrations = { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS };
+  const opened = openStore(join(dataDir, ACCOUNTS_FILE), migrations, 'whole');
+  if (opened.kind === 'unusable') return failed(opened.sentence);
+  const { store } = opened;
+  const ledgerOpened = openStore(join(dataDir, LEDGER_FILE), LEDGER_MIGRATIONS, 'whole');
+  if (ledgerOpened.kind === 'unusable') {
+    store.close();
+    return failed(ledgerOpened.sentence);
+  }
+  const ledger = ledgerOpened.store;
+  if (isNew) {
+    const what = isNewFolder ? 'the data directory' : 'a database in the data directory';
+    err(`Created ${what} ${resolve(dataDir)}.\n`);
+  }
+  const { note } = createAudit(store);
+  const accounts = createAccounts({
+    store,
+    plans: config.plans,
+    spentOf: (accountId) => spentOf(ledger, accountId),
+    clock,
+    note,
+  });
+  const keys = createKeys({ store, clock, random, note });
+  const users = createUsers(store, { note, clock, random });
+  const close = () => {
+    ledger.close();
+    store.close();
+  };
+  return { kind: 'open', books: { config, store, ledger, accounts, keys, users, [Symbol.dispose]: close } };
+}
+
+/** Whether there is none for sure; what keeps this command from looking is reported when it is opened. */
+function isWithoutDatabase(dataDir: string): boolean {
+  try {
+    statSync(join(dataDir, ACCOUNTS_FILE));
+    return false;
+  } catch (error) {
+    return codeOf(error) === 'ENOENT';
+  }
+}
+
+function noDatabase(dataDir: string): string {
+  return `No database in the data directory ${resolve(dataDir)}. "start" and "account create" create one. Check that this is the installation's folder, or pass --config.`;
+}
+
+/** The sentence for an account that is not there. */
+export function unknownAccount(name: string): string {
+  return `No account named "${name}". List accounts with: account list`;
+}

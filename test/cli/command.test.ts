@@ -1,0 +1,194 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { cpSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import manifest from '../../package.json';
+import { argumentsFrom, type Command } from '../../cli/frame/command.ts';
+import { durationMsFrom, tableOf } from '../../cli/frame/values.ts';
+import { temporaryFolder } from '../started/gateway.ts';
+import { plainEnv, ROOT, sluice } from './sluice.ts';
+
+const command = (words: string, operands: string[], options: Command['options']): Command => ({
+  words,
+  operands,
+  options,
+  summary: '',
+  act: () => ({ kind: 'ended', code: 0 }),
+});
+const commands = [
+  command('thing make', ['NAME', '[FILE]'], ['plan', 'json']),
+  command('thing list', [], ['json']),
+  command('go', [], ['config']),
+];
+const read = (...argv: string[]) => argumentsFrom(argv, commands);
+
+describe('arguments', () => {
+  test('may stand in any order', () => {
+    const expected = { kind: 'command', operands: ['a', 'b'], values: { plan: 'p' } };
+    expect(read('thing', 'make', 'a', 'b', '--plan', 'p', '--json')).toMatchObject(expected);
+    expect(read('--json', '--plan=p', 'thing', 'make', 'a', 'b')).toMatchObject(expected);
+  });
+  test('after -- are never options', () => {
+    expect(read('thing', 'make', '--', '--plan')).toMatchObject({ kind: 'command', operands: ['--plan'] });
+  });
+  test.each([
+    [[], 'No command given.'],
+    [['nope'], 'Unknown command "nope".'],
+    [['thing'], '"thing" must be followed by one of: make, list.'],
+    [['thing', 'nope'], '"thing" must be followed by one of: make, list.'],
+    [['thing', 'make'], 'thing make requires NAME.'],
+    [['thing', 'make', 'a', 'b', 'c'], 'Unexpected argument "c" for thing make.'],
+    [['thing', 'list', '--plan', 'p'], 'thing list has no option --plan.'],
+    [['thing', 'list', '--nope'], 'Unknown option --nope.'],
+    [['thing', 'list', '-x'], 'Unknown option -x.'],
+    [['thing', 'list', '--json=1'], 'Option --json takes no value.'],
+    [['thing', 'make', 'a', '--plan'], 'Option --plan requires a value.'],
+    [['thing', 'make', 'a', '--plan', '--json'], 'Option --plan requires a value.'],
+    [['thing', 'make', 'a', '--plan='], 'Option --plan requires a value.'],
+    [['thing', 'make', 'a', '--plan', 'p', '--plan', 'q'], 'Option --plan was given more than once.'],
+    [['go', '--json'], 'go has no option --json.'],
+  ])('%j: %s', (argv, sentence) => expect(read(...argv)).toMatchObject({ kind: 'mistake', sentence }));
+  test.each([
+    [['help'], undefined],
+    [['--help'], undefined],
+    [['-h', 'thing', 'list'], 'thing list'],
+    [['help', 'go'], 'go'],
+    [['thing', 'make', '--help'], 'thing make'],
+    [['thing', '--help'], undefined],
+  ])('%j asks for help with %p', (argv, words) => {
+    const asked = read(...argv);
+    expect(asked.kind).toBe('help');
+    expect(asked.kind === 'help' && asked.command?.words).toBe(words as string); // a test row without a command is undefined
+  });
+});
+
+describe('the program', () => {
+  const folder = temporaryFolder();
+  afterAll(() => folder[Symbol.dispose]());
+  const run = (...args: string[]) => sluice(folder.path, args);
+
+  test('lists every command of this version, and no other', async () => {
+    const { code, out } = await run('--help');
+    expect(code).toBe(0);
+    expect([...out.matchAll(/^ {2}([a-z]+(?: [a-z-]+)?)/gm)].map(([, words]) => words)).toEqual([
+      'start',
+      'account create',
+      'account list',
+      'account set',
+      'account add-credits',
+      'account suspend',
+      'account resume',
+      'account rename',
+      'key create',
+      'key list',
+      'key rename',
+      'key revoke',
+      'key rotate',
+      'user create',
+      'user list',
+      'user set-password',
+      'user reset-second-factor',
+      'user sign-out',
+      'user unlink',
+      'user remove',
+      'webhook list',
+      'webhook create',
+      'webhook edit',
+      'webhook pause',
+      'webhook resume',
+      'webhook delete',
+      'webhook rotate',
+      'webhook switch-secret',
+      'webhook cancel-rotation',
+      'webhook test',
+      'webhook deliveries',
+      'webhook resend-failed',
+      'webhook resend',
+      'usage',
+      'audit',
+      'config check',
+      'config reload',
+      'programs check',
+      'localnet upgrade',
+      'verify',
+    ]);
+  });
+  test('explains one command', async () => {
+    const { out } = await run('key', 'rotate', '--help');
+    expect(out).toStartWith('Usage: bun run sluice key rotate KEY_ID [--grace TIME]\n');
+    expect(out).toContain('--grace TIME --config FILE --json');
+  });
+  test('answers a mistake with a sentence, a hint and exit code 1', async () => {
+    expect(await run('bill')).toEqual({
+      code: 1,
+      out: '',
+      err: 'Unknown command "bill". Try: bun run sluice --help\n',
+    });
+    expect((await run('key', 'create')).err).toBe(
+      'key create requires ACCOUNT. Try: bun run sluice key create --help\n',
+    );
+  });
+  test('asks whom it should redeploy, and says when no localnet runs', async () => {
+    writeFileSync(join(folder.path, 'l.toml'), '[localnet]\nlisten = "127.0.0.1:1"\n');
+    const { code, err } = await run('localnet', 'upgrade', '1'.repeat(32), '--config', 'l.toml');
+    expect(code).toBe(1);
+    expect(err).toStartWith('No localnet answers at http://127.0.0.1:1/');
+  });
+});
+
+describe('before anything else', () => {
+  const folder = temporaryFolder();
+  afterAll(() => folder[Symbol.dispose]());
+
+  test('a Bun older than package.json wants is refused with one sentence, and nothing is installed', async () => {
+    mkdirSync(join(folder.path, 'cli'));
+    for (const file of ['cli/main.ts', 'cli/packages.ts', 'shared'])
+      cpSync(join(ROOT, file), join(folder.path, file), { recursive: true });
+    writeFileSync(
+      join(folder.path, 'package.json'),
+      JSON.stringify({ ...manifest, engines: { bun: '99.0.0' } }),
+    );
+    const child = Bun.spawn([process.execPath, 'cli/main.ts', 'start'], {
+      cwd: folder.path,
+      env: plainEnv(),
+      stdout: 'pipe',
+      stderr: 'pipe',
+    });
+    const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+    expect([code, out, err]).toEqual([
+      1,
+      '',
+      `Sluice needs Bun 99.0.0 or newer, and this is Bun ${process.versions.bun}; run it with: npx -y bun@99.0.0 start\n`,
+    ]);
+    expect(existsSync(join(folder.path, 'node_modules'))).toBe(false);
+  });
+});
+
+test.each([
+  ['0s', 0],
+  ['30s', 30_000],
+  ['15m', 900_000],
+  ['24h', 86_400_000],
+  ['7d', 604_800_000],
+  ['3650d', 315_360_000_000],
+  ['3651d', undefined],
+  ['1', undefined],
+  ['h', undefined],
+  ['-1h', undefined],
+  ['1.5h', undefined],
+  ['1H', undefined],
+  ['99999999999d', undefined],
+])('a duration of %s is %p ms', (text, ms) => expect(durationMsFrom(text)).toBe(ms as number)); // a row may hold undefined
+
+test('a table lines its columns up, and an empty one says so', () => {
+  expect(
+    tableOf(
+      ['A', 'LONG'],
+      [
+        ['wide cell', 'x'],
+        ['y', ''],
+      ],
+      'none',
+    ),
+  ).toBe('A          LONG\nwide cell  x\ny\n');
+  expect(tableOf(['A'], [], 'none')).toBe('none\n');
+});

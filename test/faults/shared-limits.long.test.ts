@@ -1,0 +1,188 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
+import { spentOf } from '../../shared/ledger/schema.ts';
+import { join } from 'node:path';
+import { startBackend } from '../fakes/backend.ts';
+import { CHUNKED, chunk, plain, startRawBackend } from '../fakes/raw-backend.ts';
+import { openCaller, postText } from '../fakes/raw-caller.ts';
+import { opened } from '../started/gateway.ts';
+import { startProcess } from '../started/process.ts';
+import { startRedis } from '../started/redis.ts';
+import { CALL, type CrewOptions, crewConfig, startCrew } from './gateway-crew.ts';
+
+const PLANS = '[plans.prepaid]\nrps = 100000\nburst = 100000\ncredits = 100000\nscans = 8\n';
+
+let backend: ReturnType<typeof startBackend>;
+beforeEach(() => void (backend = startBackend()));
+afterEach(() => backend[Symbol.asyncDispose]());
+
+const start = (options: Partial<CrewOptions> = {}) =>
+  startCrew({ backendUrl: backend.url, processes: 3, extra: PLANS, ...options });
+type Crew = Awaited<ReturnType<typeof start>>;
+
+/** Asks on connections of its own until a 402; what was answered with which status. */
+async function spendAll(crew: Crew, key: string): Promise<Map<number, number>> {
+  const seen = new Map<number, number>();
+  let over = false;
+  const caller = async () => {
+    while (!over) {
+      const { status } = await crew.post(key);
+      seen.set(status, (seen.get(status) ?? 0) + 1);
+      if (status === 402) over = true;
+      // The last credits may lie with another process, which gives them back within a second.
+      if (status === 429 || status === 503) await Bun.sleep(100);
+    }
+  };
+  await Promise.all(Array.from({ length: 8 }, caller));
+  return seen;
+}
+
+/** A kept connection, which one of the processes has. */
+async function connected(crew: Crew, key: string) {
+  const caller = await openCaller(crew.url);
+  let asked = 0;
+  return {
+    /** The status and the credits left of one answer. */
+    async ask() {
+      caller.send(postText(CALL, key));
+      const text = await caller.until('"id":1}', ++asked);
+      const answer = text.split('HTTP/1.1 ').at(-1) ?? '';
+      const [, left] = /^x-credits-left: (\d+)/im.exec(answer) ?? [];
+      return { status: Number.parseInt(answer, 10), left: Number(left) };
+    },
+    [Symbol.dispose]: () => caller[Symbol.dispose](),
+  };
+}
+
+describe.each(['the ledger of their host', 'a Redis'])('gateway processes that share by %s', (centre) => {
+  const withCentre = async () => {
+    const redis = centre === 'a Redis' ? await startRedis() : undefined;
+    const storageLines = redis === undefined ? '' : `redis = "${redis.url}"\n`;
+    return { redis, storageLines };
+  };
+
+  test('L7 spend a trial to its last credit, none twice, and say 402 not before', async () => {
+    const { redis, storageLines } = await withCentre();
+    await using crew = await start({ storageLines });
+    const CREDITS = 150;
+    const key = crew.key('prepaid', CREDITS);
+    const seen = await spendAll(crew, key);
+    expect(seen.get(200)).toBe(CREDITS);
+    expect(backend.seen.length).toBe(CREDITS);
+    expect(crew.charged().size).toBeGreaterThan(1);
+    await redis?.[Symbol.asyncDispose]();
+  }, 60_000);
+
+  test('L20 L21 tell by every connection what is left, and 402 by every process once that is nothing', async () => {
+    const { redis, storageLines } = await withCentre();
+    await using crew = await start({ storageLines });
+    const CREDITS = 150;
+    const key = crew.key('prepaid', CREDITS);
+    using connections = new DisposableStack();
+    const callers = await Promise.all(Array.from({ length: 24 }, () => connected(crew, key)));
+    for (const caller of callers) connections.use(caller);
+    const told = callers.map((): number[] => []);
+    for (let [spent, turn] = [0, 0]; spent < CREDITS; turn++) {
+      const at = turn % callers.length;
+      const { status, left } = (await callers[at]?.ask()) ?? {};
+      expect([200, 429, 503]).toContain(Number(status));
+      // The last credits may lie with another process, which gives them back within a second.
+      if (status !== 200) await Bun.sleep(50);
+      else {
+        spent++;
+        told[at]?.push(Number(left));
+        expect(left).toBeLessThanOrEqual(CREDITS - spent);
+        // What a process was granted for a call that had left is not told as left.
+        expect(left).toBeGreaterThanOrEqual(CREDITS - spent - 12);
+      }
+    }
+    for (const each of told) expect(each).toEqual(each.toSorted((a, b) => b - a));
+    expect(crew.charged().size).toBe(3);
+    for (let round = 0; round < 20; round++) {
+      const answers = await Promise.all(callers.map((caller) => caller.ask()));
+      expect(new Set(answers.map(({ status, left }) => `${status} ${left}`))).toEqual(new Set(['402 0']));
+    }
+    const batch = await crew.post(key, `[${CALL},${CALL}]`);
+    expect([batch.status, batch.headers.get('x-credits-left')]).toEqual([402, '0']);
+    await redis?.[Symbol.asyncDispose]();
+  }, 30_000);
+});
+
+test.each([1, 3])(
+  'L20 what is given back is not told before as much is spent, and what is added at once, by %p processes',
+  async (processes) => {
+    const cut = Promise.withResolvers<void>();
+    using raw = startRawBackend(async ({ text, send, reset }) => {
+      if (!text.includes('getProgramAccounts')) return send(plain('{"jsonrpc":"2.0","result":1,"id":1}'));
+      await send(`${CHUNKED}${chunk(`{"jsonrpc":"2.0","result":["${'x'.repeat(100_000)}`)}`);
+      await cut.promise;
+      reset();
+    });
+    await using crew = await start({ backendUrl: raw.url, processes });
+    const key = crew.key('prepaid', 1_000);
+    using connections = new DisposableStack();
+    const callers = await Promise.all(Array.from({ length: 12 }, () => connected(crew, key)));
+    for (const caller of callers) connections.use(caller);
+    const told: number[][] = callers.map(() => []);
+    const askAll = async () => {
+      for (const [i, caller] of callers.entries()) {
+        const { status, left } = await caller.ask();
+        // The credits may lie with another process, which gives them back within a second.
+        if (status !== 200) await Bun.sleep(50);
+        else told[i]?.push(left);
+      }
+    };
+    await askAll();
+    const scans = await Promise.all(
+      Array.from({ length: 4 }, () => crew.post(key, CALL.replace('getBlockHeight', 'getProgramAccounts'))),
+    );
+    expect(scans.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    await askAll();
+    cut.resolve();
+    for (const scan of scans) await expect(scan.text()).rejects.toThrow();
+    for (let round = 0; round < 4; round++) await askAll();
+    for (const each of told) expect(each).toEqual(each.toSorted((a, b) => b - a));
+    const least = Math.min(...told.flat());
+    crew.accounts.run('UPDATE accounts SET credits_granted = 2000');
+    await Bun.sleep(1_000); // accounts are read anew within so long
+    const { left } = await (callers[0] ?? (await connected(crew, key))).ask();
+    expect(left).toBeGreaterThan(least + 1_000 + 100);
+  },
+  30_000,
+);
+
+test('what several processes spent is spent for one that is alone, and the other way round', async () => {
+  await using crew = await start();
+  const key = crew.key('prepaid', 100);
+  // On a busy machine the ledger may not answer in time, which is 503 or 429, and costs nothing.
+  for (let answered = 0; answered < 40;) if ((await crew.post(key)).ok) answered++;
+  crew.kill('SIGTERM');
+  await crew.exited;
+
+  const leftAfter = async (processes: number, calls: number) => {
+    const { args } = crewConfig(crew.folder, { backendUrl: backend.url, processes, extra: PLANS });
+    await using gateway = await startProcess(args, crew.folder);
+    let left = '';
+    for (let answered = 0; answered < calls;) {
+      const answer = await fetch(gateway.url, {
+        method: 'POST',
+        body: CALL,
+        headers: { 'content-type': 'application/json', 'x-token': key },
+      });
+      expect([200, 429, 503]).toContain(answer.status);
+      // The last credits may lie with another process, which gives them back within a second.
+      if (!answer.ok) await Bun.sleep(100);
+      else answered++;
+      left = answer.headers.get('x-credits-left') ?? left;
+    }
+    gateway.kill('SIGTERM');
+    await gateway.exited;
+    return left;
+  };
+  expect(await leftAfter(1, 10)).toBe('50');
+  const calls = 50;
+  await leftAfter(2, calls);
+  const ledger = opened(join(crew.folder, LEDGER_FILE), LEDGER_MIGRATIONS);
+  expect(spentOf(ledger, 1)).toBe(100);
+  ledger.close();
+}, 30_000);

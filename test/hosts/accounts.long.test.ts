@@ -1,0 +1,228 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { SERVED_FILE, SERVED_MIGRATIONS } from '../../gateway/replica/served.ts';
+import { type ApiKey, hashOf } from '../../shared/keys/api-key.ts';
+import { startBackend } from '../fakes/backend.ts';
+import { opened } from '../started/gateway.ts';
+import { createHost, waited } from '../started/host.ts';
+import { type StartedRedis, startRedis } from '../started/redis.ts';
+
+/** A second host that has nothing but Redis. */
+let backend: ReturnType<typeof startBackend>;
+let redis: StartedRedis;
+let one: ReturnType<typeof createHost>;
+let two: ReturnType<typeof createHost>;
+
+beforeAll(() => void (backend = startBackend()));
+afterAll(() => backend[Symbol.asyncDispose]());
+beforeEach(async () => {
+  redis = await startRedis();
+  const options = { redisUrl: redis.url, backendUrl: backend.url };
+  [one, two] = [createHost(options), createHost(options)];
+  await one.startDeploys();
+  await waited(async () => (await one.metric('deploys', 'deploys_accounts_published')) === 1);
+});
+afterEach(async () => {
+  await Promise.all([one[Symbol.asyncDispose](), two[Symbol.asyncDispose]()]);
+  await redis[Symbol.asyncDispose]();
+});
+
+/** What a change may take to be known on the other host, in milliseconds. */
+const KNOWN_MS = 1_000;
+/** When a gateway has noticed that Redis is away: two seconds and a look. */
+const STALE_MS = 2_600;
+
+describe('a gateway on a second host', () => {
+  test('knows keys a second after they are made, and refuses them a second after they are revoked', async () => {
+    await two.startGateway();
+    const { key, id } = await one.key('payer', 'pro');
+    expect(await waited(async () => (await two.status(key)) === 200)).toBeLessThan(KNOWN_MS);
+    await one.cli('key', 'revoke', id);
+    expect(await waited(async () => (await two.status(key)) === 401)).toBeLessThan(KNOWN_MS);
+    expect(await two.status('sluice_nonsense')).toBe(401);
+  }, 30_000);
+
+  test('follows a rotation with its grace, a suspension, another plan and new plans', async () => {
+    await two.startGateway();
+    const { key, id } = await one.key('payer', 'pro');
+    await waited(async () => (await two.status(key)) === 200);
+    const [heir] = await one.cli('key', 'rotate', id, '--grace', '2s');
+    const untilMs = performance.now() + 2_000;
+    const next = heir?.['key'] ?? '';
+    expect(await waited(async () => (await two.status(next)) === 200)).toBeLessThan(KNOWN_MS);
+    expect(await two.status(key)).toBe(200);
+    await waited(() => performance.now() > untilMs);
+    expect(await two.status(key)).toBe(401);
+
+    const accounts = one.accounts();
+    accounts.run("UPDATE accounts SET suspended = 1 WHERE name = 'payer'");
+    expect(await waited(async () => (await two.status(next)) === 401)).toBeLessThan(KNOWN_MS);
+    accounts.run("UPDATE accounts SET suspended = 0 WHERE name = 'payer'");
+    accounts.close();
+    await waited(async () => (await two.status(next)) === 200);
+
+    const policy = async () => (await two.post(next)).headers.get('ratelimit-policy');
+    expect(await policy()).toContain('q=200;w=2');
+    await one.cli('account', 'set', 'payer', '--plan', 'starter');
+    expect(await waited(async () => (await policy())?.includes('q=50;w=2') ?? false)).toBeLessThan(KNOWN_MS);
+    one.configure('[plans.starter]\nrps = 7\nburst = 21\n');
+    await one.cli('config', 'reload');
+    expect(await waited(async () => (await policy())?.includes('q=21;w=3') ?? false)).toBeLessThan(KNOWN_MS);
+  }, 30_000);
+
+  test.each(['gateway', 'deploys'] as const)(
+    "has other plans a second after a SIGHUP to the first host's %s",
+    async (app) => {
+      await Promise.all([one.startGateway(), two.startGateway()]);
+      const { key } = await one.key('payer', 'starter');
+      await waited(async () => (await two.status(key)) === 200);
+      one.configure('[plans.starter]\nrps = 7\nburst = 21\n');
+      one[app]().kill('SIGHUP');
+      const follows = async (host: typeof one) =>
+        (await host.post(key)).headers.get('ratelimit-policy')?.includes('q=21;w=3') ?? false;
+      expect(await waited(async () => (await follows(one)) && (await follows(two)))).toBeLessThan(KNOWN_MS);
+      expect(await one.metric('deploys', 'deploys_accounts_published')).toBe(1);
+    },
+    30_000,
+  );
+
+  test("keeps a plan with accounts on it that the first host's file has lost, and says so", async () => {
+    await Promise.all([one.startGateway(), two.startGateway()]);
+    one.configure('[plans.gold]\nrps = 1000\n');
+    const { key } = await one.key('payer', 'gold');
+    await waited(async () => (await two.status(key)) === 200 && (await one.status(key)) === 200);
+    one.configure('');
+    one.deploys().kill('SIGHUP');
+    const line = 'Plan gold is gone from the config, but accounts still use it: 1.';
+    await waited(() => [one.deploys(), one.gateway()].every((app) => app.printed().includes(line)));
+    expect(one.deploys().printed()).toContain('plans and credits were not published anew');
+    expect([await one.status(key), await two.status(key)]).toEqual([200, 200]);
+    const terms = JSON.parse(await redis.cli('HGET', '{sluice:accounts}:head', 'terms'));
+    expect(terms.plans).toHaveProperty('gold');
+  }, 30_000);
+
+  test('refuses within a second a key that is revoked behind a hundred thousand new ones, of which it keeps none', async () => {
+    await two.startGateway();
+    const [kept, ended] = [await one.key('kept', 'pro'), await one.key('ended', 'pro')];
+    await waited(async () => (await two.status(kept.key)) === 200 && (await two.status(ended.key)) === 200);
+    addKeys(one, 100_000);
+    await one.cli('key', 'revoke', ended.id);
+    expect(await waited(async () => (await two.status(ended.key)) === 401)).toBeLessThan(KNOWN_MS);
+    expect(await two.status(kept.key)).toBe(200);
+    await waited(async () => Number(await redis.cli('HLEN', KEYS)) >= 100_001);
+    expect(keysOn(two)).toBe(1);
+  }, 60_000);
+
+  test('calls no key invalid on a row in Redis that it cannot read', async () => {
+    await two.startGateway();
+    const { key, id } = await one.key('payer', 'pro');
+    await waited(async () => (await redis.cli('HEXISTS', KEYS, id)) === '1');
+    const row = await redis.cli('HGET', KEYS, id);
+    for (const wrong of ['[]', '{"a":', `[9,"${'0'.repeat(64)}",null]`]) {
+      await redis.cli('HSET', KEYS, id, wrong);
+      expect(await two.status(key)).toBe(503);
+    }
+    await redis.cli('HSET', KEYS, id, row);
+    expect(await two.status(key)).toBe(200);
+  }, 30_000);
+
+  test('calls no key invalid while what is published is lost and not there again', async () => {
+    await two.startGateway();
+    const { key } = await one.key('payer', 'pro');
+    await waited(async () => (await two.status(key)) === 200);
+    one.deploys().kill('SIGKILL');
+    await one.deploys().exited;
+    await redis.cli('FLUSHALL');
+    const unseen = await one.key('unseen', 'pro');
+    await Bun.sleep(STALE_MS); // asking on the way would be guessing keys
+    expect([await two.status(key), await two.status(unseen.key)]).toEqual([200, 503]);
+  }, 30_000);
+
+  test('goes on with known keys while Redis is away, also after a restart, and never calls one invalid that it has not seen', async () => {
+    await two.startGateway();
+    const { key } = await one.key('payer', 'pro');
+    await waited(async () => (await two.status(key)) === 200);
+    await redis.die();
+    expect(await two.status(key)).toBe(200);
+    const unseen = await one.key('unseen', 'pro');
+    await two.status(unseen.key); // may still be unknown, for Redis was there a moment ago
+    await Bun.sleep(STALE_MS); // asking on the way would be guessing keys
+    expect(await two.status(unseen.key)).toBe(503);
+    two.gateway().kill('SIGKILL');
+    await two.gateway().exited;
+    await two.startGateway();
+    expect(await two.status(key)).toBe(200);
+    await redis.restart('empty');
+    const later = await one.key('later', 'pro');
+    await waited(async () => (await two.status(later.key)) === 200);
+    expect(await two.status(key)).toBe(200);
+  }, 30_000);
+
+  test("tells the first host when its keys were used, and no key's material is anywhere in Redis", async () => {
+    await two.startGateway();
+    const { key, id } = await one.key('payer', 'pro');
+    await waited(async () => (await two.status(key)) === 200);
+    const lastUse = async () =>
+      (await one.cli('key', 'list')).find((row) => row['key_id'] === id)?.['last_used_at'];
+    await waited(async () => typeof (await lastUse()) === 'string');
+    expect(Date.parse((await lastUse()) ?? '')).toBeWithin(Date.now() - 15_000, Date.now() + 1);
+    const material = key.slice('sluice_'.length);
+    const all = await everythingIn(redis);
+    expect(all).toContain(id);
+    expect(all).not.toContain(material.slice(0, 12));
+    expect(all).not.toContain(material.slice(-12));
+    const names = await redis.cli('--scan');
+    expect(names).not.toContain(id);
+    expect(names).not.toContain(hashOf(key as ApiKey).toString('hex')); // made by the command line
+  }, 30_000);
+
+  test('with several processes has every one of them follow', async () => {
+    const many = createHost({ redisUrl: redis.url, backendUrl: backend.url, processes: 3 });
+    await many.startGateway();
+    const { key, id } = await one.key('payer', 'scale');
+    const statuses = async () =>
+      new Set(await Promise.all(Array.from({ length: 30 }, () => many.status(key))));
+    await Bun.sleep(KNOWN_MS); // the promise is a second; asking on the way would be guessing keys
+    expect(await statuses()).toEqual(new Set([200]));
+    await one.cli('key', 'revoke', id);
+    await Bun.sleep(KNOWN_MS);
+    expect(await statuses()).toEqual(new Set([401]));
+    await many[Symbol.asyncDispose]();
+  }, 30_000);
+});
+
+const KEYS = '{sluice:accounts}:keys';
+
+function addKeys(host: typeof one, count: number): void {
+  const accounts = host.accounts();
+  accounts.run(`INSERT INTO keys (id, account_id, name, hash, prefix, last4, created_at_ms)
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
+    SELECT printf('%016x', i), 1, '', CAST(printf('%032x', i) AS BLOB), '', '', 0 FROM n`);
+  accounts.close();
+}
+
+/** Keys that a host has on its disk. */
+function keysOn(host: typeof one): number {
+  const served = opened(join(host.folder, SERVED_FILE), SERVED_MIGRATIONS);
+  const ids = served.query("SELECT name FROM rows WHERE name LIKE 'k%'").values();
+  served.close();
+  return ids.length;
+}
+
+/** Every key and value of a server, as text. */
+async function everythingIn({ port }: StartedRedis): Promise<string> {
+  const client = new Redis(port);
+  const parts: unknown[] = [];
+  for await (const names of client.scanStream({ count: 1_000 })) {
+    for (const name of names as string[]) {
+      const type = await client.type(name);
+      if (type === 'hash') parts.push(name, await client.hgetall(name));
+      else if (type === 'stream') parts.push(name, await client.xrange(name, '-', '+'));
+      else if (type === 'zset') parts.push(name, await client.zrange(name, '0', '-1'));
+      else parts.push(name, String(await client.get(name)));
+    }
+  }
+  client.disconnect();
+  return JSON.stringify(parts);
+}

@@ -1,0 +1,92 @@
+import { describe, expect, test } from 'bun:test';
+import manifest from '../../package.json';
+import { BUN_VERSION, bunComplaint, fired } from '../../shared/process.ts';
+
+const script = `
+  import { stopSignal } from ${JSON.stringify(`${import.meta.dir}/../../shared/process.ts`)};
+  const stop = stopSignal(process.argv[1] === 'supervised');
+  const alive = setInterval(() => {}, 1_000_000);
+  stop.addEventListener('abort', () => {
+    console.log(stop.reason);
+    if (process.argv[2] !== 'slow') process.exit(0);
+  });
+  console.log('up');
+`;
+
+async function started(...args: string[]) {
+  const child = Bun.spawn([process.execPath, '-e', script, ...args], {
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'inherit',
+  });
+  const reader = child.stdout.getReader();
+  const said = async () => new TextDecoder().decode((await reader.read()).value).trim();
+  expect(await said()).toBe('up');
+  return { child, said };
+}
+
+describe('an app is asked to stop', () => {
+  test.each(['SIGTERM', 'SIGINT'] as const)('by %s', async (signal) => {
+    const { child, said } = await started();
+    child.kill(signal);
+    expect(await said()).toBe(signal);
+    expect(await child.exited).toBe(0);
+  });
+  test('by the end of its stdin when it is supervised', async () => {
+    const { child, said } = await started('supervised');
+    child.stdin.end();
+    expect(await said()).toBe('the parent ended');
+    expect(await child.exited).toBe(0);
+  });
+  test('at once, with 130, by a second SIGINT', async () => {
+    const { child, said } = await started('alone', 'slow');
+    child.kill('SIGINT');
+    expect(await said()).toBe('SIGINT');
+    child.kill('SIGINT');
+    expect(await child.exited).toBe(130);
+  });
+});
+
+test('the end of stdin says nothing to an app that runs alone', async () => {
+  const { child, said } = await started('alone');
+  child.stdin.end();
+  child.kill('SIGTERM');
+  expect(await said()).toBe('SIGTERM');
+  expect(await child.exited).toBe(0);
+});
+
+test('whoever waits for a stop hears of it, also when it came before', async () => {
+  const controller = new AbortController();
+  const [waiting, pending] = [fired(controller.signal), Promise.resolve('pending')];
+  expect(await Promise.race([waiting, pending])).toBe('pending');
+  controller.abort();
+  expect(await waiting).toBeUndefined();
+  expect(await Promise.race([fired(controller.signal), pending])).toBeUndefined();
+});
+
+test('the wanted version is the one of package.json, and this run satisfies it', () => {
+  expect(BUN_VERSION).toBe(manifest.engines.bun);
+  expect(bunComplaint(process.versions.bun)).toBeUndefined();
+});
+
+describe('against Bun 1.4.5', () => {
+  test.each(['1.4.5', '1.4.6', '1.4.10', '1.5.0', '2.0.0', '1.4.5-canary.3+abc', '1.4.5+7'])(
+    '%s may run',
+    (running) => {
+      expect(bunComplaint(running, '1.4.5')).toBeUndefined();
+    },
+  );
+  test.each(['1.4.4', '1.3.99', '0.9.9', '1.4', '1.4.4-canary.9'])(
+    '%s is refused with one sentence',
+    (running) => {
+      expect(bunComplaint(running, '1.4.5')).toBe(
+        `Sluice needs Bun 1.4.5 or newer, and this is Bun ${running}; run it with: npx -y bun@1.4.5 start`,
+      );
+    },
+  );
+  test('what is not Bun is refused too', () => {
+    expect(bunComplaint(undefined, '1.4.5')).toBe(
+      'Sluice needs Bun 1.4.5 or newer; run it with: npx -y bun@1.4.5 start',
+    );
+  });
+});
