@@ -16,7 +16,7 @@ async function revoke(host: ReturnType<typeof createHost>) {
   return err;
 }
 
-const SAID = 'Gateways on other hosts take the key until deploys can publish that it is revoked:';
+const SAID = 'Gateways on other hosts accept the key until deploys can publish the revocation:';
 
 test('M6 key revoke says when other hosts cannot be told now: without Redis', async () => {
   await using host = createHost({ redisUrl: `redis://127.0.0.1:${freePort()}`, backendUrl: backend.url });
