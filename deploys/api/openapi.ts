@@ -257,7 +257,7 @@ export const DOCUMENT_PATH = '/openapi/json';
 
 export const API_TITLE = 'Sluice program deploys';
 
-/** The three ways to send a key (spec 5.2); exactly one is used. */
+/** The three ways to send a key (docs/spec.md 1); exactly one is used. */
 export const KEY_CARRIERS = {
   token: { type: 'apiKey', in: 'header', name: 'x-token', description: 'The key in the header `x-token`' },
   bearer: { type: 'http', scheme: 'bearer', description: 'The key as `Authorization: Bearer <API_KEY>`' },

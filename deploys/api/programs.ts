@@ -9,7 +9,7 @@ import { refusalResponse } from './refusal.ts';
 import type { Enter } from './request-log.ts';
 import type { ProgramRecord, ProgramsAnswer } from './schema.ts';
 
-/** Where the latest deploys are served (spec 4.1); `v1` is the version of the path (spec 9). */
+/** Where the latest deploys are served (docs/spec.md 3); `v1` is the version of the path (docs/spec.md 8). */
 export const PROGRAMS_PATH = '/api/v1/program-deploys/programs';
 
 type ProgramsDeps = Readonly<{
@@ -86,7 +86,7 @@ function shortened(text: string): string {
 type Filter = Exclude<ProgramFilter, { kind: 'malformed' }>;
 
 /**
- * The answer of the programs endpoint (spec 2.2): newest deploy first, programs without a deploy slot last, and
+ * The answer of the programs endpoint (docs/spec.md 3): newest deploy first, programs without a deploy slot last, and
  * equals by label, then address. `timeOf` gives the Unix seconds of a slot once they are known.
  */
 export function programsAnswer(

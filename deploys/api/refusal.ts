@@ -3,7 +3,7 @@ import { INVALID_KEY, INVALID_KEY_CHALLENGE, KEY_CHALLENGE } from '../../shared/
 import type { Identity } from '../../shared/keys/source.ts';
 import type { Entry } from './request-log.ts';
 
-/** Every expected no of the program API (spec 7.1). */
+/** Every expected no of the program API (docs/spec.md 3.2). */
 export type Refusal =
   | Exclude<Identity, { kind: 'known' }>
   | Exclude<Entry, { kind: 'entered' }>
@@ -24,7 +24,7 @@ const METHODS_ALLOWED = 'GET, HEAD';
 /** A first reading and a key check that stumbled both take seconds at most. */
 const RETRY_SOON = { 'retry-after': '1' };
 
-/** The refusal as `{"error": text}` with its status; the texts of spec 7.1 are verbatim. */
+/** The refusal as `{"error": text}` with its status; the texts of docs/spec.md 3.2 are verbatim. */
 export function refusalResponse(refusal: Refusal): Response {
   switch (refusal.kind) {
     case 'missing-key':

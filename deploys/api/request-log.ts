@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { KeyId } from '../../shared/keys/api-key.ts';
 import type { Store } from '../../shared/store/open.ts';
 
-/** Requests one key may send in any `WINDOW_MS` (spec 8). */
+/** Requests one key may send in any `WINDOW_MS` (docs/spec.md 6). */
 export const REQUESTS_MAX = 60;
 /** One minute, in milliseconds. */
 export const WINDOW_MS = 60_000;

@@ -6,7 +6,7 @@ const Nullable = <T extends Parameters<typeof t.Union>[0][number]>(schema: T, de
 /** Elysia's own `t.Integer` also takes text, which no answer has, and says so in the OpenAPI document. */
 const Integer = t.Unsafe<number>({ ...t.Number({ multipleOf: 1 }), type: 'integer' });
 
-/** One watched program on the wire (spec 2.1). */
+/** One watched program on the wire (docs/spec.md 3). */
 export const ProgramRecord = t.Object(
   {
     program_id: t.String({ description: 'Program address (base58)' }),
@@ -34,7 +34,7 @@ export const ProgramRecord = t.Object(
 );
 export type ProgramRecord = Static<typeof ProgramRecord>;
 
-/** The answer of the programs endpoint (spec 2.2). */
+/** The answer of the programs endpoint (docs/spec.md 3). */
 export const ProgramsAnswer = t.Object(
   {
     checked_at: t.String({

@@ -50,7 +50,7 @@ type SessionDeps = Readonly<{
   viewerOf: ViewerOf;
   /** The console's. */
   origin: string;
-  /** The rate of a user, which is that of a key (spec 8). */
+  /** The rate of a user, which is that of a key (docs/spec.md 6). */
   enter: Enter<string>;
   clock: Pick<Clock, 'monotonic'>;
 }>;

@@ -49,7 +49,7 @@ export async function attempt(
 /** The secrets of a webhook at an instant. `next` is there while a rotation waits to take over. */
 type Secrets = Readonly<{ current: Secret; next: Secret | undefined }>;
 
-/** The headers of one attempt (spec 6.3); in a rotation the next secret signs too, in a header of its own. */
+/** The headers of one attempt (docs/spec.md 4.2); in a rotation the next secret signs too, in a header of its own. */
 export function eventHeaders(
   { deliveryId, eventKind, body }: Pick<Claim, 'deliveryId' | 'eventKind' | 'body'>,
   signedAtSeconds: number,
@@ -65,7 +65,7 @@ export function eventHeaders(
 }
 
 /**
- * The event signature (spec 6.3): `sha256=` and the lowercase hex of HMAC-SHA256 over `<timestamp>.<raw body>`. The key
+ * The event signature (docs/spec.md 4.2): `sha256=` and the lowercase hex of HMAC-SHA256 over `<timestamp>.<raw body>`. The key
  * is the UTF-8 of the whole secret as it was shown, prefix included. `timestampSeconds` is the Unix second at which
  * this attempt is signed.
  */

@@ -16,7 +16,7 @@ export type EventKind = 'program.upgraded' | 'ping';
 
 const PING_MESSAGE = 'This is a test delivery. No program was deployed.';
 
-/** The body of a `program.upgraded` delivery (spec 2.3, 2.4): the bytes of every attempt. */
+/** The body of a `program.upgraded` delivery (docs/spec.md 4.1): the bytes of every attempt. */
 export function upgradeBody(deliveryId: string, event: UpgradeEvent): Uint8Array {
   return bodyOf(deliveryId, 'program.upgraded', event.detectedAtMs, {
     program_id: event.programId,
@@ -29,7 +29,7 @@ export function upgradeBody(deliveryId: string, event: UpgradeEvent): Uint8Array
   });
 }
 
-/** The body of a `ping` delivery (spec 2.3, 2.5). */
+/** The body of a `ping` delivery (docs/spec.md 4.1). */
 export function pingBody(deliveryId: string, createdAtMs: number): Uint8Array {
   return bodyOf(deliveryId, 'ping', createdAtMs, { message: PING_MESSAGE });
 }
@@ -110,7 +110,7 @@ const BODIES_MAX = 500;
 
 type EventRow = UpgradeEvent & Readonly<{ id: number }>;
 
-/** Events wait in `store` itself for their block time (spec 2.4), so a restart loses none. */
+/** Events wait in `store` itself for their block time (docs/spec.md 4.1), so a restart loses none. */
 export function createRelease(store: Store) {
   const known = store.prepare<EventRow, []>(`
     SELECT e.id, e.program_id AS programId, e.label, e.previous_slot AS previousSlot, e.deploy_slot AS deploySlot,

@@ -72,7 +72,7 @@ export type Verdict =
   | { readonly kind: 'failed' | 'blocked'; readonly error: string }
   | { readonly kind: 'interrupted' };
 
-/** Any 2xx is success, whatever became of the answer's body (spec 3.2). A redirect is a status like any other. */
+/** Any 2xx is success, whatever became of the answer's body (docs/spec.md 4.3). A redirect is a status like any other. */
 export function verdictOf(sent: Sent): Verdict {
   switch (sent.kind) {
     case 'answered':
@@ -89,7 +89,7 @@ export function verdictOf(sent: Sent): Verdict {
 
 const [SECOND, MINUTE, HOUR] = [1_000, 60_000, 3_600_000];
 
-/** Waits before the attempts 2 to 6, each from the end of the failed one (spec 8). */
+/** Waits before the attempts 2 to 6, each from the end of the failed one (docs/spec.md 4.3). */
 export const RETRY_DELAYS_MS: readonly number[] = [
   30 * SECOND,
   2 * MINUTE,
@@ -98,7 +98,7 @@ export const RETRY_DELAYS_MS: readonly number[] = [
   2 * HOUR,
 ];
 
-/** Automatic attempts of a delivery, the first included (spec 8). */
+/** Automatic attempts of a delivery, the first included (docs/spec.md 4.3). */
 export const ATTEMPTS_MAX = RETRY_DELAYS_MS.length + 1;
 
 /** The longest wait there is; whatever says it is due later was scheduled under a clock that was wrong. */
@@ -119,7 +119,7 @@ export type Ended = Readonly<{
 type AfterAttempt = Omit<Ended, 'endsAs'> & Readonly<{ attempts?: number; isResent?: boolean }>;
 
 /**
- * The table of spec 3.2, with what it leaves open:
+ * The table of docs/spec.md 4.3, with what it leaves open:
  * - an attempt nobody knows the end of counts, and the next is due at once; as the sixth it is made again under its
  *   number, because a delivery must not fail without a known answer;
  * - a webhook that was deleted or paused meanwhile gets no further attempt;

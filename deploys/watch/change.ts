@@ -1,6 +1,6 @@
 import type { Address, Slot } from '@solana/kit';
 
-/** What one look at a program says (spec 3.1). Only a program that a loader can replace has a deploy slot. */
+/** What one look at a program says (docs/spec.md 3.1). Only a program that a loader can replace has a deploy slot. */
 export type ProgramState =
   | { readonly status: 'upgradeable'; readonly deploySlot: Slot; readonly upgradeAuthority: Address }
   | { readonly status: 'frozen'; readonly deploySlot: Slot }
@@ -35,7 +35,7 @@ export type DeploySlots = ReadonlyMap<Address, Slot>;
 
 /**
  * The deploys between what was seen before and a new reading. A program's first slot is no deploy: an event must
- * carry the slot before it. So the first reading after a start yields none (spec 6.2.3).
+ * carry the slot before it. So the first reading after a start yields none (docs/spec.md 4.1).
  */
 export function deploysBetween(seen: DeploySlots, after: Reading): Deploy[] {
   const deploys: Deploy[] = [];

@@ -73,7 +73,7 @@ export function decodeProgram(
   return { kind: 'program-data-at', address: program.decode(account.data).programData };
 }
 
-/** Decodes the ProgramData account of a loader-v3 program (spec 2.1: the deploy slot comes from here). */
+/** Decodes the ProgramData account of a loader-v3 program (docs/spec.md 3: the deploy slot comes from here). */
 export function decodeProgramData(account: AccountHead | undefined): Decoded {
   if (account === undefined || account.owner !== LOADER_V3) return MISSING;
   if (isCut(account, PROGRAM_DATA_HEAD_BYTES)) return malformed(PROGRAM_DATA, account);

@@ -40,7 +40,7 @@ const BEHIND_MS_MAX = 600_000;
 /** Readings in a row in which every backend says that most programs are gone; the last of them is believed. */
 const IMPLAUSIBLE_MAX = 3;
 
-/** Reads all programs at once and then every `pollMs` until its signal aborts (spec 1.1). A failed reading changes nothing. */
+/** Reads all programs at once and then every `pollMs` until its signal aborts (docs/spec.md 3). A failed reading changes nothing. */
 export function createWatcher(deps: WatcherDeps) {
   const { clock, pollMs } = deps;
   let state: WatchState = { latest: undefined, trouble: undefined };
@@ -77,7 +77,7 @@ export function createWatcher(deps: WatcherDeps) {
     }
   }
 
-  /** `before` is absent for the first reading of a chain: it makes no events, as after a restart (spec 6.2.3). */
+  /** `before` is absent for the first reading of a chain: it makes no events, as after a restart (docs/spec.md 4.1). */
   function take(outcome: Taken, before: Floor | undefined, checkedAtMs: number): Latest {
     const latest: Latest = { reading: outcome.reading, checkedAtMs };
     const seen = before?.deploySlots ?? new Map();
@@ -139,7 +139,7 @@ export function nextStartMs(
 
 /**
  * What the operator reads about readings. `before` is what the last run had stored: deploys since then are no events
- * (spec 6.2.3), and this log is the one place that tells of them.
+ * (docs/spec.md 4.1), and this log is the one place that tells of them.
  */
 export function createNotes(log: Log, watched: readonly WatchedProgram[], before: DeploySlots) {
   const labels = new Map(watched.map(({ address, label }) => [address, label]));

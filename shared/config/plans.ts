@@ -1,7 +1,7 @@
 import { integer, positive } from './kinds.ts';
 import type { Table } from './table.ts';
 
-/** What an account may do on the RPC endpoint (spec 8). */
+/** What an account may do on the RPC endpoint (docs/spec.md 2.7). */
 export type Plan = Readonly<{
   /** Calls per second, the bucket's refill. */
   rps: number;

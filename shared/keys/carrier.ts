@@ -17,7 +17,7 @@ const QUERY = '?api-key=';
 const PLAIN = /^\w+$/;
 
 /**
- * The key of a request as text (spec 5.2): header `x-token`, header `Authorization: Bearer`, query `api-key`.
+ * The key of a request as text (docs/spec.md 1): header `x-token`, header `Authorization: Bearer`, query `api-key`.
  * Empty carriers count as absent; the same value twice is one key.
  */
 export function extractApiKey(headers: Headers, url: string): Carried {

@@ -10,7 +10,7 @@ export type Caller = Readonly<{
   creditsGranted: number | undefined;
 }>;
 
-/** Unknown, revoked, expired and contradictory keys are one answer, so that a guess learns nothing (spec 5.3). */
+/** Unknown, revoked, expired and contradictory keys are one answer, so that a guess learns nothing (docs/spec.md 2.5). */
 export type Identity =
   | { readonly kind: 'known'; readonly caller: Caller }
   | { readonly kind: 'missing-key' }
