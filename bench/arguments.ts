@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { parsedJson } from './rpc.ts';
 
@@ -194,7 +195,12 @@ function optionsFrom(command: Command, values: Values): Options {
   const common = {
     url: values.url(),
     key: values.key(),
-    keyAs: values.matching('key-as', /^[A-Za-z0-9-]+$/, 'a name of a header') ?? 'x-token',
+    keyAs:
+      values.matching(
+        'key-as',
+        /^(?!(?:host|connection|content-length|content-type|transfer-encoding)$)[a-z0-9-]+$/i,
+        'a name of a header that a key may have',
+      ) ?? 'x-token',
     seconds,
     calls,
     timeoutMs: 1_000 * (values.number('timeout', 0.1, 3_600) ?? (isLoad(command) ? 30 : 60)),
@@ -335,6 +341,8 @@ class Values {
     for (const [name] of given.filter(([, path]) => path === '')) this.#wrong(name, 'a file or -');
     if (given.filter(([, path]) => path === '-').length > 1)
       this.sentences.push('Standard output takes one of --json, --csv and --html.');
+    const files = given.filter(([, path]) => path !== '-').map(([, path]) => resolve(path ?? ''));
+    if (new Set(files).size < files.length) this.sentences.push('--json, --csv and --html take a file each.');
     return Object.fromEntries(given);
   }
 
@@ -358,11 +366,16 @@ class Values {
   }
 }
 
+const BASE58 = /^[1-9A-HJ-NP-Za-km-z]*$/;
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
 function filterFrom(value: unknown): Filter | undefined {
   const { dataSize, memcmp } = Object(value);
+  if (dataSize !== undefined && memcmp !== undefined) return undefined;
   if (Number.isSafeInteger(dataSize) && dataSize >= 0) return { dataSize };
   const { offset, bytes, encoding = 'base58' } = Object(memcmp);
   const isMemcmp = Number.isSafeInteger(offset) && offset >= 0 && typeof bytes === 'string';
   if (!isMemcmp || (encoding !== 'base58' && encoding !== 'base64')) return undefined;
+  if (!(encoding === 'base58' ? BASE58 : BASE64).test(bytes)) return undefined;
   return { memcmp: { offset, bytes, encoding } };
 }

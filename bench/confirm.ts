@@ -2,6 +2,7 @@ import { getTransferSolInstruction } from '@solana-program/system';
 import {
   appendTransactionMessageInstruction,
   blockhash as toBlockhash,
+  isBlockhash,
   createTransactionMessage,
   getBase64EncodedWireTransaction,
   getSignatureFromTransaction,
@@ -59,6 +60,19 @@ const AIRDROP_LAMPORTS = 1_000_000_000;
 /** A blockhash is good for about a minute; a new one now and then leaves each transfer most of that. */
 const BLOCKHASH_MS = 5_000;
 const RETRY_MS = 500;
+/** What is on the chain is final long before so many blocks came after the last one of its blockhash. */
+const LATE_BLOCKS = 150;
+
+const isAnything = (value: unknown): value is unknown => value !== undefined;
+const isHeight = (value: unknown): value is number => Number.isSafeInteger(value);
+const isBalance = (value: unknown): value is { value: number } => Number.isInteger(Object(value).value);
+function isLatestBlockhash(value: unknown): value is Blockhash {
+  const { blockhash, lastValidBlockHeight } = Object(Object(value).value);
+  return typeof blockhash === 'string' && isBlockhash(blockhash) && isHeight(lastValidBlockHeight);
+}
+function areStatuses(value: unknown): value is { value: readonly Status[] } {
+  return Array.isArray(Object(value).value);
+}
 
 /**
  * Sends transfers of the payer to itself and polls for their statuses until each has the wanted commitment, or its
@@ -109,7 +123,7 @@ class Transfers {
   async fund(): Promise<string | undefined> {
     const { payer, rpc, clock, signal } = this.#parts;
     const airdrop = await this.#withRetries(() =>
-      rpc<string>('requestAirdrop', [payer.address, AIRDROP_LAMPORTS]),
+      rpc('requestAirdrop', [payer.address, AIRDROP_LAMPORTS], isAnything),
     );
     if (signal.aborted) return undefined;
     if (airdrop.kind !== 'result')
@@ -117,7 +131,7 @@ class Transfers {
     const endMs = clock.monotonic() + this.#options.timeoutMs;
     while (clock.monotonic() < endMs && this.#heldUntilMs < this.#endMs() && !signal.aborted) {
       const params = [payer.address, { commitment: 'confirmed' }];
-      const balance = await this.#withRetries(() => rpc<{ value: number }>('getBalance', params));
+      const balance = await this.#withRetries(() => rpc('getBalance', params, isBalance));
       if (balance.kind === 'result' && balance.result.value > 0) {
         this.#startMs = clock.monotonic();
         return undefined;
@@ -188,7 +202,7 @@ class Transfers {
     const config = { encoding: 'base64', preflightCommitment: 'confirmed' };
     const { promise, resolve } = Promise.withResolvers<string>();
     const { lastValidBlockHeight } = blockhash;
-    const sent = await rpc<string>('sendTransaction', [wire, config]);
+    const sent = await rpc('sendTransaction', [wire, config], isAnything);
     if (sent.kind === 'refused') {
       this.#hold(sent);
       return sent.outcome;
@@ -216,7 +230,7 @@ class Transfers {
     if (this.#blockhash !== undefined && clock.monotonic() - this.#blockhashMs < BLOCKHASH_MS)
       return this.#blockhash;
     const answer = await this.#withRetries(() =>
-      rpc<Blockhash>('getLatestBlockhash', [{ commitment: 'confirmed' }]),
+      rpc('getLatestBlockhash', [{ commitment: 'confirmed' }], isLatestBlockhash),
     );
     if (answer.kind !== 'result')
       return `getLatestBlockhash: ${answer.kind === 'refused' ? answer.outcome : answer.reason}`;
@@ -228,7 +242,7 @@ class Transfers {
   async #poll(over: AbortSignal): Promise<void> {
     const { clock, rpc, onProgress, signal } = this.#parts;
     /** When all was answered for the last time, and for how long refusals have held polls back since. */
-    let [goodMs, heldMs] = [clock.monotonic(), 0];
+    let [goodMs, heldMs, highest] = [clock.monotonic(), 0, -1];
     while (!over.aborted && !signal.aborted) {
       const beforeMs = clock.monotonic();
       await clock.sleep(this.#options.pollMs, AbortSignal.any([over, signal]));
@@ -246,15 +260,16 @@ class Transfers {
         for (const each of this.#pending.values()) each.settle('no status any more');
       if (this.#pending.size === 0 || isHeld) continue;
       // The height first: what is not there although it was too old by then never comes.
-      const height = await rpc<number>('getBlockHeight', [{ commitment: 'confirmed' }]);
+      const height = await rpc('getBlockHeight', [{ commitment: 'confirmed' }], isHeight);
       if (height.kind === 'refused') this.#hold(height);
       const looked = [...this.#pending.values()];
-      let isGood = height.kind === 'result';
+      // A chain that stands still is waited for no longer than an endpoint that does.
+      let isGood = height.kind === 'result' && height.result > highest;
+      if (height.kind === 'result') highest = Math.max(highest, height.result);
       for (let i = 0; i < looked.length && !over.aborted && !this.#isHeld(); i += STATUSES_MAX) {
         const some = looked.slice(i, i + STATUSES_MAX);
-        const answer = await rpc<{ value: readonly Status[] }>('getSignatureStatuses', [
-          some.map(({ signature }) => signature),
-        ]);
+        const signatures = some.map(({ signature }) => signature);
+        const answer = await rpc('getSignatureStatuses', [signatures], areStatuses);
         this.#polls++;
         if (answer.kind === 'refused') this.#hold(answer);
         if (answer.kind !== 'result') isGood = false;
@@ -265,15 +280,17 @@ class Transfers {
     for (const each of this.#pending.values()) each.settle('stopped');
   }
 
-  #note(pending: Pending, status: Status, height: Answered<number>): void {
+  #note(pending: Pending, status: Status | undefined, height: Answered<number>): void {
     const nowMs = this.#parts.clock.monotonic();
     const tookMs = nowMs - pending.fromMs;
-    if (status === null) {
+    if (status === null || typeof status !== 'object') {
       if (pending.isOverdue) return pending.settle('expired');
       pending.isOverdue = height.kind === 'result' && height.result > pending.lastValidBlockHeight;
       return;
     }
     if (status.err !== null && status.err !== undefined) return pending.settle('failed on the chain');
+    if (height.kind === 'result' && height.result > pending.lastValidBlockHeight + LATE_BLOCKS)
+      return pending.settle(`not ${this.#options.until} in time`);
     const until = COMMITMENTS.indexOf(this.#options.until);
     const at = COMMITMENTS.findIndex((each) => each === status.confirmationStatus);
     for (; pending.reached <= Math.min(at, until); pending.reached++) {

@@ -230,8 +230,9 @@ export class CallerConnection {
   /** The other side sends no more: the end of a body that has no other. */
   #ended(): void {
     const { response } = this.#exchange ?? {};
+    // Whoever has the reply may call again at once, over a new connection.
     if (this.#exchange !== undefined && response?.framing === 'until-close')
-      this.#complete(this.#exchange, response);
+      return this.#complete(this.#exchange, response);
     this.close('connection closed');
   }
 

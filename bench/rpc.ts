@@ -9,17 +9,25 @@ export type Answered<T> =
   /** Nobody knows whether it arrived. */
   | Readonly<{ kind: 'failure'; reason: string }>;
 
-/** An endpoint, one call at a time. */
-export type Rpc = <T>(method: string, params: readonly unknown[]) => Promise<Answered<T>>;
+/** An endpoint, one call at a time. A result that `fits` does not take is a refusal. */
+export type Rpc = <T>(
+  method: string,
+  params: readonly unknown[],
+  fits: (result: unknown) => result is T,
+) => Promise<Answered<T>>;
 
 const PRINTABLE_MAX = 200;
 
 type Options = Endpoint & Readonly<{ timeoutMs: number }>;
 
-/** Calls over fetch, each with a deadline. Never rejects. The caller says what a result is. */
+/** Calls over fetch, each with a deadline. Never rejects. */
 export function createRpc({ timeoutMs, ...endpoint }: Options, clock: Clock, signal: AbortSignal): Rpc {
   let calls = 0;
-  return async <T>(method: string, params: readonly unknown[]): Promise<Answered<T>> => {
+  return async <T>(
+    method: string,
+    params: readonly unknown[],
+    fits: (result: unknown) => result is T,
+  ): Promise<Answered<T>> => {
     const id = ++calls;
     const late = new AbortController();
     const done = new AbortController();
@@ -32,8 +40,12 @@ export function createRpc({ timeoutMs, ...endpoint }: Options, clock: Clock, sig
         redirect: 'manual',
         signal: AbortSignal.any([signal, late.signal]),
       });
-      const answer = answerOf<T>(response, await response.text(), id, clock.now());
-      return answer;
+      const answer = answerOf(response, await response.text(), id, clock.now());
+      if (answer.kind !== 'result') return answer;
+      const { result } = answer;
+      if (fits(result)) return { kind: 'result', result };
+      const outcome = `200, not the result of ${method}`;
+      return { kind: 'refused', outcome, sentence: outcome, retryAfter: undefined };
     } catch (error) {
       if (late.signal.aborted) return { kind: 'failure', reason: 'no answer in time' };
       const code = error instanceof Error && 'code' in error ? String(error.code) : 'no answer';
@@ -44,7 +56,7 @@ export function createRpc({ timeoutMs, ...endpoint }: Options, clock: Clock, sig
   };
 }
 
-function answerOf<T>(response: Response, text: string, id: number, nowMs: number): Answered<T> {
+function answerOf(response: Response, text: string, id: number, nowMs: number): Answered<unknown> {
   const { status } = response;
   const value = Object(parsedJson(text));
   const { code, message } = Object(value.error);

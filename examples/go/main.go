@@ -55,7 +55,7 @@ func (r retrying) RoundTrip(request *http.Request) (*http.Response, error) {
 // The wait that an answer asks for by its Retry-After, seconds or a date, if it does.
 func retryAfter(response *http.Response) (time.Duration, bool) {
 	value := response.Header.Get("Retry-After")
-	if seconds, err := strconv.Atoi(value); err == nil {
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second, true
 	}
 	at, err := http.ParseTime(value)

@@ -105,6 +105,9 @@ export function adviceOn({ code, message }: RpcFailure, kind: MethodClass, profi
   return BY_CODE.get(code) ?? 'final';
 }
 
+/** Stands for the code of an error that has none, which no JSON-RPC server should send. */
+const NO_CODE = 0;
+
 const ERROR_MEMBER = Buffer.from('"error"');
 
 /** The error of a whole answer, `undefined` when it has none. Parses only what holds the word. */
@@ -113,9 +116,9 @@ export function failureOf(answer: Uint8Array): RpcFailure | undefined {
   if (bytes.indexOf(ERROR_MEMBER) === -1) return undefined;
   try {
     const { error }: { error?: unknown } = JSON.parse(bytes.toString());
-    if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
-    const message = 'message' in error ? String(error.message) : '';
-    return typeof error.code === 'number' ? { code: error.code, message } : undefined;
+    if (error === undefined || error === null) return undefined;
+    const { code, message } = Object(error);
+    return { code: typeof code === 'number' ? code : NO_CODE, message: String(message ?? '') };
   } catch {
     return undefined;
   }

@@ -59,6 +59,9 @@ describe('a run is refused', () => {
       '{}',
       '[{"dataSize":"1"}]',
       '[{"memcmp":{"offset":0}}]',
+      '[{"memcmp":{"offset":0,"bytes":"0OIl"}}]',
+      '[{"memcmp":{"offset":0,"bytes":"!!","encoding":"base64"}}]',
+      '[{"dataSize":165,"memcmp":{"offset":0,"bytes":"3"}}]',
       `[${'{"dataSize":1},'.repeat(4)}{"dataSize":1}]`,
     ])
       expect(filters(text)).toHaveLength(1);

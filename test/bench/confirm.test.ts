@@ -52,10 +52,11 @@ async function confirm(
     getSignatureStatuses: () => status('finalized'),
   };
   const calls: { method: string; params: readonly unknown[]; atMs: number }[] = [];
-  const rpc = async (method: string, params: readonly unknown[]) => {
+  const rpc = async (method: string, params: readonly unknown[], fits: (result: unknown) => boolean) => {
     const n = calls.filter((call) => call.method === method).length;
     calls.push({ method, params, atMs: systemClock.monotonic() });
-    return (script[method] ?? well[method])?.(n) ?? refused('200 -32601');
+    const answer = (script[method] ?? well[method])?.(n) ?? refused('200 -32601');
+    return answer.kind === 'result' && !fits(answer.result) ? refused('not the result') : answer;
   };
   const ran = await runConfirm(
     { ...OPTIONS, ...more },
@@ -212,4 +213,22 @@ test('a run that is stopped leaves what is under way out', async () => {
     stop,
   );
   expect([outcomes, recorder.failures]).toEqual([{}, 0]);
+});
+
+test.each([
+  ['no statuses', { getSignatureStatuses: () => result(null) }, 'no status any more'],
+  ['a chain that stands still', { getSignatureStatuses: () => NO_STATUS }, 'no status any more'],
+  [
+    'a blockhash that is none',
+    { getLatestBlockhash: () => result({ value: { blockhash: 'zz' } }) },
+    'getLatestBlockhash: not the result',
+  ],
+  [
+    'a transfer that is never final',
+    { getBlockHeight: (n: number) => result(100 * n), getSignatureStatuses: () => status('processed') },
+    'not finalized in time',
+  ],
+] as [string, Script, string][])('ends with %s', async (_, script, outcome) => {
+  const { outcomes } = await confirm(script, { timeoutMs: 100 });
+  expect(outcomes).toEqual({ [outcome]: 1 });
 });

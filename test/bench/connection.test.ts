@@ -22,6 +22,16 @@ function connect(...scripts: ((exchange: RawExchange) => unknown)[]) {
 const text = (reply: Reply) => (reply.kind === 'reply' ? reply.body.toString() : reply.reason);
 
 describe('a connection of a caller', () => {
+  test('calls again over a new connection after a body that ended with its connection', async () => {
+    const { connection } = connect(
+      (exchange) => exchange.send('HTTP/1.0 200 OK\r\n\r\none').then(() => exchange.end()),
+      (exchange) => exchange.send(plain('two')),
+    );
+    const replies = Promise.withResolvers<string[]>();
+    connection.send('{}', (one) => connection.send('{}', (two) => replies.resolve([text(one), text(two)])));
+    expect(await replies.promise).toEqual(['one', 'two']);
+  });
+
   test('sends its key and the length in bytes, and carries one call after the other', async () => {
     let request = '';
     const { backend, call } = connect(
@@ -101,6 +111,10 @@ describe('a call of a result', () => {
   test.each([
     [plain('{"jsonrpc":"2.0","result":7,"error":null,"id":1}'), { kind: 'result', result: 7 }],
     [
+      plain('{"jsonrpc":"2.0","result":null,"id":1}'),
+      { kind: 'refused', sentence: '200, not the result of getSlot' },
+    ],
+    [
       plain(JSON.stringify({ error: { code: -1, message: `\x1b[2J${'x'.repeat(300)}` }, id: 1 })),
       { kind: 'refused', sentence: `200 -1 ?[2J${'x'.repeat(189)}…` },
     ],
@@ -112,7 +126,8 @@ describe('a call of a result', () => {
     using backend = startRawBackend((exchange) => exchange.send(bytes));
     const endpoint = { url: new URL(backend.url), key: undefined, keyAs: 'x-token', timeoutMs: 5_000 };
     const rpc = createRpc(endpoint, systemClock, new AbortController().signal);
-    expect(await rpc('getSlot', [])).toMatchObject(expected);
+    const isNumber = (value: unknown): value is number => typeof value === 'number';
+    expect(await rpc('getSlot', [], isNumber)).toMatchObject(expected);
   });
 });
 
