@@ -38,6 +38,8 @@ describe('a run is refused', () => {
     [['calls', '--calls', '2'], '--calls was given twice.'],
     [['calls', '--json='], '--json is a file or -, not "".'],
     [['calls', '--json', '-', '--csv', '-'], 'Standard output takes one of --json, --csv and --html.'],
+    [['calls', '--json', 'a', '--csv', './a'], '--json, --csv and --html take a file each.'],
+    [['calls', '--key-as', 'Host'], '--key-as is a name of a header that a key may have, not "Host".'],
     [['calls', 'now'], 'calls does not know what to do with "now".'],
     [['batch', '--size', '10001'], '--size is a number from 1 to 10000, not "10001".'],
     [['mixed', '--file', 'a', '--programs', PROGRAM], '--file and --programs do not go together.'],
