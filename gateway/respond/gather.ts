@@ -61,9 +61,12 @@ function wholeStream(bytes: Uint8Array, onOver: () => void): ReadableStream {
   const source: Bun.DirectUnderlyingSource = {
     type: 'direct',
     async pull(controller) {
-      controller.write(bytes);
-      await controller.end();
-      onOver();
+      try {
+        controller.write(bytes);
+        await controller.end();
+      } finally {
+        onOver();
+      }
     },
     cancel: onOver,
   };
