@@ -64,6 +64,9 @@ const BY_CODE: ReadonlyMap<number, Advice> = new Map<number, Advice>([
   [-32014, 'later'], // the block's status is not known yet
 ]);
 
+/** The reasons of what did not come because its backend was given up. */
+export const GIVEN_UP: ReadonlySet<string> = new Set([LEFT_OUT, LOST]);
+
 /** What a failed attempt says about trying another backend; a write may only when the first cannot have acted on it. */
 export function adviceOnFailure(failure: Failure, kind: MethodClass): Advice {
   const status = failure.kind === 'status' ? failure.status : undefined;
@@ -72,8 +75,7 @@ export function adviceOnFailure(failure: Failure, kind: MethodClass): Advice {
   if ((kind === 'write' && !isUntouched) || status === 400 || status === 431) return 'final';
   // What was never sent, is too long for a front, or waits at a backend that is left out or hung, moves only once.
   const isFree = failure.kind === 'unsent' || status === TOO_LARGE;
-  const isGivenUp = failure.kind === 'no-answer' && [LEFT_OUT, LOST].includes(failure.reason);
-  return isFree || isGivenUp ? 'miss' : 'trouble';
+  return isFree || (failure.kind === 'no-answer' && GIVEN_UP.has(failure.reason)) ? 'miss' : 'trouble';
 }
 
 /** Whether a backend may have acted on a write all the same. What refuses, or has no room, says that it was not taken. */

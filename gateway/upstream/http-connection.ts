@@ -11,9 +11,10 @@ export type BodyEnd =
 /**
  * Why a body broke off: the connection closed, nothing came for too long, the framing broke, or we let go of it; `unread`:
  * its reader was behind until the backend gave up, or read nothing for too long; `evicted`: it was not read while other
- * accounts waited for its connection.
+ * accounts waited for its connection. The last two only before anything of it has left.
  */
-export type CutReason = 'closed' | 'stalled' | 'bad-framing' | 'cancelled' | 'unread' | 'evicted';
+export type CutReason =
+  'closed' | 'stalled' | 'bad-framing' | 'cancelled' | 'unread' | 'evicted' | typeof LEFT_OUT | typeof LOST;
 
 /** Takes a piece of a body; whoever keeps it copies it, for its memory is used again. The sender waits for a promise. */
 export type WritePiece = (piece: Buffer) => unknown;
@@ -107,9 +108,9 @@ class Body {
   readonly kind = 'body';
   readonly head: ResponseHead;
   readonly decoder: BodyDecoder;
-  /** Resolves the exchange; called at the body's first byte, because until then another backend may be tried. */
-  handler: ExchangeHandler | undefined;
-  readonly accountId: number | undefined;
+  /** Its `onOutcome` is called at the body's first byte, because until then another backend may be tried. */
+  readonly handler: ExchangeHandler;
+  isHanded = false;
   readonly #connection: Connection;
   readonly #clock: Clock;
   /** What has come and is not piped yet. */
@@ -137,7 +138,6 @@ class Body {
     this.head = head;
     this.decoder = new BodyDecoder(head.framing);
     this.handler = handler;
-    this.accountId = handler.accountId;
     this.#connection = connection;
     this.#clock = clock;
     this.#beganMs = connection.activeAtMs;
@@ -189,6 +189,11 @@ class Body {
   /** Since when it could be read and is not, also because its turn in a batch has not come; infinite: it is read. */
   get unreadSinceMs(): number {
     return Math.min(this.#offeredMs, this.waitingSinceMs);
+  }
+
+  /** Whether nothing of it has left, and its next piece is waited for. */
+  get isAwaited(): boolean {
+    return !this.isPiped && (!this.isHanded || this.wakeMore !== undefined);
   }
 
   finish(end: BodyEnd): void {
@@ -259,8 +264,8 @@ export class Connection {
     const phase = this.#phase;
     const accountId = phase.kind === 'head' ? phase.handler.accountId : undefined;
     if (accountId !== undefined) return { accountId };
-    if (phase.kind !== 'body' || phase.accountId === undefined) return undefined;
-    return { accountId: phase.accountId, answer: phase };
+    if (phase.kind !== 'body' || phase.handler.accountId === undefined) return undefined;
+    return { accountId: phase.handler.accountId, answer: phase };
   }
 
   /** Sends `length` bytes of `message`, which may be overwritten afterwards; a reply's head is awaited until `dueAtMs`. */
@@ -291,18 +296,18 @@ export class Connection {
     if (phase.kind === 'head' && phase.handler.hasLeft?.()) return this.destroy('cancelled');
     if (phase.kind === 'head' && isDue) return this.destroy('stalled');
     if (phase.kind !== 'body') return;
-    const isAwaited = !phase.isPiped && (phase.handler ?? phase.wakeMore) !== undefined;
     if (nowMs - phase.waitingSinceMs >= idleMs) return this.destroy('unread');
     // While its reader is behind, silence is not the backend's.
     const isSilent = phase.isPiped && !this.#waiting && nowMs - this.activeAtMs >= idleMs;
-    if (isSilent || (isAwaited && isDue)) this.destroy('stalled');
+    if (isSilent || (phase.isAwaited && isDue)) this.destroy('stalled');
   }
 
-  /** Fails a call without a reply that is given up, if it was sent before `beforeMs`. */
+  /** Fails a call of whose reply nothing has left, if it is given up and nothing of it came or went from `beforeMs` on. */
   abandon(what: Surrender, beforeMs: number): void {
     const phase = this.#phase;
-    if (phase.kind === 'head' && this.activeAtMs < beforeMs && isGivenUp(phase.handler, what))
-      this.destroy('stalled', what === 'lost' ? LOST : LEFT_OUT);
+    const isAwaited = phase.kind === 'head' || (phase.kind === 'body' && phase.isAwaited);
+    if (isAwaited && this.activeAtMs < beforeMs && isGivenUp(phase.handler, what))
+      this.destroy(what === 'lost' ? LOST : LEFT_OUT);
   }
 
   /** Ends the connection now; what is under way is cut for `reason`. */
@@ -364,7 +369,7 @@ export class Connection {
       phase.noteRead();
       const isUnread = reason === 'closed' && phase.isBehind;
       phase.finish({ kind: 'cut', reason: isUnread ? 'unread' : reason, bytes: phase.bytes });
-      phase.handler?.onOutcome({ kind: 'no-answer', reason });
+      if (!phase.isHanded) phase.handler.onOutcome({ kind: 'no-answer', reason });
     }
   }
 
@@ -397,8 +402,8 @@ export class Connection {
     if (phase.end === undefined) this.#socket.pause();
     phase.wakeMore?.();
     phase.wakeMore = undefined;
-    if (handler === undefined) return;
-    phase.handler = undefined;
+    if (phase.isHanded) return;
+    phase.isHanded = true;
     handler.onOutcome({ kind: 'reply', head: phase.head, body: phase });
   }
 

@@ -1,7 +1,7 @@
 import { afterName, afterSpace, afterString, afterValue, COMMA } from '../json/scan.ts';
 import { Structure } from '../json/structure.ts';
 import { answerSlot } from './backend.ts';
-import { type Failure, failureOf } from './failure.ts';
+import { type Failure, failureOf, GIVEN_UP } from './failure.ts';
 import {
   CodedAnswer,
   decode,
@@ -243,7 +243,10 @@ export async function judge(
   const { end } = body;
   const whole: ResponseStart | Failure =
     end?.kind === 'cut'
-      ? { kind: 'no-answer', reason: `a body cut short: ${end.reason}` }
+      ? {
+          kind: 'no-answer',
+          reason: GIVEN_UP.has(end.reason) ? end.reason : `a body cut short: ${end.reason}`,
+        }
       : judgeWhole(Buffer.concat(pieces), id, encoding);
   if (encoding !== undefined && whole.kind === 'whole' && decodeSmallBody(whole) === undefined) {
     const answer = new CodedAnswer(id, encoding);

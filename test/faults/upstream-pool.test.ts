@@ -360,6 +360,16 @@ describe('G7 a node that hangs', () => {
     await pass(2);
     const key = await keyOn('a');
     await pass(2);
+    // An answer that began to be an error, of which nothing has left.
+    const started = (it: ReadableStreamDefaultController) => it.enqueue('{"jsonrpc":"2.0","error":{"co');
+    const headers = { 'content-type': 'application/json' };
+    nodeOf('a').script((call) => {
+      if (call.method === 'getBlockTime')
+        return new Response(new ReadableStream({ start: started }), { headers });
+      return nodeOf('a').now.hangs ? new Promise(() => undefined) : result(call, '1');
+    });
+    const begun = post(key, 'getBlockTime', [5]);
+    await arrived('a', 'getBlockTime');
     for (const { now } of nodes) now.hangs = true;
     const read = post(key, 'getEpochInfo', []);
     const scan = post(key, 'getProgramAccounts', ['x']);
@@ -367,12 +377,12 @@ describe('G7 a node that hangs', () => {
     const isWell = async () => (await fetch(new URL('/health', gateway.url))).ok;
     let seconds = 0;
     for (; await isWell(); seconds += 0.25) {
-      expect(await Promise.race([read, scan, 'not yet'])).toBe('not yet');
+      expect(await Promise.race([read, begun, scan, 'not yet'])).toBe('not yet');
       await step(0.25);
     }
     expect(seconds).toBeWithin(1, 3.5); // quiet for half a second, and two looks of a second
     await step(1);
-    expect([(await read).status, (await scan).status]).toEqual([503, 503]);
+    expect([(await read).status, (await begun).status, (await scan).status]).toEqual([503, 503, 503]);
     expect(await health()).toContain('no backend is well');
     const late = post(key, 'getSlot', []);
     await arrived('a', 'getSlot');

@@ -325,6 +325,35 @@ test('a read is not given up for backends that hang or are of another chain', as
   expect([gateway.failures, gateway.inFlight()]).toEqual([[], [0, 0, 0]]);
 });
 
+const ANSWER = plain(rpc('1', '"from one that hangs"'));
+describe.each<[string, string]>([
+  ['whose head has come', ANSWER.slice(0, ANSWER.indexOf('{'))],
+  ['half of which has come', ANSWER.slice(0, -20)],
+  ['that began to be an error', `${CHUNKED}${chunk('{"jsonrpc":"2.0","error":{"code"')}`],
+])('a small answer %s', (_, begun) => {
+  test('goes to another backend when its own is given up', async () => {
+    using gateway = world(2);
+    gateway.fakes[0]?.script((exchange) => exchange.send(begun));
+    const text = gateway.text();
+    await happened(() => gateway.fakes[0]?.calls() === 1);
+    expect(await Promise.race([text, nothingMore()])).toBeUndefined();
+    gateway.backends[0]?.client.abandon('reads');
+    expect([await text, gateway.failures]).toEqual([rpc('1', '1'), ['a no-answer']]);
+  });
+
+  test('is asked for again when its backend lost it', async () => {
+    using gateway = world();
+    gateway.fakes[0]?.script((exchange) => exchange.send(begun));
+    const text = gateway.text();
+    await happened(() => gateway.fakes[0]?.calls() === 1);
+    await nothingMore();
+    gateway.fakes[0]?.script((exchange) => exchange.send(plain(rpc(idOf(exchange), '1'))));
+    gateway.backends[0]?.client.abandon('lost');
+    expect(await text).toBe(rpc('1', '1'));
+    expect(gateway.inFlight()).toEqual([0]);
+  });
+});
+
 test('a backend whose end is not trusted is checked to the last byte of a small answer', async () => {
   using gateway = world(2);
   const [first] = gateway.backends;
