@@ -5,6 +5,7 @@ import { bodyOf } from '../../../gateway/upstream/cache.ts';
 import type { StreamBody } from '../../../gateway/upstream/response-reader.ts';
 import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../../fakes/raw-backend.ts';
 import { startGateway } from '../../started/gateway.ts';
+import { createVirtualClock } from '../virtual-clock.ts';
 
 const CALL = { jsonrpc: '2.0', id: 1, method: 'getBlock', params: [1] };
 const answerOf = (bytes: number) => {
@@ -17,9 +18,11 @@ const head = (length: number, more = '') =>
 describe('the length of an answer whose backend said it', () => {
   let backend: ReturnType<typeof startRawBackend>;
   let gateway: Awaited<ReturnType<typeof startGateway>>;
+  /** A busy machine is late for no answer. */
+  const virtual = createVirtualClock();
   beforeAll(async () => {
     backend = startRawBackend(() => undefined);
-    gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
+    gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] }, virtual.clock);
   });
   afterAll(async () => {
     await gateway[Symbol.asyncDispose]();
@@ -28,16 +31,18 @@ describe('the length of an answer whose backend said it', () => {
 
   async function ask(script: (exchange: RawExchange) => unknown, headers: Record<string, string> = {}) {
     backend.script(script);
-    const answer = await gateway.post(CALL, gateway.key(), headers);
+    const answer = await gateway.post(CALL, gateway.key(), { headers });
     return { length: answer.headers.get('content-length'), text: await answer.text() };
   }
 
   /** In two parts, so that it has not come whole when its first byte has. */
   const inParts =
-    (body: string, betweenMs = 1) =>
+    (body: string, isLate = false) =>
     async ({ send }: RawExchange) => {
       await send(head(body.length) + body.slice(0, 30_000));
-      await Bun.sleep(betweenMs);
+      await Bun.sleep(1);
+      while (isLate && virtual.sleeping() === 0) await Bun.sleep(1);
+      if (isLate) virtual.advance(50);
       await send(body.slice(30_000));
     };
 
@@ -66,7 +71,7 @@ describe('the length of an answer whose backend said it', () => {
   test('is left out of what is longer, comes late, or was of no known length; its bytes are the same', async () => {
     const [long, late] = [answerOf(1_200_000), answerOf(200_000)];
     expect(await ask(inParts(long))).toEqual({ length: null, text: long });
-    expect(await ask(inParts(late, 200))).toEqual({ length: null, text: late });
+    expect(await ask(inParts(late, true))).toEqual({ length: null, text: late });
     const chunked = async ({ send }: RawExchange) => {
       await send(CHUNKED + chunk(late.slice(0, 90_000)));
       await Bun.sleep(1);
