@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import { createHttpClient } from '../../../gateway/upstream/http-client.ts';
 import { Connection, type NoReply, type WritePiece } from '../../../gateway/upstream/http-connection.ts';
 import { atEndOfTurn, free, TURN_BYTES } from '../../../gateway/upstream/turns.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { startRawBackend } from '../../fakes/raw-backend.ts';
+import { clientOf, REQUEST } from './of.ts';
 
 const READ_BYTES = 65_536;
 const BODY_BYTES = 32 << 20;
@@ -80,17 +80,10 @@ async function piped(writers: readonly WritePiece[]): Promise<readonly string[]>
     await send(`HTTP/1.1 200 OK\r\ncontent-length: ${BODY_BYTES}\r\n\r\n`);
     await send(BODY);
   });
-  const url = new URL(backend.url);
-  const client = createHttpClient({ url, headers: new Map(), clock: systemClock, idleMs: 60_000 });
-  const request = {
-    body: Buffer.from('{}'),
-    acceptEncoding: 'identity',
-    dueMs: 60_000,
-    kind: 'light',
-  } as const;
+  const client = clientOf(backend.url);
   const faults: string[] = [];
   const pipe = async (write: WritePiece) => {
-    const reply = await client.send(request, new AbortController().signal);
+    const reply = await client.send(REQUEST, new AbortController().signal);
     if (reply.kind !== 'reply') throw new Error(reply.kind);
     let bytes = 0;
     const end = await reply.body.pipe((piece) => {
