@@ -66,46 +66,23 @@ const judged = (body: Parameters<typeof reply>[0], fields?: Fields, accept = 'gz
   judgeOf(reply(body, fields).made, accept, trustsEnd);
 
 describe('an answer', () => {
-  test('of a small declared length is held whole, byte for byte', async () => {
-    expect(await judged(OK)).toEqual({
-      kind: 'whole',
-      bytes: new Uint8Array(Buffer.from(OK)),
-      encoding: undefined,
-    });
-  });
+  const bytes = new Uint8Array(Buffer.from(` \r\n\t${OK} \r\n`));
+  const gzipped = new Uint8Array(Bun.gzipSync(OK));
 
-  test('that has come with its head is held whole, whatever its framing', async () => {
-    expect((await judged(OK, { framing: CHUNKED, ended: true })).kind).toBe('whole');
-    expect((await judged(OK, { framing: 'until-close', ended: true })).kind).toBe('whole');
+  test.each<[string, Uint8Array<ArrayBuffer>, Fields, string | undefined]>([
+    ['of a small declared length', bytes, {}, undefined],
+    ['that has come with its head in chunks', bytes, { framing: CHUNKED, ended: true }, undefined],
+    ['that has come with its end', bytes, { framing: 'until-close', ended: true }, undefined],
+    ['that says identity', bytes, { encoding: 'identity' }, undefined],
+    ['that is compressed as it was requested', gzipped, { encoding: 'GZIP' }, 'gzip'],
+  ])('%s is held whole, byte for byte', async (_, body, fields, encoding) => {
+    expect(await judged(body, fields, 'br, gzip')).toEqual({ kind: 'whole', bytes: body, encoding });
   });
 
   test('up to 64 KiB is held, one byte more is streamed', async () => {
-    const text = (bytes: number) => `{${' '.repeat(bytes - OK.length)}${OK.slice(1)}`;
+    const text = (length: number) => `{${' '.repeat(length - OK.length)}${OK.slice(1)}`;
     expect((await judged(text(65_536))).kind).toBe('whole');
     expect((await judged(text(65_537))).kind).toBe('stream');
-  });
-
-  test('that is compressed is passed on as it is, with its encoding', async () => {
-    const bytes = Bun.gzipSync(OK);
-    expect(await judged(bytes, { encoding: 'gzip' })).toEqual({
-      kind: 'whole',
-      bytes: new Uint8Array(bytes),
-      encoding: 'gzip',
-    });
-  });
-
-  test.each(['gzip', 'GZIP'])('may come as %s where that was asked for', async (encoding) => {
-    const { made } = reply(Bun.gzipSync(OK), { encoding });
-    expect(await judgeOf(made, 'br, gzip')).toMatchObject({ kind: 'whole', encoding: 'gzip' });
-  });
-
-  test('that says identity is not compressed', async () => {
-    const arrived = await judged(OK, { encoding: 'identity' }, 'identity');
-    expect(arrived).toMatchObject({ kind: 'whole', encoding: undefined });
-  });
-
-  test('may be surrounded by white space', async () => {
-    expect((await judged(` \r\n\t${OK} \r\n`)).kind).toBe('whole');
   });
 });
 
@@ -250,118 +227,91 @@ const PACKED = {
   zstd: Bun.zstdCompressSync,
 };
 
+const DIGITS = Array.from({ length: 20_000 }, (_, i) => Bun.hash(String(i)).toString(36)).join(' ');
+
 describe.each(['gzip', 'br', 'deflate', 'zstd'] as const)('an answer in %s', (encoding) => {
-  const digits = Array.from({ length: 20_000 }, (_, i) => Bun.hash(String(i)).toString(36)).join(' ');
-  const came = async (text: string, behind = '') => {
-    const packed = Buffer.concat([PACKED[encoding](Buffer.from(text)), Buffer.from(behind)]);
-    const pieces = Array.from({ length: Math.ceil(packed.length / 10_000) }, (_, i) =>
-      packed.subarray(10_000 * i, 10_000 * (i + 1)),
-    );
-    const { made } = reply(pieces, { encoding });
-    const arrived = await judgeOf(made, ALL);
+  /** What becomes of bytes in pieces of 10 KB: how it is judged, and how its stream is cut. */
+  const cameAs = async (packed: Buffer, fields: Fields = {}, id = '1') => {
+    const count = Math.max(1, Math.ceil(packed.length / 10_000));
+    const pieces = Array.from({ length: count }, (_, i) => packed.subarray(10_000 * i, 10_000 * (i + 1)));
+    const { made } = reply(pieces, { encoding, ...fields });
+    const arrived = await judge(made, Buffer.from(id), ALL, undefined, AbortSignal.any([]));
     const body = arrived.kind === 'stream' ? await textOfBody(arrived.body) : arrived.kind;
     return body.startsWith('cut') ? body : arrived.kind;
   };
+  const pack = (text: string) => Buffer.from(PACKED[encoding](Buffer.from(text)));
+  const came = (text: string, behind = '') => cameAs(Buffer.concat([pack(text), Buffer.from(behind)]));
+  /** The forms of an answer, with the id first or last. */
+  const formsOf = (result: string, id = '1') => [
+    `{"jsonrpc":"2.0","result":"${result}","id":${id}}`,
+    `{"id":${id},"result":"${result}"}`,
+    `{"result":"${result}","id":${id},"jsonrpc":"2.0"}`,
+  ];
 
-  test.each([
-    ['held', digits.slice(0, 6_000), 'whole', 'garbage'],
-    ['streamed', digits, 'stream', 'cut: bad-json'],
-  ])('and %s is looked into for the ids that it begins and ends with', async (_, result, good, bad) => {
-    for (const own of [
-      `{"jsonrpc":"2.0","result":"${result}","id":1}\n`,
-      `{"id":1,"result":"${result}"}`,
-      `{"result":"${result}","id":1,"jsonrpc":"2.0"}`,
-    ]) {
-      expect(await came(own)).toBe(good);
-      expect(await came(own.replace('"id":1', '"id":2'))).toBe(bad);
-    }
-  });
+  describe.each([
+    ['short', '7', 'whole', 'garbage'],
+    ['held', DIGITS.slice(0, 6_000), 'whole', 'garbage'],
+    ['streamed', DIGITS, 'stream', 'cut: bad-json'],
+  ])('that is %s', (kind, result, good, bad) => {
+    test('is looked into for the ids that it begins and ends with', async () => {
+      for (const own of formsOf(result)) expect(await came(`${own}\n`)).toBe(good);
+      for (const foreign of formsOf(result, '2')) expect(await came(foreign)).toBe(bad);
+    });
 
-  test.each([
-    ['short', '7', 'garbage'],
-    ['held', digits.slice(0, 6_000), 'garbage'],
-    ['streamed', digits, 'cut: bad-json'],
-  ])("and %s is none when two answers stand in it, whichever is the call's", async (_, result, bad) => {
-    const forms = [
-      [`{"jsonrpc":"2.0","result":"${result}","id":1}`, '{"jsonrpc":"2.0","result":666,"id":2}'],
-      [`{"id":1,"result":"${result}"}`, '{"id":2,"result":666}'],
-      [`{"result":"${result}","id":1,"jsonrpc":"2.0"}`, '{"result":666,"id":2,"jsonrpc":"2.0"}'],
-    ] as const;
-    for (const [own, foreign] of forms)
-      for (const between of ['', '\n'])
-        for (const text of [own + between + foreign, foreign + between + own, own + between + own])
-          expect(await came(text)).toBe(bad);
-    expect(await came(`[${forms[0].join(',')}]`)).toBe(bad);
-  });
+    test("is none when two answers stand in it, whichever is the call's", async () => {
+      const foreign = formsOf('666', '2');
+      for (const [i, own] of formsOf(result).entries())
+        for (const all of [
+          [own, foreign[i]],
+          [foreign[i], own],
+          [own, own],
+        ])
+          for (const between of ['', '\n']) expect(await came(all.join(between))).toBe(bad);
+      expect(await came(`[${formsOf(result).join(',')}]`)).toBe(bad);
+    });
 
-  test('B11 is none when its coding ends cleanly and the answer in it does not', async () => {
-    const own = (result: string) => [`{"jsonrpc":"2.0","result":["${result}`, `{"id":1,"result":["${result}`];
-    for (const cut of own('7')) {
-      const { made } = reply(Buffer.from(PACKED[encoding](cut)), { encoding, framing: CHUNKED });
-      const arrived = await judgeOf(made, ALL);
-      expect(arrived.kind === 'stream' && (await textOfBody(arrived.body))).toBe('cut: bad-json');
-    }
-    for (const cut of own(digits.slice(0, 6_000))) expect(await came(cut)).toBe('garbage');
-    for (const cut of own(digits)) expect(await came(cut)).toBe('cut: bad-json');
-  });
+    test('B11 is none when its coding ends too early', async () => {
+      const packed = pack(formsOf(result)[0] ?? '');
+      for (const missing of [1, 4, 8, 9, 12])
+        expect(await cameAs(packed.subarray(0, packed.length - missing))).toBe(bad);
+    });
 
-  test.each([
-    ['held', digits.slice(0, 6_000), 'whole', 'garbage'],
-    ['streamed', digits, 'stream', 'cut: bad-json'],
-  ])('and %s with bytes behind its end is judged by what can be decoded', async (_, result, good, bad) => {
-    const own = `{"jsonrpc":"2.0","result":"${result}","id":1}`;
-    for (const behind of ['\n', '\0', 'x'.repeat(100), 'x'.repeat(60_000)]) {
-      // A gzip member may stand behind another one: more than a byte that is none cannot be decoded.
-      expect(await came(own, behind)).toBe(encoding === 'gzip' && behind.length > 1 ? bad : good);
-      expect(await came(own.replace('"id":1', '"id":2'), behind)).toBe(bad);
-    }
-  });
-
-  test.each([
-    ['short', '7', 'garbage'],
-    ['held', digits.slice(0, 6_000), 'garbage'],
-    ['streamed', digits, 'cut: bad-json'],
-  ])('B11 and %s is none when its coding ends too early', async (_, result, bad) => {
-    const packed = PACKED[encoding](`{"jsonrpc":"2.0","result":"${result}","id":1}`);
-    for (const missing of [1, 4, 8, 9, 12]) {
-      const cut = Buffer.from(packed.subarray(0, packed.length - missing));
-      const { made } = reply(cut.length > 70_000 ? [cut.subarray(0, 50_000), cut.subarray(50_000)] : [cut], {
-        encoding,
-      });
-      const arrived = await judgeOf(made, ALL);
-      expect(arrived.kind === 'stream' ? await textOfBody(arrived.body) : arrived.kind).toBe(bad);
-    }
-  });
-
-  test.each([
-    ['held', digits.slice(0, 6_000), 'garbage'],
-    ['streamed', digits, 'cut: bad-json'],
-  ])('B11 and %s is none when the id is neither its first nor its last member', async (_, result, bad) => {
-    for (const text of [
-      `{"jsonrpc":"2.0","result":"${result}","id":777,"x":1}`,
-      `{"result":"${result}","id":777,"jsonrpc":"2.0","x":1}`,
-      `{"jsonrpc":"2.0","result":"${result}","\\u0069d":777}`,
-      `{"jsonrpc":"2.0","result":"${result}"}`,
-      `{"jsonrpc":"2.0","result":"${result}","id":1}\n{"id":777,"jsonrpc":"2.0","result":"x"}`,
-    ])
-      expect(await came(text)).toBe(bad);
-  });
-
-  test.each(['held', 'streamed'])('and %s to an id of any length and form passes', async (kind) => {
-    const result = kind === 'held' ? digits.slice(0, 6_000) : digits;
-    for (const [id, written] of [
-      [`"${'a'.repeat(600)}"`, `"${'a'.repeat(600)}"`],
-      [`"${'\u00e9'.repeat(300)}"`, `"${'\\u00e9'.repeat(300)}"`],
-    ] as const)
-      for (const text of [
-        `{"jsonrpc":"2.0","result":"${result}","id":${written}}`,
-        `{"id":${written},"result":"${result}"}`,
-      ]) {
-        const { made } = reply([Buffer.from(PACKED[encoding](text))], { encoding });
-        const arrived = await judge(made, Buffer.from(id), ALL, undefined, AbortSignal.any([]));
-        const body = arrived.kind === 'stream' ? await textOfBody(arrived.body) : arrived.kind;
-        expect([arrived.kind, body.startsWith('cut')]).toEqual([kind === 'held' ? 'whole' : 'stream', false]);
+    test('B11 is none when its coding ends cleanly and the answer in it does not', async () => {
+      for (const own of formsOf(result)) {
+        const cut = own.slice(0, own.indexOf(result) + result.length);
+        expect(await came(cut)).toBe(bad);
+        expect(await cameAs(pack(cut), { framing: CHUNKED })).toBe('cut: bad-json');
       }
+    });
+
+    test('B11 is none when the id is neither its first nor its last member', async () => {
+      for (const text of [
+        `{"jsonrpc":"2.0","result":"${result}","id":777,"x":1}`,
+        `{"result":"${result}","id":777,"jsonrpc":"2.0","x":1}`,
+        `{"jsonrpc":"2.0","result":"${result}","\\u0069d":777}`,
+        `{"jsonrpc":"2.0","result":"${result}"}`,
+        `{"jsonrpc":"2.0","result":"${result}","id":1}\n{"id":777,"jsonrpc":"2.0","result":"x"}`,
+      ])
+        expect(await came(text)).toBe(bad);
+    });
+
+    test('is judged by what can be decoded when bytes stand behind its end', async () => {
+      const [own = ''] = formsOf(result);
+      for (const behind of ['\n', '\0', 'x'.repeat(100), ...(kind === 'short' ? [] : ['x'.repeat(60_000)])]) {
+        // A gzip member may stand behind another one: more than a byte that is none cannot be decoded.
+        const isCut = encoding === 'gzip' && behind.length > 1;
+        expect(await came(own, behind)).toBe(isCut ? bad : good);
+        expect(await came(own.replace('"id":1', '"id":2'), behind)).toBe(bad);
+      }
+    });
+
+    test('passes to an id of any length and form', async () => {
+      for (const [id, written] of [
+        [`"${'a'.repeat(600)}"`, `"${'a'.repeat(600)}"`],
+        [`"${'\u00e9'.repeat(300)}"`, `"${'\\u00e9'.repeat(300)}"`],
+      ] as const)
+        for (const text of formsOf(result, written)) expect(await cameAs(pack(text), {}, id)).toBe(good);
+    });
   });
 });
 
@@ -462,46 +412,24 @@ test('an answer that is held is let go of when its caller leaves, or has left', 
 });
 
 describe('no answer', () => {
-  test.each([201, 204, 301, 307, 400, 401, 403, 404, 413, 429, 500, 502, 503, 504])(
-    'a status of %p, and its body is thrown away',
-    async (status) => {
-      const { made, state } = reply(OK, { status, framing: CHUNKED });
-      expect(await judgeOf(made, 'gzip')).toEqual({ kind: 'status', status });
-      expect(state.cancelled).toBe(true);
-    },
-  );
-
-  test('a 200 of another type, and its body is thrown away', async () => {
-    const { made, state } = reply('<html>', { isJson: false });
-    expect((await judgeOf(made, 'gzip')).kind).toBe('garbage');
+  test.each<[string, Fields, string, unknown]>([
+    ['a status', { status: 502, framing: CHUNKED }, 'gzip', { kind: 'status', status: 502 }],
+    ['another type', { isJson: false }, 'gzip', { kind: 'garbage' }],
+    ['a coding that was not requested', { encoding: 'gzip' }, 'br, deflate', { kind: 'garbage' }],
+    ['a coding in chunks', { encoding: 'gzip', framing: CHUNKED }, 'identity', { kind: 'garbage' }],
+  ])('%s, and its body is thrown away', async (_, fields, accept, failure) => {
+    const { made, state } = reply(OK, fields);
+    expect(await judgeOf(made, accept)).toMatchObject(Object(failure));
     expect(state.cancelled).toBe(true);
   });
 
-  test.each(['', ' ', '\n', '{', '}', 'null', '"{}"', '<html></html>', '{"a":1', '{"a":1}x', 'x{}'])(
+  test.each(['', ' ', '{', '}', 'null', '"{}"', '<html></html>', '{"a":1', '{"a":1}x', 'x{}'])(
     'a 200 of JSON by its type whose body is %p',
-    async (body) => {
-      expect((await judged(body)).kind).toBe('garbage');
-    },
+    async (body) => expect((await judged(body)).kind).toBe('garbage'),
   );
 
-  test('a compressed 200 that was not asked for, streamed or not', async () => {
-    for (const framing of [100_000, CHUNKED, undefined] as const) {
-      const fields = { encoding: 'gzip', ...(framing === undefined ? {} : { framing }) };
-      const { made, state } = reply(Bun.gzipSync(OK), fields);
-      expect((await judgeOf(made, 'identity')).kind).toBe('garbage');
-      expect(state.cancelled).toBe(true);
-    }
-  });
-
-  test.each(['br', 'br, deflate', 'identity'])('gzip where %s was asked for', async (asked) => {
-    const { made } = reply(Bun.gzipSync(OK), { encoding: 'gzip' });
-    expect((await judgeOf(made, asked)).kind).toBe('garbage');
-  });
-
   test('a small body that breaks off', async () => {
-    expect(await judged(OK, { cut: 'closed' })).toEqual({
-      kind: 'no-answer',
-      reason: 'a body cut short: closed',
-    });
+    const failure = { kind: 'no-answer', reason: 'a body cut short: closed' } as const;
+    expect(await judged(OK, { cut: 'closed' })).toEqual(failure);
   });
 });
