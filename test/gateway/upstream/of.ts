@@ -101,14 +101,10 @@ export function routeTo(backends: readonly Backend[], name = 'getSlot'): Forward
   return { ...route, backends };
 }
 
-/** A call with its id and parameters as JSON. */
-export function callOf(method: string, params: string | undefined = '["a"]', id = '7'): Call {
-  return {
-    kind: 'call',
-    id: Buffer.from(id),
-    method,
-    params: params === undefined ? undefined : Buffer.from(params),
-  };
+/** A call with its id and parameters as JSON; `null`: without parameters. */
+export function callOf(method: string, params: string | null = '["a"]', id = '7'): Call {
+  const bytes = params === null ? undefined : Buffer.from(params);
+  return { kind: 'call', id: Buffer.from(id), method, params: bytes };
 }
 
 /** What a call comes with, with the given rows over it. */
