@@ -29,11 +29,6 @@ function probed(lagSlotsMax = 16) {
 }
 
 describe('a backend', () => {
-  test('at the slot of the pool takes part', () => {
-    const { see } = probed();
-    for (let i = 0; i < 20; i++) expect(see((slot) => reading(slot))).toBeUndefined();
-  });
-
   test('whose slot is not known takes part', () => {
     const { see, health } = probed();
     for (let i = 0; i < 20; i++) expect(see(() => reading(0))).toBeUndefined();
@@ -85,17 +80,6 @@ describe('a backend', () => {
       health = healthAfter(health, reading(500), measure);
       expect(health.excludedBecause).toBeUndefined();
     }
-  });
-
-  test('comes back at the third good probe in a row', () => {
-    const { see } = probed();
-    see(() => UNREACHABLE);
-    see(() => UNREACHABLE);
-    expect(see((slot) => reading(slot))).toBe('unreachable');
-    expect(see((slot) => reading(slot))).toBe('unreachable');
-    expect(see(() => UNREACHABLE)).toBe('unreachable');
-    for (let i = 0; i < 2; i++) expect(see((slot) => reading(slot))).toBe('unreachable');
-    expect(see((slot) => reading(slot))).toBeUndefined();
   });
 
   test('comes back at the first good probe while no other is in', () => {

@@ -15,6 +15,7 @@ import {
   createPool,
   createRouter,
   type ForwardRoute,
+  type Gap,
   RetryBudget,
 } from '../../../gateway/upstream/selection.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
@@ -43,7 +44,8 @@ export function backendOf(rows: Partial<BackendConfig> & { at?: string; clock?: 
 
 type Told = Partial<
   ForwardEvents & {
-    lagSlotsMax: number;
+    onChange(backend: Backend): void;
+    onGap(gap: Gap | undefined): void;
     onSlowness(backend: Backend, change: SlownessChange): void;
     budget: RetryBudget;
     /** There: light reads that are late are hedged. */
@@ -53,15 +55,16 @@ type Told = Partial<
 
 /** A way to backends as the gateway puts it together, without probes unless the test asks for them. */
 export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told = {}) {
-  const { lagSlotsMax = 16, onSlowness = nothing, onHedge, budget = new RetryBudget(), ...events } = told;
+  const { onHedge, budget = new RetryBudget(), onSlowness = nothing, ...rest } = told;
+  const { onChange = nothing, onGap = nothing, ...events } = rest;
   const dueMs = { light: 30_000, meta: 30_000, asset: 30_000, history: 60_000, scan: 108_000, write: 30_000 };
   const pool = createPool({
     backends,
     clock,
-    lagSlotsMax,
+    lagSlotsMax: 16,
     historyGap,
-    onChange: nothing,
-    onGap: nothing,
+    onChange,
+    onGap,
     onUnreachable: nothing,
     onSlowness,
   });
