@@ -111,11 +111,6 @@ test('it gives up when the time is over, and when the caller leaves, and then ta
   expect(a.inFlight).toBe(0);
 });
 
-test('without any backend, or for a caller who has left, there is nothing to wait for', async () => {
-  expect(await enter([])).toBeUndefined();
-  expect(await enter([full('a')], { signal: AbortSignal.abort() })).toBeUndefined();
-});
-
 test('B10 of many that wait each account has its turn, and of one account the first that came', async () => {
   const greedy = Array.from({ length: 50 }, (_, i) => `greedy ${i}`);
   const order = await orderOf([
