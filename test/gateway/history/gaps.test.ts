@@ -97,11 +97,6 @@ describe('an archive that never told its first block', () => {
     expect(await ask(backends, 'getBlocksWithLimit', [280, 60])).toEqual(between(280, 400).slice(0, 60));
   });
 
-  test('is not asked for it where a page does not end on it', async () => {
-    expect(await page(backends, { limit: 100 })).toEqual(signaturesOf(rows.slice(0, 100)));
-    expect(superbank.seen.map(({ method }) => method)).toEqual([METHOD]);
-  });
-
   const mute = fakes.superbank(0, 350);
   test('proves no end when it does not tell it in another way either', async () => {
     mute.refuses('getBlocksWithLimit');

@@ -97,13 +97,6 @@ describe.each(PROFILES)('a gateway before an Agave node and %s', (...[name]) => 
   });
 });
 
-test("an archive's compressed answer passes untouched", async () => {
-  const slot = history.slots.find((each) => each < 60 && blockText(history, each).length > 200) ?? 1;
-  const response = await post('Old Faithful', call('getBlock', [slot]), { 'accept-encoding': 'gzip' });
-  expect(response.headers.get('content-encoding')).toBe('gzip');
-  expect(await response.text()).toContain(blockText(history, slot));
-});
-
 test('what is too long for an archive is answered by the live node', async () => {
   const params = [1, { encoding: 'json', note: 'x'.repeat(2_000) }];
   const answer = await textOf('Old Faithful', call('getBlock', params, 'y'.repeat(1_100)));
