@@ -2,8 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import { withoutHistory, withRules } from '../../../gateway/respond/rules.ts';
-import type { Call } from '../../../gateway/request/envelope.ts';
-import { backendOf, forwardOf, routeTo } from '../upstream/of.ts';
+import { callOf, contextOf, forwardOf, routeTo } from '../upstream/of.ts';
 import { jsonText, objectText } from '../json/json-text.ts';
 import { streamBodyOf } from '../stream-body.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
@@ -39,27 +38,17 @@ function chunked(text: string, state = { cancelled: false }): Reply {
 }
 
 /** Sends a call through the rule; gives the reply as text and what the backend was sent. */
-async function ruled(params: string | undefined, reply: Reply, method = 'getSignatureStatuses') {
+async function ruled(params: string | undefined, reply: Reply) {
   const sent: { params: string | undefined; acceptEncoding: string }[] = [];
   const forward: Forward = async (call, _route, { acceptEncoding }) => {
     sent.push({ params: textOf(call.params), acceptEncoding });
     return reply;
   };
-  const call: Call = {
-    kind: 'call',
-    id: bytesOf('18446744073709551615'),
-    method,
-    params: params === undefined ? undefined : bytesOf(params),
-  };
-  const route = routeTo([backendOf()], method);
+  const method = 'getSignatureStatuses';
+  const call = callOf(method, params ?? null, '18446744073709551615');
   const { pool } = forwardOf([], createVirtualClock().clock);
-  const given = await withRules(forward, pool)(call, route, {
-    acceptEncoding: 'gzip',
-    signal: new AbortController().signal,
-    accountId: 1,
-    startedMs: 0,
-    onSettled: () => undefined,
-  });
+  const context = contextOf({ acceptEncoding: 'gzip' });
+  const given = await withRules(forward, pool)(call, routeTo([], method), context);
   return { sent: sent[0], given, text: given.kind === 'whole' ? textOf(given.bytes) : given.kind };
 }
 
@@ -104,35 +93,28 @@ describe('searchTransactionHistory never reaches a backend', () => {
   });
 });
 
-describe("params without the flag are the caller's own bytes", () => {
-  test.each([
-    [undefined],
-    ['null'],
-    ['[]'],
-    ['[["s"]]'],
-    ['[ [ "\\u0073" ] ]'],
-    ['[["s"], { "a" : 18446744073709551615 }]'],
-    ['[["s"],null]'],
-    ['[["s"],[]]'],
-    ['[["searchTransactionHistory"]]'],
-    ['[{"searchTransactionHistory":true}]'],
-    ['[["s"],{"a":{"searchTransactionHistory":true}}]'],
-    ['[["s"],{"searchtransactionhistory":true}]'],
-    ['{"signatures":["s"]}'],
-    ['{"signatures":["s"],"searchTransactionHistory":true}'],
-    ['[["s"],{}]'],
-    ['[["s"],{ }]'],
-    ['[["s"],"searchTransactionHistory"]'],
-  ])('%p', (params) => {
-    expect(stripped(params)).toEqual([params, false]);
-  });
+test.each([
+  undefined,
+  'null',
+  '[]',
+  '[ [ "\\u0073" ] ]',
+  '[["s"], { "a" : 18446744073709551615 }]',
+  '[["s"],[]]',
+  '[["searchTransactionHistory"]]',
+  '[{"searchTransactionHistory":true}]',
+  '[["s"],{"a":{"searchTransactionHistory":true}}]',
+  '{"signatures":["s"],"searchTransactionHistory":true}',
+  '[["s"],{ }]',
+  '[["s"],"searchTransactionHistory"]',
+])("params without the flag are the caller's own bytes: %p", (params) => {
+  expect(stripped(params)).toEqual([params, false]);
 });
 
 describe('a null entry', () => {
   test.each([
     ['alone', '[null]'],
     ['among others', `[${FOUND},null,${FOUND}]`],
-  ])("%s, when history was wantsHistory for, is answered -32011 under the caller's id", async (_, value) => {
+  ])("%s, when history was requested, is answered -32011 under the caller's id", async (_, value) => {
     expect((await ruled(ASKED, whole(answerOf(value)))).text).toBe(NOT_AVAILABLE);
     expect((await ruled(ASKED, chunked(answerOf(value)))).text).toBe(NOT_AVAILABLE);
   });
@@ -150,7 +132,7 @@ describe('a null entry', () => {
   });
 });
 
-describe('when history was wantsHistory for', () => {
+describe('when history was requested', () => {
   test.each([
     ['every entry found', answerOf(`[${FOUND},${FOUND}]`)],
     ['no entries', answerOf('[]')],
@@ -165,7 +147,7 @@ describe('when history was wantsHistory for', () => {
     expect((await ruled(ASKED, chunked(text))).text).toBe(text);
   });
 
-  test('the answer is wantsHistory for uncompressed, so that it can be read', async () => {
+  test('the answer is requested uncompressed, so that it can be read', async () => {
     expect((await ruled(ASKED, whole(answerOf('[]')))).sent?.acceptEncoding).toBe('identity');
     expect((await ruled('[["s"]]', whole(answerOf('[]')))).sent?.acceptEncoding).toBe('gzip');
   });
