@@ -27,7 +27,6 @@ const superbank = fakes.superbank(250, 350);
 const nodeAt = probed(node.url, 'agave');
 const faithfulAt = probed(faithful.url, 'old-faithful');
 const superbankAt = probed(superbank.url, 'superbank');
-const all = [nodeAt, faithfulAt, superbankAt];
 beforeEach(() => {
   superbank.state.held = { floor: 250, top: 350 };
   faithful.state.epochs = [0, 1];
@@ -39,12 +38,6 @@ beforeEach(() => {
 const { ask, page } = caller();
 
 describe('slots that nobody has, 200 to 249', () => {
-  test('make the cursor that nobody knows no error of the caller', async () => {
-    const lost = rows.find(({ slot }) => slot < 250 && slot >= 200)?.signature;
-    expect(await page(all, { before: lost })).toBe(UNREACHABLE);
-    expect(await page(all, { until: lost })).toBe(UNREACHABLE);
-  });
-
   test('are as bad right below the live nodes, and no list is read in vain', async () => {
     const backends = [nodeAt, faithfulAt];
     expect(await page(backends)).toBe(UNREACHABLE);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { startBackend } from '../../fakes/backend.ts';
-import { blockText, rowText } from '../../fakes/history.ts';
+import { rowText } from '../../fakes/history.ts';
 import { startGateway } from '../../started/gateway.ts';
 import { shared } from '../../started/shared.ts';
 import { ADDRESS, chainOf, fakesOf, rowsOf } from './world.ts';
@@ -8,7 +8,6 @@ import { ADDRESS, chainOf, fakesOf, rowsOf } from './world.ts';
 const history = chainOf(3);
 const rows = rowsOf(history);
 const live = rows.filter(({ slot }) => slot >= 60);
-const oldRow = rows.at(-1);
 
 const fakes = fakesOf(history);
 const hot = fakes.node(60, 90);
@@ -53,20 +52,6 @@ const textOf = async (name: string, body: unknown) => (await post(name, body)).t
 const recent = history.slots.findLast((slot) => slot > 80) ?? 0;
 
 describe.each(PROFILES)('a gateway before an Agave node and %s', (...[name]) => {
-  test('gives old and new blocks, each from where it is', async () => {
-    for (const slot of [1, recent]) {
-      const answer = await textOf(name, call('getBlock', [slot, { encoding: 'json' }]));
-      expect(answer).toContain(`"result":${blockText(history, slot)}`);
-    }
-  });
-
-  test('gives transactions of any age', async () => {
-    for (const row of [oldRow, live[0]]) {
-      expect(await textOf(name, call('getTransaction', [row?.signature]))).toContain(`"slot":${row?.slot}`);
-    }
-    expect(await textOf(name, call('getTransaction', ['nowhere']))).toContain('"result":null');
-  });
-
   test('gives one page of signatures, rows and id byte for byte', async () => {
     const body = `{"jsonrpc":"2.0","id":18446744073709551615,"method":"getSignaturesForAddress","params":["${ADDRESS}"]}`;
     const answer = await textOf(name, body);

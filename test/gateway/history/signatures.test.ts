@@ -116,16 +116,6 @@ describe('a page older than what the live node has', () => {
     expect(asked(faithful)).toEqual([{ method: METHOD, params: [ADDRESS, config] }]);
   });
 
-  test('comes from the archive also while no live node answers', async () => {
-    const away = probed(refusedUrl(), 'agave', 60, 90);
-    expect(await page([away, superbankAt], { before: before(cursor), limit: 3 })).toEqual(
-      signatures(rows.slice(cursor + 1, cursor + 4)),
-    );
-    expect(await page([away, superbankAt], { limit: 3 })).toBe('no-backend');
-    expect(await page([away, faithfulAt], { before: before(-1), limit: 3 })).toBe(-32019);
-    expect(await page([away, superbankAt], { before: 'nowhere', limit: 3 })).toBe(-32019);
-  });
-
   test('has all rows of the slot of such a transaction: nothing tells their order', async () => {
     const foreign = others.find(({ slot }) => slot < 40 && rows.some((row) => row.slot === slot));
     const older = rows.filter(({ slot }) => slot <= (foreign?.slot ?? 0));
@@ -146,12 +136,6 @@ describe('a page that the archive cannot complete is an error, never the end of 
   test('when it is away', async () => {
     expect(await page([node, lost], {})).toBe(-32019);
     expect(await page([node, lost], { before: before(-1) })).toBe(-32019);
-  });
-
-  test('when it has no index of addresses, unless another archive has', async () => {
-    faithful.state.addressIndex = false;
-    expect(await page([node, faithfulAt], {})).toBe(-32019);
-    expect(await page([node, faithfulAt, superbankAt], {})).toEqual(signatures(rows));
   });
 });
 
@@ -196,11 +180,5 @@ describe('of archives that hold it all', () => {
     expect(await page(backends, {})).toEqual(signatures(rows));
     const asked = [faithful, superbank, bigtable].map(({ seen }) => seen.length);
     expect(asked.toSorted()).toEqual([0, 0, 1]);
-  });
-
-  test('one whose index lags behind its top is asked again without the cursor it lacks', async () => {
-    learnt(bigtableAt, 0, 90);
-    expect(await page([node, bigtableAt], {})).toEqual(signatures(rows));
-    expect(bigtable.seen).toHaveLength(2);
   });
 });

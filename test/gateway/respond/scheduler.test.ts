@@ -66,17 +66,6 @@ describe('while a call waits for what others hold', () => {
     for (let i = 0; i < 5; i++) await settled();
     expect(evicted).toEqual([4]);
   });
-
-  test('the stream whose turn it is stays', async () => {
-    const { turn, stream, waits, evicted } = scheduled(3);
-    await stream(0);
-    await stream(1);
-    void turn(0);
-    waits(0);
-    await settled();
-    await settled();
-    expect(evicted).toEqual([1]);
-  });
 });
 
 describe('a call whose answer was evicted', () => {

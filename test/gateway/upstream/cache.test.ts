@@ -240,18 +240,6 @@ describe('a stream', () => {
     const unread = await world.send('getBlock', '[7]');
     expect(unread.kind).toBe('whole');
   });
-
-  test('from memory that is let go of before it is read counts no more', async () => {
-    const world = startCache(8_388_608);
-    world.reply = streaming(65_536);
-    await world.ask('getBlock', '[5]');
-    const begun = await world.send('getBlock', '[5]');
-    if (begun.kind === 'stream') begun.body.cancel();
-    expect(world.overs).toBe(2);
-    world.finality = { slot: 100, resets: 1 };
-    await world.send('getBlock', '[6]');
-    expect(world.cache.counts.bytes).toBe(0);
-  });
 });
 
 describe('the bound', () => {

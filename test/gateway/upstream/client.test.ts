@@ -67,17 +67,6 @@ describe('requests', () => {
         `authorization: Basic ${btoa('us er:pa')}\r\nx-a: b\r\naccept-encoding: identity\r\ncontent-length: 2\r\n\r\n{}`,
     );
   });
-
-  test('of 8 MB arrive whole', async () => {
-    const body = Buffer.alloc(8 << 20, 'x');
-    const { promise, resolve } = Promise.withResolvers<number>();
-    backend.script((exchange) => {
-      resolve(exchange.text.length);
-      void exchange.send(plain('{}'));
-    });
-    await client.send({ ...REQUEST, body }, never);
-    expect(await promise).toBeGreaterThan(body.length);
-  });
 });
 
 test('a reset in the middle of a body without a length cuts it, as an end does one that is short of its length', async () => {
@@ -182,21 +171,6 @@ describe('connections', () => {
   });
 });
 
-test('a body whose rest comes with a reset while its reader is behind is whole or cut', async () => {
-  backend.script(async (exchange) => {
-    await inTurn(exchange, 'HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nabc');
-    await exchange.send('def');
-    exchange.reset();
-  });
-  const { body } = await replied();
-  let text = '';
-  const end = await body.pipe((piece) => {
-    text += piece.toString();
-    return Bun.sleep(20);
-  });
-  expect([`complete abcdef`, `cut ${text}`]).toContain(`${end.kind} ${text}`);
-});
-
 test('a body without a length is cut by a reset that comes before its reader reads on', async () => {
   const { promise, resolve } = Promise.withResolvers<RawExchange>();
   backend.script((exchange) => {
@@ -209,20 +183,6 @@ test('a body without a length is cut by a reset that comes before its reader rea
     if (piece.toString() === 'def') exchange.reset();
   });
   expect(end).toEqual({ kind: 'cut', reason: 'closed', bytes: 6 });
-});
-
-test('a body that its reader lets go of in the middle of a read takes its connection with it', async () => {
-  backend.script((exchange) =>
-    inTurn(exchange, `${CHUNKED}${chunk('first')}`, `${chunk('second')}0\r\n\r\n`),
-  );
-  const { body } = await replied();
-  const end = await body.pipe((piece) => {
-    if (piece.toString() === 'second') body.cancel();
-  });
-  expect(end).toMatchObject({ kind: 'cut', reason: 'cancelled' });
-  backend.script((exchange) => exchange.send(plain('{"next":1}')));
-  expect((await read(await replied())).text).toBe('{"next":1}');
-  expect(backend.connections()).toBe(2);
 });
 
 test('a reader that is behind stops the backend, and gets every byte in the end', async () => {

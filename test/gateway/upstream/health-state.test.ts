@@ -29,12 +29,6 @@ function probed(lagSlotsMax = 16) {
 }
 
 describe('a backend', () => {
-  test('whose slot is not known takes part', () => {
-    const { see, health } = probed();
-    for (let i = 0; i < 20; i++) expect(see(() => reading(0))).toBeUndefined();
-    expect(health().lagSlots).toBe(0);
-  });
-
   test.each([
     ['unreachable', () => UNREACHABLE],
     ['unhealthy', (slot: number) => reading(slot, 'unhealthy')],
@@ -97,14 +91,6 @@ describe('a backend', () => {
     for (let i = 0; i < 2; i++) see((slot) => reading(slot - 8));
     expect(see((slot) => reading(slot - 8))).toBeUndefined();
     for (let i = 0; i < 10; i++) expect(see((slot) => reading(slot - 15))).toBeUndefined();
-  });
-
-  test('that is out says the newest reason, and how far it is behind', () => {
-    const { see, health } = probed();
-    see(() => UNREACHABLE);
-    see(() => UNREACHABLE);
-    expect(see((slot) => reading(slot - 300))).toBe('lagging');
-    expect(health().lagSlots).toBe(300);
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { Connection, type NoReply, type WritePiece } from '../../../gateway/upstream/http-connection.ts';
-import { atEndOfTurn, free, TURN_BYTES } from '../../../gateway/upstream/turns.ts';
+import { free, TURN_BYTES } from '../../../gateway/upstream/turns.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { startRawBackend } from '../../fakes/raw-backend.ts';
 import { clientOf, REQUEST } from './of.ts';
@@ -31,16 +31,6 @@ describe('memory given back', () => {
 
 describe('at the end of a turn', () => {
   const endOfTurn = () => new Promise((resolve) => setImmediate(resolve));
-
-  test('tasks are done in order, those that a task adds behind those that wait', async () => {
-    const done: string[] = [];
-    const task = (name: string, then = () => {}) => ({ endTurn: () => (done.push(name), then()) });
-    atEndOfTurn(task('first', () => atEndOfTurn(task('added'))));
-    atEndOfTurn(task('second'));
-    expect(done).toEqual([]);
-    await endOfTurn();
-    expect(done).toEqual(['first', 'second', 'added']);
-  });
 
   /** A connection whose request waits for it, what it has written, and how its exchange ended. */
   function waitingConnection() {

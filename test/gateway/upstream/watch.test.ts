@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'bun:test';
-import { RECENT_SECONDS, TURN_SECONDS } from '../../../gateway/upstream/backend.ts';
 import { startLiveNode } from '../../fakes/live-node.ts';
 import { backendOf, forwardOf } from './of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
@@ -29,32 +28,6 @@ function startStalling(dripMs?: number) {
     },
   };
 }
-
-test('a backend that hangs does so from its second silent look on, whatever it had answered, until it answers', async () => {
-  const { clock, advance } = createVirtualClock();
-  await using node = startLiveNode();
-  const backend = backendOf({ at: node.url, clock });
-  const { probeAll } = forwardOf([backend], clock).pool;
-  const never = new AbortController().signal;
-  await probeAll(never);
-  const look = async () => {
-    const looking = probeAll(never);
-    await Bun.sleep(5); // so that it waits for answers
-    advance(1_000);
-    await looking;
-    return [backend.isSilent, backend.health.excludedBecause];
-  };
-  node.now.hangs = true;
-  backend.markWell(); // a call, before it hung
-  expect(await look()).toEqual([false, undefined]);
-  expect(await look()).toEqual([true, 'unreachable']);
-  for (let turn = 0; turn <= RECENT_SECONDS / TURN_SECONDS; turn++) backend.recent.turn();
-  expect(await look()).toEqual([true, 'unreachable']);
-  backend.markWell(); // it is slow, and does not hang
-  expect(await look()).toEqual([false, 'unreachable']);
-  expect(await look()).toEqual([true, 'unreachable']); // it has not come back
-  backend.client.close();
-});
 
 describe.each([
   ['stalls', undefined],
