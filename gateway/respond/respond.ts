@@ -82,16 +82,19 @@ export function createRespond(parts: Parts): Respond {
     if (isSilent) return new Response(null, { headers: fieldsOf(admitted, JSON_TYPE) });
     const refund = refundsOf(charging, admitted);
     const { request } = admitted;
-    const coding = codings.length === 0 ? undefined : wantedBy(request);
-    return batchBody(admitted, refund, coding).then((body) => {
+    return batchBody(admitted, refund).then((body) => {
       // What is given back later, of an answer that has begun, its head cannot say.
       const paid = { ...admitted, credits: admitted.credits - refund.credits() };
-      const isLarge = body instanceof ReadableStream || body.length > WHOLE_BYTES_MAX;
-      const headers = fieldsOf(paid, JSON_TYPE, isLarge ? coding : undefined);
+      const isWhole = body instanceof Uint8Array;
+      const isLarge = !isWhole || body.length > WHOLE_BYTES_MAX;
+      const coding = isLarge && codings.length > 0 ? wantedBy(request) : undefined;
+      const headers = fieldsOf(paid, JSON_TYPE, coding);
       if (isLarge && codings.length > 0) headers['vary'] = VARY;
-      if (body instanceof ReadableStream || !isLarge || coding === undefined)
-        return new Response(body, { headers });
-      return new Response(streamSingle(compressed(bodyOf([body]), coding)), { headers });
+      if (isWhole && coding === undefined) return new Response(body, { headers });
+      const stream = isWhole ? bodyOf([body]) : body;
+      return new Response(streamSingle(coding === undefined ? stream : compressed(stream, coding)), {
+        headers,
+      });
     });
   };
 
@@ -221,7 +224,7 @@ export function createRespond(parts: Parts): Respond {
     return reply;
   }
 
-  function batchBody(admitted: Admitted, refund: Refund, coding?: Coding): ReturnType<typeof spliceBatch> {
+  function batchBody(admitted: Admitted, refund: Refund): ReturnType<typeof spliceBatch> {
     const { request, planned, plan, caller, usage } = admitted;
     const answered = planned.flatMap((one, index) => (one.kind === 'notification' ? [] : [{ one, index }]));
     const abort = new AbortController();
@@ -239,7 +242,7 @@ export function createRespond(parts: Parts): Respond {
     if (request.signal.aborted) leave();
     else request.signal.addEventListener('abort', leave, { once: true });
     const starts = answered.map(({ one, index }) => begin.bind(undefined, one, index));
-    return spliceBatch(starts, abort, refundFrom, gather, beat, coding);
+    return spliceBatch(starts, abort, refundFrom, gather, beat);
 
     /** What a batch that broke off did not deliver is not paid for: the answer at `first` and all behind it. */
     function refundFrom(first: number): void {

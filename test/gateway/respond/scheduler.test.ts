@@ -43,7 +43,9 @@ function scheduled(count: number, parallelMax = 8) {
       }),
     waits: (place: number) => onWaits[place]?.() ?? (() => undefined),
     /** Its turn comes and it has gone. */
-    pass: async (place: number) => done(await turn(place)),
+    async pass(place: number) {
+      if ((await turn(place)).kind === 'stream') done();
+    },
   };
 }
 
