@@ -160,20 +160,6 @@ describe('the worker pool', () => {
     expect(await end).toEqual([`death ${START_FAILURES_MAX}`]);
   });
 
-  test('while another serves, a worker that cannot start is started again for ever', async () => {
-    const { clock, launched, at, stop, end } = await started(2);
-    at(1).end();
-    for (let death = 1; death <= 3 * START_FAILURES_MAX; death++) {
-      await clock.advance(10_000);
-      at(death + 1).end('code 1', 'no');
-    }
-    await clock.advance(10_000);
-    expect(launched).toHaveLength(3 * START_FAILURES_MAX + 3);
-    stop();
-    for (const process of launched) process.end('code 0');
-    expect(await end).toEqual([]);
-  });
-
   test('a first worker that the system refuses is reported, a later one is started again', async () => {
     const first = poolOf(2, createVirtualClock(), true);
     expect(await first.end).toEqual(['A gateway process could not be started (EAGAIN).']);
@@ -196,17 +182,6 @@ describe('the worker pool', () => {
     expect(launched.map(({ signals }) => signals.at(-1))).toEqual(['SIGTERM', 'SIGKILL']);
     at(1).end();
     expect(await end).toEqual(['Gateway processes 2 did not stop in time and were killed.']);
-  });
-
-  test('a stop before the first worker listens is a stop', async () => {
-    const { clock, at, stop, end, isReady } = poolOf(3);
-    await settled(clock);
-    stop();
-    await settled(clock);
-    expect(at(0).signals).toEqual(['SIGTERM']);
-    at(0).end('code 0');
-    expect(await end).toEqual([]);
-    expect(isReady()).toBe(false);
   });
 
   test('a reloaded config reaches every worker, also one that starts, and one that listens tells other apps', async () => {
@@ -241,25 +216,6 @@ describe('the worker pool', () => {
       at(4).end();
       await clock.advance(100);
       expect([at(5).number, at(5).seat]).toEqual([1, 1]);
-    });
-
-    test("is replaced under its seat's own number when that is free, and one that is killed under its own", async () => {
-      const { clock, launched, at } = await started(2);
-      for (const which of [0, 1]) at(which).drain();
-      await settled(clock);
-      for (const which of [0, 1]) at(which).end('code 0');
-      for (const which of [2, 3]) at(which).listen();
-      await clock.advance(10_000);
-      at(2).end();
-      await settled(clock);
-      at(3).drain();
-      await settled(clock);
-      expect(launched.map(({ number, seat }) => [number, seat]).slice(2)).toEqual([
-        [3, 1],
-        [4, 2],
-        [3, 1],
-        [2, 2],
-      ]);
     });
   });
 

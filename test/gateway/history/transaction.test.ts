@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { failure, result, type Script, startBackend, streamed } from '../../fakes/backend.ts';
+import { failure, result, type Script, startBackend } from '../../fakes/backend.ts';
 import { refusedUrl } from '../../fakes/raw-backend.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { textOf } from '../upstream/of.ts';
@@ -135,16 +135,6 @@ describe('a live node that has not begun after 150 ms', () => {
       race.answer(found('hot'));
       expect(await race.reply()).toContain('"by":"hot"');
     }
-  });
-
-  test('wins with a large answer, which is passed on as it comes', async () => {
-    const race = raced(nothing);
-    await race.arrived;
-    race.advance(150);
-    await race.archived;
-    race.answer((call) => streamed(call, 1));
-    expect((await race.reply()).length).toBeGreaterThan(1 << 20);
-    expect(race.overs).toEqual(['getTransaction']);
   });
 });
 

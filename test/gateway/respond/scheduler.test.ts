@@ -58,16 +58,6 @@ describe('while a call waits for what others hold', () => {
     for (let i = 0; i < 5; i++) await settled();
     expect(evicted).toEqual([4, 3]);
   });
-
-  test('no more are evicted than it takes', async () => {
-    const { stream, waits, evicted } = scheduled(5);
-    for (const place of [1, 2, 3, 4]) await stream(place);
-    const over = waits(0);
-    expect(evicted).toEqual([4]);
-    over();
-    for (let i = 0; i < 5; i++) await settled();
-    expect(evicted).toEqual([4]);
-  });
 });
 
 describe('a call whose answer was evicted', () => {

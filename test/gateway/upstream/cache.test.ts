@@ -213,13 +213,6 @@ describe('a stream', () => {
     expect(world.sent).toBe(3);
   });
 
-  test('that is longer than a sixteenth of the memory passes whole and is not kept', async () => {
-    const world = startCache(16 * 199_000);
-    world.reply = streaming(65_536);
-    expect(await world.ask('getBlock', '[5]')).toBe(resultText(long, '1'));
-    expect(world.cache.counts.bytes).toBe(0);
-  });
-
   test('from memory ends for a caller who leaves, and its memory counts until then', async () => {
     const world = startCache(8_388_608);
     world.reply = streaming(65_536);
@@ -256,21 +249,6 @@ describe('the bound', () => {
     expect(world.sent).toBe(60);
     for (let i = 0; i < 3; i++) await world.ask('getBlock', '[59]');
     expect(world.sent).toBe(61);
-  });
-
-  test('drops what was used longest ago', async () => {
-    const world = startCache(20_000);
-    world.reply = (id) => wholeOf(resultText(`"${'x'.repeat(700)}"`, id));
-    const ask = (slot: number) => world.ask('getBlock', `[${slot}]`);
-    for (let slot = 0; slot < 19; slot++) await ask(slot);
-    await ask(0);
-    expect(world.sent).toBe(19);
-    for (let slot = 19; slot < 30; slot++) await ask(slot);
-    await ask(0);
-    await ask(29);
-    expect(world.sent).toBe(30);
-    await ask(1);
-    expect(world.sent).toBe(31);
   });
 
   test('holds for entries, copies and what slow readers still read, and all of it is given back', async () => {

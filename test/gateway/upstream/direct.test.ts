@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { HEALTHY, numberOf, preference } from '../../../gateway/upstream/backend.ts';
-import { METHODS } from '../../../gateway/methods/table.ts';
 import { CHUNKED, chunk, plain, type RawExchange } from '../../fakes/raw-backend.ts';
 import { ACCOUNT_ABC, textOf } from './of.ts';
 import { at, BUSY, ERROR, happened, idOf, nothingMore, rpc, type Told, world } from './straight-way.ts';
@@ -262,13 +261,6 @@ describe('identical reads that are under way', () => {
     expect(exchanges.length).toBe(2);
     for (const exchange of exchanges) await exchange.send(plain(rpc('1', at(7))));
     await Promise.all(both);
-  });
-
-  test('are never sends, statuses, or what has another rule of its own', () => {
-    const ruled = ['sendTransaction', 'getSignatureStatuses', 'getHealth', 'getProgramAccounts'];
-    for (const method of ruled) expect([method, METHODS.get(method)?.direct]).toEqual([method, false]);
-    for (const [name, { direct, shared = false, class: kind }] of METHODS)
-      if (shared) expect([name, direct, ['light', 'meta'].includes(kind)]).toEqual([name, true, true]);
   });
 });
 

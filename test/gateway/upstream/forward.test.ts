@@ -253,15 +253,6 @@ describe('a caller who leaves', () => {
   });
 });
 
-test('an answer leaves no timer and no place taken behind', async () => {
-  await using a = startBackend(plain('', 502));
-  await using b = startBackend();
-  const { send, backends, sleeping } = started();
-  const both = backends(a.url, b.url);
-  await send(both);
-  expect([sleeping(), both.map(({ inFlight }) => inFlight)]).toEqual([0, [0, 0]]);
-});
-
 test('a deadline that passes after the answer has begun does not cut it', async () => {
   const gate = Promise.withResolvers<void>();
   using backend = startRawBackend(async (exchange) => {

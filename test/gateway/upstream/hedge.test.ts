@@ -84,28 +84,6 @@ describe('a read that is late, with hedging', () => {
     expect([gateway.inFlight(), gateway.failures]).toEqual([[0, 0], ['a no-answer']]);
   });
 
-  test('answers all who share it, each under its own id', async () => {
-    using gateway = world(2, true);
-    gateway.held();
-    const texts = ['1', '2', '3'].map((id) => gateway.text({ id }));
-    await gateway.late();
-    expect(await Promise.all(texts)).toEqual(['1', '2', '3'].map((id) => rpc(id, '1')));
-    expect(gateway.fakes.map((fake) => fake.calls())).toEqual([1, 1]);
-  });
-
-  test('is given up when its caller leaves, at both', async () => {
-    using gateway = world(2, true);
-    const both = [gateway.held(), gateway.held(1)];
-    const caller = new AbortController();
-    const reply = gateway.call({ signal: caller.signal });
-    await gateway.late();
-    caller.abort();
-    gateway.tick();
-    expect(await reply).toEqual({ kind: 'caller-left' });
-    await Promise.all(both.map(([exchange]) => exchange?.gone));
-    expect([gateway.inFlight(), gateway.failures]).toEqual([[0, 0], []]);
-  });
-
   test('ends at the deadline of one call, although it was sent twice', async () => {
     using gateway = world(2, true);
     const both = [gateway.held(), gateway.held(1)];

@@ -30,16 +30,6 @@ describe('the order in which backends are asked', () => {
     expect(names([a, b, c], clock)).toBe('a b c');
   });
 
-  test('puts those that are known to be behind the wanted slot after the others, the newest of them first', () => {
-    const [a, b, c] = three();
-    [a, b, c].forEach((backend, i) => (backend.slots.tip.confirmed = [300, 310, 320][i] ?? 0));
-    const { clock } = createVirtualClock();
-    expect(names([a, b, c], clock, 300)).toBe('a b c');
-    expect(names([a, b, c], clock, 301)).toBe('b c a');
-    expect(names([a, b, c], clock, 315)).toBe('c b a');
-    expect(names([a, b, c], clock, 400)).toBe('c b a');
-  });
-
   test('puts one that is left out last: late before failing, and of the late ones the newest first', () => {
     const [a, b, c] = three();
     a.health = { ...HEALTHY, excludedBecause: 'unreachable' };
@@ -147,19 +137,6 @@ describe('what a call needs of the chain', () => {
   test('in parameters beyond 64 KB is not looked for, and not taken for finalized', () => {
     expect(need(`["${'x'.repeat(70_000)}",{"commitment":"processed"}]`).commitment).toBeUndefined();
   });
-});
-
-test('the highest slot is remembered by account and by commitment', () => {
-  const seen = createMonotonicReads(createVirtualClock().clock);
-  seen.note(1, 'processed', 100);
-  seen.note(1, 'processed', 90);
-  seen.note(1, 'finalized', 60);
-  seen.note(2, 'processed', 50);
-  expect(seen.highest(1, 'processed')).toBe(100);
-  expect(seen.highest(1, 'finalized')).toBe(60);
-  expect(seen.highest(1, 'confirmed')).toBe(0);
-  expect(seen.highest(2, 'processed')).toBe(50);
-  expect(seen.highest(3, 'processed')).toBe(0);
 });
 
 test('it is kept for a minute after the last answer, and forgotten within two', () => {

@@ -46,14 +46,6 @@ describe('at the end of a turn', () => {
     return { connection, written, outcomes };
   }
 
-  test('no request is written to a connection that has closed meanwhile', async () => {
-    const { connection, written, outcomes } = waitingConnection();
-    connection.onClose();
-    await endOfTurn();
-    expect(written).not.toContain('a request');
-    expect(outcomes).toEqual(['closed', 'no-answer']);
-  });
-
   test('a request is not answered by bytes that came before it: these end the connection', async () => {
     const { connection, written, outcomes } = waitingConnection();
     const head = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n';
