@@ -12,10 +12,7 @@ import { JSON_TYPE } from './respond/refusal.ts';
 /** A connection pool in use sends its next request within this time. */
 const QUIET_MS = 250;
 
-/**
- * The time before a listener closes, in which every response ends its connection, so that no connection is closed under
- * a request that is already on its way. New connections are still accepted, for clients that do not know yet.
- */
+/** The time before a listener closes, in which every response ends its connection: none is closed under a request on its way. */
 export function createDrain(clock: Clock) {
   const never = new AbortController().signal;
   let isOn = false;
@@ -44,10 +41,7 @@ export function createDrain(clock: Clock) {
   return { isOn: () => isOn, last, run };
 }
 
-/**
- * The listener cuts connections that are idle this much longer than a stream may be: its clock ticks every four seconds
- * and counts a silent stream as idle. What a stream's silence means is decided where it is read.
- */
+/** The listener, whose clock ticks every four seconds, counts a silent stream as idle: it cuts so much later than its reader. */
 const IDLE_SLACK_SECONDS = 8;
 /** It cannot wait longer, unless for ever. */
 const LISTENER_SECONDS_MAX = 255;
@@ -60,9 +54,8 @@ function listenerSeconds({ idleMs, deadlinesMs: { light, history, send }, tls }:
 }
 
 /**
- * The routes. `POST /` is a route of Bun's own and compiled to a call of its handler: it names nothing of the context but
- * the request, parses no body and has no hooks. Its finished Response is sent untouched as long as nothing sets a header or a status on the
- * context; otherwise Elysia reads a streamed body and encodes it again.
+ * The routes. `POST /` is compiled to a plain call of its handler: it names nothing of the context but the request, parses
+ * no body and has no hooks. No header or status may be set on the context: Elysia would read and encode streams again.
  */
 function createApp(config: GatewayConfig, shared: boolean, answer: AnswerRequest, health: Health) {
   const { tls } = config;

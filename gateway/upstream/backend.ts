@@ -162,7 +162,8 @@ class FairQueue {
 
   /** Gives the next turn to an account that waits. */
   favour(accountId: number): void {
-    for (const [other, line] of [...this.#lines]) {
+    const lines = [...this.#lines];
+    for (const [other, line] of lines) {
       if (other === accountId) continue;
       this.#lines.delete(other);
       this.#lines.set(other, line);
