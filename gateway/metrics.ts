@@ -44,7 +44,6 @@ const AGGREGATORS: Partial<Record<Metric, 'min' | 'max'>> = {
   'store_out{}': 'max',
 };
 
-/** Takes a value with its labels, in the order of their names. */
 type Put = (value: number, ...labels: readonly string[]) => void;
 
 /** Adds a metric that has what `read` puts whenever the registry is read. */
@@ -121,7 +120,6 @@ class FirstByteTimes {
     times.buckets[i] = (times.buckets[i] ?? 0) + 1;
   }
 
-  /** Buckets that hold all below them, the sum and the count. */
   #samples(): readonly Sample[] {
     return [...this.#times].flatMap(([kind, { sum, buckets }]) => {
       const part = (suffix: string, value: number, more: object = {}) => {

@@ -101,7 +101,6 @@ async function runGateway(
 type Parts = Readonly<{
   gateway: Gateway;
   accounts: Store;
-  /** Tells other apps that the config was read again. */
   announce(): void;
   log: Log;
 }>;
@@ -155,7 +154,6 @@ async function serve(
   return [];
 }
 
-/** What a worker does for its supervisor. */
 function servingOf(gateway: Gateway, env: Environment, announce: () => void) {
   return {
     report: async () => ({ metrics: await gateway.metrics.values(), status: gateway.status() }),

@@ -75,7 +75,6 @@ type PoolOptions = Readonly<{
   log: Log;
 }>;
 
-/** Instead of how it ended. */
 const DRAINING = 'draining';
 
 /** A process of the pool until it has ended. */
@@ -255,7 +254,6 @@ export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOption
     setReloadedConfig,
     collect,
     totals,
-    /** How many workers listen, without those that drain. */
     listening,
     restarts: () => restarts,
     hangs: () => hangs,

@@ -41,7 +41,6 @@ export function createFailedKeys(clock: Clock) {
       failures.lookedMs = clock.monotonic();
       return true;
     },
-    /** A request from the address had a key that failed. */
     note(address: string): void {
       const name = neighbourhoodOf(address);
       const failures = failuresOf(name);

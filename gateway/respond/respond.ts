@@ -369,7 +369,7 @@ const VARY = 'accept-encoding';
  * One backend's answer as a body of ours, piece by piece, waiting while its reader is behind. It ends cleanly only
  * when the answer was whole; otherwise the caller's connection is cut. `onEnd` gets how it ended.
  */
-export function streamSingle(body: StreamBody, onEnd?: (end: StreamEnd) => void): ReadableStream {
+function streamSingle(body: StreamBody, onEnd?: (end: StreamEnd) => void): ReadableStream {
   const source: Bun.DirectUnderlyingSource = {
     type: 'direct',
     async pull(controller) {

@@ -110,7 +110,6 @@ class Recent {
 /** A call that enters a backend. */
 export type EnteringCall = Readonly<{
   accountId: number;
-  /** Aborts when the caller leaves. */
   signal: AbortSignal;
   /** Called when every backend is full and the call waits; what it gives is called when the wait ends. */
   onWait?(): () => void;
@@ -192,7 +191,6 @@ function isBefore({ batchPosition: a }: Waiter, { batchPosition: b }: Waiter): b
 export class Backend {
   readonly config: BackendConfig;
   readonly client: HttpClient;
-  /** The most calls that this process has at it. */
   readonly connectionsMax: number;
   /**
    * How much of the chain it has shown to have, by probes and answers: its newest slot by commitment, 0 for none yet; its first
@@ -207,7 +205,6 @@ export class Backend {
     firstLocalBlock: undefined,
     firstBlock: undefined,
   };
-  /** Its number among the choices of an account (`preference`). */
   readonly number: number;
   readonly queue = new FairQueue();
   readonly recent = new Recent();
@@ -221,9 +218,7 @@ export class Backend {
   health: HealthState = HEALTHY;
   /** It hangs: it answered neither of two probes in a row nor a call since the first; until it is back, one probe is enough. */
   isSilent = false;
-  /** Calls that it has answered. */
   answered = 0;
-  /** Calls that have entered it. */
   inFlight = 0;
   /** The newest finalized slot by its last probe; 0: not known. The slot of an answer may be another commitment's. */
   finalized = 0;

@@ -9,7 +9,6 @@ import { awaitTurn, moved } from './turns.ts';
 
 /** A kept answer, and who gave it; the caller's id goes between `before` and `after`. */
 type Entry = Readonly<{ before: Buffer; after: Buffer; cost: number; backend: string | undefined }> & {
-  /** Callers who read it piece by piece. */
   readers: number;
 };
 
@@ -19,16 +18,13 @@ const ENTRY_BYTES = 256;
 const ENTRY_SHARE = 1 / 16;
 /** Room for a long answer among thousands of short ones is made in several calls, so that none of them stalls the others. */
 const EVICTIONS_MAX = 1_024;
-/** As many streams are remembered that were not copied. */
 const PASSED_MAX = 1_024;
-/** An answer from memory is written in pieces of this length. */
 const PIECE_BYTES = 65_536;
 const LETTER_N = 0x6e;
 
 /** Answers that never change, the longest unused dropped first; `bytesMax` is for all memory that they cause. */
 export class Cache {
   readonly #bytesMax: number;
-  /** In the order of their last use. */
   readonly #entries = new Map<string, Entry>();
   /** Goes on where it was: from the start it would pass over all that was deleted, 18 µs for each entry that is kept. */
   #oldest = this.#entries.entries();

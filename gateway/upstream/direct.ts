@@ -25,7 +25,6 @@ export type Direct = (
 type Parts = Pick<ForwardParts, 'clock' | 'dueMs' | 'pool' | 'budget' | 'onResponseStart'> &
   Readonly<{
     forward: Forward;
-    /** Asks a second backend for what is late; absent: none is asked. */
     hedge?: Hedge | undefined;
   }>;
 
@@ -61,7 +60,6 @@ export function createDirect(parts: Parts): Direct {
   };
 }
 
-/** What all calls share. */
 function sharedFrom(parts: Parts) {
   return {
     ...parts,
@@ -131,7 +129,6 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     this.#send(backend, requestBytes(call, route.member), endMs - clock.monotonic(), handler);
   }
 
-  /** The backends that take a request of its length. */
   get able(): readonly Backend[] {
     const { call, route } = this.read;
     const bytes = requestBytes(call, route.member);
@@ -155,7 +152,6 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     atEndOfTurn(this);
   }
 
-  /** Answers with the reply that has come. */
   endTurn(): void {
     const { backend, body } = this;
     if (backend === undefined || body === undefined) return;

@@ -17,7 +17,6 @@ export function isItsFault(failure: Failure): boolean {
   return status >= 500 || status < 400 || status === 429 || status === 401 || status === 403;
 }
 
-/** The error of a JSON-RPC answer. */
 type RpcFailure = Readonly<{ code: number; message: string }>;
 
 /** What an error says about trying another backend. */

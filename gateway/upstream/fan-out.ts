@@ -83,7 +83,6 @@ export function createFanOut({ clock, pool, budget, onResponseStart, forward, on
 }
 
 const ACCEPTED = 0;
-/** It landed earlier. */
 const PROCESSED = 1;
 const REFUSED = new Error('refused');
 

@@ -62,7 +62,7 @@ type FirstAttempt = Readonly<{
   outcome: HttpReply | ResponseStart | Failure;
 }>;
 
-/** Who asks, and how. */
+/** A call's caller, and how it is sent. */
 export type CallContext = EnteringCall &
   Readonly<{
     /** The content encodings the caller can read. */
@@ -266,7 +266,6 @@ export async function readReply(reply: Reply, bytesMax: number): Promise<Exclude
   return { kind: 'whole', bytes, encoding: undefined, backend: reply.backend };
 }
 
-/** Enters and takes out the first that has room. */
 function enterNext(backends: Backend[], clock: Clock): Backend | undefined {
   const at = backends.findIndex(({ hasRoom }) => hasRoom);
   const [next] = at === -1 ? [] : backends.splice(at, 1);

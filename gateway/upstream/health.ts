@@ -30,7 +30,6 @@ function tipIn({ slots }: Reading): number {
   return slots.confirmed ?? slots.finalized ?? slots.processed ?? 0;
 }
 
-/** The answer to a probe's question, or why none came. */
 type ProbeAnswer = Uint8Array | string;
 
 /** A probe must not wait longer than the callers it is for, neither for a head nor for the rest. */
@@ -162,10 +161,8 @@ export function healthAfter(before: HealthState, reading: Reading, measure: Meas
   };
 }
 
-/** What a round has shown of a backend. */
 type Look = Readonly<{ backend: Backend; reading: Reading; isOtherChain: boolean; isNoneIn: boolean }>;
 
-/** What a round compares every backend with. */
 type RoundMeasure = Omit<Measure, 'isOtherChain' | 'isNoneIn'>;
 
 export type WatchOptions = Readonly<{

@@ -40,7 +40,6 @@ export function createHedge(
   onHedge: (outcome: 'made' | 'won') => void,
 ) {
   const budget = new RetryBudget(PER_CALL, SAVED_MAX, 0);
-  /** In the order of their sending. */
   const watched: HedgedCall[] = [];
   let lateMs = Infinity;
   let isWatching = false;
@@ -77,7 +76,6 @@ export function createHedge(
       watched.push(call);
       if (!isWatching) void watchOn();
     },
-    /** Learns what is late; called a few times a second. */
     tick(): void {
       lateMs = Math.max(LATE_MS_MIN, pool.lateMs('state') ?? Infinity);
     },

@@ -87,7 +87,6 @@ function connect(url: URL, owner: ConnectionOwner, signal: AbortSignal, waitMs: 
 
 type Socket = Bun.Socket<Connection | undefined>;
 
-/** One POST. */
 type HttpRequest = Readonly<{
   body: Uint8Array;
   acceptEncoding: string;
@@ -208,7 +207,6 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     return { kind: 'unsent', reason };
   }
 
-  /** The calls of accounts that have a connection. */
   function calls(): readonly AccountCall[] {
     return [...connections].flatMap(({ call }) => call ?? []);
   }
@@ -227,7 +225,6 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     if (what !== 'lost') for (const [over, call] of connecting) if (isGivenUp(call, what)) over.abort();
   }
 
-  /** Closes every connection. */
   function close(): void {
     isClosed = true;
     for (const connection of connections) connection.destroy('cancelled');

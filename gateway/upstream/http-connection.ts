@@ -89,7 +89,6 @@ type HeadPhase = {
   request: Buffer | undefined;
   /** What has come of the head under way. */
   bytes: Buffer;
-  /** Interim heads before it. */
   passedBytes: number;
 };
 
@@ -143,7 +142,6 @@ class Body {
     this.#beganMs = connection.activeAtMs;
   }
 
-  /** Its reader is waited for. */
   noteUnread(): void {
     this.waitingSinceMs = Math.min(this.waitingSinceMs, this.#clock.monotonic());
   }

@@ -76,7 +76,6 @@ export class Latency {
   #known = { ms: 0, atMs: -Infinity };
   /** The median of its own calls elsewhere, when that was last known. */
   #knownElsewhere = { ms: 0, atMs: -Infinity };
-  /** The median by which it was found slow. */
   #slowMs = 0;
   #boundMs = Infinity;
   #inTime = 0;

@@ -127,7 +127,6 @@ export function createMonotonicReads(clock: Clock) {
   }
 
   return {
-    /** 0: none, or none lately. */
     highest(accountId: number, commitment: Commitment): number {
       turn();
       return Math.max(young.get(accountId)?.[commitment] ?? 0, old.get(accountId)?.[commitment] ?? 0);
@@ -222,7 +221,6 @@ export function createPool(options: PoolOptions) {
     return slots.length === 0 ? 0 : Math.min(...slots);
   }
 
-  /** How a backend stands for a call, its latency apart. */
   function rankOf(backend: Backend, { accountId, commitment, slotMin }: Need): number {
     const { excludedBecause, backAtMs } = backend.health;
     if (backend.isFailing(clock)) return FAILING;
@@ -298,7 +296,6 @@ export function createPool(options: PoolOptions) {
       const first = Math.min(...holders.map(({ slots }) => slots.firstBlock ?? NaN));
       return Number.isFinite(first) ? first : undefined;
     },
-    /** Whether one that serves accounts is well. */
     isHealthy: () => liveNodes().length > 0,
     /**
      * The lowest slot that the live nodes which take part have finalized, 0 until all of them have reported; and how
@@ -313,7 +310,6 @@ const COMPARED: readonly Lane[] = ['state', 'assets'];
 /** Of fewer first bytes nobody knows which was late. */
 const LATE_COUNT_MIN = 100;
 
-/** Watches how soon backends begin to answer. */
 function createLatencyWatch({
   backends,
   clock,
@@ -411,12 +407,10 @@ export class RetryBudget {
     this.#retries = saved;
   }
 
-  /** One more call was sent for the first time. */
   deposit(): void {
     this.#retries = Math.min(this.#savedMax, this.#retries + this.#perCall);
   }
 
-  /** Takes a retry; false when there is none left. */
   take(): boolean {
     if (this.#retries < 1) return false;
     this.#retries--;

@@ -14,10 +14,8 @@ const readBytes = Buffer.allocUnsafe(ALONE_BYTES + 1);
 /** Connections that have read their share, the longest waiting first. */
 const waiting: (() => void)[] = [];
 let movedBytes = 0;
-/** Bodies move in this turn. */
 let isMoving = false;
 
-/** Does at the end of a turn what waits for it. */
 type Task = { endTurn(): void };
 const tasks: Task[] = [];
 let isScheduled = false;
