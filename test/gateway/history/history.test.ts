@@ -7,7 +7,6 @@ import { ADDRESS, chainOf, fakesOf, rowsOf } from './world.ts';
 
 const history = chainOf(3);
 const rows = rowsOf(history);
-const live = rows.filter(({ slot }) => slot >= 60);
 
 const fakes = fakesOf(history);
 const hot = fakes.node(60, 90);
@@ -49,7 +48,6 @@ async function post(name: string, body: unknown, headers: Record<string, string>
 
 const call = (method: string, params: unknown, id: unknown = 1) => ({ jsonrpc: '2.0', id, method, params });
 const textOf = async (name: string, body: unknown) => (await post(name, body)).text();
-const recent = history.slots.findLast((slot) => slot > 80) ?? 0;
 
 describe.each(PROFILES)('a gateway before an Agave node and %s', (...[name]) => {
   test('gives one page of signatures, rows and id byte for byte', async () => {
@@ -60,25 +58,6 @@ describe.each(PROFILES)('a gateway before an Agave node and %s', (...[name]) => 
       row.slot >= 60 ? rowText(row, `,"transactionIndex":${row.index}`) : memo(rowText(row)),
     );
     expect(answer).toBe(`{"jsonrpc":"2.0","result":[${expected.join(',')}],"id":18446744073709551615}`);
-  });
-
-  test('answers a batch of history in order, sending no batch itself', async () => {
-    const batch = [
-      call('getBlockTime', [1], 'a'),
-      call('getSignaturesForAddress', [ADDRESS, { limit: live.length + 1 }], 'b'),
-      call('getBlocks', [50, 70], 'c'),
-      call('getBlockTime', [recent], 'd'),
-      call('getBlocksWithLimit', [50, 10], 'e'),
-    ];
-    const answers: { id: string; result: unknown }[] = JSON.parse(await textOf(name, batch));
-    expect(answers.map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd', 'e']);
-    expect(answers[1]?.result).toHaveLength(live.length + 1);
-    const from50 = history.slots.filter((slot) => slot >= 50);
-    expect(answers[2]?.result).toEqual(from50.filter((slot) => slot <= 70));
-    expect(answers[4]?.result).toEqual(from50.slice(0, 10));
-    expect([...hot.seen, ...faithful.seen, ...superbank.seen].some(({ text }) => text.startsWith('['))).toBe(
-      false,
-    );
   });
 });
 
