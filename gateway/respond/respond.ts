@@ -15,7 +15,6 @@ import {
   isUnread,
   type ResponseStart,
   type StreamBody,
-  type StreamedAnswer,
   type StreamEnd,
   watched,
   WHOLE_BYTES_MAX,
@@ -69,8 +68,6 @@ type Parts = Readonly<{
 export function createRespond(parts: Parts): Respond {
   const { send, charging, permits, onCall, onOutcome, codings, backendNames, gather, beat } = parts;
   const gathered = createGather(gather);
-  const answered = codings.length === 0 ? answeredAsIs : answeredCompressed;
-  const fieldsOfAnswer = backendNames === undefined ? plainFields : fieldsWithBackend;
 
   return function respond(admitted) {
     const [first] = admitted.planned;
@@ -125,43 +122,17 @@ export function createRespond(parts: Parts): Respond {
   }
 
   /** An answer that its backend sent plain is compressed when it is large, or does not say how long it is. */
-  function answeredCompressed(
-    answer: ResponseStart,
-    type: string,
-    admitted: Admitted,
-  ): Response | Promise<Response> {
-    const isSmall = answer.kind === 'whole' && answer.bytes.length <= WHOLE_BYTES_MAX;
-    if (isSmall || answer.encoding !== undefined) return answeredAsIs(answer, type, admitted);
-    const coding = wantedBy(admitted.request);
-    if (coding !== undefined) return streamed(asStream(answer, admitted), type, admitted, coding);
-    return Promise.resolve(answeredAsIs(answer, type, admitted)).then((response) => {
-      response.headers.set('vary', VARY);
-      return response;
-    });
-  }
-
-  function answeredAsIs(
-    answer: ResponseStart,
-    type: string,
-    admitted: Admitted,
-  ): Response | Promise<Response> {
-    if (answer.kind === 'whole') {
-      const headers = fieldsOfAnswer(admitted, type, answer);
+  function answered(answer: ResponseStart, type: string, admitted: Admitted): Response | Promise<Response> {
+    const isLarge = answer.kind === 'stream' || answer.bytes.length > WHOLE_BYTES_MAX;
+    const varies = isLarge && answer.encoding === undefined && codings.length > 0;
+    const coding = varies ? wantedBy(admitted.request) : undefined;
+    const headers = fieldsOfAnswer(admitted, type, answer, coding ?? answer.encoding);
+    if (varies) headers['vary'] = VARY;
+    if (answer.kind === 'whole' && coding === undefined) {
       countError(answer, admitted.usage, 0);
       admitted.usage.answered(0, answer.bytes.length);
       return new Response(answer.bytes, { headers });
     }
-    return streamed(answer, type, admitted);
-  }
-
-  function streamed(
-    answer: StreamedAnswer,
-    type: string,
-    admitted: Admitted,
-    coding?: Coding,
-  ): Response | Promise<Response> {
-    const { encoding = coding, length } = answer;
-    const headers = fieldsOfAnswer(admitted, type, { ...answer, encoding });
     const onEnd = (end: StreamEnd) => {
       // A stream that its backend cut is not paid for; one whose caller left or did not read it is.
       if (end.kind === 'complete' || end.reason === 'cancelled' || isUnread(end)) return;
@@ -169,8 +140,10 @@ export function createRespond(parts: Parts): Respond {
       admitted.usage.error(0);
     };
     // Bytes count as the backend sent them.
-    const body = countedBody(answer.body, admitted.usage, 0);
+    const sent = answer.kind === 'stream' ? answer.body : bodyOf([answer.bytes]);
+    const body = countedBody(sent, admitted.usage, 0);
     if (coding !== undefined) return new Response(streamSingle(compressed(body, coding), onEnd), { headers });
+    const length = answer.kind === 'stream' ? answer.length : undefined;
     if (length === undefined) return new Response(streamSingle(body, onEnd), { headers });
     return gathered(body, length).then((all) => {
       return new Response(all instanceof ReadableStream ? all : streamSingle(all, onEnd), { headers });
@@ -191,12 +164,13 @@ export function createRespond(parts: Parts): Respond {
     return fields;
   }
 
-  function plainFields(admitted: Admitted, type: string, { encoding }: ResponseStart): Fields {
-    return fieldsOf(admitted, type, encoding);
-  }
-
-  function fieldsWithBackend(admitted: Admitted, type: string, answer: ResponseStart): Fields {
-    const fields = fieldsOf(admitted, type, answer.encoding);
+  function fieldsOfAnswer(
+    admitted: Admitted,
+    type: string,
+    answer: ResponseStart,
+    encoding?: string,
+  ): Fields {
+    const fields = fieldsOf(admitted, type, encoding);
     const name = backendNames?.get(answer.backend ?? '');
     if (name === undefined) return fields;
     fields['x-sluice-backend'] = name;
@@ -349,18 +323,9 @@ function countError(answer: WholeAnswer, usage: Admitted['usage'], index: number
 /** The slot that an answer says it was read at; 0: it says none. */
 function slotOf(answer: ResponseStart, { planned }: Admitted): number {
   if (answer.kind === 'stream') return answer.slot ?? 0;
-  return answer.encoding === undefined
-    ? answerSlot(
-        planned[0]?.label,
-        Buffer.from(answer.bytes.buffer, answer.bytes.byteOffset, answer.bytes.length),
-      )
-    : 0;
-}
-
-function asStream(answer: ResponseStart, admitted: Admitted): StreamedAnswer {
-  if (answer.kind === 'stream') return answer;
-  const { bytes, encoding, backend } = answer;
-  return { kind: 'stream', body: bodyOf([bytes]), encoding, backend, slot: slotOf(answer, admitted) };
+  if (answer.encoding !== undefined) return 0;
+  const { buffer, byteOffset, length } = answer.bytes;
+  return answerSlot(planned[0]?.label, Buffer.from(buffer, byteOffset, length));
 }
 
 const VARY = 'accept-encoding';
