@@ -39,12 +39,14 @@ describe('the worker pool', () => {
       worker,
       signals,
       reloaded,
-      listen: () => listening.resolve(true),
-      drain: () => draining.resolve(),
+      /** Each gives what follows of it. */
+      listen: () => (listening.resolve(true), clock.advance(0)),
+      drain: () => (draining.resolve(), clock.advance(0)),
       hang: () => void (hangsSinceMs = clock.monotonic()),
       end(how = 'SIGKILL', stderrTail = '') {
         listening.resolve(false);
         ended.resolve({ how, stderrTail });
+        return clock.advance(0);
       },
     };
   }
@@ -82,17 +84,13 @@ describe('the worker pool', () => {
     };
   }
 
-  type PoolUnderTest = ReturnType<typeof poolOf>;
-
   const settled = (clock: VirtualClock) => clock.advance(0);
 
-  async function started(size: number, clock?: VirtualClock): Promise<PoolUnderTest> {
-    const made = poolOf(size, clock);
+  async function started(size: number) {
+    const made = poolOf(size);
     await settled(made.clock);
-    made.at(0).listen();
-    await settled(made.clock);
-    for (const process of made.launched) process.listen();
-    await settled(made.clock);
+    await made.at(0).listen();
+    for (const process of made.launched) await process.listen();
     return made;
   }
 
@@ -100,14 +98,11 @@ describe('the worker pool', () => {
     const { launched, at, clock, isReady } = poolOf(3);
     await settled(clock);
     expect(launched.map(({ number }) => number)).toEqual([1]);
-    at(0).listen();
-    await settled(clock);
+    await at(0).listen();
     expect(launched.map(({ number }) => number)).toEqual([1, 2, 3]);
-    at(1).listen();
-    await settled(clock);
+    await at(1).listen();
     expect(isReady()).toBe(false);
-    at(2).listen();
-    await settled(clock);
+    await at(2).listen();
     expect(isReady()).toBe(true);
   });
 
@@ -118,8 +113,7 @@ describe('the worker pool', () => {
       await settled(clock);
       if (which === 1) at(0).listen();
       await settled(clock);
-      at(which).end('code 1', 'The certificate is not there.');
-      await settled(clock);
+      await at(which).end('code 1', 'The certificate is not there.');
       for (const process of launched) process.end('code 0');
       expect(await end).toEqual(['The certificate is not there.']);
       expect(launched.map(({ signals }) => signals)).toEqual(which === 0 ? [[]] : [['SIGTERM'], []]);
@@ -185,9 +179,8 @@ describe('the worker pool', () => {
   });
 
   test('a reloaded config reaches every worker, also one that starts, and one that listens tells other apps', async () => {
-    const { pool, clock, at } = await started(2);
-    at(0).end();
-    await settled(clock);
+    const { pool, at } = await started(2);
+    await at(0).end();
     const config = { name: 'sluice.toml', text: '' };
     pool.setReloadedConfig(config, true);
     pool.setReloadedConfig(config, false);
@@ -196,27 +189,23 @@ describe('the worker pool', () => {
     expect(at(2).reloaded).toEqual([quiet, quiet]);
   });
 
-  describe('a worker that drains by itself', () => {
-    test('gives its number back when it has ended, and no number is two processes', async () => {
-      const { clock, launched, at } = await started(2);
-      at(0).drain();
-      at(1).drain();
-      await settled(clock);
-      expect(launched.map(({ number, seat }) => [number, seat]).slice(2)).toEqual([
-        [3, 1],
-        [4, 2],
-      ]);
-      at(0).end('code 0');
-      at(2).listen();
-      await clock.advance(10_000);
-      at(2).drain();
-      await settled(clock);
-      expect([at(4).number, at(4).seat]).toEqual([1, 1]);
-      // One that is killed comes back under its number.
-      at(4).end();
-      await clock.advance(100);
-      expect([at(5).number, at(5).seat]).toEqual([1, 1]);
-    });
+  test('a worker that drains by itself gives its number back at its end, and no number is two processes', async () => {
+    const { clock, launched, at } = await started(2);
+    at(0).drain();
+    await at(1).drain();
+    expect(launched.map(({ number, seat }) => [number, seat]).slice(2)).toEqual([
+      [3, 1],
+      [4, 2],
+    ]);
+    at(0).end('code 0');
+    at(2).listen();
+    await clock.advance(10_000);
+    await at(2).drain();
+    expect([at(4).number, at(4).seat]).toEqual([1, 1]);
+    // One that is killed comes back under its number.
+    at(4).end();
+    await clock.advance(100);
+    expect([at(5).number, at(5).seat]).toEqual([1, 1]);
   });
 
   test('a worker that says before or after a stop that it drains is killed once, and reported', async () => {
@@ -237,8 +226,7 @@ describe('the worker pool', () => {
 
   test('a worker that hangs is left alone while it starts or drains, which have bounds of their own', async () => {
     const { pool, clock, at } = await started(2);
-    at(1).end();
-    await settled(clock);
+    await at(1).end();
     at(2).hang();
     at(0).drain();
     at(0).hang();

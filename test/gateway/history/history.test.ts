@@ -17,37 +17,23 @@ const PROFILES = [
   ['Superbank', 'superbank', superbank.url],
 ] as const;
 
-type Gateway = Awaited<ReturnType<typeof startGateway>>;
-const gateways = new Map<string, Gateway>();
+const gateways = new Map<string, Awaited<ReturnType<typeof startGateway>>>();
 for (const [name, profile, url] of PROFILES) {
   const backends = [
     { name: 'node', url: hot.url },
     { name: 'archive', url, profile },
   ];
-  const gateway = shared(await startGateway({ backends, gateway: { probe_seconds: 1 } }));
-  gateway.maintain();
-  await probed(gateway);
+  const gateway = shared(await startGateway({ backends }));
+  await gateway.gateway.probeAll(new AbortController().signal);
   gateways.set(name, gateway);
 }
 
-/** Resolves when the metrics show a slot of both backends. */
-async function probed({ gateway }: Gateway): Promise<void> {
-  for (;;) {
-    const text = await gateway.metrics.text();
-    const slots = text.match(/^sluice_gateway_backend_slot\{.*\} [1-9]\d*$/gm) ?? [];
-    if (new Set(slots.map((line) => /backend="(\w+)"/.exec(line)?.[1])).size === 2) return;
-    await Bun.sleep(5);
-  }
-}
-
-async function post(name: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
+const call = (method: string, params: unknown, id: unknown = 1) => ({ jsonrpc: '2.0', id, method, params });
+async function textOf(name: string, body: unknown): Promise<string> {
   const gateway = gateways.get(name);
   if (gateway === undefined) throw new Error(`no gateway before ${name}`);
-  return gateway.post(body, gateway.key(), { headers });
+  return (await gateway.post(body, gateway.key())).text();
 }
-
-const call = (method: string, params: unknown, id: unknown = 1) => ({ jsonrpc: '2.0', id, method, params });
-const textOf = async (name: string, body: unknown) => (await post(name, body)).text();
 
 describe.each(PROFILES)('a gateway before an Agave node and %s', (...[name]) => {
   test('gives one page of signatures, rows and id byte for byte', async () => {

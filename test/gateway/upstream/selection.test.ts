@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { type Backend, HEALTHY } from '../../../gateway/upstream/backend.ts';
-import { ACCOUNT_ABC, backendOf, forwardOf } from './of.ts';
+import { ACCOUNT_ABC, backendOf, callOf, forwardOf } from './of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { declaredUnknown, METHODS } from '../../../gateway/methods/table.ts';
 import { createMonotonicReads, RetryBudget } from '../../../gateway/upstream/selection.ts';
@@ -76,67 +76,42 @@ describe('the order in which backends are asked', () => {
 const { pool } = forwardOf([backendOf(), backendOf()], createVirtualClock().clock);
 
 function need(params: string | undefined, method = 'getBalance') {
-  const bytes = params === undefined ? undefined : new TextEncoder().encode(params);
-  const { commitment, slotMin } = pool.needOf(
-    { kind: 'call', id: new Uint8Array(), method, params: bytes },
-    METHODS.get(method) ?? declaredUnknown(method),
-    1,
-  );
+  const known = METHODS.get(method) ?? declaredUnknown(method);
+  const { commitment, slotMin } = pool.needOf(callOf(method, params ?? null), known, 1);
   return { commitment, slotMin };
 }
 
-describe('what a call needs of the chain', () => {
-  test.each([
-    [undefined, 'finalized', 0],
-    ['[]', 'finalized', 0],
-    ['["x"]', 'finalized', 0],
-    ['["x",{"commitment":"processed"}]', 'processed', 0],
-    ['["x",{ "commitment" : "confirmed" }]', 'confirmed', 0],
-    ['["x",{"minContextSlot":314,"commitment":"finalized"}]', 'finalized', 314],
-    ['["x",{"minContextSlot":314}]', 'finalized', 314],
-    ['["x",{\n  "minContextSlot": 314\n}]', 'finalized', 314],
-    ['["x",{"minContextSlot":314\t,"encoding":"base64"}]', 'finalized', 314],
-    ['["x",{"minContextSlot":"314"}]', 'finalized', 0],
-    ['["x",{"minContextSlot":-1}]', 'finalized', 0],
-  ] as const)('%p', (params, commitment, slotMin) => {
-    expect(need(params)).toEqual({ commitment, slotMin });
-  });
+const LONG = `["${'x'.repeat(70_000)}",{"commitment":"processed"}]`;
+test.each<[string, string | undefined, string | undefined, number]>([
+  ['getBalance', undefined, 'finalized', 0],
+  ['getBalance', '["x"]', 'finalized', 0],
+  ['getBalance', '["x",{"commitment":"processed"}]', 'processed', 0],
+  ['getBalance', '["x",{ "commitment" : "confirmed" }]', 'confirmed', 0],
+  ['getBalance', '["x",{"minContextSlot":314,"commitment":"finalized"}]', 'finalized', 314],
+  ['getBalance', '["x",{\n  "minContextSlot": 314\n}]', 'finalized', 314],
+  ['getBalance', '["x",{"minContextSlot":314\t,"encoding":"base64"}]', 'finalized', 314],
+  ['getBalance', '["x",{"minContextSlot":"314"}]', 'finalized', 0],
+  ['getBalance', '["x",{"minContextSlot":-1}]', 'finalized', 0],
+  // A commitment that no node knows, that is escaped, stands twice or has no name.
+  ['getBalance', '["x",{"commitment":"recent"}]', undefined, 0],
+  ['getBalance', '["x",{"commitment":7}]', undefined, 0],
+  ['getBalance', '["x",["processed"]]', undefined, 0],
+  ['getBalance', '["x",{"comm\\u0069tment":"processed"}]', undefined, 0],
+  ['getBalance', '["x",{"commitment":"processed","commitment":"finalized"}]', undefined, 0],
+  // The statuses are the newest bank's, whatever they say; history and sends have no commitment, but may have a slot.
+  ['getSignatureStatuses', '[["s"],{"commitment":"finalized"}]', 'processed', 0],
+  ['getBlock', '["a"]', undefined, 0],
+  ['getBlock', '["a",{"minContextSlot":5}]', undefined, 5],
+  ['sendTransaction', '["tx",{"minContextSlot":9}]', undefined, 9],
+  // What a method that no plain node knows shows may not be finalized.
+  ['getBundleStatuses', '[["x"]]', undefined, 0],
+  ['aVendorsOwn', '[["x"]]', undefined, 0],
+])('a call of %s with %p needs the commitment %p and the slot %p', (method, params, commitment, slotMin) => {
+  expect<unknown>(need(params, method)).toEqual({ commitment, slotMin });
+});
 
-  test('at a commitment that no node knows is not compared at all', () => {
-    expect(need('["x",{"commitment":"recent"}]').commitment).toBeUndefined();
-    expect(need('["x",{"commitment":7}]').commitment).toBeUndefined();
-  });
-
-  test('whose commitment is escaped, stands twice or has no name is not compared at all', () => {
-    expect(need('["x",["processed"]]').commitment).toBeUndefined();
-    expect(need('["x",["confirmed"]]').commitment).toBeUndefined();
-    expect(need('["x",{"comm\\u0069tment":"processed"}]').commitment).toBeUndefined();
-    expect(need('["x",{"commitment":"processed","commitment":"finalized"}]').commitment).toBeUndefined();
-  });
-
-  test('of the statuses is at the newest bank, whatever it says', () => {
-    expect(need('[["s"],{"commitment":"finalized"}]', 'getSignatureStatuses').commitment).toBe('processed');
-  });
-
-  test('of history and of sends has no commitment, but may have a slot', () => {
-    expect(need('["a"]', 'getBlock')).toEqual({ commitment: undefined, slotMin: 0 });
-    expect(need('["a",{"minContextSlot":5}]', 'getBlock').slotMin).toBe(5);
-    expect(need('["tx",{"minContextSlot":9}]', 'sendTransaction')).toEqual({
-      commitment: undefined,
-      slotMin: 9,
-    });
-  });
-
-  test.each(['getBundleStatuses', 'simulateBundle', 'aVendorsOwn'])(
-    'of %s, which no plain node knows, is not compared: what it shows may not be finalized',
-    (method) => {
-      expect(need('[["x"]]', method).commitment).toBeUndefined();
-    },
-  );
-
-  test('in parameters beyond 64 KB is not looked for, and not taken for finalized', () => {
-    expect(need(`["${'x'.repeat(70_000)}",{"commitment":"processed"}]`).commitment).toBeUndefined();
-  });
+test('parameters beyond 64 KB are not searched, and not taken for finalized', () => {
+  expect(need(LONG).commitment).toBeUndefined();
 });
 
 test('it is kept for a minute after the last answer, and forgotten within two', () => {
