@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { createDrain, listen } from '../../gateway/server.ts';
+import { listen } from '../../gateway/server.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { createVirtualClock } from '../fakes/chain-clock.ts';
 import { openCaller } from '../fakes/raw-caller.ts';
 import { testConfig } from '../started/gateway.ts';
 
@@ -119,37 +118,5 @@ describe('TLS', () => {
       kind: 'refused',
       sentence: expect.stringMatching(/^The certificate and key of gateway\.tls cannot be used \(.+\)\.$/),
     });
-  });
-});
-
-describe('a drain', () => {
-  function draining(mostMs: number) {
-    const clock = createVirtualClock();
-    const drain = createDrain(clock);
-    let isOver = false;
-    void drain.run(mostMs).then(() => (isOver = true));
-    const request = () => drain.last(Promise.resolve(new Response('a response')));
-    return { clock, drain, request, isOver: () => isOver };
-  }
-
-  test('is over a quarter of a second after the last request', async () => {
-    const { clock, request, isOver } = draining(5_000);
-    await clock.advance(200);
-    await request();
-    await clock.advance(249);
-    expect(isOver()).toBe(false);
-    await clock.advance(1);
-    expect(isOver()).toBe(true);
-  });
-
-  test('is over in the end, though requests go on coming', async () => {
-    const { clock, request, isOver } = draining(1_000);
-    for (let ms = 0; ms < 999; ms += 111) {
-      await request();
-      await clock.advance(111);
-    }
-    expect(isOver()).toBe(false);
-    await clock.advance(1);
-    expect(isOver()).toBe(true);
   });
 });
