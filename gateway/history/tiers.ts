@@ -72,7 +72,7 @@ export type Source = Readonly<{
 export type BlockRange = Source & Readonly<{ first: number; last: number }>;
 
 /** Its profile and its lanes decide on a backend's tier. */
-export function tiersOf(backends: readonly Backend[]): Tiers {
+function tiersOf(backends: readonly Backend[]): Tiers {
   return {
     live: backends.filter(({ config }) => isLiveNode(config)),
     archive: backends.filter(({ config }) => !isLiveNode(config)),

@@ -18,21 +18,23 @@ export type Evict = () => boolean;
 /** Begins one element's answer, once more when it was evicted. Never rejects. */
 export type Start = (onWait: OnWait, evict: Evict) => Promise<Part>;
 
+/** Calls of one batch under way at once. */
+const PARALLEL_MAX = 8;
+
 /**
- * The calls of one batch, at most `parallelMax` under way at once, started in order. Bytes give their number up when
- * they are whole, streams when they are gone. A stream out of turn holds a connection of its backend, and a scan's a permit of
- * its account: while an earlier call of the batch waits for either, the streams behind it are evicted, the last first, and
- * sent again in their turn. So whoever waits, waits for answers that are being made or read, never for one that waits
- * for him. A stream out of turn is evicted as well when another account needs its connection.
+ * The calls of one batch, started in order; a next one starts when an answer is held whole, or its stream has been written. A
+ * stream out of turn holds a connection of its backend, and a scan's a permit of its account: while an earlier call of
+ * the batch waits for either, the streams behind it are evicted, the last first, and sent again in their turn. So no call waits
+ * for an answer that waits for it. A stream out of turn is evicted as well when another account needs its connection.
  */
-export function createBatchScheduler(starts: readonly Start[], parallelMax: number, signal: AbortSignal) {
+function createBatchScheduler(starts: readonly Start[], signal: AbortSignal) {
   /** Answers under way or there, by place; `undefined` before that, and when they were evicted. */
   const begun: (Promise<Part> | undefined)[] = [];
   /** The place of a call for each permit that it waits for. */
   const waits: number[] = [];
   /** Streams that wait for their turn, and may be evicted. */
   const held = new Map<number, StreamBody>();
-  let free = parallelMax;
+  let free = PARALLEL_MAX;
   let next = 0;
   let now = 0;
   let isEvicting = false;
@@ -69,7 +71,7 @@ export function createBatchScheduler(starts: readonly Start[], parallelMax: numb
     return () => void waits.splice(waits.indexOf(place), 1);
   }
 
-  /** Evicts one stream after the other while an earlier call waits. What one gave up may be another batch's to take. */
+  /** Evicts one stream after the other while an earlier call waits: another batch may take what one gave up. */
   async function evictForWaiters(): Promise<void> {
     if (isEvicting) return;
     isEvicting = true;
@@ -104,8 +106,6 @@ export function createBatchScheduler(starts: readonly Start[], parallelMax: numb
   };
 }
 
-/** Calls of one batch under way at once. */
-const PARALLEL_MAX = 8;
 /** Small answers are gathered up to so many bytes, and sent as one; more is sent as it comes. */
 const GATHERED_BYTES_MAX = 262_144;
 
@@ -128,7 +128,7 @@ export async function spliceBatch(
   beat: Beat,
 ): Promise<Uint8Array<ArrayBuffer> | StreamBody> {
   const { signal } = abort;
-  const scheduler = createBatchScheduler(starts, PARALLEL_MAX, signal);
+  const scheduler = createBatchScheduler(starts, signal);
   const gathered: Extract<Part, { kind: 'bytes' }>[] = [];
   const stop = new AbortController();
   // An answer that is there must not wait long for the one behind it.
