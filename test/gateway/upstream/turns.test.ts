@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { Connection, type NoReply, type WritePiece } from '../../../gateway/upstream/http-connection.ts';
+import type { WritePiece } from '../../../gateway/upstream/http-connection.ts';
 import { free, TURN_BYTES } from '../../../gateway/upstream/turns.ts';
-import { systemClock } from '../../../shared/clock.ts';
 import { startRawBackend } from '../../fakes/raw-backend.ts';
 import { clientOf, REQUEST } from './of.ts';
 
@@ -26,33 +25,6 @@ describe('memory given back', () => {
     const { length } = bytes;
     free(bytes);
     expect(bytes).toHaveLength(length);
-  });
-});
-
-describe('at the end of a turn', () => {
-  const endOfTurn = () => new Promise((resolve) => setImmediate(resolve));
-
-  /** A connection whose request waits for it, what it has written, and how its exchange ended. */
-  function waitingConnection() {
-    const written: string[] = [];
-    const outcomes: string[] = [];
-    const socket = { write: () => written.push('a request'), terminate: () => written.push('the end') };
-    const events = { onIdle: () => outcomes.push('idle'), onClose: () => outcomes.push('closed') };
-    const owner = { clock: systemClock, ...events };
-    const fake = socket as unknown as Bun.Socket<unknown>; // no other method is called before a reply
-    const connection = new Connection(fake, false, owner);
-    const onOutcome = (outcome: { kind: string } | NoReply) => void outcomes.push(outcome.kind);
-    connection.exchange(Buffer.from('POST'), 4, { onOutcome, onSmallReply: () => {} }, Infinity);
-    return { connection, written, outcomes };
-  }
-
-  test('a request is not answered by bytes that came before it: these end the connection', async () => {
-    const { connection, written, outcomes } = waitingConnection();
-    const head = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n';
-    connection.onData(Buffer.from(`${head}{}`));
-    await endOfTurn();
-    expect(written).not.toContain('a request');
-    expect(outcomes).toEqual(['closed', 'no-answer']);
   });
 });
 
