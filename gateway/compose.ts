@@ -223,7 +223,7 @@ function eventsFor(metrics: Metrics, log: Log, clock: Clock): ForwardEvents {
   return {
     onResponseStart: ({ class: kind }, ms) => metrics.firstByte(kind, ms / 1_000),
     onFailure(backend, failure) {
-      // That is told once, with the other troubles of this process.
+      // This process reports it once, as a trouble of its own.
       if (failure.kind === 'unsent' && failure.reason === NO_DESCRIPTORS) return;
       metrics.failure(backend, failure.kind);
       if (!backend.isFailing(clock)) log.warn({ backend: backend.config.name, failure }, 'a backend failed');
@@ -252,7 +252,7 @@ function namesToTell(backends: readonly Backend[]): ReadonlyMap<string, string> 
   );
 }
 
-/** What the accounts database counts: changes of accounts and keys, and reloads asked for. */
+/** What the accounts database counts: changes of accounts and keys, and requests for a reload. */
 type Revision = Readonly<{ value: number; config: number }>;
 
 function revisionIn(revisions: { get(): Revision | null }): Revision | undefined {

@@ -230,7 +230,7 @@ export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOption
     }
   }
 
-  /** Hands plans and prices to every worker; with `announces`, one of them tells other apps. */
+  /** Hands plans and prices to every worker; with `announces`, one of them notifies other apps. */
   function setReloadedConfig(config: ConfigText, announces: boolean): void {
     const announcer = [...running.values()].find(({ state }) => state === 'listening');
     for (const one of running.values())
@@ -336,7 +336,7 @@ export async function superviseGateway(
 
   const announce = () => {
     process.on('SIGHUP', () => void reload(true));
-    // What was asked for while the workers started.
+    // A reload may have been requested while the workers started.
     if (configReader.hasChanged()) void reload(true);
     const { href } = gatewayUrl({ ...config.gateway, listen: address });
     if (supervised) writeLines('stdout', `${JSON.stringify({ ready: 'gateway', url: href })}\n`);

@@ -14,7 +14,7 @@ type WorkerReport = Readonly<{ metrics: MetricsJson; status: GatewayStatus }>;
 /** What a worker runs by: the config of the start, and a later one for plans and prices. Seat 1 does what one of a host must. */
 type Assignment = Readonly<{ seat: number; config: ConfigText; reloaded?: ConfigText | undefined }>;
 
-/** The config as it was when plans and prices were read again; one worker is to tell other apps. */
+/** The config as it was when plans and prices were read again; one worker `announces` it to other apps. */
 export type ReloadedConfig = Readonly<{ config: ConfigText; announces: boolean }>;
 
 /** The port on which workers listen, or why it cannot be had. */
@@ -30,7 +30,7 @@ type ToWorker =
 
 /**
  * Messages of a worker to its supervisor: it runs and needs its assignment; everything but its listener is open; it listens;
- * its event loop turns; it was asked to end; the database requests that plans and prices are read again, by a number that only grows.
+ * its event loop turns; it drains; the database requests that plans and prices are read again, by a number that only grows.
  */
 type FromWorker =
   | { readonly kind: 'started' | 'prepared' | 'listening' | 'beat' | 'draining' }
@@ -166,7 +166,7 @@ export function launchWorker({ worker, command, env, assignment, port, onReload,
     ipc: take,
     serialization: 'json',
   });
-  // What it writes before it listens is told with its end.
+  // What it writes before it listens is reported with its exit.
   const tail = createStderrTail(child.stderr, (text) => writeLines('stderr', text));
   const started = new AbortController();
   const ended = Promise.all([child.exited, tail.ended]).then((): WorkerExit => {
@@ -217,7 +217,7 @@ export function launchWorker({ worker, command, env, assignment, port, onReload,
     /** Resolves to whether it listened, or ended before. */
     listening: listening.promise,
     ended,
-    /** Resolves when it listened and was asked to end. */
+    /** Resolves when it listened and drains. */
     draining: draining.promise,
     /** When the last message came, on the monotonic clock. */
     heardAtMs: () => heardAtMs,

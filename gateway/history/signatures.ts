@@ -308,7 +308,7 @@ async function joinArchives(
         if (cursor.isOwn) return { kind: 'rows', rows, archive, end: first };
         below ??= { signature: start, slot: cursor.slot + 1 };
       } else if (read !== undefined) {
-        // Where runs of epochs come in any order, only slots tell what is newer.
+        // Runs of epochs may come in any order.
         const sorted = pages.ordered ? read : read.toSorted((a, b) => b.slot - a.slot);
         const end = sorted.findIndex(({ signature }) => signature === until);
         const seen = new Set(rows.map(({ signature }) => signature));

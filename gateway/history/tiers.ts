@@ -24,8 +24,8 @@ export type Changes = Readonly<{ method?: string; params?: Uint8Array | undefine
   Pick<Partial<CallContext>, 'localOnly' | 'signal' | 'acceptEncoding' | 'hasNext' | 'isReadHere'>;
 
 /**
- * What a tier's reply says about the other tier: `refused`, an error that the other tier would repeat, or nobody waits for
- * an answer; `null`, "not here", which may be "not at all"; `unreachable`, no backend of the tier could answer; `lacking`, an
+ * What a tier's reply says about the other tier: `refused`, an error that the other tier would repeat, or the caller has
+ * left; `null`, "not here", which may be "not at all"; `unreachable`, no backend of the tier could answer; `lacking`, an
  * error that the other tier may not have.
  */
 export type ReplyClass =

@@ -7,10 +7,7 @@ import type { StreamBody } from '../upstream/response-reader.ts';
 const HEADER_LENGTH_MAX = 1_024;
 const WEIGHT = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;
 
-/**
- * The coding of `ours` that a caller weighs highest, the first of ours where they are equal (RFC 9110 12.5.3); `undefined`:
- * none, or the caller prefers the plain answer.
- */
+/** The first coding of `ours` that a caller weighs highest (RFC 9110 12.5.3); `undefined`: it prefers the plain answer. */
 export function codingFor(header: string | null, ours: readonly Coding[]): Coding | undefined {
   if (header === null || header.length > HEADER_LENGTH_MAX) return undefined;
   const weights = new Map(header.toLowerCase().split(',').map(weighed));

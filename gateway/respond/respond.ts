@@ -330,10 +330,7 @@ function slotOf(answer: ResponseStart, { planned }: Admitted): number {
 
 const VARY = 'accept-encoding';
 
-/**
- * One backend's answer as a body of ours, piece by piece, waiting while its reader is behind. It ends cleanly only
- * when the answer was whole; otherwise the caller's connection is cut. `onEnd` gets how it ended.
- */
+/** A body as the listener reads it, which waits for its reader. Unless it was whole, the caller's connection is cut. */
 function streamSingle(body: StreamBody, onEnd?: (end: StreamEnd) => void): ReadableStream {
   const source: Bun.DirectUnderlyingSource = {
     type: 'direct',

@@ -36,10 +36,7 @@ export const HEALTHY: HealthState = {
   movedAtMs: -Infinity,
 };
 
-/**
- * How much an account prefers a backend, 0 up to 2^32: rendezvous hashing, so that one caller reads from one node, callers
- * spread over all nodes, and a node that leaves moves only its own callers (Thaler and Ravishankar, 1998).
- */
+/** How much an account prefers a backend, 0 up to 2^32, so that a caller reads from one node (rendezvous hashing, 1998). */
 export function preference(accountId: number, backend: number): number {
   let h = Math.imul(accountId ^ backend, 0x85ebca6b) ^ Math.imul(backend, 0xc2b2ae35);
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);

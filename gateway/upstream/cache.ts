@@ -63,9 +63,9 @@ export class Cache {
   }
 
   /**
-   * Begins to copy an answer; `undefined` when that is under way already, or when others would be dropped for one that is
-   * not known to be wanted twice: who reads the chain block by block must not pay a third more for it, nor empty the cache.
-   * `end` gives all pieces, once; none when they were too many to keep.
+   * Begins to copy an answer; `undefined` when another copy is under way, or when others would be dropped for one that may
+   * never be read again: reading the chain block by block must not cost a third more, nor empty the cache. `end` gives all
+   * pieces, once; none when they were too many to keep.
    */
   copy(key: string) {
     if (this.#copies.has(key) || this.#entries.has(key)) return undefined;

@@ -11,9 +11,8 @@ import { type ForwardRoute, isOfThisChain, type Need } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
 
 /**
- * The straight way of a small read: one attempt at the account's preferred backend, answered from one read of its
- * socket. Whatever else happens is for `forward`, which goes on with the outcome. Identical reads that are under way
- * share one attempt: each caller gets its own id. `onReply` is called once.
+ * The straight way of a small read: one attempt at the account's preferred backend, answered from one read of its socket.
+ * `forward` goes on with any other outcome. Identical reads that are under way share one attempt. `onReply` is called once.
  */
 export type Direct = (
   call: Call,

@@ -12,9 +12,8 @@ import {
 import type { ForwardRoute } from './selection.ts';
 
 /**
- * Gives one signed transaction to up to `count` backends at once; the first acceptance answers. All get the same bytes, and
- * the chain takes a signature once, however many nodes it reaches. That it was processed already answers too: no other node
- * knows better. The others go on by themselves. Never rejects.
+ * Gives one signed transaction, which the chain takes once, to up to `count` backends in the same bytes. The first acceptance, or
+ * that it was processed already, answers; the others go on by themselves. Never rejects.
  */
 export type FanOut = (
   call: Call,
@@ -86,10 +85,7 @@ const ACCEPTED = 0;
 const PROCESSED = 1;
 const REFUSED = new Error('refused');
 
-/**
- * The order of replies, the best first. A backend that may have taken the transaction counts before any refusal, because no
- * refusal of another one takes it back.
- */
+/** The best reply has the lowest rank. No refusal takes back what another backend may have taken. */
 function rankOf(reply: Reply): number {
   switch (reply.kind) {
     case 'whole': {

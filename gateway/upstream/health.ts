@@ -17,7 +17,7 @@ import { readAll, watched } from './response-reader.ts';
 
 /** What one look at a backend showed. */
 export type Reading = Readonly<{
-  /** Its newest slots; those it does not tell are absent. */
+  /** Its newest slots; unknown ones are absent. */
   slots: Readonly<Partial<Record<Commitment, number | undefined>>>;
   /** It answers no question, or says itself that it is not well. */
   trouble: Extract<ExclusionReason, 'unreachable' | 'unhealthy'> | undefined;
@@ -100,10 +100,7 @@ function resultOf(answer: ProbeAnswer): Buffer | undefined {
 /** A leader this far ahead of the only other node is doubted: 7 minutes of slots, and no node falls that far behind unnoticed. */
 const FAR_SLOTS = 1_024;
 
-/**
- * The slot that backends are measured by, from the newest slot of each: the highest, or the second highest when the
- * highest stands alone. One node that lies, or follows another chain, must not make all others look late. 0 without tips.
- */
+/** The slot to measure backends by: the highest, or the second where that stands alone: it may lie. 0 without tips. */
 export function referenceSlot(tips: readonly number[], lagSlotsMax: number): number {
   const [first = 0, second, third] = tips.filter((tip) => tip > 0).toSorted((a, b) => b - a);
   if (second === undefined) return first;
@@ -258,7 +255,7 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     for (const { backend, reading, isOtherChain, isNoneIn } of looks)
       take(backend, reading, { ...measure, isOtherChain, isNoneIn });
     const isAnyIn = backends.some(({ health }) => health.excludedBecause === undefined);
-    // When nobody answers a round this process may be late.
+    // When no backend answers, this process may be late.
     const isLate = found.every(({ trouble }) => trouble === 'unreachable');
     for (const { each, backend, reading } of looks) {
       const wasIn = inBefore.includes(backend);
@@ -319,7 +316,7 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
   }
 }
 
-/** The chain of most backends, of the first among equals; `undefined` when none tells. */
+/** The chain of most backends, of the first among equals; `undefined`: not known. */
 function chainOf(backends: readonly Backend[]): string | undefined {
   const known = backends.flatMap(({ genesis }) => genesis ?? []);
   const votes = (hash: string) => known.filter((other) => other === hash).length;

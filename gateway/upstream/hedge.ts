@@ -31,9 +31,8 @@ const NEVER = new AbortController().signal;
 export type Hedge = Readonly<ReturnType<typeof createHedge>>;
 
 /**
- * Asks a second backend for light reads whose first byte is late: later than all but one in a hundred of their lane. The
- * first plain result is the answer; what the other attempt gives is dropped, and is nobody's failure. `onHedge` is
- * called for each second attempt, and again when it was the answer.
+ * Sends light reads whose first byte is late, later than all but one in a hundred of their lane, to a second backend too. The
+ * first plain result is the answer; the other attempt is dropped and counts as no failure. `onHedge` reports both.
  */
 export function createHedge(
   { clock, pool }: Readonly<{ clock: Clock; pool: Pick<Pool, 'second' | 'lateMs'> }>,

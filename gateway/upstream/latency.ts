@@ -1,4 +1,4 @@
-/** First bytes are counted by steps of time, of which the last few tell: ten seconds and what is gone of the present one. */
+/** First bytes are counted by steps of time, of which the last count: ten seconds and what has passed of the present one. */
 const STEPS = 6;
 export const STEP_MS = 2_000;
 
@@ -7,7 +7,7 @@ const BUCKETS = 160;
 const PER_OCTAVE = 8;
 const OCTAVES_BELOW_ONE = 4;
 
-/** Of fewer first bytes there is no median. One caller who waits three seconds for each answer makes so many. */
+/** Fewer first bytes have no median. One caller that waits three seconds for each answer makes so many. */
 const COUNT_MIN = 4;
 /** A median that is older says nothing of the present. */
 const KNOWN_MS = 300_000;
@@ -107,10 +107,7 @@ export class Latency {
     return nowMs - this.#known.atMs < KNOWN_MS ? this.#known.ms : undefined;
   }
 
-  /**
-   * Compares what `medianMs` found with the best of its lane, or with what its own calls take elsewhere when that is known
-   * and longer: then they are heavy, and it was never slow. Gives what has changed, if anything has.
-   */
+  /** Compares its median with the best of its lane, or with its own calls elsewhere if these take longer; gives a change. */
   compare(bestMs: number, nowMs: number): SlownessChange | undefined {
     const elsewhereMs = Times.quantileMs([this.#elsewhere], 0.5, COUNT_MIN);
     if (elsewhereMs !== undefined) this.#knownElsewhere = { ms: elsewhereMs, atMs: nowMs };

@@ -109,9 +109,8 @@ const MIN_CONTEXT_SLOT = Buffer.from('"minContextSlot"');
 const COMMITMENT_TEXTS = COMMITMENTS.map((name) => [Buffer.from(`"${name}"`), name] as const);
 
 /**
- * The highest slot that each account has been shown, by commitment, so that it is never shown an older chain. Bounded by
- * the accounts active within two minutes: two generations, the older one dropped whole. A slot belongs to the
- * generation that it was shown in, so that one that was a lie is gone soon, however active its account is.
+ * The highest slot that each account has been shown, by commitment, so that it is never shown an older chain. In two
+ * generations, the older of which is dropped whole: a false slot is gone within two minutes, however active its account is.
  */
 export function createMonotonicReads(clock: Clock) {
   let young = new Map<number, Record<Commitment, number>>();
@@ -273,7 +272,7 @@ export function createPool(options: PoolOptions) {
       const [next = first] = inOrder(able, need);
       return isFit(next, need, GOOD) ? next : undefined;
     },
-    /** The next one that may be asked while `first` has not answered. */
+    /** The next one for a call that `first` has not answered yet. */
     second(able: readonly Backend[], first: Backend, need: Need): Backend | undefined {
       const others = able.filter((each) => each !== first && !isSlow(each, need));
       const next = mostPreferred(others, need);
@@ -297,17 +296,14 @@ export function createPool(options: PoolOptions) {
       return Number.isFinite(first) ? first : undefined;
     },
     isHealthy: () => liveNodes().length > 0,
-    /**
-     * The lowest slot that the live nodes which take part have finalized, 0 until all of them have reported; and how
-     * often another chain has shown itself, so that what was finalized before may not be on this one.
-     */
+    /** The lowest slot that all live nodes which take part have finalized, 0: not known; and how often the chain changed. */
     finality: () => ({ slot: finalizedSlot(), resets }),
   };
 }
 
 /** Lanes in which backends are compared by their latencies. */
 const COMPARED: readonly Lane[] = ['state', 'assets'];
-/** Of fewer first bytes nobody knows which was late. */
+/** Fewer first bytes do not show which was late. */
 const LATE_COUNT_MIN = 100;
 
 function createLatencyWatch({
@@ -355,11 +351,11 @@ function createLatencyWatch({
       const { lane } = need;
       if (lane === undefined) return;
       const kept = isAnySlow ? able.filter((each) => isKeptFrom(each, need, backend)) : [];
-      // A call that was kept from a slow one tells how heavy that one's calls are, and not how fast this one is.
+      // A call that was kept from a slow one shows how heavy the calls of that one are, not how fast this one is.
       for (const each of kept) each.latencies[lane]?.noteElsewhere(ms, hasBegun);
       if (kept.length === 0) backend.latencies[lane]?.note(ms, hasBegun);
     },
-    /** The time within which the lane's first bytes come, but for one in a hundred; `undefined`: there are too few to tell. */
+    /** The time within which the lane's first bytes come, but for one in a hundred; `undefined`: there are too few. */
     lateMs(lane: Lane): number | undefined {
       const latencies = latenciesIn(lane).flatMap(({ latency }) => (latency.isSlow ? [] : [latency]));
       return Latency.quantileMs(latencies, 0.99, LATE_COUNT_MIN);
