@@ -31,7 +31,7 @@ import { createHedge } from './upstream/hedge.ts';
 import { createHttpClient } from './upstream/http-client.ts';
 import { NO_DESCRIPTORS } from './upstream/http-connection.ts';
 import type { SlownessChange } from './upstream/latency.ts';
-import { createPool, createRouter, RetryBudget } from './upstream/selection.ts';
+import { createPool, createRetryBudget, createRouter } from './upstream/selection.ts';
 import { createUsage } from './usage/usage.ts';
 
 type Deps = Readonly<{
@@ -91,7 +91,7 @@ export function createGateway(deps: Deps) {
   const cache = cacheBytes === 0 ? undefined : new Cache(cacheBytes);
   const metrics = createMetrics(backends, limits.link, cache);
   const pool = poolOf(backends, metrics, deps);
-  const parts = { clock, dueMs, pool, budget: new RetryBudget(), ...eventsFor(metrics, log, clock) };
+  const parts = { clock, dueMs, pool, budget: createRetryBudget(), ...eventsFor(metrics, log, clock) };
   const forward = createForward({ ...parts, random });
   const acrossTiers = withHistory(forward, clock);
   const cached = cache === undefined ? acrossTiers : withCache(acrossTiers, cache, pool);

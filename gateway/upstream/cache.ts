@@ -226,15 +226,11 @@ export function bodyOf(parts: readonly Uint8Array[]): StreamBody {
       let bytes = 0;
       for (const part of parts)
         for (let at = 0; at < part.length && !isCancelled; at += PIECE_BYTES) {
-          const piece = Buffer.from(
-            part.buffer,
-            part.byteOffset + at,
-            Math.min(PIECE_BYTES, part.length - at),
-          );
-          const wait = write(piece);
-          bytes += piece.length;
+          const length = Math.min(PIECE_BYTES, part.length - at);
+          const wait = write(Buffer.from(part.buffer, part.byteOffset + at, length));
+          bytes += length;
           if (wait instanceof Promise) await Promise.race([wait.catch(() => undefined), cancelled.promise]);
-          if (moved(piece.length)) await new Promise<void>(awaitTurn);
+          if (moved(length)) await new Promise<void>(awaitTurn);
         }
       return isCancelled ? { kind: 'cut', reason: 'cancelled', bytes } : { kind: 'complete', bytes };
     },

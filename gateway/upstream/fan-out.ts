@@ -75,7 +75,8 @@ export function createFanOut({ clock, pool, budget, onResponseStart, forward, on
       }),
     );
     const first = await Promise.any(taken).catch(() => undefined);
-    if (first === undefined) return (await Promise.all(sent)).reduce(better);
+    if (first === undefined)
+      return (await Promise.all(sent)).reduce((best, next) => (rankOf(next) < rankOf(best) ? next : best));
     if (first.leg > 0 && rankOf(first.reply) === ACCEPTED) onFanOut('won');
     return first.reply;
   }
@@ -104,8 +105,4 @@ function rankOf(reply: Reply): number {
     default:
       return 'replied' in reply && reply.replied === true ? 6 : 7;
   }
-}
-
-function better(one: Reply, other: Reply): Reply {
-  return rankOf(other) < rankOf(one) ? other : one;
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Backend } from './backend.ts';
 import type { ExchangeHandler } from './http-connection.ts';
-import { type Need, type Pool, RetryBudget } from './selection.ts';
+import { createRetryBudget, type Need, type Pool } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
 
 /** A light read under way at one backend. */
@@ -38,7 +38,7 @@ export function createHedge(
   { clock, pool }: Readonly<{ clock: Clock; pool: Pick<Pool, 'second' | 'lateMs'> }>,
   onHedge: (outcome: 'made' | 'won') => void,
 ) {
-  const budget = new RetryBudget(PER_CALL, SAVED_MAX, 0);
+  const budget = createRetryBudget(PER_CALL, SAVED_MAX, 0);
   const watched: HedgedCall[] = [];
   let lateMs = Infinity;
   let isWatching = false;
@@ -50,22 +50,34 @@ export function createHedge(
       if (waitMs > 0 && lateMs < Infinity) await clock.sleep(Math.max(LOOK_MS, waitMs), NEVER);
       else {
         watched.shift();
-        if (waitMs <= 0 && !first.isOver && !first.hasLeft()) askSecond(first);
+        if (waitMs <= 0 && !first.isOver && !first.hasLeft()) sendSecond(first);
       }
     }
     isWatching = false;
   }
 
-  function askSecond(call: HedgedCall): void {
+  function sendSecond(call: HedgedCall): void {
     const { backend: first, able, need } = call;
     const second = first === undefined ? undefined : pool.second(able, first, need);
     if (second === undefined || !budget.take()) return;
+    const sentMs = clock.monotonic();
+    const drop = () => {
+      second.leave();
+      second.endProbation();
+    };
+    const endWith = (body: Buffer) =>
+      !call.isOver && call.answerWith(second, body, sentMs) ? onHedge('won') : drop();
     second.enter(clock);
     onHedge('made');
-    call.sendTo(
-      second,
-      secondAttempt(call, second, clock.monotonic(), () => onHedge('won')),
-    );
+    call.sendTo(second, {
+      hasOther: true,
+      hasLeft: () => call.isOver || call.hasLeft(),
+      onSmallReply: (body) => atEndOfTurn({ endTurn: () => endWith(body) }),
+      onOutcome(outcome) {
+        if (outcome.kind === 'reply') outcome.body.cancel();
+        drop();
+      },
+    });
   }
 
   return {
@@ -77,32 +89,6 @@ export function createHedge(
     },
     tick(): void {
       lateMs = Math.max(LATE_MS_MIN, pool.lateMs('state') ?? Infinity);
-    },
-  };
-}
-
-/** What becomes of a second attempt of the call, sent now. */
-function secondAttempt(
-  call: HedgedCall,
-  backend: Backend,
-  sentMs: number,
-  onWon: () => void,
-): ExchangeHandler {
-  const drop = () => {
-    backend.leave();
-    backend.endProbation();
-  };
-  return {
-    hasOther: true,
-    hasLeft: () => call.isOver || call.hasLeft(),
-    onSmallReply(body) {
-      atEndOfTurn({
-        endTurn: () => (!call.isOver && call.answerWith(backend, body, sentMs) ? onWon() : drop()),
-      });
-    },
-    onOutcome(outcome) {
-      if (outcome.kind === 'reply') outcome.body.cancel();
-      drop();
     },
   };
 }

@@ -113,7 +113,10 @@ export class Latency {
     if (elsewhereMs !== undefined) this.#knownElsewhere = { ms: elsewhereMs, atMs: nowMs };
     const isKnown = nowMs - this.#knownElsewhere.atMs < KNOWN_MS;
     this.#boundMs = Math.max(SLOW_MS, SLOW_TIMES * Math.max(bestMs, isKnown ? this.#knownElsewhere.ms : 0));
-    const change = this.isSlow ? this.#howItEnds(elsewhereMs !== undefined) : this.#howItBegins();
+    let change: SlownessChange | undefined;
+    if (!this.isSlow) change = (this.#medianMs ?? 0) > this.#boundMs ? 'slow' : undefined;
+    else if (this.#inTime >= IN_TIME_MIN) change = 'recovered';
+    else if (elsewhereMs !== undefined && this.#slowMs <= this.#boundMs) change = 'excused';
     if (change !== undefined) this.#begin(change, nowMs);
     return change;
   }
@@ -127,15 +130,6 @@ export class Latency {
     if (change !== 'recovered') return;
     this.#times.clear();
     this.#known.atMs = -Infinity;
-  }
-
-  #howItBegins(): 'slow' | undefined {
-    return (this.#medianMs ?? 0) > this.#boundMs ? 'slow' : undefined;
-  }
-
-  #howItEnds(isElsewhereKnown: boolean): 'recovered' | 'excused' | undefined {
-    if (this.#inTime >= IN_TIME_MIN) return 'recovered';
-    return isElsewhereKnown && this.#slowMs <= this.#boundMs ? 'excused' : undefined;
   }
 
   /** Whether the next call that would prefer it goes there although it is slow: by these its recovery is noticed. */

@@ -391,29 +391,24 @@ function mostPreferred(able: readonly Backend[], { accountId }: Need): Backend |
   return best;
 }
 
-/** How many calls of the pool may be sent again: a dead backend must not double the load (Google SRE book, chapter 21). */
-export class RetryBudget {
-  readonly #perCall: number;
-  readonly #savedMax: number;
-  #retries: number;
-
-  constructor(perCall = PER_CALL, savedMax = SAVED_MAX, saved = savedMax) {
-    this.#perCall = perCall;
-    this.#savedMax = savedMax;
-    this.#retries = saved;
-  }
-
-  deposit(): void {
-    this.#retries = Math.min(this.#savedMax, this.#retries + this.#perCall);
-  }
-
-  take(): boolean {
-    if (this.#retries < 1) return false;
-    this.#retries--;
-    return true;
-  }
-}
-
 /** One retry for each ten calls; what a quiet minute saves up is enough for the calls that a dying node takes along. */
 const PER_CALL = 0.1;
 const SAVED_MAX = 200;
+
+/** How many calls of the pool may be sent again: a dead backend must not double the load (Google SRE book, chapter 21). */
+export type RetryBudget = ReturnType<typeof createRetryBudget>;
+
+export function createRetryBudget(perCall = PER_CALL, savedMax = SAVED_MAX, saved = savedMax) {
+  let retries = saved;
+  return {
+    /** Counts a call that was sent for the first time. */
+    deposit(): void {
+      retries = Math.min(savedMax, retries + perCall);
+    },
+    take(): boolean {
+      if (retries < 1) return false;
+      retries--;
+      return true;
+    },
+  };
+}

@@ -13,10 +13,11 @@ import type { SlownessChange } from '../../../gateway/upstream/latency.ts';
 import { historyGap } from '../../../gateway/history/tiers.ts';
 import {
   createPool,
+  createRetryBudget,
   createRouter,
   type ForwardRoute,
   type Gap,
-  RetryBudget,
+  type RetryBudget,
 } from '../../../gateway/upstream/selection.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import type { BackendConfig } from '../../../shared/config/backends.ts';
@@ -55,7 +56,7 @@ type Told = Partial<
 
 /** A way to backends as the gateway puts it together, without probes unless the test asks for them. */
 export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told = {}) {
-  const { onHedge, budget = new RetryBudget(), onSlowness = nothing, ...rest } = told;
+  const { onHedge, budget = createRetryBudget(), onSlowness = nothing, ...rest } = told;
   const { onChange = nothing, onGap = nothing, ...events } = rest;
   const dueMs = { light: 30_000, meta: 30_000, asset: 30_000, history: 60_000, scan: 108_000, write: 30_000 };
   const pool = createPool({

@@ -3,7 +3,11 @@ import { type Backend, HEALTHY } from '../../../gateway/upstream/backend.ts';
 import { ACCOUNT_ABC, backendOf, callOf, forwardOf } from './of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { declaredUnknown, METHODS } from '../../../gateway/methods/table.ts';
-import { createMonotonicReads, RetryBudget } from '../../../gateway/upstream/selection.ts';
+import {
+  createMonotonicReads,
+  createRetryBudget,
+  type RetryBudget,
+} from '../../../gateway/upstream/selection.ts';
 
 const three = () => [backendOf({ name: 'a' }), backendOf({ name: 'b' }), backendOf({ name: 'c' })] as const;
 
@@ -146,11 +150,11 @@ function taken(budget: RetryBudget): number {
 }
 
 test('a quiet pool has two hundred retries, enough for the calls that a dying node takes along', () => {
-  expect(taken(new RetryBudget())).toBe(200);
+  expect(taken(createRetryBudget())).toBe(200);
 });
 
 test('in an outage of all there is one retry for each ten calls', () => {
-  const budget = new RetryBudget();
+  const budget = createRetryBudget();
   taken(budget);
   let retries = 0;
   for (let call = 0; call < 10_000; call++) {
