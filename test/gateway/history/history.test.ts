@@ -25,6 +25,7 @@ for (const [name, profile, url] of PROFILES) {
   ];
   const gateway = shared(await startGateway({ backends }));
   await gateway.gateway.probeAll(new AbortController().signal);
+  gateway.maintain();
   gateways.set(name, gateway);
 }
 
