@@ -37,7 +37,7 @@ type Stages = Readonly<{
 /** A refused batch is answered call by call up to this many, where no plan applies or the batch exceeds the plan's. */
 const REFUSED_BATCH_MAX = 1_000;
 
-/** Of the body of a caller without a valid key no more is read. */
+/** No more is read of the body of a caller without a valid key. */
 const KEYLESS_BYTES_MAX = 65_536;
 
 /** The whole way of a request: key, head, body, key once more, envelope, price, charge, answer. */
@@ -53,9 +53,9 @@ export function createAnswer(stages: Stages): AnswerRequest {
     const bytesMax = before.kind === 'known' ? bodyBytesMax : Math.min(bodyBytesMax, KEYLESS_BYTES_MAX);
     const body = refusalOfHead(request) ?? (await readBody(request, bytesMax));
     if (body.kind === 'caller-left') return new Response(null, { status: 400 });
-    // While its body came, the key may have been revoked or its account changed.
-    const now = before.kind === 'known' ? identify(carried, request, peers) : before;
-    const identity = now instanceof Promise ? await now : now;
+    // The key may have been revoked, or its account changed, while the body arrived.
+    const again = before.kind === 'known' ? identify(carried, request, peers) : before;
+    const identity = again instanceof Promise ? await again : again;
     if (identity.kind === 'known') {
       if (body.kind === 'body') return answerCaller(request, identity.caller, body.bytes, peers);
       usage.refused(identity.caller);
@@ -66,7 +66,7 @@ export function createAnswer(stages: Stages): AnswerRequest {
       return refuseRequest(request, refusal, readEnvelope(body.bytes, REFUSED_BATCH_MAX));
     if (body.kind === 'body-too-large')
       return refuseRequest(request, refusal, undefined, body.isEndless ? CLOSE_CONNECTION : {});
-    return refuseRequest(request, body); // its head says enough
+    return refuseRequest(request, body);
   };
 
   function answerCaller(request: Request, caller: Caller, body: Buffer, peers: Peers): Answer {
@@ -86,7 +86,7 @@ export function createAnswer(stages: Stages): AnswerRequest {
     if (envelope.kind === 'single' && only?.kind === 'invalid')
       return refusePlanned({ kind: 'malformed', code: -32600, reason: only.reason });
     const { calls, credits } = priceOf(planned);
-    // Permits come back by themselves, and credits do not: their end is told first.
+    // 402 before 429: permits come back by themselves, and credits do not.
     if (planned.some(isScan) && !scans.hasRoom(caller.accountId, plan.scans))
       return refusePlanned(
         charging.outOfCredits(caller, plan, credits) ?? { kind: 'over-scans', max: plan.scans },

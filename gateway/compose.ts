@@ -31,7 +31,7 @@ import { createHedge } from './upstream/hedge.ts';
 import { createHttpClient } from './upstream/http-client.ts';
 import { NO_DESCRIPTORS } from './upstream/http-connection.ts';
 import type { SlownessChange } from './upstream/latency.ts';
-import { createPool, createRouter, RetryBudget } from './upstream/selection.ts';
+import { createPool, createRetryBudget, createRouter } from './upstream/selection.ts';
 import { createUsage } from './usage/usage.ts';
 
 type Deps = Readonly<{
@@ -49,7 +49,7 @@ type Deps = Readonly<{
   random(): number;
 }>;
 
-/** The gateway put together, without a listener. */
+/** The gateway without a listener. */
 export type Gateway = ReturnType<typeof createGateway>;
 
 /** A batch whose small answers have not all come by then is sent as they come. */
@@ -62,11 +62,10 @@ const ACCOUNTS_BUSY_MS = 25;
 /** How long each of the last writes to the ledger waits for another process, in milliseconds. */
 const LAST_BUSY_MS = 1_000;
 
-/** How often changed keys, plans and accounts are noticed; revocation promises a second. */
+/** A turn of the maintenance: changed keys, plans and accounts are noticed; revocation promises a second. */
 const TEND_MS = 250;
-/** Turns of the gateway's clock to one look at its stores. */
+/** Turns between two looks at the stores, and between two of a backend's recent calls. */
 const LOOK_TURNS = 4;
-/** Turns of the gateway's clock to one of a backend's recent calls. */
 const RECENT_TURNS = (TURN_SECONDS * 1_000) / TEND_MS;
 
 const USAGE_LOST = 'usage was not counted, for the ledger takes no writes';
@@ -92,7 +91,7 @@ export function createGateway(deps: Deps) {
   const cache = cacheBytes === 0 ? undefined : new Cache(cacheBytes);
   const metrics = createMetrics(backends, limits.link, cache);
   const pool = poolOf(backends, metrics, deps);
-  const parts = { clock, dueMs, pool, budget: new RetryBudget(), ...eventsFor(metrics, log, clock) };
+  const parts = { clock, dueMs, pool, budget: createRetryBudget(), ...eventsFor(metrics, log, clock) };
   const forward = createForward({ ...parts, random });
   const acrossTiers = withHistory(forward, clock);
   const cached = cache === undefined ? acrossTiers : withCache(acrossTiers, cache, pool);
@@ -130,10 +129,7 @@ export function createGateway(deps: Deps) {
     }
   }
 
-  /**
-   * Keeps what it knows of accounts and plans fresh until `signal` aborts; `reload` is called when the CLI asks for it,
-   * with the revision of the config, and `closeIdle` while descriptors are short.
-   */
+  /** Runs until `signal` aborts. `reload` gets the revision of a config to be read again; `closeIdle`: descriptors are short. */
   async function runMaintenance(
     reload: (revision: number) => void,
     signal: AbortSignal,
@@ -172,7 +168,7 @@ export function createGateway(deps: Deps) {
   async function close(): Promise<void> {
     for (const { client } of backends) client.close();
     keys.refresh();
-    // No request waits for this process any more, and what is not written now is lost.
+    // No request waits any more, and what is not written now is lost.
     ledger.run(`PRAGMA busy_timeout = ${LAST_BUSY_MS}`);
     journal.close();
     usage.flush();
@@ -227,7 +223,7 @@ function eventsFor(metrics: Metrics, log: Log, clock: Clock): ForwardEvents {
   return {
     onResponseStart: ({ class: kind }, ms) => metrics.firstByte(kind, ms / 1_000),
     onFailure(backend, failure) {
-      // That is told once, with the other troubles of this process.
+      // This process reports it once, as a trouble of its own.
       if (failure.kind === 'unsent' && failure.reason === NO_DESCRIPTORS) return;
       metrics.failure(backend, failure.kind);
       if (!backend.isFailing(clock)) log.warn({ backend: backend.config.name, failure }, 'a backend failed');
@@ -248,10 +244,7 @@ function backendFrom(backend: BackendConfig, clock: Clock, { gateway }: Config):
   return new Backend(backend, createHttpClient({ url: backend.url, headers, clock, idleMs }), processes);
 }
 
-/**
- * The names by which callers see backends: the config's own where they can say no address, else the backend's number in
- * the config. A hash would not do: addresses are few enough to try all.
- */
+/** The names by which callers see backends: the config's own, or a number for one that may be an address, hashed or not. */
 function namesToTell(backends: readonly Backend[]): ReadonlyMap<string, string> {
   const tellable = /^(?!.*\d+[-_]\d+[-_]\d+)[A-Za-z][A-Za-z0-9_-]{0,31}$/;
   return new Map(
@@ -259,7 +252,7 @@ function namesToTell(backends: readonly Backend[]): ReadonlyMap<string, string> 
   );
 }
 
-/** What the accounts database counts: changes of accounts and keys, and reloads asked for. */
+/** What the accounts database counts: changes of accounts and keys, and requests for a reload. */
 type Revision = Readonly<{ value: number; config: number }>;
 
 function revisionIn(revisions: { get(): Revision | null }): Revision | undefined {

@@ -44,7 +44,6 @@ const AGGREGATORS: Partial<Record<Metric, 'min' | 'max'>> = {
   'store_out{}': 'max',
 };
 
-/** Takes a value with its labels, in the order of their names. */
 type Put = (value: number, ...labels: readonly string[]) => void;
 
 /** Adds a metric that has what `read` puts whenever the registry is read. */
@@ -79,21 +78,16 @@ function register(
 }
 
 /** Counts by one or two labels, as numbers: to find a counter of prom-client by its labels costs a microsecond a call. */
-class Counts {
-  readonly #counts = new Map<string, Map<string, number>>();
-
-  constructor(registry: Registry, metric: Metric) {
-    expose(registry, metric, (put) => {
-      for (const [first, seconds] of this.#counts)
-        for (const [second, count] of seconds) put(count, first, second);
-    });
-  }
-
-  add(first: string, second = ''): void {
-    let seconds = this.#counts.get(first);
-    if (seconds === undefined) this.#counts.set(first, (seconds = new Map()));
+function counter(registry: Registry, metric: Metric) {
+  const counts = new Map<string, Map<string, number>>();
+  expose(registry, metric, (put) => {
+    for (const [first, seconds] of counts) for (const [second, count] of seconds) put(count, first, second);
+  });
+  return (first: string, second = ''): void => {
+    let seconds = counts.get(first);
+    if (seconds === undefined) counts.set(first, (seconds = new Map()));
     seconds.set(second, (seconds.get(second) ?? 0) + 1);
-  }
+  };
 }
 
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
@@ -101,29 +95,12 @@ const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5,
 const FIRST_BYTE = 'sluice_gateway_first_byte_seconds';
 
 /** A histogram by class of method, kept as numbers for the same reason. */
-class FirstByteTimes {
-  readonly #times = new Map<string, { sum: number; readonly buckets: Float64Array }>();
-
-  constructor(registry: Registry) {
-    const help = 'Time from a call being let in to its backend beginning an answer, by class of method.';
-    register(registry, 'histogram', FIRST_BYTE, help, () => this.#samples());
-  }
-
-  add(kind: string, seconds: number): void {
-    let times = this.#times.get(kind);
-    if (times === undefined) {
-      times = { sum: 0, buckets: new Float64Array(BOUNDS.length + 1) };
-      this.#times.set(kind, times);
-    }
-    times.sum += seconds;
-    let i = 0;
-    while (seconds > (BOUNDS[i] ?? Infinity)) i++;
-    times.buckets[i] = (times.buckets[i] ?? 0) + 1;
-  }
-
-  /** Buckets that hold all below them, the sum and the count. */
-  #samples(): readonly Sample[] {
-    return [...this.#times].flatMap(([kind, { sum, buckets }]) => {
+function firstByteTimes(registry: Registry) {
+  const times = new Map<string, { sum: number; readonly buckets: Float64Array }>();
+  const help = 'Time from a call being let in to its backend beginning an answer, by class of method.';
+  // Each bucket holds all below it; then the sum and the count.
+  register(registry, 'histogram', FIRST_BYTE, help, () =>
+    [...times].flatMap(([kind, { sum, buckets }]) => {
       const part = (suffix: string, value: number, more: object = {}) => {
         return { value, labels: { ...more, class: kind }, metricName: `${FIRST_BYTE}_${suffix}` };
       };
@@ -132,8 +109,16 @@ class FirstByteTimes {
         part('bucket', (count += inBucket), { le: BOUNDS[i] ?? '+Inf' }),
       );
       return [...cumulative, part('sum', sum), part('count', count)];
-    });
-  }
+    }),
+  );
+  return (kind: MethodClass, seconds: number): void => {
+    let own = times.get(kind);
+    if (own === undefined) times.set(kind, (own = { sum: 0, buckets: new Float64Array(BOUNDS.length + 1) }));
+    own.sum += seconds;
+    let i = 0;
+    while (seconds > (BOUNDS[i] ?? Infinity)) i++;
+    own.buckets[i] = (own.buckets[i] ?? 0) + 1;
+  };
 }
 
 /** What the gateway counts. Labels are the unions' own kinds and the methods of the table, so their number is bounded. */
@@ -143,14 +128,14 @@ export type Metrics = ReturnType<typeof createMetrics>;
 export function createMetrics(backends: readonly Backend[], link?: StoreLink, cache?: Pick<Cache, 'counts'>) {
   const registry = new Registry();
   const show = (metric: Metric, read: (put: Put) => void) => expose(registry, metric, read);
-  const requests = new Counts(registry, 'requests_total{outcome}');
-  const calls = new Counts(registry, 'calls_total{method,outcome}');
-  const failures = new Counts(registry, 'backend_failures_total{backend,kind}');
-  const cuts = new Counts(registry, 'streams_cut_total{backend,reason}');
-  const retries = new Counts(registry, 'retries_total{outcome}');
-  const hedges = new Counts(registry, 'hedges_total{outcome}');
-  const fanOuts = new Counts(registry, 'send_fanouts_total{outcome}');
-  const firstByte = new FirstByteTimes(registry);
+  const requests = counter(registry, 'requests_total{outcome}');
+  const calls = counter(registry, 'calls_total{method,outcome}');
+  const failures = counter(registry, 'backend_failures_total{backend,kind}');
+  const cuts = counter(registry, 'streams_cut_total{backend,reason}');
+  const retries = counter(registry, 'retries_total{outcome}');
+  const hedges = counter(registry, 'hedges_total{outcome}');
+  const fanOuts = counter(registry, 'send_fanouts_total{outcome}');
+  const firstByte = firstByteTimes(registry);
   show('backend_calls_in_flight{backend}', (put) =>
     backends.forEach(({ config, inFlight }) => put(inFlight, config.name)),
   );
@@ -191,14 +176,14 @@ export function createMetrics(backends: readonly Backend[], link?: StoreLink, ca
     });
   }
   return {
-    outcome: (kind: string) => requests.add(kind),
-    call: (method: string, outcome: string) => calls.add(method, outcome),
-    failure: ({ config }: Backend, kind: Failure['kind'] | 'probe') => failures.add(config.name, kind),
-    cut: ({ config }: Backend, reason: string) => cuts.add(config.name, reason),
-    hedge: (outcome: 'made' | 'won') => hedges.add(outcome),
-    fanOut: (outcome: 'made' | 'won') => fanOuts.add(outcome),
-    retry: (made: boolean) => retries.add(made ? 'made' : 'refused'),
-    firstByte: (kind: MethodClass, seconds: number) => firstByte.add(kind, seconds),
+    outcome: (kind: string) => requests(kind),
+    call: calls,
+    failure: ({ config }: Backend, kind: Failure['kind'] | 'probe') => failures(config.name, kind),
+    cut: ({ config }: Backend, reason: string) => cuts(config.name, reason),
+    hedge: hedges,
+    fanOut: fanOuts,
+    retry: (made: boolean) => retries(made ? 'made' : 'refused'),
+    firstByte,
     /** The values of this process, for a supervisor that adds up those of several. */
     values: () => registry.getMetricsAsJSON(),
     text: () => registry.metrics(),

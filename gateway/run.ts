@@ -32,10 +32,7 @@ type Run = Readonly<{
   link: SupervisorLink | undefined;
 }>;
 
-/**
- * Runs the gateway until a stop: as a process that serves, or, with `gateway.processes` above 1, as the supervisor of
- * that many. Resolves to one sentence for each problem that ended it; none after a clean stop.
- */
+/** Runs a serving process, or the supervisor of several, until a stop; resolves to a sentence for each problem that ended it. */
 export async function startGateway(run: Run): Promise<readonly string[]> {
   const { link, configPath, env } = run;
   const stop = stopSignal(run.supervised);
@@ -104,7 +101,6 @@ async function runGateway(
 type Parts = Readonly<{
   gateway: Gateway;
   accounts: Store;
-  /** Tells other apps that the config was read again. */
   announce(): void;
   log: Log;
 }>;
@@ -158,7 +154,6 @@ async function serve(
   return [];
 }
 
-/** What a worker does for its supervisor. */
 function servingOf(gateway: Gateway, env: Environment, announce: () => void) {
   return {
     report: async () => ({ metrics: await gateway.metrics.values(), status: gateway.status() }),

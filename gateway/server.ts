@@ -12,42 +12,7 @@ import { JSON_TYPE } from './respond/refusal.ts';
 /** A connection pool in use sends its next request within this time. */
 const QUIET_MS = 250;
 
-/**
- * The time before a listener closes, in which every response ends its connection, so that no connection is closed under
- * a request that is already on its way. New connections are still accepted, for clients that do not know yet.
- */
-export function createDrain(clock: Clock) {
-  const never = new AbortController().signal;
-  let isOn = false;
-  let requestAtMs = 0;
-
-  /** Marks a response as the last one of its connection. */
-  async function last(pending: Response | Promise<Response>): Promise<Response> {
-    requestAtMs = clock.monotonic();
-    const response = await pending;
-    response.headers.set('connection', 'close');
-    return response;
-  }
-
-  /** Begins; resolves when no request has come for a quarter of a second, or after `mostMs`. */
-  async function run(mostMs: number): Promise<void> {
-    isOn = true;
-    requestAtMs = clock.monotonic();
-    const endMs = requestAtMs + mostMs;
-    for (;;) {
-      const waitMs = Math.min(requestAtMs + QUIET_MS, endMs) - clock.monotonic();
-      if (waitMs <= 0) return;
-      await clock.sleep(waitMs, never);
-    }
-  }
-
-  return { isOn: () => isOn, last, run };
-}
-
-/**
- * The listener cuts connections that are idle this much longer than a stream may be: its clock ticks every four seconds
- * and counts a silent stream as idle. What a stream's silence means is decided where it is read.
- */
+/** The listener, whose clock ticks every four seconds, counts a silent stream as idle: it cuts so much later than its reader. */
 const IDLE_SLACK_SECONDS = 8;
 /** It cannot wait longer, unless for ever. */
 const LISTENER_SECONDS_MAX = 255;
@@ -60,9 +25,8 @@ function listenerSeconds({ idleMs, deadlinesMs: { light, history, send }, tls }:
 }
 
 /**
- * The routes. `POST /` is a route of Bun's own and compiled to a call of its handler: it names nothing of the context but
- * the request, parses no body and has no hooks. Its finished Response is sent untouched as long as nothing sets a header or a status on the
- * context; otherwise Elysia reads a streamed body and encodes it again.
+ * The routes. `POST /` is compiled to a plain call of its handler: it names nothing of the context but the request, parses
+ * no body and has no hooks. No header or status may be set on the context: Elysia would read and encode streams again.
  */
 function createApp(config: GatewayConfig, shared: boolean, answer: AnswerRequest, health: Health) {
   const { tls } = config;
@@ -119,12 +83,13 @@ export function listen(
 ) {
   const unreadable = unreadableTls(config.tls);
   if (unreadable !== undefined) return { kind: 'refused', sentence: unreadable } as const;
-  const drain = createDrain(clock);
+  let isDraining = false;
+  let requestAtMs = 0;
   const app = createApp(
     config,
     shared,
-    (request, peers) => (drain.isOn() ? drain.last(answer(request, peers)) : answer(request, peers)),
-    () => (drain.isOn() ? { ok: false, sentence: 'draining' } : health()),
+    (request, peers) => (isDraining ? last(answer(request, peers)) : answer(request, peers)),
+    () => (isDraining ? { ok: false, sentence: 'draining' } : health()),
   );
   try {
     app.listen(config.listen);
@@ -141,13 +106,26 @@ export function listen(
     close,
   } as const;
 
+  /** Ends the connection of a response while it drains, so that none is closed under a request that is on its way. */
+  async function last(pending: Response | Promise<Response>): Promise<Response> {
+    requestAtMs = clock.monotonic();
+    const response = await pending;
+    response.headers.set('connection', 'close');
+    return response;
+  }
+
   /** Drains while requests come, for `leaveMs` at most; lets responses under way end, and cuts them after `drainMs`. */
   async function close(drainMs = config.drainMs, leaveMs = LEAVE_MS): Promise<void> {
     const closed = new AbortController();
     void clock.sleep(drainMs, closed.signal).then(() => {
       if (!closed.signal.aborted) void app.server?.stop(true);
     });
-    if (leaveMs > 0) await drain.run(Math.min(leaveMs, drainMs));
+    isDraining = true;
+    requestAtMs = clock.monotonic();
+    const endMs = requestAtMs + Math.min(leaveMs, drainMs);
+    const waitMs = () => Math.min(requestAtMs + QUIET_MS, endMs) - clock.monotonic();
+    // New connections are still accepted, for clients that do not know yet.
+    while (waitMs() > 0) await clock.sleep(waitMs(), closed.signal);
     await app.server?.stop();
     closed.abort();
   }

@@ -7,10 +7,7 @@ import { type Backend, isLiveNode, RECENT_SECONDS } from './upstream/backend.ts'
 /** Says in a sentence whether the gateway can serve. */
 export type Health = () => Readonly<{ ok: boolean; sentence: string }>;
 
-/**
- * Whether the gateway can serve callers correctly, with all that is not well. It cannot when no live node is well, however
- * archives and asset servers are; without live nodes in the config, when no backend is well.
- */
+/** Whether callers can be served correctly, with all that is not well: a live node must be well, or any backend without one. */
 export function healthOf(
   backends: readonly Backend[],
   clock: Clock,

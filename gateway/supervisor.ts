@@ -17,9 +17,8 @@ import { expose, listenForMetrics } from './metrics.ts';
 import { HEARTBEAT_MS, launchWorker, type MetricsJson, type PortClaim, type Worker } from './workers.ts';
 
 /**
- * Finds the port of `listen`, chosen by the system if the config's is 0. Workers share the port, and the system would not
- * report that a foreign process shares it too and gets a part of their connections; so this process binds it alone for
- * an instant. In the same turn it is free again and nothing was accepted: connections are refused until a worker listens.
+ * Finds the port of `listen`, chosen by the system if the config's is 0. Workers share it, and the system would not report
+ * a foreign process that does too; so this process binds it alone for an instant, in which nothing is accepted.
  */
 async function claimPort(listen: Listen): Promise<PortClaim> {
   try {
@@ -76,7 +75,6 @@ type PoolOptions = Readonly<{
   log: Log;
 }>;
 
-/** Instead of how it ended. */
 const DRAINING = 'draining';
 
 /** A process of the pool until it has ended. */
@@ -98,10 +96,7 @@ const RESTART_DELAY_MS_MAX = 10_000;
 /** After so many starts in a row without listening, the next would fail too. */
 export const START_FAILURES_MAX = 5;
 
-/**
- * Keeps `size` seats taken by workers. A worker's number names its lock and its node, which are its own until it has ended:
- * it is its seat's, or a spare one while a worker that was there before still drains.
- */
+/** Keeps `size` seats taken. A worker's number, which names its lock and node, is its seat's, or a spare one while that drains. */
 export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOptions) {
   const totals = new MetricTotals();
   const running = new Map<number, Running>();
@@ -111,10 +106,7 @@ export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOption
 
   const listening = () => [...running.values()].filter(({ state }) => state === 'listening').length;
 
-  /**
-   * Starts every worker, calls `onReady` when all listen, and replaces those that end until `stop`; then drains. Resolves
-   * to one sentence for each problem: no worker serves and a next one would not either, or some did not drain in time.
-   */
+  /** Starts every worker, calls `onReady` when all listen, replaces those that end until `stop`, and drains; gives problems. */
   async function run(stop: AbortSignal, onReady: () => void): Promise<readonly string[]> {
     const over = new AbortController();
     const end = AbortSignal.any([stop, over.signal]);
@@ -238,7 +230,7 @@ export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOption
     }
   }
 
-  /** Hands plans and prices to every worker; with `announces`, one of them tells other apps. */
+  /** Hands plans and prices to every worker; with `announces`, one of them notifies other apps. */
   function setReloadedConfig(config: ConfigText, announces: boolean): void {
     const announcer = [...running.values()].find(({ state }) => state === 'listening');
     for (const one of running.values())
@@ -262,7 +254,6 @@ export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOption
     setReloadedConfig,
     collect,
     totals,
-    /** How many workers listen, without those that drain. */
     listening,
     restarts: () => restarts,
     hangs: () => hangs,
@@ -277,10 +268,7 @@ const CLOSE_MS = 3_000;
 
 const MAIN = join(import.meta.dir, 'main.ts');
 
-/**
- * Runs `gateway.processes` workers on one port until `stop`; resolves to one sentence for each problem that ended it.
- * It serves no requests itself: it holds the data directory and the metrics listener, and replaces workers that end.
- */
+/** Runs `gateway.processes` workers on one port until `stop`, and the metrics of all; gives a sentence for each problem. */
 export async function superviseGateway(
   loaded: LoadedConfig,
   { configPath, env, supervised }: Started,
@@ -348,7 +336,7 @@ export async function superviseGateway(
 
   const announce = () => {
     process.on('SIGHUP', () => void reload(true));
-    // What was asked for while the workers started.
+    // A reload may have been requested while the workers started.
     if (configReader.hasChanged()) void reload(true);
     const { href } = gatewayUrl({ ...config.gateway, listen: address });
     if (supervised) writeLines('stdout', `${JSON.stringify({ ready: 'gateway', url: href })}\n`);

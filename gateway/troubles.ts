@@ -32,7 +32,7 @@ type Sources = Readonly<{
 /** Readings of a store that may fail in a row: another process may hold the file for a moment. */
 const FAILED_MAX = 2;
 
-/** Reads a row of a store when it is asked to; `cause` says why it cannot. */
+/** Reads a row of a store; `cause` says why it cannot. */
 function createReading<Row>(store: Store, sql: string) {
   const statement = store.prepare<Row, []>(sql);
   let failed = 0;

@@ -11,13 +11,10 @@ export type MetricsJson = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 /** What a worker has counted since it started, and the state of its backends. */
 type WorkerReport = Readonly<{ metrics: MetricsJson; status: GatewayStatus }>;
 
-/**
- * What a worker runs by: the config of its supervisor's start, and a later one whose plans and prices count. The worker in
- * seat 1 does what one of a host must do.
- */
+/** What a worker runs by: the config of the start, and a later one for plans and prices. Seat 1 does what one of a host must. */
 type Assignment = Readonly<{ seat: number; config: ConfigText; reloaded?: ConfigText | undefined }>;
 
-/** The config as it was when plans and prices were read again; one worker is to tell other apps. */
+/** The config as it was when plans and prices were read again; one worker `announces` it to other apps. */
 export type ReloadedConfig = Readonly<{ config: ConfigText; announces: boolean }>;
 
 /** The port on which workers listen, or why it cannot be had. */
@@ -31,18 +28,12 @@ type ToWorker =
   | Readonly<{ kind: 'reloaded'; reloaded: ReloadedConfig }>
   | { readonly kind: 'report' };
 
-/** Messages of a worker to its supervisor. */
+/**
+ * Messages of a worker to its supervisor: it runs and needs its assignment; everything but its listener is open; it listens;
+ * its event loop turns; it drains; the database requests that plans and prices are read again, by a number that only grows.
+ */
 type FromWorker =
-  /** It runs, and needs its assignment. */
-  | { readonly kind: 'started' }
-  /** Everything but its listener is open. */
-  | { readonly kind: 'prepared' }
-  | { readonly kind: 'listening' }
-  /** Its event loop turns. */
-  | { readonly kind: 'beat' }
-  /** It was asked to end. */
-  | { readonly kind: 'draining' }
-  /** The database asks for plans and prices to be read again, by a number that only grows. */
+  | { readonly kind: 'started' | 'prepared' | 'listening' | 'beat' | 'draining' }
   | { readonly kind: 'reload'; readonly revision: number }
   | { readonly kind: 'report'; readonly report: WorkerReport };
 
@@ -86,7 +77,7 @@ export function supervisorLinkFrom(worker: string | undefined, channel: Channel)
   }
 
   return {
-    /** From 1 on; a worker that replaces one that has ended has its number. */
+    /** From 1 on. */
     worker: Number(worker),
     assignment(): Promise<Assignment> {
       send({ kind: 'started' });
@@ -153,7 +144,6 @@ type Launch = Readonly<{
   command: readonly string[];
   env: Environment;
   assignment(): Assignment;
-  /** Called once the worker has opened everything but its listener. */
   port(): Promise<PortClaim>;
   onReload(revision: number): void;
   clock: Clock;
@@ -162,10 +152,7 @@ type Launch = Readonly<{
 const START_MS_MAX = 60_000;
 const REPORT_MS_MAX = 1_000;
 
-/**
- * Starts a worker; throws when the system has no process for it. It stays in this process's group, so that a signal to
- * the group reaches it; and its standard input is a pipe from this process, whose end it sees however this one dies.
- */
+/** Starts a worker, or throws. Its standard input is a pipe, so that it sees the end of this process however that dies. */
 export function launchWorker({ worker, command, env, assignment, port, onReload, clock }: Launch) {
   const listening = Promise.withResolvers<boolean>();
   const draining = Promise.withResolvers<void>();
@@ -179,7 +166,7 @@ export function launchWorker({ worker, command, env, assignment, port, onReload,
     ipc: take,
     serialization: 'json',
   });
-  // What it writes before it listens is in its `WorkerExit` if it ends.
+  // What it writes before it listens is reported with its exit.
   const tail = createStderrTail(child.stderr, (text) => writeLines('stderr', text));
   const started = new AbortController();
   const ended = Promise.all([child.exited, tail.ended]).then((): WorkerExit => {
@@ -230,7 +217,7 @@ export function launchWorker({ worker, command, env, assignment, port, onReload,
     /** Resolves to whether it listened, or ended before. */
     listening: listening.promise,
     ended,
-    /** Resolves when it listened and was asked to end. */
+    /** Resolves when it listened and drains. */
     draining: draining.promise,
     /** When the last message came, on the monotonic clock. */
     heardAtMs: () => heardAtMs,

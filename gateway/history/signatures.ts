@@ -36,33 +36,21 @@ type LiveRows = Readonly<{
   refusal?: Reply | undefined;
 }>;
 
-type Wanted = Readonly<{
-  below: Below | undefined;
-  limit: number;
-  /** The newest slot that the archive must have; `undefined`: its rows begin at a cursor of the caller's. */
-  needed: number | undefined;
-}>;
+/** `needed`: the newest slot that the archive must have; `undefined`: its rows begin at a cursor of the caller's. */
+type Wanted = Readonly<{ below: Below | undefined; limit: number; needed: number | undefined }>;
 
 /**
  * All rows of an archive down to the slot `end`: 0 when no archive has older ones, infinite while its first slot is not
  * known. `isMet`: they end at `until`.
  */
-type Rows = Readonly<{
-  kind: 'rows';
-  rows: readonly Row[];
-  archive: Source;
-  end: number;
-  isMet?: boolean;
-}>;
+type Rows = Readonly<{ kind: 'rows'; rows: readonly Row[]; archive: Source; end: number; isMet?: boolean }>;
 
 type Section =
   | Rows
   /** It does not know a cursor of the caller's. */
   | Readonly<{ kind: 'unknown-cursor'; reply: Reply }>
-  /** It could not answer, or not within a bound of pages. */
-  | Readonly<{ kind: 'failed' }>
-  /** It is not known to have the slot that is needed. */
-  | Readonly<{ kind: 'unproven' }>;
+  /** It could not answer within a bound of pages, or is not known to have the slot that is needed. */
+  | Readonly<{ kind: 'failed' | 'unproven' }>;
 
 const FAILED = { kind: 'failed' } as const;
 const UNPROVEN = { kind: 'unproven' } as const;
@@ -245,54 +233,47 @@ async function joinArchives(
       const block = await request.firstBlockFrom(archive, needed);
       if (block === undefined) return UNPROVEN;
     }
-    const found = await readPastUntil(archive, wanted);
-    if (found.kind !== 'rows' || found.isMet) return found;
-    if (until !== undefined)
-      for (const source of mayHoldUntil(archive, wanted, found)) {
-        const cursor = await findCursor(source.backends, until);
-        if (cursor === undefined) return FAILED;
-        const { slot } = cursor;
-        if (slot === undefined) continue;
-        const newest = found.rows[0]?.slot ?? (await request.firstSlot(archive)) ?? Infinity;
-        if (source !== archive && slot < newest) break;
-        return { ...found, rows: found.rows.filter((row) => row.slot >= slot), end: 0 };
-      }
-    if (found.end === 0) return found;
+    const read = await readRows(archive, wanted, until);
+    const found = until === undefined ? read : await endAtUntil(read, archive, wanted, until);
+    if (found.kind !== 'rows' || found.end === 0) return found;
     const end = await request.firstSlot(archive);
     return end === undefined || end > (needed ?? Infinity) ? UNPROVEN : { ...found, end };
   }
 
   /**
-   * The archives that may hold an `until` that rows do not show: an archive may leave it out of its page, or overlook one
-   * that it does not know or that is newer than `before`, so that all of its rows are older.
+   * Ends rows at an `until` that they do not show, where an archive knows its transaction: their own may leave it out of its
+   * page, refuse it because others have it, or overlook one that is newer than `before`, so that all of its rows are older.
    */
-  function mayHoldUntil(archive: Source, { below }: Wanted, { rows, end }: Rows): readonly Source[] {
-    const overlooks = PROFILES[archive.profile].pages.untilInclusive;
-    if (!overlooks || before === undefined || below !== undefined) return end === 0 ? [] : [archive];
-    const newest = rows[0]?.slot ?? archive.first ?? 0;
-    const isNewer = ({ backends, last = Infinity }: Source) =>
-      backends[0] !== archive.backends[0] && last > newest;
-    return [archive, ...distinctArchives(request.tiers).filter(isNewer)];
-  }
-
-  /** The rows of one archive, also when it does not know `until` because others have it. */
-  async function readPastUntil(archive: Source, wanted: Wanted): Promise<Section> {
-    const found = await readRows(archive, wanted, until);
-    if (found.kind !== 'unknown-cursor' || until === undefined) return found;
-    const all = await readRows(archive, wanted, undefined);
-    if (all.kind !== 'rows') return all;
-    // Without a row the archive showed that there is none down to its first slot; without a cursor another may have newer ones.
+  async function endAtUntil(read: Section, archive: Source, wanted: Wanted, until: string): Promise<Section> {
+    const isRefused = read.kind === 'unknown-cursor';
+    const found = isRefused ? await readRows(archive, wanted, undefined) : read;
+    if (found.kind !== 'rows' || found.isMet) return found;
+    const { rows, end } = found;
+    const { backends, first = 0, profile } = archive;
     const hasStart = wanted.below !== undefined || before !== undefined;
-    const newest = hasStart ? (all.rows[0]?.slot ?? (archive.first ?? Infinity) - 1) : Infinity;
-    let unknown: Section = found;
-    for (const { backends } of distinctArchives(request.tiers)) {
-      const cursor = await findCursor(backends, until);
-      if (cursor === undefined) unknown = FAILED;
+    const overlooks = PROFILES[profile].pages.untilInclusive && hasStart && wanted.below === undefined;
+    const isNewer = (other: Source) =>
+      other.backends[0] !== backends[0] && (other.last ?? Infinity) > (rows[0]?.slot ?? first);
+    const all = distinctArchives(request.tiers);
+    const others = isRefused ? all : [archive, ...all.filter((other) => overlooks && isNewer(other))];
+    let missed: Section = isRefused ? read : found;
+    for (const source of end === 0 && !isRefused && !overlooks ? [] : others) {
+      const cursor = await findCursor(source.backends, until);
+      if (cursor === undefined && !isRefused) return FAILED;
+      if (cursor === undefined) missed = FAILED;
       if (cursor?.slot === undefined) continue;
-      if (cursor.slot < (archive.first ?? 0)) return all;
-      return cursor.slot > newest ? { ...all, rows: [], end: 0 } : FAILED;
+      const { slot } = cursor;
+      if (!isRefused) {
+        const newest = rows[0]?.slot ?? (await request.firstSlot(archive)) ?? Infinity;
+        if (source !== archive && slot < newest) break;
+        return { ...found, rows: rows.filter((row) => row.slot >= slot), end: 0 };
+      }
+      if (slot < first) return found;
+      // Without a row the archive showed that there is none down to its first slot; without a cursor another may have newer ones.
+      const newest = hasStart ? (rows[0]?.slot ?? (archive.first ?? Infinity) - 1) : Infinity;
+      return slot > newest ? { ...found, rows: [], end: 0 } : FAILED;
     }
-    return unknown;
+    return missed;
   }
 
   /** Reads pages of archives that are alike until there are rows enough or no more. */
@@ -327,7 +308,7 @@ async function joinArchives(
         if (cursor.isOwn) return { kind: 'rows', rows, archive, end: first };
         below ??= { signature: start, slot: cursor.slot + 1 };
       } else if (read !== undefined) {
-        // Where runs of epochs come in any order, only slots tell what is newer.
+        // Runs of epochs may come in any order.
         const sorted = pages.ordered ? read : read.toSorted((a, b) => b.slot - a.slot);
         const end = sorted.findIndex(({ signature }) => signature === until);
         const seen = new Set(rows.map(({ signature }) => signature));

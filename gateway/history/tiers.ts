@@ -23,17 +23,14 @@ export type Tiers = Readonly<{ live: readonly Backend[]; archive: readonly Backe
 export type Changes = Readonly<{ method?: string; params?: Uint8Array | undefined }> &
   Pick<Partial<CallContext>, 'localOnly' | 'signal' | 'acceptEncoding' | 'hasNext' | 'isReadHere'>;
 
-/** What a tier's reply says about the other tier. */
+/**
+ * What a tier's reply says about the other tier: `refused`, an error that the other tier would repeat, or the caller has
+ * left; `null`, "not here", which may be "not at all"; `unreachable`, no backend of the tier could answer; `lacking`, an
+ * error that the other tier may not have.
+ */
 export type ReplyClass =
-  | { readonly kind: 'found' }
-  /** An error that the other tier would repeat, or nobody waits for an answer. */
-  | { readonly kind: 'refused' }
-  /** "Not here", which may be "not at all". */
-  | { readonly kind: 'null' }
-  /** An error that the other tier may not have. */
-  | { readonly kind: 'lacking'; readonly code: number }
-  /** No backend of the tier could answer. */
-  | { readonly kind: 'unreachable' };
+  | { readonly kind: 'found' | 'refused' | 'null' | 'unreachable' }
+  | { readonly kind: 'lacking'; readonly code: number };
 
 /** By Agave's `custom_error.rs`; -32000 is Superbank's time-out. */
 const LACKING = new Set([
@@ -75,7 +72,7 @@ export type Source = Readonly<{
 export type BlockRange = Source & Readonly<{ first: number; last: number }>;
 
 /** Its profile and its lanes decide on a backend's tier. */
-export function tiersOf(backends: readonly Backend[]): Tiers {
+function tiersOf(backends: readonly Backend[]): Tiers {
   return {
     live: backends.filter(({ config }) => isLiveNode(config)),
     archive: backends.filter(({ config }) => !isLiveNode(config)),
@@ -268,13 +265,10 @@ export class HistoryRequest {
   }
 
   /** The first block of backends at or after a slot; `undefined`: none, or they do not say. */
-  async firstBlockFrom(source: Pick<Source, 'backends' | 'isLive'>, slot: number) {
-    const changes = {
-      method: 'getBlocksWithLimit',
-      params: joined([`[${slot},1]`]),
-      localOnly: source.isLive,
-    };
-    const list = await this.readResult(source.backends, changes);
+  async firstBlockFrom({ backends, isLive }: Pick<Source, 'backends' | 'isLive'>, slot: number) {
+    const params = joined([`[${slot},1]`]);
+    const changes = { method: 'getBlocksWithLimit', params, localOnly: isLive };
+    const list = await this.readResult(backends, changes);
     const [block, ...more] = elementsOf(list) ?? [];
     return more.length > 0 ? undefined : numberIn(block);
   }
@@ -284,23 +278,15 @@ export class HistoryRequest {
     return source.first ?? fromGenesis(await this.firstBlockFrom(source, 0));
   }
 
+  /** Whether the chain skipped the slots of all gaps: the first block above a gap names its parent. */
   async areSkipped(gaps: readonly SlotGap[]): Promise<boolean> {
-    const skipped = await Promise.all(gaps.map((gap) => this.#isSkipped(gap)));
-    return skipped.every(Boolean);
-  }
-
-  /** The first block above the gap names its parent. */
-  async #isSkipped({ from, above }: SlotGap): Promise<boolean> {
-    const block = await this.firstBlockFrom(above, above.first);
-    if (block === undefined) return false;
-    const params = joined([`[${block},${HEAD_ONLY}]`]);
-    const head = await this.readResult(above.backends, {
-      method: 'getBlock',
-      params,
-      localOnly: above.isLive,
+    const parents = gaps.map(async ({ above: { backends, isLive, first } }) => {
+      const block = await this.firstBlockFrom({ backends, isLive }, first);
+      if (block === undefined) return undefined;
+      const changes = { method: 'getBlock', params: joined([`[${block},${HEAD_ONLY}]`]), localOnly: isLive };
+      return numberIn(memberOf(await this.readResult(backends, changes), 'parentSlot'));
     });
-    const parent = numberIn(memberOf(head, 'parentSlot'));
-    return parent !== undefined && parent < from;
+    return (await Promise.all(parents)).every((parent, i) => (parent ?? Infinity) < (gaps[i]?.from ?? 0));
   }
 
   /** Slots from `start` to `end` by the backends that are known to have them (`divide`). */
@@ -322,27 +308,28 @@ export class HistoryRequest {
     return ranges.at(-1)?.last === end && this.areSkipped(gapsIn(ranges, start));
   }
 
-  /** The sources whose ends are known, asked for where the probes did not find them; the silent are left out. */
+  /** The sources whose ends are known, or that give them when the probes did not find them. */
   async #knownSources(upTo: number): Promise<readonly BlockRange[]> {
     const { live, archive } = this.tiers;
-    const lives = (await Promise.all(live.map((node) => this.#complete(node, upTo)))).filter(isKnown);
+    const lives = await this.#completed(live, upTo);
     const needed = Math.max(0, Math.min(upTo, highestLiveFirst(lives) - 1));
-    const archives = await Promise.all(archive.map((backend) => this.#complete(backend, needed)));
-    return [...lives, ...archives.filter(isKnown)];
+    return [...lives, ...(await this.#completed(archive, needed))];
   }
 
-  async #complete(backend: Backend, upTo: number): Promise<Source> {
-    const source = sourceOf(backend);
-    const reaches = () => (upTo === Infinity ? undefined : this.firstBlockFrom(source, upTo));
-    const [first, last] = await Promise.all([this.firstSlot(source), source.last ?? reaches()]);
-    return { ...source, first, last };
+  async #completed(backends: readonly Backend[], upTo: number): Promise<readonly BlockRange[]> {
+    const sources = backends.map(async (backend) => {
+      const source = sourceOf(backend);
+      const reaches = () => (upTo === Infinity ? undefined : this.firstBlockFrom(source, upTo));
+      const [first, last] = await Promise.all([this.firstSlot(source), source.last ?? reaches()]);
+      return { ...source, first, last };
+    });
+    return (await Promise.all(sources)).filter(isKnown);
   }
 }
 
 /**
  * The lowest slots, above the first of any archive and below the live nodes, that no backend has; `undefined`: none, or
- * not enough is known. Archives of whole epochs end days before the newest slot, and each of several may hold a part.
- * An end of an archive that is not known counts as beyond the gap. The chain may have skipped some of the slots.
+ * not enough is known. An unknown end of an archive counts as beyond the gap. The chain may have skipped some of the slots.
  */
 export function historyGap(backends: readonly Backend[]): Gap | undefined {
   const sources = backends.filter(({ config }) => config.lanes.includes('archive')).map(sourceOf);

@@ -17,17 +17,14 @@ import {
 /** A live node that has the transaction answers well within it; later the archives are called too. */
 const HEAD_START_MS = 150;
 
-/**
- * `getTransaction`: its slot is not known, so the live nodes come first, and the archives when they do not have it or take
- * long. The first real answer wins and the other tier is cancelled; a quick null never wins over real data.
- */
+/** `getTransaction`: live nodes, then archives too. The first real answer wins; a quick null never wins over real data. */
 export async function answerTransaction(request: HistoryRequest, clock: Clock): Promise<Reply> {
   const { call, tiers } = request;
   const live = start(request, [tiers.live], { localOnly: true });
   const late = new AbortController();
-  const begun = (await Promise.race([live.reply, clock.sleep(HEAD_START_MS, late.signal)])) ?? undefined;
+  const begun = await Promise.race([live.reply, clock.sleep(HEAD_START_MS, late.signal)]);
   late.abort();
-  if (begun !== undefined && isFinal(begun)) return begun;
+  if (begun && isFinal(begun)) return begun;
   const archives = distinctArchives(tiers).map(({ backends }) => backends);
   const archive = start(request, archives, { params: archiveParams(call.params) });
   const byLive = live.reply.then((reply) => (isFinal(reply) ? live : undefined));
@@ -89,18 +86,11 @@ export async function answerBlock(request: HistoryRequest): Promise<Reply> {
   });
 }
 
-/** What archives know of the configs of `getBlock` and `getTransaction`. */
-const KNOWN = new Set([
-  'encoding',
-  'commitment',
-  'transactionDetails',
-  'rewards',
-  'maxSupportedTransactionVersion',
-]);
+/** What archives know of the configs of `getBlock` and `getTransaction`; Superbank refuses a call for any other member. */
+const KNOWN = /^(?:encoding|commitment|transactionDetails|rewards|maxSupportedTransactionVersion)$/;
 
-/** The parameters with what archives know of the config: Superbank refuses a call for any other member. */
 function archiveParams(params: Uint8Array | undefined): Uint8Array | undefined {
-  return params && withConfig(params, (name) => KNOWN.has(name));
+  return params && withConfig(params, (name) => KNOWN.test(name));
 }
 
 /** Errors of a live node that say less about a slot than the archive's "skipped" does. */
@@ -114,22 +104,16 @@ const NOT_HERE_BELOW = new Set([-32004, -32007]);
 /** Errors by which an archive says that it could not look (Superbank's time-out, Agave `custom_error.rs`). */
 const COULD_NOT_LOOK = new Set([-32000, -32005, -32019, -32603]);
 
-/** What is known of a thing that neither tier has. */
-export type Missing = Readonly<{
-  /** It is a block's time: its null is an answer of the node that has the block. */
-  isTime: boolean;
-  /** The slot is newer than what the live nodes have finalized: an archive cannot know it yet. */
-  isNew: boolean;
-  /** The slot is not known to be within what every live node has. */
-  isBelow: boolean;
-  /** An archive that was called may have it. */
-  mayBeArchived: boolean;
-}>;
+/**
+ * What is known of a thing that neither tier has: it is a block's time, whose null is an answer of the node that has the
+ * block; its slot is newer than what the live nodes have finalized, so that an archive cannot know it yet; the slot is not known to
+ * be within what every live node has; an archive that was called may have it.
+ */
+export type Missing = Readonly<Record<'isTime' | 'isNew' | 'isBelow' | 'mayBeArchived', boolean>>;
 
 function replyOfNeither(request: HistoryRequest, live: Reply, archive: Reply, missing: Missing): Reply {
   const choice = moreCertain(classify(live), classify(archive), missing);
-  if (choice === 'unavailable') return request.unavailable();
-  return choice === 'live' ? live : archive;
+  return { live, archive, unavailable: request.unavailable() }[choice];
 }
 
 /** Which tier's "no" is the answer when both say no: the more certain one. */

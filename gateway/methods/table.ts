@@ -19,127 +19,70 @@ export type Method = Readonly<{
   like?: string;
 }>;
 
-const ASSET_METHODS = [
-  'getAsset',
-  'getAssets',
-  'getAssetBatch',
-  'getAssetProof',
-  'getAssetProofs',
-  'getAssetProofBatch',
-  'getAssetsByOwner',
-  'getAssetsByAuthority',
-  'getAssetsByCreator',
-  'getAssetsByGroup',
-  'searchAssets',
-  'getAssetSignatures',
-  'getSignaturesForAsset',
-  'getTokenAccounts',
-  'getNftEditions',
-  'getGrouping',
-];
+const ASSET_METHODS = `
+  getAsset getAssets getAssetBatch getAssetProof getAssetProofs getAssetProofBatch getAssetsByOwner
+  getAssetsByAuthority getAssetsByCreator getAssetsByGroup searchAssets getAssetSignatures
+  getSignaturesForAsset getTokenAccounts getNftEditions getGrouping`
+  .trim()
+  .split(/\s+/);
 
 /**
- * Every method of Agave's HTTP interface (Agave `rpc/src/rpc.rs`), the asset standard, and known extensions. Those that
- * are shared are reads of the present state that tell their slot, so that it can be seen whether the answer is new
- * enough, and what a node returns to every caller alike; not those whose moment matters: statuses, simulations, fees of
- * a message.
+ * Every method of Agave's HTTP interface (Agave `rpc/src/rpc.rs`), the asset standard, and known extensions. Shared are reads
+ * that show their slot, so that an answer can be too old, and what is the same for every caller; not those whose moment
+ * matters: statuses, simulations, fees of a message.
  */
 export const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
-  ...rows({ lane: 'state', class: 'light', shared: true }, [
-    'getAccountInfo',
-    'getMultipleAccounts',
-    'getBalance',
-    'getTokenSupply',
-    'getTokenAccountBalance',
-    'getSlot',
-    'getLatestBlockhash',
-  ]),
-  ...rows({ lane: 'state', class: 'light' }, [
-    'getBlockHeight',
-    'getTransactionCount',
-    'getEpochInfo',
-    'isBlockhashValid',
-    'getFeeForMessage',
-    'getRecentPrioritizationFees',
-    'simulateTransaction',
-    'getVoteAccounts',
-    'getBlockProduction',
-    'getLeaderSchedule',
-    'getSlotLeader',
-    'getSlotLeaders',
-  ]),
-  ...rows({ lane: 'state', class: 'meta', shared: true }, [
-    'getVersion',
-    'getStakeMinimumDelegation',
-    'getInflationGovernor',
-    'getInflationRate',
-    'getMinimumBalanceForRentExemption',
-  ]),
-  ...rows({ lane: 'state', class: 'meta' }, [
-    'getClusterNodes',
-    'getIdentity',
-    'getHighestSnapshotSlot',
-    'getMaxRetransmitSlot',
-    'getMaxShredInsertSlot',
-    'getRecentPerformanceSamples',
-    'getBlockCommitment',
-    'getAgGenesisCert',
-  ]),
+  ...rows({ lane: 'state', class: 'light', shared: true })`
+    getAccountInfo getMultipleAccounts getBalance getTokenSupply getTokenAccountBalance getSlot
+    getLatestBlockhash`,
+  ...rows({ lane: 'state', class: 'light' })`
+    getBlockHeight getTransactionCount getEpochInfo isBlockhashValid getFeeForMessage
+    getRecentPrioritizationFees simulateTransaction getVoteAccounts getBlockProduction
+    getLeaderSchedule getSlotLeader getSlotLeaders`,
+  ...rows({ lane: 'state', class: 'meta', shared: true })`
+    getVersion getStakeMinimumDelegation getInflationGovernor getInflationRate
+    getMinimumBalanceForRentExemption`,
+  ...rows({ lane: 'state', class: 'meta' })`
+    getClusterNodes getIdentity getHighestSnapshotSlot getMaxRetransmitSlot getMaxShredInsertSlot
+    getRecentPerformanceSamples getBlockCommitment getAgGenesisCert`,
   // By rules of ours (`respond/rules.ts`).
-  ...rows({ lane: 'state', class: 'light', direct: false }, ['getSignatureStatuses']),
-  ...rows({ lane: 'state', class: 'meta', direct: false }, ['getHealth']),
-  ...rows({ lane: 'state', class: 'meta', immutable: 'fixed' }, ['getGenesisHash', 'getEpochSchedule']),
-  ...rows({ lane: 'scan', class: 'scan' }, [
-    'getProgramAccounts',
-    'getTokenAccountsByOwner',
-    'getTokenAccountsByDelegate',
-    'getTokenLargestAccounts',
-    'getLargestAccounts',
-    'getSupply',
-  ]),
-  ...rows({ lane: 'archive', class: 'history', immutable: 'slot-in-params' }, ['getBlock', 'getBlockTime']),
-  ...rows({ lane: 'archive', class: 'history', immutable: 'slot-in-result' }, ['getTransaction']),
-  ...rows({ lane: 'archive', class: 'history' }, [
-    'getSignaturesForAddress',
-    'getBlocks',
-    'getBlocksWithLimit',
-    'getInflationReward',
-  ]),
-  ...rows({ lane: 'archive', class: 'meta' }, ['getFirstAvailableBlock', 'minimumLedgerSlot']),
-  ...rows({ lane: 'send', class: 'write' }, ['sendTransaction']),
-  ...rows({ lane: 'assets', class: 'asset' }, ASSET_METHODS),
+  ...rows({ lane: 'state', class: 'light', direct: false })`getSignatureStatuses`,
+  ...rows({ lane: 'state', class: 'meta', direct: false })`getHealth`,
+  ...rows({ lane: 'state', class: 'meta', immutable: 'fixed' })`getGenesisHash getEpochSchedule`,
+  ...rows({ lane: 'scan', class: 'scan' })`
+    getProgramAccounts getTokenAccountsByOwner getTokenAccountsByDelegate getTokenLargestAccounts
+    getLargestAccounts getSupply`,
+  ...rows({ lane: 'archive', class: 'history', immutable: 'slot-in-params' })`getBlock getBlockTime`,
+  ...rows({ lane: 'archive', class: 'history', immutable: 'slot-in-result' })`getTransaction`,
+  ...rows({ lane: 'archive', class: 'history' })`
+    getSignaturesForAddress getBlocks getBlocksWithLimit getInflationReward`,
+  ...rows({ lane: 'archive', class: 'meta' })`getFirstAvailableBlock minimumLedgerSlot`,
+  ...rows({ lane: 'send', class: 'write' })`sendTransaction`,
+  ...ASSET_METHODS.flatMap((name) => rows({ lane: 'assets', class: 'asset' })`${name}`),
   ...ASSET_METHODS.filter((name) => name !== 'getAssetsByAuthority').flatMap(originally),
-  ...rows({ lane: 'scan', class: 'scan', declared: true }, [
-    'getProgramAccountsV2',
-    'getTokenAccountsByOwnerV2',
-    'getTokenAccountsByMint',
-  ]),
-  ...rows({ lane: 'archive', class: 'history', declared: true }, [
-    'getTransactionsForAddress',
-    'getTransfersByAddress',
-  ]),
-  ...rows({ lane: 'state', class: 'light', declared: true }, [
-    'getPriorityFeeEstimate',
-    'simulateBundle',
-    'getBundleStatuses',
-    'getInflightBundleStatuses',
-    'getTipAccounts',
-  ]),
-  ...rows({ lane: 'send', class: 'write', declared: true }, ['sendBundle', 'requestAirdrop']),
+  ...rows({ lane: 'scan', class: 'scan', declared: true })`
+    getProgramAccountsV2 getTokenAccountsByOwnerV2 getTokenAccountsByMint`,
+  ...rows({ lane: 'archive', class: 'history', declared: true })`
+    getTransactionsForAddress getTransfersByAddress`,
+  ...rows({ lane: 'state', class: 'light', declared: true })`
+    getPriorityFeeEstimate simulateBundle getBundleStatuses getInflightBundleStatuses getTipAccounts`,
+  ...rows({ lane: 'send', class: 'write', declared: true })`sendBundle requestAirdrop`,
 ]);
 
-function rows(
-  traits: Pick<Method, 'lane' | 'class'> & Partial<Method>,
-  names: readonly string[],
-): [string, Method][] {
+/** Gives methods of the same traits, whose names follow as a text. */
+function rows(traits: Pick<Method, 'lane' | 'class'> & Partial<Method>) {
   const direct = (traits.lane === 'state' || traits.lane === 'assets') && traits.immutable === undefined;
-  return names.map((name) => [name, { declared: false, direct, ...traits }]);
+  return (text: TemplateStringsArray, ...names: readonly string[]): [string, Method][] =>
+    String.raw(text, ...names)
+      .trim()
+      .split(/\s+/)
+      .map((name) => [name, { declared: false, direct, ...traits }]);
 }
 
 /** The name in snake case that the asset server knew a method by first, and still does (das_api `builder.rs`). */
 function originally(like: string): [string, Method][] {
   const name = like.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  return rows({ lane: 'assets', class: 'asset', like }, [name]);
+  return rows({ lane: 'assets', class: 'asset', like })`${name}`;
 }
 
 /** What a method that only a config knows is taken for: a read, unless its name says that it sends. */

@@ -41,7 +41,6 @@ export function createFailedKeys(clock: Clock) {
       failures.lookedMs = clock.monotonic();
       return true;
     },
-    /** A request from the address had a key that failed. */
     note(address: string): void {
       const name = neighbourhoodOf(address);
       const failures = failuresOf(name);
@@ -91,9 +90,8 @@ export type IdentifyCaller = (
 ) => Identity | Barred | Promise<Identity | Barred>;
 
 /**
- * Identifies as `identify`, and bars addresses that try many keys: from those, only good keys pass, and of keys that are
- * not in memory a hundred a second are looked up. A key in memory is good from anywhere, and costs no look at the address;
- * which address it is, only the connection says, and no header.
+ * Identifies as `identify`, and bars addresses, which only the connection shows, that try many keys: from those, only good
+ * keys pass, and of keys that are not in memory a hundred a second are looked up. A key in memory is good from anywhere.
  */
 export function createAuth(
   { identify, recall }: Pick<Identifier<Promise<Identity>>, 'identify' | 'recall'>,

@@ -156,10 +156,7 @@ export type Envelope = Readonly<{ kind: 'single' | 'batch'; elements: readonly E
 /** A body that is not JSON (-32700), or is JSON but no request (-32600). It is answered with id null. */
 export type Malformed = Readonly<{ kind: 'malformed'; code: -32700 | -32600; reason: string }>;
 
-/**
- * The envelope of a body, found by one pass over its bytes; nothing is parsed but the four members of each call.
- * A batch above `batchMax` is refused at its first element too many, without reading the rest.
- */
+/** The envelope of a body, by one pass over its bytes; a batch is refused at its first element above `batchMax`. */
 export function readEnvelope(body: Buffer, batchMax: number): Envelope | Malformed {
   if (!isUtf8(body)) return PARSE_ERROR;
   const start = afterSpace(body, 0);

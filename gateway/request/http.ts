@@ -22,11 +22,11 @@ export function refusalOfHead({
 }
 
 const CODINGS = ['zstd', 'br', 'gzip', 'deflate'];
-/** What is asked for by what callers accept; a handful of clients send nearly all of it. */
+/** The codings to request by `Accept-Encoding`, of which a handful of clients send nearly all. */
 const codingsByHeader = new Map<string | null, string>();
 const HEADERS_MAX = 64;
 
-/** The known content codings that a caller reads, as they are asked for upstream (RFC 9110 12.5.3); `identity`: none. */
+/** The known content codings that a caller reads, as they are requested upstream (RFC 9110 12.5.3); `identity`: none. */
 export function codingsIn(header: string | null): string {
   return codingsByHeader.get(header) ?? codingsRead(header);
 }

@@ -1,7 +1,6 @@
-import type { Coding } from '../../shared/config/kinds.ts';
 import { arrayOf } from '../json/slices.ts';
-import { isUnread, type StreamBody } from '../upstream/response-reader.ts';
-import { Compressor } from './compress.ts';
+import type { WritePiece } from '../upstream/http-connection.ts';
+import { isUnread, type StreamBody, type StreamEnd } from '../upstream/response-reader.ts';
 
 /** One element's answer, ready to be spliced. */
 export type Part =
@@ -19,21 +18,23 @@ export type Evict = () => boolean;
 /** Begins one element's answer, once more when it was evicted. Never rejects. */
 export type Start = (onWait: OnWait, evict: Evict) => Promise<Part>;
 
+/** Calls of one batch under way at once. */
+const PARALLEL_MAX = 8;
+
 /**
- * The calls of one batch, at most `parallelMax` under way at once, started in order. Bytes give their number up when
- * they are whole, streams when they are gone. A stream out of turn holds a connection of its backend, and a scan's a permit of
- * its account: while an earlier call of the batch waits for either, the streams behind it are evicted, the last first, and
- * sent again in their turn. So whoever waits, waits for answers that are being made or read, never for one that waits
- * for him. A stream out of turn is evicted as well when another account needs its connection.
+ * The calls of one batch, started in order; a next one starts when an answer is held whole, or its stream has been written. A
+ * stream out of turn holds a connection of its backend, and a scan's a permit of its account: while an earlier call of
+ * the batch waits for either, the streams behind it are evicted, the last first, and sent again in their turn. So no call waits
+ * for an answer that waits for it. A stream out of turn is evicted as well when another account needs its connection.
  */
-export function createBatchScheduler(starts: readonly Start[], parallelMax: number, signal: AbortSignal) {
+function createBatchScheduler(starts: readonly Start[], signal: AbortSignal) {
   /** Answers under way or there, by place; `undefined` before that, and when they were evicted. */
   const begun: (Promise<Part> | undefined)[] = [];
   /** The place of a call for each permit that it waits for. */
   const waits: number[] = [];
   /** Streams that wait for their turn, and may be evicted. */
   const held = new Map<number, StreamBody>();
-  let free = parallelMax;
+  let free = PARALLEL_MAX;
   let next = 0;
   let now = 0;
   let isEvicting = false;
@@ -70,7 +71,7 @@ export function createBatchScheduler(starts: readonly Start[], parallelMax: numb
     return () => void waits.splice(waits.indexOf(place), 1);
   }
 
-  /** Evicts one stream after the other while an earlier call waits. What one gave up may be another batch's to take. */
+  /** Evicts one stream after the other while an earlier call waits: another batch may take what one gave up. */
   async function evictForWaiters(): Promise<void> {
     if (isEvicting) return;
     isEvicting = true;
@@ -100,27 +101,24 @@ export function createBatchScheduler(starts: readonly Start[], parallelMax: numb
       held.delete(place);
       return begun[place] ?? begin(place);
     },
-    /** Called when an answer has been written. */
-    done(part: Part): void {
-      if (part.kind === 'stream') release();
-    },
+    /** Called when a stream has been written. */
+    done: release,
   };
 }
 
-/** Calls of one batch under way at once. */
-const PARALLEL_MAX = 8;
 /** Small answers are gathered up to so many bytes, and sent as one; more is sent as it comes. */
 const GATHERED_BYTES_MAX = 262_144;
 
 /** Resolves when it is time to send what there is, or a sign of life; or when `signal` aborts. */
 export type Beat = (signal: AbortSignal) => Promise<void>;
 
+const [COMMA, CLOSE_ARRAY, SPACE] = [Buffer.from(','), Buffer.from(']'), Buffer.from(' ')];
+
 /**
  * The answers as one JSON array in the batch's order, spliced as bytes: whole when all are small and come soon, else a
- * stream that holds one chunk at a time. A later answer that is large waits at its backend, or is sent again when
- * an earlier call needs its permit. When one breaks off after its first byte the whole stream fails, so that the caller's
- * connection is cut, and `onCut` gets its index. `abort` ends every call; it is fired when the caller leaves. A stream is
- * compressed by `coding`, if there is one.
+ * stream that holds one piece at a time. A later answer that is large waits at its backend, or is sent again when
+ * an earlier call needs its permit. When one breaks off after its first byte the whole stream is cut, and `onCut` gets its
+ * index. `abort` ends every call; it is fired when the stream is cancelled.
  */
 export async function spliceBatch(
   starts: readonly Start[],
@@ -128,47 +126,18 @@ export async function spliceBatch(
   onCut: (place: number) => void,
   gather: Beat,
   beat: Beat,
-  coding?: Coding,
-): Promise<Uint8Array<ArrayBuffer> | ReadableStream> {
+): Promise<Uint8Array<ArrayBuffer> | StreamBody> {
   const { signal } = abort;
-  const scheduler = createBatchScheduler(starts, PARALLEL_MAX, signal);
+  const scheduler = createBatchScheduler(starts, signal);
   const gathered: Extract<Part, { kind: 'bytes' }>[] = [];
   const stop = new AbortController();
   // An answer that is there must not wait long for the one behind it.
   await Promise.race([gatherParts(), gather(stop.signal)]);
   stop.abort();
   const whole = arrayOf(gathered.map(({ bytes }) => bytes));
-  if (gathered.length === starts.length && !signal.aborted) {
-    for (const { onSent } of gathered) onSent?.();
-    return whole;
-  }
-  let compressor: Compressor | undefined;
-  return new ReadableStream({
-    type: 'direct',
-    async pull(controller) {
-      // No piece is over shared memory.
-      const write = (piece: Uint8Array | string) =>
-        controller.write(piece as Uint8Array<ArrayBuffer> | string);
-      if (coding !== undefined) compressor = new Compressor(coding, write);
-      const sink: Sink = compressor ?? { write, flush: () => controller.flush() };
-      try {
-        await sink.write(whole.subarray(0, -1));
-        for (const { onSent } of gathered) onSent?.();
-        for (let i = gathered.length; i < starts.length; i++) await writeElement(i, sink);
-        await sink.write(']');
-        if ((await compressor?.end()) === false) throw new Error('the caller left');
-        controller.close();
-      } catch (error) {
-        abort.abort(error);
-        compressor?.cancel();
-        controller.close(error instanceof Error ? error : new Error('the batch was cut', { cause: error }));
-      }
-    },
-    cancel(reason) {
-      compressor?.cancel();
-      abort.abort(reason);
-    },
-  } satisfies Bun.DirectUnderlyingSource);
+  if (gathered.length < starts.length || signal.aborted) return { pipe, cancel: () => abort.abort() };
+  for (const { onSent } of gathered) onSent?.();
+  return whole;
 
   async function gatherParts(): Promise<void> {
     for (let bytes = 0; gathered.length < starts.length && !signal.aborted;) {
@@ -179,29 +148,44 @@ export async function spliceBatch(
     }
   }
 
-  async function writeElement(place: number, sink: Sink): Promise<void> {
-    if (place > 0) await sink.write(',');
+  async function pipe(write: WritePiece): Promise<StreamEnd> {
+    let bytes = 0;
+    const put: WritePiece = (piece) => {
+      bytes += piece.length;
+      return write(piece);
+    };
+    try {
+      await put(Buffer.from(whole.buffer, 0, whole.length - 1));
+      for (const { onSent } of gathered) onSent?.();
+      for (let i = gathered.length; i < starts.length; i++) await writeElement(i, put);
+      await put(CLOSE_ARRAY);
+      return { kind: 'complete', bytes };
+    } catch (error) {
+      abort.abort(error);
+      return { kind: 'cut', reason: 'cancelled', bytes };
+    }
+  }
+
+  async function writeElement(place: number, write: WritePiece): Promise<void> {
+    if (place > 0) await write(COMMA);
     signal.throwIfAborted();
-    const part = await whileBeating(scheduler.turn(place), beat, () => sink.write(' '));
+    const part = await whileBeating(scheduler.turn(place), beat, () => write(SPACE));
     signal.throwIfAborted();
     if (part.kind === 'bytes') {
-      await sink.write(part.bytes);
+      const { buffer, byteOffset, length } = part.bytes;
+      await write(Buffer.from(buffer, byteOffset, length));
       part.onSent?.();
-    } else {
-      const end = await part.body.pipe((piece) => sink.write(piece));
-      signal.throwIfAborted();
-      if (end.kind === 'cut') {
-        if (!isUnread(end)) onCut(place);
-        throw new Error('an answer of the batch broke off');
-      }
+      return;
     }
-    scheduler.done(part);
-    await sink.flush?.();
+    const end = await part.body.pipe(write);
+    signal.throwIfAborted();
+    if (end.kind === 'cut') {
+      if (!isUnread(end)) onCut(place);
+      throw new Error('an answer of the batch broke off');
+    }
+    scheduler.done();
   }
 }
-
-/** What an answer is written to. */
-type Sink = Readonly<{ write(piece: Uint8Array | string): unknown; flush?(): unknown }>;
 
 /** Waits for an answer to begin, and writes white space meanwhile: the caller's connection must not look idle. */
 async function whileBeating(begun: Promise<Part>, beat: Beat, write: () => unknown): Promise<Part> {

@@ -166,9 +166,8 @@ export function wantsLines(headers: Headers): boolean {
 }
 
 /**
- * One account a line, and a last line with their number and the slot, when the answer has accounts; the answer as it
- * was when it has none. It must not be compressed. A stream that breaks off, or is no whole answer, is cut before the
- * last line. Aborting `signal` (the caller left) cancels a stream that is not read yet. Never rejects.
+ * One account a line, and a last line with their number and the slot; an uncompressed answer without accounts as it was. A
+ * stream that breaks off is cut before the last line. Aborting `signal` cancels one that is not read yet. Never rejects.
  */
 export async function divided(answer: ResponseStart, signal: AbortSignal): Promise<Divided> {
   if (answer.kind === 'stream') return dividedStream(answer, signal);

@@ -59,10 +59,7 @@ export function isScan(planned: PlannedCall): boolean {
   return planned.kind === 'forward' && planned.route.method.class === 'scan';
 }
 
-/**
- * The listener's idle limit once a scan has begun; a silent stream is cut earlier, by the gateway's own. Until then it has
- * none: over TLS the listener counts a request without an answer as idle.
- */
+/** The listener's idle limit once a scan has begun. Until then none: over TLS a request without an answer counts as idle. */
 const IDLE_SECONDS = 255;
 
 /** Sends a call to a backend, a scan when it has a permit, a transaction to as many as the plan says. Never rejects. */

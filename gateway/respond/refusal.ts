@@ -53,13 +53,10 @@ function rowOf(refusal: Refusal): Row {
       return [429, -429, `Rate limit exceeded: at most ${refusal.max} scans at once`, retryAfter(0)];
     case 'over-calls':
       return [429, -429, `Too many calls at once: at most ${refusal.max}`, retryAfter(0)];
-    case 'out-of-credits':
-      return [
-        402,
-        -402,
-        'Trial credits used up',
-        { ...rateFields(refusal.rate), 'x-credits-left': String(refusal.creditsLeft) },
-      ];
+    case 'out-of-credits': {
+      const left = { 'x-credits-left': String(refusal.creditsLeft) };
+      return [402, -402, 'Trial credits used up', { ...rateFields(refusal.rate), ...left }];
+    }
     case 'check-unavailable':
       return [503, -503, 'Key check unavailable', retryAfter(0)];
     case 'credits-unavailable':

@@ -15,7 +15,6 @@ import {
   isUnread,
   type ResponseStart,
   type StreamBody,
-  type StreamedAnswer,
   type StreamEnd,
   watched,
   WHOLE_BYTES_MAX,
@@ -69,8 +68,6 @@ type Parts = Readonly<{
 export function createRespond(parts: Parts): Respond {
   const { send, charging, permits, onCall, onOutcome, codings, backendNames, gather, beat } = parts;
   const gathered = createGather(gather);
-  const answered = codings.length === 0 ? answeredAsIs : answeredCompressed;
-  const fieldsOfAnswer = backendNames === undefined ? plainFields : fieldsWithBackend;
 
   return function respond(admitted) {
     const [first] = admitted.planned;
@@ -82,16 +79,19 @@ export function createRespond(parts: Parts): Respond {
     if (isSilent) return new Response(null, { headers: fieldsOf(admitted, JSON_TYPE) });
     const refund = refundsOf(charging, admitted);
     const { request } = admitted;
-    const coding = codings.length === 0 ? undefined : wantedBy(request);
-    return batchBody(admitted, refund, coding).then((body) => {
+    return batchBody(admitted, refund).then((body) => {
       // What is given back later, of an answer that has begun, its head cannot say.
       const paid = { ...admitted, credits: admitted.credits - refund.credits() };
-      const isLarge = body instanceof ReadableStream || body.length > WHOLE_BYTES_MAX;
-      const headers = fieldsOf(paid, JSON_TYPE, isLarge ? coding : undefined);
+      const isWhole = body instanceof Uint8Array;
+      const isLarge = !isWhole || body.length > WHOLE_BYTES_MAX;
+      const coding = isLarge && codings.length > 0 ? wantedBy(request) : undefined;
+      const headers = fieldsOf(paid, JSON_TYPE, coding);
       if (isLarge && codings.length > 0) headers['vary'] = VARY;
-      if (body instanceof ReadableStream || !isLarge || coding === undefined)
-        return new Response(body, { headers });
-      return new Response(streamSingle(compressed(bodyOf([body]), coding)), { headers });
+      if (isWhole && coding === undefined) return new Response(body, { headers });
+      const stream = isWhole ? bodyOf([body]) : body;
+      return new Response(streamSingle(coding === undefined ? stream : compressed(stream, coding)), {
+        headers,
+      });
     });
   };
 
@@ -122,43 +122,17 @@ export function createRespond(parts: Parts): Respond {
   }
 
   /** An answer that its backend sent plain is compressed when it is large, or does not say how long it is. */
-  function answeredCompressed(
-    answer: ResponseStart,
-    type: string,
-    admitted: Admitted,
-  ): Response | Promise<Response> {
-    const isSmall = answer.kind === 'whole' && answer.bytes.length <= WHOLE_BYTES_MAX;
-    if (isSmall || answer.encoding !== undefined) return answeredAsIs(answer, type, admitted);
-    const coding = wantedBy(admitted.request);
-    if (coding !== undefined) return streamed(asStream(answer, admitted), type, admitted, coding);
-    return Promise.resolve(answeredAsIs(answer, type, admitted)).then((response) => {
-      response.headers.set('vary', VARY);
-      return response;
-    });
-  }
-
-  function answeredAsIs(
-    answer: ResponseStart,
-    type: string,
-    admitted: Admitted,
-  ): Response | Promise<Response> {
-    if (answer.kind === 'whole') {
-      const headers = fieldsOfAnswer(admitted, type, answer);
+  function answered(answer: ResponseStart, type: string, admitted: Admitted): Response | Promise<Response> {
+    const isLarge = answer.kind === 'stream' || answer.bytes.length > WHOLE_BYTES_MAX;
+    const varies = isLarge && answer.encoding === undefined && codings.length > 0;
+    const coding = varies ? wantedBy(admitted.request) : undefined;
+    const headers = fieldsOfAnswer(admitted, type, answer, coding ?? answer.encoding);
+    if (varies) headers['vary'] = VARY;
+    if (answer.kind === 'whole' && coding === undefined) {
       countError(answer, admitted.usage, 0);
       admitted.usage.answered(0, answer.bytes.length);
       return new Response(answer.bytes, { headers });
     }
-    return streamed(answer, type, admitted);
-  }
-
-  function streamed(
-    answer: StreamedAnswer,
-    type: string,
-    admitted: Admitted,
-    coding?: Coding,
-  ): Response | Promise<Response> {
-    const { encoding = coding, length } = answer;
-    const headers = fieldsOfAnswer(admitted, type, { ...answer, encoding });
     const onEnd = (end: StreamEnd) => {
       // A stream that its backend cut is not paid for; one whose caller left or did not read it is.
       if (end.kind === 'complete' || end.reason === 'cancelled' || isUnread(end)) return;
@@ -166,8 +140,10 @@ export function createRespond(parts: Parts): Respond {
       admitted.usage.error(0);
     };
     // Bytes count as the backend sent them.
-    const body = countedBody(answer.body, admitted.usage, 0);
+    const sent = answer.kind === 'stream' ? answer.body : bodyOf([answer.bytes]);
+    const body = countedBody(sent, admitted.usage, 0);
     if (coding !== undefined) return new Response(streamSingle(compressed(body, coding), onEnd), { headers });
+    const length = answer.kind === 'stream' ? answer.length : undefined;
     if (length === undefined) return new Response(streamSingle(body, onEnd), { headers });
     return gathered(body, length).then((all) => {
       return new Response(all instanceof ReadableStream ? all : streamSingle(all, onEnd), { headers });
@@ -188,12 +164,13 @@ export function createRespond(parts: Parts): Respond {
     return fields;
   }
 
-  function plainFields(admitted: Admitted, type: string, { encoding }: ResponseStart): Fields {
-    return fieldsOf(admitted, type, encoding);
-  }
-
-  function fieldsWithBackend(admitted: Admitted, type: string, answer: ResponseStart): Fields {
-    const fields = fieldsOf(admitted, type, answer.encoding);
+  function fieldsOfAnswer(
+    admitted: Admitted,
+    type: string,
+    answer: ResponseStart,
+    encoding?: string,
+  ): Fields {
+    const fields = fieldsOf(admitted, type, encoding);
     const name = backendNames?.get(answer.backend ?? '');
     if (name === undefined) return fields;
     fields['x-sluice-backend'] = name;
@@ -221,7 +198,7 @@ export function createRespond(parts: Parts): Respond {
     return reply;
   }
 
-  function batchBody(admitted: Admitted, refund: Refund, coding?: Coding): ReturnType<typeof spliceBatch> {
+  function batchBody(admitted: Admitted, refund: Refund): ReturnType<typeof spliceBatch> {
     const { request, planned, plan, caller, usage } = admitted;
     const answered = planned.flatMap((one, index) => (one.kind === 'notification' ? [] : [{ one, index }]));
     const abort = new AbortController();
@@ -239,7 +216,7 @@ export function createRespond(parts: Parts): Respond {
     if (request.signal.aborted) leave();
     else request.signal.addEventListener('abort', leave, { once: true });
     const starts = answered.map(({ one, index }) => begin.bind(undefined, one, index));
-    return spliceBatch(starts, abort, refundFrom, gather, beat, coding);
+    return spliceBatch(starts, abort, refundFrom, gather, beat);
 
     /** What a batch that broke off did not deliver is not paid for: the answer at `first` and all behind it. */
     function refundFrom(first: number): void {
@@ -346,27 +323,15 @@ function countError(answer: WholeAnswer, usage: Admitted['usage'], index: number
 /** The slot that an answer says it was read at; 0: it says none. */
 function slotOf(answer: ResponseStart, { planned }: Admitted): number {
   if (answer.kind === 'stream') return answer.slot ?? 0;
-  return answer.encoding === undefined
-    ? answerSlot(
-        planned[0]?.label,
-        Buffer.from(answer.bytes.buffer, answer.bytes.byteOffset, answer.bytes.length),
-      )
-    : 0;
-}
-
-function asStream(answer: ResponseStart, admitted: Admitted): StreamedAnswer {
-  if (answer.kind === 'stream') return answer;
-  const { bytes, encoding, backend } = answer;
-  return { kind: 'stream', body: bodyOf([bytes]), encoding, backend, slot: slotOf(answer, admitted) };
+  if (answer.encoding !== undefined) return 0;
+  const { buffer, byteOffset, length } = answer.bytes;
+  return answerSlot(planned[0]?.label, Buffer.from(buffer, byteOffset, length));
 }
 
 const VARY = 'accept-encoding';
 
-/**
- * One backend's answer as a body of ours, piece by piece, waiting while its reader is behind. It ends cleanly only
- * when the answer was whole; otherwise the caller's connection is cut. `onEnd` gets how it ended.
- */
-export function streamSingle(body: StreamBody, onEnd?: (end: StreamEnd) => void): ReadableStream {
+/** A body as the listener reads it, which waits for its reader. Unless it was whole, the caller's connection is cut. */
+function streamSingle(body: StreamBody, onEnd?: (end: StreamEnd) => void): ReadableStream {
   const source: Bun.DirectUnderlyingSource = {
     type: 'direct',
     async pull(controller) {

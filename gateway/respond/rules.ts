@@ -5,11 +5,9 @@ import { type Forward, READ_HERE, readReply, type Reply, type TimedContext } fro
 import type { ForwardRoute, Pool } from '../upstream/selection.ts';
 
 /**
- * Adds the rules of single methods. Some answers are the pool's and not one node's: its health, and its first available
- * block with the archives included; until every backend with history has replied, a node answers for its own blocks.
- * The flag `searchTransactionHistory` of `getSignatureStatuses` never reaches a backend, and when it was true an answer
- * with a null entry becomes -32011: the caller would read it as "never happened". Errors have Agave's codes and words
- * (`rpc.rs`, `custom_error.rs`).
+ * Adds the rules of single methods. The pool answers for its health, and for the first block of all backends with history
+ * as soon as it is known. The flag `searchTransactionHistory` of `getSignatureStatuses` never reaches a backend; when it was
+ * true, a null entry becomes -32011: the caller would read it as "never happened". Errors are Agave's (`custom_error.rs`).
  */
 export function withRules(forward: Forward, pool: Pool): Forward {
   return async function forwardByRule(call, route, context) {
@@ -51,10 +49,7 @@ const PARAMS_BYTES_MAX = 65_536;
 /** 256 statuses of the longest kind are about 60 KB. */
 const ANSWER_BYTES_MAX = 1_048_576;
 
-/**
- * The parameters of `getSignatureStatuses` without `searchTransactionHistory` in their second value, and every other
- * byte the caller's own; `wantsHistory`: the flag was true. Named parameters pass as they are: Agave refuses them.
- */
+/** The caller's bytes without the flag in their second value, and whether it was true; Agave refuses named parameters. */
 export function withoutHistory(params: Uint8Array | undefined) {
   // Of two flags the last one counts, as it does for JSON.parse.
   const flag = configOf(params).findLast(({ name }) => name === FLAG);

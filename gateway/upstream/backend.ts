@@ -17,7 +17,7 @@ export type HealthState = Readonly<{
   reason: string;
   /** Slots behind the pool's reference; 0 when not known. */
   lagSlots: number;
-  /** Probes in a row that spoke against its present state: bad ones while it takes part, good ones while it is out. */
+  /** Probes in a row that contradict its state: bad ones while it takes part, good ones while it is left out. */
   against: number;
   /** When it came back, on the monotonic clock; -Infinity: it was never out. */
   backAtMs: number;
@@ -36,10 +36,7 @@ export const HEALTHY: HealthState = {
   movedAtMs: -Infinity,
 };
 
-/**
- * How much an account prefers a backend, 0 up to 2^32: rendezvous hashing, so that one caller reads from one node, callers
- * spread over all nodes, and a node that leaves moves only its own callers (Thaler and Ravishankar, 1998).
- */
+/** How much an account prefers a backend, 0 up to 2^32, so that a caller reads from one node (rendezvous hashing, 1998). */
 export function preference(accountId: number, backend: number): number {
   let h = Math.imul(accountId ^ backend, 0x85ebca6b) ^ Math.imul(backend, 0xc2b2ae35);
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
@@ -94,44 +91,38 @@ export const TURN_SECONDS = 10;
 /** What became of a backend's calls in the last `RECENT_SECONDS`: answers that began, and failures that were its fault. */
 class Recent {
   now = { answered: 0, failed: 0 };
-  #held = [this.now];
+  #turns = [this.now];
 
-  /** Says that `TURN_SECONDS` are over: what is old leaves with the turns. */
+  /** Begins the next `TURN_SECONDS`, and forgets the oldest. */
   turn(): void {
     this.now = { answered: 0, failed: 0 };
-    this.#held = [...this.#held.slice(-RECENT_SECONDS / TURN_SECONDS), this.now];
+    this.#turns = [...this.#turns.slice(-RECENT_SECONDS / TURN_SECONDS), this.now];
   }
 
   sums(): Readonly<{ answered: number; failed: number }> {
-    return this.#held.reduce((a, b) => ({ answered: a.answered + b.answered, failed: a.failed + b.failed }));
+    return this.#turns.reduce((a, b) => ({ answered: a.answered + b.answered, failed: a.failed + b.failed }));
   }
 }
 
-/** Who enters a backend. */
+/** A call that enters a backend. */
 export type EnteringCall = Readonly<{
   accountId: number;
-  /** Aborts when the caller leaves. */
   signal: AbortSignal;
-  /** Called when every backend is full and the call waits for a place; what it gives is called when it waits no longer. */
+  /** Called when every backend is full and the call waits; what it gives is called when the wait ends. */
   onWait?(): () => void;
-  /** Lets go of an answer that waits for its turn in a batch, to ask for it again then; false when none does. */
+  /** Lets go of an answer that waits for its turn in a batch, which is requested again then; false when none does. */
   evict?(): boolean;
-  /** Where the call stands in its batch. Calls with the same `batch` are answered in the order of their places. */
+  /** Its position in a batch, whose calls are answered in this order. */
   batchPosition?: Readonly<{ batch: object; index: number }>;
 }>;
 
-/** A call that waits for a place at any of several backends; `take` takes the one that has become free. */
+/** A call that waits, since `sinceMs` of the monotonic clock, for a connection of any of several backends. */
 type Waiter = Pick<EnteringCall, 'accountId' | 'batchPosition'> &
-  Readonly<{
-    /** On the monotonic clock. */
-    sinceMs: number;
-    take(backend: Backend): void;
-  }>;
+  Readonly<{ sinceMs: number; take(backend: Backend): void }>;
 
 /**
- * Who waits for a place at a backend: each account in its turn, and of one account the first that came. So one that has
- * thousands waiting delays no other account by more than one place. Of a batch, whose calls are
- * answered in order, the earliest takes the turn of any.
+ * Calls that wait for a connection: accounts take turns, first come first served within one, so that thousands of waiting
+ * calls delay another account by one at most. Of a batch, which is answered in order, the earliest call takes the turn.
  */
 class FairQueue {
   /** In the order of their turns. */
@@ -160,15 +151,16 @@ class FairQueue {
     return this.#lines.size === 0;
   }
 
-  /** The accounts that wait, in the order of their turns, with so many of their calls at most, the first that came first. */
+  /** The accounts that wait, in the order of their turns, with their first calls, `callsMax` at most. */
   accounts(callsMax: number): readonly (readonly [accountId: number, calls: readonly Waiter[]])[] {
     return [...this.#lines].map(([accountId, line]) => [accountId, line.slice(0, callsMax)]);
   }
 
   /** Gives the next turn to an account that waits. */
   favour(accountId: number): void {
-    const others = [...this.#lines].filter(([other]) => other !== accountId);
-    for (const [other, line] of others) {
+    const lines = [...this.#lines];
+    for (const [other, line] of lines) {
+      if (other === accountId) continue;
       this.#lines.delete(other);
       this.#lines.set(other, line);
     }
@@ -196,22 +188,24 @@ function isBefore({ batchPosition: a }: Waiter, { batchPosition: b }: Waiter): b
 export class Backend {
   readonly config: BackendConfig;
   readonly client: HttpClient;
-  /** The most calls that this process has at it. */
   readonly connectionsMax: number;
-  /** How much of the chain it has shown to have: learnt from probes and from its answers. */
-  readonly slots = {
-    /** The newest slot it has shown, by commitment; 0: none yet. */
+  /**
+   * How much of the chain it has shown to have, by probes and answers: its newest slot by commitment, 0 for none yet; its first
+   * available block, without and with the long-term storage behind it, `undefined` while not known.
+   */
+  readonly slots: {
+    readonly tip: Record<Commitment, number>;
+    firstLocalBlock: number | undefined;
+    firstBlock: number | undefined;
+  } = {
     tip: { processed: 0, confirmed: 0, finalized: 0 },
-    /** Its first available block, without any long-term storage behind it; `undefined`: not known. */
-    firstLocalBlock: undefined as number | undefined, // the first probe tells
-    /** Its first available block with its long-term storage; `undefined`: not known. */
-    firstBlock: undefined as number | undefined, // the same
+    firstLocalBlock: undefined,
+    firstBlock: undefined,
   };
-  /** Its number among the choices of an account (`preference`). */
   readonly number: number;
   readonly queue = new FairQueue();
   readonly recent = new Recent();
-  /** By lanes whose calls are light, so that the times of two backends compare. */
+  /** Of lanes whose calls are light, so that the times of two backends compare. */
   readonly latencies: Readonly<Partial<Record<Lane, Latency>>> = {
     state: new Latency(),
     assets: new Latency(),
@@ -219,14 +213,9 @@ export class Backend {
   /** How long it took to answer its last probe; `undefined`: not known. */
   probeTookMs: number | undefined;
   health: HealthState = HEALTHY;
-  /**
-   * It hangs: it answered neither of two probes in a row, for which it is left out, nor a call since the first was sent; until
-   * it is back, one probe is enough.
-   */
+  /** It hangs: it answered neither of two probes in a row nor a call since the first; until it is back, one probe is enough. */
   isSilent = false;
-  /** Calls that it has answered. */
   answered = 0;
-  /** Calls that have entered it. */
   inFlight = 0;
   /** The newest finalized slot by its last probe; 0: not known. The slot of an answer may be another commitment's. */
   finalized = 0;
@@ -235,7 +224,7 @@ export class Backend {
   #failures = 0;
   #failedUntilMs = 0;
   #onProbation = false;
-  /** A look for answers to evict was a moment ago; the next one follows while calls wait. */
+  /** Answers to evict were looked for a moment ago; while calls wait they will be again. */
   #hasLooked = false;
   /** Accounts of which an answer was evicted, and until when they leave a part of the connections free. */
   readonly #crowdingUntilMs = new Map<number, number>();
@@ -281,16 +270,15 @@ export class Backend {
   }
 
   /**
-   * While calls wait for a place, no account holds more than its share of the connections: these divided by the accounts
-   * that have calls here or wait, one at least. For each call of an account below its share one answer of an account
-   * above its own is evicted of which no piece was read for a second, whether its reader is behind or its turn in a batch
-   * has not come. First those whose reader has stopped, the longest unread first. A piece is up to a megabyte, for which
-   * a slow reader takes more than a second each time: he has stopped only after twice his longest pause. Then those of
-   * slow readers, the one first of which the fewest bytes were read for its time. For a call that has waited for a second
-   * it may also be one whose reader was waited for most of the time, though not for all of the last second. A call whose
-   * answer has not begun ends at its deadline, and one whose backend is slower than its reader ends by itself: these are
-   * waited for, and it is looked again. An account of which an answer was evicted leaves a part of the connections free
-   * for `CROWDING_MS`: else its next call takes the place at once, and each call of the others has to wait for an eviction.
+   * While calls wait, no account holds more than its share of the connections: all of them divided by the accounts that
+   * hold some or wait, one at least. For each waiting call of an account below its share, one answer of an account above
+   * its own is evicted: one that was not read for a second, because its reader is behind or its turn in a batch has not come. First
+   * those whose reader has stopped, the longest unread first: a piece is up to a megabyte, for which a slow reader takes
+   * more than a second each time, so that one has stopped only after twice its longest pause. Then those of slow readers,
+   * the fewest bytes read for its time first. After a wait of a second it may also be one whose reader was behind most of
+   * the time, though not all of the last second. A call without an answer ends at its deadline, and one whose backend is
+   * slower than its reader by itself. An account of which an answer was evicted leaves a part of the connections free for
+   * `CROWDING_MS`: else its next call would enter at once, and each call of the others would wait for an eviction.
    */
   evictForWaiters(clock: Clock): void {
     if (this.queue.isEmpty || this.#hasLooked) return;
@@ -325,14 +313,11 @@ export class Backend {
         return { ...call, isStopped, readPerMs, isUnread: nowMs - unreadSinceMs >= BEHIND_MS };
       })
       .filter(({ isUnread, answer }) => isUnread || answer.isBehind)
-      .toSorted(
-        (one, other) =>
-          Number(other.isUnread) - Number(one.isUnread) ||
-          Number(other.isStopped) - Number(one.isStopped) ||
-          (one.isStopped
-            ? one.answer.unreadSinceMs - other.answer.unreadSinceMs
-            : one.readPerMs - other.readPerMs),
-      );
+      .toSorted((a, b) => {
+        if (a.isUnread !== b.isUnread) return a.isUnread ? -1 : 1;
+        if (a.isStopped !== b.isStopped) return a.isStopped ? -1 : 1;
+        return a.isStopped ? a.answer.unreadSinceMs - b.answer.unreadSinceMs : a.readPerMs - b.readPerMs;
+      });
     for (const [accountId, line] of waiting)
       for (const { sinceMs } of line.slice(0, Math.max(0, share - (held.get(accountId) ?? 0)))) {
         if (late.length === 0) return;
@@ -352,7 +337,7 @@ export class Backend {
   markFailed(clock: Clock): void {
     this.recent.now.failed++;
     this.endProbation();
-    if (this.isFailing(clock)) return; // calls that were under way with the first one
+    if (this.isFailing(clock)) return; // calls that fail together count as one
     this.#failedUntilMs = clock.monotonic() + Math.min(PENALTY_MS_MAX, PENALTY_MS * 2 ** this.#failures);
     this.#failures++;
   }
@@ -365,7 +350,7 @@ export class Backend {
     this.#onProbation = false;
   }
 
-  /** The call that was to find out ended without telling: its caller left, or the answer was no failure of its. */
+  /** The call of the probation ended without a verdict: its caller left, or the failure was not the backend's. */
   endProbation(): void {
     if (this.#onProbation) this.#failedUntilMs = 0;
     this.#onProbation = false;
@@ -376,7 +361,7 @@ export class Backend {
   }
 }
 
-/** A call that takes longer is a slow one, and says nothing; the others need not wait for it. */
+/** The other calls do not wait longer for that of the probation. */
 const PROBATION_MS = 3_000;
 const PENALTY_MS = 1_000;
 /** From one look for answers to evict to the next. */
@@ -389,7 +374,7 @@ const PENALTY_MS_MAX = 16_000;
 /** From one look to the next whether all that a call waits for hang. */
 const HANGING_LOOK_MS = 500;
 
-/** Enters the first backend with room, or that becomes free within `waitMs`; `undefined`: none did, all hang, or the caller left. */
+/** Enters the first backend with room, now or within `waitMs`; `undefined`: none has any, all hang, or the caller left. */
 export async function enterOneOf(
   backends: readonly Backend[],
   call: EnteringCall,
@@ -423,13 +408,10 @@ export async function enterOneOf(
   return entered;
 
   async function watch(): Promise<void> {
+    const isOver = () => clock.monotonic() >= untilMs || backends.every(({ isSilent }) => isSilent);
     do await clock.sleep(Math.min(HANGING_LOOK_MS, untilMs - clock.monotonic()), over.signal);
-    while (
-      clock.monotonic() < untilMs &&
-      !over.signal.aborted &&
-      !backends.every(({ isSilent }) => isSilent)
-    );
-    giveUp(); // too late for one that has a place
+    while (!over.signal.aborted && !isOver());
+    giveUp(); // without effect once it has entered
   }
 
   function settle(backend?: Backend): void {

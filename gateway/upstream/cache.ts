@@ -9,7 +9,6 @@ import { awaitTurn, moved } from './turns.ts';
 
 /** A kept answer, and who gave it; the caller's id goes between `before` and `after`. */
 type Entry = Readonly<{ before: Buffer; after: Buffer; cost: number; backend: string | undefined }> & {
-  /** Callers who read it piece by piece. */
   readers: number;
 };
 
@@ -19,16 +18,13 @@ const ENTRY_BYTES = 256;
 const ENTRY_SHARE = 1 / 16;
 /** Room for a long answer among thousands of short ones is made in several calls, so that none of them stalls the others. */
 const EVICTIONS_MAX = 1_024;
-/** As many streams are remembered that were not copied. */
 const PASSED_MAX = 1_024;
-/** An answer from memory is written in pieces of this length. */
 const PIECE_BYTES = 65_536;
 const LETTER_N = 0x6e;
 
 /** Answers that never change, the longest unused dropped first; `bytesMax` is for all memory that they cause. */
 export class Cache {
   readonly #bytesMax: number;
-  /** In the order of their last use. */
   readonly #entries = new Map<string, Entry>();
   /** Goes on where it was: from the start it would pass over all that was deleted, 18 µs for each entry that is kept. */
   #oldest = this.#entries.entries();
@@ -67,9 +63,9 @@ export class Cache {
   }
 
   /**
-   * Begins to copy an answer; `undefined` when that is under way already, or when others would be dropped for one that is
-   * not known to be wanted twice: who reads the chain block by block must not pay a third more for it, nor empty the cache.
-   * `end` gives all pieces, once; none when they were too many to keep.
+   * Begins to copy an answer; `undefined` when another copy is under way, or when others would be dropped for one that may
+   * never be read again: reading the chain block by block must not cost a third more, nor empty the cache. `end` gives all
+   * pieces, once; none when they were too many to keep.
    */
   copy(key: string) {
     if (this.#copies.has(key) || this.#entries.has(key)) return undefined;
@@ -230,15 +226,11 @@ export function bodyOf(parts: readonly Uint8Array[]): StreamBody {
       let bytes = 0;
       for (const part of parts)
         for (let at = 0; at < part.length && !isCancelled; at += PIECE_BYTES) {
-          const piece = Buffer.from(
-            part.buffer,
-            part.byteOffset + at,
-            Math.min(PIECE_BYTES, part.length - at),
-          );
-          const wait = write(piece);
-          bytes += piece.length;
+          const length = Math.min(PIECE_BYTES, part.length - at);
+          const wait = write(Buffer.from(part.buffer, part.byteOffset + at, length));
+          bytes += length;
           if (wait instanceof Promise) await Promise.race([wait.catch(() => undefined), cancelled.promise]);
-          if (moved(piece.length)) await new Promise<void>(awaitTurn);
+          if (moved(length)) await new Promise<void>(awaitTurn);
         }
       return isCancelled ? { kind: 'cut', reason: 'cancelled', bytes } : { kind: 'complete', bytes };
     },

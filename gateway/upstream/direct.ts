@@ -11,9 +11,8 @@ import { type ForwardRoute, isOfThisChain, type Need } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
 
 /**
- * The straight way of a small read: one attempt at the account's preferred backend, answered from one read of its
- * socket. Whatever else happens is for `forward`, which goes on with the outcome. Identical reads that are under way
- * share one attempt: each caller gets its own id. `onReply` is called once.
+ * The straight way of a small read: one attempt at the account's preferred backend, answered from one read of its socket.
+ * `forward` goes on with any other outcome. Identical reads that are under way share one attempt. `onReply` is called once.
  */
 export type Direct = (
   call: Call,
@@ -25,7 +24,6 @@ export type Direct = (
 type Parts = Pick<ForwardParts, 'clock' | 'dueMs' | 'pool' | 'budget' | 'onResponseStart'> &
   Readonly<{
     forward: Forward;
-    /** Asks a second backend for what is late; absent: none is asked. */
     hedge?: Hedge | undefined;
   }>;
 
@@ -61,7 +59,6 @@ export function createDirect(parts: Parts): Direct {
   };
 }
 
-/** What all calls share. */
 function sharedFrom(parts: Parts) {
   return {
     ...parts,
@@ -131,7 +128,6 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     this.#send(backend, requestBytes(call, route.member), endMs - clock.monotonic(), handler);
   }
 
-  /** The backends that take a request of its length. */
   get able(): readonly Backend[] {
     const { call, route } = this.read;
     const bytes = requestBytes(call, route.member);
@@ -155,7 +151,6 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     atEndOfTurn(this);
   }
 
-  /** Answers with the reply that has come. */
   endTurn(): void {
     const { backend, body } = this;
     if (backend === undefined || body === undefined) return;

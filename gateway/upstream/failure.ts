@@ -17,23 +17,13 @@ export function isItsFault(failure: Failure): boolean {
   return status >= 500 || status < 400 || status === 429 || status === 401 || status === 403;
 }
 
-/** The error of a JSON-RPC answer. */
 type RpcFailure = Readonly<{ code: number; message: string }>;
 
-/** What an error says about trying another backend. */
-export type Advice =
-  /** It is the answer; another backend would say the same. */
-  | 'final'
-  /** This backend lacks what another may have. */
-  | 'miss'
-  /** The same, but only one other may be tried; more would be waste. */
-  | 'miss-once'
-  /** This backend is in trouble; another may not be. */
-  | 'trouble'
-  /** The same, but only one other may be tried. */
-  | 'trouble-once'
-  /** Not known yet: try again in a moment. */
-  | 'later';
+/**
+ * What an error says about trying another backend: `final`, it would say the same; `miss`, it may have what this one lacks;
+ * `trouble`, it may be well; `-once`, one other may be tried and no more; `later`, the same again in a moment: it is not known yet.
+ */
+export type Advice = 'final' | 'miss' | 'miss-once' | 'trouble' | 'trouble-once' | 'later';
 
 /** The node is behind, or says for another reason that it is not well. */
 export const NODE_UNHEALTHY = -32005;

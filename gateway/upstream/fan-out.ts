@@ -12,9 +12,8 @@ import {
 import type { ForwardRoute } from './selection.ts';
 
 /**
- * Gives one signed transaction to up to `count` backends at once; the first acceptance answers. All get the same bytes, and
- * the chain takes a signature once, however many nodes it reaches. That it was processed already answers too: no other node
- * knows better. The others go on by themselves. Never rejects.
+ * Gives one signed transaction, which the chain takes once, to up to `count` backends in the same bytes. The first acceptance, or
+ * that it was processed already, answers; the others go on by themselves. Never rejects.
  */
 export type FanOut = (
   call: Call,
@@ -76,21 +75,18 @@ export function createFanOut({ clock, pool, budget, onResponseStart, forward, on
       }),
     );
     const first = await Promise.any(taken).catch(() => undefined);
-    if (first === undefined) return (await Promise.all(sent)).reduce(better);
+    if (first === undefined)
+      return (await Promise.all(sent)).reduce((best, next) => (rankOf(next) < rankOf(best) ? next : best));
     if (first.leg > 0 && rankOf(first.reply) === ACCEPTED) onFanOut('won');
     return first.reply;
   }
 }
 
 const ACCEPTED = 0;
-/** It landed earlier. */
 const PROCESSED = 1;
 const REFUSED = new Error('refused');
 
-/**
- * The order of replies, the best first. A backend that may have taken the transaction counts before any refusal, because no
- * refusal of another one takes it back.
- */
+/** The best reply has the lowest rank. No refusal takes back what another backend may have taken. */
 function rankOf(reply: Reply): number {
   switch (reply.kind) {
     case 'whole': {
@@ -109,8 +105,4 @@ function rankOf(reply: Reply): number {
     default:
       return 'replied' in reply && reply.replied === true ? 6 : 7;
   }
-}
-
-function better(one: Reply, other: Reply): Reply {
-  return rankOf(other) < rankOf(one) ? other : one;
 }

@@ -78,10 +78,10 @@ export function isForeign(answer: Uint8Array, id: Uint8Array): boolean {
 const MIDDLE_DEPTH = 2 ** 20;
 
 /**
- * Follows an answer, which must be one object that begins or ends in the id of the call and has no other id. Its end is
- * whole when it is framed, or a plain one ends in its id: a quote inside of a string is escaped, so that no string can hold
- * that. Of any other the structure is followed, which takes ten times as long as to search for names. It is also followed
- * from the first `"id"` on that stands elsewhere: how deep that was is known at the end.
+ * Checks an answer as it comes: one object that begins or ends in the id of the call, and has no other id. To search for
+ * names takes a tenth of the time of following the structure, so that is followed only where it must: of an answer whose
+ * end nothing else shows, and from the first `"id"` on that stands elsewhere, whose depth is known at the end. The end is shown
+ * by its framing, or by the id at the end of a plain answer: a quote in a string is escaped, so that no string holds that.
  */
 export class FollowedAnswer {
   readonly #id: Uint8Array;
@@ -90,7 +90,7 @@ export class FollowedAnswer {
   /** What has come, until it is as long as an id that stands first can end. */
   #start: Buffer | undefined = Buffer.alloc(0);
   #beginsInId = false;
-  /** Its end shows that it is whole. */
+  /** Its framing or its id will show that it is whole. */
   #hasEnd = false;
   #structure: Structure | undefined;
   /** The least depth of an `"id"`, and how many stand there. */
@@ -118,46 +118,48 @@ export class FollowedAnswer {
 
   #begin(start: Buffer): void {
     this.#start = undefined;
-    const [first] = FIRST_ID.exec(start.toString('latin1', 0, this.#startLength)) ?? [];
+    const [first = ''] = FIRST_ID.exec(start.toString('latin1', 0, this.#startLength)) ?? [];
     const isPlain = isAt(start, 0, RESULT) && PLAIN_ID.test(Buffer.from(this.#id).toString('latin1'));
-    this.#beginsInId = first !== undefined;
+    this.#beginsInId = first !== '';
     this.#hasEnd = this.#isFramed || isPlain;
     if (!this.#hasEnd) this.#structure = new Structure();
-    const from = first?.length ?? 0;
-    this.#structure?.push(start.subarray(0, from));
-    this.#follow(start.subarray(from));
+    this.#structure?.push(start.subarray(0, first.length));
+    this.#follow(start.subarray(first.length));
   }
 
   #follow(piece: Buffer): void {
-    const old = this.#tail.slice(-OBJECT.length);
-    const edge = old + piece.toString('latin1', 0, OBJECT.length);
-    if (this.#hasEnd) {
-      if (SECOND.test(edge)) this.isBroken = true;
-      for (let at = 0; (at = piece.indexOf(OBJECT, at + 1, 'latin1')) !== -1;)
-        if (SECOND.test(piece.toString('latin1', at - 1, at + OBJECT.length))) this.isBroken = true;
-    }
-    const across = edge.indexOf(NAME, Math.max(0, old.length - NAME.length + 1));
-    if (across !== -1 && across < old.length && edge[across - 1] !== '\\') {
-      this.#structure ??= middle(edge.slice(across, old.length));
-      this.#noteId(this.#structure.depth);
-    }
+    if (this.#hasEnd && this.#hasSecond(piece)) this.isBroken = true;
     let followed = 0;
-    for (let at = -1; (at = piece.indexOf(NAME, at + 1, 'latin1')) !== -1;) {
-      const before = at === 0 ? old.at(-1) : String.fromCharCode(piece[at - 1] ?? 0);
-      if (before === '\\') continue; // within a string
-      if (this.#structure === undefined) this.#structure = middle('');
-      else this.#structure.push(piece.subarray(followed, at));
-      followed = at;
-      this.#noteId(this.#structure.depth);
+    for (const at of this.#idsIn(piece)) {
+      if (this.#structure === undefined) this.#structure = middle(at < 0 ? this.#tail.slice(at) : '');
+      else this.#structure.push(piece.subarray(followed, Math.max(0, at)));
+      followed = Math.max(0, at);
+      const { depth } = this.#structure;
+      if (depth < this.#idDepth) [this.#idDepth, this.#ids] = [depth, 0];
+      if (depth === this.#idDepth) this.#ids++;
     }
     if (this.#structure?.push(piece.subarray(followed)) === false) this.isBroken = true;
     const length = TAIL_CHARACTERS + idLengthMax(this.#id);
     this.#tail = (this.#tail + piece.subarray(-length).toString('latin1')).slice(-length);
   }
 
-  #noteId(depth: number): void {
-    if (depth < this.#idDepth) [this.#idDepth, this.#ids] = [depth, 0];
-    if (depth === this.#idDepth) this.#ids++;
+  /** Whether another answer begins in the piece, or began at the end of the one before. */
+  #hasSecond(piece: Buffer): boolean {
+    if (SECOND.test(this.#tail.slice(-OBJECT.length) + piece.toString('latin1', 0, OBJECT.length)))
+      return true;
+    for (let at = 0; (at = piece.indexOf(OBJECT, at + 1, 'latin1')) !== -1;)
+      if (SECOND.test(piece.toString('latin1', at - 1, at + OBJECT.length))) return true;
+    return false;
+  }
+
+  /** Where each `"id"` begins that no backslash puts into a string; one that began in the piece before has a negative index. */
+  *#idsIn(piece: Buffer): Iterable<number> {
+    const before = this.#tail.slice(-NAME.length);
+    const edge = before + piece.toString('latin1', 0, NAME.length - 1);
+    const across = edge.indexOf(NAME, Math.max(0, before.length - NAME.length + 1));
+    if (across !== -1 && edge[across - 1] !== '\\') yield across - before.length;
+    for (let at = -1; (at = piece.indexOf(NAME, at + 1, 'latin1')) !== -1;)
+      if ((at === 0 ? before.at(-1) : String.fromCharCode(piece[at - 1] ?? 0)) !== '\\') yield at;
   }
 
   /** Whether it was the answer to the call, now that it has ended. */
@@ -213,9 +215,8 @@ export function decode(bytes: Uint8Array, encoding: string, bytesMax: number): U
 const GZIP_END_BYTES = 9;
 
 /**
- * Decodes a compressed answer beside the thread, a piece at a time, and follows what it decodes, which must be the whole
- * answer to the call. What cannot be decoded is none. Bytes behind the end of its coding are
- * not looked at, unless they decode to more of it.
+ * Decodes a compressed answer on another thread, a piece at a time, and checks what it decodes. What cannot be decoded is
+ * no answer. Bytes behind the end of its coding are ignored, unless they decode to more of it.
  */
 export class CodedAnswer {
   readonly #encoding: string;

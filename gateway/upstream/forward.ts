@@ -62,7 +62,7 @@ type FirstAttempt = Readonly<{
   outcome: HttpReply | ResponseStart | Failure;
 }>;
 
-/** Who asks, and how. */
+/** A call's caller, and how it is sent. */
 export type CallContext = EnteringCall &
   Readonly<{
     /** The content encodings the caller can read. */
@@ -73,7 +73,7 @@ export type CallContext = EnteringCall &
     setIdle?: (seconds: number) => void;
     /** It is one of several requests of a call: the time to its first byte is its own. */
     isPart?: boolean;
-    /** Other backends are asked after these, whose attempts have the time of one together. */
+    /** Other backends follow these, whose attempts share the time of one. */
     hasNext?: boolean;
     /** The answer is read here to its end, and has the deadline of all attempts: its caller sees nothing of it before. */
     isReadHere?: boolean;
@@ -266,7 +266,6 @@ export async function readReply(reply: Reply, bytesMax: number): Promise<Exclude
   return { kind: 'whole', bytes, encoding: undefined, backend: reply.backend };
 }
 
-/** Enters and takes out the first that has room. */
 function enterNext(backends: Backend[], clock: Clock): Backend | undefined {
   const at = backends.findIndex(({ hasRoom }) => hasRoom);
   const [next] = at === -1 ? [] : backends.splice(at, 1);
@@ -278,7 +277,7 @@ function enterNext(backends: Backend[], clock: Clock): Backend | undefined {
 function createFailover({ clock, pool, onFailure }: ForwardParts, name: string, method: Method, need: Need) {
   /** The answer when no attempt gives a better one: the first error with its code, or an answer that is only old. */
   let kept: Readonly<{ answer: WholeAnswer; code: number }> | undefined;
-  /** Backends whose stream was let go of because it was old: they are tried once more when no other has a newer answer. */
+  /** Backends whose stream was cancelled because it was old: they are tried once more when no other has a newer answer. */
   const old = new Set<Backend>();
   let tooLarge: boolean | undefined;
   let replied = false;

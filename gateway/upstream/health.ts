@@ -17,7 +17,7 @@ import { readAll, watched } from './response-reader.ts';
 
 /** What one look at a backend showed. */
 export type Reading = Readonly<{
-  /** Its newest slots; those it does not tell are absent. */
+  /** Its newest slots; unknown ones are absent. */
   slots: Readonly<Partial<Record<Commitment, number | undefined>>>;
   /** It answers no question, or says itself that it is not well. */
   trouble: Extract<ExclusionReason, 'unreachable' | 'unhealthy'> | undefined;
@@ -30,7 +30,6 @@ function tipIn({ slots }: Reading): number {
   return slots.confirmed ?? slots.finalized ?? slots.processed ?? 0;
 }
 
-/** The answer to a probe's question, or why none came. */
 type ProbeAnswer = Uint8Array | string;
 
 /** A probe must not wait longer than the callers it is for, neither for a head nor for the rest. */
@@ -101,10 +100,7 @@ function resultOf(answer: ProbeAnswer): Buffer | undefined {
 /** A leader this far ahead of the only other node is doubted: 7 minutes of slots, and no node falls that far behind unnoticed. */
 const FAR_SLOTS = 1_024;
 
-/**
- * The slot that backends are measured by, from the newest slot of each: the highest, or the second highest when the
- * highest stands alone. One node that lies, or follows another chain, must not make all others look late. 0 without tips.
- */
+/** The slot to measure backends by: the highest, or the second where that stands alone: it may lie. 0 without tips. */
 export function referenceSlot(tips: readonly number[], lagSlotsMax: number): number {
   const [first = 0, second, third] = tips.filter((tip) => tip > 0).toSorted((a, b) => b - a);
   if (second === undefined) return first;
@@ -122,19 +118,18 @@ const GOOD_PROBES = 3;
 /** A live node's slot grows every 0.4 s; one that stands still this long while the pool goes on has stopped. */
 const STALLED_MS = 15_000;
 
-/** What a probe is compared with. */
-export type Measure = Readonly<{
+/** What the probes of a round are compared with. */
+type RoundMeasure = Readonly<{
   /** The slot of `referenceSlot`; 0: not known. */
   slot: number;
   /** When the newest slot of any backend last grew, on the monotonic clock. */
   movedAtMs: number;
   lagSlotsMax: number;
   nowMs: number;
-  /** Its genesis is not that of the others, as far as both are known. */
-  isOtherChain: boolean;
-  /** No other that does its work is in. */
-  isNoneIn: boolean;
 }>;
+
+/** What a probe is compared with: its genesis may not be that of the others; no other that does its work may take part. */
+export type Measure = RoundMeasure & Readonly<Record<'isOtherChain' | 'isNoneIn', boolean>>;
 
 /** The health after one more probe: out above `lagSlotsMax`, good again at half of it, so that nothing flaps. */
 export function healthAfter(before: HealthState, reading: Reading, measure: Measure): HealthState {
@@ -162,12 +157,6 @@ export function healthAfter(before: HealthState, reading: Reading, measure: Meas
   };
 }
 
-/** What a round has shown of a backend. */
-type Look = Readonly<{ backend: Backend; reading: Reading; isOtherChain: boolean; isNoneIn: boolean }>;
-
-/** What a round compares every backend with. */
-type RoundMeasure = Omit<Measure, 'isOtherChain' | 'isNoneIn'>;
-
 export type WatchOptions = Readonly<{
   backends: readonly Backend[];
   clock: Clock;
@@ -189,38 +178,38 @@ const ROUNDS_PER_EXTENT = 15;
 
 const LATE: Reading = { slots: {}, trouble: 'unreachable', reason: `no answer within ${ROUND_MS} ms` };
 
+/** What is known of a backend between rounds. */
+const UNWATCHED = {
+  /** Rounds in a row in which it answered neither probes nor calls, and the calls that it had answered before. */
+  silentRounds: 0,
+  answeredBefore: 0,
+  /** There was such a round since it last answered a probe. */
+  hasHung: false,
+  /** The calls that it has answered, since when it answers no more although it has some, and whether it was probed for that. */
+  answered: 0,
+  quietSinceMs: Infinity,
+  isProbed: false,
+};
+
 /**
- * Probes every backend and keeps what is found: a round judges what came in time, and never rejects. `isUrgent`, asked a
+ * Probes every backend and keeps what is found: a round judges what came in time, and never rejects. `isUrgent`, called a
  * few times a second, says whether the next one is due a second after the last.
  */
 export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnreachable }: WatchOptions) {
   let rounds = 0;
   let roundMs = clock.monotonic();
-  /**
-   * Of each, the rounds in a row in which it answered neither probes nor calls, and the calls that it had answered before;
-   * `hasHung`: there was such a round since it last answered a probe.
-   */
-  const silences = backends.map((backend) => ({
-    backend,
-    silentRounds: 0,
-    answeredBefore: 0,
-    hasHung: false,
-    /** Calls that it has answered, since when there are no more although it has some, and whether it was probed for that. */
-    answered: 0,
-    quietSinceMs: Infinity,
-    isProbed: false,
-  }));
+  const watched = backends.map((backend) => ({ ...UNWATCHED, backend }));
 
   /** Whether a backend that takes part has missed a probe, or has fallen quiet. */
   function isUrgent(): boolean {
     const nowMs = clock.monotonic();
     let isAny = false;
-    for (const silence of silences) {
-      const { answered, inFlight, health } = silence.backend;
-      if (inFlight === 0 || answered !== silence.answered)
-        Object.assign(silence, { answered, quietSinceMs: nowMs, isProbed: false });
-      const isQuiet = !silence.isProbed && nowMs - silence.quietSinceMs >= QUIET_MS;
-      isAny ||= health.excludedBecause === undefined && (silence.silentRounds > 0 || isQuiet);
+    for (const each of watched) {
+      const { answered, inFlight, health } = each.backend;
+      if (inFlight === 0 || answered !== each.answered)
+        Object.assign(each, { answered, quietSinceMs: nowMs, isProbed: false });
+      const isQuiet = !each.isProbed && nowMs - each.quietSinceMs >= QUIET_MS;
+      isAny ||= health.excludedBecause === undefined && (each.silentRounds > 0 || isQuiet);
     }
     return isAny && nowMs - roundMs >= ROUND_MS;
   }
@@ -229,55 +218,56 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
 
   async function probeAll(signal: AbortSignal): Promise<void> {
     const isDue = rounds++ % ROUNDS_PER_EXTENT === 0;
-    const beganMs = clock.monotonic();
-    roundMs = beganMs;
+    const beganMs = (roundMs = clock.monotonic());
     const over = new AbortController();
     const limit = AbortSignal.any([signal, over.signal]);
     // A question without an answer by then holds no connection, and not the end of the process.
     void clock.sleep(PROBE_MS, limit).then(() => over.abort());
     const found = backends.map(() => LATE);
-    for (const silence of silences) {
-      silence.isProbed ||= beganMs - silence.quietSinceMs >= QUIET_MS;
-      if (silence.silentRounds === 0) silence.answeredBefore = silence.backend.answered;
-    }
-    const asking = backends.map(async (backend, i) => {
+    const probing = watched.map(async (each, i) => {
+      const { backend } = each;
+      each.isProbed ||= beganMs - each.quietSinceMs >= QUIET_MS;
+      if (each.silentRounds === 0) each.answeredBefore = backend.answered;
       const extended = isDue || isUntold(backend) ? learnExtent(backend, limit) : undefined;
-      const askedMs = clock.monotonic();
-      const reading = await probe(backend, limit);
-      if (reading.trouble !== 'unreachable') backend.probeTookMs = clock.monotonic() - askedMs;
-      found[i] = reading;
+      const sentMs = clock.monotonic();
+      const reading = (found[i] = await probe(backend, limit));
+      if (reading.trouble !== 'unreachable') backend.probeTookMs = clock.monotonic() - sentMs;
       await extended;
     });
-    const all = Promise.all(asking).then(() => over.abort());
-    await Promise.race([all, clock.sleep(ROUND_MS, limit)]);
-    if (signal.aborted) return;
+    await Promise.race([Promise.all(probing).then(() => over.abort()), clock.sleep(ROUND_MS, limit)]);
+    if (!signal.aborted) judge(found, beganMs);
+  }
+
+  /** Takes what a round has found, and has backends that hang or are left out give up calls that others may answer. */
+  function judge(found: readonly Reading[], beganMs: number): void {
     const chain = chainOf(backends);
     const inBefore = backends.filter(({ health }) => health.excludedBecause === undefined);
-    const looks = silences.flatMap((silence, i) => {
-      const { backend } = silence;
+    const looks = watched.flatMap((each, i) => {
+      const { backend } = each;
       const reading = found[i] ?? LATE;
-      // It was not asked, so nothing is known of it.
+      // It was not probed, so nothing is known of it.
       if (reading.reason === NO_DESCRIPTORS) return [];
-      const wasIn = inBefore.includes(backend);
       const isOtherChain = (backend.genesis ?? chain) !== chain;
       const isNoneIn = !inBefore.some(({ config }) => isLiveNode(config) === isLiveNode(backend.config));
-      return [{ silence, backend, reading, wasIn, isOtherChain, isNoneIn }];
+      return [{ each, backend, reading, isOtherChain, isNoneIn }];
     });
     const measure = measureOf(looks);
-    for (const look of looks) take(look, measure);
+    for (const { backend, reading, isOtherChain, isNoneIn } of looks)
+      take(backend, reading, { ...measure, isOtherChain, isNoneIn });
     const isAnyIn = backends.some(({ health }) => health.excludedBecause === undefined);
-    // When nobody answers a round this process may be late.
+    // When no backend answers, this process may be late.
     const isLate = found.every(({ trouble }) => trouble === 'unreachable');
-    for (const { silence, backend, reading, wasIn } of looks) {
+    for (const { each, backend, reading } of looks) {
+      const wasIn = inBefore.includes(backend);
       // What still answers calls is slow, and does not hang.
       const isThere = reading.trouble !== 'unreachable';
-      const isSilent = !isThere && backend.answered === silence.answeredBefore;
-      const hadHung = silence.hasHung;
-      silence.silentRounds = isSilent ? silence.silentRounds + 1 : 0;
-      silence.hasHung = isSilent || (hadHung && !isThere);
+      const isSilent = !isThere && backend.answered === each.answeredBefore;
+      const hadHung = each.hasHung;
+      each.silentRounds = isSilent ? each.silentRounds + 1 : 0;
+      each.hasHung = isSilent || (hadHung && !isThere);
       const why = backend.health.excludedBecause;
       const isStillOut = !wasIn && why === 'unreachable';
-      backend.isSilent = silence.silentRounds >= (isStillOut ? 1 : BAD_PROBES);
+      backend.isSilent = each.silentRounds >= (isStillOut ? 1 : BAD_PROBES);
       const hasLeft = wasIn && why !== undefined && why !== 'unreachable';
       if (backend.isSilent || why === OTHER_CHAIN) backend.client.abandon('all');
       else if (hasLeft && isAnyIn) backend.client.abandon('scans');
@@ -293,7 +283,9 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     return health.excludedBecause !== OTHER_CHAIN && (needsFloor || health.excludedBecause === 'unreachable');
   }
 
-  function measureOf(looks: readonly Look[]): RoundMeasure {
+  function measureOf(
+    looks: readonly Readonly<{ backend: Backend; reading: Reading; isOtherChain: boolean }>[],
+  ) {
     const nowMs = clock.monotonic();
     const live = looks.flatMap(({ backend: { config, health }, reading, isOtherChain }) => {
       if (reading.trouble === 'unreachable' || isOtherChain || !followsTip(config)) return [];
@@ -307,22 +299,24 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     return { slot: referenceSlot(tips, lagSlotsMax), movedAtMs, lagSlotsMax, nowMs };
   }
 
-  function take({ backend, reading, isOtherChain, isNoneIn }: Look, measure: RoundMeasure): void {
+  function take(backend: Backend, reading: Reading, measure: Measure): void {
     const { health: before, slots } = backend;
+    const { slots: read, trouble } = reading;
+    const { isOtherChain } = measure;
     // An archive is behind by its nature; only whether it answers counts.
     const own = followsTip(backend.config) ? {} : { slot: 0, movedAtMs: -Infinity };
-    backend.health = healthAfter(before, reading, { ...measure, ...own, isOtherChain, isNoneIn });
-    if (reading.trouble === 'unreachable') onUnreachable(backend);
+    backend.health = healthAfter(before, reading, { ...measure, ...own });
+    if (trouble === 'unreachable') onUnreachable(backend);
     if (isOtherChain) slots.firstLocalBlock = slots.firstBlock = undefined;
     // As read, and not the highest: a node that was set back to an older snapshot has not what it had.
     for (const commitment of COMMITMENTS)
-      slots.tip[commitment] = isOtherChain ? 0 : (reading.slots[commitment] ?? slots.tip[commitment]);
-    backend.finalized = isOtherChain ? 0 : (reading.slots.finalized ?? backend.finalized);
+      slots.tip[commitment] = isOtherChain ? 0 : (read[commitment] ?? slots.tip[commitment]);
+    backend.finalized = isOtherChain ? 0 : (read.finalized ?? backend.finalized);
     if (before.excludedBecause !== backend.health.excludedBecause) onChange(backend);
   }
 }
 
-/** The chain of most backends, of the first among equals; `undefined` when none tells. */
+/** The chain of most backends, of the first among equals; `undefined`: not known. */
 function chainOf(backends: readonly Backend[]): string | undefined {
   const known = backends.flatMap(({ genesis }) => genesis ?? []);
   const votes = (hash: string) => known.filter((other) => other === hash).length;

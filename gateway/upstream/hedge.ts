@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Backend } from './backend.ts';
 import type { ExchangeHandler } from './http-connection.ts';
-import { type Need, type Pool, RetryBudget } from './selection.ts';
+import { createRetryBudget, type Need, type Pool } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
 
 /** A light read under way at one backend. */
@@ -31,16 +31,14 @@ const NEVER = new AbortController().signal;
 export type Hedge = Readonly<ReturnType<typeof createHedge>>;
 
 /**
- * Asks a second backend for light reads whose first byte is late: later than all but one in a hundred of their lane. The
- * first plain result is the answer; what the other attempt gives is dropped, and is nobody's failure. `onHedge` is
- * called for each second attempt, and again when it was the answer.
+ * Sends light reads whose first byte is late, later than all but one in a hundred of their lane, to a second backend too. The
+ * first plain result is the answer; the other attempt is dropped and counts as no failure. `onHedge` reports both.
  */
 export function createHedge(
   { clock, pool }: Readonly<{ clock: Clock; pool: Pick<Pool, 'second' | 'lateMs'> }>,
   onHedge: (outcome: 'made' | 'won') => void,
 ) {
-  const budget = new RetryBudget(PER_CALL, SAVED_MAX, 0);
-  /** In the order of their sending. */
+  const budget = createRetryBudget(PER_CALL, SAVED_MAX, 0);
   const watched: HedgedCall[] = [];
   let lateMs = Infinity;
   let isWatching = false;
@@ -52,22 +50,34 @@ export function createHedge(
       if (waitMs > 0 && lateMs < Infinity) await clock.sleep(Math.max(LOOK_MS, waitMs), NEVER);
       else {
         watched.shift();
-        if (waitMs <= 0 && !first.isOver && !first.hasLeft()) askSecond(first);
+        if (waitMs <= 0 && !first.isOver && !first.hasLeft()) sendSecond(first);
       }
     }
     isWatching = false;
   }
 
-  function askSecond(call: HedgedCall): void {
+  function sendSecond(call: HedgedCall): void {
     const { backend: first, able, need } = call;
     const second = first === undefined ? undefined : pool.second(able, first, need);
     if (second === undefined || !budget.take()) return;
+    const sentMs = clock.monotonic();
+    const drop = () => {
+      second.leave();
+      second.endProbation();
+    };
+    const endWith = (body: Buffer) =>
+      !call.isOver && call.answerWith(second, body, sentMs) ? onHedge('won') : drop();
     second.enter(clock);
     onHedge('made');
-    call.sendTo(
-      second,
-      secondAttempt(call, second, clock.monotonic(), () => onHedge('won')),
-    );
+    call.sendTo(second, {
+      hasOther: true,
+      hasLeft: () => call.isOver || call.hasLeft(),
+      onSmallReply: (body) => atEndOfTurn({ endTurn: () => endWith(body) }),
+      onOutcome(outcome) {
+        if (outcome.kind === 'reply') outcome.body.cancel();
+        drop();
+      },
+    });
   }
 
   return {
@@ -77,35 +87,8 @@ export function createHedge(
       watched.push(call);
       if (!isWatching) void watchOn();
     },
-    /** Learns what is late; called a few times a second. */
     tick(): void {
       lateMs = Math.max(LATE_MS_MIN, pool.lateMs('state') ?? Infinity);
-    },
-  };
-}
-
-/** What becomes of a second attempt of the call, sent now. */
-function secondAttempt(
-  call: HedgedCall,
-  backend: Backend,
-  sentMs: number,
-  onWon: () => void,
-): ExchangeHandler {
-  const drop = () => {
-    backend.leave();
-    backend.endProbation();
-  };
-  return {
-    hasOther: true,
-    hasLeft: () => call.isOver || call.hasLeft(),
-    onSmallReply(body) {
-      atEndOfTurn({
-        endTurn: () => (!call.isOver && call.answerWith(backend, body, sentMs) ? onWon() : drop()),
-      });
-    },
-    onOutcome(outcome) {
-      if (outcome.kind === 'reply') outcome.body.cancel();
-      drop();
     },
   };
 }

@@ -20,10 +20,7 @@ type Unanswered = Parameters<typeof isGivenUp>[0];
 
 const CONNECT_MS = 3_000;
 
-/**
- * Opens a connection, TLS verified, or says why not within three seconds, or when `signal` aborts. Never rejects; what is
- * open by then, with its handshake under way, is closed, and so is what opens later.
- */
+/** Opens a connection, TLS verified, or says within `waitMs` why not; a late one is closed. Never rejects. */
 function connect(url: URL, owner: ConnectionOwner, signal: AbortSignal, waitMs: number) {
   const tls = url.protocol === 'https:';
   const hostname = url.hostname.replace(/^\[|\]$/g, '');
@@ -87,7 +84,6 @@ function connect(url: URL, owner: ConnectionOwner, signal: AbortSignal, waitMs: 
 
 type Socket = Bun.Socket<Connection | undefined>;
 
-/** One POST. */
 type HttpRequest = Readonly<{
   body: Uint8Array;
   acceptEncoding: string;
@@ -95,7 +91,7 @@ type HttpRequest = Readonly<{
   /** A `write` does not go over a connection that may just be closing, because it must not be sent twice. */
   kind: MethodClass;
   hasOther?: boolean;
-  /** Whose call it is; absent: nobody's. */
+  /** Absent: a call of our own. */
   accountId?: number;
   /** The node leaves out the BigTable behind it. */
   localOnly?: boolean;
@@ -162,10 +158,7 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     });
   }
 
-  /**
-   * Resolves when a body has begun or ended, or fails when it has not by `dueMs`. Aborting `signal` ends the exchange up
-   * to then, also while it connects; after that the body's reader cancels it. Never rejects.
-   */
+  /** Resolves when a body has begun, or by `dueMs`. Until then `signal` ends the exchange, later its reader. Never rejects. */
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply | NoReply> {
     const { body, acceptEncoding, dueMs, localOnly = false, ...traits } = request;
     const fresh = traits.kind === 'write';
@@ -208,7 +201,6 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     return { kind: 'unsent', reason };
   }
 
-  /** The calls of accounts that have a connection. */
   function calls(): readonly AccountCall[] {
     return [...connections].flatMap(({ call }) => call ?? []);
   }
@@ -227,7 +219,6 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     if (what !== 'lost') for (const [over, call] of connecting) if (isGivenUp(call, what)) over.abort();
   }
 
-  /** Closes every connection. */
   function close(): void {
     isClosed = true;
     for (const connection of connections) connection.destroy('cancelled');

@@ -9,9 +9,9 @@ export type BodyEnd =
   | { readonly kind: 'cut'; readonly reason: CutReason; readonly bytes: number };
 
 /**
- * Why a body broke off: the connection closed, nothing came for too long, the framing broke, or we let go of it; `unread`:
- * its reader was behind until the backend gave up, or read nothing for too long; `evicted`: it was not read while other
- * accounts waited for its connection. The last two only before anything of it has left.
+ * Why a body broke off: the connection closed, was silent too long, broke its framing, or was cancelled; `unread`: its reader was
+ * behind until the backend gave up, or read nothing for too long; `evicted`: it was not read while other accounts waited
+ * for its connection. The last two, `LEFT_OUT` and `LOST`, only before any of it was passed on.
  */
 export type CutReason =
   'closed' | 'stalled' | 'bad-framing' | 'cancelled' | 'unread' | 'evicted' | typeof LEFT_OUT | typeof LOST;
@@ -37,17 +37,17 @@ export type ExchangeHandler = Readonly<{
   /** The body of a small reply as nearly all come: 200, JSON, not encoded, in one read. Without it every reply comes by `onOutcome`. */
   onSmallReply?(body: Buffer): void;
   onOutcome(outcome: HttpReply | NoReply): void;
-  /** Whose call it is; absent: nobody's. */
+  /** Absent: a call of our own. */
   accountId?: number;
   /** Absent: light. */
   kind?: MethodClass;
-  /** Another backend may be asked. */
+  /** Another backend may answer it. */
   hasOther?: boolean;
-  /** Whether nobody waits for the reply any more, so that its connection may be closed; called by `onTick`. */
+  /** Whether the reply is no longer needed, so that its connection may be closed; called by `onTick`. */
   hasLeft?(): boolean;
 }>;
 
-/** What a connection has of the client that it belongs to, and tells it. */
+/** The client that a connection belongs to. */
 export type ConnectionOwner = Readonly<{
   clock: Clock;
   /** A reply has ended and the connection may carry another request. */
@@ -64,10 +64,7 @@ export const LEFT_OUT = 'it is left out, or does not answer its probe';
 /** The reason of what a backend is taken to have lost while it hung: it answers others again. */
 export const LOST = 'it answers again, and not this';
 
-/**
- * What a backend gives up of the calls without a reply: reads that another may be asked for, scans too, or also what no
- * other may; `lost`: every read, because the backend itself may be asked again.
- */
+/** Which calls without a reply are given up: reads that another backend may answer; scans too; all; `lost`: reads to repeat. */
 export type Surrender = 'reads' | 'scans' | 'all' | 'lost';
 
 /** Whether a call is given up. A send stays: it may have been taken. */
@@ -89,13 +86,12 @@ type HeadPhase = {
   request: Buffer | undefined;
   /** What has come of the head under way. */
   bytes: Buffer;
-  /** Interim heads before it. */
   passedBytes: number;
 };
 
 /** A reader that was waited for less long is not behind. */
 export const BEHIND_MS = 1_000;
-/** A reader who has taken no piece for so many times its longest wait has stopped: slow ones take theirs at a steady pace. */
+/** A reader that has taken no piece for so many times its longest wait has stopped: slow ones keep a steady pace. */
 const STEADY_TIMES = 2;
 
 /** An account's exchange under way, and its answer as soon as that has begun. */
@@ -143,7 +139,6 @@ class Body {
     this.#beganMs = connection.activeAtMs;
   }
 
-  /** Its reader is waited for. */
   noteUnread(): void {
     this.waitingSinceMs = Math.min(this.waitingSinceMs, this.#clock.monotonic());
   }
@@ -169,7 +164,7 @@ class Body {
     return this.bytes / this.#ageMs;
   }
 
-  /** Whether its reader was behind for most of its time: a backend that gives up then is not to blame. */
+  /** Whether its reader was behind for most of its time: then the backend is not to blame for an end. */
   get isBehind(): boolean {
     return this.#allWaitedMs >= BEHIND_MS && this.#allWaitedMs >= this.#ageMs / 2;
   }
@@ -180,7 +175,7 @@ class Body {
     return ms >= Math.max(BEHIND_MS, STEADY_TIMES * this.#longestWaitMs);
   }
 
-  /** An answer has begun with it, which a reader may take; `evict` lets go of that answer. */
+  /** A reader may take it from now on; `evict` cancels the answer that has begun with it. */
   offer(evict: () => void): void {
     this.evict = evict;
     this.#offeredMs = this.#clock.monotonic();
@@ -386,7 +381,7 @@ export class Connection {
     const wait = piece.length > 0 ? phase.write(piece) : undefined;
     if (phase.isPiped) free(bytes);
     if (wait instanceof Promise) wait.catch(() => undefined); // a reader that fails cancels by itself
-    if (this.#phase !== phase) return; // a reader let go of the body in the middle of these bytes
+    if (this.#phase !== phase) return; // a reader cancelled the body in the middle of these bytes
     if (decoder.state === 'bad') return this.destroy('bad-framing');
     if (decoder.state === 'end' || decoder.state === 'surplus')
       this.#complete(phase, decoder.state === 'end');

@@ -1,4 +1,4 @@
-/** First bytes are counted by steps of time, of which the last few tell: ten seconds and what is gone of the present one. */
+/** First bytes are counted by steps of time, of which the last count: ten seconds and what has passed of the present one. */
 const STEPS = 6;
 export const STEP_MS = 2_000;
 
@@ -7,7 +7,7 @@ const BUCKETS = 160;
 const PER_OCTAVE = 8;
 const OCTAVES_BELOW_ONE = 4;
 
-/** Of fewer first bytes there is no median. One caller who waits three seconds for each answer makes so many. */
+/** Fewer first bytes have no median. One caller that waits three seconds for each answer makes so many. */
 const COUNT_MIN = 4;
 /** A median that is older says nothing of the present. */
 const KNOWN_MS = 300_000;
@@ -76,7 +76,6 @@ export class Latency {
   #known = { ms: 0, atMs: -Infinity };
   /** The median of its own calls elsewhere, when that was last known. */
   #knownElsewhere = { ms: 0, atMs: -Infinity };
-  /** The median by which it was found slow. */
   #slowMs = 0;
   #boundMs = Infinity;
   #inTime = 0;
@@ -108,16 +107,16 @@ export class Latency {
     return nowMs - this.#known.atMs < KNOWN_MS ? this.#known.ms : undefined;
   }
 
-  /**
-   * Compares what `medianMs` found with the best of its lane, or with what its own calls take elsewhere when that is known
-   * and longer: then they are heavy, and it was never slow. Gives what has changed, if anything has.
-   */
+  /** Compares its median with the best of its lane, or with its own calls elsewhere if these take longer; gives a change. */
   compare(bestMs: number, nowMs: number): SlownessChange | undefined {
     const elsewhereMs = Times.quantileMs([this.#elsewhere], 0.5, COUNT_MIN);
     if (elsewhereMs !== undefined) this.#knownElsewhere = { ms: elsewhereMs, atMs: nowMs };
     const isKnown = nowMs - this.#knownElsewhere.atMs < KNOWN_MS;
     this.#boundMs = Math.max(SLOW_MS, SLOW_TIMES * Math.max(bestMs, isKnown ? this.#knownElsewhere.ms : 0));
-    const change = this.isSlow ? this.#howItEnds(elsewhereMs !== undefined) : this.#howItBegins();
+    let change: SlownessChange | undefined;
+    if (!this.isSlow) change = (this.#medianMs ?? 0) > this.#boundMs ? 'slow' : undefined;
+    else if (this.#inTime >= IN_TIME_MIN) change = 'recovered';
+    else if (elsewhereMs !== undefined && this.#slowMs <= this.#boundMs) change = 'excused';
     if (change !== undefined) this.#begin(change, nowMs);
     return change;
   }
@@ -131,15 +130,6 @@ export class Latency {
     if (change !== 'recovered') return;
     this.#times.clear();
     this.#known.atMs = -Infinity;
-  }
-
-  #howItBegins(): 'slow' | undefined {
-    return (this.#medianMs ?? 0) > this.#boundMs ? 'slow' : undefined;
-  }
-
-  #howItEnds(isElsewhereKnown: boolean): 'recovered' | 'excused' | undefined {
-    if (this.#inTime >= IN_TIME_MIN) return 'recovered';
-    return isElsewhereKnown && this.#slowMs <= this.#boundMs ? 'excused' : undefined;
   }
 
   /** Whether the next call that would prefer it goes there although it is slow: by these its recovery is noticed. */

@@ -65,7 +65,7 @@ export function isUnread(end: StreamEnd): boolean {
   return end.kind === 'cut' && (end.reason === 'unread' || end.reason === 'evicted');
 }
 
-/** Reads an uncompressed body to its end; says why not when it is cut, or longer than `bytesMax` and let go of. Never rejects. */
+/** Reads an uncompressed body to its end; says why not when it is cut, or cancelled above `bytesMax`. Never rejects. */
 export async function readAll(body: StreamBody, bytesMax: number): Promise<Uint8Array<ArrayBuffer> | string> {
   const pieces: Buffer[] = [];
   let bytes = 0;
@@ -104,14 +104,11 @@ export function watched(body: StreamBody, signal: AbortSignal, onEnd?: (end: Str
   };
 }
 
-/** The members that tell what an answer is, whatever stands before them. */
+/** The members that decide what an answer is, whatever stands before them. */
 const TELLING = ['"error"', '"result"'];
 const LETTER_N = 0x6e;
 
-/**
- * Whether an answer that begins so is an error or a null, or is about to say whether it is one: the name of a member that
- * tells has begun. Another backend may do better; a real result must not wait for what comes behind its first byte.
- */
+/** Whether an answer that begins so is an error or a null, for which another backend may do better, or such a name has begun. */
 export function mayBeFailure(start: Buffer): boolean {
   let i = afterSpace(start, 0);
   do {
@@ -140,13 +137,10 @@ export function decodeSmallBody({ bytes, encoding }: WholeAnswer): Uint8Array | 
   return decode(bytes, encoding, SMALL_BODY_BYTES_MAX);
 }
 
-/** Decides by all pieces of a body so far: wait for more, pass it on, or let go of it. */
+/** Decides by all pieces of a body so far: wait for more, pass it on, or refuse it. */
 type Choose = (pieces: readonly Buffer[]) => 'hold' | 'pass' | 'refuse';
 
-/**
- * Reads on for as long as `choose` says so, or until `signal` aborts. `choose` bounds what is held and the connection the
- * time, so that neither a body that stalls nor one that drips keeps a call, its place or its permit. Never rejects.
- */
+/** Reads on while `choose`, which bounds the bytes, says so; the connection bounds the time, `signal` ends it. Never rejects. */
 async function hold(body: ReplyBody, choose: Choose, signal: AbortSignal): Promise<ReturnType<Choose>> {
   const leave = () => body.cancel();
   if (signal.aborted) leave();
@@ -188,7 +182,7 @@ function checkedCoded(body: StreamBody, encoding: string, id: Uint8Array): Strea
         decoded = answer.push(own);
         await Promise.resolve(); // after the connection has noted that it waits
         body.noteRead?.(); // it is not for its reader that decoding takes time
-        await (before ?? decoded); // nothing leaves before the first bytes have told whose answer it is
+        await (before ?? decoded); // nothing is passed on before the first bytes have shown whose answer it is
         if (answer.isBroken) return body.cancel();
         body.noteUnread?.();
         return write(own);
@@ -204,11 +198,10 @@ function checkedCoded(body: StreamBody, encoding: string, id: Uint8Array): Strea
 export const WHOLE_BYTES_MAX = 65_536;
 
 /**
- * Judges a reply to the call of this id by its head and first bytes: an answer, or a failure whose body is thrown away.
- * `acceptEncoding` lists the codings that were requested: a compressed answer to `identity` could be neither spliced into a
- * batch nor read by its caller. `trustsEnd` says that a body of a known length is complete when its last byte has come. A write's
- * answer is held however it is framed, for its caller must be told when it is cut. What is held for its end is let go of
- * when `signal` aborts. Never rejects.
+ * Judges a reply to the call of this id by its head and first bytes: an answer, or a failure whose body is cancelled. A coding that
+ * is not in `acceptEncoding` is a failure: its caller could not read it. `trustsEnd`: a body of a known length is complete at its
+ * last byte. The answer to a write is held however it is framed: its caller must learn that it was cut. Aborting `signal`
+ * cancels what is held. Never rejects.
  */
 export async function judge(
   { head, body }: HttpReply,

@@ -109,9 +109,8 @@ const MIN_CONTEXT_SLOT = Buffer.from('"minContextSlot"');
 const COMMITMENT_TEXTS = COMMITMENTS.map((name) => [Buffer.from(`"${name}"`), name] as const);
 
 /**
- * The highest slot that each account has been shown, by commitment, so that it is never shown an older chain. Bounded by
- * the accounts active within two minutes: two generations, the older one dropped whole. A slot belongs to the
- * generation that it was shown in, so that one that was a lie is gone soon, however active its account is.
+ * The highest slot that each account has been shown, by commitment, so that it is never shown an older chain. In two
+ * generations, the older of which is dropped whole: a false slot is gone within two minutes, however active its account is.
  */
 export function createMonotonicReads(clock: Clock) {
   let young = new Map<number, Record<Commitment, number>>();
@@ -127,7 +126,6 @@ export function createMonotonicReads(clock: Clock) {
   }
 
   return {
-    /** 0: none, or none lately. */
     highest(accountId: number, commitment: Commitment): number {
       turn();
       return Math.max(young.get(accountId)?.[commitment] ?? 0, old.get(accountId)?.[commitment] ?? 0);
@@ -222,7 +220,6 @@ export function createPool(options: PoolOptions) {
     return slots.length === 0 ? 0 : Math.min(...slots);
   }
 
-  /** How a backend stands for a call, its latency apart. */
   function rankOf(backend: Backend, { accountId, commitment, slotMin }: Need): number {
     const { excludedBecause, backAtMs } = backend.health;
     if (backend.isFailing(clock)) return FAILING;
@@ -275,7 +272,7 @@ export function createPool(options: PoolOptions) {
       const [next = first] = inOrder(able, need);
       return isFit(next, need, GOOD) ? next : undefined;
     },
-    /** The next one that may be asked while `first` has not answered. */
+    /** The next one for a call that `first` has not answered yet. */
     second(able: readonly Backend[], first: Backend, need: Need): Backend | undefined {
       const others = able.filter((each) => each !== first && !isSlow(each, need));
       const next = mostPreferred(others, need);
@@ -298,22 +295,17 @@ export function createPool(options: PoolOptions) {
       const first = Math.min(...holders.map(({ slots }) => slots.firstBlock ?? NaN));
       return Number.isFinite(first) ? first : undefined;
     },
-    /** Whether one that serves accounts is well. */
     isHealthy: () => liveNodes().length > 0,
-    /**
-     * The lowest slot that the live nodes which take part have finalized, 0 until all of them have reported; and how
-     * often another chain has shown itself, so that what was finalized before may not be on this one.
-     */
+    /** The lowest slot that all live nodes which take part have finalized, 0: not known; and how often the chain changed. */
     finality: () => ({ slot: finalizedSlot(), resets }),
   };
 }
 
 /** Lanes in which backends are compared by their latencies. */
 const COMPARED: readonly Lane[] = ['state', 'assets'];
-/** Of fewer first bytes nobody knows which was late. */
+/** Fewer first bytes do not show which was late. */
 const LATE_COUNT_MIN = 100;
 
-/** Watches how soon backends begin to answer. */
 function createLatencyWatch({
   backends,
   clock,
@@ -359,11 +351,11 @@ function createLatencyWatch({
       const { lane } = need;
       if (lane === undefined) return;
       const kept = isAnySlow ? able.filter((each) => isKeptFrom(each, need, backend)) : [];
-      // A call that was kept from a slow one tells how heavy that one's calls are, and not how fast this one is.
+      // A call that was kept from a slow one shows how heavy the calls of that one are, not how fast this one is.
       for (const each of kept) each.latencies[lane]?.noteElsewhere(ms, hasBegun);
       if (kept.length === 0) backend.latencies[lane]?.note(ms, hasBegun);
     },
-    /** The time within which the lane's first bytes come, but for one in a hundred; `undefined`: there are too few to tell. */
+    /** The time within which the lane's first bytes come, but for one in a hundred; `undefined`: there are too few. */
     lateMs(lane: Lane): number | undefined {
       const latencies = latenciesIn(lane).flatMap(({ latency }) => (latency.isSlow ? [] : [latency]));
       return Latency.quantileMs(latencies, 0.99, LATE_COUNT_MIN);
@@ -399,31 +391,24 @@ function mostPreferred(able: readonly Backend[], { accountId }: Need): Backend |
   return best;
 }
 
-/** How many calls of the pool may be sent again: a dead backend must not double the load (Google SRE book, chapter 21). */
-export class RetryBudget {
-  readonly #perCall: number;
-  readonly #savedMax: number;
-  #retries: number;
-
-  constructor(perCall = PER_CALL, savedMax = SAVED_MAX, saved = savedMax) {
-    this.#perCall = perCall;
-    this.#savedMax = savedMax;
-    this.#retries = saved;
-  }
-
-  /** One more call was sent for the first time. */
-  deposit(): void {
-    this.#retries = Math.min(this.#savedMax, this.#retries + this.#perCall);
-  }
-
-  /** Takes a retry; false when there is none left. */
-  take(): boolean {
-    if (this.#retries < 1) return false;
-    this.#retries--;
-    return true;
-  }
-}
-
 /** One retry for each ten calls; what a quiet minute saves up is enough for the calls that a dying node takes along. */
 const PER_CALL = 0.1;
 const SAVED_MAX = 200;
+
+/** How many calls of the pool may be sent again: a dead backend must not double the load (Google SRE book, chapter 21). */
+export type RetryBudget = ReturnType<typeof createRetryBudget>;
+
+export function createRetryBudget(perCall = PER_CALL, savedMax = SAVED_MAX, saved = savedMax) {
+  let retries = saved;
+  return {
+    /** Counts a call that was sent for the first time. */
+    deposit(): void {
+      retries = Math.min(savedMax, retries + perCall);
+    },
+    take(): boolean {
+      if (retries < 1) return false;
+      retries--;
+      return true;
+    },
+  };
+}

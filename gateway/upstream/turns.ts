@@ -14,10 +14,8 @@ const readBytes = Buffer.allocUnsafe(ALONE_BYTES + 1);
 /** Connections that have read their share, the longest waiting first. */
 const waiting: (() => void)[] = [];
 let movedBytes = 0;
-/** Bodies move in this turn. */
 let isMoving = false;
 
-/** Does at the end of a turn what waits for it. */
 type Task = { endTurn(): void };
 const tasks: Task[] = [];
 let isScheduled = false;
@@ -38,9 +36,8 @@ export function awaitTurn(take: () => void): void {
 }
 
 /**
- * Calls `task.endTurn` when the events of this turn are over, with those of all others. Requests and answers that are
- * written one behind the other find their readers at work; written as they come, nearly each wakes one up, which costs
- * the sender 5 µs.
+ * Calls `task.endTurn` when the events of this turn are over, with those of all others: requests and answers that are written
+ * together find their readers at work; alone, nearly each wakes one up, which costs the sender 5 µs.
  */
 export function atEndOfTurn(task: Task): void {
   // While bodies move, the turn's end is half a megabyte away.

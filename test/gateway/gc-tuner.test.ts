@@ -36,26 +36,21 @@ function watching(left = 10, isSlow = false) {
   };
 }
 
-test('a heap that grows is collected when it has grown by 16 MB to more than 32', () => {
-  const { looks } = watching();
-  expect(looks(10, 2)).toBe(0);
-  expect(looks(1, 2)).toBe(1);
+test('a heap that grows is collected when it has grown by 16 MB to more than 32, at every second look at most', () => {
+  const [slowly, fast] = [watching(), watching()];
+  expect([slowly.looks(10, 2), slowly.looks(1, 2)]).toEqual([0, 1]);
+  expect([fast.looks(100, 16.5), fast.state.atOnce]).toEqual([50, 0]);
 });
 
-test('a heap that keeps growing is collected beside the process at every second look at most', () => {
-  const { looks, state } = watching();
-  expect(looks(100, 16.5)).toBe(50);
+test.each([
+  ['by 32 MB', 10, 9, 6, 5],
+  ['by half of it, when it needs much', 200, 20, 1, 99.9],
+])('a heap that grows although it is collected is collected at once: %s', (_, left, rest, times, growth) => {
+  const { looks, state } = watching(left, true);
+  looks(rest);
+  looks(times, growth);
   expect(state.atOnce).toBe(0);
-});
-
-test('a heap that grows although it is collected is collected at once when it has grown by 32 MB', () => {
-  const { looks, state } = watching(10, true);
-  looks(9);
-  looks(6, 5);
-  expect(state.atOnce).toBe(0);
-  looks(1, 5);
-  expect(state.atOnce).toBe(1);
-  looks(6, 5);
+  looks(1, growth);
   expect(state.atOnce).toBe(1);
 });
 
@@ -63,16 +58,6 @@ test('however fast it grows, it is collected at once at every fifth look at most
   const { looks, state } = watching(10, true);
   looks(90, 50);
   expect(state.atOnce).toBe(18);
-});
-
-test('one that needs much is collected at once when it has grown by half of that', () => {
-  const { looks, state } = watching(200, true);
-  looks(20);
-  expect(state.atOnce).toBe(0);
-  looks(1, 99);
-  expect(state.atOnce).toBe(0);
-  looks(1, 1);
-  expect(state.atOnce).toBe(1);
 });
 
 test('what does not shrink is not collected again until it has grown again', () => {

@@ -39,12 +39,14 @@ describe('the worker pool', () => {
       worker,
       signals,
       reloaded,
-      listen: () => listening.resolve(true),
-      drain: () => draining.resolve(),
+      /** Each gives what follows of it. */
+      listen: () => (listening.resolve(true), clock.advance(0)),
+      drain: () => (draining.resolve(), clock.advance(0)),
       hang: () => void (hangsSinceMs = clock.monotonic()),
       end(how = 'SIGKILL', stderrTail = '') {
         listening.resolve(false);
         ended.resolve({ how, stderrTail });
+        return clock.advance(0);
       },
     };
   }
@@ -52,9 +54,8 @@ describe('the worker pool', () => {
   type Scripted = ReturnType<typeof scripted>;
 
   /** A pool of `size` scripted workers on a clock that stands still. */
-  function poolOf(size: number, clock = createVirtualClock()) {
+  function poolOf(size: number, clock = createVirtualClock(), refuses = false) {
     const launched: Scripted[] = [];
-    let refuses = false;
     const launch = (number: number, seat: number) => {
       if (refuses) throw new Error('EAGAIN');
       const process = scripted(number, seat, clock);
@@ -83,17 +84,13 @@ describe('the worker pool', () => {
     };
   }
 
-  type PoolUnderTest = ReturnType<typeof poolOf>;
-
   const settled = (clock: VirtualClock) => clock.advance(0);
 
-  async function started(size: number, clock?: VirtualClock): Promise<PoolUnderTest> {
-    const made = poolOf(size, clock);
+  async function started(size: number) {
+    const made = poolOf(size);
     await settled(made.clock);
-    made.at(0).listen();
-    await settled(made.clock);
-    for (const process of made.launched) process.listen();
-    await settled(made.clock);
+    await made.at(0).listen();
+    for (const process of made.launched) await process.listen();
     return made;
   }
 
@@ -101,14 +98,11 @@ describe('the worker pool', () => {
     const { launched, at, clock, isReady } = poolOf(3);
     await settled(clock);
     expect(launched.map(({ number }) => number)).toEqual([1]);
-    at(0).listen();
-    await settled(clock);
+    await at(0).listen();
     expect(launched.map(({ number }) => number)).toEqual([1, 2, 3]);
-    at(1).listen();
-    await settled(clock);
+    await at(1).listen();
     expect(isReady()).toBe(false);
-    at(2).listen();
-    await settled(clock);
+    await at(2).listen();
     expect(isReady()).toBe(true);
   });
 
@@ -119,8 +113,7 @@ describe('the worker pool', () => {
       await settled(clock);
       if (which === 1) at(0).listen();
       await settled(clock);
-      at(which).end('code 1', 'The certificate is not there.');
-      await settled(clock);
+      await at(which).end('code 1', 'The certificate is not there.');
       for (const process of launched) process.end('code 0');
       expect(await end).toEqual(['The certificate is not there.']);
       expect(launched.map(({ signals }) => signals)).toEqual(which === 0 ? [[]] : [['SIGTERM'], []]);
@@ -161,21 +154,9 @@ describe('the worker pool', () => {
     expect(await end).toEqual([`death ${START_FAILURES_MAX}`]);
   });
 
-  test('while another serves, a worker that cannot start is started again for ever', async () => {
-    const { clock, launched, at, stop, end } = await started(2);
-    at(1).end();
-    for (let death = 1; death <= 3 * START_FAILURES_MAX; death++) {
-      await clock.advance(10_000);
-      at(death + 1).end('code 1', 'no');
-    }
-    await clock.advance(10_000);
-    expect(launched).toHaveLength(3 * START_FAILURES_MAX + 3);
-    stop();
-    for (const process of launched) process.end('code 0');
-    expect(await end).toEqual([]);
-  });
-
-  test('a worker that the system refuses is started again, and the others go on', async () => {
+  test('a first worker that the system refuses is reported, a later one is started again', async () => {
+    const first = poolOf(2, createVirtualClock(), true);
+    expect(await first.end).toEqual(['A gateway process could not be started (EAGAIN).']);
     const { pool, clock, launched, at, refuse } = await started(2);
     refuse(true);
     at(1).end();
@@ -184,16 +165,6 @@ describe('the worker pool', () => {
     refuse(false);
     await clock.advance(10_000);
     expect(launched.map(({ number }) => number)).toEqual([1, 2, 2]);
-  });
-
-  test('a first worker that the system refuses is reported', async () => {
-    const clock = createVirtualClock();
-    const launch = () => {
-      throw new Error('EAGAIN');
-    };
-    const pool = createWorkerPool({ size: 2, launch, endMs: END_MS, clock, log: silentLog() });
-    const end = pool.run(new AbortController().signal, () => undefined);
-    expect(await end).toEqual(['A gateway process could not be started (EAGAIN).']);
   });
 
   test('a worker that does not drain in time is killed and reported', async () => {
@@ -207,21 +178,9 @@ describe('the worker pool', () => {
     expect(await end).toEqual(['Gateway processes 2 did not stop in time and were killed.']);
   });
 
-  test('a stop before the first worker listens is a stop', async () => {
-    const { clock, at, stop, end, isReady } = poolOf(3);
-    await settled(clock);
-    stop();
-    await settled(clock);
-    expect(at(0).signals).toEqual(['SIGTERM']);
-    at(0).end('code 0');
-    expect(await end).toEqual([]);
-    expect(isReady()).toBe(false);
-  });
-
   test('a reloaded config reaches every worker, also one that starts, and one that listens tells other apps', async () => {
-    const { pool, clock, at } = await started(2);
-    at(0).end();
-    await settled(clock);
+    const { pool, at } = await started(2);
+    await at(0).end();
     const config = { name: 'sluice.toml', text: '' };
     pool.setReloadedConfig(config, true);
     pool.setReloadedConfig(config, false);
@@ -230,55 +189,23 @@ describe('the worker pool', () => {
     expect(at(2).reloaded).toEqual([quiet, quiet]);
   });
 
-  describe('a worker that drains by itself', () => {
-    test('gives its number back when it has ended, and no number is two processes', async () => {
-      const { clock, launched, at } = await started(2);
-      at(0).drain();
-      at(1).drain();
-      await settled(clock);
-      expect(launched.map(({ number, seat }) => [number, seat]).slice(2)).toEqual([
-        [3, 1],
-        [4, 2],
-      ]);
-      at(0).end('code 0');
-      at(2).listen();
-      await clock.advance(10_000);
-      at(2).drain();
-      await settled(clock);
-      expect([at(4).number, at(4).seat]).toEqual([1, 1]);
-      // One that is killed comes back under its number.
-      at(4).end();
-      await clock.advance(100);
-      expect([at(5).number, at(5).seat]).toEqual([1, 1]);
-    });
-
-    test("is replaced under its seat's own number when that is free, and one that is killed under its own", async () => {
-      const { clock, launched, at } = await started(2);
-      for (const which of [0, 1]) at(which).drain();
-      await settled(clock);
-      for (const which of [0, 1]) at(which).end('code 0');
-      for (const which of [2, 3]) at(which).listen();
-      await clock.advance(10_000);
-      at(2).end();
-      await settled(clock);
-      at(3).drain();
-      await settled(clock);
-      expect(launched.map(({ number, seat }) => [number, seat]).slice(2)).toEqual([
-        [3, 1],
-        [4, 2],
-        [3, 1],
-        [2, 2],
-      ]);
-    });
-
-    test('is killed when it does not end in time', async () => {
-      const { clock, at } = await started(2);
-      at(1).drain();
-      await clock.advance(END_MS - 1);
-      expect(at(1).signals).toEqual([]);
-      await clock.advance(1);
-      expect(at(1).signals).toEqual(['SIGKILL']);
-    });
+  test('a worker that drains by itself gives its number back at its end, and no number is two processes', async () => {
+    const { clock, launched, at } = await started(2);
+    at(0).drain();
+    await at(1).drain();
+    expect(launched.map(({ number, seat }) => [number, seat]).slice(2)).toEqual([
+      [3, 1],
+      [4, 2],
+    ]);
+    at(0).end('code 0');
+    at(2).listen();
+    await clock.advance(10_000);
+    await at(2).drain();
+    expect([at(4).number, at(4).seat]).toEqual([1, 1]);
+    // One that is killed comes back under its number.
+    at(4).end();
+    await clock.advance(100);
+    expect([at(5).number, at(5).seat]).toEqual([1, 1]);
   });
 
   test('a worker that says before or after a stop that it drains is killed once, and reported', async () => {
@@ -297,17 +224,14 @@ describe('the worker pool', () => {
     expect(await end).toEqual(['Gateway processes 1, 2 did not stop in time and were killed.']);
   });
 
-  describe('a worker that hangs', () => {
-    test('is left alone while it starts or drains, which have bounds of their own', async () => {
-      const { pool, clock, at } = await started(2);
-      at(1).end();
-      await settled(clock);
-      at(2).hang();
-      at(0).drain();
-      at(0).hang();
-      await clock.advance(20_000);
-      expect([at(0).signals, at(2).signals, pool.hangs()]).toEqual([[], [], 0]);
-    });
+  test('a worker that hangs is left alone while it starts or drains, which have bounds of their own', async () => {
+    const { pool, clock, at } = await started(2);
+    await at(1).end();
+    at(2).hang();
+    at(0).drain();
+    at(0).hang();
+    await clock.advance(20_000);
+    expect([at(0).signals, at(2).signals, pool.hangs()]).toEqual([[], [], 0]);
   });
 });
 

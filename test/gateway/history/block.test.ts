@@ -5,8 +5,6 @@ import { timeOf } from '../../fakes/history.ts';
 import { caller, chainOf, fakesOf, probed } from './world.ts';
 
 const history = chainOf(1);
-const skipped = Array.from({ length: 90 }, (_, i) => i + 1).filter((slot) => !history.slots.includes(slot));
-const newSkip = skipped.find((slot) => slot > 60) ?? 0;
 
 const fakes = fakesOf(history);
 const hot = fakes.node(50, 90);
@@ -35,20 +33,6 @@ describe('the tier that should have the slot is asked first', () => {
     const unprobed = [probed(hot.url, 'agave'), probed(faithful.url, 'old-faithful')];
     expect(await ask(unprobed, 'getBlock', [1])).toMatchObject({ blockhash: 'b1' });
     expect(asked()).toEqual([1, 1, 0]);
-  });
-
-  test('of two archives the one that is known to have it', async () => {
-    const older = probed(faithful.url, 'old-faithful', 1, 39);
-    const both = [node, older, probed(superbank.url, 'superbank', 40, 80)];
-    await ask(both, 'getBlock', [1]);
-    expect(asked()).toEqual([0, 1, 0]);
-    await ask(both, 'getBlock', [45]);
-    expect(asked()).toEqual([0, 1, 1]);
-  });
-
-  test('and alone when no archive is known to reach up to the slot', async () => {
-    expect(await ask(withFaithful, 'getBlock', [newSkip])).toBe(-32007);
-    expect(asked()).toEqual([1, 0, 0]);
   });
 
   test('the other one when it fails', async () => {

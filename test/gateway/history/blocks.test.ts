@@ -37,19 +37,6 @@ describe('each tier is asked', () => {
     expect(paramsSeen(superbank)).toEqual([[40, 49, { commitment: 'confirmed' }]]);
     expect(paramsSeen(hot)).toEqual([[50, 500_040, { commitment: 'confirmed' }]]);
   });
-
-  test('for a block right below the live nodes, when the end of the archive is not known', async () => {
-    reach(50, 20, false);
-    expect(await ask(both, 'getBlocks', [40, 90])).toEqual(between(40, 90));
-    expect(paramsSeen(superbank)[0]).toEqual([49, 1]);
-  });
-
-  test('once more with the rest of the number', async () => {
-    const older = between(45, 49).length;
-    await ask(both, 'getBlocksWithLimit', [45, 20, { commitment: 'confirmed' }]);
-    expect(paramsSeen(superbank)).toEqual([[45, 20, { commitment: 'confirmed' }]]);
-    expect(paramsSeen(hot)).toEqual([[50, 20 - older, { commitment: 'confirmed' }]]);
-  });
 });
 
 test.each([

@@ -27,7 +27,6 @@ const superbank = fakes.superbank(250, 350);
 const nodeAt = probed(node.url, 'agave');
 const faithfulAt = probed(faithful.url, 'old-faithful');
 const superbankAt = probed(superbank.url, 'superbank');
-const all = [nodeAt, faithfulAt, superbankAt];
 beforeEach(() => {
   superbank.state.held = { floor: 250, top: 350 };
   faithful.state.epochs = [0, 1];
@@ -39,12 +38,6 @@ beforeEach(() => {
 const { ask, page } = caller();
 
 describe('slots that nobody has, 200 to 249', () => {
-  test('make the cursor that nobody knows no error of the caller', async () => {
-    const lost = rows.find(({ slot }) => slot < 250 && slot >= 200)?.signature;
-    expect(await page(all, { before: lost })).toBe(UNREACHABLE);
-    expect(await page(all, { until: lost })).toBe(UNREACHABLE);
-  });
-
   test('are as bad right below the live nodes, and no list is read in vain', async () => {
     const backends = [nodeAt, faithfulAt];
     expect(await page(backends)).toBe(UNREACHABLE);
@@ -95,11 +88,6 @@ describe('an archive that never told its first block', () => {
     expect(superbank.seen.map(({ method }) => method)).toEqual([METHOD, 'getBlocksWithLimit']);
     expect(await ask(backends, 'getBlocks', [1, 50])).toEqual(between(1, 50));
     expect(await ask(backends, 'getBlocksWithLimit', [280, 60])).toEqual(between(280, 400).slice(0, 60));
-  });
-
-  test('is not asked for it where a page does not end on it', async () => {
-    expect(await page(backends, { limit: 100 })).toEqual(signaturesOf(rows.slice(0, 100)));
-    expect(superbank.seen.map(({ method }) => method)).toEqual([METHOD]);
   });
 
   const mute = fakes.superbank(0, 350);

@@ -1,14 +1,12 @@
 import { describe, expect, test } from 'bun:test';
 import { startBackend } from '../../fakes/backend.ts';
-import { blockText, rowText } from '../../fakes/history.ts';
+import { rowText } from '../../fakes/history.ts';
 import { startGateway } from '../../started/gateway.ts';
 import { shared } from '../../started/shared.ts';
 import { ADDRESS, chainOf, fakesOf, rowsOf } from './world.ts';
 
 const history = chainOf(3);
 const rows = rowsOf(history);
-const live = rows.filter(({ slot }) => slot >= 60);
-const oldRow = rows.at(-1);
 
 const fakes = fakesOf(history);
 const hot = fakes.node(60, 90);
@@ -19,54 +17,26 @@ const PROFILES = [
   ['Superbank', 'superbank', superbank.url],
 ] as const;
 
-type Gateway = Awaited<ReturnType<typeof startGateway>>;
-const gateways = new Map<string, Gateway>();
+const gateways = new Map<string, Awaited<ReturnType<typeof startGateway>>>();
 for (const [name, profile, url] of PROFILES) {
   const backends = [
     { name: 'node', url: hot.url },
     { name: 'archive', url, profile },
   ];
-  const gateway = shared(await startGateway({ backends, gateway: { probe_seconds: 1 } }));
+  const gateway = shared(await startGateway({ backends }));
+  await gateway.gateway.probeAll(new AbortController().signal);
   gateway.maintain();
-  await probed(gateway);
   gateways.set(name, gateway);
 }
 
-/** Resolves when the metrics show a slot of both backends. */
-async function probed({ gateway }: Gateway): Promise<void> {
-  for (;;) {
-    const text = await gateway.metrics.text();
-    const slots = text.match(/^sluice_gateway_backend_slot\{.*\} [1-9]\d*$/gm) ?? [];
-    if (new Set(slots.map((line) => /backend="(\w+)"/.exec(line)?.[1])).size === 2) return;
-    await Bun.sleep(5);
-  }
-}
-
-async function post(name: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
+const call = (method: string, params: unknown, id: unknown = 1) => ({ jsonrpc: '2.0', id, method, params });
+async function textOf(name: string, body: unknown): Promise<string> {
   const gateway = gateways.get(name);
   if (gateway === undefined) throw new Error(`no gateway before ${name}`);
-  return gateway.post(body, gateway.key(), { headers });
+  return (await gateway.post(body, gateway.key())).text();
 }
 
-const call = (method: string, params: unknown, id: unknown = 1) => ({ jsonrpc: '2.0', id, method, params });
-const textOf = async (name: string, body: unknown) => (await post(name, body)).text();
-const recent = history.slots.findLast((slot) => slot > 80) ?? 0;
-
 describe.each(PROFILES)('a gateway before an Agave node and %s', (...[name]) => {
-  test('gives old and new blocks, each from where it is', async () => {
-    for (const slot of [1, recent]) {
-      const answer = await textOf(name, call('getBlock', [slot, { encoding: 'json' }]));
-      expect(answer).toContain(`"result":${blockText(history, slot)}`);
-    }
-  });
-
-  test('gives transactions of any age', async () => {
-    for (const row of [oldRow, live[0]]) {
-      expect(await textOf(name, call('getTransaction', [row?.signature]))).toContain(`"slot":${row?.slot}`);
-    }
-    expect(await textOf(name, call('getTransaction', ['nowhere']))).toContain('"result":null');
-  });
-
   test('gives one page of signatures, rows and id byte for byte', async () => {
     const body = `{"jsonrpc":"2.0","id":18446744073709551615,"method":"getSignaturesForAddress","params":["${ADDRESS}"]}`;
     const answer = await textOf(name, body);
@@ -76,32 +46,6 @@ describe.each(PROFILES)('a gateway before an Agave node and %s', (...[name]) => 
     );
     expect(answer).toBe(`{"jsonrpc":"2.0","result":[${expected.join(',')}],"id":18446744073709551615}`);
   });
-
-  test('answers a batch of history in order, sending no batch itself', async () => {
-    const batch = [
-      call('getBlockTime', [1], 'a'),
-      call('getSignaturesForAddress', [ADDRESS, { limit: live.length + 1 }], 'b'),
-      call('getBlocks', [50, 70], 'c'),
-      call('getBlockTime', [recent], 'd'),
-      call('getBlocksWithLimit', [50, 10], 'e'),
-    ];
-    const answers: { id: string; result: unknown }[] = JSON.parse(await textOf(name, batch));
-    expect(answers.map(({ id }) => id)).toEqual(['a', 'b', 'c', 'd', 'e']);
-    expect(answers[1]?.result).toHaveLength(live.length + 1);
-    const from50 = history.slots.filter((slot) => slot >= 50);
-    expect(answers[2]?.result).toEqual(from50.filter((slot) => slot <= 70));
-    expect(answers[4]?.result).toEqual(from50.slice(0, 10));
-    expect([...hot.seen, ...faithful.seen, ...superbank.seen].some(({ text }) => text.startsWith('['))).toBe(
-      false,
-    );
-  });
-});
-
-test("an archive's compressed answer passes untouched", async () => {
-  const slot = history.slots.find((each) => each < 60 && blockText(history, each).length > 200) ?? 1;
-  const response = await post('Old Faithful', call('getBlock', [slot]), { 'accept-encoding': 'gzip' });
-  expect(response.headers.get('content-encoding')).toBe('gzip');
-  expect(await response.text()).toContain(blockText(history, slot));
 });
 
 test('what is too long for an archive is answered by the live node', async () => {

@@ -67,11 +67,6 @@ test.each([
   expect(await ask([node, store], 'getSignaturesForAddress', ['a'])).toBe(-32019);
 });
 
-test('an answer above 8 MiB is no page', async () => {
-  hot.script((call) => result(call, `[{"signature":"s","slot":1,"memo":"${'x'.repeat(8 << 20)}"}]`));
-  expect(await ask([node, store], 'getSignaturesForAddress', ['a'])).toBe('no-backend');
-});
-
 test('live nodes that do not say which cursors they know leave it open whether the page is whole', async () => {
   hot.script((call) => (call.method === 'getSignatureStatuses' ? result(call, 'null') : result(call, '[]')));
   expect(await ask([node, store], 'getSignaturesForAddress', ['a', { until: 's1' }])).toBe(-32019);

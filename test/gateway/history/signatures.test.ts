@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
-import { configOf, rowText } from '../../fakes/history.ts';
+import { rowText } from '../../fakes/history.ts';
 import { refusedUrl } from '../../fakes/raw-backend.ts';
 import {
   ADDRESS,
@@ -38,7 +38,7 @@ beforeEach(() => {
   learnt(superbankAt, 0, 59);
 });
 
-const { page, text, send } = caller();
+const { page, text } = caller();
 const asked = ({ seen }: typeof hot | typeof faithful | typeof superbank) =>
   seen.map(({ method, params }) => ({ method, params }));
 
@@ -90,26 +90,6 @@ describe('the rest of a short page comes from the archive', () => {
     expect(asked(faithful)).toEqual([{ method: METHOD, params: [ADDRESS, { limit: 2 }] }]);
   });
 
-  test('in long pages, once its top turns out to be further up than was known', async () => {
-    learnt(faithfulAt, 1, 59);
-    expect(await page([node, faithfulAt], { limit: live.length + 2 })).toEqual(
-      signatures(rows.slice(0, live.length + 2)),
-    );
-    const limits = faithful.seen.map((call) => configOf(call)['limit']);
-    expect(limits).toEqual([2, 1_000]);
-  });
-
-  test('from its top with what the live node has left out, where its top is not known', async () => {
-    learnt(faithfulAt, 1, 0);
-    expect(await page([node, faithfulAt], { limit: live.length + 2 })).toEqual(
-      signatures(rows.slice(0, live.length + 2)),
-    );
-    expect(asked(faithful)).toEqual([
-      { method: 'getBlocksWithLimit', params: [59, 1] },
-      { method: METHOD, params: [ADDRESS, { limit: 1_000 }] },
-    ]);
-  });
-
   test('also when one live node knows an `until` that lies below the floor of another', async () => {
     const deeper = learnt(probed(hot.url, 'agave'), 10, 90);
     const until = rows.find(({ slot }) => slot < 40)?.signature;
@@ -136,16 +116,6 @@ describe('a page older than what the live node has', () => {
     expect(asked(faithful)).toEqual([{ method: METHOD, params: [ADDRESS, config] }]);
   });
 
-  test('comes from the archive also while no live node answers', async () => {
-    const away = probed(refusedUrl(), 'agave', 60, 90);
-    expect(await page([away, superbankAt], { before: before(cursor), limit: 3 })).toEqual(
-      signatures(rows.slice(cursor + 1, cursor + 4)),
-    );
-    expect(await page([away, superbankAt], { limit: 3 })).toBe('no-backend');
-    expect(await page([away, faithfulAt], { before: before(-1), limit: 3 })).toBe(-32019);
-    expect(await page([away, superbankAt], { before: 'nowhere', limit: 3 })).toBe(-32019);
-  });
-
   test('has all rows of the slot of such a transaction: nothing tells their order', async () => {
     const foreign = others.find(({ slot }) => slot < 40 && rows.some((row) => row.slot === slot));
     const older = rows.filter(({ slot }) => slot <= (foreign?.slot ?? 0));
@@ -160,11 +130,6 @@ describe('a cursor that nobody knows', () => {
   ])('is the error of Agave 4.0, with %s', async (_, archive) => {
     expect(await page([node, archive], { before: 'nowhere' })).toBe(-32020);
   });
-
-  test('is an empty page on Agave 3.x with Old Faithful', async () => {
-    hot.state.strictCursors = false;
-    expect(await page([node, faithfulAt], { before: 'nowhere' })).toEqual([]);
-  });
 });
 
 describe('a page that the archive cannot complete is an error, never the end of history', () => {
@@ -172,20 +137,9 @@ describe('a page that the archive cannot complete is an error, never the end of 
     expect(await page([node, lost], {})).toBe(-32019);
     expect(await page([node, lost], { before: before(-1) })).toBe(-32019);
   });
-
-  test('when it has no index of addresses, unless another archive has', async () => {
-    faithful.state.addressIndex = false;
-    expect(await page([node, faithfulAt], {})).toBe(-32019);
-    expect(await page([node, faithfulAt, superbankAt], {})).toEqual(signatures(rows));
-  });
 });
 
 describe('without a live node', () => {
-  test("an archive's pages come in order and without the row of `until`", async () => {
-    const old = rows.filter(({ slot }) => slot < 80);
-    expect(await page([faithfulAt], { until: old.at(-1)?.signature })).toEqual(signatures(old.slice(0, -1)));
-  });
-
   test('an `until` that an archive lacks although it is newer than its rows does not end the page', async () => {
     learnt(superbankAt, 0, 79);
     const newest = rows.filter(({ slot }) => slot < 80);
@@ -227,17 +181,4 @@ describe('of archives that hold it all', () => {
     const asked = [faithful, superbank, bigtable].map(({ seen }) => seen.length);
     expect(asked.toSorted()).toEqual([0, 0, 1]);
   });
-
-  test('one whose index lags behind its top is asked again without the cursor it lacks', async () => {
-    learnt(bigtableAt, 0, 90);
-    expect(await page([node, bigtableAt], {})).toEqual(signatures(rows));
-    expect(bigtable.seen).toHaveLength(2);
-  });
-});
-
-test('a caller who has left is answered nothing', async () => {
-  const abort = new AbortController();
-  abort.abort();
-  const reply = await send([node, superbankAt], METHOD, [ADDRESS], { signal: abort.signal });
-  expect(reply).toEqual({ kind: 'caller-left', unsent: true });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { historyGap, tiersOf } from '../../../gateway/history/tiers.ts';
+import { historyGap } from '../../../gateway/history/tiers.ts';
 import type { Lane } from '../../../shared/config/profiles.ts';
 import { backendOf } from '../upstream/of.ts';
 
@@ -61,14 +61,4 @@ test.each([
   ['the top is not known', [node(5_000), archive(0)]],
 ] as const)('there is none when %s', (_, backends) => {
   expect(historyGap(backends)).toBeUndefined();
-});
-
-test('an archive stays one whatever lanes its table names', () => {
-  const node = backendOf({ name: 'node' });
-  const bigtable = backendOf({ name: 'bigtable', lanes: ['archive'] });
-  const faithful = backendOf({ name: 'faithful', profile: 'old-faithful', lanes: ['state', 'archive'] });
-  const superbank = backendOf({ name: 'superbank', profile: 'superbank', lanes: ['archive', 'state'] });
-  const { live, archive } = tiersOf([faithful, node, superbank, bigtable]);
-  expect(live).toEqual([node]);
-  expect(archive).toEqual([faithful, superbank, bigtable]);
 });

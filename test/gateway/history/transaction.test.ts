@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import { failure, result, type Script, startBackend, streamed } from '../../fakes/backend.ts';
+import { failure, result, type Script, startBackend } from '../../fakes/backend.ts';
 import { refusedUrl } from '../../fakes/raw-backend.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
-import { caller, closed, probed, textOf } from './world.ts';
+import { textOf } from '../upstream/of.ts';
+import { caller, closed, probed } from './world.ts';
 
 const hot = closed(startBackend());
 const archive = closed(startBackend());
@@ -53,17 +54,8 @@ describe('the live node is asked first, without its long-term storage', () => {
 describe('when neither has it', () => {
   const away = [node, probed(refusedUrl(), 'superbank', 0, 80)];
 
-  test('two nulls are a null', async () => expect(await asked(nothing, nothing)).toBeNull());
   test('a null without an archive is an error, because it would read as "never"', async () => {
     expect(await asked(nothing, nothing, away)).toBe(-32019);
-  });
-  test("a null gives way to the archive's error", async () => {
-    expect(await asked(nothing, refused(-32015))).toBe(-32015);
-    expect(await asked(nothing, refused(-32004))).toBe(-32004);
-  });
-  test("a live node's error stays against an archive's null, not against its silence", async () => {
-    expect(await asked(refused(-32011), nothing)).toBe(-32011);
-    expect(await asked(refused(-32011), nothing, away)).toBe(-32019);
   });
   test('without a live node an archive cannot say "never"', async () => {
     expect(await asked(nothing, nothing, [probed(refusedUrl(), 'agave', 50, 90), store])).toBe('no-backend');
@@ -144,16 +136,6 @@ describe('a live node that has not begun after 150 ms', () => {
       expect(await race.reply()).toContain('"by":"hot"');
     }
   });
-
-  test('wins with a large answer, which is passed on as it comes', async () => {
-    const race = raced(nothing);
-    await race.arrived;
-    race.advance(150);
-    await race.archived;
-    race.answer((call) => streamed(call, 1));
-    expect((await race.reply()).length).toBeGreaterThan(1 << 20);
-    expect(race.overs).toEqual(['getTransaction']);
-  });
 });
 
 test('a caller who leaves leaves both tiers', async () => {
@@ -171,19 +153,4 @@ test('a caller who leaves leaves both tiers', async () => {
   await race.left;
   expect(race.overs).toEqual(['getTransaction']);
   expect(race.sleeping()).toBe(0);
-});
-
-test('a caller who leaves a large answer leaves the tier that sends it', async () => {
-  const abort = new AbortController();
-  const sent = Promise.withResolvers<void>();
-  hot.script(nothing);
-  archive.script((call) => streamed(call, 2, (written) => (written === 1 ? sent.promise : undefined)));
-  const { overs, send } = caller();
-  const reply = await send([node, store], 'getTransaction', params, { signal: abort.signal });
-  if (reply.kind !== 'stream') throw new Error(reply.kind);
-  expect(overs).toEqual([]);
-  const end = reply.body.pipe(() => abort.abort());
-  expect(await end).toMatchObject({ kind: 'cut', reason: 'cancelled' });
-  expect(overs).toEqual(['getTransaction']);
-  sent.resolve();
 });

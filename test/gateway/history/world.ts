@@ -8,11 +8,8 @@ import { createHistory, type History } from '../../fakes/history.ts';
 import { startHotNode } from '../../fakes/hot-node.ts';
 import { startOldFaithful } from '../../fakes/old-faithful.ts';
 import { startSuperbank } from '../../fakes/superbank.ts';
-import { backendOf, forwardOf, routeTo } from '../upstream/of.ts';
+import { backendOf, callOf, contextOf, forwardOf, routeTo, textOf } from '../upstream/of.ts';
 import { shared } from '../../started/shared.ts';
-import { textOfBody } from '../stream-body.ts';
-
-const bytesOf = (text: string) => new TextEncoder().encode(text);
 
 /** A backend of a profile at a fake's address, with what a probe would have learnt. */
 export function probed(at: string, profile: ProfileName, floor?: number, top?: number): Backend {
@@ -84,17 +81,11 @@ export function caller(clock: Clock = systemClock, given?: Forward) {
     params: unknown,
     context: Partial<CallContext> = {},
   ): Promise<Reply> {
-    const text = typeof params === 'string' ? params : JSON.stringify(params);
-    const call = { kind: 'call', id: bytesOf('7'), method, params: bytesOf(text) } as const;
+    const call = callOf(method, typeof params === 'string' ? params : JSON.stringify(params));
     const forward = given ?? forwardOf(backends, clock).forward;
-    return withHistory(forward, clock)(call, routeTo(backends, method), {
-      acceptEncoding: 'identity',
-      signal: new AbortController().signal,
-      accountId: 1,
-      startedMs: clock.monotonic(),
-      onSettled: () => void overs.push(method),
-      ...context,
-    });
+    const onSettled = () => void overs.push(method);
+    const timed = contextOf({ startedMs: clock.monotonic(), onSettled, ...context });
+    return withHistory(forward, clock)(call, routeTo(backends, method), timed);
   }
 
   /** The result or the error's code. */
@@ -124,14 +115,7 @@ export function caller(clock: Clock = systemClock, given?: Forward) {
     /** The calls that no backend works on any more. */
     overs,
     send,
-    /** The answer's text, or what stands for it. */
-    async text(backends: readonly Backend[], method: string, params: unknown): Promise<string> {
-      return textOf(await send(backends, method, params));
-    },
+    text: async (backends: readonly Backend[], method: string, params: unknown) =>
+      textOf(await send(backends, method, params)),
   };
-}
-
-export async function textOf(reply: Reply): Promise<string> {
-  if (reply.kind === 'whole') return new TextDecoder().decode(reply.bytes);
-  return reply.kind === 'stream' ? textOfBody(reply.body) : reply.kind;
 }

@@ -1,14 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import {
-  afterName,
-  afterSpace,
-  afterString,
-  afterValue,
-  BAD,
-  DEEP,
-  DEPTH_MAX,
-} from '../../../gateway/json/scan.ts';
+import { afterSpace, afterValue, DEEP, DEPTH_MAX } from '../../../gateway/json/scan.ts';
 import { jsonText } from './json-text.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
@@ -32,10 +24,6 @@ describe('afterValue', () => {
     expect(afterValue(bytesOf('[]'), 0, 64)).toBe(DEEP);
   });
 
-  test('a megabyte of opening brackets is refused at the bound, without reading on', () => {
-    expect(afterValue(new Uint8Array(1 << 20).fill(0x5b), 0)).toBe(DEEP);
-  });
-
   test('ends where any JSON value ends, whatever follows', () => {
     fc.assert(
       fc.property(jsonText, fc.constantFrom('', ' ', ',', ']', '}', '"'), (text, after) => {
@@ -46,29 +34,8 @@ describe('afterValue', () => {
   });
 });
 
-describe('the parts', () => {
-  test('afterSpace passes the four kinds of white space of JSON and no other', () => {
-    expect(afterSpace(bytesOf(' \t\r\n7'), 0)).toBe(4);
-    expect(afterSpace(bytesOf(' '), 0)).toBe(1);
-    expect(afterSpace(bytesOf(''), 0)).toBe(0);
-    for (const other of ['\v', '\f', '\0', '\u00a0', '\ufeff', '\u2028'])
-      expect(afterSpace(bytesOf(other), 0)).toBe(0);
-  });
-
-  test('afterString ends after the closing quote, which is not an escaped one', () => {
-    expect(afterString(bytesOf('"a\\"b" "c"'), 0)).toBe(6);
-    expect(afterString(bytesOf('"a\\\\" "c"'), 0)).toBe(5);
-    expect(afterString(bytesOf('x"a"'), 1)).toBe(4);
-  });
-
-  test.each([
-    ['"a":1', 4],
-    ['"a" \n: 1', 6],
-    ['"a"', BAD],
-    ['a:1', BAD],
-    ['"a":', 4],
-    ['', BAD],
-  ])('afterName of %p is %p', (text, end) => {
-    expect(afterName(bytesOf(text), 0)).toBe(end);
-  });
+test('white space is the four kinds of JSON and no other', () => {
+  expect(afterSpace(bytesOf(' \t\r\n7'), 0)).toBe(4);
+  for (const other of ['\v', '\f', '\0', '\u00a0', '\ufeff', '\u2028'])
+    expect(afterSpace(bytesOf(other), 0)).toBe(0);
 });

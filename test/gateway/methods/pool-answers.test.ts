@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import type { Forward } from '../../../gateway/upstream/forward.ts';
 import { withRules } from '../../../gateway/respond/rules.ts';
 import type { Pool } from '../../../gateway/upstream/selection.ts';
-import { backendOf, forwardOf, routeTo } from '../upstream/of.ts';
+import { callOf, contextOf, forwardOf, routeTo, textOf } from '../upstream/of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 async function asked(method: string, rows: Partial<Pool>): Promise<readonly [string, number]> {
@@ -12,18 +12,9 @@ async function asked(method: string, rows: Partial<Pool>): Promise<readonly [str
     return { kind: 'no-backend' };
   };
   let overs = 0;
-  const reply = await withRules(forward, { ...pool, ...rows })(
-    { kind: 'call', id: Buffer.from('"7"'), method, params: undefined },
-    routeTo([backendOf()], method),
-    {
-      acceptEncoding: 'identity',
-      signal: new AbortController().signal,
-      accountId: 1,
-      startedMs: 0,
-      onSettled: () => void overs++,
-    },
-  );
-  return [reply.kind === 'whole' ? Buffer.from(reply.bytes).toString() : reply.kind, overs];
+  const context = contextOf({ onSettled: () => void overs++ });
+  const rules = withRules(forward, { ...pool, ...rows });
+  return [await textOf(await rules(callOf(method, null, '"7"'), routeTo([], method), context)), overs];
 }
 
 test("getHealth is the pool's", async () => {

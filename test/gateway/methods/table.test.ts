@@ -34,46 +34,27 @@ const EXTENSIONS =
   getTokenAccountsByMint getPriorityFeeEstimate simulateBundle sendBundle getBundleStatuses getTipAccounts
   getInflightBundleStatuses requestAirdrop`);
 
-const REMOVED =
-  words(`getConfirmedBlock getConfirmedTransaction getConfirmedSignaturesForAddress2 getRecentBlockhash getFees
-  getSnapshotSlot getStakeActivation confirmTransaction getSignatureStatus getTotalSupply`);
-
 /** The first names of asset methods, in snake case (das_api `builder.rs`). */
 const ORIGINALS = ASSETS.filter((name) => name !== 'getAssetsByAuthority').map(
   (name) => [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), name] as const,
 );
 
+const rowsOf = (names: readonly string[]) => names.map((name) => METHODS.get(name));
+const like = (row: object, names: readonly unknown[]) => names.map(() => expect.objectContaining(row));
+
 describe('the table of methods', () => {
-  test.each(ORIGINALS)('%s is %s by its first name', (name, like) => {
-    expect<unknown>(METHODS.get(name)).toMatchObject({
-      lane: 'assets',
-      class: 'asset',
-      declared: false,
-      like,
-    });
-    expect(METHODS.has(like)).toBe(true);
+  test.each(Object.entries(AGAVE))('has what Agave serves from the lane %s', (lane, names) => {
+    expect(rowsOf(names)).toEqual(like({ lane, declared: false }, names));
   });
 
-  test.each(Object.entries(AGAVE).flatMap(([lane, names]) => names.map((name) => [name, lane] as const)))(
-    '%s of Agave is served by every backend of the lane %s',
-    (name, lane) => {
-      expect<unknown>(METHODS.get(name)).toMatchObject({ lane, declared: false });
-    },
-  );
-
-  test.each(ASSETS.map((name) => [name]))(
-    '%s of the asset standard is served by the lane assets alone',
-    (name) => {
-      expect<unknown>(METHODS.get(name)).toMatchObject({ lane: 'assets', class: 'asset', declared: false });
-    },
-  );
-
-  test.each(EXTENSIONS.map((name) => [name]))('%s is served only where a backend declares it', (name) => {
-    expect(METHODS.get(name)?.declared).toBe(true);
+  test('has the asset standard, by the first names too, which are served by the lane assets alone', () => {
+    const row = { lane: 'assets', class: 'asset', declared: false };
+    expect(rowsOf(ASSETS)).toEqual(like(row, ASSETS));
+    for (const [name, own] of ORIGINALS) expect(METHODS.get(name)).toMatchObject({ ...row, like: own });
   });
 
-  test.each(REMOVED.map((name) => [name]))('%s, which Agave has removed, is not in it', (name) => {
-    expect(METHODS.has(name)).toBe(false);
+  test('has extensions, which are served only where a backend declares them', () => {
+    expect(rowsOf(EXTENSIONS)).toEqual(like({ declared: true }, EXTENSIONS));
   });
 
   test('holds nothing else', () => {
@@ -110,25 +91,17 @@ test('A17 a class has the deadline of its key, and what has none is light', () =
   expect(dueMsBy({ light: 10_000, history: 30_000, scan: 300_000, send: 20_000 })).toEqual(due);
 });
 
-describe('subscriptions', () => {
-  test.each('account block logs program root signature slot slotsUpdates vote'.split(' '))(
-    '%sSubscribe and its end are',
-    (subject) => {
-      for (const name of [`${subject}Subscribe`, `${subject}Unsubscribe`]) {
-        expect([isSubscription(name), METHODS.has(name)]).toEqual([true, false]);
-      }
-    },
-  );
-
-  test.each([
-    ['subscribe'],
-    ['accountSubscribeX'],
-    ['xaccountSubscribe'],
-    ['accountsubscribe'],
-    ['blockSubscribe\n'],
-    ['getSlot'],
-    [''],
-  ])('%p is none', (name) => {
-    expect(isSubscription(name)).toBe(false);
-  });
+test('subscriptions are those of the WebSocket interface', () => {
+  for (const subject of words('account block logs program root signature slot slotsUpdates vote'))
+    for (const name of [`${subject}Subscribe`, `${subject}Unsubscribe`])
+      expect([name, isSubscription(name), METHODS.has(name)]).toEqual([name, true, false]);
+  const others = [
+    'subscribe',
+    'accountSubscribeX',
+    'xaccountSubscribe',
+    'accountsubscribe',
+    'blockSubscribe\n',
+    '',
+  ];
+  expect(others.filter(isSubscription)).toEqual([]);
 });

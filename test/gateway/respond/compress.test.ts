@@ -6,7 +6,6 @@ const BOTH = ['zstd', 'gzip'] as const;
 
 test.each<[string | null, Coding | undefined]>([
   [null, undefined],
-  ['', undefined],
   ['identity', undefined],
   ['br, deflate', undefined],
   ['gzip', 'gzip'],
@@ -14,19 +13,14 @@ test.each<[string | null, Coding | undefined]>([
   ['GZIP ; Q=1', 'gzip'],
   ['gzip, deflate, br, zstd', 'zstd'],
   ['gzip;q=1.0, zstd;q=0.9', 'gzip'],
-  ['gzip;q=0.001', 'gzip'],
-  ['zstd;q=0, gzip', 'gzip'],
   ['zstd;q=0.000, gzip;q=0', undefined],
   ['*', 'zstd'],
   ['*;q=0.1, zstd;q=0', 'gzip'],
-  ['*;q=0', undefined],
   ['gzip, *;q=0', 'gzip'],
   ['identity;q=0, gzip;q=0.1', 'gzip'],
-  ['identity;q=0', undefined],
   ['identity, gzip', 'gzip'],
   ['identity;q=0.6, gzip;q=0.5', undefined],
   ['gzip;q=2', undefined],
-  ['gzip;q=no', undefined],
   [`gzip${' '.repeat(2_000)}`, undefined],
 ])('a caller who accepts %p gets %p', (header, coding) => {
   expect(codingFor(header, BOTH)).toBe(coding);

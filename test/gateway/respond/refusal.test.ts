@@ -14,11 +14,9 @@ describe('the ids of a refusal', () => {
     ['a call', call('"\\u0061"'), error('"\\u0061"')],
     ['a call with id null', call('null'), error('null')],
     ['an invalid request with an id', '{"jsonrpc":"1.0","id":7,"method":"m"}', error('7')],
-    ['an invalid request without one', '{}', error('null')],
     ['a notification', NOTIFICATION, error('null')],
     ['a body that is not JSON', '{', error('null')],
     ['an empty batch', '[]', error('null')],
-    ['a batch of one', `[${call('1')}]`, `[${error('1')}]`],
     [
       'a batch',
       `[${call('1')},${call('"1"')},${call('1')}]`,
@@ -48,7 +46,6 @@ describe('the fields of a rate', () => {
 
   test.each([
     [10, 5, '"calls";q=10;w=2'],
-    [200, 100, '"calls";q=200;w=2'],
     [1, 1_000, '"calls";q=1;w=1'],
     [1, 0.1, '"calls";q=1;w=10'],
     [10, 3, '"calls";q=10;w=4'],
@@ -59,13 +56,10 @@ describe('the fields of a rate', () => {
   test.each([
     [10, '"calls";r=10;t=1'],
     [9.999, '"calls";r=9;t=1'],
-    [5, '"calls";r=5;t=1'],
     [4.9, '"calls";r=4;t=2'],
-    [0.999, '"calls";r=0;t=2'],
-    [0, '"calls";r=0;t=2'],
     [-90, '"calls";r=0;t=20'],
   ])(
-    '%p of 10 tokens at 5 a second leave %s: never more than can be called, never less than the time to a full bucket',
+    '%p of 10 tokens at 5 a second leave %s: no more than can be called, no sooner than the bucket is full',
     (tokens, left) => {
       expect(rateFields(state(10, 5, tokens)).ratelimit).toBe(left);
     },

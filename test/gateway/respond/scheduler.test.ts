@@ -1,111 +1,103 @@
-import { describe, expect, test } from 'bun:test';
-import { createBatchScheduler, type OnWait, type Part } from '../../../gateway/respond/batch.ts';
+import { expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { textOfBody } from '../stream-body.ts';
+import { type OnWait, type Part, type Start, spliceBatch } from '../../../gateway/respond/batch.ts';
 
-const settled = () => new Promise(setImmediate);
-const BYTES: Part = { kind: 'bytes', bytes: new TextEncoder().encode('{}') };
+/** What a call holds one after the other: places at backends, each until it has answered; the last one while its answer is read. */
+type CallPlan = Readonly<{ permit: boolean; backends: readonly number[]; turns: number; large: boolean }>;
 
-/** `count` calls whose answers begin, wait and are evicted under the test's eyes. */
-function scheduled(count: number, parallelMax = 8) {
-  const abort = new AbortController();
-  const begun: ((part: Part) => void)[] = [];
-  const onWaits: OnWait[] = [];
-  const evicted: number[] = [];
-  const started: number[] = [];
-  const startOf = (place: number) => (onWait: OnWait) => {
-    started.push(place);
-    onWaits[place] = onWait;
-    const { promise, resolve } = Promise.withResolvers<Part>();
-    begun[place] = resolve;
-    return promise;
+/** As many places as `max`, given in the order of their calls. */
+function createPlaces(max: number) {
+  let free = max;
+  const waiting: (() => void)[] = [];
+  const leave = () => {
+    free++;
+    const next = waiting.shift();
+    if (next === undefined) return;
+    free--;
+    next();
   };
-  const starts = Array.from({ length: count }, (_, place) => startOf(place));
-  const { turn, done } = createBatchScheduler(starts, parallelMax, abort.signal);
-  const begin = async (place: number, part: Part) => {
-    begun[place]?.(part);
-    await settled();
-  };
-  return {
-    turn,
-    abort,
-    /** Places of calls in the order in which they were started. */
-    started,
-    /** Places of streams in the order in which they were evicted. */
-    evicted,
-    bytes: (place: number) => begin(place, BYTES),
-    stream: (place: number, mayRepeat = true) =>
-      begin(place, {
-        kind: 'stream',
-        mayRepeat,
-        body: {
-          pipe: () => Promise.resolve({ kind: 'complete', bytes: 0 }),
-          cancel: () => void evicted.push(place),
-        },
-      }),
-    waits: (place: number) => onWaits[place]?.() ?? (() => undefined),
-    /** Its turn comes and it has gone. */
-    pass: async (place: number) => done(await turn(place)),
+  return async function enter(onWait: OnWait): Promise<() => void> {
+    if (free > 0) free--;
+    else {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      waiting.push(resolve);
+      const over = onWait();
+      await promise;
+      over();
+    }
+    return leave;
   };
 }
 
-describe('while a call waits for what others hold', () => {
-  test('streams behind it are evicted, the last first, and none that comes before it', async () => {
-    const { stream, waits, evicted } = scheduled(5);
-    for (const place of [1, 3, 4]) await stream(place);
-    waits(2);
-    expect(evicted).toEqual([4]);
-    for (let i = 0; i < 5; i++) await settled();
-    expect(evicted).toEqual([4, 3]);
-  });
+const turns = async (count: number) => {
+  for (let i = 0; i < count; i++) await new Promise(setImmediate);
+};
+/** More turns of the event loop than any batch here can take. */
+const TURNS_MAX = 3_000;
 
-  test('no more are evicted than it takes', async () => {
-    const { stream, waits, evicted } = scheduled(5);
-    for (const place of [1, 2, 3, 4]) await stream(place);
-    const over = waits(0);
-    expect(evicted).toEqual([4]);
-    over();
-    for (let i = 0; i < 5; i++) await settled();
-    expect(evicted).toEqual([4]);
-  });
-
-  test('the stream whose turn it is stays', async () => {
-    const { turn, stream, waits, evicted } = scheduled(3);
-    await stream(0);
-    await stream(1);
-    void turn(0);
-    waits(0);
-    await settled();
-    await settled();
-    expect(evicted).toEqual([1]);
-  });
+const call: fc.Arbitrary<CallPlan> = fc.record({
+  permit: fc.boolean(),
+  backends: fc.array(fc.nat(1), { minLength: 1, maxLength: 2 }),
+  turns: fc.nat(4),
+  large: fc.boolean(),
 });
 
-describe('a call whose answer was evicted', () => {
-  test('is sent again when its turn comes, and not before; from then on it stays', async () => {
-    const { stream, bytes, waits, evicted, started, pass, turn } = scheduled(2);
-    await stream(1);
-    waits(0)();
-    await settled();
-    await bytes(0);
-    await pass(0);
-    expect([evicted, started]).toEqual([[1], [0, 1]]);
-    const again = turn(1);
-    waits(1);
-    await stream(1);
-    expect((await again).kind).toBe('stream');
-    expect([evicted, started]).toEqual([[1], [0, 1, 1]]);
-  });
+test('batches of any calls end, however few places and permits they share, and send no call more than twice', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.array(call, { minLength: 1, maxLength: 12 }), { minLength: 1, maxLength: 4 }),
+      fc.tuple(
+        fc.integer({ min: 1, max: 3 }),
+        fc.integer({ min: 1, max: 3 }),
+        fc.integer({ min: 1, max: 2 }),
+      ),
+      async (batches, [first, second, permits]) => {
+        const enterPlace = [createPlaces(first), createPlaces(second)];
+        const enterPermit = createPlaces(permits);
+        let most = 0;
 
-  test('keeps its number among those under way, so that no others are begun in its stead', async () => {
-    const { stream, bytes, waits, started, pass, turn } = scheduled(4, 2);
-    await stream(1);
-    waits(0);
-    await settled();
-    expect(started).toEqual([0, 1]);
-    await bytes(0);
-    expect(started).toEqual([0, 1, 2]);
-    await pass(0);
-    void turn(1);
-    await bytes(1);
-    expect(started).toEqual([0, 1, 2, 1, 3]);
-  });
+        const startOf = (plan: CallPlan, place: number): Start => {
+          let asks = 0;
+          return async (onWait): Promise<Part> => {
+            most = Math.max(most, ++asks);
+            const givePermit = plan.permit ? await enterPermit(onWait) : () => undefined;
+            let leave = () => undefined as void;
+            for (const backend of plan.backends) {
+              leave();
+              leave = (await enterPlace[backend]?.(onWait)) ?? leave;
+              await turns(plan.turns);
+            }
+            const end = () => (leave(), givePermit());
+            const bytes = new TextEncoder().encode(String(place));
+            if (!plan.large) return (end(), { kind: 'bytes', bytes });
+            return {
+              kind: 'stream',
+              mayRepeat: true,
+              body: {
+                cancel: end,
+                async pipe(write) {
+                  await turns(plan.turns);
+                  await write(Buffer.from(bytes));
+                  end();
+                  return { kind: 'complete', bytes: bytes.length };
+                },
+              },
+            };
+          };
+        };
+        const never = (signal: AbortSignal) =>
+          new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+        const answers = batches.map(async (plans) => {
+          const starts = plans.map(startOf);
+          const body = await spliceBatch(starts, new AbortController(), () => undefined, never, never);
+          return body instanceof Uint8Array ? Buffer.from(body).toString() : textOfBody(body);
+        });
+        const ended = await Promise.race([Promise.all(answers), turns(TURNS_MAX).then(() => 'stuck')]);
+        expect(ended).toEqual(batches.map((plans) => `[${[...plans.keys()].join()}]`));
+        expect(most).toBeLessThanOrEqual(2);
+      },
+    ),
+    { numRuns: 300 },
+  );
 });

@@ -18,66 +18,49 @@ test('a backend has room for as many calls as its config says, until one leaves'
 });
 
 describe('a backend that failed', () => {
-  test('is failing for a second, and for twice as long each time it fails again, at most 16 s', () => {
+  /** One that has failed, when its penalty of a second is over. */
+  function punished() {
     const { clock, advance } = createVirtualClock();
     const backend = backendOf();
-    for (const seconds of [1, 2, 4, 8, 16, 16]) {
+    for (let i = 0; i < 50; i++) backend.markFailed(clock); // calls that fail together count as one
+    advance(1_000);
+    return { clock, advance, backend, isFailing: () => backend.isFailing(clock) };
+  }
+
+  test('is failing for a second, and for twice as long each time it fails again, at most 16 s', () => {
+    const { clock, advance, backend, isFailing } = punished();
+    for (const seconds of [2, 4, 8, 16, 16]) {
+      expect(isFailing()).toBe(false);
       backend.markFailed(clock);
       advance(seconds * 1_000 - 1);
-      expect(backend.isFailing(clock)).toBe(true);
+      expect(isFailing()).toBe(true);
       advance(1);
-      expect(backend.isFailing(clock)).toBe(false);
     }
-  });
-
-  test('counts calls that failed together as one failure', () => {
-    const { clock, advance } = createVirtualClock();
-    const backend = backendOf();
-    for (let i = 0; i < 50; i++) backend.markFailed(clock);
+    backend.markWell();
+    backend.markFailed(clock);
     advance(1_000);
-    expect(backend.isFailing(clock)).toBe(false);
+    expect(isFailing()).toBe(false);
   });
 
   test('is tried by one call afterwards, while the others keep away, until that one knows', () => {
-    const { clock, advance } = createVirtualClock();
-    const backend = backendOf();
-    backend.markFailed(clock);
-    advance(1_000);
-    expect(backend.isFailing(clock)).toBe(false);
+    const { clock, backend, isFailing } = punished();
+    const seen = [() => backend.endProbation(), () => backend.markWell()].map((end) => {
+      backend.enter(clock);
+      const before = isFailing();
+      end();
+      return [before, isFailing()];
+    });
     backend.enter(clock);
-    expect(backend.isFailing(clock)).toBe(true);
-    backend.endProbation();
-    expect(backend.isFailing(clock)).toBe(false);
-    backend.enter(clock);
-    backend.markWell();
-    expect(backend.isFailing(clock)).toBe(false);
-    backend.enter(clock);
-    expect(backend.isFailing(clock)).toBe(false);
+    expect([...seen, isFailing()]).toEqual([[true, false], [true, false], false]);
   });
 
   test('is not kept away from for longer than three seconds by a call that takes its time', () => {
-    const { clock, advance } = createVirtualClock();
-    const backend = backendOf();
-    backend.markFailed(clock);
-    advance(1_000);
+    const { clock, advance, backend, isFailing } = punished();
     backend.enter(clock);
-    expect(backend.isFailing(clock)).toBe(true);
     advance(2_999);
-    expect(backend.isFailing(clock)).toBe(true);
+    expect(isFailing()).toBe(true);
     advance(1);
-    expect(backend.isFailing(clock)).toBe(false);
-  });
-
-  test('begins from one second again after an answer', () => {
-    const { clock, advance } = createVirtualClock();
-    const backend = backendOf();
-    backend.markFailed(clock);
-    advance(1_000);
-    backend.markFailed(clock);
-    backend.markWell();
-    backend.markFailed(clock);
-    advance(1_000);
-    expect(backend.isFailing(clock)).toBe(false);
+    expect(isFailing()).toBe(false);
   });
 });
 

@@ -2,8 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { Cache, withCache } from '../../../gateway/upstream/cache.ts';
 import type { CallContext, Reply } from '../../../gateway/upstream/forward.ts';
 import type { StreamBody, StreamEnd } from '../../../gateway/upstream/response-reader.ts';
-import { routeTo } from './of.ts';
-import { textOf } from '../history/world.ts';
+import { callOf, contextOf, routeTo, textOf } from './of.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 const wholeOf = (text: string, encoding?: string): Reply => ({
@@ -47,9 +46,7 @@ function startCache(bytesMax = 1_048_576) {
     overs: 0,
     reply: (id: string): Reply | Promise<Reply> => wholeOf(resultText('{"blockhash":"h"}', id)),
     send,
-    async ask(method: string, params: string | undefined, given: Given = {}): Promise<string> {
-      return textOf(await send(method, params, given));
-    },
+    ask: async (method: string, params?: string, given?: Given) => textOf(await send(method, params, given)),
   };
   const forward = withCache(
     async ({ id }, _route, { onSettled }) => {
@@ -61,21 +58,9 @@ function startCache(bytesMax = 1_048_576) {
     { finality: () => world.finality },
   );
 
-  function send(method: string, params: string | undefined, { id = '1', ...context }: Given = {}) {
-    const call = {
-      kind: 'call',
-      id: bytesOf(id),
-      method,
-      params: params === undefined ? undefined : bytesOf(params),
-    } as const;
-    return forward(call, routeTo([], method), {
-      acceptEncoding: 'identity',
-      signal: new AbortController().signal,
-      accountId: 1,
-      startedMs: 0,
-      onSettled: () => void world.overs++,
-      ...context,
-    });
+  function send(method: string, params: string | undefined, { id = '1', ...rows }: Given = {}) {
+    const context = contextOf({ onSettled: () => void world.overs++, ...rows });
+    return forward(callOf(method, params ?? null, id), routeTo([], method), context);
   }
   return world;
 }
@@ -88,7 +73,7 @@ async function sentOfTwo(world: ReturnType<typeof startCache>, method: string, p
 }
 
 describe('a result that never changes', () => {
-  test.each(['7', '18446744073709551615', 'null', '"a"', String.raw`"\u0061\"\\"`, '""'])(
+  test.each(['18446744073709551615', 'null', String.raw`"\u0061\"\\"`])(
     'is answered from memory byte for byte, with the id %s of its own caller',
     async (id) => {
       const world = startCache();
@@ -122,14 +107,6 @@ describe('a result that never changes', () => {
     expect(await sentOfTwo(startCache(), method, params)).toBe(2);
   });
 
-  test('is not one of the same slot with other options', async () => {
-    const world = startCache();
-    for (const params of ['[5]', '[5,{}]', '[5,{"rewards":false}]', '[ 5]'])
-      await world.ask('getBlock', params);
-    await world.ask('getBlockTime', '[5]');
-    expect([world.sent, world.cache.counts.hits]).toEqual([5, 0]);
-  });
-
   test('is kept only when its slot was finalized before the call was sent', async () => {
     const world = startCache();
     world.finality = { slot: 0, resets: 0 };
@@ -161,10 +138,6 @@ describe('a result that never changes', () => {
     ['a null', (id) => wholeOf(resultText('null', id))],
     ['a null after a space', (id) => wholeOf(resultText(' null', id))],
     ['a skipped slot', (id) => wholeOf(`{"jsonrpc":"2.0","error":{"code":-32007,"message":"m"},"id":${id}}`)],
-    [
-      'a missing block',
-      (id) => wholeOf(`{"jsonrpc":"2.0","error":{"code":-32004,"message":"m"},"id":${id}}`),
-    ],
     ['another form', (id) => wholeOf(`{"result":1,"jsonrpc":"2.0","id":${id}}`)],
     ['another id', () => wholeOf(resultText('1', '"another"'))],
     ['a compressed answer', (id) => wholeOf(resultText('1', id), 'gzip')],
@@ -206,17 +179,14 @@ describe('a stream', () => {
   const streaming = (pieceBytes: number) => (id: string) =>
     ({ kind: 'stream', body: bodyOf(resultText(long, id), pieceBytes), encoding: undefined }) as const;
 
-  test.each([1_000, 65_536, 199_999, 500_000])(
-    'in pieces of %d bytes is kept as it was',
-    async (pieceBytes) => {
-      const world = startCache(8_388_608);
-      world.reply = streaming(pieceBytes);
-      expect(await world.ask('getBlock', '[5]')).toBe(resultText(long, '1'));
-      expect(await world.ask('getBlock', '[5]', { id: '"me"' })).toBe(resultText(long, '"me"'));
-      expect([world.sent, world.overs]).toEqual([1, 2]);
-      expect(world.cache.counts.bytes).toBeLessThan(long.length + 1_000);
-    },
-  );
+  test.each([1_000, 199_999])('in pieces of %d bytes is kept as it was', async (pieceBytes) => {
+    const world = startCache(8_388_608);
+    world.reply = streaming(pieceBytes);
+    expect(await world.ask('getBlock', '[5]')).toBe(resultText(long, '1'));
+    expect(await world.ask('getBlock', '[5]', { id: '"me"' })).toBe(resultText(long, '"me"'));
+    expect([world.sent, world.overs]).toEqual([1, 2]);
+    expect(world.cache.counts.bytes).toBeLessThan(long.length + 1_000);
+  });
 
   test('that is read by many at once is copied once, and a slow reader delays nobody', async () => {
     const world = startCache(8_388_608);
@@ -233,13 +203,6 @@ describe('a stream', () => {
     expect(world.sent).toBe(3);
     expect(await world.ask('getBlock', '[5]', { id: '2' })).toBe(resultText(long, '2'));
     expect(world.sent).toBe(3);
-  });
-
-  test('that is longer than a sixteenth of the memory passes whole and is not kept', async () => {
-    const world = startCache(16 * 199_000);
-    world.reply = streaming(65_536);
-    expect(await world.ask('getBlock', '[5]')).toBe(resultText(long, '1'));
-    expect(world.cache.counts.bytes).toBe(0);
   });
 
   test('from memory ends for a caller who leaves, and its memory counts until then', async () => {
@@ -262,18 +225,6 @@ describe('a stream', () => {
     const unread = await world.send('getBlock', '[7]');
     expect(unread.kind).toBe('whole');
   });
-
-  test('from memory that is let go of before it is read counts no more', async () => {
-    const world = startCache(8_388_608);
-    world.reply = streaming(65_536);
-    await world.ask('getBlock', '[5]');
-    const begun = await world.send('getBlock', '[5]');
-    if (begun.kind === 'stream') begun.body.cancel();
-    expect(world.overs).toBe(2);
-    world.finality = { slot: 100, resets: 1 };
-    await world.send('getBlock', '[6]');
-    expect(world.cache.counts.bytes).toBe(0);
-  });
 });
 
 describe('the bound', () => {
@@ -290,21 +241,6 @@ describe('the bound', () => {
     expect(world.sent).toBe(60);
     for (let i = 0; i < 3; i++) await world.ask('getBlock', '[59]');
     expect(world.sent).toBe(61);
-  });
-
-  test('drops what was used longest ago', async () => {
-    const world = startCache(20_000);
-    world.reply = (id) => wholeOf(resultText(`"${'x'.repeat(700)}"`, id));
-    const ask = (slot: number) => world.ask('getBlock', `[${slot}]`);
-    for (let slot = 0; slot < 19; slot++) await ask(slot);
-    await ask(0);
-    expect(world.sent).toBe(19);
-    for (let slot = 19; slot < 30; slot++) await ask(slot);
-    await ask(0);
-    await ask(29);
-    expect(world.sent).toBe(30);
-    await ask(1);
-    expect(world.sent).toBe(31);
   });
 
   test('holds for entries, copies and what slow readers still read, and all of it is given back', async () => {

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import type { MethodClass } from '../../../gateway/methods/table.ts';
-import { createHttpClient, type HttpClient } from '../../../gateway/upstream/http-client.ts';
+import type { HttpClient } from '../../../gateway/upstream/http-client.ts';
 import type { BodyEnd, HttpReply } from '../../../gateway/upstream/http-connection.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
@@ -12,6 +11,7 @@ import {
   type RawScript,
   startRawBackend,
 } from '../../fakes/raw-backend.ts';
+import { clientOf, REQUEST } from './of.ts';
 
 let backend: ReturnType<typeof startRawBackend>;
 let client: HttpClient;
@@ -25,22 +25,7 @@ afterEach(() => {
   backend[Symbol.dispose]();
 });
 
-function clientOf(
-  url: string,
-  headers: ReadonlyMap<string, string> = new Map(),
-  clock = systemClock,
-): HttpClient {
-  return createHttpClient({ url: new URL(url), headers, clock, idleMs: 60_000 });
-}
-
-const REQUEST = {
-  body: Buffer.from('{"q":1}'),
-  acceptEncoding: 'identity',
-  dueMs: 60_000,
-  kind: 'light',
-} as const;
-
-const send = (signal = never, kind: MethodClass = 'light') => client.send({ ...REQUEST, kind }, signal);
+const send = (signal = never) => client.send(REQUEST, signal);
 
 async function replied(signal = never): Promise<HttpReply> {
   const outcome = await send(signal);
@@ -74,114 +59,29 @@ describe('requests', () => {
       resolve(exchange.text);
       void exchange.send(plain('{}'));
     });
-    client = clientOf(`${backend.url.replace('//', '//us%20er:pa@')}path?x=1`, new Map([['x-a', 'b']]));
+    const url = `${backend.url.replace('//', '//us%20er:pa@')}path?x=1`;
+    client = clientOf(url, systemClock, new Map([['x-a', 'b']]));
     await read(await replied());
     expect(await promise).toBe(
       `POST /path?x=1 HTTP/1.1\r\nhost: ${new URL(backend.url).host}\r\ncontent-type: application/json\r\n` +
-        `authorization: Basic ${btoa('us er:pa')}\r\nx-a: b\r\naccept-encoding: identity\r\ncontent-length: 7\r\n\r\n{"q":1}`,
+        `authorization: Basic ${btoa('us er:pa')}\r\nx-a: b\r\naccept-encoding: identity\r\ncontent-length: 2\r\n\r\n{}`,
     );
   });
-
-  test('of 8 MB arrive whole', async () => {
-    const body = Buffer.alloc(8 << 20, 'x');
-    const { promise, resolve } = Promise.withResolvers<number>();
-    backend.script((exchange) => {
-      resolve(exchange.text.length);
-      void exchange.send(plain('{}'));
-    });
-    await client.send({ body, acceptEncoding: 'identity', dueMs: 60_000, kind: 'light' }, never);
-    expect(await promise).toBeGreaterThan(body.length);
-  });
 });
 
-describe('bodies come out of their framing whole', () => {
-  test.each<[string, RawScript, string]>([
-    ['a Content-Length', (exchange) => exchange.send(plain('{"a":1}')), '{"a":1}'],
-    ['an empty one', (exchange) => exchange.send(plain('')), ''],
-    ['chunks', (exchange) => exchange.send(`${CHUNKED}${chunk('{"a"')}${chunk(':1}')}0\r\n\r\n`), '{"a":1}'],
-    [
-      'chunks with extensions and trailers',
-      (exchange) => exchange.send(`${CHUNKED}3;x="y"\r\nabc\r\n0\r\nx-t: 1\r\n\r\n`),
-      'abc',
-    ],
-    [
-      'an interim head first',
-      (exchange) => exchange.send(`HTTP/1.1 100 Continue\r\n\r\n${plain('{}')}`),
-      '{}',
-    ],
-    [
-      'the end of the connection',
-      (exchange) => {
-        void exchange.send('HTTP/1.1 200 OK\r\n\r\nabc');
-        exchange.end();
-      },
-      'abc',
-    ],
-  ])('%s', async (_name, script, text) => {
-    expect(await answered(script)).toMatchObject({ kind: 'complete', bytes: text.length, text });
-  });
-});
-
-describe('a body that breaks off is cut, never complete', () => {
-  test.each<[string, RawScript, string]>([
-    [
-      'short of its Content-Length',
-      (exchange) => {
-        void exchange.send('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc');
-        exchange.end();
-      },
-      'closed',
-    ],
-    [
-      'reset',
-      (exchange) => {
-        void exchange
-          .send('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc')
-          .then(() => setImmediate(() => exchange.reset()));
-      },
-      'closed',
-    ],
-    [
-      'reset, with no end but that of the connection',
-      (exchange) => {
-        void exchange.send('HTTP/1.1 200 OK\r\n\r\nabc').then(() => setImmediate(() => exchange.reset()));
-      },
-      'closed',
-    ],
-    [
-      'without its last chunk',
-      (exchange) => {
-        void exchange.send(`${CHUNKED}${chunk('abc')}`);
-        exchange.end();
-      },
-      'closed',
-    ],
-    [
-      'with a broken chunk size',
-      (exchange) => inTurn(exchange, `${CHUNKED}${chunk('abc')}`, 'zz\r\nabc\r\n'),
-      'bad-framing',
-    ],
-    [
-      'with a chunk longer than its size',
-      (exchange) => inTurn(exchange, `${CHUNKED}${chunk('abc')}`, '2\r\nabc\r\n0\r\n\r\n'),
-      'bad-framing',
-    ],
-  ])('%s', async (_name, script, reason) => {
-    expect(await answered(script)).toMatchObject({ kind: 'cut', reason });
-  });
+test('a reset in the middle of a body without a length cuts it, as an end does one that is short of its length', async () => {
+  const reset: RawScript = (exchange) =>
+    exchange.send('HTTP/1.1 200 OK\r\n\r\nabc').then(() => setImmediate(() => exchange.reset()));
+  expect(await answered(reset)).toMatchObject({ kind: 'cut', reason: 'closed' });
+  const short: RawScript = (exchange) => {
+    void exchange.send('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc');
+    exchange.end();
+  };
+  expect(await answered(short)).toMatchObject({ kind: 'cut', reason: 'closed' });
 });
 
 describe('no head, no reply', () => {
   test.each<[string, RawScript]>([
-    ['closed before it', (exchange) => exchange.end()],
-    ['reset before it', (exchange) => exchange.reset()],
-    [
-      'cut inside it',
-      (exchange) => {
-        void exchange.send('HTTP/1.1 200 OK\r\nconte');
-        exchange.end();
-      },
-    ],
     ['another protocol', (exchange) => exchange.send('SSH-2.0-x\r\n\r\n')],
     ['an endless head', (exchange) => exchange.send(`HTTP/1.1 200 OK\r\nx: ${'a'.repeat(40_000)}`)],
   ])('%s', async (_name, script) => {
@@ -206,18 +106,53 @@ describe('no head, no reply', () => {
   });
 });
 
+describe('what has no end is closed', () => {
+  /** How a request ends whose backend says `begin`, and then `more` again and again for as long as it is listened to. */
+  async function ended(begin: string, more: string) {
+    backend.script(async (exchange) => {
+      let isGone = false;
+      void exchange.gone.then(() => (isGone = true));
+      await exchange.send(begin);
+      while (!isGone) {
+        await exchange.send(more);
+        await Bun.sleep(1); // so that it is read apart from the next
+      }
+    });
+    const outcome = await send();
+    const end = outcome.kind === 'reply' ? await outcome.body.pipe(() => undefined) : outcome;
+    while (backend.open() > 0) await Bun.sleep(1); // the end of the connection is the event awaited
+    return end;
+  }
+
+  test('interim heads are no reply', async () => {
+    const hints = 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'.repeat(200);
+    expect(await ended('', hints)).toMatchObject({ kind: 'no-answer', stale: false });
+  });
+
+  test('trailers cut the body', async () => {
+    const end = await ended(`${CHUNKED}${chunk('abc')}0\r\n`, 'x: y\r\n'.repeat(200));
+    expect(end).toEqual({ kind: 'cut', reason: 'bad-framing', bytes: 3 });
+  });
+});
+
+test('interim heads before an end of the connection are a beginning: the request is not sent again', async () => {
+  backend.script(async (exchange) => {
+    if (exchange.nth === 1) return exchange.send(plain('{}'));
+    await exchange.send('HTTP/1.1 103 Early Hints\r\n\r\n');
+    await Bun.sleep(5); // so that it is read before the end
+    return exchange.end();
+  });
+  await read(await replied());
+  expect(await send()).toMatchObject({ kind: 'no-answer', stale: false });
+  expect(backend.calls()).toBe(2);
+});
+
 describe('connections', () => {
   test('are used again, also for a hundred requests at once and then a hundred more', async () => {
     for (let round = 0; round < 2; round++) {
       await Promise.all(Array.from({ length: 100 }, async () => read(await replied())));
     }
     expect(backend.connections()).toBe(100);
-  });
-
-  test('are not used again after Connection: close', async () => {
-    backend.script((exchange) => exchange.send(plain('{}', 'connection: close\r\n')));
-    for (let i = 0; i < 3; i++) await read(await replied());
-    expect(backend.connections()).toBe(3);
   });
 
   test('that were closed while idle cost nothing: the request goes over a new one', async () => {
@@ -227,13 +162,6 @@ describe('connections', () => {
     expect(backend.connections()).toBe(2);
   });
 
-  test('a request that must not be sent twice is not repeated when its connection closes', async () => {
-    await read(await replied());
-    backend.script((exchange) => exchange.end());
-    expect((await send(never, 'write')).kind).toBe('no-answer');
-    expect(backend.connections()).toBe(1);
-  });
-
   test('that speak out of turn are given up', async () => {
     backend.script((exchange) => exchange.send(`${plain('{}')}surplus`));
     expect((await read(await replied())).kind).toBe('complete');
@@ -241,33 +169,6 @@ describe('connections', () => {
     expect((await read(await replied())).text).toBe('{"clean":1}');
     expect(backend.connections()).toBe(2);
   });
-
-  test('a body that is let go closes its connection', async () => {
-    const { promise, resolve } = Promise.withResolvers<RawExchange>();
-    backend.script((exchange) => {
-      void exchange.send(`${CHUNKED}${chunk('abc')}`);
-      resolve(exchange);
-    });
-    (await replied()).body.cancel();
-    const { gone } = await promise;
-    await gone;
-    expect(backend.open()).toBe(0);
-  });
-});
-
-test('a body whose rest comes with a reset while its reader is behind is whole or cut', async () => {
-  backend.script(async (exchange) => {
-    await inTurn(exchange, 'HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nabc');
-    await exchange.send('def');
-    exchange.reset();
-  });
-  const { body } = await replied();
-  let text = '';
-  const end = await body.pipe((piece) => {
-    text += piece.toString();
-    return Bun.sleep(20);
-  });
-  expect([`complete abcdef`, `cut ${text}`]).toContain(`${end.kind} ${text}`);
 });
 
 test('a body without a length is cut by a reset that comes before its reader reads on', async () => {
@@ -282,29 +183,6 @@ test('a body without a length is cut by a reset that comes before its reader rea
     if (piece.toString() === 'def') exchange.reset();
   });
   expect(end).toEqual({ kind: 'cut', reason: 'closed', bytes: 6 });
-});
-
-test('a reader that fails at the last piece fails nothing else', async () => {
-  backend.script((exchange) => inTurn(exchange, 'HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nabc', 'def'));
-  const { body } = await replied();
-  expect(await body.pipe(() => Promise.reject(new Error('it fails')))).toEqual({
-    kind: 'complete',
-    bytes: 6,
-  });
-});
-
-test('a body that its reader lets go of in the middle of a read takes its connection with it', async () => {
-  backend.script((exchange) =>
-    inTurn(exchange, `${CHUNKED}${chunk('first')}`, `${chunk('second')}0\r\n\r\n`),
-  );
-  const { body } = await replied();
-  const end = await body.pipe((piece) => {
-    if (piece.toString() === 'second') body.cancel();
-  });
-  expect(end).toMatchObject({ kind: 'cut', reason: 'cancelled' });
-  backend.script((exchange) => exchange.send(plain('{"next":1}')));
-  expect((await read(await replied())).text).toBe('{"next":1}');
-  expect(backend.connections()).toBe(2);
 });
 
 test('a reader that is behind stops the backend, and gets every byte in the end', async () => {
@@ -337,7 +215,7 @@ test('a reader that is behind stops the backend, and gets every byte in the end'
 
 test('a reader has stopped who takes no piece for a second, and for twice as long as the longest time in which one was taken', async () => {
   const { clock, advance } = createVirtualClock();
-  client = clientOf(backend.url, new Map(), clock);
+  client = clientOf(backend.url, clock);
   const more = Promise.withResolvers<void>();
   backend.script(async ({ send: give }) => {
     await give(`${CHUNKED}${chunk('{"a":')}`);

@@ -1,14 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { createHttpClient, type HttpClient } from '../../../gateway/upstream/http-client.ts';
+import type { HttpClient } from '../../../gateway/upstream/http-client.ts';
 import { LEFT_OUT, type NoReply } from '../../../gateway/upstream/http-connection.ts';
-import { createVirtualClock } from '../../gateway/virtual-clock.ts';
-
-const REQUEST = {
-  body: Buffer.from('{}'),
-  acceptEncoding: 'identity',
-  dueMs: 60_000,
-  kind: 'light',
-} as const;
+import { createVirtualClock } from '../virtual-clock.ts';
+import { clientOf, REQUEST } from './of.ts';
 
 /** Takes connections and never says a word, so that no TLS handshake with it ends. */
 let silent: Bun.TCPSocketListener;
@@ -29,13 +23,11 @@ beforeEach(() => {
 });
 afterEach(() => silent.stop(true));
 
-function clientOf(protocol: 'http' | 'https'): HttpClient {
-  const url = new URL(`${protocol}://127.0.0.1:${silent.port}/`);
-  return createHttpClient({ url, headers: new Map(), clock: virtual.clock, idleMs: 60_000 });
-}
+const clientBy = (protocol: 'http' | 'https') =>
+  clientOf(`${protocol}://127.0.0.1:${silent.port}/`, virtual.clock);
 
 test('a backend that takes the connection and never shakes hands is left after three seconds', async () => {
-  const outcome = clientOf('https').send(REQUEST, caller.signal);
+  const outcome = clientBy('https').send(REQUEST, caller.signal);
   await accepted.promise;
   virtual.advance(2_999);
   expect(await Promise.race([outcome, gone.promise, Bun.sleep(20)])).toBeUndefined();
@@ -45,7 +37,7 @@ test('a backend that takes the connection and never shakes hands is left after t
 });
 
 test('a caller that leaves while a handshake is under way ends it, and nothing waits any more', async () => {
-  const outcome = clientOf('https').send(REQUEST, caller.signal);
+  const outcome = clientBy('https').send(REQUEST, caller.signal);
   await accepted.promise;
   caller.abort();
   expect(await outcome).toMatchObject({ kind: 'unsent' });
@@ -56,7 +48,7 @@ test('a caller that leaves while a handshake is under way ends it, and nothing w
 test.each(['http', 'https'] as const)(
   'a caller that leaves before its connection over %s is open leaves none behind',
   async (protocol) => {
-    const outcome = clientOf(protocol).send(REQUEST, caller.signal);
+    const outcome = clientBy(protocol).send(REQUEST, caller.signal);
     caller.abort();
     expect(await outcome).toEqual({ kind: 'unsent', reason: 'it did not accept a connection in time' });
     await gone.promise;
@@ -64,7 +56,7 @@ test.each(['http', 'https'] as const)(
 );
 
 test('a client that is closed while it connects keeps no connection', async () => {
-  const client = clientOf('http');
+  const client = clientBy('http');
   const outcome = client.send(REQUEST, caller.signal);
   client.close();
   expect(await outcome).toMatchObject({ kind: 'unsent' });
@@ -80,7 +72,7 @@ function started(client: HttpClient, dueMs: number, traits: { hasOther?: boolean
 }
 
 test('on the straight way too a connection is waited for no longer than the call is', async () => {
-  const outcome = started(clientOf('https'), 1_000, {});
+  const outcome = started(clientBy('https'), 1_000, {});
   await accepted.promise;
   virtual.advance(999);
   expect(await Promise.race([outcome, Bun.sleep(20)])).toBeUndefined();
@@ -90,7 +82,7 @@ test('on the straight way too a connection is waited for no longer than the call
 });
 
 test('calls whose connection is not open yet are given up as those that are sent: a send never', async () => {
-  const client = clientOf('https');
+  const client = clientBy('https');
   const read = started(client, 10_000, { hasOther: true });
   const alone = started(client, 10_000, {});
   const scan = client.send({ ...REQUEST, kind: 'scan', hasOther: true }, caller.signal);

@@ -29,17 +29,6 @@ function probed(lagSlotsMax = 16) {
 }
 
 describe('a backend', () => {
-  test('at the slot of the pool takes part', () => {
-    const { see } = probed();
-    for (let i = 0; i < 20; i++) expect(see((slot) => reading(slot))).toBeUndefined();
-  });
-
-  test('whose slot is not known takes part', () => {
-    const { see, health } = probed();
-    for (let i = 0; i < 20; i++) expect(see(() => reading(0))).toBeUndefined();
-    expect(health().lagSlots).toBe(0);
-  });
-
   test.each([
     ['unreachable', () => UNREACHABLE],
     ['unhealthy', (slot: number) => reading(slot, 'unhealthy')],
@@ -87,17 +76,6 @@ describe('a backend', () => {
     }
   });
 
-  test('comes back at the third good probe in a row', () => {
-    const { see } = probed();
-    see(() => UNREACHABLE);
-    see(() => UNREACHABLE);
-    expect(see((slot) => reading(slot))).toBe('unreachable');
-    expect(see((slot) => reading(slot))).toBe('unreachable');
-    expect(see(() => UNREACHABLE)).toBe('unreachable');
-    for (let i = 0; i < 2; i++) expect(see((slot) => reading(slot))).toBe('unreachable');
-    expect(see((slot) => reading(slot))).toBeUndefined();
-  });
-
   test('comes back at the first good probe while no other is in', () => {
     const { see } = probed();
     for (let i = 0; i < 2; i++) see(() => UNREACHABLE);
@@ -113,14 +91,6 @@ describe('a backend', () => {
     for (let i = 0; i < 2; i++) see((slot) => reading(slot - 8));
     expect(see((slot) => reading(slot - 8))).toBeUndefined();
     for (let i = 0; i < 10; i++) expect(see((slot) => reading(slot - 15))).toBeUndefined();
-  });
-
-  test('that is out says the newest reason, and how far it is behind', () => {
-    const { see, health } = probed();
-    see(() => UNREACHABLE);
-    see(() => UNREACHABLE);
-    expect(see((slot) => reading(slot - 300))).toBe('lagging');
-    expect(health().lagSlots).toBe(300);
   });
 });
 

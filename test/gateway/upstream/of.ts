@@ -1,5 +1,11 @@
-import { createDirect, type Direct } from '../../../gateway/upstream/direct.ts';
-import { createForward, type Forward, type ForwardEvents } from '../../../gateway/upstream/forward.ts';
+import { createDirect } from '../../../gateway/upstream/direct.ts';
+import {
+  createForward,
+  type ForwardEvents,
+  type Reply,
+  type TimedContext,
+} from '../../../gateway/upstream/forward.ts';
+import type { Call } from '../../../gateway/request/envelope.ts';
 import { createHedge } from '../../../gateway/upstream/hedge.ts';
 import { Backend, numberOf, preference } from '../../../gateway/upstream/backend.ts';
 import { createHttpClient } from '../../../gateway/upstream/http-client.ts';
@@ -7,12 +13,15 @@ import type { SlownessChange } from '../../../gateway/upstream/latency.ts';
 import { historyGap } from '../../../gateway/history/tiers.ts';
 import {
   createPool,
+  createRetryBudget,
   createRouter,
   type ForwardRoute,
-  RetryBudget,
+  type Gap,
+  type RetryBudget,
 } from '../../../gateway/upstream/selection.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import type { BackendConfig } from '../../../shared/config/backends.ts';
+import { textOfBody } from '../stream-body.ts';
 import { LANES_BY_DEFAULT } from '../../../shared/config/profiles.ts';
 
 /** A backend with the config's defaults and the given rows over them. */
@@ -31,12 +40,13 @@ export function backendOf(rows: Partial<BackendConfig> & { at?: string; clock?: 
     ...rest,
   };
   const headers = new Map([...config.headers].map(([name, value]) => [name, value.reveal()]));
-  return new Backend(config, createHttpClient({ url: config.url, headers, clock, idleMs: 60_000 }));
+  return new Backend(config, clientOf(config.url, clock, headers));
 }
 
 type Told = Partial<
   ForwardEvents & {
-    lagSlotsMax: number;
+    onChange(backend: Backend): void;
+    onGap(gap: Gap | undefined): void;
     onSlowness(backend: Backend, change: SlownessChange): void;
     budget: RetryBudget;
     /** There: light reads that are late are hedged. */
@@ -46,15 +56,16 @@ type Told = Partial<
 
 /** A way to backends as the gateway puts it together, without probes unless the test asks for them. */
 export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told = {}) {
-  const { lagSlotsMax = 16, onSlowness = nothing, onHedge, budget = new RetryBudget(), ...events } = told;
+  const { onHedge, budget = createRetryBudget(), onSlowness = nothing, ...rest } = told;
+  const { onChange = nothing, onGap = nothing, ...events } = rest;
   const dueMs = { light: 30_000, meta: 30_000, asset: 30_000, history: 60_000, scan: 108_000, write: 30_000 };
   const pool = createPool({
     backends,
     clock,
-    lagSlotsMax,
+    lagSlotsMax: 16,
     historyGap,
-    onChange: nothing,
-    onGap: nothing,
+    onChange,
+    onGap,
     onUnreachable: nothing,
     onSlowness,
   });
@@ -94,8 +105,33 @@ export function routeTo(backends: readonly Backend[], name = 'getSlot'): Forward
   return { ...route, backends };
 }
 
-/** A straight way that leaves every call to `forward`. */
-export function directBy(forward: Forward): Direct {
-  return (call, route, context, onReply) =>
-    void forward(call, route, { ...context, startedMs: 0 }).then(onReply);
+/** A call with its id and parameters as JSON; `null`: without parameters. */
+export function callOf(method: string, params: string | null = '["a"]', id = '7'): Call {
+  const bytes = params === null ? undefined : Buffer.from(params);
+  return { kind: 'call', id: Buffer.from(id), method, params: bytes };
+}
+
+/** What a call comes with, with the given rows over it. */
+export function contextOf(rows: Partial<TimedContext> = {}): TimedContext {
+  const signal = new AbortController().signal;
+  return { acceptEncoding: 'identity', signal, accountId: 1, startedMs: 0, onSettled: nothing, ...rows };
+}
+
+/** Connections to an address. */
+export function clientOf(url: string | URL, clock: Clock = systemClock, headers = new Map<string, string>()) {
+  return createHttpClient({ url: new URL(url), headers, clock, idleMs: 60_000 });
+}
+
+/** One request over them. */
+export const REQUEST = {
+  body: Buffer.from('{}'),
+  acceptEncoding: 'identity',
+  dueMs: 60_000,
+  kind: 'light',
+} as const;
+
+/** The answer's text, or what stands for it. */
+export async function textOf(reply: Reply): Promise<string> {
+  if (reply.kind === 'whole') return new TextDecoder().decode(reply.bytes);
+  return reply.kind === 'stream' ? textOfBody(reply.body) : reply.kind;
 }

@@ -72,12 +72,6 @@ test('evicted are those whose readers have stopped, the longest unread first, an
   expect(await evictedOf(held)).toBe('ecbd');
 });
 
-test('the first backend with room is entered at once', async () => {
-  const [a, b, c] = [full('a'), backendOf({ name: 'b' }), backendOf({ name: 'c' })];
-  expect(await enter([a, b, c])).toBe(b);
-  expect([b.inFlight, c.inFlight]).toEqual([1, 0]);
-});
-
 test('when none has room, a call waits until another leaves, says so, and has its place at once', async () => {
   const [a, b] = [full('a'), full('b')];
   const { clock, sleeping } = createVirtualClock();
@@ -111,11 +105,6 @@ test('it gives up when the time is over, and when the caller leaves, and then ta
   expect(a.inFlight).toBe(0);
 });
 
-test('without any backend, or for a caller who has left, there is nothing to wait for', async () => {
-  expect(await enter([])).toBeUndefined();
-  expect(await enter([full('a')], { signal: AbortSignal.abort() })).toBeUndefined();
-});
-
 test('B10 of many that wait each account has its turn, and of one account the first that came', async () => {
   const greedy = Array.from({ length: 50 }, (_, i) => `greedy ${i}`);
   const order = await orderOf([
@@ -139,21 +128,6 @@ test('of a batch the earliest call takes the turn of any, and other requests of 
     ['one 0', { batchPosition: { batch: one, index: 0 } }],
   ]);
   expect(order).toEqual(['one 0', 'single', 'one 2', 'other 1', 'one 3']);
-});
-
-test('one that found a place elsewhere, or left, is passed over', async () => {
-  const [a, b] = [full('a'), full('b')];
-  const caller = new AbortController();
-  const [first, gone, last] = [
-    enter([a, b]),
-    enter([a], { accountId: 2, signal: caller.signal }),
-    enter([a], { accountId: 3 }),
-  ];
-  b.leave();
-  expect(await first).toBe(b);
-  caller.abort();
-  a.leave();
-  expect([await gone, await last]).toEqual([undefined, a]);
 });
 
 test('thousands that wait make none that comes slower: 30,000 took half a minute when each looked at all before it', async () => {

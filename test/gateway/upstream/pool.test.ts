@@ -1,12 +1,10 @@
 import { describe, expect, test } from 'bun:test';
-import type { Backend } from '../../../gateway/upstream/backend.ts';
-import { historyGap } from '../../../gateway/history/tiers.ts';
 import { METHODS } from '../../../gateway/methods/table.ts';
-import { createPool, type Pool } from '../../../gateway/upstream/selection.ts';
+import type { Pool } from '../../../gateway/upstream/selection.ts';
 import type { BackendConfig } from '../../../shared/config/backends.ts';
 import { failure } from '../../fakes/backend.ts';
 import { type LiveState, startLiveNode } from '../../fakes/live-node.ts';
-import { ACCOUNT_ABC, backendOf } from './of.ts';
+import { ACCOUNT_ABC, backendOf, forwardOf } from './of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 type Node = Readonly<{ state?: Partial<LiveState>; config?: Partial<BackendConfig> }>;
@@ -19,15 +17,9 @@ async function pooled(...given: readonly Node[]) {
     backendOf({ name: 'abcde'[i] ?? '?', at: nodes[i]?.url ?? '', clock: clock.clock, ...config }),
   );
   const changes: string[] = [];
-  const pool = createPool({
-    backends,
-    clock: clock.clock,
-    lagSlotsMax: 16,
-    historyGap,
+  const { pool } = forwardOf(backends, clock.clock, {
     onChange: ({ config, health }) =>
       void changes.push(`${config.name}: ${health.excludedBecause ?? 'back'}`),
-    onUnreachable: () => undefined,
-    onSlowness: () => undefined,
     onGap: (gap) => void changes.push(gap === undefined ? 'no gap' : `gap: ${gap.from} to ${gap.to}`),
   });
   return {
@@ -36,9 +28,9 @@ async function pooled(...given: readonly Node[]) {
     changes,
     nodes: nodes.map(({ now }) => now),
     outs: () => backends.map(({ health }) => health.excludedBecause),
-    order: (all: readonly Backend[] = backends, slotMin = 0) =>
+    order: () =>
       pool
-        .inOrder(all, { accountId: ACCOUNT_ABC, commitment: 'confirmed', slotMin })
+        .inOrder(backends, { accountId: ACCOUNT_ABC, commitment: 'confirmed', slotMin: 0 })
         .map(({ config }) => config.name)
         .join(''),
     hang: (node: number, until: Promise<void>) =>
@@ -76,31 +68,6 @@ describe('probes', () => {
     expect(all.pool.floor()).toBe(17);
   });
 
-  test('G10 leave out a node that lags, and take it back when it has caught up, without flapping', async () => {
-    await using all = await pooled({}, { state: { slot: 900 } }, {});
-    await all.pass(2);
-    expect(all.changes).toEqual(['b: lagging']);
-    expect(all.order()).toBe('acb');
-    const [a, b] = all.nodes;
-    if (a === undefined || b === undefined) throw new Error('two nodes');
-    for (const lag of [17, 12, 16, 11, 15]) {
-      b.slot = a.slot - lag;
-      await all.pass(1);
-    }
-    expect(all.changes).toEqual(['b: lagging']);
-    b.slot = a.slot;
-    await all.pass(3);
-    expect(all.changes).toEqual(['b: lagging', 'b: back']);
-    await all.pass(5);
-    expect(all.order()).toBe('abc');
-  });
-
-  test('G7 one liar of two does not either, and is left out itself when its slot stands still', async () => {
-    await using all = await pooled({}, { state: { slot: 90_000_000 } });
-    await all.pass(12, [1]);
-    expect(all.outs()).toEqual([undefined, 'stalled']);
-  });
-
   test('G10 leave out a node of another chain than most at once, and nobody is ever sent to it', async () => {
     await using all = await pooled({ state: { genesis: 'G2', floor: 3 } }, { state: { floor: 9 } }, {});
     await all.pass(1);
@@ -117,12 +84,6 @@ describe('probes', () => {
     expect(all.order()).toBe('bc');
   });
 
-  test('say why a node cannot be reached', async () => {
-    await using all = await pooled({ state: { down: true } }, {});
-    await all.pass(2);
-    expect(all.backends[0]?.health).toMatchObject({ excludedBecause: 'unreachable', reason: 'HTTP 503' });
-  });
-
   test('learn the first block of a node that was down when they began, as soon as it is back', async () => {
     await using all = await pooled({ state: { down: true, floor: 7 } }, {});
     await all.pass(3);
@@ -131,24 +92,6 @@ describe('probes', () => {
     if (a !== undefined) a.down = false;
     await all.pass(1);
     expect([all.backends[0]?.slots.firstLocalBlock, all.pool.floor()]).toEqual([7, 0]);
-  });
-
-  test('do not wait for a node that hangs: after a second the round is over', async () => {
-    await using all = await pooled({}, {});
-    const gate = Promise.withResolvers<void>();
-    all.hang(1, gate.promise);
-    for (let i = 0; i < 2; i++) {
-      const round = all.begin();
-      while (all.sleeping() === 0) await Bun.sleep(1); // until it waits
-      await Bun.sleep(20); // the other node answers meanwhile
-      all.advance(1_000);
-      await round;
-    }
-    expect(all.backends.map(({ health }) => health.reason)).toEqual(['', 'no answer within 1000 ms']);
-    expect(all.outs()).toEqual([undefined, 'unreachable']);
-    gate.resolve();
-    await all.pass(5);
-    expect(all.outs()).toEqual([undefined, undefined]);
   });
 
   test('do not measure an archive by the tip of the chain', async () => {
@@ -171,20 +114,6 @@ describe('probes', () => {
     );
     await dead.pass(2);
     expect(dead.outs()).toEqual([undefined, 'unreachable']);
-  });
-});
-
-describe('with everything unhealthy', () => {
-  test('G7 the least bad still serves: late ones first, the newest of them foremost', async () => {
-    await using all = await pooled(
-      { state: { behind: 300 } },
-      { state: { slot: 500 } },
-      { state: { down: true } },
-    );
-    await all.pass(3);
-    expect(all.outs()).toEqual(['unhealthy', 'lagging', 'unreachable']);
-    expect(all.order()).toBe('bac');
-    expect(all.pool.isHealthy()).toBe(false);
   });
 });
 
@@ -233,27 +162,6 @@ describe('what an account has been shown', () => {
     expect(slotMin(all.pool, 8, 'confirmed')).toBe(0);
     expect(slotMin(all.pool, 7, 'confirmed', 2_000)).toBe(2_000);
   });
-
-  test('is asked of a node that has it, before one that is known not to', async () => {
-    await using all = await pooled(
-      { state: { slot: 1_000 } },
-      { state: { slot: 996 } },
-      { state: { slot: 1_003 } },
-    );
-    await all.pass(1);
-    const [, b, c] = all.backends;
-    if (b === undefined || c === undefined) throw new Error('three nodes');
-    // a, the account's favourite, has gone after showing slot 1,004.
-    expect(all.order([b, c], 1_004)).toBe('cb');
-  });
-
-  test('costs nothing with one backend', async () => {
-    await using all = await pooled({});
-    const [a] = all.backends;
-    if (a === undefined) throw new Error('a node');
-    all.pool.learn(a, SEEN, 1_234);
-    expect(slotMin(all.pool, 7, 'confirmed', 2_000)).toBe(0);
-  });
 });
 
 describe('what is finalized', () => {
@@ -271,16 +179,6 @@ describe('what is finalized', () => {
     b.slot = 1_025;
     await all.pass(3);
     expect(all.pool.finality().resets).toBe(0);
-  });
-
-  test('is not what an answer shows: a caller may have it read at another commitment than it seems', async () => {
-    await using all = await pooled({ state: { slot: 1_000 } });
-    await all.pass(1);
-    const before = all.pool.finality();
-    const [a] = all.backends;
-    if (a === undefined) throw new Error('a node');
-    all.pool.learn(a, { accountId: 7, commitment: 'finalized', slotMin: 0 }, 1_100);
-    expect(all.pool.finality()).toEqual(before);
   });
 
   test.each([

@@ -1,9 +1,13 @@
 import { describe, expect, test } from 'bun:test';
 import { type Backend, HEALTHY } from '../../../gateway/upstream/backend.ts';
-import { ACCOUNT_ABC, backendOf, forwardOf } from './of.ts';
+import { ACCOUNT_ABC, backendOf, callOf, forwardOf } from './of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { declaredUnknown, METHODS } from '../../../gateway/methods/table.ts';
-import { createMonotonicReads, RetryBudget } from '../../../gateway/upstream/selection.ts';
+import {
+  createMonotonicReads,
+  createRetryBudget,
+  type RetryBudget,
+} from '../../../gateway/upstream/selection.ts';
 
 const three = () => [backendOf({ name: 'a' }), backendOf({ name: 'b' }), backendOf({ name: 'c' })] as const;
 
@@ -28,29 +32,6 @@ describe('the order in which backends are asked', () => {
     expect(names([a, b, c], clock)).toBe('b c a');
     advance(1_000);
     expect(names([a, b, c], clock)).toBe('a b c');
-  });
-
-  test('keeps all of them when all fail: a backend that failed is better than none', () => {
-    const { clock } = createVirtualClock();
-    const all = three();
-    for (const backend of all) backend.markFailed(clock);
-    expect(names(all, clock)).toBe('a b c');
-  });
-
-  test('puts those that are known to be behind the wanted slot after the others, the newest of them first', () => {
-    const [a, b, c] = three();
-    [a, b, c].forEach((backend, i) => (backend.slots.tip.confirmed = [300, 310, 320][i] ?? 0));
-    const { clock } = createVirtualClock();
-    expect(names([a, b, c], clock, 300)).toBe('a b c');
-    expect(names([a, b, c], clock, 301)).toBe('b c a');
-    expect(names([a, b, c], clock, 315)).toBe('c b a');
-    expect(names([a, b, c], clock, 400)).toBe('c b a');
-  });
-
-  test('takes one whose slot is not known for good', () => {
-    const [a, b, c] = three();
-    b.slots.tip.confirmed = 310;
-    expect(names([a, b, c], createVirtualClock().clock, 300)).toBe('a b c');
   });
 
   test('puts one that is left out last: late before failing, and of the late ones the newest first', () => {
@@ -93,94 +74,48 @@ describe('the order in which backends are asked', () => {
       pool.inOrder([cloudbreak, agave], { accountId: ACCOUNT_ABC, commitment, slotMin: 0 })[0]?.config.name;
     expect([at('confirmed'), at('processed')]).toEqual(['a', 'b']);
   });
-
-  test('does not change the list it was given', () => {
-    const { clock } = createVirtualClock();
-    const all = three();
-    all[0].markFailed(clock);
-    names(all, clock);
-    expect(all.map(({ config }) => config.name)).toEqual(['a', 'b', 'c']);
-  });
 });
 
 /** Of two backends, because with one there is nothing to choose. */
 const { pool } = forwardOf([backendOf(), backendOf()], createVirtualClock().clock);
 
 function need(params: string | undefined, method = 'getBalance') {
-  const bytes = params === undefined ? undefined : new TextEncoder().encode(params);
-  const { commitment, slotMin } = pool.needOf(
-    { kind: 'call', id: new Uint8Array(), method, params: bytes },
-    METHODS.get(method) ?? declaredUnknown(method),
-    1,
-  );
+  const known = METHODS.get(method) ?? declaredUnknown(method);
+  const { commitment, slotMin } = pool.needOf(callOf(method, params ?? null), known, 1);
   return { commitment, slotMin };
 }
 
-describe('what a call needs of the chain', () => {
-  test.each([
-    [undefined, 'finalized', 0],
-    ['[]', 'finalized', 0],
-    ['["x"]', 'finalized', 0],
-    ['["x",{"commitment":"processed"}]', 'processed', 0],
-    ['["x",{ "commitment" : "confirmed" }]', 'confirmed', 0],
-    ['["x",{"minContextSlot":314,"commitment":"finalized"}]', 'finalized', 314],
-    ['["x",{"minContextSlot":314}]', 'finalized', 314],
-    ['["x",{\n  "minContextSlot": 314\n}]', 'finalized', 314],
-    ['["x",{"minContextSlot":314\t,"encoding":"base64"}]', 'finalized', 314],
-    ['["x",{"minContextSlot":"314"}]', 'finalized', 0],
-    ['["x",{"minContextSlot":-1}]', 'finalized', 0],
-  ] as const)('%p', (params, commitment, slotMin) => {
-    expect(need(params)).toEqual({ commitment, slotMin });
-  });
-
-  test('at a commitment that no node knows is not compared at all', () => {
-    expect(need('["x",{"commitment":"recent"}]').commitment).toBeUndefined();
-    expect(need('["x",{"commitment":7}]').commitment).toBeUndefined();
-  });
-
-  test('whose commitment is escaped, stands twice or has no name is not compared at all', () => {
-    expect(need('["x",["processed"]]').commitment).toBeUndefined();
-    expect(need('["x",["confirmed"]]').commitment).toBeUndefined();
-    expect(need('["x",{"comm\\u0069tment":"processed"}]').commitment).toBeUndefined();
-    expect(need('["x",{"commitment":"processed","commitment":"finalized"}]').commitment).toBeUndefined();
-  });
-
-  test('of the statuses is at the newest bank, whatever it says', () => {
-    expect(need('[["s"],{"commitment":"finalized"}]', 'getSignatureStatuses').commitment).toBe('processed');
-  });
-
-  test('of history and of sends has no commitment, but may have a slot', () => {
-    expect(need('["a"]', 'getBlock')).toEqual({ commitment: undefined, slotMin: 0 });
-    expect(need('["a",{"minContextSlot":5}]', 'getBlock').slotMin).toBe(5);
-    expect(need('["tx",{"minContextSlot":9}]', 'sendTransaction')).toEqual({
-      commitment: undefined,
-      slotMin: 9,
-    });
-  });
-
-  test.each(['getBundleStatuses', 'simulateBundle', 'aVendorsOwn'])(
-    'of %s, which no plain node knows, is not compared: what it shows may not be finalized',
-    (method) => {
-      expect(need('[["x"]]', method).commitment).toBeUndefined();
-    },
-  );
-
-  test('in parameters beyond 64 KB is not looked for, and not taken for finalized', () => {
-    expect(need(`["${'x'.repeat(70_000)}",{"commitment":"processed"}]`).commitment).toBeUndefined();
-  });
+const LONG = `["${'x'.repeat(70_000)}",{"commitment":"processed"}]`;
+test.each<[string, string | undefined, string | undefined, number]>([
+  ['getBalance', undefined, 'finalized', 0],
+  ['getBalance', '["x"]', 'finalized', 0],
+  ['getBalance', '["x",{"commitment":"processed"}]', 'processed', 0],
+  ['getBalance', '["x",{ "commitment" : "confirmed" }]', 'confirmed', 0],
+  ['getBalance', '["x",{"minContextSlot":314,"commitment":"finalized"}]', 'finalized', 314],
+  ['getBalance', '["x",{\n  "minContextSlot": 314\n}]', 'finalized', 314],
+  ['getBalance', '["x",{"minContextSlot":314\t,"encoding":"base64"}]', 'finalized', 314],
+  ['getBalance', '["x",{"minContextSlot":"314"}]', 'finalized', 0],
+  ['getBalance', '["x",{"minContextSlot":-1}]', 'finalized', 0],
+  // A commitment that no node knows, that is escaped, stands twice or has no name.
+  ['getBalance', '["x",{"commitment":"recent"}]', undefined, 0],
+  ['getBalance', '["x",{"commitment":7}]', undefined, 0],
+  ['getBalance', '["x",["processed"]]', undefined, 0],
+  ['getBalance', '["x",{"comm\\u0069tment":"processed"}]', undefined, 0],
+  ['getBalance', '["x",{"commitment":"processed","commitment":"finalized"}]', undefined, 0],
+  // The statuses are the newest bank's, whatever they say; history and sends have no commitment, but may have a slot.
+  ['getSignatureStatuses', '[["s"],{"commitment":"finalized"}]', 'processed', 0],
+  ['getBlock', '["a"]', undefined, 0],
+  ['getBlock', '["a",{"minContextSlot":5}]', undefined, 5],
+  ['sendTransaction', '["tx",{"minContextSlot":9}]', undefined, 9],
+  // What a method that no plain node knows shows may not be finalized.
+  ['getBundleStatuses', '[["x"]]', undefined, 0],
+  ['aVendorsOwn', '[["x"]]', undefined, 0],
+])('a call of %s with %p needs the commitment %p and the slot %p', (method, params, commitment, slotMin) => {
+  expect<unknown>(need(params, method)).toEqual({ commitment, slotMin });
 });
 
-test('the highest slot is remembered by account and by commitment', () => {
-  const seen = createMonotonicReads(createVirtualClock().clock);
-  seen.note(1, 'processed', 100);
-  seen.note(1, 'processed', 90);
-  seen.note(1, 'finalized', 60);
-  seen.note(2, 'processed', 50);
-  expect(seen.highest(1, 'processed')).toBe(100);
-  expect(seen.highest(1, 'finalized')).toBe(60);
-  expect(seen.highest(1, 'confirmed')).toBe(0);
-  expect(seen.highest(2, 'processed')).toBe(50);
-  expect(seen.highest(3, 'processed')).toBe(0);
+test('parameters beyond 64 KB are not searched, and not taken for finalized', () => {
+  expect(need(LONG).commitment).toBeUndefined();
 });
 
 test('it is kept for a minute after the last answer, and forgotten within two', () => {
@@ -193,14 +128,6 @@ test('it is kept for a minute after the last answer, and forgotten within two', 
   advance(59_000);
   expect(seen.highest(1, 'processed')).toBe(101);
   advance(70_000);
-  expect(seen.highest(1, 'processed')).toBe(0);
-});
-
-test('after a long silence nothing is left over', () => {
-  const { clock, advance } = createVirtualClock();
-  const seen = createMonotonicReads(clock);
-  seen.note(1, 'processed', 100);
-  advance(600_000);
   expect(seen.highest(1, 'processed')).toBe(0);
 });
 
@@ -223,11 +150,11 @@ function taken(budget: RetryBudget): number {
 }
 
 test('a quiet pool has two hundred retries, enough for the calls that a dying node takes along', () => {
-  expect(taken(new RetryBudget())).toBe(200);
+  expect(taken(createRetryBudget())).toBe(200);
 });
 
 test('in an outage of all there is one retry for each ten calls', () => {
-  const budget = new RetryBudget();
+  const budget = createRetryBudget();
   taken(budget);
   let retries = 0;
   for (let call = 0; call < 10_000; call++) {
@@ -235,10 +162,4 @@ test('in an outage of all there is one retry for each ten calls', () => {
     if (budget.take()) retries++;
   }
   expect(Math.abs(retries - 1_000)).toBeLessThanOrEqual(1);
-});
-
-test('calls that need no retry save up no more than that', () => {
-  const budget = new RetryBudget();
-  for (let call = 0; call < 100_000; call++) budget.deposit();
-  expect(taken(budget)).toBe(200);
 });

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { createHttpClient } from '../../../gateway/upstream/http-client.ts';
-import { Connection, type NoReply, type WritePiece } from '../../../gateway/upstream/http-connection.ts';
-import { atEndOfTurn, free, TURN_BYTES } from '../../../gateway/upstream/turns.ts';
-import { systemClock } from '../../../shared/clock.ts';
+import type { WritePiece } from '../../../gateway/upstream/http-connection.ts';
+import { free, TURN_BYTES } from '../../../gateway/upstream/turns.ts';
 import { startRawBackend } from '../../fakes/raw-backend.ts';
+import { clientOf, REQUEST } from './of.ts';
 
 const READ_BYTES = 65_536;
 const BODY_BYTES = 32 << 20;
@@ -29,68 +28,16 @@ describe('memory given back', () => {
   });
 });
 
-describe('at the end of a turn', () => {
-  const endOfTurn = () => new Promise((resolve) => setImmediate(resolve));
-
-  test('tasks are done in order, those that a task adds behind those that wait', async () => {
-    const done: string[] = [];
-    const task = (name: string, then = () => {}) => ({ endTurn: () => (done.push(name), then()) });
-    atEndOfTurn(task('first', () => atEndOfTurn(task('added'))));
-    atEndOfTurn(task('second'));
-    expect(done).toEqual([]);
-    await endOfTurn();
-    expect(done).toEqual(['first', 'second', 'added']);
-  });
-
-  /** A connection whose request waits for it, what it has written, and how its exchange ended. */
-  function waitingConnection() {
-    const written: string[] = [];
-    const outcomes: string[] = [];
-    const socket = { write: () => written.push('a request'), terminate: () => written.push('the end') };
-    const events = { onIdle: () => outcomes.push('idle'), onClose: () => outcomes.push('closed') };
-    const owner = { clock: systemClock, ...events };
-    const fake = socket as unknown as Bun.Socket<unknown>; // no other method is called before a reply
-    const connection = new Connection(fake, false, owner);
-    const onOutcome = (outcome: { kind: string } | NoReply) => void outcomes.push(outcome.kind);
-    connection.exchange(Buffer.from('POST'), 4, { onOutcome, onSmallReply: () => {} }, Infinity);
-    return { connection, written, outcomes };
-  }
-
-  test('no request is written to a connection that has closed meanwhile', async () => {
-    const { connection, written, outcomes } = waitingConnection();
-    connection.onClose();
-    await endOfTurn();
-    expect(written).not.toContain('a request');
-    expect(outcomes).toEqual(['closed', 'no-answer']);
-  });
-
-  test('a request is not answered by bytes that came before it: these end the connection', async () => {
-    const { connection, written, outcomes } = waitingConnection();
-    const head = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n';
-    connection.onData(Buffer.from(`${head}{}`));
-    await endOfTurn();
-    expect(written).not.toContain('a request');
-    expect(outcomes).toEqual(['closed', 'no-answer']);
-  });
-});
-
 /** Pipes as many bodies at once as there are writers; gives what did not come as it was sent. */
 async function piped(writers: readonly WritePiece[]): Promise<readonly string[]> {
   using backend = startRawBackend(async ({ send }) => {
     await send(`HTTP/1.1 200 OK\r\ncontent-length: ${BODY_BYTES}\r\n\r\n`);
     await send(BODY);
   });
-  const url = new URL(backend.url);
-  const client = createHttpClient({ url, headers: new Map(), clock: systemClock, idleMs: 60_000 });
-  const request = {
-    body: Buffer.from('{}'),
-    acceptEncoding: 'identity',
-    dueMs: 60_000,
-    kind: 'light',
-  } as const;
+  const client = clientOf(backend.url);
   const faults: string[] = [];
   const pipe = async (write: WritePiece) => {
-    const reply = await client.send(request, new AbortController().signal);
+    const reply = await client.send(REQUEST, new AbortController().signal);
     if (reply.kind !== 'reply') throw new Error(reply.kind);
     let bytes = 0;
     const end = await reply.body.pipe((piece) => {

@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { RECENT_SECONDS, TURN_SECONDS } from '../../../gateway/upstream/backend.ts';
-import { createProbeAll } from '../../../gateway/upstream/health.ts';
 import { startLiveNode } from '../../fakes/live-node.ts';
-import { backendOf } from './of.ts';
+import { backendOf, forwardOf } from './of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 /** A backend that begins every answer and never goes on; `open` counts its connections. */
@@ -31,61 +29,24 @@ function startStalling(dripMs?: number) {
   };
 }
 
-test('a backend that hangs does so from its second silent look on, whatever it had answered, until it answers', async () => {
-  const { clock, advance } = createVirtualClock();
-  await using node = startLiveNode();
-  const backend = backendOf({ at: node.url, clock });
-  const none = () => undefined;
-  const parts = { backends: [backend], clock, lagSlotsMax: 16, onChange: none, onUnreachable: none };
-  const { probeAll } = createProbeAll(parts);
-  const never = new AbortController().signal;
-  await probeAll(never);
-  const look = async () => {
-    const looking = probeAll(never);
-    await Bun.sleep(5); // so that it waits for answers
-    advance(1_000);
-    await looking;
-    return [backend.isSilent, backend.health.excludedBecause];
-  };
-  node.now.hangs = true;
-  backend.markWell(); // a call, before it hung
-  expect(await look()).toEqual([false, undefined]);
-  expect(await look()).toEqual([true, 'unreachable']);
-  for (let turn = 0; turn <= RECENT_SECONDS / TURN_SECONDS; turn++) backend.recent.turn();
-  expect(await look()).toEqual([true, 'unreachable']);
-  backend.markWell(); // it is slow, and does not hang
-  expect(await look()).toEqual([false, 'unreachable']);
-  expect(await look()).toEqual([true, 'unreachable']); // it has not come back
-  backend.client.close();
-});
-
 describe.each([
   ['stalls', undefined],
   ['drips', 5],
 ])('a backend that %s in the middle of every answer', (_, dripMs) => {
   test('holds up nobody else, is unreachable, and keeps no connection and no stop waiting', async () => {
-    const clock = createVirtualClock();
+    const { clock, advance } = createVirtualClock();
     await using good = startLiveNode();
     using bad = startStalling(dripMs);
-    const backends = [
-      backendOf({ name: 'good', at: good.url, clock: clock.clock }),
-      backendOf({ name: 'bad', at: bad.url, clock: clock.clock }),
-    ];
-    const { probeAll } = createProbeAll({
-      backends,
-      clock: clock.clock,
-      lagSlotsMax: 16,
-      onChange: () => undefined,
-      onUnreachable: () => undefined,
-    });
+    const backends = [good, bad].map(({ url: at }) => backendOf({ at, clock }));
+    const { probeAll } = forwardOf(backends, clock).pool;
     const stop = new AbortController();
     for (let round = 0; round < 4; round++) {
       const looking = probeAll(stop.signal);
       while (bad.open() === 0) await Bun.sleep(1); // until it has been asked
       await Bun.sleep(20); // the good one answers meanwhile
-      clock.advance(1_000);
+      advance(1_000);
       await looking;
-      clock.advance(1_000); // the questions' own limit
+      advance(1_000); // the questions' own limit
       while (bad.open() > 0) await Bun.sleep(1); // bounded by the test's own timeout
       good.now.slot += 5;
     }
@@ -95,7 +56,7 @@ describe.each([
     const last = probeAll(stop.signal);
     while (bad.open() === 0) await Bun.sleep(1); // until it has been asked
     stop.abort();
-    clock.advance(1_000);
+    advance(1_000);
     await last;
     while (bad.open() > 0) await Bun.sleep(1); // bounded by the test's own timeout
     expect(bad.open()).toBe(0);
