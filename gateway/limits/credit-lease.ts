@@ -1,4 +1,3 @@
-import type { StatedCredits } from './charge.ts';
 import type { Spending } from './journal.ts';
 import type { CreditGrant, CreditReport } from './messages.ts';
 import { Demand, type Due, Pace } from './rate-lease.ts';
@@ -41,8 +40,8 @@ export class CreditLease {
   /** What may be charged without asking: 0 until the authority was heard, then its grant less what was charged since. */
   allowance = 0;
   readonly #spending: Spending;
-  /** Kept when the account is forgotten. */
-  readonly #stated: StatedCredits;
+  /** Credits ever given to the account. */
+  #total: number;
   readonly #demand: Demand;
   readonly #pace = new Pace();
   /** The dearest request lately. */
@@ -57,16 +56,15 @@ export class CreditLease {
   /** When the last message had no reply; `undefined` when it had one. */
   #failedMs: number | undefined;
 
-  constructor(spending: Spending, stated: StatedCredits, nowMs: number) {
+  constructor(spending: Spending, total: number, nowMs: number) {
     this.#spending = spending;
-    this.#stated = stated;
+    this.#total = total;
     this.#demand = new Demand(nowMs);
   }
 
-  /** Takes the credits ever given to the account, as a request finds them. */
   setTotal(total: number): void {
-    if (total !== this.#stated.total) this.#grantedMs = STALE; // it was about another allowance
-    this.#stated.setTotal(total);
+    if (total !== this.#total) this.#grantedMs = STALE; // it was about another allowance
+    this.#total = total;
   }
 
   /** Counts the offer of a request; once, however often it is looked at. */
@@ -108,7 +106,7 @@ export class CreditLease {
   unspent(onHost: ReadonlyMap<string, Spending>): number {
     let spent = this.#spending.charged - this.#spending.refunded;
     for (const { charged, refunded } of onHost.values()) spent += charged - refunded;
-    return this.#stated.total - spent;
+    return this.#total - spent;
   }
 
   /** What each node had taken by the last grant, with what it held. */
@@ -165,7 +163,7 @@ export class CreditLease {
   /** Credits to hold. None while another process needs them, and none for an account at rest. */
   #wanted(nowMs: number): number {
     if (this.#isIdle(nowMs) || this.#grant?.recalled === true) return 0;
-    const most = Math.max(this.#dearest, Math.floor(this.#stated.total * PART_MAX));
+    const most = Math.max(this.#dearest, Math.floor(this.#total * PART_MAX));
     return Math.min(most, Math.max(this.#dearest, Math.ceil(this.#demand.at(nowMs) * AHEAD_SECONDS)));
   }
 
@@ -180,7 +178,7 @@ export class CreditLease {
     this.#sent = { ...this.#spending, atMs: nowMs };
     this.#pace.note(INTERVAL_MS, nowMs);
     const held = Math.max(0, this.allowance);
-    return { total: this.#stated.total, ...this.#spending, held, wanted, needed: this.waiting };
+    return { total: this.#total, ...this.#spending, held, wanted, needed: this.waiting };
   }
 
   /** Takes in the reply to the message under way; without a grant it is unknown whether the message was heard. */

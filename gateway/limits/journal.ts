@@ -4,6 +4,9 @@ import { fileReason, isBusy } from '../../shared/store/private.ts';
 /** What one account spent through this node: two counters that only grow. Mutable: it is the account's state. */
 export type Spending = { charged: number; refunded: number };
 
+/** With what other nodes had spent when it was read: it does not change while this node is alone. */
+type JournalledSpending = Spending & { readonly elsewhere: number };
+
 /** The durable side of spending: `spendingOf` reads counters once, `append` writes them at the end of this turn. */
 export type Journal = Readonly<ReturnType<typeof createJournal>>;
 
@@ -35,9 +38,9 @@ export function createJournal(
   soon: (run: () => void) => void,
   sameTransaction?: SameTransaction,
 ) {
-  const read = ledger.prepare<Spending, [number, string]>(
-    'SELECT charged, refunded FROM spent WHERE account_id = ? AND node = ?',
-  );
+  const read = ledger.prepare<JournalledSpending, [number, string]>(`
+    SELECT total(charged) FILTER (WHERE node = ?2) AS charged, total(refunded) FILTER (WHERE node = ?2) AS refunded,
+      total(charged - refunded) FILTER (WHERE node <> ?2) AS elsewhere FROM spent WHERE account_id = ?1`);
   const write = ledger.prepare<null, [number, string, number, number]>(`
     INSERT INTO spent (account_id, node, charged, refunded) VALUES (?, ?, ?, ?)
     ON CONFLICT (account_id, node) DO UPDATE SET charged = excluded.charged, refunded = excluded.refunded`);
@@ -48,7 +51,7 @@ export function createJournal(
   const readOthers = ledger.prepare<Omit<SpentRow, 'accountId'>, [number, string]>(
     'SELECT node, charged, refunded FROM spent WHERE account_id = ? AND node <> ?',
   );
-  const spendings = new Map<number, Spending>();
+  const spendings = new Map<number, JournalledSpending>();
   const appended = new Map<number, Spending>();
   let turn: PromiseWithResolvers<void> | undefined;
   let isFlushing = false;
@@ -59,15 +62,16 @@ export function createJournal(
   ledger.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
 
   /** `undefined` when the ledger cannot be read. */
-  function spendingOf(accountId: number): Spending | undefined {
-    let spending = spendings.get(accountId);
-    if (spending !== undefined) return spending;
+  function spendingOf(accountId: number): JournalledSpending | undefined {
+    const known = spendings.get(accountId);
+    if (known !== undefined) return known;
     try {
-      spendings.set(accountId, (spending = read.get(accountId, node) ?? { charged: 0, refunded: 0 }));
+      const spending = read.get(accountId, node) ?? undefined;
+      if (spending !== undefined) spendings.set(accountId, spending);
+      return spending;
     } catch {
-      // It is tried again at the account's next call.
+      return undefined; // it is tried again at the account's next call
     }
-    return spending;
   }
 
   /** Resolves when the counters are in the write-ahead log, which survives the death of the process; rejects when they cannot be now. */
@@ -157,12 +161,4 @@ export function spentBy(ledger: Store, node: string | null): readonly SpentRow[]
     'SELECT account_id AS accountId, node, charged, refunded FROM spent WHERE node = coalesce(?, node) AND charged > 0',
   );
   return rows.all(node);
-}
-
-/** Credits that other nodes than this one have spent, by account: while this one is alone they do not change. */
-export function spentElsewhere(ledger: Store, node: string): ReadonlyMap<number, number> {
-  const rows = ledger.query<{ accountId: number; spent: number }, [string]>(
-    'SELECT account_id AS accountId, sum(charged - refunded) AS spent FROM spent WHERE node <> ? GROUP BY account_id',
-  );
-  return new Map(rows.all(node).map(({ accountId, spent }) => [accountId, spent]));
 }

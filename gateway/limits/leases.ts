@@ -10,7 +10,7 @@ import {
   StatedCredits,
 } from './charge.ts';
 import { CreditLease, type CreditLook, LATER_MS } from './credit-lease.ts';
-import type { Journal } from './journal.ts';
+import type { Journal, Spending } from './journal.ts';
 import type { Message, Reply } from './messages.ts';
 import { RateLease, type RatePlan } from './rate-lease.ts';
 
@@ -44,8 +44,9 @@ export const CREDITS_WAIT_MS = 100;
 /** At up to so many calls a second what an account owes is reported at once. */
 const SLOW_RPS = 10;
 
-type AccountsOptions = Pick<Journal, 'spendingOf' | 'spentByOthers'> &
+type AccountsOptions = Pick<Journal, 'spentByOthers'> &
   Readonly<{
+    spendingOf(accountId: number): Spending | undefined;
     /** The revision of the accounts database at which callers and plans were last read. */
     revision(): number;
     /** The part of an account's rate that this process may let in alone while it does not know the others. */
@@ -55,8 +56,8 @@ type AccountsOptions = Pick<Journal, 'spendingOf' | 'spentByOthers'> &
 /** Accounts in memory. Decisions are synchronous arithmetic; nothing here waits. */
 export function createLeases({ spendingOf, spentByOthers, revision, share }: AccountsOptions) {
   const accounts = new Map<number, Account>();
-  /** Callers may have been told before their account was forgotten. */
-  const stated = new Map<number, StatedCredits>();
+  /** Kept when an account is forgotten: its callers remember what was stated. */
+  const stated = new StatedCredits();
   /** Those with requests since they were last looked at, and those that hold something or will want it again. */
   const marked = new Set<Account>();
   const watched = new Set<Account>();
@@ -78,10 +79,10 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
       if (account.credit === undefined) {
         const spending = spendingOf(caller.accountId);
         if (spending === undefined) return undefined;
-        const credits = stated.getOrInsertComputed(caller.accountId, () => new StatedCredits(total));
-        account.credit = new CreditLease(spending, credits, nowMs);
+        account.credit = new CreditLease(spending, total, nowMs);
       }
       if (offered !== undefined) {
+        stated.setTotal(caller.accountId, total);
         account.credit.setTotal(total);
         account.credit.offer(offered.credits, nowMs);
       }
@@ -131,7 +132,9 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
   ): OutOfCredits | undefined {
     const { credit, plan } = account;
     if (credit === undefined || plan.credits === undefined || credits === 0) return undefined;
-    credit.setTotal(caller.creditsGranted ?? plan.credits);
+    const total = caller.creditsGranted ?? plan.credits;
+    stated.setTotal(account.id, total);
+    credit.setTotal(total);
     return outOf(account, credit, credit.look(credits, nowMs, false, false), credits, nowMs);
   }
 
@@ -155,7 +158,7 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
     }
     for (const [node, taken] of accounts.get(accountId)?.credit?.taken ?? [])
       if (!onHost.has(node)) charged += taken;
-    return stated.get(accountId)?.left(charged, refunded);
+    return stated.left(accountId, charged, refunded);
   }
 
   /** Gives back what was taken for calls that no backend answered. The caller appends credits to the journal. */

@@ -145,8 +145,8 @@ const SAVE_MAX = 2_000;
 const SWEEP_MAX = 20_000;
 
 /** The limits of a process that no other shares accounts with: arithmetic on its own memory. */
-export function limitsAlone(node: string, journal: Journal, ledger: Store, clock: Clock): Limits {
-  const charging = createCharging(journal, ledger, node, clock);
+export function limitsAlone(journal: Journal, ledger: Store, clock: Clock): Limits {
+  const charging = createCharging(journal, ledger, clock);
   return {
     charging,
     link: undefined,

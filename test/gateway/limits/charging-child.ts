@@ -6,20 +6,19 @@ import { createCharging } from '../../../gateway/limits/charge.ts';
 import { createJournal } from '../../../gateway/limits/journal.ts';
 import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import type { Plan } from '../../../shared/config/plans.ts';
 import { opened } from '../../started/gateway.ts';
-import { callerOf } from '../usage/started.ts';
+import { callerOf, planOf } from '../usage/started.ts';
 
 const ACCOUNTS = 5;
-const PLAN: Plan = { rps: 1e7, burst: 1e7, credits: 1, batchMax: 1, scans: 1, inFlight: 16 };
+const PLAN = planOf(1e7, 1e7, 1);
 
 const store = opened(process.argv[2] ?? '', LEDGER_MIGRATIONS);
 const journal = createJournal(store, 'gateway', setImmediate);
-const { charge } = createCharging(journal, store, 'gateway', systemClock);
+const { charge } = createCharging(journal, store, systemClock);
 const answered = Array.from({ length: ACCOUNTS }, () => 0);
 
 async function spend(accountId: number, credits: number) {
-  const caller = { ...callerOf(accountId), creditsGranted: Number.MAX_SAFE_INTEGER };
+  const caller = callerOf(accountId, Number.MAX_SAFE_INTEGER);
   const { kind } = await charge(caller, PLAN, { calls: 1, credits });
   if (kind === 'charged') answered[accountId] = (answered[accountId] ?? 0) + credits;
 }

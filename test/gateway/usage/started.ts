@@ -4,18 +4,25 @@ import { createJournal } from '../../../gateway/limits/journal.ts';
 import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import { createUsage } from '../../../gateway/usage/usage.ts';
 import { type ApiKey, hashOf, keyIdOf } from '../../../shared/keys/api-key.ts';
+import type { Plan } from '../../../shared/config/plans.ts';
+import type { Caller } from '../../../shared/keys/source.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 export const HOUR_MS = 3_600_000;
-export const LIMITED = { rps: 1e6, burst: 1e6, credits: 1_000, batchMax: 100, scans: 1, inFlight: 16 };
-export const UNLIMITED = { ...LIMITED, credits: undefined };
 
-export const callerOf = (accountId: number) => ({
+export const planOf = (rps: number, burst = rps, credits?: number, scans = 1): Plan => ({
+  ...{ rps, burst, credits, scans },
+  ...{ batchMax: 100, inFlight: 16 },
+});
+export const LIMITED = planOf(1e6, 1e6, 1_000);
+export const UNLIMITED = planOf(1e6);
+
+export const callerOf = (accountId: number, creditsGranted?: number): Caller => ({
   keyId: keyIdOf(hashOf(`key of account ${accountId}` as ApiKey)), // only its hash is used
   accountId,
   plan: 'trial',
-  creditsGranted: undefined,
+  creditsGranted,
 });
 export const CALLER = callerOf(1);
 
@@ -52,7 +59,7 @@ export function startUsage(folder = temporaryFolder(), node = 'n1') {
   });
   const waiting: (() => void)[] = [];
   const journal = createJournal(ledger, node, (run) => void waiting.push(run), usage.inSameTransaction);
-  const charging = createCharging(journal, ledger, node, clock);
+  const charging = createCharging(journal, ledger, clock);
 
   return {
     clock,
@@ -67,7 +74,7 @@ export function startUsage(folder = temporaryFolder(), node = 'n1') {
     /** Ends the turn of the event loop, as the journal sees it. */
     endTurn: () => waiting.splice(0).forEach((run) => run()),
     /** Charges calls of these methods at one credit each. */
-    charge(plan: typeof LIMITED | typeof UNLIMITED, ...methods: string[]) {
+    charge(plan: Plan, ...methods: string[]) {
       const counted = usage.begin(
         CALLER,
         methods.map((method) => ({ label: method, credits: 1 })),
