@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { Database } from 'bun:sqlite';
 import { join } from 'node:path';
-import { createJournal } from '../../../gateway/limits/journal.ts';
+import { createJournal, spentBy } from '../../../gateway/limits/journal.ts';
 import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 
@@ -98,6 +98,8 @@ describe('counters', () => {
     const others = { a: { charged: 50, refunded: 30 }, c: { charged: 50, refunded: 0 } };
     expect(ledger.journal.spentByOthers(1)).toEqual(new Map(Object.entries(others)));
     expect(ledger.journal.spentByOthers(2)).toEqual(new Map());
+    const own = { accountId: 1, node: 'b', charged: 49, refunded: 10 };
+    expect([spentBy(ledger.store, 'b'), spentBy(ledger.store, null).length]).toEqual([[own], 3]);
   });
 
   test('that cannot be read are none, and do not begin at zero', () => {

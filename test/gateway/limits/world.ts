@@ -235,6 +235,12 @@ export function createWorld(options: WorldOptions) {
 
   return {
     nodes,
+    /** The node that is now in a place. */
+    node(i: number): Node {
+      const node = nodes[i];
+      if (node === undefined) throw new Error(`a world of ${count} nodes`);
+      return node;
+    },
     request,
     scan,
     running,
