@@ -6,6 +6,7 @@ import { createUsage } from '../../../gateway/usage/usage.ts';
 import { type ApiKey, hashOf, keyIdOf } from '../../../shared/keys/api-key.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
 import type { Caller } from '../../../shared/keys/source.ts';
+import type { Store } from '../../../shared/store/open.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
@@ -46,10 +47,26 @@ export const rowOf = (method: string, counted: Partial<typeof NOTHING>) => ({
   ...counted,
 });
 
+export const openLedger = ({ path }: { readonly path: string }) =>
+  opened(join(path, 'ledger.db'), LEDGER_MIGRATIONS);
+
+/** Writes a cell as a gateway does; everything that is counted was charged. */
+export function writeCell(
+  ledger: Store,
+  cell: Readonly<{ hour: number; node: string; calls: number; account?: number; method?: string }>,
+): void {
+  const { hour, node, calls, account = 1, method = 'getSlot' } = cell;
+  ledger.run(
+    `INSERT INTO usage_hours (hour, account_id, key_id, method, node, calls, credits, refunded, errors, bytes_out, refused, charged, returned)
+     VALUES (?1, ?2, 'k', ?3, ?4, ?5, 0, 0, 0, 0, 0, ?5, 0) ON CONFLICT DO UPDATE SET calls = ?5, charged = ?5`,
+    [hour, account, method, node, calls],
+  );
+}
+
 /** Usage with a journal and charging over a ledger in a folder; `again` is the process started anew on it. */
 export function startUsage(folder = temporaryFolder(), node = 'n1') {
   const { clock, advance, sleeping } = createVirtualClock(500_000 * HOUR_MS);
-  const ledger = opened(join(folder.path, 'ledger.db'), LEDGER_MIGRATIONS);
+  const ledger = openLedger(folder);
   const lost: number[] = [];
   const usage = createUsage({
     ledger,
