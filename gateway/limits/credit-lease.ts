@@ -181,13 +181,17 @@ export class CreditLease {
     return { total: this.#total, ...this.#spending, held, wanted, needed: this.waiting };
   }
 
+  /** Notes that what was charged cannot be reported now, or has no reply. */
+  miss(nowMs: number): void {
+    this.#failedMs = nowMs;
+  }
+
   /** Takes in the reply to the message under way; without a grant it is unknown whether the message was heard. */
   settle(grant: CreditGrant | undefined, nowMs: number): void {
     const sent = this.#sent;
-    if (sent === undefined) return;
     this.#sent = undefined;
-    this.#failedMs = grant === undefined ? nowMs : undefined;
-    if (grant === undefined) return;
+    if (grant === undefined || sent === undefined) return this.miss(nowMs);
+    this.#failedMs = undefined;
     const { charged, refunded } = this.#spending;
     this.allowance = grant.allowance - (charged - sent.charged - (refunded - sent.refunded));
     this.#confirmed = sent;

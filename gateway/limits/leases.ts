@@ -44,17 +44,18 @@ export const CREDITS_WAIT_MS = 100;
 /** At up to so many calls a second what an account owes is reported at once. */
 const SLOW_RPS = 10;
 
-type AccountsOptions = Pick<Journal, 'spentByOthers'> &
-  Readonly<{
-    spendingOf(accountId: number): Spending | undefined;
-    /** The revision of the accounts database at which callers and plans were last read. */
-    revision(): number;
-    /** The part of an account's rate that this process may let in alone while it does not know the others. */
-    share: number;
-  }>;
+type AccountsOptions = Readonly<{
+  journal: Pick<Journal, 'spentByOthers' | 'isDurable' | 'isFailing' | 'flush'> &
+    Readonly<{ spendingOf(accountId: number): Spending | undefined }>;
+  /** The revision of the accounts database at which callers and plans were last read. */
+  revision(): number;
+  /** The part of an account's rate that this process may let in alone while it does not know the others. */
+  share: number;
+}>;
 
 /** Accounts in memory. Decisions are synchronous arithmetic; nothing here waits. */
-export function createLeases({ spendingOf, spentByOthers, revision, share }: AccountsOptions) {
+export function createLeases({ journal, revision, share }: AccountsOptions) {
+  const { spendingOf, spentByOthers } = journal;
   const accounts = new Map<number, Account>();
   /** Kept when an account is forgotten: its callers remember what was stated. */
   const stated = new StatedCredits();
@@ -62,6 +63,7 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
   const marked = new Set<Account>();
   const watched = new Set<Account>();
   let sweeping = accounts.values();
+  let triedMs = Number.NEGATIVE_INFINITY;
 
   /** The account; `undefined` when its journal cannot be read. A price is `offered` to it once, before it is decided on. */
   function accountOf(caller: Caller, plan: Plan, nowMs: number, offered?: Price): Account | undefined {
@@ -193,14 +195,25 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
     const aheadMs = isUrgent(account, nowMs) ? soonMs : soonMs + COMBINE_MS;
     const rateDue = rate.due(nowMs, aheadMs);
     const creditDue = credit?.due(nowMs) ?? 'never';
-    if (rateDue === 'now' || creditDue === 'now')
-      due.push({
-        accountId,
-        revision: revision(),
-        rate: rateDue === 'now' ? rate.report(nowMs, aheadMs) : undefined,
-        credits: creditDue === 'now' ? credit?.report(nowMs) : undefined,
-      });
+    const credits = creditDue === 'now' && isReportable(account, nowMs) ? credit?.report(nowMs) : undefined;
+    const tokens = rateDue === 'now' ? rate.report(nowMs, aheadMs) : undefined;
+    if (tokens !== undefined || credits !== undefined)
+      due.push({ accountId, revision: revision(), rate: tokens, credits });
     return rateDue !== 'never' || creditDue !== 'never';
+  }
+
+  /** The store must never count a charge that a crash could take from the journal: what is not durable is not reported. */
+  function isReportable(account: Account, nowMs: number): boolean {
+    if (journal.isDurable(account.id)) return true;
+    if (!journal.isFailing() && triedMs !== nowMs) {
+      triedMs = nowMs; // a ledger that is held makes a try wait
+      journal.flush();
+    }
+    if (journal.isFailing()) {
+      account.credit?.miss(nowMs);
+      wake(account);
+    }
+    return journal.isDurable(account.id);
   }
 
   /** A plan with credits owes no call: a request that waits for one waits for its message. */
@@ -222,9 +235,7 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
     if (account === undefined || (rate === undefined && credits === undefined)) return;
     if (rate !== undefined) account.rate.settle(reply?.rate, nowMs);
     if (credits !== undefined) account.credit?.settle(reply?.credits, nowMs);
-    const { waiters } = account;
-    account.waiters = undefined;
-    for (const wake of waiters ?? []) wake();
+    wake(account);
   }
 
   /** Has the account's counters reported again, as the store may have lost them; `false`: they are not in memory. */
@@ -240,7 +251,7 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
   function release(nowMs: number, max: number): Message[] {
     const due: Message[] = [];
     for (const { id: accountId, credit } of accounts.values()) {
-      if (credit?.mayRelease() !== true) continue;
+      if (credit?.mayRelease() !== true || !journal.isDurable(accountId)) continue;
       due.push({ accountId, revision: revision(), credits: credit.report(nowMs, 0) });
       if (due.length === max) break;
     }
@@ -298,6 +309,12 @@ export function joinWaiters(
     rate.waitingMost = Math.min(rate.waitingMost, rate.waiting);
     if (credit !== undefined) credit.waiting -= price;
   };
+}
+
+function wake(account: Account): void {
+  const { waiters } = account;
+  account.waiters = undefined;
+  for (const go of waiters ?? []) go();
 }
 
 function overRate(account: Account, nowMs: number, waitMs: number): Charge {

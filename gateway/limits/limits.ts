@@ -175,8 +175,7 @@ type SharedOptions = Readonly<{
 export function limitsShared(options: SharedOptions): Limits {
   const { node, sharing, journal, ledger, clock, revision } = options;
   const { fence, share, reportsAll } = sharing;
-  const { spendingOf, spentByOthers } = journal;
-  const accounts = createLeases({ spendingOf, spentByOthers, revision, share });
+  const accounts = createLeases({ journal, revision, share });
   const closing = new AbortController();
   const store = sharing.openLeases(resync);
   const scans = createScanPermits({
@@ -185,7 +184,7 @@ export function limitsShared(options: SharedOptions): Limits {
     isOut: () => sync.isOut(),
     flushSoon: () => sync.flushSoon(),
   });
-  const sync: LeaseSync = createLeaseSync({ accounts, scans, store, journal, clock, node, fence });
+  const sync: LeaseSync = createLeaseSync({ accounts, scans, store, clock, node, fence });
 
   /** Reports what a crash, or a loss of the store, may have kept it from counting. */
   function resync(): void {

@@ -3,17 +3,13 @@ import { CreditLease } from '../../../gateway/limits/credit-lease.ts';
 import { type Account, createLeases, type Decision } from '../../../gateway/limits/leases.ts';
 import type { CreditGrant } from '../../../gateway/limits/messages.ts';
 import { RateLease } from '../../../gateway/limits/rate-lease.ts';
+import { journalOf } from './world.ts';
 import { callerOf, planOf } from '../usage/started.ts';
 
 const PLAN = planOf(100);
 const PRICE = { calls: 1, credits: 0 };
 const leases = () =>
-  createLeases({
-    spendingOf: () => ({ charged: 0, refunded: 0 }),
-    spentByOthers: () => new Map(),
-    revision: () => 1,
-    share: 0.5,
-  });
+  createLeases({ journal: journalOf({ charged: 0, refunded: 0 }), revision: () => 1, share: 0.5 });
 const kindOf = (decision: Decision) => (typeof decision === 'string' ? decision : decision.kind);
 /** The journal can be read. */
 function known(account: Account | undefined): Account {

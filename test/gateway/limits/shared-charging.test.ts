@@ -46,8 +46,8 @@ function processes(count: number) {
   const stop = new AbortController();
   const nodes = Array.from({ length: count }, (_, i) => {
     const { journal, ...disk } = memoryJournal();
-    const accounts = createLeases({ ...journal, revision: () => 1, share: 1 / count });
-    const parts = { accounts, scans: createScanPermits(), store, journal, clock };
+    const accounts = createLeases({ journal, revision: () => 1, share: 1 / count });
+    const parts = { accounts, scans: createScanPermits(), store, clock };
     const sync = createLeaseSync({ ...parts, node: `n${i}`, fence: 1 });
     void sync.run(stop.signal);
     const charging = createSharedCharging(accounts, sync, journal, clock);

@@ -56,6 +56,15 @@ export type Node = {
   done: number;
 };
 
+/** A journal of one account in which everything is durable at once. */
+export const journalOf = (
+  spending: Spending,
+  spentByOthers = (): ReadonlyMap<string, Spending> => new Map(),
+) => ({
+  ...{ spendingOf: () => spending, spentByOthers },
+  ...{ isDurable: () => true, isFailing: () => false, flush: () => undefined },
+});
+
 /** One account, several processes and their store, on one virtual clock. */
 export function createWorld(options: WorldOptions) {
   const { nodes: count, authority = answer, fate, areHosts = false } = options;
@@ -81,12 +90,8 @@ export function createWorld(options: WorldOptions) {
 
   function makeNode(name: string, fence: number, disk: Spending): Node {
     const memory = { ...disk };
-    const accounts = createLeases({
-      spendingOf: () => memory,
-      spentByOthers: () => (areHosts ? new Map() : spentByOthers(name)),
-      revision: () => revision,
-      share: 1 / count,
-    });
+    const journal = journalOf(memory, () => (areHosts ? new Map() : spentByOthers(name)));
+    const accounts = createLeases({ journal, revision: () => revision, share: 1 / count });
     const scans = createScanPermits({
       monotonic: () => nowMs,
       revision: () => revision,
