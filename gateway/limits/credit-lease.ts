@@ -3,33 +3,24 @@ import type { CreditGrant, CreditReport } from './messages.ts';
 import { Demand, type Due, Pace } from './rate-lease.ts';
 
 /**
- * What is found for a price. `out`: no live node has so many credits. `later`: others hold them and were recalled to
- * return them, or too many requests wait; it is worth `LATER_MS`. `ask`: memory cannot tell. `unavailable`: it cannot be known now.
+ * What is found for a price. `out`: no live node has so many credits. `later`: others return theirs within `LATER_MS`, or
+ * too many requests wait. `ask`: memory cannot tell. `unavailable`: it cannot be known now.
  */
 export type CreditLook = 'enough' | 'out' | 'later' | 'ask' | 'unavailable';
 
-/** Others return what they do not need within so much time. */
 export const LATER_MS = 1_000;
-
-/** What a grant shows about a shortage holds for so long without asking again. */
+/** What a grant shows about a shortage holds for so long. */
 const PROOF_MS = 250;
-
 const STALE = Number.NEGATIVE_INFINITY;
-
 /** Held credits are refreshed this often, which carries recalls and shows that the process lives. */
 const REFRESH_MS = 1_000;
-
 const INTERVAL_MS = 100;
-
 /** A message that is under way for longer shows that the store is slow. */
 const SLOW_MS = 50;
-
 /** A lease holds what so much time is expected to charge. */
 const AHEAD_SECONDS = 5;
-
 /** An account without a request in this time returns its credits. */
 const IDLE_MS = 3_000;
-
 /** No process holds more than this part of all the credits that an account was given, its dearest request apart. */
 const PART_MAX = 1 / 100;
 
@@ -73,7 +64,7 @@ export class CreditLease {
     this.#dearest = Math.max(this.#dearest, credits);
   }
 
-  /** Decides whether a price can be charged; only a grant that was asked for this shortage is a no. Takes nothing. */
+  /** Decides whether a price can be charged; takes nothing. Only a grant about this very shortage shows that none are left. */
   look(credits: number, nowMs: number, mayWait: boolean, storeOut: boolean): CreditLook {
     if (this.allowance >= credits) return 'enough';
     const [grant, failedMs, sent] = [this.#grant, this.#failedMs, this.#sent];
@@ -90,13 +81,13 @@ export class CreditLease {
     return replies ? 'later' : 'unavailable';
   }
 
-  /** Charges what a look of this instant has found. The caller appends it to the journal. */
+  /** The caller appends it to the journal. */
   take(credits: number): void {
     this.allowance -= credits;
     this.#spending.charged += credits;
   }
 
-  /** Refunds; what was charged stays charged, since it was reported. The caller appends it to the journal. */
+  /** What was charged stays charged, since it was reported. The caller appends it to the journal. */
   refund(credits: number): void {
     this.allowance += credits;
     this.#spending.refunded += credits;
@@ -144,7 +135,7 @@ export class CreditLease {
     );
   }
 
-  /** Nothing is under way, and the process that ends has credits or news for the authority. */
+  /** Nothing is under way, and the authority has to hear something before the process ends. */
   mayRelease(): boolean {
     return this.#sent === undefined && this.#isToReturn();
   }
@@ -167,10 +158,7 @@ export class CreditLease {
     return Math.min(most, Math.max(this.#dearest, Math.ceil(this.#demand.at(nowMs) * AHEAD_SECONDS)));
   }
 
-  /**
-   * Writes the account's report; it may be sent when its counters are durable, and not before, or a crash would leave the
-   * authority ahead of the journal. Credits above what it wants, at most `wantedMax`, are out of reach from here on.
-   */
+  /** What is held above what is wanted, at most `wantedMax`, is out of reach from here on. The counters must be durable. */
   report(nowMs: number, wantedMax = Number.MAX_SAFE_INTEGER): CreditReport {
     const wanted = Math.min(wantedMax, this.#wanted(nowMs) + this.waiting);
     if (this.allowance > wanted) this.#grantedMs = STALE; // what is returned is not gone
@@ -181,12 +169,12 @@ export class CreditLease {
     return { total: this.#total, ...this.#spending, held, wanted, needed: this.waiting };
   }
 
-  /** Notes that what was charged cannot be reported now, or has no reply. */
+  /** A report could not be made, or had no reply. */
   miss(nowMs: number): void {
     this.#failedMs = nowMs;
   }
 
-  /** Takes in the reply to the message under way; without a grant it is unknown whether the message was heard. */
+  /** Without a grant it is unknown whether the message was heard. */
   settle(grant: CreditGrant | undefined, nowMs: number): void {
     const sent = this.#sent;
     this.#sent = undefined;
