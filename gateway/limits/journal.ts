@@ -1,37 +1,32 @@
 import type { Store } from '../../shared/store/open.ts';
 import { fileReason, isBusy } from '../../shared/store/private.ts';
 
-/** What one account spent through this node: two counters that only grow. Mutable: it is the account's state. */
+/** What one account spent through a node: two counters that only grow. Mutable: it is the account's state. */
 export type Spending = { charged: number; refunded: number };
 
 /** With what other nodes had spent when it was read: it does not change while this node is alone. */
 type JournalledSpending = Spending & { readonly elsewhere: number };
 
-/** The durable side of spending: `spendingOf` reads counters once, `append` writes them at the end of this turn. */
 export type Journal = Readonly<ReturnType<typeof createJournal>>;
 
 /** What is written in the same transaction as the counters, so that both agree to the unit whenever the process dies. */
 type SameTransaction = Readonly<{
-  /** Writes it; throws when it cannot be written. */
+  /** Throws when it cannot be written. */
   write(): void;
   /** The transaction is in the write-ahead log. */
   written(): void;
 }>;
 
-/** What a node spent of an account, by its row of the ledger. */
 export type SpentRow = Readonly<{ accountId: number; node: string } & Spending>;
 
 /** How long a write waits for another process, and every request of this one with it, in milliseconds. */
 const BUSY_MS = 25;
-/**
- * While another process holds the ledger a turn is tried so often, for 0.3 s; requests are served between two tries. Once
- * that has failed, turns are tried once, until one is written.
- */
+/** While another process holds the ledger a turn is tried so often, for 0.3 s; after one that failed, once, until one is written. */
 const TRIES_MAX = 12;
 /** Retries in a row after which a failure is a trouble: a ledger may be held for a moment. */
 const RETRIES_BEFORE_TROUBLE = 5;
 
-/** Opens the journal of `node` over a ledger. `soon` runs a function once, after the current turn's other work. */
+/** The counters of `node` in a ledger. `soon` runs a function once, after the current turn's other work. */
 export function createJournal(
   ledger: Store,
   node: string,
@@ -61,7 +56,7 @@ export function createJournal(
   let failure: string | undefined;
   ledger.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
 
-  /** `undefined` when the ledger cannot be read. */
+  /** Reads counters once; `undefined` when the ledger cannot be read. */
   function spendingOf(accountId: number): JournalledSpending | undefined {
     const known = spendings.get(accountId);
     if (known !== undefined) return known;
@@ -74,7 +69,7 @@ export function createJournal(
     }
   }
 
-  /** Resolves when the counters are in the write-ahead log, which survives the death of the process; rejects when they cannot be now. */
+  /** Resolves at the end of this turn, when the counters are in the write-ahead log; rejects when they cannot be now. */
   function append(accountId: number): Promise<void> {
     const spending = spendings.get(accountId);
     if (spending !== undefined) appended.set(accountId, spending);
@@ -86,7 +81,6 @@ export function createJournal(
     return turn.promise;
   }
 
-  /** Writes at the end of this turn of the event loop. */
   function flushSoon(): void {
     if (isFlushing) return;
     isFlushing = true;
@@ -96,7 +90,6 @@ export function createJournal(
     });
   }
 
-  /** Writes what is appended now. */
   function flush(): void {
     const ended = turn;
     turn = undefined;

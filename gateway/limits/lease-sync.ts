@@ -6,8 +6,6 @@ import type { ScanLeases } from './scans.ts';
 
 /** Carries messages between the leases and their store, off the way of requests. */
 export type LeaseSync = ReturnType<typeof createLeaseSync>;
-
-/** What can be seen of the link between a process and the store that it shares limits by. */
 export type StoreLink = Pick<LeaseSync, 'isOut' | 'counts'>;
 
 type LeaseSyncOptions = Readonly<{
@@ -20,22 +18,18 @@ type LeaseSyncOptions = Readonly<{
 }>;
 
 const TICK_MS = 20;
-
+const FORGET_A_TICK = 2_000;
 /** Messages of a kind in one call of the store, and calls under way: a stuck store fills no memory. */
 const MESSAGES_MAX = 512;
 const CALLS_MAX = 16;
-
 /**
- * After so many calls in a row without a reply nothing is expected of the store: more than can be under way, so that a
- * moment in which it hangs is not enough. From then on one call a second is sent, until one has a reply.
+ * After so many calls in a row without a reply the store is out: more than can be under way, so that a moment in which it
+ * hangs is not enough. From then on one call a second is sent, until one has a reply.
  */
 const FAILED_MAX = CALLS_MAX + 4;
 const PROBE_MS = 1_000;
-
 /** What could not be reported is tried again after this pause. */
 const RESYNC_MS = 200;
-
-const FORGET_A_TICK = 2_000;
 
 export function createLeaseSync(options: LeaseSyncOptions) {
   const { accounts, scans, store, clock, node, fence } = options;

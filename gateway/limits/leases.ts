@@ -24,23 +24,19 @@ export type Account = {
   waiters: Set<() => void> | undefined;
 };
 
-/** What memory cannot tell: the next reply for the account may. */
+/** What memory cannot tell, and the next reply for the account may. */
 type Asks = 'ask-rate' | 'ask-credits';
 export type Decision = Charge | Asks;
 
-/** All accounts of this process. */
 export type Leases = ReturnType<typeof createLeases>;
 
-/** Accounts that wait for their message, 500 bytes each: above it a further one is asked for before its call is let in. */
+/** Accounts that wait for their message, 500 bytes each; the calls of further ones wait for a reply. */
 const MARKED_MAX = 16_384;
-
 /** How long messages wait at most for those of other accounts: fewer calls of the store, each with more of them. */
 export const COMBINE_MS = 340;
-
 /** How long a request may wait for the authority when memory cannot tell: for its rate, and for the last credits of a trial. */
 export const RATE_WAIT_MS = 50;
 export const CREDITS_WAIT_MS = 100;
-
 /** At up to so many calls a second what an account owes is reported at once. */
 const SLOW_RPS = 10;
 
@@ -94,50 +90,45 @@ export function createLeases({ journal, revision, share }: AccountsOptions) {
   }
 
   /** Takes from both limits or from neither, for a request that has waited for `waitedMs`; the caller journals credits. */
-  function decide(
-    account: Account,
-    price: Price,
-    nowMs: number,
-    waitedMs: number,
-    storeOut: boolean,
-  ): Decision {
+  function decide(account: Account, price: Price, nowMs: number, waitedMs: number, isOut: boolean): Decision {
     const { rate, plan } = account;
     marked.add(account);
     const isCrowded = marked.size > MARKED_MAX;
-    const from = rate.look(price.calls, nowMs, waitedMs < RATE_WAIT_MS, storeOut, isCrowded);
-    const isShort = from === 'short';
+    const from = rate.look(price.calls, nowMs, waitedMs < RATE_WAIT_MS, isOut, isCrowded);
+    let waitMs = from === 'short' ? rate.waitMs : undefined;
     const credit = plan.credits === undefined ? undefined : account.credit;
     if (credit !== undefined && price.credits > 0) {
       // Above the rate, to wait would not help.
-      const mayWait = !isShort && waitedMs < CREDITS_WAIT_MS;
-      const look = credit.look(price.credits, nowMs, mayWait, storeOut);
+      const mayWait = waitMs === undefined && waitedMs < CREDITS_WAIT_MS;
+      const look = credit.look(price.credits, nowMs, mayWait, isOut);
       const out = outOf(account, credit, look, price.credits, nowMs);
       if (out !== undefined) return out;
       // Tokens come last: those that are granted to a request are lost when its credits then fall short.
       if (look === 'ask') return 'ask-credits';
-      if (look === 'later' && !isShort) return overRate(account, nowMs, LATER_MS);
-      if (look === 'unavailable' && !isShort) return { kind: 'credits-unavailable' };
+      if (look === 'later') waitMs ??= LATER_MS;
+      if (look === 'unavailable' && waitMs === undefined) return { kind: 'credits-unavailable' };
     }
-    if (isShort) return overRate(account, nowMs, rate.waitMs);
+    if (waitMs !== undefined) return { kind: 'over-rate', rate: stateOf(account, nowMs), waitMs };
     if (from === 'ask') return 'ask-rate';
     rate.take(price.calls, from);
     credit?.take(price.credits);
     return { kind: 'charged', rate: stateOf(account, nowMs) };
   }
 
-  /** The refusal of a price that the account is known not to have the credits for; takes nothing and asks nobody. */
+  /** The refusal of a price that the account is known not to have the credits for. */
   function outOfCredits(
-    account: Account,
     caller: Caller,
+    plan: Plan,
     credits: number,
     nowMs: number,
   ): OutOfCredits | undefined {
-    const { credit, plan } = account;
+    const account = accountOf(caller, plan, nowMs);
+    const credit = account?.credit;
     if (credit === undefined || plan.credits === undefined || credits === 0) return undefined;
     const total = caller.creditsGranted ?? plan.credits;
-    stated.setTotal(account.id, total);
+    stated.setTotal(caller.accountId, total);
     credit.setTotal(total);
-    return outOf(account, credit, credit.look(credits, nowMs, false, false), credits, nowMs);
+    return account && outOf(account, credit, credit.look(credits, nowMs, false, false), credits, nowMs);
   }
 
   /** The journals of this host know of the last credit before the store does. */
@@ -149,7 +140,7 @@ export function createLeases({ journal, revision, share }: AccountsOptions) {
     return { kind: 'out-of-credits', rate: stateOf(account, nowMs), creditsLeft: left } as const;
   }
 
-  /** What is stated of the account's credits; what nodes of other hosts hold may be spent. `onHost`: what other nodes of this host spent. */
+  /** The credits left that are stated; what nodes of other hosts hold may be spent. */
   function creditsLeft(accountId: number, onHost = spentByOthers(accountId)): number | undefined {
     const own = spendingOf(accountId);
     if (own === undefined) return undefined;
@@ -271,7 +262,6 @@ export function createLeases({ journal, revision, share }: AccountsOptions) {
     }
   }
 
-  const size = () => accounts.size;
   return {
     accountOf,
     decide,
@@ -284,7 +274,7 @@ export function createLeases({ journal, revision, share }: AccountsOptions) {
     resync,
     release,
     forgetIdle,
-    size,
+    size: () => accounts.size,
   };
 }
 
@@ -315,10 +305,6 @@ function wake(account: Account): void {
   const { waiters } = account;
   account.waiters = undefined;
   for (const go of waiters ?? []) go();
-}
-
-function overRate(account: Account, nowMs: number, waitMs: number): Charge {
-  return { kind: 'over-rate', rate: stateOf(account, nowMs), waitMs };
 }
 
 /** The debt of a plan with credits is 0: a trial's rate is never exceeded. */
@@ -375,12 +361,6 @@ export function createSharedCharging(
     }
   }
 
-  function outOfCredits(caller: Caller, plan: Plan, credits: number): OutOfCredits | undefined {
-    const nowMs = clock.monotonic();
-    const account = accounts.accountOf(caller, plan, nowMs);
-    return account && accounts.outOfCredits(account, caller, credits, nowMs);
-  }
-
   function refund(caller: Caller, plan: Plan, price: Price): void {
     // The caller is that of the call's begin: credits may have been added since.
     const nowMs = clock.monotonic();
@@ -390,9 +370,11 @@ export function createSharedCharging(
     if (plan.credits !== undefined && price.credits > 0) void journal.append(account.id);
   }
 
-  function creditsLeft(accountId: number, plan: Plan): number | undefined {
-    return plan.credits === undefined ? undefined : accounts.creditsLeft(accountId);
-  }
-
-  return { charge, outOfCredits, refund, creditsLeft };
+  return {
+    charge,
+    outOfCredits: (caller, plan, credits) => accounts.outOfCredits(caller, plan, credits, clock.monotonic()),
+    refund,
+    creditsLeft: (accountId, plan) =>
+      plan.credits === undefined ? undefined : accounts.creditsLeft(accountId),
+  };
 }
