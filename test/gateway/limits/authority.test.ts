@@ -36,14 +36,6 @@ describe('a grant of a rate', () => {
     }
   });
 
-  test('that was refused has a wait that holds whatever other nodes lease', () => {
-    const authority = startAuthority();
-    authority.rate('a', { wanted: 60 });
-    const { waitMs } = authority.rate('b', { needed: 100 });
-    authority.wait(waitMs);
-    expect(authority.rate('b', { needed: 100 }).granted).toBe(100);
-  });
-
   test('that was refused waits behind a batch for which tokens are reserved, unless that would take long', () => {
     const waitBeside = (rps: number) => {
       const authority = startAuthority({ rps, burst: 100 });
@@ -153,15 +145,5 @@ describe('a grant of credits', () => {
       available: 900,
     });
     expect(authority.creditsAs(authority.sender('a', 2), { charged: 30, wanted: 100 }).allowance).toBe(100);
-  });
-
-  test('of an authority that is learning keeps for a node no more than the node knows of', () => {
-    const authority = startAuthority();
-    authority.credits('a', { wanted: 400 });
-    authority.learn(true);
-    expect(authority.credits('a', { held: 30, wanted: 400, charged: 20 })).toMatchObject({
-      allowance: 30,
-      available: 950,
-    });
   });
 });

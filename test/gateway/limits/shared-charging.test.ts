@@ -116,19 +116,6 @@ describe('a paid plan', () => {
 });
 
 describe('a store that does not reply', () => {
-  test('leaves a process its share of the rate, and nobody waits once that is known', async () => {
-    using world = processes(2);
-    world.conduct('is silent');
-    let admitted = 0;
-    for (let i = 0; i < 300; i++) {
-      const { kind, ms } = await world.settled(world.first.charge(PAID));
-      if (i > 30) expect(ms).toBe(0);
-      if (i >= 100 && kind === 'charged') admitted++;
-      await world.pass(10);
-    }
-    expect(admitted).toBeWithin(90, 106);
-  });
-
   test('has at most sixteen calls under way, and no outage is assumed in a moment in which it hangs', async () => {
     using world = processes(1);
     const { sync, charge } = world.first;
@@ -176,19 +163,6 @@ describe('a store that does not reply', () => {
       await world.pass(10);
     }
     expect(world.clock.monotonic() - backMs).toBeLessThanOrEqual(1_050);
-  });
-
-  test('refuses a trial with 503 within its wait, then at once, until it replies', async () => {
-    using world = processes(1);
-    const { settle } = world.first;
-    world.conduct('is silent');
-    const { kind, ms } = await settle(10);
-    expect([kind, ms <= 101]).toEqual(['credits-unavailable', true]);
-    await world.pass(10);
-    expect(await settle(10)).toEqual({ kind: 'credits-unavailable', ms: 0 });
-    world.conduct('answers');
-    await world.pass(2_000);
-    expect((await settle(10)).kind).toBe('charged');
   });
 });
 
@@ -278,15 +252,6 @@ describe('a trial', () => {
     // A call that began before is given back.
     first.refund(1);
     expect(first.out(3, 1_001)).toMatchObject({ creditsLeft: 2 });
-  });
-
-  test('that was refunded can spend it again', async () => {
-    using world = processes(1);
-    const { first } = world;
-    await first.settle(1_000);
-    first.refund(400);
-    expect((await first.settle(400)).kind).toBe('charged');
-    expect([first.left(), first.spent()]).toMatchObject([0, { charged: 1_400, refunded: 400 }]);
   });
 });
 

@@ -8,21 +8,6 @@ const admitted = (usage: ReturnType<typeof startUsage>, ...methods: string[]) =>
 };
 
 describe('a request', () => {
-  test('on a plan without a credit limit is counted by method: calls, credits, errors, bytes, refunds', () => {
-    using usage = startUsage();
-    const counted = admitted(usage, 'getSlot', 'getBlock', 'getSlot');
-    counted.bytes(0, 10);
-    counted.bytes(2, 7);
-    counted.bytes(2, 7);
-    counted.error(1);
-    counted.refund(1);
-    usage.usage.flush();
-    expect(usage.rows()).toEqual([
-      rowOf('getBlock', { calls: 1, credits: 1, refunded: 1, errors: 1 }),
-      rowOf('getSlot', { calls: 2, credits: 2, bytes_out: 24 }),
-    ]);
-  });
-
   test('is counted in the hour in which it came, also what is known of it later', () => {
     using usage = startUsage();
     const counted = admitted(usage, 'getBlock');
@@ -62,15 +47,6 @@ describe('a request', () => {
     );
     const wanted = columns.map((column) => [column, column === name ? 2 : 0]);
     expect(read.get()).toEqual(Object.fromEntries(wanted));
-  });
-
-  test('that fails in two ways is one error', () => {
-    using usage = startUsage();
-    const counted = admitted(usage, 'getBlock');
-    counted.error(0);
-    counted.error(0);
-    usage.usage.flush();
-    expect(usage.rows()[0]?.errors).toBe(1);
   });
 
   test('that is refused is counted for each of its elements, and once when it has none', () => {
