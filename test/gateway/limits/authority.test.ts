@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import { CREDIT_LIVE_MS, CREDIT_RELEASE_MS } from '../../../gateway/limits/authority-credits.ts';
+import { CREDIT_LIVE_MS } from '../../../gateway/limits/authority-credits.ts';
 import { RATE_FORGET_MS, RATE_LIFE_MS } from '../../../gateway/limits/authority-rate.ts';
 import { startAuthority } from './authority-alone.ts';
-import { senderOf } from './stores.ts';
 
 // What the model, the differential and the scenarios do not show.
 
@@ -119,22 +118,6 @@ describe('a grant of credits', () => {
       authority.credits('b', {});
     }
     expect(authority.credits('b', {})).toMatchObject({ heldByOthers: 0, available: 700 });
-    expect(authority.released).toEqual([]);
-  });
-
-  test('to a dead node is released after a day, and its journal still counts when it comes back', () => {
-    const authority = startAuthority();
-    authority.credits('a', { wanted: 300, charged: 100 });
-    for (let ms = 0; ms < CREDIT_RELEASE_MS; ms += 2_000) {
-      authority.wait(2_000);
-      authority.credits('b', {});
-    }
-    expect(authority.released).toEqual([{ node: senderOf('a', 0).node, credits: 300 }]);
-    expect(authority.credits('b', {})).toMatchObject({ available: 900, heldByOthers: 0 });
-    expect(authority.creditsAs(authority.sender('a', 2), { charged: 250 })).toMatchObject({
-      allowance: 0,
-      available: 750,
-    });
   });
 
   test('to a process that has a successor is nothing to spend, and what it charged counts', () => {

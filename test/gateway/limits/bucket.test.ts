@@ -34,8 +34,11 @@ function kindsOf(...steps: readonly (readonly [nowMs: number, calls: number])[])
 test('L16 a batch needs all of its tokens; above the burst a full bucket, and it is paid off before the next call', () => {
   expect(kindsOf([0, 1], [0, 10], [0, 9])).toEqual(['taken', 'short', 'taken']);
   expect(kindsOf([0, 1], [199, 100], [200, 100], [18_399, 1], [18_400, 1])).toEqual([
-    ...['taken', 'short', 'taken'],
-    ...['short', 'taken'],
+    'taken',
+    'short',
+    'taken',
+    'short',
+    'taken',
   ]);
 });
 

@@ -31,13 +31,6 @@ describe('scans of one account over several processes', () => {
     expect(Math.min(...done(world))).toBeGreaterThan(even / 3);
   });
 
-  test('an odd permit goes from one to the other in turn', async () => {
-    const world = scanWorld(3, 2);
-    for (const i of [0, 1]) world.keepBusy(i, 9, () => 40);
-    await world.runTurns(20_000);
-    expect(Math.min(...done(world)) / Math.max(...done(world))).toBeGreaterThan(0.8);
-  });
-
   test("what a process does not use is another one's within half a second", async () => {
     const world = scanWorld(4, 2);
     world.keepBusy(0, 4, () => 100, world.now() + 500);

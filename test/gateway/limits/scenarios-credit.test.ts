@@ -125,15 +125,15 @@ describe('L20 the credits left that a process states', () => {
   test('do not rise after a rest in which another host returned what it held', () => {
     const world = createWorld({ plan: { ...WIDE, credits: 100_000 }, nodes: 2, areHosts: true });
     const stated: (number | undefined)[] = [];
-    const callAt = (ms: number, i: number, note = (_?: number): unknown => undefined) =>
+    const callAt = (ms: number, i: number, note?: (left?: number) => void) =>
       world.at(1_000 + ms, () =>
         world.request(world.node(i), { calls: 1, credits: 10 }, (charge) =>
-          note(world.stated(world.node(i), charge)),
+          note?.(world.stated(world.node(i), charge)),
         ),
       );
     for (let ms = 0; ms < 3_000; ms += 20) callAt(ms, 1);
     for (const ms of [0, 1_500, 2_900, 10_000, 40_000, 41_000, 120_000])
-      callAt(ms, 0, (left) => stated.push(left));
+      callAt(ms, 0, (left) => void stated.push(left));
     world.run(130_000);
     isFalling(stated);
     expect(stated).not.toContain(undefined);

@@ -80,7 +80,8 @@ function processes(count: number) {
   }
   const [first] = nodes;
   if (first === undefined) throw new Error('at least one process');
-  return { ...{ first, nodes, pass, settled, clock }, ...authority, [Symbol.dispose]: () => stop.abort() };
+  const dispose = () => stop.abort();
+  return { ...authority, first, nodes, pass, settled, clock, [Symbol.dispose]: dispose };
 }
 
 describe('a paid plan', () => {

@@ -59,8 +59,11 @@ export const journalOf = (
   spending: Spending,
   spentByOthers = (): ReadonlyMap<string, Spending> => new Map(),
 ) => ({
-  ...{ spendingOf: () => spending, spentByOthers },
-  ...{ isDurable: () => true, isFailing: () => false, flush: () => undefined },
+  spendingOf: () => spending,
+  spentByOthers,
+  isDurable: () => true,
+  isFailing: () => false,
+  flush: () => undefined,
 });
 
 /** The function, which does nothing from its second call on. */

@@ -13,8 +13,19 @@ const PUBLISHER = "INSERT INTO publishers VALUES ('t2', 0)";
 
 /** What Redis says where everything is published and nothing has changed since. */
 const NEWS: News = {
-  ...{ origin: 'there', holder: 't1', epoch: 'e1', isWhole: true, version: 0, seq: 0, config: 1 },
-  ...{ termsId: '', terms: '', from: 0, rows: [], upTo: 0, isGap: false },
+  origin: 'there',
+  holder: 't1',
+  epoch: 'e1',
+  isWhole: true,
+  version: 0,
+  seq: 0,
+  config: 1,
+  termsId: '',
+  terms: '',
+  from: 0,
+  rows: [],
+  upTo: 0,
+  isGap: false,
 };
 
 /** The accounts database of a host, with some rows. */

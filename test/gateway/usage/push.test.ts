@@ -71,27 +71,18 @@ async function pushing(redisUrl: string) {
   };
 }
 
-test('beside its deploys a host sends nothing and has nothing wait, whoever of its processes counts', async () => {
+test('a host sends nothing and has nothing wait beside its deploys, and the last three days when deploys goes elsewhere', async () => {
   await using redis = await startRedis();
   await using host = await pushing(redis.url);
   host.count(1);
   expect(host.outbox.some(10)).toHaveLength(1);
   host.putDeploys('here');
   await waited(() => host.outbox.some(10).length === 0);
-  host.count(2);
-  host.count(3, HOUR, host.other);
-  expect(host.outbox.some(10)).toEqual([]);
-  expect(await redis.cli('dbsize')).toBe('0');
-}, 15_000);
-
-test('what was counted beside deploys in the last three days is sent when deploys goes elsewhere', async () => {
-  await using redis = await startRedis();
-  await using host = await pushing(redis.url);
-  host.putDeploys('here');
-  await waited(() => host.outbox.life() === KEPT_HERE);
   host.count(4, HOUR - 73);
   host.count(5, HOUR - 70);
-  host.count(6);
+  host.count(6, HOUR, host.other);
+  expect(host.outbox.some(10)).toEqual([]);
+  expect(await redis.cli('dbsize')).toBe('0');
   host.putDeploys('elsewhere');
   await waited(async () => (await redis.cli('hvals', cellsKey(7, HOUR))).startsWith('6,'));
   await waited(() => host.outbox.some(10).length === 0);

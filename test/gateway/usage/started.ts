@@ -13,8 +13,12 @@ import { createVirtualClock } from '../virtual-clock.ts';
 export const HOUR_MS = 3_600_000;
 
 export const planOf = (rps: number, burst = rps, credits?: number, scans = 1): Plan => ({
-  ...{ rps, burst, credits, scans },
-  ...{ batchMax: 100, inFlight: 16 },
+  rps,
+  burst,
+  credits,
+  scans,
+  batchMax: 100,
+  inFlight: 16,
 });
 export const LIMITED = planOf(1e6, 1e6, 1_000);
 export const UNLIMITED = planOf(1e6);
