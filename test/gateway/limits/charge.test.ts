@@ -1,12 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import { join } from 'node:path';
 import { createCharging, StatedCredits } from '../../../gateway/limits/charge.ts';
-import { createJournal } from '../../../gateway/limits/journal.ts';
-import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
-import { spentOf } from '../../../shared/ledger/schema.ts';
-import { opened, temporaryFolder } from '../../started/gateway.ts';
-import { callerOf, planOf } from '../usage/started.ts';
-import { createVirtualClock } from '../virtual-clock.ts';
+import type { Plan } from '../../../shared/config/plans.ts';
+import { callerOf, openLedger, planOf, startUsage } from '../usage/started.ts';
 
 const PAID = planOf(5, 10);
 const TRIAL = planOf(5, 10, 250_000);
@@ -15,74 +10,48 @@ const WIDE = planOf(1_000_000, 1_000_000, 250_000);
 const caller = (accountId = 1, creditsGranted = 100) => callerOf(accountId, creditsGranted);
 const price = (credits: number, calls = 1) => ({ calls, credits });
 
-/** Charging over a real ledger and a clock that stands still; `again` is the process started anew after its machine was. */
-function started() {
-  const folder = temporaryFolder();
-  const path = join(folder.path, 'ledger.db');
-  const store = opened(path, LEDGER_MIGRATIONS);
-  const { clock, advance } = createVirtualClock();
-  const start = (bootMs: number) => {
-    const journal = createJournal(store, 'gateway', setImmediate);
-    const charging = createCharging(journal, store, {
-      ...clock,
-      monotonic: () => clock.monotonic() - bootMs,
-    });
-    const kind = async (plan: typeof TRIAL, credits: number, calls = 1, granted = 100) =>
-      (await charging.charge(caller(1, granted), plan, price(credits, calls))).kind;
-    return { ...charging, journal, kind };
-  };
-  return {
-    ...start(0),
-    again: () => start(clock.monotonic() - 5),
-    advance,
-    path,
-    store,
-    spent: () => spentOf(store, 1),
-    /** Makes writes to a table fail until the returned function is called. */
-    break(table: 'spent' | 'buckets') {
-      store.run(`CREATE TRIGGER broken BEFORE INSERT ON ${table} BEGIN SELECT RAISE(FAIL, 'full'); END`);
-      return () => void store.run('DROP TRIGGER broken');
-    },
-    rows: () => store.query('SELECT count(*) FROM buckets').values()[0]?.[0],
-    [Symbol.dispose]() {
-      store.close();
-      folder[Symbol.dispose]();
-    },
-  };
-}
+const started = () => startUsage({ soon: setImmediate });
+type Started = ReturnType<typeof started>;
+const kindOf = async ({ charging }: Started, plan: Plan, credits: number, calls = 1, granted = 100) =>
+  (await charging.charge(caller(1, granted), plan, price(credits, calls))).kind;
+const left = ({ charging }: Started) => charging.creditsLeft(1, TRIAL);
+const bucketsIn = ({ ledger }: Started) => ledger.query('SELECT count(*) FROM buckets').values()[0]?.[0];
 
 test('a plan without credits is answered without a turn of the event loop and without the journal: to charge, to refuse, to refund', () => {
   using limits = started();
-  limits.store.run('ALTER TABLE spent RENAME TO away');
-  const charge = (credits: number) => limits.charge(caller(), PAID, price(credits));
+  limits.ledger.run('ALTER TABLE spent RENAME TO away');
+  const charge = (credits: number) => limits.charging.charge(caller(), PAID, price(credits));
   expect(charge(1_000_000)).toMatchObject({ kind: 'charged' });
-  expect(limits.creditsLeft(1, PAID)).toBeUndefined();
+  expect(limits.charging.creditsLeft(1, PAID)).toBeUndefined();
   for (let i = 0; i < 9; i++) charge(1);
   expect(charge(1)).toMatchObject({ kind: 'over-rate', waitMs: 200 });
-  expect(limits.charge(caller(2), PAID, price(1))).toMatchObject({ kind: 'charged' });
-  limits.refund(caller(), PAID, price(1_000_000, 0));
+  expect(limits.charging.charge(caller(2), PAID, price(1))).toMatchObject({ kind: 'charged' });
+  limits.charging.refund(caller(), PAID, price(1_000_000, 0));
 });
 
 test('the rate outlives a sweep while it is used up, and an account at rest is forgotten', async () => {
   using limits = started();
-  await limits.kind(PAID, 0, 10);
+  await kindOf(limits, PAID, 0, 10);
   limits.advance(1_999);
-  limits.sweep(10);
-  expect(await limits.kind(PAID, 0, 10)).toBe('over-rate');
+  limits.charging.sweep(10);
+  expect(await kindOf(limits, PAID, 0, 10)).toBe('over-rate');
   limits.advance(1);
-  limits.sweep(10);
-  expect(await limits.kind(PAID, 0, 10)).toBe('charged');
+  limits.charging.sweep(10);
+  expect(await kindOf(limits, PAID, 0, 10)).toBe('charged');
 });
 
 describe('credits', () => {
   test('are in the ledger when the charge resolves, are refused above what is left, and free calls still pass', async () => {
     using limits = started();
-    expect(await limits.kind(TRIAL, 101)).toBe('out-of-credits');
-    expect(await limits.kind(TRIAL, 30)).toBe('charged');
-    expect([limits.creditsLeft(1, TRIAL), limits.spent()]).toEqual([70, 30]);
-    expect(await limits.kind(TRIAL, 70)).toBe('charged');
-    expect([limits.creditsLeft(1, TRIAL), limits.spent()]).toEqual([0, 100]);
-    expect([await limits.kind(TRIAL, 1), await limits.kind(TRIAL, 0)]).toEqual(['out-of-credits', 'charged']);
+    expect(await kindOf(limits, TRIAL, 101)).toBe('out-of-credits');
+    expect(await kindOf(limits, TRIAL, 30)).toBe('charged');
+    expect([left(limits), limits.spent()]).toEqual([70, 30]);
+    expect(await kindOf(limits, TRIAL, 70)).toBe('charged');
+    expect([left(limits), limits.spent()]).toEqual([0, 100]);
+    expect([await kindOf(limits, TRIAL, 1), await kindOf(limits, TRIAL, 0)]).toEqual([
+      'out-of-credits',
+      'charged',
+    ]);
   });
 
   test.each([[1], [7], [50]])(
@@ -91,7 +60,7 @@ describe('credits', () => {
       using limits = started();
       const granted = 1_003;
       const kinds = await Promise.all(
-        Array.from({ length: 1_200 }, () => limits.kind(WIDE, each, 1, granted)),
+        Array.from({ length: 1_200 }, () => kindOf(limits, WIDE, each, 1, granted)),
       );
       const passed = Math.floor(granted / each);
       expect(kinds.filter((kind) => kind === 'charged')).toHaveLength(passed);
@@ -102,23 +71,26 @@ describe('credits', () => {
 
   test('that are granted or lowered later count at once, and lowered below what is spent they are none', async () => {
     using limits = started();
-    await limits.kind(TRIAL, 60);
-    expect([await limits.kind(TRIAL, 1, 1, 50), await limits.kind(TRIAL, 0, 1, 50)]).toEqual([
+    await kindOf(limits, TRIAL, 60);
+    expect([await kindOf(limits, TRIAL, 1, 1, 50), await kindOf(limits, TRIAL, 0, 1, 50)]).toEqual([
       'out-of-credits',
       'charged',
     ]);
-    expect(limits.creditsLeft(1, TRIAL)).toBe(0);
-    expect(await limits.kind(TRIAL, 60, 1, 150)).toBe('charged');
-    expect(limits.creditsLeft(1, TRIAL)).toBe(30);
+    expect(left(limits)).toBe(0);
+    expect(await kindOf(limits, TRIAL, 60, 1, 150)).toBe('charged');
+    expect(left(limits)).toBe(30);
   });
 
   test('spent before a restart, also by another node of the host, are spent after it', async () => {
     using limits = started();
-    await limits.kind(TRIAL, 65);
-    limits.store.run("INSERT INTO spent VALUES (1, 'gone', 40, 10)");
+    await kindOf(limits, TRIAL, 65);
+    limits.ledger.run("INSERT INTO spent VALUES (1, 'gone', 40, 10)");
     const again = limits.again();
-    expect([await again.kind(TRIAL, 6), await again.kind(TRIAL, 5)]).toEqual(['out-of-credits', 'charged']);
-    expect(again.creditsLeft(1, TRIAL)).toBe(0);
+    expect([await kindOf(again, TRIAL, 6), await kindOf(again, TRIAL, 5)]).toEqual([
+      'out-of-credits',
+      'charged',
+    ]);
+    expect(left(again)).toBe(0);
   });
 
   test('that are stated are remembered for the fifty thousand accounts charged last', () => {
@@ -134,26 +106,26 @@ describe('credits', () => {
 describe('C3 L16 rate and credits are taken together or not at all', () => {
   test('a refusal by credits takes no tokens', async () => {
     using limits = started();
-    for (let i = 0; i < 20; i++) expect(await limits.kind(TRIAL, 101)).toBe('out-of-credits');
-    expect(await limits.kind(TRIAL, 1, 10)).toBe('charged');
+    for (let i = 0; i < 20; i++) expect(await kindOf(limits, TRIAL, 101)).toBe('out-of-credits');
+    expect(await kindOf(limits, TRIAL, 1, 10)).toBe('charged');
   });
 
   test('a refusal by rate takes no credits', async () => {
     using limits = started();
-    await limits.kind(TRIAL, 10, 10);
-    for (let i = 0; i < 20; i++) expect(await limits.kind(TRIAL, 1)).toBe('over-rate');
+    await kindOf(limits, TRIAL, 10, 10);
+    for (let i = 0; i < 20; i++) expect(await kindOf(limits, TRIAL, 1)).toBe('over-rate');
     limits.advance(200);
-    expect(await limits.kind(TRIAL, 1)).toBe('charged');
-    expect([limits.spent(), limits.creditsLeft(1, TRIAL)]).toEqual([11, 89]);
+    expect(await kindOf(limits, TRIAL, 1)).toBe('charged');
+    expect([limits.spent(), left(limits)]).toEqual([11, 89]);
   });
 
   test('L21 an account above its rate and out of credits is refused by credits, which do not come back by waiting', async () => {
     using limits = started();
-    await limits.kind(TRIAL, 100, 10);
+    await kindOf(limits, TRIAL, 100, 10);
     const kinds = [
-      await limits.kind(TRIAL, 1),
-      await limits.kind(TRIAL, 0),
-      await limits.kind(TRIAL, 1, 1, 101),
+      await kindOf(limits, TRIAL, 1),
+      await kindOf(limits, TRIAL, 0),
+      await kindOf(limits, TRIAL, 1, 1, 101),
     ];
     expect(kinds).toEqual(['out-of-credits', 'over-rate', 'over-rate']);
   });
@@ -161,56 +133,59 @@ describe('C3 L16 rate and credits are taken together or not at all', () => {
 
 test('a refund is durable and can be spent; one of nothing writes nothing', async () => {
   using limits = started();
-  limits.refund(caller(), TRIAL, price(0, 0));
+  limits.charging.refund(caller(), TRIAL, price(0, 0));
   limits.journal.flush();
-  expect(limits.store.query('SELECT * FROM spent').values()).toEqual([]);
-  await limits.kind(TRIAL, 100);
-  limits.refund(caller(), TRIAL, price(40, 0));
-  expect(await limits.kind(TRIAL, 40)).toBe('charged');
-  limits.refund(caller(), TRIAL, price(25, 0));
+  expect(limits.ledger.query('SELECT * FROM spent').values()).toEqual([]);
+  await kindOf(limits, TRIAL, 100);
+  limits.charging.refund(caller(), TRIAL, price(40, 0));
+  expect(await kindOf(limits, TRIAL, 40)).toBe('charged');
+  limits.charging.refund(caller(), TRIAL, price(25, 0));
   const mend = limits.break('spent');
   await new Promise(setImmediate);
   expect(limits.spent()).toBe(100);
   mend();
   limits.journal.flush();
-  expect([limits.spent(), limits.creditsLeft(1, TRIAL)]).toEqual([75, 25]);
+  expect([limits.spent(), left(limits)]).toEqual([75, 25]);
 });
 
 describe('a journal that fails', () => {
   test('refuses the call as a check that cannot be done, and loses neither credits nor rate', async () => {
     using limits = started();
-    await limits.kind(TRIAL, 10, 6);
+    await kindOf(limits, TRIAL, 10, 6);
     const mend = limits.break('spent');
-    const kinds = await Promise.all(Array.from({ length: 4 }, () => limits.kind(TRIAL, 10)));
+    const kinds = await Promise.all(Array.from({ length: 4 }, () => kindOf(limits, TRIAL, 10)));
     expect(new Set(kinds)).toEqual(new Set(['credits-unavailable']));
     mend();
-    expect([await limits.kind(TRIAL, 90, 5), await limits.kind(TRIAL, 90, 4)]).toEqual([
+    expect([await kindOf(limits, TRIAL, 90, 5), await kindOf(limits, TRIAL, 90, 4)]).toEqual([
       'over-rate',
       'charged',
     ]);
-    expect([limits.creditsLeft(1, TRIAL), limits.spent()]).toEqual([0, 100]);
+    expect([left(limits), limits.spent()]).toEqual([0, 100]);
   });
 
   test('that cannot be read refuses without a rejection, and without taking anything', async () => {
     using limits = started();
-    limits.store.run('ALTER TABLE spent RENAME TO away');
-    expect(await limits.kind(TRIAL, 1, 10)).toBe('credits-unavailable');
-    limits.store.run('ALTER TABLE away RENAME TO spent');
-    expect(await limits.kind(TRIAL, 1, 10)).toBe('charged');
-    expect(limits.creditsLeft(1, TRIAL)).toBe(99);
+    limits.ledger.run('ALTER TABLE spent RENAME TO away');
+    expect(await kindOf(limits, TRIAL, 1, 10)).toBe('credits-unavailable');
+    limits.ledger.run('ALTER TABLE away RENAME TO spent');
+    expect(await kindOf(limits, TRIAL, 1, 10)).toBe('charged');
+    expect(left(limits)).toBe(99);
   });
 });
 
 describe('a restart', () => {
   test('refills what the time that went by refills, and no more', async () => {
     using limits = started();
-    await limits.kind(PAID, 0, 10);
+    await kindOf(limits, PAID, 0, 10);
     limits.advance(400);
-    limits.save(100);
-    expect(await limits.again().kind(PAID, 0, 3)).toBe('over-rate');
+    limits.charging.save(100);
+    expect(await kindOf(limits.again(), PAID, 0, 3)).toBe('over-rate');
     limits.advance(600);
     const after = limits.again();
-    expect([await after.kind(PAID, 0, 6), await after.kind(PAID, 0, 5)]).toEqual(['over-rate', 'charged']);
+    expect([await kindOf(after, PAID, 0, 6), await kindOf(after, PAID, 0, 5)]).toEqual([
+      'over-rate',
+      'charged',
+    ]);
   });
 
   test.each([
@@ -219,40 +194,43 @@ describe('a restart', () => {
     ['with the wall clock set back keeps no debt, which may be paid off', 60, 60_000, 86_400_000, 200],
   ])('%s', async (_, calls, passMs, backMs, waitMs) => {
     using limits = started();
-    await limits.kind(PAID, 0, calls);
-    limits.save(100);
+    await kindOf(limits, PAID, 0, calls);
+    limits.charging.save(100);
     limits.advance(passMs);
-    limits.sweep(10);
+    limits.charging.sweep(10);
     limits.advance(-backMs);
-    expect(await limits.again().charge(caller(), PAID, price(0))).toMatchObject({ waitMs });
+    expect(await limits.again().charging.charge(caller(), PAID, price(0))).toMatchObject({ waitMs });
   });
 
   test('keeps nothing of buckets that have filled up, also of those that were forgotten before', async () => {
     using limits = started();
-    const charge = (id: number, calls: number) => limits.charge(caller(id), PAID, price(0, calls));
+    const charge = (id: number, calls: number) => limits.charging.charge(caller(id), PAID, price(0, calls));
     for (let id = 1; id <= 5; id++) await charge(id, 2 * id);
-    expect([limits.save(3), limits.save(3), limits.rows()]).toEqual([2, 0, 5]);
+    expect([limits.charging.save(3), limits.charging.save(3), bucketsIn(limits)]).toEqual([2, 0, 5]);
     limits.advance(1_000);
-    limits.sweep(10);
+    limits.charging.sweep(10);
     await charge(1, 10);
-    limits.save(10);
+    limits.charging.save(10);
     const after = limits.again();
-    expect(limits.rows()).toBe(4);
-    const tokens = await Promise.all([1, 2, 5].map((id) => after.charge(caller(id), PAID, price(0, 0))));
+    expect(bucketsIn(after)).toBe(4);
+    const tokens = await Promise.all(
+      [1, 2, 5].map((id) => after.charging.charge(caller(id), PAID, price(0, 0))),
+    );
     expect(tokens).toMatchObject([0, 10, 5].map((left) => ({ rate: { tokens: left } })));
   });
 
   test('with a ledger that is held or takes no writes begins with whole bursts, and writes later', async () => {
     using limits = started();
-    await limits.kind(PAID, 0, 10);
+    await kindOf(limits, PAID, 0, 10);
     const mend = limits.break('buckets');
-    expect(limits.save(100)).toBe(1);
+    expect(limits.charging.save(100)).toBe(1);
     mend();
-    expect([limits.save(100), limits.rows()]).toEqual([0, 1]);
-    using other = opened(limits.path, LEDGER_MIGRATIONS);
+    expect([limits.charging.save(100), bucketsIn(limits)]).toEqual([0, 1]);
+    using other = openLedger(limits.folder);
     other.run('BEGIN IMMEDIATE');
-    expect(await limits.again().kind(PAID, 0, 10)).toBe('charged');
+    const held = createCharging(limits.journal, limits.ledger, limits.clock);
+    expect(held.charge(caller(), PAID, price(0, 10))).toMatchObject({ kind: 'charged' });
     other.run('ROLLBACK');
-    expect(await limits.again().kind(PAID, 0)).toBe('over-rate');
+    expect(await kindOf(limits.again(), PAID, 0)).toBe('over-rate');
   });
 });

@@ -67,9 +67,18 @@ export function writeCell(
   );
 }
 
-/** Usage with a journal and charging over a ledger in a folder; `again` is the process started anew on it. */
-export function startUsage(folder = temporaryFolder(), node = 'n1') {
-  const { clock, advance, sleeping } = createVirtualClock(500_000 * HOUR_MS);
+/**
+ * Usage with a journal and charging over a ledger in a folder. A turn of the journal ends when the test says so, or by
+ * `soon`. `again` is the process started anew, after its machine was.
+ */
+export function startUsage({
+  folder = temporaryFolder(),
+  node = 'n1',
+  soon = undefined as ((run: () => void) => void) | undefined,
+  time = createVirtualClock(500_000 * HOUR_MS),
+  bootMs = 0,
+} = {}) {
+  const clock = { ...time.clock, monotonic: () => time.clock.monotonic() - bootMs };
   const ledger = openLedger(folder);
   const lost: number[] = [];
   const usage = createUsage({
@@ -79,14 +88,20 @@ export function startUsage(folder = temporaryFolder(), node = 'n1') {
     onLost: (elements) => void lost.push(elements),
   });
   const waiting: (() => void)[] = [];
-  const journal = createJournal(ledger, node, (run) => void waiting.push(run), usage.inSameTransaction);
+  const journal = createJournal(
+    ledger,
+    node,
+    soon ?? ((run) => void waiting.push(run)),
+    usage.inSameTransaction,
+  );
   const charging = createCharging(journal, ledger, clock);
 
   return {
     clock,
-    advance,
-    sleeping,
+    advance: time.advance,
+    folder,
     ledger,
+    waiting,
     usage,
     journal,
     charging,
@@ -119,12 +134,14 @@ export function startUsage(folder = temporaryFolder(), node = 'n1') {
       ledger
         .query<{ n: number }, []>('SELECT sum(charged - refunded) AS n FROM spent WHERE account_id = 1')
         .get()?.n,
-    again: () => (ledger.close(), startUsage(folder, node)),
+    again() {
+      ledger.close();
+      return startUsage({ folder, node, soon, time, bootMs: time.clock.monotonic() - 5 });
+    },
     /** Makes writes to a table fail until the returned function is called. */
-    break(table: 'spent' | 'usage_hours') {
-      ledger.run(
-        `CREATE TRIGGER broken BEFORE INSERT ON ${table} BEGIN SELECT RAISE(FAIL, 'disk full'); END`,
-      );
+    break(table: 'spent' | 'usage_hours' | 'buckets', when = '1') {
+      const fail = `WHEN ${when} BEGIN SELECT RAISE(ABORT, 'disk full'); END`;
+      ledger.run(`CREATE TRIGGER broken BEFORE INSERT ON ${table} ${fail}`);
       return () => void ledger.run('DROP TRIGGER broken');
     },
     [Symbol.dispose]() {
