@@ -85,7 +85,7 @@ export function createGateway(deps: Deps) {
   const journal = createJournal(ledger, node, setImmediate, usage.inSameTransaction);
   const limits =
     sharing === undefined
-      ? limitsAlone(node, journal, ledger, clock)
+      ? limitsAlone(journal, ledger, clock)
       : limitsShared({ node, sharing, journal, ledger, clock, revision });
   const troubles = createTroubles({ ...deps, journal, usage, link: limits.link });
   const cache = cacheBytes === 0 ? undefined : new Cache(cacheBytes);

@@ -8,7 +8,7 @@ import {
   type Sender,
 } from './messages.ts';
 
-/** What the authority knows of one node's credits of an account. Whole numbers below 2^53; four of them only grow. */
+/** One node's credits of an account. Whole numbers below 2^53; the first four only grow. */
 export type CreditHolding = Holding & {
   granted: number;
   returned: number;
@@ -43,20 +43,15 @@ export type Moment = Readonly<{
 
 /** After a loss, grants are held back for so long while nodes report what they hold. */
 export const LEARNING_MS = 2_000;
-
 /** What a dead node holds is released after so long on the account's clock. */
 export const CREDIT_RELEASE_MS = 24 * 3_600_000;
-
 /** A node that holds credits sends every second; one silent for longer than this counts as dead. */
 export const CREDIT_LIVE_MS = 4_000;
-
 /** The account's clock goes at most so far between two messages, so that a leap makes no live node dead. */
 const LEAP_MS = 2_000;
-
 /** How long other nodes are recalled: they hold no more than they need. */
 const RECALL_MS = 2_000;
 
-/** An account without charges. */
 export function newCreditState({ total }: CreditReport, revision: number, nowMs: number): CreditState {
   return { atMs: nowMs, clockMs: 0, revision, total, learnUntilMs: 0, nodes: [] };
 }
@@ -112,15 +107,13 @@ function merge(mine: CreditHolding, { charged, refunded }: CreditReport): void {
   mine.granted = Math.max(mine.granted, mine.returned + mine.charged - mine.refunded);
 }
 
-/** Credits that the node may still spend, as far as it reported. */
+/** What the node may still spend, as far as it reported. */
 function heldBy({ granted, returned, charged, refunded }: CreditHolding): number {
   return granted - returned - (charged - refunded);
 }
 
 function availableIn({ total, nodes }: CreditState): number {
-  let available = total;
-  for (const { granted, returned } of nodes) available -= granted - returned;
-  return available;
+  return nodes.reduce((left, { granted, returned }) => left - (granted - returned), total);
 }
 
 function isLive({ heardMs }: CreditHolding, { clockMs }: CreditState): boolean {

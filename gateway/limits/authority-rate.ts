@@ -7,9 +7,9 @@ import {
   type Sender,
 } from './messages.ts';
 
-/** What the authority knows of one node's tokens of an account. Whole numbers below 2^53. */
+/** One node's tokens of an account. Whole numbers below 2^53. */
 type RateHolding = Holding & {
-  /** Tokens granted and not returned, and spent, under `fence`. Their difference is outstanding. */
+  /** Granted and not returned, and spent, under `fence`. Their difference is outstanding. */
   granted: number;
   spent: number;
   /** On the account's clock: what is unspent then is lost. */
@@ -38,19 +38,14 @@ export type RateState = {
 
 /** How long a grant lives. */
 export const RATE_LIFE_MS = 1_000;
-
 /** A node that was silent for so long after its lease ended is forgotten. */
 export const RATE_FORGET_MS = 600_000;
-
 /** A bucket that starts again after an outage holds what this long refills. */
 const START_MS = 100;
-
-/** No refused batch has tokens reserved for longer than this, and none whose wait is longer. */
+/** For a refused batch that would wait for longer no tokens are reserved. */
 const RESERVE_MS = 2_000;
-
 /** A batch that waited its `Retry-After` may come so much later and still find its tokens. */
 const RESERVE_GRACE_MS = 250;
-
 /** Of a contended bucket a node gets so much of its share of what is there, and the rest of its share of what came in. */
 const SHARE_OF_BUCKET = 0.25;
 
@@ -64,15 +59,13 @@ export function rateStateLifeMs({ micro, burst, perMs }: RateState): number {
 /** A state with a full bucket, or with `low` a nearly empty one: an outage or a loss may hide what was spent. */
 export function newRateState(report: RateReport, revision: number, nowMs: number, low: boolean): RateState {
   const plan = { revision, perMs: perMsOf(report.rps), burst: report.burst };
-  const state = { atMs: nowMs, clockMs: 0, ...plan, micro: 0, reserved: 0, reservedMs: 0, nodes: [] };
-  state.micro = low ? startingMicro(state) : report.burst * MICRO;
-  return state;
+  const micro = low ? startingMicro(plan) : report.burst * MICRO;
+  return { atMs: nowMs, clockMs: 0, ...plan, micro, reserved: 0, reservedMs: 0, nodes: [] };
 }
 
 /**
- * Takes one message about an account's rate into `state` (strict leases: the bucket and what is outstanding never
- * exceed the burst together). `nowMs` is the store's wall clock in whole milliseconds. A message that is not newer than
- * the node's last changes nothing, and is shown how things stood then.
+ * Takes one message about an account's rate into `state`: the bucket and what is outstanding never exceed the burst
+ * together. A message that is not newer than the node's last changes nothing, and its reply repeats the state of then.
  */
 export function topUpRate(
   state: RateState,
@@ -101,14 +94,14 @@ function perMsOf(rps: number): number {
   return Math.max(1, Math.round(rps * 1_000));
 }
 
-function startingMicro({ perMs, burst }: RateState): number {
+function startingMicro({ perMs, burst }: Pick<RateState, 'perMs' | 'burst'>): number {
   return Math.min(burst * MICRO, perMs * START_MS);
 }
 
 /**
- * Time passes: the bucket refills, to the burst less what was outstanding all the while, since that may have been
- * spent a moment ago; so what a lease held counts until the last of the leases that ended. A wall clock that steps
- * back stops the account's clock for one message, not for an hour.
+ * Time passes: the bucket refills, to the burst less what was outstanding, which may have been spent a moment ago: what
+ * leases held counts until the last one of them ended. A wall clock that steps back stops the account's clock for one
+ * message, not for an hour.
  */
 function settle(state: RateState, mine: RateHolding, nowMs: number): void {
   const sinceMs = state.clockMs;
@@ -125,7 +118,7 @@ function settle(state: RateState, mine: RateHolding, nowMs: number): void {
   if (state.reservedMs <= clockMs) state.reserved = state.reservedMs = 0;
 }
 
-/** Refills for so much time, under the leases that are alive at `aliveMs`. */
+/** `aliveMs`: the leases that are alive then are outstanding. */
 function refillFor(state: RateState, elapsedMs: number, aliveMs: number): void {
   const cap = (state.burst - outstanding(state, aliveMs)) * MICRO;
   // The time that fills it is enough: a clock that leaps must not leave the exact integers.
@@ -137,17 +130,14 @@ function heldBy({ granted, spent, expiresMs }: RateHolding, clockMs: number): nu
   return expiresMs > clockMs ? granted - spent : 0;
 }
 
-/** Tokens in live leases, as far as they were reported. */
 function outstanding({ nodes }: RateState, aliveMs: number): number {
-  let sum = 0;
-  for (const holding of nodes) sum += heldBy(holding, aliveMs);
-  return sum;
+  return nodes.reduce((sum, holding) => sum + heldBy(holding, aliveMs), 0);
 }
 
 /** What came in since a node last sent, in micro-tokens, and tokens of it that the node took ungranted. */
 type Income = Readonly<{ micro: number; debt: number }>;
 
-/** Takes in a report: spending beyond grants is a debt. Gives what came in meanwhile; `undefined`: there was no lease. */
+/** Spending beyond grants is a debt. Gives what came in since the last report; `undefined`: there was no lease. */
 function record(state: RateState, mine: RateHolding, { fence, seq }: Sender, report: RateReport) {
   const { spent: reported, wanted, weight, recovering } = report;
   const { clockMs, perMs } = state;
@@ -169,7 +159,7 @@ function record(state: RateState, mine: RateHolding, { fence, seq }: Sender, rep
   return income;
 }
 
-/** Moves the node's outstanding tokens towards what it wants. Gives what a request needs beyond them, counted as spent. */
+/** Moves what the node holds towards what it wants. Gives what a request needs beyond that, counted as spent. */
 function top(state: RateState, mine: RateHolding, report: RateReport, income: Income | undefined): number {
   const needed = Math.min(report.needed, state.burst);
   const held = mine.granted - mine.spent;

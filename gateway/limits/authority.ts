@@ -18,7 +18,7 @@ import {
   type Sender,
 } from './messages.ts';
 
-/** What the authority knows of one node's scans of an account. Whole numbers below 2^53. */
+/** One node's scans of an account. Whole numbers below 2^53. */
 type ScanHolding = Holding & {
   /** Permits that are the node's until `expiresMs` on the account's clock. */
   held: number;
@@ -40,17 +40,14 @@ type ScanState = {
 
 /** How long permits are a node's that does not send; a node that holds some sends every second. */
 export const SCAN_LIFE_MS = 5_000;
-
 /** A node that wants permits and was silent for so long has lost its turn. */
 const SCAN_WAIT_MS = 1_000;
-
 /** A node that was silent for so long after its permits ended is forgotten, with the number of its last message. */
 export const SCAN_FORGET_MS = 60_000;
 
 /**
  * Takes one message about an account's scans into `state`. What the node keeps is its own: scans run on it. More is
- * granted as far as it is free and no node has waited for it longer. While `learning` nothing more is granted.
- * A message that is not newer than the node's last changes nothing, and is shown how things stood then.
+ * granted as far as it is free and no node has waited for it longer, and none while `learning`.
  */
 function topUpScans(
   state: ScanState,
@@ -108,7 +105,6 @@ function isWaiting({ sinceMs, expiresMs }: ScanHolding, clockMs: number): boolea
   return sinceMs > 0 && expiresMs - SCAN_LIFE_MS + SCAN_WAIT_MS > clockMs;
 }
 
-/** Whether other nodes wait for permits, or more are held than there are, and the share of each that holds or wants some. */
 function contentionIn(
   { nodes, scans, clockMs }: ScanState,
   mine: ScanHolding,
@@ -128,7 +124,6 @@ function contentionIn(
 /** The version of a blob's format. */
 const FORMAT = 2;
 
-/** All that the authority knows of an account. */
 type State = { rate?: RateState; credits?: CreditState; scans?: ScanState };
 
 /** The parts of a blob, each as the values of these members and of its nodes', 0 for none: half the size of objects. */

@@ -2,9 +2,9 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/source.ts';
 import type { Migrations, Store } from '../../shared/store/open.ts';
-import { type Journal, type Spending, spentElsewhere } from './journal.ts';
+import type { Journal } from './journal.ts';
 
-/** What a request costs: `calls` of the rate, `credits` of a trial's allowance. `usageHook` is notified of credits that go through the journal. */
+/** What a request costs: `calls` of the rate, `credits` of a trial's allowance. `usageHook` hears of credits that go through the journal. */
 export type Price = Readonly<{ calls: number; credits: number; usageHook?: UsageHook }>;
 
 /** What is written together with the journal, to the unit. Both are called at the moment the journal's counters change. */
@@ -22,7 +22,7 @@ export type Charge =
   | { readonly kind: 'charged'; readonly rate: RateState }
   | { readonly kind: 'over-rate'; readonly rate: RateState; readonly waitMs: number }
   | { readonly kind: 'out-of-credits'; readonly rate: RateState; readonly creditsLeft: number }
-  /** What the account has left cannot be known for now, or a charge cannot be made to last. */
+  /** The credits left cannot be known for now, or a charge cannot be made durable. */
   | { readonly kind: 'credits-unavailable' };
 
 export type OutOfCredits = Extract<Charge, { kind: 'out-of-credits' }>;
@@ -34,36 +34,38 @@ export type Charging = Readonly<{
   outOfCredits(caller: Caller, plan: Plan, credits: number): OutOfCredits | undefined;
   /** Gives back what was taken for calls that no backend answered: credits, and the rate of a request that was refused. */
   refund(caller: Caller, plan: Plan, price: Price): void;
-  /** What an answer of now says is left; `undefined` for a plan without a credit limit. */
+  /** The credits left that an answer states now; `undefined` for a plan without a credit limit. */
   creditsLeft(accountId: number, plan: Plan): number | undefined;
 }>;
 
+/** Accounts whose stated credits are remembered, 100 bytes each; the one charged longest ago is forgotten first. */
+const STATED_MAX = 50_000;
+
 /**
- * What callers are told of an account's credits: never more than what is left, and on a process, and so on a connection, it
- * rises only when credits are added. A refund is seen once more than it was spent.
+ * The credits left that answers state: never more than there are, and from one process, and so on one connection, they
+ * rise only when credits are added. A refund shows when as much has been spent again.
  */
 export class StatedCredits {
-  /** Credits ever given to the account. */
-  total: number;
-  /** The most that it was ever seen to have spent, and the least that was stated since `total` rose. */
-  #charged = 0;
-  #lowest = Infinity;
+  readonly #accounts = new Map<number, { total: number; charged: number; least: number }>();
 
-  constructor(total: number) {
-    this.total = total;
+  /** Notes the credits ever given to an account, as a request finds them. */
+  setTotal(accountId: number, total: number): void {
+    const stated = this.#accounts.get(accountId) ?? { total, charged: 0, least: Infinity };
+    if (total > stated.total) stated.least = Infinity;
+    stated.total = total;
+    this.#accounts.delete(accountId);
+    this.#accounts.set(accountId, stated);
+    const [oldest] = this.#accounts.size > STATED_MAX ? this.#accounts.keys() : [];
+    if (oldest !== undefined) this.#accounts.delete(oldest);
   }
 
-  /** Takes the total as a request finds it. */
-  setTotal(total: number): void {
-    if (total > this.total) this.#lowest = Infinity;
-    this.total = total;
-  }
-
-  /** What is stated after so many credits were charged and refunded. */
-  left(charged: number, refunded: number): number {
-    this.#charged = Math.max(this.#charged, charged);
-    const left = Math.max(0, this.total - (this.#charged - refunded));
-    return (this.#lowest = Math.min(this.#lowest, left));
+  /** The credits left after so many were charged and refunded; `undefined` for an account that is not remembered. */
+  left(accountId: number, charged: number, refunded: number): number | undefined {
+    const stated = this.#accounts.get(accountId);
+    if (stated === undefined) return undefined;
+    stated.charged = Math.max(stated.charged, charged);
+    const left = Math.max(0, stated.total - (stated.charged - refunded));
+    return (stated.least = Math.min(stated.least, left));
   }
 }
 
@@ -108,10 +110,6 @@ export function retryAfterSeconds(waitMs: number): number {
   return Math.max(1, Math.ceil(waitMs / 1_000));
 }
 
-function overRate(plan: Plan, { tokens }: Bucket, waitMs: number): Charge {
-  return { kind: 'over-rate', rate: { plan, tokens }, waitMs };
-}
-
 /** Waits for the journal; a charge that cannot be written is taken back by `undo` and refused, so that nothing is lost. */
 export async function durable(
   journal: Journal,
@@ -132,12 +130,11 @@ export async function durable(
 
 /**
  * Charges accounts that no other process charges, by arithmetic on memory. Ending the process must not refill a burst, so
- * buckets are written to the ledger. `node` is the process's name in the journal.
+ * buckets are written to the ledger.
  */
-export function createCharging(journal: Journal, ledger: Store, node: string, clock: Clock) {
-  const elsewhere = spentElsewhere(ledger, node);
+export function createCharging(journal: Journal, ledger: Store, clock: Clock) {
   const buckets = readBuckets(ledger, clock);
-  const credits = new Map<number, StatedCredits>();
+  const stated = new StatedCredits();
   /** Those that changed since they were last written. */
   const changed = new Map<number, Bucket>();
   let sweeping = buckets.entries();
@@ -156,20 +153,16 @@ export function createCharging(journal: Journal, ledger: Store, node: string, cl
     const { accountId } = caller;
     const bucket = bucketOf(accountId, plan, clock.monotonic());
     const waitMs = shortMs(bucket, price.calls);
-    if (plan.credits === undefined) {
-      if (waitMs > 0) return overRate(plan, bucket, waitMs);
-      take(accountId, bucket, price.calls);
-      return { kind: 'charged', rate: { plan, tokens: bucket.tokens } };
-    }
-    const spending = journal.spendingOf(accountId);
-    if (spending === undefined)
-      return waitMs > 0 ? overRate(plan, bucket, waitMs) : { kind: 'credits-unavailable' };
-    const out = outOf(caller, plan, plan.credits, price.credits, spending);
+    const isLimited = plan.credits !== undefined;
+    // Credits do not come back by waiting: they are refused first.
+    const out = isLimited ? outOfCredits(caller, plan, price.credits) : undefined;
     if (out !== undefined) return out;
-    if (waitMs > 0) return overRate(plan, bucket, waitMs);
+    if (waitMs > 0) return { kind: 'over-rate', rate: { plan, tokens: bucket.tokens }, waitMs };
+    const spending = isLimited ? journal.spendingOf(accountId) : undefined;
+    if (isLimited && spending === undefined) return { kind: 'credits-unavailable' };
     take(accountId, bucket, price.calls);
     const charged = { kind: 'charged', rate: { plan, tokens: bucket.tokens } } as const;
-    if (price.credits === 0) return charged;
+    if (spending === undefined || price.credits === 0) return charged;
     spending.charged += price.credits;
     price.usageHook?.take();
     return durable(journal, accountId, price, charged, () => {
@@ -178,40 +171,23 @@ export function createCharging(journal: Journal, ledger: Store, node: string, cl
     });
   }
 
+  /** A free call passes also when the total was lowered below what is spent. */
   function outOfCredits(caller: Caller, plan: Plan, credits: number): OutOfCredits | undefined {
-    const spending = plan.credits === undefined ? undefined : journal.spendingOf(caller.accountId);
+    const { accountId, creditsGranted } = caller;
+    const spending = plan.credits === undefined ? undefined : journal.spendingOf(accountId);
     if (plan.credits === undefined || spending === undefined) return undefined;
-    return outOf(caller, plan, plan.credits, credits, spending);
-  }
-
-  /** The refusal of a price above what is left; an allowance lowered below what is spent still lets a free call pass. */
-  function outOf(
-    { accountId, creditsGranted }: Caller,
-    plan: Plan,
-    usual: number,
-    price: number,
-    { charged, refunded }: Spending,
-  ): OutOfCredits | undefined {
-    const total = creditsGranted ?? usual;
-    let stated = credits.get(accountId);
-    if (stated === undefined) credits.set(accountId, (stated = new StatedCredits(total)));
-    stated.setTotal(total);
-    const others = elsewhere.get(accountId) ?? 0;
-    if (price <= Math.max(0, total - (charged - refunded + others))) return undefined;
+    const total = creditsGranted ?? plan.credits;
+    stated.setTotal(accountId, total);
+    const { charged, refunded, elsewhere } = spending;
+    if (credits <= Math.max(0, total - (charged - refunded + elsewhere))) return undefined;
     const { tokens } = bucketOf(accountId, plan, clock.monotonic());
-    return {
-      kind: 'out-of-credits',
-      rate: { plan, tokens },
-      creditsLeft: stated.left(charged + others, refunded),
-    };
+    const left = creditsLeft(accountId, plan) ?? 0;
+    return { kind: 'out-of-credits', rate: { plan, tokens }, creditsLeft: left };
   }
 
   function creditsLeft(accountId: number, plan: Plan): number | undefined {
     const spending = plan.credits === undefined ? undefined : journal.spendingOf(accountId);
-    if (spending === undefined) return undefined;
-    return credits
-      .get(accountId)
-      ?.left(spending.charged + (elsewhere.get(accountId) ?? 0), spending.refunded);
+    return spending && stated.left(accountId, spending.charged + spending.elsewhere, spending.refunded);
   }
 
   /** The account's bucket, refilled at the rate of `plan`. */

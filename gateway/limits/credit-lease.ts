@@ -1,36 +1,26 @@
-import type { StatedCredits } from './charge.ts';
 import type { Spending } from './journal.ts';
 import type { CreditGrant, CreditReport } from './messages.ts';
 import { Demand, type Due, Pace } from './rate-lease.ts';
 
 /**
- * What is found for a price. `out`: no live node has so many credits. `later`: others hold them and were recalled to
- * return them, or too many requests wait; it is worth `LATER_MS`. `ask`: memory cannot tell. `unavailable`: it cannot be known now.
+ * What is found for a price. `out`: no live node has so many credits. `later`: others return theirs within `LATER_MS`, or
+ * too many requests wait. `ask`: memory cannot tell. `unavailable`: it cannot be known now.
  */
 export type CreditLook = 'enough' | 'out' | 'later' | 'ask' | 'unavailable';
 
-/** Others return what they do not need within so much time. */
 export const LATER_MS = 1_000;
-
-/** What a grant shows about a shortage holds for so long without asking again. */
+/** What a grant shows about a shortage holds for so long. */
 const PROOF_MS = 250;
-
 const STALE = Number.NEGATIVE_INFINITY;
-
 /** Held credits are refreshed this often, which carries recalls and shows that the process lives. */
 const REFRESH_MS = 1_000;
-
 const INTERVAL_MS = 100;
-
 /** A message that is under way for longer shows that the store is slow. */
 const SLOW_MS = 50;
-
 /** A lease holds what so much time is expected to charge. */
 const AHEAD_SECONDS = 5;
-
 /** An account without a request in this time returns its credits. */
 const IDLE_MS = 3_000;
-
 /** No process holds more than this part of all the credits that an account was given, its dearest request apart. */
 const PART_MAX = 1 / 100;
 
@@ -41,8 +31,8 @@ export class CreditLease {
   /** What may be charged without asking: 0 until the authority was heard, then its grant less what was charged since. */
   allowance = 0;
   readonly #spending: Spending;
-  /** Kept when the account is forgotten. */
-  readonly #stated: StatedCredits;
+  /** Credits ever given to the account. */
+  #total: number;
   readonly #demand: Demand;
   readonly #pace = new Pace();
   /** The dearest request lately. */
@@ -57,16 +47,15 @@ export class CreditLease {
   /** When the last message had no reply; `undefined` when it had one. */
   #failedMs: number | undefined;
 
-  constructor(spending: Spending, stated: StatedCredits, nowMs: number) {
+  constructor(spending: Spending, total: number, nowMs: number) {
     this.#spending = spending;
-    this.#stated = stated;
+    this.#total = total;
     this.#demand = new Demand(nowMs);
   }
 
-  /** Takes the credits ever given to the account, as a request finds them. */
   setTotal(total: number): void {
-    if (total !== this.#stated.total) this.#grantedMs = STALE; // it was about another allowance
-    this.#stated.setTotal(total);
+    if (total !== this.#total) this.#grantedMs = STALE; // it was about another allowance
+    this.#total = total;
   }
 
   /** Counts the offer of a request; once, however often it is looked at. */
@@ -75,7 +64,7 @@ export class CreditLease {
     this.#dearest = Math.max(this.#dearest, credits);
   }
 
-  /** Decides whether a price can be charged; only a grant that was asked for this shortage is a no. Takes nothing. */
+  /** Decides whether a price can be charged; takes nothing. Only a grant about this very shortage shows that none are left. */
   look(credits: number, nowMs: number, mayWait: boolean, storeOut: boolean): CreditLook {
     if (this.allowance >= credits) return 'enough';
     const [grant, failedMs, sent] = [this.#grant, this.#failedMs, this.#sent];
@@ -92,13 +81,13 @@ export class CreditLease {
     return replies ? 'later' : 'unavailable';
   }
 
-  /** Charges what a look of this instant has found. The caller appends it to the journal. */
+  /** The caller appends it to the journal. */
   take(credits: number): void {
     this.allowance -= credits;
     this.#spending.charged += credits;
   }
 
-  /** Refunds; what was charged stays charged, since it was reported. The caller appends it to the journal. */
+  /** What was charged stays charged, since it was reported. The caller appends it to the journal. */
   refund(credits: number): void {
     this.allowance += credits;
     this.#spending.refunded += credits;
@@ -108,7 +97,7 @@ export class CreditLease {
   unspent(onHost: ReadonlyMap<string, Spending>): number {
     let spent = this.#spending.charged - this.#spending.refunded;
     for (const { charged, refunded } of onHost.values()) spent += charged - refunded;
-    return this.#stated.total - spent;
+    return this.#total - spent;
   }
 
   /** What each node had taken by the last grant, with what it held. */
@@ -146,7 +135,7 @@ export class CreditLease {
     );
   }
 
-  /** Nothing is under way, and the process that ends has credits or news for the authority. */
+  /** Nothing is under way, and the authority has to hear something before the process ends. */
   mayRelease(): boolean {
     return this.#sent === undefined && this.#isToReturn();
   }
@@ -165,14 +154,11 @@ export class CreditLease {
   /** Credits to hold. None while another process needs them, and none for an account at rest. */
   #wanted(nowMs: number): number {
     if (this.#isIdle(nowMs) || this.#grant?.recalled === true) return 0;
-    const most = Math.max(this.#dearest, Math.floor(this.#stated.total * PART_MAX));
+    const most = Math.max(this.#dearest, Math.floor(this.#total * PART_MAX));
     return Math.min(most, Math.max(this.#dearest, Math.ceil(this.#demand.at(nowMs) * AHEAD_SECONDS)));
   }
 
-  /**
-   * Writes the account's report; it may be sent when its counters are durable, and not before, or a crash would leave the
-   * authority ahead of the journal. Credits above what it wants, at most `wantedMax`, are out of reach from here on.
-   */
+  /** What is held above what is wanted, at most `wantedMax`, is out of reach from here on. The counters must be durable. */
   report(nowMs: number, wantedMax = Number.MAX_SAFE_INTEGER): CreditReport {
     const wanted = Math.min(wantedMax, this.#wanted(nowMs) + this.waiting);
     if (this.allowance > wanted) this.#grantedMs = STALE; // what is returned is not gone
@@ -180,16 +166,20 @@ export class CreditLease {
     this.#sent = { ...this.#spending, atMs: nowMs };
     this.#pace.note(INTERVAL_MS, nowMs);
     const held = Math.max(0, this.allowance);
-    return { total: this.#stated.total, ...this.#spending, held, wanted, needed: this.waiting };
+    return { total: this.#total, ...this.#spending, held, wanted, needed: this.waiting };
   }
 
-  /** Takes in the reply to the message under way; without a grant it is unknown whether the message was heard. */
+  /** A report could not be made, or had no reply. */
+  miss(nowMs: number): void {
+    this.#failedMs = nowMs;
+  }
+
+  /** Without a grant it is unknown whether the message was heard. */
   settle(grant: CreditGrant | undefined, nowMs: number): void {
     const sent = this.#sent;
-    if (sent === undefined) return;
     this.#sent = undefined;
-    this.#failedMs = grant === undefined ? nowMs : undefined;
-    if (grant === undefined) return;
+    if (grant === undefined || sent === undefined) return this.miss(nowMs);
+    this.#failedMs = undefined;
     const { charged, refunded } = this.#spending;
     this.allowance = grant.allowance - (charged - sent.charged - (refunded - sent.refunded));
     this.#confirmed = sent;

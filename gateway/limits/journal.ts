@@ -1,43 +1,41 @@
 import type { Store } from '../../shared/store/open.ts';
 import { fileReason, isBusy } from '../../shared/store/private.ts';
 
-/** What one account spent through this node: two counters that only grow. Mutable: it is the account's state. */
+/** What one account spent through a node: two counters that only grow. Mutable: it is the account's state. */
 export type Spending = { charged: number; refunded: number };
 
-/** The durable side of spending: `spendingOf` reads counters once, `append` writes them at the end of this turn. */
+/** With what other nodes had spent when it was read: it does not change while this node is alone. */
+type JournalledSpending = Spending & { readonly elsewhere: number };
+
 export type Journal = Readonly<ReturnType<typeof createJournal>>;
 
 /** What is written in the same transaction as the counters, so that both agree to the unit whenever the process dies. */
 type SameTransaction = Readonly<{
-  /** Writes it; throws when it cannot be written. */
+  /** Throws when it cannot be written. */
   write(): void;
   /** The transaction is in the write-ahead log. */
   written(): void;
 }>;
 
-/** What a node spent of an account, by its row of the ledger. */
 export type SpentRow = Readonly<{ accountId: number; node: string } & Spending>;
 
 /** How long a write waits for another process, and every request of this one with it, in milliseconds. */
 const BUSY_MS = 25;
-/**
- * While another process holds the ledger a turn is tried so often, for 0.3 s; requests are served between two tries. Once
- * that has failed, turns are tried once, until one is written.
- */
+/** While another process holds the ledger a turn is tried so often, for 0.3 s; after one that failed, once, until one is written. */
 const TRIES_MAX = 12;
 /** Retries in a row after which a failure is a trouble: a ledger may be held for a moment. */
 const RETRIES_BEFORE_TROUBLE = 5;
 
-/** Opens the journal of `node` over a ledger. `soon` runs a function once, after the current turn's other work. */
+/** The counters of `node` in a ledger. `soon` runs a function once, after the current turn's other work. */
 export function createJournal(
   ledger: Store,
   node: string,
   soon: (run: () => void) => void,
   sameTransaction?: SameTransaction,
 ) {
-  const read = ledger.prepare<Spending, [number, string]>(
-    'SELECT charged, refunded FROM spent WHERE account_id = ? AND node = ?',
-  );
+  const read = ledger.prepare<JournalledSpending, [number, string]>(`
+    SELECT total(charged) FILTER (WHERE node = ?2) AS charged, total(refunded) FILTER (WHERE node = ?2) AS refunded,
+      total(charged - refunded) FILTER (WHERE node <> ?2) AS elsewhere FROM spent WHERE account_id = ?1`);
   const write = ledger.prepare<null, [number, string, number, number]>(`
     INSERT INTO spent (account_id, node, charged, refunded) VALUES (?, ?, ?, ?)
     ON CONFLICT (account_id, node) DO UPDATE SET charged = excluded.charged, refunded = excluded.refunded`);
@@ -48,7 +46,7 @@ export function createJournal(
   const readOthers = ledger.prepare<Omit<SpentRow, 'accountId'>, [number, string]>(
     'SELECT node, charged, refunded FROM spent WHERE account_id = ? AND node <> ?',
   );
-  const spendings = new Map<number, Spending>();
+  const spendings = new Map<number, JournalledSpending>();
   const appended = new Map<number, Spending>();
   let turn: PromiseWithResolvers<void> | undefined;
   let isFlushing = false;
@@ -58,19 +56,20 @@ export function createJournal(
   let failure: string | undefined;
   ledger.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
 
-  /** `undefined` when the ledger cannot be read. */
-  function spendingOf(accountId: number): Spending | undefined {
-    let spending = spendings.get(accountId);
-    if (spending !== undefined) return spending;
+  /** Reads counters once; `undefined` when the ledger cannot be read. */
+  function spendingOf(accountId: number): JournalledSpending | undefined {
+    const known = spendings.get(accountId);
+    if (known !== undefined) return known;
     try {
-      spendings.set(accountId, (spending = read.get(accountId, node) ?? { charged: 0, refunded: 0 }));
+      const spending = read.get(accountId, node) ?? undefined;
+      if (spending !== undefined) spendings.set(accountId, spending);
+      return spending;
     } catch {
-      // It is tried again at the account's next call.
+      return undefined; // it is tried again at the account's next call
     }
-    return spending;
   }
 
-  /** Resolves when the counters are in the write-ahead log, which survives the death of the process; rejects when they cannot be now. */
+  /** Resolves at the end of this turn, when the counters are in the write-ahead log; rejects when they cannot be now. */
   function append(accountId: number): Promise<void> {
     const spending = spendings.get(accountId);
     if (spending !== undefined) appended.set(accountId, spending);
@@ -82,7 +81,6 @@ export function createJournal(
     return turn.promise;
   }
 
-  /** Writes at the end of this turn of the event loop. */
   function flushSoon(): void {
     if (isFlushing) return;
     isFlushing = true;
@@ -92,7 +90,6 @@ export function createJournal(
     });
   }
 
-  /** Writes what is appended now. */
   function flush(): void {
     const ended = turn;
     turn = undefined;
@@ -157,12 +154,4 @@ export function spentBy(ledger: Store, node: string | null): readonly SpentRow[]
     'SELECT account_id AS accountId, node, charged, refunded FROM spent WHERE node = coalesce(?, node) AND charged > 0',
   );
   return rows.all(node);
-}
-
-/** Credits that other nodes than this one have spent, by account: while this one is alone they do not change. */
-export function spentElsewhere(ledger: Store, node: string): ReadonlyMap<number, number> {
-  const rows = ledger.query<{ accountId: number; spent: number }, [string]>(
-    'SELECT account_id AS accountId, sum(charged - refunded) AS spent FROM spent WHERE node <> ? GROUP BY account_id',
-  );
-  return new Map(rows.all(node).map(({ accountId, spent }) => [accountId, spent]));
 }

@@ -1,45 +1,38 @@
 import type { Clock } from '../../shared/clock.ts';
 import { COMBINE_MS, type Leases } from './leases.ts';
-import type { Journal, SpentRow } from './journal.ts';
+import type { SpentRow } from './journal.ts';
 import type { LeaseStore, Message, Reply, Sender } from './messages.ts';
 import type { ScanLeases } from './scans.ts';
 
 /** Carries messages between the leases and their store, off the way of requests. */
 export type LeaseSync = ReturnType<typeof createLeaseSync>;
-
-/** What can be seen of the link between a process and the store that it shares limits by. */
 export type StoreLink = Pick<LeaseSync, 'isOut' | 'counts'>;
 
 type LeaseSyncOptions = Readonly<{
   accounts: Leases;
   scans: ScanLeases;
   store: LeaseStore;
-  journal: Journal;
   clock: Clock;
   node: string;
   fence: number;
 }>;
 
 const TICK_MS = 20;
-
+const FORGET_A_TICK = 2_000;
 /** Messages of a kind in one call of the store, and calls under way: a stuck store fills no memory. */
 const MESSAGES_MAX = 512;
 const CALLS_MAX = 16;
-
 /**
- * After so many calls in a row without a reply nothing is expected of the store: more than can be under way, so that a
- * moment in which it hangs is not enough. From then on one call a second is sent, until one has a reply.
+ * After so many calls in a row without a reply the store is out: more than can be under way, so that a moment in which it
+ * hangs is not enough. From then on one call a second is sent, until one has a reply.
  */
 const FAILED_MAX = CALLS_MAX + 4;
 const PROBE_MS = 1_000;
-
 /** What could not be reported is tried again after this pause. */
 const RESYNC_MS = 200;
 
-const FORGET_A_TICK = 2_000;
-
 export function createLeaseSync(options: LeaseSyncOptions) {
-  const { accounts, scans, store, journal, clock, node, fence } = options;
+  const { accounts, scans, store, clock, node, fence } = options;
   const counts = { messages: 0, asks: 0, failed: 0 };
   let seq = 0;
   let underWay = 0;
@@ -82,37 +75,10 @@ export function createLeaseSync(options: LeaseSyncOptions) {
     void send(due);
   }
 
-  /** The store must never count a charge that a crash could take from the journal: what is not durable is not reported. */
   async function send(messages: readonly Message[]): Promise<void> {
-    const isUndurable = ({ accountId, credits }: Message) =>
-      credits !== undefined && !journal.isDurable(accountId);
-    if (messages.some(isUndurable) && !journal.isFailing()) journal.flush();
-    const later = messages.filter(isUndurable);
-    const now = later.length === 0 ? messages : messages.filter((message) => !later.includes(message));
-    await Promise.all([post(now), postDurable(later)]);
-  }
-
-  /** Reports accounts when the journal has their charges: another process may hold it for a moment. */
-  async function postDurable(messages: readonly Message[]): Promise<void> {
-    const [first] = messages;
-    if (first === undefined) return;
-    // A turn of the journal writes all of them or none.
-    const append = () =>
-      journal.append(first.accountId).then(
-        () => true,
-        () => false,
-      );
-    if (!journal.isFailing() && (await append())) return post(messages);
+    const replies = await call({ node, fence, seq: ++seq }, messages);
     const nowMs = clock.monotonic();
-    for (const message of messages) accounts.settle({ ...message, rate: undefined }, undefined, nowMs);
-    await post(messages.map((message) => ({ ...message, credits: undefined }))); // rates and scans do not need the journal
-  }
-
-  async function post(sent: readonly Message[]): Promise<void> {
-    if (sent.length === 0) return;
-    const replies = await call({ node, fence, seq: ++seq }, sent);
-    const nowMs = clock.monotonic();
-    for (const [at, message] of sent.entries()) {
+    for (const [at, message] of messages.entries()) {
       accounts.settle(message, replies[at], nowMs);
       scans.settle(message, replies[at], nowMs);
     }
@@ -135,22 +101,6 @@ export function createLeaseSync(options: LeaseSyncOptions) {
     return replies;
   }
 
-  /** Reports rows until all have a reply, or `signal` aborts. */
-  async function report(from: () => Sender, rows: readonly SpentRow[], signal: AbortSignal): Promise<void> {
-    // Revision -1 is older than every other: the account's total comes from nodes that serve it.
-    let rest: readonly Message[] = rows.map(({ accountId, charged, refunded }) => {
-      const credits = { total: 0, charged, refunded, held: 0, wanted: 0, needed: 0 };
-      return { accountId, revision: -1, credits };
-    });
-    while (rest.length > 0 && !signal.aborted) {
-      const part = rest.slice(0, MESSAGES_MAX);
-      const replies = await call(from(), part);
-      const missed = part.filter((_, at) => replies[at] === undefined);
-      rest = [...missed, ...rest.slice(part.length)];
-      if (missed.length > 0) await clock.sleep(RESYNC_MS, signal);
-    }
-  }
-
   return {
     flushSoon,
     /** Keeps leases fresh until `signal` aborts. */
@@ -169,20 +119,34 @@ export function createLeaseSync(options: LeaseSyncOptions) {
         const due = [...accounts.release(nowMs, MESSAGES_MAX), ...scans.release(nowMs, MESSAGES_MAX)];
         if (due.length === 0) return;
         await send(due);
-      } while (failed === counts.failed && !journal.isFailing());
+      } while (failed === counts.failed);
     },
-    /**
-     * Reports what a node has ever spent, by its rows of the ledger, as after the store may have lost its state. One that
-     * does not run any more reports below every fence, so that only its counters are taken.
-     */
+    /** Reports what a node has ever spent, by its rows of the ledger, until all have a reply: the store may have lost it. */
     async resync(of: string, spent: readonly SpentRow[], signal: AbortSignal) {
-      if (of !== node) return report(() => ({ node: of, fence: 0, seq: 0 }), spent, signal);
-      const rows = spent.filter(({ accountId }) => !accounts.resync(accountId));
+      const isOwn = of === node;
+      // Accounts in memory report themselves.
+      let rest = spent.filter(({ accountId }) => !isOwn || !accounts.resync(accountId)).map(reportOf);
       flushSoon();
-      await report(() => ({ node, fence, seq: ++seq }), rows, signal);
+      while (rest.length > 0 && !signal.aborted) {
+        const part = rest.slice(0, MESSAGES_MAX);
+        // Of a node that does not run any more, below every fence, only the counters are taken.
+        const replies = await call(
+          isOwn ? { node, fence, seq: ++seq } : { node: of, fence: 0, seq: 0 },
+          part,
+        );
+        const missed = part.filter((_, at) => replies[at] === undefined);
+        rest = [...missed, ...rest.slice(part.length)];
+        if (missed.length > 0) await clock.sleep(RESYNC_MS, signal);
+      }
     },
     isOut,
     /** What was sent since the process started. */
     counts: () => counts,
   };
+}
+
+/** Revision -1 is older than every other: the account's total comes from nodes that serve it. */
+function reportOf({ accountId, charged, refunded }: SpentRow): Message {
+  const credits = { total: 0, charged, refunded, held: 0, wanted: 0, needed: 0 };
+  return { accountId, revision: -1, credits };
 }

@@ -10,7 +10,7 @@ import {
   StatedCredits,
 } from './charge.ts';
 import { CreditLease, type CreditLook, LATER_MS } from './credit-lease.ts';
-import type { Journal } from './journal.ts';
+import type { Journal, Spending } from './journal.ts';
 import type { Message, Reply } from './messages.ts';
 import { RateLease, type RatePlan } from './rate-lease.ts';
 
@@ -24,43 +24,42 @@ export type Account = {
   waiters: Set<() => void> | undefined;
 };
 
-/** What memory cannot tell: the next reply for the account may. */
+/** What memory cannot tell, and the next reply for the account may. */
 type Asks = 'ask-rate' | 'ask-credits';
 export type Decision = Charge | Asks;
 
-/** All accounts of this process. */
 export type Leases = ReturnType<typeof createLeases>;
 
-/** Accounts that wait for their message, 500 bytes each: above it a further one is asked for before its call is let in. */
+/** Accounts that wait for their message, 500 bytes each; the calls of further ones wait for a reply. */
 const MARKED_MAX = 16_384;
-
 /** How long messages wait at most for those of other accounts: fewer calls of the store, each with more of them. */
 export const COMBINE_MS = 340;
-
 /** How long a request may wait for the authority when memory cannot tell: for its rate, and for the last credits of a trial. */
 export const RATE_WAIT_MS = 50;
 export const CREDITS_WAIT_MS = 100;
-
 /** At up to so many calls a second what an account owes is reported at once. */
 const SLOW_RPS = 10;
 
-type AccountsOptions = Pick<Journal, 'spendingOf' | 'spentByOthers'> &
-  Readonly<{
-    /** The revision of the accounts database at which callers and plans were last read. */
-    revision(): number;
-    /** The part of an account's rate that this process may let in alone while it does not know the others. */
-    share: number;
-  }>;
+type AccountsOptions = Readonly<{
+  journal: Pick<Journal, 'spentByOthers' | 'isDurable' | 'isFailing' | 'flush'> &
+    Readonly<{ spendingOf(accountId: number): Spending | undefined }>;
+  /** The revision of the accounts database at which callers and plans were last read. */
+  revision(): number;
+  /** The part of an account's rate that this process may let in alone while it does not know the others. */
+  share: number;
+}>;
 
 /** Accounts in memory. Decisions are synchronous arithmetic; nothing here waits. */
-export function createLeases({ spendingOf, spentByOthers, revision, share }: AccountsOptions) {
+export function createLeases({ journal, revision, share }: AccountsOptions) {
+  const { spendingOf, spentByOthers } = journal;
   const accounts = new Map<number, Account>();
-  /** Callers may have been told before their account was forgotten. */
-  const stated = new Map<number, StatedCredits>();
+  /** Kept when an account is forgotten: its callers remember what was stated. */
+  const stated = new StatedCredits();
   /** Those with requests since they were last looked at, and those that hold something or will want it again. */
   const marked = new Set<Account>();
   const watched = new Set<Account>();
   let sweeping = accounts.values();
+  let triedMs = Number.NEGATIVE_INFINITY;
 
   /** The account; `undefined` when its journal cannot be read. A price is `offered` to it once, before it is decided on. */
   function accountOf(caller: Caller, plan: Plan, nowMs: number, offered?: Price): Account | undefined {
@@ -78,10 +77,10 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
       if (account.credit === undefined) {
         const spending = spendingOf(caller.accountId);
         if (spending === undefined) return undefined;
-        const credits = stated.getOrInsertComputed(caller.accountId, () => new StatedCredits(total));
-        account.credit = new CreditLease(spending, credits, nowMs);
+        account.credit = new CreditLease(spending, total, nowMs);
       }
       if (offered !== undefined) {
+        stated.setTotal(caller.accountId, total);
         account.credit.setTotal(total);
         account.credit.offer(offered.credits, nowMs);
       }
@@ -91,48 +90,45 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
   }
 
   /** Takes from both limits or from neither, for a request that has waited for `waitedMs`; the caller journals credits. */
-  function decide(
-    account: Account,
-    price: Price,
-    nowMs: number,
-    waitedMs: number,
-    storeOut: boolean,
-  ): Decision {
+  function decide(account: Account, price: Price, nowMs: number, waitedMs: number, isOut: boolean): Decision {
     const { rate, plan } = account;
     marked.add(account);
     const isCrowded = marked.size > MARKED_MAX;
-    const from = rate.look(price.calls, nowMs, waitedMs < RATE_WAIT_MS, storeOut, isCrowded);
-    const isShort = from === 'short';
+    const from = rate.look(price.calls, nowMs, waitedMs < RATE_WAIT_MS, isOut, isCrowded);
+    let waitMs = from === 'short' ? rate.waitMs : undefined;
     const credit = plan.credits === undefined ? undefined : account.credit;
     if (credit !== undefined && price.credits > 0) {
       // Above the rate, to wait would not help.
-      const mayWait = !isShort && waitedMs < CREDITS_WAIT_MS;
-      const look = credit.look(price.credits, nowMs, mayWait, storeOut);
+      const mayWait = waitMs === undefined && waitedMs < CREDITS_WAIT_MS;
+      const look = credit.look(price.credits, nowMs, mayWait, isOut);
       const out = outOf(account, credit, look, price.credits, nowMs);
       if (out !== undefined) return out;
       // Tokens come last: those that are granted to a request are lost when its credits then fall short.
       if (look === 'ask') return 'ask-credits';
-      if (look === 'later' && !isShort) return overRate(account, nowMs, LATER_MS);
-      if (look === 'unavailable' && !isShort) return { kind: 'credits-unavailable' };
+      if (look === 'later') waitMs ??= LATER_MS;
+      if (look === 'unavailable' && waitMs === undefined) return { kind: 'credits-unavailable' };
     }
-    if (isShort) return overRate(account, nowMs, rate.waitMs);
+    if (waitMs !== undefined) return { kind: 'over-rate', rate: stateOf(account, nowMs), waitMs };
     if (from === 'ask') return 'ask-rate';
     rate.take(price.calls, from);
     credit?.take(price.credits);
     return { kind: 'charged', rate: stateOf(account, nowMs) };
   }
 
-  /** The refusal of a price that the account is known not to have the credits for; takes nothing and asks nobody. */
+  /** The refusal of a price that the account is known not to have the credits for. */
   function outOfCredits(
-    account: Account,
     caller: Caller,
+    plan: Plan,
     credits: number,
     nowMs: number,
   ): OutOfCredits | undefined {
-    const { credit, plan } = account;
+    const account = accountOf(caller, plan, nowMs);
+    const credit = account?.credit;
     if (credit === undefined || plan.credits === undefined || credits === 0) return undefined;
-    credit.setTotal(caller.creditsGranted ?? plan.credits);
-    return outOf(account, credit, credit.look(credits, nowMs, false, false), credits, nowMs);
+    const total = caller.creditsGranted ?? plan.credits;
+    stated.setTotal(caller.accountId, total);
+    credit.setTotal(total);
+    return account && outOf(account, credit, credit.look(credits, nowMs, false, false), credits, nowMs);
   }
 
   /** The journals of this host know of the last credit before the store does. */
@@ -144,7 +140,7 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
     return { kind: 'out-of-credits', rate: stateOf(account, nowMs), creditsLeft: left } as const;
   }
 
-  /** What is stated of the account's credits; what nodes of other hosts hold may be spent. `onHost`: what other nodes of this host spent. */
+  /** The credits left that are stated; what nodes of other hosts hold may be spent. */
   function creditsLeft(accountId: number, onHost = spentByOthers(accountId)): number | undefined {
     const own = spendingOf(accountId);
     if (own === undefined) return undefined;
@@ -155,7 +151,7 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
     }
     for (const [node, taken] of accounts.get(accountId)?.credit?.taken ?? [])
       if (!onHost.has(node)) charged += taken;
-    return stated.get(accountId)?.left(charged, refunded);
+    return stated.left(accountId, charged, refunded);
   }
 
   /** Gives back what was taken for calls that no backend answered. The caller appends credits to the journal. */
@@ -190,14 +186,25 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
     const aheadMs = isUrgent(account, nowMs) ? soonMs : soonMs + COMBINE_MS;
     const rateDue = rate.due(nowMs, aheadMs);
     const creditDue = credit?.due(nowMs) ?? 'never';
-    if (rateDue === 'now' || creditDue === 'now')
-      due.push({
-        accountId,
-        revision: revision(),
-        rate: rateDue === 'now' ? rate.report(nowMs, aheadMs) : undefined,
-        credits: creditDue === 'now' ? credit?.report(nowMs) : undefined,
-      });
+    const credits = creditDue === 'now' && isReportable(account, nowMs) ? credit?.report(nowMs) : undefined;
+    const tokens = rateDue === 'now' ? rate.report(nowMs, aheadMs) : undefined;
+    if (tokens !== undefined || credits !== undefined)
+      due.push({ accountId, revision: revision(), rate: tokens, credits });
     return rateDue !== 'never' || creditDue !== 'never';
+  }
+
+  /** The store must never count a charge that a crash could take from the journal: what is not durable is not reported. */
+  function isReportable(account: Account, nowMs: number): boolean {
+    if (journal.isDurable(account.id)) return true;
+    if (!journal.isFailing() && triedMs !== nowMs) {
+      triedMs = nowMs; // a ledger that is held makes a try wait
+      journal.flush();
+    }
+    if (journal.isFailing()) {
+      account.credit?.miss(nowMs);
+      wake(account);
+    }
+    return journal.isDurable(account.id);
   }
 
   /** A plan with credits owes no call: a request that waits for one waits for its message. */
@@ -219,9 +226,7 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
     if (account === undefined || (rate === undefined && credits === undefined)) return;
     if (rate !== undefined) account.rate.settle(reply?.rate, nowMs);
     if (credits !== undefined) account.credit?.settle(reply?.credits, nowMs);
-    const { waiters } = account;
-    account.waiters = undefined;
-    for (const wake of waiters ?? []) wake();
+    wake(account);
   }
 
   /** Has the account's counters reported again, as the store may have lost them; `false`: they are not in memory. */
@@ -237,7 +242,7 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
   function release(nowMs: number, max: number): Message[] {
     const due: Message[] = [];
     for (const { id: accountId, credit } of accounts.values()) {
-      if (credit?.mayRelease() !== true) continue;
+      if (credit?.mayRelease() !== true || !journal.isDurable(accountId)) continue;
       due.push({ accountId, revision: revision(), credits: credit.report(nowMs, 0) });
       if (due.length === max) break;
     }
@@ -257,7 +262,6 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
     }
   }
 
-  const size = () => accounts.size;
   return {
     accountOf,
     decide,
@@ -270,7 +274,7 @@ export function createLeases({ spendingOf, spentByOthers, revision, share }: Acc
     resync,
     release,
     forgetIdle,
-    size,
+    size: () => accounts.size,
   };
 }
 
@@ -297,8 +301,10 @@ export function joinWaiters(
   };
 }
 
-function overRate(account: Account, nowMs: number, waitMs: number): Charge {
-  return { kind: 'over-rate', rate: stateOf(account, nowMs), waitMs };
+function wake(account: Account): void {
+  const { waiters } = account;
+  account.waiters = undefined;
+  for (const go of waiters ?? []) go();
 }
 
 /** The debt of a plan with credits is 0: a trial's rate is never exceeded. */
@@ -355,12 +361,6 @@ export function createSharedCharging(
     }
   }
 
-  function outOfCredits(caller: Caller, plan: Plan, credits: number): OutOfCredits | undefined {
-    const nowMs = clock.monotonic();
-    const account = accounts.accountOf(caller, plan, nowMs);
-    return account && accounts.outOfCredits(account, caller, credits, nowMs);
-  }
-
   function refund(caller: Caller, plan: Plan, price: Price): void {
     // The caller is that of the call's begin: credits may have been added since.
     const nowMs = clock.monotonic();
@@ -370,9 +370,11 @@ export function createSharedCharging(
     if (plan.credits !== undefined && price.credits > 0) void journal.append(account.id);
   }
 
-  function creditsLeft(accountId: number, plan: Plan): number | undefined {
-    return plan.credits === undefined ? undefined : accounts.creditsLeft(accountId);
-  }
-
-  return { charge, outOfCredits, refund, creditsLeft };
+  return {
+    charge,
+    outOfCredits: (caller, plan, credits) => accounts.outOfCredits(caller, plan, credits, clock.monotonic()),
+    refund,
+    creditsLeft: (accountId, plan) =>
+      plan.credits === undefined ? undefined : accounts.creditsLeft(accountId),
+  };
 }

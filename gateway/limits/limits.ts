@@ -16,11 +16,11 @@ import { createScanPermits, type ScanPermits } from './scans.ts';
 import { openRedisStore } from './store-redis.ts';
 import { createSqliteStore } from './store-sqlite.ts';
 
-/** What a process shares accounts with. */
+/** How a process shares accounts with others. */
 export type Sharing = Readonly<{
   /** Grows with every start of the process. */
   fence: number;
-  /** Opens the store of leases; `onLoss` is called when it may have lost what was reported. */
+  /** `onLoss` is called when the store may have lost what was reported. */
   openLeases(onLoss: () => void): LeaseStore;
   /** The part of an account's rate that this process may let in alone while it does not know the others. */
   share: number;
@@ -53,10 +53,9 @@ export function processName(index: number): string {
 }
 
 /**
- * Claims the id of process `index` of the gateway, 0 for one without a supervisor. No other process has it then. A process
+ * Claims the id of process `index` of the gateway, 0 for one without a supervisor; no other process has it then. A process
  * that shares accounts is a node: its UUID is in the file `NAME.node` of the data directory, made at the first start, and
- * its fence is above all earlier ones. The name's journal belongs to the node, so the file is only deleted together with
- * the ledger. Never throws.
+ * its fence is above all earlier ones. The node owns the name's journal, so the file may only be deleted with the ledger.
  */
 export function claimNodeId(index: number, options: ClaimOptions): ClaimingNode {
   const { config, isFirst, ledger, clock, makeId } = options;
@@ -70,7 +69,7 @@ export function claimNodeId(index: number, options: ClaimOptions): ClaimingNode 
   try {
     const node = nodeIdIn(join(dataDir, `${name}.node`), makeId);
     const fence = nextFence(ledger, node, clock.now());
-    const openLeases = (onLoss: () => void) => leasesOf(options, onLoss);
+    const openLeases = (onLoss: () => void) => openLeaseStore(options, onLoss);
     const sharing = { fence, openLeases, share: 1 / config.gateway.processes, reportsAll: isFirst };
     return { kind: 'claimed', node, sharing, lock };
   } catch (error) {
@@ -106,7 +105,8 @@ function nextFence(ledger: Store, node: string, nowMs: number): number {
   return row.fence;
 }
 
-function leasesOf({ config, openLedger, clock, log, random }: ClaimOptions, onLoss: () => void): LeaseStore {
+function openLeaseStore(options: ClaimOptions, onLoss: () => void): LeaseStore {
+  const { config, openLedger, clock, log, random } = options;
   const url = config.storage.redisUrl?.reveal();
   const onReleased = (accountId: number, released: Released) =>
     log.warn({ accountId, ...released }, 'credits of a process that was silent for a day are released');
@@ -124,14 +124,13 @@ function leasesOf({ config, openLedger, clock, log, random }: ClaimOptions, onLo
 /** Rates, credits, calls and scans of accounts, and what keeps them going. */
 type Limits = Readonly<{
   charging: Charging;
-  /** The link to the store of shared limits; `undefined`: there is none. */
+  /** To the store of shared limits, if there is one. */
   link: StoreLink | undefined;
   /** Each process counts its own. */
   permits: CallPermits;
   scans: ScanPermits;
-  /** Keeps them fresh until `signal` aborts. */
   tend(signal: AbortSignal): Promise<void>;
-  /** A turn of the gateway's own clock, `turn` counting from 1; absent: there is nothing to do in it. */
+  /** A turn of the gateway's own clock, `turn` counting from 1. */
   turn?(turn: number): void;
   /** Writes what is not yet written, and gives back what this process holds. Nothing may be charged any more. */
   close(): Promise<void>;
@@ -140,13 +139,12 @@ type Limits = Readonly<{
 /** Buckets are written once in so many turns, and so many at once: a write of 2000 takes a few milliseconds. */
 const SAVE_TURNS = 4;
 const SAVE_MAX = 2_000;
-
 /** Buckets looked at in a turn, to be forgotten when they are full again; that takes about a millisecond. */
 const SWEEP_MAX = 20_000;
 
 /** The limits of a process that no other shares accounts with: arithmetic on its own memory. */
-export function limitsAlone(node: string, journal: Journal, ledger: Store, clock: Clock): Limits {
-  const charging = createCharging(journal, ledger, node, clock);
+export function limitsAlone(journal: Journal, ledger: Store, clock: Clock): Limits {
+  const charging = createCharging(journal, ledger, clock);
   return {
     charging,
     link: undefined,
@@ -175,8 +173,7 @@ type SharedOptions = Readonly<{
 export function limitsShared(options: SharedOptions): Limits {
   const { node, sharing, journal, ledger, clock, revision } = options;
   const { fence, share, reportsAll } = sharing;
-  const { spendingOf, spentByOthers } = journal;
-  const accounts = createLeases({ spendingOf, spentByOthers, revision, share });
+  const accounts = createLeases({ journal, revision, share });
   const closing = new AbortController();
   const store = sharing.openLeases(resync);
   const scans = createScanPermits({
@@ -185,7 +182,7 @@ export function limitsShared(options: SharedOptions): Limits {
     isOut: () => sync.isOut(),
     flushSoon: () => sync.flushSoon(),
   });
-  const sync: LeaseSync = createLeaseSync({ accounts, scans, store, journal, clock, node, fence });
+  const sync: LeaseSync = createLeaseSync({ accounts, scans, store, clock, node, fence });
 
   /** Reports what a crash, or a loss of the store, may have kept it from counting. */
   function resync(): void {

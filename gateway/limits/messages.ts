@@ -1,37 +1,35 @@
 import type { Clock } from '../../shared/clock.ts';
 
 /**
- * Who sends: the node (a gateway process: a UUID that survives restarts), its fence (grows with every start) and a number
- * that grows with every message. Of a message that is not newer than the last one only counters count that never decrease:
- * twice, late or out of order it changes nothing.
+ * The node (a gateway process: a UUID that survives restarts), its fence (grows with every start) and the number of the
+ * message. A message that comes twice, late or out of order changes nothing but counters that never decrease.
  */
 export type Sender = Readonly<{ node: string; fence: number; seq: number }>;
 
-/** The state of one account's rate in a node, and what the node wants. Tokens are whole calls. */
+/** One account's rate in a node. Tokens are whole calls. */
 export type RateReport = Readonly<{
   rps: number;
   burst: number;
   /** Tokens spent under this fence; only grows. A node that forgot the account reports 0 and learns the number from the grant. */
   spent: number;
-  /** Tokens to hold unspent after this message, besides `needed`; what the node holds above both is returned. */
+  /** Tokens to hold besides `needed`; what the node holds above both is returned. */
   wanted: number;
-  /** Tokens that one waiting request needs at once, at most `burst`; 0 when none waits. Granted whole or not at all. */
+  /** Tokens that one waiting request needs at once, at most `burst`; granted whole or not at all. */
   needed: number;
-  /** Calls a second offered to the node lately, refused ones included: its weight when there is not enough for all. */
+  /** Calls a second offered to the node lately, refused ones included; shares are by weight. */
   weight: number;
-  /** The node admitted calls without the authority: what it owes empties the bucket, and no more than that. */
+  /** The node let calls in without the authority: what it owes empties the bucket, and no more than that. */
   recovering: boolean;
 }>;
 
 /** The authority's state of the account after the message. */
 export type RateGrant = Readonly<{
-  /** Tokens granted to the node under this fence and not returned. It may spend `granted - spent`. */
+  /** Tokens granted under this fence and not returned, and spent, `immediate` included. The node may spend the difference. */
   granted: number;
-  /** Tokens spent by the node under this fence, as the authority counts: at least what was reported, and `immediate`. */
   spent: number;
-  /** Tokens for the request that needed some, beyond what the node held: taken at once or lost; they count as spent. */
+  /** Tokens for the waiting request, beyond what the node held: taken at once or lost. */
   immediate: number;
-  /** How long the grant lives from when the message was sent, in milliseconds; what is unspent then is lost. */
+  /** From when the message was sent; what is unspent then is lost. */
   lifeMs: number;
   /** Until the bucket surely has what was needed and not granted, else one token; 0 when it has it now. */
   waitMs: number;
@@ -42,18 +40,18 @@ export type RateGrant = Readonly<{
   weights: number;
 }>;
 
-/** The state of one account's credits in a node, and what the node wants. Whole credits. */
+/** One account's credits in a node. Whole credits. */
 export type CreditReport = Readonly<{
   /** Credits ever given to the account, at the message's revision. */
   total: number;
-  /** Credits charged and refunded by this node, ever: both only grow. */
+  /** Ever, by this node. */
   charged: number;
   refunded: number;
   /** Credits that the node may still spend, as far as it knows: an authority that is learning keeps no more for it. */
   held: number;
-  /** Credits to hold unspent after this message; what the node holds above that and `needed` is returned. */
+  /** Credits to hold; what the node holds above that and `needed` is returned. */
   wanted: number;
-  /** Credits that waiting requests need now; 0 when none waits. Other nodes are recalled. */
+  /** Credits that waiting requests need now: other nodes are recalled. */
   needed: number;
 }>;
 
@@ -64,7 +62,7 @@ export type CreditGrant = Readonly<{
   available: number;
   /** Credits held unspent by other nodes that have sent lately. */
   heldByOthers: number;
-  /** Credits that each other node was granted and has not returned, spent or held. */
+  /** What each other node was granted and has not returned, spent or held. */
   taken: ReadonlyMap<string, number>;
   /** Another node needs credits: hold no more than is needed. */
   recalled: boolean;
@@ -72,7 +70,7 @@ export type CreditGrant = Readonly<{
   learning: boolean;
 }>;
 
-/** The state of one account's scans in a node, and what the node wants. */
+/** One account's scans in a node. */
 export type ScanReport = Readonly<{
   /** Scans that the plan allows at once, at the message's revision. */
   scans: number;
@@ -102,7 +100,6 @@ export type Message = Readonly<{
   scans?: ScanReport | undefined;
 }>;
 
-/** Grants for the parts of a message. */
 export type Reply = Readonly<{
   rate?: RateGrant | undefined;
   credits?: CreditGrant | undefined;
@@ -120,7 +117,6 @@ export type LeaseStore = Readonly<{
   close(): Promise<void>;
 }>;
 
-/** What every store is given. */
 export type StoreOptions = Readonly<{
   clock: Clock;
   /** Credits that a node, silent for a day, held and that are the account's again. */
@@ -138,10 +134,10 @@ export function isNewer({ fence, seq }: Pick<Sender, 'fence' | 'seq'>, than: typ
   return fence > than.fence || (fence === than.fence && seq > than.seq);
 }
 
-/** What the authority knows of a node, in each part of an account's state: its last message, and what that part adds. */
+/** A node in a part of an account's state, with its last message. */
 export type Holding = { readonly node: string; fence: number; seq: number };
 
-/** The holding of the sender's node among `nodes`; an `empty` one, older than every message, when it has none. */
+/** The holding of the sender's node; a new one is older than every message. */
 export function holdingIn<Part extends object>(
   nodes: (Holding & Part)[],
   { node }: Sender,

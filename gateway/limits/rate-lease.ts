@@ -2,7 +2,7 @@ import { RATE_LIFE_MS } from './authority-rate.ts';
 import { type Bucket, refill, shortMs } from './charge.ts';
 import type { RateGrant, RateReport } from './messages.ts';
 
-/** Older offers fade with this time constant. */
+/** Older offers fade with a time constant of a second. */
 const FADE_MS = 1_000;
 
 /** How much was offered lately, a second. */
@@ -10,23 +10,21 @@ export class Demand {
   #perSecond = 0;
   constructor(public lastMs: number) {}
 
-  /** Counts an offer, whether it is refused or not: a starved process must still grow its share. */
+  /** Counts an offer, also one that is refused: a starved process must still grow its share. */
   offer(amount: number, nowMs: number): void {
     this.#perSecond = this.at(nowMs) + amount * (1_000 / FADE_MS);
     this.lastMs = nowMs;
   }
 
   at(nowMs: number): number {
-    return nowMs > this.lastMs
-      ? this.#perSecond * Math.exp((this.lastMs - nowMs) / FADE_MS)
-      : this.#perSecond;
+    return this.#perSecond * Math.exp(Math.min(0, this.lastMs - nowMs) / FADE_MS);
   }
 }
 
-/** Messages that may follow at once on the first after a rest. */
+/** After a rest so many messages may follow at once on the first. */
 const SPARE_MAX = 2;
 
-/** How often one account's messages may be sent: one an interval, and a few at once after a rest. */
+/** How often one account's messages may be sent. */
 export class Pace {
   #lastMs = Number.NEGATIVE_INFINITY;
   #spare = SPARE_MAX;
@@ -44,11 +42,11 @@ export class Pace {
   }
 }
 
-/** What a lease needs to know of its account's plan. `debtMax`: calls let in before the authority was asked. */
+/** `debtMax`: calls that may be let in before the authority grants them. */
 export type RatePlan = Readonly<{ rps: number; burst: number; debtMax: number }>;
 
 /**
- * Where a request's tokens come from: those that are held, an authority that will be told, or this process's own bucket.
+ * Where a request's tokens come from: those that are held, a debt to the authority, or this process's own bucket.
  * `ask`: memory cannot tell. `short`: there are too few; after `waitMs` of the lease without other calls there are enough.
  */
 type RateLook = 'lease' | 'debt' | 'alone' | 'ask' | 'short';
@@ -56,60 +54,46 @@ type RateLook = 'lease' | 'debt' | 'alone' | 'ask' | 'short';
 /** When a part of an account has to send: `now`; `soon`, to be looked at again; or not at all. */
 export type Due = 'now' | 'soon' | 'never';
 
-/** Where all want more than there is, what comes in is divided so often. */
+/** The gaps between messages: where all want more than there is and share what comes in, and where there is enough. */
 const CONTENDED_MS = 200;
-
-/** More messages are allowed while there is enough for all. A request may wait for its turn. */
 const UNCONTENDED_MS = 30;
-
 /** A batch is asked for out of turn, so that tokens are reserved for it; at most so often. */
 const BATCH_GAP_MS = 50;
-
 /** A lease is renewed, or its rest returned, so long before it ends. */
 const RENEW_MS = 400;
-
 /** A request that was granted tokens takes them in the turns of the event loop that follow, or has left. */
 const IMMEDIATE_MS = 5;
-
 /** An account without a request in this time is at rest. */
 const IDLE_MS = 2_000;
 
 /** An account with fewer calls between two messages leases nothing ahead: what one process holds, others lack. */
 const AHEAD_MIN = 2;
-
 /** The bucket of an account in use starts with what so much time refills: the lease was spent a moment ago. */
 const ALONE_START_SECONDS = 0.1;
-
 /** So long after the authority's first reply each node has reported what it still uses, or never will. */
 const HEARD_MS = 2_000;
-
-/**
- * What an account let in without the authority for so much longer than its bucket takes to fill is a debt that is not
- * paid off; what was let in for less is, as the bucket kept all that came in meanwhile.
- */
+/** What was let in alone for so much longer than the bucket takes to fill is not paid off: the bucket overflowed meanwhile. */
 const RECOVERING_MS = 1_000;
 
 /**
  * One account's rate in this process. Instants are of the monotonic clock.
  *
- * A token is held (granted and not spent, before `#expiresMs`), owed (spent and not granted), or the authority's. What
- * memory knows of the authority is `#emptyUntilMs` (it has no token before that), `#refused` (it had not so many for a
- * request), and `#contendedUntilMs` (it granted less than was wanted: all want more than there is). Else it must be asked.
+ * A token is held (granted and not spent, before `#expiresMs`), owed (spent and not granted), or the authority's. Memory
+ * knows of the authority until when it is empty, what it refused, and until when more is wanted than there is.
  *
  *     heard --no reply--> alone --reply--> alone, recovering --every node heard--> heard
  *
  * Alone, this process lets in its share of the rate from a bucket of its own; the shares of all nodes sum to about one.
- * It goes on with its share until all nodes that had one are back: the first would else be granted what the others still
- * let in alone.
+ * It goes on so until all nodes that had a share are back: the first would else be granted what the others let in alone.
  */
 export class RateLease {
   readonly demand: Demand;
   /** Tokens that requests wait for, and the most that one of them needs. */
   waiting = 0;
   waitingMost = 0;
-  /** Since the last message a request found less than it needed, and could not be let in on debt. */
+  /** A request since the last message found less than it needed, also with a debt. */
   isStarved = false;
-  /** The wait of the last look that found too little, in milliseconds. */
+  /** The wait of the last `short` look. */
   waitMs = 0;
   /** Let in alone and not yet reported. */
   spentAlone = 0;
@@ -121,9 +105,9 @@ export class RateLease {
   /** Whether the authority's count of what this process spent is known; until then counts are from 0. */
   #isKnown = false;
   #expiresMs = 0;
-  /** Tokens returned by requests that were refused after all. */
+  /** Returned by requests that were refused after all. */
   #returned = 0;
-  /** Tokens for a request that waited, which takes them at once or loses them: they count as spent. */
+  /** For a request that waited, which takes them at once or loses them: they count as spent. */
   #immediate = 0;
   #immediateUntilMs = 0;
   #remaining: number;
@@ -138,10 +122,7 @@ export class RateLease {
   /** Since when the authority has not replied, or not all nodes are back; `undefined` while it is heard. */
   #aloneSinceMs: number | undefined;
   #aloneBucket: Bucket | undefined;
-  /**
-   * This process's part of the rate, and the nodes that share the account, when all had reported: by what was offered to
-   * each, and what nobody asked for in equal parts, as callers may move.
-   */
+  /** This process's part of the rate, by what was offered to each node and the rest in equal parts, and the nodes, when all had reported. */
   #share: number;
   #nodes = 1;
   /** Since when the authority has replied without a miss; `undefined` before its first reply. */
@@ -155,7 +136,7 @@ export class RateLease {
     this.demand = new Demand(nowMs);
   }
 
-  /** Puts the lease on another plan: what memory knew of the authority was about the old one. */
+  /** What memory knows of the authority is about the old plan. */
   changePlan(plan: RatePlan): void {
     this.#plan = plan;
     this.emptyUntilMs = this.#contendedUntilMs = this.#refusedUntilMs = 0;
@@ -168,7 +149,7 @@ export class RateLease {
     return Math.min(500, Math.max(25, (burst / (4 * rps)) * 1_000));
   }
 
-  /** Milliseconds that a message sent now takes of the account's pace: a process that gets what it wants may ask again soon. */
+  /** A process that gets what it wants may send again soon. */
   #gapMs(nowMs: number): number {
     return nowMs < this.#contendedUntilMs
       ? Math.min(CONTENDED_MS, this.#intervalMs)
@@ -179,13 +160,9 @@ export class RateLease {
     return this.#pace.nextMs(this.#gapMs(nowMs), nowMs);
   }
 
-  /** No request came between two messages. */
+  /** No request came for as long as messages are apart. */
   #isQuiet(nowMs: number): boolean {
     return nowMs - this.demand.lastMs > this.#intervalMs;
-  }
-
-  #isIdle(nowMs: number): boolean {
-    return nowMs - this.demand.lastMs >= IDLE_MS;
   }
 
   /** Tokens that may be spent now; below zero while some are owed. */
@@ -198,15 +175,12 @@ export class RateLease {
     return this.granted - this.spent + this.#returned + this.#immediate;
   }
 
-  /** Tokens are owed to an authority that can be told. */
+  /** Something is owed to an authority that is heard. */
   isOwing(nowMs: number): boolean {
     return this.#aloneSinceMs === undefined && this.held(nowMs) < 0;
   }
 
-  /**
-   * Decides whether `calls` may be let in. Takes nothing. `mayWait`: the request may still wait for a reply;
-   * `storeOut`: the store is known not to reply; `isCrowded`: so many accounts wait to report debts that no more may owe.
-   */
+  /** Decides whether `calls` may be let in; takes nothing. `isCrowded`: so many accounts have debts to report that no more may owe. */
   look(calls: number, nowMs: number, mayWait: boolean, storeOut: boolean, isCrowded: boolean): RateLook {
     const { burst, debtMax } = this.#plan;
     const need = Math.min(calls, burst);
@@ -223,13 +197,13 @@ export class RateLease {
     return this.#short(Math.max(sendMs - nowMs, need > 1 ? Math.ceil((need * 1_000) / this.#plan.rps) : 0));
   }
 
-  /** A wait is true only with what other processes may have let in and not yet reported. */
+  /** A wait has to count what other processes may have let in and not yet reported. */
   #short(waitMs: number): RateLook {
     this.waitMs = waitMs + Math.ceil(((this.#nodes - 1) * this.#plan.debtMax * 1_000) / this.#plan.rps);
     return 'short';
   }
 
-  /** How long memory knows that the authority has nothing for this request; 0: it does not know. */
+  /** How long the authority is known to have nothing for this request; 0: that is not known. */
   #knownWait(need: number, nowMs: number): number {
     const refusedMs = need >= this.#refused ? this.#refusedUntilMs - nowMs : 0;
     if (need > 1) return Math.max(0, refusedMs);
@@ -249,7 +223,7 @@ export class RateLease {
     return { rps: this.#plan.rps * this.#share, burst: Math.max(1, this.#plan.burst * this.#share) };
   }
 
-  /** Does without the authority, with what the bucket has by now: a store that comes and goes refills nothing. */
+  /** Begins to do without the authority. The bucket is kept: a store that comes and goes refills nothing. */
   #goAlone(sinceMs: number, nowMs: number): Bucket {
     if (this.#aloneBucket !== undefined && this.#aloneSinceMs !== undefined) return this.#aloneBucket;
     this.#aloneSinceMs = sinceMs;
@@ -260,7 +234,6 @@ export class RateLease {
     return bucket;
   }
 
-  /** Takes what a look of this instant has found. */
   take(calls: number, from: RateLook): void {
     if (from === 'alone' && this.#aloneBucket !== undefined) {
       this.#aloneBucket.tokens -= calls;
@@ -274,12 +247,12 @@ export class RateLease {
     this.spent += calls - immediate - returned;
   }
 
-  /** Returns what a request took that is refused after all. What was spent stays spent: it was reported. */
+  /** What was spent stays spent: it was reported. */
   giveBack(calls: number, nowMs: number): void {
     if (nowMs < this.#expiresMs) this.#returned = Math.min(this.#plan.burst, this.#returned + calls);
   }
 
-  /** Tokens that the account has now, as far as this process knows, for the RateLimit fields. */
+  /** The account's tokens as far as this process knows, for the RateLimit fields. */
   tokensKnown(nowMs: number): number {
     const { rps, burst } = this.#plan;
     const refilled = Math.max(0, nowMs - this.#heardMs) * (rps / 1_000);
@@ -308,12 +281,12 @@ export class RateLease {
       held < 0 ||
       (held <= low && target > held && nowMs >= this.emptyUntilMs) ||
       (held > 0 && (this.#expiresMs - nowMs <= RENEW_MS || this.#isQuiet(nowMs))) ||
-      (this.#aloneSinceMs !== undefined && !this.#isIdle(nowMs));
+      (this.#aloneSinceMs !== undefined && nowMs - this.demand.lastMs < IDLE_MS);
     if (isDue) return this.#sendableMs(nowMs) <= nowMs ? 'now' : 'soon';
     return held > 0 || target > held ? 'soon' : 'never';
   }
 
-  /** Writes the account's report. Tokens above what it wants are out of reach from here on: others may be granted them. */
+  /** What is held above what is wanted is out of reach from here on: others may be granted it. */
   report(nowMs: number, aheadMs: number): RateReport {
     const { rps, burst } = this.#plan;
     const aloneMs = nowMs - (this.#aloneSinceMs ?? nowMs);
@@ -334,15 +307,14 @@ export class RateLease {
     return { rps, burst, spent: this.#isKnown ? spent + alone : 0, wanted, needed, weight, recovering };
   }
 
-  /** Takes in the reply to the message under way; without a grant it is unknown whether the message was heard. */
+  /** Without a grant it is unknown whether the message was heard. */
   settle(grant: RateGrant | undefined, nowMs: number): void {
     const sent = this.#sent;
     if (sent === undefined) return;
     this.#sent = undefined;
     if (grant === undefined) {
       this.#repliesSinceMs = undefined;
-      this.#goAlone(sent.atMs, nowMs);
-      return;
+      return void this.#goAlone(sent.atMs, nowMs);
     }
     const { granted, spent, immediate, lifeMs, waitMs, remaining, weights } = grant;
     const areBack = this.#noteNodes(grant, nowMs);
@@ -370,7 +342,7 @@ export class RateLease {
     this.#aloneSinceMs = undefined;
   }
 
-  /** Notes the nodes of a reply; gives whether all that shared the account before have reported since the last outage. */
+  /** Gives whether all nodes that shared the account before have reported since the last outage. */
   #noteNodes({ nodes, weights }: RateGrant, nowMs: number): boolean {
     if (this.#repliesSinceMs === undefined || nowMs - this.#heardMs > HEARD_MS) this.#repliesSinceMs = nowMs;
     const areHeard = nowMs - this.#repliesSinceMs >= HEARD_MS;
@@ -383,14 +355,12 @@ export class RateLease {
     return true;
   }
 
-  /**
-   * Nothing is lost by forgetting it when the account is at rest; its next message asks what it has spent. What it
-   * let in alone counts until its bucket is full again: a new one would begin full.
-   */
+  /** At rest nothing is lost: the next message asks what was spent. What was let in alone counts until its bucket is full again. */
   mayForget(nowMs: number): boolean {
     if (this.#sent !== undefined || this.waiting !== 0 || this.held(nowMs) !== 0) return false;
     const bucket = this.#aloneBucket;
     if (bucket !== undefined) refill(bucket, nowMs);
-    return (bucket === undefined || bucket.tokens >= bucket.burst) && this.#isIdle(nowMs);
+    const isFull = bucket === undefined || bucket.tokens >= bucket.burst;
+    return isFull && nowMs - this.demand.lastMs >= IDLE_MS;
   }
 }

@@ -1,7 +1,6 @@
 import { awaitPermit } from './calls.ts';
 import type { Message, Reply, ScanGrant, ScanReport } from './messages.ts';
 
-/** How many scans an account has under way in this process, and of several processes the part of each. */
 export type ScanPermits = Pick<ReturnType<typeof createScanPermits>, 'hasRoom' | 'take'>;
 export type ScanLeases = Pick<ReturnType<typeof createScanPermits>, 'collect' | 'release' | 'settle'>;
 
@@ -18,26 +17,20 @@ type ScanLink = Readonly<{
 
 /** Scans that may wait for each that may run: wallets ask for two token programs at once. */
 const WAITING_PER_PERMIT = 2;
-
 /** Permits that no scan needs are returned after so long. */
 const IDLE_MS = 250;
-
 /** What is held is reported again this often: a lease lives for five of them. */
 const RENEW_MS = 1_000;
-
 /** How long a process may hold more than its share while others wait. */
 const TURN_MS = 250;
-
 /** A process whose scans wait asks again after this. */
 const ASK_MS = 50;
-
 /** A message without a reply is sent again after this. */
 const RETRY_MS = 500;
 
 /** One account's scans in this process and their lease; instants are monotonic. Mutable: it is the account's state. */
 class Scans {
   running = 0;
-  /** Those that wait for one to end, in the order of asking. */
   readonly queue: (() => void)[] = [];
   /** Permits that are this process's until `expiresMs`, or while the authority does not reply. */
   held = 0;
@@ -105,7 +98,7 @@ class Scans {
     return !isUsed && (this.held === 0 || nowMs >= this.expiresMs);
   }
 
-  /** Writes the account's report. Permits that it returns, with `all` those of no scan, are out of reach from here on. */
+  /** Permits that it returns, with `all` those of no scan, are out of reach from here on. */
   report(nowMs: number, all: boolean): ScanReport {
     const kept = all ? this.running : this.#kept(nowMs);
     if (nowMs < this.expiresMs) this.held = Math.min(this.held, kept);
@@ -113,7 +106,7 @@ class Scans {
     return { scans: this.max, kept, wanted: all ? kept : Math.max(kept, this.#needed) };
   }
 
-  /** Takes in the reply to the message under way; without a grant it is unknown whether the message was heard. */
+  /** Without a grant it is unknown whether the message was heard. */
   settle(grant: ScanGrant | undefined, nowMs: number): void {
     const { sent } = this;
     if (sent === undefined) return;
@@ -144,7 +137,7 @@ export function createScanPermits(link?: ScanLink) {
     return running < (link === undefined ? max : scans.allowed(link.monotonic(), link.isOut()));
   }
 
-  /** Changes what runs or waits, and has what others must know of it sent. */
+  /** Does what changes the scans that run or wait, and has it reported. */
   function change(scans: Scans, act: () => void): void {
     if (link !== undefined) scans.beforeChange(link.monotonic());
     act();
@@ -202,7 +195,6 @@ export function createScanPermits(link?: ScanLink) {
       const wait = { signal, granted: () => start(scans), left: () => () => undefined };
       return awaitPermit(scans.queue, wait, (act) => change(scans, act));
     },
-    /** Up to `max` messages that are due. */
     collect: (nowMs: number, max: number) =>
       messages(nowMs, max, (scans) => scans.isDue(nowMs, link?.isOut() === true), false),
     /** Up to `max` messages that return everything, for a process that ends. */

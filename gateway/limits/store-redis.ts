@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { openRedisLink, type RedisClient } from '../../shared/redis/link.ts';
+import { openRedisLink } from '../../shared/redis/link.ts';
 import { type Answer, answer } from './authority.ts';
 import {
   type LeaseStore,
@@ -47,11 +47,6 @@ type RedisStoreOptions = StoreOptions & {
   onLoss(): void;
 };
 
-type Swapping = RedisClient &
-  Readonly<{
-    sluiceSwap(keys: number, ...words: readonly string[]): Promise<[number, ...(string | null)[]]>;
-  }>;
-
 /** A message on its way: the blob that was found for it, and what is to replace that. */
 type Draft = Readonly<{ at: number; message: Message; found: string; next: Answer | undefined }>;
 
@@ -95,9 +90,7 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
     });
   }
 
-  function noteAnswered({ fence, seq }: Sender, accountId: number): void {
-    // Reports of dead nodes are below every fence, and of no process that could miss them.
-    if (fence === 0) return;
+  function noteAnswered(accountId: number, seq: number): void {
     const latest = Math.max(seq, answered.get(accountId) ?? 0);
     answered.delete(accountId);
     answered.set(accountId, latest);
@@ -106,6 +99,7 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
   }
 
   function answerOf(sender: Sender, message: Message, blob: string, nowMs: number): Answer | undefined {
+    // Reports of dead nodes are below every fence, and of no process that could miss them.
     const answeredSeq = sender.fence === 0 ? 0 : (answered.get(message.accountId) ?? 0);
     const moment = { nowMs, sinceLossMs: clock.monotonic() - lossMs, answeredSeq };
     try {
@@ -116,7 +110,7 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
   }
 
   async function exchange(sender: Sender, messages: readonly Message[]): Promise<(Reply | undefined)[]> {
-    const replies: (Reply | undefined)[] = messages.map(() => undefined);
+    const replies = messages.map((): Reply | undefined => undefined);
     const client = server.client();
     if (client === undefined) return replies;
     const losses = server.strangers();
@@ -126,21 +120,21 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
       const { accountId, credits, scans } = message;
       // Granted by a server that may not know of other nodes' grants; the next message returns it.
       if (server.strangers() !== losses && (credits !== undefined || scans !== undefined)) return;
-      if (credits !== undefined) noteAnswered(sender, accountId);
+      if (credits !== undefined && sender.fence > 0) noteAnswered(accountId, sender.seq);
       if (isLost) noteLoss();
       for (const each of released) onReleased(accountId, each);
       replies[at] = reply;
     }
 
     /** Reads, and replaces until no other process was faster: of several one always succeeds. */
-    async function settle(to: Swapping, drafts: readonly Draft[]): Promise<void> {
-      let open = drafts;
-      while (open.length > 0 && !done.signal.aborted) {
+    const settle = async (drafts: readonly Draft[]): Promise<void> => {
+      for (let open = drafts; open.length > 0 && !done.signal.aborted;) {
         const keys = open.map(({ message }) => leaseKey(message.accountId));
         const words = open.flatMap(({ found, next }) =>
           next === undefined ? READ : [found, next.blob, String(next.lifeMs ?? 0)],
         );
-        const [nowMs, ...blobs] = await to.sluiceSwap(keys.length, ...keys, ...words);
+        const swapped = await client.sluiceSwap(keys.length, ...keys, ...words);
+        const [nowMs, ...blobs] = swapped as [number, ...(string | null)[]]; // as the script replies
         open = open.flatMap((draft, i) => {
           const found = blobs[i] ?? undefined;
           const next = found === undefined ? draft.next : answerOf(sender, draft.message, found, nowMs);
@@ -150,14 +144,13 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
           return [];
         });
       }
-    }
+    };
 
     const drafts = messages.map((message, at): Draft => ({ at, message, found: '', next: undefined }));
     // In a cluster every account may be on another node.
     const size = client instanceof Redis ? KEYS_MAX : 1;
     const parts = Array.from({ length: Math.ceil(drafts.length / size) }, (_, part) =>
-      // The command is defined by the script that the link was opened with.
-      settle(client as Swapping, drafts.slice(part * size, (part + 1) * size)).catch(server.refused),
+      settle(drafts.slice(part * size, (part + 1) * size)).catch(server.refused),
     );
     await Promise.race([Promise.all(parts), clock.sleep(deadlineMs, done.signal)]);
     done.abort();

@@ -14,7 +14,7 @@ import { type DeploysAt, openPush, type Push } from '../usage/push.ts';
 import { openPublished, type Published } from './published.ts';
 import { createServed, type Served, SERVED_FILE, SERVED_MIGRATIONS, type ServedState } from './served.ts';
 
-/** Where this host's gateways read accounts and keys. `unknown`: it cannot be said yet, and no key is refused on it. */
+/** Where this host's gateways read accounts and keys. `unknown`: not known yet, and no key is refused. */
 type AccountsSource = 'local' | 'remote' | 'unknown';
 
 /** Whether this very file, and no copy of it, was published by the start of deploys with this token. */
@@ -27,8 +27,8 @@ function hasAny(own: Store, table: 'publishers' | 'accounts'): boolean {
 }
 
 /**
- * The own database while nobody publishes or it is the one that is published. Without an account of its own, a host where
- * nothing was published yet may be one whose accounts are still to come.
+ * The own database, while none or this very one is published. Without an account of its own, the accounts of a host where
+ * nothing was published yet may still come.
  */
 export function accountsSourceOf(
   { holder, unpublished }: Pick<ServedState, 'holder' | 'unpublished'>,
@@ -75,12 +75,12 @@ export function createFollow(served: Served, published: Published, own: Store): 
   }
 }
 
-/** Keys that are looked up in Redis at once; further ones are not answered: they are more likely guesses than callers. */
+/** Keys that are looked up in Redis at once; further ones are more likely guesses than callers. */
 const LOOKUPS_MAX = 1_000;
 /** A reading that came too early is repeated; it is late every time only while Redis is behind what it said before. */
 const READINGS_MAX = 3;
 
-/** Finds keys that were not served here yet, each once for all that wait; rejects while it cannot be said whether there is one. */
+/** Finds keys that were not served here yet, each once for all that wait; rejects while it is not known whether there is one. */
 function createLookup(served: Served, published: Published, follow: () => Promise<number>) {
   const lookups = new Map<string, Promise<KnownKey | undefined>>();
 
@@ -119,7 +119,6 @@ export type SharedAccounts = ReturnType<typeof createSharedAccounts>;
 
 type Parts = Readonly<{ accounts: Store; served: Served; published: Published; clock: Clock; log: Log }>;
 
-/** `accounts` is the database of this host. */
 export function createSharedAccounts({ accounts, served, published, clock, log }: Parts) {
   const local = createKeySource(accounts);
   const [localUses, remoteUses] = [createKeyUses(accounts, clock), createWaitingUses()];

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import { ACCOUNTS, HEAD, KEYS, LOG, type PublishedRow, USES } from '../../shared/publication.ts';
-import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
+import { openRedisLink, type RedisScript } from '../../shared/redis/link.ts';
 
 /** What is published in Redis. Everything rejects while Redis does not answer, or answers what is not ours. */
 export type Published = NonNullable<ReturnType<typeof openPublished>>;
@@ -49,9 +49,6 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return 'put'`,
 };
 
-type Script = (...words: readonly (string | number)[]) => Promise<unknown>;
-type Scripted = RedisClient & Record<'sluiceNews' | 'sluiceFind' | 'sluiceUse', Script>;
-
 /** Connects to Redis, whether it is there or not; `undefined` when `url` is no address of one. `random` gives a number from 0 up to 1. */
 export function openPublished(url: string, clock: Clock, random: () => number) {
   const link = openRedisLink({
@@ -69,7 +66,7 @@ export function openPublished(url: string, clock: Clock, random: () => number) {
   const client = () => {
     const now = link.client();
     if (now === undefined) throw new Error('Redis does not answer');
-    return now as Scripted; // the link was opened with these scripts
+    return now;
   };
 
   return {

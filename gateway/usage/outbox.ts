@@ -2,8 +2,8 @@ import { CELL_COUNTER_NAMES, CELL_COUNTERS, type CellPlace, NO_HOUR } from '../.
 import type { Migrations, Store } from '../../shared/store/open.ts';
 
 /**
- * `unsent`: cells, and with hour -1 spendings, of this host's nodes that were written since they were last sent; `version` grows with every write. `outbox`: the life of Redis in which all before was sent; nothing: none
- * was; KEPT_HERE: nothing is noted, since deploys is known to read this ledger itself.
+ * `unsent`: cells, and with hour -1 spendings, of this host's nodes that were written since they were last sent; `version`
+ * grows with every write. `outbox`: the life of Redis in which all before was sent; nothing: none was; or KEPT_HERE.
  */
 export const OUTBOX_MIGRATIONS: Migrations = {
   'ledger-5-outbox': `
@@ -38,7 +38,6 @@ export type Unsent = CellPlace &
 export type Outbox = ReturnType<typeof createOutbox>;
 
 const PRUNED_MAX = 500;
-
 /** What is sent of a cell, in this order; what an older version did not send is 0. */
 const COUNTERS = CELL_COUNTER_NAMES.map((name) => `u.${CELL_COUNTERS[name]}`).join(" || ',' || ");
 
@@ -46,8 +45,8 @@ const PLACE = 'account_id, hour, key_id, method, node';
 const PLACE_OF_HOURS = 'hour, account_id, key_id, method, node';
 
 /**
- * Notes every write of cells and spendings that is made through `ledger`, in the write's own transaction. The triggers
- * are this connection's alone: what deploys writes into the same file comes from elsewhere, and is not sent back.
+ * Notes every write of cells and spendings through `ledger`, in the write's own transaction. The triggers are this
+ * connection's alone: what deploys writes into the same file comes from elsewhere, and is not sent back.
  */
 export function noteUnsent(ledger: Store): void {
   const again = 'ON CONFLICT DO UPDATE SET version = version + 1';

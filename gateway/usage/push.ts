@@ -10,10 +10,15 @@ import {
   spentKey,
   USAGE_LIFE,
 } from '../../shared/ledger/cells.ts';
-import { inOneCommand, openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
+import {
+  inOneCommand,
+  openRedisLink,
+  type RedisScript,
+  type ScriptedClient,
+} from '../../shared/redis/link.ts';
 import { KEPT_HERE, type Outbox, type Unsent } from './outbox.ts';
 
-/** Of each its counters, and at the end the life in ms. The larger number stands: what comes twice changes nothing. */
+/** Of each its counters, and at the end the life in ms. The larger number counts: what comes twice changes nothing. */
 const PUT_CELLS: RedisScript = {
   lua: overCells(
     2,
@@ -80,9 +85,6 @@ const KEPT_HOURS = 90 * 24;
 /** The life of no Redis: what was counted meanwhile is sent when one is known. */
 const NO_LIFE = 'left';
 
-type Script = (...words: readonly (string | number)[]) => Promise<unknown>;
-type Scripted = RedisClient & Record<'sluicePutCells' | 'sluiceNoteCells' | 'sluiceLive', Script>;
-
 /** Connects to Redis, whether it is there or not; `undefined` when `url` is no address of one. */
 export function openPush({ outbox, url, clock, random, makeId, deploysAt, onWarning }: Deps) {
   let strangersServed = 0;
@@ -99,7 +101,7 @@ export function openPush({ outbox, url, clock, random, makeId, deploysAt, onWarn
   if (link === undefined) return undefined;
   const { client: clientNow, strangers, refused } = link;
 
-  /** Redis or the ledger may not answer: what waits goes on waiting, on disk, for the next round. */
+  /** What waits while Redis or the ledger does not answer is on disk, for the next round. */
   async function round(signal: AbortSignal): Promise<void> {
     const place = deploysAt();
     try {
@@ -120,13 +122,13 @@ export function openPush({ outbox, url, clock, random, makeId, deploysAt, onWarn
   }
 
   async function send(signal: AbortSignal): Promise<void> {
-    // Deploys has gone elsewhere, and knows this ledger as it was copied a while ago. At once, whether Redis answers or
-    // not: later would be too late for what was counted last.
+    // Deploys has gone elsewhere, and knows a copy of this ledger. At once, also while Redis is away: later would be too
+    // late for what was counted last.
     if (outbox.life() === KEPT_HERE) {
       outbox.setLife(NO_LIFE);
       await waitAgain(hourNow() - KEPT_IN_REDIS_HOURS, signal);
     }
-    const client = clientNow() as Scripted | undefined; // the link was opened with these scripts
+    const client = clientNow();
     if (client === undefined) return;
     await remember(client, signal);
     for (;;) {
@@ -142,8 +144,8 @@ export function openPush({ outbox, url, clock, random, makeId, deploysAt, onWarn
     }
   }
 
-  /** Has what a Redis may have lost, or never knew, sent again: as far back as it would have kept it. */
-  async function remember(client: Scripted, signal: AbortSignal): Promise<void> {
+  /** Sends again what this Redis may have lost or never knew, as far back as it would have kept it. */
+  async function remember(client: ScriptedClient<'sluiceLive'>, signal: AbortSignal): Promise<void> {
     const met = strangers();
     const life = String(await client.sluiceLive(USAGE_LIFE, makeId(), SHARED_USAGE_LIFE_MS));
     const known = outbox.life();

@@ -12,8 +12,8 @@ import type { UsageHook } from '../limits/charge.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
 
 /**
- * What was counted of one key's method in one hour (hours since 1970, UTC) since it was last written
- * (`shared/ledger/counters.ts`). Mutable: it is the count. `calls` shrinks by a charge that could not be written.
+ * What was counted of one key's method in one hour (hours since 1970, UTC) since it was last written. Mutable: it is the
+ * count. `calls` shrinks by a charge that could not be written.
  */
 type Cell = Record<CellCounter, number> &
   Readonly<{ hour: number; caller: Caller; method: string; next: Cell | undefined }>;
@@ -27,11 +27,11 @@ const CELLS_MAX = 200_000;
 export const NO_METHOD = '-';
 const UNREAD = { label: NO_METHOD };
 
-/** One element of a request: the name that it is counted under, and what it costs. */
+/** An element of a request: the name that it is counted under, and what it costs. */
 type Item = Readonly<{ label: string; credits: number }>;
 
-type CellsOf = Readonly<{
-  /** The cell to count into. It may be written at the end of the turn: it is not to be kept. */
+type Cells = Readonly<{
+  /** The cell may be written at the end of the turn: it is not to be kept. */
   of(hour: number, caller: Caller, method: string): Cell;
   /** Has the caller's cells written in the journal's next transaction, and not before. */
   joinJournal(caller: Caller): void;
@@ -39,7 +39,7 @@ type CellsOf = Readonly<{
 
 /** What one request adds to usage, counted in the hour in which it came. A place is an element's index in the request. */
 export class RequestUsage implements UsageHook {
-  readonly #cells: CellsOf;
+  readonly #cells: Cells;
   readonly #clock: Pick<Clock, 'now'>;
   readonly #cameMs: number;
   readonly #caller: Caller;
@@ -47,7 +47,7 @@ export class RequestUsage implements UsageHook {
   #failed: Set<number> | undefined;
   #counted: 'not' | 'counted' | 'with-journal' = 'not';
 
-  constructor(cells: CellsOf, clock: Pick<Clock, 'now'>, caller: Caller, items: readonly Item[]) {
+  constructor(cells: Cells, clock: Pick<Clock, 'now'>, caller: Caller, items: readonly Item[]) {
     this.#cells = cells;
     this.#clock = clock;
     this.#cameMs = clock.now();
@@ -55,7 +55,7 @@ export class RequestUsage implements UsageHook {
     this.#items = items;
   }
 
-  /** Counts the calls and their price at the moment in which the journal takes it, to be written with it. */
+  /** Counts the calls and their price as the journal takes it, to be written with it. */
   take(): void {
     this.#count('with-journal');
     this.#cells.joinJournal(this.#caller);
@@ -98,14 +98,14 @@ export class RequestUsage implements UsageHook {
     this.#cells.joinJournal(this.#caller);
   }
 
-  /** Counts a call as failed, or as answered with an error of the method; once, however often it is said. */
+  /** Counts a call, once, as failed or as answered with an error of the method. */
   error(place: number): void {
     if (this.#failed?.has(place)) return;
     (this.#failed ??= new Set()).add(place);
     this.#cell(place).errors++;
   }
 
-  /** Counts how long a call's caller waited for the first bytes of its answer, which are handed over now; once. */
+  /** Counts how long a call's caller waited for the first bytes of its answer, which are handed over now. */
   answered(place: number, bytes: number): void {
     const cell = this.#cell(place);
     cell.bytesOut += bytes;
@@ -138,7 +138,7 @@ const HEAD_BYTES = 512;
 const ERROR_FIRST =
   /^\s*\{(?:\s*"(?:jsonrpc|id)"\s*:\s*(?:"(?:[^"\\]|\\.)*"|[\d.eE+-]+|null)\s*,)*\s*"error"\s*:\s*\{/;
 
-/** The body with its first byte timed and every byte that it hands on counted, also of one that breaks off; one that begins as an error is one. */
+/** The body with its first byte timed and every byte counted that it hands on; one that begins as an error is one. */
 export function countedBody(
   body: StreamBody,
   usage: Pick<RequestUsage, 'answered' | 'bytes' | 'error'>,
@@ -175,7 +175,7 @@ const FLUSH_MS = 1_000;
 /** Callers in one transaction: about 4 ms, which is as long as other requests wait. */
 const PORTION = 500;
 const PAUSE_MS = 5;
-/** Failures in a row that are told: a ledger that another process holds for a moment is none. */
+/** Failures in a row that are a trouble: a ledger that another process holds for a moment is none. */
 const FAILURES_TOLD = 3;
 
 export function createUsage({ ledger, node, clock, onLost }: Deps) {
@@ -225,7 +225,7 @@ export function createUsage({ ledger, node, clock, onLost }: Deps) {
     for (const { label } of items) cellOf(hourOf(clock.now()), caller, label).refused++;
   }
 
-  /** Writes what was counted, of at most so many callers and without the journal's; gives whether there is more. */
+  /** Writes what was counted of at most so many callers, but for the journal's; gives whether there is more. */
   function flush(callersMax = Infinity): boolean {
     if (inOrder.length === 0) inOrder = [...waiting.keys()].toSorted((a, b) => b.accountId - a.accountId);
     const callers = inOrder.slice(-callersMax).filter((caller) => !withJournal.has(caller));
@@ -252,7 +252,7 @@ export function createUsage({ ledger, node, clock, onLost }: Deps) {
     }
   }
 
-  const cells: CellsOf = { of: cellOf, joinJournal: (caller) => void withJournal.add(caller) };
+  const cells: Cells = { of: cellOf, joinJournal: (caller) => void withJournal.add(caller) };
   return {
     begin: (caller: Caller, items: readonly Item[]) => new RequestUsage(cells, clock, caller, items),
     refused,

@@ -9,13 +9,15 @@ export type RedisClient = Redis | Cluster;
  * cluster all keys of a call have one hash tag.
  */
 export type RedisScript = Readonly<{ lua: string; keys?: number }>;
-/** Commands under their names. */
-type RedisScripts = Readonly<Record<string, RedisScript>>;
+type Command = (...words: readonly (string | number)[]) => Promise<unknown>;
+/** A client with a command for each script of its link. */
+export type ScriptedClient<Name extends string> = RedisClient & Readonly<Record<Name, Command>>;
 
-type RedisLinkOptions = Readonly<{
+type RedisLinkOptions<Name extends string> = Readonly<{
   url: string;
   deadlineMs: number;
-  scripts: RedisScripts;
+  /** By the names of their commands. */
+  scripts: Readonly<Record<Name, RedisScript>>;
   clock: Clock;
   random: () => number;
   /** Tells the operator, once per sentence. */
@@ -24,9 +26,9 @@ type RedisLinkOptions = Readonly<{
   onStranger(): void;
 }>;
 
-export type RedisLink = Readonly<{
+export type RedisLink<Name extends string = never> = Readonly<{
   /** The client while it may be spoken to; never one whose server has not yet been asked who it is. */
-  client(): RedisClient | undefined;
+  client(): ScriptedClient<Name> | undefined;
   /** How many strangers were met: an answer that came while it changed may be one's who knows too little. */
   strangers(): number;
   /** Takes note that a command was refused, and why; tells the operator of what will not pass by itself. */
@@ -50,7 +52,9 @@ const SENTENCES_MAX = 50;
  * Connects to a Redis or a Redis Cluster and stays connected: what breaks is connected again without end. One address
  * of a cluster is enough; the server says what it is.
  */
-export function openRedisLink(options: RedisLinkOptions): RedisLink | undefined {
+export function openRedisLink<Name extends string>(
+  options: RedisLinkOptions<Name>,
+): RedisLink<Name> | undefined {
   const found = placesFrom(options.url);
   if (found === undefined) return undefined;
   const places = found;
@@ -152,7 +156,8 @@ export function openRedisLink(options: RedisLinkOptions): RedisLink | undefined 
   return {
     client() {
       lookForPromoted();
-      return closed || checking > 0 || client.status !== 'ready' ? undefined : client;
+      const isReady = !closed && checking === 0 && client.status === 'ready';
+      return isReady ? (client as ScriptedClient<Name>) : undefined; // it was made with the scripts
     },
     strangers() {
       lookForPromoted();
@@ -177,7 +182,9 @@ function placeOf({ options: { host = '', port = 0 } }: Redis): string {
   return `${host}:${port}`;
 }
 
-function scriptsOf(scripts: RedisScripts): Record<string, { lua: string; numberOfKeys?: number }> {
+function scriptsOf(
+  scripts: Readonly<Record<string, RedisScript>>,
+): Record<string, { lua: string; numberOfKeys?: number }> {
   return Object.fromEntries(
     Object.entries(scripts).map(([name, { lua, keys }]) => [
       name,

@@ -1,12 +1,5 @@
 import { answer, decode } from '../../../gateway/limits/authority.ts';
-import type {
-  CreditReport,
-  Message,
-  RateReport,
-  Released,
-  Reply,
-  Sender,
-} from '../../../gateway/limits/messages.ts';
+import type { CreditReport, Message, RateReport, Reply, Sender } from '../../../gateway/limits/messages.ts';
 import { creditMessage, rateMessage, senderOf } from './stores.ts';
 
 type Revised<Report> = Partial<Report & { revision: number }>;
@@ -16,7 +9,6 @@ export function startAuthority(plan: Revised<RateReport> = {}) {
   let blob: string | undefined;
   let nowMs = 1_700_000_000_000;
   let learning = false;
-  const released: Released[] = [];
   const seqs = new Map<string, number>();
   const sent: (readonly [Sender, Message])[] = [];
 
@@ -33,7 +25,6 @@ export function startAuthority(plan: Revised<RateReport> = {}) {
       answeredSeq: undefined,
     });
     blob = done.blob;
-    released.push(...done.released);
     return done.reply;
   }
   function rateAs(by: Sender, report: Revised<RateReport>) {
@@ -62,6 +53,5 @@ export function startAuthority(plan: Revised<RateReport> = {}) {
     learn: (is: boolean) => void (learning = is),
     blob: () => blob,
     nodes: () => decode(blob).rate?.nodes ?? [],
-    released,
   };
 }

@@ -1,13 +1,12 @@
 import { describe, expect, test } from 'bun:test';
-import { CREDIT_LIVE_MS, CREDIT_RELEASE_MS } from '../../../gateway/limits/authority-credits.ts';
+import { CREDIT_LIVE_MS } from '../../../gateway/limits/authority-credits.ts';
 import { RATE_FORGET_MS, RATE_LIFE_MS } from '../../../gateway/limits/authority-rate.ts';
 import { startAuthority } from './authority-alone.ts';
-import { senderOf } from './stores.ts';
 
 // What the model, the differential and the scenarios do not show.
 
 describe('a grant of a rate', () => {
-  test('is a share by offered demand when the wishes are above what is there', () => {
+  test('is a share by offered demand when more is wanted than there is', () => {
     const authority = startAuthority();
     authority.rate('c', { wanted: 100 });
     authority.rate('a', { wanted: 60, weight: 3 });
@@ -16,34 +15,24 @@ describe('a grant of a rate', () => {
     expect(authority.rate('b', { wanted: 60, weight: 9 }).granted).toBe(9);
   });
 
-  test.each([
-    ['nothing', 0],
-    ['two calls a message', 2],
-  ])('is as much for a node that sends right after others, when each owes %s', (_, debt) => {
-    const authority = startAuthority();
-    // Three speak one after the other, and one by itself: what there is differs by three times.
-    const phases = { a: 0, b: 5, c: 10, d: 150 };
-    const granted = new Map(Object.keys(phases).map((node) => [node, 0]));
-    for (let ms = 0; ms < 30_000; ms += 5) {
-      authority.wait(5);
-      for (const [node, phase] of Object.entries(phases)) {
-        if (ms % 200 !== phase) continue;
-        const spent = (granted.get(node) ?? 0) + (ms < 200 ? 0 : debt);
-        granted.set(node, authority.rate(node, { spent, wanted: 60, weight: 250 }).granted);
+  test('is as much for a node that sends right after others', () => {
+    for (const debt of [0, 2]) {
+      const authority = startAuthority();
+      // Three send one after the other, and one by itself: what there is differs by three times.
+      const phases = { a: 0, b: 5, c: 10, d: 150 };
+      const granted = new Map(Object.keys(phases).map((node) => [node, 0]));
+      for (let ms = 0; ms < 30_000; ms += 5) {
+        authority.wait(5);
+        for (const [node, phase] of Object.entries(phases)) {
+          if (ms % 200 !== phase) continue;
+          const spent = (granted.get(node) ?? 0) + (ms < 200 ? 0 : debt);
+          granted.set(node, authority.rate(node, { spent, wanted: 60, weight: 250 }).granted);
+        }
       }
+      const sum = granted.values().reduce((all, each) => all + each, 0);
+      expect(sum).toBeWithin(3_000, 3_101);
+      for (const each of granted.values()) expect(each / (sum / 4)).toBeWithin(0.9, 1.1);
     }
-    const all = [...granted.values()];
-    const sum = all.reduce((a, b) => a + b, 0);
-    expect(sum).toBeWithin(3_000, 3_101);
-    for (const each of all) expect(each / (sum / 4)).toBeWithin(0.9, 1.1);
-  });
-
-  test('that was refused has a wait that holds whatever other nodes lease', () => {
-    const authority = startAuthority();
-    authority.rate('a', { wanted: 60 });
-    const { waitMs } = authority.rate('b', { needed: 100 });
-    authority.wait(waitMs);
-    expect(authority.rate('b', { needed: 100 }).granted).toBe(100);
   });
 
   test('that was refused waits behind a batch for which tokens are reserved, unless that would take long', () => {
@@ -84,7 +73,6 @@ describe('a grant of a rate', () => {
 test('nodes that went for good are forgotten', () => {
   const authority = startAuthority();
   for (let i = 0; i < 50; i++) authority.rate(`n${i}`, { wanted: 1 });
-  expect(authority.nodes().length).toBe(50);
   authority.wait(RATE_LIFE_MS + RATE_FORGET_MS);
   authority.rate('a', {});
   expect(authority.nodes().length).toBe(1);
@@ -111,17 +99,9 @@ describe('a grant of credits', () => {
   test('that a request is short of has the others asked to hold no more than they need, and they get no more', () => {
     const authority = startAuthority();
     authority.credits('a', { wanted: 500 });
-    expect(authority.credits('b', { needed: 600 })).toMatchObject({
-      allowance: 500,
-      recalled: false,
-      heldByOthers: 500,
-    });
+    expect(authority.credits('b', { needed: 600 })).toMatchObject({ allowance: 500, recalled: false });
     expect(authority.credits('a', { wanted: 500 })).toMatchObject({ allowance: 500, recalled: true });
-    expect(authority.credits('a', { wanted: 0 })).toMatchObject({
-      allowance: 0,
-      available: 500,
-      recalled: true,
-    });
+    expect(authority.credits('a', { wanted: 0 })).toMatchObject({ available: 500, recalled: true });
     expect(authority.credits('a', { wanted: 100 }).allowance).toBe(0);
     expect(authority.credits('b', { needed: 600 })).toMatchObject({ allowance: 600, available: 400 });
     expect(authority.credits('a', { wanted: 100 })).toMatchObject({ allowance: 100, recalled: false });
@@ -138,22 +118,6 @@ describe('a grant of credits', () => {
       authority.credits('b', {});
     }
     expect(authority.credits('b', {})).toMatchObject({ heldByOthers: 0, available: 700 });
-    expect(authority.released).toEqual([]);
-  });
-
-  test('to a dead node is released after a day, and its journal still counts when it comes back', () => {
-    const authority = startAuthority();
-    authority.credits('a', { wanted: 300, charged: 100 });
-    for (let ms = 0; ms < CREDIT_RELEASE_MS; ms += 2_000) {
-      authority.wait(2_000);
-      authority.credits('b', {});
-    }
-    expect(authority.released).toEqual([{ node: senderOf('a', 0).node, credits: 300 }]);
-    expect(authority.credits('b', {})).toMatchObject({ available: 900, heldByOthers: 0 });
-    expect(authority.creditsAs(authority.sender('a', 2), { charged: 250 })).toMatchObject({
-      allowance: 0,
-      available: 750,
-    });
   });
 
   test('to a process that has a successor is nothing to spend, and what it charged counts', () => {
@@ -164,15 +128,5 @@ describe('a grant of credits', () => {
       available: 900,
     });
     expect(authority.creditsAs(authority.sender('a', 2), { charged: 30, wanted: 100 }).allowance).toBe(100);
-  });
-
-  test('of an authority that is learning keeps for a node no more than the node knows of', () => {
-    const authority = startAuthority();
-    authority.credits('a', { wanted: 400 });
-    authority.learn(true);
-    expect(authority.credits('a', { held: 30, wanted: 400, charged: 20 })).toMatchObject({
-      allowance: 30,
-      available: 950,
-    });
   });
 });

@@ -2,20 +2,18 @@ import { expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { RateReport } from '../../../gateway/limits/messages.ts';
 import { startAuthority } from './authority-alone.ts';
+import { weighted } from './model-runs.ts';
 
-// The authority beside the simplest thing that does the same: one exact bucket, and one ledger of whole credits.
+// The authority beside the simplest thing that does the same: one exact bucket.
 
 const NODES = 3;
-
-const again = fc.record({ kind: fc.constant('again' as const), back: fc.nat(8) });
-const node = fc.nat(NODES - 1);
 
 test('calls one by one, at whatever process, are granted as by one bucket, and wait as long', () => {
   const wait = fc.oneof(fc.nat(30), fc.nat(3_000), fc.constant(-3_600_000));
   const step = fc.oneof(
-    { weight: 8, arbitrary: fc.record({ kind: fc.constant('call' as const), node }) },
-    { weight: 4, arbitrary: fc.record({ kind: fc.constant('wait' as const), ms: wait }) },
-    { weight: 1, arbitrary: again },
+    weighted(8, 'call', { node: fc.nat(NODES - 1) }),
+    weighted(4, 'wait', { ms: wait }),
+    weighted(1, 'again', { back: fc.nat(8) }),
   );
   const plan = fc.constantFrom(
     { rps: 5, burst: 10 },
@@ -45,46 +43,6 @@ test('calls one by one, at whatever process, are granted as by one bucket, and w
         spent[each.node] = grant.spent;
       }
     }
-  });
-  fc.assert(property, { numRuns: 400 });
-});
-
-test('credits that are held and free are always those of a ledger that adds up what was charged', () => {
-  const use = fc.record({
-    kind: fc.constant('use' as const),
-    node,
-    part: fc.double({ min: 0, max: 1, noNaN: true }),
-    refunds: fc.nat(2),
-    wanted: fc.nat(300),
-    needed: fc.constantFrom(0, 0, 1, 50),
-  });
-  const wait = fc.record({ kind: fc.constant('wait' as const), ms: fc.nat(3_000) });
-  const step = fc.oneof({ weight: 8, arbitrary: use }, { weight: 2, arbitrary: wait }, again);
-  const steps = fc.array(step, { minLength: 30, maxLength: 120, size: 'max' });
-  const property = fc.property(fc.constantFrom(10, 500, 9_000_000_000), steps, (total, all) => {
-    const authority = startAuthority();
-    const nodes = Array.from({ length: NODES }, () => ({ charged: 0, refunded: 0, allowance: 0 }));
-    const report = (at: number, wanted: number, needed: number) => {
-      const { charged = 0, refunded = 0 } = nodes[at] ?? {};
-      return authority.credits(String(at), { total, charged, refunded, wanted, needed });
-    };
-    const spent = () => nodes.reduce((sum, { charged, refunded }) => sum + charged - refunded, 0);
-    for (const each of all) {
-      const mine = each.kind === 'use' ? nodes[each.node] : undefined;
-      if (each.kind === 'again') authority.again(each.back);
-      if (each.kind === 'wait') authority.wait(each.ms);
-      if (each.kind !== 'use' || mine === undefined) continue;
-      mine.charged += Math.floor(each.part * mine.allowance);
-      mine.refunded += Math.min(each.refunds, mine.charged - mine.refunded);
-      const grant = report(each.node, each.wanted, each.needed);
-      mine.allowance = grant.allowance;
-      const { available, allowance, taken } = grant;
-      const others = taken.values().reduce((sum, credits) => sum + credits, 0);
-      expect(available + allowance + others).toBe(total - (mine.charged - mine.refunded));
-      expect(Math.min(available, mine.allowance)).toBeGreaterThanOrEqual(0);
-    }
-    const last = nodes.map((_, at) => report(at, 0, 0)).at(-1);
-    expect(last).toMatchObject({ allowance: 0, available: total - spent(), heldByOthers: 0 });
   });
   fc.assert(property, { numRuns: 400 });
 });

@@ -1,16 +1,15 @@
 import { expect, test } from 'bun:test';
+import { CreditLease } from '../../../gateway/limits/credit-lease.ts';
 import { type Account, createLeases, type Decision } from '../../../gateway/limits/leases.ts';
-import { callerOf } from '../usage/started.ts';
+import type { CreditGrant } from '../../../gateway/limits/messages.ts';
+import { RateLease } from '../../../gateway/limits/rate-lease.ts';
+import { journalOf } from './world.ts';
+import { callerOf, planOf } from '../usage/started.ts';
 
-const PLAN = { rps: 100, burst: 100, credits: undefined, batchMax: 1, scans: 1, inFlight: 16 };
+const PLAN = planOf(100);
 const PRICE = { calls: 1, credits: 0 };
-const leasesOf = (share: number) =>
-  createLeases({
-    spendingOf: () => ({ charged: 0, refunded: 0 }),
-    spentByOthers: () => new Map(),
-    revision: () => 1,
-    share,
-  });
+const leases = () =>
+  createLeases({ journal: journalOf({ charged: 0, refunded: 0 }), revision: () => 1, share: 0.5 });
 const kindOf = (decision: Decision) => (typeof decision === 'string' ? decision : decision.kind);
 /** The journal can be read. */
 function known(account: Account | undefined): Account {
@@ -19,7 +18,7 @@ function known(account: Account | undefined): Account {
 }
 
 test('when more new accounts come than can be reported, the rest waits for a reply and memory is bounded', () => {
-  const accounts = leasesOf(0.5);
+  const accounts = leases();
   const decide = (accountId: number, nowMs: number) => {
     const account = known(accounts.accountOf(callerOf(accountId), PLAN, nowMs, PRICE));
     return kindOf(accounts.decide(account, PRICE, nowMs, 0, false));
@@ -30,32 +29,27 @@ test('when more new accounts come than can be reported, the rest waits for a rep
     const kind = decide(id, 1_000);
     kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
   }
-  expect(kinds.get('charged')).toBeLessThanOrEqual(16_384);
-  expect(kinds.get('ask-rate')).toBe(CALLS - (kinds.get('charged') ?? 0));
-  // Those that were refused in the end owe nothing: at rest they leave memory, and only those that owe stay.
-  for (let turn = 0; turn < 2; turn++) accounts.forgetIdle(20_000, CALLS + 1);
-  expect(accounts.size()).toBe(kinds.get('charged') ?? 0);
+  const charged = kinds.get('charged') ?? 0;
+  expect(charged).toBeLessThanOrEqual(16_384);
+  expect(kinds.get('ask-rate')).toBe(CALLS - charged);
+  // Those that were refused in the end owe nothing: two seconds later they leave memory, and only those that owe stay.
+  for (const [nowMs, size] of [
+    [2_999, CALLS],
+    [3_000, charged],
+  ] as const) {
+    for (let turn = 0; turn < 2; turn++) accounts.forgetIdle(nowMs, CALLS + 1);
+    expect(accounts.size()).toBe(size);
+  }
   // The store has a report of all: there is room again.
   while (accounts.collect(20_100, 60, 256, true).length > 0);
   expect(decide(CALLS, 20_200)).toBe('charged');
 });
 
-test('an account is remembered for two seconds after its last call', () => {
-  const remembered = (many: number, nowMs: number) => {
-    const accounts = leasesOf(1);
-    for (let accountId = 0; accountId < many; accountId++) accounts.accountOf(callerOf(accountId), PLAN, 0);
-    for (let turn = 0; turn < 2; turn++) accounts.forgetIdle(nowMs, many + 1);
-    return accounts.size();
-  };
-  expect([remembered(2_000, 1_999), remembered(2_000, 2_000)]).toEqual([2_000, 0]);
-});
-
 test('an account whose calls are let in waits for the messages of others, and one whose calls are refused does not', () => {
-  const accounts = leasesOf(1);
-  const caller = callerOf(1);
-  const account = known(accounts.accountOf(caller, PLAN, 0));
+  const accounts = leases();
+  const account = known(accounts.accountOf(callerOf(1), PLAN, 0));
   const call = (nowMs: number) => {
-    accounts.accountOf(caller, PLAN, nowMs, PRICE);
+    accounts.accountOf(callerOf(1), PLAN, nowMs, PRICE);
     return kindOf(accounts.decide(account, PRICE, nowMs, 0, false));
   };
   for (let nowMs = 0; nowMs < 500; nowMs += 10) {
@@ -66,4 +60,51 @@ test('an account whose calls are let in waits for the messages of others, and on
   account.rate.emptyUntilMs = 600;
   expect(call(500)).toBe('over-rate');
   expect(accounts.isOverdrawn(account, 500)).toBe(true);
+});
+
+test('tokens that a message returns cannot be spent before its reply', () => {
+  const lease = new RateLease({ rps: 100, burst: 100, debtMax: 0 }, 0.5, 0);
+  const look = (nowMs: number) => lease.look(1, nowMs, true, false, false);
+  lease.report(0, 60);
+  const grant = { granted: 20, spent: 0, immediate: 0, lifeMs: 1_000, waitMs: 0, remaining: 50 };
+  lease.settle({ ...grant, nodes: 2, weights: 2 }, 1);
+  expect(look(300)).toBe('lease');
+  // No request came for longer than messages are apart: all of it is returned.
+  expect(lease.report(300, 60)).toMatchObject({ wanted: 0 });
+  expect(look(301)).toBe('ask');
+  lease.settle(undefined, 302);
+  expect(lease.held(303)).toBe(0);
+});
+
+/** The credits of an account whose requests cost 10, and what is found for a price; nothing is under way. */
+function credits(grant: Partial<CreditGrant>) {
+  const lease = new CreditLease({ charged: 0, refunded: 0 }, 1_000, 0);
+  lease.offer(10, 0);
+  lease.report(0);
+  const nothing = { allowance: 0, available: 0, heldByOthers: 0, taken: new Map() };
+  lease.settle({ ...nothing, recalled: false, learning: false, ...grant }, 0);
+  return { lease, look: (price: number, nowMs: number) => lease.look(price, nowMs, true, false) };
+}
+
+test('credits that a message returns cannot be charged before its reply, and are not gone meanwhile', () => {
+  const { lease, look } = credits({ allowance: 100 });
+  expect([look(50, 1), look(150, 1)]).toEqual(['enough', 'out']);
+  expect(lease.report(2)).toMatchObject({ wanted: 10 });
+  expect([look(10, 3), look(50, 3)]).toEqual(['enough', 'ask']);
+  lease.settle(undefined, 4);
+  expect(lease.allowance).toBe(10);
+});
+
+test('no credits are left only where a grant of this moment and of this allowance says so', () => {
+  const found = (change?: (lease: CreditLease) => void) => {
+    const { lease, look } = credits({});
+    expect([look(1, 0), look(1, 249)]).toEqual(['out', 'out']);
+    change?.(lease);
+    return look(1, change === undefined ? 250 : 249);
+  };
+  expect(found()).toBe('ask');
+  expect(found((lease) => lease.setTotal(2_000))).toBe('ask');
+  expect(found((lease) => lease.unconfirm())).toBe('ask');
+  expect(credits({ heldByOthers: 1 }).look(1, 0)).toBe('later');
+  expect(credits({ learning: true }).look(1, 0)).toBe('unavailable');
 });

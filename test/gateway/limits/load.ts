@@ -1,5 +1,6 @@
 import type { Charge, Price } from '../../../gateway/limits/charge.ts';
-import type { Node, World } from './world.ts';
+import type { Plan } from '../../../shared/config/plans.ts';
+import { createWorld, type Fate, type Node, type World } from './world.ts';
 
 /** Numbers from 0 up to 1 that are the same in every run (mulberry32). */
 export function seeded(seed: number): () => number {
@@ -55,8 +56,45 @@ export function put(world: World, load: Load): Result {
   return result;
 }
 
+type Run = Readonly<{
+  nodes?: number;
+  seed?: number;
+  fate?: (random: () => number, from: number, world: World) => Fate;
+  /** What happens so many milliseconds after the start. */
+  events?: Readonly<Record<number, (world: World) => void>>;
+  /** What differs from ten times the rate, evenly spaced over all nodes, for thirty seconds. */
+  load?: (world: World, random: () => number) => Partial<Load>;
+}>;
+
+/** Runs a load on a world of four nodes to its end. */
+export function runLoad(plan: Plan, { nodes = 4, seed = 42, fate, events = {}, load }: Run = {}) {
+  const random = seeded(seed);
+  const world: World = createWorld({
+    plan,
+    nodes,
+    ...(fate && { fate: (from: Node) => fate(random, world.nodes.indexOf(from), world) }),
+  });
+  for (const [ms, act] of Object.entries(events)) world.at(world.now() + Number(ms), () => act(world));
+  const whole: Load = {
+    perSecond: () => 10 * plan.rps,
+    seconds: 30,
+    nodeOf: () => world.nodes[Math.floor(random() * nodes)],
+    spacing: 'even',
+    random,
+    ...load?.(world, random),
+  };
+  const result = put(world, whole);
+  world.run(whole.seconds * 1_000 + 1_000);
+  if (result.tookMs.length !== result.offered) throw new Error('a request was not answered');
+  return {
+    result,
+    world,
+    admitted: (fromMs: number, untilMs: number) => admittedIn(result, fromMs, untilMs),
+  };
+}
+
 /** How many were admitted from `fromMs` on and before `untilMs`. */
-export function admittedIn({ admittedMs }: Result, fromMs: number, untilMs: number): number {
+function admittedIn({ admittedMs }: Result, fromMs: number, untilMs: number): number {
   return admittedMs.filter((ms) => ms >= fromMs && ms < untilMs).length;
 }
 

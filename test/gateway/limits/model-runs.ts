@@ -1,44 +1,44 @@
 import fc from 'fast-check';
-import type { Plan } from '../../../shared/config/plans.ts';
+import { planOf } from '../usage/started.ts';
 import { CALLS_MAX, type Op, runModel, Violation } from './model.ts';
 import type { Authority } from './world.ts';
 
 const node = fc.nat(3);
 
 /** Operations of one kind, and how often they are among others. */
-function kind<K extends Op['kind'], Rest extends object>(
+export function weighted<K extends string, Rest extends object>(
   weight: number,
-  name: K,
+  kind: K,
   rest: { [P in keyof Rest]: fc.Arbitrary<Rest[P]> },
 ) {
-  return { weight, arbitrary: fc.record(rest).map((each) => ({ kind: name, ...each })) };
+  return { weight, arbitrary: fc.record(rest).map((each) => ({ kind, ...each })) };
 }
 
 const op: fc.Arbitrary<Op> = fc.oneof(
-  kind(10, 'requests', {
+  weighted(10, 'requests', {
     node,
     count: fc.integer({ min: 1, max: 40 }),
     calls: fc.constantFrom(1, 1, 1, 1, 1, 2, 5, CALLS_MAX),
     credits: fc.constantFrom(0, 1, 10, 50),
   }),
-  kind(8, 'wait', {
+  weighted(8, 'wait', {
     ms: fc.oneof(fc.integer({ min: 1, max: 900 }), fc.integer({ min: 1_000, max: 4_000 })),
   }),
-  kind(2, 'refund', { node }),
-  kind(1, 'crash', { node }),
-  kind(2, 'restart', { node, hasDisk: fc.boolean() }),
-  kind(2, 'network', {
+  weighted(2, 'refund', { node }),
+  weighted(1, 'crash', { node }),
+  weighted(2, 'restart', { node, hasDisk: fc.boolean() }),
+  weighted(2, 'network', {
     loss: fc.constantFrom(0, 0, 0, 0.2, 0.6),
     twice: fc.constantFrom(0, 0.5),
     delayMs: fc.constantFrom(2, 45, 45, 1_500),
   }),
-  kind(1, 'clock', { ms: fc.constantFrom(-3_600_000, -50, 3_600_000) }),
-  kind(1, 'plan', { rps: fc.constantFrom(10, 100), burst: fc.constantFrom(10, 100) }),
-  kind(1, 'failover', { messages: fc.constantFrom(0, 5, 40, 100_000) }),
+  weighted(1, 'clock', { ms: fc.constantFrom(-3_600_000, -50, 3_600_000) }),
+  weighted(1, 'plan', { rps: fc.constantFrom(10, 100), burst: fc.constantFrom(10, 100) }),
+  weighted(1, 'failover', { messages: fc.constantFrom(0, 5, 40, 100_000) }),
 );
 
-export const PAID: Plan = { rps: 50, burst: 50, credits: undefined, batchMax: 100, scans: 1, inFlight: 16 };
-export const TRIAL: Plan = { rps: 40, burst: 40, credits: 700, batchMax: 100, scans: 1, inFlight: 16 };
+const PAID = planOf(50);
+const TRIAL = planOf(40, 40, 700);
 
 /** Things that matter together: a process that starts again at once, and calls at every process at once. */
 const ops: fc.Arbitrary<readonly Op[]> = fc.oneof(
@@ -75,7 +75,7 @@ const stream: fc.Arbitrary<readonly Op[]> = fc
 /** Things that a run does without: what one of them allows would hide what another breaks. */
 const without = fc.subarray(['refund', 'crash', 'restart', 'network', 'clock', 'plan', 'failover']);
 
-export const schedule = fc
+const schedule = fc
   .tuple(
     fc.array(fc.oneof({ weight: 6, arbitrary: ops }, { weight: 1, arbitrary: stream }), {
       minLength: 5,

@@ -1,16 +1,14 @@
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { temporaryFolder } from '../../started/gateway.ts';
 import { firstViolation } from './model-runs.ts';
 import { answer } from '../../../gateway/limits/authority.ts';
-import { authorityWith } from './mutant.ts';
+import { authorityWith, faultsIn } from './mutant.ts';
 import type { Authority } from './world.ts';
 
 // The eight invariants over random schedules, and faults planted in the arithmetic that they must find.
 
-const folder = mkdtempSync(join(tmpdir(), 'sluice-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder();
+afterAll(() => folder[Symbol.dispose]());
 
 const RUNS = 800;
 
@@ -21,97 +19,31 @@ test('no schedule of loads, crashes, lost disks, lost tails, clock steps and a b
   expect(firstViolation(answer, 400)).toBeUndefined();
 });
 
-/** What is planted, the invariant that it breaks, what stands in the source, and what replaces it. */
-const FAULTS: readonly (readonly [string, string, string, string])[] = [
-  [
-    'spent tokens are added instead of merged',
-    'at rest',
-    'isSame ? Math.max(reported, mine.spent) : reported;',
-    'reported + mine.spent;',
-  ],
-  [
-    'a late surplus of a rate goes back again',
-    'I4',
-    'if (!isNewer(sender, mine)) {',
-    'if (!(sender.fence >= mine.fence)) {',
-  ],
-  [
-    'the fence of a rate is dropped',
-    'I1',
-    'const isSame = mine.fence === fence && !isUnknown;',
-    'const isSame = !isUnknown;',
-  ],
-  [
-    'the bucket refills beside what is outstanding',
-    'I1',
-    'const cap = (state.burst - outstanding(state, aliveMs)) * MICRO;',
-    'const cap = state.burst * MICRO;',
-  ],
-  [
-    'what a lease held comes back when it ends',
-    'I1',
-    '  state.clockMs = clockMs;',
-    `for (const h of state.nodes) if (heldBy(h, sinceMs) > heldBy(h, clockMs)) state.micro += heldBy(h, sinceMs) * MICRO;
-  state.clockMs = clockMs;`,
-  ],
-  ['a debt is forgiven', 'I1', 'const paid = state.micro - debt * MICRO;', 'const paid = state.micro;'],
-  ['a bucket is dropped before it is full', 'I6', '+ 2 * RATE_LIFE_MS + 60_000', '/ 1_000'],
-  [
-    'charges are added instead of merged',
-    'I',
-    'mine.charged = Math.max(mine.charged, charged);',
-    'mine.charged += charged;',
-  ],
-  [
-    'the last word on charges counts, not the highest',
-    'I',
-    'mine.charged = Math.max(mine.charged, charged);',
-    'mine.charged = charged;',
-  ],
-  ['refunds are not counted', 'I', 'mine.refunded = Math.max(mine.refunded, refunded);', ''],
-  ['a late credit message is taken for a new one', 'I', 'isNews = isNewer(sender, mine)', 'isNews = true'],
-  [
-    'the fence of credits is dropped',
-    'I5',
-    'isNews = isNewer(sender, mine)',
-    'isNews = sender.seq > mine.seq',
-  ],
-  [
-    'a grant is added instead of brought up to what is wanted',
-    'I',
-    ': Math.max(wanted, needed);',
-    ': held + wanted + needed;',
-  ],
-  [
-    'a dead node is written off at once',
-    'I2',
-    'CREDIT_RELEASE_MS = 24 * 3_600_000',
-    'CREDIT_RELEASE_MS = 2_000',
-  ],
-  [
-    'nothing is learned after grants were lost',
-    'I2',
-    'move(state, mine, report, learning);',
-    'move(state, mine, report, false);',
-  ],
-  [
-    'more is taken back than was offered',
-    'I2',
-    ': Math.max(wanted, needed);',
-    ': isRecalled(state, mine) ? needed : Math.max(wanted, needed);',
-  ],
-  [
-    'a node of which nothing is known starts with a lease',
-    'I',
-    '{ granted: charged, returned',
-    '{ granted: charged + 50, returned',
-  ],
-];
+/** The invariant that a fault breaks: what is planted. */
+const FAULTS = `
+at rest: spent tokens are added instead of merged | isSame ? Math.max(reported, mine.spent) : reported; -> reported + mine.spent;
+I4: a late surplus of a rate goes back again | if (!isNewer(sender, mine)) { -> if (!(sender.fence >= mine.fence)) {
+I1: the fence of a rate is dropped | const isSame = mine.fence === fence && !isUnknown; -> const isSame = !isUnknown;
+I1: the bucket refills beside what is outstanding | (state.burst - outstanding(state, aliveMs)) * MICRO; -> state.burst * MICRO;
+I1: what a lease held comes back when it ends |   state.clockMs = clockMs; -> for (const h of state.nodes) if (heldBy(h, sinceMs) > heldBy(h, clockMs)) state.micro += heldBy(h, sinceMs) * MICRO; state.clockMs = clockMs;
+I1: a debt is forgiven | const paid = state.micro - debt * MICRO; -> const paid = state.micro;
+I6: a bucket is dropped before it is full | + 2 * RATE_LIFE_MS + 60_000 -> / 1_000
+I: charges are added instead of merged | mine.charged = Math.max(mine.charged, charged); -> mine.charged += charged;
+I: the last word on charges counts, not the highest | mine.charged = Math.max(mine.charged, charged); -> mine.charged = charged;
+I: refunds are not counted | mine.refunded = Math.max(mine.refunded, refunded); -> ;
+I: a late credit message is taken for a new one | isNews = isNewer(sender, mine) -> isNews = true
+I5: the fence of credits is dropped | isNews = isNewer(sender, mine) -> isNews = sender.seq > mine.seq
+I: a grant is added instead of brought up to what is wanted | : Math.max(wanted, needed); -> : held + wanted + needed;
+I2: a dead node is written off at once | CREDIT_RELEASE_MS = 24 * 3_600_000 -> CREDIT_RELEASE_MS = 2_000
+I2: nothing is learned after grants were lost | move(state, mine, report, learning); -> move(state, mine, report, false);
+I2: more is taken back than was offered | : Math.max(wanted, needed); -> : isRecalled(state, mine) ? needed : Math.max(wanted, needed);
+I: a node of which nothing is known starts with a lease | { granted: charged, returned -> { granted: charged + 50, returned
+`;
 
 describe('a planted fault is found', () => {
-  test.each(FAULTS)('%s (%s)', async (_, invariant, from, to) => {
-    const found = firstViolation(await authorityWith(from, to, folder), RUNS);
-    expect(found).toStartWith(invariant);
+  test.each(faultsIn(FAULTS))('%s', async (name, from, to) => {
+    const found = firstViolation(await authorityWith(from, to, folder.path), RUNS);
+    expect(found).toStartWith(name.split(':', 1).join());
   });
 
   test("the sender's clock instead of the store's", () => {

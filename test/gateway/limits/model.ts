@@ -117,7 +117,7 @@ export function runModel(
     };
   }
 
-  const nodeAt = (i: number) => world.nodes[i % nodes];
+  const nodeAt = (i: number) => world.node(i % nodes);
 
   function request(node: Node, price: Price): void {
     let answers = 0;
@@ -163,20 +163,18 @@ export function runModel(
         }
         const calls = isExact ? op.calls : Math.min(op.calls, plan.burst);
         const price = { calls, credits: total > 0 ? op.credits : 0 };
-        for (let i = 0; node !== undefined && i < op.count; i++) request(node, price);
+        for (let i = 0; i < op.count; i++) request(node, price);
         return;
       }
       case 'wait':
         return world.run(op.ms);
       case 'refund': {
         const node = nodeAt(op.node);
-        const credits = node?.alive === true ? Math.min(7, spentBy(node)) : 0;
-        if (node === undefined || credits <= 0) return;
-        return world.refund(node, { calls: 0, credits });
+        const credits = node.alive ? Math.min(7, spentBy(node)) : 0;
+        return credits > 0 ? world.refund(node, { calls: 0, credits }) : undefined;
       }
       case 'crash': {
         const node = nodeAt(op.node);
-        if (node === undefined) return;
         if (!node.alive) return;
         meter.allow(world.owedBy(node));
         if (world.now() < calmUntilMs) creditSlack += unknown(node, world.state().credits);
@@ -184,7 +182,7 @@ export function runModel(
       }
       case 'restart': {
         const node = nodeAt(op.node);
-        if (node === undefined || node.alive) return;
+        if (node.alive) return;
         if (!op.hasDisk) gone.push(node);
         return world.restart(op.node % nodes, op.hasDisk);
       }
@@ -230,24 +228,18 @@ export function runModel(
   }
   conserve();
   let whole = 'nothing';
-  const first = world.nodes[0];
-  const price = { calls: plan.burst, credits: 0 };
-  if (first !== undefined) world.request(first, price, ({ kind }) => (whole = kind));
+  world.request(world.node(0), { calls: plan.burst, credits: 0 }, ({ kind }) => (whole = kind));
   world.run(WAIT_MAX_MS);
   hold(whole === 'charged', 'at rest the burst is not whole');
   const { credits: credit } = world.state();
   if (credit === undefined) return;
-  let lost = 0;
-  for (const { id } of gone) {
-    const left = holdingIn(credit, id);
-    if (left !== undefined) lost += heldByNode(left);
-    const real = gone.find((node) => node.id === id);
-    if (real !== undefined) lost += (left?.charged ?? 0) - (left?.refunded ?? 0) - spentBy(real);
-  }
-  hold(
-    total - heldIn(credit) === total - spent() - lost,
-    'I5: at rest the ledger is not the sum of the journals',
-  );
+  // Of a disk that was lost.
+  const takenBy = ({ granted, returned }: CreditHolding) => granted - returned;
+  const lost = gone.reduce((sum, node) => {
+    const holding = holdingIn(credit, node.id);
+    return sum + (holding === undefined ? 0 : takenBy(holding)) - spentBy(node);
+  }, 0);
+  hold(heldIn(credit) === spent() + lost, 'I5: at rest the ledger is not the sum of the journals');
 }
 
 function holdingIn(state: CreditState | undefined, node: Node['id']): CreditHolding | undefined {
@@ -255,22 +247,11 @@ function holdingIn(state: CreditState | undefined, node: Node['id']): CreditHold
 }
 
 function expectGrown(was: CreditHolding, is: CreditHolding | undefined): void {
-  hold(is !== undefined, 'I3: a node is forgotten');
-  if (is === undefined) return;
-  const grown =
-    is.granted >= was.granted &&
-    is.returned >= was.returned &&
-    is.charged >= was.charged &&
-    is.refunded >= was.refunded;
-  hold(grown, 'I3: granted, returned, charged or refunded decreases');
+  const counters = ['granted', 'returned', 'charged', 'refunded'] as const;
+  const grown = counters.every((counter) => (is?.[counter] ?? -1) >= was[counter]);
+  hold(grown, 'I3: granted, returned, charged or refunded decreases, or a node is forgotten');
 }
 
 function heldIn({ nodes }: CreditState): number {
-  let held = 0;
-  for (const { granted, returned } of nodes) held += granted - returned;
-  return held;
-}
-
-function heldByNode({ granted, returned, charged, refunded }: CreditHolding): number {
-  return granted - returned - (charged - refunded);
+  return nodes.reduce((sum, { granted, returned }) => sum + granted - returned, 0);
 }

@@ -22,3 +22,12 @@ export async function authorityWith(from: string, to: string, folder: string): P
   const { answer }: { answer: Authority } = await import(join(path, 'authority.ts'));
   return answer;
 }
+
+/** Faults as rows `name | what stands in the source -> what replaces it`. */
+export function faultsIn(rows: string): readonly (readonly [name: string, from: string, to: string])[] {
+  const parts = rows
+    .trim()
+    .split('\n')
+    .map((row) => row.split(/ \| | -> /));
+  return parts.map(([name = '', from = '', to = '']) => [name, from, to]);
+}

@@ -1,7 +1,7 @@
-import { describe, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { priceOf } from '../../../gateway/limits/charge.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
-import { type PlannedCall, planCall } from '../../../gateway/respond/planned-call.ts';
+import { planCall } from '../../../gateway/respond/planned-call.ts';
 import { createRouter } from '../../../gateway/upstream/selection.ts';
 import { backendOf } from '../upstream/of.ts';
 
@@ -16,43 +16,38 @@ const PRICES = {
 
 const routeOf = createRouter([backendOf()]);
 
-/** The calls of a batch of these elements, planned for a backend without the assets lane. */
-function planned(...texts: string[]): readonly PlannedCall[] {
+/** The price of a batch of these elements, planned for a backend without the assets lane. */
+function priceIn(...texts: string[]) {
   const envelope = readEnvelope(Buffer.from(`[${texts.join()}]`), 100);
   if (envelope.kind !== 'batch') throw new Error(JSON.stringify(envelope));
-  return envelope.elements.map((element) => planCall(element, routeOf, PRICES));
+  return priceOf(envelope.elements.map((element) => planCall(element, routeOf, PRICES)));
 }
 
 const call = (method: string, id = '"id":1,') => `{"jsonrpc":"2.0",${id}"method":"${method}"}`;
+const scan = call('getProgramAccounts');
 
-describe('the price of a call', () => {
-  test.each([
-    ['a method of the table', call('getProgramAccounts'), 50],
-    ['a method written with escapes', call('getProgram\\u0041ccounts'), 50],
-    ['a free method', call('getHealth'), 0],
-    ['another method', call('getSlot'), 3],
-    ['a method that does not exist', call('getNothing'), 3],
-    ['a method of the table that no backend serves', call('getAsset'), 3],
-    ['a method named like a part of every object', call('constructor'), 3],
-    ['another letter case', call('getprogramaccounts'), 3],
-    ['an empty name', call(''), 3],
-    ['a notification', call('getProgramAccounts', ''), 0],
-    ['an invalid element', '{"jsonrpc":"2.0","id":-1,"method":"getProgramAccounts"}', 0],
-    ['a scalar', '1', 0],
-  ])('%s', (_, text, credits) => {
-    expect(priceOf(planned(text))).toEqual({ calls: 1, credits });
-  });
+test.each([
+  ['a method of the table', scan, 50],
+  ['a method written with escapes', call('getProgram\\u0041ccounts'), 50],
+  ['a free method', call('getHealth'), 0],
+  ['another method', call('getSlot'), 3],
+  ['a method that does not exist', call('getNothing'), 3],
+  ['a method of the table that no backend serves', call('getAsset'), 3],
+  ['a method named like a part of every object', call('constructor'), 3],
+  ['another letter case', call('getprogramaccounts'), 3],
+  ['an empty name', call(''), 3],
+  ['a notification', call('getProgramAccounts', ''), 0],
+  ['an invalid element', scan.replace(':1', ':-1'), 0],
+  ['a scalar', '1', 0],
+])('the price of a call: %s', (_, text, credits) => {
+  expect(priceIn(text)).toEqual({ calls: 1, credits });
 });
 
 test('a batch asks for one of the rate per element, and the sum of the credits of its calls', () => {
-  const batch = planned(
-    call('getProgramAccounts'),
-    call('getSlot'),
-    call('getSlot'),
-    call('getSlot', ''),
-    '7',
-    call('getHealth'),
-  );
-  expect(priceOf(batch)).toEqual({ calls: 6, credits: 56 });
+  const slot = call('getSlot');
+  expect(priceIn(scan, slot, slot, call('getSlot', ''), '7', call('getHealth'))).toEqual({
+    calls: 6,
+    credits: 56,
+  });
   expect(priceOf([])).toEqual({ calls: 0, credits: 0 });
 });

@@ -25,11 +25,8 @@ async function send(to: LeaseStore) {
   return { granted, tookMs: performance.now() - startMs };
 }
 
-test('one address of a cluster is enough, and a list of them survives a first one that is dead', async () => {
+test('a list of addresses survives a first one that is dead', async () => {
   store = openedRedis({ url: `redis://127.0.0.1:${freePort()},127.0.0.1:${cluster.nodes[1]?.port}` });
-  await answers(store);
-  await store.close();
-  store = openedRedis({ url: cluster.url });
   await answers(store);
   expect((await send(store)).granted).toEqual(ACCOUNTS);
 });

@@ -91,5 +91,8 @@ test('L8 what a node held that never came back is released once, with a word of 
   const [reply] = await store.sync(senderOf(NODE, 1), [creditMessage()]);
   expect(reply?.credits).toMatchObject({ available: 1_000, heldByOthers: 0 });
   await store.sync(senderOf(NODE, 2), [creditMessage()]);
-  expect(released).toEqual([[1, { node: senderOf('dead', 1).node, credits: 100 }]]);
+  expect(released).toEqual([[1, { node: 'dead', credits: 100 }]]);
+  // Its journal counts when it comes back.
+  const [late] = await store.sync(senderOf('dead', 2, 2), [creditMessage({ charged: 250 })]);
+  expect(late?.credits).toMatchObject({ allowance: 0, available: 750 });
 });

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { SCAN_LIFE_MS } from '../../../gateway/limits/authority.ts';
+import { planOf } from '../usage/started.ts';
 import { seeded } from './load.ts';
+import { weighted } from './model-runs.ts';
 import { type Authority, createWorld, type World } from './world.ts';
 
 export type ScanOp =
@@ -16,46 +18,17 @@ const LEARN_MS = 2_000;
 /** All that may wait at once, one after the other, and the leases of the dead; less than what makes them forgotten. */
 const SETTLED_MS = 12 * 3_000 + 2 * SCAN_LIFE_MS;
 const node = fc.nat(NODES - 1);
+const oneOf = fc.constantFrom<number[]>;
 
-const kindOf = <K extends ScanOp['kind']>(kind: K) => fc.constant(kind);
 const op: fc.Arbitrary<ScanOp> = fc.oneof(
-  {
-    weight: 10,
-    arbitrary: fc.record({
-      kind: kindOf('scans'),
-      node,
-      count: fc.integer({ min: 1, max: 9 }),
-      takesMs: fc.constantFrom(5, 50, 400, 3_000),
-    }),
-  },
-  {
-    weight: 8,
-    arbitrary: fc.record({ kind: kindOf('wait'), ms: fc.constantFrom(5, 60, 300, 1_200, 6_000) }),
-  },
-  { weight: 1, arbitrary: fc.record({ kind: kindOf('crash'), node }) },
-  { weight: 2, arbitrary: fc.record({ kind: kindOf('restart'), node }) },
-  { weight: 2, arbitrary: fc.record({ kind: kindOf('again'), back: fc.nat(20) }) },
-  { weight: 1, arbitrary: fc.record({ kind: kindOf('lose') }) },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      kind: kindOf('network'),
-      loss: fc.constantFrom(0, 0, 0.3),
-      delayMs: fc.constantFrom(2, 40, 700),
-      twice: fc.constantFrom(0, 0.5),
-    }),
-  },
+  weighted(10, 'scans', { node, count: fc.integer({ min: 1, max: 9 }), takesMs: oneOf(5, 50, 400, 3_000) }),
+  weighted(8, 'wait', { ms: oneOf(5, 60, 300, 1_200, 6_000) }),
+  weighted(1, 'crash', { node }),
+  weighted(2, 'restart', { node }),
+  weighted(2, 'again', { back: fc.nat(20) }),
+  weighted(1, 'lose', {}),
+  weighted(1, 'network', { loss: oneOf(0, 0, 0.3), delayMs: oneOf(2, 40, 700), twice: oneOf(0, 0.5) }),
 );
-
-/** A plan with so many scans at once. */
-export const scanPlan = (scans: number) => ({
-  rps: 100,
-  burst: 100,
-  credits: undefined,
-  batchMax: 1,
-  scans,
-  inFlight: 16,
-});
 
 /** Runs of operations in which scans are often more than there are places. */
 export const scanRuns = fc.record({
@@ -78,7 +51,7 @@ export async function brokenPromise(
   const random = seeded(seed);
   const network = { loss: 0, delayMs: 1, twice: 0 };
   const world = createWorld({
-    plan: scanPlan(scans),
+    plan: planOf(100, 100, undefined, scans),
     nodes: NODES,
     ...(authority && { authority }),
     fate() {
@@ -96,10 +69,8 @@ export async function brokenPromise(
     const before = world.counts.mostScans;
     switch (each.kind) {
       case 'scans':
-        for (let i = 0; i < each.count; i++) {
-          const to = world.nodes[each.node];
-          if (to !== undefined) void world.scan(to, () => random() * each.takesMs);
-        }
+        for (let i = 0; i < each.count; i++)
+          void world.scan(world.node(each.node), () => random() * each.takesMs);
         await world.runTurns(1);
         break;
       case 'wait':
@@ -127,10 +98,8 @@ export async function brokenPromise(
       case 'restart':
         world.restart(each.node, true);
         break;
-      case 'crash': {
-        const node = world.nodes[each.node];
-        if (node !== undefined) world.crash(node);
-      }
+      case 'crash':
+        world.crash(world.node(each.node));
     }
     if (world.counts.mostScans > most)
       return `${world.counts.mostScans} scans at once (${before} before), of ${most}, at ${each.kind}`;
@@ -151,7 +120,7 @@ async function isWellAgain(
   if (world.running() < scans) return `${world.running()} scans run of ${scans} at last`;
   world.restart(1, true);
   world.keepBusy(1, 1, () => 100);
-  const before = world.nodes[1]?.done ?? 0;
+  const before = world.node(1).done;
   await world.runTurns(5_000);
-  return (world.nodes[1]?.done ?? 0) > before ? undefined : 'a process has no turn at last';
+  return world.node(1).done > before ? undefined : 'a process has no turn at last';
 }

@@ -16,7 +16,7 @@ import type { Plan } from '../../../shared/config/plans.ts';
 import { callerOf } from '../usage/started.ts';
 import { createAgenda } from './agenda.ts';
 
-/** The arithmetic, so that a test can plant a fault in it. */
+/** A test can plant a fault in it. */
 export type Authority = typeof answer;
 
 /** What the network does with one message: `undefined` loses it. Both in milliseconds. */
@@ -33,10 +33,9 @@ export type WorldOptions = Readonly<{
   areHosts?: boolean;
 }>;
 
-const TICK_MS = 20;
-const AHEAD_MS = 60;
-const DEADLINE_MS = 100;
+const [TICK_MS, AHEAD_MS, DEADLINE_MS] = [20, 60, 100];
 const ACCOUNT = 1;
+const NOTHING: Spending = { charged: 0, refunded: 0 };
 
 /** One gateway process on the virtual clock. `disk` survives a crash; `memory` does not. */
 export type Node = {
@@ -47,7 +46,6 @@ export type Node = {
   readonly memory: Spending;
   readonly accounts: Leases;
   readonly scans: ReturnType<typeof createScanPermits>;
-  readonly born: number;
   alive: boolean;
   /** Turns so far, and scans that wait, run and have ended. */
   turn: number;
@@ -56,11 +54,33 @@ export type Node = {
   done: number;
 };
 
+/** A journal of one account in which everything is durable at once. */
+export const journalOf = (
+  spending: Spending,
+  spentByOthers = (): ReadonlyMap<string, Spending> => new Map(),
+) => ({
+  spendingOf: () => spending,
+  spentByOthers,
+  isDurable: () => true,
+  isFailing: () => false,
+  flush: () => undefined,
+});
+
+/** The function, which does nothing from its second call on. */
+function once<Args extends unknown[]>(act: (...args: Args) => unknown): (...args: Args) => void {
+  let isDone = false;
+  return (...args) => {
+    if (isDone) return;
+    isDone = true;
+    act(...args);
+  };
+}
+
 /** One account, several processes and their store, on one virtual clock. */
 export function createWorld(options: WorldOptions) {
   const { nodes: count, authority = answer, fate, areHosts = false } = options;
   const agenda = createAgenda();
-  const caller = { ...callerOf(ACCOUNT), creditsGranted: options.total };
+  const caller = callerOf(ACCOUNT, options.total);
   let { plan } = options;
   let nowMs = 1_000;
   let storeSkewMs = 0;
@@ -70,44 +90,32 @@ export function createWorld(options: WorldOptions) {
   let learnMs = 0;
   let born = 0;
   let storeOut = false;
-  const counts = { messages: 0, lost: 0, mostScans: 0 };
+  const counts = { messages: 0, mostScans: 0 };
   const onExecuted: (() => void)[] = [];
   /** Messages that were executed, to be sent again, and when. */
   const executed: { atMs: number; again(): void }[] = [];
-  const nodes: Node[] = Array.from({ length: count }, (_, i) =>
-    makeNode(`n${i}`, 1, { charged: 0, refunded: 0 }),
-  );
+  const nodes: Node[] = Array.from({ length: count }, (_, i) => makeNode(`n${i}`, 1, NOTHING));
   for (const [i, node] of nodes.entries()) agenda.at(nowMs + (i * TICK_MS) / count, () => tick(node));
 
   function makeNode(name: string, fence: number, disk: Spending): Node {
     const memory = { ...disk };
-    const accounts = createLeases({
-      spendingOf: () => memory,
-      spentByOthers: () => (areHosts ? new Map() : spentByOthers(name)),
-      revision: () => revision,
-      share: 1 / count,
-    });
+    const others = () => (areHosts ? [] : nodes.filter(({ id }) => id !== name));
+    const journal = journalOf(memory, () => new Map(others().map(({ id, disk: spent }) => [id, spent])));
+    const accounts = createLeases({ journal, revision: () => revision, share: 1 / count });
     const scans = createScanPermits({
       monotonic: () => nowMs,
       revision: () => revision,
       isOut: () => false,
       flushSoon: () => agenda.at(nowMs, () => flush(node, false)),
     });
-    const progress = { alive: true, born, turn: 3 * born++, waiting: 0, running: 0, done: 0 };
+    const progress = { alive: true, turn: 3 * born++, waiting: 0, running: 0, done: 0 };
     const node: Node = { id: name, fence, seq: 0, disk, memory, accounts, scans, ...progress };
     return node;
   }
 
-  /** What the journals of the other nodes say. */
-  function spentByOthers(name: string): ReadonlyMap<string, Spending> {
-    const others = nodes.filter(({ id }) => id !== name);
-    return new Map(others.map(({ id, disk }) => [id, disk]));
-  }
-
   function tick(node: Node): void {
     if (!node.alive) return;
-    const isGathered = ++node.turn % (COMBINE_MS / TICK_MS) === 0;
-    flush(node, isGathered);
+    flush(node, ++node.turn % (COMBINE_MS / TICK_MS) === 0);
     node.accounts.forgetIdle(nowMs, 100);
     agenda.at(nowMs + TICK_MS, () => tick(node));
   }
@@ -134,12 +142,7 @@ export function createWorld(options: WorldOptions) {
   function carry(node: Node, message: Message, settle: (reply: Reply | undefined) => void): void {
     const { thereMs, backMs, again } = fate?.(node) ?? { thereMs: 0.5, backMs: 0.5 };
     const by = { node: node.id, fence: node.fence, seq: ++node.seq };
-    let isSettled = false;
-    const finish = (reply: Reply | undefined) => {
-      if (isSettled || !node.alive) return;
-      isSettled = true;
-      settle(reply);
-    };
+    const finish = once((reply: Reply | undefined) => node.alive && settle(reply));
     const execute = (): Reply => {
       const done: Answer = authority(blob, by, message, {
         nowMs: Math.floor(nowMs + storeSkewMs) + 1_700_000_000_000,
@@ -152,7 +155,7 @@ export function createWorld(options: WorldOptions) {
     };
     counts.messages++;
     agenda.at(nowMs + DEADLINE_MS, () => finish(undefined));
-    if (thereMs === undefined || storeOut) return void counts.lost++;
+    if (thereMs === undefined || storeOut) return;
     agenda.at(nowMs + thereMs, () => {
       const reply = execute();
       executed.push({ atMs: nowMs, again: execute });
@@ -188,18 +191,13 @@ export function createWorld(options: WorldOptions) {
       if (decision.kind === 'charged' && node.accounts.isOverdrawn(account, nowMs)) flush(node, false);
     };
     const wait = (asks: 'ask-rate' | 'ask-credits') => {
-      let isOver = false;
-      const wake = () => {
-        if (isOver) return;
-        isOver = true;
+      const wake = once(() => {
         leave();
         look();
-      };
+      });
       const leave = joinWaiters(account, price, asks, wake);
-      agenda.at(
-        Math.max(nowMs + 1, sinceMs + (asks === 'ask-credits' ? CREDITS_WAIT_MS : RATE_WAIT_MS)),
-        wake,
-      );
+      const waitMs = asks === 'ask-credits' ? CREDITS_WAIT_MS : RATE_WAIT_MS;
+      agenda.at(Math.max(nowMs + 1, sinceMs + waitMs), wake);
       flush(node, false);
     };
     look();
@@ -235,6 +233,12 @@ export function createWorld(options: WorldOptions) {
 
   return {
     nodes,
+    /** The node that is now in a place. */
+    node(i: number): Node {
+      const node = nodes[i];
+      if (node === undefined) throw new Error(`a world of ${count} nodes`);
+      return node;
+    },
     request,
     scan,
     running,
@@ -242,7 +246,6 @@ export function createWorld(options: WorldOptions) {
     onExecuted,
     at: agenda.at,
     now: () => nowMs,
-    plan: () => plan,
     blob: () => blob,
     state: () => decode(blob),
     run(ms: number) {
@@ -261,9 +264,7 @@ export function createWorld(options: WorldOptions) {
     restart(i: number, hasDisk: boolean) {
       const old = nodes[i];
       if (old === undefined || old.alive) return;
-      const node = hasDisk
-        ? makeNode(old.id, old.fence + 1, old.disk)
-        : makeNode(`${old.id}'`, 1, { charged: 0, refunded: 0 });
+      const node = hasDisk ? makeNode(old.id, old.fence + 1, old.disk) : makeNode(`${old.id}'`, 1, NOTHING);
       nodes[i] = node;
       agenda.at(nowMs, () => tick(node));
       if (plan.credits !== undefined) resync(node);

@@ -1,15 +1,32 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { accountsSourceOf, createFollow } from '../../../gateway/replica/hosts.ts';
+import { accountsSourceOf, createFollow, createSharedAccounts } from '../../../gateway/replica/hosts.ts';
 import type { FoundKeys, News, Published } from '../../../gateway/replica/published.ts';
 import { createServed, type Served, SERVED_MIGRATIONS } from '../../../gateway/replica/served.ts';
-import { keyIdOf } from '../../../shared/keys/api-key.ts';
+import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { accountText, keyText, type PublishedRow } from '../../../shared/publication.ts';
-import { opened } from '../../started/gateway.ts';
-import { NEWS } from './news.ts';
+import { createVirtualClock } from '../../fakes/chain-clock.ts';
+import { opened, silentLog } from '../../started/gateway.ts';
 
 const ACCOUNT = "INSERT INTO accounts (name, created_at_ms) VALUES ('a', 0)";
 const PUBLISHER = "INSERT INTO publishers VALUES ('t2', 0)";
+
+/** What Redis says where everything is published and nothing has changed since. */
+const NEWS: News = {
+  origin: 'there',
+  holder: 't1',
+  epoch: 'e1',
+  isWhole: true,
+  version: 0,
+  seq: 0,
+  config: 1,
+  termsId: '',
+  terms: '',
+  from: 0,
+  rows: [],
+  upTo: 0,
+  isGap: false,
+};
 
 /** The accounts database of a host, with some rows. */
 function ownAccounts(...inserts: readonly string[]) {
@@ -31,10 +48,11 @@ const account = (plan = 'pro'): PublishedRow => [
   'a1',
   accountText({ plan, creditsGranted: null, suspended: false }),
 ];
-const key = (n: number): PublishedRow => [
-  `k${idOf(n)}`,
-  keyText({ hash: hash(n).toString('hex'), accountId: 1, expiresAtMs: null }),
+const rowOf = (of: Buffer): PublishedRow => [
+  `k${keyIdOf(of)}`,
+  keyText({ hash: of.toString('hex'), accountId: 1, expiresAtMs: null }),
 ];
+const key = (n: number) => rowOf(hash(n));
 const gone = (n: number): PublishedRow => [`k${idOf(n)}`, ''];
 /** Keys as they were at a version; a number below zero is a key that was not found. */
 function found(version: number, ...numbers: number[]): FoundKeys {
@@ -49,6 +67,11 @@ function changes(from: number, ...rows: PublishedRow[]): News {
   return { ...NEWS, from, rows, upTo, version: upTo };
 }
 const planOf = (n: number) => served.read(hash(n))?.identity.caller.plan;
+const publishedBy = (parts: Pick<Published, 'news' | 'find'>): Published => ({
+  ...parts,
+  noteUses: () => Promise.resolve(),
+  close: () => Promise.resolve(),
+});
 
 describe('a change', () => {
   beforeEach(() => void served.take(found(0, 1, 2)));
@@ -111,23 +134,18 @@ describe('following', () => {
   const own = ownAccounts(PUBLISHER, ACCOUNT);
   let news: News | undefined;
   let inRedis: number[];
-  let finds: (readonly string[])[];
   let follow: () => Promise<number>;
   beforeEach(() => {
-    [news, inRedis, finds] = [NEWS, [1, 2, 3], []];
-    const published: Published = {
+    [news, inRedis] = [NEWS, [1, 2, 3]];
+    const published = publishedBy({
       news: (_, position) =>
         Promise.resolve(news && position >= news.upTo ? { ...news, rows: [], from: position } : news),
       find(ids) {
-        finds.push(ids);
         const numbers = ids.map((id) => Number.parseInt(id.slice(0, 2), 16));
-        return Promise.resolve(
-          found(news?.version ?? 0, ...numbers.map((n) => (inRedis.includes(n) ? n : -n))),
-        );
+        const there = numbers.map((n) => (inRedis.includes(n) ? n : -n));
+        return Promise.resolve(found(news?.version ?? 0, ...there));
       },
-      noteUses: () => Promise.resolve(),
-      close: () => Promise.resolve(),
-    };
+    });
     follow = createFollow(served, published, own);
   });
   /** Follows until there is nothing to hurry for. */
@@ -165,4 +183,65 @@ test.each([
   ['another publishes', 't9', 0, [PUBLISHER, ACCOUNT], 'remote'],
 ] as const)('where keys are read when %s', (_, holder, unpublished, rows, source) => {
   expect(accountsSourceOf({ holder, unpublished }, ownAccounts(...rows))).toBe(source);
+});
+
+describe('a key that was not served yet', () => {
+  /** A process of a host whose accounts are elsewhere, with a Redis that answers when it is let. */
+  async function started() {
+    const redis = { finds: 0, rows: new Map<string, string>(), isWhole: true };
+    const answers = Promise.withResolvers<void>();
+    const published = publishedBy({
+      news: () => Promise.resolve(NEWS),
+      async find(ids) {
+        redis.finds++;
+        await answers.promise;
+        const keys = ids.map((id) => ({
+          key: [`k${id}`, redis.rows.get(`k${id}`) ?? ''] as const,
+          account: account(),
+        }));
+        return { epoch: 'e1', version: 0, isWhole: redis.isWhole, keys };
+      },
+    });
+    const parts = { served, published, clock: createVirtualClock(), log: silentLog() };
+    const shared = createSharedAccounts({ accounts: ownAccounts(), ...parts });
+    await shared.settle(new AbortController().signal);
+    function newKey(isPublished: boolean): string {
+      const text = makeApiKey((bytes) => crypto.getRandomValues(new Uint8Array(bytes)));
+      if (isPublished) redis.rows.set(...rowOf(hashOf(text)));
+      return text;
+    }
+    const identify = (text: string) => shared.keys.identify({ kind: 'text', text });
+    return { redis, newKey, identify, answer: answers.resolve };
+  }
+
+  test('is looked up once for all requests that wait for it, and then known at once', async () => {
+    const { redis, newKey, identify, answer } = await started();
+    const text = newKey(true);
+    const waiting = Array.from({ length: 100 }, () => identify(text));
+    expect([redis.finds, waiting.every((each) => each instanceof Promise)]).toEqual([1, true]);
+    answer();
+    for (const each of waiting) expect((await each).kind).toBe('known');
+    expect(identify(text)).toMatchObject({ kind: 'known', caller: { accountId: 1, plan: 'pro' } });
+    expect(redis.finds).toBe(1);
+  });
+
+  test('and is none is looked up once, and one that may still come again and again', async () => {
+    const { redis, newKey, identify, answer } = await started();
+    answer();
+    const [none, later] = [newKey(false), newKey(false)];
+    expect((await identify(none)).kind).toBe('invalid-key');
+    expect(identify(none)).toEqual({ kind: 'invalid-key' });
+    redis.isWhole = false;
+    for (let i = 0; i < 2; i++) expect((await identify(later)).kind).toBe('check-unavailable');
+    expect(redis.finds).toBe(3);
+  });
+
+  test('is looked up beside a thousand others, and further ones are not answered', async () => {
+    const { redis, newKey, identify, answer } = await started();
+    const waiting = Array.from({ length: 1_001 }, () => identify(newKey(true)));
+    expect(redis.finds).toBe(1_000);
+    expect((await waiting.at(-1))?.kind).toBe('check-unavailable');
+    answer();
+    expect((await waiting[0])?.kind).toBe('known');
+  });
 });

@@ -4,18 +4,30 @@ import { createJournal } from '../../../gateway/limits/journal.ts';
 import { LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import { createUsage } from '../../../gateway/usage/usage.ts';
 import { type ApiKey, hashOf, keyIdOf } from '../../../shared/keys/api-key.ts';
+import type { Plan } from '../../../shared/config/plans.ts';
+import type { Caller } from '../../../shared/keys/source.ts';
+import type { Store } from '../../../shared/store/open.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 export const HOUR_MS = 3_600_000;
-export const LIMITED = { rps: 1e6, burst: 1e6, credits: 1_000, batchMax: 100, scans: 1, inFlight: 16 };
-export const UNLIMITED = { ...LIMITED, credits: undefined };
 
-export const callerOf = (accountId: number) => ({
+export const planOf = (rps: number, burst = rps, credits?: number, scans = 1): Plan => ({
+  rps,
+  burst,
+  credits,
+  scans,
+  batchMax: 100,
+  inFlight: 16,
+});
+export const LIMITED = planOf(1e6, 1e6, 1_000);
+export const UNLIMITED = planOf(1e6);
+
+export const callerOf = (accountId: number, creditsGranted?: number): Caller => ({
   keyId: keyIdOf(hashOf(`key of account ${accountId}` as ApiKey)), // only its hash is used
   accountId,
   plan: 'trial',
-  creditsGranted: undefined,
+  creditsGranted,
 });
 export const CALLER = callerOf(1);
 
@@ -39,10 +51,35 @@ export const rowOf = (method: string, counted: Partial<typeof NOTHING>) => ({
   ...counted,
 });
 
-/** Usage with a journal and charging over a ledger in a folder; `again` is the process started anew on it. */
-export function startUsage(folder = temporaryFolder(), node = 'n1') {
-  const { clock, advance, sleeping } = createVirtualClock(500_000 * HOUR_MS);
-  const ledger = opened(join(folder.path, 'ledger.db'), LEDGER_MIGRATIONS);
+export const openLedger = ({ path }: { readonly path: string }) =>
+  opened(join(path, 'ledger.db'), LEDGER_MIGRATIONS);
+
+/** Writes a cell as a gateway does; everything that is counted was charged. */
+export function writeCell(
+  ledger: Store,
+  cell: Readonly<{ hour: number; node: string; calls: number; account?: number; method?: string }>,
+): void {
+  const { hour, node, calls, account = 1, method = 'getSlot' } = cell;
+  ledger.run(
+    `INSERT INTO usage_hours (hour, account_id, key_id, method, node, calls, credits, refunded, errors, bytes_out, refused, charged, returned)
+     VALUES (?1, ?2, 'k', ?3, ?4, ?5, 0, 0, 0, 0, 0, ?5, 0) ON CONFLICT DO UPDATE SET calls = ?5, charged = ?5`,
+    [hour, account, method, node, calls],
+  );
+}
+
+/**
+ * Usage with a journal and charging over a ledger in a folder. A turn of the journal ends when the test says so, or by
+ * `soon`. `again` is the process started anew, after its machine was.
+ */
+export function startUsage({
+  folder = temporaryFolder(),
+  node = 'n1',
+  soon = undefined as ((run: () => void) => void) | undefined,
+  time = createVirtualClock(500_000 * HOUR_MS),
+  bootMs = 0,
+} = {}) {
+  const clock = { ...time.clock, monotonic: () => time.clock.monotonic() - bootMs };
+  const ledger = openLedger(folder);
   const lost: number[] = [];
   const usage = createUsage({
     ledger,
@@ -51,14 +88,20 @@ export function startUsage(folder = temporaryFolder(), node = 'n1') {
     onLost: (elements) => void lost.push(elements),
   });
   const waiting: (() => void)[] = [];
-  const journal = createJournal(ledger, node, (run) => void waiting.push(run), usage.inSameTransaction);
-  const charging = createCharging(journal, ledger, node, clock);
+  const journal = createJournal(
+    ledger,
+    node,
+    soon ?? ((run) => void waiting.push(run)),
+    usage.inSameTransaction,
+  );
+  const charging = createCharging(journal, ledger, clock);
 
   return {
     clock,
-    advance,
-    sleeping,
+    advance: time.advance,
+    folder,
     ledger,
+    waiting,
     usage,
     journal,
     charging,
@@ -67,7 +110,7 @@ export function startUsage(folder = temporaryFolder(), node = 'n1') {
     /** Ends the turn of the event loop, as the journal sees it. */
     endTurn: () => waiting.splice(0).forEach((run) => run()),
     /** Charges calls of these methods at one credit each. */
-    charge(plan: typeof LIMITED | typeof UNLIMITED, ...methods: string[]) {
+    charge(plan: Plan, ...methods: string[]) {
       const counted = usage.begin(
         CALLER,
         methods.map((method) => ({ label: method, credits: 1 })),
@@ -91,12 +134,14 @@ export function startUsage(folder = temporaryFolder(), node = 'n1') {
       ledger
         .query<{ n: number }, []>('SELECT sum(charged - refunded) AS n FROM spent WHERE account_id = 1')
         .get()?.n,
-    again: () => (ledger.close(), startUsage(folder, node)),
+    again() {
+      ledger.close();
+      return startUsage({ folder, node, soon, time, bootMs: time.clock.monotonic() - 5 });
+    },
     /** Makes writes to a table fail until the returned function is called. */
-    break(table: 'spent' | 'usage_hours') {
-      ledger.run(
-        `CREATE TRIGGER broken BEFORE INSERT ON ${table} BEGIN SELECT RAISE(FAIL, 'disk full'); END`,
-      );
+    break(table: 'spent' | 'usage_hours' | 'buckets', when = '1') {
+      const fail = `WHEN ${when} BEGIN SELECT RAISE(ABORT, 'disk full'); END`;
+      ledger.run(`CREATE TRIGGER broken BEFORE INSERT ON ${table} ${fail}`);
       return () => void ledger.run('DROP TRIGGER broken');
     },
     [Symbol.dispose]() {

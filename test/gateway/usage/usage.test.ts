@@ -8,21 +8,6 @@ const admitted = (usage: ReturnType<typeof startUsage>, ...methods: string[]) =>
 };
 
 describe('a request', () => {
-  test('on a plan without a credit limit is counted by method: calls, credits, errors, bytes, refunds', () => {
-    using usage = startUsage();
-    const counted = admitted(usage, 'getSlot', 'getBlock', 'getSlot');
-    counted.bytes(0, 10);
-    counted.bytes(2, 7);
-    counted.bytes(2, 7);
-    counted.error(1);
-    counted.refund(1);
-    usage.usage.flush();
-    expect(usage.rows()).toEqual([
-      rowOf('getBlock', { calls: 1, credits: 1, refunded: 1, errors: 1 }),
-      rowOf('getSlot', { calls: 2, credits: 2, bytes_out: 24 }),
-    ]);
-  });
-
   test('is counted in the hour in which it came, also what is known of it later', () => {
     using usage = startUsage();
     const counted = admitted(usage, 'getBlock');
@@ -62,15 +47,6 @@ describe('a request', () => {
     );
     const wanted = columns.map((column) => [column, column === name ? 2 : 0]);
     expect(read.get()).toEqual(Object.fromEntries(wanted));
-  });
-
-  test('that fails in two ways is one error', () => {
-    using usage = startUsage();
-    const counted = admitted(usage, 'getBlock');
-    counted.error(0);
-    counted.error(0);
-    usage.usage.flush();
-    expect(usage.rows()[0]?.errors).toBe(1);
   });
 
   test('that is refused is counted for each of its elements, and once when it has none', () => {
@@ -170,4 +146,46 @@ describe('written cells', () => {
     over.abort();
     await tending;
   });
+});
+
+test('a stream that outlives many writes, beside others of its key, is counted to the byte', () => {
+  using usage = startUsage();
+  const begin = () => {
+    const counted = usage.usage.begin(CALLER, [{ label: 'getBlock', credits: 1 }]);
+    counted.admit();
+    return counted;
+  };
+  const stream = begin();
+  for (const bytes of [100, 10, 1_000]) {
+    stream.bytes(0, bytes);
+    usage.usage.flush();
+    usage.usage.flush();
+  }
+  begin().bytes(0, 1);
+  stream.bytes(0, 10_000);
+  usage.usage.flush();
+  expect(usage.rows()).toEqual([rowOf('getBlock', { calls: 2, credits: 2, bytes_out: 11_111 })]);
+});
+
+test('when the ledger takes no writes for very long, memory is bounded and what is lost is said once a turn', async () => {
+  using usage = startUsage();
+  const mend = usage.break('usage_hours');
+  const over = new AbortController();
+  const tending = usage.usage.tend(over.signal);
+  const turn = async () => {
+    usage.advance(1_000);
+    await new Promise(setImmediate);
+  };
+  for (let id = 0; id < 200_003; id++) usage.usage.refused(callerOf(id));
+  await turn();
+  await turn();
+  expect(usage.lost).toEqual([3]);
+  mend();
+  usage.usage.flush();
+  expect(usage.ledger.query('SELECT count(*) AS rows, sum(refused) AS sum FROM usage_hours').get()).toEqual({
+    rows: 200_000,
+    sum: 200_000,
+  });
+  over.abort();
+  await tending;
 });
