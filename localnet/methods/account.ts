@@ -6,10 +6,10 @@ import {
   isJsonObject,
   type Json,
   type JsonObject,
-  printJson,
+  piecesJson,
   printJsonPieces,
 } from '../json/value.ts';
-import type { AccountState } from '../protocol/account.ts';
+import { type AccountState, isTokenAccount } from '../protocol/account.ts';
 import { addressBytes } from '../protocol/address.ts';
 import {
   invalidParams,
@@ -24,7 +24,7 @@ import {
   readView,
   wrongType,
 } from '../request/params.ts';
-import { contextOf, inContext, method, type NamedMethods, type ScanResult } from './method.ts';
+import { inContext, method, type NamedMethods } from './method.ts';
 
 const MULTIPLE_ACCOUNTS_MAX = 100;
 const LARGEST_MAX = 20;
@@ -41,8 +41,7 @@ export const ACCOUNT_METHODS: NamedMethods = {
     const config = readConfig(options, 'RpcAccountInfoConfig');
     const form = readAccountForm(config, 'binary');
     const view = readView(chain, config);
-    const state = view.account(key);
-    return inContext(view.slot, state === undefined ? null : encodeAccount(key, state, form, view.account));
+    return inContext(view.slot, encodeFound(view, key, form));
   }),
   getMultipleAccounts: method(1, 1, (chain, [addresses, options]) => {
     const listed = readList(addresses);
@@ -55,10 +54,7 @@ export const ACCOUNT_METHODS: NamedMethods = {
     const view = readView(chain, config);
     return inContext(
       view.slot,
-      keys.map((key) => {
-        const state = view.account(key);
-        return state === undefined ? null : encodeAccount(key, state, form, view.account);
-      }),
+      keys.map((key) => encodeFound(view, key, form)),
     );
   }),
   getProgramAccounts: method(1, 1, (chain, [program, options]) => {
@@ -68,7 +64,9 @@ export const ACCOUNT_METHODS: NamedMethods = {
     const filters = readFilters(config.filters);
     const hasContext = readBoolean(config.withContext, false);
     const isSorted = readBoolean(config.sortResults, true);
-    return streamScan(readView(chain, config), { owner, filters, form, isSorted }, hasContext);
+    const view = readView(chain, config);
+    const rows = scanRows(view, { owner, filters, form, isSorted });
+    return hasContext ? inContext(view.slot, rows) : rows;
   }),
   getSupply: method(0, 1, (chain, [options]) => {
     const config = readConfig(options, 'RpcSupplyConfig');
@@ -97,8 +95,13 @@ export const ACCOUNT_METHODS: NamedMethods = {
   }),
 };
 
+function encodeFound(view: View, key: Address, form: AccountForm): Json {
+  const state = view.account(key);
+  return state === undefined ? null : encodeAccount(key, state, form, view.account);
+}
+
 function* balances(view: View): Generator<Readonly<{ address: Address; lamports: bigint }>> {
-  for (const address of view.addresses()) {
+  for (const address of view.candidates()) {
     const lamports = view.account(address)?.lamports;
     if (lamports !== undefined) yield { address, lamports };
   }
@@ -139,25 +142,25 @@ export function encodeRow(view: View, scan: Scan, address: Address, state: Accou
   return { account: encodeAccount(address, state, scan.form, view.account), pubkey: address };
 }
 
-/** A scan to be written out as it is read. `hasContext` puts it into the context of its bank. */
-function streamScan(view: View, scan: Scan, hasContext: boolean): ScanResult {
+/** The rows of a scan, each made when it is written. */
+function scanRows(view: View, scan: Scan): Json {
   // These two can refuse an account, and must do so before the first byte.
   if (scan.form.encoding === 'binary' || scan.form.encoding === 'base58') {
     for (const [address, state] of found(view, scan)) encodeRow(view, scan, address, state);
   }
   const release = view.hold();
-  const rows = found(view, scan);
-  function* pieces(): Generator<string> {
-    yield hasContext ? `{"context":${printJson(contextOf(view.slot))},"value":[` : '[';
-    let isFirst = true;
-    for (const [address, state] of rows) {
-      if (!isFirst) yield ',';
-      yield* printJsonPieces(encodeRow(view, scan, address, state));
-      isFirst = false;
+  return piecesJson(function* () {
+    try {
+      let before = '[';
+      for (const [address, state] of found(view, scan)) {
+        yield* printJsonPieces(encodeRow(view, scan, address, state), before);
+        before = ',';
+      }
+      yield before === '[' ? '[]' : ']';
+    } finally {
+      release();
     }
-    yield hasContext ? ']}' : ']';
-  }
-  return { kind: 'pieces', pieces: pieces(), release };
+  });
 }
 
 /*
@@ -171,8 +174,6 @@ const FILTERS_MAX = 4;
 const MEMCMP_BYTES_MAX = 128;
 const BASE58_CHARACTERS_MAX = 175;
 const BASE64_CHARACTERS_MAX = 172;
-const TOKEN_ACCOUNT_BYTES = 165;
-const MULTISIG_BYTES = 355;
 const base58 = getBase58Encoder();
 
 /** Reads the list of filters; none when absent. */
@@ -184,7 +185,7 @@ function readFilters(value: Json | undefined): Filter[] {
 }
 
 function readFilter(value: Json): Filter {
-  if (value === 'tokenAccountState') return isTokenAccount;
+  if (value === 'tokenAccountState') return (state) => isTokenAccount(state.data);
   if (!isJsonObject(value)) throw wrongType(value, 'enum RpcFilterType');
   const [name, ...others] = Object.keys(value);
   if (name === undefined || others.length > 0)
@@ -226,12 +227,4 @@ function readBytes(value: JsonObject): Uint8Array {
   if (text.length > BASE58_CHARACTERS_MAX) throw invalidParams('Invalid param: DataTooLarge');
   if (!isBase58(text)) throw invalidParams('Invalid param: Base58DecodeError');
   return new Uint8Array(base58.encode(text));
-}
-
-/** An initialized token account of either token program. */
-function isTokenAccount({ data }: AccountState): boolean {
-  if (data.length < TOKEN_ACCOUNT_BYTES || data[108] === 0) return false;
-  return (
-    data.length === TOKEN_ACCOUNT_BYTES || (data.length !== MULTISIG_BYTES && data[TOKEN_ACCOUNT_BYTES] === 2)
-  );
 }

@@ -17,7 +17,7 @@ import {
   readView,
 } from '../request/params.ts';
 import { transactionOf } from './history.ts';
-import { API_VERSION, inContext, method, type NamedMethods, value } from './method.ts';
+import { API_VERSION, inContext, method, type NamedMethods } from './method.ts';
 import { decode, transactionFrom } from './send.ts';
 
 const ACCOUNT_BYTES_MAX = 10n * 1024n * 1024n;
@@ -27,48 +27,42 @@ const MESSAGE_TYPE = 'solana_message::versions::VersionedMessage';
 
 /** What the node says of itself and its constants, where the chain is by commitment, and what transactions cost. */
 export const CLUSTER_METHODS: NamedMethods = {
-  getHealth: method(0, 0, () => value('ok')),
-  getVersion: method(0, 0, (chain) =>
-    value({ 'feature-set': chain.featureSetId, 'solana-core': API_VERSION }),
-  ),
-  getIdentity: method(0, 0, () => value({ identity: identityKeypair().address })),
-  getGenesisHash: method(0, 0, (chain) => value(chain.genesisHash)),
-  getEpochSchedule: method(0, 0, () =>
-    value({
-      firstNormalEpoch: 0,
-      firstNormalSlot: 0,
-      leaderScheduleSlotOffset: SLOTS_PER_EPOCH,
-      slotsPerEpoch: SLOTS_PER_EPOCH,
-      warmup: false,
-    }),
-  ),
-  getFirstAvailableBlock: method(0, 0, () => value(0)),
-  minimumLedgerSlot: method(0, 0, () => value(0)),
+  getHealth: method(0, 0, () => 'ok'),
+  getVersion: method(0, 0, (chain) => ({ 'feature-set': chain.featureSetId, 'solana-core': API_VERSION })),
+  getIdentity: method(0, 0, () => ({ identity: identityKeypair().address })),
+  getGenesisHash: method(0, 0, (chain) => chain.genesisHash),
+  getEpochSchedule: method(0, 0, () => ({
+    firstNormalEpoch: 0,
+    firstNormalSlot: 0,
+    leaderScheduleSlotOffset: SLOTS_PER_EPOCH,
+    slotsPerEpoch: SLOTS_PER_EPOCH,
+    warmup: false,
+  })),
+  getFirstAvailableBlock: method(0, 0, () => 0),
+  minimumLedgerSlot: method(0, 0, () => 0),
   getMinimumBalanceForRentExemption: method(1, 1, (chain, [bytes, config]) => {
     readCommitmentConfig(config);
-    return value(chain.rentExemptMinimum(Number(readU64(bytes, 'usize', ACCOUNT_BYTES_MAX))));
+    return chain.rentExemptMinimum(Number(readU64(bytes, 'usize', ACCOUNT_BYTES_MAX)));
   }),
-  getSlot: method(0, 1, (chain, [config]) =>
-    value(readBankSlot(chain, readConfig(config, 'RpcContextConfig'))),
-  ),
+  getSlot: method(0, 1, (chain, [config]) => readBankSlot(chain, readConfig(config, 'RpcContextConfig'))),
   // Every slot has a block.
   getBlockHeight: method(0, 1, (chain, [config]) =>
-    value(readBankSlot(chain, readConfig(config, 'RpcContextConfig'))),
+    readBankSlot(chain, readConfig(config, 'RpcContextConfig')),
   ),
   getTransactionCount: method(0, 1, (chain, [config]) =>
-    value(chain.ledger.count(readBankSlot(chain, readConfig(config, 'RpcContextConfig')))),
+    chain.ledger.count(readBankSlot(chain, readConfig(config, 'RpcContextConfig'))),
   ),
   getEpochInfo: method(0, 1, (chain, [config]) => {
     const slot = readBankSlot(chain, readConfig(config, 'RpcContextConfig'));
     const epoch = epochOf(slot);
-    return value({
+    return {
       absoluteSlot: slot,
       blockHeight: slot,
       epoch,
       slotIndex: slot - firstSlotOf(epoch),
       slotsInEpoch: SLOTS_PER_EPOCH,
       transactionCount: chain.ledger.count(slot),
-    });
+    };
   }),
   getLatestBlockhash: method(0, 1, (chain, [config]) => {
     const slot = readBankSlot(chain, readConfig(config, 'RpcContextConfig'));
@@ -99,12 +93,10 @@ export const CLUSTER_METHODS: NamedMethods = {
       throw invalidParams(`Too many inputs provided; max ${FEE_ADDRESSES_MAX}`);
     const keys = listed.map(readAddress);
     const last = chain.slotAt('confirmed');
-    return value(
-      Array.from({ length: Number(FEE_SLOTS) }, (_, index) => {
-        const slot = last - FEE_SLOTS + 1n + BigInt(index);
-        return { prioritizationFee: slotFee(chain, slot, keys), slot };
-      }),
-    );
+    return Array.from({ length: Number(FEE_SLOTS) }, (_, index) => {
+      const slot = last - FEE_SLOTS + 1n + BigInt(index);
+      return { prioritizationFee: slotFee(chain, slot, keys), slot };
+    });
   }),
 };
 

@@ -25,7 +25,7 @@ import {
   RpcFailure,
 } from '../request/params.ts';
 import type { Place, TransactionRecord } from '../store/ledger.ts';
-import { inContext, method, type NamedMethods, value } from './method.ts';
+import { inContext, method, type NamedMethods } from './method.ts';
 
 const STATUSES_MAX = 256;
 // The status cache of a node: finalized slots whose signatures it still knows.
@@ -45,15 +45,15 @@ export const HISTORY_METHODS: NamedMethods = {
     const versionMax = readOptionalU64(config.maxSupportedTransactionVersion, 'u8', 255n);
     const slotMax = chain.slotAt(readHistoryCommitment(config));
     const record = chain.ledger.find(name);
-    if (record === undefined || record.slot > slotMax) return value(null);
+    if (record === undefined || record.slot > slotMax) return null;
     const transaction = transactionOf(record);
-    return value({
+    return {
       blockTime: chain.blockTimeOf(record.slot),
       meta: encodeMeta(transaction, encoding, record.meta, true),
       slot: record.slot,
       transaction: encodeTransaction(transaction, encoding, record.meta),
       version: encodeVersion(transaction, versionMax),
-    });
+    };
   }),
   getSignatureStatuses: method(1, 1, (chain, [signatures, options]) => {
     const listed = readList(signatures);
@@ -76,9 +76,9 @@ export const HISTORY_METHODS: NamedMethods = {
     const tip: Place = { slot: slotMax + 1n, position: 0 };
     const before = earlier(readCursor(chain, config.before) ?? END_OF_CHAIN, tip);
     const after = readCursor(chain, config.until) ?? START_OF_CHAIN;
-    return value(
-      chain.ledger.naming(key, before, after, Number(limit)).map((record) => signatureRow(chain, record)),
-    );
+    return chain.ledger
+      .naming(key, before, after, Number(limit))
+      .map((record) => signatureRow(chain, record));
   }),
   getBlock: method(1, 1, (chain, [slotParam, options]) => {
     const slot = readU64(slotParam);
@@ -95,7 +95,7 @@ export const HISTORY_METHODS: NamedMethods = {
     const records = details === 'none' ? [] : chain.ledger.inSlot(slot);
     const each = (encode: (record: TransactionRecord, transaction: Transaction) => Json) =>
       records.map((record) => encode(record, transactionOf(record)));
-    return value({
+    return {
       ...blockHead(chain, slot),
       rewards: hasRewards ? [] : undefined,
       signatures: details === 'signatures' ? records.map((record) => record.signature) : undefined,
@@ -116,12 +116,12 @@ export const HISTORY_METHODS: NamedMethods = {
                 version: encodeVersion(transaction, versionMax),
               }))
             : undefined,
-    });
+    };
   }),
   getBlockTime: method(1, 0, (chain, [slotParam]) => {
     const slot = readU64(slotParam);
     requireBlock(slot, chain.slotAt('confirmed'));
-    return value(chain.blockTimeOf(slot));
+    return chain.blockTimeOf(slot);
   }),
   getBlocks: method(1, 2, (chain, [startParam, endParam, options]) => {
     const start = readU64(startParam);
@@ -130,9 +130,9 @@ export const HISTORY_METHODS: NamedMethods = {
     requireContextSlot(tip, config);
     const asked = isJsonObject(endParam) ? undefined : readOptionalU64(endParam);
     const end = smaller(asked ?? start + SLOT_RANGE_MAX, tip);
-    if (end < start) return value([]);
+    if (end < start) return [];
     if (end - start > SLOT_RANGE_MAX) throw invalidParams(`Slot range too large; max ${SLOT_RANGE_MAX}`);
-    return value(slotList(start, end));
+    return slotList(start, end);
   }),
   getBlocksWithLimit: method(2, 1, (chain, [startParam, limitParam, options]) => {
     const start = readU64(startParam);
@@ -141,7 +141,7 @@ export const HISTORY_METHODS: NamedMethods = {
     const tip = chain.slotAt(readHistoryCommitment(config));
     requireContextSlot(tip, config);
     if (limit > SLOT_RANGE_MAX) throw invalidParams(`Limit too large; max ${SLOT_RANGE_MAX}`);
-    return value(limit === 0n ? [] : slotList(start, smaller(start + limit - 1n, tip)));
+    return limit === 0n ? [] : slotList(start, smaller(start + limit - 1n, tip));
   }),
 };
 

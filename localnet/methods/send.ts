@@ -1,6 +1,6 @@
 import { type Address, getBase58Encoder } from '@solana/kit';
 import type { View } from '../chain/accounts.ts';
-import { balancesOf, compiledInner, encodeReturnData, type SimulationResult } from '../chain/bank.ts';
+import { balancesOf, type SimulationResult } from '../chain/bank.ts';
 import type { Chain } from '../chain/chain.ts';
 import { encodeAccount, readAccountForm } from '../encode/account.ts';
 import { encodeParsedInner, encodeTokenBalance } from '../encode/transaction.ts';
@@ -27,7 +27,7 @@ import {
   RpcFailure,
   wrongType,
 } from '../request/params.ts';
-import { inContext, method, type NamedMethods, value } from './method.ts';
+import { inContext, method, type NamedMethods } from './method.ts';
 
 /** What changes the chain. */
 export const SEND_METHODS: NamedMethods = {
@@ -39,7 +39,7 @@ export const SEND_METHODS: NamedMethods = {
     preflight(chain, transaction, { ...config, commitment: readPreflightCommitment(config) }, isUnchecked);
     // As on a cluster, what the bank refuses after this vanishes: its signature just never appears.
     chain.send(transaction);
-    return value(transaction.signature);
+    return transaction.signature;
   }),
   requestAirdrop: method(2, 1, (chain, [address, lamports, options]) => {
     const to = readAddress(address);
@@ -49,7 +49,7 @@ export const SEND_METHODS: NamedMethods = {
       config.recentBlockhash === undefined || config.recentBlockhash === null
         ? undefined
         : readBlockhash(config.recentBlockhash);
-    return value(airdrop(chain, to, amount, blockhash));
+    return airdrop(chain, to, amount, blockhash);
   }),
   simulateTransaction: method(1, 1, (chain, [wire, options]) => {
     const config = readConfig(options, 'RpcSimulateTransactionConfig');
@@ -72,7 +72,7 @@ export const SEND_METHODS: NamedMethods = {
       view.slot,
       encodeSimulation(result, {
         accounts: readAccounts(config.accounts, transaction, result, view, after),
-        innerInstructions: hasInner ? encodeParsedInner(compiledInner(result), keys) : null,
+        innerInstructions: hasInner ? encodeParsedInner(result.innerInstructions, keys) : null,
         replacementBlockhash: isReplaced ? latest : null,
         balances: encodeBalances(view, result, transaction, after),
       }),
@@ -202,7 +202,7 @@ function encodeSimulation(simulation: SimulationResult, details: SimulationDetai
     preBalances: null,
     preTokenBalances: null,
     replacementBlockhash: details.replacementBlockhash ?? null,
-    returnData: encodeReturnData(simulation),
+    returnData: simulation.returnData,
     unitsConsumed: simulation.unitsConsumed,
     ...details.balances,
   };

@@ -16,7 +16,7 @@ import {
   wrongType,
 } from '../request/params.ts';
 import { encodeRow, type Filter, found, type Scan } from './account.ts';
-import { inContext, method, type MethodResult, type NamedMethods } from './method.ts';
+import { inContext, method, type NamedMethods } from './method.ts';
 
 const LARGEST_MAX = 20;
 
@@ -69,7 +69,7 @@ function tokenAccounts(
   chain: Chain,
   [key, selection, options]: Params,
   belongsTo: (key: Uint8Array) => Filter,
-): MethodResult {
+): Json {
   const belongs = belongsTo(addressBytes(readAddress(key)));
   const config = readConfig(options, 'RpcAccountInfoConfig');
   const form = readAccountForm(config, 'binary');

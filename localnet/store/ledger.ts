@@ -9,7 +9,6 @@ import { codeOf, fileReason, keepPrivate } from '../../shared/store/private.ts';
 import { type Json, parseJson, printJson } from '../json/value.ts';
 import type { AccountState } from '../protocol/account.ts';
 import type { TransactionErrorJson } from '../protocol/error.ts';
-import type { Anchor } from '../protocol/slot.ts';
 
 type AccountRow = {
   address: string;
@@ -20,6 +19,9 @@ type AccountRow = {
   rent_epoch: bigint;
 };
 type TransactionRow = { slot: bigint; position: bigint; signature: string; wire: Uint8Array; meta: string };
+
+/** From `slot` on, slots begin at `atMs` (Unix milliseconds) plus a multiple of `slotMs`. */
+export type Anchor = Readonly<{ slot: bigint; atMs: number; slotMs: number }>;
 
 /** A place in the ledger: a transaction's slot and position within it. */
 export type Place = Readonly<{ slot: bigint; position: number }>;
