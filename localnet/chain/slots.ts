@@ -141,7 +141,7 @@ export async function startChain(
   { slotMs, nowMs, random, genesis }: StartOptions,
 ): Promise<Start> {
   const [stored, reserved, known] = [ledger.get('seed'), ledger.get('reserved_slot'), ledger.anchors()];
-  const written = stored === undefined ? await genesis(rentMinimum) : [...ledger.accounts()];
+  const written = stored === undefined ? await genesis(rentMinimum) : ledger.accounts();
   if (stored !== undefined && (reserved === undefined || known.length === 0))
     throw new Error("The localnet's database holds no whole chain; remove the file to start a new one.");
   accounts.setAll(written);

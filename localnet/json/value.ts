@@ -21,6 +21,20 @@ export function piecesJson(make: MakePieces): Json {
   return new RawJson(make);
 }
 
+const INTEGERS_PER_PIECE = 4_096;
+
+/** The list of all integers from one to another, made as it is written: half a million of them would be heavy to hold. */
+export function integersJson(first: number, last: number): Json {
+  if (last < first) return [];
+  return piecesJson(function* () {
+    for (let from = first; from <= last; from += INTEGERS_PER_PIECE) {
+      const length = Math.min(INTEGERS_PER_PIECE, last - from + 1);
+      yield `${from === first ? '[' : ','}${Array.from({ length }, (_, index) => from + index).join(',')}`;
+    }
+    yield ']';
+  });
+}
+
 /** A float as serde prints an f64: always with a decimal point or an exponent. */
 export function float(value: number): Json {
   const text = String(value);

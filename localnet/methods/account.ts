@@ -1,23 +1,19 @@
 import { type Address, getBase58Encoder } from '@solana/kit';
 import type { View } from '../chain/accounts.ts';
 import { type AccountForm, encodeAccount, readAccountForm } from '../encode/account.ts';
-import {
-  isJsonArray,
-  isJsonObject,
-  type Json,
-  type JsonObject,
-  piecesJson,
-  printJsonPieces,
-} from '../json/value.ts';
+import { isJsonArray, type Json, type JsonObject, piecesJson, printJsonPieces } from '../json/value.ts';
 import { type AccountState, isTokenAccount } from '../protocol/account.ts';
 import { addressBytes } from '../protocol/address.ts';
 import {
   invalidParams,
+  isAbsent,
   isBase58,
   readAddress,
   readBoolean,
   readConfig,
+  readInputs,
   readList,
+  readStruct,
   readString,
   readU64,
   readVariant,
@@ -44,11 +40,7 @@ export const ACCOUNT_METHODS: NamedMethods = {
     return inContext(view.slot, encodeFound(view, key, form));
   }),
   getMultipleAccounts: method(1, 1, (chain, [addresses, options]) => {
-    const listed = readList(addresses);
-    if (listed.length > MULTIPLE_ACCOUNTS_MAX) {
-      throw invalidParams(`Too many inputs provided; max ${MULTIPLE_ACCOUNTS_MAX}`);
-    }
-    const keys = listed.map(readAddress);
+    const keys = readInputs(addresses, MULTIPLE_ACCOUNTS_MAX, readAddress);
     const config = readConfig(options, 'RpcAccountInfoConfig');
     const form = readAccountForm(config, 'base64');
     const view = readView(chain, config);
@@ -178,7 +170,7 @@ const base58 = getBase58Encoder();
 
 /** Reads the list of filters; none when absent. */
 function readFilters(value: Json | undefined): Filter[] {
-  if (value === undefined || value === null) return [];
+  if (isAbsent(value)) return [];
   const listed = readList(value);
   if (listed.length > FILTERS_MAX) throw invalidParams(`Too many filters provided; max ${FILTERS_MAX}`);
   return listed.map(readFilter);
@@ -186,26 +178,23 @@ function readFilters(value: Json | undefined): Filter[] {
 
 function readFilter(value: Json): Filter {
   if (value === 'tokenAccountState') return (state) => isTokenAccount(state.data);
-  if (!isJsonObject(value)) throw wrongType(value, 'enum RpcFilterType');
-  const [name, ...others] = Object.keys(value);
+  const filter = readStruct(value, 'enum RpcFilterType');
+  const [name, ...others] = Object.keys(filter);
   if (name === undefined || others.length > 0)
     throw invalidParams('Invalid params: invalid value: map, expected map with a single key.');
   if (name === 'dataSize') {
-    const size = readU64(value.dataSize);
+    const size = readU64(filter.dataSize);
     return (state) => BigInt(state.data.length) === size;
   }
-  if (name === 'memcmp') return readMemcmp(value.memcmp);
+  if (name === 'memcmp') return readMemcmp(filter.memcmp);
   readVariant(name, ['dataSize', 'memcmp', 'tokenAccountState'], 'dataSize');
   throw wrongType(value, 'enum RpcFilterType');
 }
 
 function readMemcmp(value: Json | undefined): Filter {
-  if (!isJsonObject(value)) throw wrongType(value, 'struct Memcmp');
-  for (const name of ['offset', 'bytes']) {
-    if (value[name] === undefined) throw invalidParams(`Invalid params: missing field \`${name}\`.`);
-  }
-  const offset = readU64(value.offset, 'usize');
-  const bytes = readBytes(value);
+  const memcmp = readStruct(value, 'struct Memcmp', 'offset', 'bytes');
+  const offset = readU64(memcmp.offset, 'usize');
+  const bytes = readBytes(memcmp);
   if (bytes.length > MEMCMP_BYTES_MAX) throw invalidParams('Invalid param: DataTooLarge');
   return function matches(state) {
     if (offset + BigInt(bytes.length) > BigInt(state.data.length)) return false;

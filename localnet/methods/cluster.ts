@@ -5,13 +5,11 @@ import { identityKeypair } from '../protocol/keypair.ts';
 import { epochOf, firstSlotOf, SLOTS_PER_EPOCH } from '../protocol/slot.ts';
 import { nonceAccountOf } from '../protocol/transaction.ts';
 import {
-  invalidParams,
   readAddress,
   readBankSlot,
-  readBlockhash,
   readCommitmentConfig,
   readConfig,
-  readList,
+  readInputs,
   readString,
   readU64,
   readView,
@@ -44,16 +42,12 @@ export const CLUSTER_METHODS: NamedMethods = {
     readCommitmentConfig(config);
     return chain.rentExemptMinimum(Number(readU64(bytes, 'usize', ACCOUNT_BYTES_MAX)));
   }),
-  getSlot: method(0, 1, (chain, [config]) => readBankSlot(chain, readConfig(config, 'RpcContextConfig'))),
+  getSlot: method(0, 1, (chain, [config]) => readBankSlot(chain, config)),
   // Every slot has a block.
-  getBlockHeight: method(0, 1, (chain, [config]) =>
-    readBankSlot(chain, readConfig(config, 'RpcContextConfig')),
-  ),
-  getTransactionCount: method(0, 1, (chain, [config]) =>
-    chain.ledger.count(readBankSlot(chain, readConfig(config, 'RpcContextConfig'))),
-  ),
+  getBlockHeight: method(0, 1, (chain, [config]) => readBankSlot(chain, config)),
+  getTransactionCount: method(0, 1, (chain, [config]) => chain.ledger.count(readBankSlot(chain, config))),
   getEpochInfo: method(0, 1, (chain, [config]) => {
-    const slot = readBankSlot(chain, readConfig(config, 'RpcContextConfig'));
+    const slot = readBankSlot(chain, config);
     const epoch = epochOf(slot);
     return {
       absoluteSlot: slot,
@@ -65,12 +59,12 @@ export const CLUSTER_METHODS: NamedMethods = {
     };
   }),
   getLatestBlockhash: method(0, 1, (chain, [config]) => {
-    const slot = readBankSlot(chain, readConfig(config, 'RpcContextConfig'));
+    const slot = readBankSlot(chain, config);
     return inContext(slot, chain.latestBlockhash(slot));
   }),
   isBlockhashValid: method(1, 1, (chain, [hash, config]) => {
-    const blockhash = readBlockhash(hash);
-    const slot = readBankSlot(chain, readConfig(config, 'RpcContextConfig'));
+    const blockhash = readAddress(hash);
+    const slot = readBankSlot(chain, config);
     return inContext(slot, chain.isRecentAt(slot, blockhash));
   }),
   getFeeForMessage: method(1, 1, (chain, [text, options]) => {
@@ -88,10 +82,7 @@ export const CLUSTER_METHODS: NamedMethods = {
     return inContext(view.slot, isKnown ? feeOf(transaction) : null);
   }),
   getRecentPrioritizationFees: method(0, 1, (chain, [addresses]) => {
-    const listed = addresses === undefined || addresses === null ? [] : readList(addresses);
-    if (listed.length > FEE_ADDRESSES_MAX)
-      throw invalidParams(`Too many inputs provided; max ${FEE_ADDRESSES_MAX}`);
-    const keys = listed.map(readAddress);
+    const keys = readInputs(addresses ?? [], FEE_ADDRESSES_MAX, readAddress);
     const last = chain.slotAt('confirmed');
     return Array.from({ length: Number(FEE_SLOTS) }, (_, index) => {
       const slot = last - FEE_SLOTS + 1n + BigInt(index);

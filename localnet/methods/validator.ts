@@ -4,22 +4,23 @@
  */
 import { getBase58Encoder } from '@solana/kit';
 import type { Chain } from '../chain/chain.ts';
-import { float, isJsonObject, type Json, type JsonObject, piecesJson } from '../json/value.ts';
+import { float, integersJson, isJsonObject, type Json, type JsonObject } from '../json/value.ts';
 import { identityKeypair, voteKeypair } from '../protocol/keypair.ts';
 import { epochOf, firstSlotOf, SLOTS_PER_EPOCH } from '../protocol/slot.ts';
 import {
   invalidParams,
+  isAbsent,
   readAddress,
   readBankSlot,
   readBoolean,
   readCommitment,
   readCommitmentConfig,
   readConfig,
-  readHistoryCommitment,
+  readHistorySlot,
   readList,
   readOptionalU64,
+  readStruct,
   readU64,
-  requireContextSlot,
   RpcFailure,
 } from '../request/params.ts';
 import { API_VERSION, inContext, method, type NamedMethods } from './method.ts';
@@ -36,7 +37,6 @@ const SLOT_HISTORY = 1_048_576n;
 const LOCKOUT_HISTORY = 32;
 const SAMPLES_MAX = 720n;
 const SAMPLE_MS = 60_000;
-const INDEXES_PER_PIECE = 4_096;
 
 /** Votes, leaders, production, samples and inflation. */
 export const VALIDATOR_METHODS: NamedMethods = {
@@ -57,10 +57,12 @@ export const VALIDATOR_METHODS: NamedMethods = {
     const current = chain.slotAt(readCommitment(config));
     const slot = (isJsonObject(first) ? undefined : readOptionalU64(first)) ?? current;
     if (!hasSchedule(chain, epochOf(slot))) return null;
-    return identity === identityKeypair().address ? { [identity]: piecesJson(slotIndexes) } : {};
+    return identity === identityKeypair().address
+      ? { [identity]: integersJson(0, Number(SLOTS_PER_EPOCH) - 1) }
+      : {};
   }),
   getSlotLeader: method(0, 1, (chain, [options]) => {
-    readBankSlot(chain, readConfig(options, 'RpcContextConfig'));
+    readBankSlot(chain, options);
     return identityKeypair().address;
   }),
   getSlotLeaders: method(2, 0, (chain, [startParam, limitParam]) => {
@@ -107,8 +109,7 @@ export const VALIDATOR_METHODS: NamedMethods = {
   getInflationReward: method(1, 1, (chain, [addresses, options]) => {
     const keys = readList(addresses).map(readAddress);
     const config = readConfig(options, 'RpcEpochConfig');
-    const slot = chain.slotAt(readHistoryCommitment(config));
-    requireContextSlot(slot, config);
+    const slot = readHistorySlot(chain, config);
     const current = epochOf(slot);
     const epoch = readOptionalU64(config.epoch) ?? (current === 0n ? 0n : current - 1n);
     // The rewards of an epoch stand in the first block of the next one.
@@ -125,7 +126,7 @@ export const VALIDATOR_METHODS: NamedMethods = {
   // This chain's consensus has no genesis certificate.
   getAgGenesisCert: method(0, 0, () => null),
   getStakeMinimumDelegation: method(0, 1, (chain, [options]) =>
-    inContext(readBankSlot(chain, readConfig(options, 'RpcContextConfig')), DELEGATION_MIN),
+    inContext(readBankSlot(chain, options), DELEGATION_MIN),
   ),
 };
 
@@ -133,10 +134,6 @@ export const VALIDATOR_METHODS: NamedMethods = {
 function hasSchedule(chain: Chain, epoch: bigint): boolean {
   const next = epochOf(chain.slotAt('finalized')) + 1n;
   return epoch <= next && epoch + SCHEDULES_KEPT > next;
-}
-
-function isAbsent(param: Json | undefined): boolean {
-  return param === undefined || param === null;
 }
 
 function voteAccount(chain: Chain, slot: bigint): Json {
@@ -159,29 +156,11 @@ function voteAccount(chain: Chain, slot: bigint): Json {
   };
 }
 
-function* slotIndexes(): Generator<string> {
-  yield '[';
-  for (let from = 0; from < SLOTS_PER_EPOCH; from += INDEXES_PER_PIECE) {
-    const length = Math.min(INDEXES_PER_PIECE, Number(SLOTS_PER_EPOCH) - from);
-    yield `${from === 0 ? '' : ','}${Array.from({ length }, (_, index) => from + index).join(',')}`;
-  }
-  yield ']';
-}
-
 /** The node: it has an identity and no sockets that another validator could speak to. */
 function clusterNode(chain: Chain): JsonObject {
-  const sockets = [
-    'gossip',
-    'pubsub',
-    'rpc',
-    'serveRepair',
-    'tpu',
-    'tpuForwards',
-    'tpuForwardsQuic',
-    'tpuQuic',
-    'tpuVote',
-    'tvu',
-  ];
+  const sockets = 'gossip pubsub rpc serveRepair tpu tpuForwards tpuForwardsQuic tpuQuic tpuVote tvu'.split(
+    ' ',
+  );
   return {
     ...Object.fromEntries(sockets.map((socket) => [socket, null])),
     clientId: 'Agave',
@@ -204,8 +183,7 @@ function shredVersion(genesisHash: string): number {
 
 function readProductionRange(config: JsonObject, slot: bigint) {
   if (isAbsent(config.range)) return { firstSlot: firstSlotOf(epochOf(slot)), lastSlot: slot };
-  const range = readConfig(config.range, 'RpcBlockProductionConfigRange');
-  if (range.firstSlot === undefined) throw invalidParams('Invalid params: missing field `firstSlot`.');
+  const range = readStruct(config.range, 'struct RpcBlockProductionConfigRange', 'firstSlot');
   const firstSlot = readU64(range.firstSlot);
   const lastSlot = readOptionalU64(range.lastSlot) ?? slot;
   if (lastSlot < firstSlot)

@@ -11,9 +11,9 @@ import {
   ROOTED_LAG,
   startChain,
   systemAccount,
+  RICH,
 } from './harness.ts';
 
-const RICH = [[alice.address, systemAccount(10_000_000_000n)]] as const;
 const processed = { commitment: 'processed' };
 const confirmed = { commitment: 'confirmed' };
 const finalized = { commitment: 'finalized' };

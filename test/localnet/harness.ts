@@ -123,6 +123,9 @@ export const UNCHECKED = { encoding: 'base64', skipPreflight: true };
 export const alice = keypairNamed('alice');
 export const bob = keypairNamed('bob');
 
+/** Alice with 10 SOL. */
+export const RICH = [[alice.address, systemAccount(10_000_000_000n)]] as const;
+
 /** An address that no keypair is known for. */
 export function addressNumber(number: number): Address {
   const bytes = new Uint8Array(32).fill(1);

@@ -13,13 +13,12 @@ import {
   list,
   object,
   startChain,
-  systemAccount,
   text,
   UNCHECKED,
+  RICH,
 } from './harness.ts';
 import { builtWire, SYSTEM, transferData } from './wire.ts';
 
-const RICH = [[alice.address, systemAccount(10_000_000_000n)]] as const;
 const confirmed = { commitment: 'confirmed' };
 const AFTER_RUN = 450_000_000n + 1n;
 

@@ -12,10 +12,10 @@ import {
   systemAccount,
   text,
   UNCHECKED,
+  RICH,
 } from './harness.ts';
 import { builtWire, COMPUTE_BUDGET, SYSTEM, transferData } from './wire.ts';
 
-const RICH = [[alice.address, systemAccount(10_000_000_000n)]] as const;
 const CHECKED = { encoding: 'base64', preflightCommitment: 'processed' };
 
 async function startRich() {
