@@ -25,40 +25,45 @@ export type GatewayStatus = Readonly<{
   backends: readonly BackendStatus[];
 }>;
 
+type Kind = 'string' | 'number' | 'boolean' | 'null';
+const STATUS = { version: 'string', processes: 'number', recent_seconds: 'number' } as const;
+const BACKEND: Readonly<Record<Exclude<keyof BackendStatus, 'lanes'>, Kind | readonly Kind[]>> = {
+  name: 'string',
+  profile: 'string',
+  in: 'boolean',
+  why: ['string', 'null'],
+  slot: ['number', 'null'],
+  lag_slots: ['number', 'null'],
+  in_flight: 'number',
+  max_connections: 'number',
+  recent_answered: 'number',
+  recent_failed: 'number',
+};
+
 /** A status of parsed JSON; `undefined` for anything else, such as another version's. */
 export function gatewayStatusFrom(value: unknown): GatewayStatus | undefined {
   return isStatus(value) ? value : undefined;
 }
 
 function isStatus(value: unknown): value is GatewayStatus {
-  if (!isObject(value)) return false;
-  const { version, processes, recent_seconds, backends } = value;
-  return (
-    typeof version === 'string' &&
-    typeof processes === 'number' &&
-    typeof recent_seconds === 'number' &&
-    Array.isArray(backends) &&
-    backends.every(isBackend)
+  return hasMembers(value, STATUS) && isListOf(value['backends'], isBackend);
+}
+
+function isBackend(value: unknown): boolean {
+  return hasMembers(value, BACKEND) && isListOf(value['lanes'], (lane) => typeof lane === 'string');
+}
+
+function hasMembers(
+  value: unknown,
+  kinds: Readonly<Record<string, Kind | readonly Kind[]>>,
+): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) return false;
+  const members = value as Record<string, unknown>; // an object
+  return Object.entries(kinds).every(([name, kind]) =>
+    [kind].flat().some((each) => each === (members[name] === null ? 'null' : typeof members[name])),
   );
 }
 
-const NUMBERS = ['in_flight', 'max_connections', 'recent_answered', 'recent_failed'];
-
-function isBackend(value: unknown): value is BackendStatus {
-  if (!isObject(value)) return false;
-  const { name, profile, lanes, why, slot, lag_slots } = value;
-  return (
-    typeof name === 'string' &&
-    typeof profile === 'string' &&
-    Array.isArray(lanes) &&
-    lanes.every((lane) => typeof lane === 'string') &&
-    typeof value['in'] === 'boolean' &&
-    (why === null || typeof why === 'string') &&
-    [slot, lag_slots].every((number) => number === null || typeof number === 'number') &&
-    NUMBERS.every((key) => typeof value[key] === 'number')
-  );
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
+function isListOf(value: unknown, isItem: (item: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.every(isItem);
 }

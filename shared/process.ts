@@ -10,10 +10,10 @@ export const BUN_VERSION: string = manifest.engines.bun;
  * Older releases cut streams silently and buffer whole answers, so there is no degraded mode.
  */
 export function bunComplaint(running: string | undefined, wanted: string = BUN_VERSION): string | undefined {
-  if (running === undefined)
-    return `Sluice needs Bun ${wanted} or newer; run it with: npx -y bun@${wanted} start`;
-  if (running.localeCompare(wanted, undefined, { numeric: true }) >= 0) return undefined;
-  return `Sluice needs Bun ${wanted} or newer, and this is Bun ${running}; run it with: npx -y bun@${wanted} start`;
+  if (running !== undefined && running.localeCompare(wanted, undefined, { numeric: true }) >= 0)
+    return undefined;
+  const found = running === undefined ? '' : `, and this is Bun ${running}`;
+  return `Sluice needs Bun ${wanted} or newer${found}; run it with: npx -y bun@${wanted} start`;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { inFlightBy, type Plan, plansFrom, type Prices, pricesFrom } from './config/plans.ts';
-import { openTable, type Problem } from './config/table.ts';
+import { type Problem, Table } from './config/table.ts';
 
 /*
  * Accounts, keys, plans and prices as deploys publishes them in Redis. All Redis keys have one hash tag, so that one script may
@@ -97,7 +97,7 @@ function inOrder<T>(rows: ReadonlyMap<string, T>): [string, T][] {
 export function termsFrom(text: string): PublishedTerms | undefined {
   const problems: Problem[] = [];
   try {
-    const root = openTable(JSON.parse(text), '', {}, problems);
+    const root = new Table(JSON.parse(text), '', { env: {}, problems });
     const terms = { plans: plansFrom(root), prices: pricesFrom(root) };
     return problems.length === 0 ? terms : undefined;
   } catch {

@@ -4,22 +4,7 @@ import { type Lane, LANES, PROFILE_NAMES, type ProfileName, PROFILES } from './p
 import type { Table } from './table.ts';
 
 /** One full-history Solana RPC that the gateway calls, as the config declares it. */
-export type BackendConfig = Readonly<{
-  name: string;
-  url: URL;
-  /** The software behind the address. */
-  profile: ProfileName;
-  lanes: readonly Lane[];
-  /** Methods it serves beyond those of its lanes: provider extensions, `requestAirdrop`. */
-  methods: readonly string[];
-  headers: ReadonlyMap<string, Secret>;
-  /** Longest request body it takes, in bytes; `undefined` when it has no bound of its own. */
-  bodyBytesMax: number | undefined;
-  /** Calls in flight to it from one gateway process. */
-  connectionsMax: number;
-  /** Whether an answer that ended within its framing is taken to be whole; `undefined`: when its length was known. */
-  trustsEnd: boolean | undefined;
-}>;
+export type BackendConfig = Readonly<ReturnType<typeof backendFrom>>;
 
 /** The `[[backends]]` tables. Names are unique; an empty list means the embedded localnet. */
 export function backendsFrom(root: Table): readonly BackendConfig[] {
@@ -32,31 +17,39 @@ export function backendsFrom(root: Table): readonly BackendConfig[] {
   return backends;
 }
 
-function backendFrom(table: Table): BackendConfig {
-  const name = table.take('name', text('"agave-1"'));
-  if (!table.has('name')) table.problem('name', undefined, 'a name for logs and metrics', '"agave-1"');
-  const url = table.take('url', httpUrl('"http://10.0.0.1:8899"'));
-  if (!table.has('url')) table.problem('url', undefined, 'the URL of the backend', '"http://10.0.0.1:8899"');
+function backendFrom(table: Table) {
+  const name = table.need('name', text('"agave-1"'), 'a name for logs and metrics');
+  const url = table.need('url', httpUrl('"http://10.0.0.1:8899"'), 'the URL of the backend');
+  /** The software behind the address. */
   const profile = table.takeOr('profile', oneOf(PROFILE_NAMES, '"agave"'), 'agave');
   const usual = PROFILES[profile];
-  const backend: BackendConfig = {
+  const lanes = table.takeOr('lanes', lanesKind, usual.lanes);
+  /** Methods it serves beyond those of its lanes: provider extensions, `requestAirdrop`. */
+  const methods = table.takeOr('methods', methodsKind, usual.methods);
+  checkLanes(table, profile, lanes, methods);
+  return table.close({
     name: name ?? '?',
     url: url ?? new URL('http://127.0.0.1:1'),
     profile,
-    lanes: table.takeOr('lanes', lanesKind, usual.lanes),
-    methods: table.takeOr('methods', methodsKind, usual.methods),
+    lanes,
+    methods,
     headers: headersFrom(table.table('headers')),
+    /** Longest request body it takes, in bytes; `undefined` when it has no bound of its own. */
     bodyBytesMax: table.take('max_body_bytes', integer(256, 1_073_741_824, '51_200')) ?? usual.bodyBytesMax,
+    /** Calls in flight to it from one gateway process. */
     connectionsMax: table.takeOr('max_connections', integer(1, 65_535, '512'), usual.connectionsMax),
+    /** Whether an answer that ended within its framing is taken to be whole; `undefined`: when its length was known. */
     trustsEnd: table.take('trusts_end', flag) ?? usual.trustsEnd,
-  };
-  checkLanes(table, backend);
-  table.close();
-  return backend;
+  });
 }
 
 /** A lane that the software serves nothing of, and a backend that is asked for nothing, are slips of the pen. */
-function checkLanes(table: Table, { profile, lanes, methods }: BackendConfig): void {
+function checkLanes(
+  table: Table,
+  profile: ProfileName,
+  lanes: readonly Lane[],
+  methods: readonly string[],
+): void {
   const { mayServe } = PROFILES[profile];
   const example = JSON.stringify(mayServe.slice(0, 2));
   if (!lanes.every((lane) => mayServe.includes(lane)))
