@@ -25,15 +25,15 @@ export type GatewayStatus = Readonly<{
   backends: readonly BackendStatus[];
 }>;
 
-type Kind = 'string' | 'number' | 'boolean' | 'null';
-const STATUS = { version: 'string', processes: 'number', recent_seconds: 'number' } as const;
-const BACKEND: Readonly<Record<Exclude<keyof BackendStatus, 'lanes'>, Kind | readonly Kind[]>> = {
+/** What JSON has under each name; with a question mark, it may be null. */
+const STATUS = { version: 'string', processes: 'number', recent_seconds: 'number' };
+const BACKEND: Readonly<Record<Exclude<keyof BackendStatus, 'lanes'>, string>> = {
   name: 'string',
   profile: 'string',
   in: 'boolean',
-  why: ['string', 'null'],
-  slot: ['number', 'null'],
-  lag_slots: ['number', 'null'],
+  why: 'string?',
+  slot: 'number?',
+  lag_slots: 'number?',
   in_flight: 'number',
   max_connections: 'number',
   recent_answered: 'number',
@@ -55,13 +55,14 @@ function isBackend(value: unknown): boolean {
 
 function hasMembers(
   value: unknown,
-  kinds: Readonly<Record<string, Kind | readonly Kind[]>>,
+  kinds: Readonly<Record<string, string>>,
 ): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null) return false;
-  const members = value as Record<string, unknown>; // an object
-  return Object.entries(kinds).every(([name, kind]) =>
-    [kind].flat().some((each) => each === (members[name] === null ? 'null' : typeof members[name])),
-  );
+  const members = new Map<string, unknown>(Object.entries(value));
+  return Object.entries(kinds).every(([name, kind]) => {
+    const member = members.get(name);
+    return member === null ? kind.endsWith('?') : typeof member === kind.replace('?', '');
+  });
 }
 
 function isListOf(value: unknown, isItem: (item: unknown) => boolean): boolean {

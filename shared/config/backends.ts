@@ -1,6 +1,6 @@
 import type { Secret } from '../secret.ts';
 import { flag, httpUrl, integer, names, oneOf, secret, text } from './kinds.ts';
-import { type Lane, LANES, PROFILE_NAMES, type ProfileName, PROFILES } from './profiles.ts';
+import { type Lane, LANES, PROFILE_NAMES, PROFILES } from './profiles.ts';
 import type { Table } from './table.ts';
 
 /** One full-history Solana RPC that the gateway calls, as the config declares it. */
@@ -20,13 +20,17 @@ export function backendsFrom(root: Table): readonly BackendConfig[] {
 function backendFrom(table: Table) {
   const name = table.need('name', text('"agave-1"'), 'a name for logs and metrics');
   const url = table.need('url', httpUrl('"http://10.0.0.1:8899"'), 'the URL of the backend');
-  /** The software behind the address. */
   const profile = table.takeOr('profile', oneOf(PROFILE_NAMES, '"agave"'), 'agave');
   const usual = PROFILES[profile];
   const lanes = table.takeOr('lanes', lanesKind, usual.lanes);
   /** Methods it serves beyond those of its lanes: provider extensions, `requestAirdrop`. */
   const methods = table.takeOr('methods', methodsKind, usual.methods);
-  checkLanes(table, profile, lanes, methods);
+  // A lane that the software serves nothing of, and a backend that is asked for nothing, are slips of the pen.
+  const { mayServe } = usual;
+  const wrong = !lanes.every((lane) => mayServe.includes(lane))
+    ? `only lanes that ${profile} serves: ${mayServe.join(', ')}`
+    : lanes.length === 0 && methods.length === 0 && 'at least one lane or method';
+  if (wrong !== false) table.problem('lanes', lanes, wrong, JSON.stringify(mayServe.slice(0, 2)));
   return table.close({
     name: name ?? '?',
     url: url ?? new URL('http://127.0.0.1:1'),
@@ -43,21 +47,6 @@ function backendFrom(table: Table) {
   });
 }
 
-/** A lane that the software serves nothing of, and a backend that is asked for nothing, are slips of the pen. */
-function checkLanes(
-  table: Table,
-  profile: ProfileName,
-  lanes: readonly Lane[],
-  methods: readonly string[],
-): void {
-  const { mayServe } = PROFILES[profile];
-  const example = JSON.stringify(mayServe.slice(0, 2));
-  if (!lanes.every((lane) => mayServe.includes(lane)))
-    table.problem('lanes', lanes, `only lanes that ${profile} serves: ${mayServe.join(', ')}`, example);
-  else if (lanes.length === 0 && methods.length === 0)
-    table.problem('lanes', lanes, 'at least one lane or method', example);
-}
-
 const lanesKind = names(
   (name): name is Lane => LANES.some((lane) => lane === name),
   `a list of lanes from ${LANES.join(', ')}`,
@@ -71,27 +60,18 @@ const methodsKind = names(
 );
 
 /** Headers that the gateway sets itself or that frame the message; a config that overrode them would break requests. */
-const HEADERS_OF_OURS = new Set([
-  'content-length',
-  'content-type',
-  'connection',
-  'host',
-  'transfer-encoding',
-  'accept-encoding',
-]);
+const OWN_HEADERS = 'content-length content-type connection host transfer-encoding accept-encoding'.split(
+  ' ',
+);
 
 function headersFrom(table: Table): ReadonlyMap<string, Secret> {
   const headers = new Map<string, Secret>();
   for (const key of table.keys()) {
     const value = table.take(key, secret('"env:AGAVE_TOKEN"'));
     const name = key.toLowerCase();
-    if (!/^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(name) || HEADERS_OF_OURS.has(name)) {
-      table.problem(
-        key,
-        key,
-        'a header that the gateway does not set itself',
-        'authorization = "env:AGAVE_TOKEN"',
-      );
+    if (!/^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(name) || OWN_HEADERS.includes(name)) {
+      const expected = 'a header that the gateway does not set itself';
+      table.problem(key, key, expected, 'authorization = "env:AGAVE_TOKEN"');
     } else if (value !== undefined && /[^\t\x20-\x7e]/.test(value.reveal())) {
       table.problem(key, '[secret]', 'a header value of printable ASCII characters', '"env:AGAVE_TOKEN"');
     } else if (value !== undefined) headers.set(name, value);

@@ -12,6 +12,7 @@ import {
   sealingKey,
   secret,
   text,
+  written,
 } from './kinds.ts';
 import { plansFrom, pricesFrom } from './plans.ts';
 import { type Environment, type Kind, type Problem, Table, type Unset } from './table.ts';
@@ -186,16 +187,14 @@ function localnetFrom(table: Table) {
 }
 
 /** The address of a provider: TLS, or this machine. */
-const issuerUrl: Kind<string> = {
-  expected: 'an https:// URL (http:// only for 127.0.0.1 and localhost)',
-  example: '"https://login.example.com"',
-  read: (value) =>
-    typeof value === 'string' &&
-    URL.canParse(value) &&
-    /^(?:https:\/\/|http:\/\/(?:127\.0\.0\.1|localhost)(?::\d+)?(?:\/|$))/.test(value)
-      ? value
-      : undefined,
-};
+const issuerUrl = written(
+  'an https:// URL (http:// only for 127.0.0.1 and localhost)',
+  '"https://login.example.com"',
+  (value) => {
+    const isSafe = /^(?:https:\/\/|http:\/\/(?:127\.0\.0\.1|localhost)(?::\d+)?(?:\/|$))/.test(value);
+    return isSafe && URL.canParse(value) ? value : undefined;
+  },
+);
 
 /** `[deploys.oidc]`, an OpenID Connect provider that users may log in through: there as a whole or not at all. */
 function oidcFrom(table: Table) {

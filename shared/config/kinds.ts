@@ -2,7 +2,6 @@ import { placesFrom } from '../redis/options.ts';
 import { Secret, userinfoOf } from '../secret.ts';
 import type { Kind } from './table.ts';
 
-/** Where a listener binds. */
 export type Listen = Readonly<{ hostname: string; port: number }>;
 
 /** A whole number within bounds, both included; digits in a string count, for values from the environment. */
@@ -37,12 +36,14 @@ export const flag: Kind<boolean> = {
   read: (value) => (typeof value === 'boolean' ? value : undefined),
 };
 
-/** What is written as a text. */
-function written<T>(expected: string, example: string, read: (text: string) => T | undefined): Kind<T> {
+export function written<T>(
+  expected: string,
+  example: string,
+  read: (text: string) => T | undefined,
+): Kind<T> {
   return { expected, example, read: (value) => (typeof value === 'string' ? read(value) : undefined) };
 }
 
-/** Any text that is not empty. */
 export function text(example: string): Kind<string> {
   return written('a non-empty string', example, (value) => value || undefined);
 }
@@ -58,19 +59,16 @@ function hidden(expected: string, example: string, isGood: (text: string) => boo
   return { ...written(expected, example, read), hidden: true };
 }
 
-/** Any secret text. */
 export function secret(example: string): Kind<Secret> {
   return hidden('a non-empty string (secret)', example, (value) => value !== '');
 }
 
-/** The address of a Redis or of a cluster. */
 export const redisUrl = hidden(
   'redis://host:port or rediss://host:port; further nodes of a cluster after commas',
   '"redis://127.0.0.1:6379"',
   (value) => placesFrom(value) !== undefined,
 );
 
-/** 32 bytes in base64. */
 export const sealingKey = hidden(
   '32 bytes in base64',
   '"env:SLUICE_SECRET" with the output of: openssl rand -base64 32',
@@ -103,7 +101,6 @@ function readHttpUrl(value: unknown): URL | undefined {
   return isWeb && url.hash === '' && userinfoOf(url) !== undefined ? url : undefined;
 }
 
-/** At least one http or https address. */
 export const httpUrls: Kind<readonly URL[]> = {
   expected: 'a list of http:// or https:// URLs',
   example: '["http://127.0.0.1:8899"]',
@@ -115,7 +112,6 @@ export const httpUrls: Kind<readonly URL[]> = {
   },
 };
 
-/** The codings that answers can be compressed by. */
 export type Coding = 'zstd' | 'gzip';
 
 const CODINGS: Readonly<Record<string, readonly Coding[]>> = {
@@ -128,7 +124,6 @@ export const codings = written('"off", "zstd" or "zstd,gzip"', '"zstd"', (value)
   Object.hasOwn(CODINGS, value) ? CODINGS[value] : undefined,
 );
 
-/** One of a few names. */
 export function oneOf<Name extends string>(choices: readonly Name[], example: string): Kind<Name> {
   return {
     expected: `one of ${choices.join(', ')}`,

@@ -39,12 +39,8 @@ export function plansFrom(root: Table): ReadonlyMap<string, Plan> {
   const table = root.table('plans');
   for (const name of table.keys()) {
     if (!/^[a-z][a-z0-9_-]{0,31}$/.test(name) || name === 'none') {
-      table.problem(
-        name,
-        name,
-        'a plan name of lowercase letters, digits, - and _, other than none',
-        '[plans.pro]',
-      );
+      const expected = 'a plan name of lowercase letters, digits, - and _, other than none';
+      table.problem(name, name, expected, '[plans.pro]');
     }
     plans.set(name, planFrom(table.table(name), plans.get(name)));
   }

@@ -125,7 +125,6 @@ export function createKeyLookup(source: KeySource<'elsewhere'>, clock: Clock) {
   } as const;
 }
 
-/** The minute since 1970 that the instant is in. */
 function minuteOf(nowMs: number): number {
   return Math.floor(nowMs / MINUTE_MS);
 }

@@ -9,7 +9,6 @@ export type RedisClient = Redis | Cluster;
  * cluster all keys of a call have one hash tag.
  */
 export type RedisScript = Readonly<{ lua: string; keys?: number }>;
-/** Commands under their names. */
 type RedisScripts = Readonly<Record<string, RedisScript>>;
 
 type RedisLinkOptions = Readonly<{
@@ -166,19 +165,16 @@ function placeOf({ options: { host = '', port = 0 } }: Redis): string {
   return `${host}:${port}`;
 }
 
-function scriptsOf(scripts: RedisScripts): Record<string, { lua: string; numberOfKeys?: number }> {
-  return Object.fromEntries(
-    Object.entries(scripts).map(([name, { lua, keys }]) => [
-      name,
-      keys === undefined ? { lua } : { lua, numberOfKeys: keys },
-    ]),
-  );
+function scriptsOf(scripts: RedisScripts) {
+  const entries = Object.entries(scripts).map(([name, { lua, keys }]) => {
+    return [name, keys === undefined ? { lua } : { lua, numberOfKeys: keys }] as const;
+  });
+  return Object.fromEntries(entries);
 }
 
 /** A connection that fails is an everyday event: it is seen by the calls that fail, and tried again. */
 function ignore(): void {}
 
-/** What a Redis server says of itself in INFO. */
 type RedisServer = ReturnType<typeof serverFrom>;
 
 /** Reads an answer to INFO of the server at `place` (`host:port`, for the sentences). */
