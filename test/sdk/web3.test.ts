@@ -161,19 +161,3 @@ describe('@solana/web3.js with the key in x-token', () => {
     expect(await other.getSlot()).toBeGreaterThan(0);
   });
 });
-
-describe('refusals as @solana/web3.js meets them', () => {
-  test.each<[string, RegExp, () => string]>([
-    ['an unknown key', /401.*Invalid or inactive API key/s, () => 'nobody'],
-    ['a trial without credits', /402.*Trial credits used up/s, () => service.key('trial', 0)],
-  ])('%s: its error shows the status and the message', async (_name, shape, keyOf) => {
-    const refused = new Connection(`${service.url.href}?api-key=${keyOf()}`);
-    await expect(refused.getSlot()).rejects.toThrow(shape);
-  });
-
-  test('above the rate: its own retries of 429 get the answer in the end', async () => {
-    const slow = new Connection(`${service.url.href}?api-key=${service.key('slow')}`);
-    const slots = await Promise.all([slow.getSlot(), slow.getSlot()]);
-    expect(slots.every((slot) => slot > 0)).toBe(true);
-  });
-});
