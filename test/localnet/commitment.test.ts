@@ -47,20 +47,6 @@ describe('slots by commitment', () => {
     },
   );
 
-  test.each([
-    ['getTokenSupply', [alice.address]],
-    ['getTokenAccountBalance', [alice.address]],
-    ['getTokenLargestAccounts', [alice.address]],
-    ['getMinimumBalanceForRentExemption', [0n]],
-    ['getInflationGovernor', []],
-  ] as const)('%s refuses one, whose commitment is a parameter of its own', async (method, params) => {
-    using net = await startChain();
-    expect(await net.refusal(method, ...params, { commitment: 'bogus' })).toMatchObject(UNKNOWN);
-    expect(await net.refusal(method, ...params, {})).toMatchObject({
-      message: 'Invalid params: missing field `commitment`.',
-    });
-  });
-
   test('a preflight refuses one too', async () => {
     using net = await startChain({ accounts: RICH });
     const { blockhash } = net.chain.latestBlockhash(net.chain.slotAt('processed'));

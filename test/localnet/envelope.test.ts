@@ -99,27 +99,6 @@ describe('a batch', () => {
   });
 });
 
-describe('the number of parameters is checked in the words of jsonrpc-derive', () => {
-  test.each([
-    ['too few', 'getBalance', '[]', '"message":"`params` should have at least 1 argument(s)"'],
-    [
-      'too many',
-      'getBalance',
-      '["a",{},1]',
-      '"message":"Invalid parameters: Expected from 1 to 2 parameters.","data":"Got: 3"',
-    ],
-    [
-      'none expected',
-      'getHealth',
-      '[1]',
-      '"message":"Invalid parameters: No parameters were expected","data":"[1]"',
-    ],
-  ])('%s', async (_, method, params, part) => {
-    const answer = await net.post(`{"jsonrpc":"2.0","id":1,"method":"${method}","params":${params}}`);
-    expect(answer).toContain(`{"code":-32602,${part}}`);
-  });
-});
-
 describe('HTTP has the statuses and texts of jsonrpc-http-server 18', () => {
   const body = '{"jsonrpc":"2.0","id":1,"method":"getHealth"}';
   test.each([

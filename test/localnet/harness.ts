@@ -1,6 +1,6 @@
 import type { Address } from '@solana/kit';
 import type { AccountState } from '../../localnet/protocol/account.ts';
-import { addressOf, SYSTEM_PROGRAM } from '../../localnet/protocol/address.ts';
+import { addressBytes, addressOf, SYSTEM_PROGRAM } from '../../localnet/protocol/address.ts';
 import { type Keypair, keypairNamed, transferWire } from '../../localnet/protocol/keypair.ts';
 import {
   isJsonArray,
@@ -145,6 +145,28 @@ export function systemAccount(lamports: bigint): AccountState {
 
 export function ownedAccount(owner: Address, data: Uint8Array, lamports = 10_000_000n): AccountState {
   return { lamports, data, owner, executable: false, rentEpoch: 18446744073709551615n };
+}
+
+/** An initialized mint of alice's. */
+export function mintData(supply: bigint, decimals: number): Uint8Array {
+  const data = new Uint8Array(82);
+  const view = new DataView(data.buffer);
+  view.setUint32(0, 1, true);
+  data.set(addressBytes(alice.address), 4);
+  view.setBigUint64(36, supply, true);
+  data[44] = decimals;
+  data[45] = 1;
+  return data;
+}
+
+/** An initialized token account. */
+export function tokenData(mint: Address, owner: Address, amount: bigint): Uint8Array {
+  const data = new Uint8Array(165);
+  data.set(addressBytes(mint));
+  data.set(addressBytes(owner), 32);
+  new DataView(data.buffer).setBigUint64(64, amount, true);
+  data[108] = 1;
+  return data;
 }
 
 export function base64(bytes: Uint8Array): string {

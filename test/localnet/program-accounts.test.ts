@@ -108,39 +108,6 @@ describe('getProgramAccounts', () => {
     ]);
   });
 
-  test.each([
-    [{ filters: Array.from({ length: 5 }, () => ({ dataSize: 1n })) }, 'Too many filters provided; max 4'],
-    [{ filters: [{ dataSize: '1' }] }, 'Invalid params: invalid type: string "1", expected u64.'],
-    [
-      { filters: [{ other: 1n }] },
-      'Invalid params: unknown variant `other`, expected one of `dataSize`, `memcmp`, `tokenAccountState`.',
-    ],
-    [{ filters: [{ memcmp: { offset: 0n } }] }, 'Invalid params: missing field `bytes`.'],
-    [{ filters: [{ memcmp: { offset: 0n, bytes: '0' } }] }, 'Invalid param: Base58DecodeError'],
-    [
-      { filters: [{ memcmp: { offset: 0n, bytes: '?', encoding: 'base64' } }] },
-      'Invalid param: Base64DecodeError',
-    ],
-    [
-      { filters: [{ memcmp: { offset: 0n, bytes: base64(new Uint8Array(129)), encoding: 'base64' } }] },
-      'Invalid param: DataTooLarge',
-    ],
-    [{ filters: [{ memcmp: { offset: 0n, bytes: '1'.repeat(176) } }] }, 'Invalid param: DataTooLarge'],
-    [{ filters: 'all' }, 'Invalid params: invalid type: string "all", expected a sequence.'],
-  ] as [Record<string, Json>, string][])('refuses %p', async (config, message) => {
-    expect(await net.refusal('getProgramAccounts', OWNER, config)).toEqual({ code: -32602n, message });
-  });
-
-  test('refuses base58 for long data before the first byte', async () => {
-    using long = await startChain({
-      accounts: [...accounts, [addressNumber(99), ownedAccount(OWNER, new Uint8Array(129))]],
-    });
-    expect(await long.refusal('getProgramAccounts', OWNER)).toMatchObject({ code: -32600n });
-    expect(
-      await long.result('getProgramAccounts', OWNER, { dataSlice: { offset: 0n, length: 128n } }),
-    ).toHaveLength(11);
-  });
-
   test('keeps its place in a batch', async () => {
     const call = (id: number, method: string, params: string) =>
       `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}}`;

@@ -9,10 +9,12 @@ import {
   base64,
   bob,
   list,
+  mintData,
   object,
   ownedAccount,
   startChain,
   systemAccount,
+  tokenData,
   UNCHECKED,
 } from './harness.ts';
 import { builtWire } from './wire.ts';
@@ -33,26 +35,6 @@ const SCALE = Buffer.concat([
   new Uint8Array(BigInt64Array.of(9_000_000_000n).buffer),
   new Uint8Array(Float64Array.of(2).buffer),
 ]);
-
-function mintData(supply: bigint, decimals: number): Uint8Array {
-  const data = new Uint8Array(82);
-  const view = new DataView(data.buffer);
-  view.setUint32(0, 1, true);
-  data.set(addressBytes(alice.address), 4);
-  view.setBigUint64(36, supply, true);
-  data[44] = decimals;
-  data[45] = 1;
-  return data;
-}
-
-function tokenData(mint: Address, owner: Address, amount: bigint): Uint8Array {
-  const data = new Uint8Array(165);
-  data.set(addressBytes(mint));
-  data.set(addressBytes(owner), 32);
-  new DataView(data.buffer).setBigUint64(64, amount, true);
-  data[108] = 1;
-  return data;
-}
 
 /** An account of which alice may spend 3. */
 function delegatedData(mint: Address, owner: Address, amount: bigint): Uint8Array {
@@ -124,18 +106,6 @@ describe('token amounts', () => {
     expect(await net.valueOf('getTokenSupply', MINT)).toEqual(amount);
     expect(await net.valueOf('getTokenSupply', EXTENDED_MINT)).toMatchObject({ amount: '7' });
   });
-
-  test.each([
-    ['getTokenAccountBalance', addressNumber(99), 'Invalid param: could not find account'],
-    ['getTokenAccountBalance', MINT, 'Invalid param: not a Token account'],
-    ['getTokenAccountBalance', alice.address, 'Invalid param: not a Token account'],
-    ['getTokenSupply', addressNumber(99), 'Invalid param: could not find account'],
-    ['getTokenSupply', HERS, 'Invalid param: mint could not be unpacked'],
-    ['getTokenSupply', alice.address, 'Invalid param: not a Token mint'],
-  ])('%s of %s is -32602: %s', async (method, address, message) => {
-    using net = await startTokens();
-    expect(await net.refusal(method, address)).toEqual({ code: -32602n, message });
-  });
 });
 
 describe('getTokenAccountsByOwner', () => {
@@ -151,20 +121,6 @@ describe('getTokenAccountsByOwner', () => {
     expect(
       keys(await net.valueOf('getTokenAccountsByOwner', addressNumber(1), selection, { encoding: 'base64' })),
     ).toEqual([]);
-  });
-
-  test.each([
-    [{ mint: addressNumber(99) }, 'Invalid param: could not find mint'],
-    [{ mint: alice.address }, 'Invalid param: Token mint could not be unpacked'],
-    [{ mint: OWNED_BY_NOBODY }, 'Invalid param: not a Token mint'],
-    [{ mint: HERS }, 'Invalid param: Token mint could not be unpacked'],
-    [{ programId: alice.address }, 'Invalid param: unrecognized Token program id'],
-  ])('refuses %p', async (selection, message) => {
-    using net = await startTokens();
-    expect(await net.refusal('getTokenAccountsByOwner', alice.address, selection)).toEqual({
-      code: -32602n,
-      message,
-    });
   });
 });
 

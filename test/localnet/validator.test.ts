@@ -7,7 +7,6 @@ import { STAKE_PROGRAM } from '../../localnet/protocol/address.ts';
 import { identityKeypair, voteKeypair } from '../../localnet/protocol/keypair.ts';
 import { SLOTS_PER_EPOCH } from '../../localnet/protocol/slot.ts';
 import {
-  addressNumber,
   alice,
   base64,
   bob,
@@ -199,75 +198,5 @@ describe('exactly', () => {
     const [returned = null] = list(object(returnData)['data']);
     const least = Buffer.from(text(returned), 'base64').readBigUInt64LE();
     expect(await net.valueOf('getStakeMinimumDelegation')).toBe(least);
-  });
-
-  test.each([
-    ['getVoteAccounts', [{ votePubkey: 'x' }], -32602n, 'Invalid param: WrongSize'],
-    ['getLeaderSchedule', [null, { identity: '!' }], -32602n, 'Invalid param: Invalid'],
-    ['getSlotLeaders', [0n, 5001n], -32602n, 'Invalid limit; max 5000'],
-    [
-      'getSlotLeaders',
-      [GENESIS_SLOT + 3n * SLOTS_PER_EPOCH, 1n],
-      -32602n,
-      `Invalid slot range: leader schedule for epoch ${epoch + 3n} is unavailable`,
-    ],
-    [
-      'getSlotLeaders',
-      [GENESIS_SLOT - (GENESIS_SLOT % SLOTS_PER_EPOCH) + 2n * SLOTS_PER_EPOCH - 1n, 2n],
-      -32602n,
-      `Invalid slot range: leader schedule for epoch ${epoch + 2n} is unavailable`,
-    ],
-    ['getSlotLeaders', [0n, 3n], -32602n, 'Invalid slot range: leader schedule for epoch 0 is unavailable'],
-    ['getSlotLeaders', [0n], -32602n, '`params` should have at least 2 argument(s)'],
-    ['getRecentPerformanceSamples', [721n], -32602n, 'Invalid limit; max 720'],
-    [
-      'getBlockProduction',
-      [{ range: { firstSlot: 5n, lastSlot: 4n } }],
-      -32602n,
-      'lastSlot, 4, cannot be less than firstSlot, 5',
-    ],
-    [
-      'getBlockProduction',
-      [{ ...processed, range: { firstSlot: 5n } }],
-      -32602n,
-      `firstSlot, 5, is too small; min ${GENESIS_SLOT - 1_048_575n}`,
-    ],
-    [
-      'getBlockProduction',
-      [{ ...processed, range: { firstSlot: GENESIS_SLOT, lastSlot: GENESIS_SLOT + 1n } }],
-      -32602n,
-      `lastSlot, ${GENESIS_SLOT + 1n}, is too large; max ${GENESIS_SLOT}`,
-    ],
-    ['getBlockProduction', [{ range: {} }], -32602n, 'Invalid params: missing field `firstSlot`.'],
-    [
-      'getInflationReward',
-      [[alice.address], { epoch }],
-      -32004n,
-      `Block not available for slot ${(epoch + 1n) * SLOTS_PER_EPOCH}`,
-    ],
-    [
-      'getInflationReward',
-      [[], { commitment: 'processed' }],
-      -32602n,
-      'Method does not support commitment below `confirmed`',
-    ],
-    ['getHighestSnapshotSlot', [], -32008n, 'No snapshot'],
-    [
-      'getLargestAccounts',
-      [{ filter: 'all' }],
-      -32602n,
-      'Invalid params: unknown variant `all`, expected `circulating` or `nonCirculating`.',
-    ],
-    ['getTokenLargestAccounts', [addressNumber(9)], -32602n, 'Invalid param: could not find mint'],
-    [
-      'getTokenAccountsByDelegate',
-      [alice.address, { programId: alice.address }],
-      -32602n,
-      'Invalid param: unrecognized Token program id',
-    ],
-    ['getMaxShredInsertSlot', [1n], -32602n, 'Invalid parameters: No parameters were expected'],
-  ] as const)('%s of %p is refused', async (method, params, code, message) => {
-    using net = await startChain();
-    expect(await net.refusal(method, ...params)).toMatchObject({ code, message });
   });
 });
