@@ -112,13 +112,13 @@ export async function fundPayer(context: UpgradeContext, payer: Address): Promis
   await confirmed(context, await request.send({ abortSignal: context.signal }));
 }
 
-/** Puts the target's code into a new buffer. */
+/** Puts code into a new buffer. */
 export async function writeBuffer(
   context: UpgradeContext,
-  target: UpgradeTarget,
+  { elf }: Pick<UpgradeTarget, 'elf'>,
   { payer, authority, buffer }: Signers,
 ): Promise<void> {
-  const space = BigInt(BUFFER_HEADER_BYTES + target.elf.length);
+  const space = BigInt(BUFFER_HEADER_BYTES + elf.length);
   const rent = await context.rpc
     .getMinimumBalanceForRentExemption(space)
     .send({ abortSignal: context.signal });
@@ -135,8 +135,8 @@ export async function writeBuffer(
   });
   await confirmed(context, await send(context, payer, [create, initialize]));
   const [bufferAccount, writes]: [Address, Signature[]] = [buffer.address, []];
-  for (let offset = 0; offset < target.elf.length; offset += CHUNK_BYTES) {
-    const bytes = target.elf.subarray(offset, offset + CHUNK_BYTES);
+  for (let offset = 0; offset < elf.length; offset += CHUNK_BYTES) {
+    const bytes = elf.subarray(offset, offset + CHUNK_BYTES);
     const write = getWriteInstruction({ bufferAccount, bufferAuthority: authority, offset, bytes });
     writes.push(await send(context, payer, [write]));
   }
@@ -176,7 +176,7 @@ function isInvalidArgument(error: TransactionError): boolean {
   );
 }
 
-async function send(
+export async function send(
   { rpc, signal }: UpgradeContext,
   payer: TransactionSigner,
   instructions: Instruction[],
@@ -203,7 +203,7 @@ async function confirmed(context: UpgradeContext, signature: Signature): Promise
 }
 
 /** Waits for a transaction's slot to be confirmed, whether it failed or not; throws when the signal aborts. */
-async function landing({ rpc, clock, signal }: UpgradeContext, signature: Signature) {
+export async function landing({ rpc, clock, signal }: UpgradeContext, signature: Signature) {
   for (;;) {
     signal.throwIfAborted();
     const { value } = await rpc.getSignatureStatuses([signature]).send({ abortSignal: signal });

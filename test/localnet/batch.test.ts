@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { isJsonArray, parseJson } from '../../localnet/json/value.ts';
 import { serveLocalnet } from '../../localnet/http/server.ts';
-import { addressNumber, list, object, startChain } from './harness.ts';
+import { addressNumber, list, startChain } from './harness.ts';
 
 const GENEROUS = { bodyBytesMax: 50 * 1024 };
 const RANGE = '[449500000,450000000]';
@@ -100,21 +99,5 @@ describe('lists of slots', () => {
     using net = await startChain();
     const tip = net.chain.slotAt('finalized');
     expect(await net.result('getBlocksWithLimit', tip + 5n, 10n)).toEqual([]);
-  });
-
-  test('arrive in chunks', async () => {
-    using net = await startChain();
-    net.advance(10);
-    const response = await net.request(call(1, 'getBlocks', RANGE));
-    let text = '';
-    let largest = 0;
-    const decoder = new TextDecoder();
-    for await (const chunk of response.body ?? []) {
-      largest = Math.max(largest, chunk.length);
-      text += decoder.decode(chunk);
-    }
-    expect(largest).toBeLessThan(200_000);
-    const { result } = object(parseJson(text));
-    expect(isJsonArray(result) && result.length).toBe(500_001);
   });
 });

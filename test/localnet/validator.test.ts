@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { address, createSolanaRpc } from '@solana/kit';
-import { Connection, Keypair, PublicKey } from '@solana/web3.js';
 import { isJsonArray, type Json } from '../../localnet/json/value.ts';
 import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
 import { STAKE_PROGRAM } from '../../localnet/protocol/address.ts';
@@ -24,7 +23,6 @@ import { builtWire } from './wire.ts';
 const identity = identityKeypair().address;
 const vote = voteKeypair().address;
 const epoch = GENESIS_SLOT / SLOTS_PER_EPOCH;
-const TOKEN_2022 = new PublicKey('TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb');
 
 describe('by the SDKs, over a socket', () => {
   let net: Awaited<ReturnType<typeof startServed>>;
@@ -67,32 +65,6 @@ describe('by the SDKs, over a socket', () => {
     expect(await rpc.getMaxRetransmitSlot().send()).toBe(0n);
     expect(await rpc.getAgGenesisCert().send()).toBeNull();
     await expect(rpc.getHighestSnapshotSlot().send()).rejects.toMatchObject({ context: { __code: -32008 } });
-  });
-
-  test('@solana/web3.js reads the same', async () => {
-    const connection = new Connection(net.url, 'confirmed');
-    const { current } = await connection.getVoteAccounts();
-    expect(current).toMatchObject([{ votePubkey: vote, nodePubkey: identity, commission: 0 }]);
-    expect((await connection.getClusterNodes()).map((node) => node.pubkey)).toEqual([identity]);
-    expect(await connection.getSlotLeader()).toBe(identity);
-    const slot = await connection.getSlot();
-    expect(await connection.getSlotLeaders(slot, 2)).toEqual([
-      new PublicKey(identity),
-      new PublicKey(identity),
-    ]);
-    expect((await connection.getLeaderSchedule())[identity]).toHaveLength(Number(SLOTS_PER_EPOCH));
-    expect((await connection.getBlockProduction()).value.byIdentity[identity]).toBeDefined();
-    expect(await connection.getRecentPerformanceSamples(2)).toHaveLength(2);
-    expect((await connection.getInflationRate()).total).toBe(0);
-    expect(await connection.getInflationReward([new PublicKey(vote)])).toEqual([null]);
-    expect((await connection.getInflationGovernor()).terminal).toBe(0);
-    expect((await connection.getSupply()).value.nonCirculatingAccounts).toEqual([]);
-    expect((await connection.getLargestAccounts()).value[0]?.lamports).toBeGreaterThan(0);
-    expect((await connection.getStakeMinimumDelegation()).value).toBe(1_000_000_000);
-    const owner = Keypair.generate().publicKey;
-    expect((await connection.getParsedTokenAccountsByOwner(owner, { programId: TOKEN_2022 })).value).toEqual(
-      [],
-    );
   });
 });
 

@@ -7,7 +7,6 @@ import {
   alice,
   base64,
   bob,
-  list,
   object,
   ownedAccount,
   startChain,
@@ -92,26 +91,6 @@ describe('a v0 transaction with a lookup table', () => {
     expect(
       await net.result('getBlock', slot, { ...confirmed, transactionDetails: 'signatures' }),
     ).toMatchObject({ signatures: [signature] });
-  });
-
-  test('names the source of each key with transactionDetails accounts', async () => {
-    using tabled = await startTabled();
-    const { net, wire } = tabled;
-    await net.result('sendTransaction', base64(wire), CHECKED);
-    const slot = await net.result('getSlot', { commitment: 'processed' });
-    net.advance();
-    const block = object(
-      await net.result('getBlock', slot, {
-        ...confirmed,
-        transactionDetails: 'accounts',
-        maxSupportedTransactionVersion: 0n,
-      }),
-    );
-    expect(object(object(list(block['transactions'])[0])['transaction'])['accountKeys']).toEqual([
-      { pubkey: alice.address, signer: true, source: 'transaction', writable: true },
-      { pubkey: SYSTEM, signer: false, source: 'transaction', writable: false },
-      { pubkey: bob.address, signer: false, source: 'lookupTable', writable: true },
-    ]);
   });
 
   test('is parsed with the source of each key, and with what the table gave in its instructions', async () => {

@@ -3,17 +3,13 @@ import {
   Connection,
   Keypair,
   LAMPORTS_PER_SOL,
-  PublicKey,
+  type PublicKey,
   sendAndConfirmTransaction,
   SystemProgram,
   Transaction,
-  TransactionMessage,
-  VersionedTransaction,
 } from '@solana/web3.js';
 import { startStack, until } from '../started/stack.ts';
 import { quickly } from './quickly.ts';
-
-const LOADER = new PublicKey('BPFLoaderUpgradeab1e11111111111111111111111');
 
 let service: Awaited<ReturnType<typeof startStack>>;
 let connection: Connection;
@@ -64,24 +60,6 @@ describe('@solana/web3.js 1.x, unchanged, with the key in the URL (spec 4.3.4)',
     expect(block?.transactions.map(({ transaction: { signatures } }) => signatures[0])).toContain(signature);
   });
 
-  test('a versioned transaction passes too', async () => {
-    const to = Keypair.generate().publicKey;
-    const { blockhash } = await connection.getLatestBlockhash();
-    const message = new TransactionMessage({
-      payerKey: payer.publicKey,
-      recentBlockhash: blockhash,
-      instructions: [
-        SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey: to, lamports: 2_000_000 }),
-      ],
-    }).compileToV0Message();
-    const transaction = new VersionedTransaction(message);
-    transaction.sign([payer]);
-    const signature = await connection.sendTransaction(transaction);
-    await confirmed(signature);
-    const read = await connection.getTransaction(signature, { maxSupportedTransactionVersion: 0 });
-    expect(read?.version).toBe(0);
-  });
-
   test('the batched getTransactions gives every transaction in its place', async () => {
     const to = Keypair.generate().publicKey;
     const signatures: string[] = [];
@@ -99,22 +77,6 @@ describe('@solana/web3.js 1.x, unchanged, with the key in the URL (spec 4.3.4)',
       null,
       ...signatures.slice(3),
     ]);
-  });
-
-  test('getProgramAccounts with filters and a data slice', async () => {
-    const programs = await connection.getProgramAccounts(LOADER, {
-      filters: [{ dataSize: 36 }],
-      dataSlice: { offset: 4, length: 32 },
-    });
-    expect(programs.length).toBeGreaterThan(90);
-    const [first] = programs;
-    if (first === undefined) throw new Error('no programs');
-    expect(first.account.data.length).toBe(32);
-    const programData = new PublicKey(first.account.data);
-    const found = await connection.getProgramAccounts(LOADER, {
-      filters: [{ dataSize: 36 }, { memcmp: { offset: 4, bytes: programData.toBase58() } }],
-    });
-    expect(found.map(({ pubkey }) => pubkey.toBase58())).toEqual([first.pubkey.toBase58()]);
   });
 
   test('sendAndConfirmTransaction works on a Connection that polls', async () => {
@@ -140,18 +102,6 @@ describe('@solana/web3.js 1.x, unchanged, with the key in the URL (spec 4.3.4)',
       code: -32011,
       message: expect.stringContaining('Transaction history is not available from this node'),
     });
-  });
-
-  test('a failing preflight is a SendTransactionError with its logs', async () => {
-    const poor = Keypair.generate();
-    const { blockhash, lastValidBlockHeight } = await connection.getLatestBlockhash();
-    const transaction = new Transaction({ feePayer: poor.publicKey, blockhash, lastValidBlockHeight }).add(
-      SystemProgram.transfer({ fromPubkey: poor.publicKey, toPubkey: payer.publicKey, lamports: 1 }),
-    );
-    transaction.sign(poor);
-    await expect(connection.sendRawTransaction(transaction.serialize())).rejects.toThrow(
-      /simulation failed/i,
-    );
   });
 });
 
