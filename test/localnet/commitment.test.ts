@@ -49,7 +49,7 @@ describe('slots by commitment', () => {
 
   test('a preflight refuses one too', async () => {
     using net = await startChain({ accounts: RICH });
-    const { blockhash } = net.chain.latestBlockhash(net.chain.slotAt('processed'));
+    const blockhash = net.blockhash();
     const wire = base64(transferWire(alice, bob.address, 1_000_000n, blockhash));
     const config = { encoding: 'base64', preflightCommitment: 'bogus' };
     expect(await net.refusal('sendTransaction', wire, config)).toMatchObject(UNKNOWN);
@@ -157,8 +157,8 @@ describe('an account is read as of its commitment', () => {
     net.advance(10);
     await net.transfer(alice, bob.address, 100_000_000n);
     const { transferWire } = await import('../../localnet/protocol/keypair.ts');
-    const young = net.chain.latestBlockhash(net.chain.slotAt('processed')).blockhash;
-    const old = net.chain.latestBlockhash(net.chain.slotAt('finalized')).blockhash;
+    const young = net.blockhash();
+    const old = net.blockhash('finalized');
     const send = (blockhash: string, preflightCommitment: string) =>
       net.call(
         'sendTransaction',
@@ -177,7 +177,7 @@ describe('an account is read as of its commitment', () => {
       data: { err: 'AccountNotFound' },
     });
     expect((await send(old, 'processed'))['error']).toBeUndefined();
-    expect(await net.valueOf('getBalance', bob.address, processed)).toBe(49_995_000n);
+    expect(await net.balance(bob.address)).toBe(49_995_000n);
   });
 });
 
@@ -207,7 +207,7 @@ describe('blockhashes', () => {
 
   test('a transaction with an expired blockhash is refused by the preflight and vanishes without one', async () => {
     using net = await startChain({ accounts: RICH });
-    const { blockhash } = net.chain.latestBlockhash(net.chain.slotAt('processed'));
+    const blockhash = net.blockhash();
     net.advance(160);
     const { transferWire } = await import('../../localnet/protocol/keypair.ts');
     const wire = Buffer.from(transferWire(alice, bob.address, 1_000_000n, blockhash)).toString('base64');

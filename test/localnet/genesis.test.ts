@@ -4,7 +4,7 @@ import { addressOf, LOADER_V2, LOADER_V3, LOADER_V4 } from '../../localnet/proto
 import { GENESIS_SLOT, programsFrom } from '../../localnet/genesis/accounts.ts';
 import { upgradeAuthorityKeypair } from '../../localnet/protocol/keypair.ts';
 import { noopElf } from '../../localnet/genesis/noop-elf.ts';
-import { alice, base64, BEGAN_MS, object, startChain, systemAccount, UNCHECKED, list } from './harness.ts';
+import { alice, BEGAN_MS, object, startChain, systemAccount, list } from './harness.ts';
 import { builtWire } from './wire.ts';
 import { address, type Address } from '@solana/kit';
 
@@ -66,11 +66,11 @@ describe('the programs at genesis', () => {
     ['without ProgramData', 61, { InstructionError: [0n, 'UnsupportedProgramId'] }],
   ])('a program that is %s answers an invocation', async (_, index, err) => {
     using net = await startChain({ programs, accounts: [[alice.address, systemAccount(10_000_000_000n)]] });
-    const { blockhash } = net.chain.latestBlockhash(net.chain.slotAt('processed'));
+    const blockhash = net.blockhash();
     const wire = builtWire(alice, blockhash, [
       { program: ids[index] as Address, accounts: [], data: [1, 2] },
     ]); // within the list
-    const signature = await net.result('sendTransaction', base64(wire), UNCHECKED);
+    const signature = await net.send(wire);
     expect(object(list(await net.valueOf('getSignatureStatuses', [signature]))[0])['err']).toEqual(err);
   });
 

@@ -10,6 +10,7 @@ import {
   parseJson,
   printJson,
 } from '../../localnet/json/value.ts';
+import type { Commitment } from '../../localnet/chain/slots.ts';
 import { createLocalnet } from '../../localnet/compose.ts';
 import { createAnswerRequest } from '../../localnet/http/server.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -95,13 +96,26 @@ export async function startChain(options: HarnessOptions = {}) {
     for (let count = 0; count < slots; count += 1) chain.advance();
   }
 
-  /** Sends a transfer without a preflight; gives its signature. */
-  async function transfer(from: Keypair, to: Address, lamports: bigint): Promise<string> {
-    const { blockhash } = chain.latestBlockhash(chain.slotAt('processed'));
-    return text(
-      await result('sendTransaction', base64(transferWire(from, to, lamports, blockhash)), UNCHECKED),
-    );
+  function blockhash(commitment: Commitment = 'processed'): string {
+    return chain.latestBlockhash(chain.slotAt(commitment)).blockhash;
   }
+
+  /** Sends a transaction, without a preflight unless told; gives its signature. */
+  async function send(wire: Uint8Array, config: JsonObject = UNCHECKED): Promise<string> {
+    return text(await result('sendTransaction', base64(wire), config));
+  }
+
+  const transfer = (from: Keypair, to: Address, lamports: bigint) =>
+    send(transferWire(from, to, lamports, blockhash()));
+
+  /** The error of a preflight. */
+  const preflightError = (wire: Uint8Array) => refusal('sendTransaction', base64(wire), CHECKED);
+
+  const statusOf = async (signature: string) =>
+    list(await valueOf('getSignatureStatuses', [signature]))[0] ?? null;
+
+  const balance = (address: Address, commitment: Commitment = 'processed') =>
+    valueOf('getBalance', address, { commitment });
 
   return {
     localnet,
@@ -114,11 +128,17 @@ export async function startChain(options: HarnessOptions = {}) {
     valueOf,
     refusal,
     advance,
+    blockhash,
+    send,
     transfer,
+    preflightError,
+    statusOf,
+    balance,
     [Symbol.dispose]: () => localnet.close(),
   };
 }
 
+export const CHECKED = { encoding: 'base64', preflightCommitment: 'processed' };
 export const UNCHECKED = { encoding: 'base64', skipPreflight: true };
 export const alice = keypairNamed('alice');
 export const bob = keypairNamed('bob');

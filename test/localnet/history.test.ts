@@ -4,19 +4,7 @@ import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
 import { MEMO_PROGRAM } from '../../localnet/protocol/address.ts';
 import type { Json } from '../../localnet/json/value.ts';
 import { readTransaction } from '../../localnet/protocol/transaction.ts';
-import {
-  addressNumber,
-  alice,
-  base64,
-  BEGAN_MS,
-  bob,
-  list,
-  object,
-  startChain,
-  text,
-  UNCHECKED,
-  RICH,
-} from './harness.ts';
+import { addressNumber, alice, BEGAN_MS, bob, list, object, startChain, text, RICH } from './harness.ts';
 import { builtWire, SYSTEM, transferData } from './wire.ts';
 
 const confirmed = { commitment: 'confirmed' };
@@ -176,17 +164,13 @@ describe('getSignaturesForAddress', () => {
 
   test('shows memos with their length', async () => {
     using net = await startChain({ accounts: RICH });
-    const blockhash = net.chain.latestBlockhash(net.chain.slotAt('processed')).blockhash;
+    const blockhash = net.blockhash();
     const memo = (words: string) => ({
       program: MEMO_PROGRAM,
       accounts: [],
       data: [...new TextEncoder().encode(words)],
     });
-    await net.result(
-      'sendTransaction',
-      base64(builtWire(alice, blockhash, [memo('hallo'), memo('é')])),
-      UNCHECKED,
-    );
+    await net.send(builtWire(alice, blockhash, [memo('hallo'), memo('é')]));
     net.advance();
     const [row] = list(await net.result('getSignaturesForAddress', alice.address, confirmed));
     expect(row).toMatchObject({ memo: '[5] hallo; [2] é', err: null });
@@ -361,13 +345,13 @@ describe('block times and ranges', () => {
 
 test('a system transfer keeps its own record after an address was named twice', async () => {
   using net = await startChain({ accounts: RICH });
-  const blockhash = net.chain.latestBlockhash(net.chain.slotAt('processed')).blockhash;
+  const blockhash = net.blockhash();
   const twice = {
     program: SYSTEM,
     accounts: [alice.address, addressNumber(2)],
     data: transferData(1_000_000n),
   };
-  await net.result('sendTransaction', base64(builtWire(alice, blockhash, [twice, twice])), UNCHECKED);
+  await net.send(builtWire(alice, blockhash, [twice, twice]));
   net.advance();
   expect(await net.result('getSignaturesForAddress', addressNumber(2), confirmed)).toHaveLength(1);
 });

@@ -12,13 +12,12 @@ import {
   ownedAccount,
   startChain,
   systemAccount,
-  UNCHECKED,
+  CHECKED,
 } from './harness.ts';
 import { kitWire, signerOf } from './kit-transaction.ts';
 
 const NONCE = addressNumber(600);
 const FIRST = addressNumber(601);
-const CHECKED = { encoding: 'base64', preflightCommitment: 'processed' };
 
 function nonceData(): Uint8Array {
   const data = new Uint8Array(80);
@@ -57,25 +56,23 @@ describe('a durable nonce', () => {
     const { net, nonce, wire } = nonced;
     const first = base64(await wire(FIRST, 1_000_000n));
     await net.result('sendTransaction', first, CHECKED);
-    expect(await net.valueOf('getBalance', bob.address, { commitment: 'processed' })).toBe(1_000_000n);
+    expect(await net.balance(bob.address)).toBe(1_000_000n);
     expect(nonce()).not.toBe(FIRST);
-    expect(
-      await net.refusal('sendTransaction', base64(await wire(FIRST, 2_000_000n)), CHECKED),
-    ).toMatchObject({
+    expect(await net.preflightError(await wire(FIRST, 2_000_000n))).toMatchObject({
       data: { err: 'BlockhashNotFound' },
     });
-    await net.result('sendTransaction', base64(await wire(nonce(), 2_000_000n)), CHECKED);
-    expect(await net.valueOf('getBalance', bob.address, { commitment: 'processed' })).toBe(3_000_000n);
+    await net.send(await wire(nonce(), 2_000_000n), CHECKED);
+    expect(await net.balance(bob.address)).toBe(3_000_000n);
   });
 
   test('is used up by a transaction that fails', async () => {
     using nonced = await startNonced();
     const { net, nonce, wire } = nonced;
-    const signature = await net.result('sendTransaction', base64(await wire(FIRST, 10n ** 15n)), UNCHECKED);
+    const signature = await net.send(await wire(FIRST, 10n ** 15n));
     const [status] = list(await net.valueOf('getSignatureStatuses', [signature]));
     expect(object(status)['err']).toEqual({ InstructionError: [1n, { Custom: 1n }] });
     expect(nonce()).not.toBe(FIRST);
-    expect(await net.valueOf('getBalance', alice.address, { commitment: 'processed' })).toBe(9_999_995_000n);
+    expect(await net.balance(alice.address)).toBe(9_999_995_000n);
   });
 
   test('is not accepted from another authority', async () => {
@@ -85,7 +82,7 @@ describe('a durable nonce', () => {
     const wire = await kitWire(bob, FIRST, [
       getAdvanceNonceAccountInstruction({ nonceAccount: NONCE, nonceAuthority: source }),
     ]);
-    expect(await nonced.net.refusal('sendTransaction', base64(wire), CHECKED)).toMatchObject({
+    expect(await nonced.net.preflightError(wire)).toMatchObject({
       data: { err: 'BlockhashNotFound' },
     });
   });

@@ -92,7 +92,7 @@ describe('a restart', () => {
     const { transferWire } = await import('../../localnet/protocol/keypair.ts');
     const first = await at(dataDir);
     first.advance(10);
-    const { blockhash } = first.chain.latestBlockhash(first.chain.slotAt('processed'));
+    const blockhash = first.blockhash();
     const once = transferWire(alice, addressNumber(1), 1_000_000n, blockhash);
     await first.result('sendTransaction', Buffer.from(once).toString('base64'), {
       encoding: 'base64',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { transferWire } from '../../localnet/protocol/keypair.ts';
-import type { Json } from '../../localnet/json/value.ts';
+
 import {
   addressNumber,
   alice,
@@ -13,67 +13,62 @@ import {
   text,
   UNCHECKED,
   RICH,
+  CHECKED,
 } from './harness.ts';
 import { builtWire, COMPUTE_BUDGET, SYSTEM, transferData } from './wire.ts';
-
-const CHECKED = { encoding: 'base64', preflightCommitment: 'processed' };
 
 async function startRich() {
   const net = await startChain({ accounts: RICH });
   net.advance(10);
-  const blockhash = () => net.chain.latestBlockhash(net.chain.slotAt('processed')).blockhash;
-  const statusOf = async (signature: Json) =>
-    list(await net.valueOf('getSignatureStatuses', [signature]))[0] ?? null;
-  return { net, blockhash, statusOf, [Symbol.dispose]: () => net[Symbol.dispose]() };
+  return net;
 }
 
 describe('sendTransaction', () => {
   test('takes base58 by default and base64 when told, and gives the first signature', async () => {
-    using rich = await startRich();
-    const { net, blockhash, statusOf } = rich;
+    using net = await startRich();
     const { getBase58Decoder } = await import('@solana/kit');
-    const one = transferWire(alice, bob.address, 1_000_000n, blockhash());
-    const other = transferWire(alice, bob.address, 2_000_000n, blockhash());
+    const one = transferWire(alice, bob.address, 1_000_000n, net.blockhash());
+    const other = transferWire(alice, bob.address, 2_000_000n, net.blockhash());
     const signatures = [
       await net.result('sendTransaction', getBase58Decoder().decode(one), {
         preflightCommitment: 'processed',
       }),
-      await net.result('sendTransaction', base64(other), CHECKED),
+      await net.send(other, CHECKED),
     ];
     expect(signatures).toEqual([one, other].map((wire) => getBase58Decoder().decode(wire.subarray(1, 65))));
-    for (const signature of signatures) expect(await statusOf(signature)).toMatchObject({ err: null });
-    expect(await net.valueOf('getBalance', bob.address, { commitment: 'processed' })).toBe(3_000_000n);
+    for (const signature of signatures) expect(await net.statusOf(String(signature))).toMatchObject({ err: null });
+    expect(await net.balance(bob.address)).toBe(3_000_000n);
   });
 
   test('refuses a forged signature with -32003, and without preflight it vanishes', async () => {
-    using rich = await startRich();
-    const wire = transferWire(alice, bob.address, 1_000_000n, rich.blockhash());
+    using net = await startRich();
+    const wire = transferWire(alice, bob.address, 1_000_000n, net.blockhash());
     wire[5] = (wire[5] ?? 0) ^ 1;
-    expect(await rich.net.refusal('sendTransaction', base64(wire), CHECKED)).toEqual({
+    expect(await net.preflightError(wire)).toEqual({
       code: -32003n,
       message: 'Transaction signature verification failure',
     });
-    const signature = await rich.net.result('sendTransaction', base64(wire), UNCHECKED);
-    expect(await rich.statusOf(signature)).toBeNull();
+    const signature = await net.send(wire);
+    expect(await net.statusOf(signature)).toBeNull();
   });
 
   test('refuses a copy of what is in the bank, and sends a failed one only once', async () => {
-    using rich = await startRich();
-    const wire = base64(transferWire(alice, bob.address, 1_000_000n, rich.blockhash()));
-    await rich.net.result('sendTransaction', wire, CHECKED);
-    expect(await rich.net.refusal('sendTransaction', wire, CHECKED)).toMatchObject({
+    using net = await startRich();
+    const wire = base64(transferWire(alice, bob.address, 1_000_000n, net.blockhash()));
+    await net.result('sendTransaction', wire, CHECKED);
+    expect(await net.refusal('sendTransaction', wire, CHECKED)).toMatchObject({
       code: -32002n,
       message: 'Transaction simulation failed: This transaction has already been processed',
       data: { err: 'AlreadyProcessed' },
     });
-    await rich.net.result('sendTransaction', wire, UNCHECKED);
-    expect(await rich.net.valueOf('getBalance', bob.address, { commitment: 'processed' })).toBe(1_000_000n);
+    await net.result('sendTransaction', wire, UNCHECKED);
+    expect(await net.balance(bob.address)).toBe(1_000_000n);
   });
 
   test('answers a failed preflight with the whole simulation, which kit and web3.js read', async () => {
-    using rich = await startRich();
-    const wire = base64(transferWire(alice, bob.address, 10n ** 15n, rich.blockhash()));
-    const error = await rich.net.refusal('sendTransaction', wire, CHECKED);
+    using net = await startRich();
+    const wire = base64(transferWire(alice, bob.address, 10n ** 15n, net.blockhash()));
+    const error = await net.refusal('sendTransaction', wire, CHECKED);
     expect(error).toMatchObject({
       code: -32002n,
       message: 'Transaction simulation failed: Error processing Instruction 0: custom program error: 0x1',
@@ -111,23 +106,21 @@ describe('sendTransaction', () => {
       /^decoded .* too large: 1233 bytes \(max: 1232 bytes\)$/,
     ],
   ])('a transaction that is %s is -32602', async (_, wire, config, message) => {
-    using rich = await startRich();
-    expect(await rich.net.refusal('sendTransaction', wire, config)).toEqual({
+    using net = await startRich();
+    expect(await net.refusal('sendTransaction', wire, config)).toEqual({
       code: -32602n,
       message: expect.stringMatching(message),
     });
   });
 
   test('keeps a transaction that failed, with its fee taken and nothing else', async () => {
-    using rich = await startRich();
-    const signature = await rich.net.transfer(alice, bob.address, 10n ** 15n);
-    expect(await rich.statusOf(signature)).toMatchObject({
+    using net = await startRich();
+    const signature = await net.transfer(alice, bob.address, 10n ** 15n);
+    expect(await net.statusOf(signature)).toMatchObject({
       err: { InstructionError: [0n, { Custom: 1n }] },
       status: { Err: { InstructionError: [0n, { Custom: 1n }] } },
     });
-    expect(await rich.net.valueOf('getBalance', alice.address, { commitment: 'processed' })).toBe(
-      9_999_995_000n,
-    );
+    expect(await net.balance(alice.address)).toBe(9_999_995_000n);
   });
 
   test.each([
@@ -136,44 +129,33 @@ describe('sendTransaction', () => {
   ])('%s refuses it without a trace', async (_, err) => {
     const payer = err === 'AccountNotFound' ? bob : alice;
     using net = await startChain({ accounts: [[alice.address, systemAccount(4_999n)]] });
-    const wire = transferWire(
-      payer,
-      addressNumber(1),
-      1n,
-      net.chain.latestBlockhash(net.chain.slotAt('processed')).blockhash,
-    );
-    expect(await net.refusal('sendTransaction', base64(wire), CHECKED)).toMatchObject({
+    const wire = transferWire(payer, addressNumber(1), 1n, net.blockhash());
+    expect(await net.preflightError(wire)).toMatchObject({
       code: -32002n,
       data: { err },
     });
-    await net.result('sendTransaction', base64(wire), UNCHECKED);
+    await net.send(wire);
     expect(await net.result('getTransactionCount', { commitment: 'processed' })).toBe(0n);
   });
 
   test('leaving an account below rent is kept as InsufficientFundsForRent', async () => {
-    using rich = await startRich();
-    const signature = await rich.net.transfer(alice, bob.address, 100n);
-    expect(await rich.statusOf(signature)).toMatchObject({
+    using net = await startRich();
+    const signature = await net.transfer(alice, bob.address, 100n);
+    expect(await net.statusOf(signature)).toMatchObject({
       err: { InsufficientFundsForRent: { account_index: 1n } },
     });
-    expect(await rich.net.valueOf('getBalance', alice.address, { commitment: 'processed' })).toBe(
-      9_999_995_000n,
-    );
+    expect(await net.balance(alice.address)).toBe(9_999_995_000n);
   });
 
   test('calling a program that does not exist takes the fee and is kept as ProgramAccountNotFound', async () => {
-    using rich = await startRich();
-    const wire = builtWire(alice, rich.blockhash(), [{ program: addressNumber(9), accounts: [], data: [] }]);
-    const signature = await rich.net.result('sendTransaction', base64(wire), UNCHECKED);
-    expect(await rich.statusOf(signature)).toMatchObject({ err: 'ProgramAccountNotFound' });
-    expect(await rich.net.valueOf('getBalance', alice.address, { commitment: 'processed' })).toBe(
-      9_999_995_000n,
-    );
+    using net = await startRich();
+    const wire = builtWire(alice, net.blockhash(), [{ program: addressNumber(9), accounts: [], data: [] }]);
+    const signature = await net.send(wire);
+    expect(await net.statusOf(signature)).toMatchObject({ err: 'ProgramAccountNotFound' });
+    expect(await net.balance(alice.address)).toBe(9_999_995_000n);
     expect(
-      await rich.net.refusal(
-        'sendTransaction',
-        base64(builtWire(alice, rich.blockhash(), [{ program: addressNumber(8), accounts: [], data: [] }])),
-        CHECKED,
+      await net.preflightError(
+        builtWire(alice, net.blockhash(), [{ program: addressNumber(8), accounts: [], data: [] }]),
       ),
     ).toMatchObject({
       message: 'Transaction simulation failed: Attempt to load a program that does not exist',
@@ -182,10 +164,8 @@ describe('sendTransaction', () => {
 
   test('calling an account that is no program is InvalidProgramForExecution', async () => {
     using net = await startChain({ accounts: [...RICH, [bob.address, systemAccount(1_000_000n)]] });
-    const wire = builtWire(alice, net.chain.latestBlockhash(net.chain.slotAt('processed')).blockhash, [
-      { program: bob.address, accounts: [], data: [] },
-    ]);
-    expect(await net.refusal('sendTransaction', base64(wire), CHECKED)).toMatchObject({
+    const wire = builtWire(alice, net.blockhash(), [{ program: bob.address, accounts: [], data: [] }]);
+    expect(await net.preflightError(wire)).toMatchObject({
       data: { err: 'InvalidProgramForExecution' },
     });
   });
@@ -194,21 +174,21 @@ describe('sendTransaction', () => {
     ['InvalidInstructionData', [9, 9, 9, 9, 9]],
     ['MissingAccount', transferData(1n)],
   ])('an instruction error without fields is its name: %s', async (name, data) => {
-    using rich = await startRich();
-    const wire = builtWire(alice, rich.blockhash(), [{ program: SYSTEM, accounts: [], data }]);
-    expect(await rich.net.refusal('sendTransaction', base64(wire), CHECKED)).toMatchObject({
+    using net = await startRich();
+    const wire = builtWire(alice, net.blockhash(), [{ program: SYSTEM, accounts: [], data }]);
+    expect(await net.preflightError(wire)).toMatchObject({
       data: { err: { InstructionError: [0n, name] } },
     });
   });
 
   test('the compute budget can name the second instruction as the one at fault', async () => {
-    using rich = await startRich();
+    using net = await startRich();
     const price = [3, 1, 0, 0, 0, 0, 0, 0, 0];
-    const wire = builtWire(alice, rich.blockhash(), [
+    const wire = builtWire(alice, net.blockhash(), [
       { program: COMPUTE_BUDGET, accounts: [], data: price },
       { program: COMPUTE_BUDGET, accounts: [], data: price },
     ]);
-    expect(await rich.net.refusal('sendTransaction', base64(wire), CHECKED)).toMatchObject({
+    expect(await net.preflightError(wire)).toMatchObject({
       message:
         'Transaction simulation failed: Transaction contains a duplicate instruction (1) that is not allowed',
       data: { err: { DuplicateInstruction: 1n } },
@@ -225,41 +205,39 @@ describe('fees', () => {
     ['a price and a limit', [unitPrice(1_000_000n), unitLimit(50_000)], 5_000n + 50_000n],
     ['a price that does not come out even is rounded up', [unitPrice(3n), unitLimit(500_001)], 5_002n],
   ])('%s: what is named, what is taken and what is recorded agree', async (_, budget, fee) => {
-    using rich = await startRich();
-    const wire = builtWire(alice, rich.blockhash(), [
+    using net = await startRich();
+    const wire = builtWire(alice, net.blockhash(), [
       ...budget.map((data) => ({ program: COMPUTE_BUDGET, accounts: [], data })),
       { program: SYSTEM, accounts: [alice.address, bob.address], data: transferData(1_000_000n) },
     ]);
     const message = base64(wire.subarray(65));
-    expect(await rich.net.valueOf('getFeeForMessage', message, { commitment: 'processed' })).toBe(fee);
-    const signature = await rich.net.result('sendTransaction', base64(wire), CHECKED);
-    expect(await rich.net.valueOf('getBalance', alice.address, { commitment: 'processed' })).toBe(
-      10_000_000_000n - 1_000_000n - fee,
-    );
-    rich.net.advance();
-    expect(await rich.net.result('getTransaction', signature, { commitment: 'confirmed' })).toMatchObject({
+    expect(await net.valueOf('getFeeForMessage', message, { commitment: 'processed' })).toBe(fee);
+    const signature = await net.send(wire, CHECKED);
+    expect(await net.balance(alice.address)).toBe(10_000_000_000n - 1_000_000n - fee);
+    net.advance();
+    expect(await net.result('getTransaction', signature, { commitment: 'confirmed' })).toMatchObject({
       meta: { fee },
     });
   });
 
   test('a message whose blockhash nobody knows has no fee', async () => {
-    using rich = await startRich();
+    using net = await startRich();
     const wire = builtWire(alice, addressNumber(3), [
       { program: SYSTEM, accounts: [alice.address, bob.address], data: transferData(1n) },
     ]);
-    expect(await rich.net.valueOf('getFeeForMessage', base64(wire.subarray(65)))).toBeNull();
+    expect(await net.valueOf('getFeeForMessage', base64(wire.subarray(65)))).toBeNull();
   });
 
   test('recent prices are those of the last 150 blocks, per write-locked account', async () => {
-    using rich = await startRich();
-    const wire = builtWire(alice, rich.blockhash(), [
+    using net = await startRich();
+    const wire = builtWire(alice, net.blockhash(), [
       { program: COMPUTE_BUDGET, accounts: [], data: unitPrice(77n) },
       { program: SYSTEM, accounts: [alice.address, bob.address], data: transferData(1_000_000n) },
     ]);
-    await rich.net.result('sendTransaction', base64(wire), CHECKED);
-    const slot = await rich.net.result('getSlot', { commitment: 'processed' });
-    rich.net.advance(3);
-    const fees = list(await rich.net.result('getRecentPrioritizationFees', [bob.address]));
+    await net.send(wire, CHECKED);
+    const slot = await net.result('getSlot', { commitment: 'processed' });
+    net.advance(3);
+    const fees = list(await net.result('getRecentPrioritizationFees', [bob.address]));
     expect(fees).toHaveLength(150);
     expect(fees.filter((row) => object(row)['prioritizationFee'] !== 0n)).toEqual([
       { prioritizationFee: 77n, slot },
@@ -271,7 +249,7 @@ describe('requestAirdrop', () => {
   test('is a transfer that history knows', async () => {
     using net = await startChain();
     const signature = await net.result('requestAirdrop', bob.address, 5_000_000_000n);
-    expect(await net.valueOf('getBalance', bob.address, { commitment: 'processed' })).toBe(5_000_000_000n);
+    expect(await net.balance(bob.address)).toBe(5_000_000_000n);
     net.advance();
     expect(await net.result('getTransaction', signature, { commitment: 'confirmed' })).toMatchObject({
       meta: { err: null },
@@ -283,6 +261,6 @@ describe('requestAirdrop', () => {
     const first = await net.result('requestAirdrop', bob.address, 1_000_000n);
     const second = await net.result('requestAirdrop', bob.address, 1_000_000n);
     expect(text(first)).not.toBe(text(second));
-    expect(await net.valueOf('getBalance', bob.address, { commitment: 'processed' })).toBe(2_000_000n);
+    expect(await net.balance(bob.address)).toBe(2_000_000n);
   });
 });

@@ -6,7 +6,6 @@ import { encodeTokenAmount } from '../../localnet/encode/token.ts';
 import {
   addressNumber,
   alice,
-  base64,
   bob,
   list,
   mintData,
@@ -15,7 +14,6 @@ import {
   startChain,
   systemAccount,
   tokenData,
-  UNCHECKED,
 } from './harness.ts';
 import { builtWire } from './wire.ts';
 
@@ -192,12 +190,12 @@ describe('jsonParsed', () => {
 describe('token balances of transactions', () => {
   test('stand in the meta with owner and program, before and after', async () => {
     using net = await startTokens();
-    const blockhash = net.chain.latestBlockhash(net.chain.slotAt('processed')).blockhash;
+    const blockhash = net.blockhash();
     const data = [3, ...new Uint8Array(BigUint64Array.of(400_000n).buffer)];
     const wire = builtWire(alice, blockhash, [
       { program: TOKEN_PROGRAM, accounts: [HERS, HIS, alice.address], data },
     ]);
-    const signature = await net.result('sendTransaction', base64(wire), UNCHECKED);
+    const signature = await net.send(wire);
     net.advance();
     const { meta } = object(await net.result('getTransaction', signature, { commitment: 'confirmed' }));
     const balance = (accountIndex: bigint, owner: Address, amount: bigint) => ({

@@ -161,7 +161,7 @@ describe('exactly', () => {
 
   test('the least delegation is what the stake program says', async () => {
     using net = await startChain({ accounts: [[alice.address, systemAccount(10_000_000_000n)]] });
-    const { blockhash } = net.chain.latestBlockhash(net.chain.slotAt('processed'));
+    const blockhash = net.blockhash();
     const getMinimumDelegation = { program: STAKE_PROGRAM, accounts: [], data: [13, 0, 0, 0] };
     const wire = base64(builtWire(alice, blockhash, [getMinimumDelegation]));
     const config = { ...processed, encoding: 'base64' };

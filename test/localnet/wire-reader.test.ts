@@ -73,7 +73,7 @@ describe('whatever bytes a client sends', () => {
         ways,
         fc.boolean(),
         async (mutations, method, skipPreflight) => {
-          const { blockhash } = net.chain.latestBlockhash(net.chain.slotAt('processed'));
+          const blockhash = net.blockhash();
           const wire = transferWire(alice, bob.address, 1_000_000n, blockhash);
           for (const [at, value] of mutations) wire[at] = value;
           const answer = await net.call(method, base64(wire), { encoding: 'base64', skipPreflight });
