@@ -1,6 +1,16 @@
 import { expect, test } from 'bun:test';
 import { TOKEN_PROGRAM } from '../../localnet/protocol/address.ts';
-import { addressNumber, alice, mintData, ownedAccount, RICH, startChain, tokenData } from './harness.ts';
+import { transferWire } from '../../localnet/protocol/keypair.ts';
+import {
+  addressNumber,
+  alice,
+  mintData,
+  ownedAccount,
+  RICH,
+  startChain,
+  tokenData,
+  base64,
+} from './harness.ts';
 
 const OWNER = addressNumber(1_000);
 /** What stands for them in the rows: alice, nobody, a program, its accounts of 300 and 128 bytes, and what tokens are. */
@@ -15,6 +25,7 @@ const NAMES: Readonly<Record<string, string>> = {
   foreign: addressNumber(16),
   hash: '1'.repeat(64),
   zeros: 'A'.repeat(172),
+  transfer: base64(transferWire(alice, alice.address, 1n, addressNumber(3))),
 };
 
 /** Method, params, code and message of calls at slot 450,000,000, in epoch 1041. Agave's words. */
@@ -110,6 +121,7 @@ requestAirdrop | ["{alice}",18446744073709551615] | -32602 | airdrop request fai
 sendTransaction | ["%%%",{"encoding":"base64"}] | -32602 | invalid base64 encoding: InvalidByte
 sendTransaction | ["0OIl"] | -32602 | invalid base58 encoding: InvalidCharacter
 sendTransaction | ["AQID",{"encoding":"base64"}] | -32602 | failed to deserialize solana_transaction::versioned::VersionedTransaction: io error: unexpected end of file
+sendTransaction | ["{transfer}",{"encoding":"base64","preflightCommitment":"bogus"}] | -32602 | Invalid params: unknown variant \`bogus\`, expected one of \`processed\`, \`confirmed\`, \`finalized\`.
 sendTransaction | ["a",{"encoding":"json"}] | -32602 | unsupported encoding: json. Supported encodings: base58, base64
 `;
 

@@ -36,7 +36,8 @@ describe('sendTransaction', () => {
       await net.send(other, CHECKED),
     ];
     expect(signatures).toEqual([one, other].map((wire) => getBase58Decoder().decode(wire.subarray(1, 65))));
-    for (const signature of signatures) expect(await net.statusOf(String(signature))).toMatchObject({ err: null });
+    for (const signature of signatures)
+      expect(await net.statusOf(String(signature))).toMatchObject({ err: null });
     expect(await net.balance(bob.address)).toBe(3_000_000n);
   });
 
