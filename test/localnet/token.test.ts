@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Address } from '@solana/kit';
 import { addressBytes, TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../../localnet/protocol/address.ts';
 import type { Json } from '../../localnet/json/value.ts';
@@ -76,6 +76,12 @@ const startTokens = () =>
     ],
   });
 
+let net: Awaited<ReturnType<typeof startTokens>>;
+beforeAll(async () => {
+  net = await startTokens();
+});
+afterAll(() => net[Symbol.dispose]());
+
 describe('token amounts', () => {
   test.each([
     [0n, 0, '0'],
@@ -89,16 +95,9 @@ describe('token amounts', () => {
     expect(encodeTokenAmount(amount, decimals)).toMatchObject({ uiAmountString: words });
   });
 
-  test('floats keep a decimal point, as serde prints them', async () => {
-    using net = await startTokens();
-    const answer = await net.post(
-      `{"jsonrpc":"2.0","id":1,"method":"getTokenAccountBalance","params":["${HIS}"]}`,
-    );
-    expect(answer).toContain('"value":{"amount":"0","decimals":6,"uiAmount":0.0,"uiAmountString":"0"}');
-  });
-
-  test('of an account and of a mint', async () => {
-    using net = await startTokens();
+  test('of an account and of a mint, whose floats keep a decimal point as serde prints them', async () => {
+    const call = `{"jsonrpc":"2.0","id":1,"method":"getTokenAccountBalance","params":["${HIS}"]}`;
+    expect(await net.post(call)).toContain('"uiAmount":0.0,');
     const amount = { amount: '1500000', decimals: 6n, uiAmount: 1.5, uiAmountString: '1.5' };
     expect(await net.valueOf('getTokenAccountBalance', HERS)).toEqual(amount);
     expect(await net.valueOf('getTokenSupply', MINT)).toEqual(amount);
@@ -112,7 +111,6 @@ describe('getTokenAccountsByOwner', () => {
     ['a mint', { mint: MINT }],
     ['a program', { programId: TOKEN_PROGRAM }],
   ])('finds the accounts of an owner by %s', async (_, selection) => {
-    using net = await startTokens();
     expect(
       keys(await net.valueOf('getTokenAccountsByOwner', alice.address, selection, { encoding: 'base64' })),
     ).toEqual([HERS]);
@@ -127,7 +125,6 @@ describe('the token accounts', () => {
     ['a mint', { mint: MINT }],
     ['a program', { programId: TOKEN_PROGRAM }],
   ])('of a delegate are found by %s', async (_, selection) => {
-    using net = await startTokens();
     const of = async (key: Address) =>
       list(await net.valueOf('getTokenAccountsByDelegate', key, selection, { encoding: 'jsonParsed' })).map(
         object,
@@ -146,7 +143,6 @@ describe('the token accounts', () => {
   });
 
   test('that hold most of a mint come first', async () => {
-    using net = await startTokens();
     expect(await net.valueOf('getTokenLargestAccounts', MINT)).toEqual([
       { address: HERS, amount: '1500000', decimals: 6n, uiAmount: 1.5, uiAmountString: '1.5' },
       { address: DELEGATED, amount: '40', decimals: 6n, uiAmount: 0.00004, uiAmountString: '0.00004' },
@@ -156,18 +152,17 @@ describe('the token accounts', () => {
 });
 
 describe('jsonParsed', () => {
-  const parsed = async (net: Awaited<ReturnType<typeof startTokens>>, address: Address) =>
+  const parsed = async (address: Address) =>
     object(await net.valueOf('getAccountInfo', address, { encoding: 'jsonParsed' }))['data'];
 
   test('shows amounts of a mint with a scale as the mint shows them', async () => {
-    using net = await startTokens();
     const shown = { amount: '5', decimals: 0n, uiAmount: 7, uiAmountString: '7' };
     expect(await net.valueOf('getTokenAccountBalance', SCALED)).toEqual(shown);
-    expect(await parsed(net, SCALED)).toMatchObject({
+    expect(await parsed(SCALED)).toMatchObject({
       program: 'spl-token-2022',
       parsed: { type: 'account', info: { tokenAmount: shown } },
     });
-    expect(await parsed(net, SCALED_MINT)).toMatchObject({
+    expect(await parsed(SCALED_MINT)).toMatchObject({
       parsed: {
         info: {
           extensions: [
@@ -189,7 +184,6 @@ describe('jsonParsed', () => {
 
 describe('token balances of transactions', () => {
   test('stand in the meta with owner and program, before and after', async () => {
-    using net = await startTokens();
     const blockhash = net.blockhash();
     const data = [3, ...new Uint8Array(BigUint64Array.of(400_000n).buffer)];
     const wire = builtWire(alice, blockhash, [
