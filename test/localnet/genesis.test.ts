@@ -3,7 +3,6 @@ import programs from '../../deploys/watch/programs.json';
 import { addressOf, LOADER_V2, LOADER_V3, LOADER_V4 } from '../../localnet/protocol/address.ts';
 import { GENESIS_SLOT, programsFrom } from '../../localnet/genesis/accounts.ts';
 import { upgradeAuthorityKeypair } from '../../localnet/protocol/keypair.ts';
-import { noopElf } from '../../localnet/genesis/noop-elf.ts';
 import { alice, BEGAN_MS, object, startChain, systemAccount, list } from './harness.ts';
 import { builtWire } from './wire.ts';
 import { address, type Address } from '@solana/kit';
@@ -93,18 +92,5 @@ describe('the list of programs', () => {
     [[null], 'The list of programs a.json has no address at entry 1 (program_id).'],
   ])('%p is refused in one sentence', (value, sentence) => {
     expect(() => programsFrom(value, 'a.json')).toThrow(sentence);
-  });
-});
-
-describe('the no-op program', () => {
-  test('is a 64-bit ELF whose entrypoint and sections lie within it', () => {
-    for (const padding of [0, 1, 8, 1_000]) {
-      const elf = noopElf(padding);
-      const view = new DataView(elf.buffer);
-      expect([...elf.subarray(0, 4)]).toEqual([0x7f, 0x45, 0x4c, 0x46]);
-      expect(view.getBigUint64(24, true)).toBe(64n);
-      expect(Number(view.getBigUint64(40, true)) + 3 * 64).toBe(elf.length);
-      expect(elf.length).toBe(noopElf(0).length + Math.ceil(padding / 8) * 8);
-    }
   });
 });

@@ -15,7 +15,7 @@ import {
   RICH,
   CHECKED,
 } from './harness.ts';
-import { builtWire, COMPUTE_BUDGET, SYSTEM, transferData } from './wire.ts';
+import { builtWire, COMPUTE_BUDGET, SYSTEM, transferData, type WireInstruction } from './wire.ts';
 
 async function startRich() {
   const net = await startChain({ accounts: RICH });
@@ -163,36 +163,31 @@ describe('sendTransaction', () => {
     });
   });
 
-  test('calling an account that is no program is InvalidProgramForExecution', async () => {
+  const budget = { program: COMPUTE_BUDGET, accounts: [], data: [3, 1, 0, 0, 0, 0, 0, 0, 0] };
+  const system = (data: number[]) => ({ program: SYSTEM, accounts: [], data });
+  const called = { program: bob.address, accounts: [], data: [] };
+  test.each<[string, unknown, WireInstruction[]]>([
+    ['This program may not be used for executing instructions', 'InvalidProgramForExecution', [called]],
+    [
+      'Error processing Instruction 0: invalid instruction data',
+      { InstructionError: [0n, 'InvalidInstructionData'] },
+      [system([9, 9, 9, 9, 9])],
+    ],
+    [
+      'Error processing Instruction 0: An account required by the instruction is missing',
+      { InstructionError: [0n, 'MissingAccount'] },
+      [system(transferData(1n))],
+    ],
+    [
+      'Transaction contains a duplicate instruction (1) that is not allowed',
+      { DuplicateInstruction: 1n },
+      [budget, budget],
+    ],
+  ])('a preflight says: %s', async (words, err, instructions) => {
     using net = await startChain({ accounts: [...RICH, [bob.address, systemAccount(1_000_000n)]] });
-    const wire = builtWire(alice, net.blockhash(), [{ program: bob.address, accounts: [], data: [] }]);
-    expect(await net.preflightError(wire)).toMatchObject({
-      data: { err: 'InvalidProgramForExecution' },
-    });
-  });
-
-  test.each([
-    ['InvalidInstructionData', [9, 9, 9, 9, 9]],
-    ['MissingAccount', transferData(1n)],
-  ])('an instruction error without fields is its name: %s', async (name, data) => {
-    using net = await startRich();
-    const wire = builtWire(alice, net.blockhash(), [{ program: SYSTEM, accounts: [], data }]);
-    expect(await net.preflightError(wire)).toMatchObject({
-      data: { err: { InstructionError: [0n, name] } },
-    });
-  });
-
-  test('the compute budget can name the second instruction as the one at fault', async () => {
-    using net = await startRich();
-    const price = [3, 1, 0, 0, 0, 0, 0, 0, 0];
-    const wire = builtWire(alice, net.blockhash(), [
-      { program: COMPUTE_BUDGET, accounts: [], data: price },
-      { program: COMPUTE_BUDGET, accounts: [], data: price },
-    ]);
-    expect(await net.preflightError(wire)).toMatchObject({
-      message:
-        'Transaction simulation failed: Transaction contains a duplicate instruction (1) that is not allowed',
-      data: { err: { DuplicateInstruction: 1n } },
+    expect(await net.preflightError(builtWire(alice, net.blockhash(), instructions))).toMatchObject({
+      message: `Transaction simulation failed: ${words}`,
+      data: { err },
     });
   });
 });

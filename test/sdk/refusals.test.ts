@@ -9,10 +9,8 @@ import { JSON_HEADERS } from '../started/gateway.ts';
 import { startTiers } from './tiers.ts';
 import { umiOn } from './umi-client.ts';
 
-/** One call, then none for 100 seconds; ten a second, one at once, behind a batch that took BEHIND of them; ten at once. */
-const PLANS =
-  '[plans.stuck]\nrps = 0.01\nburst = 1\n[plans.brisk]\nrps = 10\nburst = 1\n[plans.ten]\nrps = 20\nburst = 10\n';
-const BEHIND = 9;
+/** One call, then none for 100 seconds; ten at once. */
+const PLANS = '[plans.stuck]\nrps = 0.01\nburst = 1\n[plans.ten]\nrps = 20\nburst = 10\n';
 const TRANSACTION_PRICE = 10;
 const SIGNATURES = Array.from({ length: 3 }, () => '1'.repeat(64));
 const AT_ANY_VERSION = { maxSupportedTransactionVersion: 0 };
@@ -34,17 +32,12 @@ function postTo(endpoint: string, body: unknown): Promise<Response> {
   return fetch(endpoint, { method: 'POST', headers: JSON_HEADERS, body: JSON.stringify(body) });
 }
 
-async function spend(endpoint: string, calls: number): Promise<string> {
-  const call = { jsonrpc: '2.0', id: 1, method: 'getHealth' };
-  const answer = await postTo(endpoint, calls === 1 ? call : Array.from({ length: calls }, () => call));
-  expect(answer.status).toBe(200);
+/** An endpoint that refuses every call for longer than any test. */
+async function stuck(): Promise<string> {
+  const endpoint = tiers.endpoint('stuck');
+  expect((await postTo(endpoint, { jsonrpc: '2.0', id: 1, method: 'getHealth' })).status).toBe(200);
   return endpoint;
 }
-
-/** An endpoint that refuses every call for longer than any test. */
-const stuck = () => spend(tiers.endpoint('stuck'), 1);
-/** An endpoint that refuses calls for 0.9 seconds more. */
-const brisk = () => spend(tiers.endpoint('brisk'), BEHIND);
 /** An endpoint of a trial that has so many credits. */
 const trial = (credits: number) => tiers.endpoint('trial', credits);
 
@@ -81,23 +74,22 @@ function programOn(connection: Connection): Program<CounterIdl> {
   return new Program<CounterIdl>(idl, new AnchorProvider(connection, new Wallet(Keypair.generate())));
 }
 
-describe('@solana/kit: an HTTP error with its status and headers', () => {
-  async function contextOf(endpoint: string) {
-    const error = await refusalOf(createSolanaRpc(endpoint).getSlot().send());
+test.each([
+  ['429', stuck, '100'],
+  ['402', async () => trial(0), null],
+])(
+  '@solana/kit: an HTTP error with its status %s, and how long to wait',
+  async (status, endpoint, retryAfter) => {
+    const error = await refusalOf(
+      createSolanaRpc(await endpoint())
+        .getSlot()
+        .send(),
+    );
     if (!isSolanaError(error, SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR)) throw error;
-    return error.context;
-  }
-
-  test('429 says how long to wait', async () => {
-    const { statusCode, headers } = await contextOf(await stuck());
-    expect([statusCode, headers.get('retry-after')]).toEqual([429, '100']);
-  });
-
-  test('402 has no Retry-After, for waiting does not help', async () => {
-    const { statusCode, headers } = await contextOf(trial(0));
-    expect([statusCode, headers.get('retry-after')]).toEqual([402, null]);
-  });
-});
+    const { statusCode, headers } = error.context;
+    expect([statusCode, headers.get('retry-after')]).toEqual([Number(status), retryAfter]);
+  },
+);
 
 describe('@solana/web3.js: 429 is an error when its retries are switched off', () => {
   test('for a batch, with one error for each of its calls', async () => {
@@ -154,45 +146,11 @@ describe('anchor and umi: as web3.js', () => {
   });
 });
 
-describe('a DAS client over fetch, with the constant id of helius-sdk', () => {
-  const body = { jsonrpc: '2.0', id: 'helius-sdk', method: 'getAssetBatch', params: { ids: [ASSET] } };
-
-  test.each([
-    ['429', stuck, OVER_RATE, '100'],
-    ['402', async () => trial(19), NO_CREDITS, null],
-  ] as const)('%s: the status, and the body echoes the id', async (status, endpoint, error, retryAfter) => {
-    const answer = await postTo(await endpoint(), body);
-    expect([answer.status, answer.headers.get('retry-after')]).toEqual([Number(status), retryAfter]);
-    expect(answer.headers.get('content-type')).toStartWith('application/json');
-    expect(await answer.json()).toEqual({ jsonrpc: '2.0', error, id: 'helius-sdk' });
-  });
-
-  test('the credits that are left pay for the call, and x-credits-left says so', async () => {
-    const answer = await postTo(trial(20), body);
-    expect([answer.status, answer.headers.get('x-credits-left')]).toEqual([200, '0']);
-  });
-});
-
 describe.concurrent('above the rate for a moment: the SDKs try again and get their answer', () => {
   test('web3.js with more calls at once than the plan takes', async () => {
     const { connection, sent } = connect(tiers.endpoint('ten'));
     const slots = await Promise.all(Array.from({ length: 25 }, () => connection.getSlot()));
     expect(slots.every((slot) => slot > 0)).toBe(true);
     expect(sent.length).toBeGreaterThan(slots.length);
-  });
-
-  test('web3.js with a batch', async () => {
-    const { connection, sent } = connect(await brisk());
-    expect(await connection.getTransactions(SIGNATURES, AT_ANY_VERSION)).toEqual([null, null, null]);
-    expect(sent.length).toBeGreaterThan(1);
-  });
-
-  test('kit does not, but waiting as long as Retry-After says is enough', async () => {
-    const rpc = createSolanaRpc(await brisk());
-    const error = await refusalOf(rpc.getSlot().send());
-    if (!isSolanaError(error, SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR)) throw error;
-    expect(error.context.headers.get('retry-after')).toBe('1');
-    await Bun.sleep(1_000); // what it says
-    expect(await rpc.getSlot().send()).toBeGreaterThan(0n);
   });
 });
