@@ -51,13 +51,9 @@ describe('the text of a large account', () => {
     expect(Buffer.compare(Buffer.from(text(encoded), 'base64'), programData.subarray(45))).toBe(0);
   });
 
-  test.each([0, 1, 2, 3, 4_095, 4_096, 4_097, 98_303, 98_304, 98_305, 196_608, 196_609])(
-    'of %i bytes is their base64',
-    (length) => {
-      const state = ownedAccount(OWNER, data.subarray(7, 7 + length));
-      const json = encodeAccount(OWNER, state, { encoding: 'base64', slice: undefined }, () => undefined);
-      const [encoded] = list(object(parseJson([...printJsonPieces(json)].join('')))['data']);
-      expect(encoded === Buffer.from(state.data).toString('base64')).toBeTrue();
-    },
-  );
+  test.each([0, 1, 2, 3, 4_096, 4_097, 98_304, 98_305, 196_609])('of %i bytes is their base64', (length) => {
+    const state = ownedAccount(OWNER, data.subarray(7, 7 + length));
+    const json = encodeAccount(OWNER, state, { encoding: 'base64', slice: undefined }, () => undefined);
+    expect(printJson(json)).toContain(`"data":["${Buffer.from(state.data).toString('base64')}","base64"]`);
+  });
 });

@@ -92,16 +92,4 @@ describe('anchor, unchanged, with the key in the URL and a Connection that polls
       simulationResponse: { err: customError(ERRORS.overflow) },
     });
   });
-
-  test('what fails on the chain rejects, and its error and logs are in the history', async () => {
-    const counter = await initialize(U64_MAX);
-    const failing = program.methods.add(new BN(1)).accounts({ counter }).rpc({ skipPreflight: true });
-    await expect(failing).rejects.toThrow();
-    const { connection } = provider;
-    const [row] = await connection.getSignaturesForAddress(counter);
-    expect(row?.err).toEqual(customError(ERRORS.overflow));
-    const read = await connection.getTransaction(row?.signature ?? '', { maxSupportedTransactionVersion: 0 });
-    expect(read?.meta?.err).toEqual(customError(ERRORS.overflow));
-    expect(read?.meta?.logMessages?.join()).toContain('custom program error: 0x1770');
-  });
 });

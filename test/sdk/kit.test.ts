@@ -104,16 +104,6 @@ describe('@solana/kit, unchanged, with the key in the URL (spec 4.3.4)', () => {
     const [row] = await rpc.getSignaturesForAddress(to.address, { commitment: 'confirmed', limit: 5 }).send();
     expect(row?.signature).toBe(signature);
     expect(row?.slot).toBe(slot);
-
-    const block = await rpc
-      .getBlock(slot, {
-        commitment: 'confirmed',
-        transactionDetails: 'signatures',
-        maxSupportedTransactionVersion: 0,
-      })
-      .send();
-    expect(block?.signatures).toContain(signature);
-    expect(row?.blockTime).toBe(block?.blockTime ?? null);
   });
 
   test('finds accounts with getProgramAccounts and its filters', async () => {

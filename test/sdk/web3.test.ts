@@ -4,12 +4,10 @@ import {
   Keypair,
   LAMPORTS_PER_SOL,
   type PublicKey,
-  sendAndConfirmTransaction,
   SystemProgram,
   Transaction,
 } from '@solana/web3.js';
 import { startStack, until } from '../started/stack.ts';
-import { quickly } from './quickly.ts';
 
 let service: Awaited<ReturnType<typeof startStack>>;
 let connection: Connection;
@@ -77,20 +75,6 @@ describe('@solana/web3.js 1.x, unchanged, with the key in the URL (spec 4.3.4)',
       null,
       ...signatures.slice(3),
     ]);
-  });
-
-  test('sendAndConfirmTransaction works on a Connection that polls', async () => {
-    const polling = quickly(connection.rpcEndpoint);
-    const to = Keypair.generate().publicKey;
-    const instruction = SystemProgram.transfer({
-      fromPubkey: payer.publicKey,
-      toPubkey: to,
-      lamports: 3_000_000,
-    });
-    const signature = await sendAndConfirmTransaction(polling, new Transaction().add(instruction), [payer]);
-    expect(await polling.getBalance(to)).toBe(3_000_000);
-    const { value } = await polling.getSignatureStatus(signature, { searchTransactionHistory: true });
-    expect(value?.err).toBeNull();
   });
 
   test('a search of the whole history for a status is an error that says so, not a null', async () => {
