@@ -33,18 +33,22 @@ import {
   type TransactionSigner,
 } from '@solana/kit';
 import type { Clock } from '../shared/clock.ts';
+import { codeOf } from '../shared/store/private.ts';
 import { addressOf, LOADER_V3 } from './protocol/address.ts';
 import { upgradeAuthorityKeypair } from './protocol/keypair.ts';
 
 /** How long a redeploy may take in all. */
 const UPGRADE_TIMEOUT_MS = 60_000;
+const BUFFER_HEADER_BYTES = 37;
+const CHUNK_BYTES = 900;
+const PAYER_LAMPORTS = lamports(100_000_000_000n);
+const POLL_MS = 50;
+const PROGRAM_BYTES = 36;
+const HEADER_BYTES = 45;
 
-/** What came of it. Every failing kind carries a sentence for the operator. */
+/** What came of it; `sentence` is for the operator. */
 type UpgradeOutcome =
   | Readonly<{ kind: 'upgraded'; programId: string; previousSlot: bigint; deploySlot: bigint }>
-  | NotUpgradeable
-  | Readonly<{ kind: 'unreachable'; sentence: string }>
-  | Readonly<{ kind: 'timed-out'; sentence: string }>
   | Readonly<{ kind: 'failed'; sentence: string }>;
 
 /** What to redeploy, and where. Without `authority`, the localnet's own development key signs. */
@@ -59,58 +63,38 @@ type UpgradeRequest = Readonly<{
 
 /** Redeploys a program with the code it has, and waits until the new deploy slot is confirmed. Never rejects. */
 export async function upgradeProgram(request: UpgradeRequest): Promise<UpgradeOutcome> {
-  const timeoutMs = request.timeoutMs ?? UPGRADE_TIMEOUT_MS;
+  const { rpcUrl, programId, clock, timeoutMs = UPGRADE_TIMEOUT_MS } = request;
   const signal = AbortSignal.any([request.signal, AbortSignal.timeout(timeoutMs)]);
+  const context = { rpc: createSolanaRpc(rpcUrl), clock, signal };
   try {
-    return await upgrade(request, { rpc: createSolanaRpc(request.rpcUrl), clock: request.clock, signal });
+    const target = await readTarget(context, programId);
+    const authority =
+      request.authority ??
+      (await createKeyPairSignerFromPrivateKeyBytes(upgradeAuthorityKeypair().privateKey));
+    if (authority.address !== target.authority)
+      throw new Refusal(`${programId} may only be redeployed by ${target.authority}.`);
+    const signers = {
+      payer: await generateKeyPairSigner(),
+      buffer: await generateKeyPairSigner(),
+      authority,
+    };
+    await fundPayer(context, signers.payer.address);
+    await writeBuffer(context, target, signers);
+    return { kind: 'upgraded', programId, ...(await upgradeFrom(context, target, signers)) };
   } catch (cause) {
-    if (signal.aborted) {
-      return {
-        kind: 'timed-out',
-        sentence: `${request.programId} was not redeployed within ${timeoutMs} ms.`,
-      };
-    }
-    return failureFrom(cause, request.rpcUrl);
+    if (cause instanceof Refusal) return { kind: 'failed', sentence: cause.message };
+    if (signal.aborted)
+      return { kind: 'failed', sentence: `${programId} was not redeployed within ${timeoutMs} ms.` };
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const isUnreachable =
+      isSolanaError(cause, SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR) ||
+      /^(Connection|ECONN|ENOTFOUND|FailedToOpen)/.test(codeOf(cause));
+    const sentence = isUnreachable
+      ? `No localnet answers at ${rpcUrl} (${reason}).`
+      : `The redeploy failed: ${reason}.`;
+    return { kind: 'failed', sentence };
   }
 }
-
-async function upgrade(request: UpgradeRequest, context: UpgradeContext): Promise<UpgradeOutcome> {
-  const { programId } = request;
-  const target = await readTarget(context.rpc, programId, context.signal);
-  if (target.kind === 'not-upgradeable') return target;
-  const authority =
-    request.authority ?? (await createKeyPairSignerFromPrivateKeyBytes(upgradeAuthorityKeypair().privateKey));
-  if (authority.address !== target.authority) {
-    return refusal('other-authority', `${programId} may only be redeployed by ${target.authority}.`);
-  }
-  const signers = { payer: await generateKeyPairSigner(), buffer: await generateKeyPairSigner(), authority };
-  await fundPayer(context, signers.payer.address);
-  await writeBuffer(context, target, signers);
-  const slots = await upgradeFrom(context, target, signers);
-  return { kind: 'upgraded', programId, ...slots };
-}
-
-function failureFrom(cause: unknown, rpcUrl: string): UpgradeOutcome {
-  const reason = cause instanceof Error ? cause.message : String(cause);
-  const isHttp = isSolanaError(cause, SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR);
-  const isRefused =
-    cause instanceof Error &&
-    'code' in cause &&
-    /^(Connection|ECONN|ENOTFOUND|FailedToOpen)/.test(String(cause.code));
-  if (isHttp || isRefused) {
-    return { kind: 'unreachable', sentence: `No localnet answers at ${rpcUrl} (${reason}).` };
-  }
-  return { kind: 'failed', sentence: `The redeploy failed: ${reason}.` };
-}
-
-/*
- * The transactions of a redeploy: money for a payer, a buffer with the code, and the loader's upgrade.
- */
-
-const BUFFER_HEADER_BYTES = 37;
-const CHUNK_BYTES = 900;
-const PAYER_LAMPORTS = lamports(100_000_000_000n);
-const POLL_MS = 50;
 
 /** What the transactions need. */
 type UpgradeContext = Readonly<{
@@ -128,14 +112,13 @@ export async function fundPayer(context: UpgradeContext, payer: Address): Promis
   await confirmed(context, await request.send({ abortSignal: context.signal }));
 }
 
-/** Puts the target's code into a new buffer. */
+/** Puts code into a new buffer. */
 export async function writeBuffer(
   context: UpgradeContext,
-  target: UpgradeTarget,
-  signers: Signers,
+  { elf }: Pick<UpgradeTarget, 'elf'>,
+  { payer, authority, buffer }: Signers,
 ): Promise<void> {
-  const { payer, authority, buffer } = signers;
-  const space = BigInt(BUFFER_HEADER_BYTES + target.elf.length);
+  const space = BigInt(BUFFER_HEADER_BYTES + elf.length);
   const rent = await context.rpc
     .getMinimumBalanceForRentExemption(space)
     .send({ abortSignal: context.signal });
@@ -151,32 +134,20 @@ export async function writeBuffer(
     bufferAuthority: authority.address,
   });
   await confirmed(context, await send(context, payer, [create, initialize]));
-  const writes: Signature[] = [];
-  for (let offset = 0; offset < target.elf.length; offset += CHUNK_BYTES) {
-    const bytes = target.elf.subarray(offset, offset + CHUNK_BYTES);
-    const write = getWriteInstruction({
-      bufferAccount: buffer.address,
-      bufferAuthority: authority,
-      offset,
-      bytes,
-    });
+  const [bufferAccount, writes]: [Address, Signature[]] = [buffer.address, []];
+  for (let offset = 0; offset < elf.length; offset += CHUNK_BYTES) {
+    const bytes = elf.subarray(offset, offset + CHUNK_BYTES);
+    const write = getWriteInstruction({ bufferAccount, bufferAuthority: authority, offset, bytes });
     writes.push(await send(context, payer, [write]));
   }
   for (const signature of writes) await confirmed(context, signature);
 }
 
-/** The slots of a redeploy: the one that the code before was deployed in, and the one that the new code was. */
-type UpgradeSlots = Readonly<{ previousSlot: bigint; deploySlot: bigint }>;
-
 /**
- * Lets the loader take the buffer's code. The loader redeploys a program once a slot; when somebody else came first,
- * the next slot is tried, until the signal aborts.
+ * Lets the loader take the buffer's code; gives the slots of the deploy before and of this one. The loader redeploys a
+ * program once a slot; when somebody else came first, the next slot is tried, until the signal aborts.
  */
-export async function upgradeFrom(
-  context: UpgradeContext,
-  target: UpgradeTarget,
-  signers: Signers,
-): Promise<UpgradeSlots> {
+export async function upgradeFrom(context: UpgradeContext, target: UpgradeTarget, signers: Signers) {
   const upgrade = getUpgradeInstruction({
     programDataAccount: target.programData,
     programAccount: target.program,
@@ -187,14 +158,12 @@ export async function upgradeFrom(
   for (let previousSlot = target.deploySlot; ;) {
     // No preflight: at an older slot it would pass or fail for that slot alone.
     const signature = await send(context, signers.payer, [upgrade], true);
-    const landed = await landing(context, signature);
-    if (landed.error === undefined) return { previousSlot, deploySlot: landed.slot };
-    const present = isInvalidArgument(landed.error)
-      ? await readTarget(context.rpc, target.program, context.signal)
-      : undefined;
-    if (present?.kind !== 'upgradeable' || present.deploySlot < landed.slot)
-      throw failed(signature, landed.error);
-    previousSlot = present.deploySlot;
+    const { slot, err } = await landing(context, signature);
+    if (err === null) return { previousSlot, deploySlot: slot };
+    if (!isInvalidArgument(err)) throw failed(signature, err);
+    const { deploySlot } = await readTarget(context, target.program);
+    if (deploySlot < slot) throw failed(signature, err);
+    previousSlot = deploySlot;
   }
 }
 
@@ -207,13 +176,12 @@ function isInvalidArgument(error: TransactionError): boolean {
   );
 }
 
-async function send(
-  context: UpgradeContext,
+export async function send(
+  { rpc, signal }: UpgradeContext,
   payer: TransactionSigner,
   instructions: Instruction[],
   skipPreflight = false,
 ): Promise<Signature> {
-  const { rpc, signal } = context;
   const { value: blockhash } = await rpc
     .getLatestBlockhash({ commitment: 'confirmed' })
     .send({ abortSignal: signal });
@@ -230,21 +198,18 @@ async function send(
 
 /** Waits for a transaction to be confirmed; throws with its error, or when the signal aborts. */
 async function confirmed(context: UpgradeContext, signature: Signature): Promise<void> {
-  const { error } = await landing(context, signature);
-  if (error !== undefined) throw failed(signature, error);
+  const { err } = await landing(context, signature);
+  if (err !== null) throw failed(signature, err);
 }
 
-type Landing = Readonly<{ slot: bigint; error: TransactionError | undefined }>;
-
 /** Waits for a transaction's slot to be confirmed, whether it failed or not; throws when the signal aborts. */
-async function landing(context: UpgradeContext, signature: Signature): Promise<Landing> {
-  const { rpc, clock, signal } = context;
+export async function landing({ rpc, clock, signal }: UpgradeContext, signature: Signature) {
   for (;;) {
     signal.throwIfAborted();
     const { value } = await rpc.getSignatureStatuses([signature]).send({ abortSignal: signal });
     const status = value[0] ?? undefined;
     if (status?.confirmationStatus === 'confirmed' || status?.confirmationStatus === 'finalized')
-      return { slot: status.slot, error: status.err ?? undefined };
+      return status;
     await clock.sleep(POLL_MS, signal);
   }
 }
@@ -254,16 +219,8 @@ function failed(signature: Signature, error: TransactionError): Error {
   return new Error(`transaction ${signature} failed: ${JSON.stringify(error, print)}`);
 }
 
-/*
- * What stands at a program's address, read over JSON-RPC, and whether the upgradeable loader could redeploy it.
- */
-
-const PROGRAM_BYTES = 36;
-const HEADER_BYTES = 45;
-
 /** A program that an upgrade can be tried on. `elf` is the code it has now. */
 type UpgradeTarget = Readonly<{
-  kind: 'upgradeable';
   program: Address;
   programData: Address;
   deploySlot: bigint;
@@ -271,52 +228,35 @@ type UpgradeTarget = Readonly<{
   elf: Uint8Array;
 }>;
 
-/** Why a program cannot be redeployed; `sentence` is for the operator. */
-type NotUpgradeable = Readonly<{
-  kind: 'not-upgradeable';
-  reason: 'malformed' | 'unknown' | 'other-loader' | 'frozen' | 'no-program-data' | 'other-authority';
-  sentence: string;
-}>;
+/** Why a program cannot be redeployed, in a sentence for the operator. */
+class Refusal extends Error {}
 
-/** Reads a program at `confirmed`. */
-export async function readTarget(
-  rpc: Rpc<SolanaRpcApi>,
-  program: string,
-  signal: AbortSignal,
-): Promise<UpgradeTarget | NotUpgradeable> {
-  if (!isAddress(program)) return refusal('malformed', `${program} is not an address.`);
-  const account = await readAccount(rpc, program, signal);
-  if (account === undefined) return refusal('unknown', `There is no program ${program} on this chain.`);
+/** Reads a program at `confirmed`. Throws a Refusal for what the upgradeable loader could not redeploy. */
+export async function readTarget(context: UpgradeContext, program: string): Promise<UpgradeTarget> {
+  if (!isAddress(program)) throw new Refusal(`${program} is not an address.`);
+  const account = await readAccount(context, program);
+  if (account === undefined) throw new Refusal(`There is no program ${program} on this chain.`);
   if (account.owner !== LOADER_V3 || account.data.length !== PROGRAM_BYTES || account.data[0] !== 2) {
-    return refusal(
-      'other-loader',
+    throw new Refusal(
       `${program} is not a program of the upgradeable loader (its owner is ${account.owner}).`,
     );
   }
   const programData = addressOf(account.data.subarray(4, PROGRAM_BYTES));
-  const code = await readAccount(rpc, programData, signal);
-  if (code === undefined || code.data.length < HEADER_BYTES) {
-    return refusal('no-program-data', `The ProgramData account of ${program} is gone.`);
-  }
-  if (code.data[12] !== 1) return refusal('frozen', `${program} is frozen: it has no upgrade authority.`);
+  const code = await readAccount(context, programData);
+  if (code === undefined || code.data.length < HEADER_BYTES)
+    throw new Refusal(`The ProgramData account of ${program} is gone.`);
+  if (code.data[12] !== 1) throw new Refusal(`${program} is frozen: it has no upgrade authority.`);
   return {
-    kind: 'upgradeable',
     program,
     programData,
-    deploySlot: new DataView(code.data.buffer, code.data.byteOffset).getBigUint64(4, true),
+    deploySlot: code.data.readBigUInt64LE(4),
     authority: addressOf(code.data.subarray(13, HEADER_BYTES)),
-    elf: code.data.subarray(HEADER_BYTES),
+    elf: new Uint8Array(code.data.subarray(HEADER_BYTES)),
   };
 }
 
-/** A refusal. */
-function refusal(reason: NotUpgradeable['reason'], sentence: string): NotUpgradeable {
-  return { kind: 'not-upgradeable', reason, sentence };
-}
-
-async function readAccount(rpc: Rpc<SolanaRpcApi>, address: Address, signal: AbortSignal) {
+async function readAccount({ rpc, signal }: UpgradeContext, address: Address) {
   const config = { commitment: 'confirmed', encoding: 'base64' } as const;
   const { value } = await rpc.getAccountInfo(address, config).send({ abortSignal: signal });
-  if (value === null) return undefined;
-  return { owner: value.owner, data: new Uint8Array(Buffer.from(value.data[0], 'base64')) };
+  return value === null ? undefined : { owner: value.owner, data: Buffer.from(value.data[0], 'base64') };
 }

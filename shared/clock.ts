@@ -12,7 +12,6 @@ export type Clock = Readonly<{
 /** The longest wait that timers know, 24.8 days: beyond it they warn, and do not wait at all. */
 const SLEEP_MS_MAX = 2_147_483_647;
 
-/** The machine's own clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

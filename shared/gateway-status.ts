@@ -25,40 +25,46 @@ export type GatewayStatus = Readonly<{
   backends: readonly BackendStatus[];
 }>;
 
+/** What JSON has under each name; with a question mark, it may be null. */
+const STATUS = { version: 'string', processes: 'number', recent_seconds: 'number' };
+const BACKEND: Readonly<Record<Exclude<keyof BackendStatus, 'lanes'>, string>> = {
+  name: 'string',
+  profile: 'string',
+  in: 'boolean',
+  why: 'string?',
+  slot: 'number?',
+  lag_slots: 'number?',
+  in_flight: 'number',
+  max_connections: 'number',
+  recent_answered: 'number',
+  recent_failed: 'number',
+};
+
 /** A status of parsed JSON; `undefined` for anything else, such as another version's. */
 export function gatewayStatusFrom(value: unknown): GatewayStatus | undefined {
   return isStatus(value) ? value : undefined;
 }
 
 function isStatus(value: unknown): value is GatewayStatus {
-  if (!isObject(value)) return false;
-  const { version, processes, recent_seconds, backends } = value;
-  return (
-    typeof version === 'string' &&
-    typeof processes === 'number' &&
-    typeof recent_seconds === 'number' &&
-    Array.isArray(backends) &&
-    backends.every(isBackend)
-  );
+  return hasMembers(value, STATUS) && isListOf(value['backends'], isBackend);
 }
 
-const NUMBERS = ['in_flight', 'max_connections', 'recent_answered', 'recent_failed'];
-
-function isBackend(value: unknown): value is BackendStatus {
-  if (!isObject(value)) return false;
-  const { name, profile, lanes, why, slot, lag_slots } = value;
-  return (
-    typeof name === 'string' &&
-    typeof profile === 'string' &&
-    Array.isArray(lanes) &&
-    lanes.every((lane) => typeof lane === 'string') &&
-    typeof value['in'] === 'boolean' &&
-    (why === null || typeof why === 'string') &&
-    [slot, lag_slots].every((number) => number === null || typeof number === 'number') &&
-    NUMBERS.every((key) => typeof value[key] === 'number')
-  );
+function isBackend(value: unknown): boolean {
+  return hasMembers(value, BACKEND) && isListOf(value['lanes'], (lane) => typeof lane === 'string');
 }
 
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
+function hasMembers(
+  value: unknown,
+  kinds: Readonly<Record<string, string>>,
+): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) return false;
+  const members = new Map<string, unknown>(Object.entries(value));
+  return Object.entries(kinds).every(([name, kind]) => {
+    const member = members.get(name);
+    return member === null ? kind.endsWith('?') : typeof member === kind.replace('?', '');
+  });
+}
+
+function isListOf(value: unknown, isItem: (item: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.every(isItem);
 }

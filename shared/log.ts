@@ -5,16 +5,7 @@ import { systemClock } from './clock.ts';
 export type Log = Logger;
 
 /** Where a key or a secret could stand if someone logged a whole object by mistake. */
-const REDACTED = [
-  'key',
-  'secret',
-  'authorization',
-  '*.key',
-  '*.secret',
-  '*.authorization',
-  '*.headers',
-  'headers',
-];
+const REDACTED = ['key', 'secret', 'authorization', 'headers'].flatMap((name) => [name, `*.${name}`]);
 
 /** Text that waits for a reader of one output, in characters; what comes above it is dropped and counted. */
 const WAITING_MAX = 1_048_576;
@@ -103,15 +94,13 @@ let logging = '';
 const outputs = new Map<OutputName, Output>();
 
 function outputOf(name: OutputName): Output {
-  let output = outputs.get(name);
-  if (output === undefined) {
-    output = new Output(Bun[name], (dropped) => {
-      const msg = `lines to ${name} were dropped: its reader was behind or away`;
-      return `${JSON.stringify({ level: 40, time: systemClock.now(), app: logging, dropped, msg })}\n`;
-    });
-    outputs.set(name, output);
-  }
-  return output;
+  return outputs.getOrInsertComputed(name, () => {
+    const msg = `lines to ${name} were dropped: its reader was behind or away`;
+    return new Output(
+      Bun[name],
+      (dropped) => `${JSON.stringify({ level: 40, time: systemClock.now(), app: logging, dropped, msg })}\n`,
+    );
+  });
 }
 
 /** The log of `app`. A line is written at once, so that the last ones before a death are there. */

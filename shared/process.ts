@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import manifest from '../package.json';
 import type { Listen } from './config/kinds.ts';
+import { codeOf } from './store/private.ts';
 
 /** The one Bun this project is built and tested on; `package.json` `engines.bun` is the only place that says it. */
 export const BUN_VERSION: string = manifest.engines.bun;
@@ -10,10 +11,10 @@ export const BUN_VERSION: string = manifest.engines.bun;
  * Older releases cut streams silently and buffer whole answers, so there is no degraded mode.
  */
 export function bunComplaint(running: string | undefined, wanted: string = BUN_VERSION): string | undefined {
-  if (running === undefined)
-    return `Sluice needs Bun ${wanted} or newer; run it with: npx -y bun@${wanted} start`;
-  if (running.localeCompare(wanted, undefined, { numeric: true }) >= 0) return undefined;
-  return `Sluice needs Bun ${wanted} or newer, and this is Bun ${running}; run it with: npx -y bun@${wanted} start`;
+  if (running !== undefined && running.localeCompare(wanted, undefined, { numeric: true }) >= 0)
+    return undefined;
+  const found = running === undefined ? '' : `, and this is Bun ${running}`;
+  return `Sluice needs Bun ${wanted} or newer${found}; run it with: npx -y bun@${wanted} start`;
 }
 
 /**
@@ -61,7 +62,7 @@ export function configPathFrom(args: readonly string[], app: string): ConfigPath
 
 /** One sentence for the operator when the address of the config's `key` cannot be listened on. */
 export function listenComplaint(key: string, { hostname, port }: Listen, error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+  const code = codeOf(error) || String(error);
   const why = code === 'EADDRINUSE' ? 'another process has it' : code;
   return `The address ${hostname}:${port} cannot be listened on (${why}); free it or change ${key} in the config.`;
 }

@@ -1,5 +1,5 @@
 import { inFlightBy, type Plan, plansFrom, type Prices, pricesFrom } from './config/plans.ts';
-import { openTable, type Problem } from './config/table.ts';
+import { type Problem, Table } from './config/table.ts';
 
 /*
  * Accounts, keys, plans and prices as deploys publishes them in Redis. All Redis keys have one hash tag, so that one script may
@@ -26,11 +26,7 @@ export const USES = '{sluice:accounts}:uses';
 /** A row of an account or key: its name, which is `a` or `k` and the id, and its text, which is empty for one that is not there. */
 export type PublishedRow = readonly [name: string, text: string];
 
-type PublishedAccount = Readonly<{
-  plan: string | null;
-  creditsGranted: number | null;
-  suspended: boolean;
-}>;
+type PublishedAccount = Readonly<{ plan: string | null; creditsGranted: number | null; suspended: boolean }>;
 /** A key that is not revoked. `hash` is its SHA-256 in hex. */
 export type PublishedKey = Readonly<{ hash: string; accountId: number; expiresAtMs: number | null }>;
 
@@ -41,7 +37,7 @@ export function accountText({ plan, creditsGranted, suspended }: PublishedAccoun
 /** Reads such a text; `undefined` when it is none of ours, or a later version's. */
 export function accountFrom(text: string): PublishedAccount | undefined {
   const [plan, credits, suspended] = membersOf(text);
-  if (!(plan === null || typeof plan === 'string') || !(credits === null || isWhole(credits)))
+  if ((plan !== null && typeof plan !== 'string') || (credits !== null && !isWhole(credits)))
     return undefined;
   return { plan, creditsGranted: credits, suspended: suspended === 1 };
 }
@@ -61,8 +57,7 @@ export function keyFrom(text: string): PublishedKey | undefined {
 
 function membersOf(text: string): readonly unknown[] {
   try {
-    const members: unknown = JSON.parse(text);
-    return Array.isArray(members) ? members : [];
+    return [JSON.parse(text)].flat();
   } catch {
     return [];
   }
@@ -97,7 +92,7 @@ function inOrder<T>(rows: ReadonlyMap<string, T>): [string, T][] {
 export function termsFrom(text: string): PublishedTerms | undefined {
   const problems: Problem[] = [];
   try {
-    const root = openTable(JSON.parse(text), '', {}, problems);
+    const root = new Table(JSON.parse(text), '', { env: {}, problems });
     const terms = { plans: plansFrom(root), prices: pricesFrom(root) };
     return problems.length === 0 ? terms : undefined;
   } catch {

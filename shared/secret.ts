@@ -11,7 +11,6 @@ export class Secret {
     this.#value = value;
   }
 
-  /** The value itself; call it only where it is used. */
   reveal(): string {
     return this.#value;
   }

@@ -1,9 +1,8 @@
 /*
  * A transaction meets the bank: it is refused (no trace, no fee), or it runs and is kept with its block, whether it
- * succeeded or failed. Everything it did is on disk before this returns.
+ * succeeded or failed. Everything it did is on disk before `send` returns.
  */
-import { type Address, getBase58Decoder, getBase58Encoder } from '@solana/kit';
-import type { Json } from '../json/value.ts';
+import { type Address, getBase58Encoder } from '@solana/kit';
 import {
   type AccountState,
   isSameAccount,
@@ -11,40 +10,35 @@ import {
   type ReadAccount,
   tokenAccountOf,
 } from '../protocol/account.ts';
-import { addressOf, LOADER_V3 } from '../protocol/address.ts';
+import { addressOf, CLOCK_SYSVAR, LOADER_V3, SLOT_HASHES_SYSVAR } from '../protocol/address.ts';
 import type { TransactionErrorJson } from '../protocol/error.ts';
 import { feeOf } from '../protocol/fee.ts';
+import { epochOf, firstSlotOf } from '../protocol/slot.ts';
 import {
   advancedNonce,
   allKeys,
-  isWritable,
   type LoadedKeys,
   loadKeys,
   memoOf,
   nonceAccountOf,
   type Transaction,
   withBlockhash,
+  writableKeysOf,
 } from '../protocol/transaction.ts';
-import type {
-  InnerInstructions,
-  Ledger,
-  TokenBalance,
-  TransactionMeta,
-  TransactionRecord,
-} from '../store/ledger.ts';
-import type { AccountList, Accounts, View } from './accounts.ts';
-import type { Execution, Simulation, Svm } from './svm.ts';
+import type { Ledger, TokenBalance, TransactionMeta, TransactionRecord } from '../store/ledger.ts';
+import { type AccountList, type Accounts, inWritingOrder, type View } from './accounts.ts';
+import type { Slots } from './slots.ts';
+import type { Simulation, Svm } from './svm.ts';
 
 /** Kept in the block, or refused without a trace. */
-type Processed =
+type Sent =
   | Readonly<{ kind: 'kept'; record: TransactionRecord }>
   | Readonly<{ kind: 'refused'; error: TransactionErrorJson }>;
 
-/** Whether a blockhash may be used in the slot in progress. */
-type IsRecent = (blockhash: string) => boolean;
+/** What came of a simulation, with the keys that its lookup tables gave. */
+export type SimulationResult = Simulation & Readonly<{ loaded: LoadedKeys }>;
 
 const base58Encoder = getBase58Encoder();
-const base58Decoder = getBase58Decoder();
 // Errors of loading, after the fee payer was found good: the fee is taken and the transaction kept (SIMD-0082).
 const FEE_ONLY_ERRORS: ReadonlySet<unknown> = new Set([
   'ProgramAccountNotFound',
@@ -52,44 +46,92 @@ const FEE_ONLY_ERRORS: ReadonlySet<unknown> = new Set([
   'MaxLoadedAccountsDataSizeExceeded',
 ]);
 
-/** Makes `process`, which runs one transaction at a place of the slot in progress. */
-export function createProcess(
-  deps: Readonly<{ svm: Svm; accounts: Accounts; ledger: Ledger; isRecent: IsRecent }>,
+/** The bank of the slot in progress. */
+export function createBank(
+  svm: Svm,
+  accounts: Accounts,
+  ledger: Ledger,
+  slots: Pick<Slots, 'tip' | 'at' | 'hashes' | 'blockTimeOf' | 'isRecentAt'>,
 ) {
-  const { svm, accounts, ledger, isRecent } = deps;
+  let position = 0;
 
-  return function process(transaction: Transaction, slot: bigint, position: number): Processed {
-    const isFresh = isRecent(transaction.recentBlockhash);
-    const nonceAddress = isFresh ? undefined : nonceAccountOf(transaction, accounts.account);
+  function setClock(slot: bigint): void {
+    svm.setTime(slot, slots.blockTimeOf(slot), slots.blockTimeOf(firstSlotOf(epochOf(slot))));
+  }
+
+  function beginSlot(): void {
+    accounts.openLayer(slots.tip());
+    setClock(slots.tip());
+    svm.setSlotHashes(slots.hashes());
+    for (const sysvar of [CLOCK_SYSVAR, SLOT_HASHES_SYSVAR]) accounts.refresh(sysvar);
+    // Sysvars follow from the slot and are not written down.
+    accounts.takeChanged();
+    accounts.forgetUntil(slots.at('finalized'));
+    position = 0;
+  }
+
+  /** Runs a transaction in the slot in progress, without a preflight. */
+  function send(transaction: Transaction): Sent {
+    const [slot, { account }] = [slots.tip(), accounts];
+    const isFresh = slots.isRecentAt(slot, transaction.recentBlockhash);
+    const nonceAddress = isFresh ? undefined : nonceAccountOf(transaction, account);
     if (!isFresh && nonceAddress === undefined) return { kind: 'refused', error: 'BlockhashNotFound' };
     if (ledger.find(transaction.signature) !== undefined)
       return { kind: 'refused', error: 'AlreadyProcessed' };
-    const loaded = loadKeys(transaction, accounts.account);
+    const loaded = loadKeys(transaction, account);
     const keys = allKeys(transaction, loaded);
-    const before = keys.map((key) => [key, accounts.account(key)] as const);
-    const writableKeys = keys.filter((_, index) => isWritable(transaction, loaded, index, accounts.account));
-    const pre = balancesOf(keys, accounts.account);
+    const before = keys.map((key) => [key, account(key)] as const);
+    const writableKeys = writableKeysOf(transaction, loaded, account);
+    const pre = balancesOf(keys, account);
     const fee = feeOf(transaction);
-    const execution = executeSoundly(svm, transaction, accounts.account);
-    if (!isKept(execution, transaction, accounts, svm, fee)) {
-      return { kind: 'refused', error: execution.error ?? 'SanitizeFailure' };
-    }
-    if (execution.error === undefined) writableKeys.forEach(accounts.refresh);
-    else takeFee(transaction, nonceAddress);
-    const post = balancesOf(keys, accounts.account);
-    const meta = metaOf({ transaction, execution, fee, pre, post, loaded, writableKeys });
+    const execution = svm.execute(transaction.wire);
+    const error = soundError(execution.error, transaction, account);
+    if (error === undefined) for (const key of writableKeys) accounts.refresh(key);
+    else if (takesFee(error, transaction, fee)) settleFailed(transaction, nonceAddress);
+    else return { kind: 'refused', error };
+    const post = balancesOf(keys, account);
+    const meta: TransactionMeta = {
+      error: error ?? null,
+      fee,
+      preBalances: pre.lamports,
+      postBalances: post.lamports,
+      preTokenBalances: pre.tokens,
+      postTokenBalances: post.tokens,
+      writableKeys,
+      loadedWritable: loaded.writable,
+      loadedReadonly: loaded.readonly,
+      logs: execution.logs,
+      unitsConsumed: execution.unitsConsumed,
+      innerInstructions: execution.innerInstructions,
+      returnData: execution.returnData,
+      memo: memoOf(transaction),
+    };
     const record = { slot, position, signature: transaction.signature, wire: transaction.wire, meta };
     keep(record, keys, before);
+    position += 1;
     return { kind: 'kept', record };
-  };
+  }
+
+  /** Whether a failed transaction paid its fee, which keeps it. Takes the fee where LiteSVM leaves it. */
+  function takesFee(error: TransactionErrorJson, { staticKeys: [payer] }: Transaction, fee: bigint): boolean {
+    const before = payer === undefined ? undefined : accounts.account(payer);
+    if (payer === undefined || before === undefined) return false;
+    if ((svm.account(payer)?.lamports ?? 0n) < before.lamports) return true;
+    const lamports = before.lamports - fee;
+    if (!FEE_ONLY_ERRORS.has(error) || lamports < 0n) return false;
+    svm.setAccount(payer, lamports === 0n ? undefined : { ...before, lamports });
+    return true;
+  }
 
   /** A transaction that failed changed its payer alone, and the nonce that carried it. */
-  function takeFee(transaction: Transaction, nonceAddress: Address | undefined): void {
-    const [payer] = transaction.staticKeys;
+  function settleFailed(
+    { staticKeys: [payer], recentBlockhash }: Transaction,
+    nonceAddress: Address | undefined,
+  ): void {
     if (payer !== undefined) accounts.refresh(payer);
     const nonce = nonceAddress === undefined ? undefined : accounts.account(nonceAddress);
-    if (nonceAddress === undefined || nonce === undefined) return;
-    accounts.set(nonceAddress, advancedNonce(nonce, transaction.recentBlockhash));
+    if (nonceAddress !== undefined && nonce !== undefined)
+      accounts.set(nonceAddress, advancedNonce(nonce, recentBlockhash));
   }
 
   /** Writes it down; what cannot be written did not happen. */
@@ -102,232 +144,100 @@ export function createProcess(
       throw cause;
     }
   }
+
+  /** Runs a transaction at a view and keeps nothing; `replaceBlockhash` stands in for its own. */
+  function simulate(
+    view: View,
+    transaction: Transaction,
+    { sigVerify, replaceBlockhash }: Readonly<{ sigVerify: boolean; replaceBlockhash: string | undefined }>,
+  ): SimulationResult {
+    const loaded = loadKeys(transaction, view.account);
+    const refusal = replaceBlockhash === undefined ? ageError(view, transaction) : undefined;
+    if (refusal !== undefined) return { ...NOTHING_RAN, error: refusal, loaded };
+    const wire =
+      replaceBlockhash === undefined
+        ? transaction.wire
+        : withBlockhash(transaction, new Uint8Array(base58Encoder.encode(replaceBlockhash)));
+    const keys = [...allKeys(transaction, loaded), ...transaction.lookups.map(({ table }) => table)];
+    const restore = rewind(view, keys);
+    try {
+      const simulation = svm.simulate(wire, sigVerify);
+      return { ...simulation, error: soundError(simulation.error, transaction, view.account), loaded };
+    } finally {
+      restore();
+    }
+  }
+
+  function ageError(view: View, transaction: Transaction): TransactionErrorJson | undefined {
+    const { recentBlockhash, signature } = transaction;
+    const isUsable =
+      slots.isRecentAt(view.slot, recentBlockhash) || nonceAccountOf(transaction, view.account) !== undefined;
+    if (!isUsable) return 'BlockhashNotFound';
+    const record = ledger.find(signature);
+    return record !== undefined && record.slot <= view.slot ? 'AlreadyProcessed' : undefined;
+  }
+
+  /** Sets accounts and the clock back to what they were at a view, until restored. Nothing else runs in between. */
+  function rewind(view: View, keys: readonly Address[]): () => void {
+    if (view.slot === slots.tip()) return () => {};
+    const differing = new Set<Address>();
+    function consider(key: Address): boolean {
+      if (isSameAccount(view.account(key), accounts.account(key))) return false;
+      differing.add(key);
+      return true;
+    }
+    for (const key of keys) {
+      consider(key);
+      const programData = programDataOf(accounts.account(key));
+      if (programData !== undefined && consider(programData)) differing.add(key);
+    }
+    function write(slot: bigint, account: ReadAccount): void {
+      setClock(slot);
+      const states = Array.from(differing, (key) => [key, account(key)] as const);
+      for (const [key, state] of inWritingOrder(states)) svm.setAccount(key, state);
+    }
+    write(view.slot, view.account);
+    return () => write(slots.tip(), accounts.account);
+  }
+
+  return { beginSlot, send, simulate } as const;
 }
-
-/** Runs it, and names a program that is not there as Agave does; LiteSVM calls it not executable. */
-function executeSoundly(svm: Svm, transaction: Transaction, account: ReadAccount): Execution {
-  const execution = svm.execute(transaction.wire);
-  return { ...execution, error: soundError(execution.error, transaction, account) };
-}
-
-/** A load error as Agave tells it: a program without an account does not exist. */
-function soundError(
-  error: TransactionErrorJson | undefined,
-  transaction: Transaction,
-  account: ReadAccount,
-): TransactionErrorJson | undefined {
-  if (error !== 'InvalidProgramForExecution') return error;
-  const isAbsent = transaction.instructions.some((instruction) => {
-    const program = transaction.staticKeys[instruction.programIdIndex];
-    return program !== undefined && account(program) === undefined;
-  });
-  return isAbsent ? 'ProgramAccountNotFound' : error;
-}
-
-/** Whether the fee was paid, which keeps a transaction. Takes the fee where LiteSVM leaves it. */
-function isKept(
-  execution: Execution,
-  transaction: Transaction,
-  accounts: Accounts,
-  svm: Svm,
-  fee: bigint,
-): boolean {
-  if (execution.error === undefined) return true;
-  const payer = transaction.staticKeys[0];
-  const paidBy = payer === undefined ? undefined : accounts.account(payer);
-  if (payer === undefined || paidBy === undefined) return false;
-  const now = svm.account(payer);
-  if ((now?.lamports ?? 0n) < paidBy.lamports) return true;
-  if (!FEE_ONLY_ERRORS.has(execution.error)) return false;
-  const left = paidBy.lamports - fee;
-  if (left < 0n) return false;
-  svm.setAccount(payer, left === 0n ? undefined : { ...paidBy, lamports: left });
-  return true;
-}
-
-function metaOf(from: {
-  transaction: Transaction;
-  execution: Execution;
-  fee: bigint;
-  pre: Balances;
-  post: Balances;
-  loaded: Readonly<{ writable: readonly Address[]; readonly: readonly Address[] }>;
-  writableKeys: readonly Address[];
-}): TransactionMeta {
-  const { transaction, execution, fee, pre, post, loaded, writableKeys } = from;
-  return {
-    error: execution.error ?? null,
-    fee,
-    preBalances: pre.lamports,
-    postBalances: post.lamports,
-    preTokenBalances: pre.tokens,
-    postTokenBalances: post.tokens,
-    writableKeys,
-    loadedWritable: loaded.writable,
-    loadedReadonly: loaded.readonly,
-    logs: execution.logs,
-    unitsConsumed: execution.unitsConsumed,
-    innerInstructions: compiledInner(execution),
-    returnData: encodeReturnData(execution),
-    memo: memoOf(transaction),
-  };
-}
-
-/*
- * A transaction run at a commitment's bank: the accounts it names are set back to what they were at the end of that
- * slot, it runs without being kept, and they are put forward again. Nothing else runs in between.
- */
-
-/** What a simulation needs to know of the bank it runs on. */
-type SimulatedBank = Readonly<{
-  view: View;
-  /** An account at the tip, which is what the machine holds. */
-  present(address: Address): AccountState | undefined;
-  /** Sets the machine's clock to that of a slot. */
-  setClock(slot: bigint): void;
-  tip: bigint;
-  isRecent(blockhash: string): boolean;
-  /** Whether the transaction is already in a block of the bank. */
-  isProcessed(signature: string): boolean;
-}>;
-
-/** How to run it: verify signatures or not; with the given blockhash instead of its own. */
-export type SimulationOptions = Readonly<{ sigVerify: boolean; replaceBlockhash: string | undefined }>;
-
-/** What came of it, with the keys that its lookup tables gave. */
-export type SimulationResult = Simulation & Readonly<{ loaded: LoadedKeys }>;
 
 const NOTHING_RAN = {
   logs: [],
   unitsConsumed: 0n,
   innerInstructions: [],
-  returnData: undefined,
+  returnData: null,
   accounts: () => new Map<Address, AccountState>(),
 } as const;
 
-/** Runs a transaction at the bank's view; keeps nothing. */
-export function simulateAt(
-  svm: Svm,
-  bank: SimulatedBank,
-  transaction: Transaction,
-  options: SimulationOptions,
-): SimulationResult {
-  const loaded = loadKeys(transaction, bank.view.account);
-  const refusal = options.replaceBlockhash === undefined ? ageError(bank, transaction) : undefined;
-  if (refusal !== undefined) return { ...NOTHING_RAN, error: refusal, loaded };
-  const { replaceBlockhash } = options;
-  const wire =
-    replaceBlockhash === undefined
-      ? transaction.wire
-      : withBlockhash(transaction, new Uint8Array(base58Encoder.encode(replaceBlockhash)));
-  const keys = [...allKeys(transaction, loaded), ...transaction.lookups.map((lookup) => lookup.table)];
-  const restore = rewind(svm, bank, keys);
-  try {
-    const simulation = svm.simulate(wire, options.sigVerify);
-    return { ...simulation, error: soundError(simulation.error, transaction, bank.view.account), loaded };
-  } finally {
-    restore();
-  }
+/** A load error as Agave reports it: a program without an account does not exist; LiteSVM calls it not executable. */
+function soundError(
+  error: TransactionErrorJson | undefined,
+  { instructions, staticKeys }: Transaction,
+  account: ReadAccount,
+): TransactionErrorJson | undefined {
+  if (error !== 'InvalidProgramForExecution') return error;
+  const programs = instructions.flatMap(({ programIdIndex }) => staticKeys[programIdIndex] ?? []);
+  return programs.every((program) => account(program)) ? error : 'ProgramAccountNotFound';
 }
 
-function ageError(bank: SimulatedBank, transaction: Transaction): TransactionErrorJson | undefined {
-  if (
-    !bank.isRecent(transaction.recentBlockhash) &&
-    nonceAccountOf(transaction, bank.view.account) === undefined
-  ) {
-    return 'BlockhashNotFound';
-  }
-  return bank.isProcessed(transaction.signature) ? 'AlreadyProcessed' : undefined;
+function programDataOf(state: AccountState | undefined): Address | undefined {
+  if (state?.executable !== true || state.owner !== LOADER_V3) return undefined;
+  return addressOf(state.data.subarray(4, 36));
 }
 
-function rewind(svm: Svm, bank: SimulatedBank, keys: readonly Address[]): () => void {
-  if (bank.view.slot === bank.tip) return () => {};
-  const differing = new Map<
-    Address,
-    Readonly<{ past: AccountState | undefined; present: AccountState | undefined }>
-  >();
-  function consider(key: Address): boolean {
-    const past = bank.view.account(key);
-    const present = bank.present(key);
-    const differs = !isSameAccount(past, present);
-    if (differs) differing.set(key, { past, present });
-    return differs;
-  }
-  for (const key of keys) {
-    consider(key);
-    const program = bank.present(key);
-    const dataAddress = program === undefined ? undefined : programDataOf(program);
-    // A program is compiled when its own account is written, so it follows its ProgramData.
-    if (dataAddress !== undefined && consider(dataAddress))
-      differing.set(key, { past: bank.view.account(key), present: program });
-  }
-  bank.setClock(bank.view.slot);
-  write(
-    svm,
-    [...differing].map(([key, { past }]) => [key, past]),
-  );
-  return function restore() {
-    bank.setClock(bank.tip);
-    write(
-      svm,
-      [...differing].map(([key, { present }]) => [key, present]),
-    );
-  };
-}
-
-function write(svm: Svm, accounts: readonly (readonly [Address, AccountState | undefined])[]): void {
-  for (const [key, state] of accounts) if (state?.executable !== true) svm.setAccount(key, state);
-  for (const [key, state] of accounts) if (state?.executable === true) svm.setAccount(key, state);
-}
-
-function programDataOf(state: AccountState): Address | undefined {
-  return state.executable && state.owner === LOADER_V3 ? addressOf(state.data.subarray(4, 36)) : undefined;
-}
-
-/** Lamports and token balances of all account keys at one time. */
-type Balances = Readonly<{ lamports: readonly bigint[]; tokens: readonly TokenBalance[] }>;
-
-/** Reads the balances of `keys`. Token balances exist for initialized token accounts whose mint exists. */
-export function balancesOf(keys: readonly Address[], account: ReadAccount): Balances {
-  const lamports: bigint[] = [];
-  const tokens: TokenBalance[] = [];
-  keys.forEach((key, index) => {
-    const state = account(key);
-    lamports.push(state?.lamports ?? 0n);
+/** Lamports and token balances of `keys` at one time. Token balances exist for initialized accounts whose mint exists. */
+export function balancesOf(keys: readonly Address[], account: ReadAccount) {
+  const states = keys.map(account);
+  const tokens = states.flatMap((state, index): TokenBalance[] => {
     const token = state === undefined ? undefined : tokenAccountOf(state);
-    if (state === undefined || token === undefined) return;
-    const mintState = account(token.mint);
-    const mint = mintState === undefined ? undefined : mintOf(mintState);
-    if (mint === undefined) return;
-    tokens.push({
-      accountIndex: BigInt(index),
-      mint: token.mint,
-      owner: token.owner,
-      programId: state.owner,
-      amount: token.amount,
-      decimals: BigInt(mint.decimals),
-    });
+    const mintState = token === undefined ? undefined : account(token.mint);
+    const decimals = mintState === undefined ? undefined : mintOf(mintState)?.decimals;
+    if (state === undefined || token === undefined || decimals === undefined) return [];
+    const { mint, owner, amount } = token;
+    const programId = state.owner;
+    return [{ accountIndex: BigInt(index), mint, owner, programId, amount, decimals: BigInt(decimals) }];
   });
-  return { lamports, tokens };
-}
-
-/** Inner instructions as they are kept. */
-export function compiledInner(execution: Execution): InnerInstructions {
-  return execution.innerInstructions.flatMap((list, index) => {
-    if (list.length === 0) return [];
-    const instructions = list.map((inner) => ({
-      programIdIndex: inner.programIdIndex,
-      accounts: inner.accounts,
-      data: base58Decoder.decode(inner.data),
-      stackHeight: inner.stackHeight,
-    }));
-    return [{ index, instructions }];
-  });
-}
-
-/** Return data in Agave's form, or null when the transaction set none. */
-export function encodeReturnData(execution: Execution): Json {
-  if (execution.returnData === undefined) return null;
-  const { programAddress, data } = execution.returnData;
-  return { programId: programAddress, data: [Buffer.from(data).toString('base64'), 'base64'] };
+  return { lamports: states.map((state) => state?.lamports ?? 0n), tokens };
 }

@@ -2,25 +2,22 @@
  * Which slot is in progress, when slots are, and which blockhashes go with them. Slot S is processed while in
  * progress, confirmed when S+1 begins, finalized `rootedLag` slots later. What was there when the run began is
  * finalized. Every slot has a block, so block height and slot are equal.
+ *
+ * Slots tick evenly from an anchor, and every run of the chain (and every jump of the machine's clock) adds one, so the
+ * times of any number of empty blocks cost a row per run.
  */
 import type { Address } from '@solana/kit';
 import { GENESIS_SLOT } from '../genesis/accounts.ts';
 import type { AccountState } from '../protocol/account.ts';
-import {
-  type Anchor,
-  BLOCKHASH_AGE_MAX,
-  blockhashOf,
-  blockTimeOf,
-  createBlockhashQueue,
-  isWithinAge,
-  nextAnchor,
-  slotStartMs,
-} from '../protocol/slot.ts';
-import type { Ledger } from '../store/ledger.ts';
+import { BLOCKHASH_AGE_MAX, blockhashOf } from '../protocol/slot.ts';
+import type { Anchor, Ledger } from '../store/ledger.ts';
 import type { Accounts } from './accounts.ts';
 
 /** How settled a state is. */
 export type Commitment = 'processed' | 'confirmed' | 'finalized';
+
+/** The slots of one run. */
+export type Slots = ReturnType<typeof createSlots>;
 
 const SLOT_HASHES_MAX = 512;
 // Slots are reserved on disk in steps, so that an empty block costs no write; after a crash the chain goes on
@@ -31,16 +28,16 @@ const RESERVED_SLOTS = 32n;
 export function createSlots(ledger: Ledger, start: Start, slotMs: number, rootedLag: bigint) {
   const { seed } = start;
   const anchors: Anchor[] = [...start.anchors];
-  const blockhashes = createBlockhashQueue(BLOCKHASH_AGE_MAX + rootedLag + 2n);
-  const hashes: Readonly<{ slot: bigint; hash: string }>[] = [];
+  /** The newest blocks by their hashes, the oldest first. */
+  const blocks = new Map<string, bigint>();
+  const blocksMax = Math.max(SLOT_HASHES_MAX, Number(BLOCKHASH_AGE_MAX + rootedLag + 2n));
   let tip = start.slot;
   let reserved = start.slot - 1n;
 
   function addBlock(slot: bigint): void {
-    const hash = blockhashOf(seed, slot);
-    blockhashes.add(slot, hash);
-    hashes.unshift({ slot, hash });
-    if (hashes.length > SLOT_HASHES_MAX) hashes.pop();
+    blocks.set(blockhashOf(seed, slot), slot);
+    const [oldest] = blocks.keys();
+    if (blocks.size > blocksMax && oldest !== undefined) blocks.delete(oldest);
   }
 
   function reserve(): void {
@@ -86,10 +83,18 @@ export function createSlots(ledger: Ledger, start: Start, slotMs: number, rooted
     tip: () => tip,
     tipEndMs: () => slotStartMs(anchors, tip + 1n),
     /** Newest first, up to the parent of the slot in progress. */
-    hashes: () => hashes,
-    blockTimeOf: (slot: bigint) => blockTimeOf(anchors, slot),
+    hashes: () =>
+      Array.from(blocks, ([hash, slot]) => ({ slot, hash }))
+        .slice(-SLOT_HASHES_MAX)
+        .reverse(),
+    /** A slot's block time, in Unix seconds. */
+    blockTimeOf: (slot: bigint) => BigInt(Math.floor(slotStartMs(anchors, slot) / 1000)),
     blockhashOf: (slot: bigint) => blockhashOf(seed, slot),
-    isRecentAt: (bank: bigint, hash: string) => isWithinAge(blockhashes.slotOf(hash), newestBlockOf(bank)),
+    /** Whether a bank accepts a blockhash. */
+    isRecentAt(bank: bigint, hash: string): boolean {
+      const [slot, newest] = [blocks.get(hash), newestBlockOf(bank)];
+      return slot !== undefined && slot <= newest && newest - slot <= BLOCKHASH_AGE_MAX;
+    },
     /** The newest blockhash of a bank, and the last block height that accepts it. */
     latestBlockhash: (bank: bigint) => ({
       blockhash: blockhashOf(seed, newestBlockOf(bank)),
@@ -100,64 +105,64 @@ export function createSlots(ledger: Ledger, start: Start, slotMs: number, rooted
   } as const;
 }
 
-/*
- * The beginning of a run: a new chain is made and written down at once, or the one on disk is taken up again with the
- * slot after its last one.
- */
+/** When a slot begins, in Unix milliseconds. `anchors` ascend by slot and the first is that of slot 0. */
+function slotStartMs(anchors: readonly Anchor[], slot: bigint): number {
+  const anchor = anchors.findLast((candidate) => candidate.slot <= slot);
+  if (anchor === undefined) throw new Error(`no anchor at or before slot ${slot}`);
+  return anchor.atMs + Number(slot - anchor.slot) * anchor.slotMs;
+}
+
+/** The anchor of slots that begin with `slot` at `nowMs`: never before the slot that came last, so time never goes back. */
+function nextAnchor(anchors: readonly Anchor[], slot: bigint, nowMs: number, slotMs: number): Anchor {
+  return { slot, atMs: Math.max(nowMs, slotStartMs(anchors, slot - 1n)), slotMs };
+}
 
 const GENESIS_SLOT_MS = 400;
 
 /** Where a run begins. `seed` is what every blockhash derives from. */
 type Start = Readonly<{ seed: Uint8Array; slot: bigint; anchors: readonly Anchor[] }>;
 
-type Deps = Readonly<{
-  ledger: Ledger;
-  accounts: Accounts;
+/** What a run begins with. `genesis` gives the accounts of a new chain, in writing order. */
+export type StartOptions = Readonly<{
   slotMs: number;
   nowMs: number;
   random(bytes: number): Uint8Array;
-  genesis(): Promise<readonly (readonly [Address, AccountState])[]>;
+  genesis(rentMinimum: (bytes: number) => bigint): Promise<readonly (readonly [Address, AccountState])[]>;
 }>;
 
-/** Opens the chain of a ledger. Throws an Error with a sentence when the ledger holds half a chain. */
-export async function openChain(deps: Deps): Promise<Start> {
-  const seed = deps.ledger.get('seed');
-  return seed === undefined ? beginChain(deps, await deps.genesis()) : resumeChain(deps, seed);
-}
-
-function beginChain(
-  { ledger, accounts, slotMs, nowMs, random }: Deps,
-  genesis: readonly (readonly [Address, AccountState])[],
-): Start {
-  const seed = random(32);
-  const past: Anchor = {
-    slot: 0n,
-    atMs: nowMs - Number(GENESIS_SLOT) * GENESIS_SLOT_MS,
-    slotMs: GENESIS_SLOT_MS,
-  };
-  const anchors = [past, { slot: GENESIS_SLOT, atMs: nowMs, slotMs }];
-  accounts.setAll(genesis);
+/**
+ * Begins the run of a chain: a new one is made and written down at once, one on disk is taken up again with the slot after
+ * its last one. Throws an Error with a sentence when the ledger holds half a chain.
+ */
+export async function startChain(
+  ledger: Ledger,
+  accounts: Accounts,
+  rentMinimum: (bytes: number) => bigint,
+  { slotMs, nowMs, random, genesis }: StartOptions,
+): Promise<Start> {
+  const [stored, reserved, known] = [ledger.get('seed'), ledger.get('reserved_slot'), ledger.anchors()];
+  const written = stored === undefined ? await genesis(rentMinimum) : ledger.accounts();
+  if (stored !== undefined && (reserved === undefined || known.length === 0))
+    throw new Error("The localnet's database holds no whole chain; remove the file to start a new one.");
+  accounts.setAll(written);
   accounts.takeChanged();
+  if (stored !== undefined) {
+    const slot = BigInt(reserved ?? 0) + 1n;
+    const anchor = nextAnchor(known, slot, nowMs, slotMs);
+    ledger.addAnchor(anchor);
+    return { seed: Buffer.from(stored, 'hex'), slot, anchors: [...known, anchor] };
+  }
+  const seed = random(32);
+  const beganMs = nowMs - Number(GENESIS_SLOT) * GENESIS_SLOT_MS;
+  const anchors = [
+    { slot: 0n, atMs: beganMs, slotMs: GENESIS_SLOT_MS },
+    { slot: GENESIS_SLOT, atMs: nowMs, slotMs },
+  ];
   ledger.atomically(() => {
-    for (const anchor of anchors) ledger.addAnchor(anchor);
-    ledger.commit(undefined, [], genesis);
+    anchors.forEach(ledger.addAnchor);
+    ledger.commit(undefined, [], written);
     ledger.set('reserved_slot', String(GENESIS_SLOT));
     ledger.set('seed', Buffer.from(seed).toString('hex'));
   });
   return { seed, slot: GENESIS_SLOT, anchors };
-}
-
-function resumeChain({ ledger, accounts, slotMs, nowMs }: Deps, seed: string): Start {
-  const reserved = ledger.get('reserved_slot');
-  const known = ledger.anchors();
-  if (reserved === undefined || known.length === 0) {
-    throw new Error("The localnet's database holds no whole chain; remove the file to start a new one.");
-  }
-  const stored = [...ledger.accounts()];
-  accounts.setAll(stored);
-  accounts.takeChanged();
-  const slot = BigInt(reserved) + 1n;
-  const anchor = nextAnchor(known, slot, nowMs, slotMs);
-  ledger.addAnchor(anchor);
-  return { seed: Buffer.from(seed, 'hex'), slot, anchors: [...known, anchor] };
 }

@@ -4,7 +4,7 @@
  * keeps an account's rent epoch.
  */
 import { createHash } from 'node:crypto';
-import type { Address } from '@solana/kit';
+import { type Address, getBase58Decoder } from '@solana/kit';
 import {
   Account,
   Clock,
@@ -12,30 +12,26 @@ import {
   FailedTransactionMetadata,
   FeatureSet,
   LiteSvm,
-  type SimulatedTransactionInfo,
   type TransactionMetadata,
 } from 'litesvm/dist/internal';
+import type { Json } from '../json/value.ts';
 import type { AccountState } from '../protocol/account.ts';
 import { addressBytes, addressOf } from '../protocol/address.ts';
 import { transactionErrorFrom, type TransactionErrorJson } from '../protocol/error.ts';
-import { epochOf, firstSlotOf, SLOTS_PER_EPOCH } from '../protocol/slot.ts';
+import { epochOf, SLOTS_PER_EPOCH } from '../protocol/slot.ts';
+import type { InnerInstructions } from '../store/ledger.ts';
 
-/** One inner instruction, in the indexes of its transaction's account keys. */
-type InnerInstruction = Readonly<{
-  programIdIndex: number;
-  accounts: readonly number[];
-  data: Uint8Array;
-  stackHeight: number;
-}>;
-
-/** What running a transaction gave. `innerInstructions` has one list per top-level instruction that ran. */
-export type Execution = Readonly<{
+/** What running a transaction gave; inner instructions and return data in Agave's form. */
+type Execution = Readonly<{
   error: TransactionErrorJson | undefined;
   logs: readonly string[];
   unitsConsumed: bigint;
-  innerInstructions: readonly (readonly InnerInstruction[])[];
-  returnData: Readonly<{ programAddress: Address; data: Uint8Array }> | undefined;
+  innerInstructions: InnerInstructions;
+  returnData: Json;
 }>;
+
+/** An execution whose accounts were not kept; `accounts` copies what they would have become, when it succeeded. */
+export type Simulation = Execution & Readonly<{ accounts(): ReadonlyMap<Address, AccountState> }>;
 
 /** The virtual machine with its accounts, at the slot that its clock was last set to. */
 export type Svm = ReturnType<typeof createSvm>;
@@ -47,74 +43,52 @@ export function createSvm() {
   inner.setTransactionHistory(0n);
   inner.withNativeMints();
   inner.setEpochSchedule(new EpochSchedule(SLOTS_PER_EPOCH, SLOTS_PER_EPOCH, false, 0n, 0n));
-
-  function account(address: Address): AccountState | undefined {
-    const found = inner.getAccount(addressBytes(address));
-    return found === null ? undefined : stateFrom(found);
-  }
-
-  /** Writes an account, or removes it. Throws when an executable account does not hold a valid program. */
-  function setAccount(address: Address, state: AccountState | undefined): void {
-    inner.setAccount(addressBytes(address), accountFrom(state));
-  }
-
-  function addressesOwnedBy(owner: Address): Address[] {
-    return inner.getProgramAccounts(addressBytes(owner)).map((found) => addressOf(found.address));
-  }
+  setTime(0n, 0n, 0n);
 
   function setTime(slot: bigint, unixSeconds: bigint, epochStartSeconds: bigint): void {
     const epoch = epochOf(slot);
     inner.setClock(new Clock(slot, epochStartSeconds, epoch, epoch + 1n, unixSeconds));
   }
 
-  function setSlotHashes(hashes: readonly Readonly<{ slot: bigint; hash: string }>[]): void {
-    inner.setSlotHashes([...hashes]);
-  }
-
-  /** Runs a transaction and keeps what it did. A failed one keeps its fee only. */
-  function execute(wire: Uint8Array): Execution {
-    return executionFrom(inner.sendVersionedTransaction(wire));
-  }
-
-  /** Runs a transaction and keeps nothing. */
-  function simulate(wire: Uint8Array, sigVerify: boolean): Simulation {
-    inner.setSigverify(sigVerify);
-    try {
-      const outcome = inner.simulateVersionedTransaction(wire);
-      if (outcome instanceof FailedTransactionMetadata)
-        return { ...executionFrom(outcome), accounts: () => new Map() };
-      return { ...executionFrom(outcome.meta()), accounts: () => postAccounts(outcome) };
-    } finally {
-      inner.setSigverify(true);
-    }
-  }
-
-  /** The runtime's feature set: the first four bytes of the hash of its features, as Agave names it. */
-  function featureSetId(): number {
-    const features = FeatureSet.allEnabled().getActiveFeatures().sort(Buffer.compare);
-    return createHash('sha256').update(Buffer.concat(features)).digest().readUInt32LE(0);
-  }
-
-  function rentExemptMinimum(bytes: number): bigint {
-    return inner.minimumBalanceForRentExemption(BigInt(bytes));
-  }
-
-  inner.setClock(new Clock(firstSlotOf(0n), 0n, 0n, 1n, 0n));
   return {
-    account,
-    setAccount,
-    addressesOwnedBy,
     setTime,
-    setSlotHashes,
-    execute,
-    simulate,
-    rentExemptMinimum,
-    featureSetId,
+    setSlotHashes: (hashes: Readonly<{ slot: bigint; hash: string }>[]) => inner.setSlotHashes(hashes),
+    account(address: Address): AccountState | undefined {
+      const found = inner.getAccount(addressBytes(address));
+      return found === null ? undefined : stateFrom(found);
+    },
+    /** Writes an account, or removes it. Throws when an executable account does not hold a valid program. */
+    setAccount(address: Address, state: AccountState | undefined): void {
+      inner.setAccount(addressBytes(address), accountFrom(state));
+    },
+    addressesOwnedBy: (owner: Address): Address[] =>
+      inner.getProgramAccounts(addressBytes(owner)).map((found) => addressOf(found.address)),
+    /** Runs a transaction and keeps what it did. A failed one keeps its fee only. */
+    execute: (wire: Uint8Array) => executionFrom(inner.sendVersionedTransaction(wire)),
+    /** Runs a transaction and keeps nothing. */
+    simulate(wire: Uint8Array, sigVerify: boolean): Simulation {
+      inner.setSigverify(sigVerify);
+      try {
+        const outcome = inner.simulateVersionedTransaction(wire);
+        if (outcome instanceof FailedTransactionMetadata)
+          return { ...executionFrom(outcome), accounts: () => new Map() };
+        const after = () =>
+          outcome
+            .postAccounts()
+            .map((found) => [addressOf(found.address), stateFrom(found.account())] as const);
+        return { ...executionFrom(outcome.meta()), accounts: () => new Map(after()) };
+      } finally {
+        inner.setSigverify(true);
+      }
+    },
+    rentExemptMinimum: (bytes: number) => inner.minimumBalanceForRentExemption(BigInt(bytes)),
+    /** The runtime's feature set: the first four bytes of the hash of its features, as Agave names it. */
+    featureSetId(): number {
+      const features = FeatureSet.allEnabled().getActiveFeatures().sort(Buffer.compare);
+      return createHash('sha256').update(Buffer.concat(features)).digest().readUInt32LE(0);
+    },
   } as const;
 }
-
-/** An execution whose accounts were not kept; `accounts` copies what they would have become, when it succeeded. */
-export type Simulation = Execution & Readonly<{ accounts(): ReadonlyMap<Address, AccountState> }>;
 
 function stateFrom(account: Account): AccountState {
   return {
@@ -128,39 +102,36 @@ function stateFrom(account: Account): AccountState {
 
 function accountFrom(state: AccountState | undefined): Account {
   if (state === undefined) return new Account(0n, new Uint8Array(), new Uint8Array(32), false, 0n);
-  return new Account(
-    state.lamports,
-    state.data,
-    addressBytes(state.owner),
-    state.executable,
-    state.rentEpoch,
-  );
+  const { lamports, data, owner, executable, rentEpoch } = state;
+  return new Account(lamports, data, addressBytes(owner), executable, rentEpoch);
 }
 
-function postAccounts(info: SimulatedTransactionInfo): Map<Address, AccountState> {
-  return new Map(info.postAccounts().map((found) => [addressOf(found.address), stateFrom(found.account())]));
-}
+const base58 = getBase58Decoder();
 
 function executionFrom(outcome: TransactionMetadata | FailedTransactionMetadata): Execution {
   const failed = outcome instanceof FailedTransactionMetadata;
   const meta = failed ? outcome.meta() : outcome;
   const returned = meta.returnData();
-  const data = returned.data();
+  const data = Buffer.from(returned.data());
   return {
     error: failed ? transactionErrorFrom(outcome.err()) : undefined,
     logs: meta.logs(),
     unitsConsumed: meta.computeUnitsConsumed(),
-    innerInstructions: meta.innerInstructions().map((list) =>
-      list.map((inner) => {
+    innerInstructions: meta.innerInstructions().flatMap((list, index) => {
+      const instructions = list.map((inner) => {
         const instruction = inner.instruction();
         return {
           programIdIndex: instruction.programIdIndex(),
           accounts: [...instruction.accounts()],
-          data: instruction.data(),
+          data: base58.decode(instruction.data()),
           stackHeight: inner.stackHeight(),
         };
-      }),
-    ),
-    returnData: data.length === 0 ? undefined : { programAddress: addressOf(returned.programId()), data },
+      });
+      return instructions.length === 0 ? [] : [{ index, instructions }];
+    }),
+    returnData:
+      data.length === 0
+        ? null
+        : { programId: addressOf(returned.programId()), data: [data.toString('base64'), 'base64'] },
   };
 }

@@ -1,7 +1,7 @@
 import { type Address, getBase58Decoder } from '@solana/kit';
-import { isJsonObject, type Json, type JsonObject } from '../json/value.ts';
+import type { Json, JsonObject } from '../json/value.ts';
 import type { AccountState, ReadAccount } from '../protocol/account.ts';
-import { invalidParams, readU64, readVariant, RpcFailure, wrongType } from '../request/params.ts';
+import { isAbsent, readStruct, readU64, readVariant, RpcFailure } from '../request/params.ts';
 import { base64Json, zstdJson } from './data.ts';
 import { parseAccount } from './parsed-account.ts';
 
@@ -27,12 +27,9 @@ export function readAccountForm(config: JsonObject, fallback: AccountEncoding): 
 }
 
 function readDataSlice(value: Json | undefined): DataSlice | undefined {
-  if (value === undefined || value === null) return undefined;
-  if (!isJsonObject(value)) throw wrongType(value, 'struct UiDataSliceConfig');
-  for (const name of ['offset', 'length']) {
-    if (value[name] === undefined) throw invalidParams(`Invalid params: missing field \`${name}\`.`);
-  }
-  return { offset: readU64(value.offset, 'usize'), length: readU64(value.length, 'usize') };
+  if (isAbsent(value)) return undefined;
+  const { offset, length } = readStruct(value, 'struct UiDataSliceConfig', 'offset', 'length');
+  return { offset: readU64(offset, 'usize'), length: readU64(length, 'usize') };
 }
 
 /** An account in Agave's form. `account` finds what jsonParsed needs besides it. */

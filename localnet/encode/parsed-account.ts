@@ -34,7 +34,13 @@ import {
   SYSVAR_STAKE_HISTORY_ADDRESS,
 } from '@solana/sysvars';
 import { float, type Json, type JsonObject, parseJson, piecesJson } from '../json/value.ts';
-import { type AccountState, mintOf, type ReadAccount, tokenAccountOf } from '../protocol/account.ts';
+import {
+  type AccountState,
+  MULTISIG_BYTES,
+  mintOf,
+  type ReadAccount,
+  tokenAccountOf,
+} from '../protocol/account.ts';
 import {
   ADDRESS_LOOKUP_TABLE_PROGRAM,
   addressOf,
@@ -47,12 +53,11 @@ import {
   TOKEN_PROGRAM,
 } from '../protocol/address.ts';
 import { base64Json } from './data.ts';
-import { encodeExtensions, encodeMintAmount } from './token.ts';
+import { encodeExtensions, encodeMintAmount, stateName } from './token.ts';
 
 type Parsed = Readonly<{ type: string; info?: Json }>;
 type Parse = (state: AccountState, key: Address, account: ReadAccount) => Parsed | undefined;
 
-const MULTISIG_BYTES = 355;
 const NONCE_BYTES = 80;
 const LOOKUP_TABLE_BYTES = 56;
 const VALIDATOR_INFO = address('Va1idator1nfo111111111111111111111111111111');
@@ -86,15 +91,7 @@ function parseToken(state: AccountState, _key: Address, account: ReadAccount): P
   const extensions = encodeExtensions(state);
   const mint = mintOf(state);
   if (mint !== undefined) {
-    const info = {
-      mintAuthority: mint.mintAuthority ?? null,
-      supply: mint.supply.toString(),
-      decimals: mint.decimals,
-      isInitialized: true,
-      freezeAuthority: mint.freezeAuthority ?? null,
-      extensions,
-    };
-    return { type: 'mint', info };
+    return { type: 'mint', info: { ...mint, supply: mint.supply.toString(), extensions } };
   }
   const token = tokenAccountOf(state);
   const mintState = token === undefined ? undefined : account(token.mint);
@@ -104,12 +101,12 @@ function parseToken(state: AccountState, _key: Address, account: ReadAccount): P
     mint: token.mint,
     owner: token.owner,
     tokenAmount: amountOf(token.amount),
-    delegate: token.delegate,
-    state: token.state,
-    isNative: token.nativeReserve !== undefined,
-    rentExemptReserve: token.nativeReserve === undefined ? undefined : amountOf(token.nativeReserve),
-    delegatedAmount: token.delegate === undefined ? undefined : amountOf(token.delegatedAmount),
-    closeAuthority: token.closeAuthority,
+    delegate: token.delegate ?? undefined,
+    state: stateName(token.state),
+    isNative: token.isNative !== null,
+    rentExemptReserve: token.isNative === null ? undefined : amountOf(token.isNative),
+    delegatedAmount: token.delegate === null ? undefined : amountOf(token.delegatedAmount),
+    closeAuthority: token.closeAuthority ?? undefined,
     extensions,
   };
   return { type: 'account', info };

@@ -9,7 +9,7 @@ import { encodeInstruction, type KeyedInstruction } from './instruction.ts';
 import { encodeTokenAmount } from './token.ts';
 
 /** How transactions are put into JSON. `binary` is the old form: a bare base58 string. */
-type TransactionEncoding = 'binary' | 'base58' | 'base64' | 'json' | 'jsonParsed';
+export type TransactionEncoding = 'binary' | 'base58' | 'base64' | 'json' | 'jsonParsed';
 
 const base58 = getBase58Decoder();
 const base58Encoder = getBase58Encoder();

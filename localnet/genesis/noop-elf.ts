@@ -9,77 +9,53 @@
  */
 
 const HEADER_BYTES = 64;
+const PROGRAM_HEADER_BYTES = 56;
 const SECTION_BYTES = 64;
-const CODE_OFFSET = HEADER_BYTES;
 const SHT_PROGBITS = 1;
 const SHT_STRTAB = 3;
 const SHF_ALLOC_EXECINSTR = 6;
 const ET_DYN = 3;
 const EM_BPF = 247;
-
-const SECTION_NAMES = new TextEncoder().encode('\0.text\0.shstrtab\0');
-
-// prettier-ignore
-const CODE = [
-  0xb7, 0, 0, 0, 0, 0, 0, 0, // mov64 r0, 0
-  0x95, 0, 0, 0, 0, 0, 0, 0, // exit
-];
+const SECTION_NAMES = Buffer.from('\0.text\0.shstrtab\0');
+const MOV64_R0_0 = 0xb7;
+const EXIT = 0x95;
 
 /**
  * The bytes of a program that does nothing and succeeds. `padding` bytes of dead code (rounded up to whole
  * instructions) follow its `exit`, so that two deploys can differ in length.
  */
 export function noopElf(padding = 0): Uint8Array {
-  const code = new Uint8Array(CODE.length + Math.ceil(padding / 8) * 8);
-  code.set(CODE);
-  for (let at = CODE.length; at < code.length; at += 8) code[at] = 0x95;
-  const namesOffset = CODE_OFFSET + code.length;
-  const sectionsOffset = Math.ceil((namesOffset + SECTION_NAMES.length) / 8) * 8;
-  const elf = new Uint8Array(sectionsOffset + 3 * SECTION_BYTES);
-  elf.set(code, CODE_OFFSET);
-  elf.set(SECTION_NAMES, namesOffset);
-  writeHeader(elf, sectionsOffset);
-  const view = new DataView(elf.buffer);
-  writeSection(view, sectionsOffset + SECTION_BYTES, 1, SHT_PROGBITS, [
-    SHF_ALLOC_EXECINSTR,
-    CODE_OFFSET,
-    CODE_OFFSET,
-    code.length,
+  const opcodes = [MOV64_R0_0, EXIT, ...Array<number>(Math.ceil(padding / 8)).fill(EXIT)];
+  const code = u64s(...opcodes);
+  const namesAt = HEADER_BYTES + code.length;
+  const sectionsAt = Math.ceil((namesAt + SECTION_NAMES.length) / 8) * 8;
+  const header = Buffer.concat([
+    Uint8Array.of(0x7f, 0x45, 0x4c, 0x46, 2, 1, 1), // magic, 64-bit, little-endian, version 1
+    new Uint8Array(9),
+    u16s(ET_DYN, EM_BPF, 1, 0),
+    u64s(HEADER_BYTES, 0, sectionsAt), // the entrypoint is the first instruction
+    u16s(0, 0, HEADER_BYTES, PROGRAM_HEADER_BYTES, 0, SECTION_BYTES),
+    u16s(3, 2), // null, .text, .shstrtab; the names are in the last one
   ]);
-  writeSection(view, sectionsOffset + 2 * SECTION_BYTES, 7, SHT_STRTAB, [
-    0,
-    0,
-    namesOffset,
-    SECTION_NAMES.length,
-  ]);
+  const elf = new Uint8Array(sectionsAt + 3 * SECTION_BYTES);
+  elf.set(header);
+  elf.set(code, HEADER_BYTES);
+  elf.set(SECTION_NAMES, namesAt);
+  const text = [SHF_ALLOC_EXECINSTR, HEADER_BYTES, HEADER_BYTES, code.length];
+  elf.set(section(1, SHT_PROGBITS, text), sectionsAt + SECTION_BYTES);
+  elf.set(section(7, SHT_STRTAB, [0, 0, namesAt, SECTION_NAMES.length]), sectionsAt + 2 * SECTION_BYTES);
   return elf;
 }
 
-function writeHeader(elf: Uint8Array, sectionsOffset: number): void {
-  const view = new DataView(elf.buffer);
-  elf.set([0x7f, 0x45, 0x4c, 0x46, 2, 1, 1]); // magic, 64-bit, little-endian, version 1
-  view.setUint16(16, ET_DYN, true);
-  view.setUint16(18, EM_BPF, true);
-  view.setUint32(20, 1, true);
-  view.setBigUint64(24, BigInt(CODE_OFFSET), true); // the entrypoint
-  view.setBigUint64(40, BigInt(sectionsOffset), true);
-  view.setUint16(52, HEADER_BYTES, true);
-  view.setUint16(54, 56, true); // a program header's size; there are none
-  view.setUint16(58, SECTION_BYTES, true);
-  view.setUint16(60, 3, true); // null, .text, .shstrtab
-  view.setUint16(62, 2, true); // the names are in the last one
+/** A row of the section table; `words` are its flags, address, offset and size. */
+function section(name: number, type: number, words: readonly number[]): Uint8Array {
+  return Buffer.concat([u16s(name, 0, type, 0), u64s(...words, 0, 8)]);
 }
 
-/** `words` are its flags, address, offset and size. */
-function writeSection(
-  view: DataView,
-  at: number,
-  name: number,
-  type: number,
-  words: readonly number[],
-): void {
-  view.setUint32(at, name, true);
-  view.setUint32(at + 4, type, true);
-  for (const [i, word] of words.entries()) view.setBigUint64(at + 8 + 8 * i, BigInt(word), true);
-  view.setBigUint64(at + 48, 8n, true);
+function u64s(...values: readonly number[]): Uint8Array {
+  return new Uint8Array(BigUint64Array.from(values, BigInt).buffer);
+}
+
+function u16s(...values: readonly number[]): Uint8Array {
+  return new Uint8Array(Uint16Array.from(values).buffer);
 }

@@ -5,8 +5,8 @@ import { urlOf } from '../../shared/config/config.ts';
 import { listenComplaint } from '../../shared/process.ts';
 import type { Chain } from '../chain/chain.ts';
 import { readEnvelope } from '../request/envelope.ts';
-import { createDispatch, errorAnswer, type OnFault } from './dispatch.ts';
-import { batchBody, singleBody } from './stream.ts';
+import { createDispatch, errorText, type OnFault } from './dispatch.ts';
+import { bodyOf } from './stream.ts';
 
 /** Agave's own limit of a request body. */
 const BODY_BYTES_MAX = 50 * 1024;
@@ -67,32 +67,20 @@ export function createAnswerRequest(
       return text(415, 'Supplied content type is not allowed. Content-Type: application/json is required\n');
     }
     const body = await readBody(request, bodyBytesMax);
-    if (body.kind === 'too-large') return text(413, 'request body size exceeds allowed maximum');
-    if (body.kind === 'not-utf8') return text(400, 'request body is not UTF-8\n');
-    return json(request, await answerBody(body.text));
+    if (body === 'too-large') return text(413, 'request body size exceeds allowed maximum');
+    const bodyText = textOf(body);
+    if (bodyText === undefined) return text(400, 'request body is not UTF-8\n');
+    return new Response(await answerBody(bodyText), {
+      headers: { 'content-type': 'application/json; charset=utf-8', ...corsOf(request) },
+    });
   };
 
-  async function answerBody(bodyText: string): Promise<string | ReadableStream<Uint8Array>> {
+  function answerBody(bodyText: string) {
     const envelope = readEnvelope(bodyText);
-    if (envelope.kind === 'unreadable') {
-      return singleBody(() => errorAnswer({ code: -32700, message: 'Parse error' }, 'null'));
-    }
-    if (envelope.kind === 'single') {
-      const { element } = envelope;
-      return element.kind === 'notification' ? '' : singleBody(() => dispatch(element));
-    }
-    // What goes unanswered is known before anything runs, and with it whether there is a body.
-    const works = envelope.elements.flatMap((element) =>
-      element.kind === 'notification' ? [] : [() => dispatch(element)],
-    );
-    return works.length === 0 ? '' : batchBody(works);
+    if (envelope === undefined) return `${errorText({ code: -32700, message: 'Parse error' }, 'null')}\n`;
+    const { elements, isBatch } = envelope;
+    return elements.length === 0 ? '' : bodyOf(elements, isBatch, dispatch);
   }
-}
-
-function json(request: Request, body: string | ReadableStream<Uint8Array>): Response {
-  return new Response(body, {
-    headers: { 'content-type': 'application/json; charset=utf-8', ...corsOf(request) },
-  });
 }
 
 function text(status: number, body: string): Response {
@@ -118,28 +106,23 @@ function corsOf(request: Request): Record<string, string> {
   };
 }
 
-/** A request's body as text, or why it was not taken. */
-type ReadBody =
-  Readonly<{ kind: 'text'; text: string }> | Readonly<{ kind: 'too-large' }> | Readonly<{ kind: 'not-utf8' }>;
-
 /** Reads a body, and stops reading at `bytesMax`. */
-async function readBody(request: Request, bytesMax: number): Promise<ReadBody> {
-  if (Number(request.headers.get('content-length') ?? 0) > bytesMax) return { kind: 'too-large' };
+async function readBody(request: Request, bytesMax: number): Promise<Uint8Array | 'too-large'> {
+  if (Number(request.headers.get('content-length') ?? 0) > bytesMax) return 'too-large';
   const chunks: Uint8Array[] = [];
   let total = 0;
-  if (request.body !== null) {
-    for await (const chunk of request.body) {
-      total += chunk.byteLength;
-      if (total > bytesMax) return { kind: 'too-large' };
-      chunks.push(chunk);
-    }
+  for await (const chunk of request.body ?? []) {
+    total += chunk.byteLength;
+    if (total > bytesMax) return 'too-large';
+    chunks.push(chunk);
   }
+  return Buffer.concat(chunks);
+}
+
+function textOf(body: Uint8Array): string | undefined {
   try {
-    return {
-      kind: 'text',
-      text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks)),
-    };
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
   } catch {
-    return { kind: 'not-utf8' };
+    return undefined;
   }
 }

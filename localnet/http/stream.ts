@@ -2,56 +2,39 @@
  * Bodies, written as they are read: an element of a batch is carried out when all before it were written, so that a
  * body of any size holds one answer, and of that one chunk.
  */
-import type { Answer } from './dispatch.ts';
+import type { Element } from '../request/envelope.ts';
+import type { Dispatch } from './dispatch.ts';
 
 const CHUNK_CHARACTERS = 64 * 1024;
-
-/** Carries out one element of a body. */
-type Work = () => Answer;
 
 // Where the event loop must turn: the machine's copies of accounts are only given back when it does.
 const TURN: unique symbol = Symbol('turn');
 type Step = string | typeof TURN;
 type Chunk = Readonly<{ text: string; isLast: boolean }>;
 
-/** The body of one answer: one text when it fits into a chunk, else a stream. */
-export function singleBody(work: Work): Promise<string | ReadableStream<Uint8Array>> {
-  return bodyFrom(singleSteps(work));
+/** The body with the answers to elements, in their order: one text when it fits into a chunk, else a stream. */
+export async function bodyOf(
+  elements: readonly Element[],
+  isBatch: boolean,
+  dispatch: Dispatch,
+): Promise<string | ReadableStream<Uint8Array>> {
+  const steps = isBatch ? batchSteps(elements, dispatch) : singleSteps(elements, dispatch);
+  const first = await nextChunk(steps);
+  return first.isLast ? first.text : streamOf(first, steps);
 }
 
-/** The body of a batch, its answers in the order of `works`; as `singleBody`. */
-export function batchBody(works: readonly Work[]): Promise<string | ReadableStream<Uint8Array>> {
-  return bodyFrom(batchSteps(works));
-}
-
-function* answerSteps(work: Work): Generator<Step> {
-  const { head, result, tail } = work();
-  try {
-    yield head;
-    yield* result.pieces;
-    yield tail;
-  } finally {
-    result.release();
-  }
-}
-
-function* singleSteps(work: Work): Generator<Step> {
-  yield* answerSteps(work);
+function* singleSteps(elements: readonly Element[], dispatch: Dispatch): Generator<Step> {
+  for (const element of elements) yield* dispatch(element);
   yield '\n';
 }
 
-function* batchSteps(works: readonly Work[]): Generator<Step> {
-  for (const [index, work] of works.entries()) {
+function* batchSteps(elements: readonly Element[], dispatch: Dispatch): Generator<Step> {
+  for (const [index, element] of elements.entries()) {
     yield index === 0 ? '[' : ',';
-    yield* answerSteps(work);
+    yield* dispatch(element);
     yield TURN;
   }
   yield ']\n';
-}
-
-async function bodyFrom(steps: Generator<Step>): Promise<string | ReadableStream<Uint8Array>> {
-  const first = await nextChunk(steps);
-  return first.isLast ? first.text : streamOf(first, steps);
 }
 
 async function nextChunk(steps: Generator<Step>): Promise<Chunk> {
@@ -65,7 +48,7 @@ async function nextChunk(steps: Generator<Step>): Promise<Chunk> {
   return { text, isLast: false };
 }
 
-/** The chunks, each made when the reader asks for it; a reader that leaves ends the steps, and so their holds. */
+/** The chunks, each made when its reader wants it; a reader that leaves ends the steps, which releases what they hold. */
 function streamOf(first: Chunk, steps: Generator<Step>): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let ready: Chunk | undefined = first;

@@ -9,41 +9,41 @@ export type Json = null | boolean | string | number | bigint | RawJson | readonl
 /** Members that are `undefined` are left out when printed. */
 export type JsonObject = Readonly<{ [name: string]: Json | undefined }>;
 
-/**
- * Text that is printed as it stands, or that is made in pieces when it is written. Made by `rawJson` and `piecesJson`
- * only. An interface, so that it does not pass for a JsonObject.
- */
-interface RawJson {
-  readonly [raw]: string | MakePieces;
-}
-
 type MakePieces = () => Iterable<string>;
 
-const raw: unique symbol = Symbol('raw');
-
-/** JSON text to be put out verbatim. */
-function rawJson(text: string): RawJson {
-  return { [raw]: text };
+/** Text that is printed as it stands, or made in pieces when it is written. A class, so that it is no JsonObject. */
+class RawJson {
+  constructor(readonly text: string | MakePieces) {}
 }
 
 /** JSON text too large to hold: `make` gives its pieces, in order, each time it is written. */
-export function piecesJson(make: MakePieces): RawJson {
-  return { [raw]: make };
+export function piecesJson(make: MakePieces): Json {
+  return new RawJson(make);
+}
+
+const INTEGERS_PER_PIECE = 4_096;
+
+/** The list of all integers from one to another, made as it is written: half a million of them would be heavy to hold. */
+export function integersJson(first: number, last: number): Json {
+  if (last < first) return [];
+  return piecesJson(function* () {
+    for (let from = first; from <= last; from += INTEGERS_PER_PIECE) {
+      const length = Math.min(INTEGERS_PER_PIECE, last - from + 1);
+      yield `${from === first ? '[' : ','}${Array.from({ length }, (_, index) => from + index).join(',')}`;
+    }
+    yield ']';
+  });
 }
 
 /** A float as serde prints an f64: always with a decimal point or an exponent. */
-export function float(value: number): RawJson {
+export function float(value: number): Json {
   const text = String(value);
-  return rawJson(/[.e]/.test(text) ? text.replace('e+', 'e') : `${text}.0`);
-}
-
-function isRaw(value: object): value is RawJson {
-  return raw in value;
+  return new RawJson(/[.e]/.test(text) ? text.replace('e+', 'e') : `${text}.0`);
 }
 
 /** Whether a value is an object with members. */
 export function isJsonObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !isRaw(value);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof RawJson);
 }
 
 /** Whether a value is a list. */
@@ -69,21 +69,25 @@ export function printJson(value: Json): string {
 // No JSON text has it: inside strings it is escaped, outside it is not allowed.
 const GAP = '\0';
 
-/** The text of a value in pieces: what `piecesJson` stands for is made only when it is reached, the rest now. */
-export function printJsonPieces(value: Json): Iterable<string> {
+/**
+ * The text of a value in pieces, `head` before it and `tail` behind: what `piecesJson` stands for is made only when it is
+ * reached, the rest now. Nothing is given out before the first maker has begun, which may hold what its end releases.
+ */
+export function* printJsonPieces(value: Json, head = '', tail = ''): Generator<string> {
   const makers: MakePieces[] = [];
-  const texts = print(value, (make) => {
+  const [first = '', ...texts] = print(value, (make) => {
     makers.push(make);
     return GAP;
   }).split(GAP);
-  return makers.length === 0 ? texts : interleave(texts, makers);
-}
-
-function* interleave(texts: readonly string[], makers: readonly MakePieces[]): Generator<string> {
-  for (const [index, text] of texts.entries()) {
-    yield text;
-    yield* makers[index]?.() ?? [];
+  let text = head + first;
+  for (const [index, make] of makers.entries()) {
+    for (const piece of make()) {
+      yield text + piece;
+      text = '';
+    }
+    text += texts[index] ?? '';
   }
+  yield text + tail;
 }
 
 function print(value: Json, printMade: (make: MakePieces) => string): string {
@@ -91,10 +95,7 @@ function print(value: Json, printMade: (make: MakePieces) => string): string {
   if (typeof value === 'string') return JSON.stringify(value);
   if (typeof value !== 'object') return String(value);
   if (isJsonArray(value)) return `[${value.map((item) => print(item, printMade)).join(',')}]`;
-  if (isRaw(value)) {
-    const text = value[raw];
-    return typeof text === 'string' ? text : printMade(text);
-  }
+  if (value instanceof RawJson) return typeof value.text === 'string' ? value.text : printMade(value.text);
   return printObject(value as JsonObject, printMade); // what is left when the other kinds of object are gone
 }
 

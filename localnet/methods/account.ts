@@ -1,30 +1,26 @@
 import { type Address, getBase58Encoder } from '@solana/kit';
 import type { View } from '../chain/accounts.ts';
 import { type AccountForm, encodeAccount, readAccountForm } from '../encode/account.ts';
-import {
-  isJsonArray,
-  isJsonObject,
-  type Json,
-  type JsonObject,
-  printJson,
-  printJsonPieces,
-} from '../json/value.ts';
-import type { AccountState } from '../protocol/account.ts';
+import { isJsonArray, type Json, type JsonObject, piecesJson, printJsonPieces } from '../json/value.ts';
+import { type AccountState, isTokenAccount } from '../protocol/account.ts';
 import { addressBytes } from '../protocol/address.ts';
 import {
   invalidParams,
+  isAbsent,
   isBase58,
   readAddress,
   readBoolean,
   readConfig,
+  readInputs,
   readList,
+  readStruct,
   readString,
   readU64,
   readVariant,
   readView,
   wrongType,
 } from '../request/params.ts';
-import { contextOf, inContext, method, type NamedMethods, type ScanResult } from './method.ts';
+import { inContext, method, type NamedMethods } from './method.ts';
 
 const MULTIPLE_ACCOUNTS_MAX = 100;
 const LARGEST_MAX = 20;
@@ -41,24 +37,16 @@ export const ACCOUNT_METHODS: NamedMethods = {
     const config = readConfig(options, 'RpcAccountInfoConfig');
     const form = readAccountForm(config, 'binary');
     const view = readView(chain, config);
-    const state = view.account(key);
-    return inContext(view.slot, state === undefined ? null : encodeAccount(key, state, form, view.account));
+    return inContext(view.slot, encodeFound(view, key, form));
   }),
   getMultipleAccounts: method(1, 1, (chain, [addresses, options]) => {
-    const listed = readList(addresses);
-    if (listed.length > MULTIPLE_ACCOUNTS_MAX) {
-      throw invalidParams(`Too many inputs provided; max ${MULTIPLE_ACCOUNTS_MAX}`);
-    }
-    const keys = listed.map(readAddress);
+    const keys = readInputs(addresses, MULTIPLE_ACCOUNTS_MAX, readAddress);
     const config = readConfig(options, 'RpcAccountInfoConfig');
     const form = readAccountForm(config, 'base64');
     const view = readView(chain, config);
     return inContext(
       view.slot,
-      keys.map((key) => {
-        const state = view.account(key);
-        return state === undefined ? null : encodeAccount(key, state, form, view.account);
-      }),
+      keys.map((key) => encodeFound(view, key, form)),
     );
   }),
   getProgramAccounts: method(1, 1, (chain, [program, options]) => {
@@ -68,7 +56,9 @@ export const ACCOUNT_METHODS: NamedMethods = {
     const filters = readFilters(config.filters);
     const hasContext = readBoolean(config.withContext, false);
     const isSorted = readBoolean(config.sortResults, true);
-    return streamScan(readView(chain, config), { owner, filters, form, isSorted }, hasContext);
+    const view = readView(chain, config);
+    const rows = scanRows(view, { owner, filters, form, isSorted });
+    return hasContext ? inContext(view.slot, rows) : rows;
   }),
   getSupply: method(0, 1, (chain, [options]) => {
     const config = readConfig(options, 'RpcSupplyConfig');
@@ -97,8 +87,13 @@ export const ACCOUNT_METHODS: NamedMethods = {
   }),
 };
 
+function encodeFound(view: View, key: Address, form: AccountForm): Json {
+  const state = view.account(key);
+  return state === undefined ? null : encodeAccount(key, state, form, view.account);
+}
+
 function* balances(view: View): Generator<Readonly<{ address: Address; lamports: bigint }>> {
-  for (const address of view.addresses()) {
+  for (const address of view.candidates()) {
     const lamports = view.account(address)?.lamports;
     if (lamports !== undefined) yield { address, lamports };
   }
@@ -139,25 +134,25 @@ export function encodeRow(view: View, scan: Scan, address: Address, state: Accou
   return { account: encodeAccount(address, state, scan.form, view.account), pubkey: address };
 }
 
-/** A scan to be written out as it is read. `hasContext` puts it into the context of its bank. */
-function streamScan(view: View, scan: Scan, hasContext: boolean): ScanResult {
+/** The rows of a scan, each made when it is written. */
+function scanRows(view: View, scan: Scan): Json {
   // These two can refuse an account, and must do so before the first byte.
   if (scan.form.encoding === 'binary' || scan.form.encoding === 'base58') {
     for (const [address, state] of found(view, scan)) encodeRow(view, scan, address, state);
   }
   const release = view.hold();
-  const rows = found(view, scan);
-  function* pieces(): Generator<string> {
-    yield hasContext ? `{"context":${printJson(contextOf(view.slot))},"value":[` : '[';
-    let isFirst = true;
-    for (const [address, state] of rows) {
-      if (!isFirst) yield ',';
-      yield* printJsonPieces(encodeRow(view, scan, address, state));
-      isFirst = false;
+  return piecesJson(function* () {
+    try {
+      let before = '[';
+      for (const [address, state] of found(view, scan)) {
+        yield* printJsonPieces(encodeRow(view, scan, address, state), before);
+        before = ',';
+      }
+      yield before === '[' ? '[]' : ']';
+    } finally {
+      release();
     }
-    yield hasContext ? ']}' : ']';
-  }
-  return { kind: 'pieces', pieces: pieces(), release };
+  });
 }
 
 /*
@@ -171,40 +166,35 @@ const FILTERS_MAX = 4;
 const MEMCMP_BYTES_MAX = 128;
 const BASE58_CHARACTERS_MAX = 175;
 const BASE64_CHARACTERS_MAX = 172;
-const TOKEN_ACCOUNT_BYTES = 165;
-const MULTISIG_BYTES = 355;
 const base58 = getBase58Encoder();
 
 /** Reads the list of filters; none when absent. */
 function readFilters(value: Json | undefined): Filter[] {
-  if (value === undefined || value === null) return [];
+  if (isAbsent(value)) return [];
   const listed = readList(value);
   if (listed.length > FILTERS_MAX) throw invalidParams(`Too many filters provided; max ${FILTERS_MAX}`);
   return listed.map(readFilter);
 }
 
 function readFilter(value: Json): Filter {
-  if (value === 'tokenAccountState') return isTokenAccount;
-  if (!isJsonObject(value)) throw wrongType(value, 'enum RpcFilterType');
-  const [name, ...others] = Object.keys(value);
+  if (value === 'tokenAccountState') return (state) => isTokenAccount(state.data);
+  const filter = readStruct(value, 'enum RpcFilterType');
+  const [name, ...others] = Object.keys(filter);
   if (name === undefined || others.length > 0)
     throw invalidParams('Invalid params: invalid value: map, expected map with a single key.');
   if (name === 'dataSize') {
-    const size = readU64(value.dataSize);
+    const size = readU64(filter.dataSize);
     return (state) => BigInt(state.data.length) === size;
   }
-  if (name === 'memcmp') return readMemcmp(value.memcmp);
+  if (name === 'memcmp') return readMemcmp(filter.memcmp);
   readVariant(name, ['dataSize', 'memcmp', 'tokenAccountState'], 'dataSize');
   throw wrongType(value, 'enum RpcFilterType');
 }
 
 function readMemcmp(value: Json | undefined): Filter {
-  if (!isJsonObject(value)) throw wrongType(value, 'struct Memcmp');
-  for (const name of ['offset', 'bytes']) {
-    if (value[name] === undefined) throw invalidParams(`Invalid params: missing field \`${name}\`.`);
-  }
-  const offset = readU64(value.offset, 'usize');
-  const bytes = readBytes(value);
+  const memcmp = readStruct(value, 'struct Memcmp', 'offset', 'bytes');
+  const offset = readU64(memcmp.offset, 'usize');
+  const bytes = readBytes(memcmp);
   if (bytes.length > MEMCMP_BYTES_MAX) throw invalidParams('Invalid param: DataTooLarge');
   return function matches(state) {
     if (offset + BigInt(bytes.length) > BigInt(state.data.length)) return false;
@@ -226,12 +216,4 @@ function readBytes(value: JsonObject): Uint8Array {
   if (text.length > BASE58_CHARACTERS_MAX) throw invalidParams('Invalid param: DataTooLarge');
   if (!isBase58(text)) throw invalidParams('Invalid param: Base58DecodeError');
   return new Uint8Array(base58.encode(text));
-}
-
-/** An initialized token account of either token program. */
-function isTokenAccount({ data }: AccountState): boolean {
-  if (data.length < TOKEN_ACCOUNT_BYTES || data[108] === 0) return false;
-  return (
-    data.length === TOKEN_ACCOUNT_BYTES || (data.length !== MULTISIG_BYTES && data[TOKEN_ACCOUNT_BYTES] === 2)
-  );
 }

@@ -5,19 +5,17 @@ import { identityKeypair } from '../protocol/keypair.ts';
 import { epochOf, firstSlotOf, SLOTS_PER_EPOCH } from '../protocol/slot.ts';
 import { nonceAccountOf } from '../protocol/transaction.ts';
 import {
-  invalidParams,
   readAddress,
   readBankSlot,
-  readBlockhash,
   readCommitmentConfig,
   readConfig,
-  readList,
+  readInputs,
   readString,
   readU64,
   readView,
 } from '../request/params.ts';
 import { transactionOf } from './history.ts';
-import { API_VERSION, inContext, method, type NamedMethods, value } from './method.ts';
+import { API_VERSION, inContext, method, type NamedMethods } from './method.ts';
 import { decode, transactionFrom } from './send.ts';
 
 const ACCOUNT_BYTES_MAX = 10n * 1024n * 1024n;
@@ -27,56 +25,46 @@ const MESSAGE_TYPE = 'solana_message::versions::VersionedMessage';
 
 /** What the node says of itself and its constants, where the chain is by commitment, and what transactions cost. */
 export const CLUSTER_METHODS: NamedMethods = {
-  getHealth: method(0, 0, () => value('ok')),
-  getVersion: method(0, 0, (chain) =>
-    value({ 'feature-set': chain.featureSetId, 'solana-core': API_VERSION }),
-  ),
-  getIdentity: method(0, 0, () => value({ identity: identityKeypair().address })),
-  getGenesisHash: method(0, 0, (chain) => value(chain.genesisHash)),
-  getEpochSchedule: method(0, 0, () =>
-    value({
-      firstNormalEpoch: 0,
-      firstNormalSlot: 0,
-      leaderScheduleSlotOffset: SLOTS_PER_EPOCH,
-      slotsPerEpoch: SLOTS_PER_EPOCH,
-      warmup: false,
-    }),
-  ),
-  getFirstAvailableBlock: method(0, 0, () => value(0)),
-  minimumLedgerSlot: method(0, 0, () => value(0)),
+  getHealth: method(0, 0, () => 'ok'),
+  getVersion: method(0, 0, (chain) => ({ 'feature-set': chain.featureSetId, 'solana-core': API_VERSION })),
+  getIdentity: method(0, 0, () => ({ identity: identityKeypair().address })),
+  getGenesisHash: method(0, 0, (chain) => chain.genesisHash),
+  getEpochSchedule: method(0, 0, () => ({
+    firstNormalEpoch: 0,
+    firstNormalSlot: 0,
+    leaderScheduleSlotOffset: SLOTS_PER_EPOCH,
+    slotsPerEpoch: SLOTS_PER_EPOCH,
+    warmup: false,
+  })),
+  getFirstAvailableBlock: method(0, 0, () => 0),
+  minimumLedgerSlot: method(0, 0, () => 0),
   getMinimumBalanceForRentExemption: method(1, 1, (chain, [bytes, config]) => {
     readCommitmentConfig(config);
-    return value(chain.rentExemptMinimum(Number(readU64(bytes, 'usize', ACCOUNT_BYTES_MAX))));
+    return chain.rentExemptMinimum(Number(readU64(bytes, 'usize', ACCOUNT_BYTES_MAX)));
   }),
-  getSlot: method(0, 1, (chain, [config]) =>
-    value(readBankSlot(chain, readConfig(config, 'RpcContextConfig'))),
-  ),
+  getSlot: method(0, 1, (chain, [config]) => readBankSlot(chain, config)),
   // Every slot has a block.
-  getBlockHeight: method(0, 1, (chain, [config]) =>
-    value(readBankSlot(chain, readConfig(config, 'RpcContextConfig'))),
-  ),
-  getTransactionCount: method(0, 1, (chain, [config]) =>
-    value(chain.ledger.count(readBankSlot(chain, readConfig(config, 'RpcContextConfig')))),
-  ),
+  getBlockHeight: method(0, 1, (chain, [config]) => readBankSlot(chain, config)),
+  getTransactionCount: method(0, 1, (chain, [config]) => chain.ledger.count(readBankSlot(chain, config))),
   getEpochInfo: method(0, 1, (chain, [config]) => {
-    const slot = readBankSlot(chain, readConfig(config, 'RpcContextConfig'));
+    const slot = readBankSlot(chain, config);
     const epoch = epochOf(slot);
-    return value({
+    return {
       absoluteSlot: slot,
       blockHeight: slot,
       epoch,
       slotIndex: slot - firstSlotOf(epoch),
       slotsInEpoch: SLOTS_PER_EPOCH,
       transactionCount: chain.ledger.count(slot),
-    });
+    };
   }),
   getLatestBlockhash: method(0, 1, (chain, [config]) => {
-    const slot = readBankSlot(chain, readConfig(config, 'RpcContextConfig'));
+    const slot = readBankSlot(chain, config);
     return inContext(slot, chain.latestBlockhash(slot));
   }),
   isBlockhashValid: method(1, 1, (chain, [hash, config]) => {
-    const blockhash = readBlockhash(hash);
-    const slot = readBankSlot(chain, readConfig(config, 'RpcContextConfig'));
+    const blockhash = readAddress(hash);
+    const slot = readBankSlot(chain, config);
     return inContext(slot, chain.isRecentAt(slot, blockhash));
   }),
   getFeeForMessage: method(1, 1, (chain, [text, options]) => {
@@ -94,17 +82,12 @@ export const CLUSTER_METHODS: NamedMethods = {
     return inContext(view.slot, isKnown ? feeOf(transaction) : null);
   }),
   getRecentPrioritizationFees: method(0, 1, (chain, [addresses]) => {
-    const listed = addresses === undefined || addresses === null ? [] : readList(addresses);
-    if (listed.length > FEE_ADDRESSES_MAX)
-      throw invalidParams(`Too many inputs provided; max ${FEE_ADDRESSES_MAX}`);
-    const keys = listed.map(readAddress);
+    const keys = readInputs(addresses ?? [], FEE_ADDRESSES_MAX, readAddress);
     const last = chain.slotAt('confirmed');
-    return value(
-      Array.from({ length: Number(FEE_SLOTS) }, (_, index) => {
-        const slot = last - FEE_SLOTS + 1n + BigInt(index);
-        return { prioritizationFee: slotFee(chain, slot, keys), slot };
-      }),
-    );
+    return Array.from({ length: Number(FEE_SLOTS) }, (_, index) => {
+      const slot = last - FEE_SLOTS + 1n + BigInt(index);
+      return { prioritizationFee: slotFee(chain, slot, keys), slot };
+    });
   }),
 };
 

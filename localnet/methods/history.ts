@@ -7,58 +7,52 @@ import {
   encodeTransaction,
   encodeVersion,
   readTransactionEncoding,
+  type TransactionEncoding,
 } from '../encode/transaction.ts';
-import { isJsonObject, type Json, type JsonObject, piecesJson } from '../json/value.ts';
+import { integersJson, isJsonObject, type Json, type JsonObject } from '../json/value.ts';
+import { SYSTEM_PROGRAM } from '../protocol/address.ts';
 import { readTransaction, type Transaction } from '../protocol/transaction.ts';
 import {
   invalidParams,
+  isAbsent,
   readAddress,
   readBoolean,
   readConfig,
-  readHistoryCommitment,
-  readList,
+  readHistorySlot,
+  readInputs,
   readOptionalU64,
   readSignature,
   readU64,
   readVariant,
-  requireContextSlot,
   RpcFailure,
 } from '../request/params.ts';
 import type { Place, TransactionRecord } from '../store/ledger.ts';
-import { inContext, method, type NamedMethods, value } from './method.ts';
+import { inContext, method, type NamedMethods } from './method.ts';
 
 const STATUSES_MAX = 256;
 // The status cache of a node: finalized slots whose signatures it still knows.
 const STATUS_CACHE_SLOTS = 300n;
 const SIGNATURES_MAX = 1_000n;
-const END_OF_CHAIN: Place = { slot: 2n ** 62n, position: 0 };
 const START_OF_CHAIN: Place = { slot: -1n, position: 0 };
 const SLOT_RANGE_MAX = 500_000n;
-const SLOTS_PER_PIECE = 4_096;
 
 /** Transactions by signature and by address, and blocks by slot. Every slot since 0 has a block; most are empty. */
 export const HISTORY_METHODS: NamedMethods = {
   getTransaction: method(1, 1, (chain, [signature, options]) => {
     const name = readSignature(signature);
     const config = readEncodingConfig(options);
-    const encoding = readTransactionEncoding(config.encoding);
-    const versionMax = readOptionalU64(config.maxSupportedTransactionVersion, 'u8', 255n);
-    const slotMax = chain.slotAt(readHistoryCommitment(config));
+    const form = readForm(config);
+    const slotMax = readHistorySlot(chain, { commitment: config.commitment });
     const record = chain.ledger.find(name);
-    if (record === undefined || record.slot > slotMax) return value(null);
-    const transaction = transactionOf(record);
-    return value({
+    if (record === undefined || record.slot > slotMax) return null;
+    return {
       blockTime: chain.blockTimeOf(record.slot),
-      meta: encodeMeta(transaction, encoding, record.meta, true),
       slot: record.slot,
-      transaction: encodeTransaction(transaction, encoding, record.meta),
-      version: encodeVersion(transaction, versionMax),
-    });
+      ...encodeFull(record, form, true),
+    };
   }),
   getSignatureStatuses: method(1, 1, (chain, [signatures, options]) => {
-    const listed = readList(signatures);
-    if (listed.length > STATUSES_MAX) throw invalidParams(`Too many inputs provided; max ${STATUSES_MAX}`);
-    const names = listed.map(readSignature);
+    const names = readInputs(signatures, STATUSES_MAX, readSignature);
     const config = readConfig(options, 'RpcSignatureStatusConfig');
     const isSearched = readBoolean(config.searchTransactionHistory, false);
     return inContext(
@@ -71,83 +65,108 @@ export const HISTORY_METHODS: NamedMethods = {
     const config = readConfig(options, 'RpcSignaturesForAddressConfig');
     const limit = readOptionalU64(config.limit, 'usize') ?? SIGNATURES_MAX;
     if (limit < 1n || limit > SIGNATURES_MAX) throw invalidParams(`Invalid limit; max ${SIGNATURES_MAX}`);
-    const slotMax = chain.slotAt(readHistoryCommitment(config));
-    requireContextSlot(slotMax, config);
-    const tip: Place = { slot: slotMax + 1n, position: 0 };
-    const before = earlier(readCursor(chain, config.before) ?? END_OF_CHAIN, tip);
+    const tip: Place = { slot: readHistorySlot(chain, config) + 1n, position: 0 };
+    const cursor = readCursor(chain, config.before) ?? tip;
+    const before = cursor.slot < tip.slot ? cursor : tip;
     const after = readCursor(chain, config.until) ?? START_OF_CHAIN;
-    return value(
-      chain.ledger.naming(key, before, after, Number(limit)).map((record) => signatureRow(chain, record)),
-    );
+    return chain.ledger.naming(key, before, after, Number(limit)).map((record) => ({
+      blockTime: chain.blockTimeOf(record.slot),
+      confirmationStatus: statusName(chain, record.slot),
+      err: record.meta.error,
+      memo: record.meta.memo,
+      signature: record.signature,
+      slot: record.slot,
+      transactionIndex: record.position,
+    }));
   }),
   getBlock: method(1, 1, (chain, [slotParam, options]) => {
     const slot = readU64(slotParam);
     const config = readEncodingConfig(options);
-    const encoding = readTransactionEncoding(config.encoding);
+    const form = readForm(config);
     const details = readVariant(
       config.transactionDetails,
       ['full', 'signatures', 'none', 'accounts'],
       'full',
     );
     const hasRewards = readBoolean(config.rewards, true);
-    const versionMax = readOptionalU64(config.maxSupportedTransactionVersion, 'u8', 255n);
-    requireBlock(slot, chain.slotAt(readHistoryCommitment(config)));
+    requireBlock(slot, readHistorySlot(chain, { commitment: config.commitment }));
     const records = details === 'none' ? [] : chain.ledger.inSlot(slot);
-    const each = (encode: (record: TransactionRecord, transaction: Transaction) => Json) =>
-      records.map((record) => encode(record, transactionOf(record)));
-    return value({
-      ...blockHead(chain, slot),
+    const parent = slot === 0n ? 0n : slot - 1n;
+    const block = {
+      blockHeight: slot,
+      blockTime: chain.blockTimeOf(slot),
+      blockhash: chain.blockhashOf(slot),
+      // Genesis has no parent; Agave names the default hash.
+      previousBlockhash: slot === 0n ? SYSTEM_PROGRAM : chain.blockhashOf(parent),
+      parentSlot: parent,
       rewards: hasRewards ? [] : undefined,
-      signatures: details === 'signatures' ? records.map((record) => record.signature) : undefined,
-      transactions:
-        details === 'full'
-          ? each((record, transaction) => ({
-              meta: encodeMeta(transaction, encoding, record.meta, hasRewards),
-              transaction: encodeTransaction(transaction, encoding, record.meta),
-              version: encodeVersion(transaction, versionMax),
-            }))
-          : details === 'accounts'
-            ? each((record, transaction) => ({
-                meta: encodeBalances(record.meta),
-                transaction: {
-                  accountKeys: encodeKeys(transaction, record.meta),
-                  signatures: transaction.signatures,
-                },
-                version: encodeVersion(transaction, versionMax),
-              }))
-            : undefined,
-    });
+    };
+    switch (details) {
+      case 'none':
+        return block;
+      case 'signatures':
+        return { ...block, signatures: records.map(({ signature }) => signature) };
+      case 'full':
+        return { ...block, transactions: records.map((record) => encodeFull(record, form, hasRewards)) };
+      case 'accounts':
+        return { ...block, transactions: records.map((record) => encodeAccounts(record, form)) };
+    }
   }),
   getBlockTime: method(1, 0, (chain, [slotParam]) => {
     const slot = readU64(slotParam);
     requireBlock(slot, chain.slotAt('confirmed'));
-    return value(chain.blockTimeOf(slot));
+    return chain.blockTimeOf(slot);
   }),
   getBlocks: method(1, 2, (chain, [startParam, endParam, options]) => {
     const start = readU64(startParam);
-    const config = readConfig(isJsonObject(endParam) ? endParam : options, 'RpcContextConfig');
-    const tip = chain.slotAt(readHistoryCommitment(config));
-    requireContextSlot(tip, config);
-    const asked = isJsonObject(endParam) ? undefined : readOptionalU64(endParam);
-    const end = smaller(asked ?? start + SLOT_RANGE_MAX, tip);
-    if (end < start) return value([]);
+    const hasEnd = !isJsonObject(endParam);
+    const config = readConfig(hasEnd ? options : endParam, 'RpcContextConfig');
+    const tip = readHistorySlot(chain, config);
+    const end = smaller((hasEnd ? readOptionalU64(endParam) : undefined) ?? start + SLOT_RANGE_MAX, tip);
     if (end - start > SLOT_RANGE_MAX) throw invalidParams(`Slot range too large; max ${SLOT_RANGE_MAX}`);
-    return value(slotList(start, end));
+    return integersJson(Number(start), Number(end));
   }),
   getBlocksWithLimit: method(2, 1, (chain, [startParam, limitParam, options]) => {
     const start = readU64(startParam);
     const limit = readU64(limitParam, 'usize');
-    const config = readConfig(options, 'RpcContextConfig');
-    const tip = chain.slotAt(readHistoryCommitment(config));
-    requireContextSlot(tip, config);
+    const tip = readHistorySlot(chain, readConfig(options, 'RpcContextConfig'));
     if (limit > SLOT_RANGE_MAX) throw invalidParams(`Limit too large; max ${SLOT_RANGE_MAX}`);
-    return value(limit === 0n ? [] : slotList(start, smaller(start + limit - 1n, tip)));
+    return integersJson(Number(start), Number(smaller(start + limit - 1n, tip)));
   }),
 };
 
 /** A configuration, or the old form of a bare encoding. */
 function readEncodingConfig(options: Json | undefined): JsonObject {
   return typeof options === 'string' ? { encoding: options } : readConfig(options, 'RpcTransactionConfig');
+}
+
+/** How transactions are to be answered. */
+type Form = Readonly<{ encoding: TransactionEncoding; versionMax: bigint | undefined }>;
+
+function readForm(config: JsonObject): Form {
+  return {
+    encoding: readTransactionEncoding(config.encoding),
+    versionMax: readOptionalU64(config.maxSupportedTransactionVersion, 'u8', 255n),
+  };
+}
+
+function encodeFull(record: TransactionRecord, { encoding, versionMax }: Form, hasRewards: boolean) {
+  const transaction = transactionOf(record);
+  return {
+    meta: encodeMeta(transaction, encoding, record.meta, hasRewards),
+    transaction: encodeTransaction(transaction, encoding, record.meta),
+    version: encodeVersion(transaction, versionMax),
+  };
+}
+
+function encodeAccounts(record: TransactionRecord, { versionMax }: Form): Json {
+  const transaction = transactionOf(record);
+  const { signatures } = transaction;
+  return {
+    meta: encodeBalances(record.meta),
+    transaction: { accountKeys: encodeKeys(transaction, record.meta), signatures },
+    version: encodeVersion(transaction, versionMax),
+  };
 }
 
 /** The transaction of a record, which was read once before it was kept. */
@@ -158,15 +177,11 @@ export function transactionOf(record: TransactionRecord): Transaction {
 }
 
 function readCursor(chain: Chain, signature: Json | undefined): Place | undefined {
-  if (signature === undefined || signature === null) return undefined;
+  if (isAbsent(signature)) return undefined;
   const name = readSignature(signature);
   const record = chain.ledger.find(name);
   if (record === undefined) throw new RpcFailure(-32020, `Transaction ${name} not found`);
   return record;
-}
-
-function earlier(one: Place, other: Place): Place {
-  return one.slot < other.slot || (one.slot === other.slot && one.position < other.position) ? one : other;
 }
 
 function statusName(chain: Chain, slot: bigint): string {
@@ -188,47 +203,8 @@ function statusOf(chain: Chain, signature: string, isSearched: boolean): Json {
   };
 }
 
-function signatureRow(chain: Chain, record: TransactionRecord): Json {
-  return {
-    blockTime: chain.blockTimeOf(record.slot),
-    confirmationStatus: statusName(chain, record.slot),
-    err: record.meta.error,
-    memo: record.meta.memo,
-    signature: record.signature,
-    slot: record.slot,
-    transactionIndex: record.position,
-  };
-}
-
 function requireBlock(slot: bigint, slotMax: bigint): void {
   if (slot > slotMax) throw new RpcFailure(-32004, `Block not available for slot ${slot}`);
-}
-
-function blockHead(chain: Chain, slot: bigint) {
-  const parent = slot === 0n ? 0n : slot - 1n;
-  return {
-    blockHeight: slot,
-    blockTime: chain.blockTimeOf(slot),
-    blockhash: chain.blockhashOf(slot),
-    // Genesis has no parent; Agave names the default hash.
-    previousBlockhash: slot === 0n ? '11111111111111111111111111111111' : chain.blockhashOf(parent),
-    parentSlot: parent,
-  };
-}
-
-/** The slots of a range, made as they are written: half a million of them would be heavy to hold. */
-function slotList(start: bigint, end: bigint): Json {
-  return piecesJson(() => slotPieces(Number(start), Number(end)));
-}
-
-function* slotPieces(start: number, end: number): Generator<string> {
-  yield '[';
-  for (let from = start; from <= end; from += SLOTS_PER_PIECE) {
-    const length = Math.min(SLOTS_PER_PIECE, end - from + 1);
-    const slots = Array.from({ length }, (_, index) => from + index);
-    yield `${from === start ? '' : ','}${slots.join(',')}`;
-  }
-  yield ']';
 }
 
 function smaller(one: bigint, other: bigint): bigint {

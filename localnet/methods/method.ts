@@ -2,20 +2,14 @@ import type { Chain } from '../chain/chain.ts';
 import type { Json } from '../json/value.ts';
 import type { Params } from '../request/params.ts';
 
-/** What a method gives: a value, or text in pieces for a result that reads a held view while it is written. */
-export type MethodResult = Readonly<{ kind: 'value'; value: Json }> | ScanResult;
-
-/** A result written piece by piece. `release` is called once, when it was written or given up. */
-export type ScanResult = Readonly<{ kind: 'pieces'; pieces: Iterable<string>; release(): void }>;
-
 /** One method: its parameters, and what it answers. Refuses by throwing RpcFailure. */
 export type Method = Readonly<{
   required: number;
   optional: number;
-  answer(chain: Chain, params: Params): MethodResult;
+  answer(chain: Chain, params: Params): Json;
 }>;
 
-/** A method of a table. */
+/** Methods by name. */
 export type NamedMethods = Readonly<Record<string, Method>>;
 
 /** A method that takes so many parameters, and so many more that may be absent. */
@@ -26,17 +20,7 @@ export function method(required: number, optional: number, answer: Method['answe
 /** The version that stands in every context: the release of Agave whose runtime runs here. */
 export const API_VERSION = '4.3.0';
 
-/** A plain result. */
-export function value(result: Json): MethodResult {
-  return { kind: 'value', value: result };
-}
-
 /** A result in the context of a bank. */
-export function inContext(slot: bigint, result: Json): MethodResult {
-  return value({ context: contextOf(slot), value: result });
-}
-
-/** The context of a bank. */
-export function contextOf(slot: bigint): Json {
-  return { apiVersion: API_VERSION, slot };
+export function inContext(slot: bigint, value: Json): Json {
+  return { context: { apiVersion: API_VERSION, slot }, value };
 }

@@ -1,10 +1,10 @@
 import { type Address, getBase58Encoder } from '@solana/kit';
 import type { View } from '../chain/accounts.ts';
-import { balancesOf, compiledInner, encodeReturnData, type SimulationResult } from '../chain/bank.ts';
+import { balancesOf, type SimulationResult } from '../chain/bank.ts';
 import type { Chain } from '../chain/chain.ts';
 import { encodeAccount, readAccountForm } from '../encode/account.ts';
 import { encodeParsedInner, encodeTokenBalance } from '../encode/transaction.ts';
-import { isJsonObject, type Json, type JsonObject } from '../json/value.ts';
+import type { Json, JsonObject } from '../json/value.ts';
 import type { ReadAccount } from '../protocol/account.ts';
 import { transactionErrorText } from '../protocol/error.ts';
 import { feeOf } from '../protocol/fee.ts';
@@ -13,21 +13,21 @@ import { BLOCKHASH_AGE_MAX } from '../protocol/slot.ts';
 import { allKeys, readTransaction, type Transaction } from '../protocol/transaction.ts';
 import {
   invalidParams,
+  isAbsent,
   isBase58,
   readAddress,
-  readBlockhash,
   readBoolean,
   readConfig,
   readList,
   readOptionalU64,
   readPreflightCommitment,
   readString,
+  readStruct,
   readU64,
   readView,
   RpcFailure,
-  wrongType,
 } from '../request/params.ts';
-import { inContext, method, type NamedMethods, value } from './method.ts';
+import { inContext, method, type NamedMethods } from './method.ts';
 
 /** What changes the chain. */
 export const SEND_METHODS: NamedMethods = {
@@ -39,17 +39,14 @@ export const SEND_METHODS: NamedMethods = {
     preflight(chain, transaction, { ...config, commitment: readPreflightCommitment(config) }, isUnchecked);
     // As on a cluster, what the bank refuses after this vanishes: its signature just never appears.
     chain.send(transaction);
-    return value(transaction.signature);
+    return transaction.signature;
   }),
   requestAirdrop: method(2, 1, (chain, [address, lamports, options]) => {
     const to = readAddress(address);
     const amount = readU64(lamports);
     const config = readConfig(options, 'RpcRequestAirdropConfig');
-    const blockhash =
-      config.recentBlockhash === undefined || config.recentBlockhash === null
-        ? undefined
-        : readBlockhash(config.recentBlockhash);
-    return value(airdrop(chain, to, amount, blockhash));
+    const blockhash = isAbsent(config.recentBlockhash) ? undefined : readAddress(config.recentBlockhash);
+    return airdrop(chain, to, amount, blockhash);
   }),
   simulateTransaction: method(1, 1, (chain, [wire, options]) => {
     const config = readConfig(options, 'RpcSimulateTransactionConfig');
@@ -72,7 +69,7 @@ export const SEND_METHODS: NamedMethods = {
       view.slot,
       encodeSimulation(result, {
         accounts: readAccounts(config.accounts, transaction, result, view, after),
-        innerInstructions: hasInner ? encodeParsedInner(compiledInner(result), keys) : null,
+        innerInstructions: hasInner ? encodeParsedInner(result.innerInstructions, keys) : null,
         replacementBlockhash: isReplaced ? latest : null,
         balances: encodeBalances(view, result, transaction, after),
       }),
@@ -162,12 +159,12 @@ function readAccounts(
   view: View,
   after: ReadAccount,
 ): Json {
-  if (value === undefined || value === null) return null;
-  if (!isJsonObject(value)) throw wrongType(value, 'struct RpcSimulateTransactionAccountsConfig');
-  const form = readAccountForm({ encoding: value.encoding }, 'base64');
+  if (isAbsent(value)) return null;
+  const config = readStruct(value, 'struct RpcSimulateTransactionAccountsConfig');
+  const form = readAccountForm({ encoding: config.encoding }, 'base64');
   if (form.encoding === 'binary' || form.encoding === 'base58')
     throw invalidParams('base58 encoding not supported');
-  const addresses = readList(value.addresses);
+  const addresses = readList(config.addresses);
   const max = allKeys(transaction, result.loaded).length;
   if (addresses.length > max) throw invalidParams(`Too many accounts provided; max ${max}`);
   return addresses.map(readAddress).map((address) => {
@@ -202,7 +199,7 @@ function encodeSimulation(simulation: SimulationResult, details: SimulationDetai
     preBalances: null,
     preTokenBalances: null,
     replacementBlockhash: details.replacementBlockhash ?? null,
-    returnData: encodeReturnData(simulation),
+    returnData: simulation.returnData,
     unitsConsumed: simulation.unitsConsumed,
     ...details.balances,
   };
@@ -223,7 +220,7 @@ type WireEncoding = 'base58' | 'base64';
 
 /** Reads the encoding; Agave names the ones it supports. */
 function readWireEncoding(value: Json | undefined): WireEncoding {
-  if (value === undefined || value === null) return 'base58';
+  if (isAbsent(value)) return 'base58';
   if (value === 'base58' || value === 'base64') return value;
   throw invalidParams(`unsupported encoding: ${readString(value)}. Supported encodings: base58, base64`);
 }

@@ -3,7 +3,7 @@ import type { View } from '../chain/accounts.ts';
 import type { Chain } from '../chain/chain.ts';
 import { readAccountForm } from '../encode/account.ts';
 import { encodeMintAmount } from '../encode/token.ts';
-import { isJsonObject, type Json } from '../json/value.ts';
+import type { Json } from '../json/value.ts';
 import { type AccountState, isTokenProgram, mintOf, tokenAccountOf } from '../protocol/account.ts';
 import { addressBytes, TOKEN_2022_PROGRAM } from '../protocol/address.ts';
 import {
@@ -12,11 +12,12 @@ import {
   readAddress,
   readCommitmentConfig,
   readConfig,
+  readStruct,
   readView,
   wrongType,
 } from '../request/params.ts';
 import { encodeRow, type Filter, found, type Scan } from './account.ts';
-import { inContext, method, type MethodResult, type NamedMethods } from './method.ts';
+import { inContext, method, type NamedMethods } from './method.ts';
 
 const LARGEST_MAX = 20;
 
@@ -69,7 +70,7 @@ function tokenAccounts(
   chain: Chain,
   [key, selection, options]: Params,
   belongsTo: (key: Uint8Array) => Filter,
-): MethodResult {
+): Json {
   const belongs = belongsTo(addressBytes(readAddress(key)));
   const config = readConfig(options, 'RpcAccountInfoConfig');
   const form = readAccountForm(config, 'binary');
@@ -88,13 +89,13 @@ function hasAt(at: number, bytes: Uint8Array): Filter {
 }
 
 function readSelection(view: View, value: Json | undefined): Readonly<{ program: Address; filter: Filter }> {
-  if (!isJsonObject(value)) throw wrongType(value, 'enum RpcTokenAccountsFilter');
-  if (value.mint !== undefined) {
-    const mint = readAddress(value.mint);
+  const selection = readStruct(value, 'enum RpcTokenAccountsFilter');
+  if (selection.mint !== undefined) {
+    const mint = readAddress(selection.mint);
     return { program: existingMint(view, mint).owner, filter: hasAt(0, addressBytes(mint)) };
   }
-  if (value.programId === undefined) throw wrongType(value, 'enum RpcTokenAccountsFilter');
-  const program = readAddress(value.programId);
+  if (selection.programId === undefined) throw wrongType(value, 'enum RpcTokenAccountsFilter');
+  const program = readAddress(selection.programId);
   if (!isTokenProgram(program)) throw invalidParams('Invalid param: unrecognized Token program id');
   return { program, filter: () => true };
 }

@@ -4,25 +4,26 @@
  */
 import { getBase58Encoder } from '@solana/kit';
 import type { Chain } from '../chain/chain.ts';
-import { float, isJsonObject, type Json, type JsonObject, piecesJson } from '../json/value.ts';
+import { float, integersJson, isJsonObject, type Json, type JsonObject } from '../json/value.ts';
 import { identityKeypair, voteKeypair } from '../protocol/keypair.ts';
 import { epochOf, firstSlotOf, SLOTS_PER_EPOCH } from '../protocol/slot.ts';
 import {
   invalidParams,
+  isAbsent,
   readAddress,
   readBankSlot,
   readBoolean,
   readCommitment,
   readCommitmentConfig,
   readConfig,
-  readHistoryCommitment,
+  readHistorySlot,
   readList,
   readOptionalU64,
+  readStruct,
   readU64,
-  requireContextSlot,
   RpcFailure,
 } from '../request/params.ts';
-import { API_VERSION, inContext, method, type NamedMethods, value } from './method.ts';
+import { API_VERSION, inContext, method, type NamedMethods } from './method.ts';
 
 const STAKE_LAMPORTS = 1_000_000_000_000n;
 /** What the stake program of this chain says, on which every feature is active. */
@@ -36,7 +37,6 @@ const SLOT_HISTORY = 1_048_576n;
 const LOCKOUT_HISTORY = 32;
 const SAMPLES_MAX = 720n;
 const SAMPLE_MS = 60_000;
-const INDEXES_PER_PIECE = 4_096;
 
 /** Votes, leaders, production, samples and inflation. */
 export const VALIDATOR_METHODS: NamedMethods = {
@@ -49,19 +49,21 @@ export const VALIDATOR_METHODS: NamedMethods = {
     const accounts = wanted === voteKeypair().address ? [voteAccount(chain, slot)] : [];
     // A vote is for the slot before, at best.
     const isCurrent = slot - 1n > (slot >= distance ? slot - distance : 0n);
-    return value({ current: isCurrent ? accounts : [], delinquent: isCurrent ? [] : accounts });
+    return { current: isCurrent ? accounts : [], delinquent: isCurrent ? [] : accounts };
   }),
   getLeaderSchedule: method(0, 2, (chain, [first, second]) => {
     const config = readConfig(isJsonObject(first) ? first : second, 'RpcLeaderScheduleConfig');
     const identity = isAbsent(config.identity) ? identityKeypair().address : readAddress(config.identity);
     const current = chain.slotAt(readCommitment(config));
     const slot = (isJsonObject(first) ? undefined : readOptionalU64(first)) ?? current;
-    if (!hasSchedule(chain, epochOf(slot))) return value(null);
-    return value(identity === identityKeypair().address ? { [identity]: piecesJson(slotIndexes) } : {});
+    if (!hasSchedule(chain, epochOf(slot))) return null;
+    return identity === identityKeypair().address
+      ? { [identity]: integersJson(0, Number(SLOTS_PER_EPOCH) - 1) }
+      : {};
   }),
   getSlotLeader: method(0, 1, (chain, [options]) => {
-    readBankSlot(chain, readConfig(options, 'RpcContextConfig'));
-    return value(identityKeypair().address);
+    readBankSlot(chain, options);
+    return identityKeypair().address;
   }),
   getSlotLeaders: method(2, 0, (chain, [startParam, limitParam]) => {
     const [start, limit] = [readU64(startParam), readU64(limitParam)];
@@ -72,9 +74,9 @@ export const VALIDATOR_METHODS: NamedMethods = {
     if (unknown !== undefined)
       throw invalidParams(`Invalid slot range: leader schedule for epoch ${unknown} is unavailable`);
     const { address } = identityKeypair();
-    return value(Array.from({ length: Number(limit) }, () => address));
+    return Array.from({ length: Number(limit) }, () => address);
   }),
-  getClusterNodes: method(0, 0, (chain) => value([clusterNode(chain)])),
+  getClusterNodes: method(0, 0, (chain) => [clusterNode(chain)]),
   getBlockProduction: method(0, 1, (chain, [options]) => {
     const config = readConfig(options, 'RpcBlockProductionConfig');
     const { address } = identityKeypair();
@@ -84,47 +86,47 @@ export const VALIDATOR_METHODS: NamedMethods = {
     const count = range.lastSlot - range.firstSlot + 1n;
     return inContext(slot, { byIdentity: isOurs ? { [address]: [count, count] } : {}, range });
   }),
-  getBlockCommitment: method(1, 0, (chain, [slotParam]) =>
-    value({ commitment: lockouts(chain, readU64(slotParam)), totalStake: STAKE_LAMPORTS }),
-  ),
+  getBlockCommitment: method(1, 0, (chain, [slotParam]) => ({
+    commitment: lockouts(chain, readU64(slotParam)),
+    totalStake: STAKE_LAMPORTS,
+  })),
   getRecentPerformanceSamples: method(0, 1, (chain, [limitParam]) => {
     const limit = readOptionalU64(limitParam, 'usize') ?? SAMPLES_MAX;
     if (limit > SAMPLES_MAX) throw invalidParams(`Invalid limit; max ${SAMPLES_MAX}`);
-    return value(samples(chain, limit));
+    return samples(chain, limit);
   }),
   // Fees are burned and nobody earns a reward: there is no inflation.
   getInflationGovernor: method(0, 1, (_chain, [config]) => {
     readCommitmentConfig(config);
     const none = float(0);
-    return value({ foundation: none, foundationTerm: none, initial: none, taper: none, terminal: none });
+    return { foundation: none, foundationTerm: none, initial: none, taper: none, terminal: none };
   }),
   getInflationRate: method(0, 0, (chain) => {
     const none = float(0);
     const epoch = epochOf(chain.slotAt('finalized'));
-    return value({ epoch, foundation: none, total: none, validator: none });
+    return { epoch, foundation: none, total: none, validator: none };
   }),
   getInflationReward: method(1, 1, (chain, [addresses, options]) => {
     const keys = readList(addresses).map(readAddress);
     const config = readConfig(options, 'RpcEpochConfig');
-    const slot = chain.slotAt(readHistoryCommitment(config));
-    requireContextSlot(slot, config);
+    const slot = readHistorySlot(chain, config);
     const current = epochOf(slot);
     const epoch = readOptionalU64(config.epoch) ?? (current === 0n ? 0n : current - 1n);
     // The rewards of an epoch stand in the first block of the next one.
     const boundary = firstSlotOf(epoch + 1n);
     if (boundary > slot) throw new RpcFailure(-32004, `Block not available for slot ${boundary}`);
-    return value(keys.map(() => null));
+    return keys.map(() => null);
   }),
   getHighestSnapshotSlot: method(0, 0, () => {
     throw new RpcFailure(-32008, 'No snapshot');
   }),
-  getMaxShredInsertSlot: method(0, 0, (chain) => value(chain.slotAt('processed'))),
+  getMaxShredInsertSlot: method(0, 0, (chain) => chain.slotAt('processed')),
   // There is nobody to retransmit to.
-  getMaxRetransmitSlot: method(0, 0, () => value(0)),
+  getMaxRetransmitSlot: method(0, 0, () => 0),
   // This chain's consensus has no genesis certificate.
-  getAgGenesisCert: method(0, 0, () => value(null)),
+  getAgGenesisCert: method(0, 0, () => null),
   getStakeMinimumDelegation: method(0, 1, (chain, [options]) =>
-    inContext(readBankSlot(chain, readConfig(options, 'RpcContextConfig')), DELEGATION_MIN),
+    inContext(readBankSlot(chain, options), DELEGATION_MIN),
   ),
 };
 
@@ -132,10 +134,6 @@ export const VALIDATOR_METHODS: NamedMethods = {
 function hasSchedule(chain: Chain, epoch: bigint): boolean {
   const next = epochOf(chain.slotAt('finalized')) + 1n;
   return epoch <= next && epoch + SCHEDULES_KEPT > next;
-}
-
-function isAbsent(param: Json | undefined): boolean {
-  return param === undefined || param === null;
 }
 
 function voteAccount(chain: Chain, slot: bigint): Json {
@@ -158,29 +156,11 @@ function voteAccount(chain: Chain, slot: bigint): Json {
   };
 }
 
-function* slotIndexes(): Generator<string> {
-  yield '[';
-  for (let from = 0; from < SLOTS_PER_EPOCH; from += INDEXES_PER_PIECE) {
-    const length = Math.min(INDEXES_PER_PIECE, Number(SLOTS_PER_EPOCH) - from);
-    yield `${from === 0 ? '' : ','}${Array.from({ length }, (_, index) => from + index).join(',')}`;
-  }
-  yield ']';
-}
-
 /** The node: it has an identity and no sockets that another validator could speak to. */
 function clusterNode(chain: Chain): JsonObject {
-  const sockets = [
-    'gossip',
-    'pubsub',
-    'rpc',
-    'serveRepair',
-    'tpu',
-    'tpuForwards',
-    'tpuForwardsQuic',
-    'tpuQuic',
-    'tpuVote',
-    'tvu',
-  ];
+  const sockets = 'gossip pubsub rpc serveRepair tpu tpuForwards tpuForwardsQuic tpuQuic tpuVote tvu'.split(
+    ' ',
+  );
   return {
     ...Object.fromEntries(sockets.map((socket) => [socket, null])),
     clientId: 'Agave',
@@ -203,8 +183,7 @@ function shredVersion(genesisHash: string): number {
 
 function readProductionRange(config: JsonObject, slot: bigint) {
   if (isAbsent(config.range)) return { firstSlot: firstSlotOf(epochOf(slot)), lastSlot: slot };
-  const range = readConfig(config.range, 'RpcBlockProductionConfigRange');
-  if (range.firstSlot === undefined) throw invalidParams('Invalid params: missing field `firstSlot`.');
+  const range = readStruct(config.range, 'struct RpcBlockProductionConfigRange', 'firstSlot');
   const firstSlot = readU64(range.firstSlot);
   const lastSlot = readOptionalU64(range.lastSlot) ?? slot;
   if (lastSlot < firstSlot)

@@ -1,5 +1,5 @@
 import { AccountState as TokenState, getMintDecoder, getTokenDecoder } from '@solana-program/token';
-import { type Address, type Option, unwrapOption } from '@solana/kit';
+import { type Address, unwrapOptionRecursively } from '@solana/kit';
 import { TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from './address.ts';
 
 /** An account as the chain holds it. `lamports` and `rentEpoch` are u64; `data` is never changed in place. */
@@ -35,32 +35,14 @@ export function isSameAccount(one: AccountState | undefined, other: AccountState
 
 const TOKEN_ACCOUNT_BYTES = 165;
 const MINT_BYTES = 82;
-const MULTISIG_BYTES = 355;
+export const MULTISIG_BYTES = 355;
+const TOKEN_STATE_AT = 108;
+const MINT_IS_INITIALIZED_AT = 45;
 const ACCOUNT_TYPE_AT = 165;
 const ACCOUNT_TYPE_MINT = 1;
 const ACCOUNT_TYPE_ACCOUNT = 2;
 const tokenDecoder = getTokenDecoder();
 const mintDecoder = getMintDecoder();
-
-/** A token account's own fields; amounts are u64. */
-type TokenAccount = Readonly<{
-  mint: Address;
-  owner: Address;
-  amount: bigint;
-  delegate: Address | undefined;
-  state: 'initialized' | 'frozen';
-  nativeReserve: bigint | undefined;
-  delegatedAmount: bigint;
-  closeAuthority: Address | undefined;
-}>;
-
-/** A mint's own fields. */
-type Mint = Readonly<{
-  mintAuthority: Address | undefined;
-  supply: bigint;
-  decimals: number;
-  freezeAuthority: Address | undefined;
-}>;
 
 /** Whether an address is one of the two token programs. */
 export function isTokenProgram(address: Address): boolean {
@@ -68,51 +50,29 @@ export function isTokenProgram(address: Address): boolean {
 }
 
 /** Whether a token account or mint carries Token-2022 extensions. */
-export function hasExtensions(state: AccountState): boolean {
-  return (
-    state.owner === TOKEN_2022_PROGRAM &&
-    state.data.length > ACCOUNT_TYPE_AT &&
-    state.data.length !== MULTISIG_BYTES
-  );
+export function hasExtensions({ owner, data }: AccountState): boolean {
+  return owner === TOKEN_2022_PROGRAM && data.length > ACCOUNT_TYPE_AT && data.length !== MULTISIG_BYTES;
+}
+
+/** Whether data has the layout of an initialized token account, whoever owns it. */
+export function isTokenAccount(data: Uint8Array): boolean {
+  if (data.length < TOKEN_ACCOUNT_BYTES || data[TOKEN_STATE_AT] === TokenState.Uninitialized) return false;
+  const isExtended = data.length !== MULTISIG_BYTES && data[ACCOUNT_TYPE_AT] === ACCOUNT_TYPE_ACCOUNT;
+  return data.length === TOKEN_ACCOUNT_BYTES || isExtended;
 }
 
 /** The token account in an account of a token program, when it is an initialized one. */
-export function tokenAccountOf(state: AccountState): TokenAccount | undefined {
-  if (!isTokenProgram(state.owner) || !isAccountLayout(state)) return undefined;
-  const kind = state.data[108] ?? 0;
-  if (kind !== TokenState.Initialized && kind !== TokenState.Frozen) return undefined;
-  const { delegate, isNative, closeAuthority, ...token } = tokenDecoder.decode(state.data);
-  return {
-    ...token,
-    delegate: valueOf(delegate),
-    state: kind === TokenState.Frozen ? 'frozen' : 'initialized',
-    nativeReserve: valueOf(isNative),
-    closeAuthority: valueOf(closeAuthority),
-  };
+export function tokenAccountOf({ owner, data }: AccountState) {
+  if (!isTokenProgram(owner) || !isTokenAccount(data)) return undefined;
+  if ((data[TOKEN_STATE_AT] ?? 0) > TokenState.Frozen) return undefined;
+  return unwrapOptionRecursively(tokenDecoder.decode(data));
 }
 
 /** The mint in an account of a token program, when it is an initialized one. */
-export function mintOf(state: AccountState): Mint | undefined {
-  if (!isTokenProgram(state.owner) || !isMintLayout(state) || state.data[45] !== 1) return undefined;
-  const { mintAuthority, supply, decimals, freezeAuthority } = mintDecoder.decode(state.data);
-  return {
-    mintAuthority: valueOf(mintAuthority),
-    supply,
-    decimals,
-    freezeAuthority: valueOf(freezeAuthority),
-  };
-}
-
-function isAccountLayout(state: AccountState): boolean {
-  if (state.data.length === TOKEN_ACCOUNT_BYTES) return true;
-  return hasExtensions(state) && state.data[ACCOUNT_TYPE_AT] === ACCOUNT_TYPE_ACCOUNT;
-}
-
-function isMintLayout(state: AccountState): boolean {
-  if (state.data.length === MINT_BYTES) return true;
-  return hasExtensions(state) && state.data[ACCOUNT_TYPE_AT] === ACCOUNT_TYPE_MINT;
-}
-
-function valueOf<T>(option: Option<T>): T | undefined {
-  return unwrapOption(option) ?? undefined;
+export function mintOf(state: AccountState) {
+  const { owner, data } = state;
+  const isMint =
+    data.length === MINT_BYTES || (hasExtensions(state) && data[ACCOUNT_TYPE_AT] === ACCOUNT_TYPE_MINT);
+  if (!isTokenProgram(owner) || !isMint || data[MINT_IS_INITIALIZED_AT] !== 1) return undefined;
+  return unwrapOptionRecursively(mintDecoder.decode(data));
 }

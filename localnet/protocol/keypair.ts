@@ -1,4 +1,5 @@
 import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto';
+import { getTransferSolInstructionDataEncoder } from '@solana-program/system';
 import { type Address, getBase58Encoder } from '@solana/kit';
 import { addressBytes, addressOf, SYSTEM_PROGRAM } from './address.ts';
 
@@ -40,15 +41,11 @@ export const voteKeypair = () => keypairNamed('sluice localnet vote account');
 /** Names the localnet's only validator. */
 export const identityKeypair = () => keypairNamed('sluice localnet identity');
 
-const TRANSFER = 2;
 const base58 = getBase58Encoder();
 
 /** The wire bytes of a signed transfer of lamports from `from`, as a legacy transaction. */
 export function transferWire(from: Keypair, to: Address, lamports: bigint, blockhash: string): Uint8Array {
-  const data = new Uint8Array(12);
-  const view = new DataView(data.buffer);
-  view.setUint32(0, TRANSFER, true);
-  view.setBigUint64(4, lamports, true);
+  const data = getTransferSolInstructionDataEncoder().encode({ amount: lamports });
   const isToSelf = to === from.address;
   const keys = isToSelf ? [from.address, SYSTEM_PROGRAM] : [from.address, to, SYSTEM_PROGRAM];
   const message = Buffer.concat([
@@ -56,7 +53,7 @@ export function transferWire(from: Keypair, to: Address, lamports: bigint, block
     ...keys.map(addressBytes),
     new Uint8Array(base58.encode(blockhash)),
     Uint8Array.of(1, keys.length - 1, 2, 0, isToSelf ? 0 : 1, data.length),
-    data,
+    new Uint8Array(data),
   ]);
   return Buffer.concat([Uint8Array.of(1), from.sign(message), message]);
 }

@@ -3,10 +3,12 @@
  * lengths). Only its shape is read here; the machine sanitizes and verifies it.
  */
 import { createHash } from 'node:crypto';
-import { type Address, getBase58Decoder, getBase58Encoder } from '@solana/kit';
+import { getNonceDecoder, getNonceEncoder, NonceState, NonceVersion } from '@solana-program/system';
+import { type Address, getBase58Decoder } from '@solana/kit';
 import type { AccountState, ReadAccount } from './account.ts';
 import {
   ADDRESS_LOOKUP_TABLE_PROGRAM,
+  addressBytes,
   addressOf,
   LOADER_V3,
   MEMO_PROGRAM,
@@ -20,31 +22,13 @@ const SIGNATURE_BYTES = 64;
 const ADDRESS_BYTES = 32;
 const VERSIONED = 0x80;
 const base58 = getBase58Decoder();
-const base58Encoder = getBase58Encoder();
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
+/** A transaction that could be read. Its first signature, in base58, is its name. */
+export type Transaction = ReturnType<typeof readWire>;
+
 /** One top-level instruction, in indexes of the account keys. */
-type Instruction = Readonly<{ programIdIndex: number; accounts: readonly number[]; data: Uint8Array }>;
-
-/** What a v0 message takes from a lookup table. */
-type Lookup = Readonly<{ table: Address; writable: readonly number[]; readonly: readonly number[] }>;
-
-/** The parts of a message; `blockhashAt` is where its blockhash stands within it. */
-type Message = Readonly<{
-  version: 'legacy' | 0;
-  signers: number;
-  readonlySigners: number;
-  readonlyOthers: number;
-  staticKeys: readonly Address[];
-  blockhashAt: number;
-  recentBlockhash: string;
-  instructions: readonly Instruction[];
-  lookups: readonly Lookup[];
-}>;
-
-/** A transaction that could be read. `signatures` are base58; the first is its name. */
-export type Transaction = Message &
-  Readonly<{ wire: Uint8Array; message: Uint8Array; signature: string; signatures: readonly string[] }>;
+type Instruction = Transaction['instructions'][number];
 
 /** A transaction, or why the bytes are none. */
 type ReadTransaction =
@@ -53,59 +37,50 @@ type ReadTransaction =
 /** Reads wire bytes. Trailing bytes are ignored and left out, as Agave ignores them. */
 export function readTransaction(bytes: Uint8Array): ReadTransaction {
   try {
-    const reader = createWireReader(bytes);
-    const signatures = reader.list(() => base58.decode(reader.bytes(SIGNATURE_BYTES)));
-    const [signature] = signatures;
-    if (signature === undefined) return { kind: 'malformed', reason: 'a transaction without a signature' };
-    const messageAt = reader.at();
-    const message = readMessage(reader);
-    const wire = bytes.slice(0, reader.at());
-    return {
-      kind: 'read',
-      transaction: { ...message, wire, message: wire.subarray(messageAt), signature, signatures },
-    };
+    return { kind: 'read', transaction: readWire(bytes) };
   } catch (cause) {
     if (cause instanceof MalformedWire) return { kind: 'malformed', reason: cause.message };
     throw cause;
   }
 }
 
-function readMessage(reader: WireReader): Message {
+function readWire(bytes: Uint8Array) {
+  const reader = createWireReader(bytes);
+  const readAddress = () => addressOf(reader.bytes(ADDRESS_BYTES));
+  const signatures = reader.list(() => base58.decode(reader.bytes(SIGNATURE_BYTES)));
+  const [signature] = signatures;
+  if (signature === undefined) throw new MalformedWire('a transaction without a signature');
   const messageAt = reader.at();
   const first = reader.byte();
   if (first > VERSIONED) throw new MalformedWire(`transaction version ${first - VERSIONED} is not supported`);
-  const isVersioned = first === VERSIONED;
-  const signers = isVersioned ? reader.byte() : first;
+  const version = first === VERSIONED ? 0 : ('legacy' as const);
+  const signers = version === 0 ? reader.byte() : first;
   const readonlySigners = reader.byte();
   const readonlyOthers = reader.byte();
-  const readAddress = () => addressOf(reader.bytes(ADDRESS_BYTES));
   const staticKeys = reader.list(readAddress);
-  const blockhashAt = reader.at() - messageAt;
+  const blockhashAt = reader.at();
   const recentBlockhash = readAddress();
-  const instructions = reader.list(() => readInstruction(reader));
-  const lookups = isVersioned
-    ? reader.list(() => ({
-        table: readAddress(),
-        writable: reader.list(reader.byte),
-        readonly: reader.list(reader.byte),
-      }))
-    : [];
-  const version = isVersioned ? 0 : 'legacy';
+  const instructions = reader.list(() => ({
+    programIdIndex: reader.byte(),
+    accounts: reader.list(reader.byte),
+    data: reader.bytes(reader.count()),
+  }));
+  const readLookup = () => ({
+    table: readAddress(),
+    writable: reader.list(reader.byte),
+    readonly: reader.list(reader.byte),
+  });
+  const lookups = version === 0 ? reader.list(readLookup) : [];
+  const wire = bytes.slice(0, reader.at());
   const header = { version, signers, readonlySigners, readonlyOthers } as const;
-  return { ...header, staticKeys, blockhashAt, recentBlockhash, instructions, lookups };
-}
-
-function readInstruction(reader: WireReader): Instruction {
-  const programIdIndex = reader.byte();
-  const accounts = reader.list(reader.byte);
-  return { programIdIndex, accounts, data: reader.bytes(reader.count()) };
+  const parts = { staticKeys, blockhashAt, recentBlockhash, instructions, lookups };
+  return { signature, signatures, wire, message: wire.subarray(messageAt), ...header, ...parts } as const;
 }
 
 /** The wire bytes with another blockhash; the signatures no longer fit them. */
-export function withBlockhash(transaction: Transaction, blockhash: Uint8Array): Uint8Array {
-  const replaced = new Uint8Array(transaction.wire);
-  const messageAt = transaction.wire.length - transaction.message.length;
-  replaced.set(blockhash, messageAt + transaction.blockhashAt);
+export function withBlockhash({ wire, blockhashAt }: Transaction, blockhash: Uint8Array): Uint8Array {
+  const replaced = new Uint8Array(wire);
+  replaced.set(blockhash, blockhashAt);
   return replaced;
 }
 
@@ -123,18 +98,7 @@ export function programOf(transaction: Transaction, instruction: Instruction): A
 class MalformedWire extends Error {}
 
 /** A cursor over bytes. Every method refuses by throwing MalformedWire, which `readTransaction` alone catches. */
-type WireReader = Readonly<{
-  at(): number;
-  byte(): number;
-  bytes(length: number): Uint8Array;
-  /** A compact-u16: at most three bytes, as few as possible. */
-  count(): number;
-  /** As many items as a count says. */
-  list<Item>(read: () => Item): Item[];
-}>;
-
-/** Reads from the beginning. */
-export function createWireReader(wire: Uint8Array): WireReader {
+export function createWireReader(wire: Uint8Array) {
   let at = 0;
 
   function byte(): number {
@@ -150,6 +114,7 @@ export function createWireReader(wire: Uint8Array): WireReader {
     return wire.subarray(at - length, at);
   }
 
+  /** A compact-u16: at most three bytes, as few as possible. */
   function count(): number {
     let value = 0;
     for (let place = 0; place < 3; place += 1) {
@@ -164,11 +129,9 @@ export function createWireReader(wire: Uint8Array): WireReader {
     throw new MalformedWire('invalid value: a length above u16');
   }
 
+  /** As many items as a count says. */
   function list<Item>(read: () => Item): Item[] {
-    const length = count();
-    const items: Item[] = [];
-    for (let index = 0; index < length; index += 1) items.push(read());
-    return items;
+    return Array.from({ length: count() }, read);
   }
 
   return { at: () => at, byte, bytes, count, list };
@@ -206,32 +169,26 @@ export function allKeys(transaction: Transaction, loaded: LoadedKeys): Address[]
   return [...transaction.staticKeys, ...loaded.writable, ...loaded.readonly];
 }
 
-/** Whether the message asks to write the account at `index`. */
-function isRequestedWritable(transaction: Transaction, loaded: LoadedKeys, index: number): boolean {
-  const { signers, readonlySigners, readonlyOthers, staticKeys } = transaction;
-  if (index < signers) return index < signers - readonlySigners;
-  if (index < staticKeys.length) return index < staticKeys.length - readonlyOthers;
-  return index < staticKeys.length + loaded.writable.length;
-}
-
 /**
- * Whether the runtime lets the account be written: requested, and neither reserved (native programs, sysvars) nor
- * called as a program, unless the upgradeable loader takes part (Agave's `is_maybe_writable`).
+ * The keys that the runtime lets be written: those that the message asks to write, but neither reserved ones (native
+ * programs, sysvars) nor those called as a program, unless the upgradeable loader takes part (Agave's `is_maybe_writable`).
  */
-export function isWritable(
+export function writableKeysOf(
   transaction: Transaction,
   loaded: LoadedKeys,
-  index: number,
   account: ReadAccount,
-): boolean {
-  if (!isRequestedWritable(transaction, loaded, index)) return false;
+): readonly Address[] {
+  const { signers, readonlySigners, readonlyOthers, staticKeys, instructions } = transaction;
   const keys = allKeys(transaction, loaded);
-  const key = keys[index];
-  if (key === undefined) return false;
-  const owner = account(key)?.owner;
-  if (owner === NATIVE_LOADER || owner === SYSVAR_OWNER || key === NATIVE_LOADER) return false;
-  const isCalled = transaction.instructions.some((instruction) => instruction.programIdIndex === index);
-  return !isCalled || keys.includes(LOADER_V3);
+  const called = keys.includes(LOADER_V3) ? [] : instructions.map(({ programIdIndex }) => programIdIndex);
+  return keys.filter((key, index) => {
+    const owner = account(key)?.owner;
+    if (owner === NATIVE_LOADER || owner === SYSVAR_OWNER || key === NATIVE_LOADER) return false;
+    if (called.includes(index)) return false;
+    if (index < signers) return index < signers - readonlySigners;
+    if (index < staticKeys.length) return index < staticKeys.length - readonlyOthers;
+    return index < staticKeys.length + loaded.writable.length;
+  });
 }
 
 /*
@@ -241,44 +198,30 @@ export function isWritable(
 
 const ADVANCE_NONCE_ACCOUNT = 4;
 const NONCE_ACCOUNT_BYTES = 80;
-const CURRENT_VERSION = 1;
-const INITIALIZED = 1;
-const AUTHORITY_AT = 8;
-const NONCE_AT = 40;
+const nonceDecoder = getNonceDecoder();
+const nonceEncoder = getNonceEncoder();
 
 /** The nonce account that carries a transaction, when its nonce is the transaction's blockhash and its authority signs. */
 export function nonceAccountOf(transaction: Transaction, account: ReadAccount): Address | undefined {
-  const advance = transaction.instructions[0];
+  const { instructions, staticKeys, signers, recentBlockhash } = transaction;
+  const [advance] = instructions;
   if (advance === undefined || programOf(transaction, advance) !== SYSTEM_PROGRAM) return undefined;
   if (advance.data[0] !== ADVANCE_NONCE_ACCOUNT || advance.data[1] !== 0) return undefined;
-  const nonceAddress = transaction.staticKeys[advance.accounts[0] ?? -1];
-  if (nonceAddress === undefined) return undefined;
-  const state = account(nonceAddress);
-  if (state === undefined || state.owner !== SYSTEM_PROGRAM || state.data.length !== NONCE_ACCOUNT_BYTES)
-    return undefined;
-  const view = new DataView(state.data.buffer, state.data.byteOffset);
-  if (view.getUint32(0, true) !== CURRENT_VERSION || view.getUint32(4, true) !== INITIALIZED)
-    return undefined;
-  if (base58.decode(state.data.subarray(NONCE_AT, NONCE_AT + 32)) !== transaction.recentBlockhash)
-    return undefined;
-  const authority = addressOf(state.data.subarray(AUTHORITY_AT, AUTHORITY_AT + 32));
-  const signs = advance.accounts.some(
-    (index) => index < transaction.signers && transaction.staticKeys[index] === authority,
-  );
+  const nonceAddress = staticKeys[advance.accounts[0] ?? -1];
+  const found = nonceAddress === undefined ? undefined : account(nonceAddress);
+  if (found?.owner !== SYSTEM_PROGRAM || found.data.length !== NONCE_ACCOUNT_BYTES) return undefined;
+  const { version, state, authority, blockhash } = nonceDecoder.decode(found.data);
+  const isUsable = version === NonceVersion.Current && state === NonceState.Initialized;
+  if (!isUsable || blockhash !== recentBlockhash) return undefined;
+  const signs = advance.accounts.some((index) => index < signers && staticKeys[index] === authority);
   return signs ? nonceAddress : undefined;
 }
 
 /** The nonce account after `blockhash` was used up by a transaction that failed. */
-export function advancedNonce(state: AccountState, blockhash: string): AccountState {
-  const data = new Uint8Array(state.data);
-  data.set(
-    createHash('sha256')
-      .update('DURABLE_NONCE')
-      .update(new Uint8Array(base58Encoder.encode(blockhash)))
-      .digest(),
-    NONCE_AT,
-  );
-  return { ...state, data };
+export function advancedNonce(state: AccountState, blockhash: Address): AccountState {
+  const next = createHash('sha256').update('DURABLE_NONCE').update(addressBytes(blockhash)).digest();
+  const nonce = { ...nonceDecoder.decode(state.data), blockhash: addressOf(next) };
+  return { ...state, data: new Uint8Array(nonceEncoder.encode(nonce)) };
 }
 
 /** The memos of a transaction as getSignaturesForAddress gives them: `[length] text`, joined by `; `. */

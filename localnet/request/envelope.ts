@@ -2,70 +2,49 @@
  * The body of a request, read as jsonrpc-core 18 reads it: what has the shape of a call is one, what only has a good
  * id is an invalid request, and anything else makes the whole body unreadable, batches included.
  */
-import {
-  isJsonArray,
-  isJsonObject,
-  type Json,
-  type JsonObject,
-  parseJson,
-  printJson,
-} from '../json/value.ts';
+import { isJsonArray, isJsonObject, type Json, parseJson, printJson } from '../json/value.ts';
 
-/** One element of a body. */
+/** One element of a body that is answered. */
 export type Element =
   | Readonly<{ kind: 'call'; method: string; params: Json; idText: string }>
-  | Readonly<{ kind: 'notification' }>
   /** A call without a version: answered with an error that has none either. */
   | Readonly<{ kind: 'unversioned'; idText: string }>
   | Readonly<{ kind: 'invalid'; idText: string }>;
 
-/** A whole body. */
-type Envelope =
-  | Readonly<{ kind: 'single'; element: Element }>
-  | Readonly<{ kind: 'batch'; elements: readonly Element[] }>
-  | Readonly<{ kind: 'unreadable' }>;
-
 const MEMBERS: ReadonlySet<string> = new Set(['jsonrpc', 'method', 'params', 'id']);
 const U64_MAX = 18446744073709551615n;
 
-/** Reads a body. */
-export function readEnvelope(text: string): Envelope {
+/** Reads a body; undefined when it is unreadable. Notifications are neither carried out nor answered. */
+export function readEnvelope(
+  text: string,
+): Readonly<{ isBatch: boolean; elements: readonly Element[] }> | undefined {
   let body: Json;
   try {
     body = parseJson(text);
   } catch {
-    return { kind: 'unreadable' };
-  }
-  if (!isJsonArray(body)) {
-    const element = readElement(body);
-    return element === undefined ? { kind: 'unreadable' } : { kind: 'single', element };
+    return undefined;
   }
   const elements: Element[] = [];
-  for (const item of body) {
+  for (const item of isJsonArray(body) ? body : [body]) {
     const element = readElement(item);
-    if (element === undefined) return { kind: 'unreadable' };
-    elements.push(element);
+    if (element === 'unreadable') return undefined;
+    if (element !== 'notification') elements.push(element);
   }
-  return { kind: 'batch', elements };
+  return { isBatch: isJsonArray(body), elements };
 }
 
-function readElement(item: Json): Element | undefined {
-  if (!isJsonObject(item)) return undefined;
-  const idText = idTextOf(item.id);
-  const isCallShaped = hasShape(item);
-  if (!('id' in item) && isCallShaped) return { kind: 'notification' };
-  if (idText === undefined) return undefined;
-  if (!isCallShaped || typeof item.method !== 'string') return { kind: 'invalid', idText };
-  if (item.jsonrpc === undefined || item.jsonrpc === null) return { kind: 'unversioned', idText };
-  return { kind: 'call', method: item.method, params: item.params ?? null, idText };
-}
-
-function hasShape(item: JsonObject): boolean {
-  if (Object.keys(item).some((name) => !MEMBERS.has(name))) return false;
-  const { jsonrpc, method, params } = item;
-  const isVersion = jsonrpc === undefined || jsonrpc === null || jsonrpc === '2.0';
-  const isParams = params === undefined || params === null || isJsonArray(params) || isJsonObject(params);
-  return isVersion && isParams && typeof method === 'string';
+function readElement(item: Json): Element | 'notification' | 'unreadable' {
+  if (!isJsonObject(item)) return 'unreadable';
+  const { jsonrpc = null, method, params = null, id } = item;
+  const isCall =
+    Object.keys(item).every((name) => MEMBERS.has(name)) &&
+    (jsonrpc === null || jsonrpc === '2.0') &&
+    (params === null || isJsonArray(params) || isJsonObject(params));
+  if (!('id' in item) && isCall && typeof method === 'string') return 'notification';
+  const idText = idTextOf(id);
+  if (idText === undefined) return 'unreadable';
+  if (!isCall || typeof method !== 'string') return { kind: 'invalid', idText };
+  return jsonrpc === null ? { kind: 'unversioned', idText } : { kind: 'call', method, params, idText };
 }
 
 /** The id as it is echoed: a string, a u64 or null; undefined when it is none of these. */

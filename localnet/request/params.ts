@@ -10,6 +10,7 @@ import { isJsonArray, isJsonObject, type Json, type JsonObject, printJson } from
 
 const U64_MAX = 18446744073709551615n;
 const SIGNATURE_BYTES = 64;
+const SIGNATURE_CHARACTERS_MAX = 88;
 const COMMITMENTS = ['processed', 'confirmed', 'finalized'] as const;
 const base58 = getBase58Encoder();
 
@@ -18,21 +19,22 @@ export type Params = readonly (Json | undefined)[];
 
 /** Checks the number of parameters. */
 export function positional(params: Json, required: number, optional: number): Params {
-  if (params === null) return positional([], required, optional);
-  if (!isJsonArray(params)) {
-    if (required + optional === 0)
-      throw invalidParams('Invalid parameters: No parameters were expected', printJson(params));
-    throw invalidParams('`params` should be an array');
-  }
-  if (params.length < required)
+  const listed = params ?? [];
+  if (!isJsonArray(listed) && required + optional > 0) throw invalidParams('`params` should be an array');
+  if (!isJsonArray(listed) || (required + optional === 0 && listed.length > 0))
+    throw invalidParams('Invalid parameters: No parameters were expected', printJson(listed));
+  if (listed.length < required)
     throw invalidParams(`\`params\` should have at least ${required} argument(s)`);
-  if (params.length <= required + optional) return params;
-  if (required + optional === 0)
-    throw invalidParams('Invalid parameters: No parameters were expected', printJson(params));
+  if (listed.length <= required + optional) return listed;
   throw invalidParams(
     `Invalid parameters: Expected from ${required} to ${required + optional} parameters.`,
-    `Got: ${params.length}`,
+    `Got: ${listed.length}`,
   );
+}
+
+/** Whether an optional value was left out. */
+export function isAbsent(value: Json | undefined): value is null | undefined {
+  return value === undefined || value === null;
 }
 
 /** -32602 for a value of the wrong type. */
@@ -41,7 +43,7 @@ export function wrongType(value: Json | undefined, expected: string): Error {
 }
 
 function describe(value: Json | undefined): string {
-  if (value === undefined || value === null) return 'null';
+  if (isAbsent(value)) return 'null';
   if (typeof value === 'string') return `string ${JSON.stringify(value)}`;
   if (typeof value === 'boolean') return `boolean \`${value}\``;
   if (typeof value === 'bigint') return `integer \`${value}\``;
@@ -58,29 +60,34 @@ export function readString(value: Json | undefined): string {
 /** A u64, up to `max`. */
 export function readU64(value: Json | undefined, type = 'u64', max = U64_MAX): bigint {
   if (typeof value !== 'bigint') throw wrongType(value, type);
-  if (value < 0n || value > max) {
+  if (value < 0n || value > max)
     throw invalidParams(`Invalid params: invalid value: integer \`${value}\`, expected ${type}.`);
-  }
   return value;
 }
 
-/** A u64, or undefined for null and absent. */
+/** A u64, or undefined when absent. */
 export function readOptionalU64(value: Json | undefined, type?: string, max?: bigint): bigint | undefined {
-  return value === undefined || value === null ? undefined : readU64(value, type, max);
+  return isAbsent(value) ? undefined : readU64(value, type, max);
 }
 
-/** A boolean; `fallback` for null and absent. */
+/** A boolean; `fallback` when absent. */
 export function readBoolean(value: Json | undefined, fallback: boolean): boolean {
-  if (value === undefined || value === null) return fallback;
+  if (isAbsent(value)) return fallback;
   if (typeof value !== 'boolean') throw wrongType(value, 'a boolean');
   return value;
 }
 
-/** A configuration object; empty for null and absent. */
-export function readConfig(value: Json | undefined, name: string): JsonObject {
-  if (value === undefined || value === null) return {};
-  if (!isJsonObject(value)) throw wrongType(value, `struct ${name}`);
+/** A map with the members that it cannot do without. */
+export function readStruct(value: Json | undefined, name: string, ...required: string[]): JsonObject {
+  if (!isJsonObject(value)) throw wrongType(value, name);
+  const missing = required.find((member) => value[member] === undefined);
+  if (missing !== undefined) throw invalidParams(`Invalid params: missing field \`${missing}\`.`);
   return value;
+}
+
+/** A configuration object; empty when absent. */
+export function readConfig(value: Json | undefined, name: string): JsonObject {
+  return isAbsent(value) ? {} : readStruct(value, `struct ${name}`);
 }
 
 /** A list. */
@@ -89,13 +96,24 @@ export function readList(value: Json | undefined): readonly Json[] {
   return value;
 }
 
-/** One of the names of an enumeration; `fallback` for null and absent. */
+/** A list of so many inputs at most. */
+export function readInputs<Item>(
+  value: Json | undefined,
+  max: number,
+  read: (item: Json) => Item,
+): readonly Item[] {
+  const listed = readList(value);
+  if (listed.length > max) throw invalidParams(`Too many inputs provided; max ${max}`);
+  return listed.map(read);
+}
+
+/** One of the names of an enumeration; `fallback` when absent. */
 export function readVariant<const Name extends string>(
   value: Json | undefined,
   names: readonly Name[],
   fallback: Name,
 ): Name {
-  if (value === undefined || value === null) return fallback;
+  if (isAbsent(value)) return fallback;
   const text = readString(value);
   const found = names.find((name) => name === text);
   if (found !== undefined) return found;
@@ -104,7 +122,7 @@ export function readVariant<const Name extends string>(
   throw invalidParams(`Invalid params: unknown variant \`${text}\`, expected ${listed}.`);
 }
 
-/** An address. Agave tells apart what is no base58 and what has another length. */
+/** An address, or a blockhash, which has its form. Agave tells apart what is no base58 and what has another length. */
 export function readAddress(value: Json | undefined): Address {
   const text = readString(value);
   if (isAddress(text)) return text;
@@ -115,14 +133,9 @@ export function readAddress(value: Json | undefined): Address {
 export function readSignature(value: Json | undefined): string {
   const text = readString(value);
   if (!isBase58(text)) throw invalidParams('Invalid param: Invalid');
-  if (text.length > 88 || base58.encode(text).length !== SIGNATURE_BYTES)
+  if (text.length > SIGNATURE_CHARACTERS_MAX || base58.encode(text).length !== SIGNATURE_BYTES)
     throw invalidParams('Invalid param: WrongSize');
   return text;
-}
-
-/** A blockhash, base58 of 32 bytes. */
-export function readBlockhash(value: Json | undefined): string {
-  return readAddress(value);
 }
 
 /** Whether a text is written in base58. */
@@ -134,7 +147,7 @@ export function isBase58(text: string): boolean {
 export type RpcError = Readonly<{ code: number; message: string; data?: Json }>;
 
 /**
- * How a method refuses a call: readers of parameters nest too deeply to hand a refusal up by hand. `rpc/dispatch.ts`
+ * How a method refuses a call: readers of parameters nest too deeply to hand a refusal up by hand. `http/dispatch.ts`
  * is the only place that catches it.
  */
 export class RpcFailure extends Error {
@@ -155,11 +168,10 @@ export function readCommitment({ commitment }: JsonObject): Commitment {
   return COMMITMENTS.find((each) => each === commitment) ?? 'finalized';
 }
 
-/** A commitment that is a parameter, and no member of a larger configuration: Agave insists on it being there, and a known one. */
+/** A commitment that is a parameter of its own: Agave insists on it being there, and a known one. */
 export function readCommitmentConfig(param: Json | undefined): JsonObject {
-  if (param === undefined || param === null) return {};
-  const { commitment } = readConfig(param, 'CommitmentConfig');
-  if (commitment === undefined) throw invalidParams('Invalid params: missing field `commitment`.');
+  if (isAbsent(param)) return {};
+  const { commitment } = readStruct(param, 'struct CommitmentConfig', 'commitment');
   return { commitment: readVariant(commitment, COMMITMENTS, 'finalized') };
 }
 
@@ -168,30 +180,28 @@ export function readPreflightCommitment(config: JsonObject): Commitment {
   return readVariant(config.preflightCommitment, COMMITMENTS, 'finalized');
 }
 
-/** As `readCommitment`, for the history methods, which know nothing of the slot in progress. */
-export function readHistoryCommitment(config: JsonObject): Commitment {
+/** The slot of a commitment for the history methods, which know nothing of the slot in progress. */
+export function readHistorySlot(chain: Chain, config: JsonObject): bigint {
   const commitment = readCommitment(config);
   if (commitment === 'processed') throw invalidParams('Method does not support commitment below `confirmed`');
-  return commitment;
+  return reached(chain.slotAt(commitment), config);
 }
 
 /** The slot of a commitment's bank; -32016 while it is below the configuration's minContextSlot. */
-export function readBankSlot(chain: Chain, config: JsonObject): bigint {
-  const slot = chain.slotAt(readCommitment(config));
-  requireContextSlot(slot, config);
-  return slot;
+export function readBankSlot(chain: Chain, param: Json | undefined): bigint {
+  const config = readConfig(param, 'RpcContextConfig');
+  return reached(chain.slotAt(readCommitment(config)), config);
 }
 
 /** The state at a commitment; -32016 as above. */
 export function readView(chain: Chain, config: JsonObject): View {
   const view = chain.viewAt(readCommitment(config));
-  requireContextSlot(view.slot, config);
+  reached(view.slot, config);
   return view;
 }
 
-/** -32016 with the context slot, when a bank is older than asked for. */
-export function requireContextSlot(slot: bigint, config: JsonObject): void {
+function reached(slot: bigint, config: JsonObject): bigint {
   const minimum = readOptionalU64(config.minContextSlot);
-  if (minimum === undefined || slot >= minimum) return;
+  if (minimum === undefined || slot >= minimum) return slot;
   throw new RpcFailure(-32016, 'Minimum context slot has not been reached', { contextSlot: slot });
 }

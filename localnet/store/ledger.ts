@@ -9,7 +9,6 @@ import { codeOf, fileReason, keepPrivate } from '../../shared/store/private.ts';
 import { type Json, parseJson, printJson } from '../json/value.ts';
 import type { AccountState } from '../protocol/account.ts';
 import type { TransactionErrorJson } from '../protocol/error.ts';
-import type { Anchor } from '../protocol/slot.ts';
 
 type AccountRow = {
   address: string;
@@ -20,6 +19,9 @@ type AccountRow = {
   rent_epoch: bigint;
 };
 type TransactionRow = { slot: bigint; position: bigint; signature: string; wire: Uint8Array; meta: string };
+
+/** From `slot` on, slots begin at `atMs` (Unix milliseconds) plus a multiple of `slotMs`. */
+export type Anchor = Readonly<{ slot: bigint; atMs: number; slotMs: number }>;
 
 /** A place in the ledger: a transaction's slot and position within it. */
 export type Place = Readonly<{ slot: bigint; position: number }>;
@@ -52,29 +54,15 @@ export function createLedger(db: Database) {
     });
   }
 
-  /** Every account that was ever written; without a state, it was removed. */
-  function* accounts(): Iterable<readonly [Address, AccountState | undefined]> {
-    for (const row of sql.accounts.iterate()) yield [address(row.address), stateFrom(row)];
-  }
-
-  function get(name: string): string | undefined {
-    return sql.get.get({ name })?.value;
-  }
-
-  /** An unfinalized statement would keep the file open, and with it the lock. */
-  function close(): void {
-    for (const statement of Object.values(sql)) statement.finalize();
-    db.close();
-  }
-
   return {
-    get,
+    get: (name: string) => sql.get.get({ name })?.value,
     set: (name: string, value: string) => void sql.set.run({ name, value }),
     /** All writes of `work`, or none. */
     atomically: (work: () => void) => db.transaction(work).immediate(),
     commit: (record: TransactionRecord | undefined, keys: readonly Address[], changed: Changed) =>
       void commit.immediate(record, keys, changed),
-    accounts,
+    /** Every account that was ever written; without a state, it was removed. */
+    accounts: () => sql.accounts.all().map((row) => [address(row.address), stateFrom(row)] as const),
     anchors: (): Anchor[] =>
       sql.anchors
         .all()
@@ -86,9 +74,11 @@ export function createLedger(db: Database) {
     /** Transactions in windows of `size` slots, from one slot until before another, by the window's number. */
     countsByWindow: (from: bigint, until: bigint, size: bigint): ReadonlyMap<bigint, bigint> =>
       new Map(sql.countsByWindow.all({ from, until, size }).map((row) => [row.number, row.n])),
-    find: (signature: string) => recordFrom(sql.find.get({ signature })),
-    inSlot: (slot: bigint): TransactionRecord[] =>
-      sql.inSlot.all({ slot }).flatMap((row) => recordFrom(row) ?? []),
+    find(signature: string): TransactionRecord | undefined {
+      const row = sql.find.get({ signature });
+      return row === null ? undefined : recordFrom(row);
+    },
+    inSlot: (slot: bigint): TransactionRecord[] => sql.inSlot.all({ slot }).map(recordFrom),
     /** Transactions that name an address, newest first, strictly between two places. */
     naming: (key: Address, before: Place, after: Place, limit: number): TransactionRecord[] =>
       sql.naming
@@ -100,8 +90,12 @@ export function createLedger(db: Database) {
           after_position: after.position,
           limit,
         })
-        .flatMap((row) => recordFrom(row) ?? []),
-    close,
+        .map(recordFrom),
+    close(): void {
+      // An unfinalized statement would keep the file open, and with it the lock.
+      for (const statement of Object.values(sql)) statement.finalize();
+      db.close();
+    },
   } as const;
 }
 
@@ -150,12 +144,9 @@ function stateFrom(row: AccountRow): AccountState | undefined {
   };
 }
 
-function recordFrom(row: TransactionRow | null): TransactionRecord | undefined {
-  if (row === null) return undefined;
-  const { slot, position, signature, wire, meta } = row;
-  // Written by `commit` above, from the same type.
-  const read = parseJson(meta) as unknown as TransactionMeta;
-  return { slot, position: Number(position), signature, wire, meta: read };
+function recordFrom(row: TransactionRow): TransactionRecord {
+  const meta = parseJson(row.meta) as unknown as TransactionMeta; // written by `commit` above, from the same type
+  return { ...row, position: Number(row.position), meta };
 }
 
 /** A token account's balance before or after a transaction, at its place among the account keys. */
@@ -215,23 +206,17 @@ const BUSY_TIMEOUT_MS = 2_000;
  */
 export function openDatabase(dataDir: string | undefined): Database {
   const path = dataDir === undefined ? ':memory:' : join(dataDir, 'localnet.db');
+  let db: Database | undefined;
   try {
     if (dataDir !== undefined) keepPrivate(path);
-    return prepared(new Database(path, { create: true, strict: true, safeIntegers: true }));
-  } catch (cause) {
-    throw new Error(`The localnet's database ${path} cannot be used: ${complaintAbout(cause)}.`, {
-      cause,
-    });
-  }
-}
-
-function prepared(db: Database): Database {
-  try {
+    db = new Database(path, { create: true, strict: true, safeIntegers: true });
     prepare(db);
     return db;
   } catch (cause) {
-    db.close();
-    throw cause;
+    db?.close();
+    throw new Error(`The localnet's database ${path} cannot be used: ${complaintAbout(cause)}.`, {
+      cause,
+    });
   }
 }
 
@@ -241,9 +226,7 @@ function prepare(db: Database): void {
   db.run('PRAGMA locking_mode = EXCLUSIVE');
   db.run('PRAGMA journal_mode = WAL');
   db.run('PRAGMA synchronous = NORMAL');
-  const { user_version: version } = db.query<{ user_version: bigint }, []>('PRAGMA user_version').get() ?? {
-    user_version: 0n,
-  };
+  const version = db.query<{ user_version: bigint }, []>('PRAGMA user_version').get()?.user_version ?? 0n;
   if (version !== 0n && version !== BigInt(SCHEMA_VERSION))
     throw new Error(`its format is ${version}, not ${SCHEMA_VERSION}; another version of localnet made it`);
   const check = db.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get();

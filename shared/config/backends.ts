@@ -1,25 +1,10 @@
 import type { Secret } from '../secret.ts';
 import { flag, httpUrl, integer, names, oneOf, secret, text } from './kinds.ts';
-import { type Lane, LANES, PROFILE_NAMES, type ProfileName, PROFILES } from './profiles.ts';
+import { type Lane, LANES, PROFILE_NAMES, PROFILES } from './profiles.ts';
 import type { Table } from './table.ts';
 
 /** One full-history Solana RPC that the gateway calls, as the config declares it. */
-export type BackendConfig = Readonly<{
-  name: string;
-  url: URL;
-  /** The software behind the address. */
-  profile: ProfileName;
-  lanes: readonly Lane[];
-  /** Methods it serves beyond those of its lanes: provider extensions, `requestAirdrop`. */
-  methods: readonly string[];
-  headers: ReadonlyMap<string, Secret>;
-  /** Longest request body it takes, in bytes; `undefined` when it has no bound of its own. */
-  bodyBytesMax: number | undefined;
-  /** Calls in flight to it from one gateway process. */
-  connectionsMax: number;
-  /** Whether an answer that ended within its framing is taken to be whole; `undefined`: when its length was known. */
-  trustsEnd: boolean | undefined;
-}>;
+export type BackendConfig = Readonly<ReturnType<typeof backendFrom>>;
 
 /** The `[[backends]]` tables. Names are unique; an empty list means the embedded localnet. */
 export function backendsFrom(root: Table): readonly BackendConfig[] {
@@ -32,37 +17,34 @@ export function backendsFrom(root: Table): readonly BackendConfig[] {
   return backends;
 }
 
-function backendFrom(table: Table): BackendConfig {
-  const name = table.take('name', text('"agave-1"'));
-  if (!table.has('name')) table.problem('name', undefined, 'a name for logs and metrics', '"agave-1"');
-  const url = table.take('url', httpUrl('"http://10.0.0.1:8899"'));
-  if (!table.has('url')) table.problem('url', undefined, 'the URL of the backend', '"http://10.0.0.1:8899"');
+function backendFrom(table: Table) {
+  const name = table.need('name', text('"agave-1"'), 'a name for logs and metrics');
+  const url = table.need('url', httpUrl('"http://10.0.0.1:8899"'), 'the URL of the backend');
   const profile = table.takeOr('profile', oneOf(PROFILE_NAMES, '"agave"'), 'agave');
   const usual = PROFILES[profile];
-  const backend: BackendConfig = {
+  const lanes = table.takeOr('lanes', lanesKind, usual.lanes);
+  /** Methods it serves beyond those of its lanes: provider extensions, `requestAirdrop`. */
+  const methods = table.takeOr('methods', methodsKind, usual.methods);
+  // A lane that the software serves nothing of, and a backend that is asked for nothing, are slips of the pen.
+  const { mayServe } = usual;
+  const wrong = !lanes.every((lane) => mayServe.includes(lane))
+    ? `only lanes that ${profile} serves: ${mayServe.join(', ')}`
+    : lanes.length === 0 && methods.length === 0 && 'at least one lane or method';
+  if (wrong !== false) table.problem('lanes', lanes, wrong, JSON.stringify(mayServe.slice(0, 2)));
+  return table.close({
     name: name ?? '?',
     url: url ?? new URL('http://127.0.0.1:1'),
     profile,
-    lanes: table.takeOr('lanes', lanesKind, usual.lanes),
-    methods: table.takeOr('methods', methodsKind, usual.methods),
+    lanes,
+    methods,
     headers: headersFrom(table.table('headers')),
+    /** Longest request body it takes, in bytes; `undefined` when it has no bound of its own. */
     bodyBytesMax: table.take('max_body_bytes', integer(256, 1_073_741_824, '51_200')) ?? usual.bodyBytesMax,
+    /** Calls in flight to it from one gateway process. */
     connectionsMax: table.takeOr('max_connections', integer(1, 65_535, '512'), usual.connectionsMax),
+    /** Whether an answer that ended within its framing is taken to be whole; `undefined`: when its length was known. */
     trustsEnd: table.take('trusts_end', flag) ?? usual.trustsEnd,
-  };
-  checkLanes(table, backend);
-  table.close();
-  return backend;
-}
-
-/** A lane that the software serves nothing of, and a backend that is asked for nothing, are slips of the pen. */
-function checkLanes(table: Table, { profile, lanes, methods }: BackendConfig): void {
-  const { mayServe } = PROFILES[profile];
-  const example = JSON.stringify(mayServe.slice(0, 2));
-  if (!lanes.every((lane) => mayServe.includes(lane)))
-    table.problem('lanes', lanes, `only lanes that ${profile} serves: ${mayServe.join(', ')}`, example);
-  else if (lanes.length === 0 && methods.length === 0)
-    table.problem('lanes', lanes, 'at least one lane or method', example);
+  });
 }
 
 const lanesKind = names(
@@ -78,27 +60,18 @@ const methodsKind = names(
 );
 
 /** Headers that the gateway sets itself or that frame the message; a config that overrode them would break requests. */
-const HEADERS_OF_OURS = new Set([
-  'content-length',
-  'content-type',
-  'connection',
-  'host',
-  'transfer-encoding',
-  'accept-encoding',
-]);
+const OWN_HEADERS = 'content-length content-type connection host transfer-encoding accept-encoding'.split(
+  ' ',
+);
 
 function headersFrom(table: Table): ReadonlyMap<string, Secret> {
   const headers = new Map<string, Secret>();
   for (const key of table.keys()) {
     const value = table.take(key, secret('"env:AGAVE_TOKEN"'));
     const name = key.toLowerCase();
-    if (!/^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(name) || HEADERS_OF_OURS.has(name)) {
-      table.problem(
-        key,
-        key,
-        'a header that the gateway does not set itself',
-        'authorization = "env:AGAVE_TOKEN"',
-      );
+    if (!/^[a-z0-9!#$%&'*+.^_`|~-]+$/.test(name) || OWN_HEADERS.includes(name)) {
+      const expected = 'a header that the gateway does not set itself';
+      table.problem(key, key, expected, 'authorization = "env:AGAVE_TOKEN"');
     } else if (value !== undefined && /[^\t\x20-\x7e]/.test(value.reveal())) {
       table.problem(key, '[secret]', 'a header value of printable ASCII characters', '"env:AGAVE_TOKEN"');
     } else if (value !== undefined) headers.set(name, value);

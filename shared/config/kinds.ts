@@ -2,7 +2,6 @@ import { placesFrom } from '../redis/options.ts';
 import { Secret, userinfoOf } from '../secret.ts';
 import type { Kind } from './table.ts';
 
-/** Where a listener binds. */
 export type Listen = Readonly<{ hostname: string; port: number }>;
 
 /** A whole number within bounds, both included; digits in a string count, for values from the environment. */
@@ -37,64 +36,52 @@ export const flag: Kind<boolean> = {
   read: (value) => (typeof value === 'boolean' ? value : undefined),
 };
 
-/** Any text that is not empty. */
+export function written<T>(
+  expected: string,
+  example: string,
+  read: (text: string) => T | undefined,
+): Kind<T> {
+  return { expected, example, read: (value) => (typeof value === 'string' ? read(value) : undefined) };
+}
+
 export function text(example: string): Kind<string> {
-  return {
-    expected: 'a non-empty string',
-    example,
-    read: (value) => (typeof value === 'string' && value !== '' ? value : undefined),
-  };
+  return written('a non-empty string', example, (value) => value || undefined);
 }
 
 /** The name of an HTTP header; read in lower case. */
-export const headerName: Kind<string> = {
-  expected: 'the name of an HTTP header',
-  example: '"x-forwarded-for"',
-  read: (value) =>
-    typeof value === 'string' && /^[A-Za-z0-9-]+$/.test(value) ? value.toLowerCase() : undefined,
-};
+export const headerName = written('the name of an HTTP header', '"x-forwarded-for"', (name) =>
+  /^[A-Za-z0-9-]+$/.test(name) ? name.toLowerCase() : undefined,
+);
 
-/** A secret text; better taken from the environment than written in the file. */
-export function secret(example: string): Kind<Secret> {
-  return {
-    expected: 'a non-empty string (secret)',
-    hidden: true,
-    example,
-    read: (value) => (typeof value === 'string' && value !== '' ? new Secret(value) : undefined),
-  };
+/** A text that must not be shown; better taken from the environment than written in the file. */
+function hidden(expected: string, example: string, isGood: (text: string) => boolean): Kind<Secret> {
+  const read = (value: string) => (isGood(value) ? new Secret(value) : undefined);
+  return { ...written(expected, example, read), hidden: true };
 }
 
-/** The address of a Redis or of a cluster. */
-export const redisUrl: Kind<Secret> = {
-  expected: 'redis://host:port or rediss://host:port; further nodes of a cluster after commas',
-  hidden: true,
-  example: '"redis://127.0.0.1:6379"',
-  read: (value) =>
-    typeof value === 'string' && placesFrom(value) !== undefined ? new Secret(value) : undefined,
-};
+export function secret(example: string): Kind<Secret> {
+  return hidden('a non-empty string (secret)', example, (value) => value !== '');
+}
 
-/** 32 bytes in base64. */
-export const sealingKey: Kind<Secret> = {
-  expected: '32 bytes in base64',
-  hidden: true,
-  example: '"env:SLUICE_SECRET" with the output of: openssl rand -base64 32',
-  read: (value) => {
-    if (typeof value !== 'string' || !/^[A-Za-z0-9+/]{43}=$/.test(value)) return undefined;
-    return new Secret(value);
-  },
-};
+export const redisUrl = hidden(
+  'redis://host:port or rediss://host:port; further nodes of a cluster after commas',
+  '"redis://127.0.0.1:6379"',
+  (value) => placesFrom(value) !== undefined,
+);
+
+export const sealingKey = hidden(
+  '32 bytes in base64',
+  '"env:SLUICE_SECRET" with the output of: openssl rand -base64 32',
+  (value) => /^[A-Za-z0-9+/]{43}=$/.test(value),
+);
 
 /** `host:port`; an IPv6 host stands in brackets; port 0 asks for any free port. */
-export const listen: Kind<Listen> = {
-  expected: 'host:port',
-  example: '"127.0.0.1:8899"',
-  read: (value) => {
-    const parts = typeof value === 'string' ? /^(\[[0-9a-fA-F:.]+\]|[^:\s]+):(\d{1,5})$/.exec(value) : null;
-    const [hostname, port] = [parts?.[1], Number(parts?.[2])];
-    if (hostname === undefined || port > 65_535) return undefined;
-    return { hostname: hostname.replace(/^\[|\]$/g, ''), port };
-  },
-};
+export const listen: Kind<Listen> = written('host:port', '"127.0.0.1:8899"', (value) => {
+  const [, hostname, digits] = /^(\[[0-9a-fA-F:.]+\]|[^:\s]+):(\d{1,5})$/.exec(value) ?? [];
+  const port = Number(digits);
+  if (hostname === undefined || port > 65_535) return undefined;
+  return { hostname: hostname.replace(/^\[|\]$/g, ''), port };
+});
 
 /** An http or https address without a fragment, whose user and password can be decoded. */
 export function httpUrl(example: string): Kind<URL> {
@@ -114,7 +101,6 @@ function readHttpUrl(value: unknown): URL | undefined {
   return isWeb && url.hash === '' && userinfoOf(url) !== undefined ? url : undefined;
 }
 
-/** At least one http or https address. */
 export const httpUrls: Kind<readonly URL[]> = {
   expected: 'a list of http:// or https:// URLs',
   example: '["http://127.0.0.1:8899"]',
@@ -126,7 +112,6 @@ export const httpUrls: Kind<readonly URL[]> = {
   },
 };
 
-/** The codings that answers can be compressed by. */
 export type Coding = 'zstd' | 'gzip';
 
 const CODINGS: Readonly<Record<string, readonly Coding[]>> = {
@@ -135,13 +120,10 @@ const CODINGS: Readonly<Record<string, readonly Coding[]>> = {
   'zstd,gzip': ['zstd', 'gzip'],
 };
 
-export const codings: Kind<readonly Coding[]> = {
-  expected: '"off", "zstd" or "zstd,gzip"',
-  example: '"zstd"',
-  read: (value) => (typeof value === 'string' && Object.hasOwn(CODINGS, value) ? CODINGS[value] : undefined),
-};
+export const codings = written('"off", "zstd" or "zstd,gzip"', '"zstd"', (value) =>
+  Object.hasOwn(CODINGS, value) ? CODINGS[value] : undefined,
+);
 
-/** One of a few names. */
 export function oneOf<Name extends string>(choices: readonly Name[], example: string): Kind<Name> {
   return {
     expected: `one of ${choices.join(', ')}`,

@@ -1,4 +1,5 @@
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { codeOf } from '../store/private.ts';
 import { type Config, configFrom, type GatewayConfig } from './config.ts';
 import { type Environment, problemLine, type Unset } from './table.ts';
 
@@ -24,7 +25,6 @@ export function loadConfig(path: string | undefined, env: Environment, unset: Un
   return reading.kind === 'unusable' ? reading : parseConfig(reading.read, env, unset);
 }
 
-/** Reads the config without checking it. */
 export function readConfig(
   path: string | undefined,
 ): { readonly kind: 'read'; readonly read: ConfigText } | Unusable {
@@ -33,7 +33,7 @@ export function readConfig(
   try {
     return { kind: 'read', read: { name, text: readFileSync(name, 'utf8') } };
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    const code = codeOf(error) || 'unknown error';
     return { kind: 'unusable', lines: [`The config file ${name} cannot be read (${code}).`] };
   }
 }
@@ -44,15 +44,14 @@ export function blankComplaint({ name, text }: ConfigText): string | undefined {
   return isBlank ? `The config file ${name} is empty.` : undefined;
 }
 
-/** Checks a config that was read. */
 export function parseConfig(read: ConfigText, env: Environment, unset: Unset = 'is-wrong'): Loaded {
   const { name, text = '' } = read;
   let document: unknown;
   try {
     document = Bun.TOML.parse(text);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
     // A text without quotes is shown in quotes, and may be a secret.
+    const reason = error instanceof Error ? error.message : String(error);
     const safe = reason.replaceAll(/: ".*"/gs, '');
     return { kind: 'unusable', lines: [`The config file ${name} is not valid TOML: ${safe}`] };
   }
@@ -67,8 +66,7 @@ export function unreadableTls(tls: GatewayConfig['tls']): string | undefined {
     try {
       accessSync(path, constants.R_OK);
     } catch (error) {
-      const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-      return `The file ${path} of gateway.tls cannot be read (${code}).`;
+      return `The file ${path} of gateway.tls cannot be read (${codeOf(error)}).`;
     }
   }
   return undefined;

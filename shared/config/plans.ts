@@ -39,12 +39,8 @@ export function plansFrom(root: Table): ReadonlyMap<string, Plan> {
   const table = root.table('plans');
   for (const name of table.keys()) {
     if (!/^[a-z][a-z0-9_-]{0,31}$/.test(name) || name === 'none') {
-      table.problem(
-        name,
-        name,
-        'a plan name of lowercase letters, digits, - and _, other than none',
-        '[plans.pro]',
-      );
+      const expected = 'a plan name of lowercase letters, digits, - and _, other than none';
+      table.problem(name, name, expected, '[plans.pro]');
     }
     plans.set(name, planFrom(table.table(name), plans.get(name)));
   }
@@ -58,11 +54,12 @@ const RPS_MAX = 10_000_000;
 const SEND_FANOUT_MAX = 16;
 
 function planFrom(table: Table, before: Plan | undefined): Plan {
-  const rps = table.takeOr('rps', positive(RPS_MAX, '100'), before?.rps ?? 1);
-  if (before === undefined && !table.has('rps')) table.problem('rps', undefined, 'calls per second', '100');
+  const rate = positive(RPS_MAX, '100');
+  const own = before === undefined ? table.need('rps', rate, 'calls per second') : table.take('rps', rate);
+  const rps = own ?? before?.rps ?? 1;
   const usualBurst = before?.burst ?? Math.max(1, Math.ceil(2 * rps));
   const burst = table.takeOr('burst', integer(1, RPS_MAX, '200'), usualBurst);
-  const plan: Plan = {
+  return table.close({
     rps,
     burst,
     credits: table.take('credits', integer(0, Number.MAX_SAFE_INTEGER, '250_000')) ?? before?.credits,
@@ -70,9 +67,7 @@ function planFrom(table: Table, before: Plan | undefined): Plan {
     scans: table.takeOr('scans', integer(1, 65_535, '4'), before?.scans ?? 1),
     inFlight: table.takeOr('in_flight', integer(1, RPS_MAX, '200'), inFlightBy(burst)),
     sendFanout: table.take('send_fanout', integer(1, SEND_FANOUT_MAX, '3')) ?? before?.sendFanout,
-  };
-  table.close();
-  return plan;
+  });
 }
 
 /** Credits by method; `default` is for every other one, unknown methods included. */
@@ -103,19 +98,14 @@ export const PRICES_BY_DEFAULT: Readonly<Record<string, number>> = Object.fromEn
   ),
 );
 
-const DEFAULT_PRICE = 1;
-
 /** All prices: those of the config over the defaults. A price of 0 makes a method free. */
 export function pricesFrom(root: Table): Prices {
   const table = root.table('credits');
   const price = integer(0, 1_000_000_000, '50');
-  const standard = table.takeOr('default', price, DEFAULT_PRICE);
+  const standard = table.takeOr('default', price, 1);
   const methods = new Map(Object.entries(PRICES_BY_DEFAULT));
   const rows = table.table('methods');
-  for (const method of rows.keys()) {
-    const credits = rows.take(method, price);
-    if (credits !== undefined) methods.set(method, credits);
-  }
-  table.close();
-  return { default: standard, methods };
+  for (const method of rows.keys())
+    methods.set(method, rows.takeOr(method, price, methods.get(method) ?? standard));
+  return table.close({ default: standard, methods });
 }

@@ -28,7 +28,6 @@ type Profile = Readonly<{
   connectionsMax: number;
   /** `false`: it may end a broken answer as if it were whole, whatever its framing says. */
   trustsEnd: false | undefined;
-  /** Whether it knows the commitment `processed`. */
   processed: boolean;
   /** Whether a request header tells it to leave its BigTable out (`x-bigtable: disabled`, Agave `rpc_service.rs`). */
   bigtable: boolean;

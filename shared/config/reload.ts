@@ -8,18 +8,14 @@ const SETTLED_MS = 200;
 /** After so many reads, five seconds, it is refused. */
 const READS_MAX = 25;
 
-type ReaderDeps = Readonly<{
-  env: Environment;
-  /** The plans that accounts are on, each with the number of its accounts; may throw. */
-  used(): ReadonlyMap<string, number>;
-  clock: Clock;
-}>;
-
 /**
  * Reads the config of a running app again, when nobody has written it for a moment. Refused is one that is unusable, says
- * nothing, or has lost a plan that accounts are on.
+ * nothing, or has lost a plan that accounts are on; `used` counts accounts by plan, and may throw.
  */
-export function createConfigReader(started: LoadedConfig, { env, used, clock }: ReaderDeps) {
+export function createConfigReader(
+  started: LoadedConfig,
+  { env, used, clock }: Readonly<{ env: Environment; used(): ReadonlyMap<string, number>; clock: Clock }>,
+) {
   let last = started;
   let underWay: Promise<Loaded> | undefined;
   const file = started.read.text === undefined ? undefined : started.read.name;
@@ -55,13 +51,11 @@ export function createConfigReader(started: LoadedConfig, { env, used, clock }: 
   }
 
   function complaintsAbout(gone: readonly string[]): readonly string[] {
-    if (gone.length === 0) return [];
     try {
-      return lostPlans(gone, used());
+      return gone.length === 0 ? [] : lostPlans(gone, used());
     } catch (error) {
-      return [
-        `Plans are gone from the config, and accounts may use them (${fileReason(error)}): ${gone.join(', ')}.`,
-      ];
+      const why = `Plans are gone from the config, and accounts may use them (${fileReason(error)})`;
+      return [`${why}: ${gone.join(', ')}.`];
     }
   }
 

@@ -1,4 +1,3 @@
-/** Environment variables, by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
@@ -16,22 +15,6 @@ export type Kind<T> = Readonly<{
   read(value: unknown): T | undefined;
 }>;
 
-/**
- * One TOML table under reading. Every `take` marks its key as known and files a problem instead of throwing;
- * `close` files the unknown keys. `"env:NAME"` is replaced by the environment's value before `read`.
- */
-export type Table = Readonly<{
-  path: string;
-  take<T>(key: string, kind: Kind<T>): T | undefined;
-  takeOr<T>(key: string, kind: Kind<T>, fallback: T): T;
-  table(key: string): Table;
-  tables(key: string): readonly Table[];
-  has(key: string): boolean;
-  keys(): readonly string[];
-  problem(key: string, found: unknown, expected: string, example: string): void;
-  close(): void;
-}>;
-
 /** What stands for a value that may be a secret: of a secret's key, and of a key that could be meant for one. */
 const HIDDEN = Symbol('an invalid value (not shown)');
 const UNKNOWN = Symbol('a value (not shown)');
@@ -39,102 +22,107 @@ const UNKNOWN = Symbol('a value (not shown)');
 /** What is expected under a key that no part of the config reads; the example lists the known ones. */
 export const NO_SUCH_KEY = 'no such key';
 
-/** Opens `value` (a parsed TOML table, or nothing) for reading; problems are appended to `problems`. */
-export function openTable(
-  value: unknown,
-  path: string,
-  env: Environment,
-  problems: Problem[],
-  unset: Unset = 'is-wrong',
-): Table {
-  const rows: Record<string, unknown> = isTable(value) ? value : {};
-  const known = new Set<string>();
-  if (value !== undefined && !isTable(value)) file('', UNKNOWN, 'a table', `[${path}]`);
+/** What the tables of one document share: the problems found in it are appended to `problems`. */
+type Reading = Readonly<{ env: Environment; problems: Problem[]; unset?: Unset }>;
 
-  function file(key: string, found: unknown, expected: string, example: string) {
-    problems.push({
-      key: joined(path, key),
+/**
+ * One TOML table under reading. Every `take` marks its key as known and files a problem instead of throwing;
+ * `close` files the unknown keys. `"env:NAME"` is replaced by the environment's value before `read`.
+ */
+export class Table {
+  readonly #path: string;
+  readonly #reading: Reading;
+  readonly #rows: Readonly<Record<string, unknown>>;
+  readonly #known = new Set<string>();
+
+  /** Opens a parsed TOML table, or nothing. */
+  constructor(value: unknown, path: string, reading: Reading) {
+    this.#path = path;
+    this.#reading = reading;
+    this.#rows = isTable(value) ? value : {};
+    if (value !== undefined && !isTable(value)) this.problem('', UNKNOWN, 'a table', `[${path}]`);
+  }
+
+  take<T>(key: string, kind: Kind<T>): T | undefined {
+    const { env, unset } = this.#reading;
+    const raw = this.has(key) ? this.#rows[key] : undefined;
+    if (raw === undefined) return undefined;
+    const missing: string[] = [];
+    const resolve = (item: unknown): unknown => {
+      if (typeof item !== 'string' || !item.startsWith('env:')) return item;
+      const name = item.slice('env:'.length);
+      if ((env[name] ?? '') === '') missing.push(name);
+      return env[name];
+    };
+    const value: unknown = Array.isArray(raw) ? raw.map(resolve) : resolve(raw);
+    const [name] = missing;
+    if (name !== undefined) {
+      const expected = `the environment variable ${name} to be set`;
+      if (unset !== 'is-absent') this.problem(key, raw, expected, `export ${name}=…`);
+      return undefined;
+    }
+    const read = kind.read(value);
+    if (read === undefined) this.problem(key, kind.hidden ? HIDDEN : raw, kind.expected, kind.example);
+    return read;
+  }
+
+  takeOr<T>(key: string, kind: Kind<T>, fallback: T): T {
+    return this.take(key, kind) ?? fallback;
+  }
+
+  /** A value that must be there; `expected` says what is missing without it. */
+  need<T>(key: string, kind: Kind<T>, expected: string): T | undefined {
+    if (!this.has(key)) this.problem(key, undefined, expected, kind.example);
+    return this.take(key, kind);
+  }
+
+  table(key: string): Table {
+    this.#known.add(key);
+    return new Table(this.#rows[key], joined(this.#path, key), this.#reading);
+  }
+
+  tables(key: string): readonly Table[] {
+    const list = this.has(key) ? this.#rows[key] : [];
+    const path = joined(this.#path, key);
+    if (!Array.isArray(list)) {
+      this.problem(key, UNKNOWN, 'a list of tables', `[[${path}]]`);
+      return [];
+    }
+    return list.map((item, i) => new Table(item, `${path}[${i}]`, this.#reading));
+  }
+
+  has(key: string): boolean {
+    this.#known.add(key);
+    return this.#rows[key] !== undefined;
+  }
+
+  keys(): readonly string[] {
+    return Object.keys(this.#rows);
+  }
+
+  problem(key: string, found: unknown, expected: string, example: string): void {
+    this.#reading.problems.push({
+      key: joined(this.#path, key),
       found: typeof found === 'symbol' ? (found.description ?? '') : shown(found),
       expected,
       example,
     });
   }
 
-  function take<T>(key: string, kind: Kind<T>): T | undefined {
-    known.add(key);
-    const raw = rows[key];
-    if (raw === undefined) return undefined;
-    const value = Array.isArray(raw) ? listFromEnvironment(raw, env) : fromEnvironment(raw, env);
-    if (value.kind === 'unset') {
-      if (unset === 'is-absent') return undefined;
-      file(key, raw, `the environment variable ${value.name} to be set`, `export ${value.name}=…`);
-      return undefined;
-    }
-    const read = kind.read(value.value);
-    if (read === undefined) file(key, kind.hidden ? HIDDEN : raw, kind.expected, kind.example);
-    return read;
+  /** What was read of the table, when that is all. */
+  close<Values>(values: Values): Values {
+    const known = `known keys: ${[...this.#known].join(', ')}`;
+    for (const key of this.keys()) if (!this.#known.has(key)) this.problem(key, UNKNOWN, NO_SUCH_KEY, known);
+    return values;
   }
-
-  return {
-    path,
-    take,
-    takeOr: (key, kind, fallback) => take(key, kind) ?? fallback,
-    table: (key) => {
-      known.add(key);
-      return openTable(rows[key], joined(path, key), env, problems, unset);
-    },
-    tables: (key) => {
-      known.add(key);
-      const list = rows[key];
-      if (list === undefined) return [];
-      if (!Array.isArray(list)) {
-        file(key, UNKNOWN, 'a list of tables', `[[${joined(path, key)}]]`);
-        return [];
-      }
-      return list.map((item, i) => openTable(item, `${joined(path, key)}[${i}]`, env, problems, unset));
-    },
-    has: (key) => {
-      known.add(key);
-      return rows[key] !== undefined;
-    },
-    keys: () => Object.keys(rows),
-    problem: file,
-    close: () => {
-      for (const key of Object.keys(rows)) {
-        if (!known.has(key)) file(key, UNKNOWN, NO_SUCH_KEY, `known keys: ${[...known].join(', ')}`);
-      }
-    },
-  };
 }
 
 function joined(path: string, key: string): string {
-  if (path === '' || key === '') return path + key;
-  return `${path}.${key}`;
+  return path === '' || key === '' ? path + key : `${path}.${key}`;
 }
 
 function isTable(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-type Resolved =
-  { readonly kind: 'set'; readonly value: unknown } | { readonly kind: 'unset'; readonly name: string };
-
-function fromEnvironment(raw: unknown, env: Environment): Resolved {
-  if (typeof raw !== 'string' || !raw.startsWith('env:')) return { kind: 'set', value: raw };
-  const name = raw.slice('env:'.length);
-  const value = env[name];
-  return value === undefined || value === '' ? { kind: 'unset', name } : { kind: 'set', value };
-}
-
-/** A list with every `"env:NAME"` in it replaced, or the first name that is not set. */
-function listFromEnvironment(list: readonly unknown[], env: Environment): Resolved {
-  const values: unknown[] = [];
-  for (const item of list) {
-    const resolved = fromEnvironment(item, env);
-    if (resolved.kind === 'unset') return resolved;
-    values.push(resolved.value);
-  }
-  return { kind: 'set', value: values };
 }
 
 /** One thing wrong with a config file, in words an operator can act on. */

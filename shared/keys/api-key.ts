@@ -34,7 +34,6 @@ export function readApiKey(text: string): ApiKey | undefined {
   return text as ApiKey; // the two tests above are what the brand promises
 }
 
-/** SHA-256 of the key: what is stored and looked up. */
 export function hashOf(key: ApiKey): Buffer {
   return createHash('sha256').update(key).digest();
 }

@@ -8,7 +8,6 @@ import { createKeySource, type Identity, type KeySource, type KnownKey } from '.
 /** Decides who a request's key belongs to. Never throws. */
 export type Identify = (carried: Carried) => Identity;
 
-const MISSING: Identity = { kind: 'missing-key' };
 const INVALID: Identity = { kind: 'invalid-key' };
 const UNAVAILABLE: Identity = { kind: 'check-unavailable' };
 
@@ -43,9 +42,8 @@ export function createIdentifier<Late>(
   const lookup = createKeyLookup(source, clock);
 
   function identify(carried: Carried): Identity | Late {
-    if (carried.kind === 'none') return MISSING;
-    if (carried.kind === 'conflict') return INVALID;
-    const key = readApiKey(carried.text);
+    if (carried.kind === 'none') return { kind: 'missing-key' };
+    const key = carried.kind === 'text' ? readApiKey(carried.text) : undefined;
     if (key === undefined) return INVALID;
     const found = lookup.find(key);
     if (found === 'elsewhere') {
@@ -57,7 +55,7 @@ export function createIdentifier<Late>(
 
   function identityOf(found: HeldKey | 'unknown'): Identity {
     const nowMs = clock.now();
-    if (found === 'unknown' || !isActive(found, nowMs)) return INVALID;
+    if (found === 'unknown' || found.suspended || nowMs >= (found.expiresAtMs ?? Infinity)) return INVALID;
     uses.note(found, nowMs);
     return found.identity;
   }
@@ -75,8 +73,4 @@ export function createIdentifier<Late>(
   }
 
   return { identify, recall, refresh };
-}
-
-function isActive({ suspended, expiresAtMs }: KnownKey, nowMs: number): boolean {
-  return !suspended && (expiresAtMs === undefined || nowMs < expiresAtMs);
 }

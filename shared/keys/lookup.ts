@@ -7,19 +7,6 @@ import type { Store } from '../store/open.ts';
 /** A key in memory. Mutable: `usedMinute` is the last minute since 1970 in which it was used. */
 export type HeldKey = KnownKey & { readonly revision: number | undefined; usedMinute: number };
 
-type KeyLookup = Readonly<{
-  /** `elsewhere`: the source cannot tell at once; `learn` takes what was found out. */
-  find(key: ApiKey): HeldKey | 'unknown' | 'elsewhere' | 'unavailable';
-  /** What `find` gives for a key that is in memory; `undefined` for any other text, without asking. */
-  recall(text: string): HeldKey | 'unknown' | undefined;
-  /** Remembers a key as it was at a revision, or that there was none. */
-  learn(key: ApiKey, known: KnownKey | undefined, asOf: number | undefined): HeldKey | 'unknown';
-  /** The revision that was read last; `undefined`: none was. */
-  revision(): number | undefined;
-  /** Reads the revision; what was read under an older one is asked for again when it is needed. */
-  refresh(): void;
-}>;
-
 /** Keys in memory: those read for the first time in a while, of which most never come again, and those read twice. 700 bytes each. */
 const NEW_MAX = 2_048;
 const KEPT_MAX = 131_072;
@@ -41,7 +28,7 @@ const MINUTE_MS = 60_000;
  * memory is hashed. A key that is in memory goes on being found while the source does not answer. What was read lately is
  * remembered by a number: a million keys that come once each neither drive out those in use nor fill the memory.
  */
-export function createKeyLookup(source: KeySource<'elsewhere'>, clock: Clock): KeyLookup {
+export function createKeyLookup(source: KeySource<'elsewhere'>, clock: Clock) {
   const kept = new Map<string, HeldKey>();
   const fresh = new Map<string, HeldKey>();
   const reads = new Uint32Array(READS);
@@ -51,6 +38,7 @@ export function createKeyLookup(source: KeySource<'elsewhere'>, clock: Clock): K
   let restsUntilMs = Number.NEGATIVE_INFINITY;
   let sweptMinute = minuteOf(clock.now());
 
+  /** What `find` gives for a key that is in memory; `undefined` for any other text, without asking. */
   function recall(text: string): HeldKey | 'unknown' | undefined {
     const hit = kept.get(text) ?? fresh.get(text);
     if (hit === undefined || hit.revision === revision) return hit;
@@ -58,7 +46,8 @@ export function createKeyLookup(source: KeySource<'elsewhere'>, clock: Clock): K
     return found === 'elsewhere' ? undefined : found;
   }
 
-  function find(key: ApiKey): ReturnType<KeyLookup['find']> {
+  /** `elsewhere`: the source cannot tell at once; `learn` takes what was found out. */
+  function find(key: ApiKey): HeldKey | 'unknown' | 'elsewhere' | 'unavailable' {
     const hit = recall(key);
     if (hit !== undefined) return hit;
     return clock.monotonic() < (unknown.get(key) ?? -Infinity) ? 'unknown' : (ask(key) ?? 'unavailable');
@@ -79,6 +68,7 @@ export function createKeyLookup(source: KeySource<'elsewhere'>, clock: Clock): K
     }
   }
 
+  /** Remembers a key as it was at a revision, or that there was none. */
   function learn(key: ApiKey, known: KnownKey | undefined, asOf: number | undefined): HeldKey | 'unknown' {
     if (known === undefined) {
       forget(key);
@@ -102,6 +92,7 @@ export function createKeyLookup(source: KeySource<'elsewhere'>, clock: Clock): K
     fresh.delete(key);
   }
 
+  /** Reads the revision; what was read under an older one is asked for again when it is needed. */
   function refresh(): void {
     const sinceMs = clock.monotonic();
     try {
@@ -124,21 +115,24 @@ export function createKeyLookup(source: KeySource<'elsewhere'>, clock: Clock): K
     if (nowMs - sinceMs >= WAITED_MS) restsUntilMs = nowMs + REST_MS;
   }
 
-  return { find, recall, learn, refresh, revision: () => revision };
+  return {
+    find,
+    recall,
+    learn,
+    refresh,
+    /** The revision that was read last; `undefined`: none was. */
+    revision: () => revision,
+  } as const;
 }
 
-/** The minute since 1970 that the instant is in. */
 function minuteOf(nowMs: number): number {
   return Math.floor(nowMs / MINUTE_MS);
 }
 
 /** Puts what is new in the place of the oldest when there are `max`. */
 function put<Value>(map: Map<string, Value>, max: number, key: string, value: Value): void {
-  if (map.size >= max && !map.has(key))
-    for (const oldest of map.keys()) {
-      map.delete(oldest);
-      break;
-    }
+  const oldest = map.size >= max && !map.has(key) ? map.keys().next().value : undefined;
+  if (oldest !== undefined) map.delete(oldest);
   map.set(key, value);
 }
 

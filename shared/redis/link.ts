@@ -26,16 +26,7 @@ type RedisLinkOptions<Name extends string> = Readonly<{
   onStranger(): void;
 }>;
 
-export type RedisLink<Name extends string = never> = Readonly<{
-  /** The client while it may be spoken to; never one whose server has not yet been asked who it is. */
-  client(): ScriptedClient<Name> | undefined;
-  /** How many strangers were met: an answer that came while it changed may be one's who knows too little. */
-  strangers(): number;
-  /** Takes note that a command was refused, and why; tells the operator of what will not pass by itself. */
-  refused(error: unknown): void;
-  /** Resolves when every connection has ended, or was left. */
-  close(): Promise<void>;
-}>;
+export type RedisLink<Name extends string = never> = NonNullable<ReturnType<typeof openRedisLink<Name>>>;
 
 /** A server that has run for less time than this may have lost something that a process was told before. */
 const YOUNG_SECONDS = 5;
@@ -52,12 +43,12 @@ const SENTENCES_MAX = 50;
  * Connects to a Redis or a Redis Cluster and stays connected: what breaks is connected again without end. One address
  * of a cluster is enough; the server says what it is.
  */
-export function openRedisLink<Name extends string>(
-  options: RedisLinkOptions<Name>,
-): RedisLink<Name> | undefined {
+export function openRedisLink<Name extends string>(options: RedisLinkOptions<Name>) {
   const found = placesFrom(options.url);
   if (found === undefined) return undefined;
   const places = found;
+  const { deadlineMs, random } = options;
+  const scripts = scriptsOf(options.scripts);
   const runIds = new Map<string, string>();
   const said = new Set<string>();
   let masters: ReadonlySet<string> = new Set();
@@ -67,23 +58,15 @@ export function openRedisLink<Name extends string>(
   let client: RedisClient = places.nodes.length > 1 ? openCluster() : openSingle();
 
   function openSingle(): Redis {
-    const settings = connectionOptions(options.deadlineMs, options.random);
-    const [place] = places.nodes;
-    const redis = new Redis({
-      ...settings,
-      ...places.options,
-      ...place,
-      scripts: scriptsOf(options.scripts),
-    });
+    const settings = connectionOptions(deadlineMs, random);
+    const redis = new Redis({ ...settings, ...places.options, ...places.nodes[0], scripts });
     watch(redis);
     return redis;
   }
 
   function openCluster(): Cluster {
-    const cluster = new Cluster([...places.nodes], {
-      ...clusterOptions(options.deadlineMs, options.random, places.options),
-      scripts: scriptsOf(options.scripts),
-    });
+    const settings = clusterOptions(deadlineMs, random, places.options);
+    const cluster = new Cluster([...places.nodes], { ...settings, scripts });
     cluster.on('error', ignore);
     cluster.on('node error', (error) => refused(error));
     cluster.on('+node', (node: Redis) => {
@@ -146,6 +129,7 @@ export function openRedisLink<Name extends string>(
     options.onWarning(sentence);
   }
 
+  /** Takes note that a command was refused, and why; tells the operator of what will not pass by itself. */
   function refused(error: unknown): void {
     if (!(error instanceof Error) || !REFUSALS.test(error.message)) return;
     // What follows names the script, and would make one cause look like several.
@@ -154,17 +138,20 @@ export function openRedisLink<Name extends string>(
   }
 
   return {
-    client() {
+    /** The client while it may be spoken to; never one whose server has not yet been asked who it is. */
+    client(): ScriptedClient<Name> | undefined {
       lookForPromoted();
       const isReady = !closed && checking === 0 && client.status === 'ready';
       return isReady ? (client as ScriptedClient<Name>) : undefined; // it was made with the scripts
     },
-    strangers() {
+    /** How many strangers were met: an answer that came while it changed may be one's who knows too little. */
+    strangers(): number {
       lookForPromoted();
       return strangers;
     },
     refused,
-    async close() {
+    /** Resolves when every connection has ended, or was left. */
+    async close(): Promise<void> {
       closed = true;
       const ended = Promise.withResolvers<void>();
       client.once('end', () => ended.resolve());
@@ -182,59 +169,39 @@ function placeOf({ options: { host = '', port = 0 } }: Redis): string {
   return `${host}:${port}`;
 }
 
-function scriptsOf(
-  scripts: Readonly<Record<string, RedisScript>>,
-): Record<string, { lua: string; numberOfKeys?: number }> {
-  return Object.fromEntries(
-    Object.entries(scripts).map(([name, { lua, keys }]) => [
-      name,
-      keys === undefined ? { lua } : { lua, numberOfKeys: keys },
-    ]),
-  );
+function scriptsOf(scripts: Readonly<Record<string, RedisScript>>) {
+  const entries = Object.entries(scripts).map(([name, { lua, keys }]) => {
+    return [name, keys === undefined ? { lua } : { lua, numberOfKeys: keys }] as const;
+  });
+  return Object.fromEntries(entries);
 }
 
 /** A connection that fails is an everyday event: it is seen by the calls that fail, and tried again. */
 function ignore(): void {}
 
-/** What a Redis server says of itself in INFO. */
-type RedisServer = Readonly<{
-  /** Another one after every start. */
-  runId: string;
-  upSeconds: number;
-  isCluster: boolean;
-  /** What an operator must change, in sentences. */
-  warnings: readonly string[];
-}>;
+type RedisServer = ReturnType<typeof serverFrom>;
 
 /** Reads an answer to INFO of the server at `place` (`host:port`, for the sentences). */
-export function serverFrom(info: string, place: string): RedisServer {
-  const fields = new Map<string, string>();
-  for (const line of info.split('\r\n')) {
-    const colon = line.indexOf(':');
-    if (colon > 0) fields.set(line.slice(0, colon), line.slice(colon + 1));
-  }
-  return {
-    runId: fields.get('run_id') ?? '',
-    upSeconds: Number(fields.get('uptime_in_seconds') ?? 0),
-    isCluster: fields.get('redis_mode') === 'cluster',
-    warnings: warningsOf(fields, place),
-  };
-}
-
-function warningsOf(fields: ReadonlyMap<string, string>, place: string): readonly string[] {
+export function serverFrom(info: string, place: string) {
+  const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
+  const isCluster = field('redis_mode') === 'cluster';
+  const policy = field('maxmemory_policy') ?? 'noeviction';
+  /** What an operator must change, in sentences. */
   const warnings: string[] = [];
-  const policy = fields.get('maxmemory_policy');
-  if (policy !== undefined && policy !== 'noeviction') {
+  if (policy !== 'noeviction')
     warnings.push(`Redis ${place} may evict balances (maxmemory-policy ${policy}); set it to noeviction.`);
-  }
-  if (fields.get('aof_enabled') === '0') {
+  if (field('aof_enabled') === '0')
     warnings.push(`Redis ${place} forgets balances at a restart (appendonly no); set appendonly yes.`);
-  }
   // In a cluster a replica is met beside its primary, and nothing is written to it.
-  if (fields.get('role') === 'slave' && fields.get('redis_mode') !== 'cluster') {
+  if (field('role') === 'slave' && !isCluster)
     warnings.push(`Redis ${place} is a replica and takes no writes; name its primary.`);
-  }
-  return warnings;
+  return {
+    /** Another one after every start. */
+    runId: field('run_id') ?? '',
+    upSeconds: Number(field('uptime_in_seconds') ?? 0),
+    isCluster,
+    warnings,
+  };
 }
 
 /** Groups as one command each may be about: a single server is told of all at once; in a cluster each may be elsewhere. */

@@ -24,28 +24,20 @@ type RedisPlaces = Readonly<{
  */
 export function placesFrom(url: string): RedisPlaces | undefined {
   const [start = '', ...others] = url.split(',');
-  const first = URL.canParse(start) ? new URL(start) : undefined;
-  if (first === undefined || !/^rediss?:$/.test(first.protocol) || first.hostname === '') return undefined;
-  const db = /^\/(\d*)$/.exec(first.pathname === '' ? '/' : first.pathname);
-  if (db === null) return undefined;
-  const more = others.map((place) =>
-    URL.canParse(`redis://${place}`) ? new URL(`redis://${place}`) : undefined,
+  const [first, ...more] = [start, ...others.map((other) => `redis://${other}`)].map((place) =>
+    URL.canParse(place) && new URL(place).hostname !== '' ? new URL(place) : undefined,
   );
-  const nodes: RedisPlace[] = [];
-  for (const place of more) {
-    if (place === undefined || place.hostname === '') return undefined;
-    nodes.push(nodeAt(place));
-  }
-  const userinfo = userinfoOf(first);
-  if (userinfo === undefined) return undefined;
-  const { username, password } = userinfo;
+  const userinfo = first && /^rediss?:$/.test(first.protocol) ? userinfoOf(first) : undefined;
+  const [, db] = /^\/?(\d*)$/.exec(first?.pathname ?? '') ?? [];
+  if (first === undefined || userinfo === undefined || db === undefined) return undefined;
+  if (!more.every((place) => place !== undefined)) return undefined;
   const options = {
-    ...(username === '' ? {} : { username }),
-    ...(password === '' ? {} : { password }),
+    ...(userinfo.username === '' ? {} : { username: userinfo.username }),
+    ...(userinfo.password === '' ? {} : { password: userinfo.password }),
     ...(first.protocol === 'rediss:' ? { tls: {} } : {}),
-    ...(db[1] === undefined || db[1] === '' ? {} : { db: Number(db[1]) }),
+    ...(db === '' ? {} : { db: Number(db) }),
   };
-  return { nodes: [nodeAt(first), ...nodes], options };
+  return { nodes: [nodeAt(first), ...more.map(nodeAt)], options };
 }
 
 /** What an operator is told of an address that is none. */

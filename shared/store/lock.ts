@@ -29,22 +29,17 @@ export function takeLock(dataDir: string, name: string): Locking {
     database?.close();
     return { kind: 'refused', sentence: sentenceOf(error, dataDir, name) };
   }
-  return { kind: 'locked', lock: holding(database) };
+  const taken = database;
+  held.add(taken);
+  const release = () => {
+    held.delete(taken);
+    taken.close();
+  };
+  return { kind: 'locked', lock: { release } };
 }
 
 function sentenceOf(error: unknown, dataDir: string, name: string): string {
-  if (codeOf(error) === 'SQLITE_BUSY') {
-    return `Another ${name} is running on the data directory ${dataDir}.`;
-  }
-  return `The data directory ${dataDir} cannot be used (${fileReason(error)}).`;
-}
-
-function holding(database: Database): Lock {
-  held.add(database);
-  return {
-    release: () => {
-      held.delete(database);
-      database.close();
-    },
-  };
+  return codeOf(error) === 'SQLITE_BUSY'
+    ? `Another ${name} is running on the data directory ${dataDir}.`
+    : `The data directory ${dataDir} cannot be used (${fileReason(error)}).`;
 }

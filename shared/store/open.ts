@@ -97,11 +97,7 @@ function switchToWal(database: Database) {
 }
 
 /** What a database of a later release is refused with. */
-class NewerDatabase extends Error {
-  constructor(what: string) {
-    super(`${what}: a newer one has run on it. Run that, or put back a backup from before it.`);
-  }
-}
+class NewerDatabase extends Error {}
 
 function refuseNewer(database: Database) {
   const format = database.query<{ user_version: number }, []>('PRAGMA user_version').get()?.user_version ?? 0;
@@ -139,7 +135,8 @@ function migrate(database: Database, migrations: Migrations, extent: 'whole' | '
 }
 
 function sentenceOf(path: string, error: unknown): string {
-  if (error instanceof NewerDatabase) return `The database ${path} ${error.message}`;
+  if (error instanceof NewerDatabase)
+    return `The database ${path} ${error.message}: a newer one has run on it. Run that, or put back a backup from before it.`;
   const reason = fileReason(error);
   if (/not a database|malformed|quick_check|corrupt|Tree \d+|page \d+/i.test(reason)) {
     return `The database ${path} is corrupt (${reason}); put a backup in its place, or move it away to start empty.`;

@@ -1,13 +1,11 @@
 import { describe, expect, test } from 'bun:test';
-import { isJsonArray, parseJson } from '../../localnet/json/value.ts';
 import { serveLocalnet } from '../../localnet/http/server.ts';
-import { addressNumber, list, object, startChain } from './harness.ts';
+import { addressNumber, list, startChain } from './harness.ts';
 
 const GENEROUS = { bodyBytesMax: 50 * 1024 };
 const RANGE = '[449500000,450000000]';
 const TARGET = addressNumber(5);
 const AIRDROP_LAMPORTS = 1_000_000_000n;
-const PROCESSED = { commitment: 'processed' };
 const call = (id: number, method: string, params: string) =>
   `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}}`;
 const airdrop = (id: number) => call(id, 'requestAirdrop', `["${TARGET}",${AIRDROP_LAMPORTS}]`);
@@ -47,9 +45,9 @@ describe('a batch is carried out as it is read', () => {
     net.advance(10);
     const response = await net.request(`[${call(1, 'getBlocks', RANGE)},${airdrop(2)}]`);
     const reader = await readerOf(response);
-    expect(await net.valueOf('getBalance', TARGET, PROCESSED)).toBe(0n);
+    expect(await net.balance(TARGET)).toBe(0n);
     for (let next = await reader.read(); !next.done;) next = await reader.read();
-    expect(await net.valueOf('getBalance', TARGET, PROCESSED)).toBe(AIRDROP_LAMPORTS);
+    expect(await net.balance(TARGET)).toBe(AIRDROP_LAMPORTS);
   });
 
   test('and no further when its reader leaves', async () => {
@@ -58,14 +56,14 @@ describe('a batch is carried out as it is read', () => {
     const reader = await readerOf(await net.request(`[${call(1, 'getBlocks', RANGE)},${airdrop(2)}]`));
     await reader.cancel();
     for (let turns = 0; turns < 200; turns += 1) await new Promise(setImmediate);
-    expect(await net.valueOf('getBalance', TARGET, PROCESSED)).toBe(0n);
+    expect(await net.balance(TARGET)).toBe(0n);
   });
 
   test('and not at all when an element behind is unreadable', async () => {
     using net = await startChain(GENEROUS);
     net.advance(10);
     expect(await net.post(`[${airdrop(1)},7]`)).toContain('"Parse error"');
-    expect(await net.valueOf('getBalance', TARGET, PROCESSED)).toBe(0n);
+    expect(await net.balance(TARGET)).toBe(0n);
   });
 
   test('in order, each answer as it is alone, notifications and faults between', async () => {
@@ -100,21 +98,5 @@ describe('lists of slots', () => {
     using net = await startChain();
     const tip = net.chain.slotAt('finalized');
     expect(await net.result('getBlocksWithLimit', tip + 5n, 10n)).toEqual([]);
-  });
-
-  test('arrive in chunks', async () => {
-    using net = await startChain();
-    net.advance(10);
-    const response = await net.request(call(1, 'getBlocks', RANGE));
-    let text = '';
-    let largest = 0;
-    const decoder = new TextDecoder();
-    for await (const chunk of response.body ?? []) {
-      largest = Math.max(largest, chunk.length);
-      text += decoder.decode(chunk);
-    }
-    expect(largest).toBeLessThan(200_000);
-    const { result } = object(parseJson(text));
-    expect(isJsonArray(result) && result.length).toBe(500_001);
   });
 });

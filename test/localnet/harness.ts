@@ -1,6 +1,6 @@
 import type { Address } from '@solana/kit';
 import type { AccountState } from '../../localnet/protocol/account.ts';
-import { addressOf, SYSTEM_PROGRAM } from '../../localnet/protocol/address.ts';
+import { addressBytes, addressOf, SYSTEM_PROGRAM } from '../../localnet/protocol/address.ts';
 import { type Keypair, keypairNamed, transferWire } from '../../localnet/protocol/keypair.ts';
 import {
   isJsonArray,
@@ -10,6 +10,7 @@ import {
   parseJson,
   printJson,
 } from '../../localnet/json/value.ts';
+import type { Commitment } from '../../localnet/chain/slots.ts';
 import { createLocalnet } from '../../localnet/compose.ts';
 import { createAnswerRequest } from '../../localnet/http/server.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -95,13 +96,26 @@ export async function startChain(options: HarnessOptions = {}) {
     for (let count = 0; count < slots; count += 1) chain.advance();
   }
 
-  /** Sends a transfer without a preflight; gives its signature. */
-  async function transfer(from: Keypair, to: Address, lamports: bigint): Promise<string> {
-    const { blockhash } = chain.latestBlockhash(chain.slotAt('processed'));
-    return text(
-      await result('sendTransaction', base64(transferWire(from, to, lamports, blockhash)), UNCHECKED),
-    );
+  function blockhash(commitment: Commitment = 'processed'): string {
+    return chain.latestBlockhash(chain.slotAt(commitment)).blockhash;
   }
+
+  /** Sends a transaction, without a preflight unless told; gives its signature. */
+  async function send(wire: Uint8Array, config: JsonObject = UNCHECKED): Promise<string> {
+    return text(await result('sendTransaction', base64(wire), config));
+  }
+
+  const transfer = (from: Keypair, to: Address, lamports: bigint) =>
+    send(transferWire(from, to, lamports, blockhash()));
+
+  /** The error of a preflight. */
+  const preflightError = (wire: Uint8Array) => refusal('sendTransaction', base64(wire), CHECKED);
+
+  const statusOf = async (signature: string) =>
+    list(await valueOf('getSignatureStatuses', [signature]))[0] ?? null;
+
+  const balance = (address: Address, commitment: Commitment = 'processed') =>
+    valueOf('getBalance', address, { commitment });
 
   return {
     localnet,
@@ -114,14 +128,23 @@ export async function startChain(options: HarnessOptions = {}) {
     valueOf,
     refusal,
     advance,
+    blockhash,
+    send,
     transfer,
+    preflightError,
+    statusOf,
+    balance,
     [Symbol.dispose]: () => localnet.close(),
   };
 }
 
+export const CHECKED = { encoding: 'base64', preflightCommitment: 'processed' };
 export const UNCHECKED = { encoding: 'base64', skipPreflight: true };
 export const alice = keypairNamed('alice');
 export const bob = keypairNamed('bob');
+
+/** Alice with 10 SOL. */
+export const RICH = [[alice.address, systemAccount(10_000_000_000n)]] as const;
 
 /** An address that no keypair is known for. */
 export function addressNumber(number: number): Address {
@@ -142,6 +165,28 @@ export function systemAccount(lamports: bigint): AccountState {
 
 export function ownedAccount(owner: Address, data: Uint8Array, lamports = 10_000_000n): AccountState {
   return { lamports, data, owner, executable: false, rentEpoch: 18446744073709551615n };
+}
+
+/** An initialized mint of alice's. */
+export function mintData(supply: bigint, decimals: number): Uint8Array {
+  const data = new Uint8Array(82);
+  const view = new DataView(data.buffer);
+  view.setUint32(0, 1, true);
+  data.set(addressBytes(alice.address), 4);
+  view.setBigUint64(36, supply, true);
+  data[44] = decimals;
+  data[45] = 1;
+  return data;
+}
+
+/** An initialized token account. */
+export function tokenData(mint: Address, owner: Address, amount: bigint): Uint8Array {
+  const data = new Uint8Array(165);
+  data.set(addressBytes(mint));
+  data.set(addressBytes(owner), 32);
+  new DataView(data.buffer).setBigUint64(64, amount, true);
+  data[108] = 1;
+  return data;
 }
 
 export function base64(bytes: Uint8Array): string {

@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'bun:test';
-import { getAdvanceNonceAccountInstruction, getTransferSolInstruction } from '@solana-program/system';
+import {
+  getAdvanceNonceAccountInstruction,
+  getNonceEncoder,
+  getTransferSolInstruction,
+  NonceState,
+  NonceVersion,
+} from '@solana-program/system';
 import { lamports } from '@solana/kit';
-import { addressBytes, addressOf, SYSTEM_PROGRAM } from '../../localnet/protocol/address.ts';
+import { addressOf, SYSTEM_PROGRAM } from '../../localnet/protocol/address.ts';
 import {
   addressNumber,
   alice,
@@ -12,24 +18,23 @@ import {
   ownedAccount,
   startChain,
   systemAccount,
-  UNCHECKED,
+  CHECKED,
 } from './harness.ts';
 import { kitWire, signerOf } from './kit-transaction.ts';
 
 const NONCE = addressNumber(600);
 const FIRST = addressNumber(601);
-const CHECKED = { encoding: 'base64', preflightCommitment: 'processed' };
 
-function nonceData(): Uint8Array {
-  const data = new Uint8Array(80);
-  const view = new DataView(data.buffer);
-  view.setUint32(0, 1, true);
-  view.setUint32(4, 1, true);
-  data.set(addressBytes(alice.address), 8);
-  data.set(addressBytes(FIRST), 40);
-  view.setBigUint64(72, 5_000n, true);
-  return data;
-}
+const nonceData = () =>
+  new Uint8Array(
+    getNonceEncoder().encode({
+      version: NonceVersion.Current,
+      state: NonceState.Initialized,
+      authority: alice.address,
+      blockhash: FIRST,
+      lamportsPerSignature: 5_000n,
+    }),
+  );
 
 async function startNonced() {
   const net = await startChain({
@@ -57,25 +62,23 @@ describe('a durable nonce', () => {
     const { net, nonce, wire } = nonced;
     const first = base64(await wire(FIRST, 1_000_000n));
     await net.result('sendTransaction', first, CHECKED);
-    expect(await net.valueOf('getBalance', bob.address, { commitment: 'processed' })).toBe(1_000_000n);
+    expect(await net.balance(bob.address)).toBe(1_000_000n);
     expect(nonce()).not.toBe(FIRST);
-    expect(
-      await net.refusal('sendTransaction', base64(await wire(FIRST, 2_000_000n)), CHECKED),
-    ).toMatchObject({
+    expect(await net.preflightError(await wire(FIRST, 2_000_000n))).toMatchObject({
       data: { err: 'BlockhashNotFound' },
     });
-    await net.result('sendTransaction', base64(await wire(nonce(), 2_000_000n)), CHECKED);
-    expect(await net.valueOf('getBalance', bob.address, { commitment: 'processed' })).toBe(3_000_000n);
+    await net.send(await wire(nonce(), 2_000_000n), CHECKED);
+    expect(await net.balance(bob.address)).toBe(3_000_000n);
   });
 
   test('is used up by a transaction that fails', async () => {
     using nonced = await startNonced();
     const { net, nonce, wire } = nonced;
-    const signature = await net.result('sendTransaction', base64(await wire(FIRST, 10n ** 15n)), UNCHECKED);
+    const signature = await net.send(await wire(FIRST, 10n ** 15n));
     const [status] = list(await net.valueOf('getSignatureStatuses', [signature]));
     expect(object(status)['err']).toEqual({ InstructionError: [1n, { Custom: 1n }] });
     expect(nonce()).not.toBe(FIRST);
-    expect(await net.valueOf('getBalance', alice.address, { commitment: 'processed' })).toBe(9_999_995_000n);
+    expect(await net.balance(alice.address)).toBe(9_999_995_000n);
   });
 
   test('is not accepted from another authority', async () => {
@@ -85,21 +88,8 @@ describe('a durable nonce', () => {
     const wire = await kitWire(bob, FIRST, [
       getAdvanceNonceAccountInstruction({ nonceAccount: NONCE, nonceAuthority: source }),
     ]);
-    expect(await nonced.net.refusal('sendTransaction', base64(wire), CHECKED)).toMatchObject({
+    expect(await nonced.net.preflightError(wire)).toMatchObject({
       data: { err: 'BlockhashNotFound' },
-    });
-  });
-
-  test('is shown parsed', async () => {
-    using nonced = await startNonced();
-    const { data } = object(await nonced.net.valueOf('getAccountInfo', NONCE, { encoding: 'jsonParsed' }));
-    expect(data).toEqual({
-      parsed: {
-        info: { authority: alice.address, blockhash: FIRST, feeCalculator: { lamportsPerSignature: '5000' } },
-        type: 'initialized',
-      },
-      program: 'nonce',
-      space: 80n,
     });
   });
 });

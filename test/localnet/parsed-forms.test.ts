@@ -1,10 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import {
-  AccountState,
   AuthorityType,
-  getApproveInstruction,
-  getBurnInstruction,
-  getInitializeDefaultAccountStateInstruction,
   getReallocateInstruction,
   getSetAuthorityInstruction,
   getSetTransferFeeInstruction,
@@ -52,16 +48,6 @@ describe('an instruction', () => {
       { source: a, destination: b, multisigAuthority: c, signers: [d, e], amount: '5' },
     ],
     [
-      'approve',
-      getApproveInstruction({ source: a, delegate: b, owner: createNoopSigner(c), amount: 2n ** 64n - 1n }),
-      { source: a, delegate: b, owner: c, amount: '18446744073709551615' },
-    ],
-    [
-      'burn',
-      getBurnInstruction({ account: a, mint: b, authority: createNoopSigner(c), amount: 1n }),
-      { account: a, mint: b, authority: c, amount: '1' },
-    ],
-    [
       'setAuthority',
       getSetAuthorityInstruction({
         owned: a,
@@ -98,11 +84,6 @@ describe('an instruction', () => {
         sources: [d, e],
       }),
       { mint: a, feeRecipient: b, withdrawWithheldAuthority: c, sourceAccounts: [d, e] },
-    ],
-    [
-      'initializeDefaultAccountState',
-      getInitializeDefaultAccountStateInstruction({ mint: a, state: AccountState.Frozen }),
-      { mint: a, accountState: 'frozen' },
     ],
     [
       'reallocate',

@@ -66,20 +66,6 @@ describe('the localnet as a process', () => {
     });
   });
 
-  test('says in one sentence that its database is damaged', async () => {
-    const config = configured('damaged');
-    const started = await startProcess([MAIN, '--config', config], folder);
-    started.kill('SIGTERM');
-    await started.exited;
-    const path = join(folder, 'damaged', 'localnet.db');
-    writeFileSync(path, 'not a database '.repeat(1_000));
-    const { code, stderr } = await runToEnd([MAIN, '--config', config], folder);
-    expect(code).toBe(1);
-    expect(stderr).toMatch(
-      /^The localnet's database .*damaged\/localnet\.db cannot be used: .*; remove the file to start a new chain\.\n$/,
-    );
-  });
-
   test('says in one sentence that its list of programs is not one', async () => {
     const list = join(folder, 'list.json');
     writeFileSync(list, '[{"program_id":"nobody"}]');

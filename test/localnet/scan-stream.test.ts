@@ -81,20 +81,6 @@ describe('a scan is streamed', () => {
     expect(balances.has(addressNumber(77))).toBe(false);
   });
 
-  test('and lets go of the past when its reader leaves', async () => {
-    const { createUndo } = await import('../../localnet/chain/accounts.ts');
-    const undo = createUndo();
-    undo.open(1n);
-    const release = undo.hold(undo.endOf(1n));
-    for (let slot = 2n; slot < 50n; slot += 1n) undo.open(slot);
-    undo.forgetUntil(40n);
-    expect(undo.layerCount()).toBe(49);
-    release();
-    release();
-    undo.forgetUntil(40n);
-    expect(undo.layerCount()).toBe(9);
-  });
-
   test('and is released when the client goes away', async () => {
     using net = await startChain({ accounts });
     const response = await net.request(SCAN);

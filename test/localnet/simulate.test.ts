@@ -2,25 +2,23 @@ import { describe, expect, test } from 'bun:test';
 import { transferWire } from '../../localnet/protocol/keypair.ts';
 import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
 import type { Json } from '../../localnet/json/value.ts';
-import { addressNumber, alice, base64, bob, list, object, startChain, systemAccount } from './harness.ts';
+import { addressNumber, alice, base64, bob, list, object, startChain, RICH } from './harness.ts';
 import { builtWire, SYSTEM, transferData } from './wire.ts';
 
 const processed = { commitment: 'processed', encoding: 'base64' };
 
 async function startRich() {
-  const net = await startChain({ accounts: [[alice.address, systemAccount(10_000_000_000n)]] });
+  const net = await startChain({ accounts: RICH });
   net.advance(10);
-  const { blockhash } = net.chain.latestBlockhash(net.chain.slotAt('processed'));
   const simulate = async (wire: Uint8Array, config: Record<string, Json> = {}) =>
     object(await net.valueOf('simulateTransaction', base64(wire), { ...processed, ...config }));
-  return { net, blockhash, simulate, [Symbol.dispose]: () => net[Symbol.dispose]() };
+  return { ...net, simulate };
 }
 
 describe('simulateTransaction', () => {
   test('tells what a transaction would do and does nothing', async () => {
-    using rich = await startRich();
-    const { net, blockhash, simulate } = rich;
-    expect(await simulate(transferWire(alice, bob.address, 1_000_000n, blockhash))).toEqual({
+    using net = await startRich();
+    expect(await net.simulate(transferWire(alice, bob.address, 1_000_000n, net.blockhash()))).toEqual({
       accounts: null,
       err: null,
       fee: 5_000n,
@@ -36,43 +34,38 @@ describe('simulateTransaction', () => {
       returnData: null,
       unitsConsumed: 150n,
     });
-    expect(await net.valueOf('getBalance', bob.address, { commitment: 'processed' })).toBe(0n);
+    expect(await net.balance(bob.address)).toBe(0n);
     expect(await net.result('getTransactionCount', { commitment: 'processed' })).toBe(0n);
   });
 
   test('does not look at signatures unless told to', async () => {
-    using rich = await startRich();
-    const wire = transferWire(alice, bob.address, 1_000_000n, rich.blockhash);
+    using net = await startRich();
+    const wire = transferWire(alice, bob.address, 1_000_000n, net.blockhash());
     wire.fill(9, 1, 65);
-    expect(await rich.simulate(wire)).toMatchObject({ err: null });
+    expect(await net.simulate(wire)).toMatchObject({ err: null });
     expect(
-      await rich.net.refusal('simulateTransaction', base64(wire), { ...processed, sigVerify: true }),
+      await net.refusal('simulateTransaction', base64(wire), { ...processed, sigVerify: true }),
     ).toMatchObject({ code: -32003n });
     // And a real send still does, afterwards.
-    expect(
-      await rich.net.refusal('sendTransaction', base64(wire), {
-        encoding: 'base64',
-        preflightCommitment: 'processed',
-      }),
-    ).toMatchObject({
+    expect(await net.preflightError(wire)).toMatchObject({
       code: -32003n,
     });
   });
 
   test('puts a newer blockhash in place of one that nobody knows', async () => {
-    using rich = await startRich();
+    using net = await startRich();
     const wire = transferWire(alice, bob.address, 1_000_000n, addressNumber(4));
-    expect(await rich.simulate(wire)).toMatchObject({
+    expect(await net.simulate(wire)).toMatchObject({
       err: 'BlockhashNotFound',
       logs: [],
       unitsConsumed: 0n,
     });
-    expect(await rich.simulate(wire, { replaceRecentBlockhash: true })).toMatchObject({
+    expect(await net.simulate(wire, { replaceRecentBlockhash: true })).toMatchObject({
       err: null,
-      replacementBlockhash: { blockhash: rich.blockhash, lastValidBlockHeight: GENESIS_SLOT + 160n },
+      replacementBlockhash: { blockhash: net.blockhash(), lastValidBlockHeight: GENESIS_SLOT + 160n },
     });
     expect(
-      await rich.net.refusal('simulateTransaction', base64(wire), {
+      await net.refusal('simulateTransaction', base64(wire), {
         ...processed,
         replaceRecentBlockhash: true,
         sigVerify: true,
@@ -84,9 +77,9 @@ describe('simulateTransaction', () => {
   });
 
   test('shows the accounts that it is asked for, as they would be', async () => {
-    using rich = await startRich();
-    const wire = transferWire(alice, bob.address, 1_000_000n, rich.blockhash);
-    const { accounts } = await rich.simulate(wire, {
+    using net = await startRich();
+    const wire = transferWire(alice, bob.address, 1_000_000n, net.blockhash());
+    const { accounts } = await net.simulate(wire, {
       accounts: { encoding: 'base64', addresses: [bob.address, addressNumber(7), alice.address] },
     });
     expect(accounts).toEqual([
@@ -111,18 +104,18 @@ describe('simulateTransaction', () => {
     [{ encoding: 'base58', addresses: [] }, 'base58 encoding not supported'],
     [{ encoding: 'base64' }, 'Invalid params: invalid type: null, expected a sequence.'],
   ] as [Json, string][])('refuses accounts %p', async (accounts, message) => {
-    using rich = await startRich();
-    const wire = base64(transferWire(alice, bob.address, 1_000_000n, rich.blockhash));
-    expect(await rich.net.refusal('simulateTransaction', wire, { ...processed, accounts })).toEqual({
+    using net = await startRich();
+    const wire = base64(transferWire(alice, bob.address, 1_000_000n, net.blockhash()));
+    expect(await net.refusal('simulateTransaction', wire, { ...processed, accounts })).toEqual({
       code: -32602n,
       message,
     });
   });
 
   test('shows a failure with its logs, its fee and no accounts', async () => {
-    using rich = await startRich();
-    const wire = transferWire(alice, bob.address, 10n ** 15n, rich.blockhash);
-    const result = await rich.simulate(wire, { accounts: { encoding: 'base64', addresses: [bob.address] } });
+    using net = await startRich();
+    const wire = transferWire(alice, bob.address, 10n ** 15n, net.blockhash());
+    const result = await net.simulate(wire, { accounts: { encoding: 'base64', addresses: [bob.address] } });
     expect(result).toMatchObject({
       err: { InstructionError: [0n, { Custom: 1n }] },
       accounts: [null],
@@ -132,15 +125,14 @@ describe('simulateTransaction', () => {
   });
 
   test('runs at the state of its commitment and puts everything back', async () => {
-    using rich = await startRich();
-    const { net } = rich;
+    using net = await startRich();
     await net.transfer(alice, bob.address, 9_000_000_000n);
-    const wire = builtWire(alice, net.chain.latestBlockhash(net.chain.slotAt('finalized')).blockhash, [
+    const wire = builtWire(alice, net.blockhash('finalized'), [
       { program: SYSTEM, accounts: [alice.address, addressNumber(5)], data: transferData(5_000_000_000n) },
     ]);
-    expect(await rich.simulate(wire, { commitment: 'finalized' })).toMatchObject({ err: null });
-    expect(await rich.simulate(wire)).toMatchObject({ err: { InstructionError: [0n, { Custom: 1n }] } });
-    expect(await net.valueOf('getBalance', bob.address, { commitment: 'processed' })).toBe(9_000_000_000n);
-    expect(await net.valueOf('getBalance', addressNumber(5), { commitment: 'processed' })).toBe(0n);
+    expect(await net.simulate(wire, { commitment: 'finalized' })).toMatchObject({ err: null });
+    expect(await net.simulate(wire)).toMatchObject({ err: { InstructionError: [0n, { Custom: 1n }] } });
+    expect(await net.balance(bob.address)).toBe(9_000_000_000n);
+    expect(await net.balance(addressNumber(5))).toBe(0n);
   });
 });

@@ -5,19 +5,17 @@ import { ADDRESS_LOOKUP_TABLE_PROGRAM, addressBytes } from '../../localnet/proto
 import {
   addressNumber,
   alice,
-  base64,
   bob,
-  list,
   object,
   ownedAccount,
   startChain,
   systemAccount,
+  CHECKED,
 } from './harness.ts';
 import { kitWire, signerOf } from './kit-transaction.ts';
 import { SYSTEM } from './wire.ts';
 
 const TABLE = addressNumber(500);
-const CHECKED = { encoding: 'base64', preflightCommitment: 'processed' };
 const confirmed = { commitment: 'confirmed' };
 
 /** A lookup table that was filled long ago. */
@@ -44,7 +42,7 @@ async function startTabled() {
     destination: bob.address,
     amount: lamports(1_000_000n),
   });
-  const blockhash = net.chain.latestBlockhash(net.chain.slotAt('processed')).blockhash;
+  const blockhash = net.blockhash();
   const wire = await kitWire(alice, blockhash, [transfer], { [TABLE]: [addressNumber(1), bob.address] });
   return { net, wire, [Symbol.dispose]: () => net[Symbol.dispose]() };
 }
@@ -53,8 +51,8 @@ describe('a v0 transaction with a lookup table', () => {
   test('runs, and its meta and message name what was loaded', async () => {
     using tabled = await startTabled();
     const { net, wire } = tabled;
-    const signature = await net.result('sendTransaction', base64(wire), CHECKED);
-    expect(await net.valueOf('getBalance', bob.address, { commitment: 'processed' })).toBe(1_000_000n);
+    const signature = await net.send(wire, CHECKED);
+    expect(await net.balance(bob.address)).toBe(1_000_000n);
     net.advance();
     const found = object(
       await net.result('getTransaction', signature, { ...confirmed, maxSupportedTransactionVersion: 0n }),
@@ -79,7 +77,7 @@ describe('a v0 transaction with a lookup table', () => {
   test('is refused with -32015 to clients that name no version, alone and in its block', async () => {
     using tabled = await startTabled();
     const { net, wire } = tabled;
-    const signature = await net.result('sendTransaction', base64(wire), CHECKED);
+    const signature = await net.send(wire, CHECKED);
     const slot = await net.result('getSlot', { commitment: 'processed' });
     net.advance();
     const error = {
@@ -94,30 +92,10 @@ describe('a v0 transaction with a lookup table', () => {
     ).toMatchObject({ signatures: [signature] });
   });
 
-  test('names the source of each key with transactionDetails accounts', async () => {
-    using tabled = await startTabled();
-    const { net, wire } = tabled;
-    await net.result('sendTransaction', base64(wire), CHECKED);
-    const slot = await net.result('getSlot', { commitment: 'processed' });
-    net.advance();
-    const block = object(
-      await net.result('getBlock', slot, {
-        ...confirmed,
-        transactionDetails: 'accounts',
-        maxSupportedTransactionVersion: 0n,
-      }),
-    );
-    expect(object(object(list(block['transactions'])[0])['transaction'])['accountKeys']).toEqual([
-      { pubkey: alice.address, signer: true, source: 'transaction', writable: true },
-      { pubkey: SYSTEM, signer: false, source: 'transaction', writable: false },
-      { pubkey: bob.address, signer: false, source: 'lookupTable', writable: true },
-    ]);
-  });
-
   test('is parsed with the source of each key, and with what the table gave in its instructions', async () => {
     using tabled = await startTabled();
     const { net, wire } = tabled;
-    const signature = await net.result('sendTransaction', base64(wire), CHECKED);
+    const signature = await net.send(wire, CHECKED);
     net.advance();
     const config = { ...confirmed, encoding: 'jsonParsed', maxSupportedTransactionVersion: 0n };
     const { meta, transaction } = object(await net.result('getTransaction', signature, config));
@@ -151,9 +129,9 @@ describe('a v0 transaction with a lookup table', () => {
       destination: bob.address,
       amount: lamports(1n),
     });
-    const blockhash = tabled.net.chain.latestBlockhash(tabled.net.chain.slotAt('processed')).blockhash;
+    const blockhash = tabled.net.blockhash();
     const wire = await kitWire(alice, blockhash, [transfer], { [addressNumber(501)]: [bob.address] });
-    expect(await tabled.net.refusal('sendTransaction', base64(wire), CHECKED)).toMatchObject({
+    expect(await tabled.net.preflightError(wire)).toMatchObject({
       code: -32002n,
       data: { err: 'AddressLookupTableNotFound' },
     });

@@ -20,9 +20,9 @@ beforeAll(async () => {
   await connection.confirmTransaction(
     await connection.requestAirdrop(payer.publicKey, 10 * LAMPORTS_PER_SOL),
   );
-  const address = await deployProgram(connection, payer, counterElf());
+  const address = await deployProgram(tiers.endpoint(), counterElf());
   provider = new AnchorProvider(connection, new Wallet(payer), { commitment: 'confirmed' });
-  program = new Program(counterIdl(address.toBase58()), provider);
+  program = new Program(counterIdl(address), provider);
 }, 30_000);
 afterAll(async () => tiers[Symbol.asyncDispose]());
 
@@ -43,17 +43,7 @@ function customError(code: number) {
 }
 
 describe('anchor, unchanged, with the key in the URL and a Connection that polls', () => {
-  test('methods.rpc() sends, and account.fetch reads what it did', async () => {
-    const counter = await initialize(new BN(5));
-    const signature = await program.methods.add(new BN(37)).accounts({ counter }).rpc();
-    const { count, authority } = await program.account.counter.fetch(counter);
-    expect([count.toString(), authority.toBase58()]).toEqual(['42', provider.publicKey.toBase58()]);
-
-    const read = await provider.connection.getTransaction(signature, { maxSupportedTransactionVersion: 0 });
-    expect(read?.meta?.logMessages).toContain(`Program ${program.programId} success`);
-  });
-
-  test('a u64 beyond 2^53 is written and read whole', async () => {
+  test('methods.rpc() sends and account.fetch reads, a u64 beyond 2^53 too', async () => {
     const counter = await initialize(U64_MAX.subn(2));
     await program.methods.add(new BN(2)).accounts({ counter }).rpc();
     expect((await program.account.counter.fetch(counter)).count.toString()).toBe(U64_MAX.toString());
@@ -101,36 +91,5 @@ describe('anchor, unchanged, with the key in the URL and a Connection that polls
     await expect(failing.simulate()).rejects.toMatchObject({
       simulationResponse: { err: customError(ERRORS.overflow) },
     });
-  });
-
-  test('what fails on the chain rejects, and its error and logs are in the history', async () => {
-    const counter = await initialize(U64_MAX);
-    const failing = program.methods.add(new BN(1)).accounts({ counter }).rpc({ skipPreflight: true });
-    await expect(failing).rejects.toThrow();
-    const { connection } = provider;
-    const [row] = await connection.getSignaturesForAddress(counter);
-    expect(row?.err).toEqual(customError(ERRORS.overflow));
-    const read = await connection.getTransaction(row?.signature ?? '', { maxSupportedTransactionVersion: 0 });
-    expect(read?.meta?.err).toEqual(customError(ERRORS.overflow));
-    expect(read?.meta?.logMessages?.join()).toContain('custom program error: 0x1770');
-  });
-
-  test("another's counter is refused with Anchor's own code for it", async () => {
-    const counter = await initialize(new BN(1));
-    const other = Keypair.generate();
-    const failing = program.methods
-      .add(new BN(1))
-      .accountsPartial({ counter, authority: other.publicKey })
-      .signers([other]);
-    await expect(failing.rpc()).rejects.toThrow(`custom program error: 0x${ERRORS.hasOne.toString(16)}`);
-    expect((await program.account.counter.fetch(counter)).count.toNumber()).toBe(1);
-  });
-
-  test('sendAll sends several and waits for each', async () => {
-    const counter = await initialize(new BN(0));
-    const txs = [1, 2, 3].map((by) => program.methods.add(new BN(by)).accounts({ counter }).transaction());
-    const signatures = await provider.sendAll((await Promise.all(txs)).map((tx) => ({ tx })));
-    expect(new Set(signatures).size).toBe(3);
-    expect((await program.account.counter.fetch(counter)).count.toNumber()).toBe(6);
   });
 });

@@ -1,13 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { getCreateAccountInstruction, getTransferSolInstruction } from '@solana-program/system';
-import {
-  findAssociatedTokenPda,
-  getCreateAssociatedTokenInstructionAsync,
-  getInitializeMint2Instruction,
-  getMintSize,
-  getMintToInstruction,
-  TOKEN_PROGRAM_ADDRESS,
-} from '@solana-program/token';
+import { getTransferSolInstruction } from '@solana-program/system';
 import {
   address,
   appendTransactionMessageInstructions,
@@ -18,6 +10,7 @@ import {
   createTransactionMessage,
   devnet,
   generateKeyPairSigner,
+  getBase58Decoder,
   getBase64EncodedWireTransaction,
   getSignatureFromTransaction,
   type Instruction,
@@ -32,11 +25,11 @@ import {
   SOLANA_ERROR__INSTRUCTION_ERROR__CUSTOM,
   SOLANA_ERROR__JSON_RPC__SERVER_ERROR_SEND_TRANSACTION_PREFLIGHT_FAILURE,
   SOLANA_ERROR__JSON_RPC__SERVER_ERROR_TRANSACTION_HISTORY_NOT_AVAILABLE,
-  SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR,
 } from '@solana/kit';
 import { startStack, until } from '../started/stack.ts';
 
 const SOL = 1_000_000_000n;
+const LOADER = address('BPFLoaderUpgradeab1e11111111111111111111111');
 
 let service: Awaited<ReturnType<typeof startStack>>;
 let rpc: ReturnType<typeof connect>;
@@ -111,71 +104,18 @@ describe('@solana/kit, unchanged, with the key in the URL (spec 4.3.4)', () => {
     const [row] = await rpc.getSignaturesForAddress(to.address, { commitment: 'confirmed', limit: 5 }).send();
     expect(row?.signature).toBe(signature);
     expect(row?.slot).toBe(slot);
-
-    const block = await rpc
-      .getBlock(slot, {
-        commitment: 'confirmed',
-        transactionDetails: 'signatures',
-        maxSupportedTransactionVersion: 0,
-      })
-      .send();
-    expect(block?.signatures).toContain(signature);
-    expect(row?.blockTime).toBe(block?.blockTime ?? null);
   });
 
-  test('finds token accounts with getProgramAccounts and its filters', async () => {
-    const mint = await generateKeyPairSigner();
-    const owner = await generateKeyPairSigner();
-    const size = getMintSize();
-    const rent = await rpc.getMinimumBalanceForRentExemption(BigInt(size)).send();
-    const [token] = await findAssociatedTokenPda({
-      mint: mint.address,
-      owner: owner.address,
-      tokenProgram: TOKEN_PROGRAM_ADDRESS,
-    });
-    const signature = await send([
-      getCreateAccountInstruction({
-        payer,
-        newAccount: mint,
-        lamports: rent,
-        space: size,
-        programAddress: TOKEN_PROGRAM_ADDRESS,
-      }),
-      getInitializeMint2Instruction({ mint: mint.address, decimals: 6, mintAuthority: payer.address }),
-      await getCreateAssociatedTokenInstructionAsync({ payer, mint: mint.address, owner: owner.address }),
-      getMintToInstruction({
-        mint: mint.address,
-        token,
-        mintAuthority: payer,
-        amount: 18_446_744_073_709_551_615n,
-      }),
-    ]);
-    await confirmed(signature);
-
-    const owned = owner.address.toString() as Base58EncodedBytes; // an address is base58
-    const found = await rpc
-      .getProgramAccounts(TOKEN_PROGRAM_ADDRESS, {
-        commitment: 'confirmed',
-        encoding: 'base64',
-        filters: [{ dataSize: 165n }, { memcmp: { offset: 32n, bytes: owned, encoding: 'base58' } }],
-      })
-      .send();
-    expect(found.map(({ pubkey }) => pubkey)).toEqual([token]);
-    expect(found[0]?.account.space).toBe(165n);
-
-    const none = await rpc
-      .getProgramAccounts(TOKEN_PROGRAM_ADDRESS, {
-        commitment: 'confirmed',
-        encoding: 'base64',
-        filters: [{ dataSize: 166n }, { memcmp: { offset: 32n, bytes: owned, encoding: 'base58' } }],
-      })
-      .send();
-    expect(none).toEqual([]);
-
-    const balance = await rpc.getTokenAccountBalance(token, { commitment: 'confirmed' }).send();
-    expect(balance.value.amount as string).toBe('18446744073709551615');
-    const supply = await rpc.getTokenSupply(mint.address, { commitment: 'confirmed' }).send();
-    expect(supply.value.decimals).toBe(6);
+  test('finds accounts with getProgramAccounts and its filters', async () => {
+    const size = { dataSize: 36n };
+    const all = await rpc.getProgramAccounts(LOADER, { encoding: 'base64', filters: [size] }).send();
+    expect(all.length).toBeGreaterThan(90);
+    const bytes = getBase58Decoder().decode(Buffer.from(all[0]?.account.data[0] ?? '', 'base64').subarray(4));
+    const memcmp = { offset: 4n, bytes: bytes as Base58EncodedBytes, encoding: 'base58' } as const; // as decoded
+    const filters = [size, { memcmp }];
+    expect(await rpc.getProgramAccounts(LOADER, { encoding: 'base64', filters }).send()).toEqual(
+      all.slice(0, 1),
+    );
   });
 
   test('a failing preflight is a SolanaError with its cause and its logs', async () => {
@@ -198,25 +138,6 @@ describe('@solana/kit, unchanged, with the key in the URL (spec 4.3.4)', () => {
       true,
     );
   });
-
-  test('many small questions at once are all answered', async () => {
-    const [slot, height, version, epoch, health, genesis, rent] = await Promise.all([
-      rpc.getSlot().send(),
-      rpc.getBlockHeight().send(),
-      rpc.getVersion().send(),
-      rpc.getEpochInfo().send(),
-      rpc.getHealth().send(),
-      rpc.getGenesisHash().send(),
-      rpc.getMinimumBalanceForRentExemption(0n).send(),
-    ]);
-    expect(slot).toBeGreaterThan(0n);
-    expect(height).toBeLessThanOrEqual(slot);
-    expect(epoch.slotsInEpoch).toBeGreaterThan(0n);
-    expect(version['solana-core']).toMatch(/^\d+\.\d+/);
-    expect(health).toBe('ok');
-    expect(genesis.length).toBeGreaterThan(30);
-    expect(rent).toBe(lamports(890_880n));
-  });
 });
 
 describe('@solana/kit with the key in x-token', () => {
@@ -227,40 +148,5 @@ describe('@solana/kit with the key in x-token', () => {
     });
     const slot = await createSolanaRpcFromTransport(transport).getSlot().send();
     expect(slot).toBeGreaterThan(0n);
-  });
-});
-
-describe('refusals as @solana/kit meets them: an HTTP error with its status', () => {
-  test.each<[string, number, () => string | undefined]>([
-    ['no key', 401, () => undefined],
-    ['an unknown key', 401, () => 'nobody'],
-    ['a trial without credits', 402, () => service.key('trial', 0)],
-  ])('%s', async (_name, status, keyOf) => {
-    const key = keyOf();
-    const refused = createSolanaRpc(`${service.url.href}${key === undefined ? '' : `?api-key=${key}`}`);
-    const error: unknown = await refused
-      .getSlot()
-      .send()
-      .catch((reason: unknown) => reason);
-    if (!isSolanaError(error, SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR))
-      throw new Error(`not an HTTP error: ${String(error)}`);
-    expect(error.context.statusCode).toBe(status);
-  });
-
-  test('above the rate: 429 with Retry-After', async () => {
-    const slow = createSolanaRpc(`${service.url.href}?api-key=${service.key('slow')}`);
-    const errors = await Promise.all(
-      [1, 2, 3].map((i) =>
-        slow
-          .getBalance(address('11111111111111111111111111111111'), { minContextSlot: BigInt(i) })
-          .send()
-          .catch((reason: unknown) => reason),
-      ),
-    );
-    const [first] = errors.filter((error) => isSolanaError(error, SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR));
-    if (!isSolanaError(first, SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR))
-      throw new Error('nothing was refused');
-    expect(first.context.statusCode).toBe(429);
-    expect(first.context.headers.get('retry-after')).toBe('1');
   });
 });

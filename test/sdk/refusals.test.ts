@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, mock, spyOn, test } from 'bun:test';
-import { AnchorProvider, BN, Program, Wallet } from '@coral-xyz/anchor';
-import { publicKey, sol } from '@metaplex-foundation/umi';
+import { AnchorProvider, Program, Wallet } from '@coral-xyz/anchor';
+import { publicKey } from '@metaplex-foundation/umi';
 import { createSolanaRpc, isSolanaError, SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR } from '@solana/kit';
 import { Connection, type ConnectionConfig, Keypair } from '@solana/web3.js';
 import { ASSETS } from '../fakes/das-assets.ts';
@@ -9,10 +9,8 @@ import { JSON_HEADERS } from '../started/gateway.ts';
 import { startTiers } from './tiers.ts';
 import { umiOn } from './umi-client.ts';
 
-/** One call, then none for 100 seconds; ten a second, one at once, behind a batch that took BEHIND of them; ten at once. */
-const PLANS =
-  '[plans.stuck]\nrps = 0.01\nburst = 1\n[plans.brisk]\nrps = 10\nburst = 1\n[plans.ten]\nrps = 20\nburst = 10\n';
-const BEHIND = 9;
+/** One call, then none for 100 seconds; ten at once. */
+const PLANS = '[plans.stuck]\nrps = 0.01\nburst = 1\n[plans.ten]\nrps = 20\nburst = 10\n';
 const TRANSACTION_PRICE = 10;
 const SIGNATURES = Array.from({ length: 3 }, () => '1'.repeat(64));
 const AT_ANY_VERSION = { maxSupportedTransactionVersion: 0 };
@@ -34,17 +32,12 @@ function postTo(endpoint: string, body: unknown): Promise<Response> {
   return fetch(endpoint, { method: 'POST', headers: JSON_HEADERS, body: JSON.stringify(body) });
 }
 
-async function spend(endpoint: string, calls: number): Promise<string> {
-  const call = { jsonrpc: '2.0', id: 1, method: 'getHealth' };
-  const answer = await postTo(endpoint, calls === 1 ? call : Array.from({ length: calls }, () => call));
-  expect(answer.status).toBe(200);
+/** An endpoint that refuses every call for longer than any test. */
+async function stuck(): Promise<string> {
+  const endpoint = tiers.endpoint('stuck');
+  expect((await postTo(endpoint, { jsonrpc: '2.0', id: 1, method: 'getHealth' })).status).toBe(200);
   return endpoint;
 }
-
-/** An endpoint that refuses every call for longer than any test. */
-const stuck = () => spend(tiers.endpoint('stuck'), 1);
-/** An endpoint that refuses calls for 0.9 seconds more. */
-const brisk = () => spend(tiers.endpoint('brisk'), BEHIND);
 /** An endpoint of a trial that has so many credits. */
 const trial = (credits: number) => tiers.endpoint('trial', credits);
 
@@ -81,33 +74,24 @@ function programOn(connection: Connection): Program<CounterIdl> {
   return new Program<CounterIdl>(idl, new AnchorProvider(connection, new Wallet(Keypair.generate())));
 }
 
-describe('@solana/kit: an HTTP error with its status and headers', () => {
-  async function contextOf(endpoint: string) {
-    const error = await refusalOf(createSolanaRpc(endpoint).getSlot().send());
+test.each([
+  ['429', stuck, '100'],
+  ['402', async () => trial(0), null],
+])(
+  '@solana/kit: an HTTP error with its status %s, and how long to wait',
+  async (status, endpoint, retryAfter) => {
+    const error = await refusalOf(
+      createSolanaRpc(await endpoint())
+        .getSlot()
+        .send(),
+    );
     if (!isSolanaError(error, SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR)) throw error;
-    return error.context;
-  }
-
-  test('429 says how long to wait', async () => {
-    const { statusCode, headers } = await contextOf(await stuck());
-    expect([statusCode, headers.get('retry-after')]).toEqual([429, '100']);
-  });
-
-  test('402 has no Retry-After, for waiting does not help', async () => {
-    const { statusCode, headers } = await contextOf(trial(0));
-    expect([statusCode, headers.get('retry-after')]).toEqual([402, null]);
-  });
-});
+    const { statusCode, headers } = error.context;
+    expect([statusCode, headers.get('retry-after')]).toEqual([Number(status), retryAfter]);
+  },
+);
 
 describe('@solana/web3.js: 429 is an error when its retries are switched off', () => {
-  test('for a call, with the status and the body with its id', async () => {
-    const { connection, sent } = connect(await stuck(), ONCE);
-    const error = await refusalOf(connection.getSlot());
-    const { id } = JSON.parse(sent[0] ?? '');
-    expect(bodyIn(error, '429 Too Many Requests')).toEqual({ jsonrpc: '2.0', error: OVER_RATE, id });
-    expect(sent).toHaveLength(1);
-  });
-
   test('for a batch, with one error for each of its calls', async () => {
     const { connection, sent } = connect(await stuck(), ONCE);
     const error = await refusalOf(connection.getTransactions(SIGNATURES, AT_ANY_VERSION));
@@ -120,14 +104,6 @@ describe('@solana/web3.js: 429 is an error when its retries are switched off', (
 });
 
 describe('@solana/web3.js: 402 is an error at once', () => {
-  test('for a call, with the body and its id', async () => {
-    const { connection, sent } = connect(trial(0));
-    const error = await refusalOf(connection.getSlot());
-    const { id } = JSON.parse(sent[0] ?? '');
-    expect(bodyIn(error, '402 Payment Required')).toEqual({ jsonrpc: '2.0', error: NO_CREDITS, id });
-    expect(sent).toHaveLength(1);
-  });
-
   test('for a whole batch that the credits left do not pay, and what they do pay still passes', async () => {
     const { connection, sent } = connect(trial(2 * TRANSACTION_PRICE));
     const error = await refusalOf(connection.getTransactions(SIGNATURES, AT_ANY_VERSION));
@@ -140,39 +116,21 @@ describe('@solana/web3.js: 402 is an error at once', () => {
   });
 });
 
-describe('anchor: as web3.js, through every way it asks', () => {
-  const counter = Keypair.generate().publicKey;
-  const ways: readonly (readonly [string, (program: Program<CounterIdl>) => Promise<unknown>])[] = [
-    ['account.all', (program) => program.account.counter.all()],
-    ['account.fetch', (program) => program.account.counter.fetch(counter)],
-    ['account.fetchMultiple', (program) => program.account.counter.fetchMultiple([counter])],
-    ['methods.rpc', (program) => program.methods.add(new BN(1)).accounts({ counter }).rpc()],
+describe('anchor and umi: as web3.js', () => {
+  const ways: readonly (readonly [string, (connection: Connection) => Promise<unknown>])[] = [
+    ['account.all', (connection) => programOn(connection).account.counter.all()],
+    ['getAsset', (connection) => umiOn(connection).rpc.getAsset(ASSET)],
   ];
 
   test.each(ways)('%s: 429 with its body when retries are off, 402 at once', async (_way, ask) => {
-    const { connection } = connect(await stuck(), ONCE);
-    await expect(ask(programOn(connection))).rejects.toThrow(/429 Too Many Requests: .*Rate limit exceeded/);
+    const over = connect(await stuck(), ONCE).connection;
+    await expect(ask(over)).rejects.toThrow(/429 Too Many Requests: .*Rate limit exceeded/);
     const { connection: unpaid, sent } = connect(trial(0));
-    await expect(ask(programOn(unpaid))).rejects.toThrow(/402 Payment Required: .*Trial credits used up/);
+    await expect(ask(unpaid)).rejects.toThrow(/402 Payment Required: .*Trial credits used up/);
     expect(sent).toHaveLength(1);
   });
-});
 
-describe('umi: its rpc as web3.js, its HTTP client with the status', () => {
-  test.each<[string, (rpc: ReturnType<typeof umiOn>['rpc']) => Promise<unknown>]>([
-    ['getBalance', (rpc) => rpc.getBalance(ASSET)],
-    ['getAsset', (rpc) => rpc.getAsset(ASSET)],
-    ['airdrop', (rpc) => rpc.airdrop(ASSET, sol(1))],
-  ])('%s: 429 with its body when retries are off, 402 at once', async (_method, ask) => {
-    await expect(ask(umiOn(connect(await stuck(), ONCE).connection).rpc)).rejects.toThrow(
-      /429 Too Many Requests: .*Rate limit exceeded/,
-    );
-    await expect(ask(umiOn(connect(trial(0)).connection).rpc)).rejects.toThrow(
-      /402 Payment Required: .*Trial credits used up/,
-    );
-  });
-
-  test('its HTTP client gives status, headers and the parsed body', async () => {
+  test("umi's HTTP client gives status, headers and the parsed body", async () => {
     const { umi } = umiOn(connect(tiers.url).connection);
     const data = { jsonrpc: '2.0', id: 7, method: 'getAsset', params: { id: ASSET } };
     const send = (url: string) => umi.http.send({ method: 'POST', url, headers: JSON_HEADERS, data });
@@ -188,64 +146,11 @@ describe('umi: its rpc as web3.js, its HTTP client with the status', () => {
   });
 });
 
-describe('a DAS client over fetch, with the constant id of helius-sdk', () => {
-  const body = { jsonrpc: '2.0', id: 'helius-sdk', method: 'getAssetBatch', params: { ids: [ASSET] } };
-
-  test.each([
-    ['429', stuck, OVER_RATE, '100'],
-    ['402', async () => trial(19), NO_CREDITS, null],
-  ] as const)('%s: the status, and the body echoes the id', async (status, endpoint, error, retryAfter) => {
-    const answer = await postTo(await endpoint(), body);
-    expect([answer.status, answer.headers.get('retry-after')]).toEqual([Number(status), retryAfter]);
-    expect(answer.headers.get('content-type')).toStartWith('application/json');
-    expect(await answer.json()).toEqual({ jsonrpc: '2.0', error, id: 'helius-sdk' });
-  });
-
-  test('the credits that are left pay for the call, and x-credits-left says so', async () => {
-    const answer = await postTo(trial(20), body);
-    expect([answer.status, answer.headers.get('x-credits-left')]).toEqual([200, '0']);
-  });
-});
-
 describe.concurrent('above the rate for a moment: the SDKs try again and get their answer', () => {
-  test('web3.js', async () => {
-    const { connection, sent } = connect(await brisk());
-    expect(await connection.getSlot()).toBeGreaterThan(0);
-    expect(sent.length).toBeGreaterThan(1);
-  });
-
   test('web3.js with more calls at once than the plan takes', async () => {
     const { connection, sent } = connect(tiers.endpoint('ten'));
     const slots = await Promise.all(Array.from({ length: 25 }, () => connection.getSlot()));
     expect(slots.every((slot) => slot > 0)).toBe(true);
     expect(sent.length).toBeGreaterThan(slots.length);
-  });
-
-  test('web3.js with a batch', async () => {
-    const { connection, sent } = connect(await brisk());
-    expect(await connection.getTransactions(SIGNATURES, AT_ANY_VERSION)).toEqual([null, null, null]);
-    expect(sent.length).toBeGreaterThan(1);
-  });
-
-  test('anchor with account.all', async () => {
-    const { connection, sent } = connect(await brisk());
-    expect(await programOn(connection).account.counter.all()).toEqual([]);
-    expect(sent.length).toBeGreaterThan(1);
-  });
-
-  test('umi with getAsset', async () => {
-    const { connection, sent } = connect(await brisk());
-    const { rpc } = umiOn(connection);
-    expect((await rpc.getAsset(ASSET)).id).toBe(ASSET);
-    expect(sent.length).toBeGreaterThan(1);
-  });
-
-  test('kit does not, but waiting as long as Retry-After says is enough', async () => {
-    const rpc = createSolanaRpc(await brisk());
-    const error = await refusalOf(rpc.getSlot().send());
-    if (!isSolanaError(error, SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR)) throw error;
-    expect(error.context.headers.get('retry-after')).toBe('1');
-    await Bun.sleep(1_000); // what it says
-    expect(await rpc.getSlot().send()).toBeGreaterThan(0n);
   });
 });

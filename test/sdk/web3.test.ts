@@ -3,17 +3,11 @@ import {
   Connection,
   Keypair,
   LAMPORTS_PER_SOL,
-  PublicKey,
-  sendAndConfirmTransaction,
+  type PublicKey,
   SystemProgram,
   Transaction,
-  TransactionMessage,
-  VersionedTransaction,
 } from '@solana/web3.js';
 import { startStack, until } from '../started/stack.ts';
-import { quickly } from './quickly.ts';
-
-const LOADER = new PublicKey('BPFLoaderUpgradeab1e11111111111111111111111');
 
 let service: Awaited<ReturnType<typeof startStack>>;
 let connection: Connection;
@@ -64,24 +58,6 @@ describe('@solana/web3.js 1.x, unchanged, with the key in the URL (spec 4.3.4)',
     expect(block?.transactions.map(({ transaction: { signatures } }) => signatures[0])).toContain(signature);
   });
 
-  test('a versioned transaction passes too', async () => {
-    const to = Keypair.generate().publicKey;
-    const { blockhash } = await connection.getLatestBlockhash();
-    const message = new TransactionMessage({
-      payerKey: payer.publicKey,
-      recentBlockhash: blockhash,
-      instructions: [
-        SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey: to, lamports: 2_000_000 }),
-      ],
-    }).compileToV0Message();
-    const transaction = new VersionedTransaction(message);
-    transaction.sign([payer]);
-    const signature = await connection.sendTransaction(transaction);
-    await confirmed(signature);
-    const read = await connection.getTransaction(signature, { maxSupportedTransactionVersion: 0 });
-    expect(read?.version).toBe(0);
-  });
-
   test('the batched getTransactions gives every transaction in its place', async () => {
     const to = Keypair.generate().publicKey;
     const signatures: string[] = [];
@@ -101,36 +77,6 @@ describe('@solana/web3.js 1.x, unchanged, with the key in the URL (spec 4.3.4)',
     ]);
   });
 
-  test('getProgramAccounts with filters and a data slice', async () => {
-    const programs = await connection.getProgramAccounts(LOADER, {
-      filters: [{ dataSize: 36 }],
-      dataSlice: { offset: 4, length: 32 },
-    });
-    expect(programs.length).toBeGreaterThan(90);
-    const [first] = programs;
-    if (first === undefined) throw new Error('no programs');
-    expect(first.account.data.length).toBe(32);
-    const programData = new PublicKey(first.account.data);
-    const found = await connection.getProgramAccounts(LOADER, {
-      filters: [{ dataSize: 36 }, { memcmp: { offset: 4, bytes: programData.toBase58() } }],
-    });
-    expect(found.map(({ pubkey }) => pubkey.toBase58())).toEqual([first.pubkey.toBase58()]);
-  });
-
-  test('sendAndConfirmTransaction works on a Connection that polls', async () => {
-    const polling = quickly(connection.rpcEndpoint);
-    const to = Keypair.generate().publicKey;
-    const instruction = SystemProgram.transfer({
-      fromPubkey: payer.publicKey,
-      toPubkey: to,
-      lamports: 3_000_000,
-    });
-    const signature = await sendAndConfirmTransaction(polling, new Transaction().add(instruction), [payer]);
-    expect(await polling.getBalance(to)).toBe(3_000_000);
-    const { value } = await polling.getSignatureStatus(signature, { searchTransactionHistory: true });
-    expect(value?.err).toBeNull();
-  });
-
   test('a search of the whole history for a status is an error that says so, not a null', async () => {
     const unknown = '1'.repeat(64);
     const { value } = await connection.getSignatureStatus(unknown);
@@ -141,39 +87,11 @@ describe('@solana/web3.js 1.x, unchanged, with the key in the URL (spec 4.3.4)',
       message: expect.stringContaining('Transaction history is not available from this node'),
     });
   });
-
-  test('a failing preflight is a SendTransactionError with its logs', async () => {
-    const poor = Keypair.generate();
-    const { blockhash, lastValidBlockHeight } = await connection.getLatestBlockhash();
-    const transaction = new Transaction({ feePayer: poor.publicKey, blockhash, lastValidBlockHeight }).add(
-      SystemProgram.transfer({ fromPubkey: poor.publicKey, toPubkey: payer.publicKey, lamports: 1 }),
-    );
-    transaction.sign(poor);
-    await expect(connection.sendRawTransaction(transaction.serialize())).rejects.toThrow(
-      /simulation failed/i,
-    );
-  });
 });
 
 describe('@solana/web3.js with the key in x-token', () => {
   test('works with httpHeaders', async () => {
     const other = new Connection(service.url.href, { httpHeaders: { 'x-token': service.key('scale') } });
     expect(await other.getSlot()).toBeGreaterThan(0);
-  });
-});
-
-describe('refusals as @solana/web3.js meets them', () => {
-  test.each<[string, RegExp, () => string]>([
-    ['an unknown key', /401.*Invalid or inactive API key/s, () => 'nobody'],
-    ['a trial without credits', /402.*Trial credits used up/s, () => service.key('trial', 0)],
-  ])('%s: its error shows the status and the message', async (_name, shape, keyOf) => {
-    const refused = new Connection(`${service.url.href}?api-key=${keyOf()}`);
-    await expect(refused.getSlot()).rejects.toThrow(shape);
-  });
-
-  test('above the rate: its own retries of 429 get the answer in the end', async () => {
-    const slow = new Connection(`${service.url.href}?api-key=${service.key('slow')}`);
-    const slots = await Promise.all([slow.getSlot(), slow.getSlot()]);
-    expect(slots.every((slot) => slot > 0)).toBe(true);
   });
 });

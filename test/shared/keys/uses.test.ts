@@ -36,12 +36,13 @@ function key(n: number): HeldKey {
   return { identity, suspended: false, expiresAtMs: undefined, revision: 1, usedMinute: 0 };
 }
 
-const lastUsed = ({ identity }: HeldKey) =>
-  store
-    .query<{ last_used_at_ms: number | null }, [string]>('SELECT last_used_at_ms FROM keys WHERE id = ?')
-    .get(identity.caller.keyId)?.last_used_at_ms;
-const changes = () => store.query<{ n: number }, []>('SELECT total_changes() AS n').get()?.n ?? 0;
-const revision = () => store.query<{ value: number }, []>('SELECT value FROM revision').get()?.value;
+/** The one number of a query. */
+const numberOf = (sql: string, ...values: string[]) =>
+  store.query<{ n: number | null }, string[]>(`SELECT ${sql}`).get(...values)?.n ?? null;
+const lastUsed = (held: HeldKey) =>
+  numberOf('last_used_at_ms AS n FROM keys WHERE id = ?', held.identity.caller.keyId);
+const changes = () => numberOf('total_changes() AS n') ?? 0;
+const revision = () => numberOf('value AS n FROM revision');
 
 test('the first use in a minute is written, and moves no revision', () => {
   const [used, unused] = [key(1), key(2)];

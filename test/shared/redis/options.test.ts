@@ -11,10 +11,9 @@ describe('an address', () => {
     ['rediss://me:secret@h', [{ host: 'h', port: 6_379 }], { username: 'me', password: 'secret', tls: {} }],
     ['redis://[::1]:7', [{ host: '::1', port: 7 }], {}],
     [
-      'redis://a:1,b:2,c',
+      'redis://a:1,c',
       [
         { host: 'a', port: 1 },
-        { host: 'b', port: 2 },
         { host: 'c', port: 6_379 },
       ],
       {},
@@ -27,9 +26,10 @@ describe('an address', () => {
   });
 });
 
-test('an address whose password cannot be decoded is none', () => {
-  expect(placesFrom('redis://user:100%@h:6379')).toBeUndefined();
-});
+test.each(['redis://user:100%@h:6379', 'http://h', 'redis://h/x', 'redis://', 'redis://h,', 'h'])(
+  '%s is no address',
+  (url) => expect(placesFrom(url)).toBeUndefined(),
+);
 
 describe('a connection', () => {
   const options = connectionOptions(100, () => 1);

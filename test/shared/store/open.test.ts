@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { chmodSync, existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Migrations, openStore } from '../../../shared/store/open.ts';
 import { temporaryFolder } from '../../started/gateway.ts';
@@ -57,14 +57,6 @@ describe('opening a store', () => {
     expect(rowsOf(store)).toEqual([1]);
   });
 
-  test('lets two connections write in turn', () => {
-    using one = opened(FIRST);
-    using two = opened(FIRST);
-    for (let i = 2; i < 50; i++) (i % 2 === 0 ? one : two).run('INSERT INTO a VALUES (?)', [i]);
-    expect(rowsOf(one)).toHaveLength(49);
-    expect(rowsOf(two)).toEqual(rowsOf(one));
-  });
-
   // The four wait for one moment, and there are several rounds: without a wait in the switch to WAL, one round in
   // seven failed.
   test('by four processes at once, again and again, migrates once, and loses none of their writes', async () => {
@@ -108,50 +100,39 @@ describe('opening a store', () => {
   }, 30_000);
 });
 
-describe('a file that cannot be used is one sentence, and is left as it was', () => {
-  const sentenceOf = () => {
-    const result = openStore(path, FIRST);
-    return result.kind === 'unusable' ? result.sentence : 'it was opened';
-  };
+const TEXT = 'not a database, but a long enough text to be read as one'.repeat(100);
+/** A store of some pages. */
+function filled() {
+  const store = opened(FIRST);
+  for (let i = 0; i < 5_000; i++) store.run('INSERT INTO a VALUES (?)', [i]);
+  store.run('PRAGMA wal_checkpoint(TRUNCATE)');
+  store.close();
+}
 
-  test('when it is no database', () => {
-    mkdirSync(join(folder.path, 'deep/er'), { recursive: true });
-    const text = 'not a database, but a long enough text to be read as one'.repeat(100);
-    writeFileSync(path, text);
-    expect(sentenceOf()).toStartWith(`The database ${path} is corrupt (`);
-    expect(sentenceOf()).toEndWith('put a backup in its place, or move it away to start empty.');
-    expect(readFileSync(path, 'utf8')).toBe(text);
-  });
-
-  test('when its pages are damaged', () => {
-    const store = opened(FIRST);
-    for (let i = 0; i < 2_000; i++) store.run('INSERT INTO a VALUES (?)', [i]);
-    store.run('PRAGMA wal_checkpoint(TRUNCATE)');
-    store.close();
-    const bytes = readFileSync(path);
-    bytes.fill(0xaa, 4_096, 12_288);
-    writeFileSync(path, bytes);
-    expect(sentenceOf()).toContain('is corrupt');
-  });
-
-  test('when it was cut', () => {
-    const store = opened(FIRST);
-    for (let i = 0; i < 5_000; i++) store.run('INSERT INTO a VALUES (?)', [i]);
-    store.run('PRAGMA wal_checkpoint(TRUNCATE)');
-    store.close();
-    truncateSync(path, 20_000);
-    expect(sentenceOf()).toContain('is corrupt');
-  });
-
-  test('when its path is a folder', () => {
-    mkdirSync(path, { recursive: true });
-    expect(sentenceOf()).toStartWith(`The database ${path} cannot be opened (`);
-  });
-
-  test('when its folder cannot be made', () => {
-    writeFileSync(join(folder.path, 'deep'), 'a file');
-    expect(sentenceOf()).toStartWith(`The database ${path} cannot be opened (`);
-    chmodSync(join(folder.path, 'deep'), 0o600);
-    expect(existsSync(path)).toBe(false);
-  });
+test.each<[string, () => void, RegExp]>([
+  [
+    'it is no database',
+    () => (filled(), writeFileSync(path, TEXT)),
+    /is corrupt \(.*\); put a backup in its place, or move it away to start empty\.$/,
+  ],
+  [
+    'its pages are damaged',
+    () => (filled(), writeFileSync(path, readFileSync(path).fill(0xaa, 4_096, 12_288))),
+    /is corrupt/,
+  ],
+  ['it was cut', () => (filled(), truncateSync(path, 20_000)), /is corrupt/],
+  ['its path is a folder', () => mkdirSync(path, { recursive: true }), /cannot be opened \(/],
+  [
+    'its folder cannot be made',
+    () => writeFileSync(join(folder.path, 'deep'), 'a file'),
+    /cannot be opened \(/,
+  ],
+])('a file that cannot be used is one sentence, and is left as it was: %s', (_, spoil, why) => {
+  const bytes = () => (existsSync(path) && statSync(path).isFile() ? readFileSync(path) : undefined);
+  spoil();
+  const before = bytes();
+  const result = openStore(path, FIRST);
+  expect(result).toEqual({ kind: 'unusable', sentence: expect.stringMatching(why) });
+  expect(result).toMatchObject({ sentence: expect.stringContaining(`The database ${path} `) });
+  expect(bytes()).toEqual(before);
 });
