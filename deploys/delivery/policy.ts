@@ -1,8 +1,7 @@
 import { Resolver } from 'node:dns/promises';
 import { isIPv4, isIPv6 } from 'node:net';
 import type { Clock } from '../../shared/clock.ts';
-import { within } from '../watch/deadline.ts';
-import { codeOf } from '../watch/rpc.ts';
+import { codeOf, within } from '../health/outbound.ts';
 import blocks from './addresses.json' with { type: 'json' };
 
 /**

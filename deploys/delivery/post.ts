@@ -5,7 +5,7 @@ import type { ConnectionOptions } from 'node:tls';
 import manifest from '../../package.json' with { type: 'json' };
 import type { Clock } from '../../shared/clock.ts';
 import type { AttemptEnd, BodyKind, FailureCode, Phases } from '../outbox/outcome.ts';
-import { codeOf } from '../watch/rpc.ts';
+import { codeOf } from '../health/outbound.ts';
 import { isSameAddress, literalOf, type Pin, portOf } from './policy.ts';
 
 /**

@@ -14,8 +14,8 @@ test('the watcher reads with its own key, which is in no log line and no health 
   await deploys.watch();
   expect(second.calls.every(({ headers }) => headers.get('x-token') === WATCHER_KEY)).toBe(true);
   const health = await (await deploys.answer(new Request('http://localhost/health'))).text();
-  expect(health).toStartWith('ok: 1 programs were read');
-  expect(JSON.stringify(deploys.lines)).toContain('answered HTTP 502');
+  expect(health).toStartWith('ok: 1 programs, read');
+  expect(JSON.stringify(deploys.lines)).toContain('returned HTTP 502');
   expect(JSON.stringify(deploys.lines) + health).not.toContain(WATCHER_KEY);
 });
 
@@ -29,7 +29,7 @@ test('a backend that hangs costs its eight seconds, and the same reading goes on
   await deploys.clock.advance(8_000);
   await watching;
   expect(await (await deploys.get()).json()).toMatchObject({ checked_at: '2026-11-20T00:00:00.000Z' });
-  expect(JSON.stringify(deploys.lines)).toContain('rpc_urls[0] gave no answer within 8 s');
+  expect(JSON.stringify(deploys.lines)).toContain('rpc_urls[0] did not respond within 8 s');
 });
 
 test('what strangers may read on /health names no host', async () => {
@@ -39,7 +39,7 @@ test('what strangers may read on /health names no host', async () => {
   void deploys.watch();
   await until(() => deploys.lines.length > 0);
   const health = await (await deploys.answer(new Request('http://localhost/health'))).text();
-  expect(health).toContain('rpc_urls[0] answered HTTP 502');
+  expect(health).toContain('rpc_urls[0] returned HTTP 502');
   expect(health).not.toContain(chain.url.hostname);
   chain.fault = undefined;
   await deploys.clock.advance(60_000);
@@ -47,8 +47,8 @@ test('what strangers may read on /health names no host', async () => {
 });
 
 describe('a chain that is another one', () => {
-  const OTHER = 'the chain is another one than before';
-  const MISSED = 'deployed while nobody watched';
+  const OTHER = 'the chain is a different one';
+  const MISSED = 'deployed while deploys was not running';
   type Chain = ReturnType<typeof startChain>;
   function become(chain: Chain, genesis: string | undefined, unixSeconds: number, slotOfB: number): Chain {
     chain.deploy(addressOf('A'), 5);

@@ -61,7 +61,7 @@ describe('a program that is upgraded', () => {
     chain.deploy(addressOf('A'), 6, AUTHORITY);
     await deploys.watch();
     const slots = { program: addressOf('A'), label: 'A', previous_slot: 5, deploy_slot: 6 };
-    expect(deploys.lines).toContainEqual([slots, 'deployed while nobody watched']);
+    expect(deploys.lines).toContainEqual([slots, 'deployed while deploys was not running']);
     await deploys.readAgain();
     expect(queue.rows('SELECT * FROM events')).toEqual([]);
     expect((await programsOf(await deploys.get()))[0]).toMatchObject({ deploy_slot: 6 });
@@ -118,7 +118,7 @@ describe('a program that is upgraded', () => {
     chain.deploy(addressOf('A'), 6, AUTHORITY);
     await deploys.readAgain();
     expect(queue.rows('SELECT * FROM events')).toEqual([]);
-    expect(JSON.stringify(deploys.lines)).toContain('the chain is another one than before');
+    expect(JSON.stringify(deploys.lines)).toContain('the chain is a different one');
     chain.deploy(addressOf('A'), 7, AUTHORITY);
     await deploys.readAgain();
     expect(queue.rows('SELECT previous_slot, deploy_slot FROM events')).toEqual([

@@ -115,7 +115,7 @@ test('an answer gives its slot and one entry per address, null as absent', () =>
   expect(accounts?.contextSlot).toBe(9n);
   expect(accounts?.accounts[0]).toMatchObject({ owner: LOADER_V3, space: programDataBytes(5).length });
   expect(accounts?.accounts[0]?.data.length).toBe(45);
-  expect(accounts?.accounts[1]).toBeUndefined();
+  expect(accounts?.accounts[1]).toBeNull();
 });
 
 test('a backend that does not tell the length of accounts is understood', () => {

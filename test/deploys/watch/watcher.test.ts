@@ -111,7 +111,7 @@ describe('the minute (spec 1.1, 8)', () => {
     expect(told?.aborted).toBe(false);
     await clock.advance(1);
     expect(told?.aborted).toBe(true);
-    expect(unread).toEqual([{ kind: 'failed', reasons: ['no reading within 30 s'] }]);
+    expect(unread).toEqual([{ kind: 'failed', reasons: ['the reading took longer than 30 s'] }]);
     await clock.advance(250);
     expect(startsMs).toEqual([0, 30_250]);
   });
