@@ -127,7 +127,7 @@ function answerOf(sent: Sent | undefined) {
   const answered = sent?.kind === 'answered' ? sent : undefined;
   return {
     status: answered?.status ?? null,
-    detail: sent === undefined || sent.kind === 'answered' ? null : sent.detail,
+    detail: sent?.kind === 'failed' ? sent.detail : null,
     remoteAddress: answered?.remoteAddress ?? null,
     phases: sent === undefined ? null : JSON.stringify(sent.phases),
     answerHeaders: answered === undefined ? null : JSON.stringify(answered.fields),

@@ -1,5 +1,4 @@
 import { isAddress } from '@solana/kit';
-import { unreachable } from '../../shared/brand.ts';
 import {
   literalOf,
   type NetworkPolicy,
@@ -39,23 +38,14 @@ export function createCheckSettings({ policy, resolvePublic, isWatched }: Deps):
     text: string,
     signal: AbortSignal,
   ): Promise<URL | Exclude<Check, { kind: 'checked' }>> {
-    const read = readWebhookUrl(text, policy);
-    if (read.kind === 'refused') return unfit('url', URL_PROBLEM_TEXTS[read.problem]);
-    const resolved = await resolvePublic(literalOf(read.url) ?? read.url.hostname, signal);
-    switch (resolved.kind) {
-      case 'public':
-        return read.url;
-      case 'not-public':
-        return unfit('url', SEND_TEXTS.blocked_address);
-      case 'no-address':
-        return unfit('url', 'Host name does not resolve');
-      case 'unresolved':
-        return { kind: 'unresolved', field: 'url', text: SEND_TEXTS.dns_error };
-      case 'timed-out':
-        return { kind: 'unresolved', field: 'url', text: SEND_TEXTS.dns_timeout };
-      default:
-        return unreachable(resolved);
-    }
+    const url = readWebhookUrl(text, policy);
+    if (typeof url === 'string') return unfit('url', URL_PROBLEM_TEXTS[url]);
+    const resolved = await resolvePublic(literalOf(url) ?? url.hostname, signal);
+    if (resolved.kind === 'public') return url;
+    const reason = resolved.kind === 'no-address' ? 'Host name does not resolve' : SEND_TEXTS[resolved.code];
+    return resolved.kind === 'unresolved'
+      ? { kind: 'unresolved', field: 'url', text: reason }
+      : unfit('url', reason);
   }
 
   function programsProblem(programs: readonly string[]): string | undefined {

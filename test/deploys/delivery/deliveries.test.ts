@@ -6,7 +6,7 @@ import { bothHealths } from '../../../deploys/health/health.ts';
 import type { Sent } from '../../../deploys/outbox/outcome.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
-import { answered, createScriptedSend, refusedFor, type SeenPost } from '../../fakes/scripted-send.ts';
+import { answered, createScriptedSend, failedWith, type SeenPost } from '../../fakes/scripted-send.ts';
 import { silentLog } from '../../started/gateway.ts';
 import { startQueue } from '../outbox/queue.ts';
 
@@ -56,7 +56,7 @@ describe('figures', () => {
       post.url.hostname.startsWith('bad')
         ? answered(500)
         : post.url.hostname.startsWith('in')
-          ? refusedFor('blocked_address')
+          ? failedWith('blocked_address')
           : answered(200),
     );
     for (const id of ['good', 'bad', 'inward']) work.addWebhook(id);

@@ -25,7 +25,7 @@ test('a receiver that accepts and never answers has failed after 10 s, and is le
   const sending = sendTo(receiver.url(NAME), { clock });
   const visit = await receiver.visit();
   const sent = await around(sending, clock, 10_000);
-  expect([gist(sent), sent.phases.totalMs]).toEqual(['timeout: no answer within 10 s', 10_000]);
+  expect([gist(sent), sent.phases.totalMs]).toEqual(['timeout: no response within 10 s', 10_000]);
   await visit.gone;
 });
 
@@ -38,7 +38,7 @@ test('a head that drips has failed after 10 s, however busy the connection is (E
     await drip.next();
     await clock.advance(1_000);
   }
-  expect(gist(await around(sending, clock, 1_000))).toBe('timeout: no answer within 10 s');
+  expect(gist(await around(sending, clock, 1_000))).toBe('timeout: no response within 10 s');
   await (
     await drip.visit
   ).gone;
@@ -80,7 +80,7 @@ test('interim answers without end have failed after 10 s, and are not read (E8)'
   const sending = sendTo(receiver.url(NAME), { clock });
   const visit = await receiver.visit();
   await stuck.promise;
-  expect(gist(await around(sending, clock, 10_000))).toBe('timeout: no answer within 10 s');
+  expect(gist(await around(sending, clock, 10_000))).toBe('timeout: no response within 10 s');
   await visit.gone;
 });
 
@@ -116,7 +116,7 @@ test('a name whose servers are silent has failed after 3 s, which are not of the
   using receiver = await startGood({ script: silent });
   const answers = Promise.withResolvers<string[]>();
   const sending = sendTo(receiver.url(NAME), { clock, policy: { resolve: () => answers.promise } });
-  expect(gist(await around(sending, clock, 3_000))).toBe('dns_timeout: no answer from DNS');
+  expect(gist(await around(sending, clock, 3_000))).toBe('dns_timeout: no response from DNS');
 
   const late = createAttemptClock();
   const slow = sendTo(receiver.url(NAME), {
@@ -126,7 +126,7 @@ test('a name whose servers are silent has failed after 3 s, which are not of the
   await late.advance(2_900);
   await receiver.visit();
   const sent = await around(slow, late, 10_000);
-  expect([gist(sent), sent.phases.dnsMs]).toEqual(['timeout: no answer within 10 s', 2_900]);
+  expect([gist(sent), sent.phases.dnsMs]).toEqual(['timeout: no response within 10 s', 2_900]);
   expect(receiver.connections()).toBe(1);
 });
 
@@ -143,7 +143,8 @@ test('an attempt that is given up ends at once: before, during, and after the st
   await Promise.all([quiet.visit(), clock.ended('firstByteMs')]);
   stop.abort();
   const before = sendTo(quiet.url(NAME), { signal });
-  expect((await Promise.all([before, during])).map(gist)).toEqual(['aborted: given up', 'aborted: given up']);
+  const stopped = 'aborted: the service is stopping';
+  expect((await Promise.all([before, during])).map(gist)).toEqual([stopped, stopped]);
   expect(await after).toMatchObject({ status: 200, bodyKind: 'incomplete' });
   expect(quiet.connections()).toBe(1);
   await (

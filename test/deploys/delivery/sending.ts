@@ -40,14 +40,8 @@ export function startGood(options: ReceiverOptions) {
 
 /** The part of an outcome that does not depend on the time or the port. */
 export function gist(sent: Sent): string {
-  switch (sent.kind) {
-    case 'answered':
-      return `${sent.status} ${sent.bodyKind} ${Buffer.from(sent.body).toString('latin1')}`.trim();
-    case 'failed':
-      return `${sent.code}: ${sent.detail}`;
-    case 'refused':
-      return `${sent.reason}: ${sent.detail}`;
-  }
+  if (sent.kind === 'failed') return `${sent.code}: ${sent.detail}`;
+  return `${sent.status} ${sent.bodyKind} ${Buffer.from(sent.body).toString('latin1')}`.trim();
 }
 
 /**

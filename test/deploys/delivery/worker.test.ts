@@ -7,7 +7,7 @@ import type { Sent } from '../../../deploys/outbox/outcome.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
-import { answered, failedWith, refusedFor } from '../../fakes/scripted-send.ts';
+import { answered, failedWith } from '../../fakes/scripted-send.ts';
 import { temporaryFolder } from '../../started/gateway.ts';
 import { startQueue } from '../outbox/queue.ts';
 import { isSigned } from './is-signed.ts';
@@ -72,7 +72,7 @@ test('2xx delivers, and anything else is tried again after 30 s (E7, E3, E4)', a
     'timeout.example.com': [failedWith('timeout'), 'timeout'],
     'dns.example.com': [failedWith('dns_error'), 'dns_error'],
     'tls.example.com': [failedWith('tls_error'), 'tls_error'],
-    'blocked.example.com': [refusedFor('blocked_address'), 'blocked_address', 'blocked'],
+    'blocked.example.com': [failedWith('blocked_address'), 'blocked_address', 'blocked'],
   };
   for (const status of [200, 204, 299]) sent[`${status}.example.com`] = [answered(status), null, 'succeeded'];
   for (const status of [199, 300, 301, 304, 307, 400, 404, 410, 429, 500, 503])

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { createReadQueue } from '../../../deploys/outbox/list.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
-import { answered } from '../../fakes/scripted-send.ts';
+import { answered, failedWith } from '../../fakes/scripted-send.ts';
 import { explained } from '../explained.ts';
 import { startQueue } from './queue.ts';
 
@@ -38,7 +38,7 @@ describe('the queue', () => {
     queue.end(first, answered(503), START_MS + 10);
     queue.upgrade('two', 6, START_MS + 50);
     const [second] = queue.outbox.claim(START_MS + 50, []);
-    queue.end(second, { kind: 'refused', reason: 'blocked_address' } as never, START_MS + 60); // the rest is not read
+    queue.end(second, failedWith('blocked_address'), START_MS + 60);
     queue.upgrade('three', 7, START_MS + 70);
     const [third] = queue.outbox.claim(START_MS + 70, []);
     queue.end(third, answered(200), START_MS + 80);

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import type { Takeover } from '../../../deploys/webhooks/change.ts';
 import { createSecretsOf } from '../../../deploys/webhooks/seal.ts';
-import { answered, refusedFor } from '../../fakes/scripted-send.ts';
+import { answered, failedWith } from '../../fakes/scripted-send.ts';
 import { isSigned } from '../delivery/is-signed.ts';
 import { HOUR, MINUTE, SECOND, SOON, startWorker, type TimedPost } from '../delivery/working.ts';
 import { Secret } from '../../../shared/secret.ts';
@@ -80,7 +80,7 @@ test('a leaked secret signs nothing more once its rotation takes over at once, r
 });
 
 test('a test of a host that is not public is recorded with a clear reason, and tried again (E34)', async () => {
-  using webhooks = await started(refusedFor('blocked_address'));
+  using webhooks = await started(failedWith('blocked_address'));
   const { work, advance, id } = webhooks;
   const tested = webhooks.sendTest(byMe, id);
   work.worker.wake();
