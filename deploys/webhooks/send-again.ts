@@ -2,9 +2,8 @@ import type { Store } from '../../shared/store/open.ts';
 import type { By } from '../accounts/audit.ts';
 import type { Enqueue } from '../outbox/enqueue.ts';
 import {
-  type AttemptRow,
   createAccountDeliveries,
-  createList,
+  type Delivery,
   type DeliveryFilter,
   type DeliveryRow,
 } from '../outbox/list.ts';
@@ -19,7 +18,6 @@ export type Tested =
   | NoWebhook;
 export type AllResent =
   Readonly<{ kind: 'due'; deliveries: number } | { kind: 'webhook-paused' }> | NoWebhook;
-export type Delivery = DeliveryRow & Readonly<{ body: Uint8Array | null; tries: readonly AttemptRow[] }>;
 
 /** Which deliveries of a webhook are wanted, 1 to 100. */
 export type WebhookFilter = DeliveryFilter & Readonly<{ webhookId: string }>;
@@ -27,7 +25,7 @@ export type WebhookFilter = DeliveryFilter & Readonly<{ webhookId: string }>;
 /** Deliveries of an account's webhooks: looking at them, and sending on request. `wake` tells the worker of what is due now. */
 export function createSendAgain(deps: WebhookDeps, { ping }: Pick<Enqueue, 'ping'>, wake: () => void) {
   const { store, rows, clock } = deps;
-  const [list, { page }] = [createList(store), createAccountDeliveries(store)];
+  const { page, find: findDelivery } = createAccountDeliveries(store);
   const find = store.prepare<Row, [string, string]>(`
     SELECT state, resend_at_ms IS NOT NULL AS isWaiting, lease_token IS NOT NULL OR body IS NULL AS isUnderWay,
       (SELECT max(n) FROM attempts WHERE delivery_id = id) AS attemptsEver
@@ -104,10 +102,9 @@ export function createSendAgain(deps: WebhookDeps, { ping }: Pick<Enqueue, 'ping
         after = next;
       }
     },
-    delivery: (accountId: number, id: string, deliveryId: string): Delivery | undefined => {
-      if (rows.find(accountId, id, clock.now()) === undefined) return undefined;
-      const found = list.find(deliveryId);
-      return found?.webhookId === id ? { ...found, tries: list.attemptsOf(deliveryId) } : undefined;
+    delivery(accountId: number, id: string, deliveryId: string): Delivery | undefined {
+      const found = findDelivery(accountId, deliveryId);
+      return found?.webhookId === id ? found : undefined;
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { Claim } from '../../../deploys/outbox/claim.ts';
 import { createEnqueue } from '../../../deploys/outbox/enqueue.ts';
-import { createList } from '../../../deploys/outbox/list.ts';
+import { createAccountDeliveries } from '../../../deploys/outbox/list.ts';
 import { createOutbox } from '../../../deploys/outbox/outbox.ts';
 import { type Sent, verdictOf } from '../../../deploys/outbox/outcome.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
@@ -25,6 +25,11 @@ export function queueOver(store: Store) {
   const enqueue = createEnqueue(store, (program) => `label of ${program.slice(0, 4)}`, random);
   const times = createBlockTimeStore(store);
   const withdraw = createCancelPending(store);
+  const deliveries = createAccountDeliveries(store);
+  const accountOf = store.prepare<{ id: number }, [string]>(
+    'SELECT account_id AS id FROM deliveries WHERE id = ?',
+  );
+  const find = (id: string) => deliveries.find(accountOf.get(id)?.id ?? 0, id);
 
   function addWebhook(
     id: string,
@@ -73,7 +78,8 @@ export function queueOver(store: Store) {
     claimAll,
     enqueue,
     times,
-    ...createList(store),
+    find,
+    attemptsOf: (id: string) => find(id)?.tries ?? [],
     addWebhook,
     /** All webhooks that there are succeed now, and may have several places for a minute. */
     trust: (nowMs = START_MS) =>
