@@ -11,14 +11,13 @@ import { SEND_TEXTS } from '../outbox/outcome.ts';
 /** What a customer sets. `programs` is null for all watched programs. */
 export type Settings = Readonly<{ url: string; programs: readonly string[] | null; description: string }>;
 
-/** Settings that hold: the URL in its one spelling, every program once. What was not given is absent. */
+/** Valid settings: the URL parsed, every program once. What was not given is absent. */
 export type Checked = Partial<Omit<Settings, 'url'>> & Readonly<{ url?: URL }>;
 
 export type Check =
   | Readonly<{ kind: 'checked'; checked: Checked }>
-  /** `text` is for the customer, `field` the setting that it is about. */
   | Readonly<{ kind: 'unfit'; field: keyof Settings; text: string }>
-  /** Whether the URL's host is public cannot be known now. */
+  /** The URL's host cannot be resolved now. */
   | Readonly<{ kind: 'unresolved'; field: 'url'; text: string }>;
 
 export type CheckSettings = (given: Partial<Settings>, signal: AbortSignal) => Promise<Check>;
@@ -32,7 +31,7 @@ type Deps = Readonly<{
   isWatched(address: string): boolean;
 }>;
 
-/** Checks what was given; the URL last, because its host is looked up. */
+/** Checks the given settings; the URL last, because its host is looked up. */
 export function createCheckSettings({ policy, resolvePublic, isWatched }: Deps): CheckSettings {
   async function checkUrl(
     text: string,
@@ -83,7 +82,6 @@ function isDescription(text: string): boolean {
   return text.length <= DESCRIPTION_CHARACTERS_MAX && !/[\p{Cc}\u2028\u2029]/u.test(text);
 }
 
-/** Longer than any address, so that what was meant can still be recognised. */
 function shortened(text: string): string {
   return text.length <= 64 ? text : `${text.slice(0, 64)}…`;
 }

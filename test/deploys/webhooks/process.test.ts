@@ -60,7 +60,10 @@ test('a backup without its sealing key is not started on, and is once the key is
   }
   renameSync(secretPath, `${secretPath}.elsewhere`);
   const { code, stderr } = await place.refused();
-  expect([code, stderr]).toEqual([1, expect.stringContaining('1 webhooks are sealed under what it held')]);
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringContaining('the secrets of 1 webhooks are encrypted with its key'),
+  ]);
   renameSync(`${secretPath}.elsewhere`, secretPath);
   await using again = await place.start();
   expect((await place.ask(again.url, 'GET')).status).toBe(200);

@@ -56,7 +56,7 @@ test('what an older key sealed is still opened, and new secrets are sealed under
   expect(both.unseal(old, owner).reveal()).toBe('whsec_é');
   const alone = createSeal([keyOf(2)], random);
   expect(alone.unseal(both.seal(shown, owner), owner).reveal()).toBe('whsec_é');
-  expect(() => alone.unseal(old, owner)).toThrow('sealed under another key');
+  expect(() => alone.unseal(old, owner)).toThrow('encrypted under another key');
 });
 
 test('a webhook secret is whsec_ and the hex of 32 random bytes', () => {
@@ -108,7 +108,7 @@ test('a file that holds no key is never written over', () => {
   const path = join(folder.path, SEALING_KEY_FILE);
   writeFileSync(path, 'too short\n');
   expect(textsOf(takeSealingKeys(undefined, folder.path, random, 0))).toStartWith(
-    `The file ${path} holds no 32 bytes in base64; put a backup in its place`,
+    `The file ${path} holds no 32 bytes in base64; restore it from a backup`,
   );
   expect(readFileSync(path, 'utf8')).toBe('too short\n');
 });
@@ -125,7 +125,7 @@ test('no key is made in the place of one that is lost, but one is taken that was
   const path = join(folder.path, SEALING_KEY_FILE);
   const taken = (key?: Secret) => textsOf(takeSealingKeys(key, folder.path, random, 3));
   expect(taken()).toStartWith(
-    `The file ${path} is not there, and 3 webhooks are sealed under what it held; put a backup in its place, or 32 bytes in base64 of your own`,
+    `The file ${path} is missing, and the secrets of 3 webhooks are encrypted with its key; restore it from a backup, or put in 32 bytes in base64 of your own`,
   );
   expect(existsSync(path)).toBe(false);
   expect(taken(configured)).toEqual([configured.reveal()]);

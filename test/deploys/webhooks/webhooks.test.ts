@@ -174,7 +174,7 @@ describe('a webhook that is deleted', () => {
     expect(webhooks.queue.values('SELECT hex(secret_ct), next_secret_ct FROM webhooks')).toEqual([
       ['', null],
     ]);
-    expect(() => webhooks.signedWith(id)).toThrow('there is no webhook');
+    expect(() => webhooks.signedWith(id)).toThrow('does not exist');
     expect(webhooks.list(ME)).toEqual([]);
     expect(webhooks.remove(byMe, id)).toEqual({ kind: 'no-webhook' });
   });
