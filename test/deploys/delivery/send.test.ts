@@ -221,7 +221,6 @@ test.each<[string, ReceiverScript, RegExp]>([
     says(status(400)),
     /^tls_error: the port does not speak TLS$/,
   ],
-  ['speaks another protocol', says('SSH-2.0-OpenSSH_9.6\r\n'), /^tls_error: the port does not speak TLS$/],
 ])('before TLS, a receiver that %s', async (_, script, expected) => {
   using receiver = await startReceiver({ script });
   expect(gist(await sendTo(receiver.url(NAME)))).toMatch(expected);
@@ -232,32 +231,20 @@ test.each<[string, ReceiverScript, RegExp]>([
 
 test.each<[string, ReceiverScript, RegExp]>([
   ['breaks the connection (E5)', resets, /^connection_reset: /],
-  ['ends the connection', hangsUp, /^connection_reset: /],
   ['breaks it within the head', saysAndResets(`${OK}cont`), /^connection_reset: /],
   ['ends it within the head', saysAndEnds(`${OK}cont`), /^connection_reset: /],
   ['ends it after an interim answer', saysAndEnds('HTTP/1.1 199 X\r\n\r\n'), /^connection_reset: /],
   ['answers another protocol', says('SSH-2.0-OpenSSH\r\n\r\n'), /^bad_response: /],
-  ['answers HTTP/2', says('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), /^bad_response: /],
   [
     'switches protocols',
     says('HTTP/1.1 101 X\r\nconnection: upgrade\r\nupgrade: a\r\n\r\n'),
     /^bad_response: /,
   ],
   ['answers status 000', says('HTTP/1.1 000 X\r\ncontent-length: 0\r\n\r\n'), /^bad_response: /],
-  ['answers status 1000', says('HTTP/1.1 1000 X\r\ncontent-length: 0\r\n\r\n'), /^bad_response: /],
   ['puts NUL into a header (E10)', says(`${OK}x-a: a\0b\r\n${EMPTY}`), /^bad_response: /],
-  ['puts NUL into a name (E10)', says(`${OK}x\0a: b\r\n${EMPTY}`), /^bad_response: /],
   ['gives 20 kB of headers (E36)', says(`${OK}x-a: ${'y'.repeat(20_480)}\r\n${EMPTY}`), /^200 whole$/],
-  [
-    'gives 20 kB in 200 headers (E36)',
-    says(`${OK}${`x-a: ${'y'.repeat(95)}\r\n`.repeat(200)}${EMPTY}`),
-    /^200 whole$/,
-  ],
   ['gives 64 kB of headers (E10)', says(`${OK}x-a: ${'y'.repeat(65_536)}\r\n${EMPTY}`), /^bad_response: /],
   ['gives headers without end', endlessHead, /^bad_response: /],
-  ['gives two lengths', says(`${OK}content-length: 1\r\n${EMPTY}`), /^bad_response: /],
-  ['gives a length and chunks', says(`${OK}transfer-encoding: chunked\r\n${EMPTY}`), /^bad_response: /],
-  ['ends lines without CR', says('HTTP/1.1 200 OK\ncontent-length: 0\n\n'), /^bad_response: /],
   [
     'gives a body that lies about its chunks',
     says(`${OK}transfer-encoding: chunked\r\n\r\n2\r\nok\r\nZZ\r\n`),
@@ -268,10 +255,8 @@ test.each<[string, ReceiverScript, RegExp]>([
     endless(`${OK}transfer-encoding: chunked\r\n\r\n5;`, 'x'.repeat(65_536)),
     /^200 incomplete$/,
   ],
-  ['says more than its length', says(`${OK}content-length: 2\r\n\r\nok${status(500)}`), /^200 whole ok$/],
   ['gives 25 interim answers first (E36)', saysEach([...Array(25).fill(INTERIM), OK + EMPTY]), /^200 whole$/],
   ['ends a body without a length', saysAndEnds('HTTP/1.0 200 OK\r\n\r\nall'), /^200 whole all$/],
-  ['answers 100 first', says(`HTTP/1.1 100 Continue\r\n\r\n${OK}${EMPTY}`), /^200 whole$/],
 ])('after the request, a receiver that %s', async (_, script, expected) => {
   using receiver = await startGood({ script });
   expect(gist(await sendTo(receiver.url(NAME)))).toMatch(expected);

@@ -39,18 +39,6 @@ describe('a process that dies', () => {
 });
 
 describe('a stop (E22)', () => {
-  test('waits for the attempt under way, records it, and starts no other', async () => {
-    await using work = await startSending();
-    work.askToStop();
-    work.upgrade('B', 8, work.clock.now());
-    await work.advance(9 * SECOND);
-    expect([work.isStopped(), work.network.open()]).toEqual([false, 1]);
-    work.network.posts[0]?.end(answered(200));
-    await work.advance(SOON);
-    expect(work.isStopped()).toBe(true);
-    expect(work.states()).toEqual(['delivered', 'queued']);
-  });
-
   test('gives an attempt up after ten seconds; the next process makes it again', async () => {
     await using work = await startSending();
     work.askToStop();
@@ -62,14 +50,6 @@ describe('a stop (E22)', () => {
       ['retry_scheduled', 'interrupted'],
     ]);
     expect(work.outbox.claim(work.clock.now(), [])).toHaveLength(1);
-  });
-
-  test('of an idle worker is at once', async () => {
-    await using work = startWorker();
-    await work.advance(SECOND / 2);
-    work.askToStop();
-    await work.advance(SOON);
-    expect([work.isStopped(), work.sleepers()]).toEqual([true, 0]);
   });
 });
 
@@ -148,13 +128,6 @@ describe('a wall clock that is moved (E26)', () => {
       expect(work.posts()).toHaveLength(i + 2);
     }
     expect(work.moved).toEqual([-HOUR, -HOUR, -HOUR]);
-  });
-
-  test('on by an hour makes nothing due later than it was', async () => {
-    await using work = await startSending(() => answered(500));
-    work.moveWallClock(HOUR);
-    await work.advance(30 * SECOND);
-    expect(work.posts()).toHaveLength(2);
   });
 
   test('while an attempt is under way takes no lease from it', async () => {

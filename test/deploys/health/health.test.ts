@@ -34,11 +34,6 @@ test('before a first reading it is not well, and says why', () => {
   );
 });
 
-test('one failed reading is told but is no illness while the data is fresh', () => {
-  const { isWell, sentence } = healthOf({ latest, trouble }, 60_000, 1_060_000);
-  expect([isWell, sentence.includes('The last reading failed')]).toEqual([true, true]);
-});
-
 test('what broke inside is not shown to strangers', () => {
   const broken: Unread = { kind: 'broken', error: new Error('/secret/path') };
   expect(healthOf({ latest, trouble: broken }, 60_000, 1_000_000).sentence).not.toContain('/secret/path');

@@ -2,7 +2,6 @@ import { describe, expect, test } from 'bun:test';
 import { type Claim, DUE } from '../../../deploys/outbox/claim.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
-import { answered } from '../../fakes/scripted-send.ts';
 import { startQueue } from './queue.ts';
 
 const counted = (claims: readonly Claim[], of: (claim: Claim) => string) => {
@@ -159,19 +158,6 @@ describe('places', () => {
     expect(claims).toHaveLength(48);
     expect(queue.outbox.claim(START_MS + 1, claims)).toEqual([]);
   });
-
-  test('are kept for first attempts, a quarter of them', () => {
-    using queue = startQueue();
-    for (let i = 0; i < 640; i++) queue.addWebhook(`webhook ${i}`);
-    queue.upgrade('A', 7);
-    makeRetries(queue);
-    queue.upgrade('A', 8, START_MS + 1);
-    const claims = queue.claimAll(START_MS + 1, []);
-    expect(counted(claims, ({ number }) => `attempt ${number}`)).toEqual({
-      'attempt 2': 480,
-      'attempt 1': 160,
-    });
-  });
 });
 
 describe('places of webhooks whose last attempt failed (E35)', () => {
@@ -217,16 +203,6 @@ describe('places of webhooks whose last attempt failed (E35)', () => {
       32,
     );
     expect(dead.every(({ isFailing }) => isFailing)).toBe(true);
-  });
-
-  test('are all again after one success', () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
-    fail(queue);
-    for (let slot = 1; slot <= 5; slot++) queue.upgrade('A', slot);
-    const [claim] = queue.claimAll(START_MS, []);
-    queue.end(claim, answered(200), START_MS);
-    expect(queue.claimAll(START_MS, [])).toHaveLength(4);
   });
 });
 

@@ -148,13 +148,6 @@ describe('what a process took with it when it died', () => {
     expect(queue.states()).toEqual(['failed']);
     expect(queue.values('SELECT count(*) FROM attempts')).toEqual([[6]]);
   });
-
-  test('of a webhook deleted meanwhile is cancelled', () => {
-    using queue = attempting();
-    queue.drop('one');
-    queue.outbox.reap(START_MS + 30_000, nobody);
-    expect(queue.states()).toEqual(['cancelled']);
-  });
 });
 
 describe('a wall clock that was ahead (E26)', () => {
@@ -163,14 +156,5 @@ describe('a wall clock that was ahead (E26)', () => {
     queue.end(queue.claim, answered(500), START_MS + 24 * HOUR);
     queue.outbox.reap(START_MS, nobody);
     expect(queue.outbox.nextDueAtMs(START_MS)).toBe(START_MS + 2 * HOUR);
-  });
-
-  test('holds no lease for longer than a lease', () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
-    queue.upgrade('A', 7);
-    queue.outbox.claim(START_MS + 24 * HOUR, []);
-    queue.outbox.reap(START_MS, nobody);
-    expect(queue.outbox.reap(START_MS + 30_000, nobody)).toBe(1);
   });
 });

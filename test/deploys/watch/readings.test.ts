@@ -74,16 +74,6 @@ describe('the chain that everything stored is of', () => {
     expect(s.readings.save(s.second, there)).toBe('same-chain');
   });
 
-  test('is left behind in the transaction of the new reading, or not at all', () => {
-    using s = start();
-    s.readings.save(s.first, here);
-    const bad = latest([two, { status: 'unheard-of' } as never]); // the schema must refuse it
-    expect(() => s.readings.save(bad, there)).toThrow('CHECK');
-    expect(s.times.find(5n)).toBe(1_700_000_000);
-    expect(s.readings.deploySlots()).toEqual(new Map([[one, 5n]]));
-    expect(s.readings.save(s.second, there)).toBe('other-chain');
-  });
-
   test('brings what follows from a reading into its transaction, unless it is another one', () => {
     using s = start();
     const added: string[] = [];
