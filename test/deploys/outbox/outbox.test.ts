@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'bun:test';
-import type { Claim } from '../../../deploys/outbox/claim.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered, failedWith } from '../../fakes/scripted-send.ts';
 import { startQueue } from './queue.ts';
@@ -126,27 +125,6 @@ describe('what a process took with it when it died', () => {
     using queue = attempting();
     expect(queue.outbox.reap(START_MS + HOUR, new Set([queue.claim.deliveryId]))).toBe(0);
     expect(queue.end(queue.claim, answered(200), START_MS + HOUR)).toBe('recorded');
-  });
-
-  test('as the sixth is made again under its number: no delivery fails without a known answer', () => {
-    using queue = attempting();
-    let [claim, nowMs]: [Claim | undefined, number] = [queue.claim, START_MS];
-    for (let number = 1; number <= 5; number++) {
-      queue.end(claim, answered(500), nowMs);
-      nowMs += 2 * HOUR;
-      [claim] = queue.outbox.claim(nowMs, []);
-    }
-    expect(claim).toMatchObject({ n: 6, number: 6 });
-    for (let crash = 0; crash < 3; crash++) {
-      nowMs += 30_000;
-      queue.outbox.reap(nowMs, nobody);
-      expect(queue.values('SELECT number, state FROM attempts WHERE n = 6')).toEqual([[6, 'interrupted']]);
-      [claim] = queue.outbox.claim(nowMs, []);
-      expect(claim).toMatchObject({ n: 6, number: 6 });
-    }
-    queue.end(claim, answered(500), nowMs);
-    expect(queue.states()).toEqual(['failed']);
-    expect(queue.values('SELECT count(*) FROM attempts')).toEqual([[6]]);
   });
 });
 

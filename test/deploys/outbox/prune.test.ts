@@ -56,32 +56,6 @@ describe('retention', () => {
     expect(queue.values(COUNTS)).toEqual([[0, 2, 0, 0, 0]]);
   });
 
-  test.each([false, true])('takes nothing away that is being attempted; by hand: %p', (isByHand) => {
-    using queue = start();
-    const [[id]] = queue.values('SELECT id FROM deliveries') as [[string]]; // the one that was made
-    if (isByHand) queue.resend(id, START_MS + 90 * DAY);
-    else queue.upgrade('B', 8);
-    const [claim] = queue.outbox.claim(START_MS + 90 * DAY, []);
-    queue.prune(START_MS + 100 * DAY);
-    expect(queue.end(claim, answered(200), START_MS + 100 * DAY)).toBe('recorded');
-    queue.prune(START_MS + 100 * DAY);
-    expect(queue.values(COUNTS)).toEqual([[1, 0, 0, 0, 0]]);
-  });
-
-  test('keeps what is not settled, however old: it would never have been sent', () => {
-    using queue = start();
-    queue.upgrade('B', 8, START_MS, false);
-    queue.enqueue.ping('one', START_MS);
-    queue.upgrade('C', 9);
-    queue.end(queue.outbox.claim(START_MS, [])[1], answered(500), START_MS);
-    queue.store.run("UPDATE deliveries SET resend_at_ms = 1 WHERE state = 'delivered'");
-    const before = queue.values('SELECT id, state FROM deliveries ORDER BY id');
-    expect(before).toHaveLength(4);
-    queue.prune(START_MS + 1_000 * DAY);
-    expect(queue.values('SELECT id, state FROM deliveries ORDER BY id')).toEqual(before);
-    expect(queue.values('SELECT count(*) FROM events')).toEqual([[3]]);
-  });
-
   test('goes in batches that say whether there is more', () => {
     using queue = start();
     const prune = createPrune(queue.store);
