@@ -1,8 +1,6 @@
-import { describe, expect, test } from 'bun:test';
-import { join } from 'node:path';
-import { addressOf, startChain } from '../fakes/chain.ts';
-import { temporaryFolder } from '../started/gateway.ts';
-import { programsOf, startDeploys, until, watchedOf, WATCHER_KEY } from './started.ts';
+import { expect, test } from 'bun:test';
+import { startChain } from '../fakes/chain.ts';
+import { startDeploys, until, watchedOf, WATCHER_KEY } from './started.ts';
 
 const bad = () => new Response(`<html>${WATCHER_KEY}</html>`, { status: 502 });
 
@@ -43,46 +41,4 @@ test('what strangers may read on /health names no host', async () => {
   chain.fault = undefined;
   await deploys.clock.advance(60_000);
   await deploys.watch();
-});
-
-describe('a chain that is another one', () => {
-  const OTHER = 'the chain is a different one';
-  const MISSED = 'deployed while deploys was not running';
-  type Chain = ReturnType<typeof startChain>;
-  function become(chain: Chain, genesis: string | undefined, unixSeconds: number, slotOfB: number): Chain {
-    chain.deploy(addressOf('A'), 5);
-    chain.deploy(addressOf('B'), slotOfB);
-    chain.blockTimes.set(5, unixSeconds);
-    chain.fault = ({ method }) =>
-      method === 'getGenesisHash' && genesis !== undefined
-        ? Response.json({ jsonrpc: '2.0', id: 1, result: addressOf(genesis) })
-        : undefined;
-    return chain;
-  }
-  async function timeOfA(deploys: ReturnType<typeof startDeploys>) {
-    const programs = await programsOf(await deploys.get());
-    return programs.find(({ label }) => label === 'A')?.['deployed_at'];
-  }
-  async function run(chain: Chain, path: string) {
-    await using deploys = startDeploys(watchedOf('A', 'B'), [chain], path);
-    await deploys.watch();
-    await deploys.blockTimes(1);
-    const log = JSON.stringify(deploys.lines);
-    return { at: await timeOfA(deploys), told: [OTHER, MISSED].filter((sentence) => log.includes(sentence)) };
-  }
-
-  test.each([
-    ['other', '2023-11-14T22:13:21Z', [OTHER]],
-    ['one', '2023-11-14T22:13:20Z', [MISSED]],
-    [undefined, '2023-11-14T22:13:20Z', [MISSED]],
-  ])(
-    'after a restart, by its genesis hash (%s): only then is the past forgotten',
-    async (genesis, at, told) => {
-      using folder = temporaryFolder();
-      const path = join(folder.path, 'sluice.db');
-      const first = await run(become(startChain(), 'one', 1_700_000_000, 5), path);
-      expect(first.told).toEqual([]);
-      expect(await run(become(startChain(), genesis, 1_700_000_001, 6), path)).toEqual({ at, told });
-    },
-  );
 });

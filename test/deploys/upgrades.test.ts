@@ -125,14 +125,4 @@ describe('a program that is upgraded', () => {
       { previous_slot: 6, deploy_slot: 7 },
     ]);
   });
-
-  test('makes no event while nobody wants one', async () => {
-    const { deploys, chain, queue } = start();
-    await using _ = deploys;
-    queue.addWebhook('one', { programs: [addressOf('B')] });
-    await deploys.watch();
-    chain.deploy(addressOf('A'), 6, AUTHORITY);
-    await deploys.readAgain();
-    expect(queue.rows('SELECT * FROM events')).toEqual([]);
-  });
 });

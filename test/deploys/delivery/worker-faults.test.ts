@@ -39,6 +39,18 @@ describe('a process that dies', () => {
 });
 
 describe('a stop (E22)', () => {
+  test('waits for the attempt under way, records it, and starts no other', async () => {
+    await using work = await startSending();
+    work.askToStop();
+    work.upgrade('B', 8, work.clock.now());
+    await work.advance(9 * SECOND);
+    expect([work.isStopped(), work.network.open()]).toEqual([false, 1]);
+    work.network.posts[0]?.end(answered(200));
+    await work.advance(SOON);
+    expect(work.isStopped()).toBe(true);
+    expect(work.states()).toEqual(['delivered', 'queued']);
+  });
+
   test('gives an attempt up after ten seconds; the next process makes it again', async () => {
     await using work = await startSending();
     work.askToStop();

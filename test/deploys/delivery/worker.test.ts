@@ -1,27 +1,10 @@
 import { describe, expect, test } from 'bun:test';
-import { join } from 'node:path';
-import { internetPolicy } from '../../../deploys/delivery/policy.ts';
-import { createSender } from '../../../deploys/delivery/send.ts';
-import { createWorker } from '../../../deploys/delivery/worker.ts';
 import type { Sent } from '../../../deploys/outbox/outcome.ts';
-import { systemClock } from '../../../shared/clock.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered, failedWith } from '../../fakes/scripted-send.ts';
-import { temporaryFolder } from '../../started/gateway.ts';
-import { startQueue } from '../outbox/queue.ts';
 import { isSigned } from './is-signed.ts';
-import {
-  HOUR,
-  MINUTE,
-  quiet,
-  SECOND,
-  SECRET,
-  SOON,
-  startSending,
-  startWorker,
-  type TimedPost,
-} from './working.ts';
+import { HOUR, MINUTE, SECOND, SECRET, SOON, startSending, startWorker, type TimedPost } from './working.ts';
 
 const gapsOf = (posts: readonly TimedPost[]) =>
   posts.slice(1).map(({ atMs }, i) => atMs - (posts[i]?.atMs ?? 0));
@@ -117,66 +100,4 @@ describe('the worker', () => {
     expect(JSON.parse(headers)).toEqual(work.posts()[0]?.post.headers ?? {});
     expect(JSON.stringify(work.rows('SELECT * FROM attempts'))).not.toContain(SECRET);
   });
-});
-
-test('a URL of this machine that was forced into the database is blocked at the attempt, and nothing connects (E16)', async () => {
-  let connections = 0;
-  using inner = Bun.listen({
-    hostname: '127.0.0.1',
-    port: 0,
-    socket: { open: () => void connections++, data: () => {} },
-  });
-  using queue = startQueue();
-  const over = new AbortController();
-  const { promise: bothEnded, resolve } = Promise.withResolvers<void>();
-  let ended = 0;
-  const fail = (error: unknown) => {
-    throw error;
-  };
-  const worker = createWorker({
-    outbox: queue.outbox,
-    send: createSender(internetPolicy([]), systemClock),
-    secretsOf: () => ({ current: new Secret('whsec'), next: undefined }),
-    clock: systemClock,
-    ...quiet(fail),
-    noteEnded: () => ++ended === 2 && resolve(),
-  });
-  const running = worker.run(over.signal);
-  for (const host of ['127.0.0.1', '[::ffff:7f00:1]']) {
-    queue.addWebhook(host);
-    queue.store.run('UPDATE webhooks SET url = ? WHERE id = ?', [`https://${host}:${inner.port}/`, host]);
-  }
-  queue.upgrade('A', 7, systemClock.now());
-  worker.wake();
-  await bothEnded;
-  over.abort();
-  await running;
-  expect(queue.values('SELECT state, substr(error, 1, 8) FROM attempts')).toEqual([
-    ['blocked', 'blocked_'],
-    ['blocked', 'blocked_'],
-  ]);
-  expect(queue.states()).toEqual(['retry_scheduled', 'retry_scheduled']);
-  expect(connections).toBe(0);
-});
-
-test('SIGTERM during an attempt waits for its end, records it and exits 0; nothing is sent again (E22)', async () => {
-  using folder = temporaryFolder();
-  const path = join(folder.path, 'sluice.db');
-  using queue = startQueue(path);
-  queue.addWebhook('one');
-  queue.upgrade('A', 7, systemClock.now());
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, 'stopping-child.ts'), path], {
-    stdout: 'pipe',
-    stderr: 'inherit',
-  });
-  let printed = '';
-  for await (const chunk of child.stdout) {
-    printed += Buffer.from(chunk).toString();
-    child.kill('SIGTERM');
-  }
-  expect([await child.exited, child.signalCode, printed]).toEqual([0, null, 'sent\n']);
-  expect(queue.values('SELECT d.state, a.state FROM deliveries d JOIN attempts a')).toEqual([
-    ['delivered', 'succeeded'],
-  ]);
-  expect(queue.outbox.claim(systemClock.now() + 86_400_000, [])).toEqual([]);
 });
