@@ -1,5 +1,5 @@
 import { Resolver } from 'node:dns/promises';
-import { isIPv4, isIPv6 } from 'node:net';
+import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import type { Clock } from '../../shared/clock.ts';
 import { codeOf, within } from '../health/outbound.ts';
 import type { FailureCode } from '../outbox/outcome.ts';
@@ -10,7 +10,8 @@ export type NetworkPolicy = UrlRules &
   Readonly<{
     /** Every address of a name, as text. Rejects with an error whose `code` is one of node:dns. */
     resolve(host: string): Promise<readonly string[]>;
-    isPublic(address: IpBytes): boolean;
+    /** Of an IP address in any spelling; false for anything else. */
+    isPublic(address: string): boolean;
     /** Certificates to trust, in PEM; `undefined` for those that every client trusts. */
     ca: string | undefined;
   }>;
@@ -69,14 +70,18 @@ async function resolveInDns(host: string): Promise<readonly string[]> {
   return [];
 }
 
-/** An IP address: 4 bytes or 16. */
-type IpBytes = Uint8Array;
+const IPV4_DENIED = listOf(blocks.ipv4_denied, 'ipv4');
+const IPV6_ALLOWED = listOf(blocks.ipv6_allowed, 'ipv6');
+const IPV6_DENIED = listOf(blocks.ipv6_denied, 'ipv6');
 
-type Block = Readonly<{ base: IpBytes; bits: number }>;
-
-const IPV4_DENIED = blocks.ipv4_denied.map(blockFrom);
-const IPV6_ALLOWED = blocks.ipv6_allowed.map(blockFrom);
-const IPV6_DENIED = blocks.ipv6_denied.map(blockFrom);
+function listOf(rows: readonly (readonly string[])[], family: 'ipv4' | 'ipv6'): BlockList {
+  const list = new BlockList();
+  for (const [cidr = ''] of rows) {
+    const [base = '', bits] = cidr.split('/');
+    list.addSubnet(base, Number(bits), family); // throws if it is none
+  }
+  return list;
+}
 
 /**
  * Whether an address belongs to the public internet. `addresses.json` holds the rule: IPv4 is public unless IANA's
@@ -84,54 +89,16 @@ const IPV6_DENIED = blocks.ipv6_denied.map(blockFrom);
  * unicast, and not special within that. So the ways to write IPv4 within IPv6 (mapped, compatible, NAT64, ISATAP) are
  * never public, whichever address they hold.
  */
-export function isPublicAddress(address: IpBytes): boolean {
-  if (address.length === 4) return !isIn(IPV4_DENIED, address);
-  return address.length === 16 && isIn(IPV6_ALLOWED, address) && !isIn(IPV6_DENIED, address);
+export function isPublicAddress(address: string): boolean {
+  if (isIPv4(address)) return !IPV4_DENIED.check(address, 'ipv4');
+  const ip = canonicalIp(address);
+  return ip !== undefined && IPV6_ALLOWED.check(ip, 'ipv6') && !IPV6_DENIED.check(ip, 'ipv6');
 }
 
-/** The bytes of an address in text; `undefined` for anything else, also for one with a zone (`fe80::1%eth0`). */
-export function ipBytesFrom(text: string): IpBytes | undefined {
-  if (isIPv4(text)) return Uint8Array.from(text.split('.').map(Number));
-  if (!isIPv6(text) || text.includes('%')) return undefined;
-  const [head = '', tail] = text.split('::');
-  const front = groupsFrom(head);
-  const back = groupsFrom(tail ?? '');
-  const bytes = new Uint8Array(16);
-  bytes.set(front);
-  bytes.set(back, 16 - back.length);
-  return bytes;
-}
-
-/** Whether two texts name the same address; IPv6 has several spellings of each. */
-export function isSameAddress(one: string, other: string): boolean {
-  const [a, b] = [ipBytesFrom(one), ipBytesFrom(other)];
-  return a !== undefined && b !== undefined && Buffer.compare(a, b) === 0;
-}
-
-/** Bytes of `a:b:c`, whose last part may be dotted. */
-function groupsFrom(text: string): number[] {
-  if (text === '') return [];
-  return text.split(':').flatMap((group) => {
-    if (group.includes('.')) return group.split('.').map(Number);
-    const value = Number.parseInt(group, 16);
-    return [value >> 8, value & 0xff];
-  });
-}
-
-function blockFrom([cidr = '']: readonly string[]): Block {
-  const [text = '', bits] = cidr.split('/');
-  const base = ipBytesFrom(text);
-  if (base === undefined) throw new Error(`addresses.json holds no address block: ${cidr}`);
-  return { base, bits: Number(bits) };
-}
-
-function isIn(list: readonly Block[], address: IpBytes): boolean {
-  return list.some(({ base, bits }) =>
-    base.every((byte, i) => {
-      const free = 8 - Math.min(8, Math.max(0, bits - 8 * i));
-      return byte >> free === (address[i] ?? 0) >> free;
-    }),
-  );
+/** The one spelling of an IP address that URLs use; `undefined` for anything else, also with a zone (`fe80::1%eth0`). */
+export function canonicalIp(text: string): string | undefined {
+  if (isIPv4(text)) return text;
+  return isIPv6(text) ? URL.parse(`http://[${text}]/`)?.hostname.slice(1, -1) : undefined;
 }
 
 const URL_CHARACTERS_MAX = 2_048;
@@ -182,8 +149,7 @@ export function urlProblemOf(url: URL, rules: UrlRules): UrlProblem | undefined 
 
 /** The host as an IP address without brackets; `undefined` when it is a name. */
 export function literalOf({ hostname }: URL): string | undefined {
-  const bare = hostname.replace(/^\[(.*)\]$/, '$1');
-  return ipBytesFrom(bare) === undefined ? undefined : bare;
+  return canonicalIp(hostname.replace(/^\[(.*)\]$/, '$1'));
 }
 
 export function portOf({ port }: URL): number {
@@ -232,7 +198,7 @@ export function createResolvePublic(
   }
 
   return async function resolvePublic(host, signal) {
-    if (ipBytesFrom(host) !== undefined) return checked([host], policy);
+    if (canonicalIp(host) !== undefined) return checked([host], policy);
     if (lookups.size >= LOOKUPS_MAX && !lookups.has(host)) return unresolved('dns_error', 'EBUSY');
     try {
       const answers = await within(clock, LOOKUP_MS, signal, () => lookup(host));
@@ -251,12 +217,8 @@ function unresolved(code: FailureCode, detail: string): ResolvedHost {
 
 /** One address that is not public rejects them all: a receiver has no reason to name one, and an attacker has. */
 function checked(addresses: readonly string[], { isPublic }: Pick<NetworkPolicy, 'isPublic'>): ResolvedHost {
-  const isGood = (address: string) => {
-    const bytes = ipBytesFrom(address);
-    return bytes !== undefined && isPublic(bytes);
-  };
   const shown = addresses.slice(0, PINS_MAX);
-  if (!addresses.every(isGood))
+  if (!addresses.every((address) => isPublic(address)))
     return { kind: 'not-public', code: 'blocked_address', detail: shown.join(', ') };
   const [first, ...rest] = shown.map((address): Pin => ({ address, family: isIPv6(address) ? 6 : 4 }));
   if (first === undefined)

@@ -6,7 +6,7 @@ import manifest from '../../package.json' with { type: 'json' };
 import type { Clock } from '../../shared/clock.ts';
 import type { AttemptEnd, BodyKind, FailureCode, Phases } from '../outbox/outcome.ts';
 import { codeOf } from '../health/outbound.ts';
-import { isSameAddress, literalOf, type Pin, portOf } from './policy.ts';
+import { canonicalIp, literalOf, type Pin, portOf } from './policy.ts';
 
 /**
  * One attempt. `content-type` and `user-agent` are added to `headers` unless they are there; the headers of the connection
@@ -73,7 +73,8 @@ function outcomeOf(
       watch.ended('connectMs');
       const { remoteAddress } = socket;
       if (remoteAddress === undefined) return fail('connection_reset', 'closed right after it was opened');
-      if (pins.some(({ address }) => isSameAddress(address, remoteAddress))) return;
+      const peer = canonicalIp(remoteAddress);
+      if (pins.some(({ address }) => canonicalIp(address) === peer)) return;
       fail('blocked_address', `connected to ${remoteAddress}, which was not vetted`);
       over.abort(); // in this turn, before the handshake
     });

@@ -17,7 +17,7 @@ export function loopbackPolicy(change: Partial<NetworkPolicy> = {}): NetworkPoli
   return {
     ...internetPolicy([]),
     resolve: () => Promise.resolve(['127.0.0.1']),
-    isPublic: (address) => address[0] === 127,
+    isPublic: (address) => address.startsWith('127.'),
     ca: AUTHORITY.cert,
     ...change,
   };
