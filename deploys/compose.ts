@@ -51,7 +51,6 @@ import { createFailing, createWebhookHealth } from './webhooks/webhook-health.ts
 import { createWebhookRows } from './webhooks/webhook.ts';
 import { createWebhooks, type Webhooks } from './webhooks/webhooks.ts';
 
-/** What operators see of the installation. */
 export type Installation = Readonly<{
   gatewayUrls: readonly URL[];
   storeSizes(): readonly StoreSize[];
@@ -59,7 +58,6 @@ export type Installation = Readonly<{
   readRedis?: ReadRedis | undefined;
 }>;
 
-/** What the console is made of. */
 type ConsoleUsers = Readonly<{
   auth: AuthService;
   clientAddressHeader: string | undefined;
@@ -69,13 +67,11 @@ type ConsoleUsers = Readonly<{
   installation: Installation;
 }>;
 
-/** What runs in this process, as operators see it. */
 export type Running = Readonly<{
   watcher(): Pick<WatcherSeen, 'health' | 'checkedAtMs' | 'contextSlot' | 'programs'>;
   deliveries(): Health | undefined;
   /** `undefined`: no Redis is configured, and there are no other hosts. */
   publication(): PublicationState | undefined;
-  /** Absent where none are kept. */
   webhooks: Webhooks | undefined;
 }>;
 
@@ -289,7 +285,6 @@ type ConsoleInputs = Omit<DeploysInputs, 'ledger' | 'delivery'>;
 /** Changes of one user: more than anyone makes by hand, and far fewer than would fill the audit log. */
 const CHANGES: Pace = { burst: 120, refillMs: 1_000 };
 
-/** The console with the services of its pages. */
 export function composeConsole(
   inputs: ConsoleInputs,
   { auth, plans, rpcUrl, installation }: ConsoleUsers,

@@ -32,7 +32,6 @@ export function createMetrics(readingAgeMs: () => number | undefined) {
     return ageMs === undefined ? undefined : ageMs / 1_000;
   });
   return {
-    /** For the metrics of other parts. */
     registry,
     noteRead: (latest: Latest, deploys: number): void => {
       readings.inc({ outcome: 'read' });
@@ -44,7 +43,6 @@ export function createMetrics(readingAgeMs: () => number | undefined) {
     noteUnread: (kind: Unread['kind']): void => readings.inc({ outcome: kind }),
     noteAnswer: (status: number): void => answers.inc({ status: String(status) }),
     noteMismatch: (credits: number): void => mismatch.set(credits),
-    /** GET /metrics. */
     answer: async (request: Request): Promise<Response> => {
       if (new URL(request.url).pathname !== '/metrics')
         return new Response('Not found. Metrics are at /metrics.\n', { status: 404 });

@@ -17,7 +17,6 @@ export function createDeliveries(parts: Parts) {
   const { store, outbox, clock, log } = parts;
   const worker = createWorker({ ...parts, ...createNotes(parts, () => worker.state()) });
   return {
-    /** Sends what is due and removes what is old, until `signal` aborts. */
     run: async (signal: AbortSignal): Promise<void> => {
       const [pruneQueue, audit] = [createPrune(store), createAudit(store)];
       const prune = (nowMs: number) => pruneQueue(nowMs) || audit.prune();
@@ -53,7 +52,6 @@ export function deliveryHealth(
 const ATTEMPT_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 13];
 const WAIT_BUCKETS = [0.5, 1, 2, 5, 10, 30, 60, 300, 3_600, 86_400];
 
-/** The worker's metrics and log. */
 function createNotes({ registry, outbox, store, clock, log }: Parts, state: () => WorkerState): WorkerNotes {
   const { backlog, awaited } = outbox;
   const failing = store.prepare<{ n: number }, []>(

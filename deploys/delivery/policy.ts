@@ -47,6 +47,7 @@ function isAllowedPort(port: number): boolean {
  */
 const TRY_MS = 500;
 const TRIES = 2;
+const NO_ADDRESS = new Set(['ENOTFOUND', 'ENODATA']);
 
 /**
  * The A and AAAA records, without hosts file and search list. Not `dns.lookup`: getaddrinfo has one thread per core
@@ -59,14 +60,8 @@ async function resolveInDns(host: string): Promise<readonly string[]> {
   const addresses = [four, six].flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
   if (addresses.length > 0) return addresses;
   // "No such name" is an answer; trouble with one of the two questions is none.
-  for (const answer of [four, six]) {
-    if (
-      answer.status === 'rejected' &&
-      answer.reason?.code !== 'ENOTFOUND' &&
-      answer.reason?.code !== 'ENODATA'
-    )
-      throw answer.reason;
-  }
+  for (const answer of [four, six])
+    if (answer.status === 'rejected' && !NO_ADDRESS.has(answer.reason?.code)) throw answer.reason;
   return [];
 }
 

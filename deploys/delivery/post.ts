@@ -178,7 +178,6 @@ export function createStopwatch(clock: Pick<Clock, 'monotonic'>) {
   const took: Partial<Record<Phase, number>> = {};
   let lastMs = startMs;
   return {
-    /** The current phase has ended. */
     ended(phase: Phase): void {
       const nowMs = clock.monotonic();
       took[phase] = nowMs - lastMs;
@@ -190,7 +189,6 @@ export function createStopwatch(clock: Pick<Clock, 'monotonic'>) {
   };
 }
 
-/** Takes the times of one attempt, from now on. */
 export type Stopwatch = ReturnType<typeof createStopwatch>;
 
 /** Bytes of an answer's body that are kept. */

@@ -3,7 +3,6 @@ import type { Claim } from '../outbox/claim.ts';
 import type { Outbox, Recorded, Result } from '../outbox/outbox.ts';
 import { attempt, type Sending } from './send.ts';
 
-/** What the worker reports. */
 export type WorkerNotes = Readonly<{
   /** An attempt ended, and was written or found stale. */
   noteEnded(result: Result, recorded: Recorded): void;

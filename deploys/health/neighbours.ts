@@ -4,7 +4,6 @@ import { type GatewayStatus, gatewayStatusFrom } from '../../shared/gateway-stat
 import type { Secret } from '../../shared/secret.ts';
 import { boundedText, codeOf, within } from './outbound.ts';
 
-/** What a gateway said of itself, or why it said nothing. */
 export type GatewaySeen = Readonly<{ kind: 'seen'; host: string; status: GatewayStatus }> | Away;
 
 /** Every gateway in the config's order, as it was at most `GATEWAYS_KEPT_MS` ago. Never rejects. */
@@ -35,13 +34,11 @@ function away(host: string, reason: string): Away {
   return { kind: 'cannot-be-reached', host, reason };
 }
 
-/** Asks all gateways at once. */
 export function createReadGateways({
   urls,
   fetch,
   clock,
 }: Readonly<{
-  /** The metrics listeners of gateways. */
   urls: readonly URL[];
   fetch(url: URL, init: { signal: AbortSignal; redirect: 'error' }): Promise<Response>;
   clock: Clock;
@@ -71,7 +68,6 @@ export function createReadGateways({
   }
 }
 
-/** Whether a Redis node answered a PING. */
 export type RedisSeen = Readonly<{ kind: 'answers'; host: string; tookMs: number }> | Away;
 
 /** Every node that the config names, in its order. Never rejects. */

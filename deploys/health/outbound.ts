@@ -1,7 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
 
-/** What every call to another service needs: a deadline, a bounded body, and an error without its message. */
-
 type Within<T> = { readonly kind: 'done'; readonly value: T } | { readonly kind: 'timed-out' };
 
 /**

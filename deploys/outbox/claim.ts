@@ -19,7 +19,6 @@ export type Claim = Readonly<{
   /** Whether its webhook's last attempt failed, and whether one succeeded within the last minute. */
   isFailing: boolean;
   isTrusted: boolean;
-  /** When the delivery was made. */
   createdAtMs: number;
   claimedAtMs: number;
 }>;
@@ -181,11 +180,9 @@ const FURTHER_MAX = 256;
 /** Of each account, before any gets more. */
 const PER_ACCOUNT_FIRST = 4;
 
-/** The places for attempts, less those that `underWay` take. */
 function createPlaces(underWay: Iterable<Claim>) {
   const byWebhook = new Map<string, number>();
   const byHost = new Map<string, number>();
-  /** Webhooks that hold places and may hold more. */
   const trusted = new Set<string>();
   let further = 0;
   const [steady, failing] = [createPart(STEADY_BOUNDS), createPart(FAILING_BOUNDS)];

@@ -29,7 +29,6 @@ export function upgradeBody(deliveryId: string, event: UpgradeEvent): Uint8Array
   });
 }
 
-/** The body of a `ping` delivery (docs/spec.md 4.1). */
 export function pingBody(deliveryId: string, createdAtMs: number): Uint8Array {
   return bodyOf(deliveryId, 'ping', createdAtMs, { message: PING_MESSAGE });
 }

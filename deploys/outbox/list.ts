@@ -44,7 +44,6 @@ export type AttemptRow = Readonly<{
 /** A delivery among those of all webhooks of its account. */
 export type AccountDelivery = DeliveryRow &
   Readonly<{
-    /** Of its webhook, as it is now. */
     url: string;
     /** How long its newest attempt took, in milliseconds; `null` before it has ended. */
     tookMs: number | null;
@@ -53,7 +52,6 @@ export type AccountDelivery = DeliveryRow &
 /** A delivery with the body it is sent with, absent while its event waits for its block time, and every attempt. */
 export type Delivery = AccountDelivery & Readonly<{ body: Uint8Array | null; tries: readonly AttemptRow[] }>;
 
-/** A place in a list that is sorted by newest first. */
 type ListPosition = Pick<DeliveryRow, 'createdAtMs' | 'id'>;
 
 /** Conditions on the deliveries of an account; `after` is where the previous page ended. */
@@ -194,15 +192,12 @@ function positionOf(row: ListPosition | undefined): ListPosition | undefined {
 export type QueueState = Readonly<{
   due: number;
   oldestDueAtMs: number | undefined;
-  /** Has an attempt scheduled. */
   later: number;
   nextDueAtMs: number | undefined;
   inFlight: number;
-  /** Events that wait for their block time. */
   eventsWaiting: number;
 }>;
 
-/** Attempts that ended with one error. */
 export type Reason = Readonly<{ reason: string; attempts: number; lastAtMs: number }>;
 
 /** An attempt that failed or was blocked. Of its URL only the host is shown. */
@@ -220,7 +215,6 @@ export type WrongAttempt = Readonly<{
   deliveryState: DeliveryState;
 }>;
 
-/** Webhooks that fail at one host. */
 type FailingHost = Readonly<{ host: string; webhooks: number; sinceMs: number }>;
 
 /** Counts end here: they are for the eye. */
@@ -231,7 +225,6 @@ const HOSTS_MAX = 20;
 
 export type ReadQueue = ReturnType<typeof createReadQueue>;
 
-/** Reads the state of the queue, by indexes alone. */
 export function createReadQueue(store: Store) {
   const bounded = (from: string) =>
     store.prepare<{ n: number }, [number] | []>(
@@ -287,7 +280,6 @@ export function createReadQueue(store: Store) {
     },
     /** Errors of attempts since then, the most frequent first; of the newest `COUNTED_MAX` attempts. */
     reasons: (state: 'failed' | 'blocked', sinceMs: number): readonly Reason[] => reasons[state].all(sinceMs),
-    /** The newest attempts of both kinds. */
     wrongAttempts(limit: number): readonly WrongAttempt[] {
       const most = Math.max(1, Math.min(limit, LIMIT_MAX));
       return [...wrong.failed.all(most), ...wrong.blocked.all(most)]

@@ -30,7 +30,6 @@ export function createOutbox(store: Store, random: (bytes: number) => Uint8Array
       isDue.get(nowMs) === null ? [] : claim(nowMs, underWay),
     finish: (results: readonly Result[]): readonly Recorded[] => finishAll.immediate(results),
     reap: (nowMs: number, mine: ReadonlySet<string>): number => reap.immediate(nowMs, mine),
-    /** Moves all due times back. */
     advanceDue: (byMs: number) => void advanceDue.run(byMs),
     nextDueAtMs: (nowMs: number): number | undefined => next.get(nowMs)?.at ?? undefined,
     backlog: (nowMs: number): Readonly<{ due: number; oldestDueAtMs: number | undefined }> => {

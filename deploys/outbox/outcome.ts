@@ -30,13 +30,11 @@ export const SEND_TEXTS = {
   blocked_address: 'Host resolves to a non-public address',
 } as const;
 
-/** Why there is no status line. */
 export type FailureCode = keyof typeof SEND_TEXTS;
 
 /** Of those, that nothing may be sent there: the URL breaks a rule, or one of the host's addresses is not public. */
 const BLOCKED: ReadonlySet<FailureCode> = new Set(['blocked_url', 'blocked_address']);
 
-/** How an attempt ended, and how long it took. */
 export type Sent = AttemptEnd & Readonly<{ phases: Phases }>;
 
 /**
@@ -101,7 +99,6 @@ export type Ended = Readonly<{
   endsAs: 'cancelled' | 'skipped' | null;
 }>;
 
-/** A delivery after an attempt. `attempts` is given when it changes. */
 type AfterAttempt = Omit<Ended, 'endsAs'> & Readonly<{ attempts?: number; isResent?: boolean }>;
 
 /**

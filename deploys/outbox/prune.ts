@@ -4,7 +4,6 @@ import type { Store } from '../../shared/store/open.ts';
 
 /** The newest deliveries of a webhook, which are kept beside those that are not settled. */
 export const DELIVERIES_KEPT = 1_000;
-/** Rows in one transaction. */
 const ROWS_MAX = 500;
 
 /** Finished, and not being attempted. */
@@ -84,7 +83,6 @@ export function createPrune(store: Store): (nowMs: number) => boolean {
     `SELECT id FROM webhooks WHERE id > ? ORDER BY id LIMIT ${WEBHOOKS_MAX}`,
   );
   const pruneWebhook = createPruneWebhook(store);
-  /** Webhooks up to this one are done in this round. */
   let done = '';
 
   function pruneSomeWebhooks(): boolean {

@@ -16,7 +16,6 @@ const [RETRY_MS_MIN, RETRY_MS_MAX] = [5_000, 3_600_000];
 /** Past the year 9999 an ISO 8601 timestamp changes its form. */
 const UNIX_SECONDS_MAX = 253_402_300_799;
 
-/** When a slot without a time is retried, in monotonic milliseconds. */
 type Wait = Readonly<{ retryMs: number; dueMs: number }>;
 
 type LookUp =
@@ -102,7 +101,6 @@ export function createBlockTimes({ backends, store, awaited, clock }: Deps) {
   };
 }
 
-/** Tries the backends in their order; the first time wins. */
 async function lookUp(backends: readonly RpcBackend[], slot: Slot, signal: AbortSignal): Promise<LookUp> {
   let [answered, overRate] = [false, false];
   for (const { call } of backends) {

@@ -10,7 +10,6 @@ export type ProgramState =
 /** Every watched program at `finalized`. `contextSlot` is the newest slot of its calls: the next reading must not be older. */
 export type Reading = Readonly<{ contextSlot: Slot; programs: ReadonlyMap<Address, ProgramState> }>;
 
-/** The program's deploy slot, when it has one. */
 export function deploySlotOf(state: ProgramState | undefined): Slot | undefined {
   return state !== undefined && 'deploySlot' in state ? state.deploySlot : undefined;
 }
@@ -35,7 +34,6 @@ export function deploysBetween(seen: DeploySlots, after: Reading): Deploy[] {
   return deploys;
 }
 
-/** `seen` with the slots of `after`. */
 export function seenAfter(seen: DeploySlots, after: Reading): DeploySlots {
   const slots = new Map(seen);
   for (const [program, state] of after.programs) {

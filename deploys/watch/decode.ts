@@ -13,7 +13,6 @@ import type { ProgramState } from './change.ts';
 /** The head of an account's data, and its whole length if the backend tells it. */
 export type AccountHead = Readonly<{ owner: Address; data: Uint8Array; space: number | undefined }>;
 
-/** What an account says of its program. */
 type Decoded =
   | Readonly<{ kind: 'decided'; state: ProgramState }>
   /** The bytes cannot be what the chain holds. */

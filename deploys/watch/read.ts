@@ -84,7 +84,6 @@ function isOther(before: string | undefined, now: string | undefined): now is st
   return before !== undefined && now !== undefined && now !== before;
 }
 
-/** One backend's reading compared with the previous one. */
 type Judged = OneReading | Readonly<{ kind: 'implausible' | 'odd'; reading: Reading; reason: string }>;
 
 function judged(outcome: OneReading, floor: Floor | undefined): Judged {

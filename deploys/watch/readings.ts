@@ -43,7 +43,6 @@ export const WATCH_MIGRATIONS: Migrations = {
   `,
 };
 
-/** A row of `programs` for each program of a reading. */
 function rowsOf({ programs }: Reading) {
   return [...programs].map(([program, state]) => ({
     program,
@@ -102,7 +101,6 @@ export function createReadings(store: Store, forgetEvents: (nowMs: number) => vo
      * called in it.
      */
     save: save.immediate,
-    /** The deploy slots of the stored reading; empty when there is none. */
     deploySlots: (): DeploySlots =>
       new Map(slots.all().map((row) => [address(row.program_id), BigInt(row.deploy_slot)])),
   };
@@ -110,7 +108,6 @@ export function createReadings(store: Store, forgetEvents: (nowMs: number) => vo
 
 /** A deploy of a program as it was first seen. Instants are Unix milliseconds. */
 export type SeenDeploy = Readonly<{
-  /** Grows with every deploy that is seen. */
   id: number;
   programId: string;
   deploySlot: number;
@@ -128,7 +125,6 @@ export type SeenDeploy = Readonly<{
 const KEPT_MAX = 500;
 const PAGE_MAX = 100;
 
-/** All deploys that were seen. */
 export function createHistory(store: Store) {
   const add = store.prepare<unknown, [string, bigint | null, Address | null, number]>(`
     INSERT INTO program_deploys (program_id, deploy_slot, previous_slot, authority, detected_at_ms)
@@ -151,7 +147,6 @@ export function createHistory(store: Store) {
       for (const { program, slot, authority } of rowsOf(reading))
         if (add.run(program, slot, authority, checkedAtMs).changes > 0) prune.run(program);
     },
-    /** Discards everything, because it is of another chain. */
     forget: () => void clear.run(),
     /** The newest first; `before` is the `id` of the last one of the page before. At most `PAGE_MAX`. */
     of: (
@@ -187,7 +182,6 @@ type Row = Readonly<{
   deployedAtMs: number | null;
 }>;
 
-/** Gives the watched programs that fit a filter, in the list's order. */
 export function createProgramList(
   store: Store,
   watched: readonly WatchedProgram[],

@@ -5,7 +5,6 @@ import { boundedText, codeOf, within } from '../health/outbound.ts';
 /** How one JSON-RPC call ended. `reason` is a clause for logs: it names the status or code, never a key or a body. */
 export type CallOutcome =
   | { readonly kind: 'result'; readonly result: unknown }
-  /** The backend's own JSON-RPC error. */
   | { readonly kind: 'error'; readonly code: number }
   | { readonly kind: 'failed'; readonly reason: string; readonly isOverRate: boolean };
 
@@ -15,10 +14,8 @@ export type Call = (method: string, params: readonly unknown[], signal: AbortSig
 /** `name` is public, because the health text shows it: it holds nothing of the address. */
 export type RpcBackend = Readonly<{ name: string; call: Call }>;
 
-/** The part of `fetch` that is used, with Bun's own options. */
 export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
 
-/** Longest wait for a whole answer. */
 const CALL_MS = 8_000;
 /** A hundred account heads are about 25 kB. */
 const ANSWER_BYTES_MAX = 1_048_576;

@@ -8,7 +8,6 @@ import type { WatchedProgram } from './watched.ts';
 
 /** The last good reading of this run. `checkedAtMs` is when it began: whatever was final then is in it. */
 export type Latest = Readonly<{ reading: Reading; checkedAtMs: number }>;
-/** A reading that gave nothing. */
 export type Unread =
   Exclude<ReadingOutcome, { kind: 'read' | 'other-chain' }> | { readonly kind: 'broken'; error: unknown };
 /** What the watcher knows: the last good reading, and what is wrong if the newest one failed. */
@@ -20,7 +19,6 @@ type WatcherDeps = Readonly<{
   save(latest: Latest, deploys: readonly Deploy[], genesisHash: string | undefined): void;
   /** Looks up what the reading still lacks, until `signal` aborts. */
   fillBlockTimes(reading: Reading, signal: AbortSignal): Promise<void>;
-  /** For logs and metrics. */
   noteRead(latest: Latest, deploys: readonly Deploy[], reasons: readonly string[]): void;
   noteUnread(unread: Unread): void;
   noteBroken(error: unknown): void;
@@ -29,7 +27,6 @@ type WatcherDeps = Readonly<{
 }>;
 type Taken = Extract<ReadingOutcome, { kind: 'read' | 'other-chain' | 'implausible' }>;
 
-/** Longest a reading may take over all backends. */
 const READING_MS_MAX = 30_000;
 /** A chain that stays behind the last reading for this long was reset: start over, as after a restart. */
 const BEHIND_MS_MAX = 600_000;
@@ -174,7 +171,6 @@ export function createNotes(log: Log, watched: readonly WatchedProgram[], before
 /** Readings that may fail before the data counts as stale. */
 const READINGS_MISSED_MAX = 3;
 
-/** What the watcher's state means at `nowMs` (Unix milliseconds). */
 export function healthOf({ latest, trouble }: WatchState, pollMs: number, nowMs: number): Health {
   const why = trouble === undefined ? '' : ` ${reasonOf(trouble)}`;
   if (latest === undefined) {

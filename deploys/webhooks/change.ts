@@ -156,7 +156,6 @@ export function createRotate(deps: WebhookDeps, seal: Seal, random: (bytes: numb
   return {
     /** With `seenAtMs`, only if the webhook was last changed then: a form sent twice must not replace the secret twice. */
     rotate,
-    /** The next secret takes over at once. */
     switchNow: (by: By, id: string): Settled => settle(by, id, 'switch'),
     cancelRotation: (by: By, id: string): Settled => settle(by, id, 'cancel'),
   };

@@ -8,7 +8,6 @@ import { makeWebhookSecret, type Seal } from './seal.ts';
 import type { Check, Checked, CheckSettings, Settings } from './settings.ts';
 import type { Webhook, WebhookDeps } from './webhook.ts';
 
-/** Webhooks of an account. */
 export const WEBHOOKS_MAX = 100;
 /** Deleted ones whose deliveries are still kept, or creating and deleting would fill the disk. */
 export const DELETED_MAX = 400;

@@ -19,7 +19,6 @@ export type Tested =
 export type AllResent =
   Readonly<{ kind: 'due'; deliveries: number } | { kind: 'webhook-paused' }> | NoWebhook;
 
-/** Conditions on the deliveries of a webhook. */
 export type WebhookFilter = DeliveryFilter & Readonly<{ webhookId: string }>;
 
 /** Reads deliveries, and sends on request. `wake` tells the worker that something is due now. */
@@ -136,7 +135,6 @@ const RESENDABLE = `
     AND created_at_ms >= ?2 AND state = 'failed' AND resend_at_ms IS NULL AND lease_token IS NULL
     AND (SELECT max(n) FROM attempts WHERE delivery_id = deliveries.id) < ${ATTEMPTS_EVER_MAX}`;
 
-/** Tests of a webhook in any minute. */
 const TESTS_MAX = 10;
 const WINDOW_MS = 60_000;
 

@@ -8,7 +8,7 @@ import {
 } from '../delivery/policy.ts';
 import { SEND_TEXTS } from '../outbox/outcome.ts';
 
-/** What a customer sets. `programs` is null for all watched programs. */
+/** `programs` is null for all watched programs. */
 export type Settings = Readonly<{ url: string; programs: readonly string[] | null; description: string }>;
 
 /** Valid settings: the URL parsed, every program once. What was not given is absent. */
@@ -22,7 +22,6 @@ export type Check =
 
 export type CheckSettings = (given: Partial<Settings>, signal: AbortSignal) => Promise<Check>;
 
-/** Characters of a description. */
 export const DESCRIPTION_CHARACTERS_MAX = 200;
 
 type Deps = Readonly<{

@@ -10,7 +10,6 @@ export type DeliveryCounts = Readonly<{
   skipped: number;
 }>;
 
-/** The newest delivery, and what its last attempt gave. */
 type LastDelivery = Readonly<{
   id: string;
   state: DeliveryState;
@@ -36,7 +35,6 @@ export type WebhookHealth = Readonly<{
 const HOUR_MS = 3_600_000;
 const DAY_HOURS = 24;
 const WEEK_HOURS = 7 * DAY_HOURS;
-/** Attempts that latency is computed from. */
 const ATTEMPTS = 200;
 
 type HourRow = Readonly<{ hour: number; state: DeliveryState; n: number }>;

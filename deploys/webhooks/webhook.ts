@@ -49,7 +49,6 @@ export function createWebhookRows(store: Store) {
       const row = one.get(accountId, id);
       return row === null ? undefined : webhookFrom(row, nowMs);
     },
-    /** Oldest first. */
     list: (accountId: number, nowMs: number): Webhook[] =>
       all.all(accountId).map((row) => webhookFrom(row, nowMs)),
     count: (accountId: number): number => count.get(accountId)?.n ?? 0,
@@ -77,13 +76,10 @@ export type WebhookDeps = Readonly<{
   audit: Pick<Audit, 'note'>;
 }>;
 
-/** A webhook inside the transaction that changes it. */
 type Changing = Readonly<{
   webhook: Webhook;
   nowMs: number;
-  /** Writes the change into the audit log. */
   note(action: `webhook.${string}`, detail?: Detail): void;
-  /** The webhook after the change. */
   again(): Webhook;
 }>;
 

@@ -22,7 +22,6 @@ export function createWebhooks(
     policy: NetworkPolicy;
     isWatched(address: string): boolean;
     enqueue: Pick<Enqueue, 'ping'>;
-    /** Tells the worker that something is due now. */
     wake(): void;
     random: (bytes: number) => Uint8Array;
   }>,
@@ -35,7 +34,6 @@ export function createWebhooks(
   return {
     list: (accountId: number): Webhook[] => rows.list(accountId, clock.now()),
     find: (accountId: number, id: string): Webhook | undefined => rows.find(accountId, id, clock.now()),
-    /** Whether a webhook could be created or edited so. */
     check,
     create,
     createOnce: createCreateOnce(deps, create, createSecretsOf(store, seal)),
