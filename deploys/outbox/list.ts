@@ -226,20 +226,22 @@ const HOSTS_MAX = 20;
 export type ReadQueue = ReturnType<typeof createReadQueue>;
 
 export function createReadQueue(store: Store) {
-  const bounded = (from: string) =>
-    store.prepare<{ n: number }, [number] | []>(
-      `SELECT count(*) AS n FROM (SELECT 1 FROM ${from} LIMIT ${COUNT_MAX})`,
-    );
+  const bounded = (from: string) => {
+    const count = `SELECT count(*) AS n FROM (SELECT 1 FROM ${from} LIMIT ${COUNT_MAX})`;
+    const statement = store.prepare<{ n: number }, [] | [number]>(count);
+    return (...args: [] | [number]) => statement.get(...args)?.n ?? 0;
+  };
+  const soonest = (where: string) => {
+    const min = `SELECT min(due_at_ms) AS at FROM deliveries WHERE ${where}`;
+    const statement = store.prepare<{ at: number | null }, [number]>(min);
+    return (nowMs: number) => statement.get(nowMs)?.at ?? undefined;
+  };
   const due = bounded('deliveries WHERE due_at_ms <= ?');
   const later = bounded('deliveries WHERE due_at_ms > ?');
   const leased = bounded('deliveries WHERE lease_token IS NOT NULL');
   const waiting = bounded('events WHERE released_at_ms IS NULL');
-  const oldest = store.prepare<{ at: number | null }, [number]>(
-    'SELECT min(due_at_ms) AS at FROM deliveries WHERE due_at_ms <= ?',
-  );
-  const next = store.prepare<{ at: number | null }, [number]>(
-    'SELECT min(due_at_ms) AS at FROM deliveries WHERE due_at_ms > ?',
-  );
+  const oldest = soonest('due_at_ms <= ?');
+  const next = soonest('due_at_ms > ?');
   const reasons = { failed: reasonsOf('failed'), blocked: reasonsOf('blocked') };
   const wrong = { failed: wrongOf('failed'), blocked: wrongOf('blocked') };
   const hosts = store.prepare<FailingHost, []>(`
@@ -266,18 +268,14 @@ export function createReadQueue(store: Store) {
   }
 
   return {
-    state(nowMs: number): QueueState {
-      const at = <Args extends [] | [number]>(statement: typeof due, ...args: Args) =>
-        statement.get(...args)?.n ?? 0;
-      return {
-        due: at(due, nowMs),
-        oldestDueAtMs: oldest.get(nowMs)?.at ?? undefined,
-        later: at(later, nowMs),
-        nextDueAtMs: next.get(nowMs)?.at ?? undefined,
-        inFlight: at(leased),
-        eventsWaiting: at(waiting),
-      };
-    },
+    state: (nowMs: number): QueueState => ({
+      due: due(nowMs),
+      oldestDueAtMs: oldest(nowMs),
+      later: later(nowMs),
+      nextDueAtMs: next(nowMs),
+      inFlight: leased(),
+      eventsWaiting: waiting(),
+    }),
     /** Errors of attempts since then, the most frequent first; of the newest `COUNTED_MAX` attempts. */
     reasons: (state: 'failed' | 'blocked', sinceMs: number): readonly Reason[] => reasons[state].all(sinceMs),
     wrongAttempts(limit: number): readonly WrongAttempt[] {

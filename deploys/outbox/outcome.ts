@@ -71,22 +71,14 @@ export function verdictOf(sent: Sent): Verdict {
   return { kind: 'failed', error: `http_${sent.status}` };
 }
 
-const [SECOND, MINUTE, HOUR] = [1_000, 60_000, 3_600_000];
-
 /** Waits before the attempts 2 to 6, each from the end of the failed one (docs/spec.md 4.3). */
-export const RETRY_DELAYS_MS: readonly number[] = [
-  30 * SECOND,
-  2 * MINUTE,
-  10 * MINUTE,
-  30 * MINUTE,
-  2 * HOUR,
-];
+export const RETRY_DELAYS_MS: readonly number[] = [30_000, 120_000, 600_000, 1_800_000, 7_200_000];
 
 /** Automatic attempts of a delivery, the first included (docs/spec.md 4.3). */
 export const ATTEMPTS_MAX = RETRY_DELAYS_MS.length + 1;
 
 /** The longest wait; whatever is due later was scheduled while the clock was wrong. */
-export const WAIT_MS_MAX = 2 * HOUR;
+export const WAIT_MS_MAX = 7_200_000;
 
 export type DeliveryState =
   'queued' | 'attempting' | 'retry_scheduled' | 'delivered' | 'failed' | 'skipped' | 'cancelled';

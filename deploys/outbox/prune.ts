@@ -37,48 +37,42 @@ export const IDEMPOTENCY_KEPT_MS = DAY_MS;
 const WEBHOOKS_MAX = 20;
 
 /** What is deleted by age. Deliveries that are not settled are kept, and with them events that wait for their block time. */
-export const OLD = [
-  {
-    keptMs: ANSWERS_KEPT_MS,
-    sql: `
-    UPDATE attempts SET answer_body = NULL WHERE (delivery_id, n) IN
+export const OLD: readonly (readonly [keptMs: number, sql: string])[] = [
+  [
+    ANSWERS_KEPT_MS,
+    `UPDATE attempts SET answer_body = NULL WHERE (delivery_id, n) IN
       (SELECT delivery_id, n FROM attempts WHERE answer_body IS NOT NULL AND started_at_ms < ? LIMIT ${ROWS_MAX})`,
-  },
-  {
-    keptMs: DELIVERIES_KEPT_MS,
-    sql: `
-    DELETE FROM deliveries WHERE id IN
+  ],
+  [
+    DELIVERIES_KEPT_MS,
+    `DELETE FROM deliveries WHERE id IN
       (SELECT id FROM deliveries WHERE created_at_ms < ? AND ${SETTLED} LIMIT ${ROWS_MAX})`,
-  },
-  {
-    keptMs: DELETED_KEPT_MS,
-    sql: `
-    DELETE FROM deliveries WHERE id IN (SELECT d.id FROM webhooks w CROSS JOIN deliveries d ON d.webhook_id = w.id
+  ],
+  [
+    DELETED_KEPT_MS,
+    `DELETE FROM deliveries WHERE id IN (SELECT d.id FROM webhooks w CROSS JOIN deliveries d ON d.webhook_id = w.id
       WHERE w.deleted_at_ms < ? AND ${SETTLED} LIMIT ${ROWS_MAX})`,
-  },
-  {
-    keptMs: DELIVERIES_KEPT_MS,
-    sql: `
-    DELETE FROM events WHERE id IN (SELECT id FROM events e WHERE created_at_ms < ?
+  ],
+  [
+    DELIVERIES_KEPT_MS,
+    `DELETE FROM events WHERE id IN (SELECT id FROM events e WHERE created_at_ms < ?
       AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event_id = e.id) LIMIT ${ROWS_MAX})`,
-  },
-  {
-    keptMs: DELETED_KEPT_MS,
-    sql: `
-    DELETE FROM webhooks WHERE id IN (SELECT id FROM webhooks w WHERE deleted_at_ms < ?
+  ],
+  [
+    DELETED_KEPT_MS,
+    `DELETE FROM webhooks WHERE id IN (SELECT id FROM webhooks w WHERE deleted_at_ms < ?
       AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.webhook_id = w.id) LIMIT ${ROWS_MAX})`,
-  },
-  {
-    keptMs: IDEMPOTENCY_KEPT_MS,
-    sql: `
-    DELETE FROM webhook_idempotency WHERE (account_id, key_hash) IN
+  ],
+  [
+    IDEMPOTENCY_KEPT_MS,
+    `DELETE FROM webhook_idempotency WHERE (account_id, key_hash) IN
       (SELECT account_id, key_hash FROM webhook_idempotency WHERE created_at_ms < ? LIMIT ${ROWS_MAX})`,
-  },
+  ],
 ];
 
 /** Deletes by age, and by number for each webhook; a portion at a time, each a transaction. `true` while there is more. */
 export function createPrune(store: Store): (nowMs: number) => boolean {
-  const old = OLD.map(({ sql, keptMs }) => ({ statement: store.prepare(sql), keptMs }));
+  const old = OLD.map(([keptMs, sql]) => ({ keptMs, statement: store.prepare(sql) }));
   const following = store.prepare<{ id: string }, [string]>(
     `SELECT id FROM webhooks WHERE id > ? ORDER BY id LIMIT ${WEBHOOKS_MAX}`,
   );

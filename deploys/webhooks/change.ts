@@ -11,10 +11,7 @@ export type Edited =
 /** Changes the given settings only. Attempts of open deliveries go to the new URL from then on. */
 export function createEdit(deps: WebhookDeps, check: CheckSettings) {
   const { store, rows, clock } = deps;
-  const change = store.prepare<
-    unknown,
-    [string | null, string | null, string | null, number, string | null, number, string]
-  >(`
+  const change = store.prepare(`
     UPDATE webhooks SET url = coalesce(?1, url), host = coalesce(?2, host), description = coalesce(?3, description),
       programs_json = iif(?4, ?5, programs_json), updated_at_ms = ?6 WHERE id = ?7`);
 

@@ -32,10 +32,7 @@ export function createCreate(
   check: CheckSettings,
   random: (bytes: number) => Uint8Array,
 ) {
-  const add = store.prepare<
-    unknown,
-    [string, number, string, string, string, string | null, Uint8Array, number, number]
-  >(`
+  const add = store.prepare(`
     INSERT INTO webhooks (id, account_id, url, host, description, programs_json, secret_ct, secret_kid,
       created_at_ms, updated_at_ms)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9)`);

@@ -147,7 +147,7 @@ test.each(
     'events_old',
     'webhooks_deleted',
     'webhook_idempotency_old',
-  ].map((index, i) => [index, OLD[i]?.sql ?? ''] as const),
+  ].map((index, i) => [index, OLD[i]?.[1] ?? ''] as const),
 )('what is old is found by the index %s', (index, sql) => {
   using queue = startQueue();
   const plan = queue.rows(`EXPLAIN QUERY PLAN ${sql.replace('?', '1')}`).map(({ detail }) => String(detail));
