@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { takeLock } from '../../shared/store/lock.ts';
-import { addressOf, startChain } from '../fakes/chain.ts';
+import { addressOf } from '../fakes/chain.ts';
 import { addKey, opened, temporaryFolder } from '../started/gateway.ts';
 import { childEnv, hasOpen, ROOT, runToEnd, startProcess } from '../started/process.ts';
 import { until } from '../started/stack.ts';
@@ -135,17 +135,6 @@ describe('it stops when it is asked to, with exit code 0', () => {
     app.kill(signal);
     expect(await app.exited).toBe(0);
     expect(await app.stderr).toBe('');
-  });
-
-  test('by SIGTERM in the middle of a reading that hangs', async () => {
-    await using chain = startChain();
-    const asked = Promise.withResolvers<void>();
-    chain.fault = () => (asked.resolve(), new Promise<Response>(() => {}));
-    using folder = folderWith('', chain.url.href);
-    await using app = await startProcess(folder.args, folder.path);
-    await asked.promise;
-    app.kill('SIGTERM');
-    expect(await app.exited).toBe(0);
   });
 
   test('when its parent ends, by the end of its standard input', async () => {

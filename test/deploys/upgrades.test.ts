@@ -79,29 +79,6 @@ describe('a program that is upgraded', () => {
     expect(network.posts.map(dataOf)).toMatchObject([{ previous_slot: 5, deploy_slot: 7 }]);
   });
 
-  test('waits over a restart for a block time that is not there yet, and is told once it is', async () => {
-    using folder = temporaryFolder();
-    const path = join(folder.path, 'sluice.db');
-    {
-      const before = start(path);
-      await using deploys = before.deploys;
-      before.queue.addWebhook('one');
-      await deploys.watch();
-      before.chain.deploy(addressOf('A'), 999, AUTHORITY);
-      await deploys.readAgain();
-      await until(() =>
-        before.chain.calls.some(({ method, params }) => method === 'getBlockTime' && params[0] === 999),
-      );
-      expect([before.network.posts.length, before.queue.states()]).toEqual([0, ['queued']]);
-    }
-    const { deploys, chain, queue, network } = start(path);
-    await using _ = deploys;
-    chain.blockTimes.set(999, 1_700_000_999);
-    await deploys.watch(); // the reading shows slot 5 alone
-    await posted({ deploys, chain, queue, network }, 999n);
-    expect(dataOf(network.posts[0] ?? { text: '' })).toMatchObject({ previous_slot: 5, deploy_slot: 999 });
-  });
-
   test('on a chain that became another one in the middle is told to nobody', async () => {
     const { deploys, chain, queue } = start();
     await using _ = deploys;

@@ -90,20 +90,6 @@ describe('figures', () => {
     await work.clock.advance(2_000);
     expect(await work.figures()).toMatchObject({ deploys_oldest_event_wait_seconds: 0 });
   });
-
-  test('tell how long what has no place has been due', async () => {
-    await using work = start(() => undefined);
-    work.addWebhook('one');
-    work.trust();
-    for (let slot = 1; slot <= 5; slot++) work.upgrade('A', slot, work.clock.now());
-    await work.clock.advance(7_000);
-    expect(await work.figures()).toMatchObject({
-      deploys_deliveries_due: 1,
-      deploys_oldest_due_age_seconds: 7,
-      deploys_attempts_under_way: 4,
-    });
-    expect(work.deliveries.health().isWell).toBe(true);
-  });
 });
 
 test('what failed is logged without its URL, which may hold a secret of the receiver', async () => {

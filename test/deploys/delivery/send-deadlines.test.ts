@@ -111,25 +111,6 @@ test('a TLS handshake that stalls has failed after 10 s (E11)', async () => {
   ).gone;
 });
 
-test('a name whose servers are silent has failed after 3 s, which are not of the 10 s (E13)', async () => {
-  const clock = createAttemptClock();
-  using receiver = await startGood({ script: silent });
-  const answers = Promise.withResolvers<string[]>();
-  const sending = sendTo(receiver.url(NAME), { clock, policy: { resolve: () => answers.promise } });
-  expect(gist(await around(sending, clock, 3_000))).toBe('dns_timeout: no response from DNS');
-
-  const late = createAttemptClock();
-  const slow = sendTo(receiver.url(NAME), {
-    clock: late,
-    policy: { resolve: () => late.sleep(2_900, new AbortController().signal).then(() => ['127.0.0.1']) },
-  });
-  await late.advance(2_900);
-  await receiver.visit();
-  const sent = await around(slow, late, 10_000);
-  expect([gist(sent), sent.phases.dnsMs]).toEqual(['timeout: no response within 10 s', 2_900]);
-  expect(receiver.connections()).toBe(1);
-});
-
 test('an attempt that is given up ends at once: before, during, and after the status line', async () => {
   const stop = new AbortController();
   const { signal } = stop;

@@ -123,8 +123,3 @@ test(
   },
   LONG_MS,
 );
-
-test('who asks again at once is told the same', () => {
-  const read = createReadRedis(new Secret(`redis://${NOBODY}`), { ...systemClock, monotonic: () => 5 });
-  expect(read()).toBe(read());
-});

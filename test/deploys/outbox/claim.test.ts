@@ -122,19 +122,6 @@ describe('places', () => {
     expect(next.map(({ webhookId }) => webhookId)).toEqual([first?.webhookId ?? '']);
   });
 
-  test('beyond the first of a webhook are 256, so that hundreds that hang at once leave some to others', () => {
-    using queue = startQueue();
-    for (let i = 0; i < 300; i++) queue.addWebhook(`webhook ${i}`);
-    queue.trust();
-    for (let slot = 1; slot <= 5; slot++) queue.upgrade('A', slot);
-    const claims = queue.claimAll(START_MS, []);
-    expect(claims).toHaveLength(300 + 256);
-    queue.addWebhook('late');
-    queue.trust();
-    for (let slot = 6; slot <= 7; slot++) queue.upgrade('A', slot);
-    expect(queue.claimAll(START_MS, claims).map(({ webhookId }) => webhookId)).toEqual(['late']);
-  });
-
   test('go to who has none before they go to who has one', () => {
     using queue = startQueue();
     queue.addWebhook('one');
@@ -237,30 +224,6 @@ describe('places of accounts', () => {
     withBacklogs(queue, [2]);
     const accounts = following(queue, underWay, 214);
     expect(accounts).toEqual([...Array.from({ length: 213 }, () => 2), 1]);
-  });
-
-  test('become free for who waits beside ten that would take them all', () => {
-    using queue = startQueue();
-    withBacklogs(queue, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 150);
-    let underWay: readonly Claim[] = [];
-    // From turn to turn those who hold more wait for those who hold less.
-    for (let turn = 0; turn < 6; turn++) {
-      const kept = underWay.slice(160);
-      underWay = [...kept, ...queue.claimAll(NOW_MS + 250 * turn, kept)];
-    }
-    expect(underWay).toHaveLength(640);
-    withBacklogs(queue, [11], 10);
-    expect(following(queue, underWay, 4, NOW_MS + 5_000)).toEqual([11, 11, 11, 11]);
-  });
-
-  test('go to the oldest for a quarter of a second after nobody waited, because looking costs', () => {
-    using queue = startQueue();
-    withBacklogs(queue, [1]);
-    const [, ...others] = queue.claimAll(NOW_MS, []);
-    const [, ...underWay] = [...others, ...queue.outbox.claim(NOW_MS, others)];
-    withBacklogs(queue, [2]);
-    expect(byAccount(queue.outbox.claim(NOW_MS + 249, underWay))).toEqual({ 1: 1 });
-    expect(byAccount(queue.outbox.claim(NOW_MS + 250, underWay))).toEqual({ 2: 1 });
   });
 
   test('are kept for first attempts of others beside the retries of one', () => {

@@ -11,12 +11,6 @@ afterEach(() => queue[Symbol.dispose]());
 const read = () => createReadQueue(queue.store);
 
 describe('the queue', () => {
-  test('that is empty has nothing due', () => {
-    const nothing = { due: 0, later: 0, inFlight: 0, eventsWaiting: 0 };
-    expect(read().state(START_MS)).toEqual({ ...nothing, oldestDueAtMs: undefined, nextDueAtMs: undefined });
-    expect(read().wrongAttempts(9)).toEqual([]);
-  });
-
   test('tells what is due, in flight, due later, and waits for its block time', () => {
     for (const id of ['a', 'b']) queue.addWebhook(id);
     queue.upgrade('one', 5, START_MS);

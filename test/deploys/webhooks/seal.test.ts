@@ -84,12 +84,6 @@ test('a start that was cut off while it made the key leaves nothing in the way o
   expect(statSync(join(folder.path, SEALING_KEY_FILE)).mode & 0o777).toBe(0o600);
 });
 
-test('the key of the config seals, and none is made beside it', () => {
-  using folder = temporaryFolder();
-  expect(textsOf(takeSealingKeys(configured, folder.path, random, 0))).toEqual([configured.reveal()]);
-  expect(existsSync(join(folder.path, SEALING_KEY_FILE))).toBe(false);
-});
-
 test('a key that comes into the config later goes before the kept one, which still opens', () => {
   using folder = temporaryFolder();
   const [kept] = textsOf(takeSealingKeys(undefined, folder.path, random, 0));

@@ -97,28 +97,6 @@ describe('a delivery resent by hand', () => {
     ]);
   });
 
-  test('between two automatic attempts leaves their schedule as it is, unless it succeeds', async () => {
-    using webhooks = await started();
-    const { queue, clock, resend, endDue } = webhooks;
-    queue.upgrade('A', 7);
-    endDue(500);
-    await clock.advance(30_000);
-    resend();
-    expect(endDue(500)?.number).toBe(2);
-    expect(endDue(500)?.number).toBeUndefined();
-    const [id = ''] = webhooks.ids();
-    expect(queue.find(id)).toMatchObject({
-      state: 'retry_scheduled',
-      nextAttemptAtMs: clock.now() + 120_000,
-      attempts: 2,
-    });
-    resend();
-    endDue(200);
-    expect(queue.find(id)).toMatchObject({ state: 'delivered', nextAttemptAtMs: null });
-    await clock.advance(DAY_MS);
-    expect(endDue(200)).toBeUndefined();
-  });
-
   test('is attempted twenty times in all and no more, alone or with all that failed', async () => {
     using webhooks = await started();
     const { resend, endDue, id } = webhooks;
