@@ -72,24 +72,14 @@ test('no block that was decided is public, from its first address to its last (E
 });
 
 test.each([
-  '100.100.100.200',
-  '169.254.169.254',
-  '::ffff:127.0.0.1',
-  '::8.8.8.8',
-  '64:ff9b::8.8.8.8',
-  '2002:7f00:1::',
-  'fd00:ec2::254',
-])('%s is not public', (text) => expect(isPublicAddress(text)).toBe(false));
-
-test.each([
-  '1.1.1.1',
-  '8.8.8.8',
-  '172.32.0.1',
-  '198.41.0.44',
-  '2001:503:ba3e::2:30',
-  '2606:4700::1111',
-  '2a00:1450::1',
-])('%s is public', (text) => expect(isPublicAddress(text)).toBe(true));
+  [
+    false,
+    '100.100.100.200 169.254.169.254 ::ffff:127.0.0.1 ::8.8.8.8 64:ff9b::8.8.8.8 2002:7f00:1:: fd00:ec2::254',
+  ],
+  [true, '1.1.1.1 8.8.8.8 172.32.0.1 198.41.0.44 2001:503:ba3e::2:30 2606:4700::1111 2a00:1450::1'],
+])('public is %p for %s', (expected, texts) => {
+  for (const text of texts.split(' ')) expect([text, isPublicAddress(text)]).toEqual([text, expected]);
+});
 
 test.each([
   ['198.41.0.44', '198.41.0.44'],
@@ -98,17 +88,8 @@ test.each([
   ['FE80:0::A', 'fe80::a'],
 ])('%s has the one spelling %s', (text, canonical) => expect(canonicalIp(text)).toBe(canonical));
 
-test.each([
-  '',
-  'localhost',
-  '127.1',
-  '0177.0.0.1',
-  '256.1.1.1',
-  '1.1.1.1.',
-  'fe80::1%eth0',
-  '[::1]',
-  ':::',
-  '1::2::3',
-])('%j is no address, and not public', (text) => {
-  expect([canonicalIp(text), isPublicAddress(text)]).toEqual([undefined, false]);
+test('any other text is no address, and not public', () => {
+  const others = ' localhost 127.1 0177.0.0.1 256.1.1.1 1.1.1.1. fe80::1%eth0 [::1] ::: 1::2::3';
+  for (const text of others.split(' '))
+    expect([text, canonicalIp(text), isPublicAddress(text)]).toEqual([text, undefined, false]);
 });

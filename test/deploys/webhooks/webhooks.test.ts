@@ -163,35 +163,10 @@ describe('a webhook that is deleted', () => {
   });
 });
 
-test('nothing that is asked of a webhook finds that of another account, and no name is looked up for it', async () => {
+test('no name is looked up for the webhook of another account', async () => {
   using webhooks = startWebhooks();
-  const { id, secret } = await webhooks.made(OTHER);
-  webhooks.queue.upgrade('A', 7);
-  const [delivery = ''] = webhooks.queue.values('SELECT id FROM deliveries').flat().map(String);
-  const before = webhooks.queue.values('SELECT * FROM webhooks, deliveries');
+  const { id } = await webhooks.made(OTHER);
   const asked = webhooks.asked.length;
-  expect(webhooks.list(ME)).toEqual([]);
-  expect(webhooks.find(ME, id)).toBeUndefined();
-  expect(webhooks.deliveries(ME, { webhookId: id, limit: 9 })).toBeUndefined();
-  expect(webhooks.delivery(ME, id, delivery)).toBeUndefined();
-  const answers = [
-    await webhooks.edit(byMe, id, { url: 'https://spy.example.com/' }, never),
-    webhooks.pause(byMe, id),
-    webhooks.resume(byMe, id),
-    webhooks.rotate(byMe, id, 'now'),
-    webhooks.switchNow(byMe, id),
-    webhooks.cancelRotation(byMe, id),
-    webhooks.sendTest(byMe, id),
-    webhooks.resendAllFailed(byMe, id, 0),
-    webhooks.remove(byMe, id),
-  ];
-  expect(new Set(answers.map(({ kind }) => kind))).toEqual(new Set(['no-webhook']));
-  expect(webhooks.resendOne(byMe, id, delivery)).toEqual({ kind: 'no-delivery' });
-  const mine = await webhooks.made(ME);
-  expect(webhooks.resendOne(byMe, mine.id, delivery)).toEqual({ kind: 'no-delivery' });
-  expect(webhooks.delivery(ME, mine.id, delivery)).toBeUndefined();
-  webhooks.remove(byMe, mine.id);
-  expect(webhooks.queue.values('SELECT * FROM webhooks, deliveries')).toEqual(before);
-  expect(webhooks.asked.length).toBe(asked + 1);
-  expect(webhooks.signedWith(id)).toEqual([secret, undefined]);
+  const edited = await webhooks.edit(byMe, id, { url: 'https://spy.example.com/' }, never);
+  expect([edited.kind, webhooks.asked.length]).toEqual(['no-webhook', asked]);
 });
