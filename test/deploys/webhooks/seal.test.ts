@@ -103,6 +103,12 @@ test('a file that holds no key is never written over', () => {
   expect(readFileSync(path, 'utf8')).toBe('too short\n');
 });
 
+test('a folder that cannot be written is said', () => {
+  using folder = temporaryFolder();
+  const absent = join(folder.path, 'absent');
+  expect(textsOf(takeSealingKeys(undefined, absent, random, 0))).toMatch(/cannot be used/);
+});
+
 test('no key is made in the place of one that is lost, but one is taken that was put there or into the config', () => {
   using folder = temporaryFolder();
   const path = join(folder.path, SEALING_KEY_FILE);
