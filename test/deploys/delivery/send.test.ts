@@ -19,7 +19,7 @@ import {
   endlessInterim,
   silent,
 } from '../../fakes/receiver-faults.ts';
-import { CONTENT, type ReceiverScript, startReceiver } from '../../fakes/receiver.ts';
+import { CONTENT, type ReceiverScript, startReceiver, type Visit } from '../../fakes/receiver.ts';
 import { startTcpProxy } from '../../fakes/tcp-proxy.ts';
 import { AUTHORITY, BODY, gist, NAME, sendTo, startGood, createAttemptClock } from './sending.ts';
 
@@ -228,9 +228,7 @@ test.each<[string, ReceiverScript, RegExp]>([
 ])('before TLS, a receiver that %s', async (_, script, expected) => {
   using receiver = await startReceiver({ script });
   expect(gist(await sendTo(receiver.url(NAME)))).toMatch(expected);
-  await (
-    await receiver.visit()
-  ).gone;
+  await released(receiver.visit());
 });
 
 test.each<[string, ReceiverScript, RegExp]>([
@@ -264,9 +262,7 @@ test.each<[string, ReceiverScript, RegExp]>([
 ])('after the request, a receiver that %s', async (_, script, expected) => {
   using receiver = await startGood({ script });
   expect(gist(await sendTo(receiver.url(NAME)))).toMatch(expected);
-  await (
-    await receiver.visit()
-  ).gone;
+  await released(receiver.visit());
   expect(receiver.connections()).toBe(1);
 });
 
@@ -314,6 +310,9 @@ test('nobody listens there', async () => {
   expect(gist(await sendTo(url, { policy: two }))).toBe('connection_refused: ECONNREFUSED');
 });
 
+/** Waits until the receiver's connection is closed. */
+const released = async (visit: Promise<Visit>) => (await visit).gone;
+
 type AttemptClock = ReturnType<typeof createAttemptClock>;
 
 /** What has come of the attempt `ms` later, and 1 ms before that: the deadline to the millisecond. */
@@ -348,9 +347,7 @@ test('a head that drips has failed after 10 s, however busy the connection is (E
     await clock.advance(1_000);
   }
   expect(gist(await around(sending, clock, 1_000))).toBe('timeout: no response within 10 s');
-  await (
-    await drip.visit
-  ).gone;
+  await released(drip.visit);
 });
 
 test('a body that drips leaves the status, and is let go after 10 s (E3, P9)', async () => {
@@ -367,9 +364,7 @@ test('a body that drips leaves the status, and is let go after 10 s (E3, P9)', a
   const sent = await around(sending, clock, 2_000);
   expect(sent).toMatchObject({ kind: 'answered', status: 200, bodyKind: 'incomplete' });
   expect(sent.phases.totalMs).toBe(10_000);
-  await (
-    await drip.visit
-  ).gone;
+  await released(drip.visit);
 });
 
 test('interim answers without end have failed after 10 s, and are not read (E8)', async () => {
@@ -415,9 +410,7 @@ test('a TLS handshake that stalls has failed after 10 s (E11)', async () => {
   const sending = sendTo(receiver.url(NAME), { clock });
   await clock.ended('connectMs');
   expect(gist(await around(sending, clock, 10_000))).toBe('tls_timeout: no TLS handshake within 10 s');
-  await (
-    await receiver.visit()
-  ).gone;
+  await released(receiver.visit());
 });
 
 test('an attempt that is given up ends at once: before, during, and after the status line', async () => {
@@ -437,7 +430,5 @@ test('an attempt that is given up ends at once: before, during, and after the st
   expect((await Promise.all([before, during])).map(gist)).toEqual([stopped, stopped]);
   expect(await after).toMatchObject({ status: 200, bodyKind: 'incomplete' });
   expect(quiet.connections()).toBe(1);
-  await (
-    await quiet.visit()
-  ).gone;
+  await released(quiet.visit());
 });

@@ -3,7 +3,7 @@ import type { Sent } from '../../../deploys/outbox/outcome.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered, failedWith } from '../../fakes/scripted-send.ts';
-import { startQueue } from '../outbox/queue.ts';
+import { queueWith } from '../outbox/queue.ts';
 import { isSigned } from './is-signed.ts';
 import { HOUR, MINUTE, SECOND, SECRET, SOON, startSending, startWorker, type TimedPost } from './working.ts';
 
@@ -107,8 +107,7 @@ const idsOf = (posts: readonly { id: string }[]) => posts.map(({ id }) => id);
 
 describe('a process that dies', () => {
   test('after a POST and before its record sends once more under the same id, after the lease (E19)', async () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
+    using queue = queueWith('one');
     queue.upgrade('A', 7);
     const [lost] = queue.outbox.claim(START_MS, []); // sent, and never recorded
     const work = startWorker(() => answered(200), { queue });
@@ -126,8 +125,7 @@ describe('a process that dies', () => {
   });
 
   test('between an event and its sending leaves it to the next one, once (E20)', async () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
+    using queue = queueWith('one');
     queue.upgrade('A', 7, START_MS - HOUR, false);
     queue.times.save(7n, 1_700_000_000);
     const work = startWorker(() => answered(200), { queue });

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { type Claim, DUE } from '../../../deploys/outbox/claim.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
-import { startQueue } from './queue.ts';
+import { startQueue, queueWith } from './queue.ts';
 
 const counted = (claims: readonly Claim[], of: (claim: Claim) => string) => {
   const counts: Record<string, number> = {};
@@ -12,8 +12,7 @@ const counted = (claims: readonly Claim[], of: (claim: Claim) => string) => {
 
 describe('a claim', () => {
   test('leases the delivery and writes the attempt before anything is sent', () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
+    using queue = queueWith('one');
     queue.upgrade('A', 7);
     const [claim] = queue.outbox.claim(START_MS + 1_999, []);
     expect(claim).toMatchObject({
@@ -38,8 +37,7 @@ describe('a claim', () => {
   });
 
   test('is made once: what is leased is nobody else’s (E24, without the lock)', () => {
-    using queue = startQueue();
-    for (const id of ['one', 'two']) queue.addWebhook(id);
+    using queue = queueWith('one', 'two');
     queue.upgrade('A', 7);
     expect([queue.outbox.claim(START_MS, []).length, queue.outbox.claim(START_MS, []).length]).toEqual([
       2, 0,
@@ -47,8 +45,7 @@ describe('a claim', () => {
   });
 
   test('takes the oldest first, and nothing that is not due', () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
+    using queue = queueWith('one');
     queue.upgrade('A', 7, START_MS + 10);
     queue.upgrade('B', 8, START_MS + 5);
     queue.upgrade('C', 9, START_MS + 11);
@@ -60,8 +57,7 @@ describe('a claim', () => {
   });
 
   test('goes to the URL of this moment, not of the event (E29)', () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
+    using queue = queueWith('one');
     queue.upgrade('A', 7);
     queue.store.run("UPDATE webhooks SET url = 'https://new.example.com/', host = 'new.example.com'");
     expect(queue.outbox.claim(START_MS, [])).toMatchObject([
@@ -105,8 +101,7 @@ describe('places', () => {
   });
 
   test('are four to a webhook that succeeded within a minute, and one to any other', () => {
-    using queue = startQueue();
-    queue.addWebhook('old');
+    using queue = queueWith('old');
     queue.trust(START_MS - 60_000);
     queue.addWebhook('new');
     for (const id of ['one', 'two']) queue.addWebhook(id);
@@ -123,8 +118,7 @@ describe('places', () => {
   });
 
   test('go to who has none before they go to who has one', () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
+    using queue = queueWith('one');
     for (let slot = 1; slot <= 4; slot++) queue.upgrade('A', slot);
     queue.addWebhook('two');
     queue.trust();
@@ -152,8 +146,7 @@ describe('places of webhooks whose last attempt failed (E35)', () => {
     queue.store.run('UPDATE webhooks SET failing_since_ms = 1');
 
   test('are one to each', () => {
-    using queue = startQueue();
-    queue.addWebhook('dead');
+    using queue = queueWith('dead');
     fail(queue);
     queue.addWebhook('well');
     queue.store.run(`UPDATE webhooks SET last_success_at_ms = ${START_MS}`);

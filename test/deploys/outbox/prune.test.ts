@@ -3,7 +3,7 @@ import { createPrune, DELIVERIES_KEPT, OLD, tendOutbox } from '../../../deploys/
 import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';
 import { answered } from '../../fakes/scripted-send.ts';
 import { silentLog } from '../../started/gateway.ts';
-import { startQueue } from './queue.ts';
+import { startQueue, queueWith } from './queue.ts';
 
 const DAY = 86_400_000;
 
@@ -100,8 +100,7 @@ describe('retention by number', () => {
   });
 
   test('keeps what is not settled beside them', () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
+    using queue = queueWith('one');
     queue.upgrade('A', 7, START_MS - 9);
     queue.upgrade('B', 8, START_MS - 8);
     queue.enqueue.ping('one', START_MS - 7);
@@ -116,8 +115,7 @@ describe('retention by number', () => {
   });
 
   test('keeps a thousand also of those that were made in one instant, the same that a page shows first', () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
+    using queue = queueWith('one');
     queue.pause('one');
     queue.store.transaction(() => {
       for (let i = 0; i < 1_010; i++) queue.enqueue.ping('one', START_MS);

@@ -20,6 +20,13 @@ export function startQueue(path = ':memory:') {
   return { ...queueOver(store), [Symbol.dispose]: () => store.close() };
 }
 
+/** The same with these webhooks. */
+export function queueWith(...ids: readonly string[]) {
+  const queue = startQueue();
+  for (const id of ids) queue.addWebhook(id);
+  return queue;
+}
+
 export function queueOver(store: Store) {
   const outbox = createOutbox(store, random);
   const enqueue = createEnqueue(store, (program) => `label of ${program.slice(0, 4)}`, random);
