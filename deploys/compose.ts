@@ -1,4 +1,3 @@
-import type { Registry } from 'prom-client';
 import type { Clock } from '../shared/clock.ts';
 import type { DeploysConfig } from '../shared/config/config.ts';
 import type { Plan } from '../shared/config/plans.ts';
@@ -32,7 +31,7 @@ import { createReadGateways, type ReadRedis } from './health/neighbours.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { createCancelOtherChain, createEnqueue, type Enqueue } from './outbox/enqueue.ts';
 import { createAccountDeliveries, createReadQueue } from './outbox/list.ts';
-import { createOutbox } from './outbox/outbox.ts';
+import { createOutbox, type Outbox } from './outbox/outbox.ts';
 import { createApp, withStrictTransport } from './server.ts';
 import { createLiveMinutes } from './usage/minutes.ts';
 import { readUsage } from './usage/read-usage.ts';
@@ -52,7 +51,6 @@ import { createFailing, createWebhookHealth } from './webhooks/webhook-health.ts
 import { createWebhookRows } from './webhooks/webhook.ts';
 import { createWebhooks, type Webhooks } from './webhooks/webhooks.ts';
 
-/** What operators are told of the installation, which only whoever starts the app knows. */
 export type Installation = Readonly<{
   gatewayUrls: readonly URL[];
   storeSizes(): readonly StoreSize[];
@@ -60,7 +58,6 @@ export type Installation = Readonly<{
   readRedis?: ReadRedis | undefined;
 }>;
 
-/** Who may log in, and what the console tells them. */
 type ConsoleUsers = Readonly<{
   auth: AuthService;
   clientAddressHeader: string | undefined;
@@ -70,25 +67,20 @@ type ConsoleUsers = Readonly<{
   installation: Installation;
 }>;
 
-/** What runs in this process, as operators see it. */
 export type Running = Readonly<{
   watcher(): Pick<WatcherSeen, 'health' | 'checkedAtMs' | 'contextSlot' | 'programs'>;
   deliveries(): Health | undefined;
   /** `undefined`: no Redis is configured, and there are no other hosts. */
   publication(): PublicationState | undefined;
-  /** Absent where none are kept. */
   webhooks: Webhooks | undefined;
 }>;
 
 export type DeploysInputs = Readonly<{
   config: Pick<DeploysConfig, 'publicUrl' | 'rpcUrls' | 'rpcKey' | 'pollMs'>;
   programs: readonly WatchedProgram[];
-  /** Holds accounts, keys and what the watcher knows. */
+  /** Accounts, keys, webhooks and what the watcher knows. */
   store: Store;
-  /**
-   * What gateways spent and used, on a connection that writes and on another that reads. The one that writes also has
-   * the requests of keys.
-   */
+  /** Charges and usage of gateways, and the requests of keys; on a connection that writes, and on another that reads. */
   ledger: Store;
   ledgerReader: Store;
   clock: Clock;
@@ -96,25 +88,25 @@ export type DeploysInputs = Readonly<{
   log: Log;
   /** Gives n uniform bytes. */
   random(bytes: number): Uint8Array;
-  /** How deliveries are sent. Absent, they are queued and wait. */
-  delivery?: Sending;
-  /** How webhooks are kept, and where they may lead. Absent, the API has none. */
-  webhooks?: Readonly<{ seal: Seal; policy: NetworkPolicy }>;
-  /** Who may log in, and what the console tells them. Absent, there is no console. */
+  /** How deliveries are sent and secrets are sealed, and where webhooks may lead. */
+  delivery: Sending & Readonly<{ seal: Seal; policy: NetworkPolicy }>;
+  /** Absent, there is no console. */
   consoleUsers?: ConsoleUsers | undefined;
-  /** Where gateways on other hosts meet. Absent, there are none. */
+  /** Absent, there are no gateways on other hosts. */
   redis?: Pick<PublicationDeps, 'url' | 'readTerms'>;
 }>;
 
 /** How long a revoked key may go on working. */
 const REFRESH_MS = 250;
-/** Between two looks at the databases. */
+/** Between two checks of the databases. */
 const STORES_MS = 1_000;
 
-/** The whole app short of sockets and signals. `tend` watches the chain, the keys and usage until its signal aborts. */
+/** The whole app without sockets and signals. `tend` watches the chain, the keys and usage until its signal aborts. */
 export function composeDeploys(inputs: DeploysInputs) {
-  const { config, programs, store, clock, log } = inputs;
-  const queue = composeQueue(inputs);
+  const { config, programs, store, clock, log, random, delivery } = inputs;
+  const labels = new Map<string, string>(programs.map(({ address, label }) => [address, label]));
+  const enqueue = createEnqueue(store, (program) => labels.get(program) ?? program, random);
+  const outbox = createOutbox(store, random);
   const keys = createIdentify(store, clock);
   const metrics = createMetrics(() => {
     const { latest } = watcher.state();
@@ -122,11 +114,12 @@ export function composeDeploys(inputs: DeploysInputs) {
   });
   const { registry } = metrics;
   const publication = inputs.redis && createPublication({ ...inputs, ...inputs.redis, registry });
-  const sending = { store, outbox: queue.outbox, registry, clock, log };
-  const deliveries = inputs.delivery && createDeliveries({ ...inputs.delivery, ...sending });
-  const wake = () => deliveries?.wake();
-  const { watcher, timeOf } = composeWatcher(inputs, queue, metrics, wake);
-  const webhooks = webhooksOf(inputs, registry, queue.enqueue, wake);
+  const deliveries = createDeliveries({ ...delivery, store, outbox, registry, clock, log });
+  const { wake } = deliveries;
+  const { watcher, timeOf } = composeWatcher(inputs, { enqueue, outbox, metrics, wake });
+  gaugeSealedElsewhere(registry, store, delivery.seal);
+  const isWatched = (address: string) => labels.has(address);
+  const webhooks = createWebhooks({ ...delivery, store, clock, enqueue, wake, isWatched, random });
   const addresses = createClientAddresses(inputs.consoleUsers?.clientAddressHeader);
   const storesHealth = createStoresHealth([store, inputs.ledger]);
   const watcherHealth = () => healthOf(watcher.state(), config.pollMs, clock.now());
@@ -142,12 +135,12 @@ export function composeDeploys(inputs: DeploysInputs) {
           programs: latest?.reading.programs.size ?? 0,
         };
       },
-      deliveries: () => deliveries?.health(),
+      deliveries: deliveries.health,
       publication: () => publication?.state(),
       webhooks,
     });
   const app = createApp({
-    webhooks: webhooks && webhookRoutesOf(inputs, webhooks, keys.identify),
+    webhooks: webhookRoutesOf(inputs, webhooks, keys.identify),
     answerPrograms: createProgramsAnswer({
       identify: keys.identify,
       enter: enterOf('programs', inputs),
@@ -157,7 +150,7 @@ export function composeDeploys(inputs: DeploysInputs) {
       clock,
     }),
     health: () =>
-      [deliveries?.health(), publication?.health(), storesHealth()].reduce(bothHealths, watcherHealth()),
+      [deliveries.health(), publication?.health(), storesHealth()].reduce(bothHealths, watcherHealth()),
     noteAnswer: metrics.noteAnswer,
     noteBroken: (error) => log.error({ err: error }, 'a request failed'),
     publicUrl: config.publicUrl,
@@ -192,19 +185,13 @@ export function composeDeploys(inputs: DeploysInputs) {
       refreshKeys(signal),
       watchStores(signal),
       lookAfterUsage(inputs, metrics, publication, signal),
-      deliveries?.run(signal),
+      deliveries.run(signal),
       pages?.tend(signal),
       publication?.run(signal),
     ]);
   }
 
   return { answer, answerMetrics: metrics.answer, tend };
-}
-
-function composeQueue({ store, programs, random }: Pick<DeploysInputs, 'store' | 'programs' | 'random'>) {
-  const labels = new Map<string, string>(programs.map(({ address, label }) => [address, label]));
-  const enqueue = createEnqueue(store, (program) => labels.get(program) ?? program, random);
-  return { enqueue, outbox: createOutbox(store, random) };
 }
 
 function lookAfterUsage(
@@ -224,24 +211,9 @@ function lookAfterUsage(
       clock,
       random: () => Buffer.from(random(4)).readUInt32BE() / 2 ** 32,
       isOwn: publication.isOwn,
-      onWarning: () => undefined, // the publication warns of the server; here it would be said again
+      onWarning: () => undefined, // the publication warns of the same server
     });
   return tendUsage({ ledger, reader, nameOf, noteMismatch, clock, log, source }, signal);
-}
-
-/** All that can be done with webhooks, for the API and the console alike. */
-function webhooksOf(
-  inputs: DeploysInputs,
-  registry: Registry,
-  enqueue: Enqueue,
-  wake: () => void,
-): Webhooks | undefined {
-  const { programs, store, clock, random } = inputs;
-  if (inputs.webhooks === undefined) return undefined;
-  gaugeSealedElsewhere(registry, store, inputs.webhooks.seal);
-  const watched = new Set<string>(programs.map(({ address }) => address));
-  const isWatched = (address: string) => watched.has(address);
-  return createWebhooks({ ...inputs.webhooks, store, clock, enqueue, wake, isWatched, random });
 }
 
 /** The routes of webhooks, with a rate of their own beside that of the programs. */
@@ -264,35 +236,27 @@ function enterOf(api: string, { ledger: store, clock, log }: DeploysInputs) {
   return createRequestLog(undefined, keptRequests(api, { store, clock, noteBroken }));
 }
 
-/** The watcher with what it reads through and writes to. */
+/** The watcher with what it reads through and writes to. `wake` is called when a block time has become known. */
 function composeWatcher(
   { config, programs, store, clock, fetch, log }: DeploysInputs,
-  { enqueue, outbox }: ReturnType<typeof composeQueue>,
-  metrics: Metrics,
-  /** Called when a block time that an event may wait for has become known. */
-  wake: () => void,
+  parts: Readonly<{ enqueue: Enqueue; outbox: Outbox; metrics: Metrics; wake(): void }>,
 ) {
+  const { enqueue, outbox, metrics, wake } = parts;
   const backends = config.rpcUrls.map((url, i) =>
     createRpcBackend({ name: `rpc_urls[${i}]`, url, key: config.rpcKey }, { fetch, clock }),
   );
+  const addresses = programs.map(({ address }) => address);
   const readings = createReadings(store, createCancelOtherChain(store));
   const times = createBlockTimeStore(store);
   const save = (slot: bigint, unixSeconds: number) => {
     times.save(slot, unixSeconds);
     wake();
   };
-  const blockTimes = createBlockTimes({
-    backends,
-    store: { ...times, save },
-    awaited: outbox.awaited,
-    clock,
-  });
+  const { awaited } = outbox;
+  const blockTimes = createBlockTimes({ backends, store: { ...times, save }, awaited, clock });
   const notes = createNotes(log, programs, readings.deploySlots());
   const watcher = createWatcher({
-    read: createRead(
-      backends,
-      programs.map(({ address }) => address),
-    ),
+    read: createRead(backends, addresses),
     save: (latest, deploys, genesisHash) => {
       const addEvents = () => enqueue.deploys(deploys, clock.now());
       if (readings.save(latest, genesisHash, addEvents) === 'same-chain') return;
@@ -316,12 +280,11 @@ function composeWatcher(
 }
 
 /** The console only reads the ledger. */
-type ConsoleInputs = Omit<DeploysInputs, 'ledger'>;
+type ConsoleInputs = Omit<DeploysInputs, 'ledger' | 'delivery'>;
 
-/** Changes of one user: more than anybody makes by hand, and far fewer than would fill the audit log. */
+/** Changes of one user: more than anyone makes by hand, and far fewer than would fill the audit log. */
 const CHANGES: Pace = { burst: 120, refillMs: 1_000 };
 
-/** The console with the services of its pages. */
 export function composeConsole(
   inputs: ConsoleInputs,
   { auth, plans, rpcUrl, installation }: ConsoleUsers,

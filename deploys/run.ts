@@ -39,13 +39,12 @@ import {
 const WATCHER_TAKEN =
   'The account sluice-watcher, which the watcher reads as, was created by someone else. Rename it: bun run sluice account rename sluice-watcher NAME';
 
-/** How long answers under way may take to end after a stop was asked for. */
+/** How long responses may take to end after a stop. */
 const DRAIN_MS = 5_000;
 
 /**
- * Runs the app until it is asked to stop; gives the exit code. What an operator must know to start it goes to
- * standard error, a sentence each. It is alone on its database: two watchers would send every event twice.
- * `random` gives n uniform bytes.
+ * Runs the app until a signal; returns the exit code. What prevents a start goes to standard error, a sentence each. Only
+ * one runs on a database: two watchers would send every event twice. `random` gives n uniform bytes.
  */
 export async function runDeploys(
   path: string | undefined,
@@ -96,7 +95,7 @@ export async function runDeploys(
     random,
     consoleUsers: consoleUsersOf(config, opened.store, sealing.keys, random, log),
     ...redisDepsOf(config, configReader, log),
-    ...webhookDepsOf(config, opened.store, createSeal(sealing.keys, random), log),
+    delivery: deliveryDepsOf(config, opened.store, createSeal(sealing.keys, random), log),
   });
   const listening = listen(config.deploys, deploys.answer, deploys.answerMetrics);
   if (listening.kind === 'refused') return complain(listening.sentence);
@@ -115,7 +114,7 @@ export async function runDeploys(
   return 0;
 }
 
-/** Who may log in; nobody where browsers would not keep the login. */
+/** Nothing where browsers would not keep the login. */
 function consoleUsersOf(
   { gateway, deploys, plans, storage }: Config,
   store: Store,
@@ -153,7 +152,7 @@ function consoleUsersOf(
   return { auth, clientAddressHeader, plans, rpcUrl: gateway.publicUrl, installation };
 }
 
-/** Says where the link is that makes the first operator, while there is none. `bun start` shows one of its own. */
+/** While there is no operator, shows the link that creates one. `bun start` shows its own. */
 function inviteOperator(
   { deploys, storage }: Config,
   store: Store,
@@ -170,17 +169,17 @@ function inviteOperator(
   writeLines('stdout', `${text}\n${shown.kind === 'terminal' ? shown.url : shown.path}\n`);
 }
 
-/** Plans and prices are the gateways': they read the config again, and those on other hosts are told what it says. */
+/** Gateways read plans and prices from the config again; those on other hosts get them published. */
 function askForReload(accounts: Store, log: Log): void {
   try {
     requestReload(accounts);
-    log.info('gateways are asked to read plans and credits again');
+    log.info('requested a reload of plans and credits');
   } catch (error) {
-    log.error({ err: error }, 'gateways could not be asked to read plans and credits again');
+    log.error({ err: error }, 'a reload of plans and credits could not be requested');
   }
 }
 
-/** Where gateways on other hosts meet, and what is told to them of plans and prices when the config is to be read again. */
+/** The Redis of gateways on other hosts, and the plans and prices to publish at a reload. */
 function redisDepsOf(
   { storage: { redisUrl } }: Config,
   { readAgain }: ReturnType<typeof createConfigReader>,
@@ -190,23 +189,25 @@ function redisDepsOf(
   const readTerms = async () => {
     const loaded = await readAgain();
     if (loaded.kind === 'loaded') return loaded.config;
-    log.error({ problems: loaded.lines }, 'plans and credits were not published anew');
+    log.error({ problems: loaded.lines }, 'plans and credits were not republished');
     return undefined;
   };
   return { redis: { url: redisUrl.reveal(), readTerms } };
 }
 
-/** How webhooks are kept and sent. Of the config, only the service's own name reaches the rules of where they may go. */
-function webhookDepsOf({ deploys }: Config, store: Store, seal: Seal, log: Log) {
+/** How webhooks are kept and sent. Of the config, only the service's own name affects where they may lead. */
+function deliveryDepsOf({ deploys }: Config, store: Store, seal: Seal, log: Log) {
   const policy = internetPolicy([deploys.publicUrl.hostname]);
   const lost = sealedElsewhere(store, seal);
   if (lost > 0)
-    log.error({ webhooks: lost }, 'nothing can be sent: secrets are sealed under another storage.secret');
-  const delivery = { send: createSender(policy, systemClock), secretsOf: createSecretsOf(store, seal) };
-  return { delivery, webhooks: { seal, policy } };
+    log.error(
+      { webhooks: lost },
+      'webhooks cannot be signed: their secrets are encrypted under another storage.secret',
+    );
+  return { seal, policy, send: createSender(policy, systemClock), secretsOf: createSecretsOf(store, seal) };
 }
 
-/** The key of the config, or a new one of its own when it reads through its own gateway. */
+/** The key of the config, or an issued one when this installation's gateway is read through. */
 function rpcKeyOf(
   config: Config,
   store: Store,
@@ -214,7 +215,7 @@ function rpcKeyOf(
   log: Log,
 ): { readonly kind: 'issued'; readonly key: Secret | undefined } | { readonly kind: 'name-taken' } {
   if (!needsOwnKey(config)) return { kind: 'issued', key: config.deploys.rpcKey };
-  log.info('reading through its own gateway with a key issued to itself');
+  log.info("reading through this installation's gateway with a key of its own");
   return issueOwnKey({ store, plans: config.plans, clock: systemClock, random });
 }
 

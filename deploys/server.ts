@@ -15,27 +15,23 @@ type AppDeps = Readonly<{
   /** Absent, there are no webhooks. */
   webhooks?: WebhookRoutesDeps | undefined;
   health(): Health;
-  /** Hears the status of every answer of the programs endpoint, and of every 500. */
+  /** Called with the status of every answer of the programs endpoint, and of every 500. */
   noteAnswer(status: number): void;
-  /** Hears of what should not have happened. */
   noteBroken(error: unknown): void;
   publicUrl: URL;
   /** Absent, `/` leads to the API's reference. */
   console?: Console | undefined;
 }>;
 
-/** What a person types in who was given the service's address; without a console it leads to the reference. */
+/** Without a console it leads to the reference. */
 const START_PATH = '/';
 const API_PATH = '/api/';
 const HEALTH_PATH = '/health';
-/** Whether the process answers at all: for what restarts it. Whether it does its work, as at `HEALTH_PATH`: for what sends requests. */
+/** Liveness, for what restarts the process, and readiness, for what routes requests to it, which is `HEALTH_PATH`. */
 const [LIVE_PATH, READY_PATH] = ['/health/live', '/health/ready'];
 const HIDDEN = { detail: { hide: true } };
 
-/**
- * The program API and webhooks as an Elysia app. Handlers take the raw request and give a finished `Response`: Elysia parses and
- * validates nothing, and its own error pages, which show messages, are never reached.
- */
+/** The routes. Elysia parses and validates nothing, and its own error pages, which show messages, are never reached. */
 export function createApp(deps: AppDeps) {
   const page = referencePage(deps.publicUrl);
   const programs = ({ request }: { request: Request }) => {
@@ -65,7 +61,7 @@ export function createApp(deps: AppDeps) {
     .use(readAt(REFERENCE_PATH, reference));
 }
 
-/** What can only be read. HEAD stands beside GET, because Elysia does not derive it; Bun leaves its body away. */
+/** A read-only path. Elysia does not derive HEAD from GET; Bun drops its body. */
 function readAt(
   path: string,
   answer: (context: { request: Request }) => Response,
@@ -77,7 +73,7 @@ function readAt(
     .all(path, () => refusalResponse({ kind: 'wrong-method' }), { ...HIDDEN, parse: 'none' });
 }
 
-/** A page for those who look with a browser, the API's own words for everybody else. */
+/** A page for browsers, a JSON error for everything else. */
 function nothingAt(request: Request, pages: Console | undefined): Response | Promise<Response> {
   const isPage = request.headers.get('accept')?.includes('text/html') ?? false;
   const isApi = new URL(request.url).pathname.startsWith(API_PATH);
@@ -120,15 +116,11 @@ export type Listening =
     }
   | { readonly kind: 'refused'; readonly sentence: string };
 
-/** No answer of this app takes longer than a moment. */
 const IDLE_SECONDS = 30;
-/** A webhook's settings are a few kilobytes, with every program named. */
+/** A webhook's settings take a few kilobytes, with every program named. */
 const BODY_BYTES_MAX = 65_536;
 
-/**
- * Opens the API and metrics listeners, or says in one sentence which of them cannot be had. Bun.serve is given the
- * whole of `answer`, so that what the tests ask without a socket is what the socket answers.
- */
+/** Opens the API and metrics listeners, or says in one sentence which of them cannot be opened. */
 export function listen(
   config: Pick<DeploysConfig, 'listen' | 'metrics'>,
   answer: Answer,
@@ -153,7 +145,7 @@ export function listen(
   };
 }
 
-/** Stands in the address of a request that names no host. */
+/** The host of a request that names none. */
 const NO_HOST = 'http://localhost';
 
 function serve(key: string, { hostname, port }: Listen, fetch: Answer): Bun.Server<undefined> | string {
@@ -177,7 +169,7 @@ function serve(key: string, { hostname, port }: Listen, fetch: Answer): Bun.Serv
   }
 }
 
-/** The request with an address that can be read; probes of HTTP/1.0 name no host. `undefined`: its host can be none. */
+/** The request with a URL that can be parsed: probes of HTTP/1.0 name no host. `undefined` when its host is invalid. */
 function withWholeUrl(request: Request): Request | undefined {
   if (URL.canParse(request.url)) return request;
   const isNamed = (request.headers.get('host') ?? '') !== '';
@@ -188,13 +180,12 @@ function withWholeUrl(request: Request): Request | undefined {
 /** RFC 6797: this host, for a year. */
 const STRICT_TRANSPORT = ['strict-transport-security', 'max-age=31536000'] as const;
 
-/** The response, with the order to come by https alone where the caller did. */
 export function withStrictTransport(response: Response, request: Request, publicUrl: URL): Response {
   if (cameByHttps(request, publicUrl)) response.headers.set(...STRICT_TRANSPORT);
   return response;
 }
 
-/** Whether the caller came by https, which ends at a proxy: the proxy says so, or the host is the one that is there by https. */
+/** Whether the caller used https, which ends at a proxy: the proxy says so, or the host is the public one. */
 function cameByHttps({ headers, url }: Request, publicUrl: URL): boolean {
   if (publicUrl.protocol !== 'https:') return false;
   const said = headers.get('x-forwarded-proto')?.split(',').at(-1)?.trim();

@@ -1,14 +1,8 @@
 import { unreachable } from '../../shared/brand.ts';
-import type { AttemptRow, DeliveryRow } from '../outbox/list.ts';
+import type { AttemptRow, Delivery, DeliveryRow } from '../outbox/list.ts';
 import type { Edited, Removed, Rotated, Settled, Toggled } from '../webhooks/change.ts';
 import { type CreatedOnce, DELETED_MAX, WEBHOOKS_MAX } from '../webhooks/create.ts';
-import {
-  type AllResent,
-  ATTEMPTS_EVER_MAX,
-  type Delivery,
-  type Resent,
-  type Tested,
-} from '../webhooks/send-again.ts';
+import { type AllResent, ATTEMPTS_EVER_MAX, type Resent, type Tested } from '../webhooks/send-again.ts';
 import type { Webhook } from '../webhooks/webhook.ts';
 import { refusalResponse } from './refusal.ts';
 import type { DeliveryRecord, WebhookRecord } from './schema.ts';

@@ -15,7 +15,7 @@ import {
 } from 'openid-client';
 import type { Clock } from '../../shared/clock.ts';
 import type { OidcConfig } from '../../shared/config/config.ts';
-import { boundedText } from '../health/neighbours.ts';
+import { boundedText } from '../health/outbound.ts';
 import { type ConsoleKeys, createTickets } from './console-keys.ts';
 import type { From, TooMany } from './login.ts';
 import type { SignUp } from './sign-up.ts';

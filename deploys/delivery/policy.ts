@@ -1,19 +1,17 @@
 import { Resolver } from 'node:dns/promises';
-import { isIPv4, isIPv6 } from 'node:net';
+import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import type { Clock } from '../../shared/clock.ts';
-import { within } from '../watch/deadline.ts';
-import { codeOf } from '../watch/rpc.ts';
+import { codeOf, within } from '../health/outbound.ts';
+import type { FailureCode } from '../outbox/outcome.ts';
 import blocks from './addresses.json' with { type: 'json' };
 
-/**
- * Where webhooks may go. There is one for the product, and it is made of constants: neither configuration nor
- * environment reaches `isPublic` or `ca`.
- */
+/** Where webhooks may go. The product has one policy, of constants: neither configuration nor environment reaches `isPublic` or `ca`. */
 export type NetworkPolicy = UrlRules &
   Readonly<{
     /** Every address of a name, as text. Rejects with an error whose `code` is one of node:dns. */
     resolve(host: string): Promise<readonly string[]>;
-    isPublic(address: IpBytes): boolean;
+    /** Of an IP address in any spelling; false for anything else. */
+    isPublic(address: string): boolean;
     /** Certificates to trust, in PEM; `undefined` for those that every client trusts. */
     ca: string | undefined;
   }>;
@@ -49,6 +47,7 @@ function isAllowedPort(port: number): boolean {
  */
 const TRY_MS = 500;
 const TRIES = 2;
+const NO_ADDRESS = new Set(['ENOTFOUND', 'ENODATA']);
 
 /**
  * The A and AAAA records, without hosts file and search list. Not `dns.lookup`: getaddrinfo has one thread per core
@@ -61,25 +60,23 @@ async function resolveInDns(host: string): Promise<readonly string[]> {
   const addresses = [four, six].flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
   if (addresses.length > 0) return addresses;
   // "No such name" is an answer; trouble with one of the two questions is none.
-  for (const answer of [four, six]) {
-    if (
-      answer.status === 'rejected' &&
-      answer.reason?.code !== 'ENOTFOUND' &&
-      answer.reason?.code !== 'ENODATA'
-    )
-      throw answer.reason;
-  }
+  for (const answer of [four, six])
+    if (answer.status === 'rejected' && !NO_ADDRESS.has(answer.reason?.code)) throw answer.reason;
   return [];
 }
 
-/** An IP address: 4 bytes or 16. */
-type IpBytes = Uint8Array;
+const IPV4_DENIED = listOf(blocks.ipv4_denied, 'ipv4');
+const IPV6_ALLOWED = listOf(blocks.ipv6_allowed, 'ipv6');
+const IPV6_DENIED = listOf(blocks.ipv6_denied, 'ipv6');
 
-type Block = Readonly<{ base: IpBytes; bits: number }>;
-
-const IPV4_DENIED = blocks.ipv4_denied.map(blockFrom);
-const IPV6_ALLOWED = blocks.ipv6_allowed.map(blockFrom);
-const IPV6_DENIED = blocks.ipv6_denied.map(blockFrom);
+function listOf(rows: readonly (readonly string[])[], family: 'ipv4' | 'ipv6'): BlockList {
+  const list = new BlockList();
+  for (const [cidr = ''] of rows) {
+    const [base = '', bits] = cidr.split('/');
+    list.addSubnet(base, Number(bits), family); // throws if it is none
+  }
+  return list;
+}
 
 /**
  * Whether an address belongs to the public internet. `addresses.json` holds the rule: IPv4 is public unless IANA's
@@ -87,59 +84,21 @@ const IPV6_DENIED = blocks.ipv6_denied.map(blockFrom);
  * unicast, and not special within that. So the ways to write IPv4 within IPv6 (mapped, compatible, NAT64, ISATAP) are
  * never public, whichever address they hold.
  */
-export function isPublicAddress(address: IpBytes): boolean {
-  if (address.length === 4) return !isIn(IPV4_DENIED, address);
-  return address.length === 16 && isIn(IPV6_ALLOWED, address) && !isIn(IPV6_DENIED, address);
+export function isPublicAddress(address: string): boolean {
+  if (isIPv4(address)) return !IPV4_DENIED.check(address, 'ipv4');
+  const ip = canonicalIp(address);
+  return ip !== undefined && IPV6_ALLOWED.check(ip, 'ipv6') && !IPV6_DENIED.check(ip, 'ipv6');
 }
 
-/** The bytes of an address in text; `undefined` for anything else, a zone (`fe80::1%eth0`) included. */
-export function ipBytesFrom(text: string): IpBytes | undefined {
-  if (isIPv4(text)) return Uint8Array.from(text.split('.').map(Number));
-  if (!isIPv6(text) || text.includes('%')) return undefined;
-  const [head = '', tail] = text.split('::');
-  const front = groupsFrom(head);
-  const back = groupsFrom(tail ?? '');
-  const bytes = new Uint8Array(16);
-  bytes.set(front);
-  bytes.set(back, 16 - back.length);
-  return bytes;
-}
-
-/** Whether two texts name the same address; IPv6 has several spellings of each. */
-export function isSameAddress(one: string, other: string): boolean {
-  const [a, b] = [ipBytesFrom(one), ipBytesFrom(other)];
-  return a !== undefined && b !== undefined && Buffer.compare(a, b) === 0;
-}
-
-/** Bytes of `a:b:c`, whose last part may be dotted. */
-function groupsFrom(text: string): number[] {
-  if (text === '') return [];
-  return text.split(':').flatMap((group) => {
-    if (group.includes('.')) return group.split('.').map(Number);
-    const value = Number.parseInt(group, 16);
-    return [value >> 8, value & 0xff];
-  });
-}
-
-function blockFrom([cidr = '']: readonly string[]): Block {
-  const [text = '', bits] = cidr.split('/');
-  const base = ipBytesFrom(text);
-  if (base === undefined) throw new Error(`addresses.json holds no address block: ${cidr}`);
-  return { base, bits: Number(bits) };
-}
-
-function isIn(list: readonly Block[], address: IpBytes): boolean {
-  return list.some(({ base, bits }) =>
-    base.every((byte, i) => {
-      const free = 8 - Math.min(8, Math.max(0, bits - 8 * i));
-      return byte >> free === (address[i] ?? 0) >> free;
-    }),
-  );
+/** The one spelling of an IP address that URLs use; `undefined` for anything else, also with a zone (`fe80::1%eth0`). */
+export function canonicalIp(text: string): string | undefined {
+  if (isIPv4(text)) return text;
+  return isIPv6(text) ? URL.parse(`http://[${text}]/`)?.hostname.slice(1, -1) : undefined;
 }
 
 const URL_CHARACTERS_MAX = 2_048;
 
-/** The rules that a webhook's URL may break, and what the customer is told. */
+/** The rules of a webhook's URL, as the customer reads them. */
 export const URL_PROBLEM_TEXTS = {
   too_long: `The URL must not be longer than ${URL_CHARACTERS_MAX} characters`,
   odd_characters: 'The URL must not contain a space, a control character or a backslash',
@@ -153,31 +112,27 @@ export const URL_PROBLEM_TEXTS = {
 
 export type UrlProblem = keyof typeof URL_PROBLEM_TEXTS;
 
-type UrlRead = Readonly<{ kind: 'url'; url: URL } | { kind: 'refused'; problem: UrlProblem }>;
-
-/** What the rules need to know: the ports, and this service's own public names, which get no webhooks. */
+/** `ownHosts` are this service's own public names, which get no webhooks. */
 type UrlRules = Readonly<{ allowedPorts(port: number): boolean; ownHosts: readonly string[] }>;
 
 /** Names that no public DNS answers for, by RFC 6761, 6762, 7686, 8375, 9476 or habit. */
 const PRIVATE_SUFFIXES = 'localhost local internal lan home.arpa onion test invalid alt'.split(' ');
-/** Parsers drop or turn these, so that the text that was typed and the URL that is used would differ. */
+/** Parsers drop or replace these, so that the URL would differ from the text that was typed. */
 // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
 const ODD = /[\u0000-\u0020\u007f-\u00a0\\]/;
 
 /**
- * A webhook's URL from the text a customer typed. Keep the `url`, store its `href`, and never parse the text again.
- * Says nothing about where the name leads: that is asked before every attempt.
+ * A webhook's URL from the text a customer typed, or the rule that it breaks. Store its `href`, and never parse the text
+ * again. Where the name leads is checked before every attempt.
  */
-export function readWebhookUrl(text: string, rules: UrlRules): UrlRead {
-  if (text.length > URL_CHARACTERS_MAX) return { kind: 'refused', problem: 'too_long' };
-  if (ODD.test(text)) return { kind: 'refused', problem: 'odd_characters' };
+export function readWebhookUrl(text: string, rules: UrlRules): URL | UrlProblem {
+  if (text.length > URL_CHARACTERS_MAX) return 'too_long';
+  if (ODD.test(text)) return 'odd_characters';
   const url = URL.parse(text);
-  if (url === null) return { kind: 'refused', problem: 'not_a_url' };
-  const problem = urlProblemOf(url, rules);
-  return problem === undefined ? { kind: 'url', url } : { kind: 'refused', problem };
+  return url === null ? 'not_a_url' : (urlProblemOf(url, rules) ?? url);
 }
 
-/** The first rule that a parsed URL breaks. Run before every attempt too: rules may be younger than rows. */
+/** The first rule that a parsed URL breaks. Checked before every attempt too, because rules may be newer than rows. */
 export function urlProblemOf(url: URL, rules: UrlRules): UrlProblem | undefined {
   if (url.href.length > URL_CHARACTERS_MAX) return 'too_long';
   if (url.protocol !== 'https:') return 'not_https';
@@ -189,8 +144,7 @@ export function urlProblemOf(url: URL, rules: UrlRules): UrlProblem | undefined 
 
 /** The host as an IP address without brackets; `undefined` when it is a name. */
 export function literalOf({ hostname }: URL): string | undefined {
-  const bare = hostname.replace(/^\[(.*)\]$/, '$1');
-  return ipBytesFrom(bare) === undefined ? undefined : bare;
+  return canonicalIp(hostname.replace(/^\[(.*)\]$/, '$1'));
 }
 
 export function portOf({ port }: URL): number {
@@ -207,23 +161,23 @@ function isPublicName(name: string, ownHosts: readonly string[]): boolean {
 /** An address that was found public, and the only kind that is connected to. */
 export type Pin = Readonly<{ address: string; family: 4 | 6 }>;
 
-/** Where a host leads. `unresolved` is trouble on the way to the answer; `no-address` is the answer. */
+/**
+ * Where a host leads, or why nothing can be sent there. `unresolved` is trouble on the way to the answer; `no-address` and
+ * `not-public` are the answer.
+ */
 export type ResolvedHost =
   | Readonly<{ kind: 'public'; pins: readonly [Pin, ...Pin[]] }>
-  | Readonly<{ kind: 'not-public'; addresses: readonly string[] }>
-  | Readonly<{ kind: 'no-address' }>
-  | Readonly<{ kind: 'unresolved'; code: string }>
-  | Readonly<{ kind: 'timed-out' }>;
+  | Readonly<{ kind: 'not-public' | 'no-address' | 'unresolved'; code: FailureCode; detail: string }>;
 
 /** Looks a host up, a name or an IP address, and vets what it leads to. Never rejects; at most 3 s. */
 export type ResolvePublic = (host: string, signal: AbortSignal) => Promise<ResolvedHost>;
 
 const LOOKUP_MS = 3_000;
 const PINS_MAX = 16;
-/** Above what the sender has in flight: only a flood of new webhooks reaches it. Each ends by itself within `LOOKUP_MS`. */
+/** More than the sender has in flight: only a flood of new webhooks reaches it. Each ends within `LOOKUP_MS`. */
 const LOOKUPS_MAX = 1_024;
 
-/** Vetting under `policy`; a host that is being looked up is not looked up twice. */
+/** Concurrent lookups of a host are shared. */
 export function createResolvePublic(
   policy: Pick<NetworkPolicy, 'resolve' | 'isPublic'>,
   clock: Clock,
@@ -239,29 +193,30 @@ export function createResolvePublic(
   }
 
   return async function resolvePublic(host, signal) {
-    if (ipBytesFrom(host) !== undefined) return checked([host], policy);
-    if (lookups.size >= LOOKUPS_MAX && !lookups.has(host)) return { kind: 'unresolved', code: 'EBUSY' };
+    if (canonicalIp(host) !== undefined) return checked([host], policy);
+    if (lookups.size >= LOOKUPS_MAX && !lookups.has(host)) return unresolved('dns_error', 'EBUSY');
     try {
       const answers = await within(clock, LOOKUP_MS, signal, () => lookup(host));
-      return answers.kind === 'done' ? checked(answers.value, policy) : { kind: 'timed-out' };
+      if (answers.kind === 'done') return checked(answers.value, policy);
     } catch (error) {
       const code = codeOf(error, 'unknown');
-      return code === 'ETIMEOUT' ? { kind: 'timed-out' } : { kind: 'unresolved', code };
+      if (code !== 'ETIMEOUT') return unresolved('dns_error', code);
     }
+    return unresolved('dns_timeout', 'no response from DNS');
   };
 }
 
-/** One address that is not public spoils them all: a receiver has no reason to name one, and an attacker has. */
+function unresolved(code: FailureCode, detail: string): ResolvedHost {
+  return { kind: 'unresolved', code, detail };
+}
+
+/** One address that is not public rejects them all: a receiver has no reason to name one, and an attacker has. */
 function checked(addresses: readonly string[], { isPublic }: Pick<NetworkPolicy, 'isPublic'>): ResolvedHost {
-  const isGood = (address: string) => {
-    const bytes = ipBytesFrom(address);
-    return bytes !== undefined && isPublic(bytes);
-  };
-  if (!addresses.every(isGood)) return { kind: 'not-public', addresses: addresses.slice(0, PINS_MAX) };
-  const [first, ...rest] = addresses.slice(0, PINS_MAX).map(pinOf);
-  return first === undefined ? { kind: 'no-address' } : { kind: 'public', pins: [first, ...rest] };
-}
-
-function pinOf(address: string): Pin {
-  return { address, family: address.includes(':') ? 6 : 4 };
+  const shown = addresses.slice(0, PINS_MAX);
+  if (!addresses.every((address) => isPublic(address)))
+    return { kind: 'not-public', code: 'blocked_address', detail: shown.join(', ') };
+  const [first, ...rest] = shown.map((address): Pin => ({ address, family: isIPv6(address) ? 6 : 4 }));
+  if (first === undefined)
+    return { kind: 'no-address', code: 'dns_error', detail: 'the name has no address' };
+  return { kind: 'public', pins: [first, ...rest] };
 }

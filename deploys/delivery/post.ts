@@ -5,28 +5,24 @@ import type { ConnectionOptions } from 'node:tls';
 import manifest from '../../package.json' with { type: 'json' };
 import type { Clock } from '../../shared/clock.ts';
 import type { AttemptEnd, BodyKind, FailureCode, Phases } from '../outbox/outcome.ts';
-import { codeOf } from '../watch/rpc.ts';
-import { isSameAddress, literalOf, type Pin, portOf } from './policy.ts';
+import { codeOf } from '../health/outbound.ts';
+import { canonicalIp, literalOf, type Pin, portOf } from './policy.ts';
 
 /**
- * What is sent in one attempt. The sender adds `content-type` and `user-agent` to `headers` unless they are there, and
- * the headers of the connection, which cannot be overridden.
+ * One attempt. `content-type` and `user-agent` are added to `headers` unless they are there; the headers of the connection
+ * cannot be overridden.
  */
 export type Post = Readonly<{ url: URL; headers: Readonly<Record<string, string>>; body: Uint8Array }>;
 
-/** What goes to which addresses: `pins` are the only ones that are ever connected to. */
+/** `pins` are the only addresses that are ever connected to. */
 type PinnedPost = Post & Readonly<{ pins: readonly [Pin, ...Pin[]] }>;
 
-/** How a POST ended; times are in the stopwatch. */
-export type Posted =
-  Exclude<AttemptEnd, { kind: 'refused' }> | Readonly<{ kind: 'wrong-peer'; remoteAddress: string }>;
-
 /** Makes one POST over a connection of its own. Never rejects; at most 10 s. */
-type PostPinned = (post: PinnedPost, watch: Stopwatch, signal: AbortSignal) => Promise<Posted>;
+type PostPinned = (post: PinnedPost, watch: Stopwatch, signal: AbortSignal) => Promise<AttemptEnd>;
 
 const ATTEMPT_MS = 10_000;
 const CONNECT_MS = 4_000;
-/** All of an answer's head, beyond which llhttp gives up, and what is kept of its fields. */
+/** Bytes of an answer's head beyond which llhttp gives up, and of its fields that are kept. */
 const [HEAD_BYTES_MAX, FIELDS_LENGTH_MAX] = [65_536, 16_384];
 
 /** Interim answers (1xx) that are read before the answer: some milliseconds of parsing. */
@@ -48,11 +44,8 @@ export function createPost(ca: string | undefined, clock: Clock): PostPinned {
       request.end(post.body);
       return await outcome;
     } catch (error) {
-      return {
-        kind: 'failed',
-        code: 'internal_error',
-        detail: error instanceof Error ? error.name : 'unknown',
-      };
+      const detail = error instanceof Error ? error.name : 'unknown';
+      return { kind: 'failed', code: 'internal_error', detail };
     } finally {
       over.abort();
     }
@@ -66,10 +59,10 @@ function outcomeOf(
   request: ClientRequest,
   { pins }: PinnedPost,
   { clock, watch, signal, over }: Times,
-): Promise<Posted> {
-  const { promise, resolve } = Promise.withResolvers<Posted>();
+): Promise<AttemptEnd> {
+  const { promise, resolve } = Promise.withResolvers<AttemptEnd>();
   let response: IncomingMessage | undefined;
-  /** Once there is a status line it decides, and whatever breaks is the body's. */
+  /** After the status line, which decides, only the body can fail. */
   const fail = (code: FailureCode, detail: string) => {
     if (response === undefined) resolve({ kind: 'failed', code, detail });
     else over.abort();
@@ -79,17 +72,17 @@ function outcomeOf(
     socket.once('connect', () => {
       watch.ended('connectMs');
       const { remoteAddress } = socket;
-      if (remoteAddress === undefined) return fail('connection_reset', 'closed as soon as it was open');
-      if (!pins.some(({ address }) => isSameAddress(address, remoteAddress))) {
-        resolve({ kind: 'wrong-peer', remoteAddress });
-        return over.abort(); // in this turn, before the handshake
-      }
+      if (remoteAddress === undefined) return fail('connection_reset', 'closed right after it was opened');
+      const peer = canonicalIp(remoteAddress);
+      if (pins.some(({ address }) => canonicalIp(address) === peer)) return;
+      fail('blocked_address', `connected to ${remoteAddress}, which was not vetted`);
+      over.abort(); // in this turn, before the handshake
     });
     socket.once('secureConnect', () => watch.ended('tlsMs'));
   });
   request.on('response', (arrived) => {
     const { statusCode = 0, rawHeaders, socket } = arrived;
-    if (statusCode < 200) return fail('bad_response', 'a status that is none');
+    if (statusCode < 200) return fail('bad_response', 'invalid status code');
     watch.ended('firstByteMs');
     response = arrived;
     const head = {
@@ -101,8 +94,8 @@ function outcomeOf(
   });
   let interim = 0;
   request.on('information', () => {
-    // A flood of them would keep the parser busy until the time is over, so the rest is left unread. Not paused at
-    // once: the client resumes when the piece it is parsing is done.
+    // A flood of them would keep the parser busy until the timeout, so the rest is left unread. Not paused at once,
+    // because the client resumes after the chunk that it is parsing.
     if (++interim === INTERIM_MAX) setImmediate(() => response ?? request.socket?.pause());
   });
   request.on('error', (error) => {
@@ -110,16 +103,16 @@ function outcomeOf(
     if (response === undefined) fail(code, detail);
   });
   request.on('close', () => {
-    if (response === undefined) fail('bad_response', 'the connection ended without an answer');
+    if (response === undefined) fail('bad_response', 'connection closed without a response');
   });
   void clock
     .sleep(CONNECT_MS, over.signal)
-    .then(() => watch.current() === 'connectMs' && fail('unreachable', 'no connection within its time'));
+    .then(() => watch.current() === 'connectMs' && fail('unreachable', 'no connection in time'));
   void clock.sleep(ATTEMPT_MS, over.signal).then(() => {
     if (watch.current() === 'tlsMs') fail('tls_timeout', 'no TLS handshake within 10 s');
-    else fail('timeout', 'no answer within 10 s');
+    else fail('timeout', 'no response within 10 s');
   });
-  const stop = () => fail('aborted', 'given up');
+  const stop = () => fail('aborted', 'the service is stopping');
   signal.addEventListener('abort', stop, { once: true, signal: over.signal });
   if (signal.aborted) stop();
   return promise;
@@ -132,7 +125,7 @@ type Options = RequestOptions &
 
 function optionsFor({ url, headers, body, pins }: PinnedPost): Options {
   const literal = literalOf(url);
-  // Called for names alone: an address in the URL is connected to as it stands.
+  // Called for names only: an address in the URL is connected to as it is.
   const lookup: LookupFunction = (_host, { all }, give) =>
     all === true ? give(null, [...pins]) : give(null, pins[0].address, pins[0].family);
   return {
@@ -143,9 +136,9 @@ function optionsFor({ url, headers, body, pins }: PinnedPost): Options {
     lookup,
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: Math.max(ADDRESS_MS_MIN, Math.floor(CONNECT_MS / pins.length)),
-    // Without it the name would be taken from the Host header; an address cannot be one, and is verified as host.
+    // Otherwise the name would be taken from the Host header; an address is verified as host.
     servername: literal === undefined ? url.hostname : '',
-    // Its own property, so that no environment variable decides.
+    // Set, so that no environment variable decides.
     rejectUnauthorized: true,
     minVersion: 'TLSv1.2',
     ALPNProtocols: ['http/1.1'],
@@ -176,39 +169,29 @@ function pairsOf(raw: readonly string[]): (readonly [string, string])[] {
   return pairs;
 }
 
-/** A part of an attempt that ends by itself. */
-type Phase = Exclude<keyof Phases, 'totalMs'>;
-
-/** The parts in their order. */
-const ORDER = ['dnsMs', 'connectMs', 'tlsMs', 'firstByteMs'] as const satisfies readonly Phase[];
+/** The parts of an attempt that end by themselves, in their order. */
+const PHASES = ['dnsMs', 'connectMs', 'tlsMs', 'firstByteMs'] as const;
+type Phase = (typeof PHASES)[number];
 
 export function createStopwatch(clock: Pick<Clock, 'monotonic'>) {
   const startMs = clock.monotonic();
-  const took = new Map<Phase, number>();
+  const took: Partial<Record<Phase, number>> = {};
   let lastMs = startMs;
   return {
-    /** The phase that is going on has ended. */
     ended(phase: Phase): void {
       const nowMs = clock.monotonic();
-      took.set(phase, nowMs - lastMs);
+      took[phase] = nowMs - lastMs;
       lastMs = nowMs;
     },
     /** The first phase that has not ended; `undefined` after the status line. */
-    current: (): Phase | undefined => ORDER.find((phase) => !took.has(phase)),
-    phases: (): Phases => ({
-      dnsMs: took.get('dnsMs'),
-      connectMs: took.get('connectMs'),
-      tlsMs: took.get('tlsMs'),
-      firstByteMs: took.get('firstByteMs'),
-      totalMs: clock.monotonic() - startMs,
-    }),
+    current: (): Phase | undefined => PHASES.find((phase) => took[phase] === undefined),
+    phases: (): Phases => ({ ...took, totalMs: clock.monotonic() - startMs }),
   };
 }
 
-/** Takes the times of one attempt, from now on. */
-type Stopwatch = ReturnType<typeof createStopwatch>;
+export type Stopwatch = ReturnType<typeof createStopwatch>;
 
-/** Most of an answer that is kept; receivers are not asked for more than a word. */
+/** Bytes of an answer's body that are kept. */
 const BODY_BYTES_MAX = 16_384;
 
 /** The beginning of an answer's body, undecoded, until it ends, is longer than is kept, or `over` aborts. Never rejects. */
@@ -235,7 +218,7 @@ function collectBody(
   });
 }
 
-/** Codes of verification and of BoringSSL whose meaning is worth a sentence. */
+/** Codes of verification and of BoringSSL in words. */
 const TLS_DETAILS: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'the certificate is for another name',
   CERT_HAS_EXPIRED: 'the certificate has expired',
@@ -247,8 +230,8 @@ const TLS_DETAILS: Readonly<Record<string, string>> = {
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'the certificate is from an authority that is not trusted',
   ERR_SSL_WRONG_VERSION_NUMBER: 'the port does not speak TLS',
   ERR_SSL_HTTP_REQUEST: 'the port does not speak TLS',
-  ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: 'the receiver has no TLS 1.2 or later',
-  ERR_SSL_UNSUPPORTED_PROTOCOL: 'the receiver has no TLS 1.2 or later',
+  ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: 'the receiver does not support TLS 1.2 or later',
+  ERR_SSL_UNSUPPORTED_PROTOCOL: 'the receiver does not support TLS 1.2 or later',
 };
 
 /** A connection that the other side closed or broke. */

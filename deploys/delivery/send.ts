@@ -1,46 +1,34 @@
 import { createHmac } from 'node:crypto';
-import { unreachable } from '../../shared/brand.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Secret } from '../../shared/secret.ts';
 import type { Claim } from '../outbox/claim.ts';
 import type { Result } from '../outbox/outbox.ts';
-import { type AttemptEnd, type Phases, type Sent, verdictOf } from '../outbox/outcome.ts';
-import {
-  createResolvePublic,
-  literalOf,
-  type NetworkPolicy,
-  urlProblemOf,
-  type ResolvedHost,
-} from './policy.ts';
-import { createPost, createStopwatch, type Post, type Posted } from './post.ts';
+import { type AttemptEnd, type Sent, verdictOf } from '../outbox/outcome.ts';
+import { createResolvePublic, literalOf, type NetworkPolicy, urlProblemOf } from './policy.ts';
+import { createPost, createStopwatch, type Post, type Stopwatch } from './post.ts';
 
 /** The secrets a webhook signs with at `atMs`, Unix milliseconds. Throws when they cannot be unsealed. */
 export type SecretsOf = (webhookId: string, atMs: number) => Secrets;
 
-/** What only whoever starts the app can give: the network, and the secrets. */
 export type Sending = Readonly<{ send: Send; secretsOf: SecretsOf }>;
 
 /**
- * One attempt of what was claimed: signed with the secrets of this moment, sent to the URL of this moment. Never
- * rejects: what breaks inside this service is a failed attempt too, so it is bounded as those are.
+ * One attempt: signed with the secrets of this moment, sent to the URL of this moment. Never rejects: an internal error
+ * is a failed attempt, so it is not retried without end.
  */
 export async function attempt(
   claim: Claim,
-  {
-    send,
-    secretsOf,
-    clock,
-    noteBroken,
-  }: Sending & Readonly<{ clock: Clock; noteBroken(error: unknown): void }>,
+  parts: Sending & Readonly<{ clock: Clock; noteBroken(error: unknown): void }>,
   signal: AbortSignal,
 ): Promise<Result> {
+  const { send, secretsOf, clock } = parts;
   try {
     const signedAt = Math.floor(claim.claimedAtMs / 1_000);
     const headers = eventHeaders(claim, signedAt, secretsOf(claim.webhookId, claim.claimedAtMs));
     const sent = await send({ url: new URL(claim.url), headers, body: claim.body }, signal);
     return { claim, verdict: verdictOf(sent), sent, headers, endedAtMs: clock.now() };
   } catch (error) {
-    noteBroken(error);
+    parts.noteBroken(error);
     const verdict = { kind: 'failed', error: 'internal_error' } as const;
     return { claim, verdict, sent: undefined, headers: undefined, endedAtMs: clock.now() };
   }
@@ -65,9 +53,8 @@ export function eventHeaders(
 }
 
 /**
- * The event signature (docs/spec.md 4.2): `sha256=` and the lowercase hex of HMAC-SHA256 over `<timestamp>.<raw body>`. The key
- * is the UTF-8 of the whole secret as it was shown, prefix included. `timestampSeconds` is the Unix second at which
- * this attempt is signed.
+ * The event signature (docs/spec.md 4.2): `sha256=` and the lowercase hex of HMAC-SHA256 over `<timestamp>.<raw body>`,
+ * keyed with the UTF-8 of the whole secret as it was shown, prefix included. The timestamp is the Unix second of signing.
  */
 export function signatureOf(secret: Secret, timestampSeconds: number, body: Uint8Array): string {
   const hmac = createHmac('sha256', secret.reveal()).update(`${timestampSeconds}.`).update(body);
@@ -75,8 +62,8 @@ export function signatureOf(secret: Secret, timestampSeconds: number, body: Uint
 }
 
 /**
- * One POST to a receiver, at most 13 s long: 3 s to find its addresses and 10 s for the rest. Never rejects. It ends
- * at once when `signal` aborts, as `aborted`, or with what has been answered if there is a status line.
+ * One POST to a receiver, at most 13 s long: 3 s for DNS and 10 s for the rest. Never rejects. It ends at once when
+ * `signal` aborts: as `aborted`, or with what has been answered if there is a status line.
  */
 export type Send = (post: Post, signal: AbortSignal) => Promise<Sent>;
 
@@ -85,37 +72,19 @@ export function createSender(policy: NetworkPolicy, clock: Clock): Send {
   const resolvePublic = createResolvePublic(policy, clock);
   const postPinned = createPost(policy.ca, clock);
 
+  async function sendOver(post: Post, watch: Stopwatch, signal: AbortSignal): Promise<AttemptEnd> {
+    const problem = urlProblemOf(post.url, policy);
+    if (problem !== undefined) return { kind: 'failed', code: 'blocked_url', detail: problem };
+    const resolved = await resolvePublic(literalOf(post.url) ?? post.url.hostname, signal);
+    if (signal.aborted) return { kind: 'failed', code: 'aborted', detail: 'the service is stopping' };
+    if (resolved.kind !== 'public') return { ...resolved, kind: 'failed' };
+    watch.ended('dnsMs');
+    return postPinned({ ...post, pins: resolved.pins }, watch, signal);
+  }
+
   return async function send(post, signal) {
     const watch = createStopwatch(clock);
-    const problem = urlProblemOf(post.url, policy);
-    if (problem !== undefined)
-      return { kind: 'refused', reason: 'blocked_url', detail: problem, phases: watch.phases() };
-    const resolved = await resolvePublic(literalOf(post.url) ?? post.url.hostname, signal);
-    if (signal.aborted)
-      return { kind: 'failed', code: 'aborted', detail: 'given up', phases: watch.phases() };
-    if (resolved.kind !== 'public') return { ...unsent(resolved), phases: watch.phases() };
-    watch.ended('dnsMs');
-    return sentFrom(await postPinned({ ...post, pins: resolved.pins }, watch, signal), watch.phases());
+    const end = await sendOver(post, watch, signal);
+    return { ...end, phases: watch.phases() };
   };
-}
-
-function unsent(resolved: Exclude<ResolvedHost, { kind: 'public' }>): AttemptEnd {
-  switch (resolved.kind) {
-    case 'not-public':
-      return { kind: 'refused', reason: 'blocked_address', detail: resolved.addresses.join(', ') };
-    case 'no-address':
-      return { kind: 'failed', code: 'dns_error', detail: 'the name has no address' };
-    case 'unresolved':
-      return { kind: 'failed', code: 'dns_error', detail: resolved.code };
-    case 'timed-out':
-      return { kind: 'failed', code: 'dns_timeout', detail: 'no answer from DNS' };
-    default:
-      return unreachable(resolved);
-  }
-}
-
-function sentFrom(posted: Posted, phases: Phases): Sent {
-  if (posted.kind !== 'wrong-peer') return { ...posted, phases };
-  const detail = `connected to ${posted.remoteAddress}, which was not vetted`;
-  return { kind: 'refused', reason: 'blocked_address', detail, phases };
 }

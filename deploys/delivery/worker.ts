@@ -3,38 +3,36 @@ import type { Claim } from '../outbox/claim.ts';
 import type { Outbox, Recorded, Result } from '../outbox/outbox.ts';
 import { attempt, type Sending } from './send.ts';
 
-type WorkerParts = Sending &
-  Readonly<{
-    outbox: Outbox;
-    clock: Clock;
-    /** Hears of every attempt that ended, once it is written or was found stale. */
-    noteEnded(result: Result, recorded: Recorded): void;
-    /** Hears of attempts that a process took with it when it died. */
-    noteReaped(count: number): void;
-    /** Hears by how much the wall clock moved against the monotonic one. */
-    noteClockMoved(byMs: number): void;
-    /** Hears of what should not have happened: an attempt that could not be made. */
-    noteBroken(error: unknown): void;
-    /** Hears that the queue could not be read or written. */
-    noteTrouble(error: unknown): void;
-  }>;
+export type WorkerNotes = Readonly<{
+  /** An attempt ended, and was written or found stale. */
+  noteEnded(result: Result, recorded: Recorded): void;
+  /** Attempts of a process that died are repeated. */
+  noteReaped(count: number): void;
+  /** The wall clock moved against the monotonic one. */
+  noteClockMoved(byMs: number): void;
+  /** An attempt could not be made. */
+  noteBroken(error: unknown): void;
+  /** The queue could not be read or written. */
+  noteTrouble(error: unknown): void;
+}>;
 
-/** What the worker is about. `trouble` is why its last turn failed. */
+type WorkerParts = Sending & WorkerNotes & Readonly<{ outbox: Outbox; clock: Clock }>;
+
+/** `trouble` is why the last turn failed. */
 export type WorkerState = Readonly<{ underWay: number; trouble: unknown }>;
 
-/** The longest sleep: rows that others wrote, and a wall clock that was moved, are seen after it at the latest. */
+/** The longest sleep, after which rows of others and a changed wall clock are noticed at the latest. */
 const WAIT_MS_MAX = 1_000;
-/** From one turn to the next at least: what ends meanwhile is written in one transaction, and others get to run. */
+/** The shortest time between turns: what ends meanwhile is written in one transaction, and other work gets to run. */
 const TURN_MS_MIN = 20;
 const REAP_MS = 5_000;
 const CLOCK_MOVED_MS = 5_000;
-/** How long attempts under way may take to end after a stop was asked for, and those given up after that. */
+/** How long attempts may take to end after a stop, and to be recorded after they were aborted. */
 const [DRAIN_MS, GIVEN_UP_MS] = [10_000, 500];
 
 /**
  * Sends what is due until its signal aborts: due → claim → sign → send → finish. A delivery is claimed, with the
- * attempt's row, before its POST, and how it ended is kept in memory until it could be written: nothing is claimed
- * before that. `wake` tells of new rows.
+ * attempt's row, before its POST. Its result is kept in memory until it is written, and nothing is claimed before that.
  */
 export function createWorker(deps: WorkerParts) {
   const { outbox, clock } = deps;
@@ -66,8 +64,7 @@ export function createWorker(deps: WorkerParts) {
     const nowMs = clock.now();
     const claims = outbox.claim(nowMs, underWay.values());
     for (const claim of claims) void start(claim);
-    // One claim takes a portion, so there may be more. What is due but has no place waits for an attempt to end, which
-    // notifies.
+    // There may be more than one portion. What is due but has no place waits for the end of an attempt, which notifies.
     if (claims.length > 0) wakeup.notify();
     restMs = Math.min(WAIT_MS_MAX, (outbox.nextDueAtMs(nowMs) ?? Infinity) - nowMs);
   }
@@ -78,7 +75,7 @@ export function createWorker(deps: WorkerParts) {
     wakeup.notify();
   }
 
-  /** All that ended since the last turn goes into one transaction; a place is free once its result is written. */
+  /** Writes all that ended since the last turn in one transaction; a place is free once its result is written. */
   function record() {
     if (ended.length === 0) return;
     const recorded = outbox.finish(ended);
@@ -87,7 +84,7 @@ export function createWorker(deps: WorkerParts) {
     for (const [i, result] of written.entries()) deps.noteEnded(result, recorded[i] ?? 'stale');
   }
 
-  /** A clock that is set back takes with it what is due. One that is set on does not: a host that slept woke up late. */
+  /** A clock that is set back moves due times with it. One that is set forward does not: a host that slept woke up late. */
   function followClock() {
     const nowAheadMs = clock.now() - clock.monotonic();
     const movedMs = nowAheadMs - aheadMs;
@@ -114,7 +111,7 @@ export function createWorker(deps: WorkerParts) {
     }
   }
 
-  /** A turn that fails, on a full disk for one, is taken again; the results it could not write are still there. */
+  /** A turn that fails, for example on a full disk, is repeated; unwritten results are kept. */
   function guarded(act: () => void) {
     try {
       act();
@@ -128,12 +125,11 @@ export function createWorker(deps: WorkerParts) {
   return { run, wake: wakeup.notify, state: (): WorkerState => ({ underWay: underWay.size, trouble }) };
 }
 
-/** Wakes a loop that waits; a notification that nobody waited for is heard by the next wait. */
+/** Wakes a waiting loop; a notification while it does not wait ends its next wait. */
 function createWakeup(clock: Clock) {
   let notified = new AbortController();
   return {
     notify: (): void => notified.abort(),
-    /** Resolves at the next notification, or after `waitMs`. For one waiter. */
     wait: async (waitMs: number): Promise<void> => {
       await clock.sleep(waitMs, notified.signal);
       if (notified.signal.aborted) notified = new AbortController();

@@ -1,6 +1,6 @@
-import { Counter, Gauge, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
-/** Makes figures for Prometheus in `registry`. Label values are the `kind`s of the code's own unions. */
+/** Makes metrics in `registry`. Label values are the `kind`s of the code's own unions. */
 export function createFigures(registry: Registry) {
   const registers = [registry];
   return {
@@ -8,7 +8,9 @@ export function createFigures(registry: Registry) {
       new Counter({ name, help, labelNames, registers }),
     gauge: (name: string, help: string, ...labelNames: string[]) =>
       new Gauge({ name, help, labelNames, registers }),
-    /** A gauge whose value is read whenever somebody asks; absent while there is none. */
+    histogram: (name: string, help: string, buckets: number[]) =>
+      new Histogram({ name, help, buckets, registers }),
+    /** A gauge whose value is read at every scrape; absent while it is `undefined`. */
     reading: (name: string, help: string, read: () => number | undefined) =>
       new Gauge({
         name,

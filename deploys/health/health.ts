@@ -3,7 +3,6 @@ import { basename } from 'node:path';
 import { descriptorsMax, descriptorTrouble, fileReason } from '../../shared/store/private.ts';
 import { type Store, watchFile } from '../../shared/store/open.ts';
 
-/** Whether the service does its work, in a sentence for the operator. */
 export type Health = Readonly<{ isWell: boolean; sentence: string }>;
 
 /** Two parts' health as one: well if both are; the second is told only when it is not. */

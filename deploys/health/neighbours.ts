@@ -2,8 +2,8 @@ import { Redis } from 'ioredis';
 import type { Clock } from '../../shared/clock.ts';
 import { type GatewayStatus, gatewayStatusFrom } from '../../shared/gateway-status.ts';
 import type { Secret } from '../../shared/secret.ts';
+import { boundedText, codeOf, within } from './outbound.ts';
 
-/** What a gateway said of itself, or why it said nothing. */
 export type GatewaySeen = Readonly<{ kind: 'seen'; host: string; status: GatewayStatus }> | Away;
 
 /** Every gateway in the config's order, as it was at most `GATEWAYS_KEPT_MS` ago. Never rejects. */
@@ -25,7 +25,7 @@ function keptFor<Seen>(keptMs: number, clock: Clock, read: () => Promise<Seen>):
   };
 }
 
-const NO_STATUS = 'not the status of a gateway of this version';
+const NO_STATUS = 'not a gateway status of this version';
 
 /** `reason` is a few words for the operator. Of an address only host and port are told. */
 type Away = Readonly<{ kind: 'cannot-be-reached'; host: string; reason: string }>;
@@ -34,13 +34,11 @@ function away(host: string, reason: string): Away {
   return { kind: 'cannot-be-reached', host, reason };
 }
 
-/** Asks all gateways at once. */
 export function createReadGateways({
   urls,
   fetch,
   clock,
 }: Readonly<{
-  /** The metrics listeners of gateways. */
   urls: readonly URL[];
   fetch(url: URL, init: { signal: AbortSignal; redirect: 'error' }): Promise<Response>;
   clock: Clock;
@@ -48,16 +46,13 @@ export function createReadGateways({
   return keptFor(GATEWAYS_KEPT_MS, clock, () => Promise.all(urls.map(readOne)));
 
   async function readOne(url: URL): Promise<GatewaySeen> {
-    const { host } = url;
-    const over = new AbortController();
-    const late = clock.sleep(ANSWER_MS_MAX, over.signal).then(() => {
-      over.abort();
-      return away(host, 'no answer in time');
-    });
-    const answered = ask(url, over.signal).catch((error: unknown) => away(host, fetchFailure(error)));
-    const seen = await Promise.race([answered, late]);
-    over.abort();
-    return seen;
+    try {
+      const { signal } = new AbortController(); // nothing but the deadline ends it
+      const seen = await within(clock, ANSWER_MS_MAX, signal, (over) => ask(url, over));
+      return seen.kind === 'done' ? seen.value : away(url.host, 'timed out');
+    } catch (error) {
+      return away(url.host, error instanceof SyntaxError ? NO_STATUS : codeOf(error, 'connection failed'));
+    }
   }
 
   async function ask(url: URL, signal: AbortSignal): Promise<GatewaySeen> {
@@ -73,25 +68,6 @@ export function createReadGateways({
   }
 }
 
-/** The body of at most so many bytes; `undefined` when there is more, which is not read. */
-export async function boundedText(response: Response, bytesMax: number): Promise<string | undefined> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > bytesMax) return undefined; // leaving the loop cancels the body
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
-/** The system's own code, as ECONNREFUSED; messages may hold an address. */
-function fetchFailure(error: unknown): string {
-  if (error instanceof SyntaxError) return NO_STATUS;
-  return error instanceof Error && 'code' in error ? String(error.code) : 'no connection';
-}
-
-/** Whether a Redis node answered a PING. */
 export type RedisSeen = Readonly<{ kind: 'answers'; host: string; tookMs: number }> | Away;
 
 /** Every node that the config names, in its order. Never rejects. */
@@ -132,20 +108,17 @@ export function createReadRedis(url: Secret, clock: Clock): ReadRedis {
 /** The first node has scheme, name and password; further ones follow after commas. */
 function nodesOf(url: string): URL[] {
   const [first = '', ...others] = url.split(',');
-  if (!URL.canParse(first)) return [];
-  return [first, ...others].flatMap((place, i) => {
-    const node = new URL(first);
-    if (i === 0) return [node];
-    if (!URL.canParse(`redis://${place}`)) return [];
-    const { hostname, port } = new URL(`redis://${place}`);
-    [node.hostname, node.port, node.pathname] = [hostname, port, ''];
-    return [node];
+  const node = URL.parse(first);
+  if (node === null) return [];
+  const further = others.flatMap((place) => {
+    const at = URL.parse(`redis://${place}`);
+    return at === null ? [] : [Object.assign(new URL(first), { host: at.host, port: at.port, pathname: '' })];
   });
+  return [node, ...further];
 }
 
 /** The system's own code, or Redis' own word such as NOAUTH; messages may hold an address. */
 function redisFailure(error: unknown): string {
-  if (!(error instanceof Error)) return 'no connection';
-  if ('code' in error && typeof error.code === 'string') return error.code;
-  return /^[A-Z]{3,}(?= )/.exec(error.message)?.[0] ?? 'no answer in time';
+  const word = error instanceof Error ? /^[A-Z]{3,}(?= )/.exec(error.message)?.[0] : undefined;
+  return codeOf(error, word ?? 'timed out');
 }

@@ -2,8 +2,8 @@ import type { Store } from '../../shared/store/open.ts';
 import type { EventKind } from './enqueue.ts';
 
 /**
- * A delivery that is to be attempted, and the right to say how that ended. `number` is 1 to 6, or absent for an attempt
- * asked for by hand. `body` is the exact bytes of every attempt.
+ * A delivery that is to be attempted, and the right to record how that ends. `number` is 1 to 6, or absent for a manual
+ * attempt. `body` is the exact bytes of every attempt.
  */
 export type Claim = Readonly<{
   deliveryId: string;
@@ -16,27 +16,23 @@ export type Claim = Readonly<{
   token: string;
   n: number;
   number: number | undefined;
-  /** Whether the last attempt at its webhook had failed, and whether one succeeded within the last minute. */
+  /** Whether its webhook's last attempt failed, and whether one succeeded within the last minute. */
   isFailing: boolean;
   isTrusted: boolean;
-  /** When the delivery was made. */
   createdAtMs: number;
   claimedAtMs: number;
 }>;
 
 /** Longer than the 13 s that an attempt may take. */
 export const LEASE_MS = 30_000;
-/** How long nobody who holds less is looked for after none was left: it costs a walk over all that is due. */
+/** How often to look for accounts below their share when there were none: it costs a walk over all that is due. */
 const LOOK_MS = 250;
-/** How long a success speaks for a webhook. */
+/** How long a webhook counts as working after a success. */
 const TRUSTED_MS = 60_000;
-/** Attempts that one claim begins. A handshake is a millisecond of CPU, and others get to run in between. */
+/** Attempts that one claim begins. A handshake takes a millisecond of CPU, and other work has to run in between. */
 const CLAIMS_MAX = 16;
 
-type DueRow = Pick<
-  Claim,
-  'deliveryId' | 'accountId' | 'webhookId' | 'eventKind' | 'url' | 'host' | 'body' | 'createdAtMs'
-> &
+type DueRow = Omit<Claim, 'token' | 'n' | 'number' | 'isFailing' | 'isTrusted' | 'claimedAtMs'> &
   Readonly<{ attempts: number; nextAttemptAtMs: number | null; isFailing: number; isTrusted: number }>;
 
 type DueGiven = Readonly<{
@@ -51,8 +47,8 @@ type DueGiven = Readonly<{
 const FAILING = 'SELECT id FROM webhooks WHERE failing_since_ms IS NOT NULL AND deleted_at_ms IS NULL';
 
 /**
- * What is due, oldest first. Who has no room left is passed over by the index alone: a receiver that hangs may have a
- * hundred thousand deliveries due, and nobody else is to wait for their rows.
+ * What is due, oldest first. Those without room are skipped by the index alone: a receiver that hangs may have a hundred
+ * thousand deliveries due, and no other should wait until their rows are read.
  */
 const dueTo = (whose: string, others: string) => `
   SELECT d.id AS deliveryId, w.account_id AS accountId, d.webhook_id AS webhookId, d.event_kind AS eventKind, d.body,
@@ -69,16 +65,16 @@ const dueTo = (whose: string, others: string) => `
         WHERE account_id IN (SELECT value FROM json_each($accounts)) AND deleted_at_ms IS NULL ${others})
   ORDER BY d.due_at_ms LIMIT $limit`;
 
-/** The same of webhooks that do well, and of those whose last attempt failed. */
+/** The same for webhooks whose last attempt succeeded, and for those whose last attempt failed. */
 export const DUE = {
   steady: dueTo('', `UNION ALL ${FAILING}`),
   failing: dueTo(`AND d.webhook_id IN (${FAILING})`, ''),
 };
 
 /**
- * Claims what is due as far as there is room beside what is `underWay`: oldest first, but later what is of accounts that
- * hold their share, then what is of webhooks that hold a place, and last what is of webhooks that fail. Lease, token and
- * the attempt's row are written in one IMMEDIATE transaction before anything is sent.
+ * Claims what is due as far as there is room beside what is `underWay`: oldest first, but later for accounts that hold
+ * their share, then for webhooks that hold a place, and last for webhooks that fail. Lease, token and the attempt's row
+ * are written in one IMMEDIATE transaction before anything is sent.
  */
 export function createClaim(store: Store, random: (bytes: number) => Uint8Array) {
   const take = createTake(store, random);
@@ -96,7 +92,6 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
       const part = places[kind.name];
       const free = () => Math.min(part.free(), CLAIMS_MAX - claims.length);
 
-      /** Claims until there is no place, or nothing due of an account that holds less than its share. */
       const claimUpTo = (share: number, isFirst: boolean) => {
         for (let limit = free(); limit > 0; limit = free()) {
           const again = Number(part.hasRoomForRetries());
@@ -122,7 +117,7 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
   return (nowMs: number, underWay: Iterable<Claim>): Claim[] => claim.immediate(nowMs, underWay);
 }
 
-/** Leases a row that is due and writes its attempt; to be called in a transaction. */
+/** Leases a due row and writes its attempt; to be called in a transaction. */
 function createTake(store: Store, random: (bytes: number) => Uint8Array) {
   const leaseAuto = store.prepare(`
     UPDATE deliveries SET state = 'attempting', attempts = attempts + 1, next_attempt_at_ms = NULL,
@@ -130,7 +125,7 @@ function createTake(store: Store, random: (bytes: number) => Uint8Array) {
   const leaseManual = store.prepare(
     'UPDATE deliveries SET resend_at_ms = NULL, lease_token = ?1, lease_until_ms = ?2 WHERE id = ?3',
   );
-  // The sixth, when nobody knows how it ended, is made again under its number and in its row.
+  // An interrupted sixth attempt is repeated under its number and in its row.
   const begin = store.prepare<{ n: number }, [string, number | null, string, string, number, number]>(`
     INSERT INTO attempts (delivery_id, n, number, trigger, state, url, started_at_ms, signed_at)
     VALUES (?1, coalesce(
@@ -163,33 +158,31 @@ function createTake(store: Store, random: (bytes: number) => Uint8Array) {
   };
 }
 
-/** What attempts of one kind of webhook may hold at a time; a place is a socket and about 55 kB. */
+/** Concurrent attempts at one kind of webhook; each takes a socket and about 55 kB. */
 type Bounds = Readonly<{
   places: number;
-  /** Of them, those that are not a delivery's first: a quarter is kept for first attempts. */
+  /** Of them, those that are not a delivery's first: a quarter is reserved for first attempts. */
   retries: number;
-  /** Of one webhook, and of all webhooks on one host; both counted over both kinds. */
+  /** Of one webhook, and of all webhooks on one host; both over both kinds. */
   webhook: number;
   host: number;
   account: number;
 }>;
 
 const STEADY_BOUNDS: Bounds = { places: 640, retries: 480, webhook: 4, host: 8, account: 640 };
-/** Each may hang for 10 s, so those whose last attempt failed never hold more than a part of all. */
+/** Each may hang for 10 s, so failing webhooks never take more than a part of all places. */
 const FAILING_BOUNDS: Bounds = { places: 128, retries: 96, webhook: 1, host: 2, account: 32 };
 /**
- * Places beyond a webhook's first, which only those have that succeeded a moment ago: nobody can foresee which receivers
- * begin to hang, so hundreds at once take one place each, and the handshakes of others do not wait behind theirs.
+ * Places beyond a webhook's first, only for those that succeeded a moment ago: any receiver may begin to hang, so hundreds
+ * at once take one place each, and the handshakes of others do not wait behind theirs.
  */
 const FURTHER_MAX = 256;
-/** Of one account, before places go to who holds as many. */
+/** Of each account, before any gets more. */
 const PER_ACCOUNT_FIRST = 4;
 
-/** The places there are for attempts, less those that `underWay` hold. */
 function createPlaces(underWay: Iterable<Claim>) {
   const byWebhook = new Map<string, number>();
   const byHost = new Map<string, number>();
-  /** Of those that hold places, the webhooks that may hold more. */
   const trusted = new Set<string>();
   let further = 0;
   const [steady, failing] = [createPart(STEADY_BOUNDS), createPart(FAILING_BOUNDS)];
@@ -211,9 +204,8 @@ function createPlaces(underWay: Iterable<Claim>) {
     return {
       free: () => Math.max(0, bounds.places - taken),
       /**
-       * What an account may hold before anybody may take the rest: a place goes to who has less than a few, then to
-       * who has less than an even share, counting one account more than there are. So accounts whose receivers hang
-       * hold up nobody else, and one that is alone has every place.
+       * What an account may hold before any may take the rest: first a few, then an even share, counting one account more
+       * than there are. So accounts whose receivers hang block no other, and a single account has every place.
        */
       shares: (): readonly number[] => {
         const even = Math.floor(bounds.places / (byAccount.size + 1));
@@ -221,7 +213,7 @@ function createPlaces(underWay: Iterable<Claim>) {
       },
       most: bounds.account,
       hasRoomForRetries: () => retries < bounds.retries,
-      /** What has no room left while an account may hold `share`, and a webhook one place if `isFirst`; JSON arrays. */
+      /** JSON arrays of what has no room left while an account may hold `share`, and a webhook one place if `isFirst`. */
       full: (share: number, isFirst: boolean) => ({
         accounts: fullOf(byAccount, () => Math.min(share, bounds.account)),
         webhooks: fullOf(byWebhook, (id) => perWebhook(trusted.has(id), isFirst)),

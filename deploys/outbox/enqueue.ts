@@ -2,7 +2,7 @@ import type { Address, Slot } from '@solana/kit';
 import type { Store } from '../../shared/store/open.ts';
 import type { Deploy } from '../watch/change.ts';
 
-/** A deploy as an event tells it. Slots are safe integers; instants are Unix milliseconds, a block time Unix seconds. */
+/** A deploy. Slots are safe integers; `deployedAt` is a block time, in Unix seconds. */
 type UpgradeEvent = Readonly<{
   programId: string;
   label: string;
@@ -29,7 +29,6 @@ export function upgradeBody(deliveryId: string, event: UpgradeEvent): Uint8Array
   });
 }
 
-/** The body of a `ping` delivery (docs/spec.md 4.1). */
 export function pingBody(deliveryId: string, createdAtMs: number): Uint8Array {
   return bodyOf(deliveryId, 'ping', createdAtMs, { message: PING_MESSAGE });
 }
@@ -39,8 +38,8 @@ function bodyOf(id: string, event: EventKind, createdAtMs: number, data: object)
 }
 
 /**
- * Makes deliveries in `store`; of a webhook that is paused they are recorded and not sent. Those of an event have no body and are not sent until its block time
- * is known.
+ * Makes deliveries. Those of a paused webhook are recorded and not sent; those of an event have no body, and are not sent,
+ * until its block time is known.
  */
 export function createEnqueue(
   store: Store,
@@ -63,7 +62,7 @@ export function createEnqueue(
     FROM webhooks WHERE id = ?2 ON CONFLICT (webhook_id, dedupe_key) DO NOTHING`);
 
   function deploys(found: readonly Deploy[], nowMs: number) {
-    // A chain begun anew may deploy the same program in the same slot.
+    // After a reset of the chain the same program may be deployed in the same slot.
     const genesisHash = chain.get()?.genesis_hash ?? 'unknown';
     for (const { program, previousSlot, deploySlot } of found) {
       const webhooks = wanting.all(program);
@@ -78,11 +77,11 @@ export function createEnqueue(
 
   return {
     /**
-     * Writes an event of each deploy that a webhook wants, and a delivery for every such webhook. To be called inside the transaction
-     * that stores the reading, and only there: otherwise a crash could lose or double an event.
+     * Writes an event for each deploy that a webhook wants, and a delivery for every such webhook. To be called in the
+     * transaction that stores the reading: otherwise a crash could lose or double an event.
      */
     deploys,
-    /** Adds a test delivery of a webhook that is there; gives its id. To be called in a transaction. */
+    /** Adds a test delivery of an existing webhook; returns its id. To be called in a transaction. */
     ping(webhookId: string, nowMs: number): string {
       const id = uuidFrom(random);
       add.run(id, webhookId, null, 'ping', `ping:${id}`, pingBody(id, nowMs), nowMs);
@@ -102,15 +101,12 @@ export function uuidFrom(random: (bytes: number) => Uint8Array): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
 
-/** A slot without a block time, and when the first event that needs it was detected. */
-type Awaited = Readonly<{ slot: Slot; sinceMs: number }>;
-
-/** Bodies in one transaction: some milliseconds in which nothing else is answered. */
+/** Bodies in one transaction: some milliseconds that block everything else. */
 const BODIES_MAX = 500;
 
 type EventRow = UpgradeEvent & Readonly<{ id: number }>;
 
-/** Events wait in `store` itself for their block time (docs/spec.md 4.1), so a restart loses none. */
+/** Events wait in `store` for their block time (docs/spec.md 4.1), so a restart loses none. */
 export function createRelease(store: Store) {
   const known = store.prepare<EventRow, []>(`
     SELECT e.id, e.program_id AS programId, e.label, e.previous_slot AS previousSlot, e.deploy_slot AS deploySlot,
@@ -134,25 +130,20 @@ export function createRelease(store: Store) {
   });
 
   return {
-    /**
-     * Writes the bodies of deliveries whose event's block time is known by now, at most 500 at a time, so that they fall
-     * due. `more` means that another call has more to do.
-     */
+    /** Writes the bodies of deliveries whose event's block time is known, at most 500 at a time, which makes them due. */
     release: (nowMs: number): 'all' | 'more' => {
       const event = known.get();
       if (!event) return 'all';
       releaseSome.immediate(event, nowMs);
       return 'more';
     },
-    /** The slots that events wait for the block time of, newest first, and since when. */
-    awaited: (): Awaited[] => awaited.all().map(({ slot, sinceMs }) => ({ slot: BigInt(slot), sinceMs })),
+    /** The slots whose block times events wait for, newest first, and since when. */
+    awaited: (): readonly Readonly<{ slot: Slot; sinceMs: number }>[] =>
+      awaited.all().map(({ slot, sinceMs }) => ({ slot: BigInt(slot), sinceMs })),
   };
 }
 
-/**
- * Gives up the events that wait for a block time which can never be known, because their chain is gone. To be called in
- * the transaction that forgets the chain.
- */
+/** Cancels events that wait for a block time of another chain. To be called in the transaction that discards the chain. */
 export function createCancelOtherChain(store: Store): (nowMs: number) => void {
   const cancel = store.prepare(`
     UPDATE deliveries

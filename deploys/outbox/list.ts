@@ -41,47 +41,20 @@ export type AttemptRow = Readonly<{
   answerBodyKind: 'whole' | 'cut' | 'incomplete' | null;
 }>;
 
-/** What a `DeliveryRow` is made of, from deliveries as `d` and events as `e`. */
-const DELIVERY_COLUMNS = `
-  d.id, d.webhook_id AS webhookId, d.event_kind AS eventKind, d.state, d.attempts,
-  d.next_attempt_at_ms AS nextAttemptAtMs, d.resend_at_ms AS resendAtMs, d.last_status AS lastStatus,
-  d.last_error AS lastError, d.created_at_ms AS createdAtMs, d.finished_at_ms AS finishedAtMs,
-  e.program_id AS programId, e.label, e.deploy_slot AS deploySlot`;
-const LIMIT_MAX = 100;
-
-/** Single deliveries with their attempts, whosever they are. */
-export function createList(store: Store) {
-  const one = store.prepare<DeliveryRow & { body: Uint8Array | null }, [string]>(
-    `SELECT d.body, ${DELIVERY_COLUMNS} FROM deliveries d LEFT JOIN events e ON e.id = d.event_id WHERE d.id = ?`,
-  );
-  const attempts = store.prepare<AttemptRow, [string]>(`
-    SELECT n, number, trigger, state, url, started_at_ms AS startedAtMs, signed_at AS signedAt,
-      ended_at_ms AS endedAtMs, status, error, detail, remote_address AS remoteAddress, phases_json AS phasesJson,
-      request_headers_json AS requestHeadersJson, answer_headers_json AS answerHeadersJson,
-      answer_body AS answerBody, answer_body_kind AS answerBodyKind
-    FROM attempts WHERE delivery_id = ? ORDER BY n`);
-
-  return {
-    /** One delivery with the body it is sent with, which is absent while its event waits for its block time. */
-    find: (deliveryId: string): (DeliveryRow & { body: Uint8Array | null }) | undefined =>
-      one.get(deliveryId) ?? undefined,
-    attemptsOf: (deliveryId: string): AttemptRow[] => attempts.all(deliveryId),
-  };
-}
-
 /** A delivery among those of all webhooks of its account. */
 export type AccountDelivery = DeliveryRow &
   Readonly<{
-    /** Where its webhook leads now. */
     url: string;
     /** How long its newest attempt took, in milliseconds; `null` before it has ended. */
     tookMs: number | null;
   }>;
 
-/** A place in a list that is sorted by newest first. */
+/** A delivery with the body it is sent with, absent while its event waits for its block time, and every attempt. */
+export type Delivery = AccountDelivery & Readonly<{ body: Uint8Array | null; tries: readonly AttemptRow[] }>;
+
 type ListPosition = Pick<DeliveryRow, 'createdAtMs' | 'id'>;
 
-/** Which deliveries of an account are wanted, all members together; `after` is the place the page before ended at. */
+/** Conditions on the deliveries of an account; `after` is where the previous page ended. */
 export type DeliveryFilter = Readonly<{
   webhookId?: string;
   state?: DeliveryState;
@@ -93,16 +66,13 @@ export type DeliveryFilter = Readonly<{
   limit: number;
 }>;
 
-/** `next` is where to go on; it may be there for a page without rows, because one page looks at so many at most. */
+/** `next` is where to go on, even after a page without rows, because each page reads a bounded number of deliveries. */
 export type DeliveryPage = Readonly<{ rows: readonly AccountDelivery[]; next: ListPosition | undefined }>;
 
-/** Deliveries that one page looks at to find those that are wanted. */
+/** Deliveries that one page reads to find those that fit. */
 export const LOOKED_AT_MAX = 5_000;
-/** Characters of an id that must be known to search for it: fewer would fit too many. */
+/** Characters of an id that are needed to search for it: fewer would match too many. */
 export const ID_PART_MIN = 8;
-
-/** `nextTryAtMs` is absent when nothing waits to be tried again. */
-type Trouble = Readonly<{ lastError: string | undefined; nextTryAtMs: number | undefined }>;
 
 type Bound = Readonly<{ owner: number | string; atMs: number; id: string }>;
 type FilterValues = Bound &
@@ -116,21 +86,36 @@ type FilterValues = Bound &
     limit: number;
   }>;
 
-/** CROSS JOIN, because the order is that of the index on deliveries. Deleted webhooks and what they were sent are gone. */
+const LIMIT_MAX = 100;
+
+const COLUMNS = `
+  d.id, d.webhook_id AS webhookId, d.event_kind AS eventKind, d.state, d.attempts,
+  d.next_attempt_at_ms AS nextAttemptAtMs, d.resend_at_ms AS resendAtMs, d.last_status AS lastStatus,
+  d.last_error AS lastError, d.created_at_ms AS createdAtMs, d.finished_at_ms AS finishedAtMs,
+  e.program_id AS programId, e.label, e.deploy_slot AS deploySlot, w.url,
+  (SELECT ended_at_ms - started_at_ms FROM attempts WHERE delivery_id = d.id ORDER BY n DESC LIMIT 1) AS tookMs`;
+/** CROSS JOIN keeps the order of the index on deliveries. Deliveries of deleted webhooks are not shown. */
 const FROM = `
-  SELECT ${DELIVERY_COLUMNS}, w.url,
-    (SELECT ended_at_ms - started_at_ms FROM attempts WHERE delivery_id = d.id ORDER BY n DESC LIMIT 1) AS tookMs
   FROM deliveries d CROSS JOIN webhooks w ON w.id = d.webhook_id LEFT JOIN events e ON e.id = d.event_id
   WHERE w.account_id = $accountId AND w.deleted_at_ms IS NULL`;
 const BELOW = 'd.created_at_ms <= $atMs AND (d.created_at_ms < $atMs OR d.id > $id)';
 
-/** Deliveries of all webhooks of an account, for pages: by index, a bounded part of them at a time. */
+/** Deliveries of all webhooks of an account, read by index, a bounded number at a time. */
 export function createAccountDeliveries(store: Store) {
   const ofAccount = statementsBy(store, 'd.account_id');
   const ofWebhook = statementsBy(store, 'd.webhook_id');
-  const byId = store.prepare<AccountDelivery, { accountId: number; from: string; to: string; limit: number }>(
-    `${FROM} AND d.id >= $from AND d.id < $to ORDER BY d.id LIMIT $limit`,
+  const byPrefix = store.prepare<AccountDelivery, { accountId: number; from: string; to: string }>(
+    `SELECT ${COLUMNS} ${FROM} AND d.id >= $from AND d.id < $to ORDER BY d.id LIMIT ${LIMIT_MAX}`,
   );
+  const one = store.prepare<Omit<Delivery, 'tries'>, { accountId: number; id: string }>(
+    `SELECT d.body, ${COLUMNS} ${FROM} AND d.id = $id`,
+  );
+  const attempts = store.prepare<AttemptRow, [string]>(`
+    SELECT n, number, trigger, state, url, started_at_ms AS startedAtMs, signed_at AS signedAt,
+      ended_at_ms AS endedAtMs, status, error, detail, remote_address AS remoteAddress, phases_json AS phasesJson,
+      request_headers_json AS requestHeadersJson, answer_headers_json AS answerHeadersJson,
+      answer_body AS answerBody, answer_body_kind AS answerBodyKind
+    FROM attempts WHERE delivery_id = ? ORDER BY n`);
   const nextTry = store.prepare<{ at: number | null }, [string]>(`
     SELECT min(next_attempt_at_ms) AS at FROM deliveries WHERE webhook_id = ? AND state = 'retry_scheduled'`);
   const lastError = store.prepare<{ error: string }, [string]>(`
@@ -164,16 +149,18 @@ export function createAccountDeliveries(store: Store) {
       const last = found.length > limit ? rows.at(-1) : undefined;
       return { rows, next: positionOf(last ?? (isOlder ? end : undefined)) };
     },
-    /** Those whose id begins so; none for less than `ID_PART_MIN` characters. */
+    /** Those whose id begins with `idPart`; none for less than `ID_PART_MIN` characters. */
     search(accountId: number, idPart: string): readonly AccountDelivery[] {
       const from = idPart.toLowerCase();
       if (from.length < ID_PART_MIN || !/^[0-9a-f-]{1,36}$/.test(from)) return [];
-      return byId.all({ accountId, from, to: `${from}g`, limit: LIMIT_MAX });
+      return byPrefix.all({ accountId, from, to: `${from}g` });
     },
-    find: (accountId: number, id: string): AccountDelivery | undefined =>
-      byId.get({ accountId, from: id, to: `${id} `, limit: 1 }) ?? undefined,
-    /** What a webhook that fails last failed with, and when one of its deliveries is tried again (Unix milliseconds). */
-    trouble: (webhookId: string): Trouble => ({
+    find(accountId: number, id: string): Delivery | undefined {
+      const row = one.get({ accountId, id });
+      return row === null ? undefined : { ...row, tries: attempts.all(id) };
+    },
+    /** The last error of a failing webhook, and when one of its deliveries is retried (Unix milliseconds). */
+    trouble: (webhookId: string) => ({
       lastError: lastError.get(webhookId)?.error,
       nextTryAtMs: nextTry.get(webhookId)?.at ?? undefined,
     }),
@@ -182,14 +169,14 @@ export function createAccountDeliveries(store: Store) {
 
 export type AccountDeliveries = ReturnType<typeof createAccountDeliveries>;
 
-/** `edge` is the last delivery that a page looks at; nothing when there are fewer. */
+/** `edge` is the last delivery that a page reads; nothing when there are fewer. */
 function statementsBy(store: Store, owner: 'd.account_id' | 'd.webhook_id') {
   return {
     edge: store.prepare<ListPosition, Bound>(`
       SELECT d.created_at_ms AS createdAtMs, d.id FROM deliveries d WHERE ${owner} = $owner AND ${BELOW}
       ORDER BY d.created_at_ms DESC, d.id LIMIT 1 OFFSET ${LOOKED_AT_MAX - 1}`),
     list: store.prepare<AccountDelivery, FilterValues>(`
-      ${FROM} AND ${owner} = $owner AND ${BELOW}
+      SELECT ${COLUMNS} ${FROM} AND ${owner} = $owner AND ${BELOW}
         AND d.created_at_ms >= $floorMs AND (d.created_at_ms > $floorMs OR d.id <= $floorId)
         AND ($state IS NULL OR d.state = $state) AND ($eventKind IS NULL OR d.event_kind = $eventKind)
         AND ($programId IS NULL OR e.program_id = $programId)
@@ -201,27 +188,23 @@ function positionOf(row: ListPosition | undefined): ListPosition | undefined {
   return row && { createdAtMs: row.createdAtMs, id: row.id };
 }
 
-/** How the queue of all accounts stands. Instants are Unix milliseconds; counts end at `COUNT_MAX`. */
+/** The queue of all accounts. Instants are Unix milliseconds; counts end at `COUNT_MAX`. */
 export type QueueState = Readonly<{
-  /** Wants an attempt now. */
   due: number;
   oldestDueAtMs: number | undefined;
-  /** Wants an attempt later. */
   later: number;
   nextDueAtMs: number | undefined;
   inFlight: number;
-  /** Deploys that are not sent yet, because the time of their block is not known. */
   eventsWaiting: number;
 }>;
 
-/** Attempts that ended in one way. */
 export type Reason = Readonly<{ reason: string; attempts: number; lastAtMs: number }>;
 
-/** An attempt that failed, or was not made because of where it would have gone. Of its URL only the host is told. */
+/** An attempt that failed or was blocked. Of its URL only the host is shown. */
 export type WrongAttempt = Readonly<{
   deliveryId: string;
   n: number;
-  /** 1 to 6; `null`: asked for by hand. */
+  /** 1 to 6; `null` for a manual one. */
   number: number | null;
   accountId: number;
   webhookId: string;
@@ -232,10 +215,9 @@ export type WrongAttempt = Readonly<{
   deliveryState: DeliveryState;
 }>;
 
-/** Webhooks that fail at one host. */
 type FailingHost = Readonly<{ host: string; webhooks: number; sinceMs: number }>;
 
-/** Every count ends here: it is a figure for the eye. */
+/** Counts end here: they are for the eye. */
 export const COUNT_MAX = 100_000;
 /** The newest attempts whose reasons are counted, and the webhooks whose hosts are. */
 const COUNTED_MAX = 2_000;
@@ -243,22 +225,23 @@ const HOSTS_MAX = 20;
 
 export type ReadQueue = ReturnType<typeof createReadQueue>;
 
-/** Reads how the queue of `store` stands, by indexes alone. */
 export function createReadQueue(store: Store) {
-  const bounded = (from: string) =>
-    store.prepare<{ n: number }, [number] | []>(
-      `SELECT count(*) AS n FROM (SELECT 1 FROM ${from} LIMIT ${COUNT_MAX})`,
-    );
+  const bounded = (from: string) => {
+    const count = `SELECT count(*) AS n FROM (SELECT 1 FROM ${from} LIMIT ${COUNT_MAX})`;
+    const statement = store.prepare<{ n: number }, [] | [number]>(count);
+    return (...args: [] | [number]) => statement.get(...args)?.n ?? 0;
+  };
+  const soonest = (where: string) => {
+    const min = `SELECT min(due_at_ms) AS at FROM deliveries WHERE ${where}`;
+    const statement = store.prepare<{ at: number | null }, [number]>(min);
+    return (nowMs: number) => statement.get(nowMs)?.at ?? undefined;
+  };
   const due = bounded('deliveries WHERE due_at_ms <= ?');
   const later = bounded('deliveries WHERE due_at_ms > ?');
   const leased = bounded('deliveries WHERE lease_token IS NOT NULL');
   const waiting = bounded('events WHERE released_at_ms IS NULL');
-  const oldest = store.prepare<{ at: number | null }, [number]>(
-    'SELECT min(due_at_ms) AS at FROM deliveries WHERE due_at_ms <= ?',
-  );
-  const next = store.prepare<{ at: number | null }, [number]>(
-    'SELECT min(due_at_ms) AS at FROM deliveries WHERE due_at_ms > ?',
-  );
+  const oldest = soonest('due_at_ms <= ?');
+  const next = soonest('due_at_ms > ?');
   const reasons = { failed: reasonsOf('failed'), blocked: reasonsOf('blocked') };
   const wrong = { failed: wrongOf('failed'), blocked: wrongOf('blocked') };
   const hosts = store.prepare<FailingHost, []>(`
@@ -285,28 +268,23 @@ export function createReadQueue(store: Store) {
   }
 
   return {
-    state(nowMs: number): QueueState {
-      const at = <Args extends [] | [number]>(statement: typeof due, ...args: Args) =>
-        statement.get(...args)?.n ?? 0;
-      return {
-        due: at(due, nowMs),
-        oldestDueAtMs: oldest.get(nowMs)?.at ?? undefined,
-        later: at(later, nowMs),
-        nextDueAtMs: next.get(nowMs)?.at ?? undefined,
-        inFlight: at(leased),
-        eventsWaiting: at(waiting),
-      };
-    },
-    /** Why attempts since then came to nothing, the most frequent first; of the newest `COUNTED_MAX` of them. */
+    state: (nowMs: number): QueueState => ({
+      due: due(nowMs),
+      oldestDueAtMs: oldest(nowMs),
+      later: later(nowMs),
+      nextDueAtMs: next(nowMs),
+      inFlight: leased(),
+      eventsWaiting: waiting(),
+    }),
+    /** Errors of attempts since then, the most frequent first; of the newest `COUNTED_MAX` attempts. */
     reasons: (state: 'failed' | 'blocked', sinceMs: number): readonly Reason[] => reasons[state].all(sinceMs),
-    /** The newest attempts of both kinds that came to nothing. */
     wrongAttempts(limit: number): readonly WrongAttempt[] {
       const most = Math.max(1, Math.min(limit, LIMIT_MAX));
       return [...wrong.failed.all(most), ...wrong.blocked.all(most)]
         .sort((a, b) => b.startedAtMs - a.startedAtMs)
         .slice(0, most);
     },
-    /** Hosts at which webhooks fail, those with the most first; of the `COUNTED_MAX` that fail the longest. */
+    /** Hosts of failing webhooks, those with the most first; of the `COUNTED_MAX` that fail the longest. */
     failingHosts: (): readonly FailingHost[] => hosts.all(),
   };
 }

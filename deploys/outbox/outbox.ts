@@ -3,7 +3,7 @@ import { type Claim, createClaim, LEASE_MS } from './claim.ts';
 import { createRelease } from './enqueue.ts';
 import { afterAttempt, type Ended, type Sent, type Verdict, WAIT_MS_MAX } from './outcome.ts';
 
-/** The queue over `store`, whose tables hold everything it knows. `random` gives n uniform bytes. */
+/** The queue, whose whole state is in `store`. `random` gives n uniform bytes. */
 export function createOutbox(store: Store, random: (bytes: number) => Uint8Array) {
   const { release, awaited } = createRelease(store);
   const finish = createFinish(store);
@@ -25,17 +25,13 @@ export function createOutbox(store: Store, random: (bytes: number) => Uint8Array
   return {
     release,
     awaited,
-    // Nothing due is the ordinary case, and no reason to keep others from writing.
+    // Usually nothing is due, which needs no write lock.
     claim: (nowMs: number, underWay: Iterable<Claim>): readonly Claim[] =>
       isDue.get(nowMs) === null ? [] : claim(nowMs, underWay),
-    /** In the order of the results. */
     finish: (results: readonly Result[]): readonly Recorded[] => finishAll.immediate(results),
     reap: (nowMs: number, mine: ReadonlySet<string>): number => reap.immediate(nowMs, mine),
-    /** Makes everything that waits due so much earlier. */
     advanceDue: (byMs: number) => void advanceDue.run(byMs),
-    /** When the next delivery falls due after `nowMs`. */
     nextDueAtMs: (nowMs: number): number | undefined => next.get(nowMs)?.at ?? undefined,
-    /** How many are due, and since when the oldest of them is. */
     backlog: (nowMs: number): Readonly<{ due: number; oldestDueAtMs: number | undefined }> => {
       const row = backlog.get(nowMs);
       return { due: row?.due ?? 0, oldestDueAtMs: row?.at ?? undefined };
@@ -43,13 +39,10 @@ export function createOutbox(store: Store, random: (bytes: number) => Uint8Array
   };
 }
 
-/**
- * The queue as the worker needs it. Instants are Unix milliseconds. Every function is one IMMEDIATE transaction and
- * throws when it cannot be done; then nothing of it was.
- */
+/** The queue as the worker needs it. Instants are Unix milliseconds. Every function is one IMMEDIATE transaction, or throws. */
 export type Outbox = ReturnType<typeof createOutbox>;
 
-/** A single result that the schema refuses must not hold up all others; a disk or a lock that fails fails them all. */
+/** A single result that the schema rejects must not block all others; a failing disk or lock fails them all. */
 function unlessUnwritable(finish: () => Recorded): Recorded {
   try {
     return finish();
@@ -60,7 +53,7 @@ function unlessUnwritable(finish: () => Recorded): Recorded {
   }
 }
 
-/** How a claimed attempt ended. `headers` are those of the event as they were sent; `sent` is absent when nothing was. */
+/** How a claimed attempt ended. `headers` are those of the event as sent; `sent` is absent when nothing was. */
 export type Result = Readonly<{
   claim: Claim;
   verdict: Verdict;
@@ -69,14 +62,14 @@ export type Result = Readonly<{
   endedAtMs: number;
 }>;
 
-/** What is known of an attempt when its process died. */
+/** What remains of an attempt after its process died. */
 type Attempted = Pick<Claim, 'deliveryId' | 'webhookId' | 'token' | 'n' | 'number'>;
 type Finish = (result: Omit<Result, 'claim'> & Readonly<{ claim: Attempted }>) => Recorded;
 
-/** `stale`: the lease is another's by now, so nothing was written. `unwritable`: the lease runs out instead. */
+/** `stale`: another has the lease by now, so nothing was written. `unwritable`: the lease will expire instead. */
 export type Recorded = 'recorded' | 'stale' | 'unwritable';
 
-/** Records how attempts ended, in the one transaction it is called in. A result without the lease's token changes nothing. */
+/** Records results, in the caller's transaction. A result without the lease's token changes nothing. */
 function createFinish(store: Store): Finish {
   const held = store.prepare<Ended, [string, string]>(`
     SELECT d.state, d.next_attempt_at_ms AS nextAttemptAtMs, d.finished_at_ms AS finishedAtMs,
@@ -116,7 +109,7 @@ function createFinish(store: Store): Finish {
       status: sent?.kind === 'answered' ? sent.status : null,
       error,
     });
-    // What was asked for by hand says nothing about how the webhook fares by itself.
+    // Manual attempts do not count towards the state of the webhook.
     if (claim.number === undefined || verdict.kind === 'interrupted') return 'recorded';
     (verdict.kind === 'succeeded' ? noteSuccess : noteFailure).run(endedAtMs, claim.webhookId);
     return 'recorded';
@@ -127,7 +120,7 @@ function answerOf(sent: Sent | undefined) {
   const answered = sent?.kind === 'answered' ? sent : undefined;
   return {
     status: answered?.status ?? null,
-    detail: sent === undefined || sent.kind === 'answered' ? null : sent.detail,
+    detail: sent?.kind === 'failed' ? sent.detail : null,
     remoteAddress: answered?.remoteAddress ?? null,
     phases: sent === undefined ? null : JSON.stringify(sent.phases),
     answerHeaders: answered === undefined ? null : JSON.stringify(answered.fields),
@@ -137,8 +130,8 @@ function answerOf(sent: Sent | undefined) {
 }
 
 /**
- * Gives back what a process took with it when it died: attempts whose lease has run out end as `interrupted`. `mine`
- * are the deliveries this process is attempting; they are never reaped, however late. To be called in a transaction.
+ * Ends attempts whose lease has expired, because their process died, as `interrupted`. `mine` are the deliveries that
+ * this process is attempting, which are never reaped, however late. To be called in a transaction.
  */
 function createReap(store: Store, finish: Finish) {
   const expired = store.prepare<Omit<Attempted, 'number'> & { number: number | null }, [number]>(`
@@ -152,9 +145,8 @@ function createReap(store: Store, finish: Finish) {
     'UPDATE deliveries SET lease_until_ms = ?1 WHERE lease_token IS NOT NULL AND lease_until_ms > ?1',
   );
 
-  /** How many were given back. */
   return function reap(nowMs: number, mine: ReadonlySet<string>): number {
-    // Only a clock that was ahead when they were written makes these; a wait never grows by the clock being put right.
+    // Longer waits were written while the clock was ahead.
     capWaits.run(nowMs + WAIT_MS_MAX);
     capLeases.run(nowMs + LEASE_MS);
     let reaped = 0;

@@ -1,25 +1,18 @@
-import { unreachable } from '../../shared/brand.ts';
-
 /**
- * How long each part of one attempt took, in milliseconds; `undefined` for a part that was never finished. `dnsMs` ends
- * with a vetted address, `connectMs` with TCP, `tlsMs` with a verified peer, `firstByteMs` with the status line; each
- * is counted from the end of the part before it. `totalMs` is the whole attempt, the answer's body included.
+ * How long each part of an attempt took, in milliseconds, from the end of the part before it; absent when it was never
+ * finished. `dnsMs` ends with a vetted address, `connectMs` with TCP, `tlsMs` with a verified peer, `firstByteMs` with the
+ * status line. `totalMs` is the whole attempt.
  */
-export type Phases = Readonly<{
-  dnsMs: number | undefined;
-  connectMs: number | undefined;
-  tlsMs: number | undefined;
-  firstByteMs: number | undefined;
-  totalMs: number;
-}>;
+export type Phases = Readonly<
+  Partial<Record<'dnsMs' | 'connectMs' | 'tlsMs' | 'firstByteMs', number>> & { totalMs: number }
+>;
 
 /** How a body ended: all of it is kept, it was longer than what is kept, or it broke off or was too slow. */
 export type BodyKind = 'whole' | 'cut' | 'incomplete';
 
 /**
  * What the customer is told of an attempt without an answer: one fixed sentence each, which names no address. An
- * attacker who points webhooks at private networks learns nothing from it. `bad_response`: not HTTP. `unreachable`: no
- * route, or no TCP connection within its time. `aborted`: given up by the caller, which says nothing about the receiver.
+ * attacker who points webhooks at private networks learns nothing from it.
  */
 export const SEND_TEXTS = {
   timeout: 'No response within 10 seconds',
@@ -37,20 +30,17 @@ export const SEND_TEXTS = {
   blocked_address: 'Host resolves to a non-public address',
 } as const;
 
-/** Why nothing was sent: the URL breaks a rule, or one of the host's addresses is not public. */
-type RefusalReason = 'blocked_url' | 'blocked_address';
+export type FailureCode = keyof typeof SEND_TEXTS;
 
-/** Why there is no status line. */
-export type FailureCode = Exclude<keyof typeof SEND_TEXTS, RefusalReason>;
+/** Of those, that nothing may be sent there: the URL breaks a rule, or one of the host's addresses is not public. */
+const BLOCKED: ReadonlySet<FailureCode> = new Set(['blocked_url', 'blocked_address']);
 
-/**
- * How an attempt ended. `answered` is any final status, also one that is no success. `fields` are the answer's headers
- * in their order and spelling; `body` holds at most 16 KiB. `detail` is for operators and may name addresses; it
- * holds nothing of the request's headers or body. `remoteAddress` is the one that was connected to.
- */
 export type Sent = AttemptEnd & Readonly<{ phases: Phases }>;
 
-/** The same without the times. */
+/**
+ * `answered` is any final status. `fields` are the answer's headers in their order and spelling; `body` holds at most
+ * 16 KiB. `detail` is for operators and may name addresses; it holds nothing of the request's headers or body.
+ */
 export type AttemptEnd =
   | Readonly<{
       kind: 'answered';
@@ -60,11 +50,10 @@ export type AttemptEnd =
       bodyKind: BodyKind;
       remoteAddress: string;
     }>
-  | Readonly<{ kind: 'failed'; code: FailureCode; detail: string }>
-  | Readonly<{ kind: 'refused'; reason: RefusalReason; detail: string }>;
+  | Readonly<{ kind: 'failed'; code: FailureCode; detail: string }>;
 
 /**
- * What an attempt means for its delivery. `interrupted` says nothing about the receiver: nobody knows what it answered.
+ * What an attempt means for its delivery. `interrupted` says nothing about the receiver, whose answer is unknown.
  * `error` is a short word for the dashboard, such as `http_404` or `timeout`.
  */
 export type Verdict =
@@ -74,40 +63,27 @@ export type Verdict =
 
 /** Any 2xx is success, whatever became of the answer's body (docs/spec.md 4.3). A redirect is a status like any other. */
 export function verdictOf(sent: Sent): Verdict {
-  switch (sent.kind) {
-    case 'answered':
-      if (sent.status >= 200 && sent.status <= 299) return { kind: 'succeeded' };
-      return { kind: 'failed', error: `http_${sent.status}` };
-    case 'failed':
-      return sent.code === 'aborted' ? { kind: 'interrupted' } : { kind: 'failed', error: sent.code };
-    case 'refused':
-      return { kind: 'blocked', error: sent.reason };
-    default:
-      return unreachable(sent);
+  if (sent.kind === 'failed') {
+    if (sent.code === 'aborted') return { kind: 'interrupted' };
+    return { kind: BLOCKED.has(sent.code) ? 'blocked' : 'failed', error: sent.code };
   }
+  if (sent.status >= 200 && sent.status <= 299) return { kind: 'succeeded' };
+  return { kind: 'failed', error: `http_${sent.status}` };
 }
 
-const [SECOND, MINUTE, HOUR] = [1_000, 60_000, 3_600_000];
-
 /** Waits before the attempts 2 to 6, each from the end of the failed one (docs/spec.md 4.3). */
-export const RETRY_DELAYS_MS: readonly number[] = [
-  30 * SECOND,
-  2 * MINUTE,
-  10 * MINUTE,
-  30 * MINUTE,
-  2 * HOUR,
-];
+export const RETRY_DELAYS_MS: readonly number[] = [30_000, 120_000, 600_000, 1_800_000, 7_200_000];
 
 /** Automatic attempts of a delivery, the first included (docs/spec.md 4.3). */
 export const ATTEMPTS_MAX = RETRY_DELAYS_MS.length + 1;
 
-/** The longest wait there is; whatever says it is due later was scheduled under a clock that was wrong. */
-export const WAIT_MS_MAX = 2 * HOUR;
+/** The longest wait; whatever is due later was scheduled while the clock was wrong. */
+export const WAIT_MS_MAX = 7_200_000;
 
 export type DeliveryState =
   'queued' | 'attempting' | 'retry_scheduled' | 'delivered' | 'failed' | 'skipped' | 'cancelled';
 
-/** A delivery whose attempt ends. `endsAs` says what it becomes without a success: its webhook was deleted or paused meanwhile. */
+/** A delivery whose attempt ends. `endsAs` is what it becomes without a success, if its webhook was deleted or paused meanwhile. */
 export type Ended = Readonly<{
   state: DeliveryState;
   nextAttemptAtMs: number | null;
@@ -115,15 +91,14 @@ export type Ended = Readonly<{
   endsAs: 'cancelled' | 'skipped' | null;
 }>;
 
-/** A delivery after an attempt. `attempts` is given when it changes. */
 type AfterAttempt = Omit<Ended, 'endsAs'> & Readonly<{ attempts?: number; isResent?: boolean }>;
 
 /**
  * The table of docs/spec.md 4.3, with what it leaves open:
- * - an attempt nobody knows the end of counts, and the next is due at once; as the sixth it is made again under its
- *   number, because a delivery must not fail without a known answer;
+ * - an interrupted attempt counts, and the next is due at once; the sixth is repeated under its number, because a
+ *   delivery must not fail without a known answer;
  * - a webhook that was deleted or paused meanwhile gets no further attempt;
- * - an attempt asked for by hand, which has no `number`, moves a delivery to `delivered` or not at all.
+ * - a manual attempt, which has no `number`, moves a delivery to `delivered` or not at all.
  */
 export function afterAttempt(
   { endsAs, ...delivery }: Ended,

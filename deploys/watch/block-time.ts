@@ -5,18 +5,17 @@ import type { Store } from '../../shared/store/open.ts';
 import { deploySlotOf, type Reading } from './change.ts';
 import type { RpcBackend } from './rpc.ts';
 
-/** Calls of one `fill`, so that a list of new programs cannot flood a backend. */
+/** Calls in one turn, so that a list of new programs cannot flood a backend. */
 const LOOKUPS_MAX = 150;
-/** Failures in a row after which a `fill` ends: the backends are away. */
+/** Consecutive failures that end a turn: the backends are away. */
 const FAILURES_MAX = 3;
-/** Wait after a refusal for the rate: our own trial plan gives five calls a second. */
+/** Wait after a rate limit: our own trial plan allows five calls a second. */
 const OVER_RATE_PAUSE_MS = 1_000;
-/** Wait before a slot without a time is asked for again; doubles up to the second figure. */
+/** Wait before a slot without a time is retried; doubles up to the second figure. */
 const [RETRY_MS_MIN, RETRY_MS_MAX] = [5_000, 3_600_000];
 /** Past the year 9999 an ISO 8601 timestamp changes its form. */
 const UNIX_SECONDS_MAX = 253_402_300_799;
 
-/** When a slot without a time is asked for again, in monotonic milliseconds. */
 type Wait = Readonly<{ retryMs: number; dueMs: number }>;
 
 type LookUp =
@@ -30,14 +29,14 @@ type Deps = Readonly<{
   clock: Clock;
 }>;
 
-/** First and longest wait before what an event waits for is asked for again; anything else is not asked for sooner. */
+/** First and longest wait between turns, so before a slot that an event waits for is retried. */
 const [AWAITED_RETRY_MS_MIN, AWAITED_RETRY_MS_MAX] = [1_000, 15_000];
-/** A block time that did not come for so long is asked for as rarely as any other. */
+/** After so long, a block time that an event waits for is retried as rarely as any other. */
 const URGENT_MS = 600_000;
 
 /**
- * Looks up block times of deploy slots. No time is ever remembered as absent: a backend may have lost the block, or not
- * written it yet, so such slots are asked for again, ever more rarely.
+ * Looks up block times of deploy slots. An absent time is never final: a backend may have lost the block, or not written
+ * it yet, so the slot is retried, ever more rarely.
  */
 export function createBlockTimes({ backends, store, awaited, clock }: Deps) {
   let waits = new Map<Slot, Wait>();
@@ -66,7 +65,6 @@ export function createBlockTimes({ backends, store, awaited, clock }: Deps) {
     }
   }
 
-  /** How long until a missing slot is asked for again, in milliseconds. */
   function dueInMs(slot: Slot): number {
     return Math.max(0, (waits.get(slot)?.dueMs ?? 0) - clock.monotonic());
   }
@@ -94,17 +92,15 @@ export function createBlockTimes({ backends, store, awaited, clock }: Deps) {
 
   return {
     /**
-     * Looks up the block times of a reading and of events that wait for theirs, until none of those is missing or the
-     * signal aborts: first what events wait for, then the newest. An event may need the time of a deploy that no reading
-     * shows any more.
+     * Looks up the block times of a reading and those that events wait for, which may be of deploys that no reading shows
+     * any more, until none is missing or the signal aborts: first those of events, then the newest.
      */
     fill,
-    /** Asks for every slot at once again: the chain is another one. */
+    /** Retries every slot at once, because the chain is another one. */
     forgetWaits: () => waits.clear(),
   };
 }
 
-/** Asks the backends in their order; the first time wins. */
 async function lookUp(backends: readonly RpcBackend[], slot: Slot, signal: AbortSignal): Promise<LookUp> {
   let [answered, overRate] = [false, false];
   for (const { call } of backends) {
@@ -114,7 +110,7 @@ async function lookUp(backends: readonly RpcBackend[], slot: Slot, signal: Abort
         if (isUnixSeconds(outcome.result)) return { kind: 'time', unixSeconds: outcome.result };
         answered = true;
         break;
-      case 'error': // skipped, cleaned up, not available yet: all of them may be another backend's to know
+      case 'error': // skipped, cleaned up or not available yet: another backend may know it
         answered = true;
         break;
       case 'failed':
@@ -131,7 +127,7 @@ function isUnixSeconds(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 && value <= UNIX_SECONDS_MAX;
 }
 
-/** Block times remembered in `store`; one row per deploy slot ever seen. */
+/** One row per deploy slot ever seen, in Unix seconds. */
 export function createBlockTimeStore(store: Store) {
   const find = store.prepare<{ unix_seconds: number }, [bigint]>(
     'SELECT unix_seconds FROM block_times WHERE slot = ?',
@@ -143,5 +139,4 @@ export function createBlockTimeStore(store: Store) {
   };
 }
 
-/** Where block times are remembered. Unix seconds. */
 type BlockTimeStore = ReturnType<typeof createBlockTimeStore>;

@@ -1,36 +1,23 @@
 import type { Address, Slot } from '@solana/kit';
 
-/** What one look at a program says (docs/spec.md 3.1). Only a program that a loader can replace has a deploy slot. */
+/** The state of a program (docs/spec.md 3.1). Only a program that a loader can replace has a deploy slot. */
 export type ProgramState =
   | { readonly status: 'upgradeable'; readonly deploySlot: Slot; readonly upgradeAuthority: Address }
   | { readonly status: 'frozen'; readonly deploySlot: Slot }
   | { readonly status: 'other_loader' }
   | { readonly status: 'missing' };
 
-/**
- * One look at every watched program, at `finalized`. `contextSlot` is the newest slot that any of its calls was
- * answered at: the next reading must not be older.
- */
+/** Every watched program at `finalized`. `contextSlot` is the newest slot of its calls: the next reading must not be older. */
 export type Reading = Readonly<{ contextSlot: Slot; programs: ReadonlyMap<Address, ProgramState> }>;
 
-/** The program's deploy slot, when it has one. */
 export function deploySlotOf(state: ProgramState | undefined): Slot | undefined {
-  switch (state?.status) {
-    case 'upgradeable':
-    case 'frozen':
-      return state.deploySlot;
-    default:
-      return undefined;
-  }
+  return state !== undefined && 'deploySlot' in state ? state.deploySlot : undefined;
 }
 
 /** A deploy slot that grew while this run was watching. */
 export type Deploy = Readonly<{ program: Address; previousSlot: Slot; deploySlot: Slot }>;
 
-/**
- * The newest deploy slot seen of each program. It outlives a reading in which a program is `missing`, so that a
- * program that was closed and came back still has the slot it had before.
- */
+/** The newest deploy slot seen of each program, which a reading in which it is `missing` does not remove. */
 export type DeploySlots = ReadonlyMap<Address, Slot>;
 
 /**
@@ -47,7 +34,6 @@ export function deploysBetween(seen: DeploySlots, after: Reading): Deploy[] {
   return deploys;
 }
 
-/** What has been seen once `after` was read too. */
 export function seenAfter(seen: DeploySlots, after: Reading): DeploySlots {
   const slots = new Map(seen);
   for (const [program, state] of after.programs) {
@@ -57,7 +43,7 @@ export function seenAfter(seen: DeploySlots, after: Reading): DeploySlots {
   return slots;
 }
 
-/** The first program whose deploy slot is lower than in the reading before. */
+/** The first program whose deploy slot is lower than in the previous reading. */
 export function shrunkIn(before: Reading['programs'], after: Reading): Address | undefined {
   for (const [program, state] of after.programs) {
     const [previousSlot, deploySlot] = [deploySlotOf(before.get(program)), deploySlotOf(state)];
@@ -69,14 +55,11 @@ export function shrunkIn(before: Reading['programs'], after: Reading): Address |
 /** Programs that may be gone from one reading to the next, whatever their share of all. */
 const VANISHED_MAX = 9;
 
-/** How many programs are `missing` in `after` that were there in `before`, and how many were there. */
-type Vanished = Readonly<{ vanished: number; present: number }>;
-
 /**
- * Tells of a reading in which more than half of the programs, and at least ten, are gone at once: rather than closed
- * in one minute they are unknown to a backend that has lost its accounts. `undefined` is a reading to believe.
+ * How many programs vanished, if they are more than half and at least ten: rather than closed in one minute they are
+ * unknown to a backend that has lost its accounts. `undefined` for a plausible reading.
  */
-export function implausibleIn(before: Reading['programs'], after: Reading): Vanished | undefined {
+export function implausibleIn(before: Reading['programs'], after: Reading) {
   let [present, vanished] = [0, 0];
   for (const [program, { status }] of before) {
     if (status === 'missing') continue;

@@ -7,17 +7,15 @@ import {
   getU32Decoder,
   getU64Decoder,
   isAddress,
-  type Slot,
 } from '@solana/kit';
 import type { ProgramState } from './change.ts';
 
-/** An account as far as it was read: the head of its data, and its whole length when the backend says it. */
+/** The head of an account's data, and its whole length if the backend tells it. */
 export type AccountHead = Readonly<{ owner: Address; data: Uint8Array; space: number | undefined }>;
 
-/** What an account says of its program. */
 type Decoded =
   | Readonly<{ kind: 'decided'; state: ProgramState }>
-  /** The bytes cannot be what the chain holds: the backend cut them, or answered about something else. */
+  /** The bytes cannot be what the chain holds. */
   | Readonly<{ kind: 'malformed'; reason: string }>;
 
 const LOADER_V3 = address('BPFLoaderUpgradeab1e11111111111111111111111');
@@ -53,16 +51,18 @@ const V4_FINALIZED = 2n;
 const MISSING = decided({ status: 'missing' });
 const [PROGRAM, PROGRAM_DATA] = ['a program account', 'a ProgramData account'] as const;
 
+/** An account that is read; there is none at an address that was never used. */
+type Account = AccountHead | null | undefined;
+
 /**
- * Decodes a program's account; `undefined` is an account that does not exist. A loader-v3 program keeps its state in a
- * second account. An account of the System program is only a balance (someone sent lamports to a closed address), and
- * an account of loader v3 that is no Program (a buffer, a ProgramData, an emptied account) is no program either: both
- * are `missing`.
+ * Decodes a program's account. A loader-v3 program keeps its state in a second account. An account of the System program
+ * is only a balance (someone sent lamports to a closed address), and an account of loader v3 that is no Program (a
+ * buffer, a ProgramData, an emptied account) is no program either: both are `missing`.
  */
 export function decodeProgram(
-  account: AccountHead | undefined,
+  account: Account,
 ): Decoded | Readonly<{ kind: 'program-data-at'; address: Address }> {
-  if (account === undefined || account.owner === SYSTEM_PROGRAM) return MISSING;
+  if (!account || account.owner === SYSTEM_PROGRAM) return MISSING;
   if (isCut(account, PROGRAM_HEAD_BYTES)) return malformed(PROGRAM, account);
   if (account.owner === LOADER_V4) return decodeV4(account);
   if (account.owner !== LOADER_V3) return decided({ status: 'other_loader' });
@@ -74,8 +74,8 @@ export function decodeProgram(
 }
 
 /** Decodes the ProgramData account of a loader-v3 program (docs/spec.md 3: the deploy slot comes from here). */
-export function decodeProgramData(account: AccountHead | undefined): Decoded {
-  if (account === undefined || account.owner !== LOADER_V3) return MISSING;
+export function decodeProgramData(account: Account): Decoded {
+  if (account?.owner !== LOADER_V3) return MISSING;
   if (isCut(account, PROGRAM_DATA_HEAD_BYTES)) return malformed(PROGRAM_DATA, account);
   const found = tagOf(account);
   if (found === undefined) return emptied(PROGRAM_DATA, account);
@@ -101,7 +101,7 @@ function decodeV4(account: AccountHead): Decoded {
   return decided({ status: 'upgradeable', deploySlot, upgradeAuthority });
 }
 
-/** An account with less than a state: emptied if the backend says so, and cut if it does not tell. */
+/** An account with less than a state: emptied if the backend tells its length, and perhaps truncated if not. */
 function emptied(what: string, account: AccountHead): Decoded {
   return account.space === undefined ? malformed(what, account) : MISSING;
 }
@@ -114,44 +114,34 @@ function tagOf({ data }: AccountHead): number | undefined {
   return data.length < 4 ? undefined : tag.decode(data);
 }
 
-/** The backend says how long the account is, and sent less than was asked for. */
+/** The backend sent less than was requested of an account that has more. */
 function isCut({ data, space }: AccountHead, wantedBytes: number): boolean {
   return space !== undefined && data.length < Math.min(space, wantedBytes);
 }
 
 function malformed(what: string, { owner, data }: AccountHead): Decoded {
-  return { kind: 'malformed', reason: `${what} of ${owner} with ${data.length} bytes that do not decode` };
+  return {
+    kind: 'malformed',
+    reason: `${what} of ${owner} with ${data.length} bytes that cannot be decoded`,
+  };
 }
 
-/** What `getMultipleAccounts` answered: one entry per address asked for, in that order. */
-type Accounts = Readonly<{ contextSlot: Slot; accounts: readonly (AccountHead | undefined)[] }>;
-
 /** Reads a `getMultipleAccounts` result with base64 data; `undefined` when it is not one of `count` accounts. */
-export function accountsFrom(result: unknown, count: number): Accounts | undefined {
-  if (!isObject(result) || !isObject(result['context']) || !Array.isArray(result['value'])) return undefined;
-  const slot = result['context']['slot'];
-  if (!isCount(slot) || result['value'].length !== count) return undefined;
-  const accounts: (AccountHead | undefined)[] = [];
-  for (const value of result['value']) {
-    if (value === null) {
-      accounts.push(undefined);
-      continue;
-    }
-    const account = accountFrom(value);
-    if (account === undefined) return undefined;
-    accounts.push(account);
-  }
+export function accountsFrom(result: unknown, count: number) {
+  const { context, value } = membersOf(result);
+  const { slot } = membersOf(context);
+  if (!isCount(slot) || !Array.isArray(value) || value.length !== count) return undefined;
+  const accounts = value.map((account) => (account === null ? null : accountFrom(account)));
+  if (!accounts.every((account) => account !== undefined)) return undefined;
   return { contextSlot: BigInt(slot), accounts };
 }
 
 function accountFrom(value: unknown): AccountHead | undefined {
-  if (!isObject(value)) return undefined;
-  const { owner, data, space } = value;
+  const { owner, data, space } = membersOf(value);
   if (typeof owner !== 'string' || !isAddress(owner)) return undefined;
   if (!Array.isArray(data) || data[1] !== 'base64' || typeof data[0] !== 'string') return undefined;
   const bytes = bytesFrom(data[0]);
-  if (bytes === undefined) return undefined;
-  return { owner: owner satisfies Address, data: bytes, space: isCount(space) ? space : undefined };
+  return bytes && { owner: owner satisfies Address, data: bytes, space: isCount(space) ? space : undefined };
 }
 
 /** `Buffer` skips what is not base64, which would shift every byte behind it. */
@@ -160,8 +150,9 @@ function bytesFrom(base64: string): Uint8Array | undefined {
   return bytes.toString('base64') === base64 ? bytes : undefined;
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
+/** The members of a JSON object; none of anything else. */
+function membersOf(value: unknown): Readonly<Record<string, unknown>> {
+  return Object(value);
 }
 
 function isCount(value: unknown): value is number {

@@ -17,22 +17,19 @@ import {
 } from './decode.ts';
 import type { Call, RpcBackend } from './rpc.ts';
 
-/**
- * The last reading of this run, which a new one must not go behind, every deploy slot seen in the run, and the chain
- * it is of once a backend told.
- */
+/** The last reading of this run, which a new one must not be older than, with every deploy slot seen in the run. */
 export type Floor = Reading & Readonly<{ deploySlots: DeploySlots; genesisHash: string | undefined }>;
 
-/** How a reading over all backends ended. `reasons` has a sentence for each backend that gave none. */
+/** How a reading over all backends ended. `reasons` says of each backend that gave none why. */
 export type ReadingOutcome = Readonly<{ reasons: readonly string[] }> &
-  /** `genesisHash` is that of the backend that was read; `undefined` when it does not tell. */
+  /** `genesisHash` is that of the backend that was read; `undefined` when it does not answer the method. */
   (
     | Readonly<{ kind: 'read'; reading: Reading; genesisHash: string | undefined }>
-    /** Every backend is of one and the same other chain than the reading before; `reading` is its first. */
+    /** Every backend is on one and the same chain, another than the previous reading's; `reading` is its first. */
     | Readonly<{ kind: 'other-chain'; reading: Reading; genesisHash: string }>
-    /** Every backend says that most programs are gone at once; `reading` is the first one's. */
+    /** Every backend reports most programs missing at once; `reading` is the first one's. */
     | Readonly<{ kind: 'implausible'; reading: Reading }>
-    /** `behind`: every backend that answered is older than the reading before, or contradicts it. */
+    /** `behind`: every backend that answered is older than the previous reading, or contradicts it. */
     | Readonly<{ kind: 'behind' | 'failed' }>
   );
 
@@ -53,7 +50,7 @@ export function createRead(backends: readonly RpcBackend[], addresses: readonly 
       const genesisHash = outcome.kind === 'failed' ? undefined : await readGenesisHash(call, signal);
       if (isOther(floor?.genesisHash, genesisHash)) {
         strangers.push({ call, genesisHash });
-        reasons.push(`${name} is of another chain than the reading before`);
+        reasons.push(`${name} is on a different chain than the previous reading`);
         continue;
       }
       if (outcome.kind === 'read') return { kind: 'read', reading: outcome.reading, reasons, genesisHash };
@@ -65,9 +62,9 @@ export function createRead(backends: readonly RpcBackend[], addresses: readonly 
     if (odd !== undefined) return odd;
     const [stranger] = strangers;
     const same = strangers.filter(({ genesisHash }) => genesisHash === stranger?.genesisHash);
-    // One backend of another chain is misplaced; when all are of the same one, the chain was begun anew.
+    // A single backend on another chain is misconfigured; when all are on the same one, the chain was reset.
     if (stranger !== undefined && same.length === backends.length) {
-      // What was read above was asked for under the old chain's slots.
+      // The readings above were requested with slots of the old chain.
       const { call, genesisHash } = stranger;
       const outcome = await readPrograms(call, addresses, undefined, signal);
       if (outcome.kind === 'read')
@@ -82,41 +79,35 @@ export function createRead(backends: readonly RpcBackend[], addresses: readonly 
   };
 }
 
-/** Nothing is said against a backend that does not tell. */
-function isOther(before: string | undefined, told: string | undefined): told is string {
-  return before !== undefined && told !== undefined && told !== before;
+/** A backend that does not tell its chain is trusted. */
+function isOther(before: string | undefined, now: string | undefined): now is string {
+  return before !== undefined && now !== undefined && now !== before;
 }
 
-/** One backend's reading against the one before. */
-type Judged =
-  | Readonly<{ kind: 'read'; reading: Reading }>
-  | Readonly<{ kind: 'implausible' | 'odd'; reading: Reading; reason: string }>
-  | Readonly<{ kind: 'behind' | 'failed'; reason: string }>;
+type Judged = OneReading | Readonly<{ kind: 'implausible' | 'odd'; reading: Reading; reason: string }>;
 
-function judged(outcome: ReadOutcome, floor: Floor | undefined): Judged {
-  if (outcome.kind === 'behind') return { kind: 'behind', reason: 'is behind the reading before' };
-  if (outcome.kind === 'failed' || floor === undefined) return outcome;
+function judged(outcome: OneReading, floor: Floor | undefined): Judged {
+  if (outcome.kind !== 'read' || floor === undefined) return outcome;
   const { reading } = outcome;
   const gone = implausibleIn(floor.programs, reading);
   if (gone !== undefined) {
-    const reason = `shows ${gone.vanished} of ${gone.present} programs gone at once`;
+    const reason = `reports ${gone.vanished} of ${gone.present} programs missing at once`;
     return { kind: 'implausible', reading, reason };
   }
   const shrunk = shrunkIn(floor.programs, reading);
   if (shrunk === undefined) return outcome;
-  const reason = `shows an older deploy of ${shrunk} than the reading before`;
-  // A program of loader v4 that is retracted may fall to slot 0: while the chain goes on, that is its own matter. Another
-  // backend is asked all the same, because a node that is behind may look like this too.
+  const reason = `reports an older deploy of ${shrunk} than the previous reading`;
+  // A retracted program of loader v4 may fall to slot 0, which is valid while the chain goes on. The next backend is tried
+  // all the same, because a node that is behind looks the same.
   return reading.contextSlot > floor.contextSlot
     ? { kind: 'odd', reading, reason }
     : { kind: 'behind', reason };
 }
 
-/** How one reading of one backend ended. */
-type ReadOutcome = Readonly<{ kind: 'read'; reading: Reading }> | NotRead;
-type NotRead =
-  /** The backend has not reached the slot of the reading before. */
-  Readonly<{ kind: 'behind' }> | Readonly<{ kind: 'failed'; reason: string }>;
+/** How one reading of one backend ended; `behind` when it has not reached the slot of the previous reading. */
+type OneReading = Readonly<{ kind: 'read'; reading: Reading }> | NotRead;
+type NotRead = Readonly<{ kind: 'behind' | 'failed'; reason: string }>;
+const BEHIND: NotRead = { kind: 'behind', reason: 'is behind the previous reading' };
 
 /** Addresses that a `getMultipleAccounts` call may name. */
 const ADDRESSES_MAX = 100;
@@ -128,20 +119,19 @@ const BEHIND_CODE = -32016;
 /**
  * Reads every program of `addresses` from one backend at `finalized`, not older than `floor`. Never rejects.
  *
- * Why one backend: its slots are one history, so a reading is never put together from two. Why `minContextSlot`:
- * each call is told the slot of the one before, so a ProgramData account is never older than the program that
- * names it, also when the backend is a balancer in front of many nodes. When a slot passes between two calls the
- * reading is done again, at most three times; one that spans slots is kept in the end, because those orders hold.
+ * Why one backend: its slots are one history, so a reading is never put together from two. Why `minContextSlot`: each
+ * call passes the slot of the one before, so a ProgramData account is never older than the program that names it, even
+ * behind a load balancer. A reading that spans slots is repeated, and accepted the third time, because that order holds.
  */
 async function readPrograms(
   call: Call,
   addresses: readonly Address[],
   floor: Slot | undefined,
   signal: AbortSignal,
-): Promise<ReadOutcome> {
-  let kept: Extract<ReadOutcome, { kind: 'read' }> | undefined;
+): Promise<OneReading> {
+  let kept: OneReading | undefined;
   for (let tries = 0; tries < TRIES_MAX; tries++) {
-    const minSlot = kept?.reading.contextSlot ?? floor;
+    const minSlot = kept?.kind === 'read' ? kept.reading.contextSlot : floor;
     const programs = await readHeads(call, addresses, PROGRAM_HEAD_BYTES, minSlot, signal);
     if (programs.kind !== 'heads') return kept ?? programs;
     const decoded = new Map(addresses.map((address, i) => [address, decodeProgram(programs.accounts[i])]));
@@ -155,7 +145,7 @@ async function readPrograms(
     kept = outcome;
     if (datas.last === programs.first) break;
   }
-  return kept ?? failed('was not asked');
+  return kept ?? failed('was not called');
 }
 
 /** Accounts with the slots of the first and the last call that gave them. */
@@ -163,7 +153,7 @@ type Heads = Readonly<{
   kind: 'heads';
   first: Slot;
   last: Slot;
-  accounts: readonly (AccountHead | undefined)[];
+  accounts: readonly (AccountHead | null)[];
 }>;
 
 /** The heads of accounts, by the hundred and in order; each call at least as new as the one before. */
@@ -174,8 +164,9 @@ async function readHeads(
   floor: Slot | undefined,
   signal: AbortSignal,
 ): Promise<Heads | NotRead> {
-  const accounts: (AccountHead | undefined)[] = [];
-  let [first, last] = [undefined as Slot | undefined, floor]; // the tuple's literal type would be undefined alone
+  const accounts: (AccountHead | null)[] = [];
+  let first: Slot | undefined;
+  let last = floor;
   for (let i = 0; i < addresses.length; i += ADDRESSES_MAX) {
     const asked = addresses.slice(i, i + ADDRESSES_MAX);
     const options = {
@@ -187,13 +178,11 @@ async function readHeads(
     const outcome = await call('getMultipleAccounts', [asked, options], signal);
     if (outcome.kind === 'failed') return failed(outcome.reason);
     if (outcome.kind === 'error')
-      return outcome.code === BEHIND_CODE
-        ? { kind: 'behind' }
-        : failed(`answered JSON-RPC error ${outcome.code}`);
+      return outcome.code === BEHIND_CODE ? BEHIND : failed(`returned JSON-RPC error ${outcome.code}`);
     const answer = accountsFrom(outcome.result, asked.length);
-    if (answer === undefined) return failed('answered accounts that were not asked for');
-    // Not every backend knows `minContextSlot`, so what it promises is looked at.
-    if (last !== undefined && answer.contextSlot < last) return { kind: 'behind' };
+    if (answer === undefined) return failed('returned other accounts than requested');
+    // Not every backend supports `minContextSlot`.
+    if (last !== undefined && answer.contextSlot < last) return BEHIND;
     accounts.push(...answer.accounts);
     first ??= answer.contextSlot;
     last = answer.contextSlot;
@@ -205,14 +194,14 @@ async function readHeads(
 function readingFrom(
   decoded: ReadonlyMap<Address, ReturnType<typeof decodeProgram>>,
   { last: contextSlot, accounts: datas }: Heads,
-): ReadOutcome {
+): OneReading {
   const programs = new Map<Address, ProgramState>();
   let next = 0;
   for (const [address, account] of decoded) {
     const state = account.kind === 'program-data-at' ? decodeProgramData(datas[next++]) : account;
-    if (state.kind === 'malformed') return failed(`answered ${state.reason}`);
+    if (state.kind === 'malformed') return failed(`returned ${state.reason}`);
     if ((deploySlotOf(state.state) ?? 0n) > contextSlot)
-      return failed(`answered a deploy of ${address} from after its own slot`);
+      return failed(`returned a deploy of ${address} newer than its own slot`);
     programs.set(address, state.state);
   }
   return { kind: 'read', reading: { contextSlot, programs } };
@@ -222,10 +211,7 @@ function failed(reason: string): NotRead {
   return { kind: 'failed', reason };
 }
 
-/**
- * The genesis hash of the chain behind `call`, in base58: two chains never share one. `undefined` when the backend
- * does not tell it, which many do not and none has to. Never rejects.
- */
+/** The genesis hash of the backend's chain, in base58; `undefined` when it does not answer the method, as many. Never rejects. */
 async function readGenesisHash(call: Call, signal: AbortSignal): Promise<string | undefined> {
   const outcome = await call('getGenesisHash', [], signal);
   if (outcome.kind !== 'result') return undefined;

@@ -1,15 +1,14 @@
 import { type Address, address } from '@solana/kit';
 import type { Migrations, Store } from '../../shared/store/open.ts';
-import { deploySlotOf, type DeploySlots, type ProgramState } from './change.ts';
+import { deploySlotOf, type DeploySlots, type ProgramState, type Reading } from './change.ts';
 import type { WatchedProgram } from './watched.ts';
 import type { Latest } from './watcher.ts';
 
 /**
- * What the watcher knows. `reading` has one row: the slot the last reading was taken at and when it began (Unix
- * milliseconds); `programs` is what it said. `block_times` are Unix seconds and never change once known.
- * `chain` has one row once a backend told the genesis hash (base58): all of the above is of that chain.
- * `program_deploys` are the deploys that were seen, of programs that are watched or once were, and whether or not they
- * made an event.
+ * What the watcher knows. `reading` has one row: the slot of the last reading and when it began (Unix milliseconds);
+ * `programs` is its content. `block_times` are Unix seconds and never change. `chain` has one row once a backend told the
+ * genesis hash (base58): everything is of that chain. `program_deploys` are all deploys seen, whether they made an event
+ * or not, also of programs that are no longer watched.
  */
 export const WATCH_MIGRATIONS: Migrations = {
   'programs-1': `
@@ -44,21 +43,25 @@ export const WATCH_MIGRATIONS: Migrations = {
   `,
 };
 
-type ProgramRow = {
-  program: Address;
-  status: string;
-  upgradeAuthority: Address | null;
-  deploySlot: bigint | null;
-};
+function rowsOf({ programs }: Reading) {
+  return [...programs].map(([program, state]) => ({
+    program,
+    status: state.status,
+    authority: state.status === 'upgradeable' ? state.upgradeAuthority : null,
+    slot: deploySlotOf(state) ?? null,
+  }));
+}
 
-/** The last reading, kept over restarts in `store`. `forgetEvents` gives up the events of a chain that is gone. */
+type ProgramRow = ReturnType<typeof rowsOf>[number];
+
+/** The last reading, kept over restarts. `forgetEvents` cancels the waiting events of another chain. */
 export function createReadings(store: Store, forgetEvents: (nowMs: number) => void) {
   const note = store.prepare<unknown, { contextSlot: bigint; checkedAtMs: number }>(`
     INSERT INTO reading VALUES (1, $contextSlot, $checkedAtMs)
     ON CONFLICT (one) DO UPDATE SET context_slot = excluded.context_slot, checked_at_ms = excluded.checked_at_ms`);
   const clear = store.prepare('DELETE FROM programs');
   const put = store.prepare<unknown, ProgramRow>(
-    'INSERT INTO programs VALUES ($program, $status, $upgradeAuthority, $deploySlot)',
+    'INSERT INTO programs VALUES ($program, $status, $authority, $slot)',
   );
   const slots = store.prepare<{ program_id: string; deploy_slot: number }, []>(
     'SELECT program_id, deploy_slot FROM programs WHERE deploy_slot IS NOT NULL',
@@ -68,7 +71,7 @@ export function createReadings(store: Store, forgetEvents: (nowMs: number) => vo
   const clearTimes = store.prepare('DELETE FROM block_times');
   const history = createHistory(store);
 
-  /** Whether the store was of another chain; it is of `genesisHash` then. */
+  /** Makes the store one of `genesisHash`; whether it was another chain's. */
   function moveTo(genesisHash: string, nowMs: number): boolean {
     const stored = genesis.get()?.genesis_hash;
     if (stored === genesisHash) return false;
@@ -85,10 +88,7 @@ export function createReadings(store: Store, forgetEvents: (nowMs: number) => vo
     const isOther = genesisHash !== undefined && moveTo(genesisHash, checkedAtMs);
     note.run({ contextSlot: reading.contextSlot, checkedAtMs });
     clear.run();
-    for (const [program, state] of reading.programs) {
-      const upgradeAuthority = state.status === 'upgradeable' ? state.upgradeAuthority : null;
-      put.run({ program, status: state.status, upgradeAuthority, deploySlot: deploySlotOf(state) ?? null });
-    }
+    for (const row of rowsOf(reading)) put.run(row);
     history.add(latest);
     if (isOther) return 'other-chain';
     enqueue?.();
@@ -96,12 +96,11 @@ export function createReadings(store: Store, forgetEvents: (nowMs: number) => vo
   });
   return {
     /**
-     * Puts a reading in the place of the one before, in one IMMEDIATE transaction. When `genesisHash` is not the stored
-     * one, the reading before, all block times and all events that wait for theirs are another chain's: they are
-     * forgotten in the same transaction. Otherwise `enqueue` adds to it what follows from the reading.
+     * Replaces the stored reading in one IMMEDIATE transaction. If `genesisHash` is not the stored one, the same
+     * transaction discards block times, deploys and waiting events, which are another chain's; otherwise `enqueue` is
+     * called in it.
      */
     save: save.immediate,
-    /** The deploy slots of the stored reading; empty when there is none. */
     deploySlots: (): DeploySlots =>
       new Map(slots.all().map((row) => [address(row.program_id), BigInt(row.deploy_slot)])),
   };
@@ -109,7 +108,6 @@ export function createReadings(store: Store, forgetEvents: (nowMs: number) => vo
 
 /** A deploy of a program as it was first seen. Instants are Unix milliseconds. */
 export type SeenDeploy = Readonly<{
-  /** Grows with every deploy that is seen. */
   id: number;
   programId: string;
   deploySlot: number;
@@ -127,15 +125,12 @@ export type SeenDeploy = Readonly<{
 const KEPT_MAX = 500;
 const PAGE_MAX = 100;
 
-type Deploy = Readonly<{ program: Address; slot: bigint; atMs: number; authority: Address | null }>;
-
-/** The deploys that were seen, in `store`. */
 export function createHistory(store: Store) {
-  const add = store.prepare<unknown, Deploy>(`
-    INSERT INTO program_deploys (program_id, deploy_slot, previous_slot, detected_at_ms, authority)
-    SELECT $program, $slot, last, $atMs, $authority FROM (SELECT
-      (SELECT deploy_slot FROM program_deploys WHERE program_id = $program ORDER BY id DESC LIMIT 1) AS last)
-    WHERE $slot > coalesce(last, -1)`);
+  const add = store.prepare<unknown, [string, bigint | null, Address | null, number]>(`
+    INSERT INTO program_deploys (program_id, deploy_slot, previous_slot, authority, detected_at_ms)
+    SELECT ?1, ?2, last, ?3, ?4 FROM (SELECT
+      (SELECT deploy_slot FROM program_deploys WHERE program_id = ?1 ORDER BY id DESC LIMIT 1) AS last)
+    WHERE ?2 > coalesce(last, -1)`);
   const prune = store.prepare<unknown, [string]>(`
     DELETE FROM program_deploys WHERE program_id = ?1 AND id <= (SELECT id FROM program_deploys
       WHERE program_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ${KEPT_MAX})`);
@@ -147,16 +142,11 @@ export function createHistory(store: Store) {
     WHERE program_id = ? AND id < ? ORDER BY id DESC LIMIT ?`);
 
   return {
-    /** Adds what a reading says that is newer than what was seen, events or not; to be called in the reading's own transaction. */
+    /** Adds deploys of a reading that are newer than those seen; to be called in the transaction that stores it. */
     add({ reading, checkedAtMs }: Latest): void {
-      for (const [program, state] of reading.programs) {
-        const slot = deploySlotOf(state);
-        if (slot === undefined) continue;
-        const authority = state.status === 'upgradeable' ? state.upgradeAuthority : null;
-        if (add.run({ program, slot, atMs: checkedAtMs, authority }).changes > 0) prune.run(program);
-      }
+      for (const { program, slot, authority } of rowsOf(reading))
+        if (add.run(program, slot, authority, checkedAtMs).changes > 0) prune.run(program);
     },
-    /** Forgets everything: it was of another chain. */
     forget: () => void clear.run(),
     /** The newest first; `before` is the `id` of the last one of the page before. At most `PAGE_MAX`. */
     of: (
@@ -172,11 +162,11 @@ export type History = ReturnType<typeof createHistory>;
 export type ProgramShown = Readonly<{
   programId: string;
   label: string;
-  /** `undefined` while no reading has told. */
+  /** `undefined` before the first reading. */
   status: ProgramState['status'] | undefined;
   deploySlot: number | undefined;
+  /** `undefined` while the block time is not known, as is `ageMs`. */
   deployedAtMs: number | undefined;
-  /** How long ago it was deployed, in milliseconds; not known while the time of its block is not. */
   ageMs: number | undefined;
   authority: string | undefined;
 }>;
@@ -189,17 +179,16 @@ type Row = Readonly<{
   status: ProgramState['status'];
   deploySlot: number | null;
   authority: string | null;
-  unixSeconds: number | null;
+  deployedAtMs: number | null;
 }>;
 
-/** Gives the programs of the list that fit a filter, in the list's order. */
 export function createProgramList(
   store: Store,
   watched: readonly WatchedProgram[],
 ): (filter: ProgramWish, nowMs: number) => readonly ProgramShown[] {
   const read = store.prepare<Row, []>(`
     SELECT program_id AS programId, status, deploy_slot AS deploySlot, upgrade_authority AS authority,
-      unix_seconds AS unixSeconds
+      unix_seconds * 1000 AS deployedAtMs
     FROM programs LEFT JOIN block_times ON slot = deploy_slot`);
 
   return function programs({ search = '', status }, nowMs) {
@@ -207,21 +196,19 @@ export function createProgramList(
     const part = search.toLowerCase();
     return watched
       .filter(({ address, label }) => `${label}\n${address}`.toLowerCase().includes(part))
-      .map(({ address, label }) => shown(address, label, rows.get(address), nowMs))
+      .map(({ address, label }) => {
+        const row = rows.get(address);
+        const deployedAtMs = row?.deployedAtMs ?? undefined;
+        return {
+          programId: address,
+          label,
+          status: row?.status,
+          deploySlot: row?.deploySlot ?? undefined,
+          deployedAtMs,
+          ageMs: deployedAtMs === undefined ? undefined : Math.max(0, nowMs - deployedAtMs),
+          authority: row?.authority ?? undefined,
+        };
+      })
       .filter((program) => status === undefined || program.status === status);
-  };
-}
-
-function shown(programId: string, label: string, row: Row | undefined, nowMs: number): ProgramShown {
-  const seconds = row?.unixSeconds ?? undefined;
-  const deployedAtMs = seconds === undefined ? undefined : seconds * 1_000;
-  return {
-    programId,
-    label,
-    status: row?.status,
-    deploySlot: row?.deploySlot ?? undefined,
-    deployedAtMs,
-    ageMs: deployedAtMs === undefined ? undefined : Math.max(0, nowMs - deployedAtMs),
-    authority: row?.authority ?? undefined,
   };
 }

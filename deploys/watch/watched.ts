@@ -2,7 +2,6 @@ import { type Address, isAddress } from '@solana/kit';
 import { readFileSync } from 'node:fs';
 import builtIn from './programs.json';
 
-/** A program whose deploys are watched. */
 export type WatchedProgram = Readonly<{ address: Address; label: string }>;
 
 type Watched =

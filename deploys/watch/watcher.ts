@@ -2,13 +2,12 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Health } from '../health/health.ts';
 import { type Deploy, deploysBetween, type DeploySlots, type Reading, seenAfter } from './change.ts';
-import { within } from './deadline.ts';
+import { within } from '../health/outbound.ts';
 import type { Floor, Read, ReadingOutcome } from './read.ts';
 import type { WatchedProgram } from './watched.ts';
 
 /** The last good reading of this run. `checkedAtMs` is when it began: whatever was final then is in it. */
 export type Latest = Readonly<{ reading: Reading; checkedAtMs: number }>;
-/** A reading that gave nothing. */
 export type Unread =
   Exclude<ReadingOutcome, { kind: 'read' | 'other-chain' }> | { readonly kind: 'broken'; error: unknown };
 /** What the watcher knows: the last good reading, and what is wrong if the newest one failed. */
@@ -16,28 +15,22 @@ type WatchState = Readonly<{ latest: Latest | undefined; trouble: Unread | undef
 
 type WatcherDeps = Readonly<{
   read: Read;
-  /**
-   * Stores a reading and the events of its deploys in one transaction; throws when it cannot. `genesisHash` is that of
-   * the reading's backend, when it tells it.
-   */
+  /** Stores a reading and the events of its deploys in one transaction; throws when it cannot. */
   save(latest: Latest, deploys: readonly Deploy[], genesisHash: string | undefined): void;
   /** Looks up what the reading still lacks, until `signal` aborts. */
   fillBlockTimes(reading: Reading, signal: AbortSignal): Promise<void>;
-  /** Hears of every reading, for logs and metrics. */
   noteRead(latest: Latest, deploys: readonly Deploy[], reasons: readonly string[]): void;
   noteUnread(unread: Unread): void;
-  /** Hears of block times that broke inside this service. */
   noteBroken(error: unknown): void;
   clock: Clock;
   pollMs: number;
 }>;
 type Taken = Extract<ReadingOutcome, { kind: 'read' | 'other-chain' | 'implausible' }>;
 
-/** Longest a reading may take over all backends. */
 const READING_MS_MAX = 30_000;
-/** A chain that stays behind the last reading for this long was reset: watching begins anew, as after a restart. */
+/** A chain that stays behind the last reading for this long was reset: start over, as after a restart. */
 const BEHIND_MS_MAX = 600_000;
-/** Readings in a row in which every backend says that most programs are gone; the last of them is believed. */
+/** Consecutive readings in which every backend reports most programs missing; the last of them is accepted. */
 const IMPLAUSIBLE_MAX = 3;
 
 /** Reads all programs at once and then every `pollMs` until its signal aborts (docs/spec.md 3). A failed reading changes nothing. */
@@ -52,7 +45,7 @@ export function createWatcher(deps: WatcherDeps) {
     const firstStartMs = clock.monotonic();
     for (let failures = 0; !signal.aborted;) {
       const latest = await readOnce(signal);
-      // Doubts are not settled by asking again within seconds: those readings keep to the grid.
+      // An implausible reading is not retried within seconds, which would tell nothing new.
       failures = latest === undefined && implausible === 0 ? failures + 1 : 0;
       const startMs = nextStartMs({ firstStartMs, pollMs, nowMs: clock.monotonic(), failures });
       if (latest !== undefined) await fillUntil(startMs, latest.reading, signal);
@@ -116,15 +109,14 @@ export function createWatcher(deps: WatcherDeps) {
   return { run, state: (): WatchState => state };
 }
 
-const TOO_SLOW = `no reading within ${READING_MS_MAX / 1_000} s`;
+const TOO_SLOW = `the reading took longer than ${READING_MS_MAX / 1_000} s`;
 
 /** Waits after failed readings, in milliseconds; the last one repeats. */
 const RETRY_MS = [250, 500, 1_000, 2_000, 4_000, 8_000, 15_000] as const;
 
 /**
- * When to read next. Readings start on a fixed grid of `pollMs` from `firstStartMs`, so that what a reading takes
- * never adds up; starts that were missed are skipped. After `failures` failed readings in a row the next one comes
- * sooner, so that a backend that is just starting costs seconds and not a minute.
+ * When to read next: on a fixed grid of `pollMs` from `firstStartMs`, skipping starts that were missed; sooner after
+ * `failures` failed readings in a row, because a backend that is just starting should cost seconds and not a minute.
  */
 export function nextStartMs(
   turn: Readonly<{ firstStartMs: number; pollMs: number; nowMs: number; failures: number }>,
@@ -138,14 +130,14 @@ export function nextStartMs(
 }
 
 /**
- * What the operator reads about readings. `before` is what the last run had stored: deploys since then are no events
- * (docs/spec.md 4.1), and this log is the one place that tells of them.
+ * The log of readings. `before` is what the last run had stored: deploys since then make no events (docs/spec.md 4.1), so
+ * this log is their only record.
  */
 export function createNotes(log: Log, watched: readonly WatchedProgram[], before: DeploySlots) {
   const labels = new Map(watched.map(({ address, label }) => [address, label]));
   let stored = before;
   let isFirst = true;
-  const tell = (deploys: readonly Deploy[], sentence: string) => {
+  const logDeploys = (deploys: readonly Deploy[], sentence: string) => {
     for (const { program, previousSlot, deploySlot } of deploys) {
       const slots = { previous_slot: Number(previousSlot), deploy_slot: Number(deploySlot) };
       log.info({ program, label: labels.get(program), ...slots }, sentence);
@@ -155,25 +147,23 @@ export function createNotes(log: Log, watched: readonly WatchedProgram[], before
   return {
     noteRead: (latest: Latest, deploys: readonly Deploy[], reasons: readonly string[]): void => {
       if (reasons.length > 0)
-        log.warn({ reasons }, 'read from a backend further down the list, or believed after doubts');
+        log.warn({ reasons }, 'read from a fallback backend, or accepted in spite of doubts');
       if (isFirst) {
-        log.info(
-          { slot: Number(latest.reading.contextSlot), programs: latest.reading.programs.size },
-          'first reading',
-        );
-        tell(deploysBetween(stored, latest.reading), 'deployed while nobody watched');
+        const { contextSlot, programs } = latest.reading;
+        log.info({ slot: Number(contextSlot), programs: programs.size }, 'first reading');
+        logDeploys(deploysBetween(stored, latest.reading), 'deployed while deploys was not running');
       }
       isFirst = false;
-      tell(deploys, 'deployed');
+      logDeploys(deploys, 'deployed');
     },
     noteUnread: (unread: Unread): void => {
-      if (unread.kind === 'broken') log.error({ err: unread.error }, 'a reading broke');
-      else log.warn({ outcome: unread.kind, reasons: unread.reasons }, 'the programs could not be read');
+      if (unread.kind === 'broken')
+        log.error({ err: unread.error }, 'reading failed because of an internal error');
+      else log.warn({ outcome: unread.kind, reasons: unread.reasons }, 'programs could not be read');
     },
-    /** Hears that what was stored is of another chain and was forgotten. */
     noteOtherChain: (): void => {
       stored = new Map();
-      log.warn('the chain is another one than before: its block times and last reading are forgotten');
+      log.warn('the chain is a different one: stored block times and the last reading were discarded');
     },
   };
 }
@@ -181,19 +171,19 @@ export function createNotes(log: Log, watched: readonly WatchedProgram[], before
 /** Readings that may fail before the data counts as stale. */
 const READINGS_MISSED_MAX = 3;
 
-/** What the watcher's state means at `nowMs` (Unix milliseconds). */
 export function healthOf({ latest, trouble }: WatchState, pollMs: number, nowMs: number): Health {
   const why = trouble === undefined ? '' : ` ${reasonOf(trouble)}`;
   if (latest === undefined) {
-    return { isWell: false, sentence: `The programs have not been read from the chain yet.${why}` };
+    return { isWell: false, sentence: `Programs have not been read from the chain yet.${why}` };
   }
   const ageMs = Math.max(0, nowMs - latest.checkedAtMs);
-  const read = `${latest.reading.programs.size} programs were read ${Math.round(ageMs / 1_000)} s ago at slot ${latest.reading.contextSlot}.`;
+  const { programs, contextSlot } = latest.reading;
+  const read = `${programs.size} programs, read ${Math.round(ageMs / 1_000)} s ago at slot ${contextSlot}.`;
   if (ageMs <= READINGS_MISSED_MAX * pollMs) return { isWell: true, sentence: `ok: ${read}${why}` };
-  return { isWell: false, sentence: `The data is stale: ${read}${why}` };
+  return { isWell: false, sentence: `Data is stale: ${read}${why}` };
 }
 
 function reasonOf(trouble: NonNullable<WatchState['trouble']>): string {
-  if (trouble.kind === 'broken') return 'The last reading failed inside this service; its log says how.';
+  if (trouble.kind === 'broken') return 'The last reading failed because of an internal error; see the log.';
   return `The last reading failed: ${trouble.reasons.join('; ')}.`;
 }

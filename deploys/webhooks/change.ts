@@ -8,13 +8,10 @@ import { changing, NO_WEBHOOK, type NoWebhook, type Webhook, type WebhookDeps } 
 export type Edited =
   Readonly<{ kind: 'edited'; webhook: Webhook }> | NoWebhook | Exclude<Check, { kind: 'checked' }>;
 
-/** Changes what was given and leaves the rest. Attempts of open deliveries go to the new URL from then on. */
+/** Changes the given settings only. Attempts of open deliveries go to the new URL from then on. */
 export function createEdit(deps: WebhookDeps, check: CheckSettings) {
   const { store, rows, clock } = deps;
-  const change = store.prepare<
-    unknown,
-    [string | null, string | null, string | null, number, string | null, number, string]
-  >(`
+  const change = store.prepare(`
     UPDATE webhooks SET url = coalesce(?1, url), host = coalesce(?2, host), description = coalesce(?3, description),
       programs_json = iif(?4, ?5, programs_json), updated_at_ms = ?6 WHERE id = ?7`);
 
@@ -29,13 +26,8 @@ export function createEdit(deps: WebhookDeps, check: CheckSettings) {
     return { kind: 'edited', webhook: again() };
   });
 
-  return async function edit(
-    by: By,
-    id: string,
-    given: Partial<Settings>,
-    signal: AbortSignal,
-  ): Promise<Edited> {
-    // First, so that nobody has a host looked up for a webhook that is not theirs.
+  return async (by: By, id: string, given: Partial<Settings>, signal: AbortSignal): Promise<Edited> => {
+    // Before the check, which looks up a host.
     if (rows.find(by.accountId, id, clock.now()) === undefined) return NO_WEBHOOK;
     const result = await check(given, signal);
     return result.kind === 'checked' ? update(by, id, result.checked) : result;
@@ -44,16 +36,15 @@ export function createEdit(deps: WebhookDeps, check: CheckSettings) {
 
 export type Toggled = Readonly<{ kind: 'paused' | 'resumed'; webhook: Webhook }> | NoWebhook;
 
-/** Pausing and resuming. Both may be asked for again: the first time counts. */
+/** Pausing and resuming; both are idempotent. */
 export function createPause(deps: WebhookDeps) {
   const { store } = deps;
   const cancelPending = createCancelPending(store);
-  const stop = store.prepare('UPDATE webhooks SET paused_at_ms = ?1, updated_at_ms = ?1 WHERE id = ?2');
-  const go = store.prepare('UPDATE webhooks SET paused_at_ms = NULL, updated_at_ms = ?1 WHERE id = ?2');
+  const update = store.prepare('UPDATE webhooks SET paused_at_ms = ?, updated_at_ms = ? WHERE id = ?');
 
   const toggle = changing(deps, ({ webhook, nowMs, note, again }, isPause: boolean): Toggled => {
     if ((webhook.pausedAtMs !== null) !== isPause) {
-      (isPause ? stop : go).run(nowMs, webhook.id);
+      update.run(isPause ? nowMs : null, nowMs, webhook.id);
       if (isPause) cancelPending(webhook.id, 'skipped', nowMs);
       note(isPause ? 'webhook.pause' : 'webhook.resume');
     }
@@ -61,20 +52,20 @@ export function createPause(deps: WebhookDeps) {
   });
 
   return {
-    /** Open deliveries become `skipped`, as do all that come until it is resumed; an attempt under way ends. */
+    /** Open deliveries become `skipped`, as do all new ones until it is resumed; an attempt in progress ends. */
     pause: (by: By, id: string): Toggled => toggle(by, id, true),
-    /** What was skipped stays so, and can be resent one by one. */
+    /** Skipped deliveries stay so, and can be resent one by one. */
     resume: (by: By, id: string): Toggled => toggle(by, id, false),
   };
 }
 
 export type Removed = Readonly<{ kind: 'removed' }> | NoWebhook;
 
-/** Deletes a webhook, cancels its open deliveries and forgets its secrets, all at once. */
+/** Deletes a webhook with its secrets, and cancels its open deliveries. */
 export function createRemove(deps: WebhookDeps): (by: By, id: string) => Removed {
   const { store } = deps;
   const cancelPending = createCancelPending(store);
-  // Nothing to keep a row for; otherwise making and deleting webhooks would fill the table for months.
+  // Without deliveries no row is kept, or creating and deleting webhooks would fill the table.
   const drop = store.prepare(
     'DELETE FROM webhooks WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM deliveries WHERE webhook_id = ?1)',
   );
@@ -91,8 +82,8 @@ export function createRemove(deps: WebhookDeps): (by: By, id: string) => Removed
 }
 
 /**
- * Takes back what a webhook that is deleted (`cancelled`) or paused (`skipped`) would still be sent. An attempt under
- * way goes on to its end. To be called in the transaction that deletes or pauses it.
+ * Ends open deliveries of a webhook that is deleted (`cancelled`) or paused (`skipped`), without attempts in progress. To
+ * be called in the transaction that deletes or pauses it.
  */
 export function createCancelPending(store: Store) {
   const close = store.prepare(`
@@ -107,22 +98,22 @@ export function createCancelPending(store: Store) {
   };
 }
 
-/** When a new secret takes over, in milliseconds from now. */
+/** When a new secret takes over, in milliseconds from the rotation. */
 export const TAKEOVERS = { now: 0, '1h': 3_600_000, '24h': 86_400_000 } as const;
 export type Takeover = keyof typeof TAKEOVERS;
 
 export type Rotated =
   /** The only time that the secret can be read. */
   | Readonly<{ kind: 'rotated'; webhook: Webhook; secret: Secret }>
-  /** A new one waits already; it must take over or be cancelled first. */
+  /** A rotation is pending; it must be completed or cancelled first. */
   | Readonly<{ kind: 'rotation-pending' }>
-  /** It is no longer as whoever asks saw it. */
+  /** The webhook is no longer as the caller saw it. */
   | Readonly<{ kind: 'changed-meanwhile' }>
   | NoWebhook;
 
 export type Settled = Readonly<{ kind: 'settled'; webhook: Webhook } | { kind: 'no-rotation' }> | NoWebhook;
 
-/** Staged rotation: a new secret waits beside the current one, and signs in a header of its own until it takes over. */
+/** Staged rotation: until it takes over, the new secret signs in a header of its own beside the current one. */
 export function createRotate(deps: WebhookDeps, seal: Seal, random: (bytes: number) => Uint8Array) {
   const { store } = deps;
   const NO_NEXT = 'next_secret_ct = NULL, next_secret_kid = NULL, next_secret_at_ms = NULL';
@@ -137,7 +128,6 @@ export function createRotate(deps: WebhookDeps, seal: Seal, random: (bytes: numb
     deps,
     ({ webhook, nowMs, note, again }, takeover: Takeover, seenAtMs?: number): Rotated => {
       const { id, accountId } = webhook;
-      // So that what is staged is what waits.
       takeOver.run(id, nowMs);
       if (seenAtMs !== undefined && seenAtMs !== webhook.updatedAtMs) return { kind: 'changed-meanwhile' };
       if (webhook.nextSecretAtMs !== null) return { kind: 'rotation-pending' };
@@ -161,14 +151,9 @@ export function createRotate(deps: WebhookDeps, seal: Seal, random: (bytes: numb
   });
 
   return {
-    /**
-     * With `seenAtMs`, only while the webhook was last changed then: a form that is sent twice must not make a second
-     * secret, which would put the first out of force.
-     */
+    /** With `seenAtMs`, only if the webhook was last changed then: a form sent twice must not replace the secret twice. */
     rotate,
-    /** The waiting secret takes over at once. */
     switchNow: (by: By, id: string): Settled => settle(by, id, 'switch'),
-    /** The waiting secret is forgotten. */
     cancelRotation: (by: By, id: string): Settled => settle(by, id, 'cancel'),
   };
 }

@@ -2,9 +2,8 @@ import type { Store } from '../../shared/store/open.ts';
 import type { By } from '../accounts/audit.ts';
 import type { Enqueue } from '../outbox/enqueue.ts';
 import {
-  type AttemptRow,
   createAccountDeliveries,
-  createList,
+  type Delivery,
   type DeliveryFilter,
   type DeliveryRow,
 } from '../outbox/list.ts';
@@ -14,20 +13,18 @@ import { changing, type NoWebhook, type WebhookDeps } from './webhook.ts';
 
 export type Tested =
   | Readonly<{ kind: 'queued'; deliveryId: string } | { kind: 'webhook-paused' }>
-  /** More tests than a webhook takes in a minute; a test after exactly that wait is queued. */
+  /** Too many tests within a minute; one after exactly that wait is queued. */
   | Readonly<{ kind: 'over-rate'; retryAfterSeconds: number }>
   | NoWebhook;
 export type AllResent =
   Readonly<{ kind: 'due'; deliveries: number } | { kind: 'webhook-paused' }> | NoWebhook;
-export type Delivery = DeliveryRow & Readonly<{ body: Uint8Array | null; tries: readonly AttemptRow[] }>;
 
-/** Which deliveries of a webhook are wanted, 1 to 100. */
 export type WebhookFilter = DeliveryFilter & Readonly<{ webhookId: string }>;
 
-/** Deliveries of an account's webhooks: looking at them, and sending on request. `wake` tells the worker of what is due now. */
+/** Reads deliveries, and sends on request. `wake` tells the worker that something is due now. */
 export function createSendAgain(deps: WebhookDeps, { ping }: Pick<Enqueue, 'ping'>, wake: () => void) {
   const { store, rows, clock } = deps;
-  const [list, { page }] = [createList(store), createAccountDeliveries(store)];
+  const { page, find: findDelivery } = createAccountDeliveries(store);
   const find = store.prepare<Row, [string, string]>(`
     SELECT state, resend_at_ms IS NOT NULL AS isWaiting, lease_token IS NOT NULL OR body IS NULL AS isUnderWay,
       (SELECT max(n) FROM attempts WHERE delivery_id = id) AS attemptsEver
@@ -40,12 +37,12 @@ export function createSendAgain(deps: WebhookDeps, { ping }: Pick<Enqueue, 'ping
   const [waitSeconds, pruneWebhook] = [createRecentTests(store), createPruneWebhook(store)];
 
   const test = changing(deps, ({ webhook, nowMs, note }): Tested => {
-    // It would be recorded as skipped, which is no answer to who asks for a test.
+    // It would only be recorded as skipped.
     if (webhook.pausedAtMs !== null) return { kind: 'webhook-paused' };
     const retryAfterSeconds = waitSeconds(webhook.id, nowMs);
     if (retryAfterSeconds > 0) return { kind: 'over-rate', retryAfterSeconds };
     const deliveryId = ping(webhook.id, nowMs);
-    // Here and not only once a day, or a day's tests would gather.
+    // Not only once a day, or a day's tests would pile up.
     pruneWebhook(webhook.id);
     note('webhook.test', { deliveryId });
     return { kind: 'queued', deliveryId };
@@ -74,22 +71,22 @@ export function createSendAgain(deps: WebhookDeps, { ping }: Pick<Enqueue, 'ping
     /** Sends a `ping` through the queue, as any event is. */
     sendTest: (by: By, id: string): Tested => {
       const tested = test(by, id);
-      if (tested.kind === 'queued') wake(); // the worker hears of rows once they can be read
+      if (tested.kind === 'queued') wake(); // after the commit
       return tested;
     },
-    /** One more attempt of a delivery: the same id and body, one try, the automatic schedule untouched. */
+    /** One more attempt of a delivery, with the same id and body; the automatic schedule is unchanged. */
     resendOne: (by: By, id: string, deliveryId: string): Resent => {
       const resent = one(by, id, deliveryId);
       if (resent.kind === 'due') wake();
       return resent.kind === 'no-webhook' ? { kind: 'no-delivery' } : resent;
     },
-    /** One more attempt of each failed delivery that was made at `sinceMs` or later. */
+    /** One more attempt of each failed delivery created at `sinceMs` or later. */
     resendAllFailed: (by: By, id: string, sinceMs: number): AllResent => {
       const resent = failed(by, id, sinceMs);
       if (resent.kind === 'due' && resent.deliveries > 0) wake();
       return resent;
     },
-    /** How many `resendAllFailed` would send; none while the webhook is paused. */
+    /** How many deliveries `resendAllFailed` would send; none while the webhook is paused. */
     failedSince: (accountId: number, id: string, sinceMs: number): number =>
       rows.find(accountId, id, clock.now()) === undefined ? 0 : (countFailed.get(id, sinceMs)?.n ?? 0),
     /** Newest first; `undefined` when there is no such webhook. */
@@ -104,22 +101,21 @@ export function createSendAgain(deps: WebhookDeps, { ping }: Pick<Enqueue, 'ping
         after = next;
       }
     },
-    delivery: (accountId: number, id: string, deliveryId: string): Delivery | undefined => {
-      if (rows.find(accountId, id, clock.now()) === undefined) return undefined;
-      const found = list.find(deliveryId);
-      return found?.webhookId === id ? { ...found, tries: list.attemptsOf(deliveryId) } : undefined;
+    delivery(accountId: number, id: string, deliveryId: string): Delivery | undefined {
+      const found = findDelivery(accountId, deliveryId);
+      return found?.webhookId === id ? found : undefined;
     },
   };
 }
 
 export type Resent =
   | { readonly kind: 'due' }
-  /** One asked for before is still waiting for its attempt. */
+  /** An earlier request still waits for its attempt. */
   | { readonly kind: 'already-due' }
   | { readonly kind: 'no-delivery' }
-  /** It waits for its first attempt, or one is being made. */
+  /** It waits for its first attempt, or is being attempted. */
   | { readonly kind: 'not-yet'; readonly state: DeliveryState }
-  /** It was attempted as often as it may be. */
+  /** It had `ATTEMPTS_EVER_MAX` attempts. */
   | { readonly kind: 'worn-out' }
   | { readonly kind: 'webhook-paused' };
 
@@ -130,20 +126,19 @@ type Row = Readonly<{
   attemptsEver: number | null;
 }>;
 
-/** Attempts of a delivery in all, those asked for by hand included: each may keep 16 KiB of an answer. */
+/** Attempts of a delivery, automatic and manual: each may keep 16 KiB of an answer. */
 export const ATTEMPTS_EVER_MAX = 20;
 
-/** Failed deliveries of the webhook ?1 that were made since ?2. */
+/** Failed deliveries of the webhook ?1 that were created since ?2. */
 const RESENDABLE = `
   webhook_id = (SELECT id FROM webhooks WHERE id = ?1 AND paused_at_ms IS NULL AND deleted_at_ms IS NULL)
     AND created_at_ms >= ?2 AND state = 'failed' AND resend_at_ms IS NULL AND lease_token IS NULL
     AND (SELECT max(n) FROM attempts WHERE delivery_id = deliveries.id) < ${ATTEMPTS_EVER_MAX}`;
 
-/** Tests that a webhook takes in any minute, whoever asks and however. */
 const TESTS_MAX = 10;
 const WINDOW_MS = 60_000;
 
-/** Says how many seconds a webhook's next test must wait, from 0 to 60. To be called in the transaction that adds it. */
+/** Seconds until a webhook's next test, from 0 to 60. To be called in the transaction that adds it. */
 function createRecentTests(store: Store): (webhookId: string, nowMs: number) => number {
   const nthLast = store.prepare<{ at: number }, [string, number]>(`
     SELECT created_at_ms AS at FROM deliveries
@@ -151,7 +146,7 @@ function createRecentTests(store: Store): (webhookId: string, nowMs: number) => 
     ORDER BY created_at_ms DESC LIMIT 1 OFFSET ${TESTS_MAX - 1}`);
   return function waitSeconds(webhookId, nowMs) {
     const row = nthLast.get(webhookId, nowMs - WINDOW_MS);
-    // A wall clock that was set back makes nobody wait for longer.
+    // Not longer after the wall clock was set back.
     return row === null ? 0 : Math.ceil(Math.min(WINDOW_MS, row.at + WINDOW_MS - nowMs) / 1_000);
   };
 }

@@ -1,5 +1,4 @@
 import { isAddress } from '@solana/kit';
-import { unreachable } from '../../shared/brand.ts';
 import {
   literalOf,
   type NetworkPolicy,
@@ -9,22 +8,20 @@ import {
 } from '../delivery/policy.ts';
 import { SEND_TEXTS } from '../outbox/outcome.ts';
 
-/** What a customer sets. `programs` is null for all watched programs. */
+/** `programs` is null for all watched programs. */
 export type Settings = Readonly<{ url: string; programs: readonly string[] | null; description: string }>;
 
-/** Settings that hold: the URL in its one spelling, every program once. What was not given is absent. */
+/** Valid settings: the URL parsed, every program once. What was not given is absent. */
 export type Checked = Partial<Omit<Settings, 'url'>> & Readonly<{ url?: URL }>;
 
 export type Check =
   | Readonly<{ kind: 'checked'; checked: Checked }>
-  /** `text` is for the customer, `field` the setting that it is about. */
   | Readonly<{ kind: 'unfit'; field: keyof Settings; text: string }>
-  /** Whether the URL's host is public cannot be known now. */
+  /** The URL's host cannot be resolved now. */
   | Readonly<{ kind: 'unresolved'; field: 'url'; text: string }>;
 
 export type CheckSettings = (given: Partial<Settings>, signal: AbortSignal) => Promise<Check>;
 
-/** Characters of a description. */
 export const DESCRIPTION_CHARACTERS_MAX = 200;
 
 type Deps = Readonly<{
@@ -33,29 +30,20 @@ type Deps = Readonly<{
   isWatched(address: string): boolean;
 }>;
 
-/** Checks what was given; the URL last, because its host is looked up. */
+/** Checks the given settings; the URL last, because its host is looked up. */
 export function createCheckSettings({ policy, resolvePublic, isWatched }: Deps): CheckSettings {
   async function checkUrl(
     text: string,
     signal: AbortSignal,
   ): Promise<URL | Exclude<Check, { kind: 'checked' }>> {
-    const read = readWebhookUrl(text, policy);
-    if (read.kind === 'refused') return unfit('url', URL_PROBLEM_TEXTS[read.problem]);
-    const resolved = await resolvePublic(literalOf(read.url) ?? read.url.hostname, signal);
-    switch (resolved.kind) {
-      case 'public':
-        return read.url;
-      case 'not-public':
-        return unfit('url', SEND_TEXTS.blocked_address);
-      case 'no-address':
-        return unfit('url', 'Host name does not resolve');
-      case 'unresolved':
-        return { kind: 'unresolved', field: 'url', text: SEND_TEXTS.dns_error };
-      case 'timed-out':
-        return { kind: 'unresolved', field: 'url', text: SEND_TEXTS.dns_timeout };
-      default:
-        return unreachable(resolved);
-    }
+    const url = readWebhookUrl(text, policy);
+    if (typeof url === 'string') return unfit('url', URL_PROBLEM_TEXTS[url]);
+    const resolved = await resolvePublic(literalOf(url) ?? url.hostname, signal);
+    if (resolved.kind === 'public') return url;
+    const reason = resolved.kind === 'no-address' ? 'Host name does not resolve' : SEND_TEXTS[resolved.code];
+    return resolved.kind === 'unresolved'
+      ? { kind: 'unresolved', field: 'url', text: reason }
+      : unfit('url', reason);
   }
 
   function programsProblem(programs: readonly string[]): string | undefined {
@@ -93,7 +81,6 @@ function isDescription(text: string): boolean {
   return text.length <= DESCRIPTION_CHARACTERS_MAX && !/[\p{Cc}\u2028\u2029]/u.test(text);
 }
 
-/** Longer than any address, so that what was meant can still be recognised. */
 function shortened(text: string): string {
   return text.length <= 64 ? text : `${text.slice(0, 64)}…`;
 }

@@ -1,16 +1,15 @@
 import type { Store } from '../../shared/store/open.ts';
 import type { DeliveryState } from '../outbox/outcome.ts';
 
-/** How deliveries stand that were made in some time. `waiting`: they wait for an attempt or are in one. */
+/** Deliveries created in some time, by state. `waiting`: they wait for an attempt or are in one. */
 export type DeliveryCounts = Readonly<{
   delivered: number;
   failed: number;
   waiting: number;
-  /** The webhook was paused, or what they told of is no more. */
+  /** Skipped or cancelled. */
   skipped: number;
 }>;
 
-/** The newest delivery: how it stands, and what its last attempt gave. */
 type LastDelivery = Readonly<{
   id: string;
   state: DeliveryState;
@@ -19,29 +18,28 @@ type LastDelivery = Readonly<{
   error: string | null;
 }>;
 
-/** How a webhook fared in the last 24 hours. */
+/** The last 24 hours of a webhook. */
 export type WebhookDay = Pick<WebhookHealth, 'last' | 'hours' | 'day'>;
 
-/** How a webhook fares. Deliveries count in the time in which they were made. */
+/** The deliveries of a webhook, by the time at which they were created. */
 export type WebhookHealth = Readonly<{
   last: LastDelivery | undefined;
-  /** The last 24 hours, the oldest first; the last of them is the one that is now. */
+  /** The last 24 hours, oldest first; the last one is the current one. */
   hours: readonly DeliveryCounts[];
   day: DeliveryCounts;
   week: DeliveryCounts;
-  /** How long attempts took that were answered, of the last `ATTEMPTS` of the week; `undefined`: there is none. */
+  /** Duration of answered attempts, of the last `ATTEMPTS` of the week; `undefined` if there is none. */
   latency: Readonly<{ p50Ms: number; p95Ms: number }> | undefined;
 }>;
 
 const HOUR_MS = 3_600_000;
 const DAY_HOURS = 24;
 const WEEK_HOURS = 7 * DAY_HOURS;
-/** Attempts that latency is told from. */
 const ATTEMPTS = 200;
 
 type HourRow = Readonly<{ hour: number; state: DeliveryState; n: number }>;
 
-/** Reads how webhooks fare; whose they are, is for the caller to know. */
+/** The caller checks that a webhook is the account's. */
 export function createWebhookHealth(store: Store) {
   const times = store.prepare<{ ms: number }, [string, number]>(`
     SELECT phases_json ->> '$.totalMs' AS ms FROM
@@ -54,7 +52,6 @@ export function createWebhookHealth(store: Store) {
     SELECT created_at_ms / ${HOUR_MS} AS hour, state, count(*) AS n
     FROM deliveries WHERE webhook_id = ? AND created_at_ms >= ? GROUP BY hour, state`);
 
-  /** The newest delivery, and how those of so many hours up to now stand. */
   function read(webhookId: string, nowMs: number, hoursBack: number) {
     const now = Math.floor(nowMs / HOUR_MS);
     const fromMs = (now - hoursBack + 1) * HOUR_MS;
@@ -76,7 +73,7 @@ export function createWebhookHealth(store: Store) {
       const tookMs = times.all(webhookId, fromMs).map(({ ms }) => ms);
       return { ...day, week: countsOf(rows), latency: latencyOf(tookMs) };
     },
-    /** The last 24 hours alone, which a list of webhooks shows: an index answers, however long the bodies are. */
+    /** The last 24 hours, for a list of webhooks: from an index alone, however long the bodies are. */
     dayOf(webhookId: string, nowMs: number): WebhookDay {
       const { last, hours, day } = read(webhookId, nowMs, DAY_HOURS);
       return { last, hours, day };
@@ -95,14 +92,13 @@ function countsOf(rows: readonly HourRow[]): DeliveryCounts {
   };
 }
 
-/** The smallest times that half and 95 of 100 stay within. */
 function latencyOf(times: readonly number[]): WebhookHealth['latency'] {
   const sorted = times.toSorted((a, b) => a - b);
   const at = (share: number) => Math.round(sorted[Math.ceil(share * sorted.length) - 1] ?? 0);
   return sorted.length === 0 ? undefined : { p50Ms: at(0.5), p95Ms: at(0.95) };
 }
 
-/** A webhook whose automatic attempts fail, for the operator. Of its URL only the host is told: the rest may be a secret. */
+/** A webhook whose automatic attempts fail, for operators. Of its URL only the host is shown: the rest may be a secret. */
 export type FailingWebhook = Readonly<{
   id: string;
   accountId: number;
@@ -113,14 +109,13 @@ export type FailingWebhook = Readonly<{
   isPaused: boolean;
 }>;
 
-/** Where one stands in the list. */
 type FailingPlace = Pick<FailingWebhook, 'failingSinceMs' | 'id'>;
 
 const LIMIT_MAX = 200;
 
 type Row = Omit<FailingWebhook, 'isPaused'> & Readonly<{ isPaused: number }>;
 
-/** Lists the webhooks of all accounts that fail, the longest first, behind `after`. */
+/** Lists failing webhooks of all accounts after `after`, the longest failing first. */
 export function createFailing(
   store: Store,
 ): (limit: number, after?: FailingPlace) => readonly FailingWebhook[] {

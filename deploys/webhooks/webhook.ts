@@ -4,7 +4,7 @@ import type { Audit, By, Detail } from '../accounts/audit.ts';
 
 /**
  * A webhook as its account sees it. Instants are Unix milliseconds. `programs` is null for all watched programs.
- * `failingSinceMs` and the count are of automatic attempts. `nextSecretAtMs` is when a secret that waits takes over.
+ * `failingSinceMs` and the count are of automatic attempts. `nextSecretAtMs` is when the next secret takes over.
  */
 export type Webhook = Readonly<{
   id: string;
@@ -21,7 +21,7 @@ export type Webhook = Readonly<{
   nextSecretAtMs: number | null;
 }>;
 
-/** There is none, or it is another account's, which is the same to whoever asks. */
+/** There is none, or it is another account's; callers cannot tell which. */
 export type NoWebhook = Readonly<{ kind: 'no-webhook' }>;
 export const NO_WEBHOOK: NoWebhook = { kind: 'no-webhook' };
 
@@ -49,11 +49,10 @@ export function createWebhookRows(store: Store) {
       const row = one.get(accountId, id);
       return row === null ? undefined : webhookFrom(row, nowMs);
     },
-    /** Oldest first. */
     list: (accountId: number, nowMs: number): Webhook[] =>
       all.all(accountId).map((row) => webhookFrom(row, nowMs)),
     count: (accountId: number): number => count.get(accountId)?.n ?? 0,
-    /** Those that are deleted and whose deliveries are not forgotten yet. */
+    /** Deleted ones whose deliveries are still kept. */
     countDeleted: (accountId: number): number => gone.get(accountId)?.n ?? 0,
   };
 }
@@ -65,12 +64,11 @@ function webhookFrom({ programsJson, ...row }: Row, nowMs: number): Webhook {
   return {
     ...row,
     programs: programsJson === null ? null : JSON.parse(programsJson),
-    // One that is due has taken over, whatever the row says.
+    // One that is due has taken over.
     nextSecretAtMs: nextSecretAtMs === null || nextSecretAtMs <= nowMs ? null : nextSecretAtMs,
   };
 }
 
-/** What every verb on webhooks needs. */
 export type WebhookDeps = Readonly<{
   store: Store;
   rows: WebhookRows;
@@ -78,17 +76,14 @@ export type WebhookDeps = Readonly<{
   audit: Pick<Audit, 'note'>;
 }>;
 
-/** A webhook that is there, inside the transaction that changes it. */
 type Changing = Readonly<{
   webhook: Webhook;
   nowMs: number;
-  /** Writes the change into the audit log. */
   note(action: `webhook.${string}`, detail?: Detail): void;
-  /** The webhook as it is by now. */
   again(): Webhook;
 }>;
 
-/** A verb on one webhook of the account that asks: one IMMEDIATE transaction, in which the webhook is there. */
+/** A change of one webhook of an account, in one IMMEDIATE transaction; `NO_WEBHOOK` if there is none. */
 export function changing<Args extends unknown[], Outcome>(
   { store, rows, clock, audit }: WebhookDeps,
   act: (changing: Changing, ...args: Args) => Outcome,

@@ -11,8 +11,8 @@ import { createCheckSettings } from './settings.ts';
 import { createWebhookRows, type Webhook } from './webhook.ts';
 
 /**
- * All that can be done with webhooks, over `store`. Every function takes the account that asks, and what is another's
- * is not there for it. What changes something takes who does it too, and writes that down with the change.
+ * All operations on webhooks. Every function takes the account, and does not find what is another's. Changes take the
+ * actor too, and write the audit log in the same transaction.
  */
 export function createWebhooks(
   parts: Readonly<{
@@ -22,7 +22,6 @@ export function createWebhooks(
     policy: NetworkPolicy;
     isWatched(address: string): boolean;
     enqueue: Pick<Enqueue, 'ping'>;
-    /** Tells the worker of what is due now. */
     wake(): void;
     random: (bytes: number) => Uint8Array;
   }>,
@@ -35,7 +34,6 @@ export function createWebhooks(
   return {
     list: (accountId: number): Webhook[] => rows.list(accountId, clock.now()),
     find: (accountId: number, id: string): Webhook | undefined => rows.find(accountId, id, clock.now()),
-    /** Whether a webhook could be made or edited so. */
     check,
     create,
     createOnce: createCreateOnce(deps, create, createSecretsOf(store, seal)),

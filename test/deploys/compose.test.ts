@@ -1,9 +1,6 @@
-import { describe, expect, test } from 'bun:test';
-import { join } from 'node:path';
-import { nextStartMs } from '../../deploys/watch/watcher.ts';
-import { addressOf, startChain } from '../fakes/chain.ts';
-import { temporaryFolder } from '../started/gateway.ts';
-import { programsOf, startDeploys, until, watchedOf, WATCHER_KEY } from './started.ts';
+import { expect, test } from 'bun:test';
+import { startChain, addressOf } from '../fakes/chain.ts';
+import { startDeploys, until, watchedOf, WATCHER_KEY, AUTHORITY } from './started.ts';
 
 const bad = () => new Response(`<html>${WATCHER_KEY}</html>`, { status: 502 });
 
@@ -14,8 +11,8 @@ test('the watcher reads with its own key, which is in no log line and no health 
   await deploys.watch();
   expect(second.calls.every(({ headers }) => headers.get('x-token') === WATCHER_KEY)).toBe(true);
   const health = await (await deploys.answer(new Request('http://localhost/health'))).text();
-  expect(health).toStartWith('ok: 1 programs were read');
-  expect(JSON.stringify(deploys.lines)).toContain('answered HTTP 502');
+  expect(health).toStartWith('ok: 1 programs, read');
+  expect(JSON.stringify(deploys.lines)).toContain('returned HTTP 502');
   expect(JSON.stringify(deploys.lines) + health).not.toContain(WATCHER_KEY);
 });
 
@@ -29,7 +26,7 @@ test('a backend that hangs costs its eight seconds, and the same reading goes on
   await deploys.clock.advance(8_000);
   await watching;
   expect(await (await deploys.get()).json()).toMatchObject({ checked_at: '2026-11-20T00:00:00.000Z' });
-  expect(JSON.stringify(deploys.lines)).toContain('rpc_urls[0] gave no answer within 8 s');
+  expect(JSON.stringify(deploys.lines)).toContain('rpc_urls[0] did not respond within 8 s');
 });
 
 test('what strangers may read on /health names no host', async () => {
@@ -39,68 +36,45 @@ test('what strangers may read on /health names no host', async () => {
   void deploys.watch();
   await until(() => deploys.lines.length > 0);
   const health = await (await deploys.answer(new Request('http://localhost/health'))).text();
-  expect(health).toContain('rpc_urls[0] answered HTTP 502');
+  expect(health).toContain('rpc_urls[0] returned HTTP 502');
   expect(health).not.toContain(chain.url.hostname);
   chain.fault = undefined;
   await deploys.clock.advance(60_000);
   await deploys.watch();
 });
 
-describe('a chain that is another one', () => {
-  const OTHER = 'the chain is another one than before';
-  const MISSED = 'deployed while nobody watched';
-  type Chain = ReturnType<typeof startChain>;
-  function become(chain: Chain, genesis: string | undefined, unixSeconds: number, slotOfB: number): Chain {
-    chain.deploy(addressOf('A'), 5);
-    chain.deploy(addressOf('B'), slotOfB);
-    chain.blockTimes.set(5, unixSeconds);
-    chain.fault = ({ method }) =>
-      method === 'getGenesisHash' && genesis !== undefined
-        ? Response.json({ jsonrpc: '2.0', id: 1, result: addressOf(genesis) })
-        : undefined;
-    return chain;
-  }
-  async function timeOfA(deploys: ReturnType<typeof startDeploys>) {
-    const programs = await programsOf(await deploys.get());
-    return programs.find(({ label }) => label === 'A')?.['deployed_at'];
-  }
-  async function run(chain: Chain, path: string) {
-    await using deploys = startDeploys(watchedOf('A', 'B'), [chain], path);
-    await deploys.watch();
-    await deploys.blockTimes(1);
-    const log = JSON.stringify(deploys.lines);
-    return { at: await timeOfA(deploys), told: [OTHER, MISSED].filter((sentence) => log.includes(sentence)) };
-  }
-
-  test.each([
-    ['other', '2023-11-14T22:13:21Z', [OTHER]],
-    ['one', '2023-11-14T22:13:20Z', [MISSED]],
-    [undefined, '2023-11-14T22:13:20Z', [MISSED]],
-  ])(
-    'after a restart, by its genesis hash (%s): only then is the past forgotten',
-    async (genesis, at, told) => {
-      using folder = temporaryFolder();
-      const path = join(folder.path, 'sluice.db');
-      const first = await run(become(startChain(), 'one', 1_700_000_000, 5), path);
-      expect(first.told).toEqual([]);
-      expect(await run(become(startChain(), genesis, 1_700_000_001, 6), path)).toEqual({ at, told });
-    },
+type Deploys = ReturnType<typeof startDeploys>;
+async function figures(deploys: Deploys): Promise<Record<string, number>> {
+  const response = await deploys.answerMetrics(new Request('http://localhost/metrics'));
+  expect(response.headers.get('content-type')).toStartWith('text/plain');
+  const lines = (await response.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  return Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]),
   );
+}
 
-  test('while it is watched: its block times are its own once it is taken anew', async () => {
-    const chain = become(startChain(), 'one', 1_700_000_000, 5);
-    await using deploys = startDeploys(watchedOf('A', 'B'), [chain]);
-    await deploys.watch();
-    await deploys.blockTimes(1);
-    become(chain, 'other', 1_700_000_001, 5).slot = 900; // behind the last reading, as a chain begun anew is
-    const { clock, lines } = deploys;
-    for (let failures = 0; !JSON.stringify(lines).includes(OTHER); failures++) {
-      const before = lines.length;
-      const nowMs = clock.monotonic();
-      await clock.advance(nextStartMs({ firstStartMs: 0, pollMs: 60_000, nowMs, failures }) - nowMs);
-      await until(() => lines.length > before);
-    }
-    await deploys.blockTimes(1);
-    expect(await timeOfA(deploys)).toBe('2023-11-14T22:13:21Z');
+test('readings, deploys, statuses and answers are counted, and nothing else is served beside them', async () => {
+  await using deploys = startDeploys(watchedOf('A', 'B', 'C'));
+  expect(Object.keys(await figures(deploys))).not.toContain('deploys_reading_age_seconds');
+  deploys.chain.deploy(addressOf('A'), 5, AUTHORITY);
+  deploys.chain.deploy(addressOf('B'), 5);
+  await deploys.watch();
+  deploys.chain.deploy(addressOf('A'), 6, AUTHORITY);
+  await deploys.readAgain();
+  await deploys.clock.advance(1_500);
+  await deploys.get();
+  await deploys.get('', {});
+  expect(await figures(deploys)).toMatchObject({
+    'deploys_readings_total{outcome="read"}': 2,
+    sluice_usage_mismatch: 0,
+    deploys_found_total: 1,
+    'deploys_programs{status="upgradeable"}': 1,
+    'deploys_programs{status="frozen"}': 1,
+    'deploys_programs{status="other_loader"}': 0,
+    'deploys_programs{status="missing"}': 1,
+    'deploys_api_answers_total{status="200"}': 1,
+    'deploys_api_answers_total{status="401"}': 1,
+    deploys_reading_age_seconds: 1.5,
   });
+  expect((await deploys.answerMetrics(new Request('http://localhost/'))).status).toBe(404);
 });

@@ -4,11 +4,10 @@ import { join } from 'node:path';
 import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { takeLock } from '../../shared/store/lock.ts';
-import { addressOf, startChain } from '../fakes/chain.ts';
+import { addressOf } from '../fakes/chain.ts';
 import { addKey, opened, temporaryFolder } from '../started/gateway.ts';
 import { childEnv, hasOpen, ROOT, runToEnd, startProcess } from '../started/process.ts';
 import { until } from '../started/stack.ts';
-import { AUTHORITY } from './started.ts';
 
 const MAIN = join(ROOT, 'deploys/main.ts');
 const AWAY = 'http://127.0.0.1:1';
@@ -31,21 +30,6 @@ function folderWith(rows: string, rpcUrl = AWAY) {
 }
 
 describe('it refuses to start with one sentence and exit code 1', () => {
-  test('when its port is taken', async () => {
-    using other = Bun.serve({
-      hostname: '127.0.0.1',
-      port: 0,
-      reusePort: false,
-      fetch: () => new Response(),
-    });
-    using folder = folderWith(`listen = "127.0.0.1:${other.port}"`);
-    const { code, stdout, stderr } = await runToEnd(folder.args, folder.path);
-    expect(stderr).toBe(
-      `The address 127.0.0.1:${other.port} cannot be listened on (another process has it); free it or change deploys.listen in the config.\n`,
-    );
-    expect([code, stdout]).toEqual([1, '']);
-  });
-
   /** What is wrong with the folder before the start, and what it says. */
   test.each<[string, string, (folder: ReturnType<typeof folderWith>) => void, RegExp]>([
     [
@@ -72,12 +56,6 @@ describe('it refuses to start with one sentence and exit code 1', () => {
           JSON.stringify([{ program_id: 'abc', label: 'A' }, { program_id: addressOf('B') }]),
         ),
       /^list\.json: \[0\]\.program_id: found "abc", expected a base58 address of 32 bytes\nlist\.json: \[1\]\.label: found nothing, expected a name without leading or trailing spaces\n$/,
-    ],
-    [
-      'its list of programs is absent',
-      'programs = "list.json"',
-      () => undefined,
-      /^The list of programs list\.json cannot be read \(.+\)\.\n$/,
     ],
     [
       'its list of programs is no JSON',
@@ -157,17 +135,6 @@ describe('it stops when it is asked to, with exit code 0', () => {
     app.kill(signal);
     expect(await app.exited).toBe(0);
     expect(await app.stderr).toBe('');
-  });
-
-  test('by SIGTERM in the middle of a reading that hangs', async () => {
-    await using chain = startChain();
-    const asked = Promise.withResolvers<void>();
-    chain.fault = () => (asked.resolve(), new Promise<Response>(() => {}));
-    using folder = folderWith('', chain.url.href);
-    await using app = await startProcess(folder.args, folder.path);
-    await asked.promise;
-    app.kill('SIGTERM');
-    expect(await app.exited).toBe(0);
   });
 
   test('when its parent ends, by the end of its standard input', async () => {
@@ -282,28 +249,6 @@ describe('started by hand without an operator', () => {
   }, 20_000);
 });
 
-test('after kill -9 the next one starts at once, on the same database, with the block times it had', async () => {
-  await using chain = startChain();
-  const program = addressOf('A');
-  chain.deploy(program, 5, AUTHORITY);
-  chain.blockTimes.set(5, 1_700_000_000);
-  using folder = folderWith('programs = "programs.json"', chain.url.href);
-  writeFileSync(join(folder.path, 'programs.json'), JSON.stringify([{ program_id: program, label: 'A' }]));
-  const store = opened(join(folder.dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-  const headers = { 'x-token': addKey(store, null) };
-  store.close();
-  const known = { programs: [{ program_id: program, deploy_slot: 5, deployed_at: '2023-11-14T22:13:20Z' }] };
-  {
-    await using first = await startProcess(folder.args, folder.path);
-    expect(await knownAnswer(first.url, headers)).toMatchObject(known);
-    first.kill('SIGKILL');
-    await first.exited;
-  }
-  chain.blockTimes.clear();
-  await using second = await startProcess(folder.args, folder.path);
-  expect(await knownAnswer(second.url, headers)).toMatchObject(known);
-});
-
 test.each(['SIGTERM', 'SIGKILL'] as const)(
   'after %s the next one goes on with the rate of each key, at both APIs (E40)',
   async (signal) => {
@@ -328,13 +273,3 @@ test.each(['SIGTERM', 'SIGKILL'] as const)(
   },
   20_000,
 );
-
-/** Asks until the deploy time is known; the test's own timeout bounds it. Few enough questions for the key's minute. */
-async function knownAnswer(url: URL, headers: Record<string, string>): Promise<object> {
-  for (;;) {
-    const response = await fetch(new URL(PROGRAMS_PATH, url), { headers });
-    const text = await response.text();
-    if (response.status === 200 && !text.includes('"deployed_at":null')) return JSON.parse(text);
-    await Bun.sleep(150); // between two questions to another process
-  }
-}

@@ -1,6 +1,5 @@
 import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
 import { composeDeploys, type DeploysInputs } from '../../deploys/compose.ts';
-import type { Sending } from '../../deploys/delivery/send.ts';
 import { DEPLOYS_MIGRATIONS } from '../../deploys/schema.ts';
 import type { WatchedProgram } from '../../deploys/watch/watched.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
@@ -11,6 +10,7 @@ import { createVirtualClock } from '../fakes/chain-clock.ts';
 import { addressOf, startChain } from '../fakes/chain.ts';
 import { answered, createScriptedSend } from '../fakes/scripted-send.ts';
 import { addKey, opened, silentLog } from '../started/gateway.ts';
+import { scriptedPolicy, testSeal } from './webhooks/started.ts';
 
 export const WATCHER_KEY = 'sluice_watcher_key_that_must_not_leak';
 export const AUTHORITY = addressOf('authority');
@@ -33,7 +33,7 @@ export function startDeploys(
   chains: readonly [Chain, ...Chain[]] = [startChain()],
   path = ':memory:',
   scripted = createScriptedSend(() => answered(200)),
-  webhooksOf?: (store: Store) => Pick<DeploysInputs, 'webhooks'> & Pick<Sending, 'secretsOf'>,
+  deliveryOf: (store: Store) => Partial<DeploysInputs['delivery']> = () => ({}),
 ) {
   const clock = createVirtualClock();
   const store = opened(path, { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
@@ -49,10 +49,13 @@ export function startDeploys(
   const ledger = opened(':memory:', USAGE_MIGRATIONS);
   const ledgerReader = opened(':memory:', USAGE_MIGRATIONS);
   const log = silentLog(lines);
-  const send = scripted.send;
-  const secretsOf = () => ({ current: new Secret('whsec_of_the_tests'), next: undefined });
-  const more = webhooksOf?.(store) ?? { secretsOf };
-  const delivery = { send, secretsOf: more.secretsOf };
+  const delivery = {
+    send: scripted.send,
+    secretsOf: () => ({ current: new Secret('whsec_of_the_tests'), next: undefined }),
+    seal: testSeal,
+    policy: scriptedPolicy().policy,
+    ...deliveryOf(store),
+  };
   const random = (bytes: number) => crypto.getRandomValues(new Uint8Array(bytes));
   const app = composeDeploys({
     config,
@@ -65,7 +68,6 @@ export function startDeploys(
     log,
     random,
     delivery,
-    ...(more.webhooks && { webhooks: more.webhooks }),
   });
   const key = addKey(store, null);
 

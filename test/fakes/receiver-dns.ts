@@ -1,5 +1,4 @@
 import { createSocket } from 'node:dgram';
-import { ipBytesFrom } from '../../deploys/delivery/policy.ts';
 
 /** What the server knows of a name: addresses, or how it fails. `silent` never answers. */
 export type DnsAnswer = readonly string[] | 'no-such-name' | 'server-failure' | 'silent';
@@ -57,7 +56,16 @@ function answerTo(question: Buffer, type: number, answer: Exclude<DnsAnswer, 'si
 
 /** The name is a pointer to the question's; the record may be kept for no time at all. */
 function recordOf(address: string, type: number): Buffer {
-  const bytes = ipBytesFrom(address) ?? new Uint8Array();
+  const bytes = bytesOfIp(address);
   const head = Buffer.from([0xc0, 0x0c, 0, type, 0, 1, 0, 0, 0, 0, 0, bytes.length]);
   return Buffer.concat([head, bytes]);
+}
+
+/** The bytes of an IP address, IPv6 without dots. */
+export function bytesOfIp(address: string): Buffer {
+  if (!address.includes(':')) return Buffer.from(address.split('.').map(Number));
+  const [front = [], back = []] = address.split('::').map((part) => (part === '' ? [] : part.split(':')));
+  const zeros = Array.from({ length: 8 - front.length - back.length }, () => '0');
+  const groups = [...front, ...zeros, ...back].map((group) => group.padStart(4, '0'));
+  return Buffer.from(groups.join(''), 'hex');
 }

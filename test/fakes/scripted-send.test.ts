@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { answered, createScriptedSend, failedWith, refusedFor } from './scripted-send.ts';
+import { answered, createScriptedSend, failedWith } from './scripted-send.ts';
 
 const post = {
   url: new URL('https://hook.example.com/'),
@@ -23,10 +23,10 @@ describe('a scripted send', () => {
     expect([open(), openMost()]).toEqual([2, 2]);
     posts[0]?.end(failedWith('timeout'));
     expect(await sending[0]).toMatchObject({ kind: 'failed', code: 'timeout' });
-    expect(() => posts[0]?.end(refusedFor('blocked_address'))).toThrow('has ended');
+    expect(() => posts[0]?.end(failedWith('blocked_address'))).toThrow('has ended');
     expect([open(), openMost()]).toEqual([1, 2]);
-    posts[1]?.end(refusedFor('blocked_address'));
-    expect(await sending[1]).toMatchObject({ kind: 'refused', reason: 'blocked_address' });
+    posts[1]?.end(failedWith('blocked_address'));
+    expect(await sending[1]).toMatchObject({ kind: 'failed', code: 'blocked_address' });
   });
 
   test('ends an open post as aborted when its signal aborts, and a new one at once', async () => {

@@ -32,10 +32,6 @@ export function failedWith(code: Extract<Sent, { kind: 'failed' }>['code']): Sen
   return { kind: 'failed', code, detail: `${code} in the script`, phases: PHASES };
 }
 
-export function refusedFor(reason: Extract<Sent, { kind: 'refused' }>['reason']): Sent {
-  return { kind: 'refused', reason, detail: `${reason} in the script`, phases: PHASES };
-}
-
 /**
  * A network in place of the sender's: `script` says how a post ends, or leaves it open for the test to end. Like the
  * sender it never rejects, and ends a post at once as `aborted` when its signal aborts.

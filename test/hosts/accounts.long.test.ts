@@ -96,7 +96,7 @@ describe('a gateway on a second host', () => {
     one.deploys().kill('SIGHUP');
     const line = 'Plan gold is gone from the config, but accounts still use it: 1.';
     await waited(() => [one.deploys(), one.gateway()].every((app) => app.printed().includes(line)));
-    expect(one.deploys().printed()).toContain('plans and credits were not published anew');
+    expect(one.deploys().printed()).toContain('plans and credits were not republished');
     expect([await one.status(key), await two.status(key)]).toEqual([200, 200]);
     const terms = JSON.parse(await redis.cli('HGET', '{sluice:accounts}:head', 'terms'));
     expect(terms.plans).toHaveProperty('gold');

@@ -83,6 +83,22 @@ describe.skipIf(reason !== undefined)('the unmodified app in a hostile environme
     expect(report.reached).toEqual({ loopback: 0, internal: 0, proxy: 0, impostorRequests: 0 });
   });
 
+  test('follows DNS as it is, without hosts file and search list, and waits for no silent server (E13)', () => {
+    const errors: Readonly<Record<string, string | null>> = {
+      nx: 'dns_error',
+      broken: 'dns_error',
+      searched: 'dns_error',
+      mute0: 'dns_timeout',
+      mute9: 'dns_timeout',
+      lame: null,
+      hole: 'unreachable',
+      half: null,
+      nowhere: 'connection_refused', // Bun 1.4.5 gives ECONNREFUSED for ENETUNREACH too
+    };
+    const seen = Object.keys(errors).map((key) => [key, report.attempts[key]?.error]);
+    expect(Object.fromEntries(seen)).toEqual(errors);
+  });
+
   test('trusts the authorities that it was told of, for the names of their certificates alone', () => {
     for (const key of ['selfSigned', 'wrongName'])
       expect(report.attempts[key]).toMatchObject({ how: 'failed', error: 'tls_error' });

@@ -6,7 +6,7 @@ import { bothHealths } from '../../../deploys/health/health.ts';
 import type { Sent } from '../../../deploys/outbox/outcome.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
-import { answered, createScriptedSend, refusedFor, type SeenPost } from '../../fakes/scripted-send.ts';
+import { answered, createScriptedSend, failedWith, type SeenPost } from '../../fakes/scripted-send.ts';
 import { silentLog } from '../../started/gateway.ts';
 import { startQueue } from '../outbox/queue.ts';
 
@@ -56,7 +56,7 @@ describe('figures', () => {
       post.url.hostname.startsWith('bad')
         ? answered(500)
         : post.url.hostname.startsWith('in')
-          ? refusedFor('blocked_address')
+          ? failedWith('blocked_address')
           : answered(200),
     );
     for (const id of ['good', 'bad', 'inward']) work.addWebhook(id);
@@ -89,20 +89,6 @@ describe('figures', () => {
     for (const slot of [7n, 8n]) work.times.save(slot, 1);
     await work.clock.advance(2_000);
     expect(await work.figures()).toMatchObject({ deploys_oldest_event_wait_seconds: 0 });
-  });
-
-  test('tell how long what has no place has been due', async () => {
-    await using work = start(() => undefined);
-    work.addWebhook('one');
-    work.trust();
-    for (let slot = 1; slot <= 5; slot++) work.upgrade('A', slot, work.clock.now());
-    await work.clock.advance(7_000);
-    expect(await work.figures()).toMatchObject({
-      deploys_deliveries_due: 1,
-      deploys_oldest_due_age_seconds: 7,
-      deploys_attempts_under_way: 4,
-    });
-    expect(work.deliveries.health().isWell).toBe(true);
   });
 });
 

@@ -17,7 +17,7 @@ export function loopbackPolicy(change: Partial<NetworkPolicy> = {}): NetworkPoli
   return {
     ...internetPolicy([]),
     resolve: () => Promise.resolve(['127.0.0.1']),
-    isPublic: (address) => address[0] === 127,
+    isPublic: (address) => address.startsWith('127.'),
     ca: AUTHORITY.cert,
     ...change,
   };
@@ -40,14 +40,8 @@ export function startGood(options: ReceiverOptions) {
 
 /** The part of an outcome that does not depend on the time or the port. */
 export function gist(sent: Sent): string {
-  switch (sent.kind) {
-    case 'answered':
-      return `${sent.status} ${sent.bodyKind} ${Buffer.from(sent.body).toString('latin1')}`.trim();
-    case 'failed':
-      return `${sent.code}: ${sent.detail}`;
-    case 'refused':
-      return `${sent.reason}: ${sent.detail}`;
-  }
+  if (sent.kind === 'failed') return `${sent.code}: ${sent.detail}`;
+  return `${sent.status} ${sent.bodyKind} ${Buffer.from(sent.body).toString('latin1')}`.trim();
 }
 
 /**

@@ -123,20 +123,6 @@ describe.each(asked)('the verifier for $name in docs/webhooks.md (spec 6.4, E31)
   });
 });
 
-describe('a language', () => {
-  const broken = { name: 'x', file: 'verify.mjs', code: 'export const verify = (;' };
-  test('that the machine does not have is absent, and says so', async () => {
-    const needs = ['no-such-language', '--version'];
-    const outcome = await ask({ ...broken, needs, run: needs }, lines.join(''));
-    expect(outcome).toEqual({ kind: 'absent', reason: expect.stringContaining('no-such-language') });
-  });
-  test('whose snippet does not run has failed, and is not skipped', async () => {
-    const needs = [process.execPath, '--version'];
-    const outcome = await ask({ ...broken, needs, run: [process.execPath, 'main.mjs'] }, lines.join(''));
-    expect(outcome.kind).toBe('failed');
-  });
-});
-
 describe('the page and the product agree', () => {
   test.each(verdicts)('%s: %p', (name, accepted) => {
     const { secret, timestamp, body, signature, now } = sent(CASES[name] ?? { accepted });

@@ -2,8 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { type Claim, DUE } from '../../../deploys/outbox/claim.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
-import { answered } from '../../fakes/scripted-send.ts';
-import { startQueue } from './queue.ts';
+import { startQueue, queueWith } from './queue.ts';
 
 const counted = (claims: readonly Claim[], of: (claim: Claim) => string) => {
   const counts: Record<string, number> = {};
@@ -13,8 +12,7 @@ const counted = (claims: readonly Claim[], of: (claim: Claim) => string) => {
 
 describe('a claim', () => {
   test('leases the delivery and writes the attempt before anything is sent', () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
+    using queue = queueWith('one');
     queue.upgrade('A', 7);
     const [claim] = queue.outbox.claim(START_MS + 1_999, []);
     expect(claim).toMatchObject({
@@ -39,8 +37,7 @@ describe('a claim', () => {
   });
 
   test('is made once: what is leased is nobody else’s (E24, without the lock)', () => {
-    using queue = startQueue();
-    for (const id of ['one', 'two']) queue.addWebhook(id);
+    using queue = queueWith('one', 'two');
     queue.upgrade('A', 7);
     expect([queue.outbox.claim(START_MS, []).length, queue.outbox.claim(START_MS, []).length]).toEqual([
       2, 0,
@@ -48,8 +45,7 @@ describe('a claim', () => {
   });
 
   test('takes the oldest first, and nothing that is not due', () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
+    using queue = queueWith('one');
     queue.upgrade('A', 7, START_MS + 10);
     queue.upgrade('B', 8, START_MS + 5);
     queue.upgrade('C', 9, START_MS + 11);
@@ -61,8 +57,7 @@ describe('a claim', () => {
   });
 
   test('goes to the URL of this moment, not of the event (E29)', () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
+    using queue = queueWith('one');
     queue.upgrade('A', 7);
     queue.store.run("UPDATE webhooks SET url = 'https://new.example.com/', host = 'new.example.com'");
     expect(queue.outbox.claim(START_MS, [])).toMatchObject([
@@ -106,8 +101,7 @@ describe('places', () => {
   });
 
   test('are four to a webhook that succeeded within a minute, and one to any other', () => {
-    using queue = startQueue();
-    queue.addWebhook('old');
+    using queue = queueWith('old');
     queue.trust(START_MS - 60_000);
     queue.addWebhook('new');
     for (const id of ['one', 'two']) queue.addWebhook(id);
@@ -123,22 +117,8 @@ describe('places', () => {
     expect(next.map(({ webhookId }) => webhookId)).toEqual([first?.webhookId ?? '']);
   });
 
-  test('beyond the first of a webhook are 256, so that hundreds that hang at once leave some to others', () => {
-    using queue = startQueue();
-    for (let i = 0; i < 300; i++) queue.addWebhook(`webhook ${i}`);
-    queue.trust();
-    for (let slot = 1; slot <= 5; slot++) queue.upgrade('A', slot);
-    const claims = queue.claimAll(START_MS, []);
-    expect(claims).toHaveLength(300 + 256);
-    queue.addWebhook('late');
-    queue.trust();
-    for (let slot = 6; slot <= 7; slot++) queue.upgrade('A', slot);
-    expect(queue.claimAll(START_MS, claims).map(({ webhookId }) => webhookId)).toEqual(['late']);
-  });
-
   test('go to who has none before they go to who has one', () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
+    using queue = queueWith('one');
     for (let slot = 1; slot <= 4; slot++) queue.upgrade('A', slot);
     queue.addWebhook('two');
     queue.trust();
@@ -159,19 +139,6 @@ describe('places', () => {
     expect(claims).toHaveLength(48);
     expect(queue.outbox.claim(START_MS + 1, claims)).toEqual([]);
   });
-
-  test('are kept for first attempts, a quarter of them', () => {
-    using queue = startQueue();
-    for (let i = 0; i < 640; i++) queue.addWebhook(`webhook ${i}`);
-    queue.upgrade('A', 7);
-    makeRetries(queue);
-    queue.upgrade('A', 8, START_MS + 1);
-    const claims = queue.claimAll(START_MS + 1, []);
-    expect(counted(claims, ({ number }) => `attempt ${number}`)).toEqual({
-      'attempt 2': 480,
-      'attempt 1': 160,
-    });
-  });
 });
 
 describe('places of webhooks whose last attempt failed (E35)', () => {
@@ -179,8 +146,7 @@ describe('places of webhooks whose last attempt failed (E35)', () => {
     queue.store.run('UPDATE webhooks SET failing_since_ms = 1');
 
   test('are one to each', () => {
-    using queue = startQueue();
-    queue.addWebhook('dead');
+    using queue = queueWith('dead');
     fail(queue);
     queue.addWebhook('well');
     queue.store.run(`UPDATE webhooks SET last_success_at_ms = ${START_MS}`);
@@ -218,16 +184,6 @@ describe('places of webhooks whose last attempt failed (E35)', () => {
     );
     expect(dead.every(({ isFailing }) => isFailing)).toBe(true);
   });
-
-  test('are all again after one success', () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
-    fail(queue);
-    for (let slot = 1; slot <= 5; slot++) queue.upgrade('A', slot);
-    const [claim] = queue.claimAll(START_MS, []);
-    queue.end(claim, answered(200), START_MS);
-    expect(queue.claimAll(START_MS, [])).toHaveLength(4);
-  });
 });
 
 describe('places of accounts', () => {
@@ -261,30 +217,6 @@ describe('places of accounts', () => {
     withBacklogs(queue, [2]);
     const accounts = following(queue, underWay, 214);
     expect(accounts).toEqual([...Array.from({ length: 213 }, () => 2), 1]);
-  });
-
-  test('become free for who waits beside ten that would take them all', () => {
-    using queue = startQueue();
-    withBacklogs(queue, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 150);
-    let underWay: readonly Claim[] = [];
-    // From turn to turn those who hold more wait for those who hold less.
-    for (let turn = 0; turn < 6; turn++) {
-      const kept = underWay.slice(160);
-      underWay = [...kept, ...queue.claimAll(NOW_MS + 250 * turn, kept)];
-    }
-    expect(underWay).toHaveLength(640);
-    withBacklogs(queue, [11], 10);
-    expect(following(queue, underWay, 4, NOW_MS + 5_000)).toEqual([11, 11, 11, 11]);
-  });
-
-  test('go to the oldest for a quarter of a second after nobody waited, because looking costs', () => {
-    using queue = startQueue();
-    withBacklogs(queue, [1]);
-    const [, ...others] = queue.claimAll(NOW_MS, []);
-    const [, ...underWay] = [...others, ...queue.outbox.claim(NOW_MS, others)];
-    withBacklogs(queue, [2]);
-    expect(byAccount(queue.outbox.claim(NOW_MS + 249, underWay))).toEqual({ 1: 1 });
-    expect(byAccount(queue.outbox.claim(NOW_MS + 250, underWay))).toEqual({ 2: 1 });
   });
 
   test('are kept for first attempts of others beside the retries of one', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';
-import { BLOCK_TIME, queueOver, startQueue } from './queue.ts';
+import { BLOCK_TIME, queueOver, startQueue, queueWith } from './queue.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
@@ -14,8 +14,7 @@ function bodies(queue: ReturnType<typeof startQueue>): Record<string, unknown>[]
 
 describe('a deploy', () => {
   test('becomes a delivery for each webhook that wants the program', () => {
-    using queue = startQueue();
-    queue.addWebhook('all');
+    using queue = queueWith('all');
     queue.addWebhook('some', { programs: [addressOf('B'), addressOf('A')] });
     queue.addWebhook('other', { programs: [addressOf('B')] });
     queue.addWebhook('none', { programs: [] });
@@ -27,8 +26,7 @@ describe('a deploy', () => {
   });
 
   test('is told as the specification says, under the id of the delivery (spec 2.3, 2.4)', () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
+    using queue = queueWith('one');
     queue.upgrade('A', 7, START_MS + 5);
     const [[id]] = queue.values('SELECT id FROM deliveries') as [[string]]; // one row of one column
     expect(id).toMatch(UUID);
@@ -50,8 +48,7 @@ describe('a deploy', () => {
   });
 
   test('that is found again makes no second event, also for a webhook made in between (E21)', () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
+    using queue = queueWith('one');
     queue.upgrade('A', 7);
     queue.addWebhook('two');
     queue.upgrade('A', 7);
@@ -59,8 +56,7 @@ describe('a deploy', () => {
   });
 
   test('in the same slot of another chain is another event', () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
+    using queue = queueWith('one');
     for (const genesis of ['first genesis', 'other genesis']) {
       queue.store.run('INSERT OR REPLACE INTO chain VALUES (1, ?)', [genesis]);
       queue.upgrade('A', 7);
@@ -69,9 +65,7 @@ describe('a deploy', () => {
   });
 
   test('is recorded as skipped for a paused webhook, with what would have been sent, and not at all for a deleted one', () => {
-    using queue = startQueue();
-    queue.addWebhook('paused');
-    queue.addWebhook('gone');
+    using queue = queueWith('paused', 'gone');
     queue.pause('paused');
     queue.drop('gone');
     queue.upgrade('A', 7);
@@ -85,8 +79,7 @@ describe('a deploy', () => {
 
 describe('an event without a block time', () => {
   test('waits for it, whatever process asks, and is due as soon as it is known', () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
+    using queue = queueWith('one');
     queue.upgrade('A', 7, START_MS, false);
     queue.upgrade('B', 9, START_MS, false);
     expect(queue.outbox.awaited()).toEqual([
@@ -103,8 +96,7 @@ describe('an event without a block time', () => {
   });
 
   test('is not sent to a webhook that was deleted or paused meanwhile', () => {
-    using queue = startQueue();
-    for (const id of ['one', 'two']) queue.addWebhook(id);
+    using queue = queueWith('one', 'two');
     queue.upgrade('A', 7, START_MS, false);
     queue.drop('one');
     queue.pause('two');
@@ -128,8 +120,7 @@ describe('an event without a block time', () => {
 
 describe('a ping', () => {
   test('is a delivery of its own each time (spec 2.5)', () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
+    using queue = queueWith('one');
     for (let i = 0; i < 2; i++) expect(queue.enqueue.ping('one', START_MS)).toMatch(UUID);
     expect(bodies(queue)[0]).toMatchObject({
       event: 'ping',

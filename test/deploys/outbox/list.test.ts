@@ -1,10 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, test, afterEach, beforeEach } from 'bun:test';
 import { createAudit } from '../../../deploys/accounts/audit.ts';
-import { createAccountDeliveries, type DeliveryFilter, LOOKED_AT_MAX } from '../../../deploys/outbox/list.ts';
+import {
+  createAccountDeliveries,
+  type DeliveryFilter,
+  LOOKED_AT_MAX,
+  createReadQueue,
+} from '../../../deploys/outbox/list.ts';
 import { createSendAgain } from '../../../deploys/webhooks/send-again.ts';
 import { createWebhookRows } from '../../../deploys/webhooks/webhook.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
+import { answered, failedWith } from '../../fakes/scripted-send.ts';
 import { explained } from '../explained.ts';
 import { startQueue } from './queue.ts';
 
@@ -109,9 +115,94 @@ describe('the deliveries of an account', () => {
 
   test('are read by an index, and none of it is sorted', () => {
     const all = explained(queue.store, createAccountDeliveries);
-    expect(all).toHaveLength(7);
+    expect(all).toHaveLength(9);
     for (const { sql, steps } of all) {
       expect([sql, steps.filter((step) => /SCAN|TEMP B-TREE/.test(step))]).toEqual([sql, []]);
     }
   });
+});
+
+let fresh: ReturnType<typeof startQueue>;
+beforeEach(() => (fresh = startQueue()));
+afterEach(() => fresh[Symbol.dispose]());
+const read = () => createReadQueue(fresh.store);
+
+describe('the queue', () => {
+  test('tells what is due, in flight, due later, and waits for its block time', () => {
+    for (const id of ['a', 'b']) fresh.addWebhook(id);
+    fresh.upgrade('one', 5, START_MS);
+    fresh.upgrade('two', 6, START_MS, false);
+    const [claim] = fresh.outbox.claim(START_MS, []);
+    expect(read().state(START_MS + 1)).toMatchObject({ due: 0, inFlight: 2, eventsWaiting: 1 });
+    fresh.end(claim, answered(503), START_MS + 10);
+    const state = read().state(START_MS + 20);
+    expect(state).toMatchObject({ due: 0, inFlight: 1, later: 1 });
+    const nextMs = state.nextDueAtMs ?? 0;
+    expect(nextMs).toBeGreaterThan(START_MS + 20);
+    expect(read().state(nextMs)).toMatchObject({ due: 1, oldestDueAtMs: nextMs, later: 0 });
+  });
+
+  test('tells which attempts came to nothing, the newest first, and why', () => {
+    fresh.addWebhook('a');
+    fresh.upgrade('one', 5, START_MS);
+    const [first] = fresh.outbox.claim(START_MS, []);
+    fresh.end(first, answered(503), START_MS + 10);
+    fresh.upgrade('two', 6, START_MS + 50);
+    const [second] = fresh.outbox.claim(START_MS + 50, []);
+    fresh.end(second, failedWith('blocked_address'), START_MS + 60);
+    fresh.upgrade('three', 7, START_MS + 70);
+    const [third] = fresh.outbox.claim(START_MS + 70, []);
+    fresh.end(third, answered(200), START_MS + 80);
+    const { wrongAttempts, reasons } = read();
+    expect(wrongAttempts(9)).toMatchObject([
+      { webhookId: 'a', accountId: 1, host: 'a.example.com', state: 'blocked', error: 'blocked_address' },
+      {
+        state: 'failed',
+        error: 'http_503',
+        number: 1,
+        deliveryState: 'retry_scheduled',
+        startedAtMs: START_MS,
+      },
+    ]);
+    expect(wrongAttempts(1)).toHaveLength(1);
+    expect(reasons('failed', 0)).toEqual([{ reason: 'http_503', attempts: 1, lastAtMs: START_MS }]);
+    expect(reasons('blocked', 0)).toMatchObject([{ reason: 'blocked_address', attempts: 1 }]);
+    expect(reasons('failed', START_MS + 1)).toEqual([]);
+  });
+
+  test('tells the hosts at which webhooks fail, those with the most first', () => {
+    for (const [id, host, sinceMs] of [
+      ['a', 'one.example', 10],
+      ['b', 'two.example', 30],
+      ['c', 'two.example', 20],
+      ['d', 'gone.example', 5],
+      ['e', 'well.example', null],
+    ] as const) {
+      fresh.addWebhook(id, { host });
+      fresh.store.run('UPDATE webhooks SET failing_since_ms = ? WHERE id = ?', [sinceMs, id]);
+    }
+    fresh.drop('d');
+    expect(read().failingHosts()).toEqual([
+      { host: 'two.example', webhooks: 2, sinceMs: 20 },
+      { host: 'one.example', webhooks: 1, sinceMs: 10 },
+    ]);
+  });
+});
+
+test('how the queue stands is read by indexes that have no more than what is asked', () => {
+  const statements = explained(fresh.store, createReadQueue);
+  expect(statements).toHaveLength(11);
+  const allowed =
+    /INDEX (deliveries_due|deliveries_leased|events_waiting|attempts_failed|attempts_blocked|webhooks_failing)\b/;
+  for (const { sql, steps } of statements) {
+    const tables = steps.filter((step) =>
+      /^(SCAN|SEARCH) (deliveries|events|attempts|webhooks)\b/.test(step),
+    );
+    expect([sql, tables.length, tables.filter((step) => !allowed.test(step))]).toEqual([
+      sql,
+      tables.length,
+      [],
+    ]);
+    expect(tables.length).toBeGreaterThan(0);
+  }
 });

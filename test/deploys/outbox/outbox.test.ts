@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import type { Claim } from '../../../deploys/outbox/claim.ts';
+import { afterAttempt, type Ended, type Verdict } from '../../../deploys/outbox/outcome.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered, failedWith } from '../../fakes/scripted-send.ts';
 import { startQueue } from './queue.ts';
@@ -127,34 +127,6 @@ describe('what a process took with it when it died', () => {
     expect(queue.outbox.reap(START_MS + HOUR, new Set([queue.claim.deliveryId]))).toBe(0);
     expect(queue.end(queue.claim, answered(200), START_MS + HOUR)).toBe('recorded');
   });
-
-  test('as the sixth is made again under its number: no delivery fails without a known answer', () => {
-    using queue = attempting();
-    let [claim, nowMs]: [Claim | undefined, number] = [queue.claim, START_MS];
-    for (let number = 1; number <= 5; number++) {
-      queue.end(claim, answered(500), nowMs);
-      nowMs += 2 * HOUR;
-      [claim] = queue.outbox.claim(nowMs, []);
-    }
-    expect(claim).toMatchObject({ n: 6, number: 6 });
-    for (let crash = 0; crash < 3; crash++) {
-      nowMs += 30_000;
-      queue.outbox.reap(nowMs, nobody);
-      expect(queue.values('SELECT number, state FROM attempts WHERE n = 6')).toEqual([[6, 'interrupted']]);
-      [claim] = queue.outbox.claim(nowMs, []);
-      expect(claim).toMatchObject({ n: 6, number: 6 });
-    }
-    queue.end(claim, answered(500), nowMs);
-    expect(queue.states()).toEqual(['failed']);
-    expect(queue.values('SELECT count(*) FROM attempts')).toEqual([[6]]);
-  });
-
-  test('of a webhook deleted meanwhile is cancelled', () => {
-    using queue = attempting();
-    queue.drop('one');
-    queue.outbox.reap(START_MS + 30_000, nobody);
-    expect(queue.states()).toEqual(['cancelled']);
-  });
 });
 
 describe('a wall clock that was ahead (E26)', () => {
@@ -164,13 +136,73 @@ describe('a wall clock that was ahead (E26)', () => {
     queue.outbox.reap(START_MS, nobody);
     expect(queue.outbox.nextDueAtMs(START_MS)).toBe(START_MS + 2 * HOUR);
   });
+});
 
-  test('holds no lease for longer than a lease', () => {
-    using queue = startQueue();
-    queue.addWebhook('one');
-    queue.upgrade('A', 7);
-    queue.outbox.claim(START_MS + 24 * HOUR, []);
-    queue.outbox.reap(START_MS, nobody);
-    expect(queue.outbox.reap(START_MS + 30_000, nobody)).toBe(1);
+const NOW = 1_000_000;
+const ATTEMPTING: Ended = { state: 'attempting', nextAttemptAtMs: null, finishedAtMs: null, endsAs: null };
+const SUCCEEDED: Verdict = { kind: 'succeeded' };
+const FAILED: Verdict = { kind: 'failed', error: 'timeout' };
+const BLOCKED: Verdict = { kind: 'blocked', error: 'blocked_address' };
+const INTERRUPTED: Verdict = { kind: 'interrupted' };
+const final = (state: string, finishedAtMs = NOW) =>
+  ({ state, nextAttemptAtMs: null, finishedAtMs }) as never; // of the table
+const retry = (nextAttemptAtMs: number, more = {}) =>
+  ({ state: 'retry_scheduled', nextAttemptAtMs, finishedAtMs: null, ...more }) as never; // of the table
+
+test.each([
+  [1, 30_000],
+  [2, 120_000],
+  [3, 600_000],
+  [4, 1_800_000],
+  [5, 7_200_000],
+  [6, undefined],
+])(
+  'automatic attempt %i that fails is followed by another %p ms after its end (spec 3.2, 8)',
+  (number, delayMs) => {
+    const after = delayMs === undefined ? final('failed') : retry(NOW + delayMs);
+    for (const verdict of [FAILED, BLOCKED])
+      expect(afterAttempt(ATTEMPTING, number, verdict, NOW)).toEqual(after);
+    expect(afterAttempt(ATTEMPTING, number, SUCCEEDED, NOW)).toEqual(final('delivered'));
+  },
+);
+
+test.each([
+  [1, 1],
+  [5, 5],
+  [6, 5],
+])(
+  'automatic attempt %i that was interrupted leaves %i made, and the next is due at once',
+  (number, attempts) => {
+    expect(afterAttempt(ATTEMPTING, number, INTERRUPTED, NOW)).toEqual(retry(NOW, { attempts }));
+  },
+);
+
+test.each(['cancelled', 'skipped'] as const)(
+  'an automatic attempt of a webhook that left meanwhile ends as %s unless it succeeded (E29)',
+  (endsAs) => {
+    for (const verdict of [FAILED, INTERRUPTED])
+      expect(afterAttempt({ ...ATTEMPTING, endsAs }, 2, verdict, NOW)).toEqual(final(endsAs));
+    expect(afterAttempt({ ...ATTEMPTING, endsAs }, 2, SUCCEEDED, NOW)).toEqual(final('delivered'));
+  },
+);
+
+describe('an attempt asked for by hand', () => {
+  const rows: readonly Ended[] = [
+    { ...ATTEMPTING, state: 'retry_scheduled', nextAttemptAtMs: NOW + 5 },
+    { ...ATTEMPTING, state: 'failed', finishedAtMs: 7 },
+    { ...ATTEMPTING, state: 'delivered', finishedAtMs: 7 },
+  ];
+
+  test.each(rows)('delivers with a success, and changes nothing else of %p', (row) => {
+    const { endsAs: _, ...kept } = row;
+    expect(afterAttempt(row, undefined, FAILED, NOW)).toEqual({ ...kept, isResent: false });
+    expect(afterAttempt(row, undefined, INTERRUPTED, NOW)).toEqual({ ...kept, isResent: true });
+    const after = final('delivered', row.state === 'delivered' ? 7 : NOW);
+    expect(afterAttempt(row, undefined, SUCCEEDED, NOW)).toEqual(after);
+  });
+
+  test('that was interrupted is not made again for a webhook that left', () => {
+    const row: Ended = { ...ATTEMPTING, state: 'failed', finishedAtMs: 7, endsAs: 'skipped' };
+    expect(afterAttempt(row, undefined, INTERRUPTED, NOW).isResent).toBe(false);
   });
 });

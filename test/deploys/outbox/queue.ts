@@ -1,6 +1,6 @@
 import type { Claim } from '../../../deploys/outbox/claim.ts';
 import { createEnqueue } from '../../../deploys/outbox/enqueue.ts';
-import { createList } from '../../../deploys/outbox/list.ts';
+import { createAccountDeliveries } from '../../../deploys/outbox/list.ts';
 import { createOutbox } from '../../../deploys/outbox/outbox.ts';
 import { type Sent, verdictOf } from '../../../deploys/outbox/outcome.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
@@ -20,11 +20,23 @@ export function startQueue(path = ':memory:') {
   return { ...queueOver(store), [Symbol.dispose]: () => store.close() };
 }
 
+/** The same with these webhooks. */
+export function queueWith(...ids: readonly string[]) {
+  const queue = startQueue();
+  for (const id of ids) queue.addWebhook(id);
+  return queue;
+}
+
 export function queueOver(store: Store) {
   const outbox = createOutbox(store, random);
   const enqueue = createEnqueue(store, (program) => `label of ${program.slice(0, 4)}`, random);
   const times = createBlockTimeStore(store);
   const withdraw = createCancelPending(store);
+  const deliveries = createAccountDeliveries(store);
+  const accountOf = store.prepare<{ id: number }, [string]>(
+    'SELECT account_id AS id FROM deliveries WHERE id = ?',
+  );
+  const find = (id: string) => deliveries.find(accountOf.get(id)?.id ?? 0, id);
 
   function addWebhook(
     id: string,
@@ -73,7 +85,8 @@ export function queueOver(store: Store) {
     claimAll,
     enqueue,
     times,
-    ...createList(store),
+    find,
+    attemptsOf: (id: string) => find(id)?.tries ?? [],
     addWebhook,
     /** All webhooks that there are succeed now, and may have several places for a minute. */
     trust: (nowMs = START_MS) =>

@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { createAccountDeliveries } from '../../../deploys/outbox/list.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
@@ -48,36 +47,4 @@ test('a database of the first release with deliveries in every open state migrat
     'succeeded',
   ]);
   await work.stop();
-});
-
-test('deliveries from before they were listed by account get their account', () => {
-  using folder = temporaryFolder();
-  const path = join(folder.path, 'sluice.db');
-  const before = Object.entries(DEPLOYS_MIGRATIONS).filter(([name]) => name !== 'deliveries-of-account-1');
-  const old = opened(path, Object.fromEntries(before));
-  old.run(`INSERT INTO webhooks (id, account_id, url, host, secret_ct, secret_kid, created_at_ms, updated_at_ms)
-    VALUES ('w', 7, 'https://h.example.com/', 'h.example.com', x'00', 1, 0, 0)`);
-  old.run(`INSERT INTO deliveries (id, webhook_id, event_kind, dedupe_key, state, created_at_ms, finished_at_ms)
-    VALUES ('d', 'w', 'ping', 'd', 'delivered', 1, 1)`);
-  old.close();
-  using queue = startQueue(path);
-  const { page } = createAccountDeliveries(queue.store);
-  expect([7, 8].map((account) => page(account, { limit: 9 }).rows.map(({ id }) => id))).toEqual([['d'], []]);
-});
-
-test.each([
-  [
-    'an attempting delivery without a lease',
-    "UPDATE deliveries SET state = 'attempting', next_attempt_at_ms = NULL",
-  ],
-  ['an open delivery that is never due', 'UPDATE deliveries SET next_attempt_at_ms = NULL'],
-  ['a final delivery without an end', "UPDATE deliveries SET state = 'failed', next_attempt_at_ms = NULL"],
-  ['a final delivery that is due', "UPDATE deliveries SET state = 'failed', finished_at_ms = 1"],
-  ['a seventh attempt', 'UPDATE deliveries SET attempts = 7'],
-  ['half a lease', "UPDATE deliveries SET lease_token = 'x'"],
-])('the tables refuse %s', (_, sql) => {
-  using queue = startQueue();
-  queue.addWebhook('one');
-  queue.upgrade('A', 7);
-  expect(() => queue.store.run(sql)).toThrow('CHECK');
 });

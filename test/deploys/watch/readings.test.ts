@@ -1,116 +1,211 @@
-import { describe, expect, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { createCancelOtherChain } from '../../../deploys/outbox/enqueue.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { createBlockTimeStore } from '../../../deploys/watch/block-time.ts';
 import type { ProgramState } from '../../../deploys/watch/change.ts';
-import { createReadings } from '../../../deploys/watch/readings.ts';
-import type { Latest } from '../../../deploys/watch/watcher.ts';
+import { createHistory, createProgramList, createReadings } from '../../../deploys/watch/readings.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
+import { explained } from '../explained.ts';
 import { startQueue } from '../outbox/queue.ts';
 
 const [one, two] = [addressOf('one'), addressOf('two')];
-const upgradeAuthority = addressOf('authority');
-const latest = (...states: [typeof one, ProgramState][]): Latest => ({
-  reading: { contextSlot: 100n, programs: new Map(states) },
-  checkedAtMs: 1_234,
+const [first, second] = [addressOf('authority'), addressOf('another')];
+const [here, there] = ['genesis here', 'genesis there'];
+let queue: ReturnType<typeof startQueue>;
+beforeEach(() => (queue = startQueue()));
+afterEach(() => queue[Symbol.dispose]());
+
+type States = readonly [typeof one, ProgramState][];
+const MISSING: ProgramState = { status: 'missing' };
+const UNHEARD = { status: 'unheard-of' } as never; // the schema must refuse it
+const frozen = (deploySlot: bigint): ProgramState => ({ status: 'frozen', deploySlot });
+const deployed = (deploySlot: bigint, upgradeAuthority = first): ProgramState => ({
+  status: 'upgradeable',
+  deploySlot,
+  upgradeAuthority,
 });
+const readings = (store = queue.store) => createReadings(store, createCancelOtherChain(store));
+/** Stores a reading of these programs as the watcher does. */
+function read(states: States, genesis?: string, { atMs = 1_234, enqueue = () => {} } = {}) {
+  const reading = { contextSlot: 100n, programs: new Map(states) };
+  return readings().save({ reading, checkedAtMs: atMs }, genesis, enqueue);
+}
 
 test('a stored reading is there after a restart', () => {
   using folder = temporaryFolder();
   const path = join(folder.path, 'sluice.db');
+  const states: States = [
+    [one, deployed(5n)],
+    [two, MISSING],
+  ];
   const before = opened(path, DEPLOYS_MIGRATIONS);
-  createReadings(before, createCancelOtherChain(before)).save(
-    latest([one, { status: 'upgradeable', deploySlot: 5n, upgradeAuthority }], [two, { status: 'missing' }]),
-  );
+  readings(before).save({ reading: { contextSlot: 100n, programs: new Map(states) }, checkedAtMs: 1_234 });
   before.close();
-  const after = opened(path, DEPLOYS_MIGRATIONS);
-  expect(createReadings(after, createCancelOtherChain(after)).deploySlots()).toEqual(new Map([[one, 5n]]));
-  expect(after.query('SELECT context_slot, checked_at_ms FROM reading').all()).toEqual([
-    { context_slot: 100, checked_at_ms: 1_234 },
-  ]);
-  after.close();
+  using after = opened(path, DEPLOYS_MIGRATIONS);
+  expect(readings(after).deploySlots()).toEqual(new Map([[one, 5n]]));
+  expect(after.query('SELECT context_slot, checked_at_ms FROM reading').values()).toEqual([[100, 1_234]]);
 });
 
 test('a reading replaces the one before whole, also for programs that are no longer watched, or not at all', () => {
-  using store = opened(':memory:', DEPLOYS_MIGRATIONS);
-  const readings = createReadings(store, createCancelOtherChain(store));
-  readings.save(latest([one, { status: 'frozen', deploySlot: 5n }]));
-  const bad = latest([one, { status: 'frozen', deploySlot: 6n }], [two, { status: 'unheard-of' } as never]); // the schema must refuse it
-  expect(() => readings.save(bad)).toThrow('CHECK');
-  expect(readings.deploySlots()).toEqual(new Map([[one, 5n]]));
-  readings.save(latest([two, { status: 'frozen', deploySlot: 6n }]));
-  expect(readings.deploySlots()).toEqual(new Map([[two, 6n]]));
+  read([[one, frozen(5n)]]);
+  const bad: States = [
+    [one, frozen(6n)],
+    [two, UNHEARD],
+  ];
+  expect(() => read(bad)).toThrow('CHECK');
+  expect(readings().deploySlots()).toEqual(new Map([[one, 5n]]));
+  read([[two, frozen(6n)]]);
+  expect(readings().deploySlots()).toEqual(new Map([[two, 6n]]));
 });
 
 describe('the chain that everything stored is of', () => {
-  const [here, there] = ['genesis here', 'genesis there'];
-  function start() {
-    const store = opened(':memory:', DEPLOYS_MIGRATIONS);
-    const [readings, times] = [
-      createReadings(store, createCancelOtherChain(store)),
-      createBlockTimeStore(store),
-    ];
-    times.save(5n, 1_700_000_000);
-    const first = latest([one, { status: 'frozen', deploySlot: 5n }]);
-    const second = latest([two, { status: 'frozen', deploySlot: 6n }]);
-    return { store, readings, times, first, second, [Symbol.dispose]: () => store.close() };
-  }
+  beforeEach(() => queue.times.save(5n, 1_700_000_000));
 
   test('is kept while the genesis hash is the same, and when no backend tells it', () => {
-    using s = start();
-    const kept = [here, here, undefined, here].map((hash) => s.readings.save(s.first, hash));
+    const kept = [here, here, undefined, here].map((hash) => read([[one, frozen(5n)]], hash));
     expect(kept).toEqual(Array(4).fill('same-chain'));
-    expect(s.times.find(5n)).toBe(1_700_000_000);
+    expect(queue.times.find(5n)).toBe(1_700_000_000);
   });
 
-  test('is left behind with all block times when the genesis hash is another', () => {
-    using s = start();
-    s.readings.save(s.first, here);
-    expect(s.readings.save(s.second, there)).toBe('other-chain');
-    expect(s.times.find(5n)).toBeUndefined();
-    expect(s.readings.deploySlots()).toEqual(new Map([[two, 6n]]));
-    expect(s.readings.save(s.second, there)).toBe('same-chain');
-  });
-
-  test('is left behind in the transaction of the new reading, or not at all', () => {
-    using s = start();
-    s.readings.save(s.first, here);
-    const bad = latest([two, { status: 'unheard-of' } as never]); // the schema must refuse it
-    expect(() => s.readings.save(bad, there)).toThrow('CHECK');
-    expect(s.times.find(5n)).toBe(1_700_000_000);
-    expect(s.readings.deploySlots()).toEqual(new Map([[one, 5n]]));
-    expect(s.readings.save(s.second, there)).toBe('other-chain');
+  test('is left behind with all block times when the genesis hash is another, in one transaction', () => {
+    read([[one, frozen(5n)]], here);
+    expect(() => read([[two, UNHEARD]], there)).toThrow('CHECK');
+    expect(queue.times.find(5n)).toBe(1_700_000_000);
+    expect(read([[two, frozen(6n)]], there)).toBe('other-chain');
+    expect(queue.times.find(5n)).toBeUndefined();
+    expect(readings().deploySlots()).toEqual(new Map([[two, 6n]]));
+    expect(read([[two, frozen(6n)]], there)).toBe('same-chain');
   });
 
   test('brings what follows from a reading into its transaction, unless it is another one', () => {
-    using s = start();
     const added: string[] = [];
-    s.readings.save(s.first, here, () => void added.push('first'));
-    s.readings.save(s.second, there, () => void added.push('of another chain'));
+    read([[one, frozen(5n)]], here, { enqueue: () => void added.push('first') });
+    read([[two, frozen(6n)]], there, { enqueue: () => void added.push('of another chain') });
     expect(added).toEqual(['first']);
-    const failing = () => {
+    const enqueue = () => {
       throw new Error('no room for events');
     };
-    expect(() => s.readings.save(s.first, there, failing)).toThrow('no room');
-    expect(s.readings.deploySlots()).toEqual(new Map([[two, 6n]]));
+    expect(() => read([[one, frozen(5n)]], there, { enqueue })).toThrow('no room');
+    expect(readings().deploySlots()).toEqual(new Map([[two, 6n]]));
   });
 
   test('takes the events along that wait for a block time of it', () => {
-    using queue = startQueue();
-    const readings = createReadings(queue.store, createCancelOtherChain(queue.store));
-    const first = latest([one, { status: 'frozen', deploySlot: 5n }]);
-    readings.save(first, here);
+    read([[one, frozen(5n)]], here);
     queue.addWebhook('hook');
     queue.upgrade('A', 7, 1_000, false);
     queue.upgrade('B', 6, 1_000);
-    readings.save(first, there);
-    createBlockTimeStore(queue.store).save(7n, 1_700_000_000);
+    read([[one, frozen(5n)]], there);
+    queue.times.save(7n, 1_700_000_000);
     while (queue.outbox.release(2_000) === 'more');
     expect(queue.values('SELECT state, last_error, body IS NULL FROM deliveries ORDER BY rowid')).toEqual([
       ['cancelled', 'other_chain', 1],
       ['queued', null, 0],
     ]);
+  });
+});
+
+describe('a deploy is in the history', () => {
+  const history = () => createHistory(queue.store);
+  /** Readings of program one a second apart; gives what its history has then. */
+  function seen(states: readonly (ProgramState | undefined)[], genesis: readonly string[] = []) {
+    for (const [i, state] of states.entries())
+      read(state === undefined ? [] : [[one, state]], genesis[i], { atMs: 1_000 * (i + 1) });
+    const page = history().of(one, { limit: 100 });
+    return page.map(({ deploySlot, previousSlot, detectedAtMs }) => [deploySlot, previousSlot, detectedAtMs]);
+  }
+
+  test.each<[string, (ProgramState | undefined)[], number[][]]>([
+    ['once, with the slot before it', [5n, 5n, 9n].map((slot) => deployed(slot)), [[9, 5, 3_000]]],
+    [
+      'but not when its slot falls or comes back',
+      [5n, 0n, 5n, 9n].map((slot) => deployed(slot)),
+      [[9, 5, 4_000]],
+    ],
+    [
+      'and stays while its program is closed or not watched',
+      [deployed(5n), MISSING, undefined, deployed(5n)],
+      [],
+    ],
+  ])('%s', (_, states, further) => {
+    expect(seen(states)).toEqual([...further, [5, null, 1_000]]);
+    expect(history().of(two, { limit: 9 })).toEqual([]);
+  });
+
+  test('of the chain that is watched: another one begins anew', () => {
+    expect(seen([deployed(5n), deployed(3n)], [here, there])).toEqual([[3, null, 2_000]]);
+  });
+
+  test('with the authority of then, and its time as soon as that is known', () => {
+    seen([deployed(5n), deployed(6n, second), frozen(7n)]);
+    expect(
+      history()
+        .of(one, { limit: 5 })
+        .map(({ authority }) => authority),
+    ).toEqual([null, second, first]);
+    expect(history().of(one, { limit: 1 })[0]?.deployedAtMs).toBeNull();
+    createBlockTimeStore(queue.store).save(7n, 1_700_000_000);
+    expect(history().of(one, { limit: 1 })[0]?.deployedAtMs).toBe(1_700_000_000_000);
+  });
+
+  test('a page at a time by its index, the newest first, and the last 500 of a program are kept', () => {
+    read([[two, deployed(1n)]]);
+    for (let slot = 1n; slot <= 503n; slot++) read([[one, deployed(slot)]]);
+    const page = history().of(one, { limit: 1_000 });
+    expect([page.length, page[0]?.deploySlot]).toEqual([100, 503]);
+    const next = history().of(one, { before: page.at(-1)?.id ?? 0, limit: 2 });
+    expect(next.map(({ deploySlot }) => deploySlot)).toEqual([403, 402]);
+    const kept = 'SELECT program_id, count(*), min(deploy_slot) FROM program_deploys GROUP BY 1 ORDER BY 2';
+    expect(queue.values(kept)).toEqual([
+      [two, 1, 1],
+      [one, 500, 4],
+    ]);
+    expect(explained(queue.store, createHistory)[0]?.steps).toEqual([
+      'SEARCH program_deploys USING INDEX program_deploys_of_program (program_id=? AND id<?)',
+      'SEARCH block_times USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN',
+    ]);
+  });
+});
+
+describe('the list of watched programs', () => {
+  const labels = { one: 'Raydium AMM', two: 'Orca', three: 'Raydium CLMM', four: 'Serum' };
+  const watched = Object.entries(labels).map(([name, label]) => ({ address: addressOf(name), label }));
+  function list(filter: Parameters<ReturnType<typeof createProgramList>>[0]) {
+    read([
+      [one, deployed(5n)],
+      [two, frozen(6n)],
+      [addressOf('three'), MISSING],
+    ]);
+    queue.times.save(5n, 1_700_000_000);
+    return createProgramList(queue.store, watched)(filter, 1_700_000_060_000);
+  }
+
+  test('has their status, slot, age and authority, in its order', () => {
+    const unknown = {
+      deploySlot: undefined,
+      deployedAtMs: undefined,
+      ageMs: undefined,
+      authority: undefined,
+    };
+    const times = { deployedAtMs: 1_700_000_000_000, ageMs: 60_000 };
+    const states = [
+      { status: 'upgradeable', deploySlot: 5, ...times, authority: first },
+      { ...unknown, status: 'frozen', deploySlot: 6 },
+      { ...unknown, status: 'missing' },
+      { ...unknown, status: undefined },
+    ] as const;
+    const expected = watched.map(({ address, label }, i) => ({ programId: address, label, ...states[i] }));
+    expect(list({})).toEqual(expected as never); // as many states as programs
+  });
+
+  test.each([
+    [{ search: 'rayDIUM' }, ['Raydium AMM', 'Raydium CLMM']],
+    [{ search: String(two).slice(3, 20).toLowerCase() }, ['Orca']],
+    [{ status: 'frozen' }, ['Orca']],
+    [{ search: 'raydium', status: 'missing' }, ['Raydium CLMM']],
+    [{ search: 'nothing' }, []],
+  ] as const)('is filtered by %p', (filter, found) => {
+    expect(list(filter).map(({ label }) => label)).toEqual([...found]);
   });
 });

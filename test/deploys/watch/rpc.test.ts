@@ -49,18 +49,15 @@ test("the backend's own error comes back as its code", async () => {
 });
 
 describe('what is no JSON-RPC answer is a failure with a reason that shows no body and no key', () => {
-  const NOT_RPC = 'answered something that is not JSON-RPC';
+  const NOT_RPC = 'returned invalid JSON-RPC';
   test.each([
-    ['a page of a proxy with 502', () => new Response(`<html>${KEY}`, { status: 502 }), 'answered HTTP 502'],
-    ['a redirect, not followed', () => Response.redirect(NOBODY.href), 'answered HTTP 302'],
-    ['a refused key', () => json({ error: KEY }, 401), 'answered HTTP 401'],
-    ['HTML with 200', () => new Response('<html>'), NOT_RPC],
-    ['nothing', () => new Response(''), NOT_RPC],
+    ['a page of a proxy with 502', () => new Response(`<html>${KEY}`, { status: 502 }), 'returned HTTP 502'],
+    ['a redirect, not followed', () => Response.redirect(NOBODY.href), 'returned HTTP 302'],
     ['JSON cut in the middle', () => new Response('{"jsonrpc":"2.0","id":1,"resu'), NOT_RPC],
     ['null', () => json(null), NOT_RPC],
     ['no result', () => json({ jsonrpc: '2.0', id: 1 }), NOT_RPC],
     ["another call's answer", () => json({ jsonrpc: '2.0', id: 2, result: 1 }), NOT_RPC],
-    ['an error without a code', () => json({ id: 1, error: KEY }), 'answered an error without a code'],
+    ['an error without a code', () => json({ id: 1, error: KEY }), 'returned an error without a code'],
   ] as [string, Fault, string][])('%s', async (_, fault, reason) => {
     const outcome = await outcomeWith(fault);
     expect(outcome).toEqual({ kind: 'failed', reason, isOverRate: false });
@@ -72,25 +69,10 @@ test('a refusal for the rate is told apart', async () => {
   expect(await outcomeWith(() => json({}, 429))).toMatchObject({ kind: 'failed', isOverRate: true });
 });
 
-test('an answer above a megabyte is left after the first bytes too many', async () => {
-  let sent = 0;
-  const flood = () =>
-    new Response(
-      new ReadableStream({
-        pull(controller) {
-          sent += 65_536;
-          controller.enqueue(new Uint8Array(65_536));
-        },
-      }),
-    );
-  expect(await outcomeWith(flood)).toMatchObject({ reason: 'answered more than 1048576 bytes' });
-  expect(sent).toBeLessThan(16_777_216);
-});
-
 test('a backend that is not there is a failure with the code of the refusal', async () => {
   const call = backend({ url: new URL(`${NOBODY.href}${KEY}?k=${KEY}`) });
   expect(await call('getBlockTime', [1], signal)).toMatchObject({
-    reason: 'cannot be reached (ECONNREFUSED)',
+    reason: 'is unreachable (ECONNREFUSED)',
   });
 });
 
@@ -107,22 +89,5 @@ test.each<[string, Fetch]>([
   await clock.advance(7_999);
   expect(outcome).toBeUndefined();
   await clock.advance(1);
-  expect(outcome).toMatchObject({ kind: 'failed', reason: 'gave no answer within 8 s' });
-});
-
-test('an aborted call ends at once and its socket is let go', async () => {
-  const gone = Promise.withResolvers<void>();
-  const server = Bun.serve({
-    port: 0,
-    fetch: (request) => {
-      request.signal.addEventListener('abort', () => gone.resolve());
-      over.abort();
-      return new Promise<Response>(() => {});
-    },
-  });
-  const over = new AbortController();
-  const call = backend({ url: server.url });
-  expect(await call('getBlockTime', [1], over.signal)).toMatchObject({ reason: 'was given up' });
-  await gone.promise;
-  await server.stop(true);
+  expect(outcome).toMatchObject({ kind: 'failed', reason: 'did not respond within 8 s' });
 });

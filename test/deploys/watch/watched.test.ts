@@ -28,11 +28,6 @@ test('a list keeps its order, and members it does not know are passed over', () 
   });
 });
 
-test('two programs may share a label, since a label is only a name', () => {
-  const json = [one, two].map((program_id) => ({ program_id, label: 'Same' }));
-  expect(watchedFrom(json).kind).toBe('watched');
-});
-
 test('every problem of a list is told at once', () => {
   const lines = linesOf([
     { program_id: 'abc', label: '' },
@@ -55,10 +50,7 @@ test('every problem of a list is told at once', () => {
 
 test.each<[string, object, number]>([
   ['an address short of 32 bytes', { program_id: '1'.repeat(31) }, 1],
-  ['an address above 32 bytes', { program_id: 'z'.repeat(44) }, 1],
   ['a letter that base58 leaves out', { program_id: `${'1'.repeat(31)}0` }, 1],
-  ['a space behind the address', { program_id: `${one} ` }, 1],
-  ['a number for an address', { program_id: 5 }, 1],
   ['a label of 100 characters', { label: 'x'.repeat(100) }, 0],
   ['a label of 101 characters', { label: 'x'.repeat(101) }, 1],
   ['a label with a line break: labels stand in logs and tables', { label: 'a\nb' }, 1],
@@ -75,7 +67,6 @@ test.each([
 });
 
 test.each([
-  ['an object', {}],
   ['nothing', undefined],
   ['an empty list', []],
 ])('%s in the place of a list is one problem', (_, json) => {

@@ -15,7 +15,7 @@ export function startWebhookApi(sent = answered(200)) {
   names.set('away.example.com', Object.assign(new Error('away'), { code: 'ESERVFAIL' }));
   const send = createScriptedSend(() => sent);
   const deploys = startDeploys(watchedOf('A'), [startChain()], ':memory:', send, (store) => ({
-    webhooks: { seal: testSeal, policy },
+    policy,
     secretsOf: createSecretsOf(store, testSeal),
   }));
   const otherKey = deploys.addKey();

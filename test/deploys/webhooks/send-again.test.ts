@@ -67,13 +67,6 @@ describe('a test', () => {
     expect(queue.values('SELECT count(*) FROM deliveries')).toEqual([[1_000]]);
     expect(queue.values('SELECT count(*) FROM attempts')).toEqual([[1_000]]);
   });
-
-  test('of a paused webhook is refused, and leaves nothing', async () => {
-    using webhooks = await started();
-    webhooks.pause(byMe, webhooks.id);
-    expect(webhooks.sendTest(byMe, webhooks.id)).toEqual({ kind: 'webhook-paused' });
-    expect(webhooks.ids()).toEqual([]);
-  });
 });
 
 describe('a delivery resent by hand', () => {
@@ -102,41 +95,6 @@ describe('a delivery resent by hand', () => {
       [7, 'manual', 'failed'],
       [8, 'manual', 'succeeded'],
     ]);
-  });
-
-  test('between two automatic attempts leaves their schedule as it is, unless it succeeds', async () => {
-    using webhooks = await started();
-    const { queue, clock, resend, endDue } = webhooks;
-    queue.upgrade('A', 7);
-    endDue(500);
-    await clock.advance(30_000);
-    resend();
-    expect(endDue(500)?.number).toBe(2);
-    expect(endDue(500)?.number).toBeUndefined();
-    const [id = ''] = webhooks.ids();
-    expect(queue.find(id)).toMatchObject({
-      state: 'retry_scheduled',
-      nextAttemptAtMs: clock.now() + 120_000,
-      attempts: 2,
-    });
-    resend();
-    endDue(200);
-    expect(queue.find(id)).toMatchObject({ state: 'delivered', nextAttemptAtMs: null });
-    await clock.advance(DAY_MS);
-    expect(endDue(200)).toBeUndefined();
-  });
-
-  test('that its process took with it is made again', async () => {
-    using webhooks = await started();
-    const { queue, clock, resend } = webhooks;
-    queue.upgrade('A', 7);
-    await webhooks.failAll();
-    resend();
-    queue.outbox.claim(clock.now(), []);
-    await clock.advance(30_000);
-    queue.outbox.reap(clock.now(), new Set());
-    expect(queue.outbox.claim(clock.now(), [])).toMatchObject([{ n: 8, number: undefined }]);
-    expect(queue.states()).toEqual(['failed']);
   });
 
   test('is attempted twenty times in all and no more, alone or with all that failed', async () => {

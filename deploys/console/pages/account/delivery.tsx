@@ -23,8 +23,7 @@ import { type PageRefusal, refusalStatus, refusalText, WebhookUrl } from './webh
 import { paths } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
 import { ATTEMPTS_MAX, RETRY_DELAYS_MS } from '../../../outbox/outcome.ts';
-import type { AttemptRow } from '../../../outbox/list.ts';
-import type { Delivery } from '../../../webhooks/send-again.ts';
+import type { Delivery, AttemptRow } from '../../../outbox/list.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
 type Found = Readonly<{ delivery: Delivery; webhook: Webhook }>;
@@ -54,10 +53,9 @@ function find(
   { webhooks, deliveries }: WebhookServices,
   { account, params }: AccountContext,
 ): Found | undefined {
-  const row = deliveries.find(account.id, params['deliveryId'] ?? '');
-  const webhook = row && webhooks.find(account.id, row.webhookId);
-  const delivery = webhook && webhooks.delivery(account.id, webhook.id, row.id);
-  return delivery && { delivery, webhook };
+  const delivery = deliveries.find(account.id, params['deliveryId'] ?? '');
+  const webhook = delivery && webhooks.find(account.id, delivery.webhookId);
+  return webhook && { delivery, webhook };
 }
 
 /**

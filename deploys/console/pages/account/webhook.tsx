@@ -11,6 +11,7 @@ import {
 import { Notice } from '../../components/icons.tsx';
 import { Link } from '../../components/links.tsx';
 import { Columns, Facts, Panel, type Stat, Stats } from '../../components/panels.tsx';
+import type { Delivery } from '../../../outbox/list.ts';
 import type { AccountContext, PageAccount } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import { ResponseBody, attemptText, wordOf } from './attempt.tsx';
@@ -28,7 +29,6 @@ import {
 } from './webhooks.tsx';
 import { ownPath, paths } from '../../paths.ts';
 import type { Takeover } from '../../../webhooks/change.ts';
-import type { Delivery } from '../../../webhooks/send-again.ts';
 import type { DeliveryCounts, WebhookHealth } from '../../../webhooks/webhook-health.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 

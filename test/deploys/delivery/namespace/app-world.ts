@@ -12,7 +12,7 @@ import { ROOT, runToEnd, startProcess } from '../../../started/process.ts';
 import { until } from '../../../started/stack.ts';
 import { javascript } from '../verifiers/snippet.ts';
 import { hostileEnvironment } from './hostile.ts';
-import { PUBLIC } from './network.ts';
+import { HOLE, PUBLIC } from './network.ts';
 
 /**
  * A whole internet in a network namespace, and in it the app as an operator starts it, under a hostile environment: a
@@ -32,20 +32,40 @@ const ZONE: Readonly<Record<string, readonly string[]>> = {
   'private.example.com': ['10.0.0.1'],
   'loopback.example.com': ['127.0.0.1'],
   'mixed.example.com': [PUBLIC, '::1'],
+  'lost.example.org.example.com': [PUBLIC],
 };
+/** Where names lead once a webhook of theirs was made; until then to the good receiver. */
+const LATER: Readonly<Record<string, readonly string[] | 'no-such-name' | 'server-failure' | 'silent'>> = {
+  'nx.example.com': 'no-such-name',
+  'broken.example.com': 'server-failure',
+  'hole.example.com': [HOLE],
+  'half.example.com': [HOLE, PUBLIC],
+  'nowhere.example.com': ['1.1.1.1'],
+  'rebind.example.com': ['127.0.0.1'],
+  'metadata.example.com': ['169.254.169.254'],
+  // The search list leads on to a name of the good receiver.
+  'lost.example.org': 'no-such-name',
+};
+/** More names whose servers are silent than a resolver with a few threads could wait for. */
+const MUTE = Array.from({ length: 10 }, (_, i) => `mute${i}`);
 using _dns = await startDns((name, type, nth) => {
   // Public and inward answers by turns, as the question comes.
   if (name === 'turning.example.com')
     return type === 'AAAA' ? [] : [isLater && nth % 2 === 1 ? '127.0.0.1' : PUBLIC];
-  if (name === 'rebind.example.com') return type === 'AAAA' ? [] : [isLater ? '127.0.0.1' : PUBLIC];
-  if (name === 'metadata.example.com') return type === 'AAAA' ? [] : [isLater ? '169.254.169.254' : PUBLIC];
+  if (isLater && name.startsWith('mute')) return 'silent';
+  // Old name servers leave questions for AAAA without an answer.
+  if (name === 'lame.example.com') return type === 'A' ? [PUBLIC] : 'silent';
+  const later = LATER[name];
+  if (isLater && typeof later === 'string') return later;
+  if (later !== undefined || name.startsWith('mute'))
+    return type === 'AAAA' ? [] : isLater && typeof later === 'object' ? later : [PUBLIC];
   const addresses = ZONE[name];
   return addresses?.filter((address) => address.includes(':') === (type === 'AAAA')) ?? 'no-such-name';
 }, 53);
 
 const authority = createAuthority();
 const good = authority.issue({
-  dns: [NAME, 'mixed.example.com', 'rebind.example.com', 'turning.example.com'],
+  dns: [NAME, ...['mixed', 'rebind', 'turning', 'half', 'lame'].map((name) => `${name}.example.com`)],
   ips: [PUBLIC, '127.0.0.1'],
 });
 writeFileSync(inFolder('ca.pem'), authority.cert);
@@ -135,7 +155,9 @@ made['good'] = await make(`https://${NAME}/hook?a=b`);
 made['literal'] = await make(`https://${PUBLIC}/hook`);
 made['selfSigned'] = await make(`https://${NAME}:8443/`);
 made['wrongName'] = await make('https://other.example.com/');
-for (const name of ['rebind', 'metadata', 'turning']) made[name] = await make(`https://${name}.example.com/`);
+const NAMES = ['rebind', 'metadata', 'turning', 'nx', 'broken', 'hole', 'half', 'nowhere', 'lame', ...MUTE];
+for (const name of NAMES) made[name] = await make(`https://${name}.example.com/`);
+made['searched'] = await make('https://lost.example.org/');
 const FORCED = [
   'loopback',
   'loopbackSix',

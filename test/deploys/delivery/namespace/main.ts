@@ -19,8 +19,7 @@ async function post(url: URL) {
     'X-Service-Signature': signatureOf(new Secret('whsec_namespace'), seconds, body),
   };
   const sent = await send({ url, headers, body }, new AbortController().signal);
-  if (sent.kind !== 'answered')
-    return { how: sent.kind === 'failed' ? sent.code : sent.reason, detail: sent.detail };
+  if (sent.kind === 'failed') return { how: sent.code, detail: sent.detail };
   return { how: `${sent.status}`, detail: sent.remoteAddress };
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { within } from '../../../deploys/watch/deadline.ts';
+import { within } from '../../../deploys/health/outbound.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 
 const never = () => new Promise<never>(() => {});
