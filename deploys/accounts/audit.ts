@@ -104,14 +104,11 @@ const ROWS_MAX = 500;
 
 type Row = Omit<Entry, 'detail'> & Readonly<{ detailJson: string }>;
 
-type Wanted = Record<string, string | number | null>;
-
-const CONDITIONS = ['accountId', 'actorId', 'action'] as const;
-const CONDITION = {
-  accountId: 'account_id = $accountId',
-  actorId: 'actor_id IS $actorId',
-  action: 'action = $action',
-} as const;
+const CONDITIONS = [
+  ['accountId', 'account_id = $accountId'],
+  ['actorId', 'actor_id IS $actorId'],
+  ['action', 'action = $action'],
+] as const;
 
 /** Hops from one action to the next by the index, however many entries each has. */
 const DISTINCT_ACTIONS = `
@@ -145,14 +142,15 @@ export function createAudit(store: Store) {
     },
     /** Newest first. */
     list: (page: EntryPage): Entry[] => {
-      const { before = Number.MAX_SAFE_INTEGER, limit } = page;
-      const wanted = CONDITIONS.filter((name) => page[name] !== undefined);
-      const bound: Wanted = { before, limit: Math.max(1, Math.min(limit, LIMIT_MAX)) };
-      for (const name of wanted) bound[name] = page[name] ?? null;
-      const where = [...wanted.map((name) => CONDITION[name]), 'id < $before'].join(' AND ');
+      const { accountId = null, actorId = null, action = null, before = Number.MAX_SAFE_INTEGER } = page;
+      const limit = Math.max(1, Math.min(page.limit, LIMIT_MAX));
+      const wanted = CONDITIONS.filter(([name]) => page[name] !== undefined);
+      const where = [...wanted.map(([, condition]) => condition), 'id < $before'].join(' AND ');
       const rows = store
-        .query<Row, Wanted>(`${SELECT} WHERE ${where} ORDER BY id DESC LIMIT $limit`)
-        .all(bound);
+        .query<Row, Record<string, string | number | null>>(
+          `${SELECT} WHERE ${where} ORDER BY id DESC LIMIT $limit`,
+        )
+        .all({ accountId, actorId, action, before, limit });
       return rows.map(({ detailJson, ...row }) => ({ ...row, detail: JSON.parse(detailJson) }));
     },
     /** The actions that were ever noted, by name. */

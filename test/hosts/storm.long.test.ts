@@ -47,7 +47,6 @@ function publish(store: Store, url: string): () => Promise<void> {
     {
       changes,
       head,
-      holder,
       clock: systemClock,
       noteState: () => undefined,
       makeEpoch: () => crypto.randomUUID(),

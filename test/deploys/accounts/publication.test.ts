@@ -62,7 +62,6 @@ async function publish({ onPut, clock }: { onPut?(words: Put): unknown; clock?: 
           return head.put(words);
         },
       },
-      holder: 't1',
       clock: clock ?? systemClock,
       makeEpoch: () => `epoch ${++epochs} ${crypto.randomUUID()}`,
       readTerms: async () => undefined,
@@ -273,10 +272,10 @@ test('a use that came again while it was taken stays', async () => {
   await admin.zadd(USES, 1_700_000_000_123, 'k1', 1_700_000_000_456, 'k2');
   const uses = await head.uses(10);
   expect(uses).toEqual([
-    { keyId: 'k1', atMs: 1_700_000_000_123 },
-    { keyId: 'k2', atMs: 1_700_000_000_456 },
+    ['k1', '1700000000123'],
+    ['k2', '1700000000456'],
   ]);
   await admin.zadd(USES, 1_700_000_060_000, 'k1');
   await head.dropUses(uses);
-  expect(await head.uses(10)).toEqual([{ keyId: 'k1', atMs: 1_700_000_060_000 }]);
+  expect(await head.uses(10)).toEqual([['k1', '1700000060000']]);
 });
