@@ -37,7 +37,7 @@ import { createApp, withStrictTransport } from './server.ts';
 import { createLiveMinutes } from './usage/minutes.ts';
 import { readUsage } from './usage/read-usage.ts';
 import { openRedisCells } from './usage/redis-cells.ts';
-import { createUsageGrid, createUsageReport } from './usage/report.ts';
+import { createUsageReport } from './usage/report.ts';
 import { tendUsage } from './usage/tend.ts';
 import { createReadTraffic } from './usage/traffic.ts';
 import { createReadingTurns, createReadUsageView } from './usage/usage-view.ts';
@@ -351,7 +351,7 @@ export function composeConsole(
     plans,
     usage,
     turns,
-    readUsageView: createReadUsageView({ usage, grid: createUsageGrid(ledger), turns, clock }),
+    readUsageView: createReadUsageView({ usage, turns, clock }),
     webhooksOf: (accountId) => webhookRows.list(accountId, clock.now()),
     readUsed: (hours, accountId) => readUsage(ledger, hours, accountId),
     minutes,

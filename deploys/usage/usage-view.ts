@@ -2,9 +2,9 @@ import type { Clock } from '../../shared/clock.ts';
 import { DAY_MS, dayOfHour, HOUR_MS, type Hours, monthOfHour, monthStartMs, touched } from './calendar.ts';
 import {
   type Counts,
-  type createUsageGrid,
   type Dimension,
   type GridCell,
+  merged,
   type Part,
   sumOf,
   type Unit,
@@ -35,8 +35,7 @@ type UsageReading =
 export type ReadUsageView = (query: UsageQuery, userId: string, signal: AbortSignal) => Promise<UsageReading>;
 
 type Deps = Readonly<{
-  usage: Pick<UsageReport, 'byMethod' | 'byKey'>;
-  grid: ReturnType<typeof createUsageGrid>;
+  usage: Pick<UsageReport, 'byMethod' | 'byKey' | 'grid'>;
   turns: ReadingTurns;
   clock: Pick<Clock, 'monotonic'>;
 }>;
@@ -50,48 +49,40 @@ const HOURS_KEPT = 24 * 90;
 const TURN_MS = 4;
 
 /** Reads in parts, each in its turn. Rejects when the ledger cannot be read. */
-export function createReadUsageView({ usage, grid, turns, clock }: Deps): ReadUsageView {
-  return async function readUsageView(query, userId, signal) {
+export function createReadUsageView({ usage, turns, clock }: Deps): ReadUsageView {
+  return async function readUsageView({ whose, hours, unit, by, named }, userId, signal) {
     const reader = turns.enter(userId);
     if (reader === undefined) return { kind: 'busy' };
+    const slices = slicesOf(hours);
+    const partsOf = by === 'method' ? usage.byMethod : usage.byKey;
+    const found: Part[] = [];
+    const cells: GridCell[] = [];
+    let untilMs = Number.NEGATIVE_INFINITY;
+    /** Whether the next part may be read. */
+    const turn = async () => {
+      if (clock.monotonic() >= untilMs) {
+        await reader.turn(signal);
+        untilMs = clock.monotonic() + TURN_MS;
+      }
+      return !signal.aborted;
+    };
     try {
-      return await read(query, reader, signal);
+      for (const slice of slices) {
+        if (!(await turn())) return { kind: 'busy' };
+        found.push(...partsOf(whose, slice));
+      }
+      const parts = merged(found.map(({ name, counts }) => ({ name, ...counts })));
+      const names = parts.slice(0, named).map(({ name }) => name);
+      for (const slice of slices) {
+        if (!(await turn())) return { kind: 'busy' };
+        cells.push(...usage.grid({ whose, hours: slice, unit, by, names }));
+      }
+      const total = sumOf(parts.map(({ counts }) => counts));
+      return { kind: 'read', view: { total, parts, names, cells } };
     } finally {
       reader.leave();
     }
   };
-
-  async function read(
-    { whose, hours, unit, by, named }: UsageQuery,
-    reader: Reader,
-    signal: AbortSignal,
-  ): Promise<UsageReading> {
-    const slices = slicesOf(hours);
-    const partsOf = by === 'method' ? usage.byMethod : usage.byKey;
-    const parts = new Map<string, Counts>();
-    let untilMs = Number.NEGATIVE_INFINITY;
-    const turn = async () => {
-      if (clock.monotonic() < untilMs) return;
-      await reader.turn(signal);
-      untilMs = clock.monotonic() + TURN_MS;
-    };
-    for (const slice of slices) {
-      await turn();
-      if (signal.aborted) return { kind: 'busy' };
-      for (const { name, counts } of partsOf(whose, slice)) parts.set(name, sumOf([parts.get(name), counts]));
-    }
-    const sorted = [...parts]
-      .map(([name, counts]) => ({ name, counts }))
-      .sort((a, b) => b.counts.calls - a.counts.calls || b.counts.refused - a.counts.refused);
-    const names = sorted.slice(0, named).map(({ name }) => name);
-    const cells: GridCell[] = [];
-    for (const slice of slices) {
-      await turn();
-      if (signal.aborted) return { kind: 'busy' };
-      cells.push(...grid({ whose, hours: slice, unit, by, names }));
-    }
-    return { kind: 'read', view: { total: sumOf([...parts.values()]), parts: sorted, names, cells } };
-  }
 }
 
 /**

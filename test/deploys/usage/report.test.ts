@@ -71,7 +71,12 @@ test('what was spent is what was charged to the allowance less what was given ba
 });
 
 test('rows are found by period and account in the primary key, and nothing else is read', () => {
-  const found = explained(books.ledger, createUsageReport);
+  const found = explained(books.ledger, (store) => {
+    const { series, byMethod, byKey, spent } = createUsageReport(store);
+    const hours = { fromHour: NOW, toHour: NOW + 1 };
+    for (const read of [series, byMethod, byKey]) read(ONE, hours);
+    spent(1, hours);
+  });
   expect(found.length).toBe(6);
   for (const { steps } of found) {
     const table = steps.filter((step) => step.includes('usage_'));

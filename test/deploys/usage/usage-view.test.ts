@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { readUsage } from '../../../deploys/usage/read-usage.ts';
-import { createUsageGrid, createUsageReport, type Unit } from '../../../deploys/usage/report.ts';
+import { createUsageReport, type Unit } from '../../../deploys/usage/report.ts';
 import { createRollUp } from '../../../deploys/usage/tend.ts';
 import {
   createReadingTurns,
@@ -41,7 +41,7 @@ beforeEach(() => {
   while (rollUp(NOW_MS));
   const usage = createUsageReport(books.ledger);
   const turns = createReadingTurns(systemClock);
-  const read = createReadUsageView({ usage, grid: createUsageGrid(books.ledger), turns, clock: systemClock });
+  const read = createReadUsageView({ usage, turns, clock: systemClock });
   view = async (wish, signal) => {
     const reading = await read(wish, 'u1', signal);
     if (reading.kind !== 'read') throw new Error(reading.kind);
@@ -81,7 +81,6 @@ describe('usage of a year', () => {
     let [nowMs, turns] = [0, 0];
     const read = createReadUsageView({
       usage: createUsageReport(books.ledger),
-      grid: createUsageGrid(books.ledger),
       turns: {
         enter: () => ({ turn: () => Promise.resolve(void turns++), leave: () => undefined }),
       },
@@ -134,7 +133,11 @@ test('the rows of one account are those that all accounts’ rows have of it, in
 
 test('no statement reads what is of other accounts', () => {
   const statements = [
-    ...explained(books.ledger, createUsageGrid),
+    ...explained(books.ledger, (store) => {
+      const { grid } = createUsageReport(store);
+      for (const by of ['method', 'key'] as const)
+        for (const each of ['hour', 'day'] as const) grid({ whose, hours: YEAR, unit: each, by, names: [] });
+    }),
     ...explained(books.ledger, (store) => [...readUsage(store, { fromHour: 0, toHour: 1 }, 1)]),
   ];
   expect(statements).toHaveLength(6 + 6);
