@@ -17,7 +17,7 @@ import {
 } from './accounts/publication.ts';
 import { createProgramsAnswer } from './api/programs.ts';
 import { createRequestLog, keptRequests } from './api/request-log.ts';
-import { createAdmit, createAdmitBySession } from './api/webhook-requests.ts';
+import { createAdmit } from './api/webhook-requests.ts';
 import { type AddressOf, createAttempts, createClientAddresses, type Pace } from './auth/attempts.ts';
 import type { AuthService } from './auth/auth-service.ts';
 import { createOneTimeSecrets } from './console/one-time-secrets.ts';
@@ -247,15 +247,12 @@ function webhooksOf(
 /** The routes of webhooks, with a rate of their own beside that of the programs. */
 function webhookRoutesOf(inputs: DeploysInputs, webhooks: Webhooks, identify: Identify) {
   const { clock, consoleUsers, config } = inputs;
-  const bySession =
-    consoleUsers &&
-    createAdmitBySession({
-      viewerOf: consoleUsers.auth.viewerOf,
-      origin: config.publicUrl.origin,
-      enter: createRequestLog<string>(),
-      clock,
-    });
-  return { admit: createAdmit({ identify, enter: enterOf('webhooks', inputs), clock, bySession }), webhooks };
+  const session = consoleUsers && {
+    viewerOf: consoleUsers.auth.viewerOf,
+    origin: config.publicUrl.origin,
+    enter: createRequestLog<string>(),
+  };
+  return { admit: createAdmit({ identify, enter: enterOf('webhooks', inputs), clock, session }), webhooks };
 }
 
 /** The rate of each key at one of the two APIs, which a restart does not begin anew. */

@@ -43,19 +43,13 @@ export function createRequestLog<Key = KeyId>(keysMax: number = KEYS_MAX, kept?:
       return { kind: 'over-rate', retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) };
     }
     logs.delete(key);
-    if (logs.size >= keysMax) forgetQuietest(logs);
+    const [quietest = key] = logs.keys();
+    if (logs.size >= keysMax) logs.delete(quietest);
     log.push(Math.ceil(now));
     logs.set(key, log);
     kept?.keep(key, log);
     return { kind: 'entered' };
   };
-}
-
-function forgetQuietest<Key>(logs: Map<Key, unknown>) {
-  for (const key of logs.keys()) {
-    logs.delete(key);
-    return;
-  }
 }
 
 type KeptDeps = Readonly<{

@@ -19,7 +19,7 @@ const answerOf = (
       checkedAtMs: 1_795_132_800_007,
     },
     watchedOf(...Object.keys(states)),
-    { kind: 'all' },
+    new Set(),
     timeOf,
   );
 const frozen = (deploySlot: bigint): ProgramState => ({ status: 'frozen', deploySlot });
@@ -69,7 +69,7 @@ test('the order is the same for every order of the list', () => {
 test('programs with one label stand by address', () => {
   const reading = { contextSlot: 1n, programs: new Map() };
   const watched = ['x', 'y', 'z'].map((name) => ({ address: addressOf(name), label: 'Same' }));
-  const { programs } = programsAnswer({ reading, checkedAtMs: 0 }, watched, { kind: 'all' }, none);
+  const { programs } = programsAnswer({ reading, checkedAtMs: 0 }, watched, new Set(), none);
   const ids = programs.map(({ program_id }) => program_id);
   expect(ids).toEqual(watched.map(({ address }) => String(address)).toSorted());
 });

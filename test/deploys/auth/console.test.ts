@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { createRequestLog } from '../../../deploys/api/request-log.ts';
-import { createAdmitBySession } from '../../../deploys/api/webhook-requests.ts';
+import { createAdmit } from '../../../deploys/api/webhook-requests.ts';
 import { createClientAddresses } from '../../../deploys/auth/attempts.ts';
 import { createConsoleKeys, createTickets } from '../../../deploys/auth/console-keys.ts';
 import { consoleComplaint } from '../../../deploys/auth/provider.ts';
@@ -101,11 +101,11 @@ describe('an API that takes a login beside its keys', () => {
       user,
       id,
       ada: visitor,
-      admit: createAdmitBySession({
-        viewerOf: started.viewerOf,
-        origin: ORIGIN,
-        enter: createRequestLog<string>(),
+      admit: createAdmit({
+        identify: () => ({ kind: 'missing-key' }),
+        enter: createRequestLog(),
         clock: started.clock,
+        session: { viewerOf: started.viewerOf, origin: ORIGIN, enter: createRequestLog<string>() },
       }),
     };
   }
@@ -132,7 +132,7 @@ describe('an API that takes a login beside its keys', () => {
     started.made('root@example.com');
     const root = started.visitor();
     await logIn(root, 'root@example.com');
-    expect(await started.admit(root.request())).toBeUndefined();
-    expect(await started.admit(started.visitor().request())).toBeUndefined();
+    expect(await started.admit(root.request())).toEqual({ kind: 'missing-key' });
+    expect(await started.admit(started.visitor().request())).toEqual({ kind: 'missing-key' });
   });
 });
