@@ -366,7 +366,7 @@ export function composeConsole(
       accountOf: accounts.findById,
       clock,
       origin,
-      takeChange: (userId, nowMs) => changes.take([userId], nowMs),
+      takeChange: (userId, nowMs) => changes.take(userId, nowMs),
       noteBroken: (error) => log.error({ err: error }, 'a page of the console failed'),
     },
     routes,

@@ -6,7 +6,7 @@ import type { Audit } from '../accounts/audit.ts';
 import type { ConsoleKeys } from './console-keys.ts';
 import { createLogin } from './login.ts';
 import { createHashing, type Hashing } from './passwords.ts';
-import { createProvider, createProviderLogin } from './provider.ts';
+import { createProviderLogin } from './provider.ts';
 import { createSecondFactor } from './second-factor.ts';
 import { cookieOf, createSessions, type Session, SESSION_COOKIE } from './sessions.ts';
 import { createSignUp } from './sign-up.ts';
@@ -38,17 +38,14 @@ export function createAuthService(deps: AuthDeps) {
   const secondFactor = createSecondFactor(store, deps);
   const login = createLogin({ store, users, hashing, secondFactor, keys, clock, random });
   const signUp = createSignUp({ ...deps, users, hashing });
-  const { oidc } = config;
-  const redirectUri = deps.providerReturnUrl.href;
   const providerLogin =
-    oidc &&
+    config.oidc &&
     createProviderLogin({
-      provider: createProvider({ config: oidc, redirectUri, fetch: deps.fetch, clock }),
+      ...deps,
+      config: config.oidc,
+      redirectUri: deps.providerReturnUrl.href,
       users,
       signUp: config.signUp ? signUp : undefined,
-      keys,
-      clock,
-      random,
     });
 
   /** The session of a request, also one that must set up its second factor before it may see anything. */

@@ -36,10 +36,6 @@ export function createSecondFactor(store: Store, { keys, note, clock, random }: 
   const dropCodes = store.prepare('DELETE FROM backup_codes WHERE user_id = ?');
   const endOthers = store.prepare('DELETE FROM sessions WHERE user_id = ? AND token_hash IS NOT ?');
 
-  function noteChange(action: `user.${string}`, user: User, actor: Actor) {
-    note({ atMs: clock.now(), actor, action, accountId: user.accountId, subject: user.id });
-  }
-
   function pending(user: User): Uint8Array | undefined {
     const sealed = row.get(user.id)?.totp_pending ?? undefined;
     return sealed && keys.unseal(sealed, user.id);
@@ -54,7 +50,9 @@ export function createSecondFactor(store: Store, { keys, note, clock, random }: 
     endOthers.run(user.id, kept ?? null);
     const codes = Array.from({ length: BACKUP_CODES }, () => backupCode(random));
     for (const made of codes) addCode.run(user.id, hashOf(made));
-    noteChange('user.second-factor-on', user, actorOf(user.id, user.role));
+    const { id: subject, role, accountId } = user;
+    const [atMs, actor] = [clock.now(), actorOf(subject, role)];
+    note({ atMs, actor, action: 'user.second-factor-on', accountId, subject });
     return codes;
   });
 

@@ -97,9 +97,9 @@ export function createSignUp({ store, users, hashing, accounts, clock, random }:
   );
 
   function admitted({ address }: From): TooMany | undefined {
-    const byAddress = perAddress.take([network(address)], clock.now());
+    const byAddress = perAddress.take(network(address), clock.now());
     if (byAddress.kind === 'too-many') return byAddress;
-    const all = inAll.take(['all'], clock.now());
+    const all = inAll.take('all', clock.now());
     return all.kind === 'too-many' ? all : undefined;
   }
 
