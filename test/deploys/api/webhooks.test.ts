@@ -1,5 +1,5 @@
 import { Value } from '@sinclair/typebox/value';
-import { describe, expect, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { REQUESTS_MAX } from '../../../deploys/api/request-log.ts';
 import { DeliveriesAnswer, WebhooksAnswer, WebhookSecretAnswer } from '../../../deploys/api/schema.ts';
 import { WEBHOOKS_PATH } from '../../../deploys/api/webhook-routes.ts';
@@ -9,11 +9,14 @@ import { until } from '../started.ts';
 import { startWebhookApi } from '../webhooks/api.ts';
 import { URL_TEXT } from '../webhooks/started.ts';
 
+let api: ReturnType<typeof startWebhookApi>;
+beforeEach(() => void (api = startWebhookApi()));
+afterEach(() => api[Symbol.asyncDispose]());
+
 const ABSENT = '00000000-0000-4000-8000-000000000000';
 
 describe('webhooks over HTTP', () => {
   test('are made, listed, read, edited and deleted, and the secret is in the first answer alone', async () => {
-    await using api = startWebhookApi();
     const [status, made] = await api.ask('POST', '', {
       url: URL_TEXT,
       programs: [addressOf('A')],
@@ -44,7 +47,6 @@ describe('webhooks over HTTP', () => {
   });
 
   test('answer HEAD as GET, short of the body', async () => {
-    await using api = startWebhookApi();
     const id = await api.made();
     for (const path of ['', `/${id}`, `/${id}/deliveries`])
       expect((await api.ask('HEAD', path))[0]).toBe(200);
@@ -54,7 +56,8 @@ describe('webhooks over HTTP', () => {
 
   test('show what a receiver answered as text within JSON that no browser runs (E32)', async () => {
     const page = '</script><script>alert(1)</script><img src=x onerror=alert(2)>';
-    await using api = startWebhookApi(answered(200, page));
+    await api[Symbol.asyncDispose]();
+    api = startWebhookApi(answered(200, page));
     const id = await api.made();
     await api.watch();
     const [, { delivery_id: delivery }] = await api.ask('POST', `/${id}/test`);
@@ -72,7 +75,6 @@ describe('webhooks over HTTP', () => {
   });
 
   test('are tested ten times a minute, and no more by another key or way', async () => {
-    await using api = startWebhookApi();
     const id = await api.made();
     for (let i = 0; i < 10; i++) expect((await api.ask('POST', `/${id}/test`))[0]).toBe(202);
     const init = { method: 'POST', headers: { 'x-token': api.key } };
@@ -81,7 +83,6 @@ describe('webhooks over HTTP', () => {
   });
 
   test('are paused and resumed, and refused while paused with a clear message, leaving nothing (E34)', async () => {
-    await using api = startWebhookApi();
     const id = await api.made();
     expect(await api.ask('POST', `/${id}/pause`)).toMatchObject([200, { state: 'paused' }]);
     expect(await api.ask('POST', `/${id}/test`)).toEqual([409, { error: 'The webhook is paused' }]);
@@ -90,7 +91,6 @@ describe('webhooks over HTTP', () => {
   });
 
   test('are tested, and the delivery is there with its attempt and can be resent', async () => {
-    await using api = startWebhookApi();
     const id = await api.made();
     await api.watch();
     const [status, { delivery_id: delivery }] = await api.ask('POST', `/${id}/test`);
@@ -110,7 +110,6 @@ describe('webhooks over HTTP', () => {
   });
 
   test('have their secrets rotated, with a day to spare unless told otherwise', async () => {
-    await using api = startWebhookApi();
     const id = await api.made();
     const [status, rotated] = await api.ask('POST', `/${id}/rotation`);
     expect([status, rotated.webhook.next_secret_at]).toEqual([200, '2026-11-21T00:00:00.000Z']);
@@ -126,7 +125,6 @@ describe('webhooks over HTTP', () => {
   });
 
   test('show their deliveries a page at a time, each once', async () => {
-    await using api = startWebhookApi();
     const id = await api.made();
     const sent: string[] = [];
     for (let i = 0; i < 5; i++) sent.push((await api.ask('POST', `/${id}/test`))[1].delivery_id);
@@ -151,24 +149,24 @@ describe('webhooks over HTTP', () => {
 });
 
 describe('a request is refused', () => {
-  test.each([
-    [{ url: 'http://hooks.example.com' }, 422, 'The URL must start with https://'],
-    [{ url: 'https://127.0.0.1/' }, 422, 'Host resolves to a non-public address'],
-    [{ url: 'https://away.example.com/' }, 503, 'Host name could not be resolved'],
-    [{}, 400, 'url is missing'],
-    [{ url: 1 }, 400, 'url must be a string'],
-    [{ url: URL_TEXT, programs: 'all' }, 400, 'programs must be an array of strings, or null for all'],
-    [{ url: URL_TEXT, programs: [1] }, 400, 'programs must be an array of strings, or null for all'],
-    [{ url: URL_TEXT, description: null }, 400, 'description must be a string'],
-    [{ url: URL_TEXT, secret: 'mine' }, 400, 'Unknown member: secret'],
-    [[], 400, 'The body must be a JSON object'],
-  ])('for its body: %j', async (body, status, error) => {
-    await using api = startWebhookApi();
-    expect(await api.ask('POST', '', body)).toEqual([status, { error }]);
+  test('for its body', async () => {
+    const programs = 'programs must be an array of strings, or null for all';
+    for (const [body, status, error] of [
+      [{ url: 'http://hooks.example.com' }, 422, 'The URL must start with https://'],
+      [{ url: 'https://127.0.0.1/' }, 422, 'Host resolves to a non-public address'],
+      [{ url: 'https://away.example.com/' }, 503, 'Host name could not be resolved'],
+      [{}, 400, 'url is missing'],
+      [{ url: 1 }, 400, 'url must be a string'],
+      [{ url: URL_TEXT, programs: 'all' }, 400, programs],
+      [{ url: URL_TEXT, programs: [1] }, 400, programs],
+      [{ url: URL_TEXT, description: null }, 400, 'description must be a string'],
+      [{ url: URL_TEXT, secret: 'mine' }, 400, 'Unknown member: secret'],
+      [[], 400, 'The body must be a JSON object'],
+    ])
+      expect([body, ...(await api.ask('POST', '', body))]).toEqual([body, status, { error }]);
   });
 
   test('for a body or a query that cannot be read', async () => {
-    await using api = startWebhookApi();
     const id = await api.made();
     const bad = { method: 'POST', body: '{', headers: { 'x-token': api.key } };
     const response = await api.answer(new Request(`http://localhost${WEBHOOKS_PATH}`, bad));
@@ -180,7 +178,6 @@ describe('a request is refused', () => {
   });
 
   test('without a good key, whatever it asks for, and over the rate (spec 5, 8)', async () => {
-    await using api = startWebhookApi();
     const id = await api.made();
     for (const [method, path] of await api.operations(id)) {
       expect(await api.ask(method, path, undefined, '')).toEqual([401, { error: 'Missing API key' }]);
@@ -194,7 +191,6 @@ describe('a request is refused', () => {
   });
 
   test('as if nothing were there, when the webhook or the delivery is of another account', async () => {
-    await using api = startWebhookApi();
     const [mine, theirs] = [await api.made(), await api.made(api.otherKey)];
     const [, tested] = await api.ask('POST', `/${theirs}/test`, undefined, api.otherKey);
     const bodies: Record<string, object> = { 'resend-failed': { since: '2026-11-20T00:00Z' } };
@@ -215,7 +211,6 @@ describe('a request is refused', () => {
   });
 
   test('for a method that is not there, with those that are', async () => {
-    await using api = startWebhookApi();
     const response = await api.answer(
       new Request(`http://localhost${WEBHOOKS_PATH}/${ABSENT}`, { method: 'PUT' }),
     );
@@ -223,7 +218,6 @@ describe('a request is refused', () => {
   });
 
   test('in one sentence and with a line in the log when the service breaks', async () => {
-    await using api = startWebhookApi();
     const id = await api.made();
     api.store.run('ALTER TABLE webhooks RENAME TO elsewhere');
     expect(await api.ask('GET', `/${id}`)).toEqual([500, { error: 'Internal error' }]);
@@ -231,28 +225,17 @@ describe('a request is refused', () => {
   });
 });
 
-test('the OpenAPI document has every operation, and only schemas that are there', async () => {
-  await using api = startWebhookApi();
-  expect((await api.operations(ABSENT)).map(([method]) => method).toSorted()).toHaveLength(15);
-  const document = JSON.stringify(await api.document());
-  const refs = [...document.matchAll(/"#\/components\/schemas\/(\w+)"/g)].map(([, name]) => name ?? '');
-  expect(refs).toContain('WebhookSecretAnswer');
-  for (const name of refs) expect(Object.keys((await api.document()).components.schemas)).toContain(name);
-  const { paths } = await api.document();
-  const operations = Object.entries(paths).flatMap(([path, item]) =>
-    path.startsWith(WEBHOOKS_PATH) ? Object.values(item) : [],
-  );
-  for (const operation of operations)
-    expect(operation).toMatchObject({ responses: { 401: { headers: { 'WWW-Authenticate': {} } } } });
-});
-
-test('the reference page tells of every operation of the document', async () => {
-  await using api = startWebhookApi();
-  const page = await (await api.answer(new Request('http://localhost/openapi'))).text();
-  expect(page).toContain(`<code>${WEBHOOKS_PATH}</code>`);
-  const { paths } = await api.document();
+test('the OpenAPI document has every operation and only schemas that are there, the reference page the same operations', async () => {
+  expect(await api.operations(ABSENT)).toHaveLength(15);
+  const { components, paths } = await api.document();
   const described = Object.entries(paths).filter(([path]) => path.startsWith(WEBHOOKS_PATH));
-  const ids = [...JSON.stringify(described).matchAll(/"operationId":"(\w+)"/g)].map(([, id]) => id ?? '');
+  const refs = [...JSON.stringify(described).matchAll(/"#\/components\/schemas\/(\w+)"/g)];
+  expect(refs.map(([, name]) => name)).toContain('WebhookSecretAnswer');
+  for (const [, name = ''] of refs) expect(components.schemas).toHaveProperty(name);
+  for (const operation of described.flatMap(([, item]) => Object.values(item)))
+    expect(operation).toMatchObject({ responses: { 401: { headers: { 'WWW-Authenticate': {} } } } });
+  const page = await (await api.answer(new Request('http://localhost/openapi'))).text();
+  const ids = [...JSON.stringify(described).matchAll(/"operationId":"(\w+)"/g)].map(([, id]) => id);
   expect(new Set(ids).size).toBe(15);
-  for (const id of ids) expect(page).toContain(`<code>${id}</code>: `);
+  for (const text of [WEBHOOKS_PATH, ...ids]) expect(page).toContain(`<code>${text}</code>`);
 });
