@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { createLiveMinutes, createMinutes } from '../../../deploys/usage/minutes.ts';
 import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';
-import { explained } from '../explained.ts';
 import { cellOf, createTakeCells, HOUR_MS, startLedger } from './ledger.ts';
 
 const MINUTE_MS = 60_000;
@@ -136,35 +135,6 @@ describe('minute by minute', () => {
     });
   });
 
-  test('many cells are read in portions, each once, with a pause between them', async () => {
-    begin(START_MS);
-    await clock.advance(0);
-    const cells = Array.from({ length: 9_000 }, (_, i) => cell({ accountId: 1 + (i % 3), keyId: `k${i}` }));
-    take(cells);
-    let pauses = 0;
-    const sleep = clock.sleep;
-    const counting = {
-      ...clock,
-      sleep: (ms: number, signal: AbortSignal) => ((pauses += ms === 1 ? 1 : 0), sleep(ms, signal)),
-    };
-    const ledger = books.connect();
-    const other = createLiveMinutes({
-      ledger,
-      clock: counting,
-      noteBroken: (error) => void broken.push(error),
-    });
-    const otherRuns = other.run(stop.signal);
-    await clock.advance(100);
-    expect([pauses, other.sinceMs()]).toEqual([4, START_MS]);
-    take(cells.map((each) => ({ ...each, calls: 2 })));
-    await clock.advance(10_000);
-    expect([1, 2, 3].map((id) => other.recentMinutes(id, clock.now()).at(-1)?.calls)).toEqual([
-      3_000, 3_000, 3_000,
-    ]);
-    stop.abort();
-    await otherRuns;
-  });
-
   test('a ledger that cannot be read is told of, and looked at again', async () => {
     begin(START_MS);
     await clock.advance(0);
@@ -176,17 +146,5 @@ describe('minute by minute', () => {
     await clock.advance(10_000);
     expect(done()).toEqual({ 0: [4, 0, 0] });
     broken = [];
-  });
-
-  test('rows are found by the primary key', () => {
-    begin(START_MS);
-    const steps = explained(books.ledger, (ledger) =>
-      createLiveMinutes({ ledger, clock, noteBroken: () => undefined }),
-    );
-    expect(steps.map((each) => each.steps.join())).toEqual([
-      expect.stringMatching(/^SEARCH usage_hours USING PRIMARY KEY \(\(hour,/),
-      expect.stringMatching(/^SEARCH usage_hours USING PRIMARY KEY \(\(hour,[^;]*$/),
-    ]);
-    expect(steps.some((each) => each.steps.join().includes('TEMP'))).toBe(false);
   });
 });
