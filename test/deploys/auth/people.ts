@@ -157,6 +157,13 @@ export function createVisitor(origin: string, ask: Ask) {
 
 export type Visitor = ReturnType<typeof createVisitor>;
 
+/** The place of a customer of a new account. */
+export function customerOf({ accounts }: ReturnType<typeof startPeople>) {
+  const made = accounts.create('acme', 'trial', COMMAND_LINE);
+  if (made.kind !== 'account') throw new Error(made.kind);
+  return { role: 'customer', accountId: made.account.id } as const;
+}
+
 /** The login with Ada, an operator, who has logged in from the first address. */
 export async function startSignedIn(rows: Partial<AuthDeps['config']> = {}, work: HashWork = plainWork) {
   const started = startPeople(rows, work);
