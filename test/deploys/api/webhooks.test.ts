@@ -13,6 +13,10 @@ let api: ReturnType<typeof startWebhookApi>;
 beforeEach(() => void (api = startWebhookApi()));
 afterEach(() => api[Symbol.asyncDispose]());
 
+const raw = (path: string, init: RequestInit = {}) =>
+  api.answer(
+    new Request(`http://localhost${WEBHOOKS_PATH}${path}`, { headers: { 'x-token': api.key }, ...init }),
+  );
 const ABSENT = '00000000-0000-4000-8000-000000000000';
 
 describe('webhooks over HTTP', () => {
@@ -54,43 +58,21 @@ describe('webhooks over HTTP', () => {
       expect((await api.ask('HEAD', path))[0]).toBe(404);
   });
 
-  test('show what a receiver answered as text within JSON that no browser runs (E32)', async () => {
-    const page = '</script><script>alert(1)</script><img src=x onerror=alert(2)>';
-    await api[Symbol.asyncDispose]();
-    api = startWebhookApi(answered(200, page));
-    const id = await api.made();
-    await api.watch();
-    const [, { delivery_id: delivery }] = await api.ask('POST', `/${id}/test`);
-    await api.clock.advance(1_000);
-    await until(() => api.posts.length === 1);
-    await api.clock.advance(1_000);
-    const path = `${WEBHOOKS_PATH}/${id}/deliveries/${delivery}`;
-    const request = new Request(`http://localhost${path}`, { headers: { 'x-token': api.key } });
-    const response = await api.answer(request);
-    const { headers } = response;
-    expect(headers.get('content-type')).toMatch(/^application\/json/);
-    expect(headers.get('x-content-type-options')).toBe('nosniff');
-    expect(headers.get('content-security-policy')).toBe("default-src 'none'");
-    expect(((await response.json()) as { tries: unknown[] }).tries).toMatchObject([{ response_body: page }]);
-  });
-
-  test('are tested ten times a minute, and no more by another key or way', async () => {
-    const id = await api.made();
-    for (let i = 0; i < 10; i++) expect((await api.ask('POST', `/${id}/test`))[0]).toBe(202);
-    const init = { method: 'POST', headers: { 'x-token': api.key } };
-    const refused = await api.answer(new Request(`http://localhost${WEBHOOKS_PATH}/${id}/test`, init));
-    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '60']);
-  });
-
-  test('are paused and resumed, and refused while paused with a clear message, leaving nothing (E34)', async () => {
+  test('are tested ten times a minute and by no other way more, and refused while paused, leaving nothing (E34)', async () => {
     const id = await api.made();
     expect(await api.ask('POST', `/${id}/pause`)).toMatchObject([200, { state: 'paused' }]);
     expect(await api.ask('POST', `/${id}/test`)).toEqual([409, { error: 'The webhook is paused' }]);
     expect((await api.ask('GET', `/${id}/deliveries`))[1].deliveries).toEqual([]);
     expect(await api.ask('POST', `/${id}/resume`)).toMatchObject([200, { state: 'active' }]);
+    for (let i = 0; i < 10; i++) expect((await api.ask('POST', `/${id}/test`))[0]).toBe(202);
+    const refused = await raw(`/${id}/test`, { method: 'POST' });
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '60']);
   });
 
-  test('are tested, and the delivery is there with its attempt and can be resent', async () => {
+  test('show a delivery with its attempt, what was answered as text within JSON that no browser runs (E32), and resend it', async () => {
+    const page = '</script><script>alert(1)</script><img src=x onerror=alert(2)>';
+    await api[Symbol.asyncDispose]();
+    api = startWebhookApi(answered(200, page));
     const id = await api.made();
     await api.watch();
     const [status, { delivery_id: delivery }] = await api.ask('POST', `/${id}/test`);
@@ -99,10 +81,16 @@ describe('webhooks over HTTP', () => {
     await api.clock.advance(1_000);
     await until(() => api.posts.length === 1);
     await api.clock.advance(1_000);
+    const { headers } = await raw(path);
+    expect(headers.get('content-type')).toMatch(/^application\/json/);
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('content-security-policy')).toBe("default-src 'none'");
     const [, shown] = await api.ask('GET', path);
     expect(shown).toMatchObject({ id: delivery, event: 'ping', state: 'delivered', last_status: 200 });
     expect(shown.body).toBe(api.posts[0]?.text ?? '');
-    expect(shown.tries).toMatchObject([{ n: 1, number: 1, trigger: 'auto', response_body: '', phases: {} }]);
+    expect(shown.tries).toMatchObject([
+      { n: 1, number: 1, trigger: 'auto', response_body: page, phases: {} },
+    ]);
     expect(JSON.stringify(shown)).not.toContain('detail');
     expect(await api.ask('POST', `${path}/resend`)).toEqual([202, { deliveries: 1 }]);
     await api.clock.advance(1_000);
@@ -168,8 +156,7 @@ describe('a request is refused', () => {
 
   test('for a body or a query that cannot be read', async () => {
     const id = await api.made();
-    const bad = { method: 'POST', body: '{', headers: { 'x-token': api.key } };
-    const response = await api.answer(new Request(`http://localhost${WEBHOOKS_PATH}`, bad));
+    const response = await raw('', { method: 'POST', body: '{' });
     expect([response.status, await response.json()]).toEqual([400, { error: 'The body is not JSON' }]);
     expect(await api.ask('POST', `/${id}/rotation`, { takes_over: 'toString' })).toMatchObject([400, {}]);
     expect(await api.ask('POST', `/${id}/resend-failed`, { since: 'yesterday' })).toMatchObject([400, {}]);
@@ -211,9 +198,7 @@ describe('a request is refused', () => {
   });
 
   test('for a method that is not there, with those that are', async () => {
-    const response = await api.answer(
-      new Request(`http://localhost${WEBHOOKS_PATH}/${ABSENT}`, { method: 'PUT' }),
-    );
+    const response = await raw(`/${ABSENT}`, { method: 'PUT' });
     expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD, PATCH, DELETE']);
   });
 

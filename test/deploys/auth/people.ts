@@ -121,11 +121,16 @@ type Ask = (request: Request) => Response | Promise<Response>;
 export function createVisitor(origin: string, ask: Ask) {
   const cookies = new Map<string, string>();
 
-  async function send(path: string, init: RequestInit): Promise<Response> {
+  /** The request that this visitor would send, for what takes one. */
+  function request(path = '/', init: RequestInit = {}): Request {
     const headers = new Headers(init.headers);
     const carried = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
     if (carried !== '' && !headers.has('cookie')) headers.set('cookie', carried);
-    const response = await ask(new Request(new URL(path, origin).href, { ...init, headers }));
+    return new Request(new URL(path, origin).href, { ...init, headers });
+  }
+
+  async function send(path: string, init: RequestInit): Promise<Response> {
+    const response = await ask(request(path, init));
     for (const line of response.headers.getSetCookie()) {
       const [pair = '', ...attributes] = line.split('; ');
       const [name = '', value = ''] = pair.split('=', 2);
@@ -145,13 +150,7 @@ export function createVisitor(origin: string, ask: Ask) {
       fields: Record<string, string> = {},
       headers: Record<string, string> = { 'sec-fetch-site': 'same-origin' },
     ) => send(path, { method: 'POST', headers, body: new URLSearchParams(fields) }),
-    /** The request that this visitor would send, for what takes one. */
-    request: (path = '/', init: RequestInit = {}) => {
-      const carried = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-      const headers = new Headers(init.headers);
-      headers.set('cookie', carried);
-      return new Request(new URL(path, origin).href, { ...init, headers });
-    },
+    request,
   };
 }
 

@@ -255,15 +255,16 @@ describe('P10 a return from the provider is refused', () => {
   });
 });
 
-test.each<[string, Wrong]>([
-  ['calls itself by another name', document({ issuer: 'https://other.example' })],
-  ['names an endpoint without TLS', document({ token_endpoint: 'http://a.example/t' })],
-  ['says nothing', { document: () => ({}) }],
-])('nobody is sent to a provider that %s', async (_, wrong) => {
+test.each<[string, Wrong, string]>([
+  ['calls itself by another name', document({ issuer: 'https://other.example' }), ''],
+  ['names an endpoint without TLS', document({ token_endpoint: 'http://a.example/t' }), 'safe'],
+  ['says nothing', { document: () => ({}) }, ''],
+  ['answers without end', document({ filler: 'x'.repeat(300_000) }), 'too much'],
+])('nobody is sent to a provider that %s', async (_, wrong, reason) => {
   await using started = await start(ADA, {}, wrong);
   const answer = await started.visitor().get('/login/provider');
   expect([answer.status, answer.headers.get('location')]).toEqual([503, null]);
-  expect(started.reasons).toHaveLength(1);
+  expect(started.reasons).toEqual([expect.stringContaining(reason)]);
 });
 
 test.each<[string, Wrong]>([
@@ -278,12 +279,6 @@ test.each<[string, Wrong]>([
   await using started = await start(ADA, {}, token);
   started.made('ada@example.com');
   expect((await started.through()).status).toBe(303);
-});
-
-test('an answer without end is not read to its end', async () => {
-  await using started = await start(ADA, {}, document({ filler: 'x'.repeat(300_000) }));
-  expect((await started.visitor().get('/login/provider')).status).toBe(503);
-  expect(started.reasons).toEqual([expect.stringContaining('too much')]);
 });
 
 test('the provider’s document is asked for once an hour', async () => {
