@@ -15,10 +15,7 @@ export const WATCHER = 'sluice-watcher';
 /** The accounts that the service makes for itself. */
 export type OwnAccount = typeof DEMO | typeof WATCHER;
 
-/**
- * Whether the service knows this account by its name. Such a name stays, and so do those of its keys: a demo key that
- * had another would not be found when it must be retired.
- */
+/** Whether the service finds this account by its name, and by their names its keys: none of these changes. */
 export function isReserved(account: string): account is OwnAccount {
   return account === DEMO || account === WATCHER;
 }
@@ -68,10 +65,7 @@ export type AccountFilter = PageRequest<number> &
     isOutOfCredits?: true | undefined;
   }>;
 
-/**
- * Accounts that one page looks at to find those out of credits: what is spent is in another database, so no index
- * knows them. A page that ends there has a next one, however few it shows.
- */
+/** Accounts that one page reads to find those out of credits, which no index knows; a page that ends there has a next one. */
 export const LOOKED_AT_MAX = 2_000;
 
 const PORTION = 200;

@@ -36,10 +36,7 @@ export const AUDIT_MIGRATIONS: Migrations = {
   `,
 };
 
-/**
- * Who changes something: an account's key, a person of the account at the console, an operator at the console, or
- * whoever may run commands on the host. `userId` names a person; none of the members is secret.
- */
+/** Who changes something: a key, a user of the account, an operator, or the command line. None of the members is secret. */
 export type Actor =
   | { readonly kind: 'key'; readonly keyId: KeyId }
   | { readonly kind: 'user' | 'operator'; readonly userId: string }
@@ -87,10 +84,7 @@ export type Entry = Readonly<{
   detail: Detail;
 }>;
 
-/**
- * Entries for which all that is given holds. `actorId` is a key's or a person's id; `null`: the command line. `before`
- * is the `id` of the last entry of the page before; `limit` is 1 to 100.
- */
+/** Entries for which all that is given holds. `actorId: null`: the command line; `before`: the last `id` of the page before. */
 type EntryPage = Readonly<{
   accountId?: number | undefined;
   actorId?: string | null | undefined;

@@ -123,10 +123,7 @@ export function createPublication({ store, url, clock, log, random, registry, re
 const TAKE_MS = 2_000;
 const USES_AT_ONCE = 200;
 
-/**
- * Takes over when keys were used last on other hosts, a row at most once a minute, while `isOwn` says that the keys are
- * this database's. Never rejects.
- */
+/** Takes over when keys of this database were used last on other hosts, once a minute for each. Never rejects. */
 async function takeLastUses(
   { store, head, isOwn, clock }: Readonly<{ store: Store; head: RedisHead; isOwn(): boolean; clock: Clock }>,
   signal: AbortSignal,

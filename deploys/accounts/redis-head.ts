@@ -80,10 +80,7 @@ redis.call('HSET', KEYS[1], unpack(ARGV, 2))
 return 'put'`,
 };
 
-/**
- * Keys: head, lease, keys, accounts, log. Words: holder, epoch, puts, seq, what to log, `1` if all rows are there then; then names
- * and texts. Replies the puts of the epoch, which a write that changes nothing leaves as they were.
- */
+/** Words: holder, epoch, puts, seq, what to log, `1` with the last rows; then names and texts. Replies the puts of the epoch, which grow by a change. */
 const PUT: RedisScript = {
   keys: 5,
   lua: `

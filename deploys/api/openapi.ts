@@ -198,10 +198,7 @@ export const KEY_CARRIERS = {
 /** TypeBox's types say `undefined` where OpenAPI's say absent; the document knows no difference. */
 const DOCUMENT_SCHEMAS: Readonly<Record<string, object>> = SCHEMAS;
 
-/**
- * The plugin that collects the routes into an OpenAPI document. Its own page would load its scripts from a public
- * CDN, so it makes none: `reference-page.ts` does, from the same words and without another origin.
- */
+/** The plugin that collects the routes into a document. Its own page would load scripts from a CDN; `referencePage` loads nothing. */
 export function createOpenapi(publicUrl: URL) {
   return openapi({
     provider: null,

@@ -100,10 +100,7 @@ export type Viewer = Readonly<{
 /** Finds who a request's session belongs to; `undefined`: nobody, or the session has ended. Never throws for a bad cookie. */
 export type ViewerOf = (request: Request) => Promise<Viewer | undefined>;
 
-/**
- * Whether a request that changes something comes from a page of the console itself. `Sec-Fetch-Site` says so in every
- * browser of today; `Origin` stands in where it is missing; a request with neither is no form of ours.
- */
+/** Whether a change comes from a page of the console: `Sec-Fetch-Site` says so, or `Origin` where that is missing; with neither it does not. */
 export function isSameOrigin(request: Request, origin: string): boolean {
   const site = request.headers.get('sec-fetch-site');
   if (site !== null) return site === 'same-origin';

@@ -7,10 +7,7 @@ import type { Busy, Hashing, Waiter } from './passwords.ts';
 import type { SecondFactor } from './second-factor.ts';
 import { EMAIL_CHARACTERS_MAX, readEmail, type User, type Users } from './users.ts';
 
-/**
- * Where an attempt comes from; `address` is the client's IP, or `undefined` where it cannot be known; `signedInAs` is the id
- * of the user whose session the browser has.
- */
+/** `address` is the client's IP where it is known; `signedInAs` is the user of the session that the browser has. */
 export type From = Readonly<{ address: string | undefined; signedInAs?: string | undefined }>;
 
 export type TooMany = Extract<Attempt, { kind: 'too-many' }>;
@@ -34,10 +31,7 @@ type CodeResult =
   | { readonly kind: 'over' }
   | TooMany;
 
-/**
- * Ten guesses at one account, then one every 90 seconds, wherever they come from; but for each place where its user was, which
- * has as many of its own.
- */
+/** Ten guesses at one account, then one every 90 seconds; each place where its user was has as many of its own. */
 export const PER_ACCOUNT = { burst: 10, refillMs: 90_000 } as const;
 /** Fifty from one address, then one every ten seconds: an office shares an address. */
 export const PER_ADDRESS = { burst: 50, refillMs: 10_000 } as const;

@@ -65,10 +65,7 @@ export function createSecondFactor(store: Store, { keys, note, clock, random }: 
     },
     /** The secret that waits for its first code. */
     pending,
-    /**
-     * Turns it on and gives ten backup codes, which are shown once; every other session of the user ends. `undefined`: the
-     * code is not one of the waiting secret.
-     */
+    /** Turns it on, ends every other session and gives ten backup codes, shown once; `undefined`: a wrong code. */
     confirm: confirm.immediate,
     /** Takes a code of the app or a backup code; each counts once. */
     isRight(user: User, code: string): boolean {

@@ -3,10 +3,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { type Place, placeFrom } from './users.ts';
 
-/**
- * A cookie of the console. `__Host-` makes browsers refuse it from a subdomain, from another path and over plain http
- * except on this machine.
- */
+/** `__Host-`: browsers refuse it from a subdomain, from another path and over plain http except on this machine. */
 export type CookieName = `__Host-${string}`;
 
 export const SESSION_COOKIE: CookieName = '__Host-sluice';

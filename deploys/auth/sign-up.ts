@@ -133,10 +133,7 @@ const LAST_MS = 24 * 3_600_000;
 
 type InvitationDeps = Readonly<{ store: Store; clock: Clock; random(bytes: number): Uint8Array }>;
 
-/**
- * The token of a new link that makes the first operator, for 24 hours and one use; the link before it ends.
- * `undefined`: there is an operator, who can be asked.
- */
+/** The token of a new link for the first operator, good for 24 hours and one use; `undefined`: there is an operator. */
 export function inviteFirstOperator({ store, clock, random }: InvitationDeps): string | undefined {
   const token = Buffer.from(random(TOKEN_BYTES)).toString('base64url');
   const invite = store.transaction(() => {

@@ -3,10 +3,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Migrations, Store } from '../../shared/store/open.ts';
 import { type Actor, actorOf, type Audit } from '../accounts/audit.ts';
 
-/**
- * An e-mail address as users are found by: A to Z in lower case. Other letters stay, because some of another script have an
- * ASCII letter as their lower case, and would make one address of two.
- */
+/** A to Z in lower case. Other letters stay: some have an ASCII letter as their lower case, and would make one address of two. */
 export type Email = Brand<string, 'Email'>;
 
 export const EMAIL_CHARACTERS_MAX = 254;

@@ -34,10 +34,7 @@ type Place = Pick<Row, 'at' | 'accountId' | 'key_id' | 'method'>;
 /** Rows held at once. Nothing is held open between two pages, so a slow reader keeps no gateway from tidying up. */
 const PAGE = 1_000;
 
-/**
- * What was used in these hours, of one account or of all, the oldest first, in pages. A day or a month that the hours
- * touch is given whole, because its hours are not known any more.
- */
+/** What was used in these hours, the oldest first, in pages. A day or month that is kept whole is given whole. */
 export function* readUsage(ledger: Store, hours: Hours, accountId?: number): Generator<readonly Used[]> {
   const tables: readonly Table[] = [
     { table: 'usage_months', column: 'month', ...touched(hours, monthOfHour), textOf: monthText },

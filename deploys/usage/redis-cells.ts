@@ -24,22 +24,13 @@ export type HourCell = CellPlace & Readonly<Record<CellCounter, number>>;
 /** What one node has charged to an account's allowance and given back, ever: the journal's two counters. */
 type NodeSpent = Readonly<{ accountId: number; node: string; charged: number; refunded: number }>;
 
-/**
- * What nodes said. When a cell's `charged` or `returned` changes, the account's `spent` of the same instant belongs to
- * it: they are compared to the unit.
- */
+/** What nodes counted. An account's `spent` is of the same instant as the cells that it came with: they are compared to the unit. */
 export type Drained = Readonly<{ cells: readonly HourCell[]; spent: readonly NodeSpent[] }>;
 
-/**
- * Where the cells of gateways on other hosts come from. Gateways on this host write them into the ledger themselves,
- * and there is no source.
- */
+/** Where cells of gateways on other hosts come from; those on this host write the ledger themselves. */
 export type CellSource = NonNullable<ReturnType<typeof openRedisCells>>;
 
-/**
- * Takes what was drained into the ledger, all or none. The larger of two values stands, so that what comes twice or
- * late changes nothing. Throws when it cannot be written.
- */
+/** Writes what was drained into the ledger, all or none; the larger of two values stands, whatever comes twice or late. */
 export function createTakeDrained(ledger: Store): (drained: Drained) => void {
   const counters = CELL_COUNTER_NAMES.map((name) => `$${name}`).join(', ');
   const larger = Object.values(CELL_COUNTERS).map(
@@ -148,10 +139,7 @@ const READ_CELLS: RedisScript = {
   lua: overCells(1, `values[#values + 1] = redis.call('HGET', key, ARGV[at]) or ''`),
 };
 
-/**
- * Of each the value that was taken: nobody asks for it again, and what is told later is told whole. What was told
- * meanwhile stays.
- */
+/** Removes each value that was taken, unless it has changed meanwhile: a later message has the whole cell. */
 const FORGET_CELLS: RedisScript = {
   lua: overCells(
     2,

@@ -105,10 +105,7 @@ export function createUsageReport(ledger: Store) {
   };
 }
 
-/**
- * What one account used in the last months, for charts and tables. An hour that is kept no finer than in its day counts with
- * the whole of it, and not in a series by hour.
- */
+/** What one account used in the last months. An hour that is kept no finer than in its day counts with the whole of it, and not in a series. */
 export type UsageReport = ReturnType<typeof createUsageReport>;
 
 const NOTHING = Object.fromEntries(USAGE_COUNTER_NAMES.map((name) => [name, 0])) as Counts; // all of them
@@ -180,10 +177,7 @@ const CLASSES = [
 
 type Classes = Pick<Counts, (typeof CLASSES)[number][0] | 'slower'>;
 
-/**
- * The time within which the share `quantile` (0 to 1) of answers began for sure: the end of the class that the quantile is in.
- * `undefined` when nothing was answered.
- */
+/** The end of the latency class that the share `quantile` (0 to 1) of answers is in; `undefined` when nothing was answered. */
 export function boundOf(counts: Classes, quantile: number): Latency | undefined {
   const answered = CLASSES.reduce((sum, [name]) => sum + counts[name], counts.slower);
   if (answered === 0) return undefined;

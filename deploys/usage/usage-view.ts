@@ -85,10 +85,7 @@ export function createReadUsageView({ usage, turns, clock }: Deps): ReadUsageVie
   };
 }
 
-/**
- * Cut where days begin, since a day that is kept whole must not be in two slices. Months that are kept whole are more
- * than two years ago: `hours` must not reach that far.
- */
+/** Cut where days begin, since a day that is kept whole must not be in two slices; `hours` must reach no month that is kept whole. */
 export function slicesOf({ fromHour, toHour }: Hours): readonly Hours[] {
   const slices: Hours[] = [];
   const firstHour = 24 * Math.floor((toHour - HOURS_KEPT) / 24);
@@ -128,71 +125,62 @@ const READERS_MAX = 8;
 const PAUSE_MS = 1;
 
 export function createReadingTurns(clock: Pick<Clock, 'sleep'>) {
-  const readers = new Map<string, number>();
-  /** Who waits, in the order of the users' turns. */
-  const lines = new Map<string, Set<() => void>>();
+  /** In the order of their turns: in how many places each reads, and what waits for its turn. */
+  const users = new Map<string, { reading: number; readonly waiting: Set<() => void> }>();
   const always = new AbortController().signal;
   let serving = false;
 
   async function serve(): Promise<void> {
     if (serving) return;
     serving = true;
-    try {
-      for (let next = takeNext(); next !== undefined; next = takeNext()) {
-        next();
-        await clock.sleep(PAUSE_MS, always);
-      }
-    } finally {
-      serving = false;
+    for (let next = takeNext(); next !== undefined; next = takeNext()) {
+      next();
+      await clock.sleep(PAUSE_MS, always);
     }
+    serving = false;
   }
 
   function takeNext(): (() => void) | undefined {
-    for (const [userId, line] of lines) {
-      lines.delete(userId);
-      const [first] = line;
+    for (const [userId, user] of users) {
+      const [first] = user.waiting;
       if (first === undefined) continue;
-      line.delete(first);
-      if (line.size > 0) lines.set(userId, line);
+      user.waiting.delete(first);
+      users.delete(userId);
+      users.set(userId, user);
       return first;
     }
     return undefined;
   }
 
-  function turn(userId: string, signal: AbortSignal): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const line = lines.get(userId) ?? new Set();
-    lines.set(userId, line.add(resolve));
-    const stop = () => {
-      lines.get(userId)?.delete(resolve);
-      resolve();
-    };
-    if (signal.aborted) stop();
-    else signal.addEventListener('abort', stop, { once: true });
-    void serve();
-    return promise.finally(() => signal.removeEventListener('abort', stop));
-  }
-
   return {
     /** `undefined` while the user reads in as many places as there may be. */
     enter(userId: string): Reader | undefined {
-      const reading = readers.get(userId) ?? 0;
-      if (reading >= READERS_MAX) return undefined;
-      readers.set(userId, reading + 1);
+      const user = users.get(userId) ?? { reading: 0, waiting: new Set() };
+      if (user.reading >= READERS_MAX) return undefined;
+      user.reading += 1;
+      users.set(userId, user);
       return {
-        turn: (signal) => turn(userId, signal),
+        async turn(signal) {
+          if (signal.aborted) return;
+          const { promise, resolve } = Promise.withResolvers<void>();
+          user.waiting.add(resolve);
+          const stop = () => {
+            user.waiting.delete(resolve);
+            resolve();
+          };
+          signal.addEventListener('abort', stop, { once: true });
+          void serve();
+          await promise;
+          signal.removeEventListener('abort', stop);
+        },
         leave() {
-          const left = (readers.get(userId) ?? 1) - 1;
-          if (left === 0) readers.delete(userId);
-          else readers.set(userId, left);
+          user.reading -= 1;
+          if (user.reading === 0) users.delete(userId);
         },
       };
     },
   };
 }
 
-/**
- * Has those who read much take turns: one part at a time, and each user in their turn. So whoever looks at a year of usage
- * a hundred times at once makes nobody wait for more than one part of theirs.
- */
+/** Long reads take turns, a part at a time and user by user: nobody waits for more than one part of each other user. */
 export type ReadingTurns = ReturnType<typeof createReadingTurns>;
