@@ -101,16 +101,17 @@ export const DeliveriesAnswer = record({
   next_cursor: Nullable(t.String(), 'The `cursor` of the next page; null on the last'),
 });
 
-const WEBHOOK_SCHEMAS = {
+/** The schemas by their names in the OpenAPI document. */
+export const SCHEMAS = {
+  ProgramRecord,
+  ProgramsAnswer,
+  ErrorAnswer,
   WebhookRecord,
   WebhooksAnswer,
   WebhookSecretAnswer,
   DeliveryRecord,
   DeliveriesAnswer,
 };
-
-/** The schemas by their names in the OpenAPI document. */
-export const SCHEMAS = { ProgramRecord, ProgramsAnswer, ErrorAnswer, ...WEBHOOK_SCHEMAS };
 export type SchemaName = keyof typeof SCHEMAS;
 
 /** The header of every 401 in the OpenAPI document. */

@@ -50,8 +50,11 @@ export function createAuthService(deps: AuthDeps) {
 
   /** The session of a request, also one that must set up its second factor before it may see anything. */
   function sessionOf(request: Request): Session | undefined {
-    const token = cookieOf(request.headers, SESSION_COOKIE);
-    return token === undefined ? undefined : sessions.find(token, !isRefresh(request));
+    const { method, headers } = request;
+    const token = cookieOf(headers, SESSION_COOKIE);
+    // A page that stands open and asks for a part of itself again is no use: nobody needs to be there for that.
+    const isRefresh = method === 'GET' && headers.get('hx-request') === 'true';
+    return token === undefined ? undefined : sessions.find(token, !isRefresh);
   }
 
   function mustEnrol({ role, hasSecondFactor }: Pick<Session, 'role' | 'hasSecondFactor'>): boolean {
@@ -82,18 +85,11 @@ export function createAuthService(deps: AuthDeps) {
   };
 }
 
-/** Whether a page that stands open asks by itself for a part of it again: nobody needs to be there for that. */
-function isRefresh({ method, headers }: Request): boolean {
-  return method === 'GET' && headers.get('hx-request') === 'true';
-}
-
-/** Who looks at the console. */
+/** Who looks at the console: an operator sees every account and may have none, a customer sees their own. */
 export type Viewer = Readonly<{
   userId: string;
   email: string;
-  /** An operator sees every account; a customer sees their own. */
-  role: 'operator' | 'customer';
-  /** The account the user belongs to; an operator may have none. */
+  role: Session['role'];
   accountId: number | undefined;
 }>;
 

@@ -1,19 +1,4 @@
-import {
-  allowInsecureRequests,
-  authorizationCodeGrant,
-  type AuthorizationCodeGrantChecks,
-  buildAuthorizationUrl,
-  calculatePKCECodeChallenge,
-  type ClientAuth,
-  ClientSecretBasic,
-  ClientSecretPost,
-  clockTolerance,
-  type Configuration,
-  customFetch,
-  type CustomFetchOptions,
-  discovery,
-  enableNonRepudiationChecks,
-} from 'openid-client';
+import * as oidc from 'openid-client';
 import type { Clock } from '../../shared/clock.ts';
 import type { OidcConfig } from '../../shared/config/config.ts';
 import { boundedText } from '../health/neighbours.ts';
@@ -82,17 +67,20 @@ export function createProviderLogin({
   const { issuer, clientId, clientSecret } = config;
   const tickets = createTickets(keys, 'provider', AT_PROVIDER_MS);
   const text = () => Buffer.from(random(RANDOM_BYTES)).toString('base64url');
-  let known: Readonly<{ configuration: Configuration; untilMs: number }> | undefined;
+  let known: Readonly<{ configuration: oidc.Configuration; untilMs: number }> | undefined;
 
-  async function discover(): Promise<Configuration> {
+  async function discover(): Promise<oidc.Configuration> {
     if (known !== undefined && clock.now() < known.untilMs) return known.configuration;
     const server = new URL(issuer);
-    const metadata = { [clockTolerance]: CLOCK_SLACK_SECONDS };
-    const configuration = await discovery(server, clientId, metadata, byMethod(clientSecret.reveal()), {
+    const metadata = { [oidc.clockTolerance]: CLOCK_SLACK_SECONDS };
+    const configuration = await oidc.discovery(server, clientId, metadata, byMethod(clientSecret.reveal()), {
       timeout: ANSWER_SECONDS,
-      [customFetch]: boundedFetch,
+      [oidc.customFetch]: boundedFetch,
       // Signatures are checked although the tokens come straight from the provider over TLS.
-      execute: [enableNonRepudiationChecks, ...(server.protocol === 'http:' ? [allowInsecureRequests] : [])],
+      execute: [
+        oidc.enableNonRepudiationChecks,
+        ...(server.protocol === 'http:' ? [oidc.allowInsecureRequests] : []),
+      ],
     });
     const { authorization_endpoint, token_endpoint, ...told } = configuration.serverMetadata();
     // The library knows providers of many tenants, whose issuer is a pattern: to us they would all be one.
@@ -103,7 +91,7 @@ export function createProviderLogin({
     return configuration;
   }
 
-  async function boundedFetch(url: string, { body, ...init }: CustomFetchOptions): Promise<Response> {
+  async function boundedFetch(url: string, { body, ...init }: oidc.CustomFetchOptions): Promise<Response> {
     refuseUnsafe(url);
     const response = await fetch(url, { ...init, ...(body && { body }), redirect: 'error' });
     const { status, headers } = response;
@@ -115,22 +103,28 @@ export function createProviderLogin({
   /** The provider's address for a login, and the ticket of what must come back; `next` is where the browser goes after. */
   async function begin(next: string) {
     const [state, verifier, nonce] = [text(), text(), text()];
-    const url = buildAuthorizationUrl(await discover(), {
+    const url = oidc.buildAuthorizationUrl(await discover(), {
       redirect_uri: redirectUri,
       scope: 'openid email',
       state,
       nonce,
-      code_challenge: await calculatePKCECodeChallenge(verifier),
+      code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
       code_challenge_method: 'S256',
     });
     const ticket = tickets.make({ state, verifier, nonce, next }, clock.now());
     return { kind: 'address', url, ticket } as const;
   }
 
-  async function claimsOf(query: URLSearchParams, checks: AuthorizationCodeGrantChecks): Promise<Claims> {
+  async function claimsOf(
+    query: URLSearchParams,
+    checks: oidc.AuthorizationCodeGrantChecks,
+  ): Promise<Claims> {
     const back = new URL(redirectUri);
     back.search = query.toString();
-    const tokens = await authorizationCodeGrant(await discover(), back, { ...checks, idTokenExpected: true });
+    const tokens = await oidc.authorizationCodeGrant(await discover(), back, {
+      ...checks,
+      idTokenExpected: true,
+    });
     const claims = tokens.claims();
     if (claims === undefined || claims.sub === '') throw new Error('the ID token names nobody');
     const { sub, azp, email, email_verified: isVerified } = claims;
@@ -177,11 +171,11 @@ export function createProviderLogin({
 }
 
 /** How the client shows its secret: in the header, unless the provider says that it takes it in the body alone. */
-function byMethod(secret: string): ClientAuth {
+function byMethod(secret: string): oidc.ClientAuth {
   return (server, ...request) => {
     const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
     const isPost = !methods.includes('client_secret_basic') && methods.includes('client_secret_post');
-    (isPost ? ClientSecretPost(secret) : ClientSecretBasic(secret))(server, ...request);
+    (isPost ? oidc.ClientSecretPost(secret) : oidc.ClientSecretBasic(secret))(server, ...request);
   };
 }
 

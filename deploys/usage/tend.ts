@@ -96,14 +96,12 @@ type DayRow = Counters & Readonly<{ day: number }>;
  */
 export function createRollUp(ledger: Store): (nowMs: number) => boolean {
   const newest = ledger.prepare<{ hour: number | null }, []>('SELECT max(hour) AS hour FROM usage_hours');
-  const takeHours = ledger.prepare<HourRow, [number]>(`
-    DELETE FROM usage_hours WHERE (hour, account_id, key_id, method, node) IN (
-      SELECT hour, account_id, key_id, method, node FROM usage_hours WHERE hour < ?
-      ORDER BY hour, account_id, key_id, method, node LIMIT ${PORTION}) RETURNING *`);
-  const takeDays = ledger.prepare<DayRow, [number]>(`
-    DELETE FROM usage_days WHERE (day, account_id, key_id, method) IN (
-      SELECT day, account_id, key_id, method FROM usage_days WHERE day < ?
-      ORDER BY day, account_id, key_id, method LIMIT ${PORTION}) RETURNING *`);
+  const takeOf = <Row>(table: string, place: string) =>
+    ledger.prepare<Row, [number]>(`
+      DELETE FROM ${table} WHERE (${place}) IN (
+        SELECT ${place} FROM ${table} WHERE ${place.split(',')[0]} < ? ORDER BY ${place} LIMIT ${PORTION}) RETURNING *`);
+  const takeHours = takeOf<HourRow>('usage_hours', 'hour, account_id, key_id, method, node');
+  const takeDays = takeOf<DayRow>('usage_days', 'day, account_id, key_id, method');
   const addToDay = addTo(ledger, 'usage_days');
   const addToMonth = addTo(ledger, 'usage_months');
   const settle = ledger.prepare<null, [number, string, number, number]>(`
