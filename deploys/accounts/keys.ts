@@ -70,9 +70,6 @@ export function createKeys({
     WHERE account_id = ? AND revoked_at_ms IS NULL AND coalesce(expires_at_ms, 9e15) > ?`);
   const recent = store.prepare<{ n: number }, [number, number]>(`
     SELECT count(*) AS n FROM keys INDEXED BY keys_of_account_by_age WHERE account_id = ? AND created_at_ms > ?`);
-  const expire = store.prepare('UPDATE keys SET expires_at_ms = ? WHERE id = ?');
-  const end = store.prepare('UPDATE keys SET revoked_at_ms = ? WHERE id = ?');
-  const setName = store.prepare('UPDATE keys SET name = ? WHERE id = ?');
 
   const create = store.transaction(
     (account: string, name: string, by: Actor, once?: string): CreateResult => {
@@ -94,7 +91,7 @@ export function createKeys({
     if (!isLabel(name)) return { kind: 'bad-name' };
     if (isReserved(row.account)) return { kind: 'reserved-name' };
     if (name !== row.name) {
-      setName.run(name, id);
+      store.run('UPDATE keys SET name = ? WHERE id = ?', [name, id]);
       record('key.rename', id, row.accountId, by, { from: row.name, to: name });
     }
     return { kind: 'renamed', row: { ...row, name } };
@@ -110,7 +107,7 @@ export function createKeys({
       if (isFull(old.account, old.accountId)) return { kind: 'too-many' };
       const oldExpiresAtMs = Math.min(clock.now() + graceMs, old.expiresAtMs ?? Number.POSITIVE_INFINITY);
       const made = make(old.account, old.accountId, old.name, once);
-      expire.run(oldExpiresAtMs, id);
+      store.run('UPDATE keys SET expires_at_ms = ? WHERE id = ?', [oldExpiresAtMs, id]);
       record('key.rotate', id, old.accountId, by, { new_key_id: made.id, old_expires_at_ms: oldExpiresAtMs });
       return { kind: 'rotated', made, oldExpiresAtMs };
     },
@@ -120,7 +117,7 @@ export function createKeys({
     const row = find(id, owner);
     if (row === undefined) return { kind: 'unknown-key' };
     if (row.state === 'revoked') return { kind: 'already-revoked', row };
-    end.run(clock.now(), id);
+    store.run('UPDATE keys SET revoked_at_ms = ? WHERE id = ?', [clock.now(), id]);
     record('key.revoke', id, row.accountId, by, { name: row.name });
     return { kind: 'revoked', row: { ...row, state: 'revoked' } };
   });

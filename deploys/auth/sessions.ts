@@ -63,7 +63,6 @@ export function createSessions(
   const insert = store.prepare('INSERT INTO sessions VALUES (?1, ?2, ?3, ?3, ?4)');
   const drop = store.prepare('DELETE FROM sessions WHERE token_hash = ?');
   const dropOver = store.prepare(`DELETE FROM sessions WHERE user_id = ?1 AND NOT (${live})`);
-  const dropIdle = store.prepare('DELETE FROM sessions WHERE used_at_ms <= ?');
   const dropMany = store.prepare(`
     DELETE FROM sessions WHERE token_hash IN (SELECT token_hash FROM sessions WHERE user_id = ?1
       ORDER BY used_at_ms DESC LIMIT -1 OFFSET ${SESSIONS_PER_USER_MAX})`);
@@ -78,7 +77,7 @@ export function createSessions(
   const begin = store.transaction((userId: string, userAgent: string | null, former: string | undefined) => {
     const token = Buffer.from(random(TOKEN_BYTES)).toString('base64url');
     if (former !== undefined) drop.run(hashOf(former));
-    dropIdle.run(bounds()[0]);
+    store.run('DELETE FROM sessions WHERE used_at_ms <= ?', [bounds()[0]]);
     dropOver.run(userId, ...bounds());
     insert.run(hashOf(token), userId, clock.now(), (userAgent ?? '').slice(0, USER_AGENT_CHARACTERS_MAX));
     dropMany.run(userId);
