@@ -29,8 +29,10 @@ function copyAccounts(from: Host, to: Host): void {
 describe('one host alone', () => {
   test('reads its own database at once, also while Redis or deploys are away, and before anything was published', async () => {
     await one.startGateway();
-    const first = await one.key('first', 'pro');
-    await becomes(one, first.key, 200);
+    const accounts = one.accounts();
+    const first = addKey(accounts, 'pro');
+    accounts.close();
+    expect(await one.status(first)).toBe(200); // the first of a host that was started without one
     await one.startDeploys();
     await waited(isPublishing(one));
     await hosts.redis.die();
@@ -55,31 +57,19 @@ describe('one host alone', () => {
   }, 30_000);
 });
 
-test('the first key of a host that was started without one works at once', async () => {
-  await one.startGateway();
-  const accounts = one.accounts();
-  const key = addKey(accounts, 'pro');
-  accounts.close();
-  expect(await one.status(key)).toBe(200);
-}, 30_000);
-
-test('a host without accounts calls no key invalid before any was published', async () => {
+test('a host without accounts calls no key invalid before any was published, nor one that never reached Redis', async () => {
   await two.startGateway();
   const { key } = await one.key('payer', 'pro');
   expect(await two.status(key)).toBe(503);
-  const told = await fetch(new URL('/health', two.gateway().url));
-  expect([told.status, await told.text()]).toEqual([503, expect.stringContaining('no accounts are known')]);
+  expect(await healthOf(two.gateway())).toContain('no accounts are known');
   await one.startDeploys();
   await becomes(two, key, 200);
-}, 30_000);
-
-test('a host with accounts that has never reached Redis does not say that it has none', async () => {
   await hosts.redis.die();
-  const { key } = await one.key('payer', 'pro');
-  await one.startGateway();
-  expect(await one.status(key)).toBe(503);
-  const told = await fetch(new URL('/health', one.gateway().url));
-  expect([told.status, await told.text()]).toEqual([503, expect.stringContaining('was not reached yet')]);
+  const three = hosts.host();
+  await three.key('payer', 'pro');
+  await three.startGateway();
+  expect(await three.status(key)).toBe(503);
+  expect(await healthOf(three.gateway())).toContain('was not reached yet');
 }, 30_000);
 
 describe('a second deploys', () => {

@@ -46,12 +46,7 @@ export function startPeople(
   const accounts = createAccounts({ store, plans, spentOf: () => 0, clock, note: audit.note });
   const auth = createAuthService({
     store,
-    config: {
-      signUp: false,
-      operatorsNeedSecondFactor: false,
-      oidc: undefined,
-      ...rows,
-    },
+    config: { signUp: false, operatorsNeedSecondFactor: false, oidc: undefined, ...rows },
     keys: testKeys,
     note: audit.note,
     accounts,
@@ -63,11 +58,8 @@ export function startPeople(
   });
   const addresses = createClientAddresses(undefined);
   const reasons: string[] = [];
-  const routes = loginRoutes({
-    auth,
-    addressOf: addresses.of,
-    noteUnavailable: (reason) => reasons.push(reason),
-  });
+  const noteUnavailable = (reason: string) => reasons.push(reason);
+  const routes = loginRoutes({ auth, addressOf: addresses.of, noteUnavailable });
   const { app } = createConsole(
     {
       viewerOf: auth.viewerOf,

@@ -53,6 +53,11 @@ describe('minute by minute', () => {
     });
     running = live.run(stop.signal);
   }
+  /** The same after its first reading. */
+  async function beginAt(startMs: number) {
+    begin(startMs);
+    await clock.advance(0);
+  }
   beforeEach(() => {
     books = startLedger();
     take = createTakeCells(books.ledger);
@@ -81,8 +86,7 @@ describe('minute by minute', () => {
 
   describe('what hours grow by', () => {
     test('is counted in its minute within ten seconds', async () => {
-      begin(START_MS + 30_000);
-      await clock.advance(0);
+      await beginAt(START_MS + 30_000);
       take([cell({ calls: 3, refused: 2, errors: 1 })]);
       await clock.advance(10_000);
       expect(done()).toEqual({ 0: [3, 2, 1] });
@@ -92,15 +96,9 @@ describe('minute by minute', () => {
       expect(done()).toEqual({ 0: [7, 0, 0], 1: [3, 2, 1] });
     });
     test('is summed over keys, methods and nodes, and kept apart by account', async () => {
-      begin(START_MS);
-      await clock.advance(0);
-      take([
-        cell(),
-        cell({ keyId: 'k2' }),
-        cell({ method: 'getBlock' }),
-        cell({ node: 'n2' }),
-        cell({ accountId: 2 }),
-      ]);
+      await beginAt(START_MS);
+      const others = [{ keyId: 'k2' }, { method: 'getBlock' }, { node: 'n2' }, { accountId: 2 }];
+      take([cell(), ...others.map(cell)]);
       await clock.advance(10_000);
       expect([done(1), done(2), done(3)]).toEqual([{ 0: [4, 0, 0] }, { 0: [1, 0, 0] }, {}]);
       expect(live.recentTotals(clock.now()).at(-1)?.calls).toBe(5);
@@ -125,8 +123,7 @@ describe('minute by minute', () => {
       expect(done()).toEqual({});
     });
     test('less than before is nothing', async () => {
-      begin(START_MS);
-      await clock.advance(0);
+      await beginAt(START_MS);
       take([cell({ calls: 5 })]);
       await clock.advance(10_000);
       books.ledger.run('UPDATE usage_hours SET calls = 4, refused = 3');
@@ -136,8 +133,7 @@ describe('minute by minute', () => {
   });
 
   test('a ledger that cannot be read is told of, and looked at again', async () => {
-    begin(START_MS);
-    await clock.advance(0);
+    await beginAt(START_MS);
     books.ledger.run('ALTER TABLE usage_hours RENAME TO away');
     await clock.advance(10_000);
     expect(broken.length).toBeGreaterThan(0);
