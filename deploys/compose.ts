@@ -16,7 +16,7 @@ import {
 } from './accounts/publication.ts';
 import { createProgramsAnswer } from './api/programs.ts';
 import { createRequestLog, keptRequests } from './api/request-log.ts';
-import { createAdmit, createAdmitBySession } from './api/webhook-requests.ts';
+import { createAdmit } from './api/webhook-requests.ts';
 import { type AddressOf, createAttempts, createClientAddresses, type Pace } from './auth/attempts.ts';
 import type { AuthService } from './auth/auth-service.ts';
 import { createOneTimeSecrets } from './console/one-time-secrets.ts';
@@ -36,7 +36,7 @@ import { createApp, withStrictTransport } from './server.ts';
 import { createLiveMinutes } from './usage/minutes.ts';
 import { readUsage } from './usage/read-usage.ts';
 import { openRedisCells } from './usage/redis-cells.ts';
-import { createUsageGrid, createUsageReport } from './usage/report.ts';
+import { createUsageReport } from './usage/report.ts';
 import { tendUsage } from './usage/tend.ts';
 import { createReadTraffic } from './usage/traffic.ts';
 import { createReadingTurns, createReadUsageView } from './usage/usage-view.ts';
@@ -219,15 +219,12 @@ function lookAfterUsage(
 /** The routes of webhooks, with a rate of their own beside that of the programs. */
 function webhookRoutesOf(inputs: DeploysInputs, webhooks: Webhooks, identify: Identify) {
   const { clock, consoleUsers, config } = inputs;
-  const bySession =
-    consoleUsers &&
-    createAdmitBySession({
-      viewerOf: consoleUsers.auth.viewerOf,
-      origin: config.publicUrl.origin,
-      enter: createRequestLog<string>(),
-      clock,
-    });
-  return { admit: createAdmit({ identify, enter: enterOf('webhooks', inputs), clock, bySession }), webhooks };
+  const session = consoleUsers && {
+    viewerOf: consoleUsers.auth.viewerOf,
+    origin: config.publicUrl.origin,
+    enter: createRequestLog<string>(),
+  };
+  return { admit: createAdmit({ identify, enter: enterOf('webhooks', inputs), clock, session }), webhooks };
 }
 
 /** The rate of each key at one of the two APIs, which a restart does not begin anew. */
@@ -314,7 +311,7 @@ export function composeConsole(
     plans,
     usage,
     turns,
-    readUsageView: createReadUsageView({ usage, grid: createUsageGrid(ledger), turns, clock }),
+    readUsageView: createReadUsageView({ usage, turns, clock }),
     webhooksOf: (accountId) => webhookRows.list(accountId, clock.now()),
     readUsed: (hours, accountId) => readUsage(ledger, hours, accountId),
     minutes,
@@ -332,7 +329,7 @@ export function composeConsole(
       accountOf: accounts.findById,
       clock,
       origin,
-      takeChange: (userId, nowMs) => changes.take([userId], nowMs),
+      takeChange: (userId, nowMs) => changes.take(userId, nowMs),
       noteBroken: (error) => log.error({ err: error }, 'a page of the console failed'),
     },
     routes,

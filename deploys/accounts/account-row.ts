@@ -15,24 +15,20 @@ export const WATCHER = 'sluice-watcher';
 /** The accounts that the service makes for itself. */
 export type OwnAccount = typeof DEMO | typeof WATCHER;
 
-/**
- * Whether the service knows this account by its name. Such a name stays, and so do those of its keys: a demo key that
- * had another would not be found when it must be retired.
- */
+/** Whether the service finds this account by its name, and by their names its keys: none of these changes. */
 export function isReserved(account: string): account is OwnAccount {
   return account === DEMO || account === WATCHER;
 }
 
-/** Which part of a list is wanted: what has `search` in it, so many, behind the place that the part before ended with. */
+/** Which part of a list is wanted: so many of what has `search` in it, after the place where the part before ended. */
 export type PageRequest<Place> = Readonly<{ search?: string; before?: Place; limit: number }>;
 
 /** A part of a list. `next` is the place to go on from; `undefined` at the end. */
 export type Page<Item, Place> = Readonly<{ items: readonly Item[]; next: Place | undefined }>;
 
-/** Items of one page at most, whatever is asked for. */
 const PAGE_MAX = 200;
 
-/** How many items a page has at most. */
+/** How many items a page has, whatever is requested. */
 export function pageLimit(limit: number): number {
   return Math.max(1, Math.min(limit, PAGE_MAX));
 }
@@ -55,57 +51,9 @@ export type Account = Readonly<{
   createdAtMs: number;
 }>;
 
-/** The same as the tables have it; `credits_granted` is `null` while it is the plan's allowance. */
-export type AccountRow = Readonly<{
-  id: number;
-  name: string;
-  plan: string | null;
-  credits_granted: number | null;
-  suspended: number;
-  created_at_ms: number;
-}>;
-
-/** Reads the accounts of `store`. `spentOf` is what the ledger says an account has spent, in credits. */
-export function createAccountRows(
-  store: Store,
-  plans: ReadonlyMap<string, Plan>,
-  spentOf: (accountId: number) => number,
-) {
-  const byName = store.prepare<AccountRow, [string]>('SELECT * FROM accounts WHERE name = ?');
-  const byId = store.prepare<AccountRow, [number]>('SELECT * FROM accounts WHERE id = ?');
-  const all = store.prepare<AccountRow, []>('SELECT * FROM accounts ORDER BY id');
-
-  function accountFrom({
-    id,
-    name,
-    credits_granted,
-    created_at_ms: createdAtMs,
-    ...row
-  }: AccountRow): Account {
-    const plan = row.plan ?? undefined;
-    const allowance = allowanceOf(plan);
-    const creditsLeft =
-      allowance === undefined ? undefined : Math.max(0, (credits_granted ?? allowance) - spentOf(id));
-    return { id, name, plan, creditsLeft, isSuspended: row.suspended === 1, createdAtMs };
-  }
-
-  function allowanceOf(plan: string | undefined): number | undefined {
-    return plan === undefined ? undefined : plans.get(plan)?.credits;
-  }
-
-  const shown = (row: AccountRow | null) => (row === null ? undefined : accountFrom(row));
-  return {
-    row: (name: string): AccountRow | undefined => byName.get(name) ?? undefined,
-    find: (name: string): Account | undefined => shown(byName.get(name)),
-    findById: (id: number): Account | undefined => shown(byId.get(id)),
-    /** All of them, the oldest first. */
-    list: (): readonly Account[] => all.all().map(accountFrom),
-    /** The newest first; of those only whose name has `search` in it, in either case of A to Z. */
-    page: createAccountList(store, accountFrom),
-    /** The credits that a plan begins with; `undefined` when it has no credit limit. */
-    allowanceOf,
-  };
-}
+/** A row of the table; `creditsGranted` is `null` while it is the plan's allowance. */
+export type AccountRow = Pick<Account, 'id' | 'name' | 'createdAtMs'> &
+  Readonly<{ plan: string | null; creditsGranted: number | null; suspended: number }>;
 
 /** A page of accounts, of those only for which all that is given holds. */
 export type AccountFilter = PageRequest<number> &
@@ -117,43 +65,70 @@ export type AccountFilter = PageRequest<number> &
     isOutOfCredits?: true | undefined;
   }>;
 
-/**
- * Accounts that one page looks at to find those out of credits: what is spent is in another database, so no index
- * knows them. A page that ends there has a next one, however few it shows.
- */
+/** Accounts that one page reads to find those out of credits, which no index knows; a page that ends there has a next one. */
 export const LOOKED_AT_MAX = 2_000;
 
 const PORTION = 200;
+const SELECT = `
+  SELECT id, name, plan, credits_granted AS creditsGranted, suspended, created_at_ms AS createdAtMs FROM accounts`;
 
-/** Reads accounts page by page, the newest first. */
-function createAccountList(store: Store, accountFrom: (row: AccountRow) => Account) {
-  function readerOf({ plan, isSuspended, search = '' }: AccountFilter) {
-    const of = `${plan === undefined ? '' : 'plan IS $plan AND '}${isSuspended ? 'suspended = 1 AND ' : ''}`;
-    const statement = store.query<AccountRow, Record<string, string | number | null>>(`
-      SELECT * FROM accounts WHERE ${of}id < $before AND name LIKE $like ESCAPE '\\'
-      ORDER BY id DESC LIMIT $limit`);
-    const bound = { like: likeOf(search), plan: plan?.name ?? null };
-    return (before: number, limit: number) => statement.all({ ...bound, before, limit });
+/** Reads the accounts of `store`. `spentOf` is what the ledger says an account has spent, in credits. */
+export function createAccountRows(
+  store: Store,
+  plans: ReadonlyMap<string, Plan>,
+  spentOf: (accountId: number) => number,
+) {
+  const byName = store.prepare<AccountRow, [string]>(`${SELECT} WHERE name = ?`);
+  const byId = store.prepare<AccountRow, [number]>(`${SELECT} WHERE id = ?`);
+  const all = store.prepare<AccountRow, []>(`${SELECT} ORDER BY id`);
+
+  function accountFrom({ plan, creditsGranted, suspended, ...row }: AccountRow): Account {
+    const allowance = allowanceOf(plan);
+    const creditsLeft =
+      allowance === undefined ? undefined : Math.max(0, (creditsGranted ?? allowance) - spentOf(row.id));
+    return { ...row, plan: plan ?? undefined, creditsLeft, isSuspended: suspended === 1 };
   }
 
-  return function page(filter: AccountFilter): Page<Account, number> {
-    const read = readerOf(filter);
+  /** The credits that a plan begins with; `undefined` when it has no credit limit. */
+  function allowanceOf(plan: string | null): number | undefined {
+    return plan === null ? undefined : plans.get(plan)?.credits;
+  }
+
+  function page(filter: AccountFilter): Page<Account, number> {
+    const { plan, isSuspended, isOutOfCredits, search = '' } = filter;
+    const only = `${plan === undefined ? '' : 'plan IS $plan AND '}${isSuspended ? 'suspended = 1 AND ' : ''}`;
+    const statement = store.query<AccountRow, Record<string, string | number | null>>(
+      `${SELECT} WHERE ${only}id < $before AND name LIKE $like ESCAPE '\\' ORDER BY id DESC LIMIT $limit`,
+    );
     const limit = pageLimit(filter.limit);
-    const portion = filter.isOutOfCredits ? PORTION : limit;
+    const portion = isOutOfCredits ? PORTION : limit;
+    // One more than is looked at tells whether there is another page.
+    const bound = { like: likeOf(search), plan: plan?.name ?? null, limit: portion + 1 };
     const items: Account[] = [];
-    let place = filter.before ?? Number.MAX_SAFE_INTEGER;
-    for (let lookedAt = 0; lookedAt < (filter.isOutOfCredits ? LOOKED_AT_MAX : 1);) {
-      // One more than is looked at tells whether there is another page.
-      const rows = read(place, portion + 1);
+    let before = filter.before ?? Number.MAX_SAFE_INTEGER;
+    for (let lookedAt = 0; lookedAt < (isOutOfCredits ? LOOKED_AT_MAX : 1); lookedAt += portion) {
+      const rows = statement.all({ ...bound, before });
       for (const row of rows.slice(0, portion)) {
-        if (items.length === limit) return { items, next: place };
+        if (items.length === limit) return { items, next: before };
         const account = accountFrom(row);
-        if (!filter.isOutOfCredits || account.creditsLeft === 0) items.push(account);
-        place = row.id;
+        if (!isOutOfCredits || account.creditsLeft === 0) items.push(account);
+        before = row.id;
       }
-      lookedAt += portion;
       if (rows.length <= portion) return { items, next: undefined };
     }
-    return { items, next: place };
+    return { items, next: before };
+  }
+
+  const shown = (row: AccountRow | null) => (row === null ? undefined : accountFrom(row));
+  return {
+    row: (name: string): AccountRow | undefined => byName.get(name) ?? undefined,
+    accountFrom,
+    find: (name: string): Account | undefined => shown(byName.get(name)),
+    findById: (id: number): Account | undefined => shown(byId.get(id)),
+    /** All of them, the oldest first. */
+    list: (): readonly Account[] => all.all().map(accountFrom),
+    /** The newest first; of those only whose name has `search` in it, in either case of A to Z. */
+    page,
+    allowanceOf,
   };
 }

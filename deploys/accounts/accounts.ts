@@ -41,21 +41,25 @@ export type AdditionResult =
  * whatever plans it leaves and comes back to. What was spent stays spent. Every change is noted with who made it; what
  * changes nothing is not.
  */
-export function createAccounts(
-  parts: Readonly<{
-    store: Store;
-    plans: ReadonlyMap<string, Plan>;
-    /** What the ledger says an account has spent, in credits. */
-    spentOf: (accountId: number) => number;
-    clock: Clock;
-    note: Audit['note'];
-  }>,
-) {
-  const { store, plans, spentOf, clock, note } = parts;
-  const { row: rowOf, find, findById, list, page, allowanceOf } = createAccountRows(store, plans, spentOf);
+export function createAccounts({
+  store,
+  plans,
+  spentOf,
+  clock,
+  note,
+}: Readonly<{
+  store: Store;
+  plans: ReadonlyMap<string, Plan>;
+  /** What the ledger says an account has spent, in credits. */
+  spentOf: (accountId: number) => number;
+  clock: Clock;
+  note: Audit['note'];
+}>) {
+  const rows = createAccountRows(store, plans, spentOf);
+  const { row: rowOf, accountFrom, find, findById, list, page, allowanceOf } = rows;
   const insert = store.prepare('INSERT INTO accounts (name, plan, created_at_ms) VALUES (?, ?, ?)');
-  const update = store.prepare(
-    'UPDATE accounts SET name = ?, plan = ?, credits_granted = ?, suspended = ? WHERE id = ?',
+  const update = store.prepare<null, AccountRow>(
+    'UPDATE accounts SET name = $name, plan = $plan, credits_granted = $creditsGranted, suspended = $suspended WHERE id = $id',
   );
   const addedBefore = store.prepare<{ credits: number }, [number, string]>(
     'SELECT credits FROM credits_added WHERE account_id = ? AND once = ?',
@@ -73,13 +77,14 @@ export function createAccounts(
   const own = store.transaction((name: OwnAccount, plan: string | undefined, by: Actor): AccountResult => {
     const row = rowOf(name);
     if (row === undefined) return made(name, plan, by);
-    return isOfPerson(row) ? { kind: 'name-taken' } : accountOf(name);
+    return isOfPerson(row) ? { kind: 'name-taken' } : unchanged(row);
   });
 
   function made(name: string, plan: string | undefined, by: Actor): AccountResult {
     if (plan !== undefined && !plans.has(plan)) return { kind: 'unknown-plan', plan };
     insert.run(name, plan ?? null, clock.now());
-    const account = shown(name);
+    const account = find(name);
+    if (account === undefined) throw new Error('an account vanished inside its own transaction');
     record('account.create', account, by, { name, plan: plan ?? null });
     return { kind: 'account', account };
   }
@@ -92,94 +97,76 @@ export function createAccounts(
     return making.get(id) !== null;
   }
 
-  const set = store.transaction((name: string, wanted: AccountChange, by: Actor): AccountResult => {
-    const row = rowOf(name);
-    if (row === undefined) return { kind: 'unknown-account' };
-    const plan = wanted.plan === undefined ? (row.plan ?? undefined) : wanted.plan.name;
-    if (wanted.plan !== undefined && plan !== undefined && !plans.has(plan))
-      return { kind: 'unknown-plan', plan };
-    const { creditsLeft } = wanted;
-    if (creditsLeft !== undefined && allowanceOf(plan) === undefined) return { kind: 'no-credits', plan };
-    const before = { plan: row.plan, left: find(name)?.creditsLeft ?? null };
-    const granted = creditsLeft === undefined ? row.credits_granted : spentOf(row.id) + creditsLeft;
-    put({ ...row, plan: plan ?? null, credits_granted: granted });
-    if ((plan ?? null) !== before.plan)
-      record('account.plan', row, by, { from: before.plan, to: plan ?? null });
-    if (creditsLeft !== undefined)
-      record('account.credits.set', row, by, { from: before.left, to: creditsLeft });
-    return accountOf(name);
-  });
+  /** A change of the account with a name, in one transaction. */
+  function changeOf<Args extends unknown[], Result>(act: (row: AccountRow, ...args: Args) => Result) {
+    const change = store.transaction((name: string, ...args: Args) => {
+      const row = rowOf(name);
+      return row === undefined ? ({ kind: 'unknown-account' } as const) : act(row, ...args);
+    });
+    return change.immediate;
+  }
 
-  const rename = store.transaction((name: string, to: string, by: Actor): AccountResult => {
-    const row = rowOf(name);
-    if (row === undefined) return { kind: 'unknown-account' };
-    if (!isLabel(to)) return { kind: 'bad-name' };
-    if (isReserved(to) || (isReserved(name) && !isOfPerson(row))) return { kind: 'reserved-name' };
-    if (to === name) return accountOf(name);
-    if (rowOf(to) !== undefined) return { kind: 'name-taken' };
-    put({ ...row, name: to });
-    record('account.rename', row, by, { from: name, to });
-    return accountOf(to);
-  });
+  function put(row: AccountRow): AccountResult {
+    update.run({ ...row });
+    return unchanged(row);
+  }
 
-  const setSuspended = store.transaction((name: string, is: boolean, by: Actor): AccountResult => {
-    const row = rowOf(name);
-    if (row === undefined) return { kind: 'unknown-account' };
-    if ((row.suspended === 1) !== is) {
-      put({ ...row, suspended: is ? 1 : 0 });
-      record(is ? 'account.suspend' : 'account.resume', row, by, {});
-    }
-    return accountOf(name);
-  });
-
-  const addCredits = store.transaction((name: string, added: Addition, by: Actor): AdditionResult => {
-    const { credits, reason, once } = added;
-    const row = rowOf(name);
-    if (row === undefined) return { kind: 'unknown-account' };
-    const plan = row.plan ?? undefined;
-    const allowance = allowanceOf(plan);
-    if (allowance === undefined) return { kind: 'no-credits', plan };
-    const before = addedBefore.get(row.id, once);
-    if (before !== null) return { kind: 'added-before', account: shown(name), ...before };
-    if (!REASON.test(reason)) return { kind: 'bad-reason' };
-    const granted = Math.max(row.credits_granted ?? allowance, spentOf(row.id)) + credits;
-    if (!Number.isSafeInteger(credits) || credits < 1 || granted > CREDITS_MAX)
-      return { kind: 'bad-credits' };
-    put({ ...row, credits_granted: granted });
-    putAdded.run(row.id, once, credits, reason, clock.now());
-    record('account.credits.add', row, by, { credits, reason });
-    return accountOf(name);
-  });
-
-  function put({ id, name, plan, credits_granted, suspended }: AccountRow): void {
-    update.run(name, plan, credits_granted, suspended, id);
+  function unchanged(row: AccountRow): AccountResult {
+    return { kind: 'account', account: accountFrom(row) };
   }
 
   function record(action: Action, { id }: Pick<AccountRow, 'id'>, actor: Actor, detail: Detail) {
     note({ atMs: clock.now(), actor, action, accountId: id, subject: String(id), detail });
   }
 
-  function accountOf(name: string): AccountResult {
-    return { kind: 'account', account: shown(name) };
-  }
-
-  function shown(name: string): Account {
-    const account = find(name);
-    if (account === undefined) throw new Error('an account vanished inside its own transaction');
-    return account;
-  }
+  const setSuspended = changeOf((row, is: boolean, by: Actor): AccountResult => {
+    if ((row.suspended === 1) === is) return unchanged(row);
+    record(is ? 'account.suspend' : 'account.resume', row, by, {});
+    return put({ ...row, suspended: is ? 1 : 0 });
+  });
 
   return {
     create: create.immediate,
     /** The service's own account of this name, made on `plan` where there is none; `name-taken`: a person made it. */
     own: own.immediate,
-    set: set.immediate,
-    rename: rename.immediate,
+    set: changeOf((row, { plan: wanted, creditsLeft }: AccountChange, by: Actor): AccountResult => {
+      const plan = wanted === undefined ? row.plan : (wanted.name ?? null);
+      if (wanted?.name !== undefined && !plans.has(wanted.name))
+        return { kind: 'unknown-plan', plan: wanted.name };
+      if (creditsLeft !== undefined && allowanceOf(plan) === undefined)
+        return { kind: 'no-credits', plan: plan ?? undefined };
+      if (plan !== row.plan) record('account.plan', row, by, { from: row.plan, to: plan });
+      if (creditsLeft === undefined) return put({ ...row, plan });
+      const from = accountFrom(row).creditsLeft ?? null;
+      record('account.credits.set', row, by, { from, to: creditsLeft });
+      return put({ ...row, plan, creditsGranted: spentOf(row.id) + creditsLeft });
+    }),
+    rename: changeOf((row, to: string, by: Actor): AccountResult => {
+      const { name } = row;
+      if (!isLabel(to)) return { kind: 'bad-name' };
+      if (isReserved(to) || (isReserved(name) && !isOfPerson(row))) return { kind: 'reserved-name' };
+      if (to === name) return unchanged(row);
+      if (rowOf(to) !== undefined) return { kind: 'name-taken' };
+      record('account.rename', row, by, { from: name, to });
+      return put({ ...row, name: to });
+    }),
     /** Takes every key of the account out of use, until it is resumed. */
-    suspend: (name: string, by: Actor) => setSuspended.immediate(name, true, by),
-    resume: (name: string, by: Actor) => setSuspended.immediate(name, false, by),
+    suspend: (name: string, by: Actor) => setSuspended(name, true, by),
+    resume: (name: string, by: Actor) => setSuspended(name, false, by),
     /** Adds to what is left; when a plan was lowered below what is spent, that is made up for first. */
-    addCredits: addCredits.immediate,
+    addCredits: changeOf((row, { credits, reason, once }: Addition, by: Actor): AdditionResult => {
+      const allowance = allowanceOf(row.plan);
+      if (allowance === undefined) return { kind: 'no-credits', plan: row.plan ?? undefined };
+      const before = addedBefore.get(row.id, once);
+      if (before !== null) return { kind: 'added-before', account: accountFrom(row), ...before };
+      if (!REASON.test(reason)) return { kind: 'bad-reason' };
+      const creditsGranted = Math.max(row.creditsGranted ?? allowance, spentOf(row.id)) + credits;
+      if (!Number.isSafeInteger(credits) || credits < 1 || creditsGranted > CREDITS_MAX)
+        return { kind: 'bad-credits' };
+      putAdded.run(row.id, once, credits, reason, clock.now());
+      record('account.credits.add', row, by, { credits, reason });
+      return put({ ...row, creditsGranted });
+    }),
     find,
     findById,
     list,

@@ -36,10 +36,7 @@ export const AUDIT_MIGRATIONS: Migrations = {
   `,
 };
 
-/**
- * Who changes something: an account's key, a person of the account at the console, an operator at the console, or
- * whoever may run commands on the host. `userId` names a person; none of the members is secret.
- */
+/** Who changes something: a key, a user of the account, an operator, or the command line. None of the members is secret. */
 export type Actor =
   | { readonly kind: 'key'; readonly keyId: KeyId }
   | { readonly kind: 'user' | 'operator'; readonly userId: string }
@@ -87,10 +84,7 @@ export type Entry = Readonly<{
   detail: Detail;
 }>;
 
-/**
- * Entries for which all that is given holds. `actorId` is a key's or a person's id; `null`: the command line. `before`
- * is the `id` of the last entry of the page before; `limit` is 1 to 100.
- */
+/** Entries for which all that is given holds. `actorId: null`: the command line; `before`: the last `id` of the page before. */
 type EntryPage = Readonly<{
   accountId?: number | undefined;
   actorId?: string | null | undefined;
@@ -104,14 +98,11 @@ const ROWS_MAX = 500;
 
 type Row = Omit<Entry, 'detail'> & Readonly<{ detailJson: string }>;
 
-type Wanted = Record<string, string | number | null>;
-
-const CONDITIONS = ['accountId', 'actorId', 'action'] as const;
-const CONDITION = {
-  accountId: 'account_id = $accountId',
-  actorId: 'actor_id IS $actorId',
-  action: 'action = $action',
-} as const;
+const CONDITIONS = [
+  ['accountId', 'account_id = $accountId'],
+  ['actorId', 'actor_id IS $actorId'],
+  ['action', 'action = $action'],
+] as const;
 
 /** Hops from one action to the next by the index, however many entries each has. */
 const DISTINCT_ACTIONS = `
@@ -145,14 +136,15 @@ export function createAudit(store: Store) {
     },
     /** Newest first. */
     list: (page: EntryPage): Entry[] => {
-      const { before = Number.MAX_SAFE_INTEGER, limit } = page;
-      const wanted = CONDITIONS.filter((name) => page[name] !== undefined);
-      const bound: Wanted = { before, limit: Math.max(1, Math.min(limit, LIMIT_MAX)) };
-      for (const name of wanted) bound[name] = page[name] ?? null;
-      const where = [...wanted.map((name) => CONDITION[name]), 'id < $before'].join(' AND ');
+      const { accountId = null, actorId = null, action = null, before = Number.MAX_SAFE_INTEGER } = page;
+      const limit = Math.max(1, Math.min(page.limit, LIMIT_MAX));
+      const wanted = CONDITIONS.filter(([name]) => page[name] !== undefined);
+      const where = [...wanted.map(([, condition]) => condition), 'id < $before'].join(' AND ');
       const rows = store
-        .query<Row, Wanted>(`${SELECT} WHERE ${where} ORDER BY id DESC LIMIT $limit`)
-        .all(bound);
+        .query<Row, Record<string, string | number | null>>(
+          `${SELECT} WHERE ${where} ORDER BY id DESC LIMIT $limit`,
+        )
+        .all({ accountId, actorId, action, before, limit });
       return rows.map(({ detailJson, ...row }) => ({ ...row, detail: JSON.parse(detailJson) }));
     },
     /** The actions that were ever noted, by name. */

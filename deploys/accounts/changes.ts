@@ -4,7 +4,7 @@ import type { Store } from '../../shared/store/open.ts';
 /** Changes in the order of their revisions; with them everything up to `upTo` is known. `isLast`: there are no more. */
 type Portion = Readonly<{ rows: readonly PublishedRow[]; upTo: number; isLast: boolean }>;
 
-/** What this database published last: see the schema. */
+/** What this database published last. */
 type LastPublished = Readonly<{ epoch: string | null; puts: number; published: number }>;
 
 /** The accounts database as its publisher sees it. All of it throws when the database does not answer. */
@@ -18,7 +18,6 @@ const LATEST = 50_000;
 const PUBLISHERS_KEPT = 1_000;
 
 type ChangeRow = Readonly<{ seq: number; subject: 'account' | 'key'; id: string }>;
-type AccountRow = Readonly<{ plan: string | null; creditsGranted: number | null; suspended: number }>;
 
 export function createChanges(store: Store) {
   const origin = originOf(store);
@@ -96,20 +95,19 @@ export function createChanges(store: Store) {
 
 /** Reads rows as they are published. */
 function createRows(store: Store): (subject: 'account' | 'key', id: string) => PublishedRow {
-  const account = store.prepare<AccountRow, [string]>(
-    'SELECT plan, credits_granted AS creditsGranted, suspended FROM accounts WHERE id = ?',
-  );
+  const account = store.prepare<
+    { plan: string | null; creditsGranted: number | null; suspended: number },
+    [string]
+  >('SELECT plan, credits_granted AS creditsGranted, suspended FROM accounts WHERE id = ?');
   const key = store.prepare<PublishedKey, [string]>(
     'SELECT lower(hex(hash)) AS hash, account_id AS accountId, expires_at_ms AS expiresAtMs FROM keys WHERE id = ? AND revoked_at_ms IS NULL',
   );
 
   return function rowOf(subject, id) {
-    if (subject === 'account') {
-      const row = account.get(id);
-      return [`a${id}`, row === null ? '' : accountText({ ...row, suspended: row.suspended === 1 })];
-    }
-    const row = key.get(id);
-    return [`k${id}`, row === null ? '' : keyText(row)];
+    const row = subject === 'account' ? account.get(id) : key.get(id);
+    if (row === null) return [`${subject[0]}${id}`, ''];
+    if ('hash' in row) return [`k${id}`, keyText(row)];
+    return [`a${id}`, accountText({ ...row, suspended: row.suspended === 1 })];
   };
 }
 

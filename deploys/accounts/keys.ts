@@ -70,9 +70,6 @@ export function createKeys({
     WHERE account_id = ? AND revoked_at_ms IS NULL AND coalesce(expires_at_ms, 9e15) > ?`);
   const recent = store.prepare<{ n: number }, [number, number]>(`
     SELECT count(*) AS n FROM keys INDEXED BY keys_of_account_by_age WHERE account_id = ? AND created_at_ms > ?`);
-  const expire = store.prepare('UPDATE keys SET expires_at_ms = ? WHERE id = ?');
-  const end = store.prepare('UPDATE keys SET revoked_at_ms = ? WHERE id = ?');
-  const setName = store.prepare('UPDATE keys SET name = ? WHERE id = ?');
 
   const create = store.transaction(
     (account: string, name: string, by: Actor, once?: string): CreateResult => {
@@ -94,7 +91,7 @@ export function createKeys({
     if (!isLabel(name)) return { kind: 'bad-name' };
     if (isReserved(row.account)) return { kind: 'reserved-name' };
     if (name !== row.name) {
-      setName.run(name, id);
+      store.run('UPDATE keys SET name = ? WHERE id = ?', [name, id]);
       record('key.rename', id, row.accountId, by, { from: row.name, to: name });
     }
     return { kind: 'renamed', row: { ...row, name } };
@@ -110,7 +107,7 @@ export function createKeys({
       if (isFull(old.account, old.accountId)) return { kind: 'too-many' };
       const oldExpiresAtMs = Math.min(clock.now() + graceMs, old.expiresAtMs ?? Number.POSITIVE_INFINITY);
       const made = make(old.account, old.accountId, old.name, once);
-      expire.run(oldExpiresAtMs, id);
+      store.run('UPDATE keys SET expires_at_ms = ? WHERE id = ?', [oldExpiresAtMs, id]);
       record('key.rotate', id, old.accountId, by, { new_key_id: made.id, old_expires_at_ms: oldExpiresAtMs });
       return { kind: 'rotated', made, oldExpiresAtMs };
     },
@@ -120,7 +117,7 @@ export function createKeys({
     const row = find(id, owner);
     if (row === undefined) return { kind: 'unknown-key' };
     if (row.state === 'revoked') return { kind: 'already-revoked', row };
-    end.run(clock.now(), id);
+    store.run('UPDATE keys SET revoked_at_ms = ? WHERE id = ?', [clock.now(), id]);
     record('key.revoke', id, row.accountId, by, { name: row.name });
     return { kind: 'revoked', row: { ...row, state: 'revoked' } };
   });
@@ -193,86 +190,68 @@ const SELECT = `
     revoked_at_ms AS revokedAtMs
   FROM keys JOIN accounts ON accounts.id = account_id`;
 
+const LAST: KeyPlace = { createdAtMs: Number.MAX_SAFE_INTEGER, id: '' };
+
 /** Reads the keys of `store`; a key's state is the one at the moment of the call. */
 function createKeyRows(store: Store, clock: Clock) {
   const byId = store.prepare<Row, [string]>(`${SELECT} WHERE keys.id = ?`);
-  const all = store.prepare<Row, []>(`${SELECT} ORDER BY keys.created_at_ms, keys.id`);
-  const ofAccount = store.prepare<Row, [string]>(
-    `${SELECT} WHERE accounts.name = ? ORDER BY keys.created_at_ms, keys.id`,
-  );
+  const read = (rest: string, values: Record<string, string | number>): readonly KeyRow[] =>
+    store.query<Row, Record<string, string | number>>(`${SELECT} ${rest}`).all(values).map(keyFrom);
 
-  const some = store.prepare<Row, PageValues>(pageSql(''));
-  const someOfAccount = store.prepare<Row, PageValues & { accountId: number }>(
-    pageSql('account_id = $accountId AND'),
-  );
-
-  function find(id: string, accountId?: number): KeyRow | undefined {
-    const row = byId.get(id);
-    if (row === null || (accountId !== undefined && row.accountId !== accountId)) return undefined;
-    return keyFrom(row, clock.now());
+  function keyFrom({ revokedAtMs, expiresAtMs, lastUsedAtMs, ...row }: Row): KeyRow {
+    return {
+      ...row,
+      state: revokedAtMs === null ? stateUntil(expiresAtMs) : 'revoked',
+      lastUsedAtMs: lastUsedAtMs ?? undefined,
+      expiresAtMs: expiresAtMs ?? undefined,
+    };
   }
 
-  function list(account?: string): readonly KeyRow[] {
-    const rows = account === undefined ? all.all() : ofAccount.all(account);
-    const nowMs = clock.now();
-    return rows.map((row) => keyFrom(row, nowMs));
-  }
-
-  function page(request: PageRequest<KeyPlace> & Readonly<{ accountId?: number }>): Page<KeyRow, KeyPlace> {
-    const { accountId, search = '', before = LAST } = request;
-    const shown = pageLimit(request.limit);
-    const bounds = { beforeMs: before.createdAtMs, beforeId: before.id, limit: shown + 1 };
-    const values = { like: likeOf(search), last4: search, ...bounds };
-    const rows = accountId === undefined ? some.all(values) : someOfAccount.all({ ...values, accountId });
-    const nowMs = clock.now();
-    const items = rows.slice(0, shown).map((row) => keyFrom(row, nowMs));
-    // One more than is shown tells whether there is another page.
-    const last = rows.length > shown ? items.at(-1) : undefined;
-    return { items, next: last && { createdAtMs: last.createdAtMs, id: last.id } };
+  function stateUntil(expiresAtMs: number | null): KeyState {
+    if (expiresAtMs === null) return 'active';
+    return clock.now() < expiresAtMs ? 'expiring' : 'expired';
   }
 
   return {
     /** `accountId`: only when it is a key of this account. */
-    find,
+    find(id: string, accountId?: number): KeyRow | undefined {
+      const row = byId.get(id);
+      return row === null || (accountId ?? row.accountId) !== row.accountId ? undefined : keyFrom(row);
+    },
     /** Oldest first; of one account when named. */
-    list,
+    list: (account?: string): readonly KeyRow[] =>
+      read(
+        `${account === undefined ? '' : 'WHERE accounts.name = $account'} ORDER BY keys.created_at_ms, keys.id`,
+        account === undefined ? {} : { account },
+      ),
     /**
      * The newest first; of one account when given. With `search`, those that have it in their name or id, in either case
      * of A to Z, and those that end with it.
      */
-    page,
+    page(request: PageRequest<KeyPlace> & Readonly<{ accountId?: number }>): Page<KeyRow, KeyPlace> {
+      const { accountId, search = '', before = LAST } = request;
+      const shown = pageLimit(request.limit);
+      // Only what is on the page is read from the tables: the search itself reads an index. One more than is shown tells
+      // whether there is another page.
+      const rows = read(
+        `WHERE keys.id IN (
+          SELECT id FROM keys WHERE ${accountId === undefined ? '' : 'account_id = $accountId AND'}
+            (created_at_ms, id) < ($beforeMs, $beforeId)
+            AND (name LIKE $like ESCAPE '\\' OR id LIKE $like ESCAPE '\\' OR last4 = $search)
+          ORDER BY created_at_ms DESC, id DESC LIMIT $limit)
+        ORDER BY keys.created_at_ms DESC, keys.id DESC`,
+        {
+          like: likeOf(search),
+          search,
+          accountId: accountId ?? 0,
+          beforeMs: before.createdAtMs,
+          beforeId: before.id,
+          limit: shown + 1,
+        },
+      );
+      const items = rows.slice(0, shown);
+      const last = rows.length > shown ? items.at(-1) : undefined;
+      return { items, next: last && { createdAtMs: last.createdAtMs, id: last.id } };
+    },
   };
-}
-
-type PageValues = Readonly<{
-  like: string;
-  last4: string;
-  beforeMs: number;
-  beforeId: string;
-  limit: number;
-}>;
-
-const LAST: KeyPlace = { createdAtMs: Number.MAX_SAFE_INTEGER, id: '' };
-
-/** Only what is on the page is read from the tables: the search itself reads an index. */
-function pageSql(only: string): string {
-  return `${SELECT} WHERE keys.id IN (
-    SELECT id FROM keys WHERE ${only} (created_at_ms, id) < ($beforeMs, $beforeId)
-      AND (name LIKE $like ESCAPE '\\' OR id LIKE $like ESCAPE '\\' OR last4 = $last4)
-    ORDER BY created_at_ms DESC, id DESC LIMIT $limit)
-    ORDER BY keys.created_at_ms DESC, keys.id DESC`;
-}
-
-function keyFrom({ revokedAtMs, expiresAtMs, lastUsedAtMs, ...row }: Row, nowMs: number): KeyRow {
-  return {
-    ...row,
-    state: revokedAtMs === null ? stateUntil(expiresAtMs, nowMs) : 'revoked',
-    lastUsedAtMs: lastUsedAtMs ?? undefined,
-    expiresAtMs: expiresAtMs ?? undefined,
-  };
-}
-
-function stateUntil(expiresAtMs: number | null, nowMs: number): KeyState {
-  if (expiresAtMs === null) return 'active';
-  return nowMs < expiresAtMs ? 'expiring' : 'expired';
 }

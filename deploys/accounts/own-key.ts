@@ -19,10 +19,7 @@ type OwnKeyDeps = Readonly<{
   random: (bytes: number) => Uint8Array;
 }>;
 
-/**
- * Whether the watcher reads through this config's own gateway, without a key for it: the gateway knows keys only
- * from the database that deploys owns, so deploys can issue itself one.
- */
+/** Whether the watcher reads through this config's own gateway without a key: deploys can issue itself one. */
 export function needsOwnKey({
   gateway,
   deploys,
@@ -40,10 +37,7 @@ export function needsOwnKey({
 /** `name-taken`: the account of the watcher's name is somebody else's, and stays as it is. */
 type IssuedKey = { readonly kind: 'issued'; readonly key: Secret } | { readonly kind: 'name-taken' };
 
-/**
- * Issues the watcher's key and revokes every earlier one of its account, in one transaction. The key is stored
- * nowhere but as a hash, and so each start needs a new one.
- */
+/** Issues the watcher a new key at each start, because keys are stored as hashes alone, and revokes every earlier one. */
 export function issueOwnKey({ store, plans, clock, random }: OwnKeyDeps): IssuedKey {
   // What the account has spent only matters for what it has left, which nobody asks here; and what the app does for
   // itself at every start is no change that anybody made.

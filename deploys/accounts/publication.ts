@@ -6,7 +6,7 @@ import type { Store } from '../../shared/store/open.ts';
 import { createFigures } from '../health/figures.ts';
 import type { Health } from '../health/health.ts';
 import { type Changes, createChanges } from './changes.ts';
-import { type Claim, type KeyUse, LEASE_MS, openRedisHead, type Put, type RedisHead } from './redis-head.ts';
+import { type Claim, LEASE_MS, openRedisHead, type Put, type RedisHead } from './redis-head.ts';
 
 /** How far accounts and keys are published to Redis. */
 export type PublicationState =
@@ -57,12 +57,11 @@ const HELD_QUIETLY_MS = LEASE_MS + 2_000;
 /** `undefined` when `url` is no address of a Redis. */
 export function createPublication({ store, url, clock, log, random, registry, readTerms }: PublicationDeps) {
   const name = () => Buffer.from(random(16)).toString('hex');
-  const holder = name();
   const changes = createChanges(store);
   const head = openRedisHead({
     url,
     origin: changes.origin,
-    holder,
+    holder: name(),
     clock,
     random: () => Buffer.from(random(4)).readUInt32BE() / 2 ** 32,
     onWarning: (warning) => log.warn({ warning }, 'redis'),
@@ -103,7 +102,7 @@ export function createPublication({ store, url, clock, log, random, registry, re
   return {
     /** Publishes until `signal` aborts. Never rejects. */
     async run(signal: AbortSignal): Promise<void> {
-      const publisher = { changes, head, holder, clock, makeEpoch: name, readTerms, noteState };
+      const publisher = { changes, head, clock, makeEpoch: name, readTerms, noteState };
       await Promise.all([
         runPublisher(publisher, signal),
         takeLastUses({ store, head, isOwn, clock }, signal),
@@ -124,10 +123,7 @@ export function createPublication({ store, url, clock, log, random, registry, re
 const TAKE_MS = 2_000;
 const USES_AT_ONCE = 200;
 
-/**
- * Takes over when keys were used last on other hosts, a row at most once a minute, while `isOwn` says that the keys are
- * this database's. Never rejects.
- */
+/** Takes over when keys of this database were used last on other hosts, once a minute for each. Never rejects. */
 async function takeLastUses(
   { store, head, isOwn, clock }: Readonly<{ store: Store; head: RedisHead; isOwn(): boolean; clock: Clock }>,
   signal: AbortSignal,
@@ -135,8 +131,8 @@ async function takeLastUses(
   const update = store.prepare<null, [number, string]>(`
     UPDATE keys SET last_used_at_ms = ?1
     WHERE id = ?2 AND (last_used_at_ms IS NULL OR last_used_at_ms / 60000 < ?1 / 60000)`);
-  const write = store.transaction((uses: readonly KeyUse[]) => {
-    for (const { keyId, atMs } of uses) update.run(atMs, keyId);
+  const write = store.transaction((uses: Awaited<ReturnType<RedisHead['uses']>>) => {
+    for (const [keyId, atMs] of uses) update.run(Number(atMs), keyId);
   });
   while (!signal.aborted) {
     await clock.sleep(TAKE_MS, signal);
@@ -158,8 +154,6 @@ type Claimed = Extract<Claim, { kind: 'claimed' }>;
 type PublisherDeps = Readonly<{
   changes: Changes;
   head: RedisHead;
-  /** This start of deploys, as `head` names it. */
-  holder: string;
   clock: Clock;
   /** A name that no other epoch has. */
   makeEpoch(): string;
@@ -195,7 +189,7 @@ export async function runPublisher(deps: PublisherDeps, signal: AbortSignal): Pr
         claimedMs = clock.monotonic();
         const taken = await turn();
         noteState(taken.state);
-        hasMore = taken.hasMore;
+        hasMore = taken.hasMore ?? false;
         // A change that could not be published is one that is still to come.
         seen = taken.state.kind === 'publishing' && !hasMore ? now : '';
       }
@@ -210,45 +204,34 @@ export async function runPublisher(deps: PublisherDeps, signal: AbortSignal): Pr
 /** Another deploys publishes, or Redis is not as it was left. */
 class LostClaim extends Error {}
 
-/** A way over all rows: first those of the database are written, then those of Redis that the database does not have are dropped. */
-type Sweep = Readonly<
-  { stage: 'rows'; from: number; upTo: number } | { stage: 'strays'; of: 'keys' | 'accounts'; cursor: string }
->;
+type Turn = Readonly<{ state: PublicationState; hasMore?: boolean }>;
 
-type Turn = Readonly<{ state: PublicationState; hasMore: boolean }>;
-
-function createTurn({
-  changes,
-  head,
-  clock,
-  holder,
-  makeEpoch,
-  readTerms,
-}: PublisherDeps): () => Promise<Turn> {
+function createTurn({ changes, head, clock, makeEpoch, readTerms }: PublisherDeps): () => Promise<Turn> {
   const publishTerms = createTerms(changes, head, readTerms);
   let isNoted = false;
-  let sweep: Sweep | undefined;
+  let sweep: ReturnType<typeof everything> | undefined;
   let sweptMs = clock.monotonic();
   let revokedUpTo = 0;
 
   return async function turn() {
     if (!isNoted) {
       const offered = await head.claim(false);
-      if (offered.kind !== 'claimed') return { state: offered, hasMore: false };
+      if (offered.kind !== 'claimed') return { state: offered };
       // Before Redis names it: a gateway beside this file must never take it for a copy.
-      changes.addPublisher(holder, clock.now());
+      changes.addPublisher(head.holder, clock.now());
       isNoted = true;
     }
     const claim = await head.claim(true);
-    if (claim.kind !== 'claimed') return { state: claim, hasMore: false };
+    if (claim.kind !== 'claimed') return { state: claim };
     try {
       await publishTerms(claim);
       const isContinued = await continued(claim);
       const { isWhole, hasMore } = await publishSome(isContinued && claim.isWhole);
       return { state: { kind: isWhole ? 'publishing' : 'building' }, hasMore };
     } catch (error) {
+      sweep = undefined; // it may have given a portion that was not written
       // The next claim says which of the two it is.
-      if (error instanceof LostClaim) return { state: { kind: 'held' }, hasMore: false };
+      if (error instanceof LostClaim) return { state: { kind: 'held' } };
       throw error;
     }
   };
@@ -277,37 +260,31 @@ function createTurn({
       if (isUrgent) revokedUpTo = value;
       return { isWhole, hasMore: !isLast || !isWhole };
     }
-    if (sweep === undefined) {
-      if (isWhole && clock.monotonic() - sweptMs < SWEEP_MS) return { isWhole, hasMore: false };
-      sweep = { stage: 'rows', from: 0, upTo: published };
-    }
+    if (sweep === undefined && isWhole && clock.monotonic() - sweptMs < SWEEP_MS)
+      return { isWhole, hasMore: false };
+    sweep ??= everything(published);
+    const { value: portion, done: isDone = false } = await sweep.next();
     const log = isWhole ? 'those that differ' : 'none';
-    const portion = sweep.stage === 'rows' ? rowsFrom(sweep) : await straysFrom(sweep);
-    const isDone = portion.next === undefined;
-    await put({ seq: published, log, isWhole: isDone, rows: portion.rows });
-    sweep = portion.next;
-    if (isDone) sweptMs = clock.monotonic();
+    await put({ seq: published, log, isWhole: isDone, rows: portion ?? [] });
+    if (isDone) [sweep, sweptMs] = [undefined, clock.monotonic()];
     return { isWhole: isWhole || isDone, hasMore: !isWhole && !isDone };
   }
 
-  function rowsFrom({ from, upTo }: Extract<Sweep, { stage: 'rows' }>) {
-    const portion = changes.after(from);
-    const isDone = portion.isLast || portion.upTo >= upTo;
-    const next: Sweep = isDone
-      ? { stage: 'strays', of: 'keys', cursor: '0' }
-      : { stage: 'rows', from: portion.upTo, upTo };
-    return { rows: portion.rows, next };
-  }
-
-  async function straysFrom({ of, cursor }: Extract<Sweep, { stage: 'strays' }>) {
-    const scanned = await head.scan(of, cursor);
-    const rows = changes.goneOf(scanned.names);
-    const following: Sweep | undefined =
-      of === 'keys' ? { stage: 'strays', of: 'accounts', cursor: '0' } : undefined;
-    return {
-      rows,
-      next: scanned.cursor === '0' ? following : { stage: 'strays' as const, of, cursor: scanned.cursor },
-    };
+  /** In portions all rows of the database, then those of Redis that the database does not have, to be dropped. */
+  async function* everything(upTo: number): AsyncGenerator<Put['rows'], undefined> {
+    for (let from = 0; from < upTo;) {
+      const portion = changes.after(from);
+      yield portion.rows;
+      from = portion.isLast ? upTo : portion.upTo;
+    }
+    for (const of of ['keys', 'accounts'] as const) {
+      let cursor = '0';
+      do {
+        const [next, names] = await head.scan(of, cursor);
+        yield changes.goneOf(names);
+        cursor = next;
+      } while (cursor !== '0');
+    }
   }
 
   async function put(words: Omit<Put, 'epoch' | 'puts'>): Promise<void> {

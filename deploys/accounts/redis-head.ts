@@ -1,11 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import { ACCOUNTS, HEAD, KEYS, LEASE, LOG, type PublishedRow, USES } from '../../shared/publication.ts';
-import {
-  openRedisLink,
-  type RedisClient,
-  type RedisLink,
-  type RedisScript,
-} from '../../shared/redis/link.ts';
+import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
 import { PORTION } from './changes.ts';
 
 /** What Redis says when the right to publish is claimed. */
@@ -34,9 +29,6 @@ export type Put = Readonly<{
   rows: readonly PublishedRow[];
 }>;
 
-/** When a key was used last, in Unix milliseconds. */
-export type KeyUse = Readonly<{ keyId: string; atMs: number }>;
-
 /**
  * The publication in Redis, for the one deploys that publishes. Everything rejects while Redis does not answer. `false` and
  * `undefined` mean that the right to publish is lost, or Redis is not as it was left, and nothing was changed.
@@ -45,6 +37,7 @@ export type RedisHead = NonNullable<ReturnType<typeof openRedisHead>>;
 
 type RedisHeadOptions = Readonly<{
   url: string;
+  /** What tells the accounts database from every other. */
   origin: string;
   /** This start of deploys: the token in `publishers`. */
   holder: string;
@@ -87,10 +80,7 @@ redis.call('HSET', KEYS[1], unpack(ARGV, 2))
 return 'put'`,
 };
 
-/**
- * Keys: head, lease, keys, accounts, log. Words: holder, epoch, puts, seq, what to log, `1` if all rows are there then; then names
- * and texts. Replies the puts of the epoch, which a write that changes nothing leaves as they were.
- */
+/** Words: holder, epoch, puts, seq, what to log, `1` with the last rows; then names and texts. Replies the puts of the epoch, which grow by a change. */
 const PUT: RedisScript = {
   keys: 5,
   lua: `
@@ -195,6 +185,9 @@ export function openRedisHead({ url, clock, random, onWarning, origin, holder }:
   }
 
   return {
+    /** This start of deploys, as `publishers` names it. */
+    holder,
+    isConnected: () => link.client() !== undefined,
     /** Takes or renews the right, or only sees whether it can be taken. */
     async claim(take: boolean): Promise<Claim> {
       const words = [origin, holder, LEASE_MS, take ? 1 : 0];
@@ -218,24 +211,16 @@ export function openRedisHead({ url, clock, random, onWarning, origin, holder }:
       return typeof reply === 'number' ? reply : undefined;
     },
     /** Names of some rows that Redis has; the next cursor is `0` after the last. */
-    async scan(
-      of: 'keys' | 'accounts',
-      cursor: string,
-    ): Promise<Readonly<{ cursor: string; names: readonly string[] }>> {
-      const rows = of === 'keys' ? KEYS : ACCOUNTS;
+    async scan(of: 'keys' | 'accounts', cursor: string): Promise<[cursor: string, names: string[]]> {
+      const [rows, prefix] = of === 'keys' ? [KEYS, 'k'] : [ACCOUNTS, 'a'];
       const reply = await call((redis) => redis.hscan(rows, cursor, 'COUNT', PORTION));
       const [next, members]: unknown[] = Array.isArray(reply) ? reply : [];
-      const names = textsIn(members).filter((_, at) => at % 2 === 0);
-      return { cursor: String(next), names: names.map((id) => `${of === 'keys' ? 'k' : 'a'}${id}`) };
+      return [String(next), pairsIn(members).map(([id]) => `${prefix}${id}`)];
     },
-    async uses(most: number): Promise<readonly KeyUse[]> {
-      const words = textsIn(await call((redis) => redis.sluiceShowUses(USES, most)));
-      return words.flatMap((keyId, at) => (at % 2 === 0 ? { keyId, atMs: Number(words[at + 1]) } : []));
-    },
-    async dropUses(uses: readonly KeyUse[]): Promise<void> {
-      const words = uses.flatMap(({ keyId, atMs }) => [keyId, atMs]);
-      await call((redis) => redis.sluiceDropUses(USES, ...words));
-    },
+    /** Ids of keys, each with when it was used last in Unix milliseconds. */
+    uses: async (most: number): Promise<readonly Pair[]> =>
+      pairsIn(await call((redis) => redis.sluiceShowUses(USES, most))),
+    dropUses: (uses: readonly Pair[]) => call((redis) => redis.sluiceDropUses(USES, ...uses.flat())),
     /** Gives the right up, if it can be said at once, and ends the connection. */
     async close(): Promise<void> {
       await call((redis) => redis.sluiceLeave(LEASE, holder)).catch(() => undefined);
@@ -250,41 +235,36 @@ export function textsIn(reply: unknown): readonly string[] {
   return reply.map(String);
 }
 
-/** How long an answer of Redis is waited for, in milliseconds: first for a connection, then for each command. */
-const ANSWER_MS = 1_000;
+/** A member of a set with its score, or a field with its value. */
+type Pair = readonly [name: string, value: string];
+
+/** A reply that lists one after the other. */
+export function pairsIn(reply: unknown): readonly Pair[] {
+  const texts = textsIn(reply);
+  return texts.flatMap((name, at) => (at % 2 === 0 ? [[name, texts[at + 1] ?? ''] as const] : []));
+}
+
+/** How long a command waits for a connection to Redis, in milliseconds. */
+const CONNECTED_MS = 1_000;
 const LOOK_MS = 20;
 
-type Options = Readonly<{
-  url: string;
-  /** Whose accounts the change is of: the `origin` of their database. */
-  origin: string;
-  clock: Clock;
-  /** A number from 0 up to 1. */
-  random(): number;
-}>;
+type Options = Pick<RedisHeadOptions, 'url' | 'origin' | 'clock' | 'random'>;
 
 /** Why gateways on other hosts do not hear of a change now, as a clause; `undefined` when a deploys publishes it. */
-export async function whyUnpublished({ url, origin, clock, random }: Options): Promise<string | undefined> {
-  const ignore = () => undefined;
-  const handlers = { onWarning: ignore, onStranger: ignore };
-  const link = openRedisLink({ url, deadlineMs: ANSWER_MS, scripts: {}, clock, random, ...handlers });
-  if (link === undefined) return 'storage.redis is no address of a Redis';
+export async function whyUnpublished(options: Options): Promise<string | undefined> {
+  const head = openRedisHead({ ...options, holder: 'nobody', onWarning: () => undefined });
+  if (head === undefined) return 'storage.redis is no address of a Redis';
+  const { clock } = options;
+  const endMs = clock.monotonic() + CONNECTED_MS;
+  const never = new AbortController().signal;
   try {
-    const client = await connected(link, clock);
-    if (client === undefined) return 'Redis does not answer';
-    const published = await client.hget(HEAD, 'origin');
-    if (published !== null && published !== origin) return 'Redis has the accounts of another database';
-    return (await client.get(LEASE)) === null ? 'no deploys publishes accounts' : undefined;
+    while (!head.isConnected() && clock.monotonic() < endMs) await clock.sleep(LOOK_MS, never);
+    const { kind } = await head.claim(false);
+    if (kind === 'other-origin') return 'Redis has the accounts of another database';
+    return kind === 'held' ? undefined : 'no deploys publishes accounts';
   } catch {
     return 'Redis does not answer';
   } finally {
-    await link.close();
+    await head.close();
   }
-}
-
-async function connected(link: RedisLink, clock: Clock): Promise<RedisClient | undefined> {
-  const never = new AbortController().signal;
-  const endMs = clock.monotonic() + ANSWER_MS;
-  while (link.client() === undefined && clock.monotonic() < endMs) await clock.sleep(LOOK_MS, never);
-  return link.client();
 }

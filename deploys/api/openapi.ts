@@ -1,168 +1,99 @@
 import { openapi } from '@elysiajs/openapi';
 import manifest from '../../package.json';
 import { IDEMPOTENCY_KEPT_MS } from '../outbox/prune.ts';
-import { TAKEOVERS } from '../webhooks/change.ts';
-import { WEBHOOKS_MAX } from '../webhooks/create.ts';
 import { REQUESTS_MAX } from './request-log.ts';
 import { type ProgramsAnswer, refOf, type SchemaName, SCHEMAS, WWW_AUTHENTICATE } from './schema.ts';
-import { IDEMPOTENCY_KEY_MAX } from './webhook-requests.ts';
+import { type Fields, IDEMPOTENCY_KEY_MAX } from './webhook-requests.ts';
 
-const ID = pathParameter('id', 'Id of a webhook');
-const DELIVERY = pathParameter('delivery', 'Id of a delivery');
+/** A parameter of a path, of a query or of the header. */
+type Parameter = Readonly<{
+  name: string;
+  in: 'path' | 'query' | 'header';
+  required: boolean;
+  description?: string;
+  schema: Readonly<{ type: 'string' | 'integer'; format?: 'uuid'; maxLength?: number }>;
+}>;
+type Responses = Readonly<Record<number, Readonly<{ description: string; content?: object }>>>;
+
+const PATH_PARAMETERS = { id: 'Id of a webhook', delivery: 'Id of a delivery' };
 const HOURS_KEPT = IDEMPOTENCY_KEPT_MS / 3_600_000;
-const IDEMPOTENCY_KEY = {
+export const IDEMPOTENCY_KEY: Parameter = {
   name: 'Idempotency-Key',
-  in: 'header' as const,
+  in: 'header',
   required: false,
   description:
     `A name of your own for this request, such as a UUID. For ${HOURS_KEPT} hours the same name and body give the same webhook, ` +
     'again with 201, and `Idempotency-Replayed: true`; another body is 422, and a request that is under way 409.',
-  schema: { type: 'string' as const, maxLength: IDEMPOTENCY_KEY_MAX },
+  schema: { type: 'string', maxLength: IDEMPOTENCY_KEY_MAX },
 };
-const SETTINGS = {
-  url: { type: 'string', description: 'https, on the public internet' },
-  programs: {
-    anyOf: [{ type: 'array', items: { type: 'string' }, minItems: 1 }, { type: 'null' }],
-    description: 'Addresses of watched programs; null for all',
+const SECURITY = [{ token: [] }, { bearer: [] }, { query: [] }];
+const KEYED = {
+  401: {
+    ...errorOf('No key, or a key that is unknown or inactive: send an active key'),
+    headers: WWW_AUTHENTICATE,
   },
-  description: { type: 'string', maxLength: 200 },
+  429: errorOf('Too many requests: wait the number of seconds in `Retry-After`'),
+  503: errorOf('Keys cannot be checked: retry with backoff'),
 };
-
-const LATER = { 202: described('It is due now', { type: 'object' }) };
+const MALFORMED = { 400: errorOf('The body or the query cannot be read; the text says why') };
 const GONE = { 404: errorOf('The account has no such webhook or delivery') };
-const CONFLICT = { 409: errorOf('It conflicts with the current state; the text says why') };
-const UNFIT = {
+
+/** Further answers of operations on webhooks. */
+export const CONFLICT = { 409: errorOf('It conflicts with the current state; the text says why') };
+export const UNFIT = {
   422: errorOf('A value that is not accepted, such as a URL that is not public; the text says why'),
   503: errorOf('The host of the URL cannot be looked up now, or keys cannot be checked: retry with backoff'),
 };
-const MALFORMED = { 400: errorOf('The body or the query cannot be read; the text says why') };
-const one = { 200: described('The webhook', refOf('WebhookRecord')) };
-const shown = described('The webhook, and its secret, shown only this once', refOf('WebhookSecretAnswer'));
 
-/** The operations on webhooks in OpenAPI's words. */
-export const WEBHOOK_OPERATIONS = {
-  list: operation('listWebhooks', 'The webhooks of the account', [], {
-    200: described('The webhooks, oldest first', refOf('WebhooksAnswer')),
-  }),
-  create: operation(
-    'createWebhook',
-    `Create a webhook; at most ${WEBHOOKS_MAX} per account`,
-    [IDEMPOTENCY_KEY],
-    { 201: shown, ...MALFORMED, ...CONFLICT, ...UNFIT },
-    bodyOf(SETTINGS, ['url']),
-  ),
-  find: operation('getWebhook', 'One webhook', [ID], { ...one, ...GONE }),
-  edit: operation(
-    'editWebhook',
-    'Change the URL, the programs or the description',
-    [ID],
-    { ...one, ...MALFORMED, ...GONE, ...UNFIT },
-    bodyOf(SETTINGS, []),
-  ),
-  remove: operation('deleteWebhook', 'Delete a webhook and cancel its open deliveries', [ID], {
-    204: { description: 'It is deleted' },
-    ...GONE,
-  }),
-  pause: operation('pauseWebhook', 'Pause: open and new deliveries are skipped', [ID], { ...one, ...GONE }),
-  resume: operation('resumeWebhook', 'Resume: new events are delivered again', [ID], { ...one, ...GONE }),
-  rotate: operation(
-    'rotateWebhookSecret',
-    'Create a new secret that takes over immediately, in 1 h or in 24 h; until then it signs in `X-Service-Signature-Next`',
-    [ID],
-    { 200: shown, ...MALFORMED, ...GONE, ...CONFLICT },
-    bodyOf({ takes_over: { type: 'string', enum: Object.keys(TAKEOVERS), default: '24h' } }, []),
-  ),
-  switchNow: operation('switchWebhookSecret', 'Switch to the new secret immediately', [ID], {
-    ...one,
-    ...GONE,
-    ...CONFLICT,
-  }),
-  cancelRotation: operation('cancelWebhookRotation', 'Cancel a pending rotation', [ID], {
-    ...one,
-    ...GONE,
-    ...CONFLICT,
-  }),
-  sendTest: operation('sendTest', 'Send a `ping`', [ID], { ...LATER, ...GONE, ...CONFLICT }),
-  resendFailed: operation(
-    'resendFailed',
-    'Retry every failed delivery created since an instant',
-    [ID],
-    { ...LATER, ...MALFORMED, ...GONE, ...CONFLICT },
-    bodyOf({ since: { type: 'string', format: 'date-time' } }, ['since']),
-  ),
-  deliveries: operation(
-    'listDeliveries',
-    'Deliveries of a webhook, newest first',
-    [ID, queryOf('state', 'string'), queryOf('limit', 'integer'), queryOf('cursor', 'string')],
-    { 200: described('A page of deliveries', refOf('DeliveriesAnswer')), ...MALFORMED, ...GONE },
-  ),
-  delivery: operation('getDelivery', 'One delivery with its body and its attempts', [ID, DELIVERY], {
-    200: described('The delivery, and `body` and `tries`', { type: 'object' }),
-    ...GONE,
-  }),
-  resend: operation('resendDelivery', 'Retry a delivery, under the same id', [ID, DELIVERY], {
-    ...LATER,
-    ...GONE,
-    ...CONFLICT,
-  }),
-};
+export type Description = Readonly<{
+  operationId: string;
+  summary: string;
+  /** Beside those of the path. */
+  parameters?: readonly Parameter[];
+  /** What its body may have; absent, it has none. */
+  fields?: Fields;
+  responses: Responses;
+}>;
 
-type Parameter = ReturnType<typeof pathParameter> | ReturnType<typeof queryOf> | typeof IDEMPOTENCY_KEY;
-type Responses = Readonly<Record<number, Readonly<{ description: string; content?: object }>>>;
-
-function operation(
-  operationId: string,
-  summary: string,
-  parameters: Parameter[],
-  responses: Responses,
-  body = {},
-) {
-  const keyed = {
-    401: {
-      ...errorOf('No key, or a key that is unknown or inactive: send an active key'),
-      headers: WWW_AUTHENTICATE,
-    },
-    429: errorOf('Too many requests: wait the number of seconds in `Retry-After`'),
-    503: errorOf('Keys cannot be checked: retry with backoff'),
-  };
-  const security = [{ token: [] }, { bearer: [] }, { query: [] }];
+/** An operation on webhooks in OpenAPI's words. */
+export function webhookOperation(path: string, { fields, parameters = [], ...given }: Description) {
+  const inPath = Object.entries(PATH_PARAMETERS).filter(([name]) => path.includes(`:${name}`));
+  const members = Object.entries(fields ?? {});
+  const required = members.flatMap(([name, { missing }]) => (missing === undefined ? [] : [name]));
+  const properties = Object.fromEntries(members.map(([name, field]) => [name, field.schema]));
+  const schema = { type: 'object' as const, properties, required, additionalProperties: false };
+  const isRead = fields !== undefined || parameters.some((parameter) => parameter.in === 'query');
   return {
-    operationId,
-    summary,
+    operationId: given.operationId,
+    summary: given.summary,
     tags: ['Webhooks'],
-    security,
-    parameters,
-    responses: { ...keyed, ...responses },
-    ...body,
+    security: SECURITY,
+    parameters: [
+      ...inPath.map(([name, description]): Parameter => {
+        const uuid = { type: 'string', format: 'uuid' } as const;
+        return { name, in: 'path', required: true, description, schema: uuid };
+      }),
+      ...parameters,
+    ],
+    responses: { ...KEYED, ...(isRead && MALFORMED), ...(inPath.length > 0 && GONE), ...given.responses },
+    ...(fields && {
+      requestBody: { required: required.length > 0, content: { 'application/json': { schema } } },
+    }),
   };
 }
 
-function pathParameter(name: string, description: string) {
-  return {
-    name,
-    in: 'path' as const,
-    required: true,
-    description,
-    schema: { type: 'string' as const, format: 'uuid' },
-  };
+export function queryOf(name: string, type: 'string' | 'integer'): Parameter {
+  return { name, in: 'query', required: false, schema: { type } };
 }
 
-function queryOf(name: string, type: 'string' | 'integer') {
-  return { name, in: 'query' as const, required: false, schema: { type } };
-}
-
-function bodyOf(properties: object, required: readonly string[]) {
-  const schema = { type: 'object', properties, required, additionalProperties: false };
-  return { requestBody: { required: required.length > 0, content: { 'application/json': { schema } } } };
-}
-
-function described(description: string, schema: object) {
-  return { description, content: { 'application/json': { schema } } };
+/** A response with a JSON body, or one of `SCHEMAS`. */
+export function described(description: string, schema: SchemaName | object) {
+  const reference = typeof schema === 'string' ? refOf(schema) : schema;
+  return { description, content: { 'application/json': { schema: reference } } };
 }
 
 function errorOf(description: string) {
-  const name: SchemaName = 'ErrorAnswer';
-  return described(description, refOf(name));
+  return described(description, 'ErrorAnswer');
 }
 
 const EXAMPLE: ProgramsAnswer = {
@@ -202,7 +133,7 @@ export const PROGRAMS_OPERATION = {
     'Every watched program, newest deploy first. The data is read from the chain once a minute. Any active API key may ' +
     `ask, in exactly one of three ways, up to ${REQUESTS_MAX} times in any 60 seconds per key.`,
   tags: ['Programs'],
-  security: [{ token: [] }, { bearer: [] }, { query: [] }],
+  security: SECURITY,
   parameters: [
     {
       name: 'program_id',
@@ -267,10 +198,7 @@ export const KEY_CARRIERS = {
 /** TypeBox's types say `undefined` where OpenAPI's say absent; the document knows no difference. */
 const DOCUMENT_SCHEMAS: Readonly<Record<string, object>> = SCHEMAS;
 
-/**
- * The plugin that collects the routes into an OpenAPI document. Its own page would load its scripts from a public
- * CDN, so it makes none: `reference-page.ts` does, from the same words and without another origin.
- */
+/** The plugin that collects the routes into a document. Its own page would load scripts from a CDN; `referencePage` loads nothing. */
 export function createOpenapi(publicUrl: URL) {
   return openapi({
     provider: null,

@@ -39,21 +39,19 @@ export function createProgramsAnswer(deps: ProgramsDeps): (request: Request) => 
     if (latest === undefined) return refusalResponse({ kind: 'not-available-yet' });
 
     const filter = programFilterFrom(request.url);
-    if (filter.kind === 'malformed')
-      return refusalResponse({ kind: 'malformed-program-id', value: filter.value });
+    if (filter.kind !== 'programs') return refusalResponse(filter);
 
-    return Response.json(programsAnswer(latest, deps.watched, filter, deps.timeOf), {
+    return Response.json(programsAnswer(latest, deps.watched, filter.addresses, deps.timeOf), {
       headers: { 'cache-control': 'no-store' },
     });
   };
 }
 
-/** Which programs a request asks for. */
 type ProgramFilter =
-  | { readonly kind: 'all' }
-  | { readonly kind: 'some'; readonly addresses: ReadonlySet<Address> }
+  /** Of no addresses: all programs. */
+  | { readonly kind: 'programs'; readonly addresses: ReadonlySet<Address> }
   /** `value` is the first item that is no address, shortened for an error text. */
-  | { readonly kind: 'malformed'; readonly value: string };
+  | { readonly kind: 'malformed-program-id'; readonly value: string };
 
 const PARAMETER = 'program_id';
 /** Longer than any address, so that what was meant can still be recognised. */
@@ -65,25 +63,20 @@ const SHOWN_LENGTH_MAX = 64;
  * by what the server takes as a request line.
  */
 function programFilterFrom(url: string): ProgramFilter {
-  const query = url.indexOf('?');
-  if (query === -1) return { kind: 'all' };
   const addresses = new Set<Address>();
-  for (const list of new URLSearchParams(url.slice(query + 1)).getAll(PARAMETER)) {
-    for (const item of list.split(',')) {
-      const text = item.trim();
-      if (text === '') continue;
-      if (!isAddress(text)) return { kind: 'malformed', value: shortened(text) };
-      addresses.add(text);
-    }
+  const [, query = ''] = /\?(.*)/s.exec(url) ?? [];
+  for (const item of new URLSearchParams(query).getAll(PARAMETER).flatMap((list) => list.split(','))) {
+    const text = item.trim();
+    if (text === '') continue;
+    if (!isAddress(text)) return { kind: 'malformed-program-id', value: shortened(text) };
+    addresses.add(text);
   }
-  return addresses.size === 0 ? { kind: 'all' } : { kind: 'some', addresses };
+  return { kind: 'programs', addresses };
 }
 
 function shortened(text: string): string {
   return text.length <= SHOWN_LENGTH_MAX ? text : `${text.slice(0, SHOWN_LENGTH_MAX)}…`;
 }
-
-type Filter = Exclude<ProgramFilter, { kind: 'malformed' }>;
 
 /**
  * The answer of the programs endpoint (docs/spec.md 3): newest deploy first, programs without a deploy slot last, and
@@ -92,11 +85,11 @@ type Filter = Exclude<ProgramFilter, { kind: 'malformed' }>;
 export function programsAnswer(
   latest: Latest,
   watched: readonly WatchedProgram[],
-  filter: Filter,
+  only: ReadonlySet<Address>,
   timeOf: (slot: Slot) => number | undefined,
 ): ProgramsAnswer {
   const rows = watched
-    .filter(({ address }) => filter.kind === 'all' || filter.addresses.has(address))
+    .filter(({ address }) => only.size === 0 || only.has(address))
     .map((program) => ({ ...program, state: latest.reading.programs.get(program.address) }))
     .sort((a, b) => newestFirst(deploySlotOf(a.state), deploySlotOf(b.state)) || byName(a, b));
   return {

@@ -1,7 +1,7 @@
-import { API_TITLE, DOCUMENT_PATH, KEY_CARRIERS, PROGRAMS_OPERATION, WEBHOOK_OPERATIONS } from './openapi.ts';
+import { API_TITLE, DOCUMENT_PATH, KEY_CARRIERS, PROGRAMS_OPERATION } from './openapi.ts';
 import { PROGRAMS_PATH } from './programs.ts';
 import { ProgramRecord, ProgramsAnswer } from './schema.ts';
-import { WEBHOOKS_PATH } from './webhook-routes.ts';
+import { WEBHOOK_ROUTES, WEBHOOKS_PATH } from './webhook-routes.ts';
 
 /** Nothing may be loaded from anywhere; the one style is in the page. */
 export const REFERENCE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
@@ -46,9 +46,7 @@ ${table(['Status', 'Text', 'When'], errorRows())}
 <p>An account manages its webhooks with the same keys under <code>${WEBHOOKS_PATH}</code>. What can be asked there is in
 the document for machines, with every body and response:</p>
 <ul>
-${Object.values(WEBHOOK_OPERATIONS)
-  .map((operation) => `<li><code>${operation.operationId}</code>: ${prose(operation.summary)}</li>`)
-  .join('\n')}
+${WEBHOOK_ROUTES.map(({ operation: { operationId, summary } }) => `<li><code>${operationId}</code>: ${prose(summary)}</li>`).join('\n')}
 </ul>
 </body>
 </html>

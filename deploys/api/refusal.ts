@@ -1,4 +1,3 @@
-import { unreachable } from '../../shared/brand.ts';
 import { INVALID_KEY, INVALID_KEY_CHALLENGE, KEY_CHALLENGE } from '../../shared/keys/carrier.ts';
 import type { Identity } from '../../shared/keys/source.ts';
 import type { Entry } from './request-log.ts';
@@ -12,49 +11,46 @@ export type Refusal =
   | { readonly kind: 'not-found' }
   /** `conflict`: it does not go with what there is; `unfit`: a value that was read and is not taken. */
   | { readonly kind: 'malformed-body' | 'conflict' | 'unfit' | 'unresolved'; readonly text: string }
-  /** `allow` lists the methods that there are; `METHODS_ALLOWED` unless told otherwise. */
+  /** `allow` lists the methods that there are, `GET, HEAD` by default. */
   | { readonly kind: 'wrong-method'; readonly allow?: string }
   /** A change by a session that no page of the console asked for. */
   | { readonly kind: 'other-origin' }
   | { readonly kind: 'broken' };
 
-const STATUSES = { 'malformed-body': 400, conflict: 409, unfit: 422 };
-/** Methods of what can only be read. */
-const METHODS_ALLOWED = 'GET, HEAD';
 /** A first reading and a key check that stumbled both take seconds at most. */
 const RETRY_SOON = { 'retry-after': '1' };
+
+/** Refusals whose text is always the same. */
+const FIXED = {
+  'missing-key': [401, 'Missing API key', { 'www-authenticate': KEY_CHALLENGE }],
+  'invalid-key': [401, INVALID_KEY, { 'www-authenticate': INVALID_KEY_CHALLENGE }],
+  'check-unavailable': [503, 'Key check unavailable', RETRY_SOON],
+  'not-available-yet': [503, 'not available yet', RETRY_SOON],
+  'not-found': [404, 'Not found'],
+  'other-origin': [403, "With a session, changes are accepted only from the console's own pages"],
+  broken: [500, 'Internal error'],
+} satisfies Record<string, readonly [status: number, text: string, headers?: Record<string, string>]>;
+const STATUSES = { 'malformed-body': 400, conflict: 409, unfit: 422 };
 
 /** The refusal as `{"error": text}` with its status; the texts of docs/spec.md 3.2 are verbatim. */
 export function refusalResponse(refusal: Refusal): Response {
   switch (refusal.kind) {
-    case 'missing-key':
-      return errorResponse(401, 'Missing API key', { 'www-authenticate': KEY_CHALLENGE });
-    case 'invalid-key':
-      return errorResponse(401, INVALID_KEY, { 'www-authenticate': INVALID_KEY_CHALLENGE });
-    case 'check-unavailable':
-      return errorResponse(503, 'Key check unavailable', RETRY_SOON);
     case 'over-rate':
       return errorResponse(429, 'Rate limit exceeded', { 'retry-after': String(refusal.retryAfterSeconds) });
-    case 'not-available-yet':
-      return errorResponse(503, 'not available yet', RETRY_SOON);
     case 'malformed-program-id':
       return errorResponse(400, `Invalid program_id: ${refusal.value}`);
-    case 'not-found':
-      return errorResponse(404, 'Not found');
     case 'wrong-method':
-      return errorResponse(405, 'Method not allowed', { allow: refusal.allow ?? METHODS_ALLOWED });
+      return errorResponse(405, 'Method not allowed', { allow: refusal.allow ?? 'GET, HEAD' });
     case 'malformed-body':
     case 'conflict':
     case 'unfit':
       return errorResponse(STATUSES[refusal.kind], refusal.text);
     case 'unresolved':
       return errorResponse(503, refusal.text, RETRY_SOON);
-    case 'other-origin':
-      return errorResponse(403, "With a session, changes are accepted only from the console's own pages");
-    case 'broken':
-      return errorResponse(500, 'Internal error');
-    default:
-      return unreachable(refusal);
+    default: {
+      const [status, text, headers] = FIXED[refusal.kind];
+      return errorResponse(status, text, headers);
+    }
   }
 }
 

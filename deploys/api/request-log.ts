@@ -24,10 +24,7 @@ type KeptLogs<Key> = Readonly<{
   keep(key: Key, log: readonly number[]): void;
 }>;
 
-/**
- * A sliding log: the instants of every request of the last minute, so that no 60 seconds anywhere hold more than
- * 60 requests. A bucket or a fixed window would let up to twice as many through.
- */
+/** A sliding log: no 60 seconds hold more than 60 requests, where a bucket or a fixed window would let up to twice as many through. */
 export function createRequestLog<Key = KeyId>(keysMax: number = KEYS_MAX, kept?: KeptLogs<Key>): Enter<Key> {
   /** Oldest use first, because every entry moves its key to the end. */
   const logs = new Map<Key, readonly number[]>(kept?.recent());
@@ -43,19 +40,13 @@ export function createRequestLog<Key = KeyId>(keysMax: number = KEYS_MAX, kept?:
       return { kind: 'over-rate', retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) };
     }
     logs.delete(key);
-    if (logs.size >= keysMax) forgetQuietest(logs);
+    const [quietest = key] = logs.keys();
+    if (logs.size >= keysMax) logs.delete(quietest);
     log.push(Math.ceil(now));
     logs.set(key, log);
     kept?.keep(key, log);
     return { kind: 'entered' };
   };
-}
-
-function forgetQuietest<Key>(logs: Map<Key, unknown>) {
-  for (const key of logs.keys()) {
-    logs.delete(key);
-    return;
-  }
 }
 
 type KeptDeps = Readonly<{

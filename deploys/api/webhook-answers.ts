@@ -8,15 +8,7 @@ import { refusalResponse } from './refusal.ts';
 import type { DeliveryRecord, WebhookRecord } from './schema.ts';
 
 export type Outcome =
-  | CreatedOnce
-  | Edited
-  | Toggled
-  | Removed
-  | Rotated
-  | Settled
-  | Tested
-  | AllResent
-  | Exclude<Resent, { kind: 'due' }>;
+  CreatedOnce | Edited | Toggled | Removed | Rotated | Settled | Tested | AllResent | Resent;
 
 const CONFLICTS = {
   'too-many': `An account can have at most ${WEBHOOKS_MAX} webhooks and delete at most ${DELETED_MAX} in 24 hours`,
@@ -31,6 +23,7 @@ const CONFLICTS = {
 
 /** What became of a request, as its caller reads it. */
 export function outcomeResponse(outcome: Outcome): Response {
+  if (isConflict(outcome)) return conflict(CONFLICTS[outcome.kind]);
   switch (outcome.kind) {
     case 'created':
     case 'replayed':
@@ -51,20 +44,11 @@ export function outcomeResponse(outcome: Outcome): Response {
     case 'queued':
       return jsonResponse({ delivery_id: outcome.deliveryId }, 202);
     case 'due':
-      return jsonResponse({ deliveries: outcome.deliveries }, 202);
+      return jsonResponse({ deliveries: 'deliveries' in outcome ? outcome.deliveries : 1 }, 202);
     case 'already-due':
       return jsonResponse({ deliveries: 1 }, 202);
     case 'key-reused':
       return refusalResponse({ kind: 'unfit', text: 'The Idempotency-Key was used with another body' });
-    case 'too-many':
-    case 'made-before':
-    case 'key-under-way':
-    case 'changed-meanwhile':
-    case 'rotation-pending':
-    case 'no-rotation':
-    case 'webhook-paused':
-    case 'worn-out':
-      return conflict(CONFLICTS[outcome.kind]);
     case 'not-yet':
       return conflict(`The delivery is ${outcome.state}: it will be attempted soon without a resend`);
     case 'over-rate':
@@ -77,6 +61,10 @@ export function outcomeResponse(outcome: Outcome): Response {
     default:
       return unreachable(outcome);
   }
+}
+
+function isConflict(outcome: Outcome): outcome is Extract<Outcome, { kind: keyof typeof CONFLICTS }> {
+  return Object.hasOwn(CONFLICTS, outcome.kind);
 }
 
 /** Nothing of an account is kept by a cache, and what a receiver answered is no page to any browser. */

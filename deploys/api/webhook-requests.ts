@@ -6,45 +6,21 @@ import { isSameOrigin, type ViewerOf } from '../auth/auth-service.ts';
 import type { WebhookFilter } from '../webhooks/send-again.ts';
 import type { DeliveryState } from '../outbox/outcome.ts';
 import { type Takeover, TAKEOVERS } from '../webhooks/change.ts';
-import type { Settings } from '../webhooks/settings.ts';
 import type { Refusal } from './refusal.ts';
 import type { Enter } from './request-log.ts';
 
-/** Whose webhooks a request is about and who asks, or why nobody is let in. */
+/** Whose webhooks a request is about and who sends it, or why it is refused. */
 type Admission = Readonly<{ kind: 'admitted'; by: By }> | Refusal;
 
-/** Lets a request in, once its caller is known and has not asked too often. */
+/** Lets a request in, once its caller is known and has not sent too many. */
 export type Admit = (request: Request) => Admission | Promise<Admission>;
-
-/** Admits by a request that carries no key, such as one from the console; `undefined`: it carries nothing else either. */
-type AdmitBySession = (request: Request) => Promise<Admission | undefined>;
 
 type AdmitDeps = Readonly<{
   identify: Identify;
   enter: Enter;
-  clock: Clock;
-  bySession?: AdmitBySession | undefined;
+  clock: Pick<Clock, 'monotonic'>;
+  session?: SessionDeps | undefined;
 }>;
-
-/**
- * Admits by the account's key, or by a session where no key is carried: a key that is wrong is never made good by a
- * session. The key comes first and its rate second, as with the programs.
- */
-export function createAdmit({ identify, enter, clock, bySession }: AdmitDeps): Admit {
-  return function admit(request) {
-    const carried = extractApiKey(request.headers, request.url);
-    const identity = identify(carried);
-    if (carried.kind === 'none' && bySession !== undefined)
-      return bySession(request).then((admission) => admission ?? { kind: 'missing-key' });
-    if (identity.kind !== 'known') return identity;
-    const { keyId, accountId } = identity.caller;
-    const entry = enter(keyId, clock.monotonic());
-    if (entry.kind !== 'entered') return entry;
-    return { kind: 'admitted', by: { accountId, actor: { kind: 'key', keyId } } };
-  };
-}
-
-const READS = new Set(['GET', 'HEAD']);
 
 type SessionDeps = Readonly<{
   viewerOf: ViewerOf;
@@ -52,83 +28,132 @@ type SessionDeps = Readonly<{
   origin: string;
   /** The rate of a user, which is that of a key (docs/spec.md 6). */
   enter: Enter<string>;
-  clock: Pick<Clock, 'monotonic'>;
 }>;
 
+const READS = new Set(['GET', 'HEAD']);
+
 /**
- * Admits to an API by the session of a viewer with an account. Cookies come along with requests that other sites made,
- * so for a change a session counts only from the console's own pages.
+ * Admits by the account's key, or by the session of a viewer with an account where no key is carried: a key that is wrong is
+ * never made good by a session. The key comes first and its rate second, as with the programs.
  */
-export function createAdmitBySession({ viewerOf, origin, enter, clock }: SessionDeps): AdmitBySession {
-  return async function admitBySession(request) {
-    const viewer = await viewerOf(request);
-    if (viewer?.accountId === undefined) return undefined;
-    if (!READS.has(request.method) && !isSameOrigin(request, origin)) return { kind: 'other-origin' };
+export function createAdmit({ identify, enter, clock, session }: AdmitDeps): Admit {
+  return function admit(request) {
+    const carried = extractApiKey(request.headers, request.url);
+    if (carried.kind === 'none' && session !== undefined) return admitBySession(session, request);
+    const identity = identify(carried);
+    if (identity.kind !== 'known') return identity;
+    const { keyId, accountId } = identity.caller;
+    const entry = enter(keyId, clock.monotonic());
+    if (entry.kind !== 'entered') return entry;
+    return { kind: 'admitted', by: { accountId, actor: { kind: 'key', keyId } } };
+  };
+
+  async function admitBySession(deps: SessionDeps, request: Request): Promise<Admission> {
+    const viewer = await deps.viewerOf(request);
+    if (viewer?.accountId === undefined) return { kind: 'missing-key' };
+    // Cookies come along with requests that other sites made: changes only from the console's own pages.
+    if (!READS.has(request.method) && !isSameOrigin(request, deps.origin)) return { kind: 'other-origin' };
     const { accountId, role, userId } = viewer;
-    const entry = enter(userId, clock.monotonic());
+    const entry = deps.enter(userId, clock.monotonic());
     if (entry.kind !== 'entered') return entry;
     return { kind: 'admitted', by: { accountId, actor: actorOf(userId, role) } };
-  };
+  }
 }
 
 export type Read<T> =
   { readonly kind: 'read'; readonly value: T } | { readonly kind: 'malformed-body'; readonly text: string };
 
-type Members = Readonly<Record<string, unknown>>;
+/** A member of a request's body. `read` gives `undefined` for a value that it does not accept. */
+type Field<Value> = Readonly<{
+  /** In OpenAPI's words. */
+  schema: object;
+  /** The end of a sentence for who sent another value. */
+  must: string;
+  /** What is wrong when it is not given; absent, nothing is. */
+  missing?: string;
+  read(value: unknown): Value | undefined;
+}>;
+export type Fields = Readonly<Record<string, Field<unknown>>>;
 
-/** The members of a request's JSON object; none when its body is empty. The server bounds its length. */
-async function readMembers(request: Request, known: readonly string[]): Promise<Read<Members>> {
-  let value: unknown;
+/** What was read by fields; what is not given is absent. */
+export type Members<Some extends Fields> = {
+  readonly [Name in keyof Some]?: Exclude<ReturnType<Some[Name]['read']>, undefined>;
+};
+
+const textIn = (value: unknown) => (typeof value === 'string' ? value : undefined);
+
+/** What a customer sets of a webhook. */
+export const SETTINGS = {
+  url: {
+    schema: { type: 'string', description: 'https, on the public internet' },
+    must: 'be a string',
+    read: textIn,
+  },
+  programs: {
+    schema: {
+      anyOf: [{ type: 'array', items: { type: 'string' }, minItems: 1 }, { type: 'null' }],
+      description: 'Addresses of watched programs; null for all',
+    },
+    must: 'be an array of strings, or null for all',
+    read: (value: unknown) => (value === null || isTexts(value) ? value : undefined),
+  },
+  description: { schema: { type: 'string', maxLength: 200 }, must: 'be a string', read: textIn },
+};
+export const NEW_SETTINGS = { ...SETTINGS, url: { ...SETTINGS.url, missing: 'url is missing' } };
+
+/** When a rotated secret takes over. */
+export const TAKEOVER = {
+  takes_over: {
+    schema: { type: 'string', enum: Object.keys(TAKEOVERS), default: '24h' },
+    must: `be one of ${Object.keys(TAKEOVERS).join(', ')}`,
+    read: (value: unknown) => (isTakeover(value) ? value : undefined),
+  },
+};
+
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/;
+
+const AN_INSTANT = 'be an instant such as 2026-11-20T09:30:00Z';
+
+/** Since when failed deliveries are meant, in Unix milliseconds. */
+export const SINCE = {
+  since: {
+    schema: { type: 'string', format: 'date-time' },
+    must: AN_INSTANT,
+    missing: `since must ${AN_INSTANT}`,
+    read(value: unknown) {
+      const ms = typeof value === 'string' && ISO.test(value) ? Date.parse(value) : Number.NaN;
+      return Number.isNaN(ms) ? undefined : ms;
+    },
+  },
+};
+
+/** Reads a request's JSON object, which has no members when the body is empty. The server bounds its length. */
+export async function readBody<Some extends Fields>(
+  request: Request,
+  fields: Some,
+): Promise<Read<Members<Some>>> {
+  let body: unknown;
   try {
     const text = await request.text();
-    value = text === '' ? {} : JSON.parse(text);
+    body = text === '' ? {} : JSON.parse(text);
   } catch {
     return malformed('The body is not JSON');
   }
-  if (!isMembers(value)) return malformed('The body must be a JSON object');
-  const unknown = Object.keys(value).find((name) => !known.includes(name));
-  return unknown === undefined
-    ? { kind: 'read', value }
-    : malformed(`Unknown member: ${unknown.slice(0, 64)}`);
-}
-
-/** What a customer sets of a webhook; what is not given is absent. */
-export async function readSettings(request: Request): Promise<Read<Partial<Settings>>> {
-  const read = await readMembers(request, ['url', 'programs', 'description']);
-  if (read.kind !== 'read') return read;
-  const { url, programs, description } = read.value;
-  if (url !== undefined && typeof url !== 'string') return malformed('url must be a string');
-  if (programs !== undefined && programs !== null && !isTexts(programs))
-    return malformed('programs must be an array of strings, or null for all');
-  if (description !== undefined && typeof description !== 'string')
-    return malformed('description must be a string');
-  const value = {
-    ...(url !== undefined && { url }),
-    ...(programs !== undefined && { programs }),
-    ...(description !== undefined && { description }),
-  };
-  return { kind: 'read', value };
-}
-
-/** When a rotated secret takes over; in a day, unless told otherwise. */
-export async function readTakeover(request: Request): Promise<Read<Takeover>> {
-  const read = await readMembers(request, ['takes_over']);
-  if (read.kind !== 'read') return read;
-  const { takes_over: given = '24h' } = read.value;
-  return isTakeover(given)
-    ? { kind: 'read', value: given }
-    : malformed(`takes_over must be one of ${Object.keys(TAKEOVERS).join(', ')}`);
-}
-
-/** Since when failed deliveries are meant, in Unix milliseconds. */
-export async function readSince(request: Request): Promise<Read<number>> {
-  const read = await readMembers(request, ['since']);
-  if (read.kind !== 'read') return read;
-  const { since } = read.value;
-  const sinceMs = typeof since === 'string' && ISO.test(since) ? Date.parse(since) : Number.NaN;
-  return Number.isNaN(sinceMs)
-    ? malformed('since must be an instant such as 2026-11-20T09:30:00Z')
-    : { kind: 'read', value: sinceMs };
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    return malformed('The body must be a JSON object');
+  const given = new Map(Object.entries(body));
+  const unknown = [...given.keys()].find((name) => !Object.hasOwn(fields, name));
+  if (unknown !== undefined) return malformed(`Unknown member: ${unknown.slice(0, 64)}`);
+  const members: Record<string, unknown> = {};
+  for (const [name, { read, must, missing }] of Object.entries(fields)) {
+    if (!given.has(name) && missing !== undefined) return malformed(missing);
+    if (!given.has(name)) continue;
+    const value = read(given.get(name));
+    if (value === undefined) return malformed(`${name} must ${must}`);
+    members[name] = value;
+  }
+  // Each was read by the field of its name.
+  return { kind: 'read', value: members as Members<Some> };
 }
 
 /** The longest key that is taken, in characters. */
@@ -148,14 +173,8 @@ export function readIdempotencyKey(headers: Headers): Read<string | undefined> {
     : { kind: 'read', value };
 }
 
-const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/;
-
 function malformed(text: string): Extract<Read<never>, { kind: 'malformed-body' }> {
   return { kind: 'malformed-body', text };
-}
-
-function isMembers(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isTexts(value: unknown): value is readonly string[] {

@@ -29,22 +29,20 @@ export function createAttempts({ burst, refillMs }: Pace, random: (bytes: number
   }
 
   return {
-    /** Takes one attempt of every name, or none. */
-    take(names: readonly string[], nowMs: number): Attempt {
-      const places = names.map(placeOf);
-      const fullest = Math.max(...places.map((place) => levelAt(place, nowMs)));
-      const above = fullest + 1 - burst;
+    take(name: string, nowMs: number): Attempt {
+      const place = placeOf(name);
+      const level = levelAt(place, nowMs);
+      const above = level + 1 - burst;
       if (above > 0)
         return { kind: 'too-many', retryAfterSeconds: Math.max(1, Math.ceil((above * refillMs) / 1_000)) };
-      for (const place of places) {
-        levels[place] = levelAt(place, nowMs) + 1;
-        seenAtMs[place] = nowMs;
-      }
+      levels[place] = level + 1;
+      seenAtMs[place] = nowMs;
       return { kind: 'allowed' };
     },
     /** Gives back what `take` took, when the attempt was a good one. */
-    giveBack(names: readonly string[]): void {
-      for (const place of names.map(placeOf)) levels[place] = Math.max(0, (levels[place] ?? 0) - 1);
+    giveBack(name: string): void {
+      const place = placeOf(name);
+      levels[place] = Math.max(0, (levels[place] ?? 0) - 1);
     },
   };
 }

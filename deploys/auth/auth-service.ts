@@ -6,7 +6,7 @@ import type { Audit } from '../accounts/audit.ts';
 import type { ConsoleKeys } from './console-keys.ts';
 import { createLogin } from './login.ts';
 import { createHashing, type Hashing } from './passwords.ts';
-import { createProvider, createProviderLogin } from './provider.ts';
+import { createProviderLogin } from './provider.ts';
 import { createSecondFactor } from './second-factor.ts';
 import { cookieOf, createSessions, type Session, SESSION_COOKIE } from './sessions.ts';
 import { createSignUp } from './sign-up.ts';
@@ -38,23 +38,23 @@ export function createAuthService(deps: AuthDeps) {
   const secondFactor = createSecondFactor(store, deps);
   const login = createLogin({ store, users, hashing, secondFactor, keys, clock, random });
   const signUp = createSignUp({ ...deps, users, hashing });
-  const { oidc } = config;
-  const redirectUri = deps.providerReturnUrl.href;
   const providerLogin =
-    oidc &&
+    config.oidc &&
     createProviderLogin({
-      provider: createProvider({ config: oidc, redirectUri, fetch: deps.fetch, clock }),
+      ...deps,
+      config: config.oidc,
+      redirectUri: deps.providerReturnUrl.href,
       users,
       signUp: config.signUp ? signUp : undefined,
-      keys,
-      clock,
-      random,
     });
 
   /** The session of a request, also one that must set up its second factor before it may see anything. */
   function sessionOf(request: Request): Session | undefined {
-    const token = cookieOf(request.headers, SESSION_COOKIE);
-    return token === undefined ? undefined : sessions.find(token, !isRefresh(request));
+    const { method, headers } = request;
+    const token = cookieOf(headers, SESSION_COOKIE);
+    // A page that stands open and asks for a part of itself again is no use: nobody needs to be there for that.
+    const isRefresh = method === 'GET' && headers.get('hx-request') === 'true';
+    return token === undefined ? undefined : sessions.find(token, !isRefresh);
   }
 
   function mustEnrol({ role, hasSecondFactor }: Pick<Session, 'role' | 'hasSecondFactor'>): boolean {
@@ -85,28 +85,18 @@ export function createAuthService(deps: AuthDeps) {
   };
 }
 
-/** Whether a page that stands open asks by itself for a part of it again: nobody needs to be there for that. */
-function isRefresh({ method, headers }: Request): boolean {
-  return method === 'GET' && headers.get('hx-request') === 'true';
-}
-
-/** Who looks at the console. */
+/** Who looks at the console: an operator sees every account and may have none, a customer sees their own. */
 export type Viewer = Readonly<{
   userId: string;
   email: string;
-  /** An operator sees every account; a customer sees their own. */
-  role: 'operator' | 'customer';
-  /** The account the user belongs to; an operator may have none. */
+  role: Session['role'];
   accountId: number | undefined;
 }>;
 
 /** Finds who a request's session belongs to; `undefined`: nobody, or the session has ended. Never throws for a bad cookie. */
 export type ViewerOf = (request: Request) => Promise<Viewer | undefined>;
 
-/**
- * Whether a request that changes something comes from a page of the console itself. `Sec-Fetch-Site` says so in every
- * browser of today; `Origin` stands in where it is missing; a request with neither is no form of ours.
- */
+/** Whether a change comes from a page of the console: `Sec-Fetch-Site` says so, or `Origin` where that is missing; with neither it does not. */
 export function isSameOrigin(request: Request, origin: string): boolean {
   const site = request.headers.get('sec-fetch-site');
   if (site !== null) return site === 'same-origin';

@@ -4,10 +4,7 @@ import { decrypt, encrypt } from '../webhooks/seal.ts';
 
 const KEY_BYTES = 32;
 
-/**
- * Keys derived (HKDF-SHA-256) from those that webhook secrets are sealed under, each 32 bytes in base64: the first signs and
- * seals, the others only check and open. `random` gives n uniform bytes.
- */
+/** Keys derived (HKDF-SHA-256) from those that seal webhook secrets: the first signs and seals, the others only check and open. */
 export function createConsoleKeys(
   secrets: readonly [Secret, ...Secret[]],
   random: (bytes: number) => Uint8Array,

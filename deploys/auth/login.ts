@@ -7,10 +7,7 @@ import type { Busy, Hashing, Waiter } from './passwords.ts';
 import type { SecondFactor } from './second-factor.ts';
 import { EMAIL_CHARACTERS_MAX, readEmail, type User, type Users } from './users.ts';
 
-/**
- * Where an attempt comes from; `address` is the client's IP, or `undefined` where it cannot be known; `signedInAs` is the id
- * of the user whose session the browser has.
- */
+/** `address` is the client's IP where it is known; `signedInAs` is the user of the session that the browser has. */
 export type From = Readonly<{ address: string | undefined; signedInAs?: string | undefined }>;
 
 export type TooMany = Extract<Attempt, { kind: 'too-many' }>;
@@ -24,6 +21,9 @@ type LoginResult =
   | TooMany
   | Busy;
 
+/** Whether a password or a code is the user's. */
+type Answer = Readonly<{ kind: 'right' } | { kind: 'wrong' }>;
+
 type CodeResult =
   | { readonly kind: 'right'; readonly user: User }
   | { readonly kind: 'wrong' }
@@ -31,10 +31,7 @@ type CodeResult =
   | { readonly kind: 'over' }
   | TooMany;
 
-/**
- * Ten guesses at one account, then one every 90 seconds, wherever they come from; but for each place where its user was, which
- * has as many of its own.
- */
+/** Ten guesses at one account, then one every 90 seconds; each place where its user was has as many of its own. */
 export const PER_ACCOUNT = { burst: 10, refillMs: 90_000 } as const;
 /** Fifty from one address, then one every ten seconds: an office shares an address. */
 export const PER_ADDRESS = { burst: 50, refillMs: 10_000 } as const;
@@ -73,33 +70,39 @@ export function createLogin({ store, users, hashing, secondFactor, keys, clock, 
     return [user?.email ?? typed.slice(0, EMAIL_CHARACTERS_MAX), 'stranger'];
   }
 
-  function confirmCode(user: User, code: string): { readonly kind: 'right' | 'wrong' } | TooMany {
-    const attempt = perCode.take([user.id], clock.now());
+  function confirmCode(user: User, code: string): Answer | TooMany {
+    const attempt = perCode.take(user.id, clock.now());
     if (attempt.kind === 'too-many') return attempt;
     if (!secondFactor.isRight(user, code)) return { kind: 'wrong' };
-    perCode.giveBack([user.id]);
+    perCode.giveBack(user.id);
     return { kind: 'right' };
+  }
+
+  /** An attempt that is right, or was not made, gives back what it took. */
+  async function attemptPassword(
+    user: User | undefined,
+    password: string,
+    [name, by]: readonly [string, Waiter],
+  ): Promise<Answer | TooMany | Busy> {
+    const attempt = perAccount.take(name, clock.now());
+    if (attempt.kind === 'too-many') return attempt;
+    const verified = await hashing.verify(password, user?.passwordHash, by);
+    if (verified.kind !== 'wrong') perAccount.giveBack(name);
+    return verified;
   }
 
   return {
     /** The first step. Never rejects for what was typed. */
     async withPassword(typed: string, password: string, from: From): Promise<LoginResult> {
-      const nowMs = clock.now();
       const email = readEmail(typed);
       const user = email && users.find(email);
-      const [name, by] = countedAs(user, email ?? typed, from);
-      const [account, addresses] = [[name], [network(from.address)]];
-      const byAddress = perAddress.take(addresses, nowMs);
+      const address = network(from.address);
+      const byAddress = perAddress.take(address, clock.now());
       if (byAddress.kind === 'too-many') return byAddress;
-      const byAccount = perAccount.take(account, nowMs);
-      if (byAccount.kind === 'too-many') return byAccount;
-      const verified = await hashing.verify(password, user?.passwordHash, by);
-      if (verified.kind === 'busy' || verified.isRight) {
-        perAccount.giveBack(account);
-        perAddress.giveBack(addresses);
-      }
-      if (verified.kind === 'busy') return verified;
-      if (!verified.isRight || user === undefined) return { kind: 'wrong' };
+      const result = await attemptPassword(user, password, countedAs(user, email ?? typed, from));
+      if (result.kind === 'right' || result.kind === 'busy') perAddress.giveBack(address);
+      if (result.kind !== 'right') return result;
+      if (user === undefined) return { kind: 'wrong' };
       return user.hasSecondFactor
         ? { kind: 'code-wanted', ticket: ticketFor(user) }
         : { kind: 'right', user };
@@ -110,8 +113,7 @@ export function createLogin({ store, users, hashing, secondFactor, keys, clock, 
       const user = users.byId(id);
       if (user === undefined || state !== stateOf(user)) return { kind: 'over' };
       const result = confirmCode(user, code);
-      if (result.kind === 'too-many') return result;
-      return result.kind === 'right' ? { kind: 'right', user } : { kind: 'wrong' };
+      return result.kind === 'right' ? { kind: 'right', user } : result;
     },
     /** The ticket of a second step for a user who was recognised otherwise. */
     ticketFor,
@@ -120,18 +122,8 @@ export function createLogin({ store, users, hashing, secondFactor, keys, clock, 
     /** Remembers the address of a login that came to its end: guesses from elsewhere do not keep its user out there. */
     remember: (user: User, { address }: From): void => known.add(user.id, address, clock.now()),
     /** Whether `password` is the user's; for changes that ask for it again. */
-    async confirm(
-      user: User,
-      password: string,
-    ): Promise<{ readonly kind: 'right' | 'wrong' } | TooMany | Busy> {
-      const [name, by] = countedAs(user, '', { address: undefined, signedInAs: user.id });
-      const attempt = perAccount.take([name], clock.now());
-      if (attempt.kind === 'too-many') return attempt;
-      const verified = await hashing.verify(password, user.passwordHash, by);
-      if (verified.kind === 'busy' || verified.isRight) perAccount.giveBack([name]);
-      if (verified.kind === 'busy') return verified;
-      return { kind: verified.isRight ? 'right' : 'wrong' };
-    },
+    confirm: (user: User, password: string) =>
+      attemptPassword(user, password, countedAs(user, '', { address: undefined, signedInAs: user.id })),
   };
 }
 

@@ -33,10 +33,10 @@ export function makePassword(random: (bytes: number) => Uint8Array): string {
   return Array.from({ length: GROUPS }, (_, i) => letters.slice(i * GROUP, (i + 1) * GROUP)).join('-');
 }
 
-/** A hash or a look at one that was not begun: as many as there may be are waiting already. */
+/** A hash was neither made nor compared: as many as there may be are waiting already. */
 export type Busy = { readonly kind: 'busy' };
 
-/** Who waits for a hash: who is known goes first, so that no crowd of strangers keeps them out. */
+/** Whom a hash is for: known users go first, so that no crowd of strangers keeps them out. */
 export type Waiter = 'known' | 'stranger';
 
 /** The work itself; `argon2id` is the real one. */
@@ -80,10 +80,7 @@ export function createHashing(work: HashWork = argon2id) {
   }
 
   return {
-    async hash(
-      password: string,
-      by: Waiter,
-    ): Promise<{ readonly kind: 'hash'; readonly hash: string } | Busy> {
+    async hash(password: string, by: Waiter): Promise<Readonly<{ kind: 'hash'; hash: string }> | Busy> {
       const hash = await inTurn(by, () => work.hash(password));
       return hash === undefined ? { kind: 'busy' } : { kind: 'hash', hash };
     },
@@ -92,10 +89,10 @@ export function createHashing(work: HashWork = argon2id) {
       password: string,
       hash: string | undefined,
       by: Waiter,
-    ): Promise<{ readonly kind: 'verified'; readonly isRight: boolean } | Busy> {
+    ): Promise<Readonly<{ kind: 'right' } | { kind: 'wrong' }> | Busy> {
       const isRight = await inTurn(by, () => work.verify(password, hash ?? NOBODY));
       if (isRight === undefined) return { kind: 'busy' };
-      return { kind: 'verified', isRight: isRight && hash !== undefined };
+      return { kind: isRight && hash !== undefined ? 'right' : 'wrong' };
     },
   };
 }

@@ -1,18 +1,4 @@
-import {
-  allowInsecureRequests,
-  authorizationCodeGrant,
-  buildAuthorizationUrl,
-  calculatePKCECodeChallenge,
-  type ClientAuth,
-  ClientSecretBasic,
-  ClientSecretPost,
-  clockTolerance,
-  type Configuration,
-  customFetch,
-  type CustomFetchOptions,
-  discovery,
-  enableNonRepudiationChecks,
-} from 'openid-client';
+import * as oidc from 'openid-client';
 import type { Clock } from '../../shared/clock.ts';
 import type { OidcConfig } from '../../shared/config/config.ts';
 import { boundedText } from '../health/outbound.ts';
@@ -34,17 +20,27 @@ type ProviderResult =
   | Unavailable
   | TooMany;
 
-type Recognised =
-  | { readonly kind: 'user'; readonly user: User }
-  | Exclude<ProviderResult, { kind: 'right' | 'over' } | Unavailable>;
-
 /** How long a login at the provider may take. */
 export const AT_PROVIDER_MS = 10 * 60_000;
 
 const RANDOM_BYTES = 32;
+const ANSWER_SECONDS = 10;
+const ANSWER_BYTES_MAX = 262_144;
+/** How far the provider's clock may be from ours; ours is the system's, which the library reads. */
+const CLOCK_SLACK_SECONDS = 60;
+/** A provider changes its addresses once in years; an hour is what others take. */
+const DISCOVERY_LASTS_MS = 3_600_000;
 
-type ProviderLoginDeps = Readonly<{
-  provider: Provider;
+type Unavailable = { readonly kind: 'unavailable'; readonly reason: string };
+
+/** What an ID token says of somebody. `email` only where the provider says that it is verified. */
+type Claims = Readonly<{ subject: string; email: string | undefined }>;
+
+type Deps = Readonly<{
+  config: OidcConfig;
+  /** Where the provider sends the browser back to. */
+  redirectUri: string;
+  fetch(url: string, init: RequestInit): Promise<Response>;
   users: Users;
   /** Absent, only who is a user already is let in. */
   signUp: SignUp | undefined;
@@ -53,90 +49,38 @@ type ProviderLoginDeps = Readonly<{
   random(bytes: number): Uint8Array;
 }>;
 
-/** Login through an identity provider. What the browser must bring back is in a ticket of its own cookie. */
-export function createProviderLogin({ provider, users, signUp, keys, clock, random }: ProviderLoginDeps) {
+/**
+ * Login through an OpenID Connect provider, by a code with PKCE. What the browser must bring back is in a ticket of its own
+ * cookie: the state, PKCE's verifier (RFC 7636) and the nonce of the ID token. The provider's document is read at the first
+ * login and kept for an hour. Neither step rejects.
+ */
+export function createProviderLogin({
+  config,
+  redirectUri,
+  fetch,
+  users,
+  signUp,
+  keys,
+  clock,
+  random,
+}: Deps) {
+  const { issuer, clientId, clientSecret } = config;
   const tickets = createTickets(keys, 'provider', AT_PROVIDER_MS);
   const text = () => Buffer.from(random(RANDOM_BYTES)).toString('base64url');
+  let known: Readonly<{ configuration: oidc.Configuration; untilMs: number }> | undefined;
 
-  /**
-   * The user of a subject; one who has the same e-mail is linked to it for good. Whoever signed up with a password may have
-   * typed the e-mail of another, who must not come to use what the first has keys of: such a login is linked only from a
-   * browser that is signed in to it.
-   */
-  function userOf({ subject, email: text }: Claims, from: From): Recognised {
-    const linked = users.bySubject(subject);
-    if (linked !== undefined) return { kind: 'user', user: linked };
-    const email = text === undefined ? undefined : readEmail(text);
-    if (email === undefined) return { kind: 'unknown' };
-    const user = users.find(email);
-    if (user !== undefined) {
-      if (user.subject !== undefined) return { kind: 'linked-elsewhere' };
-      if (!user.isEmailVerified && user.id !== from.signedInAs) return { kind: 'unverified' };
-      return users.setSubject(user, subject) ? { kind: 'user', user } : { kind: 'linked-elsewhere' };
-    }
-    const made = signUp?.recognised(email, subject, from);
-    if (made?.kind === 'too-many') return made;
-    return made?.kind === 'created' ? { kind: 'user', user: made.user } : { kind: 'unknown' };
-  }
-
-  return {
-    /** Where to send the browser, and the ticket it keeps meanwhile; `next` is where it wants to go after. */
-    async begin(next: string) {
-      const proof = { state: text(), verifier: text(), nonce: text() };
-      const begun = await provider.begin(proof);
-      if (begun.kind === 'unavailable') return begun;
-      return { ...begun, ticket: tickets.make({ ...proof, next }, clock.now()) };
-    },
-    /** Who came back; `query` is that of the address the provider sent them to. */
-    async finish(ticket: string | undefined, query: URLSearchParams, from: From): Promise<ProviderResult> {
-      const kept = tickets.read(ticket, clock.now());
-      const { state = '', verifier = '', nonce = '', next = '/' } = kept ?? {};
-      if (kept === undefined || query.get('state') !== state || !query.has('code')) return { kind: 'over' };
-      const finished = await provider.finish(query, { state, verifier, nonce });
-      if (finished.kind === 'unavailable') return finished;
-      const recognised = userOf(finished, from);
-      return recognised.kind === 'user' ? { kind: 'right', user: recognised.user, next } : recognised;
-    },
-  };
-}
-
-/** What a login in progress must bring back: its state, PKCE's verifier (RFC 7636) and the nonce of the ID token. */
-type Proof = Readonly<{ state: string; verifier: string; nonce: string }>;
-
-/** What an ID token says of somebody. `email` only where the provider says that it is verified. */
-type Claims = Readonly<{ subject: string; email: string | undefined }>;
-
-type Unavailable = { readonly kind: 'unavailable'; readonly reason: string };
-
-type ProviderDeps = Readonly<{
-  config: OidcConfig;
-  /** Where the provider sends the browser back to. */
-  redirectUri: string;
-  fetch(url: string, init: RequestInit): Promise<Response>;
-  clock: Clock;
-}>;
-
-const ANSWER_SECONDS = 10;
-const ANSWER_BYTES_MAX = 262_144;
-/** How far the provider's clock may be from ours; ours is the system's, which the library reads. */
-const CLOCK_SLACK_SECONDS = 60;
-/** A provider changes its addresses once in years; an hour is what others take. */
-const DISCOVERY_LASTS_MS = 3_600_000;
-
-/** The provider of the config. Its document is read at the first login and kept for an hour. */
-export function createProvider({ config, redirectUri, fetch, clock }: ProviderDeps) {
-  const { issuer, clientId, clientSecret } = config;
-  let known: Readonly<{ configuration: Configuration; untilMs: number }> | undefined;
-
-  async function discover(): Promise<Configuration> {
+  async function discover(): Promise<oidc.Configuration> {
     if (known !== undefined && clock.now() < known.untilMs) return known.configuration;
     const server = new URL(issuer);
-    const metadata = { [clockTolerance]: CLOCK_SLACK_SECONDS };
-    const configuration = await discovery(server, clientId, metadata, byMethod(clientSecret.reveal()), {
+    const metadata = { [oidc.clockTolerance]: CLOCK_SLACK_SECONDS };
+    const configuration = await oidc.discovery(server, clientId, metadata, byMethod(clientSecret.reveal()), {
       timeout: ANSWER_SECONDS,
-      [customFetch]: boundedFetch,
+      [oidc.customFetch]: boundedFetch,
       // Signatures are checked although the tokens come straight from the provider over TLS.
-      execute: [enableNonRepudiationChecks, ...(server.protocol === 'http:' ? [allowInsecureRequests] : [])],
+      execute: [
+        oidc.enableNonRepudiationChecks,
+        ...(server.protocol === 'http:' ? [oidc.allowInsecureRequests] : []),
+      ],
     });
     const { authorization_endpoint, token_endpoint, ...told } = configuration.serverMetadata();
     // The library knows providers of many tenants, whose issuer is a pattern: to us they would all be one.
@@ -147,7 +91,7 @@ export function createProvider({ config, redirectUri, fetch, clock }: ProviderDe
     return configuration;
   }
 
-  async function boundedFetch(url: string, { body, ...init }: CustomFetchOptions): Promise<Response> {
+  async function boundedFetch(url: string, { body, ...init }: oidc.CustomFetchOptions): Promise<Response> {
     refuseUnsafe(url);
     const response = await fetch(url, { ...init, ...(body && { body }), redirect: 'error' });
     const { status, headers } = response;
@@ -156,13 +100,29 @@ export function createProvider({ config, redirectUri, fetch, clock }: ProviderDe
     return new Response(text, { status, headers });
   }
 
-  async function recognise(query: URLSearchParams, { state, verifier, nonce }: Proof): Promise<Claims> {
+  /** The provider's address for a login, and the ticket of what must come back; `next` is where the browser goes after. */
+  async function begin(next: string) {
+    const [state, verifier, nonce] = [text(), text(), text()];
+    const url = oidc.buildAuthorizationUrl(await discover(), {
+      redirect_uri: redirectUri,
+      scope: 'openid email',
+      state,
+      nonce,
+      code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
+      code_challenge_method: 'S256',
+    });
+    const ticket = tickets.make({ state, verifier, nonce, next }, clock.now());
+    return { kind: 'address', url, ticket } as const;
+  }
+
+  async function claimsOf(
+    query: URLSearchParams,
+    checks: oidc.AuthorizationCodeGrantChecks,
+  ): Promise<Claims> {
     const back = new URL(redirectUri);
     back.search = query.toString();
-    const tokens = await authorizationCodeGrant(await discover(), back, {
-      expectedState: state,
-      expectedNonce: nonce,
-      pkceCodeVerifier: verifier,
+    const tokens = await oidc.authorizationCodeGrant(await discover(), back, {
+      ...checks,
       idTokenExpected: true,
     });
     const claims = tokens.claims();
@@ -174,35 +134,48 @@ export function createProvider({ config, redirectUri, fetch, clock }: ProviderDe
     return { subject, email: typeof email === 'string' && isVerified === true ? email : undefined };
   }
 
+  /**
+   * The user of a subject; one who has the same e-mail is linked to it for good. Whoever signed up with a password may have
+   * typed the e-mail of another, who must not come to use what the first has keys of: such a login is linked only from a
+   * browser that is signed in to it.
+   */
+  function userOf({ subject, email: text }: Claims, from: From, next: string): ProviderResult {
+    const linked = users.bySubject(subject);
+    if (linked !== undefined) return { kind: 'right', user: linked, next };
+    const email = text === undefined ? undefined : readEmail(text);
+    if (email === undefined) return { kind: 'unknown' };
+    const user = users.find(email);
+    if (user !== undefined) {
+      if (user.subject !== undefined) return { kind: 'linked-elsewhere' };
+      if (!user.isEmailVerified && user.id !== from.signedInAs) return { kind: 'unverified' };
+      return users.setSubject(user, subject) ? { kind: 'right', user, next } : { kind: 'linked-elsewhere' };
+    }
+    const made = signUp?.recognised(email, subject, from);
+    if (made?.kind === 'too-many') return made;
+    return made?.kind === 'created' ? { kind: 'right', user: made.user, next } : { kind: 'unknown' };
+  }
+
   return {
-    /** Where the browser is sent; it comes back with the state and a code. */
-    begin: ({ state, verifier, nonce }: Proof) =>
-      orUnavailable(async () => {
-        const url = buildAuthorizationUrl(await discover(), {
-          redirect_uri: redirectUri,
-          scope: 'openid email',
-          state,
-          nonce,
-          code_challenge: await calculatePKCECodeChallenge(verifier),
-          code_challenge_method: 'S256',
-        });
-        return { kind: 'address', url } as const;
-      }),
-    /** Who came back with `query`. */
-    finish: (query: URLSearchParams, proof: Proof) =>
-      orUnavailable(async () => ({ kind: 'claims', ...(await recognise(query, proof)) }) as const),
+    /** Where to send the browser, and the ticket it keeps meanwhile. */
+    begin: (next: string) => orUnavailable(() => begin(next)),
+    /** Who came back; `query` is that of the address the provider sent them to. */
+    async finish(ticket: string | undefined, query: URLSearchParams, from: From): Promise<ProviderResult> {
+      const kept = tickets.read(ticket, clock.now());
+      const { state = '', verifier = '', nonce = '', next = '/' } = kept ?? {};
+      if (kept === undefined || query.get('state') !== state || !query.has('code')) return { kind: 'over' };
+      const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier };
+      const claims = await orUnavailable(() => claimsOf(query, checks));
+      return 'kind' in claims ? claims : userOf(claims, from, next);
+    },
   };
 }
 
-/** An OpenID Connect provider, asked for a code with PKCE. Neither rejects. */
-type Provider = ReturnType<typeof createProvider>;
-
 /** How the client shows its secret: in the header, unless the provider says that it takes it in the body alone. */
-function byMethod(secret: string): ClientAuth {
+function byMethod(secret: string): oidc.ClientAuth {
   return (server, ...request) => {
     const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
     const isPost = !methods.includes('client_secret_basic') && methods.includes('client_secret_post');
-    (isPost ? ClientSecretPost(secret) : ClientSecretBasic(secret))(server, ...request);
+    (isPost ? oidc.ClientSecretPost(secret) : oidc.ClientSecretBasic(secret))(server, ...request);
   };
 }
 

@@ -26,19 +26,11 @@ export function createSecondFactor(store: Store, { keys, note, clock, random }: 
   const row = store.prepare<Row, [string]>(
     'SELECT totp_secret, totp_pending, totp_step FROM users WHERE id = ?',
   );
-  const setPending = store.prepare('UPDATE users SET totp_pending = ? WHERE id = ?');
-  const turnOn = store.prepare(
-    'UPDATE users SET totp_secret = totp_pending, totp_pending = NULL, totp_step = ? WHERE id = ?',
-  );
+  const turnOn =
+    'UPDATE users SET totp_secret = totp_pending, totp_pending = NULL, totp_step = ? WHERE id = ?';
   const taken = store.prepare('UPDATE users SET totp_step = ?1 WHERE id = ?2 AND totp_step < ?1');
   const addCode = store.prepare('INSERT INTO backup_codes VALUES (?, ?)');
   const useCode = store.prepare('DELETE FROM backup_codes WHERE user_id = ? AND hash = ?');
-  const dropCodes = store.prepare('DELETE FROM backup_codes WHERE user_id = ?');
-  const endOthers = store.prepare('DELETE FROM sessions WHERE user_id = ? AND token_hash IS NOT ?');
-
-  function noteChange(action: `user.${string}`, user: User, actor: Actor) {
-    note({ atMs: clock.now(), actor, action, accountId: user.accountId, subject: user.id });
-  }
 
   function pending(user: User): Uint8Array | undefined {
     const sealed = row.get(user.id)?.totp_pending ?? undefined;
@@ -49,12 +41,14 @@ export function createSecondFactor(store: Store, { keys, note, clock, random }: 
     const secret = pending(user);
     const step = secret && stepOfCode(secret, code, clock.now(), 0);
     if (step === undefined) return undefined;
-    turnOn.run(step, user.id);
-    dropCodes.run(user.id);
-    endOthers.run(user.id, kept ?? null);
+    store.run(turnOn, [step, user.id]);
+    store.run('DELETE FROM backup_codes WHERE user_id = ?', [user.id]);
+    store.run('DELETE FROM sessions WHERE user_id = ? AND token_hash IS NOT ?', [user.id, kept ?? null]);
     const codes = Array.from({ length: BACKUP_CODES }, () => backupCode(random));
     for (const made of codes) addCode.run(user.id, hashOf(made));
-    noteChange('user.second-factor-on', user, actorOf(user.id, user.role));
+    const { id: subject, role, accountId } = user;
+    const [atMs, actor] = [clock.now(), actorOf(subject, role)];
+    note({ atMs, actor, action: 'user.second-factor-on', accountId, subject });
     return codes;
   });
 
@@ -62,15 +56,12 @@ export function createSecondFactor(store: Store, { keys, note, clock, random }: 
     /** A secret for the user to put into an app; it counts once `confirm` has seen a code of it. */
     begin(user: User): Uint8Array {
       const secret = random(TOTP_SECRET_BYTES);
-      setPending.run(keys.seal(secret, user.id), user.id);
+      store.run('UPDATE users SET totp_pending = ? WHERE id = ?', [keys.seal(secret, user.id), user.id]);
       return secret;
     },
     /** The secret that waits for its first code. */
     pending,
-    /**
-     * Turns it on and gives ten backup codes, which are shown once; every other session of the user ends. `undefined`: the
-     * code is not one of the waiting secret.
-     */
+    /** Turns it on, ends every other session and gives ten backup codes, shown once; `undefined`: a wrong code. */
     confirm: confirm.immediate,
     /** Takes a code of the app or a backup code; each counts once. */
     isRight(user: User, code: string): boolean {

@@ -3,10 +3,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { type Place, placeFrom } from './users.ts';
 
-/**
- * A cookie of the console. `__Host-` makes browsers refuse it from a subdomain, from another path and over plain http
- * except on this machine.
- */
+/** `__Host-`: browsers refuse it from a subdomain, from another path and over plain http except on this machine. */
 export type CookieName = `__Host-${string}`;
 
 export const SESSION_COOKIE: CookieName = '__Host-sluice';
@@ -45,13 +42,11 @@ export type SessionRow = Readonly<{
   isThis: boolean;
 }>;
 
-type Row = {
-  user_id: string;
-  email: string;
-  role: 'operator' | 'customer';
-  account_id: number | null;
-  has_second_factor: number;
-  used_at_ms: number;
+type Row = Omit<Session, 'role' | 'accountId' | 'hasSecondFactor'> & {
+  role: Place['role'];
+  accountId: number | null;
+  hasSecondFactor: number;
+  usedAtMs: number;
 };
 
 /** The sessions of `store`. Only hashes of tokens are kept: whoever reads the database cannot be anybody. */
@@ -61,14 +56,13 @@ export function createSessions(
 ) {
   const live = 'used_at_ms > ?2 AND created_at_ms > ?3';
   const select = store.prepare<Row, [Uint8Array, number, number]>(`
-    SELECT user_id, email, role, account_id, totp_secret IS NOT NULL AS has_second_factor, used_at_ms
-    FROM sessions JOIN users ON users.id = user_id
+    SELECT user_id AS userId, email, role, account_id AS accountId, totp_secret IS NOT NULL AS hasSecondFactor,
+      used_at_ms AS usedAtMs, token_hash AS tokenHash FROM sessions JOIN users ON users.id = user_id
     WHERE token_hash = ?1 AND used_at_ms > ?2 AND sessions.created_at_ms > ?3`);
   const touch = store.prepare('UPDATE sessions SET used_at_ms = ? WHERE token_hash = ?');
   const insert = store.prepare('INSERT INTO sessions VALUES (?1, ?2, ?3, ?3, ?4)');
   const drop = store.prepare('DELETE FROM sessions WHERE token_hash = ?');
   const dropOver = store.prepare(`DELETE FROM sessions WHERE user_id = ?1 AND NOT (${live})`);
-  const dropIdle = store.prepare('DELETE FROM sessions WHERE used_at_ms <= ?');
   const dropMany = store.prepare(`
     DELETE FROM sessions WHERE token_hash IN (SELECT token_hash FROM sessions WHERE user_id = ?1
       ORDER BY used_at_ms DESC LIMIT -1 OFFSET ${SESSIONS_PER_USER_MAX})`);
@@ -83,7 +77,7 @@ export function createSessions(
   const begin = store.transaction((userId: string, userAgent: string | null, former: string | undefined) => {
     const token = Buffer.from(random(TOKEN_BYTES)).toString('base64url');
     if (former !== undefined) drop.run(hashOf(former));
-    dropIdle.run(bounds()[0]);
+    store.run('DELETE FROM sessions WHERE used_at_ms <= ?', [bounds()[0]]);
     dropOver.run(userId, ...bounds());
     insert.run(hashOf(token), userId, clock.now(), (userAgent ?? '').slice(0, USER_AGENT_CHARACTERS_MAX));
     dropMany.run(userId);
@@ -95,14 +89,11 @@ export function createSessions(
     begin: begin.immediate,
     /** The session of a token, which is thereby used unless `isUse` says no; `undefined`: there is none, or it is over. */
     find(token: string, isUse = true): Session | undefined {
-      const tokenHash = hashOf(token);
-      const row = select.get(tokenHash, ...bounds());
+      const row = select.get(hashOf(token), ...bounds());
       if (row === null) return undefined;
-      const nowMs = clock.now();
-      if (isUse && nowMs - row.used_at_ms >= TOUCH_MS) touch.run(nowMs, tokenHash);
-      const { user_id: userId, email } = row;
-      const place = placeFrom(row.role, row.account_id);
-      return { ...place, userId, email, hasSecondFactor: row.has_second_factor === 1, tokenHash };
+      const { role, accountId, usedAtMs, ...session } = row;
+      if (isUse && clock.now() - usedAtMs >= TOUCH_MS) touch.run(clock.now(), session.tokenHash);
+      return { ...session, ...placeFrom(role, accountId), hasSecondFactor: row.hasSecondFactor === 1 };
     },
     end: (token: string) => void drop.run(hashOf(token)),
     /** Used last first. */

@@ -3,7 +3,6 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
-import type { Account } from '../accounts/account-row.ts';
 import type { Accounts } from '../accounts/accounts.ts';
 import { createAttempts } from './attempts.ts';
 import { type From, network, type TooMany } from './login.ts';
@@ -16,7 +15,7 @@ type Application = Readonly<{ email: string; password: string }>;
 export type SignUpResult =
   | { readonly kind: 'created'; readonly user: User }
   /** `sentence` says what is wrong with what was typed as `of`. */
-  | { readonly kind: 'unfit'; readonly of: 'account' | 'email' | 'password'; readonly sentence: string }
+  | ReturnType<typeof unfit>
   /** The link of the first operator was used, is over, or was never made. */
   | { readonly kind: 'no-invitation' }
   | TooMany
@@ -48,28 +47,11 @@ export function createSignUp({ store, users, hashing, accounts, clock, random }:
   /** What was typed, with the password's hash. */
   async function checked({ email: typed, password }: Application) {
     const email = readEmail(typed);
-    if (email === undefined)
-      return { kind: 'unfit', of: 'email', sentence: 'Enter a valid email address.' } as const;
+    if (email === undefined) return unfit('email', 'Enter a valid email address.');
     const complaint = passwordComplaint(password, email);
-    if (complaint !== undefined) return { kind: 'unfit', of: 'password', sentence: complaint } as const;
+    if (complaint !== undefined) return unfit('password', complaint);
     const hashed = await hashing.hash(password, 'stranger');
     return hashed.kind === 'busy' ? hashed : ({ kind: 'hashed', email, hash: hashed.hash } as const);
-  }
-
-  /** An account for the new customer, or what is wrong with its name in a sentence. */
-  function openAccount(name: string, userId: string): Account | string {
-    const result = accounts.create(name, PLAN, { kind: 'user', userId });
-    switch (result.kind) {
-      case 'account':
-        return result.account;
-      case 'bad-name':
-        return 'An account name must have 1 to 64 printable characters.';
-      case 'name-taken':
-      case 'reserved-name':
-        return 'An account with this name already exists. Choose another name.';
-      default:
-        throw new Error(`an account on plan ${PLAN} could not be made: ${result.kind}`);
-    }
   }
 
   const makeOperator = store.transaction(
@@ -87,9 +69,13 @@ export function createSignUp({ store, users, hashing, accounts, clock, random }:
     (account: string, email: Email, passwordHash: string | undefined, subject?: string): SignUpResult => {
       if (users.find(email) !== undefined) return TAKEN;
       const id = users.newId();
-      const opened = openAccount(account, id);
-      if (typeof opened === 'string') return { kind: 'unfit', of: 'account', sentence: opened };
-      const place = { role: 'customer', accountId: opened.id } as const;
+      const opened = accounts.create(account, PLAN, { kind: 'user', userId: id });
+      if (opened.kind !== 'account') {
+        const sentence = NAME_PROBLEMS[opened.kind];
+        if (sentence === undefined) throw new Error(`no account on plan ${PLAN}: ${opened.kind}`);
+        return unfit('account', sentence);
+      }
+      const place = { role: 'customer', accountId: opened.account.id } as const;
       const created = users.create({ id, email, place, passwordHash, ...(subject && { subject }) });
       if (created.kind === 'email-taken') throw new Error('the e-mail was free inside this transaction');
       return created;
@@ -97,9 +83,9 @@ export function createSignUp({ store, users, hashing, accounts, clock, random }:
   );
 
   function admitted({ address }: From): TooMany | undefined {
-    const byAddress = perAddress.take([network(address)], clock.now());
+    const byAddress = perAddress.take(network(address), clock.now());
     if (byAddress.kind === 'too-many') return byAddress;
-    const all = inAll.take(['all'], clock.now());
+    const all = inAll.take('all', clock.now());
     return all.kind === 'too-many' ? all : undefined;
   }
 
@@ -124,7 +110,15 @@ export function createSignUp({ store, users, hashing, accounts, clock, random }:
   };
 }
 
-const TAKEN = { kind: 'unfit', of: 'email', sentence: 'This email address is already registered.' } as const;
+const unfit = (of: 'account' | 'email' | 'password', sentence: string) =>
+  ({ kind: 'unfit', of, sentence }) as const;
+const TAKEN = unfit('email', 'This email address is already registered.');
+const NAME_TAKEN = 'An account with this name already exists. Choose another name.';
+const NAME_PROBLEMS: Readonly<Record<string, string>> = {
+  'bad-name': 'An account name must have 1 to 64 printable characters.',
+  'name-taken': NAME_TAKEN,
+  'reserved-name': NAME_TAKEN,
+};
 
 /** In the data directory. */
 const LINK_FILE = 'first-operator-link';
@@ -133,10 +127,7 @@ const LAST_MS = 24 * 3_600_000;
 
 type InvitationDeps = Readonly<{ store: Store; clock: Clock; random(bytes: number): Uint8Array }>;
 
-/**
- * The token of a new link that makes the first operator, for 24 hours and one use; the link before it ends.
- * `undefined`: there is an operator, who can be asked.
- */
+/** The token of a new link for the first operator, good for 24 hours and one use; `undefined`: there is an operator. */
 export function inviteFirstOperator({ store, clock, random }: InvitationDeps): string | undefined {
   const token = Buffer.from(random(TOKEN_BYTES)).toString('base64url');
   const invite = store.transaction(() => {

@@ -3,10 +3,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Migrations, Store } from '../../shared/store/open.ts';
 import { type Actor, actorOf, type Audit } from '../accounts/audit.ts';
 
-/**
- * An e-mail address as users are found by: A to Z in lower case. Other letters stay, because some of another script have an
- * ASCII letter as their lower case, and would make one address of two.
- */
+/** A to Z in lower case. Other letters stay: some have an ASCII letter as their lower case, and would make one address of two. */
 export type Email = Brand<string, 'Email'>;
 
 export const EMAIL_CHARACTERS_MAX = 254;
@@ -133,13 +130,6 @@ export function createUsers(
   { note, clock, random }: Readonly<{ note: Audit['note']; clock: Clock; random(bytes: number): Uint8Array }>,
 ) {
   const [byEmail, byId, bySubject] = [userWhere('email'), userWhere('id'), userWhere('subject')];
-  const all = store.prepare<Row, []>(`${SELECT} ORDER BY created_at_ms, id`);
-  const ofAccount = store.prepare<Row, [number]>(
-    `${SELECT} WHERE account_id = ? ORDER BY created_at_ms, id LIMIT ${USERS_SHOWN_MAX}`,
-  );
-  const operators = store.prepare<Row, []>(
-    `${SELECT} WHERE role = 'operator' ORDER BY created_at_ms, id LIMIT ${USERS_SHOWN_MAX}`,
-  );
   const insert = store.prepare(`
     INSERT INTO users (id, email, role, account_id, password_hash, subject, email_verified, created_at_ms)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
@@ -157,6 +147,15 @@ export function createUsers(
       const row = one.get(value);
       return row === null ? undefined : userFrom(row);
     };
+  }
+
+  /** In order of their making; with a condition, at most `USERS_SHOWN_MAX`. */
+  function list(where = '', ...values: number[]): readonly User[] {
+    const sql = `${SELECT} ${where} ORDER BY created_at_ms, id LIMIT ${where === '' ? -1 : USERS_SHOWN_MAX}`;
+    return store
+      .query<Row, number[]>(sql)
+      .all(...values)
+      .map(userFrom);
   }
 
   const newId = () => Buffer.from(random(ID_BYTES)).toString('hex');
@@ -178,32 +177,18 @@ export function createUsers(
     },
   );
 
-  const setPassword = store.transaction((user: User, hash: string, actor: Actor, kept?: Uint8Array) => {
-    update.run(hash, user.id);
-    endOthers.run(user.id, kept ?? null);
-    noteChange('user.set-password', user, actor);
-  });
-
-  const signOut = store.transaction((user: User, actor: Actor, kept?: Uint8Array) => {
-    endOthers.run(user.id, kept ?? null);
-    noteChange('user.sign-out', user, actor);
-  });
-
   const setSubject = store.transaction((user: User, subject: string) => {
     if (link.run(subject, user.id).changes === 0) return false;
     noteChange('user.link', user, actorOf(user.id, user.role));
     return true;
   });
 
-  const unlink = store.transaction((user: User, actor: Actor) => {
-    dropLink.run(user.id);
-    noteChange('user.unlink', user, actor);
-  });
-
-  const remove = store.transaction((user: User, actor: Actor) => {
-    forget.run(user.id);
-    noteChange('user.remove', user, actor, { email: user.email });
-  });
+  const change = store.transaction(
+    (action: `user.${string}`, user: User, actor: Actor, act: () => unknown, detail = {}): void => {
+      act();
+      noteChange(action, user, actor, detail);
+    },
+  ).immediate;
 
   return {
     newId,
@@ -212,21 +197,25 @@ export function createUsers(
     find: (email: Email) => byEmail(email),
     byId,
     bySubject,
-    /** In order of their making. */
-    list: (): readonly User[] => all.all().map(userFrom),
-    /** Those of one account, in order of their making; at most `USERS_SHOWN_MAX`. */
-    ofAccount: (accountId: number): readonly User[] => ofAccount.all(accountId).map(userFrom),
-    /** In order of their making; at most `USERS_SHOWN_MAX`. */
-    operators: (): readonly User[] => operators.all().map(userFrom),
+    list: () => list(),
+    ofAccount: (accountId: number) => list('WHERE account_id = ?', accountId),
+    operators: () => list("WHERE role = 'operator'"),
     /** Every session of the user ends but the one whose token's hash is kept. */
-    setPassword: setPassword.immediate,
+    setPassword: (user: User, hash: string, actor: Actor, kept?: Uint8Array): void =>
+      change('user.set-password', user, actor, () => {
+        update.run(hash, user.id);
+        endOthers.run(user.id, kept ?? null);
+      }),
     /** Ends every session of the user but the one whose token's hash is kept. */
-    signOut: signOut.immediate,
+    signOut: (user: User, actor: Actor, kept?: Uint8Array): void =>
+      change('user.sign-out', user, actor, () => endOthers.run(user.id, kept ?? null)),
     /** For a subject whose e-mail is the user's. `false`: the user has a subject already, which stays. */
     setSubject: setSubject.immediate,
-    unlink: unlink.immediate,
+    unlink: (user: User, actor: Actor): void =>
+      change('user.unlink', user, actor, () => dropLink.run(user.id)),
     /** With all sessions: the user is out at once. */
-    remove: remove.immediate,
+    remove: (user: User, actor: Actor): void =>
+      change('user.remove', user, actor, () => forget.run(user.id), { email: user.email }),
   };
 }
 

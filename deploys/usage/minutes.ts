@@ -33,22 +33,19 @@ export function createLiveMinutes({ ledger, clock, noteBroken }: Deps) {
   let before: Readonly<{ sums: Sums; atMs: number }> | undefined;
   let sinceMs: number | undefined;
 
-  /** What every account counted in this hour and those after it; `undefined` when `signal` aborted. */
-  async function readSums(fromHour: number, signal: AbortSignal): Promise<Sums | undefined> {
-    const sums: Sums = new Map();
-    for await (const rows of readPortions({ fromHour, toHour: Number.MAX_SAFE_INTEGER }, signal))
-      for (const row of rows) {
-        const name = `${row.hour} ${row.accountId}`;
-        sums.set(name, added(sums.get(name), row));
-      }
-    return signal.aborted ? undefined : sums;
-  }
-
+  /** Adds what every account counted in the present hour and the one before to the minutes, as far as it is new. */
   async function readOnce(signal: AbortSignal): Promise<void> {
     const nowMs = clock.now();
-    const fromHour = Math.floor(nowMs / HOUR_MS) - 1;
-    const sums = await readSums(fromHour, signal);
-    if (sums === undefined) return;
+    const hours = { fromHour: Math.floor(nowMs / HOUR_MS) - 1, toHour: Number.MAX_SAFE_INTEGER };
+    const sums: Sums = new Map();
+    for await (const rows of readPortions(hours, signal))
+      for (const row of rows) {
+        const name = `${row.hour} ${row.accountId}`;
+        const { calls = 0, refused = 0, errors = 0 } = sums.get(name) ?? {};
+        const sum = { calls: calls + row.calls, refused: refused + row.refused, errors: errors + row.errors };
+        sums.set(name, { ...row, ...sum });
+      }
+    if (signal.aborted) return;
     if (before !== undefined) {
       const minute = minuteAt((before.atMs + nowMs) / 2);
       for (const [name, sum] of sums) count(minute, before.sums.get(name), sum);
@@ -92,16 +89,6 @@ export function createLiveMinutes({ ledger, clock, noteBroken }: Deps) {
 /** What accounts do just now, at most ten seconds behind what gateways of this host have written. */
 export type LiveMinutes = ReturnType<typeof createLiveMinutes>;
 
-function added(sum: Sum | undefined, more: Sum): Sum {
-  if (sum === undefined) return more;
-  return {
-    ...sum,
-    calls: sum.calls + more.calls,
-    refused: sum.refused + more.refused,
-    errors: sum.errors + more.errors,
-  };
-}
-
 /** What was counted in one minute. */
 type MinuteCounts = Readonly<{ calls: number; refused: number; errors: number }>;
 
@@ -110,15 +97,12 @@ export type Minute = MinuteCounts & Readonly<{ minute: number }>;
 
 const MINUTE_MS = 60_000;
 const MINUTES = 60;
-const COUNTERS = 3;
-/**
- * Accounts that are held; of further ones only the totals know, until others have been idle for an hour. 800 bytes
- * each.
- */
+/** Numbers of a minute in a ring: which it is, since 1970, and its three counts. */
+const WIDTH = 4;
+/** Where a ring has its latest minute once more. */
+const LATEST = MINUTES * WIDTH;
+/** Accounts that are held; of further ones only the totals know, until others have been idle for an hour. 1 KB each. */
 const ACCOUNTS_MAX = 20_000;
-
-/** A ring of 60 minutes: slot `minute % 60` is of the minute that `minutes` says. */
-type Ring = { readonly counts: Uint32Array; readonly minutes: Uint32Array; last: number };
 
 /**
  * Minutes live in memory and begin anew with the process: what they say stands in the hours as well, and to keep them
@@ -126,32 +110,27 @@ type Ring = { readonly counts: Uint32Array; readonly minutes: Uint32Array; last:
  */
 export function createMinutes() {
   const total = emptyRing();
-  const accounts = new Map<number, Ring>();
-
-  function add(accountId: number, minute: number, counts: MinuteCounts): void {
-    addTo(total, minute, counts);
-    let ring = accounts.get(accountId);
-    if (ring === undefined) {
-      if (accounts.size >= ACCOUNTS_MAX) return;
-      accounts.set(accountId, (ring = emptyRing()));
-    }
-    addTo(ring, minute, counts);
-  }
-
-  function forgetIdle(nowMs: number): void {
-    const oldest = minuteAt(nowMs) - MINUTES;
-    for (const [id, { last }] of accounts) if (last <= oldest) accounts.delete(id);
-  }
+  const accounts = new Map<number, Uint32Array>();
 
   return {
-    add,
+    add(accountId: number, minute: number, counts: MinuteCounts): void {
+      addTo(total, minute, counts);
+      let ring = accounts.get(accountId);
+      if (ring === undefined) {
+        if (accounts.size >= ACCOUNTS_MAX) return;
+        accounts.set(accountId, (ring = emptyRing()));
+      }
+      addTo(ring, minute, counts);
+    },
     /** The hour up to and with the minute of `nowMs`, the oldest first; zeros for an account that did nothing. */
-    of: (accountId: number, nowMs: number): readonly Minute[] =>
-      hourOf(accounts.get(accountId), minuteAt(nowMs)),
+    of: (accountId: number, nowMs: number): readonly Minute[] => hourOf(accounts.get(accountId), nowMs),
     /** The same over all accounts. */
-    totals: (nowMs: number): readonly Minute[] => hourOf(total, minuteAt(nowMs)),
+    totals: (nowMs: number): readonly Minute[] => hourOf(total, nowMs),
     /** Lets go of accounts that did nothing in the hour before `nowMs`. */
-    forgetIdle,
+    forgetIdle(nowMs: number): void {
+      const oldest = minuteAt(nowMs) - MINUTES;
+      for (const [id, ring] of accounts) if ((ring[LATEST] ?? 0) <= oldest) accounts.delete(id);
+    },
   };
 }
 
@@ -160,29 +139,24 @@ export function minuteAt(atMs: number): number {
   return Math.floor(atMs / MINUTE_MS);
 }
 
-function emptyRing(): Ring {
-  return { counts: new Uint32Array(MINUTES * COUNTERS), minutes: new Uint32Array(MINUTES), last: 0 };
+function emptyRing(): Uint32Array {
+  return new Uint32Array(LATEST + 1);
 }
 
-function addTo(ring: Ring, minute: number, { calls, refused, errors }: MinuteCounts): void {
-  if (minute <= ring.last - MINUTES) return; // its slot is a later minute's
-  const slot = minute % MINUTES;
-  const at = slot * COUNTERS;
-  if (ring.minutes[slot] !== minute) {
-    ring.minutes[slot] = minute;
-    ring.counts.fill(0, at, at + COUNTERS);
-  }
-  ring.last = Math.max(ring.last, minute);
-  for (const [i, more] of [calls, refused, errors].entries())
-    ring.counts[at + i] = (ring.counts[at + i] ?? 0) + more;
+function addTo(ring: Uint32Array, minute: number, { calls, refused, errors }: MinuteCounts): void {
+  const at = (minute % MINUTES) * WIDTH;
+  const [held = 0, ...before] = ring.subarray(at, at + WIDTH);
+  if (held > minute) return; // an hour later, and the place is that minute's
+  const [a = 0, b = 0, c = 0] = held === minute ? before : [];
+  ring.set([minute, a + calls, b + refused, c + errors], at);
+  ring[LATEST] = Math.max(ring[LATEST] ?? 0, minute);
 }
 
-function hourOf(ring: Ring | undefined, now: number): readonly Minute[] {
+function hourOf(ring: Uint32Array | undefined, nowMs: number): readonly Minute[] {
   return Array.from({ length: MINUTES }, (_, i) => {
-    const minute = now - MINUTES + 1 + i;
-    const slot = minute % MINUTES;
-    if (ring?.minutes[slot] !== minute) return { minute, calls: 0, refused: 0, errors: 0 };
-    const [calls = 0, refused = 0, errors = 0] = ring.counts.subarray(slot * COUNTERS);
-    return { minute, calls, refused, errors };
+    const minute = minuteAt(nowMs) - MINUTES + 1 + i;
+    const at = (minute % MINUTES) * WIDTH;
+    const [held, calls = 0, refused = 0, errors = 0] = ring?.subarray(at, at + WIDTH) ?? [];
+    return held === minute ? { minute, calls, refused, errors } : { minute, calls: 0, refused: 0, errors: 0 };
   });
 }

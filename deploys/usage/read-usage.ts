@@ -15,29 +15,26 @@ export type Used = Readonly<{
   /** `2026-11-21T19:00Z`, or for what is kept no finer, the whole `2026-08-01` or `2024-07`. */
   period: string;
   accountId: number;
-  keyId: string;
+  key_id: string;
   method: string;
   calls: number;
   /** What was charged, less what was given back. */
   credits: number;
   errors: number;
-  bytesOut: number;
+  bytes_out: number;
   refused: number;
 }>;
 
-const SUMS = `account_id AS accountId, key_id AS keyId, method, sum(calls) AS calls, sum(credits - refunded) AS credits,
-  sum(errors) AS errors, sum(bytes_out) AS bytesOut, sum(refused) AS refused`;
+const SUMS = `account_id AS accountId, key_id, method, sum(calls) AS calls, sum(credits - refunded) AS credits,
+  sum(errors) AS errors, sum(bytes_out) AS bytes_out, sum(refused) AS refused`;
 
 type Row = Omit<Used, 'period'> & Readonly<{ at: number }>;
-type Place = Readonly<{ at: number; accountId: number; keyId: string; method: string }>;
+type Place = Pick<Row, 'at' | 'accountId' | 'key_id' | 'method'>;
 
 /** Rows held at once. Nothing is held open between two pages, so a slow reader keeps no gateway from tidying up. */
 const PAGE = 1_000;
 
-/**
- * What was used in these hours, of one account or of all, the oldest first, in pages. A day or a month that the hours
- * touch is given whole, because its hours are not known any more.
- */
+/** What was used in these hours, the oldest first, in pages. A day or month that is kept whole is given whole. */
 export function* readUsage(ledger: Store, hours: Hours, accountId?: number): Generator<readonly Used[]> {
   const tables: readonly Table[] = [
     { table: 'usage_months', column: 'month', ...touched(hours, monthOfHour), textOf: monthText },
@@ -53,13 +50,12 @@ type Table = Range & Readonly<{ table: string; column: string; textOf: (at: numb
 function* readAllOf(ledger: Store, { table, column, from, to, textOf }: Table): Generator<readonly Used[]> {
   const page = ledger.prepare<Row, Place & { to: number }>(`
     SELECT ${column} AS at, ${SUMS} FROM ${table}
-    WHERE (${column}, account_id, key_id, method) > ($at, $accountId, $keyId, $method)
+    WHERE (${column}, account_id, key_id, method) > ($at, $accountId, $key_id, $method)
       AND ${column} < $to
     GROUP BY ${column}, account_id, key_id, method ORDER BY ${column}, account_id, key_id, method LIMIT ${PAGE}`);
-  let last: Place = { at: from - 1, accountId: Number.MAX_SAFE_INTEGER, keyId: '', method: '' };
+  let last: Place = { at: from - 1, accountId: Number.MAX_SAFE_INTEGER, key_id: '', method: '' };
   for (;;) {
-    const { at, accountId, keyId, method } = last;
-    const rows = page.all({ at, accountId, keyId, method, to });
+    const rows = page.all({ ...last, to });
     const end = rows.at(-1);
     if (end === undefined) return;
     yield rows.map(({ at: period, ...used }) => ({ period: textOf(period), ...used }));
@@ -104,9 +100,9 @@ export const USAGE_COLUMNS = [
 /** The first line of a CSV file of usage. */
 export const CSV_HEAD = `${USAGE_COLUMNS.join(',')}\n`;
 
-/** A row by its columns. */
+/** A row by its columns, in their order. */
 export function usageRecord(used: Used, account: string) {
-  const { period: hour, keyId: key_id, method, calls, credits, errors, bytesOut: bytes_out, refused } = used;
+  const { period: hour, key_id, method, calls, credits, errors, bytes_out, refused } = used;
   return { hour, account, key_id, method, calls, credits, errors, bytes_out, refused };
 }
 

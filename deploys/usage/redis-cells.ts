@@ -16,41 +16,21 @@ import {
 } from '../../shared/ledger/cells.ts';
 import { inOneCommand, openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { DROP_MEMBERS, type Script, SHOW_MEMBERS, textsIn } from '../accounts/redis-head.ts';
+import { DROP_MEMBERS, pairsIn, type Script, SHOW_MEMBERS, textsIn } from '../accounts/redis-head.ts';
 
 /** What one node counted in one hour of one key's method, as absolute values that only grow. */
-export type HourCell = Readonly<
-  { hour: number; accountId: number; keyId: string; method: string; node: string } & Record<
-    CellCounter,
-    number
-  >
->;
+export type HourCell = CellPlace & Readonly<Record<CellCounter, number>>;
 
 /** What one node has charged to an account's allowance and given back, ever: the journal's two counters. */
 type NodeSpent = Readonly<{ accountId: number; node: string; charged: number; refunded: number }>;
 
-/**
- * What nodes said. When a cell's `charged` or `returned` changes, the account's `spent` of the same instant belongs to
- * it: they are compared to the unit.
- */
+/** What nodes counted. An account's `spent` is of the same instant as the cells that it came with: they are compared to the unit. */
 export type Drained = Readonly<{ cells: readonly HourCell[]; spent: readonly NodeSpent[] }>;
 
-/**
- * Where the cells of gateways on other hosts come from. Gateways on this host write them into the ledger themselves,
- * and there is no source.
- */
-export type CellSource = Readonly<{
-  /**
-   * Hands over what changed until `signal` aborts. It may come twice, late or out of order; when `take` throws it was
-   * not written, and must come again. Never rejects.
-   */
-  run(take: (drained: Drained) => void, signal: AbortSignal): Promise<void>;
-}>;
+/** Where cells of gateways on other hosts come from; those on this host write the ledger themselves. */
+export type CellSource = NonNullable<ReturnType<typeof openRedisCells>>;
 
-/**
- * Takes what was drained into the ledger, all or none. The larger of two values stands, so that what comes twice or
- * late changes nothing. Throws when it cannot be written.
- */
+/** Writes what was drained into the ledger, all or none; the larger of two values stands, whatever comes twice or late. */
 export function createTakeDrained(ledger: Store): (drained: Drained) => void {
   const counters = CELL_COUNTER_NAMES.map((name) => `$${name}`).join(', ');
   const larger = Object.values(CELL_COUNTERS).map(
@@ -90,7 +70,7 @@ type Scripted = RedisClient &
   Record<'sluiceShowCells' | 'sluiceDropCells' | 'sluiceReadCells' | 'sluiceForgetCells', Script>;
 
 /** The cells that gateways on all hosts put into Redis; `undefined` when `url` is no address of one. */
-export function openRedisCells({ url, clock, random, isOwn, onWarning }: Deps): CellSource | undefined {
+export function openRedisCells({ url, clock, random, isOwn, onWarning }: Deps) {
   const found = openRedisLink({
     url,
     deadlineMs: DEADLINE_MS,
@@ -109,40 +89,49 @@ export function openRedisCells({ url, clock, random, isOwn, onWarning }: Deps): 
   if (found === undefined) return undefined;
   const link = found;
 
-  /** Takes what has changed, and then forgets that it has. */
+  /** Takes what has changed, and then has Redis forget it. */
   async function drain(take: (drained: Drained) => void, signal: AbortSignal): Promise<void> {
     while (isOwn() && !signal.aborted) {
       const client = link.client();
       if (client === undefined) return;
       const scripted = client as Scripted; // the link was opened with these scripts
-      const words = textsIn(await scripted.sluiceShowCells(CHANGED_CELLS, CELLS_AT_ONCE));
-      if (words.length === 0) return;
-      const places = words.flatMap((word, at) => (at % 2 === 0 ? (placeFrom(word) ?? []) : []));
-      const together = inOneCommand(client, groupsOf(places));
-      const read = await Promise.all(together.map((some) => readCells(scripted, some)));
-      const all = read.flat();
-      take({ cells: all.flatMap(cellsIn), spent: all.flatMap(spentIn) });
-      await Promise.all(read.map((some) => forgetCells(scripted, some)));
-      await scripted.sluiceDropCells(CHANGED_CELLS, ...words);
-      if (words.length < 2 * CELLS_AT_ONCE) return;
+      const changed = pairsIn(await scripted.sluiceShowCells(CHANGED_CELLS, CELLS_AT_ONCE));
+      if (changed.length === 0) return;
+      const together = inOneCommand(client, groupsOf(changed.flatMap(([text]) => placeFrom(text) ?? [])));
+      const read = await Promise.all(
+        together.map(async (groups) => ({
+          groups,
+          values: textsIn(await scripted.sluiceReadCells(...wordsOf(groups))),
+        })),
+      );
+      take(drainedFrom(together.flat(), read.flatMap(({ values }) => values).values()));
+      await Promise.all(
+        read.map(({ groups, values }) => scripted.sluiceForgetCells(...wordsOf(groups, values))),
+      );
+      await scripted.sluiceDropCells(CHANGED_CELLS, ...changed.flat());
+      if (changed.length < CELLS_AT_ONCE) return;
       await clock.sleep(PAUSE_MS, signal);
     }
   }
 
-  async function run(take: (drained: Drained) => void, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      try {
-        await drain(take, signal);
-      } catch (error) {
-        // Redis or the ledger does not answer; it is all taken the next time.
-        link.refused(error);
+  return {
+    /**
+     * Hands over what changed until `signal` aborts. It may come twice, late or out of order; when `take` throws it was
+     * not written, and comes again. Never rejects.
+     */
+    async run(take: (drained: Drained) => void, signal: AbortSignal): Promise<void> {
+      while (!signal.aborted) {
+        try {
+          await drain(take, signal);
+        } catch (error) {
+          // Redis or the ledger does not answer; it is all taken the next time.
+          link.refused(error);
+        }
+        await clock.sleep(DRAIN_MS, signal);
       }
-      await clock.sleep(DRAIN_MS, signal);
-    }
-    await link.close();
-  }
-
-  return { run };
+      await link.close();
+    },
+  };
 }
 
 /** Replies the values of nodes and fields, nothing for what is not there; one instant. */
@@ -150,10 +139,7 @@ const READ_CELLS: RedisScript = {
   lua: overCells(1, `values[#values + 1] = redis.call('HGET', key, ARGV[at]) or ''`),
 };
 
-/**
- * Of each the value that was taken: nobody asks for it again, and what is told later is told whole. What was told
- * meanwhile stays.
- */
+/** Removes each value that was taken, unless it has changed meanwhile: a later message has the whole cell. */
 const FORGET_CELLS: RedisScript = {
   lua: overCells(
     2,
@@ -162,17 +148,15 @@ const FORGET_CELLS: RedisScript = {
 };
 
 /** What is to be read of one account and hour. */
-type Names = Readonly<{
+type Group = Readonly<{
   accountId: number;
   hour: number;
   nodes: readonly string[];
   cells: readonly CellPlace[];
 }>;
-/** The same with what was read, first of the nodes and then of the cells; nothing for what is not there. */
-type Values = Names & Readonly<{ values: readonly string[] }>;
 
 /** Those of one account and hour together, for they are in one place of Redis. */
-function groupsOf(places: readonly CellPlace[]): readonly Names[] {
+function groupsOf(places: readonly CellPlace[]): readonly Group[] {
   const groups = Map.groupBy(places, ({ accountId, hour }) => `${accountId} ${hour}`);
   return [...groups.values()].map((group) => {
     const [{ accountId, hour }] = group as [CellPlace]; // no group is empty
@@ -181,60 +165,35 @@ function groupsOf(places: readonly CellPlace[]): readonly Names[] {
   });
 }
 
-/** Reads by READ_CELLS, in one command. */
-async function readCells(
-  client: Readonly<{ sluiceReadCells: Script }>,
-  all: readonly Names[],
-): Promise<readonly Values[]> {
-  const words = all.flatMap((names) => [names.nodes.length, names.cells.length, ...fieldsOf(names)]);
-  const values = textsIn(await client.sluiceReadCells(...keysOf(all), ...words));
+/** Keys and words of READ_CELLS; with the values that were read, of FORGET_CELLS. */
+function wordsOf(groups: readonly Group[], values?: readonly string[]): readonly (string | number)[] {
+  const keys = groups.flatMap(({ accountId, hour }) => [spentKey(accountId), cellsKey(accountId, hour)]);
   let at = 0;
-  return all.map((names) => {
-    const from = at;
-    at += names.nodes.length + names.cells.length;
-    return { ...names, values: values.slice(from, at) };
+  const words = groups.flatMap(({ nodes, cells }) => {
+    const fields = [...nodes, ...cells.map(cellField)];
+    const named = values === undefined ? fields : fields.flatMap((field) => [field, values[at++] ?? '']);
+    return [nodes.length, cells.length, ...named];
   });
+  return [keys.length, ...keys, ...words];
 }
 
-/** Has Redis forget what was taken, by FORGET_CELLS, in one command. */
-async function forgetCells(
-  client: Readonly<{ sluiceForgetCells: Script }>,
-  all: readonly Values[],
-): Promise<void> {
-  const words = all.flatMap((read) => [
-    read.nodes.length,
-    read.cells.length,
-    ...fieldsOf(read).flatMap((field, at) => [field, read.values[at] ?? '']),
-  ]);
-  await client.sluiceForgetCells(...keysOf(all), ...words);
-}
-
-function keysOf(all: readonly Names[]): readonly (string | number)[] {
-  const keys = all.flatMap(({ accountId, hour }) => [spentKey(accountId), cellsKey(accountId, hour)]);
-  return [keys.length, ...keys];
-}
-
-function fieldsOf({ nodes, cells }: Names): readonly string[] {
-  return [...nodes, ...cells.map(cellField)];
-}
-
-function spentIn({ accountId, nodes, values }: Values): readonly NodeSpent[] {
-  return nodes.flatMap((node, at) => {
-    const text = values[at] ?? '';
-    if (text === '') return [];
-    return [{ accountId, node, charged: counterAt(text, 0), refunded: counterAt(text, 1) }];
-  });
-}
-
-function cellsIn({ nodes, cells, values }: Values): readonly HourCell[] {
-  return cells.flatMap((place, at) => {
-    const text = values[nodes.length + at] ?? '';
-    return text === '' ? [] : [cellFrom(place, text)];
-  });
-}
-
-function cellFrom(place: CellPlace, text: string): HourCell {
-  const counters = CELL_COUNTER_NAMES.map((name, at) => [name, counterAt(text, at)] as const);
-  // The list has every counter of a cell, and nothing else.
-  return { ...place, ...(Object.fromEntries(counters) as Record<CellCounter, number>) };
+/** What the values of groups say: of each first those of its nodes, then those of its cells, empty for what is not there. */
+function drainedFrom(groups: readonly Group[], values: Iterator<string>): Drained {
+  const [cells, spent]: [HourCell[], NodeSpent[]] = [[], []];
+  const next = () => values.next().value ?? '';
+  for (const group of groups) {
+    for (const node of group.nodes) {
+      const text = next();
+      const [charged, refunded] = [counterAt(text, 0), counterAt(text, 1)];
+      if (text !== '') spent.push({ accountId: group.accountId, node, charged, refunded });
+    }
+    for (const place of group.cells) {
+      const text = next();
+      const counters = CELL_COUNTER_NAMES.map((name, at) => [name, counterAt(text, at)] as const);
+      // The list has every counter of a cell, and nothing else.
+      const counts = Object.fromEntries(counters) as Record<CellCounter, number>;
+      if (text !== '') cells.push({ ...place, ...counts });
+    }
+  }
+  return { cells, spent };
 }

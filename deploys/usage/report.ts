@@ -1,6 +1,6 @@
 import { USAGE_COUNTER_NAMES, USAGE_COUNTERS, type UsageCounter } from '../../shared/ledger/cells.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { DAY_MS, dayOfHour, HOUR_MS, type Hours, monthOfDay, type Range, touched } from './calendar.ts';
+import { DAY_MS, dayOfHour, HOUR_MS, type Hours, monthOfDay, touched } from './calendar.ts';
 
 /** What was counted; `refunded` is of `credits`, and the five from `within10Ms` to `slower` are how fast answers began. */
 export type Counts = Readonly<Record<UsageCounter, number>>;
@@ -14,99 +14,6 @@ export type Whose = Readonly<{ accountId: number; keyId?: string; method?: strin
 type Point = Readonly<{ at: number; counts: Counts }>;
 export type Part = Readonly<{ name: string; counts: Counts }>;
 
-const SUMS = USAGE_COUNTER_NAMES.map((name) => `sum(${USAGE_COUNTERS[name]}) AS ${name}`).join(', ');
-
-type Values = Range &
-  Readonly<{ accountId: number; keyId: string | null; method: string | null; names: string }>;
-
-/** SQL for every period of a `Range`: with the account they are the beginning of each usage table's primary key. */
-const EACH =
-  'WITH RECURSIVE each(at) AS (SELECT $from WHERE $from < $to UNION ALL SELECT at + 1 FROM each WHERE at + 1 < $to)';
-
-/**
- * Reads what one account used, added up by two SQL expressions: by `at` and by `name`. Months are of no use to pages: they
- * are older than what any page shows.
- */
-function createReader<Sums>(
-  ledger: Store,
-  kept: 'hour' | 'day',
-  { at, name, sums }: Readonly<{ at: string; name: string; sums: string }>,
-) {
-  const statement = ledger.prepare<Sums & { at: number; name: string }, Values>(`${EACH}
-    SELECT ${at} AS at, ${name} AS name, ${sums}
-    FROM each CROSS JOIN usage_${kept}s ON ${kept} = each.at AND account_id = $accountId
-    WHERE key_id = coalesce($keyId, key_id) AND method = coalesce($method, method) GROUP BY 1, 2`);
-  return (
-    { accountId, keyId, method }: Whose,
-    hours: Hours,
-    names: readonly string[] = [],
-  ): readonly (Sums & { at: number; name: string })[] =>
-    statement.all({
-      ...(kept === 'hour' ? { from: hours.fromHour, to: hours.toHour } : touched(hours, dayOfHour)),
-      accountId,
-      keyId: keyId ?? null,
-      method: method ?? null,
-      names: JSON.stringify(names),
-    });
-}
-
-export function createUsageReport(ledger: Store) {
-  const hourly = createReader<Counts>(ledger, 'hour', { at: 'hour', name: "''", sums: SUMS });
-  const partsBy = (name: string) => {
-    const [hours, days] = [
-      createReader<Counts>(ledger, 'hour', { at: '0', name, sums: SUMS }),
-      createReader<Counts>(ledger, 'day', { at: '0', name, sums: SUMS }),
-    ];
-    return (whose: Whose, wanted: Hours) => merged([...hours(whose, wanted), ...days(whose, wanted)]);
-  };
-  const [byMethod, byKey] = [partsBy('method'), partsBy('key_id')];
-  const spentIn = ledger.prepare<{ spent: number | null }, Range & Readonly<{ accountId: number }>>(
-    `${EACH} SELECT sum(charged - returned) AS spent FROM each CROSS JOIN usage_hours
-     ON hour = each.at AND account_id = $accountId`,
-  );
-
-  return {
-    /** A point for every hour, the oldest first; zeros where nothing was used. */
-    series(whose: Whose, hours: Hours): readonly Point[] {
-      const sums = new Map<number, Counts>(hourly(whose, hours).map((row) => [row.at, row]));
-      return Array.from({ length: hours.toHour - hours.fromHour }, (_, i) => {
-        const at = hours.fromHour + i;
-        return { at, counts: sums.get(at) ?? NOTHING };
-      });
-    },
-    /** The most calls first. */
-    byMethod,
-    byKey,
-    sum: (whose: Whose, hours: Hours): Counts => sumOf(byMethod(whose, hours).map(({ counts }) => counts)),
-    /** Credits taken from an allowance in hours that are kept as hours, less what was given back. */
-    spent: (accountId: number, { fromHour, toHour }: Hours): number =>
-      spentIn.get({ accountId, from: fromHour, to: toHour })?.spent ?? 0,
-  };
-}
-
-/**
- * What one account used in the last months, for charts and tables. An hour that is kept no finer than in its day counts with
- * the whole of it, and not in a series by hour.
- */
-export type UsageReport = ReturnType<typeof createUsageReport>;
-
-const NOTHING = Object.fromEntries(USAGE_COUNTER_NAMES.map((name) => [name, 0])) as Counts; // all of them
-
-/** All of these counts together. */
-export function sumOf(counts: readonly (Counts | undefined)[]): Counts {
-  return counts.reduce<Counts>((sum, more) => added(sum, more), NOTHING);
-}
-
-function added(sum: Counts = NOTHING, more: Counts = NOTHING): Counts {
-  return Object.fromEntries(USAGE_COUNTER_NAMES.map((name) => [name, sum[name] + more[name]])) as Counts; // all of them
-}
-
-function merged(rows: readonly (Counts & Readonly<{ name: string }>)[]): readonly Part[] {
-  return [...Map.groupBy(rows, ({ name }) => name)]
-    .map(([name, some]) => ({ name, counts: sumOf(some) }))
-    .sort((a, b) => b.counts.calls - a.counts.calls);
-}
-
 /** What usage is told apart by. */
 export type Dimension = 'method' | 'key';
 
@@ -114,11 +21,10 @@ export type Dimension = 'method' | 'key';
 export const MEASURES = ['calls', 'credits', 'errors', 'refused'] as const;
 export type Measure = (typeof MEASURES)[number];
 
-/** Counts of one method or key in one hour, day or month since 1970 (UTC). `name` is empty for all that were not asked for by name. */
+/** Counts of one method or key in one hour, day or month since 1970 (UTC); `name` is empty for all others together. */
 export type GridCell = Readonly<{ at: number; name: string }> & Readonly<Record<Measure, number>>;
 
 type GridQuery = Readonly<{
-  /** One account's, and of it only one key's or one method's when given. */
   whose: Whose;
   hours: Hours;
   unit: Unit;
@@ -127,30 +33,94 @@ type GridQuery = Readonly<{
   names: readonly string[];
 }>;
 
-const DIMENSION_COLUMNS = { method: 'method', key: 'key_id' } as const;
+/** SQL for what is read, and for the period and the name that it is added up by. */
+type Sums = Readonly<{ sums: string; at: string; name: string }>;
 
-/** Reads usage as one cell for each period and name. A name may come in several cells of a period. */
-export function createUsageGrid(ledger: Store): (query: GridQuery) => readonly GridCell[] {
-  const prepared = (kept: 'hour' | 'day', at: string, by: Dimension) => {
-    const column = DIMENSION_COLUMNS[by];
-    const name = `CASE WHEN ${column} IN (SELECT value FROM json_each($names)) THEN ${column} ELSE '' END`;
-    const sums =
-      'sum(calls) AS calls, sum(credits - refunded) AS credits, sum(errors) AS errors, sum(refused) AS refused';
-    return createReader<Record<Measure, number>>(ledger, kept, { at, name, sums });
-  };
-  const of = (by: Dimension) => ({
-    hourly: prepared('hour', 'hour', by),
-    daysOfHours: prepared('hour', 'hour / 24', by),
-    daily: prepared('day', 'day', by),
-  });
-  const statements = { method: of('method'), key: of('key') };
+const COUNTS = USAGE_COUNTER_NAMES.map((name) => `sum(${USAGE_COUNTERS[name]}) AS ${name}`).join(', ');
+const MEASURED =
+  'sum(calls) AS calls, sum(credits - refunded) AS credits, sum(errors) AS errors, sum(refused) AS refused';
+const COLUMNS = { method: 'method', key: 'key_id' } as const;
 
-  return function usageGrid({ whose, hours, unit, by, names }) {
-    const { hourly, daysOfHours, daily } = statements[by];
-    if (unit === 'hour') return hourly(whose, hours, names);
-    const days = [...daysOfHours(whose, hours, names), ...daily(whose, hours, names)];
-    return unit === 'day' ? days : days.map((cell) => ({ ...cell, at: monthOfDay(cell.at) }));
+/** SQL for every period of a `Range`: with the account they are the beginning of each usage table's primary key. */
+const EACH =
+  'WITH RECURSIVE each(at) AS (SELECT $from WHERE $from < $to UNION ALL SELECT at + 1 FROM each WHERE at + 1 < $to)';
+
+export function createUsageReport(ledger: Store) {
+  /** Months are of no use to pages: they are older than what any page shows. */
+  function read<Row>(
+    kept: 'hour' | 'day',
+    { sums, at, name }: Sums,
+    { accountId, keyId, method }: Whose,
+    hours: Hours,
+    names: readonly string[] = [],
+  ): readonly (Row & { at: number; name: string })[] {
+    const statement = ledger.query<
+      Row & { at: number; name: string },
+      Record<string, string | number | null>
+    >(
+      `${EACH} SELECT ${at} AS at, ${name} AS name, ${sums}
+      FROM each CROSS JOIN usage_${kept}s ON ${kept} = each.at AND account_id = $accountId
+      WHERE key_id = coalesce($keyId, key_id) AND method = coalesce($method, method) GROUP BY 1, 2`,
+    );
+    const range = touched(hours, kept === 'hour' ? (hour) => hour : dayOfHour);
+    const only = { accountId, keyId: keyId ?? null, method: method ?? null };
+    return statement.all({ ...range, ...only, names: JSON.stringify(names) });
+  }
+
+  /** The most calls first. */
+  const partsBy = (by: Dimension) => (whose: Whose, hours: Hours) => {
+    const sums = { sums: COUNTS, at: '0', name: COLUMNS[by] };
+    return merged((['hour', 'day'] as const).flatMap((kept) => read<Counts>(kept, sums, whose, hours)));
   };
+  const byMethod = partsBy('method');
+
+  return {
+    /** A point for every hour, the oldest first; zeros where nothing was used. */
+    series(whose: Whose, hours: Hours): readonly Point[] {
+      const rows = read<Counts>('hour', { sums: COUNTS, at: 'hour', name: "''" }, whose, hours);
+      const sums = new Map<number, Counts>(rows.map((row) => [row.at, row]));
+      return Array.from({ length: hours.toHour - hours.fromHour }, (_, i) => {
+        const at = hours.fromHour + i;
+        return { at, counts: sums.get(at) ?? NOTHING };
+      });
+    },
+    byMethod,
+    byKey: partsBy('key'),
+    sum: (whose: Whose, hours: Hours): Counts => sumOf(byMethod(whose, hours).map(({ counts }) => counts)),
+    /** Credits taken from an allowance in hours that are kept as hours, less what was given back. */
+    spent(accountId: number, hours: Hours): number {
+      const sums = { sums: 'sum(charged - returned) AS spent', at: '0', name: "''" };
+      return read<{ spent: number }>('hour', sums, { accountId }, hours)[0]?.spent ?? 0;
+    },
+    /** One cell for each period and name. A name may come in several cells of a period. */
+    grid({ whose, hours, unit, by, names }: GridQuery): readonly GridCell[] {
+      const column = COLUMNS[by];
+      const name = `CASE WHEN ${column} IN (SELECT value FROM json_each($names)) THEN ${column} ELSE '' END`;
+      const cells = (kept: 'hour' | 'day', at: string) =>
+        read<Record<Measure, number>>(kept, { sums: MEASURED, at, name }, whose, hours, names);
+      if (unit === 'hour') return cells('hour', 'hour');
+      const days = [...cells('hour', 'hour / 24'), ...cells('day', 'day')];
+      return unit === 'day' ? days : days.map((cell) => ({ ...cell, at: monthOfDay(cell.at) }));
+    },
+  };
+}
+
+/** What one account used in the last months. An hour that is kept no finer than in its day counts with the whole of it, and not in a series. */
+export type UsageReport = ReturnType<typeof createUsageReport>;
+
+const NOTHING = Object.fromEntries(USAGE_COUNTER_NAMES.map((name) => [name, 0])) as Counts; // all of them
+
+/** All of these counts together. */
+export function sumOf(counts: readonly Counts[]): Counts {
+  const total = (name: UsageCounter) => counts.reduce((sum, { [name]: more }) => sum + more, 0);
+  return Object.fromEntries(USAGE_COUNTER_NAMES.map((name) => [name, total(name)])) as Counts; // all of them
+}
+
+/** Parts of one name as one, the most calls first. */
+export function merged(rows: readonly (Counts & Readonly<{ name: string }>)[]): readonly Part[] {
+  return [...Map.groupBy(rows, ({ name }) => name)]
+    .map(([name, some]) => ({ name, counts: sumOf(some) }))
+    .sort((a, b) => b.counts.calls - a.counts.calls || b.counts.refused - a.counts.refused);
 }
 
 /** How long what is left lasts at one pace, in milliseconds; `undefined` when nothing is spent. */
@@ -207,10 +177,7 @@ const CLASSES = [
 
 type Classes = Pick<Counts, (typeof CLASSES)[number][0] | 'slower'>;
 
-/**
- * The time within which the share `quantile` (0 to 1) of answers began for sure: the end of the class that the quantile is in.
- * `undefined` when nothing was answered.
- */
+/** The end of the latency class that the share `quantile` (0 to 1) of answers is in; `undefined` when nothing was answered. */
 export function boundOf(counts: Classes, quantile: number): Latency | undefined {
   const answered = CLASSES.reduce((sum, [name]) => sum + counts[name], counts.slower);
   if (answered === 0) return undefined;

@@ -25,10 +25,7 @@ const BUSY_MS = 100;
 /** In this time what was on its way from other hosts has come. */
 const DRAINED_MS = 10_000;
 
-/**
- * Looks after usage at the start and once a day: rolls hours up, and compares cells with the journal. What could not be
- * done is tried again after an hour.
- */
+/** At the start and once a day rolls hours up and compares cells with the journal; after a failure, an hour later. */
 export async function tendUsage(deps: Deps, signal: AbortSignal): Promise<void> {
   const { ledger, clock, source } = deps;
   ledger.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
@@ -53,10 +50,7 @@ async function reconcile(deps: Deps, signal: AbortSignal): Promise<void> {
     log.error({ account: nameOf(accountId) ?? accountId, ...books }, 'usage and journal differ');
 }
 
-/**
- * What is drained of other hosts comes in parts, and the books may differ between two of them: then, and only then, a
- * difference counts that is the same a while later.
- */
+/** While cells of other hosts are drained the books may differ for a moment: a difference counts that is the same a while later. */
 async function lastingMismatches({ reader, clock, source }: Deps, signal: AbortSignal) {
   const first = await findMismatches(reader, clock, signal);
   if (first === undefined || first.length === 0 || source === undefined) return first;
@@ -102,14 +96,12 @@ type DayRow = Counters & Readonly<{ day: number }>;
  */
 export function createRollUp(ledger: Store): (nowMs: number) => boolean {
   const newest = ledger.prepare<{ hour: number | null }, []>('SELECT max(hour) AS hour FROM usage_hours');
-  const takeHours = ledger.prepare<HourRow, [number]>(`
-    DELETE FROM usage_hours WHERE (hour, account_id, key_id, method, node) IN (
-      SELECT hour, account_id, key_id, method, node FROM usage_hours WHERE hour < ?
-      ORDER BY hour, account_id, key_id, method, node LIMIT ${PORTION}) RETURNING *`);
-  const takeDays = ledger.prepare<DayRow, [number]>(`
-    DELETE FROM usage_days WHERE (day, account_id, key_id, method) IN (
-      SELECT day, account_id, key_id, method FROM usage_days WHERE day < ?
-      ORDER BY day, account_id, key_id, method LIMIT ${PORTION}) RETURNING *`);
+  const takeOf = <Row>(table: string, place: string) =>
+    ledger.prepare<Row, [number]>(`
+      DELETE FROM ${table} WHERE (${place}) IN (
+        SELECT ${place} FROM ${table} WHERE ${place.split(',')[0]} < ? ORDER BY ${place} LIMIT ${PORTION}) RETURNING *`);
+  const takeHours = takeOf<HourRow>('usage_hours', 'hour, account_id, key_id, method, node');
+  const takeDays = takeOf<DayRow>('usage_days', 'day, account_id, key_id, method');
   const addToDay = addTo(ledger, 'usage_days');
   const addToMonth = addTo(ledger, 'usage_months');
   const settle = ledger.prepare<null, [number, string, number, number]>(`

@@ -86,7 +86,7 @@ export function createReadTraffic({ ledger, clock, planOf, signal }: Deps): Read
 
 const NONE: Done = { calls: 0, credits: 0, refused: 0, errors: 0 };
 
-function plus(a: Done = NONE, b: Done = NONE): Done {
+function plus(a: Done = NONE, b: Done): Done {
   return {
     calls: a.calls + b.calls,
     credits: a.credits + b.credits,
@@ -109,16 +109,8 @@ type ReadPortions<Row> = (hours: Hours, signal: AbortSignal) => AsyncGenerator<r
 const PORTION = 2_000;
 const PAUSE_MS = 1;
 
-type Place = Readonly<{ hour: number; accountId: number; keyId: string; method: string; node: string }>;
-type To = Readonly<{
-  toHour: number;
-  toAccountId: number;
-  toKeyId: string;
-  toMethod: string;
-  toNode: string;
-}>;
-
-const PLACE = '(hour, account_id, key_id, method, node)';
+type Place = [hour: number, accountId: number, keyId: string, method: string, node: string];
+const PLACE = 'hour, account_id, key_id, method, node';
 
 /** Reads the hours of all accounts in portions, by their primary key, with a pause between them. Throws when it cannot. */
 export function createReadPortions<Row>(
@@ -126,28 +118,19 @@ export function createReadPortions<Row>(
   clock: Clock,
   { select, group }: Summing,
 ): ReadPortions<Row> {
-  const endOf = ledger.prepare<Place, Place & { before: number }>(`
-    SELECT hour, account_id AS accountId, key_id AS keyId, method, node FROM usage_hours
-    WHERE ${PLACE} > ($hour, $accountId, $keyId, $method, $node) AND hour < $before
-    ORDER BY hour, account_id, key_id, method, node LIMIT 1 OFFSET ${PORTION - 1}`);
-  const sumsOf = ledger.prepare<Row, Place & To>(`
-    SELECT ${select} FROM usage_hours WHERE ${PLACE} > ($hour, $accountId, $keyId, $method, $node)
-      AND ${PLACE} <= ($toHour, $toAccountId, $toKeyId, $toMethod, $toNode) GROUP BY ${group}`);
+  const endOf = ledger.prepare<object, [...Place, number]>(`
+    SELECT ${PLACE} FROM usage_hours WHERE (${PLACE}) > (?, ?, ?, ?, ?) AND hour < ?
+    ORDER BY ${PLACE} LIMIT 1 OFFSET ${PORTION - 1}`);
+  const sumsOf = ledger.prepare<Row, [...Place, ...Place]>(`
+    SELECT ${select} FROM usage_hours
+    WHERE (${PLACE}) > (?, ?, ?, ?, ?) AND (${PLACE}) <= (?, ?, ?, ?, ?) GROUP BY ${group}`);
 
   return async function* readPortions({ fromHour, toHour }, signal) {
     let place = lastOf(fromHour - 1);
     while (!signal.aborted) {
-      const end = endOf.get({ ...place, before: toHour });
-      const to = end ?? lastOf(toHour - 1);
-      yield sumsOf.all({
-        ...place,
-        toHour: to.hour,
-        toAccountId: to.accountId,
-        toKeyId: to.keyId,
-        toMethod: to.method,
-        toNode: to.node,
-      });
-      if (end === null) return;
+      const [end] = endOf.values(...place, toHour) as Place[]; // its columns
+      yield sumsOf.all(...place, ...(end ?? lastOf(toHour - 1)));
+      if (end === undefined) return;
       place = end;
       await clock.sleep(PAUSE_MS, signal);
     }
@@ -156,5 +139,5 @@ export function createReadPortions<Row>(
 
 /** Behind every cell of an hour. */
 function lastOf(hour: number): Place {
-  return { hour, accountId: Number.MAX_SAFE_INTEGER, keyId: '\u{10FFFF}', method: '', node: '' };
+  return [hour, Number.MAX_SAFE_INTEGER, '\u{10FFFF}', '', ''];
 }

@@ -2,9 +2,9 @@ import type { Clock } from '../../shared/clock.ts';
 import { DAY_MS, dayOfHour, HOUR_MS, type Hours, monthOfHour, monthStartMs, touched } from './calendar.ts';
 import {
   type Counts,
-  type createUsageGrid,
   type Dimension,
   type GridCell,
+  merged,
   type Part,
   sumOf,
   type Unit,
@@ -35,8 +35,7 @@ type UsageReading =
 export type ReadUsageView = (query: UsageQuery, userId: string, signal: AbortSignal) => Promise<UsageReading>;
 
 type Deps = Readonly<{
-  usage: Pick<UsageReport, 'byMethod' | 'byKey'>;
-  grid: ReturnType<typeof createUsageGrid>;
+  usage: Pick<UsageReport, 'byMethod' | 'byKey' | 'grid'>;
   turns: ReadingTurns;
   clock: Pick<Clock, 'monotonic'>;
 }>;
@@ -50,54 +49,43 @@ const HOURS_KEPT = 24 * 90;
 const TURN_MS = 4;
 
 /** Reads in parts, each in its turn. Rejects when the ledger cannot be read. */
-export function createReadUsageView({ usage, grid, turns, clock }: Deps): ReadUsageView {
-  return async function readUsageView(query, userId, signal) {
+export function createReadUsageView({ usage, turns, clock }: Deps): ReadUsageView {
+  return async function readUsageView({ whose, hours, unit, by, named }, userId, signal) {
     const reader = turns.enter(userId);
     if (reader === undefined) return { kind: 'busy' };
+    const slices = slicesOf(hours);
+    const partsOf = by === 'method' ? usage.byMethod : usage.byKey;
+    const found: Part[] = [];
+    const cells: GridCell[] = [];
+    let untilMs = Number.NEGATIVE_INFINITY;
+    /** Whether the next part may be read. */
+    const turn = async () => {
+      if (clock.monotonic() >= untilMs) {
+        await reader.turn(signal);
+        untilMs = clock.monotonic() + TURN_MS;
+      }
+      return !signal.aborted;
+    };
     try {
-      return await read(query, reader, signal);
+      for (const slice of slices) {
+        if (!(await turn())) return { kind: 'busy' };
+        found.push(...partsOf(whose, slice));
+      }
+      const parts = merged(found.map(({ name, counts }) => ({ name, ...counts })));
+      const names = parts.slice(0, named).map(({ name }) => name);
+      for (const slice of slices) {
+        if (!(await turn())) return { kind: 'busy' };
+        cells.push(...usage.grid({ whose, hours: slice, unit, by, names }));
+      }
+      const total = sumOf(parts.map(({ counts }) => counts));
+      return { kind: 'read', view: { total, parts, names, cells } };
     } finally {
       reader.leave();
     }
   };
-
-  async function read(
-    { whose, hours, unit, by, named }: UsageQuery,
-    reader: Reader,
-    signal: AbortSignal,
-  ): Promise<UsageReading> {
-    const slices = slicesOf(hours);
-    const partsOf = by === 'method' ? usage.byMethod : usage.byKey;
-    const parts = new Map<string, Counts>();
-    let untilMs = Number.NEGATIVE_INFINITY;
-    const turn = async () => {
-      if (clock.monotonic() < untilMs) return;
-      await reader.turn(signal);
-      untilMs = clock.monotonic() + TURN_MS;
-    };
-    for (const slice of slices) {
-      await turn();
-      if (signal.aborted) return { kind: 'busy' };
-      for (const { name, counts } of partsOf(whose, slice)) parts.set(name, sumOf([parts.get(name), counts]));
-    }
-    const sorted = [...parts]
-      .map(([name, counts]) => ({ name, counts }))
-      .sort((a, b) => b.counts.calls - a.counts.calls || b.counts.refused - a.counts.refused);
-    const names = sorted.slice(0, named).map(({ name }) => name);
-    const cells: GridCell[] = [];
-    for (const slice of slices) {
-      await turn();
-      if (signal.aborted) return { kind: 'busy' };
-      cells.push(...grid({ whose, hours: slice, unit, by, names }));
-    }
-    return { kind: 'read', view: { total: sumOf([...parts.values()]), parts: sorted, names, cells } };
-  }
 }
 
-/**
- * Cut where days begin, since a day that is kept whole must not be in two slices. Months that are kept whole are more
- * than two years ago: `hours` must not reach that far.
- */
+/** Cut where days begin, since a day that is kept whole must not be in two slices; `hours` must reach no month that is kept whole. */
 export function slicesOf({ fromHour, toHour }: Hours): readonly Hours[] {
   const slices: Hours[] = [];
   const firstHour = 24 * Math.floor((toHour - HOURS_KEPT) / 24);
@@ -137,71 +125,62 @@ const READERS_MAX = 8;
 const PAUSE_MS = 1;
 
 export function createReadingTurns(clock: Pick<Clock, 'sleep'>) {
-  const readers = new Map<string, number>();
-  /** Who waits, in the order of the users' turns. */
-  const lines = new Map<string, Set<() => void>>();
+  /** In the order of their turns: in how many places each reads, and what waits for its turn. */
+  const users = new Map<string, { reading: number; readonly waiting: Set<() => void> }>();
   const always = new AbortController().signal;
   let serving = false;
 
   async function serve(): Promise<void> {
     if (serving) return;
     serving = true;
-    try {
-      for (let next = takeNext(); next !== undefined; next = takeNext()) {
-        next();
-        await clock.sleep(PAUSE_MS, always);
-      }
-    } finally {
-      serving = false;
+    for (let next = takeNext(); next !== undefined; next = takeNext()) {
+      next();
+      await clock.sleep(PAUSE_MS, always);
     }
+    serving = false;
   }
 
   function takeNext(): (() => void) | undefined {
-    for (const [userId, line] of lines) {
-      lines.delete(userId);
-      const [first] = line;
+    for (const [userId, user] of users) {
+      const [first] = user.waiting;
       if (first === undefined) continue;
-      line.delete(first);
-      if (line.size > 0) lines.set(userId, line);
+      user.waiting.delete(first);
+      users.delete(userId);
+      users.set(userId, user);
       return first;
     }
     return undefined;
   }
 
-  function turn(userId: string, signal: AbortSignal): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const line = lines.get(userId) ?? new Set();
-    lines.set(userId, line.add(resolve));
-    const stop = () => {
-      lines.get(userId)?.delete(resolve);
-      resolve();
-    };
-    if (signal.aborted) stop();
-    else signal.addEventListener('abort', stop, { once: true });
-    void serve();
-    return promise.finally(() => signal.removeEventListener('abort', stop));
-  }
-
   return {
     /** `undefined` while the user reads in as many places as there may be. */
     enter(userId: string): Reader | undefined {
-      const reading = readers.get(userId) ?? 0;
-      if (reading >= READERS_MAX) return undefined;
-      readers.set(userId, reading + 1);
+      const user = users.get(userId) ?? { reading: 0, waiting: new Set() };
+      if (user.reading >= READERS_MAX) return undefined;
+      user.reading += 1;
+      users.set(userId, user);
       return {
-        turn: (signal) => turn(userId, signal),
+        async turn(signal) {
+          if (signal.aborted) return;
+          const { promise, resolve } = Promise.withResolvers<void>();
+          user.waiting.add(resolve);
+          const stop = () => {
+            user.waiting.delete(resolve);
+            resolve();
+          };
+          signal.addEventListener('abort', stop, { once: true });
+          void serve();
+          await promise;
+          signal.removeEventListener('abort', stop);
+        },
         leave() {
-          const left = (readers.get(userId) ?? 1) - 1;
-          if (left === 0) readers.delete(userId);
-          else readers.set(userId, left);
+          user.reading -= 1;
+          if (user.reading === 0) users.delete(userId);
         },
       };
     },
   };
 }
 
-/**
- * Has those who read much take turns: one part at a time, and each user in their turn. So whoever looks at a year of usage
- * a hundred times at once makes nobody wait for more than one part of theirs.
- */
+/** Long reads take turns, a part at a time and user by user: nobody waits for more than one part of each other user. */
 export type ReadingTurns = ReturnType<typeof createReadingTurns>;

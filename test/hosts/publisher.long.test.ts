@@ -1,37 +1,24 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { copyFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
-import { startBackend } from '../fakes/backend.ts';
 import { addKey } from '../started/gateway.ts';
-import { createHost, waited } from '../started/host.ts';
-import { type StartedRedis, startRedis } from '../started/redis.ts';
+import { waited } from '../started/host.ts';
+import { becomes, end, type Host, isPublishing, startHosts } from './hosts.ts';
 
 /** Who may publish accounts, and what gateways beside a database that is not published do. */
-let backend: ReturnType<typeof startBackend>;
-let redis: StartedRedis;
-const hosts: ReturnType<typeof createHost>[] = [];
-
-beforeAll(() => void (backend = startBackend()));
-afterAll(() => backend[Symbol.asyncDispose]());
-beforeEach(async () => void (redis = await startRedis()));
-afterEach(async () => {
-  await Promise.all(hosts.splice(0).map((host) => host[Symbol.asyncDispose]()));
-  await redis[Symbol.asyncDispose]();
+let hosts: Awaited<ReturnType<typeof startHosts>>;
+let one: Host;
+let two: Host;
+beforeEach(async () => {
+  hosts = await startHosts();
+  [one, two] = [hosts.host(), hosts.host()];
 });
+afterEach(() => hosts[Symbol.asyncDispose]());
 
-function host() {
-  const made = createHost({ redisUrl: redis.url, backendUrl: backend.url });
-  hosts.push(made);
-  return made;
-}
-type Host = ReturnType<typeof host>;
-
-const published = (each: Host) => async () =>
-  (await each.metric('deploys', 'deploys_accounts_published')) === 1;
-async function health(each: Host): Promise<string> {
-  return (await fetch(new URL('/health', each.deploys().url))).text();
-}
+const healthOf = async (app: ReturnType<Host['deploys']>) =>
+  (await fetch(new URL('/health', app.url))).text();
+const head = (field: string) => hosts.redis.cli('HGET', '{sluice:accounts}:head', field);
 /** Has the accounts database of one host on another, as a copy of its files. */
 function copyAccounts(from: Host, to: Host): void {
   for (const end of ['', '-wal']) {
@@ -39,86 +26,64 @@ function copyAccounts(from: Host, to: Host): void {
     if (existsSync(join(from.folder, name))) copyFileSync(join(from.folder, name), join(to.folder, name));
   }
 }
-async function stop(app: ReturnType<Host['deploys']>): Promise<void> {
-  app.kill('SIGTERM');
-  await app.exited;
-}
-
 describe('one host alone', () => {
   test('reads its own database at once, also while Redis or deploys are away, and before anything was published', async () => {
-    const one = host();
     await one.startGateway();
-    const first = await one.key('first', 'pro');
-    await waited(async () => (await one.status(first.key)) === 200);
+    const accounts = one.accounts();
+    const first = addKey(accounts, 'pro');
+    accounts.close();
+    expect(await one.status(first)).toBe(200); // the first of a host that was started without one
     await one.startDeploys();
-    await waited(published(one));
-    await redis.die();
+    await waited(isPublishing(one));
+    await hosts.redis.die();
     const second = await one.key('second', 'pro');
-    await waited(async () => (await one.status(second.key)) === 200, 1_000);
-    await stop(one.deploys());
-    one.gateway().kill('SIGKILL');
-    await one.gateway().exited;
+    await becomes(one, second.key, 200);
+    await end(one.deploys(), 'SIGTERM');
+    await end(one.gateway(), 'SIGKILL');
     await one.startGateway();
     const third = await one.key('third', 'pro');
-    await waited(async () => (await one.status(third.key)) === 200, 1_000);
+    await becomes(one, third.key, 200);
   }, 30_000);
 
   test('is published in full when deploys starts with a Redis that is away, and comes later', async () => {
-    const [one, two] = [host(), host()];
-    await redis.die();
+    await hosts.redis.die();
     await one.startDeploys();
     const { key } = await one.key('payer', 'pro');
-    expect(await health(one)).not.toContain('not published');
-    await redis.restart('empty');
-    await waited(published(one));
+    expect(await healthOf(one.deploys())).not.toContain('not published');
+    await hosts.redis.restart('empty');
+    await waited(isPublishing(one));
     await two.startGateway();
-    await waited(async () => (await two.status(key)) === 200);
+    await becomes(two, key, 200);
   }, 30_000);
 });
 
-test('the first key of a host that was started without one works at once', async () => {
-  const one = host();
-  await one.startGateway();
-  const accounts = one.accounts();
-  const key = addKey(accounts, 'pro');
-  accounts.close();
-  expect(await one.status(key)).toBe(200);
-}, 30_000);
-
-test('a host without accounts calls no key invalid before any was published', async () => {
-  const [one, two] = [host(), host()];
+test('a host without accounts calls no key invalid before any was published, nor one that never reached Redis', async () => {
   await two.startGateway();
   const { key } = await one.key('payer', 'pro');
   expect(await two.status(key)).toBe(503);
-  const told = await fetch(new URL('/health', two.gateway().url));
-  expect([told.status, await told.text()]).toEqual([503, expect.stringContaining('no accounts are known')]);
+  expect(await healthOf(two.gateway())).toContain('no accounts are known');
   await one.startDeploys();
-  await waited(async () => (await two.status(key)) === 200);
-}, 30_000);
-
-test('a host with accounts that has never reached Redis does not say that it has none', async () => {
-  const one = host();
-  await redis.die();
-  const { key } = await one.key('payer', 'pro');
-  await one.startGateway();
-  expect(await one.status(key)).toBe(503);
-  const told = await fetch(new URL('/health', one.gateway().url));
-  expect([told.status, await told.text()]).toEqual([503, expect.stringContaining('was not reached yet')]);
+  await becomes(two, key, 200);
+  await hosts.redis.die();
+  const three = hosts.host();
+  await three.key('payer', 'pro');
+  await three.startGateway();
+  expect(await three.status(key)).toBe(503);
+  expect(await healthOf(three.gateway())).toContain('was not reached yet');
 }, 30_000);
 
 describe('a second deploys', () => {
   test('with accounts of its own publishes nothing, says so, and goes on', async () => {
-    const [one, two] = [host(), host()];
     await one.startDeploys();
-    await waited(published(one));
-    const before = await redis.cli('HGET', '{sluice:accounts}:head', 'origin');
+    await waited(isPublishing(one));
+    const before = await head('origin');
     await two.startDeploys();
-    await waited(async () => (await health(two)).includes('Redis has those of another database'));
+    await waited(async () => (await healthOf(two.deploys())).includes('Redis has those of another database'));
     expect(await two.metric('deploys', 'deploys_accounts_published')).toBe(0);
-    expect(await redis.cli('HGET', '{sluice:accounts}:head', 'origin')).toBe(before);
+    expect(await head('origin')).toBe(before);
     await two.startGateway();
     const { key } = await one.key('payer', 'pro');
-    await waited(async () => (await two.status(key)) === 200);
+    await becomes(two, key, 200);
     for (const words of [
       ['account', 'create', 'x'],
       ['key', 'create', 'payer'],
@@ -131,67 +96,48 @@ describe('a second deploys', () => {
   }, 30_000);
 
   test('with a copy waits until the first is gone, then publishes, and the old host reads what it publishes', async () => {
-    const [one, two] = [host(), host()];
     await one.startDeploys();
     await one.startGateway();
     const old = await one.key('old', 'pro');
-    await waited(published(one));
-    await waited(async () => (await one.status(old.key)) === 200);
+    await waited(isPublishing(one));
+    await becomes(one, old.key, 200);
     copyAccounts(one, two);
     await two.startDeploys();
-    await waited(async () => (await health(two)).includes('Stop one of the two'));
-    expect([await published(one)(), await published(two)()]).toEqual([true, false]);
-    await stop(one.deploys());
-    await waited(published(two));
+    await waited(async () => (await healthOf(two.deploys())).includes('Stop one of the two'));
+    expect([await isPublishing(one)(), await isPublishing(two)()]).toEqual([true, false]);
+    await end(one.deploys(), 'SIGTERM');
+    await waited(isPublishing(two));
     const { key } = await two.key('moved', 'pro');
     await two.cli('key', 'revoke', old.id);
     await waited(async () => (await one.status(key)) === 200 && (await one.status(old.key)) === 401);
     await expect(one.cli('key', 'create', 'old')).rejects.toThrow('managed on another host');
   }, 40_000);
-
-  test('that was stopped in the middle and comes to while another publishes changes nothing any more', async () => {
-    const [one, two] = [host(), host()];
-    await one.startDeploys();
-    await waited(published(one));
-    copyAccounts(one, two);
-    one.deploys().kill('SIGSTOP');
-    await two.startDeploys();
-    await waited(published(two));
-    const holder = await redis.cli('HGET', '{sluice:accounts}:head', 'holder');
-    const stray = await one.key('stray', 'pro');
-    one.deploys().kill('SIGCONT');
-    await waited(async () => (await one.metric('deploys', 'deploys_accounts_published')) === 0);
-    expect(await redis.cli('HGET', '{sluice:accounts}:head', 'holder')).toBe(holder);
-    const three = host();
-    await three.startGateway();
-    expect(await three.status(stray.key)).toBe(401);
-  }, 40_000);
 });
 
 test('a backup that is put back is published as it is, and what came after it is gone everywhere', async () => {
-  const [one, two, backup] = [host(), host(), host()];
+  const backup = hosts.host();
   await one.startDeploys();
   await two.startGateway();
   const kept = await one.key('kept', 'pro');
-  await waited(async () => (await two.status(kept.key)) === 200);
-  await stop(one.deploys());
+  await becomes(two, kept.key, 200);
+  await end(one.deploys(), 'SIGTERM');
   copyAccounts(one, backup);
   await one.startDeploys();
   const lost = await one.key('lost', 'pro');
-  await waited(async () => (await two.status(lost.key)) === 200);
+  await becomes(two, lost.key, 200);
   const accounts = one.accounts();
   for (let i = 0; i < 50; i++) accounts.run("UPDATE accounts SET suspended = 0 WHERE name = 'lost'");
   const { value } = accounts.query<{ value: number }, []>('SELECT value FROM revision').get() ?? { value: 0 };
   accounts.close();
-  const seq = async () => Number(await redis.cli('HGET', '{sluice:accounts}:head', 'seq'));
+  const seq = async () => Number(await head('seq'));
   await waited(async () => (await seq()) === value);
-  await stop(one.deploys());
+  await end(one.deploys(), 'SIGTERM');
   await Bun.$`rm -f ${join(one.folder, ACCOUNTS_FILE)}-wal ${join(one.folder, ACCOUNTS_FILE)}-shm`;
   copyAccounts(backup, one);
   const after = await one.key('after', 'pro');
   await one.startDeploys();
-  await waited(async () => (await two.status(after.key)) === 200);
-  await waited(async () => (await two.status(lost.key)) === 401);
+  await becomes(two, after.key, 200);
+  await becomes(two, lost.key, 401);
   expect(await two.status(kept.key)).toBe(200);
   // Limits know accounts by revisions too, and keep what the highest said.
   await one.key('later', 'pro');

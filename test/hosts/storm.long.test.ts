@@ -2,8 +2,6 @@ import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { createChanges } from '../../deploys/accounts/changes.ts';
-import { runPublisher } from '../../deploys/accounts/publication.ts';
-import { openRedisHead } from '../../deploys/accounts/redis-head.ts';
 import { createSharedAccounts } from '../../gateway/replica/hosts.ts';
 import { openPublished } from '../../gateway/replica/published.ts';
 import { createServed, SERVED_FILE, SERVED_MIGRATIONS } from '../../gateway/replica/served.ts';
@@ -11,9 +9,9 @@ import { systemClock } from '../../shared/clock.ts';
 import { hashOf, keyIdOf, makeApiKey } from '../../shared/keys/api-key.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { ACCOUNTS, HEAD, KEYS, LOG } from '../../shared/publication.ts';
-import type { Store } from '../../shared/store/open.ts';
+import { publish } from '../deploys/accounts/publishing.ts';
 import { seeded } from '../gateway/limits/load.ts';
-import { opened, silentLog, temporaryFolder, testConfig } from '../started/gateway.ts';
+import { opened, silentLog, temporaryFolder } from '../started/gateway.ts';
 import { waited } from '../started/host.ts';
 import { startRedis } from '../started/redis.ts';
 
@@ -33,32 +31,6 @@ async function goBack(admin: Redis, dumps: readonly (Buffer | null)[]): Promise<
     ...(dump === null ? [] : [['restore', NAMES[at] ?? '', 0, dump]]),
   ]);
   if (commands.length > 0) await admin.multi(commands).exec();
-}
-
-/** Publishes until it is stopped, as deploys does; everything in between may be lost. */
-function publish(store: Store, url: string): () => Promise<void> {
-  const changes = createChanges(store);
-  const holder = crypto.randomUUID();
-  const options = { clock: systemClock, random: () => 0.5, onWarning: () => undefined };
-  const head = openRedisHead({ url, origin: changes.origin, holder, ...options });
-  if (head === undefined) throw new Error('the address is none');
-  const over = new AbortController();
-  const publishing = runPublisher(
-    {
-      changes,
-      head,
-      holder,
-      clock: systemClock,
-      noteState: () => undefined,
-      makeEpoch: () => crypto.randomUUID(),
-      readTerms: async () => testConfig({}),
-    },
-    over.signal,
-  );
-  return async function stop() {
-    over.abort();
-    await publishing;
-  };
 }
 
 /** One process of a host whose accounts are elsewhere. */
@@ -90,7 +62,7 @@ test('two processes of a host agree with the accounts after changes, rollbacks, 
   const number = (below: number) => Math.floor(random() * below);
   const keys: { text: string; id: string; isRevoked: boolean; account: number }[] = [];
   let dumps: readonly (Buffer | null)[] = [];
-  let stop = publish(store, redis.url);
+  let { stop } = publish(store, redis.url);
   const processes = [startProcess(redis.url, folder.path), startProcess(redis.url, folder.path)];
 
   for (let id = 1; id <= 5; id++)
@@ -127,7 +99,7 @@ test('two processes of a host agree with the accounts after changes, rollbacks, 
         break;
       case 4:
         await stop();
-        stop = publish(store, redis.url);
+        ({ stop } = publish(store, redis.url));
         break;
       case 5: {
         await processes.shift()?.stop();
@@ -156,12 +128,7 @@ test('two processes of a host agree with the accounts after changes, rollbacks, 
     }
   }
 
-  const planOf = new Map(
-    store
-      .query<{ id: number; plan: string }, []>('SELECT id, plan FROM accounts')
-      .all()
-      .map((row) => [row.id, row.plan]),
-  );
+  const planOf = new Map(store.query('SELECT id, plan FROM accounts').values() as [number, string][]); // its columns
   async function agrees(): Promise<boolean> {
     for (const { text, isRevoked, account } of keys)
       for (const { keys: known } of processes) {

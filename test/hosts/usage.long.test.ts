@@ -1,36 +1,22 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { findMismatches } from '../../deploys/usage/tend.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { startBackend } from '../fakes/backend.ts';
-import { createHost, waited } from '../started/host.ts';
-import { type StartedRedis, startRedis } from '../started/redis.ts';
+import { waited } from '../started/host.ts';
+import { becomes, end, type Host, startHosts } from './hosts.ts';
 
 /** Usage of all hosts in one ledger. */
-let backend: ReturnType<typeof startBackend>;
-let redis: StartedRedis;
-let one: ReturnType<typeof createHost>;
-let two: ReturnType<typeof createHost>;
-
-beforeAll(() => void (backend = startBackend()));
-afterAll(() => backend[Symbol.asyncDispose]());
+let hosts: Awaited<ReturnType<typeof startHosts>>;
+let one: Host;
+let two: Host;
+let key: string;
 beforeEach(async () => {
-  redis = await startRedis();
-  const options = {
-    redisUrl: redis.url,
-    backendUrl: backend.url,
-    extra: '[plans.trial]\nrps = 1_000_000\nburst = 1_000_000\n',
-  };
-  [one, two] = [createHost(options), createHost(options)];
-  await one.startDeploys();
-  await waited(async () => (await one.metric('deploys', 'deploys_accounts_published')) === 1);
+  hosts = await startHosts('[plans.trial]\nrps = 1_000_000\nburst = 1_000_000\n');
+  [one, two] = [await hosts.publishing(), hosts.host()];
   await Promise.all([one.startGateway(), two.startGateway()]);
+  ({ key } = await one.key('payer', 'trial'));
+  await becomes(two, key, 200);
 });
-afterEach(async () => {
-  await Promise.all([one[Symbol.asyncDispose](), two[Symbol.asyncDispose]()]);
-  await redis[Symbol.asyncDispose]();
-});
-
-type Host = typeof one;
+afterEach(() => hosts[Symbol.asyncDispose]());
 
 const COUNTED = `SELECT hour, account_id, key_id, method, node, calls, credits, refunded, errors, bytes_out, refused,
   charged, returned FROM usage_hours ORDER BY node, hour, account_id, key_id, method`;
@@ -67,9 +53,7 @@ async function call(host: Host, key: string, times: number): Promise<number> {
 
 describe('usage of two hosts', () => {
   test('adds up in the first to the unit after the second was killed and started again, and is counted once', async () => {
-    const { key } = await one.key('payer', 'trial');
-    await waited(async () => (await two.status(key)) === 200);
-    await waited(async () => (await one.status(key)) === 200);
+    await becomes(one, key, 200);
     const own = 1 + (await call(one, key, 40));
     const [answered] = await Promise.all([
       call(two, key, 200),
@@ -78,7 +62,7 @@ describe('usage of two hosts', () => {
     await two.gateway().exited;
     await two.startGateway();
     // A trial is let in when the limits of the new process have found Redis.
-    await waited(async () => (await two.status(key)) === 200);
+    await becomes(two, key, 200);
     const later = 1 + (await call(two, key, 25));
     expect(later).toBe(26);
     // Usage is flushed once a second; the journal and what belongs to it at once.
@@ -102,13 +86,10 @@ describe('usage of two hosts', () => {
   }, 60_000);
 
   test('is not lost when Redis is away or begins with nothing before it was taken', async () => {
-    const { key } = await one.key('payer', 'trial');
-    await waited(async () => (await two.status(key)) === 200);
-    one.deploys().kill('SIGKILL');
-    await one.deploys().exited;
+    await end(one.deploys(), 'SIGKILL');
     await call(two, key, 20);
     // It is in Redis, and nobody takes it.
-    await waited(async () => Number(await redis.cli('ZCARD', '{sluice:usage}:changed')) > 0);
+    await waited(async () => Number(await hosts.redis.cli('ZCARD', '{sluice:usage}:changed')) > 0);
     const unsent = () => {
       const ledger = two.ledger();
       const rows = ledger.query('SELECT * FROM unsent').values().length;
@@ -116,41 +97,24 @@ describe('usage of two hosts', () => {
       return rows;
     };
     await waited(() => unsent() === 0);
-    await redis.restart('empty');
-    await waited(async () => (await two.status(key)) === 200);
+    await hosts.redis.restart('empty');
+    await becomes(two, key, 200);
     await one.startDeploys();
     await waited(() => callsIn(booksOf(two)) >= 22 && has(booksOf(one), booksOf(two)), 25_000);
     expect(callsIn(booksOf(one))).toBe(callsIn(booksOf(two)));
   }, 60_000);
 
   test('is sent again to a ledger that was put back from a backup when its life in Redis is ended', async () => {
-    const { key } = await one.key('payer', 'trial');
-    await waited(async () => (await two.status(key)) === 200);
     await call(two, key, 20);
     await waited(() => callsIn(booksOf(two)) >= 21 && has(booksOf(one), booksOf(two)));
-    one.deploys().kill('SIGTERM');
-    await one.deploys().exited;
+    await end(one.deploys(), 'SIGTERM');
     const ledger = one.ledger();
     for (const table of ['usage_hours', 'spent']) ledger.run(`DELETE FROM ${table}`);
     ledger.close();
     await one.startDeploys();
-    await redis.cli('DEL', '{sluice:usage}:life');
+    await hosts.redis.cli('DEL', '{sluice:usage}:life');
     await waited(() => has(booksOf(one), booksOf(two)));
     expect(callsIn(booksOf(one))).toBe(callsIn(booksOf(two)));
-  }, 60_000);
-
-  test('a trial spends its credits once', async () => {
-    const { key } = await one.key('payer', 'trial');
-    await one.cli('account', 'set', 'payer', '--credits', '60');
-    const statuses: number[] = [];
-    for (let i = 0; i < 400 && statuses.slice(-4).filter((status) => status === 402).length < 4; i++) {
-      const status = await (i % 2 === 0 ? one : two).status(key);
-      statuses.push(status);
-      if (status === 401) await Bun.sleep(100); // the second host does not have the key yet
-      if (status === 429 || status === 503) await Bun.sleep(1_000); // what its Retry-After says
-    }
-    expect(statuses.slice(-4)).toEqual([402, 402, 402, 402]);
-    expect(statuses.filter((status) => status === 200)).toHaveLength(60);
   }, 60_000);
 });
 
@@ -162,11 +126,9 @@ end
 return pairs`;
 
 test('usage stays in Redis for three days at most, and what says so has no end of its own', async () => {
-  const { key } = await one.key('payer', 'trial');
-  await waited(async () => (await two.status(key)) === 200);
-  await waited(async () => (await redis.cli('--scan', '--pattern', '{sluice:*}:usage:*')) !== '');
+  await waited(async () => (await hosts.redis.cli('--scan', '--pattern', '{sluice:*}:usage:*')) !== '');
   // In one script: a key that was taken between two commands would have no life at all.
-  const pairs = (await redis.cli('EVAL', NAMES_AND_LIVES, '0')).split('\n');
+  const pairs = (await hosts.redis.cli('EVAL', NAMES_AND_LIVES, '0')).split('\n');
   const ends = new Map<string, number>();
   for (let at = 0; at < pairs.length; at += 2) ends.set(String(pairs[at]), Number(pairs[at + 1]));
   const endless = [...ends].filter(([, ttl]) => ttl === -1).map(([name]) => name);

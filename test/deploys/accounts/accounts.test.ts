@@ -3,7 +3,6 @@ import { isLabel } from '../../../deploys/accounts/account-row.ts';
 import { type AdditionResult, createAccounts } from '../../../deploys/accounts/accounts.ts';
 import { createKeys } from '../../../deploys/accounts/keys.ts';
 import { hashOf } from '../../../shared/keys/api-key.ts';
-import { requestReload } from '../../../shared/keys/schema.ts';
 import { createKeySource } from '../../../shared/keys/source.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { BY, PLANS, startBooks } from './books.ts';
@@ -84,17 +83,6 @@ describe('a change of an account', () => {
     expect(accounts.set('a', { creditsLeft: 5 }, BY)).toEqual({ kind: 'no-credits', plan: 'gone' });
     expect(books.account(setPlan('trial')).creditsLeft).toBe(1_000);
   });
-  test('is noticed by running apps: the revision grows', () => {
-    const revision = () =>
-      books.store.query<{ value: number }, []>('SELECT value FROM revision').get()?.value;
-    const before = revision() ?? 0;
-    create('a', 'trial');
-    const between = revision() ?? 0;
-    accounts.set('a', { creditsLeft: 5 }, BY);
-    expect([between > before, (revision() ?? 0) > between]).toEqual([true, true]);
-    const [first, second] = [requestReload(books.store), requestReload(books.store)];
-    expect(second).toBe(first + 1);
-  });
 });
 
 describe('credits that are added', () => {
@@ -118,17 +106,12 @@ describe('credits that are added', () => {
     expect([leftOf(add({ once: 'form-2' })), leftOf(add({}, 'b'))]).toEqual([2_000, 1_500]);
     expect(books.noted().filter(({ action }) => action === 'account.credits.add')).toHaveLength(3);
   });
-  test.each([
-    [{ credits: 0 }, 'bad-credits'],
-    [{ credits: 1.5 }, 'bad-credits'],
-    [{ credits: Number.MAX_SAFE_INTEGER }, 'bad-credits'],
-    [{ reason: '' }, 'bad-reason'],
-    [{ reason: ' a' }, 'bad-reason'],
-    [{ reason: 'x'.repeat(201) }, 'bad-reason'],
-    [{ reason: 'a\nb' }, 'bad-reason'],
-  ])('are refused with %j: %s, and nothing changes', (wrong, kind) => {
+  test('are refused for figures and reasons that are none, and nothing changes', () => {
     create('a', 'trial');
-    expect(add(wrong).kind as string).toBe(kind);
+    for (const credits of [0, 1.5, Number.MAX_SAFE_INTEGER])
+      expect(add({ credits })).toEqual({ kind: 'bad-credits' });
+    for (const reason of ['', ' a', 'x'.repeat(201), 'a\nb'])
+      expect(add({ reason })).toEqual({ kind: 'bad-reason' });
     expect(left()).toBe(1_000);
   });
   test('need an account whose plan has a limit', () => {
@@ -180,21 +163,11 @@ describe('a new name', () => {
     books.store.run("DELETE FROM accounts WHERE name = 'sluice-watcher'");
     expect(accounts.rename('a', 'sluice-watcher', BY)).toEqual(reserved);
   });
-  test.each([
-    ['a', true],
-    ['Acme Ltd. (prod)', true],
-    ['ключ 🔑', true],
-    ['x'.repeat(64), true],
-    ['x'.repeat(65), false],
-    ['', false],
-    [' a', false],
-    ['a ', false],
-    ['\u00a0a', false],
-    ['a\nb', false],
-    ['a\u0000', false],
-    ['a\u202Eb', false],
-    ['a\u2028b', false],
-  ])('%j names an account or a key: %p', (text, is) => expect(isLabel(text)).toBe(is));
+  test('has 1 to 64 printable characters and no space at either end', () => {
+    const good = ['a', 'Acme Ltd. (prod)', 'ключ 🔑', 'x'.repeat(64)];
+    const bad = ['x'.repeat(65), '', ' a', 'a ', '\u00a0a', 'a\nb', 'a\u0000', 'a\u202Eb', 'a\u2028b'];
+    expect([...good, ...bad].filter(isLabel)).toEqual(good);
+  });
 });
 
 describe('the audit log', () => {

@@ -61,16 +61,6 @@ describe('the audit log', () => {
     expect(audit.list({ limit: 1 })).toHaveLength(1);
   });
 
-  test('goes with the transaction it is written in', () => {
-    using audit = started();
-    const change = audit.store.transaction(() => {
-      audit.note(5, 'webhook.create', 1);
-      throw new Error('no');
-    });
-    expect(change.immediate).toThrow('no');
-    expect(audit.list({ limit: 1 })).toEqual([]);
-  });
-
   test('forgets what is more than 400 days older than its newest entry, in portions', () => {
     using audit = started();
     for (let i = 0; i < 600; i++) audit.note(0, 'webhook.edit', 1);
@@ -78,30 +68,17 @@ describe('the audit log', () => {
     expect(audit.prune()).toBe(false);
     audit.note(AUDIT_KEPT_MS, 'webhook.edit', 1);
     const left = () => audit.store.query('SELECT count(*) FROM audit').values()[0]?.[0];
-    expect([audit.prune(), left(), audit.prune(), left(), audit.prune(), left()]).toEqual([
-      true,
-      102,
-      true,
-      2,
-      false,
-      2,
+    const prunes = [1, 2, 3].map(() => [audit.prune(), left()]);
+    expect(prunes).toEqual([
+      [true, 102],
+      [true, 2],
+      [false, 2],
     ]);
-  });
-
-  test.each([
-    ['SELECT id FROM audit WHERE account_id = 1 AND id < 9 ORDER BY id DESC LIMIT 5', 'audit_of_account'],
-    ['SELECT id FROM audit WHERE at_ms <= 5 ORDER BY at_ms LIMIT 5', 'audit_at'],
-    ['SELECT max(at_ms) FROM audit', 'audit_at'],
-  ])('is read by index: %s', (sql, index) => {
-    using audit = started();
-    const plan = JSON.stringify(audit.store.query(`EXPLAIN QUERY PLAN ${sql}`).all());
-    expect(plan).toContain(`INDEX ${index}`);
-    expect(plan).not.toContain('TEMP B-TREE');
   });
 });
 
 describe('the audit log is filtered', () => {
-  test('by account, actor and action, alone and together', () => {
+  test('by account, actor and action, of those that were ever noted, alone and together', () => {
     using audit = started();
     const ann: Actor = { kind: 'user', userId: 'ann' };
     audit.note(1, 'key.create', 1);
@@ -110,6 +87,7 @@ describe('the audit log is filtered', () => {
     audit.note(4, 'key.create', 2, { kind: 'command-line' });
     const ids = (page: Omit<Parameters<typeof audit.list>[0], 'limit'>) =>
       audit.list({ ...page, limit: 9 }).map(({ id }) => id);
+    expect(audit.actions()).toEqual(['key.create', 'key.revoke']);
     expect(ids({ actorId: 'ann' })).toEqual([3, 2]);
     expect(ids({ actorId: null })).toEqual([4]);
     expect(ids({ action: 'key.create' })).toEqual([4, 2, 1]);
@@ -117,14 +95,6 @@ describe('the audit log is filtered', () => {
     expect(ids({ accountId: 2, action: 'key.create' })).toEqual([4, 2]);
     expect(ids({ accountId: 2, action: 'key.create', actorId: 'ann' })).toEqual([2]);
     expect(ids({ accountId: 2, actorId: 'ann', before: 3 })).toEqual([2]);
-  });
-
-  test('by actions that were ever noted', () => {
-    using audit = started();
-    expect(audit.actions()).toEqual([]);
-    for (const action of ['key.revoke', 'key.create', 'key.revoke', 'account.plan'] as const)
-      audit.note(1, action);
-    expect(audit.actions()).toEqual(['account.plan', 'key.create', 'key.revoke']);
   });
 
   test('by indexes alone, however the filters are combined', () => {

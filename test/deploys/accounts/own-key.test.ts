@@ -16,37 +16,34 @@ import { AUTHORITY } from '../started.ts';
 import { BY, plan, startBooks } from './books.ts';
 
 const BACKENDS = [{ name: 'one', url: 'http://127.0.0.1:1' }];
+const ELSEWHERE = 'http://10.0.0.1:8899';
 const TLS = { tls: { cert: 'c.pem', key: 'k.pem' } };
 const plans = new Map(Object.entries(PLANS_BY_DEFAULT));
 
-describe('a key of its own is needed', () => {
-  test.each<[string, object, boolean]>([
-    ['only backends', { backends: BACKENDS }, true],
-    ['the gateway elsewhere on this host', { backends: BACKENDS, gateway: { listen: '0.0.0.0:9000' } }, true],
-    ['the gateway over TLS', { backends: BACKENDS, gateway: TLS }, true],
-    ['nothing: the embedded chain asks for no key', {}, false],
-    ['a key', { backends: BACKENDS, deploys: { rpc_key: 'k' } }, false],
-    ['another place to read', { backends: BACKENDS, deploys: { rpc_urls: ['http://10.0.0.1:8899'] } }, false],
-    [
-      'the gateway and another place, which must not see the key',
-      { backends: BACKENDS, deploys: { rpc_urls: ['http://127.0.0.1:8899', 'http://10.0.0.1:8899'] } },
-      false,
-    ],
-  ])('with %s in the config: %#', (_, document, expected) => {
-    const result = configFrom(document, {});
-    if (result.kind === 'problems') throw new Error(JSON.stringify(result.problems));
-    expect(needsOwnKey(result.config)).toBe(expected);
-  });
+test.each<[string, object, boolean]>([
+  ['only backends', { backends: BACKENDS }, true],
+  ['the gateway elsewhere on this host', { backends: BACKENDS, gateway: { listen: '0.0.0.0:9000' } }, true],
+  ['the gateway over TLS', { backends: BACKENDS, gateway: TLS }, true],
+  ['nothing: the embedded chain asks for no key', {}, false],
+  ['a key', { backends: BACKENDS, deploys: { rpc_key: 'k' } }, false],
+  ['another place to read', { backends: BACKENDS, deploys: { rpc_urls: [ELSEWHERE] } }, false],
+  [
+    'the gateway and another place, which must not see the key',
+    { backends: BACKENDS, deploys: { rpc_urls: ['http://127.0.0.1:8899', ELSEWHERE] } },
+    false,
+  ],
+])('with %s in the config a key of its own is needed or not: %#', (_, document, expected) => {
+  const result = configFrom(document, {});
+  if (result.kind === 'problems') throw new Error(JSON.stringify(result.problems));
+  expect(needsOwnKey(result.config)).toBe(expected);
 });
 
-test.each([
-  ['the highest rate', { slow: plan(1), fast: plan(9), mid: plan(5) }, 'fast'],
-  ['no credit limit before a higher rate', { trial: plan(99, 10), paid: plan(2) }, 'paid'],
-  ['the highest rate when all have credits', { a: plan(1, 10), b: plan(2, 10) }, 'b'],
-  ['none when there is none', {}, undefined],
-] as [string, Record<string, Plan>, string | undefined][])('the plan has %s', (_, entries, expected) =>
-  expect(watcherPlan(new Map(Object.entries(entries)))).toBe(expected),
-);
+test('the plan has the highest rate, of those without a credit limit where there are some', () => {
+  const best = (entries: Record<string, Plan>) => watcherPlan(new Map(Object.entries(entries)));
+  expect(best({ slow: plan(1), fast: plan(9), mid: plan(5), trial: plan(99, 10) })).toBe('fast');
+  expect(best({ a: plan(1, 10), b: plan(2, 10) })).toBe('b');
+  expect(best({})).toBeUndefined();
+});
 
 describe('issuing', () => {
   function start() {

@@ -19,57 +19,40 @@ const answerOf = (
       checkedAtMs: 1_795_132_800_007,
     },
     watchedOf(...Object.keys(states)),
-    { kind: 'all' },
+    new Set(),
     timeOf,
   );
 const frozen = (deploySlot: bigint): ProgramState => ({ status: 'frozen', deploySlot });
 
-test.each([
-  [0, '1970-01-01T00:00:00Z'],
-  [253_402_300_799, '9999-12-31T23:59:59Z'],
-])('the first and the last second that can be shown: %i', (unixSeconds, iso) => {
-  expect(answerOf({ A: frozen(5n) }, () => unixSeconds).programs[0]?.deployed_at).toBe(iso);
-});
-
-test('deploy_slot is an integer in JSON, also at the largest a number can hold', () => {
+test('the first and the last second are shown, and the largest slot as an integer', () => {
+  for (const [unixSeconds, iso] of [
+    [0, '1970-01-01T00:00:00Z'],
+    [253_402_300_799, '9999-12-31T23:59:59Z'],
+  ] as const)
+    expect(answerOf({ A: frozen(5n) }, () => unixSeconds).programs[0]?.deployed_at).toBe(iso);
   const json = JSON.stringify(answerOf({ A: frozen(9_007_199_254_740_991n) }));
   expect(json).toContain('"deploy_slot":9007199254740991,');
 });
 
-test('slot 0 is a slot, and newer than none', () => {
-  for (const states of [
-    { A: { status: 'missing' }, B: frozen(0n) },
-    { B: frozen(0n), A: { status: 'missing' } },
-  ] as Record<string, ProgramState>[]) {
-    const { programs } = answerOf(states, () => 1);
-    expect(programs.map(({ label, deploy_slot }) => [label, deploy_slot])).toEqual([
-      ['B', 0],
-      ['A', null],
-    ]);
-  }
-});
-
-test('the order is the same for every order of the list', () => {
-  const states = {
-    A: frozen(1n),
-    B: frozen(1n),
-    C: frozen(2n),
-    D: { status: 'missing' },
-    E: { status: 'missing' },
-  } as const;
-  const entries = Object.entries<ProgramState>(states);
+test('the order is the same for every order of the list: slot 0 is newer than none, then labels and addresses', () => {
+  const none = { status: 'missing' } as const;
+  const entries: [string, ProgramState][] = [
+    ['A', frozen(1n)],
+    ['B', frozen(1n)],
+    ['C', frozen(2n)],
+    ['D', none],
+    ['E', none],
+    ['F', frozen(0n)],
+  ];
   fc.assert(
     fc.property(fc.shuffledSubarray(entries, { minLength: entries.length }), (shuffled) => {
       const { programs } = answerOf(Object.fromEntries(shuffled));
-      expect(programs.map(({ label }) => label)).toEqual(['C', 'A', 'B', 'D', 'E']);
+      expect(programs.map(({ label }) => label)).toEqual(['C', 'A', 'B', 'F', 'D', 'E']);
     }),
   );
-});
-
-test('programs with one label stand by address', () => {
   const reading = { contextSlot: 1n, programs: new Map() };
   const watched = ['x', 'y', 'z'].map((name) => ({ address: addressOf(name), label: 'Same' }));
-  const { programs } = programsAnswer({ reading, checkedAtMs: 0 }, watched, { kind: 'all' }, none);
+  const { programs } = programsAnswer({ reading, checkedAtMs: 0 }, watched, new Set(), () => undefined);
   const ids = programs.map(({ program_id }) => program_id);
   expect(ids).toEqual(watched.map(({ address }) => String(address)).toSorted());
 });

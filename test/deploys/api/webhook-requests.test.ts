@@ -85,16 +85,11 @@ test('M7 a key is forgotten after a day, and a webhook that was deleted is not m
   expect(keys()).toBe(0);
 });
 
-test.each(['""', '"a"b', 'ü', 'x'.repeat(256), '"a\\b"'])('M7 %s is no key', async (key) => {
+test('M7 a header that is no key is refused, and the document names the header', async () => {
   await using api = startWebhookApi();
-  expect(await make(api, key)).toMatchObject({
-    status: 400,
-    answer: { error: 'Idempotency-Key must be 1 to 255 printable ASCII characters in quotes' },
-  });
-});
-
-test('M7 the header is in the OpenAPI document', async () => {
-  await using api = startWebhookApi();
+  const error = 'Idempotency-Key must be 1 to 255 printable ASCII characters in quotes';
+  for (const key of ['""', '"a"b', 'ü', 'x'.repeat(256), '"a\\b"'])
+    expect(await make(api, key)).toMatchObject({ status: 400, answer: { error } });
   expect((await api.document()).paths[WEBHOOKS_PATH]?.['post']).toMatchObject({
     parameters: [{ name: 'Idempotency-Key', in: 'header', required: false }],
   });

@@ -1,5 +1,5 @@
 import { Value } from '@sinclair/typebox/value';
-import { describe, expect, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { REQUESTS_MAX } from '../../../deploys/api/request-log.ts';
 import { DeliveriesAnswer, WebhooksAnswer, WebhookSecretAnswer } from '../../../deploys/api/schema.ts';
 import { WEBHOOKS_PATH } from '../../../deploys/api/webhook-routes.ts';
@@ -9,11 +9,18 @@ import { until } from '../started.ts';
 import { startWebhookApi } from '../webhooks/api.ts';
 import { URL_TEXT } from '../webhooks/started.ts';
 
+let api: ReturnType<typeof startWebhookApi>;
+beforeEach(() => void (api = startWebhookApi()));
+afterEach(() => api[Symbol.asyncDispose]());
+
+const raw = (path: string, init: RequestInit = {}) =>
+  api.answer(
+    new Request(`http://localhost${WEBHOOKS_PATH}${path}`, { headers: { 'x-token': api.key }, ...init }),
+  );
 const ABSENT = '00000000-0000-4000-8000-000000000000';
 
 describe('webhooks over HTTP', () => {
   test('are made, listed, read, edited and deleted, and the secret is in the first answer alone', async () => {
-    await using api = startWebhookApi();
     const [status, made] = await api.ask('POST', '', {
       url: URL_TEXT,
       programs: [addressOf('A')],
@@ -44,7 +51,6 @@ describe('webhooks over HTTP', () => {
   });
 
   test('answer HEAD as GET, short of the body', async () => {
-    await using api = startWebhookApi();
     const id = await api.made();
     for (const path of ['', `/${id}`, `/${id}/deliveries`])
       expect((await api.ask('HEAD', path))[0]).toBe(200);
@@ -52,45 +58,21 @@ describe('webhooks over HTTP', () => {
       expect((await api.ask('HEAD', path))[0]).toBe(404);
   });
 
-  test('show what a receiver answered as text within JSON that no browser runs (E32)', async () => {
-    const page = '</script><script>alert(1)</script><img src=x onerror=alert(2)>';
-    await using api = startWebhookApi(answered(200, page));
-    const id = await api.made();
-    await api.watch();
-    const [, { delivery_id: delivery }] = await api.ask('POST', `/${id}/test`);
-    await api.clock.advance(1_000);
-    await until(() => api.posts.length === 1);
-    await api.clock.advance(1_000);
-    const path = `${WEBHOOKS_PATH}/${id}/deliveries/${delivery}`;
-    const request = new Request(`http://localhost${path}`, { headers: { 'x-token': api.key } });
-    const response = await api.answer(request);
-    const { headers } = response;
-    expect(headers.get('content-type')).toMatch(/^application\/json/);
-    expect(headers.get('x-content-type-options')).toBe('nosniff');
-    expect(headers.get('content-security-policy')).toBe("default-src 'none'");
-    expect(((await response.json()) as { tries: unknown[] }).tries).toMatchObject([{ response_body: page }]);
-  });
-
-  test('are tested ten times a minute, and no more by another key or way', async () => {
-    await using api = startWebhookApi();
-    const id = await api.made();
-    for (let i = 0; i < 10; i++) expect((await api.ask('POST', `/${id}/test`))[0]).toBe(202);
-    const init = { method: 'POST', headers: { 'x-token': api.key } };
-    const refused = await api.answer(new Request(`http://localhost${WEBHOOKS_PATH}/${id}/test`, init));
-    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '60']);
-  });
-
-  test('are paused and resumed, and refused while paused with a clear message, leaving nothing (E34)', async () => {
-    await using api = startWebhookApi();
+  test('are tested ten times a minute and by no other way more, and refused while paused, leaving nothing (E34)', async () => {
     const id = await api.made();
     expect(await api.ask('POST', `/${id}/pause`)).toMatchObject([200, { state: 'paused' }]);
     expect(await api.ask('POST', `/${id}/test`)).toEqual([409, { error: 'The webhook is paused' }]);
     expect((await api.ask('GET', `/${id}/deliveries`))[1].deliveries).toEqual([]);
     expect(await api.ask('POST', `/${id}/resume`)).toMatchObject([200, { state: 'active' }]);
+    for (let i = 0; i < 10; i++) expect((await api.ask('POST', `/${id}/test`))[0]).toBe(202);
+    const refused = await raw(`/${id}/test`, { method: 'POST' });
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '60']);
   });
 
-  test('are tested, and the delivery is there with its attempt and can be resent', async () => {
-    await using api = startWebhookApi();
+  test('show a delivery with its attempt, what was answered as text within JSON that no browser runs (E32), and resend it', async () => {
+    const page = '</script><script>alert(1)</script><img src=x onerror=alert(2)>';
+    await api[Symbol.asyncDispose]();
+    api = startWebhookApi(answered(200, page));
     const id = await api.made();
     await api.watch();
     const [status, { delivery_id: delivery }] = await api.ask('POST', `/${id}/test`);
@@ -99,10 +81,16 @@ describe('webhooks over HTTP', () => {
     await api.clock.advance(1_000);
     await until(() => api.posts.length === 1);
     await api.clock.advance(1_000);
+    const { headers } = await raw(path);
+    expect(headers.get('content-type')).toMatch(/^application\/json/);
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('content-security-policy')).toBe("default-src 'none'");
     const [, shown] = await api.ask('GET', path);
     expect(shown).toMatchObject({ id: delivery, event: 'ping', state: 'delivered', last_status: 200 });
     expect(shown.body).toBe(api.posts[0]?.text ?? '');
-    expect(shown.tries).toMatchObject([{ n: 1, number: 1, trigger: 'auto', response_body: '', phases: {} }]);
+    expect(shown.tries).toMatchObject([
+      { n: 1, number: 1, trigger: 'auto', response_body: page, phases: {} },
+    ]);
     expect(JSON.stringify(shown)).not.toContain('detail');
     expect(await api.ask('POST', `${path}/resend`)).toEqual([202, { deliveries: 1 }]);
     await api.clock.advance(1_000);
@@ -110,7 +98,6 @@ describe('webhooks over HTTP', () => {
   });
 
   test('have their secrets rotated, with a day to spare unless told otherwise', async () => {
-    await using api = startWebhookApi();
     const id = await api.made();
     const [status, rotated] = await api.ask('POST', `/${id}/rotation`);
     expect([status, rotated.webhook.next_secret_at]).toEqual([200, '2026-11-21T00:00:00.000Z']);
@@ -126,7 +113,6 @@ describe('webhooks over HTTP', () => {
   });
 
   test('show their deliveries a page at a time, each once', async () => {
-    await using api = startWebhookApi();
     const id = await api.made();
     const sent: string[] = [];
     for (let i = 0; i < 5; i++) sent.push((await api.ask('POST', `/${id}/test`))[1].delivery_id);
@@ -151,27 +137,26 @@ describe('webhooks over HTTP', () => {
 });
 
 describe('a request is refused', () => {
-  test.each([
-    [{ url: 'http://hooks.example.com' }, 422, 'The URL must start with https://'],
-    [{ url: 'https://127.0.0.1/' }, 422, 'Host resolves to a non-public address'],
-    [{ url: 'https://away.example.com/' }, 503, 'Host name could not be resolved'],
-    [{}, 400, 'url is missing'],
-    [{ url: 1 }, 400, 'url must be a string'],
-    [{ url: URL_TEXT, programs: 'all' }, 400, 'programs must be an array of strings, or null for all'],
-    [{ url: URL_TEXT, programs: [1] }, 400, 'programs must be an array of strings, or null for all'],
-    [{ url: URL_TEXT, description: null }, 400, 'description must be a string'],
-    [{ url: URL_TEXT, secret: 'mine' }, 400, 'Unknown member: secret'],
-    [[], 400, 'The body must be a JSON object'],
-  ])('for its body: %j', async (body, status, error) => {
-    await using api = startWebhookApi();
-    expect(await api.ask('POST', '', body)).toEqual([status, { error }]);
+  test('for its body', async () => {
+    const programs = 'programs must be an array of strings, or null for all';
+    for (const [body, status, error] of [
+      [{ url: 'http://hooks.example.com' }, 422, 'The URL must start with https://'],
+      [{ url: 'https://127.0.0.1/' }, 422, 'Host resolves to a non-public address'],
+      [{ url: 'https://away.example.com/' }, 503, 'Host name could not be resolved'],
+      [{}, 400, 'url is missing'],
+      [{ url: 1 }, 400, 'url must be a string'],
+      [{ url: URL_TEXT, programs: 'all' }, 400, programs],
+      [{ url: URL_TEXT, programs: [1] }, 400, programs],
+      [{ url: URL_TEXT, description: null }, 400, 'description must be a string'],
+      [{ url: URL_TEXT, secret: 'mine' }, 400, 'Unknown member: secret'],
+      [[], 400, 'The body must be a JSON object'],
+    ])
+      expect([body, ...(await api.ask('POST', '', body))]).toEqual([body, status, { error }]);
   });
 
   test('for a body or a query that cannot be read', async () => {
-    await using api = startWebhookApi();
     const id = await api.made();
-    const bad = { method: 'POST', body: '{', headers: { 'x-token': api.key } };
-    const response = await api.answer(new Request(`http://localhost${WEBHOOKS_PATH}`, bad));
+    const response = await raw('', { method: 'POST', body: '{' });
     expect([response.status, await response.json()]).toEqual([400, { error: 'The body is not JSON' }]);
     expect(await api.ask('POST', `/${id}/rotation`, { takes_over: 'toString' })).toMatchObject([400, {}]);
     expect(await api.ask('POST', `/${id}/resend-failed`, { since: 'yesterday' })).toMatchObject([400, {}]);
@@ -180,7 +165,6 @@ describe('a request is refused', () => {
   });
 
   test('without a good key, whatever it asks for, and over the rate (spec 5, 8)', async () => {
-    await using api = startWebhookApi();
     const id = await api.made();
     for (const [method, path] of await api.operations(id)) {
       expect(await api.ask(method, path, undefined, '')).toEqual([401, { error: 'Missing API key' }]);
@@ -194,7 +178,6 @@ describe('a request is refused', () => {
   });
 
   test('as if nothing were there, when the webhook or the delivery is of another account', async () => {
-    await using api = startWebhookApi();
     const [mine, theirs] = [await api.made(), await api.made(api.otherKey)];
     const [, tested] = await api.ask('POST', `/${theirs}/test`, undefined, api.otherKey);
     const bodies: Record<string, object> = { 'resend-failed': { since: '2026-11-20T00:00Z' } };
@@ -215,15 +198,11 @@ describe('a request is refused', () => {
   });
 
   test('for a method that is not there, with those that are', async () => {
-    await using api = startWebhookApi();
-    const response = await api.answer(
-      new Request(`http://localhost${WEBHOOKS_PATH}/${ABSENT}`, { method: 'PUT' }),
-    );
+    const response = await raw(`/${ABSENT}`, { method: 'PUT' });
     expect([response.status, response.headers.get('allow')]).toEqual([405, 'GET, HEAD, PATCH, DELETE']);
   });
 
   test('in one sentence and with a line in the log when the service breaks', async () => {
-    await using api = startWebhookApi();
     const id = await api.made();
     api.store.run('ALTER TABLE webhooks RENAME TO elsewhere');
     expect(await api.ask('GET', `/${id}`)).toEqual([500, { error: 'Internal error' }]);
@@ -231,28 +210,17 @@ describe('a request is refused', () => {
   });
 });
 
-test('the OpenAPI document has every operation, and only schemas that are there', async () => {
-  await using api = startWebhookApi();
-  expect((await api.operations(ABSENT)).map(([method]) => method).toSorted()).toHaveLength(15);
-  const document = JSON.stringify(await api.document());
-  const refs = [...document.matchAll(/"#\/components\/schemas\/(\w+)"/g)].map(([, name]) => name ?? '');
-  expect(refs).toContain('WebhookSecretAnswer');
-  for (const name of refs) expect(Object.keys((await api.document()).components.schemas)).toContain(name);
-  const { paths } = await api.document();
-  const operations = Object.entries(paths).flatMap(([path, item]) =>
-    path.startsWith(WEBHOOKS_PATH) ? Object.values(item) : [],
-  );
-  for (const operation of operations)
-    expect(operation).toMatchObject({ responses: { 401: { headers: { 'WWW-Authenticate': {} } } } });
-});
-
-test('the reference page tells of every operation of the document', async () => {
-  await using api = startWebhookApi();
-  const page = await (await api.answer(new Request('http://localhost/openapi'))).text();
-  expect(page).toContain(`<code>${WEBHOOKS_PATH}</code>`);
-  const { paths } = await api.document();
+test('the OpenAPI document has every operation and only schemas that are there, the reference page the same operations', async () => {
+  expect(await api.operations(ABSENT)).toHaveLength(15);
+  const { components, paths } = await api.document();
   const described = Object.entries(paths).filter(([path]) => path.startsWith(WEBHOOKS_PATH));
-  const ids = [...JSON.stringify(described).matchAll(/"operationId":"(\w+)"/g)].map(([, id]) => id ?? '');
+  const refs = [...JSON.stringify(described).matchAll(/"#\/components\/schemas\/(\w+)"/g)];
+  expect(refs.map(([, name]) => name)).toContain('WebhookSecretAnswer');
+  for (const [, name = ''] of refs) expect(components.schemas).toHaveProperty(name);
+  for (const operation of described.flatMap(([, item]) => Object.values(item)))
+    expect(operation).toMatchObject({ responses: { 401: { headers: { 'WWW-Authenticate': {} } } } });
+  const page = await (await api.answer(new Request('http://localhost/openapi'))).text();
+  const ids = [...JSON.stringify(described).matchAll(/"operationId":"(\w+)"/g)].map(([, id]) => id);
   expect(new Set(ids).size).toBe(15);
-  for (const id of ids) expect(page).toContain(`<code>${id}</code>: `);
+  for (const text of [WEBHOOKS_PATH, ...ids]) expect(page).toContain(`<code>${text}</code>`);
 });

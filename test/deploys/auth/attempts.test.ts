@@ -4,39 +4,36 @@ import { createAttempts } from '../../../deploys/auth/attempts.ts';
 import { network } from '../../../deploys/auth/login.ts';
 import { random } from './people.ts';
 
-const PACE = { burst: 3, refillMs: 1_000 };
+/** The kinds of these many attempts at a time. */
+function started() {
+  const attempts = createAttempts({ burst: 3, refillMs: 1_000 }, random);
+  const allowed = (nowMs: number, count = 1) =>
+    Array.from({ length: count }, () => attempts.take('a', nowMs)).filter(({ kind }) => kind === 'allowed')
+      .length;
+  return { ...attempts, allowed };
+}
 
-test('a burst is allowed, then one at a time as often as the pace says', () => {
-  const attempts = createAttempts(PACE, random);
-  for (let i = 0; i < 3; i++) expect(attempts.take(['a'], 0).kind).toBe('allowed');
-  expect(attempts.take(['a'], 0)).toEqual({ kind: 'too-many', retryAfterSeconds: 1 });
-  expect(attempts.take(['a'], 999).kind).toBe('too-many');
-  expect(attempts.take(['a'], 1_000).kind).toBe('allowed');
-  expect(attempts.take(['a'], 1_000).kind).toBe('too-many');
+test('a burst is allowed, then one at a time as often as the pace says; a refusal takes nothing', () => {
+  const { take, allowed } = started();
+  expect(allowed(0, 99)).toBe(3);
+  expect(take('a', 0)).toEqual({ kind: 'too-many', retryAfterSeconds: 1 });
+  expect([allowed(999), allowed(1_000, 2)]).toEqual([0, 1]);
 });
 
-test('a refusal takes nothing, and an attempt given back counts for nothing', () => {
-  const attempts = createAttempts(PACE, random);
-  for (let i = 0; i < 99; i++) {
-    attempts.take(['a'], 0);
-    if (i > 2) continue;
-    attempts.giveBack(['a']);
+test('an attempt given back counts for nothing, and a clock that steps back gives nothing', () => {
+  const { giveBack, allowed } = started();
+  for (let i = 0; i < 9; i++) {
+    expect(allowed(10_000)).toBe(1);
+    giveBack('a');
   }
-  expect(attempts.take(['a'], 1_000).kind).toBe('allowed');
+  expect([allowed(10_000, 4), allowed(0), allowed(10_000)]).toEqual([3, 0, 0]);
 });
 
-test('an attempt under two names is taken of both or of none', () => {
-  const attempts = createAttempts(PACE, random);
-  for (let i = 0; i < 3; i++) attempts.take(['a'], 0);
-  for (let i = 0; i < 9; i++) expect(attempts.take(['a', 'b'], 0).kind).toBe('too-many');
-  for (let i = 0; i < 3; i++) expect(attempts.take(['b'], 0).kind).toBe('allowed');
-});
-
-test('a clock that steps back gives nothing', () => {
-  const attempts = createAttempts(PACE, random);
-  for (let i = 0; i < 3; i++) attempts.take(['a'], 10_000);
-  expect(attempts.take(['a'], 0).kind).toBe('too-many');
-  expect(attempts.take(['a'], 10_000).kind).toBe('too-many');
+test('a hundred thousand other names push nobody out', () => {
+  const { take, allowed } = started();
+  expect(allowed(0, 3)).toBe(3);
+  for (let i = 0; i < 100_000; i++) take(`other ${i}`, 0);
+  expect(allowed(0)).toBe(0);
 });
 
 test('the wait that is said is enough and not a second too long', () => {
@@ -50,22 +47,15 @@ test('the wait that is said is enough and not a second too long', () => {
       let nowMs = 0;
       for (const gap of gaps) {
         nowMs += gap;
-        attempts.take(['a'], nowMs);
+        attempts.take('a', nowMs);
       }
-      const last = attempts.take(['a'], nowMs);
+      const last = attempts.take('a', nowMs);
       if (last.kind === 'allowed') return;
       const waitMs = last.retryAfterSeconds * 1_000;
-      if (waitMs > 1_000) expect(attempts.take(['a'], nowMs + waitMs - 1_001).kind).toBe('too-many');
-      expect(attempts.take(['a'], nowMs + waitMs + 1).kind).toBe('allowed');
+      if (waitMs > 1_000) expect(attempts.take('a', nowMs + waitMs - 1_001).kind).toBe('too-many');
+      expect(attempts.take('a', nowMs + waitMs + 1).kind).toBe('allowed');
     }),
   );
-});
-
-test('a hundred thousand other names push nobody out', () => {
-  const attempts = createAttempts(PACE, random);
-  for (let i = 0; i < 3; i++) attempts.take(['a'], 0);
-  for (let i = 0; i < 100_000; i++) attempts.take([`other ${i}`], 0);
-  expect(attempts.take(['a'], 0).kind).toBe('too-many');
 });
 
 test.each([

@@ -1,31 +1,23 @@
 import { describe, expect, test } from 'bun:test';
 import { createRequestLog } from '../../../deploys/api/request-log.ts';
-import { createAdmitBySession } from '../../../deploys/api/webhook-requests.ts';
+import { createAdmit } from '../../../deploys/api/webhook-requests.ts';
 import { createClientAddresses } from '../../../deploys/auth/attempts.ts';
 import { createConsoleKeys, createTickets } from '../../../deploys/auth/console-keys.ts';
 import { consoleComplaint } from '../../../deploys/auth/provider.ts';
 import { readEmail } from '../../../deploys/auth/users.ts';
 import { Secret } from '../../../shared/secret.ts';
-import { COMMAND_LINE, logIn, ORIGIN, random, startPeople, testKeys } from './people.ts';
+import { customerOf, logIn, ORIGIN, random, startPeople, testKeys } from './people.ts';
 
-describe('the console is', () => {
-  test.each([
-    'https://console.example.com',
-    'http://127.0.0.1:8910',
-    'http://127.8.8.8:1',
-    'http://localhost:8910',
-    'http://[::1]:8910',
-  ])('there under %s', (url) => expect(consoleComplaint(new URL(url))).toBeUndefined());
-  test.each([
-    'http://console.example.com',
-    'http://10.0.0.7:8910',
-    'http://localhost.example.com',
-    'http://0.0.0.0:1',
-  ])('off under %s, with a sentence that says what to do', (url) => {
-    const sentence = consoleComplaint(new URL(url));
+test('the console is off where browsers keep no login, with a sentence that says what to do', () => {
+  const complaints = (...hosts: string[]) => hosts.map((host) => consoleComplaint(new URL(host)));
+  const local = ['127.0.0.1:8910', '127.8.8.8:1', 'localhost:8910', '[::1]:8910'];
+  const good = ['https://console.example.com', ...local.map((host) => `http://${host}`)];
+  expect(complaints(...good)).toEqual(good.map(() => undefined));
+  const far = ['console.example.com', '10.0.0.7:8910', 'localhost.example.com', '0.0.0.0:1'];
+  for (const sentence of complaints(...far.map((host) => `http://${host}`))) {
     expect(sentence).toStartWith('The console is off: ');
     expect(sentence).toContain('deploys.public_url');
-  });
+  }
 });
 
 describe('where a request comes from', () => {
@@ -87,52 +79,28 @@ describe('a ticket', () => {
   });
 });
 
-describe('an API that takes a login beside its keys', () => {
-  async function start() {
-    const started = startPeople();
-    const account = started.accounts.create('acme', 'trial', COMMAND_LINE);
-    if (account.kind !== 'account') throw new Error(account.kind);
-    const { id } = account.account;
-    const user = started.made('ada@example.com', { role: 'customer', accountId: id });
-    const visitor = started.visitor();
-    await logIn(visitor, 'ada@example.com');
-    return {
-      ...started,
-      user,
-      id,
-      ada: visitor,
-      admit: createAdmitBySession({
-        viewerOf: started.viewerOf,
-        origin: ORIGIN,
-        enter: createRequestLog<string>(),
-        clock: started.clock,
-      }),
-    };
-  }
-
-  test('lets it change only from the console’s own pages', async () => {
-    using started = await start();
-    const asked = (headers: Record<string, string>) =>
-      started.admit(started.ada.request('/api/v1/webhooks', { method: 'POST', headers }));
-    expect(await asked({ 'sec-fetch-site': 'same-origin' })).toMatchObject({ kind: 'admitted' });
-    expect(await asked({ origin: ORIGIN })).toMatchObject({ kind: 'admitted' });
-    expect(await asked({ 'sec-fetch-site': 'cross-site' })).toEqual({ kind: 'other-origin' });
-    expect(await asked({ origin: 'https://evil.example' })).toEqual({ kind: 'other-origin' });
-    expect(await asked({})).toEqual({ kind: 'other-origin' });
+test('an API takes a session beside its keys, for changes only from the console’s own pages, at the rate of a key', async () => {
+  using started = startPeople();
+  started.made('ada@example.com', customerOf(started));
+  started.made('root@example.com');
+  const [ada, root] = [started.visitor(), started.visitor()];
+  await logIn(ada, 'ada@example.com');
+  await logIn(root, 'root@example.com');
+  const admit = createAdmit({
+    identify: () => ({ kind: 'missing-key' }),
+    enter: createRequestLog(),
+    clock: started.clock,
+    session: { viewerOf: started.viewerOf, origin: ORIGIN, enter: createRequestLog<string>() },
   });
-
-  test('has the rate of a key for every user', async () => {
-    using started = await start();
-    for (let i = 0; i < 60; i++) await started.admit(started.ada.request('/api/v1/webhooks'));
-    expect(await started.admit(started.ada.request('/api/v1/webhooks'))).toMatchObject({ kind: 'over-rate' });
-  });
-
-  test('knows neither strangers nor an operator without an account', async () => {
-    using started = await start();
-    started.made('root@example.com');
-    const root = started.visitor();
-    await logIn(root, 'root@example.com');
-    expect(await started.admit(root.request())).toBeUndefined();
-    expect(await started.admit(started.visitor().request())).toBeUndefined();
-  });
+  const change = async (headers: Record<string, string>) =>
+    (await admit(ada.request('/api/v1/webhooks', { method: 'POST', headers }))).kind;
+  expect(await change({ 'sec-fetch-site': 'same-origin' })).toBe('admitted');
+  expect(await change({ origin: ORIGIN })).toBe('admitted');
+  for (const headers of [{ 'sec-fetch-site': 'cross-site' }, { origin: 'https://evil.example' }, {}])
+    expect(await change(headers)).toBe('other-origin');
+  for (let i = 2; i < 60; i++) expect((await admit(ada.request())).kind).toBe('admitted');
+  expect((await admit(ada.request())).kind).toBe('over-rate');
+  // An operator without an account, and a browser without a session.
+  for (const visitor of [root, started.visitor()])
+    expect(await admit(visitor.request())).toEqual({ kind: 'missing-key' });
 });

@@ -46,12 +46,7 @@ export function startPeople(
   const accounts = createAccounts({ store, plans, spentOf: () => 0, clock, note: audit.note });
   const auth = createAuthService({
     store,
-    config: {
-      signUp: false,
-      operatorsNeedSecondFactor: false,
-      oidc: undefined,
-      ...rows,
-    },
+    config: { signUp: false, operatorsNeedSecondFactor: false, oidc: undefined, ...rows },
     keys: testKeys,
     note: audit.note,
     accounts,
@@ -63,11 +58,8 @@ export function startPeople(
   });
   const addresses = createClientAddresses(undefined);
   const reasons: string[] = [];
-  const routes = loginRoutes({
-    auth,
-    addressOf: addresses.of,
-    noteUnavailable: (reason) => reasons.push(reason),
-  });
+  const noteUnavailable = (reason: string) => reasons.push(reason);
+  const routes = loginRoutes({ auth, addressOf: addresses.of, noteUnavailable });
   const { app } = createConsole(
     {
       viewerOf: auth.viewerOf,
@@ -121,11 +113,16 @@ type Ask = (request: Request) => Response | Promise<Response>;
 export function createVisitor(origin: string, ask: Ask) {
   const cookies = new Map<string, string>();
 
-  async function send(path: string, init: RequestInit): Promise<Response> {
+  /** The request that this visitor would send, for what takes one. */
+  function request(path = '/', init: RequestInit = {}): Request {
     const headers = new Headers(init.headers);
     const carried = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
     if (carried !== '' && !headers.has('cookie')) headers.set('cookie', carried);
-    const response = await ask(new Request(new URL(path, origin).href, { ...init, headers }));
+    return new Request(new URL(path, origin).href, { ...init, headers });
+  }
+
+  async function send(path: string, init: RequestInit): Promise<Response> {
+    const response = await ask(request(path, init));
     for (const line of response.headers.getSetCookie()) {
       const [pair = '', ...attributes] = line.split('; ');
       const [name = '', value = ''] = pair.split('=', 2);
@@ -145,17 +142,18 @@ export function createVisitor(origin: string, ask: Ask) {
       fields: Record<string, string> = {},
       headers: Record<string, string> = { 'sec-fetch-site': 'same-origin' },
     ) => send(path, { method: 'POST', headers, body: new URLSearchParams(fields) }),
-    /** The request that this visitor would send, for what takes one. */
-    request: (path = '/', init: RequestInit = {}) => {
-      const carried = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-      const headers = new Headers(init.headers);
-      headers.set('cookie', carried);
-      return new Request(new URL(path, origin).href, { ...init, headers });
-    },
+    request,
   };
 }
 
 export type Visitor = ReturnType<typeof createVisitor>;
+
+/** The place of a customer of a new account. */
+export function customerOf({ accounts }: ReturnType<typeof startPeople>) {
+  const made = accounts.create('acme', 'trial', COMMAND_LINE);
+  if (made.kind !== 'account') throw new Error(made.kind);
+  return { role: 'customer', accountId: made.account.id } as const;
+}
 
 /** The login with Ada, an operator, who has logged in from the first address. */
 export async function startSignedIn(rows: Partial<AuthDeps['config']> = {}, work: HashWork = plainWork) {

@@ -1,78 +1,53 @@
-import { describe, expect, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { PER_CODE } from '../../../deploys/auth/login.ts';
 import { totpOf } from '../../../deploys/auth/second-factor.ts';
 import { SESSION_COOKIE } from '../../../deploys/auth/sessions.ts';
 import { STEP_COOKIE } from '../../../deploys/console/pages/login/session.ts';
 import { paths } from '../../../deploys/console/paths.ts';
-import { ADA, COMMAND_LINE, logIn, PASSWORD, startPeople, startSignedIn } from './people.ts';
+import { ADA, COMMAND_LINE, customerOf, logIn, startPeople, startSignedIn } from './people.ts';
 
 const STEP_MS = 30_000;
 
 /** RFC 6238 appendix B, the last six digits. */
-describe('P10 a code of the app', () => {
-  test.each([
-    [59, '287082'],
-    [1_111_111_109, '081804'],
-    [1_234_567_890, '005924'],
-    [2_000_000_000, '279037'],
-    [20_000_000_000, '353130'],
-  ])('at %i seconds is %s', (seconds, code) => {
-    const secret = Buffer.from('12345678901234567890');
-    expect(totpOf(secret, ADA).generate({ timestamp: seconds * 1_000 })).toBe(code);
-  });
-
-  /** Somebody who has set it up a while ago. */
-  async function enrolled() {
-    const started = startPeople();
-    const user = started.made(ADA);
-    const { secondFactor } = started.auth;
-    const secret = secondFactor.begin(user);
-    secondFactor.confirm(user, started.codeNow(secret));
-    await started.clock.advance(10 * STEP_MS);
-    const codeAt = (away: number) =>
-      totpOf(secret, ADA).generate({ timestamp: started.clock.now() + away * STEP_MS });
-    return { ...started, codeAt, takes: (code: string) => secondFactor.isRight(user, code) };
-  }
-
-  test.each([
-    [-2, false],
-    [-1, true],
-    [0, true],
-    [1, true],
-    [2, false],
-  ])('of %i steps away is taken: %p', async (away, isTaken) => {
-    using started = await enrolled();
-    expect(started.takes(started.codeAt(away))).toBe(isTaken);
-  });
-  test('counts once: neither its step nor one before it is taken again', async () => {
-    using started = await enrolled();
-    expect(started.takes(started.codeAt(0))).toBe(true);
-    expect(started.takes(started.codeAt(0))).toBe(false);
-    expect(started.takes(started.codeAt(-1))).toBe(false);
-    expect(started.takes(started.codeAt(1))).toBe(true);
-  });
-  test.each(['', '12345', '1234567', 'abcdef', '１２３４５６', '-12345', '1e5000'])(
-    'is not %p',
-    async (text) => {
-      using started = await enrolled();
-      expect(started.takes(text)).toBe(false);
-    },
-  );
-  test('may be typed with a space in the middle', async () => {
-    using started = await enrolled();
-    const code = started.codeAt(0);
-    expect(started.takes(`${code.slice(0, 3)} ${code.slice(3)}`)).toBe(true);
-  });
+test.each([
+  [59, '287082'],
+  [1_111_111_109, '081804'],
+  [1_234_567_890, '005924'],
+  [2_000_000_000, '279037'],
+  [20_000_000_000, '353130'],
+])('P10 a code of the app at %i seconds is %s', (seconds, code) => {
+  const secret = Buffer.from('12345678901234567890');
+  expect(totpOf(secret, ADA).generate({ timestamp: seconds * 1_000 })).toBe(code);
 });
 
+test('P10 a code of the app is taken at most a step away, and once: neither its step nor one before it again', async () => {
+  using started = startPeople();
+  const user = started.made(ADA);
+  const { secondFactor } = started.auth;
+  const secret = secondFactor.begin(user);
+  secondFactor.confirm(user, started.codeNow(secret));
+  await started.clock.advance(10 * STEP_MS);
+  const codeAt = (away: number) =>
+    totpOf(secret, ADA).generate({ timestamp: started.clock.now() + away * STEP_MS });
+  const takes = (code: string) => secondFactor.isRight(user, code);
+  for (const text of ['', '12345', '1234567', 'abcdef', '１２３４５６', '-12345', '1e5000'])
+    expect(takes(text)).toBe(false);
+  const inOrder = [-2, 2, -1, 0, 0, -1, 1, 1].map((away) => takes(codeAt(away)));
+  expect(inOrder).toEqual([false, false, true, true, false, false, true, false]);
+  await started.clock.advance(10 * STEP_MS);
+  const code = codeAt(0);
+  expect(takes(`${code.slice(0, 3)} ${code.slice(3)}`)).toBe(true);
+});
+
+type SignedIn = Awaited<ReturnType<typeof startSignedIn>>;
+
 /** Enrols Ada; gives the secret and the backup codes as shown. */
-async function enrol({ ada: visitor, ...started }: Awaited<ReturnType<typeof startSignedIn>>) {
-  await visitor.post(paths.secondFactor);
-  const user = started.auth.users.list()[0];
-  const secret = user && started.auth.secondFactor.pending(user);
+async function enrol({ ada, user, auth, codeNow }: SignedIn) {
+  await ada.post(paths.secondFactor);
+  const secret = auth.secondFactor.pending(user);
   if (secret === undefined) throw new Error('no secret waits');
-  const shown = await (await visitor.get(paths.secondFactor)).text();
-  const answer = await visitor.post(`${paths.secondFactor}/confirm`, { code: started.codeNow(secret) });
+  const shown = await (await ada.get(paths.secondFactor)).text();
+  const answer = await ada.post(`${paths.secondFactor}/confirm`, { code: codeNow(secret) });
   const codes = [...(await answer.text()).matchAll(/<code>([a-z2-7]{5}-[a-z2-7]{5})<\/code>/g)].map(
     ([, code = '']) => code,
   );
@@ -80,22 +55,32 @@ async function enrol({ ada: visitor, ...started }: Awaited<ReturnType<typeof sta
 }
 
 describe('the second factor', () => {
-  test('is set up by a code of the app; its key and the backup codes are shown once', async () => {
-    using started = await startSignedIn();
-    const { ada: visitor } = started;
-    const { codes, shown } = await enrol(started);
-    expect(codes).toHaveLength(10);
-    const key = /class="totp-key">([A-Z2-7]{32})</.exec(shown)?.[1] ?? '';
-    expect(key).not.toBe('');
-    expect(shown).toContain('<svg');
-    const after = await (await visitor.get(paths.secondFactor)).text();
-    expect([after.includes(key), codes.some((code) => after.includes(code))]).toEqual([false, false]);
-    expect(started.audit.list({ limit: 1 })).toMatchObject([{ action: 'user.second-factor-on' }]);
+  let started: SignedIn;
+  let factor: Awaited<ReturnType<typeof enrol>>;
+  beforeEach(async () => {
+    started = await startSignedIn();
+    factor = await enrol(started);
   });
+  afterEach(() => started[Symbol.dispose]());
+  /** A browser after the first step. */
+  async function begun(next?: string) {
+    const visitor = started.visitor();
+    const answer = await logIn(visitor, ADA, next);
+    const step = async (code = started.codeNow(factor.secret)) => {
+      const { status, headers } = await visitor.post(paths.secondStep, { code, ...(next && { next }) });
+      return [status, headers.get('location')] as const;
+    };
+    return { visitor, step, sentTo: answer.headers.get('location') };
+  }
 
-  test('is at rest sealed and hashed', async () => {
-    using started = await startSignedIn();
-    const { secret, codes } = await enrol(started);
+  test('is set up by a code of the app; its key and the backup codes are shown once, and at rest sealed and hashed', async () => {
+    const { secret, codes, shown } = factor;
+    expect(codes).toHaveLength(10);
+    const key = /class="totp-key">([A-Z2-7]{32})</.exec(shown)?.[1] ?? 'no key';
+    expect(shown).toContain('<svg');
+    const after = await (await started.ada.get(paths.secondFactor)).text();
+    for (const text of [key, ...codes]) expect(after).not.toContain(text);
+    expect(started.audit.list({ limit: 1 })).toMatchObject([{ action: 'user.second-factor-on' }]);
     const [row] = started.store.query<{ totp_secret: Uint8Array }, []>('SELECT totp_secret FROM users').all();
     expect(Buffer.from(row?.totp_secret ?? []).includes(secret)).toBe(false);
     const hashes = started.store.query<{ hash: Uint8Array }, []>('SELECT hash FROM backup_codes').all();
@@ -103,101 +88,61 @@ describe('the second factor', () => {
     expect(hashes.some(({ hash }) => Buffer.from(hash).includes(codes[0] ?? ''))).toBe(false);
   });
 
-  test('makes the password alone worth nothing', async () => {
-    using started = await startSignedIn();
-    const { secret } = await enrol(started);
-    const other = started.visitor();
-    const first = await logIn(other, ADA, '/operator/accounts');
-    expect(first.headers.get('location')).toBe(`${paths.secondStep}?next=%2Foperator%2Faccounts`);
-    expect(other.cookies.has(SESSION_COOKIE)).toBe(false);
-    expect(await started.viewerOf(other.request())).toBeUndefined();
+  test('makes the password alone worth nothing, and takes no code twice, from whoever it comes', async () => {
+    const [one, two] = [await begun('/operator/accounts'), await begun()];
+    expect(one.sentTo).toBe(`${paths.secondStep}?next=%2Foperator%2Faccounts`);
+    expect(one.visitor.cookies.has(SESSION_COOKIE)).toBe(false);
+    expect(await started.viewerOf(one.visitor.request())).toBeUndefined();
     await started.clock.advance(STEP_MS);
-    const second = await other.post(paths.secondStep, {
-      code: started.codeNow(secret),
-      next: '/operator/accounts',
-    });
-    expect([second.status, second.headers.get('location')]).toEqual([303, '/operator/accounts']);
-    expect(await started.viewerOf(other.request())).toMatchObject({ email: ADA });
-    expect(other.cookies.has(STEP_COOKIE)).toBe(false);
-  });
-
-  test('takes no code twice, from whoever it comes', async () => {
-    using started = await startSignedIn();
-    const { secret } = await enrol(started);
-    const [one, two] = [started.visitor(), started.visitor()];
-    await logIn(one, ADA);
-    await logIn(two, ADA);
-    await started.clock.advance(STEP_MS);
-    const code = started.codeNow(secret);
-    expect((await one.post(paths.secondStep, { code })).status).toBe(303);
-    expect((await two.post(paths.secondStep, { code })).status).toBe(401);
+    expect(await one.step()).toEqual([303, '/operator/accounts']);
+    expect(await started.viewerOf(one.visitor.request())).toMatchObject({ email: ADA });
+    expect(one.visitor.cookies.has(STEP_COOKIE)).toBe(false);
+    expect((await two.step())[0]).toBe(401);
   });
 
   test('takes each backup code once, however it is typed', async () => {
-    using started = await startSignedIn();
-    const { codes } = await enrol(started);
-    const other = started.visitor();
-    await logIn(other, ADA);
-    const code = ` ${codes[0]?.toUpperCase().replace('-', ' ')}`;
-    expect((await other.post(paths.secondStep, { code })).status).toBe(303);
-    await logIn(other, ADA);
-    expect((await other.post(paths.secondStep, { code })).status).toBe(401);
+    const code = ` ${factor.codes[0]?.toUpperCase().replace('-', ' ')}`;
+    expect((await (await begun()).step(code))[0]).toBe(303);
+    expect((await (await begun()).step(code))[0]).toBe(401);
   });
 
   test('cannot be guessed: after five wrong codes every further one waits, from any browser', async () => {
-    using started = await startSignedIn();
-    await enrol(started);
-    const guess = async () => {
-      const other = started.visitor();
-      await logIn(other, ADA);
-      return other.post(paths.secondStep, { code: '000000' });
-    };
-    for (let i = 0; i < PER_CODE.burst; i++) expect((await guess()).status).toBe(401);
-    const refused = await guess();
+    const guess = async () => (await begun()).step('000000');
+    for (let i = 0; i < PER_CODE.burst; i++) expect((await guess())[0]).toBe(401);
+    const refused = await (await begun()).visitor.post(paths.secondStep, { code: '000000' });
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '300']);
   });
 
-  test('has its first step forgotten after five minutes, or by a new password', async () => {
-    using started = await startSignedIn();
-    const { user } = started;
-    const { secret } = await enrol(started);
-    const late = started.visitor();
-    await logIn(late, ADA);
+  test('has its first step forgotten after five minutes, or by a new password, and takes no ticket of others', async () => {
+    const late = await begun();
     await started.clock.advance(5 * 60_000);
-    const answer = await late.post(paths.secondStep, { code: started.codeNow(secret) });
-    expect(answer.headers.get('location')).toBe('/login');
-    const overtaken = started.visitor();
-    await logIn(overtaken, ADA);
-    started.auth.users.setPassword(user, 'plain another', { kind: 'command-line' });
-    const second = await overtaken.post(paths.secondStep, { code: started.codeNow(secret) });
-    expect(second.headers.get('location')).toBe('/login');
-  });
-
-  test.each(['', 'x', 'x.y', 'eyJ9.AAAA'])('takes no ticket that it did not sign: %p', async (ticket) => {
-    using started = startPeople();
-    started.made(ADA);
-    const visitor = started.visitor();
-    visitor.cookies.set(STEP_COOKIE, ticket);
-    const answer = await visitor.post(paths.secondStep, { code: '000000' });
-    expect([answer.status, answer.headers.get('location')]).toEqual([303, '/login']);
+    expect(await late.step()).toEqual([303, '/login']);
+    const overtaken = await begun();
+    started.auth.users.setPassword(started.user, 'plain another', COMMAND_LINE);
+    expect(await overtaken.step()).toEqual([303, '/login']);
+    for (const ticket of ['', 'x', 'x.y', 'eyJ9.AAAA']) {
+      late.visitor.cookies.set(STEP_COOKIE, ticket);
+      expect(await late.step('000000')).toEqual([303, '/login']);
+    }
   });
 
   test('ends every other session when it is turned on, and needs a code to be turned off', async () => {
-    using started = await startSignedIn();
-    const [visitor, other] = [started.ada, started.visitor()];
-    await logIn(other, ADA);
-    const { codes } = await enrol(started);
+    const { ada, auth, user } = started;
+    const other = started.visitor();
+    const off = async (code: string) => ada.post(`${paths.secondFactor}/off`, { code });
+    expect((await off(factor.codes[2] ?? '')).headers.get('location')).toBe(
+      '/settings?done=second-factor-off',
+    );
+    expect((await logIn(other, ADA)).headers.get('location')).toBe(paths.secondFactor);
+    expect(await started.viewerOf(other.request())).toBeDefined();
+    await enrol(started);
     expect(await started.viewerOf(other.request())).toBeUndefined();
-    expect(await started.viewerOf(visitor.request())).toBeDefined();
+    expect(await started.viewerOf(ada.request())).toBeDefined();
     // Neither a new secret nor turning it off is to be had with the session alone.
-    await visitor.post(paths.secondFactor);
-    const [user] = started.auth.users.list();
-    expect(user && started.auth.secondFactor.pending(user)).toBeUndefined();
-    expect((await visitor.post(`${paths.secondFactor}/off`, { code: '000000' })).status).toBe(422);
-    expect(started.auth.users.list()[0]?.hasSecondFactor).toBe(true);
-    const off = await visitor.post(`${paths.secondFactor}/off`, { code: codes[3] ?? '' });
-    expect(off.headers.get('location')).toBe('/settings?done=second-factor-off');
-    expect((await logIn(started.visitor(), ADA)).headers.get('location')).toBe(paths.secondFactor);
+    await ada.post(paths.secondFactor);
+    expect(auth.secondFactor.pending(user)).toBeUndefined();
+    expect((await off('000000')).status).toBe(422);
+    expect(auth.users.byId(user.id)?.hasSecondFactor).toBe(true);
   });
 });
 
@@ -213,24 +158,17 @@ describe('an operator without a second factor', () => {
     expect(await started.viewerOf(visitor.request())).toBeDefined();
   });
 
-  test('sees nothing else where the config requires one', async () => {
+  test('sees nothing else where the config requires one, which no customer needs', async () => {
     using started = await startSignedIn({ operatorsNeedSecondFactor: true });
-    const { ada: visitor } = started;
-    expect(await started.viewerOf(visitor.request())).toBeUndefined();
-    expect((await visitor.get('/login')).headers.get('location')).toBe(paths.secondFactor);
-    expect(await (await visitor.get(paths.secondFactor)).text()).not.toContain('Not now');
+    const { ada } = started;
+    expect(await started.viewerOf(ada.request())).toBeUndefined();
+    expect((await ada.get('/login')).headers.get('location')).toBe(paths.secondFactor);
+    expect(await (await ada.get(paths.secondFactor)).text()).not.toContain('Not now');
     await enrol(started);
-    expect(await started.viewerOf(visitor.request())).toMatchObject({ email: ADA });
-  });
-
-  test('is any user whose password is right: a customer is not asked', async () => {
-    using started = startPeople({ operatorsNeedSecondFactor: true });
-    const account = started.accounts.create('acme', 'trial', COMMAND_LINE);
-    if (account.kind !== 'account') throw new Error(account.kind);
-    started.made(ADA, { role: 'customer', accountId: account.account.id });
-    const visitor = started.visitor();
-    const answer = await visitor.post('/login', { email: ADA, password: PASSWORD });
-    expect(answer.headers.get('location')).toBe('/');
-    expect(await started.viewerOf(visitor.request())).toBeDefined();
+    expect(await started.viewerOf(ada.request())).toMatchObject({ email: ADA });
+    started.made('bob@example.com', customerOf(started));
+    const bob = started.visitor();
+    expect((await logIn(bob, 'bob@example.com')).headers.get('location')).toBe('/');
+    expect(await started.viewerOf(bob.request())).toBeDefined();
   });
 });

@@ -7,7 +7,7 @@ import { createAudit } from '../../../deploys/accounts/audit.ts';
 import type { Viewer } from '../../../deploys/auth/auth-service.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { createTakeDrained, type HourCell } from '../../../deploys/usage/redis-cells.ts';
-import { createUsageGrid, createUsageReport } from '../../../deploys/usage/report.ts';
+import { createUsageReport } from '../../../deploys/usage/report.ts';
 import { createReadingTurns, createReadUsageView } from '../../../deploys/usage/usage-view.ts';
 import { accountRoutes } from '../../../deploys/console/routes.ts';
 import { createOneTimeSecrets } from '../../../deploys/console/one-time-secrets.ts';
@@ -70,7 +70,7 @@ export function startAccountWorld(viewer: Viewer = CUSTOMER) {
     plans,
     usage,
     turns,
-    readUsageView: createReadUsageView({ usage, grid: createUsageGrid(ledger), turns, clock }),
+    readUsageView: createReadUsageView({ usage, turns, clock }),
     readUsed: (hours, accountId) => readUsage(ledger, hours, accountId),
     webhooksOf: (accountId) => webhooks.list(accountId, clock.now()),
     minutes: { recentMinutes: minutes.of, recentTotals: minutes.totals, sinceMs: () => since.ms },

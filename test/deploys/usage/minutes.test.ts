@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { createLiveMinutes, createMinutes } from '../../../deploys/usage/minutes.ts';
 import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';
-import { explained } from '../explained.ts';
 import { cellOf, createTakeCells, HOUR_MS, startLedger } from './ledger.ts';
 
 const MINUTE_MS = 60_000;
@@ -54,6 +53,11 @@ describe('minute by minute', () => {
     });
     running = live.run(stop.signal);
   }
+  /** The same after its first reading. */
+  async function beginAt(startMs: number) {
+    begin(startMs);
+    await clock.advance(0);
+  }
   beforeEach(() => {
     books = startLedger();
     take = createTakeCells(books.ledger);
@@ -82,8 +86,7 @@ describe('minute by minute', () => {
 
   describe('what hours grow by', () => {
     test('is counted in its minute within ten seconds', async () => {
-      begin(START_MS + 30_000);
-      await clock.advance(0);
+      await beginAt(START_MS + 30_000);
       take([cell({ calls: 3, refused: 2, errors: 1 })]);
       await clock.advance(10_000);
       expect(done()).toEqual({ 0: [3, 2, 1] });
@@ -93,15 +96,9 @@ describe('minute by minute', () => {
       expect(done()).toEqual({ 0: [7, 0, 0], 1: [3, 2, 1] });
     });
     test('is summed over keys, methods and nodes, and kept apart by account', async () => {
-      begin(START_MS);
-      await clock.advance(0);
-      take([
-        cell(),
-        cell({ keyId: 'k2' }),
-        cell({ method: 'getBlock' }),
-        cell({ node: 'n2' }),
-        cell({ accountId: 2 }),
-      ]);
+      await beginAt(START_MS);
+      const others = [{ keyId: 'k2' }, { method: 'getBlock' }, { node: 'n2' }, { accountId: 2 }];
+      take([cell(), ...others.map(cell)]);
       await clock.advance(10_000);
       expect([done(1), done(2), done(3)]).toEqual([{ 0: [4, 0, 0] }, { 0: [1, 0, 0] }, {}]);
       expect(live.recentTotals(clock.now()).at(-1)?.calls).toBe(5);
@@ -126,8 +123,7 @@ describe('minute by minute', () => {
       expect(done()).toEqual({});
     });
     test('less than before is nothing', async () => {
-      begin(START_MS);
-      await clock.advance(0);
+      await beginAt(START_MS);
       take([cell({ calls: 5 })]);
       await clock.advance(10_000);
       books.ledger.run('UPDATE usage_hours SET calls = 4, refused = 3');
@@ -136,38 +132,8 @@ describe('minute by minute', () => {
     });
   });
 
-  test('many cells are read in portions, each once, with a pause between them', async () => {
-    begin(START_MS);
-    await clock.advance(0);
-    const cells = Array.from({ length: 9_000 }, (_, i) => cell({ accountId: 1 + (i % 3), keyId: `k${i}` }));
-    take(cells);
-    let pauses = 0;
-    const sleep = clock.sleep;
-    const counting = {
-      ...clock,
-      sleep: (ms: number, signal: AbortSignal) => ((pauses += ms === 1 ? 1 : 0), sleep(ms, signal)),
-    };
-    const ledger = books.connect();
-    const other = createLiveMinutes({
-      ledger,
-      clock: counting,
-      noteBroken: (error) => void broken.push(error),
-    });
-    const otherRuns = other.run(stop.signal);
-    await clock.advance(100);
-    expect([pauses, other.sinceMs()]).toEqual([4, START_MS]);
-    take(cells.map((each) => ({ ...each, calls: 2 })));
-    await clock.advance(10_000);
-    expect([1, 2, 3].map((id) => other.recentMinutes(id, clock.now()).at(-1)?.calls)).toEqual([
-      3_000, 3_000, 3_000,
-    ]);
-    stop.abort();
-    await otherRuns;
-  });
-
   test('a ledger that cannot be read is told of, and looked at again', async () => {
-    begin(START_MS);
-    await clock.advance(0);
+    await beginAt(START_MS);
     books.ledger.run('ALTER TABLE usage_hours RENAME TO away');
     await clock.advance(10_000);
     expect(broken.length).toBeGreaterThan(0);
@@ -176,17 +142,5 @@ describe('minute by minute', () => {
     await clock.advance(10_000);
     expect(done()).toEqual({ 0: [4, 0, 0] });
     broken = [];
-  });
-
-  test('rows are found by the primary key', () => {
-    begin(START_MS);
-    const steps = explained(books.ledger, (ledger) =>
-      createLiveMinutes({ ledger, clock, noteBroken: () => undefined }),
-    );
-    expect(steps.map((each) => each.steps.join())).toEqual([
-      expect.stringMatching(/^SEARCH usage_hours USING PRIMARY KEY \(\(hour,/),
-      expect.stringMatching(/^SEARCH usage_hours USING PRIMARY KEY \(\(hour,[^;]*$/),
-    ]);
-    expect(steps.some((each) => each.steps.join().includes('TEMP'))).toBe(false);
   });
 });

@@ -4,12 +4,12 @@ import { csvLine } from '../../../deploys/usage/read-usage.ts';
 const USED = {
   period: '2026-11-20T00:00Z',
   accountId: 7,
-  keyId: 'k1',
+  key_id: 'k1',
   method: '-',
   calls: 1,
   credits: 2,
   errors: 0,
-  bytesOut: 3,
+  bytes_out: 3,
   refused: 0,
 };
 

@@ -1,6 +1,6 @@
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { readUsage } from '../../../deploys/usage/read-usage.ts';
-import { createUsageGrid, createUsageReport, type Unit } from '../../../deploys/usage/report.ts';
+import { createUsageReport, type Unit } from '../../../deploys/usage/report.ts';
 import { createRollUp } from '../../../deploys/usage/tend.ts';
 import {
   createReadingTurns,
@@ -19,18 +19,21 @@ const NOW_MS = Date.UTC(2026, 10, 20, 13);
 const NOW = NOW_MS / HOUR_MS;
 const OLD = Date.UTC(2026, 5, 1) / HOUR_MS;
 const YEAR = { fromHour: Date.UTC(2025, 11) / HOUR_MS, toHour: NOW + 1 };
+const DAY = { fromHour: NOW - 24, toHour: NOW + 1 };
 const never = new AbortController().signal;
 
 let books: ReturnType<typeof startLedger>;
-let view: (wish: UsageQuery, signal: AbortSignal) => Promise<UsageView>;
+let report: ReturnType<typeof createUsageReport>;
+let view: (wish: UsageQuery) => Promise<UsageView>;
 
 beforeEach(() => {
   books = startLedger();
   createTakeCells(books.ledger)([
-    cellOf({ hour: NOW, calls: 1, credits: 9, refunded: 2 }),
+    cellOf({ hour: NOW, calls: 1, credits: 9, refunded: 2, within10Ms: 1, charged: 9, returned: 2 }),
     cellOf({ hour: NOW, calls: 2, node: 'n2' }),
     cellOf({ hour: NOW, calls: 4, keyId: 'k2', refused: 3 }),
     cellOf({ hour: NOW - 1, calls: 8, method: 'getBlock', errors: 5 }),
+    cellOf({ hour: NOW - 24, calls: 128, charged: 5 }),
     cellOf({ hour: NOW - 24 * 40, calls: 16, method: 'getEpochInfo' }),
     cellOf({ hour: OLD, calls: 32 }),
     cellOf({ hour: OLD + 5, calls: 64, method: 'getBlock' }),
@@ -39,11 +42,11 @@ beforeEach(() => {
   ]);
   const rollUp = createRollUp(books.ledger);
   while (rollUp(NOW_MS));
-  const usage = createUsageReport(books.ledger);
+  report = createUsageReport(books.ledger);
   const turns = createReadingTurns(systemClock);
-  const read = createReadUsageView({ usage, grid: createUsageGrid(books.ledger), turns, clock: systemClock });
-  view = async (wish, signal) => {
-    const reading = await read(wish, 'u1', signal);
+  const read = createReadUsageView({ usage: report, turns, clock: systemClock });
+  view = async (wish) => {
+    const reading = await read(wish, 'u1', never);
     if (reading.kind !== 'read') throw new Error(reading.kind);
     return reading.view;
   };
@@ -53,57 +56,72 @@ afterEach(() => books[Symbol.dispose]());
 const whose = { accountId: 1 };
 const unit = 'month' as Unit;
 
-describe('usage of a year', () => {
-  test('is read in parts, and every call counts once', async () => {
-    const { total, parts, names, cells } = await view(
-      { whose, hours: YEAR, unit, by: 'method', named: 2 },
-      never,
-    );
-    expect(parts.map(({ name, counts }) => [name, counts.calls])).toEqual([
-      ['getBlock', 72],
-      ['getSlot', 39],
-      ['getEpochInfo', 16],
-    ]);
-    expect([total.calls, total.errors, total.refused]).toEqual([127, 5, 3]);
-    expect(names).toEqual(['getBlock', 'getSlot']);
-    expect(cells.reduce((sum, { calls }) => sum + calls, 0)).toBe(127);
-    expect(cells.filter(({ name }) => name === '').map(({ calls }) => calls)).toEqual([16]);
-    const byKey = await view({ whose, hours: YEAR, unit, by: 'key', named: 2 }, never);
-    expect(byKey.parts.map(({ name, counts }) => [name, counts.calls])).toEqual([
-      ['k1', 123],
-      ['k2', 4],
-    ]);
+const callsOf = (parts: readonly { name: string; counts: { calls: number } }[]) =>
+  parts.map(({ name, counts }) => [name, counts.calls]);
+
+test('usage of a year is read in parts, and every call counts once', async () => {
+  const year = { whose, hours: YEAR, unit, named: 2 };
+  const { total, parts, names, cells } = await view({ ...year, by: 'method' });
+  expect(callsOf(parts)).toEqual([
+    ['getSlot', 167],
+    ['getBlock', 72],
+    ['getEpochInfo', 16],
+  ]);
+  expect([total.calls, total.errors, total.refused]).toEqual([255, 5, 3]);
+  expect(names).toEqual(['getSlot', 'getBlock']);
+  expect(cells.reduce((sum, { calls }) => sum + calls, 0)).toBe(255);
+  expect(cells.filter(({ name }) => name === '').map(({ calls }) => calls)).toEqual([16]);
+  expect(callsOf((await view({ ...year, by: 'key' })).parts)).toEqual([
+    ['k1', 251],
+    ['k2', 4],
+  ]);
+  expect(report.sum(whose, YEAR)).toEqual(total);
+  expect(report.sum({ accountId: 3 }, YEAR).calls).toBe(0);
+});
+
+test.each([
+  ['in one turn when it is read in no time', 0, 1],
+  ['in a turn for each part when a part takes its time', 4, 2 * slicesOf(YEAR).length],
+])('usage of a year is read %s', async (_, partMs, most) => {
+  let [nowMs, turns] = [0, 0];
+  const read = createReadUsageView({
+    usage: report,
+    turns: { enter: () => ({ turn: () => Promise.resolve(void turns++), leave: () => undefined }) },
+    clock: { monotonic: () => (nowMs += partMs) },
   });
-  test.each([
-    ['in one turn when it is read in no time', 0, 1],
-    ['in a turn for each part when a part takes its time', 4, 2 * slicesOf(YEAR).length],
-  ])('is read %s', async (_, partMs, most) => {
-    let [nowMs, turns] = [0, 0];
-    const read = createReadUsageView({
-      usage: createUsageReport(books.ledger),
-      grid: createUsageGrid(books.ledger),
-      turns: {
-        enter: () => ({ turn: () => Promise.resolve(void turns++), leave: () => undefined }),
-      },
-      clock: { monotonic: () => (nowMs += partMs) },
-    });
-    await read({ whose, hours: YEAR, unit, by: 'method', named: 2 }, 'u1', never);
-    expect(turns).toBe(most);
-  });
+  await read({ whose, hours: YEAR, unit, by: 'method', named: 2 }, 'u1', never);
+  expect(turns).toBe(most);
 });
 
 test('usage of one key or one method is its alone', async () => {
   const hours = { fromHour: NOW - 23, toHour: NOW + 1 };
   const of = (more: object) =>
-    view({ whose: { ...whose, ...more }, hours, unit: 'hour', by: 'method', named: 6 }, never);
+    view({ whose: { ...whose, ...more }, hours, unit: 'hour', by: 'method', named: 6 });
   const { total, cells } = await of({ keyId: 'k2' });
-  expect([total.calls, cells.map(({ at, name, calls }) => [at, name, calls])]).toEqual([
-    4,
-    [[NOW, 'getSlot', 4]],
-  ]);
+  expect(total.calls).toBe(4);
+  expect(cells).toMatchObject([{ at: NOW, name: 'getSlot', calls: 4 }]);
   expect((await of({ method: 'getBlock' })).total.calls).toBe(8);
   // Credits are what was charged less what was given back.
   expect((await of({ method: 'getSlot' })).cells).toMatchObject([{ calls: 7, credits: 9, refused: 3 }]);
+});
+
+test('a series of one account has every hour, over all keys, methods and nodes, or of one of them', () => {
+  const points = report.series(whose, DAY);
+  expect(points.map(({ at }) => at)).toEqual(Array.from({ length: 25 }, (_, i) => NOW - 24 + i));
+  const calls = (of: typeof points) =>
+    of.filter(({ counts }) => counts.calls > 0).map(({ at, counts }) => [at - NOW, counts.calls]);
+  expect(calls(points)).toEqual([
+    [-24, 128],
+    [-1, 8],
+    [0, 7],
+  ]);
+  expect(points[1]?.counts).toMatchObject({ calls: 0, credits: 0, slower: 0 });
+  expect(calls(report.series({ ...whose, keyId: 'k2' }, DAY))).toEqual([[0, 4]]);
+});
+
+test('what was spent is what was charged to the allowance less what was given back', () => {
+  const spent = (id: number, fromHour: number) => report.spent(id, { fromHour, toHour: NOW + 1 });
+  expect([spent(1, NOW - 24), spent(1, NOW - 23), spent(9, 0)]).toEqual([12, 7, 0]);
 });
 
 test.each([200, 24 * 365])('%p hours are cut where days begin, three days at once', (hours) => {
@@ -133,11 +151,15 @@ test('the rows of one account are those that all accounts’ rows have of it, in
 });
 
 test('no statement reads what is of other accounts', () => {
-  const statements = [
-    ...explained(books.ledger, createUsageGrid),
-    ...explained(books.ledger, (store) => [...readUsage(store, { fromHour: 0, toHour: 1 }, 1)]),
-  ];
-  expect(statements).toHaveLength(6 + 6);
+  const statements = explained(books.ledger, (store) => {
+    const { series, byMethod, byKey, spent, grid } = createUsageReport(store);
+    for (const read of [series, byMethod, byKey]) read(whose, DAY);
+    spent(1, DAY);
+    for (const by of ['method', 'key'] as const)
+      for (const each of ['hour', 'day'] as const) grid({ whose, hours: YEAR, unit: each, by, names: [] });
+    for (const _ of readUsage(store, { fromHour: 0, toHour: 1 }, 1));
+  });
+  expect(statements).toHaveLength(6 + 6 + 6);
   for (const { steps } of statements) {
     const tables = steps.filter((step) => step.includes('usage_'));
     expect(tables.length).toBeGreaterThan(0);

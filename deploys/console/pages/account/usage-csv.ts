@@ -11,7 +11,7 @@ export function usageCsv({ readUsed, turns }: AccountServices, context: AccountC
   const { period, keyId, method } = usageQueryOf(url);
   const hours = hoursOf(period, nowMs);
   const isWanted = (used: Used) =>
-    (keyId === undefined || used.keyId === keyId) && (method === undefined || used.method === method);
+    (keyId === undefined || used.key_id === keyId) && (method === undefined || used.method === method);
   const lines = linesOf(readUsed(hours, account.id), isWanted, account.name);
   const file = `usage-${dayText(Math.floor(hours.fromHour / 24))}-to-${dayText(Math.floor((hours.toHour - 1) / 24))}.csv`;
   const headers = {

@@ -1,0 +1,45 @@
+import { createChanges } from '../../../deploys/accounts/changes.ts';
+import { type PublicationState, runPublisher } from '../../../deploys/accounts/publication.ts';
+import { openRedisHead, type Put } from '../../../deploys/accounts/redis-head.ts';
+import { type Clock, systemClock } from '../../../shared/clock.ts';
+import type { Store } from '../../../shared/store/open.ts';
+import { testConfig } from '../../started/gateway.ts';
+
+/** A connection of one start of deploys to the publication in a Redis. */
+export function headAt(url: string, origin: string, holder: string = crypto.randomUUID()) {
+  const options = { clock: systemClock, random: () => 0.5, onWarning: () => undefined };
+  const head = openRedisHead({ url, origin, holder, ...options });
+  if (head === undefined) throw new Error('the address is none');
+  return head;
+}
+
+type Options = Readonly<{ onPut?(words: Put): unknown; clock?: Clock }>;
+
+/** Publishes a database until it is stopped, as deploys does. `onPut` sees every write before it is made. */
+export function publish(store: Store, url: string, { onPut, clock = systemClock }: Options = {}) {
+  const changes = createChanges(store);
+  const head = headAt(url, changes.origin);
+  const over = new AbortController();
+  let state: PublicationState | undefined;
+  let epochs = 0;
+  async function put(words: Put) {
+    await onPut?.(words);
+    return head.put(words);
+  }
+  const publishing = runPublisher(
+    {
+      changes,
+      head: { ...head, put },
+      clock,
+      makeEpoch: () => `epoch ${++epochs} ${crypto.randomUUID()}`,
+      readTerms: async () => testConfig({}),
+      noteState: (now) => void (state = now),
+    },
+    over.signal,
+  );
+  async function stop(): Promise<void> {
+    over.abort();
+    await publishing;
+  }
+  return { stop, epochs: () => epochs, state: () => state?.kind };
+}
