@@ -11,13 +11,10 @@ import { quickStartPage } from './pages/account/quick-start.tsx';
 import { usageCsv } from './pages/account/usage-csv.ts';
 import { usagePage } from './pages/account/usage.tsx';
 import {
-  cancelRotation,
-  completeRotation,
+  changeWebhook,
   deleteWebhook,
-  pauseWebhook,
   resendFailed,
   resendFailedPage,
-  resumeWebhook,
   rotateSecret,
   sendTest,
 } from './pages/account/webhook-actions.tsx';
@@ -30,8 +27,16 @@ import {
 } from './pages/account/webhook-form.tsx';
 import { webhookPage } from './pages/account/webhook.tsx';
 import { webhookListPage } from './pages/account/webhooks.tsx';
-import { enterCode, logIn, loginPage, logOut, logoutPage, secondStepPage } from './pages/login/login.tsx';
-import { providerPage, providerReturnPage } from './pages/login/provider.ts';
+import {
+  enterCode,
+  logIn,
+  loginPage,
+  logOut,
+  logoutPage,
+  providerPage,
+  providerReturnPage,
+  secondStepPage,
+} from './pages/login/login.tsx';
 import {
   beginSecondFactor,
   confirmSecondFactor,
@@ -136,11 +141,11 @@ export function webhookRoutes(services: WebhookServices): readonly Route[] {
     forAccount(`${webhooks}/check`, { post: on(checkUrl) }),
     forAccount(webhook, { get: on(webhookPage) }),
     forAccount(`${webhook}/edit`, { get: on(editWebhookPage), post: on(editWebhook) }),
-    forAccount(`${webhook}/pause`, { post: on(pauseWebhook) }),
-    forAccount(`${webhook}/resume`, { post: on(resumeWebhook) }),
+    forAccount(`${webhook}/pause`, { post: on(changeWebhook('pause')) }),
+    forAccount(`${webhook}/resume`, { post: on(changeWebhook('resume')) }),
     forAccount(`${webhook}/rotation`, { post: on(rotateSecret) }),
-    forAccount(`${webhook}/rotation/switch`, { post: on(completeRotation) }),
-    forAccount(`${webhook}/rotation/cancel`, { post: on(cancelRotation) }),
+    forAccount(`${webhook}/rotation/switch`, { post: on(changeWebhook('switchNow')) }),
+    forAccount(`${webhook}/rotation/cancel`, { post: on(changeWebhook('cancelRotation')) }),
     forAccount(`${webhook}/test`, { post: on(sendTest) }),
     forAccount(`${webhook}/resend-failed`, { get: on(resendFailedPage), post: on(resendFailed) }),
     forAccount(`${webhook}/delete`, { post: on(deleteWebhook) }),
@@ -190,7 +195,7 @@ export function loginRoutes(services: LoginServices): readonly Route[] {
   const toSecondFactor = () => redirect(paths.secondFactor);
   return [
     forAnyone(paths.login, { get: on(loginPage), post: on(logIn) }),
-    forAnyone(paths.secondStep, { get: secondStepPage, post: on(enterCode) }),
+    forAnyone(paths.secondStep, { get: (context) => secondStepPage(context), post: on(enterCode) }),
     forAnyone(paths.logout, { get: logoutPage, post: on(logOut) }),
     ...(providerLogin === undefined
       ? []
@@ -199,8 +204,13 @@ export function loginRoutes(services: LoginServices): readonly Route[] {
           forAnyone(paths.provider, { get: on(providerPage) }),
           forAnyone(paths.providerReturn, { get: on(providerReturnPage) }),
         ]),
-    forAnyone(paths.firstOperator, { get: firstOperatorPage, post: on(makeFirstOperator) }),
-    ...(config.signUp ? [forAnyone(paths.signUp, { get: signUpPage, post: on(signUp) })] : []),
+    forAnyone(paths.firstOperator, {
+      get: (context) => firstOperatorPage(context),
+      post: on(makeFirstOperator),
+    }),
+    ...(config.signUp
+      ? [forAnyone(paths.signUp, { get: (context) => signUpPage(context), post: on(signUp) })]
+      : []),
     forAnyone(paths.settings, { get: on(settingsPage) }),
     forAnyone(paths.password, { get: toSettings, post: on(changePassword) }),
     forAnyone(paths.otherSessions, { get: toSettings, post: on(signOutOthers) }),

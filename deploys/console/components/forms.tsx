@@ -14,7 +14,7 @@ export type Returned = Readonly<{ errors?: FormErrors | undefined; sent?: URLSea
 /** What the fields of a form take from it. */
 const ReturnedForm = createContext<Returned>({});
 
-type PostFormProps = Returned &
+export type PostFormProps = Returned &
   Readonly<{
     /** A path of the console. */
     action: string;
@@ -129,9 +129,10 @@ type TextFieldProps = FieldProps &
     isCode?: boolean | undefined;
   }>;
 
-/** A line of text with its label, hint and error. It is filled with what was sent, except passwords. */
+/** A line of text with its label, hint and error. It is filled with what was sent, except passwords and codes. */
 export function TextField(props: TextFieldProps) {
-  const { name, hint, value, type = 'text', isCode } = props;
+  const { name, hint, value, type = 'text', isCode, autocomplete = 'off' } = props;
+  const isSecret = type === 'password' || autocomplete === 'one-time-code';
   const { errors, sent } = useContext(ReturnedForm);
   return (
     <Field {...props}>
@@ -139,10 +140,10 @@ export function TextField(props: TextFieldProps) {
         {...described(name, hint, errors?.[name])}
         name={name}
         type={type as 'text'} // preact has a type per kind, and they take the same attributes here
-        value={type === 'password' ? undefined : (sent?.get(name) ?? value)}
+        value={isSecret ? undefined : (sent?.get(name) ?? value)}
         required={props.isRequired}
         placeholder={props.placeholder}
-        autocomplete={props.autocomplete ?? 'off'}
+        autocomplete={autocomplete}
         maxLength={props.maxLength}
         inputMode={props.inputMode}
         spellcheck={false}

@@ -3,9 +3,8 @@ import type { ComponentChildren } from 'preact';
 import type { Tone } from './icons.tsx';
 import { ownPath } from '../paths.ts';
 
-type PanelProps = Readonly<{
+export type PanelProps = Readonly<{
   title: string;
-  /** Where a link on this page can lead to it. */
   id?: string | undefined;
   /** Beside the title: a button, a badge, tabs. */
   aside?: ComponentChildren | undefined;
@@ -50,34 +49,35 @@ export type Fact = readonly [label: string, value: ComponentChildren] | false | 
 
 /** What is known of a thing, line by line. */
 export function Facts({ facts }: Readonly<{ facts: readonly Fact[] }>) {
-  const known = facts.flatMap((fact) => (fact ? [fact] : []));
   return (
     <dl class="facts">
-      {known.map(([label, value]) => (
-        <div key={label}>
-          <dt>{label}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
+      {facts.map(
+        (fact) =>
+          fact && (
+            <div key={fact[0]}>
+              <dt>{fact[0]}</dt>
+              <dd>{fact[1]}</dd>
+            </div>
+          ),
+      )}
     </dl>
   );
 }
 
-/** One number worth a look, with what it means. */
-export type Stat = Readonly<{
-  label: string;
-  value: ComponentChildren;
-  /** A smaller line below: a unit, a comparison, a sparkline. */
-  note?: ComponentChildren | undefined;
-  tone?: Tone | undefined;
-}>;
+/** One number worth a look. The note is a smaller line below: a unit, a comparison, a sparkline. */
+export type Stat = readonly [
+  label: string,
+  value: ComponentChildren,
+  note?: ComponentChildren,
+  tone?: Tone | false | undefined,
+];
 
 /** A row of numbers at the head of a page. */
 export function Stats({ stats, id }: Readonly<{ stats: readonly Stat[]; id?: string | undefined }>) {
   return (
     <dl class="stats" id={id}>
-      {stats.map(({ label, value, note, tone }) => (
-        <div key={label} class={tone && `tone-${tone}`}>
+      {stats.map(([label, value, note, tone]) => (
+        <div key={label} class={tone ? `tone-${tone}` : undefined}>
           <dt>{label}</dt>
           <dd class="stat-value">{value}</dd>
           {note !== undefined && <dd class="stat-note">{note}</dd>}

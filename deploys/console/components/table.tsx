@@ -1,6 +1,6 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
-import { Panel } from './panels.tsx';
+import { Panel, type PanelProps } from './panels.tsx';
 
 /** One column. A `head` names its rows to readers of screens, and heads the card on phones; numbers stand at the `end`. */
 export type Column<Row> = readonly [
@@ -23,7 +23,7 @@ type TableProps<Row> = Readonly<{
 /** A dense table; on phones each row is a card whose lines carry the columns' labels. */
 export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<Row>) {
   if (rows.length === 0) return <>{empty}</>;
-  const shown = columns.flatMap((column) => (column ? [column] : []));
+  const shown = columns.filter((column) => column !== false);
   return (
     <div class="table-frame">
       <table class="table" role="table">
@@ -57,12 +57,13 @@ export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<
 }
 
 type TablePanelProps<Row> = Omit<TableProps<Row>, 'caption'> &
-  Readonly<{ title: string; caption?: string; aside?: ComponentChildren }>;
+  Pick<PanelProps, 'title' | 'id' | 'aside'> &
+  Readonly<{ caption?: string }>;
 
 /** A panel that is a table. */
-export function TablePanel<Row>({ title, caption = title, aside, ...table }: TablePanelProps<Row>) {
+export function TablePanel<Row>({ title, caption = title, id, aside, ...table }: TablePanelProps<Row>) {
   return (
-    <Panel title={title} aside={aside} isFlush>
+    <Panel title={title} id={id} aside={aside} isFlush>
       <Table caption={caption} {...table} />
     </Panel>
   );

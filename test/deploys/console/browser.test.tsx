@@ -73,7 +73,7 @@ const ROUTES: readonly Route[] = [
     get: ({ show }) =>
       show({
         title: 'Detail',
-        crumbs: [{ label: 'Plain', to: '/plain' }],
+        crumbs: [['Plain', '/plain']],
         body: (
           <p>
             in detail{' '}

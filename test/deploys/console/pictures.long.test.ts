@@ -57,8 +57,8 @@ const WORLDS: Readonly<Record<string, () => Promise<Seeded>>> = {
       'account-trial': `/operator/accounts/${trial}`,
       'account-suspended': `/operator/accounts/${suspended}`,
       'account-suspend': `/operator/accounts/${account}/suspend`,
-      user: `/operator/users/${world.customer.id}`,
-      'user-second-factor': `/operator/users/${world.customer.id}/second-factor`,
+      user: `/operator/users/${world.dana.id}`,
+      'user-second-factor': `/operator/users/${world.dana.id}/second-factor`,
     };
     return { handle, names, [Symbol.dispose]: world[Symbol.dispose] };
   },
@@ -132,8 +132,8 @@ function seedKeys({ addKey, keys, count }: SeededWorld) {
 
 /** Webhooks in every state, with some hours of deliveries. */
 async function seedWebhooks(world: SeededWorld) {
-  const { addWebhook, attemptDue, upgrade, save, webhooks, enqueue, clock, customer, store } = world;
-  const by = { accountId: 1, actor: { kind: 'user', userId: customer.id } } as const;
+  const { addWebhook, attemptDue, upgrade, save, webhooks, enqueue, clock, dana, store } = world;
+  const by = { accountId: 1, actor: { kind: 'user', userId: dana.id } } as const;
   const programs = [PROGRAM];
   // The webhooks of the seed have no secrets that could sign: nothing is sent to them.
   store.run('UPDATE deliveries SET next_attempt_at_ms = 9e12 WHERE next_attempt_at_ms IS NOT NULL');

@@ -1,3 +1,4 @@
+import type { SQLQueryBindings } from 'bun:sqlite';
 import type { BackendStatus, GatewayStatus } from '../../../shared/gateway-status.ts';
 import { HOUR_MS, startWorld, type World } from './world.ts';
 
@@ -86,12 +87,12 @@ export function startSeeded() {
   world.spend(poor, 350_000);
   world.spend(blank, 12_400);
   world.accounts.suspend('Harbour Analytics GmbH', by);
-  const customer = world.made('dana@meridian.example', { role: 'customer', accountId: first });
+  const dana = world.made('dana@meridian.example', { role: 'customer', accountId: first });
   world.made('lee@meridian.example', { role: 'customer', accountId: first });
-  world.store.run("UPDATE users SET totp_secret = x'00' WHERE id = ?", [customer.id]);
-  world.session(customer);
-  world.keys.create('Meridian Labs', 'production', { kind: 'user', userId: customer.id });
-  return { ...world, ids, customer };
+  world.store.run("UPDATE users SET totp_secret = x'00' WHERE id = ?", [dana.id]);
+  world.session(dana);
+  world.keys.create('Meridian Labs', 'production', { kind: 'user', userId: dana.id });
+  return { ...world, ids, dana };
 }
 
 function seedUsage({ count }: World, ids: readonly number[]) {
@@ -115,40 +116,35 @@ function seedWebhooks({ store, clock }: World, ids: readonly number[]) {
   for (const [i, host] of HOSTS.entries()) {
     const webhook = `wh${i}c2b1f0e9d8a7`;
     const url = `https://${host}/hook`;
-    insert('webhooks', {
-      ...{ id: webhook, account_id: ids[i % 3] ?? 1, url, host, secret_ct: Buffer.of(0), secret_kid: 1 },
-      ...{ created_at_ms: 0, updated_at_ms: 0, consecutive_failures: 4 + i * 7 },
-      failing_since_ms: now - (i + 1) * 3 * HOUR_MS,
-      last_success_at_ms: i === 2 ? null : now - (i + 2) * 4 * HOUR_MS,
-      paused_at_ms: i === 3 ? now : null,
-    });
+    insert(
+      'webhooks',
+      `id, account_id, url, host, secret_ct, secret_kid, created_at_ms, updated_at_ms, consecutive_failures,
+       failing_since_ms, last_success_at_ms, paused_at_ms`,
+      [webhook, ids[i % 3] ?? 1, url, host, Buffer.of(0), 1, 0, 0, 4 + i * 7],
+      [now - (i + 1) * 3 * HOUR_MS, i === 2 ? null : now - (i + 2) * 4 * HOUR_MS, i === 3 ? now : null],
+    );
     for (let n = 1; n <= 3; n++) {
       const id = `019ab2c4-${i}${n}00-7000-8000-00000000000${i}`;
       const isOver = n === 1;
-      insert('deliveries', {
-        ...{
-          id,
-          webhook_id: webhook,
-          event_kind: 'ping',
-          dedupe_key: id,
-          body: Buffer.from('{}'),
-          attempts: 3,
-        },
-        ...{ state: isOver ? 'failed' : 'retry_scheduled', created_at_ms: now - n * HOUR_MS },
-        next_attempt_at_ms: isOver ? null : now + (n - 2.05) * 600_000,
-        finished_at_ms: isOver ? now : null,
-      });
+      insert(
+        'deliveries',
+        `id, webhook_id, event_kind, dedupe_key, body, state, attempts, next_attempt_at_ms, created_at_ms,
+         finished_at_ms`,
+        [id, webhook, 'ping', id, Buffer.from('{}'), isOver ? 'failed' : 'retry_scheduled', 3],
+        [isOver ? null : now + (n - 2.05) * 600_000, now - n * HOUR_MS, isOver ? now : null],
+      );
       const error = ERRORS[(i + n) % 4] ?? '';
-      insert('attempts', {
-        ...{ delivery_id: id, n, number: n, trigger: 'auto', url, signed_at: 0, error },
-        ...{ started_at_ms: now - n * 1_700_000, ended_at_ms: now - n * 1_600_000 },
-        state: error === 'blocked_address' ? 'blocked' : 'failed',
-      });
+      insert(
+        'attempts',
+        'delivery_id, n, number, trigger, state, url, started_at_ms, signed_at, ended_at_ms, error',
+        [id, n, n, 'auto', error === 'blocked_address' ? 'blocked' : 'failed', url],
+        [now - n * 1_700_000, 0, now - n * 1_600_000, error],
+      );
     }
   }
 
-  function insert(table: string, row: Readonly<Record<string, string | number | Buffer | null>>) {
-    const marks = Object.keys(row).map(() => '?');
-    store.run(`INSERT INTO ${table} (${Object.keys(row)}) VALUES (${marks})`, Object.values(row));
+  function insert(table: string, columns: string, ...values: readonly SQLQueryBindings[][]) {
+    const row = values.flat();
+    store.run(`INSERT INTO ${table} (${columns}) VALUES (${row.map(() => '?')})`, row);
   }
 }

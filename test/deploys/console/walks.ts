@@ -116,14 +116,14 @@ export function filled(path: string, of: Owner, accountId = of.accountId): strin
 export function goodForm(path: string, of: Owner): Record<string, string> {
   const [, noun = ''] = /\/(keys|webhooks|users)\//.exec(path) ?? [];
   const phrases: Record<string, string> = { keys: of.keyName, webhooks: of.host, users: of.user.email };
-  return {
-    ...{ name: 'another name', grace: '1h', once: `${'a'.repeat(21)}${path.length % 10}` },
-    confirm: phrases[noun] ?? of.account,
-    ...{ url: 'https://another.hooks.example.com/in', description: 'another description', programs: 'all' },
-    ...{ 'takes-over': '24h', seen: String(START_MS), since: '0' },
-    ...{ plan: 'pro', credits: '5', reason: 'a reason', email: 'another@example.com', user: 'ab'.repeat(12) },
-    ...{ theme: 'dark', next: '/' },
-  };
+  return Object.fromEntries(
+    new URLSearchParams(
+      `name=another name&grace=1h&once=${'a'.repeat(21)}${path.length % 10}&programs=all&description=another` +
+        `&url=https://another.hooks.example.com/in&takes-over=24h&seen=${START_MS}&since=0&plan=pro&credits=5` +
+        `&reason=a reason&email=another@example.com&user=${'ab'.repeat(12)}&theme=dark&next=/` +
+        `&confirm=${encodeURIComponent(phrases[noun] ?? of.account)}`,
+    ),
+  );
 }
 
 /** The methods of a route, as it answers a method that none has. */

@@ -42,8 +42,7 @@ export function errorText(error: string): string {
 }
 
 /** The body of a response, as text where it is text. */
-export function ResponseBody({ id, attempt }: Readonly<{ id: string; attempt: AttemptRow }>) {
-  const { answerBody, answerBodyKind } = attempt;
+export function responseBody(id: string, { answerBody, answerBodyKind }: AttemptRow) {
   if (answerBody === null) return <p class="soft">The response body is no longer stored.</p>;
   if (answerBody.length === 0) return <p class="soft">The response had no body.</p>;
   const shown = shownBytes(answerBody, answerBodyKind === 'whole');
@@ -108,7 +107,7 @@ type Times = Readonly<Partial<Record<(typeof PARTS)[number][0] | 'totalMs', numb
 type Part = Readonly<{ label: string; startMs: number; ms: number }>;
 
 /** Where the time of an attempt went, each part behind the one before it. */
-export function PhaseBars({ phasesJson }: Readonly<{ phasesJson: string }>) {
+export function phaseBars(phasesJson: string) {
   const times = JSON.parse(phasesJson) as Times; // as `finish` wrote it
   const { totalMs = 0 } = times;
   return (
@@ -118,9 +117,7 @@ export function PhaseBars({ phasesJson }: Readonly<{ phasesJson: string }>) {
         {partsOf(times).map((part, i) => (
           <tr key={part.label}>
             <th scope="row">{part.label}</th>
-            <td>
-              <Bar part={part} wholeMs={totalMs} n={i} />
-            </td>
+            <td>{bar(part, totalMs, `phase-${i + 1}`)}</td>
             <td class="align-end">{latencyText(part.ms)}</td>
           </tr>
         ))}
@@ -150,14 +147,14 @@ function partsOf(times: Times): readonly Part[] {
 }
 
 /** A drawing, because a width cannot be written into the page's style. */
-function Bar({ part, wholeMs, n }: Readonly<{ part: Part; wholeMs: number; n: number }>) {
+function bar(part: Part, wholeMs: number, name: string) {
   const whole = Math.max(1, wholeMs);
   const width = Math.max(0.5, (part.ms / whole) * 100);
   const x = Math.min(100 - width, (part.startMs / whole) * 100);
   return (
     <svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true" focusable="false">
       <rect x="0" y="3.5" width="100" height="1" class="phase-ground" />
-      <rect x={x.toFixed(2)} y="0" width={width.toFixed(2)} height="8" class={`phase-${n + 1}`} />
+      <rect x={x.toFixed(2)} y="0" width={width.toFixed(2)} height="8" class={name} />
     </svg>
   );
 }

@@ -6,7 +6,7 @@ import { StateBadge } from '../../components/icons.tsx';
 import { cursorFrom, Link, Pager, withQuery } from '../../components/links.tsx';
 import { Empty, Live, Panel } from '../../components/panels.tsx';
 import { Table } from '../../components/table.tsx';
-import type { AccountContext, PageAccount } from '../../context.ts';
+import type { AccountContext } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import { STATE_WORDS, wordOf } from './attempt.tsx';
 import { paths } from '../../paths.ts';
@@ -32,15 +32,10 @@ export function deliveryListPage(services: WebhookServices, context: AccountCont
     title: 'Deliveries',
     body: (
       <>
-        <DeliveryFilters services={services} context={context} filter={filter} search={search} />
+        {filters(services, context, filter, search)}
         <Live id="deliveries" from={withQuery(url, {})} isOver={filter.after !== undefined}>
           <Panel title={search === '' ? 'Newest first' : 'Search results'} isFlush>
-            <DeliveryTable
-              account={account}
-              rows={rows}
-              isOfOneWebhook={filter.webhookId !== undefined}
-              empty={emptyText(search, filter, next)}
-            />
+            {deliveryTable(account.id, rows, emptyText(search, filter, next), filter.webhookId !== undefined)}
           </Panel>
         </Live>
         <Pager url={url} by="after" next={next && `${next.createdAtMs}.${next.id}`} />
@@ -58,15 +53,12 @@ function emptyText(search: string, filter: DeliveryFilter, next: DeliveryPage['n
   return isNarrow(filter) || filter.after ? 'No matching deliveries' : 'No deliveries yet';
 }
 
-type FiltersProps = Readonly<{
-  services: WebhookServices;
-  context: AccountContext;
-  filter: DeliveryFilter;
-  search: string;
-}>;
-
-function DeliveryFilters({ services, context, filter, search }: FiltersProps) {
-  const { account, nowMs, url } = context;
+function filters(
+  services: WebhookServices,
+  { account, nowMs, url }: AccountContext,
+  filter: DeliveryFilter,
+  search: string,
+) {
   const webhooks = services.webhooks
     .list(account.id)
     .map(({ id, url: to }) => ({ value: id, label: new URL(to).host }));
@@ -105,17 +97,16 @@ function DeliveryFilters({ services, context, filter, search }: FiltersProps) {
   );
 }
 
-type DeliveryTableProps = Readonly<{
-  account: Pick<PageAccount, 'id'>;
-  rows: readonly AccountDelivery[];
-  /** All are of one webhook, which need not be named. */
-  isOfOneWebhook?: boolean;
-  /** Said in place of an empty table. */
-  empty: string;
-}>;
-
-/** Deliveries, each opening at the side. */
-export function DeliveryTable({ account, rows, isOfOneWebhook = false, empty }: DeliveryTableProps) {
+/**
+ * Deliveries, each opening at the side. `empty` stands in place of an empty table; the webhook is not named where all are
+ * of one.
+ */
+export function deliveryTable(
+  accountId: number,
+  rows: readonly AccountDelivery[],
+  empty: string,
+  isOfOneWebhook: boolean,
+) {
   return (
     <Table
       caption="Deliveries"
@@ -123,13 +114,13 @@ export function DeliveryTable({ account, rows, isOfOneWebhook = false, empty }: 
         [
           'Created',
           ({ id, createdAtMs }) => (
-            <Link to={paths.delivery(account.id, id)} isDrawer>
+            <Link to={paths.delivery(accountId, id)} isDrawer>
               <Time atMs={createdAtMs} />
             </Link>
           ),
           'head',
         ],
-        ['Event', (row) => <Event row={row} />],
+        ['Event', eventCell],
         !isOfOneWebhook && [
           'Webhook',
           ({ url }) => (
@@ -139,7 +130,18 @@ export function DeliveryTable({ account, rows, isOfOneWebhook = false, empty }: 
           ),
         ],
         ['State', (row) => <State row={row} />],
-        ['Last response', (row) => <Answer row={row} />, 'end'],
+        [
+          'Last response',
+          (row) => (
+            <span class="lines">
+              {answerText(row)}
+              <span class="soft">
+                attempt {row.attempts}/{ATTEMPTS_MAX}
+              </span>
+            </span>
+          ),
+          'end',
+        ],
       ]}
       rows={rows}
       keyOf={({ id }) => id}
@@ -162,24 +164,13 @@ function State({ row }: Readonly<{ row: AccountDelivery }>) {
   );
 }
 
-function Event({ row: { eventKind, label, deploySlot } }: Readonly<{ row: AccountDelivery }>) {
+function eventCell({ eventKind, label, deploySlot }: AccountDelivery) {
   if (label === null) return <code>{eventKind}</code>;
   return (
     <span class="lines">
       {label}
       <span class="soft nowrap">
         {deploySlot === null ? eventKind : `upgraded, slot ${countText(deploySlot)}`}
-      </span>
-    </span>
-  );
-}
-
-function Answer({ row }: Readonly<{ row: AccountDelivery }>) {
-  return (
-    <span class="lines">
-      {answerText(row)}
-      <span class="soft">
-        attempt {row.attempts}/{ATTEMPTS_MAX}
       </span>
     </span>
   );

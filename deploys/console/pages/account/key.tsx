@@ -48,11 +48,11 @@ export function keyPage(
   return show({
     title: row.name,
     status: errors && 422,
-    crumbs: [{ label: 'API keys', to: paths.keys(account.id) }],
+    crumbs: [['API keys', paths.keys(account.id)]],
     aside: <KeyBadge state={row.state} />,
     body: (
       <>
-        <ShownKey secret={secret} context={context} />
+        {shownKey(secret, context)}
         {predecessor?.expiresAtMs !== undefined && row.state === 'active' && (
           <Notice tone="warning">
             The old key {predecessor.prefix}…{predecessor.last4} expires at{' '}
@@ -63,22 +63,20 @@ export function keyPage(
         {row.state !== 'active' && errors?.rotate?.['form'] !== undefined && (
           <Notice tone="bad">{errors.rotate['form']}</Notice>
         )}
-        <KeyUse usage={usage} accountId={account.id} keyId={row.id} nowMs={nowMs} />
+        {keyUse(usage, { accountId: account.id, keyId: row.id }, nowMs)}
         <Columns>
           <Panel
             title="Key"
             aside={<Link to={`${paths.usage(account.id)}?key=${row.id}`}>Usage by method</Link>}
           >
-            <Known row={row} />
+            {keyFacts(row)}
             {isWorking && (
               <PostForm action={`${path}/rename`} button="Rename" isInline errors={errors?.rename}>
                 <TextField name="name" label="Name" value={row.name} isRequired maxLength={64} />
               </PostForm>
             )}
           </Panel>
-          {row.state === 'active' && (
-            <RotatePanel path={path} once={newFormId(random)} errors={errors?.rotate} />
-          )}
+          {row.state === 'active' && rotatePanel(path, newFormId(random), errors?.rotate)}
         </Columns>
         {isWorking && (
           <ConfirmPanel
@@ -98,10 +96,8 @@ export function keyPage(
   });
 }
 
-type ShownKeyProps = Readonly<{ secret: string | undefined; context: AccountContext }>;
-
 /** The key itself, the one time that it is there to be shown. */
-function ShownKey({ secret, context: { account, url } }: ShownKeyProps) {
+function shownKey(secret: string | undefined, { account, url }: AccountContext) {
   if (secret !== undefined)
     return (
       <>
@@ -120,7 +116,7 @@ function ShownKey({ secret, context: { account, url } }: ShownKeyProps) {
   );
 }
 
-function Known({ row }: Readonly<{ row: KeyRow }>) {
+function keyFacts(row: KeyRow) {
   const { id, createdAtMs, lastUsedAtMs, expiresAtMs, state } = row;
   return (
     <Facts
@@ -138,32 +134,25 @@ function Known({ row }: Readonly<{ row: KeyRow }>) {
   );
 }
 
-type UseProps = Readonly<{
-  usage: AccountServices['usage'];
-  accountId: number;
-  keyId: string;
-  nowMs: number;
-}>;
-
 /** What went through the key: requests by hour, and a week's sums. */
-function KeyUse({ usage, accountId, keyId, nowMs }: UseProps) {
+function keyUse(usage: AccountServices['usage'], whose: { accountId: number; keyId: string }, nowMs: number) {
   const toHour = Math.floor(nowMs / HOUR_MS) + 1;
-  const points = usage.series({ accountId, keyId }, { fromHour: toHour - 168, toHour });
+  const points = usage.series(whose, { fromHour: toHour - 168, toHour });
   const week = sumOf(points.map(({ counts }) => counts));
   const day = points.slice(-24).map(({ counts }) => counts.calls);
   const dayCalls = day.reduce((sum, calls) => sum + calls, 0);
   return (
     <Stats
       stats={[
-        {
-          label: 'Requests, 24 hours',
-          value: countText(dayCalls),
-          note: <Sparkline values={day} label={`${countText(dayCalls)} requests in 24 hours, by hour`} />,
-        },
-        { label: 'Requests, 7 days', value: countText(week.calls) },
-        { label: 'Credits, 7 days', value: countText(week.credits - week.refunded) },
-        { label: 'Errors, 7 days', value: countText(week.errors) },
-        { label: 'Rejected, 7 days', value: countText(week.refused) },
+        [
+          'Requests, 24 hours',
+          countText(dayCalls),
+          <Sparkline values={day} label={`${countText(dayCalls)} requests in 24 hours, by hour`} />,
+        ],
+        ['Requests, 7 days', countText(week.calls)],
+        ['Credits, 7 days', countText(week.credits - week.refunded)],
+        ['Errors, 7 days', countText(week.errors)],
+        ['Rejected, 7 days', countText(week.refused)],
       ]}
     />
   );
@@ -177,11 +166,7 @@ const GRACES = [
   { value: '7d', label: 'In 7 days', ms: 168 * HOUR_MS },
 ];
 
-function RotatePanel({
-  path,
-  once,
-  errors,
-}: Readonly<{ path: string; once: string; errors: FormErrors | undefined }>) {
+function rotatePanel(path: string, once: string, errors: FormErrors | undefined) {
   return (
     <Panel title="Rotate key" id="rotate">
       <p>
@@ -205,15 +190,14 @@ export function renameKey(services: AccountServices, context: AccountForm): Resp
   const { account, form, params } = context;
   const id = params['keyId'] ?? '';
   const result = services.keys.rename(id, (form.get('name') ?? '').trim(), byOf(context).actor, account.id);
+  const again = (name: string) => keyPage(services, context, { rename: { name } });
   switch (result.kind) {
     case 'renamed':
       return redirect(paths.key(account.id, id), 'key-renamed');
     case 'bad-name':
-      return keyPage(services, context, { rename: { name: BAD_KEY_NAME } });
+      return again(BAD_KEY_NAME);
     case 'reserved-name':
-      return keyPage(services, context, {
-        rename: { name: 'This key is used by the service and cannot be renamed.' },
-      });
+      return again('This key is used by the service and cannot be renamed.');
     case 'unknown-key':
       return context.notFound();
     default:
@@ -227,9 +211,9 @@ export function rotateKey(services: AccountServices, context: AccountForm): Resp
   const id = params['keyId'] ?? '';
   const once = formIdFrom(form);
   const grace = GRACES.find(({ value }) => value === form.get('grace'));
-  if (once === undefined) return keyPage(services, context, { rotate: { form: STALE_FORM } });
-  if (grace === undefined)
-    return keyPage(services, context, { rotate: { form: 'Choose when the old key expires.' } });
+  const again = (form: string) => keyPage(services, context, { rotate: { form } });
+  if (once === undefined) return again(STALE_FORM);
+  if (grace === undefined) return again('Choose when the old key expires.');
   const result = services.keys.rotate(id, grace.ms, byOf(context).actor, account.id, once);
   switch (result.kind) {
     case 'rotated':
@@ -238,9 +222,9 @@ export function rotateKey(services: AccountServices, context: AccountForm): Resp
     case 'made-before':
       return redirect(`${paths.key(account.id, result.id)}?shown=${once}`);
     case 'too-many':
-      return keyPage(services, context, { rotate: { form: TOO_MANY_KEYS } });
+      return again(TOO_MANY_KEYS);
     case 'ended':
-      return keyPage(services, context, { rotate: { form: `The key is already ${result.state}.` } });
+      return again(`The key is already ${result.state}.`);
     case 'unknown-key':
       return context.notFound();
     default:

@@ -70,7 +70,18 @@ export function keyListPage(
           columns={columnsOf(account, calls)}
           rows={items}
           keyOf={({ id }) => id}
-          empty={isNarrowed ? <Empty title="No matching keys" /> : <NoKeys path={path} />}
+          empty={
+            isNarrowed ? (
+              <Empty title="No matching keys" />
+            ) : (
+              <Empty title="No API keys yet">
+                <p>API keys give access to the RPC endpoint and the program API.</p>
+                <ButtonLink to={`${path}/new`} kind="primary">
+                  Create your first key
+                </ButtonLink>
+              </Empty>
+            )
+          }
         />
         <Pager url={url} by="before" next={next && `${next.createdAtMs}.${next.id}`} />
       </>
@@ -100,17 +111,6 @@ function columnsOf(account: PageAccount, calls: ReadonlyMap<string, number>): re
     ['Last used', ({ lastUsedAtMs }) => <Ago atMs={lastUsedAtMs} none="Never" />],
     ['Created', ({ createdAtMs }) => <Ago atMs={createdAtMs} />],
   ];
-}
-
-function NoKeys({ path }: Readonly<{ path: string }>) {
-  return (
-    <Empty title="No API keys yet">
-      <p>API keys give access to the RPC endpoint and the program API.</p>
-      <ButtonLink to={`${path}/new`} kind="primary">
-        Create your first key
-      </ButtonLink>
-    </Empty>
-  );
 }
 
 export function newKeyPage({ random }: AccountServices, context: AccountContext): Response {
@@ -145,7 +145,7 @@ function showForm({ account, show }: AccountContext, once: string, returned: Ret
   return show({
     title: 'Create API key',
     status: returned.errors && 422,
-    crumbs: [{ label: 'API keys', to: path }],
+    crumbs: [['API keys', path]],
     body: (
       <Panel title="New key">
         <PostForm

@@ -52,12 +52,12 @@ export function overviewPage(
     body: (
       <Live id="overview" from={url.pathname} everySeconds={5}>
         <div class="panel-stack">
-          <AttentionList found={attentionOf(state, nowMs)} />
-          <AccountStats state={state} day={usage.sum({ accountId: id }, hours)} />
-          <LastHour minutes={minutes.recentMinutes(id, nowMs)} sinceMs={minutes.sinceMs()} plan={plan} />
+          {attentionList(attentionOf(state, nowMs))}
+          {stats(state, usage.sum({ accountId: id }, hours))}
+          {lastHour(minutes.recentMinutes(id, nowMs), minutes.sinceMs(), plan)}
           <Columns>
-            <MethodsPanel accountId={id} methods={usage.byMethod({ accountId: id }, hours)} />
-            <KeysPanel accountId={id} keys={newest} used={usage.byKey({ accountId: id }, hours)} />
+            {methodsPanel(id, usage.byMethod({ accountId: id }, hours))}
+            {keysPanel(id, newest, usage.byKey({ accountId: id }, hours))}
           </Columns>
         </div>
       </Live>
@@ -65,7 +65,7 @@ export function overviewPage(
   });
 }
 
-function AttentionList({ found }: Readonly<{ found: readonly Attention[] }>) {
+function attentionList(found: readonly Attention[]) {
   if (found.length === 0) return null;
   return (
     <section class="notices" aria-label="Needs attention">
@@ -79,17 +79,16 @@ function AttentionList({ found }: Readonly<{ found: readonly Attention[] }>) {
 }
 
 /** The state of an account in numbers; `day` is what was counted in the last 24 hours. */
-function AccountStats({ state, day }: Readonly<{ state: AccountState; day: Counts }>) {
-  const { calls, errors, refused } = day;
+function stats(state: AccountState, day: Counts) {
   return (
     <Stats
       stats={[
         creditsStat(state, day),
-        { label: 'Requests, 24 hours', value: countText(calls) },
-        { label: 'Errors, 24 hours', value: countText(errors), note: errorNote(day) },
-        { label: 'Rejected, 24 hours', value: countText(refused), note: refusedNote(day) },
-        { label: 'Latency p50', value: boundText(day, 0.5), note: 'median, last 24 h' },
-        { label: 'Latency p95', value: boundText(day, 0.95), note: '95th percentile, last 24 h' },
+        ['Requests, 24 hours', countText(day.calls)],
+        ['Errors, 24 hours', countText(day.errors), errorNote(day)],
+        ['Rejected, 24 hours', countText(day.refused), refusedNote(day)],
+        ['Latency p50', boundText(day, 0.5), 'median, last 24 h'],
+        ['Latency p95', boundText(day, 0.95), '95th percentile, last 24 h'],
       ]}
     />
   );
@@ -97,33 +96,24 @@ function AccountStats({ state, day }: Readonly<{ state: AccountState; day: Count
 
 function creditsStat({ account, plan, forecast }: AccountState, { credits, refunded }: Counts): Stat {
   const { creditsLeft } = account;
-  if (creditsLeft === undefined)
-    return { label: 'Credits, 24 hours', value: countText(credits - refunded), note: 'Unlimited' };
-  const lasts = forecast && forecastText(forecast);
-  const tone = creditsLeft === 0 ? 'bad' : creditsLeft < 0.1 * (plan?.credits ?? 0) ? 'warning' : undefined;
-  return {
-    label: 'Credits left',
-    value: countText(creditsLeft),
-    note: creditsLeft === 0 ? undefined : (lasts ?? 'None used in the last 7 days'),
-    tone,
-  };
+  if (creditsLeft === undefined) return ['Credits, 24 hours', countText(credits - refunded), 'Unlimited'];
+  if (creditsLeft === 0) return ['Credits left', '0', undefined, 'bad'];
+  const note = (forecast && forecastText(forecast)) ?? 'None used in the last 7 days';
+  return [
+    'Credits left',
+    countText(creditsLeft),
+    note,
+    creditsLeft < 0.1 * (plan?.credits ?? 0) && 'warning',
+  ];
 }
 
-type LastHourProps = Readonly<{
-  /** The last hour, the oldest first. */
-  minutes: readonly Minute[];
-  /** Since when minutes are counted. */
-  sinceMs: number | undefined;
-  plan: Plan | undefined;
-}>;
-
-/** Requests, errors and refusals of the last hour, minute by minute. */
-function LastHour({ minutes, sinceMs, plan }: LastHourProps) {
+/** Requests, errors and refusals of the last hour, minute by minute, the oldest first. */
+function lastHour(minutes: readonly Minute[], sinceMs: number | undefined, plan: Plan | undefined) {
   const sum = (figure: 'calls' | 'errors' | 'refused') =>
     minutes.reduce((total, minute) => total + minute[figure], 0);
   const busiest = Math.max(0, ...minutes.map(({ calls }) => calls));
   return (
-    <Panel title="Last hour" aside={<RateText busiest={busiest} plan={plan} />}>
+    <Panel title="Last hour" aside={plan && rateText(busiest, plan)}>
       <p>
         <strong>{countText(sum('calls'))}</strong> requests, <strong>{countText(sum('errors'))}</strong>{' '}
         errors, <strong>{countText(sum('refused'))}</strong> rejected.
@@ -146,8 +136,7 @@ function LastHour({ minutes, sinceMs, plan }: LastHourProps) {
 }
 
 /** The busiest minute against what the plan allows. */
-function RateText({ busiest, plan }: Readonly<{ busiest: number; plan: Plan | undefined }>) {
-  if (plan === undefined) return null;
+function rateText(busiest: number, plan: Plan) {
   return (
     <span class="soft">
       Peak minute: {perSecond(busiest / 60)} requests/s · Plan limit: {perSecond(plan.rps)}/s, burst{' '}
@@ -164,7 +153,7 @@ function perSecond(rate: number): string {
 const ROWS = 5;
 
 /** The methods of the last 24 hours that were called the most. */
-function MethodsPanel({ accountId, methods }: Readonly<{ accountId: number; methods: readonly Part[] }>) {
+function methodsPanel(accountId: number, methods: readonly Part[]) {
   return (
     <TablePanel
       title="Top methods, 24 hours"
@@ -182,15 +171,8 @@ function MethodsPanel({ accountId, methods }: Readonly<{ accountId: number; meth
   );
 }
 
-type KeysPanelProps = Readonly<{
-  accountId: number;
-  /** The newest first. */
-  keys: readonly KeyRow[];
-  used: readonly Part[];
-}>;
-
 /** The active keys, the last used first. */
-function KeysPanel({ accountId, keys, used }: KeysPanelProps) {
+function keysPanel(accountId: number, keys: readonly KeyRow[], used: readonly Part[]) {
   const calls = new Map(used.map(({ name, counts }) => [name, counts.calls]));
   const working = keys
     .filter(({ state }) => state === 'active' || state === 'expiring')

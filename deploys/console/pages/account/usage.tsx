@@ -89,6 +89,7 @@ export async function usagePage(
     const row = keys.find(id, account.id);
     return row === undefined ? id : `${row.name} (…${row.last4})`;
   };
+  const shown = { view, query, hours, url, keyName };
   const isUsed = view.total.calls + view.total.refused > 0;
   return show({
     title: 'Usage',
@@ -97,17 +98,21 @@ export async function usagePage(
       <>
         <Tabs
           label="Period"
-          tabs={PERIOD_NAMES.map((name) => ({
-            label: PERIODS[name].label,
-            to: withQuery(url, { period: name }),
-            isCurrent: name === period,
-          }))}
+          tabs={PERIOD_NAMES.map((name) => [
+            PERIODS[name].label,
+            withQuery(url, { period: name }),
+            name === period,
+          ])}
         />
-        <Narrowed query={query} url={url} keyName={keyName} />
+        {narrowedBy(shown)}
         {isUsed ? (
           <>
-            <UsageTotals total={view.total} />
-            <UsageBody view={view} query={query} hours={hours} url={url} keyName={keyName} />
+            {totals(view.total)}
+            {chartPanel(shown)}
+            {usageTable(shown)}
+            <p class="soft">
+              p50/p95: upper bounds on time to first byte. Times are in UTC; the current {unit} is incomplete.
+            </p>
           </>
         ) : (
           <Empty title="No usage in this period">
@@ -125,10 +130,16 @@ function csvPath(url: URL): string {
   return `${url.pathname}.csv${query}`;
 }
 
-type NarrowedProps = Readonly<{ query: UsageQuery; url: URL; keyName(id: string): string }>;
+type Shown = Readonly<{
+  view: UsageView;
+  query: UsageQuery;
+  hours: Hours;
+  url: URL;
+  keyName(id: string): string;
+}>;
 
 /** What the page is narrowed to, and the way back. */
-function Narrowed({ query: { keyId, method }, url, keyName }: NarrowedProps) {
+function narrowedBy({ query: { keyId, method }, url, keyName }: Shown) {
   if (keyId === undefined && method === undefined) return null;
   const to = withQuery(url, { key: undefined, method: undefined, by: undefined });
   return (
@@ -140,16 +151,15 @@ function Narrowed({ query: { keyId, method }, url, keyName }: NarrowedProps) {
   );
 }
 
-function UsageTotals({ total }: Readonly<{ total: Counts }>) {
-  const { calls, credits, refunded, errors, refused, bytesOut } = total;
+function totals(total: Counts) {
   return (
     <Stats
       stats={[
-        { label: 'Requests', value: countText(calls) },
-        { label: 'Credits', value: countText(credits - refunded) },
-        { label: 'Errors', value: countText(errors), note: errorNote(total) },
-        { label: 'Rejected', value: countText(refused), note: refusedNote(total) },
-        { label: 'Data sent', value: bytesText(bytesOut) },
+        ['Requests', countText(total.calls)],
+        ['Credits', countText(total.credits - total.refunded)],
+        ['Errors', countText(total.errors), errorNote(total)],
+        ['Rejected', countText(total.refused), refusedNote(total)],
+        ['Data sent', bytesText(total.bytesOut)],
       ]}
     />
   );
@@ -170,54 +180,54 @@ const MEASURE_LABELS = {
   refused: 'Rejected',
 } as const;
 
-type BodyProps = Readonly<{
-  view: UsageView;
-  query: UsageQuery;
-  hours: Hours;
-  url: URL;
-  keyName(id: string): string;
-}>;
-
-/** Usage as a chart and as a table; each row links to its breakdown. */
-function UsageBody(props: BodyProps) {
-  const {
-    query: { period, by, measure },
-    url,
-  } = props;
+/** Usage over time, the parts that were used the most upon one another. */
+function chartPanel({ view, query: { period, by, measure }, hours, url, keyName }: Shown) {
   const { unit, label } = PERIODS[period];
   const title = `${MEASURE_LABELS[measure]} by ${by}`;
+  const starts = startsOf(hours, unit);
+  const sums = new Map<string, Map<number, number>>([...view.names, ''].map((name) => [name, new Map()]));
+  for (const cell of view.cells) {
+    const byPeriod = sums.get(cell.name);
+    byPeriod?.set(cell.at, (byPeriod.get(cell.at) ?? 0) + cell[measure]);
+  }
+  const names = view.parts.length > view.names.length ? [...view.names, ''] : view.names;
   return (
-    <>
-      <Panel
-        title={`${title}, ${label}`}
-        aside={
-          <>
-            <Choices
-              label="Metric"
-              choices={Object.entries(MEASURE_LABELS).map(([name, text]) => ({
-                label: text,
-                to: withQuery(url, { show: name }),
-                isCurrent: name === measure,
-              }))}
-            />
-            <Choices
-              label="Group by"
-              choices={(['method', 'key'] as const).map((name) => ({
-                label: `By ${name}`,
-                to: withQuery(url, { by: name }),
-                isCurrent: name === by,
-              }))}
-            />
-          </>
-        }
-      >
-        <UsageChart {...props} title={title} />
-      </Panel>
-      <UsageTable {...props} />
-      <p class="soft">
-        p50/p95: upper bounds on time to first byte. Times are in UTC; the current {unit} is incomplete.
-      </p>
-    </>
+    <Panel
+      title={`${title}, ${label}`}
+      aside={
+        <>
+          <Choices
+            label="Metric"
+            tabs={Object.entries(MEASURE_LABELS).map(([name, text]) => [
+              text,
+              withQuery(url, { show: name }),
+              name === measure,
+            ])}
+          />
+          <Choices
+            label="Group by"
+            tabs={(['method', 'key'] as const).map((name) => [
+              `By ${name}`,
+              withQuery(url, { by: name }),
+              name === by,
+            ])}
+          />
+        </>
+      }
+    >
+      <Chart
+        id="usage"
+        title={title}
+        kind="stacked"
+        unit={`${MEASURE_LABELS[measure]} per ${unit}`}
+        timesMs={starts.map(({ atMs }) => atMs)}
+        series={names.map((name) => ({
+          label: name === '' ? 'Others' : shortened(by === 'key' ? keyName(name) : name),
+          values: starts.map(({ at }) => sums.get(name)?.get(at) ?? 0),
+          ...(name === '' && { tone: 'quiet' as const }), // the union's member, not any string
+        }))}
+      />
+    </Panel>
   );
 }
 
@@ -230,37 +240,10 @@ function shortened(name: string): string {
   return `${name.slice(0, LEGEND_CHARACTERS - 9)}…${name.slice(-8)}`;
 }
 
-/** Usage over time, the parts that were used the most upon one another. */
-function UsageChart({ view, query, hours, keyName, title }: BodyProps & Readonly<{ title: string }>) {
-  const { by, measure, period } = query;
-  const { unit } = PERIODS[period];
-  const starts = startsOf(hours, unit);
-  const sums = new Map<string, Map<number, number>>([...view.names, ''].map((name) => [name, new Map()]));
-  for (const cell of view.cells) {
-    const byPeriod = sums.get(cell.name);
-    byPeriod?.set(cell.at, (byPeriod.get(cell.at) ?? 0) + cell[measure]);
-  }
-  const names = view.parts.length > view.names.length ? [...view.names, ''] : view.names;
-  return (
-    <Chart
-      id="usage"
-      title={title}
-      kind="stacked"
-      unit={`${MEASURE_LABELS[measure]} per ${unit}`}
-      timesMs={starts.map(({ atMs }) => atMs)}
-      series={names.map((name) => ({
-        label: name === '' ? 'Others' : shortened(by === 'key' ? keyName(name) : name),
-        values: starts.map(({ at }) => sums.get(name)?.get(at) ?? 0),
-        ...(name === '' && { tone: 'quiet' as const }), // the union's member, not any string
-      }))}
-    />
-  );
-}
-
 /** Rows that are shown; a file has them all. */
 const ROWS = 100;
 
-function UsageTable({ view: { parts, total }, query: { by }, url, keyName }: BodyProps) {
+function usageTable({ view: { parts, total }, query: { by }, url, keyName }: Shown) {
   const isByMethod = by === 'method';
   const within = (name: string) => (isByMethod ? { method: name, by: 'key' } : { key: name, by: 'method' });
   return (

@@ -108,10 +108,7 @@ function showForm(
   return show({
     title: webhook ? 'Edit webhook' : 'Add webhook',
     status: errors && 422,
-    crumbs: [
-      { label: 'Webhooks', to: list },
-      ...(webhook && path ? [{ label: hostOf(webhook), to: path }] : []),
-    ],
+    crumbs: [['Webhooks', list], ...(webhook && path ? [[hostOf(webhook), path] as const] : [])],
     body: (
       <Panel title="Endpoint and events">
         <PostForm
@@ -133,8 +130,8 @@ function showForm(
             maxLength={2_048}
             hint="Must start with https:// and be reachable from the public internet."
           />
-          <UrlCheck path={`${list}/check`} />
-          <ProgramPicker given={given} programs={services.programs({}, nowMs)} error={errors?.['programs']} />
+          {urlCheck(`${list}/check`)}
+          {programPicker(given, services.programs({}, nowMs), errors?.['programs'])}
           <TextField
             name="description"
             label="Description"
@@ -148,14 +145,8 @@ function showForm(
   });
 }
 
-type PickerProps = Readonly<{
-  given: GivenSettings;
-  programs: readonly ProgramShown[];
-  error?: string | undefined;
-}>;
-
 /** All programs or chosen ones. With JavaScript the list can be searched; without, it is a list to scroll. */
-function ProgramPicker({ given, programs, error }: PickerProps) {
+function programPicker(given: GivenSettings, programs: readonly ProgramShown[], error: string | undefined) {
   const chosen = new Set(given.programs);
   const unwatched = given.programs
     .filter((address) => !programs.some(({ programId }) => programId === address))
@@ -193,21 +184,17 @@ function ProgramPicker({ given, programs, error }: PickerProps) {
               name="program"
               value={programId}
               isChecked={chosen.has(programId)}
-              label={<Name label={label} address={programId} />}
+              label={
+                // The whole address can be searched for, though its ends are what is shown.
+                <span data-text={`${label} ${programId}`.toLowerCase()}>
+                  {label} <code class="soft">{shortened(programId)}</code>
+                </span>
+              }
             />
           ))}
         </fieldset>
       </div>
     </div>
-  );
-}
-
-/** The whole address can be searched for, though its ends are what is shown. */
-function Name({ label, address }: Readonly<{ label: string; address: string }>) {
-  return (
-    <span data-text={`${label} ${address}`.toLowerCase()}>
-      {label} <code class="soft">{shortened(address)}</code>
-    </span>
   );
 }
 
@@ -237,7 +224,7 @@ function settingsOf({ url, description, isAll, programs }: GivenSettings): Setti
 const CHECKED_FROM = 11;
 
 /** Shows the result of checking the URL while it is typed. Without JavaScript it is checked when the form is sent. */
-function UrlCheck({ path }: Readonly<{ path: string }>) {
+function urlCheck(path: string) {
   return (
     <div
       id="url-check"

@@ -27,32 +27,37 @@ export function webhookListPage(
   services: WebhookServices,
   { account, nowMs, url, show }: AccountContext,
 ): Response {
-  const path = paths.webhooks(account.id);
+  const addButton = (
+    <ButtonLink to={`${paths.webhooks(account.id)}/new`} kind="primary">
+      Add webhook
+    </ButtonLink>
+  );
   const labelOf = labelsOf(services.programs({}, nowMs));
   const { webhooks, next } = pageOf(services.webhooks.list(account.id), url);
   const rows = webhooks.map((webhook) => ({ webhook, health: services.dayOf(webhook.id, nowMs) }));
   return show({
     title: 'Webhooks',
-    aside: rows.length > 0 && (
-      <ButtonLink to={`${path}/new`} kind="primary">
-        Add webhook
-      </ButtonLink>
-    ),
+    aside: rows.length > 0 && addButton,
     body: (
       <Live id="webhooks" from={withQuery(url, {})} everySeconds={10}>
         <TablePanel
           title="All webhooks"
           caption="Webhooks"
           columns={[
-            ['URL', ({ webhook }) => <Name {...{ account, webhook }} />, 'head'],
+            ['URL', ({ webhook }) => nameCell(account.id, webhook), 'head'],
             ['State', ({ webhook }) => <WebhookState webhook={webhook} />],
             ['Programs', ({ webhook }) => programsText(webhook, labelOf)],
-            ['Last delivery', ({ health }) => <Last health={health} />],
-            ['Deliveries, 24 h', ({ health }) => <Day health={health} />],
+            ['Last delivery', ({ health }) => lastCell(health)],
+            ['Deliveries, 24 h', ({ health }) => dayCell(health)],
           ]}
           rows={rows}
           keyOf={({ webhook }) => webhook.id}
-          empty={<NoWebhooks path={path} />}
+          empty={
+            <Empty title="No webhooks yet">
+              <p>A webhook notifies your service when a watched program is deployed.</p>
+              {addButton}
+            </Empty>
+          }
         />
         <Pager url={url} by="after" next={next} />
       </Live>
@@ -69,10 +74,10 @@ function pageOf(all: readonly Webhook[], url: URL) {
   return { webhooks, next: isMore ? webhooks.at(-1)?.id : undefined };
 }
 
-function Name({ account, webhook }: Readonly<{ account: AccountContext['account']; webhook: Webhook }>) {
+function nameCell(accountId: number, webhook: Webhook) {
   return (
     <span class="lines">
-      <Link to={paths.webhook(account.id, webhook.id)} class="url-link">
+      <Link to={paths.webhook(accountId, webhook.id)} class="url-link">
         <WebhookUrl url={webhook.url} />
       </Link>
       {webhook.description !== '' && <span class="soft">{webhook.description}</span>}
@@ -80,7 +85,7 @@ function Name({ account, webhook }: Readonly<{ account: AccountContext['account'
   );
 }
 
-function Last({ health: { last } }: Readonly<{ health: WebhookDay }>) {
+function lastCell({ last }: WebhookDay) {
   if (last === undefined) return <span class="soft">None yet</span>;
   const { state, status, error } = last;
   const [text, tone] = STATE_WORDS[state];
@@ -93,24 +98,13 @@ function Last({ health: { last } }: Readonly<{ health: WebhookDay }>) {
   );
 }
 
-function Day({ health }: Readonly<{ health: WebhookDay }>) {
+function dayCell(health: WebhookDay) {
   const share = failureShare(health.day);
   return (
     <span class="badges">
-      <FailureLine health={health} />
+      {failureLine(health)}
       <span class="soft">{share === undefined ? 'None completed' : `${shareText(share)} failed`}</span>
     </span>
-  );
-}
-
-function NoWebhooks({ path }: Readonly<{ path: string }>) {
-  return (
-    <Empty title="No webhooks yet">
-      <p>A webhook notifies your service when a watched program is deployed.</p>
-      <ButtonLink to={`${path}/new`} kind="primary">
-        Add webhook
-      </ButtonLink>
-    </Empty>
   );
 }
 
@@ -171,7 +165,7 @@ export function failureShare({ delivered, failed }: DeliveryCounts): number | un
 }
 
 /** Deliveries of the last 24 hours by hour; red when some of them failed. */
-export function FailureLine({ health: { hours, day } }: Readonly<{ health: WebhookDay }>) {
+export function failureLine({ hours, day }: WebhookDay) {
   const totals = hours.map(
     ({ delivered, failed, waiting, skipped }) => delivered + failed + waiting + skipped,
   );

@@ -3,16 +3,15 @@ import { encode } from 'uqr';
 import { actorOf } from '../../../accounts/audit.ts';
 import type { AuthService } from '../../../auth/auth-service.ts';
 import { totpOf } from '../../../auth/second-factor.ts';
-import { ButtonLink, PostForm, type Returned } from '../../components/forms.tsx';
+import { ButtonLink, type FormErrors, PostForm } from '../../components/forms.tsx';
 import { Panel } from '../../components/panels.tsx';
 import type { Answer, FormContext, PageContext } from '../../context.ts';
 import type { LoginServices } from '../../page-services.ts';
-import { CodeField, field, type FormRefusal, notTried } from './login-form.tsx';
-import { forSelf, nextOf, type Self } from './session.ts';
 import { paths, withNext } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
+import { CodeField, field, type FormRefusal, forSelf, nextOf, notTried, type Self } from './sign-in.tsx';
 
-const CRUMBS = [{ label: 'Settings', to: paths.settings }];
+const CRUMBS = [['Settings', paths.settings]] as const;
 
 const WRONG: FormRefusal = {
   errors: { code: 'This code is incorrect or expired. Try the next one.' },
@@ -90,17 +89,11 @@ function show(auth: AuthService, context: PageContext, self: Self, refusal?: For
     ...refusal,
     title: 'Two-factor authentication',
     crumbs: CRUMBS,
-    body: user.hasSecondFactor ? (
-      <TurnOff errors={refusal?.errors} />
-    ) : (
-      <SetUp auth={auth} self={self} next={next} errors={refusal?.errors} />
-    ),
+    body: user.hasSecondFactor ? turnOff(refusal?.errors) : setUp(auth, self, next, refusal?.errors),
   });
 }
 
-type Refused = Pick<Returned, 'errors'>;
-
-function TurnOff({ errors }: Refused) {
+function turnOff(errors: FormErrors | undefined) {
   return (
     <Panel title="Turn off" isDanger>
       <p>Your password alone will then be enough to sign in.</p>
@@ -116,10 +109,7 @@ function TurnOff({ errors }: Refused) {
   );
 }
 
-type SetUpProps = Refused & Readonly<{ auth: AuthService; self: Self; next: string }>;
-
-function SetUp({ auth, self, next, errors }: SetUpProps) {
-  const { user, session } = self;
+function setUp(auth: AuthService, { user, session }: Self, next: string, errors: FormErrors | undefined) {
   const secret = auth.secondFactor.pending(user);
   if (secret === undefined) {
     return (

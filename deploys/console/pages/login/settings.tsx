@@ -7,13 +7,20 @@ import { Time } from '../../components/format.tsx';
 import { ButtonLink, PostForm } from '../../components/forms.tsx';
 import { Badge } from '../../components/icons.tsx';
 import { Columns, Panel } from '../../components/panels.tsx';
-import { Table } from '../../components/table.tsx';
+import { type Column, TablePanel } from '../../components/table.tsx';
 import type { Answer, FormContext, PageContext } from '../../context.ts';
 import type { LoginServices } from '../../page-services.ts';
-import { field, type FormRefusal, NewPasswordField, notTried, PasswordField } from './login-form.tsx';
-import { forSelf, type Self } from './session.ts';
 import { paths, withNext } from '../../paths.ts';
 import { redirect } from '../../redirect.ts';
+import {
+  field,
+  type FormRefusal,
+  forSelf,
+  NewPasswordField,
+  notTried,
+  PasswordField,
+  type Self,
+} from './sign-in.tsx';
 
 /** The password, the second factor, and where one is signed in. */
 export function settingsPage(services: LoginServices, context: PageContext): Answer {
@@ -48,13 +55,11 @@ export function changePassword(services: LoginServices, context: FormContext): A
   });
 }
 
-function show(
-  auth: AuthService,
-  context: PageContext,
-  { user, session }: Self,
-  refusal?: FormRefusal,
-): Response {
+function show(auth: AuthService, context: PageContext, self: Self, refusal?: FormRefusal): Response {
+  const { user, session } = self;
+  const { oidc } = auth.config;
   const sessions = auth.sessions.list(user.id, session.tokenHash);
+  const isOn = user.hasSecondFactor;
   return context.show({
     ...refusal,
     title: 'Settings',
@@ -64,80 +69,62 @@ function show(
           {user.email} <Badge tone="quiet">{user.role}</Badge>
         </p>
         <Columns>
-          <PasswordPanel auth={auth} user={user} refusal={refusal} />
-          <FactorPanel isOn={user.hasSecondFactor} />
+          <Panel title="Password" id="password-panel">
+            {user.passwordHash === undefined ? (
+              <p>You sign in with {oidc?.name ?? 'an identity provider'}.</p>
+            ) : (
+              <PostForm
+                action={paths.password}
+                button="Change password"
+                kind="primary"
+                errors={refusal?.errors}
+              >
+                <PasswordField label="Current password" />
+                <NewPasswordField label="New password" />
+              </PostForm>
+            )}
+            {oidc && user.subject === undefined && (
+              <ButtonLink to={withNext(paths.provider, paths.settings)}>Link {oidc.name}</ButtonLink>
+            )}
+          </Panel>
+          <Panel
+            title="Two-factor authentication"
+            aside={isOn ? <Badge tone="good">On</Badge> : <Badge tone="quiet">Off</Badge>}
+          >
+            <p>Require a code from an authenticator app, so a stolen password isn't enough.</p>
+            <ButtonLink to={paths.secondFactor}>{isOn ? 'Turn off' : 'Set up'}</ButtonLink>
+          </Panel>
         </Columns>
-        <Panel
+        <TablePanel
           title="Active sessions"
           id="sessions"
-          isFlush
           aside={
             sessions.length > 1 && (
               <PostForm action={paths.otherSessions} button="Sign out all other sessions" isInline />
             )
           }
-        >
-          <SessionTable rows={sessions} />
-        </Panel>
+          columns={SESSION_COLUMNS}
+          rows={sessions}
+          keyOf={({ createdAtMs }) => createdAtMs}
+          empty={<p>No active sessions.</p>}
+        />
       </>
     ),
   });
 }
 
-type PasswordProps = Readonly<{ auth: AuthService; user: Self['user']; refusal: FormRefusal | undefined }>;
-
-function PasswordPanel({ auth, user, refusal }: PasswordProps) {
-  return (
-    <Panel title="Password" id="password-panel">
-      {user.passwordHash === undefined ? (
-        <p>You sign in with {auth.config.oidc?.name ?? 'an identity provider'}.</p>
-      ) : (
-        <PostForm action={paths.password} button="Change password" kind="primary" errors={refusal?.errors}>
-          <PasswordField label="Current password" />
-          <NewPasswordField label="New password" />
-        </PostForm>
-      )}
-      {auth.config.oidc && user.subject === undefined && (
-        <ButtonLink to={withNext(paths.provider, paths.settings)}>Link {auth.config.oidc.name}</ButtonLink>
-      )}
-    </Panel>
-  );
-}
-
-function FactorPanel({ isOn }: Readonly<{ isOn: boolean }>) {
-  return (
-    <Panel
-      title="Two-factor authentication"
-      aside={isOn ? <Badge tone="good">On</Badge> : <Badge tone="quiet">Off</Badge>}
-    >
-      <p>Require a code from an authenticator app, so a stolen password isn't enough.</p>
-      <ButtonLink to={paths.secondFactor}>{isOn ? 'Turn off' : 'Set up'}</ButtonLink>
-    </Panel>
-  );
-}
-
-function SessionTable({ rows }: Readonly<{ rows: readonly SessionRow[] }>) {
-  return (
-    <Table
-      caption="Active sessions"
-      columns={[
-        [
-          'Browser',
-          ({ userAgent, isThis }) => (
-            <>
-              <span class="agent">{userAgent === '' ? 'Unknown' : userAgent}</span>{' '}
-              {isThis && <Badge tone="accent">This session</Badge>}
-            </>
-          ),
-          'head',
-        ],
-        ['Signed in', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
-        // A use is written down once a minute.
-        ['Last used', ({ usedAtMs }) => <Time atMs={usedAtMs} />],
-      ]}
-      rows={rows}
-      keyOf={({ createdAtMs }) => createdAtMs}
-      empty={<p>No active sessions.</p>}
-    />
-  );
-}
+const SESSION_COLUMNS: readonly Column<SessionRow>[] = [
+  [
+    'Browser',
+    ({ userAgent, isThis }) => (
+      <>
+        <span class="agent">{userAgent === '' ? 'Unknown' : userAgent}</span>{' '}
+        {isThis && <Badge tone="accent">This session</Badge>}
+      </>
+    ),
+    'head',
+  ],
+  ['Signed in', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
+  // A use is written down once a minute.
+  ['Last used', ({ usedAtMs }) => <Time atMs={usedAtMs} />],
+];

@@ -37,9 +37,13 @@ export function addCredits(services: PageServices, context: ViewerForm): Respons
   return onAccount(services, context, (account, by) => {
     const { form } = context;
     const once = formIdFrom(form);
-    if (once === undefined) return again(services, context, account, 'credits', { form: INCOMPLETE });
-    const credits = creditsFrom(form.get('credits') ?? '');
-    const reason = form.get('reason')?.trim() ?? '';
+    if (once === undefined)
+      return showAccount(services, context, account, {
+        of: 'credits',
+        sent: form,
+        errors: { form: INCOMPLETE },
+      });
+    const [credits, reason] = [creditsFrom(form.get('credits') ?? ''), form.get('reason')?.trim() ?? ''];
     const result = services.accounts.addCredits(account.name, { credits, reason, once }, by);
     return answered(services, context, account, result, 'credits', 'credits-added');
   });
@@ -78,8 +82,8 @@ function showSuspend({ show }: ViewerContext, { id, name }: Account, errors?: Fo
   return show({
     title: `Suspend ${name}`,
     crumbs: [
-      { label: 'Accounts', to: paths.operatorAccounts },
-      { label: name, to: paths.operatorAccount(id) },
+      ['Accounts', paths.operatorAccounts],
+      [name, paths.operatorAccount(id)],
     ],
     status: errors && 422,
     body: (
@@ -107,24 +111,15 @@ function answered(
 ): Response {
   if (result.kind === 'account' || result.kind === 'added-before')
     return redirect(paths.operatorAccount(account.id), flash);
-  return again(services, context, account, of, accountErrors(result));
-}
-
-function again(
-  services: PageServices,
-  context: ViewerForm,
-  account: Account,
-  of: Filling['of'],
-  errors: FormErrors,
-): Response {
-  return showAccount(services, context, account, { of, sent: context.form, errors });
+  return showAccount(services, context, account, { of, sent: context.form, errors: accountErrors(result) });
 }
 
 /** A user with a first password, which the user's page shows once. */
 export function addUser(services: PageServices, context: ViewerForm): Answer {
   const { auth, random, oneTimeSecrets } = services;
   return onAccount(services, context, async (account, by) => {
-    const refuse = (errors: FormErrors) => again(services, context, account, 'user', errors);
+    const refuse = (errors: FormErrors) =>
+      showAccount(services, context, account, { of: 'user', sent: context.form, errors });
     const email = readEmail(context.form.get('email') ?? '');
     const id = context.form.get('user') ?? '';
     if (email === undefined) return refuse({ email: 'Enter a valid email address.' });

@@ -63,16 +63,14 @@ export function accountsPage({ accounts, plans }: PageServices, { url, show }: V
           />
           <FilterSelect name="state" label="State" value={state} options={STATES} />
         </Filters>
-        <AccountTable accounts={items} isFiltered={isFiltered} isLast={next === undefined} />
+        {accountTable(items, isFiltered, next === undefined)}
         <Pager url={url} by="before" next={next} />
       </>
     ),
   });
 }
 
-type AccountTableProps = Readonly<{ accounts: readonly Account[]; isFiltered: boolean; isLast: boolean }>;
-
-function AccountTable({ accounts, isFiltered, isLast }: AccountTableProps) {
+function accountTable(accounts: readonly Account[], isFiltered: boolean, isLast: boolean) {
   const nothing = isLast ? 'No matching accounts' : 'No matching accounts on this page';
   return (
     <Table
@@ -106,23 +104,24 @@ export function AccountBadge({ account }: Readonly<{ account: Account }>) {
   return <Badge tone="good">Active</Badge>;
 }
 
-export function newAccountPage(services: PageServices, context: ViewerContext): Response {
-  return showNew(services, context);
-}
-
 export function addAccount(services: PageServices, context: ViewerForm): Response {
   const { form: sent, viewer } = context;
   const [name, plan] = [sent.get('name')?.trim() ?? '', sent.get('plan') ?? NO_PLAN];
   const wanted = plan === NO_PLAN ? undefined : plan;
   const result = services.accounts.create(name, wanted, actorOf(viewer.userId, viewer.role));
   if (result.kind === 'account') return redirect(paths.operatorAccount(result.account.id), 'account-created');
-  return showNew(services, context, { sent, errors: accountErrors(result) });
+  return newAccountPage(services, context, { sent, errors: accountErrors(result) });
 }
 
-function showNew({ plans }: PageServices, { show }: ViewerContext, returned: Returned = {}): Response {
+/** The form of a new account; also as it comes back. */
+export function newAccountPage(
+  { plans }: PageServices,
+  { show }: ViewerContext,
+  returned: Returned = {},
+): Response {
   return show({
     title: 'Add account',
-    crumbs: [{ label: 'Accounts', to: paths.operatorAccounts }],
+    crumbs: [['Accounts', paths.operatorAccounts]],
     status: returned.errors && 422,
     body: (
       <Panel title="Account">

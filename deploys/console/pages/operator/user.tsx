@@ -94,8 +94,8 @@ function showSecondFactor({ show }: ViewerContext, { id, email }: User, errors?:
   return show({
     title: 'Reset two-factor authentication',
     crumbs: [
-      { label: 'Accounts', to: paths.operatorAccounts },
-      { label: email, to: paths.user(id) },
+      ['Accounts', paths.operatorAccounts],
+      [email, paths.user(id)],
     ],
     status: errors && 422,
     body: (
@@ -135,8 +135,8 @@ function showUser(services: PageServices, context: ViewerContext, user: User, er
   return context.show({
     title: email,
     crumbs: [
-      { label: 'Accounts', to: paths.operatorAccounts },
-      ...(account ? [{ label: account.name, to: paths.operatorAccount(account.id) }] : []),
+      ['Accounts', paths.operatorAccounts],
+      ...(account ? [[account.name, paths.operatorAccount(account.id)] as const] : []),
     ],
     status: errors && 422,
     body: (
@@ -149,9 +149,7 @@ function showUser(services: PageServices, context: ViewerContext, user: User, er
           </Notice>
         )}
         <Columns>
-          <Panel title="User">
-            <UserFacts services={services} user={user} accountName={account?.name} />
-          </Panel>
+          <Panel title="User">{userFacts(services, user, account?.name)}</Panel>
           {!isOwn && (
             <div class="panel-stack">
               <ActionPanel title="Reset password" action={`${path}/password`} button="Reset password">
@@ -187,15 +185,9 @@ function showUser(services: PageServices, context: ViewerContext, user: User, er
   });
 }
 
-type UserFactsProps = Readonly<{
-  services: PageServices;
-  user: User;
-  accountName: string | undefined;
-}>;
-
-function UserFacts({ services, user, accountName }: UserFactsProps) {
+function userFacts({ auth }: PageServices, user: User, accountName: string | undefined) {
   const { id, role, accountId, createdAtMs } = user;
-  const sessions = services.auth.sessions.list(id, new Uint8Array());
+  const sessions = auth.sessions.list(id, new Uint8Array());
   const lastUsedAtMs = Math.max(...sessions.map(({ usedAtMs }) => usedAtMs));
   return (
     <Facts
@@ -209,7 +201,7 @@ function UserFacts({ services, user, accountName }: UserFactsProps) {
             <Link to={paths.operatorAccount(accountId)}>{accountName ?? 'Deleted'}</Link>
           ),
         ],
-        ['Two-factor authentication', <SecondFactorBadge user={user} />],
+        ['Two-factor authentication', secondFactorBadge(user)],
         ['Sign-in method', signInMethod(user)],
         [
           'Sessions',
@@ -237,21 +229,15 @@ function signInMethod({ passwordHash }: User): string {
   return passwordHash === undefined ? 'Identity provider' : 'Password';
 }
 
-type UserTableProps = Readonly<{
-  users: readonly User[];
-  /** Absent where all are alike. */
-  isRoleShown: boolean;
-  empty: ComponentChildren;
-}>;
-
-export function UserTable({ users, isRoleShown, empty }: UserTableProps) {
+/** A table of users. Their role is absent where all are alike. */
+export function userTable(users: readonly User[], isRoleShown: boolean, empty: ComponentChildren) {
   return (
     <Table
       caption="Users"
       columns={[
         ['Email', ({ id, email }) => <Link to={paths.user(id)}>{email}</Link>, 'head'],
         isRoleShown && ['Role', ({ role }) => ROLES[role]],
-        ['Two-factor authentication', (user) => <SecondFactorBadge user={user} />],
+        ['Two-factor authentication', secondFactorBadge],
         ['Sign-in method', signInMethod],
         ['Created', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
       ]}
@@ -263,7 +249,7 @@ export function UserTable({ users, isRoleShown, empty }: UserTableProps) {
 }
 
 /** Whether two-factor authentication is on; its absence is a warning for operators alone. */
-function SecondFactorBadge({ user: { role, hasSecondFactor } }: Readonly<{ user: User }>) {
+function secondFactorBadge({ role, hasSecondFactor }: User) {
   if (hasSecondFactor) return <Badge tone="good">On</Badge>;
   return <Badge tone={role === 'operator' ? 'warning' : 'quiet'}>Off</Badge>;
 }
