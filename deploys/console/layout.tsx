@@ -68,10 +68,8 @@ export function startPathOf({ role, accountId }: Viewer): string {
   return accountId === undefined ? paths.settings : paths.overview(accountId);
 }
 
-type NavigationProps = Readonly<{ viewer: Viewer; account: PageAccount | undefined; path: string }>;
-
 /** The console's navigation: a column at the side, a strip on phones. An entry is current on the pages below it too. */
-function NavigationBar({ viewer, account, path }: NavigationProps) {
+function navigationBar(viewer: Viewer, account: PageAccount | undefined, path: string) {
   return (
     <nav class="navigation" aria-label="Main">
       {navigationOf(viewer, account).map(({ title, links }) => (
@@ -93,10 +91,11 @@ function NavigationBar({ viewer, account, path }: NavigationProps) {
   );
 }
 
-type TopBarProps = Readonly<{ viewer: Viewer | undefined; theme: Theme; here: string }>;
+/** The drawing of the brand. */
+const MARK = 'M4 11h13a4 4 0 0 0 0-8M4 16h18a4.5 4.5 0 0 1 0 9M4 21h10a4 4 0 0 1 0 8';
 
 /** The bar above every page: brand, theme, settings, sign-out. */
-function TopBar({ viewer, theme, here }: TopBarProps) {
+function topBar(viewer: Viewer | undefined, theme: Theme, here: string) {
   return (
     <header class="top-bar">
       <Link to={paths.start} class="brand">
@@ -108,18 +107,12 @@ function TopBar({ viewer, theme, here }: TopBarProps) {
           aria-hidden="true"
           focusable="false"
         >
-          <path
-            d="M4 11h13a4 4 0 0 0 0-8M4 16h18a4.5 4.5 0 0 1 0 9M4 21h10a4 4 0 0 1 0 8"
-            fill="none"
-            stroke="currentColor"
-            stroke-width="3"
-            stroke-linecap="round"
-          />
+          <path d={MARK} fill="none" stroke="currentColor" stroke-width="3" stroke-linecap="round" />
         </svg>
         Sluice
       </Link>
       <div class="top-bar-end">
-        <ThemeForm theme={theme} here={here} />
+        {themeForm(theme, here)}
         {viewer && (
           <>
             <Link to={paths.settings} class="top-bar-link" label={`Settings for ${viewer.email}`}>
@@ -140,7 +133,7 @@ function TopBar({ viewer, theme, here }: TopBarProps) {
 }
 
 /** Three choices, because "as the system does" must be there to come back to. */
-function ThemeForm({ theme, here }: Readonly<{ theme: Theme; here: string }>) {
+function themeForm(theme: Theme, here: string) {
   const choice = (value: string, label: string, icon: 'sun' | 'moon' | 'gauge') => (
     <button
       type="submit"
@@ -174,11 +167,10 @@ const HTMX_CONFIG = JSON.stringify({
   historyCacheSize: 0,
 });
 
-type DocumentProps = Readonly<{ content: Content; at: Parameters<Show>[1]; assets: AssetPaths }>;
-
 /** The whole HTML document around a page's content. */
-function Document({ content, at: { request, url, viewer, account, nowMs }, assets }: DocumentProps) {
+function documentOf(content: Content, at: Parameters<Show>[1], assets: AssetPaths) {
   const { title, body, aside, crumbs = [] } = content;
+  const { request, url, viewer, account, nowMs } = at;
   const theme = themeOf(request);
   const flash = flashOf(url.searchParams.get('done'));
   return (
@@ -199,8 +191,8 @@ function Document({ content, at: { request, url, viewer, account, nowMs }, asset
         <a href="#content" class="skip-link">
           Skip to content
         </a>
-        <TopBar viewer={viewer} theme={theme} here={withQuery(url, {})} />
-        {viewer && <NavigationBar viewer={viewer} account={account} path={url.pathname} />}
+        {topBar(viewer, theme, withQuery(url, {}))}
+        {viewer && navigationBar(viewer, account, url.pathname)}
         <main id="content" tabindex={-1}>
           {crumbs.length > 0 && <Crumbs crumbs={crumbs} here={title} />}
           <div class="page-head">
@@ -228,7 +220,7 @@ function Document({ content, at: { request, url, viewer, account, nowMs }, asset
 /** Renders pages into the one document. */
 export function createShow(assets: AssetPaths): Show {
   return function show(content, at) {
-    const html = render(<Document content={content} at={at} assets={assets} />);
+    const html = render(documentOf(content, at, assets));
     const headers = new Headers({ 'content-type': 'text/html; charset=utf-8' });
     const { status = 200, retryAfterSeconds } = content;
     if (retryAfterSeconds !== undefined) headers.set('retry-after', String(retryAfterSeconds));

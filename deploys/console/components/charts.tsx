@@ -2,7 +2,7 @@
 import type { Minute } from '../../usage/minutes.ts';
 import { countText, Time } from './format.tsx';
 import type { Tone } from './icons.tsx';
-import { type Column, Table } from './table.tsx';
+import { type Column, Table } from './panels.tsx';
 
 /** One line, or one part of a stack. `values` go with the chart's `timesMs`; null is a gap. */
 type Series = Readonly<{

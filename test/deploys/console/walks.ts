@@ -118,10 +118,10 @@ export function goodForm(path: string, of: Owner): Record<string, string> {
   const phrases: Record<string, string> = { keys: of.keyName, webhooks: of.host, users: of.user.email };
   return Object.fromEntries(
     new URLSearchParams(
-      `name=another name&grace=1h&once=${'a'.repeat(21)}${path.length % 10}&programs=all&description=another` +
-        `&url=https://another.hooks.example.com/in&takes-over=24h&seen=${START_MS}&since=0&plan=pro&credits=5` +
-        `&reason=a reason&email=another@example.com&user=${'ab'.repeat(12)}&theme=dark&next=/` +
-        `&confirm=${encodeURIComponent(phrases[noun] ?? of.account)}`,
+      `name=another name&grace=1h&once=${'a'.repeat(21)}${path.length % 10}` +
+        `&confirm=${encodeURIComponent(phrases[noun] ?? of.account)}&url=https://another.hooks.example.com/in` +
+        `&description=another description&programs=all&takes-over=24h&seen=${START_MS}&since=0&plan=pro&credits=5` +
+        `&reason=a reason&email=another@example.com&user=${'ab'.repeat(12)}&theme=dark&next=/`,
     ),
   );
 }

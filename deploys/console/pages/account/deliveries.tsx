@@ -4,8 +4,7 @@ import { Ago, countText, latencyText, Now, Time } from '../../components/format.
 import { Filters, FilterSelect, TextField } from '../../components/forms.tsx';
 import { StateBadge } from '../../components/icons.tsx';
 import { cursorFrom, Link, Pager, withQuery } from '../../components/links.tsx';
-import { Empty, Live, Panel } from '../../components/panels.tsx';
-import { Table } from '../../components/table.tsx';
+import { Empty, Live, Panel, Table } from '../../components/panels.tsx';
 import type { AccountContext } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import { STATE_WORDS, wordOf } from './attempt.tsx';

@@ -1,17 +1,17 @@
 /** @jsxImportSource preact */
+import { DAY_MS, dayText, HOUR_MS, type Hours, monthOf, monthStartMs } from '../../../usage/calendar.ts';
+import { CSV_HEAD, csvLine, type Used } from '../../../usage/read-usage.ts';
+import { type Counts, type Dimension, type Measure, MEASURES, type Unit } from '../../../usage/report.ts';
+import { type Reader, startsOf, type UsageView } from '../../../usage/usage-view.ts';
 import { Chart } from '../../components/charts.tsx';
 import { boundText, bytesText, countText, shareText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
 import { Notice } from '../../components/icons.tsx';
 import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
-import { Empty, Panel, Stats } from '../../components/panels.tsx';
-import { Table } from '../../components/table.tsx';
+import { Empty, Panel, Stats, Table } from '../../components/panels.tsx';
 import type { AccountContext, PageContext } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
-import { DAY_MS, HOUR_MS, type Hours, monthOf, monthStartMs } from '../../../usage/calendar.ts';
-import { type Counts, type Dimension, type Measure, MEASURES, type Unit } from '../../../usage/report.ts';
-import { startsOf, type UsageView } from '../../../usage/usage-view.ts';
 
 /** The periods of usage, each with its unit; all end now. */
 const PERIODS = {
@@ -31,7 +31,7 @@ function periodFrom(text: string | null): Period {
 }
 
 /** Its hours, from where the first of its hours, days or months begins up to and with the hour that is now. */
-export function hoursOf(period: Period, nowMs: number): Hours {
+function hoursOf(period: Period, nowMs: number): Hours {
   const toHour = Math.floor(nowMs / HOUR_MS) + 1;
   if (period === '12m') return { fromHour: monthStartMs(monthOf(nowMs).month - 11) / HOUR_MS, toHour };
   if (PERIODS[period].unit === 'hour') return { fromHour: toHour - 24 * PERIODS[period].days, toHour };
@@ -50,7 +50,7 @@ type UsageQuery = Readonly<{
 const TEXT_CHARACTERS_MAX = 128;
 
 /** Reads the query; what is not understood is as if it were not there. */
-export function usageQueryOf({ searchParams }: URL): UsageQuery {
+function usageQueryOf({ searchParams }: URL): UsageQuery {
   const keyId = textFrom(searchParams.get('key'));
   const method = textFrom(searchParams.get('method'));
   const by = searchParams.get('by');
@@ -281,11 +281,79 @@ function usageTable({ view: { parts, total }, query: { by }, url, keyName }: Sho
 const BUSY_SECONDS = 2;
 
 /** The response while a user's other windows read usage. */
-export function showBusy({ show }: PageContext): Response {
+function showBusy({ show }: PageContext): Response {
   return show({
     title: 'Usage',
     status: 503,
     retryAfterSeconds: BUSY_SECONDS,
     body: <Notice tone="warning">Usage is open in too many windows. Reload this page in a moment.</Notice>,
+  });
+}
+
+/** The rows behind the page of usage, in the columns of `sluice usage --format csv`. */
+export function usageCsv({ readUsed, turns }: AccountServices, context: AccountContext): Response {
+  const { account, viewer, url, nowMs, request } = context;
+  const { period, keyId, method } = usageQueryOf(url);
+  const hours = hoursOf(period, nowMs);
+  const isWanted = (used: Used) =>
+    (keyId === undefined || used.keyId === keyId) && (method === undefined || used.method === method);
+  const lines = linesOf(readUsed(hours, account.id), isWanted, account.name);
+  const file = `usage-${dayText(Math.floor(hours.fromHour / 24))}-to-${dayText(Math.floor((hours.toHour - 1) / 24))}.csv`;
+  const headers = {
+    'content-type': 'text/csv; charset=utf-8',
+    'content-disposition': `attachment; filename="${file}"`,
+  };
+  if (request.method === 'HEAD') return new Response(null, { headers });
+  const reader = turns.enter(viewer.userId);
+  if (reader === undefined) return showBusy(context);
+  return new Response(streamed(lines, reader, request.signal), { headers });
+}
+
+function* linesOf(
+  pages: Iterable<readonly Used[]>,
+  isWanted: (used: Used) => boolean,
+  account: string,
+): Generator<string> {
+  yield CSV_HEAD;
+  for (const page of pages)
+    yield page
+      .filter(isWanted)
+      .map((used) => csvLine(used, account))
+      .join('');
+}
+
+/** One part at a time, as the caller takes them. */
+function streamed(lines: Generator<string>, reader: Reader, signal: AbortSignal): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  let isOver = false;
+  const end = () => {
+    if (!isOver) reader.leave();
+    isOver = true;
+  };
+  if (signal.aborted) end();
+  else signal.addEventListener('abort', end, { once: true });
+  return new ReadableStream({
+    async pull(controller) {
+      try {
+        for (;;) {
+          await reader.turn(signal);
+          const { done, value } = isOver ? { done: true, value: '' } : lines.next();
+          if (done) {
+            end();
+            return controller.close();
+          }
+          if (value === '') continue;
+          controller.enqueue(encoder.encode(value));
+          return;
+        }
+      } catch (error) {
+        end();
+        throw error;
+      }
+    },
+    cancel() {
+      end();
+      lines.return(undefined);
+    },
   });
 }

@@ -17,8 +17,7 @@ import {
 } from '../../components/forms.tsx';
 import { Badge } from '../../components/icons.tsx';
 import { Link, Pager } from '../../components/links.tsx';
-import { Empty, Panel } from '../../components/panels.tsx';
-import { Table } from '../../components/table.tsx';
+import { Empty, Panel, Table } from '../../components/panels.tsx';
 import type { ViewerContext, ViewerForm } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { idFrom, paths } from '../../paths.ts';

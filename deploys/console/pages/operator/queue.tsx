@@ -2,8 +2,7 @@
 import { Ago, countText, Time } from '../../components/format.tsx';
 import { Badge, Notice } from '../../components/icons.tsx';
 import { cursorFrom, Link, Pager, withQuery } from '../../components/links.tsx';
-import { Columns, Empty, Live, Stats } from '../../components/panels.tsx';
-import { type Column, TablePanel } from '../../components/table.tsx';
+import { type Column, Columns, Empty, Live, Stats, TablePanel } from '../../components/panels.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { errorText, STATE_WORDS } from '../account/attempt.tsx';

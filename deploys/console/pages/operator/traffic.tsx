@@ -4,12 +4,12 @@ import { MinuteChart } from '../../components/charts.tsx';
 import { countText, shareText, Time } from '../../components/format.tsx';
 import { Badge } from '../../components/icons.tsx';
 import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
-import { Empty, Live, Panel, Stats } from '../../components/panels.tsx';
-import { type Column, TablePanel } from '../../components/table.tsx';
+import { type Column, Empty, Live, Panel, Stats, TablePanel } from '../../components/panels.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
 import { HOUR_MS } from '../../../usage/calendar.ts';
+import type { Minute } from '../../../usage/minutes.ts';
 import type { Done } from '../../../usage/traffic.ts';
 
 type Figure = 'calls' | 'credits' | 'refused';
@@ -41,37 +41,10 @@ export async function trafficPage(
           ]}
         />
         <Live id="figures" from={withQuery(url, {})} everySeconds={10}>
-          <Stats
-            stats={[
-              [
-                'Calls',
-                countText(total.calls),
-                <>
-                  since <Time atMs={fromMs} />
-                </>,
-              ],
-              ['Credits', countText(total.credits), 'net of refunds'],
-              ['Rejected', countText(total.refused), partText(total.refused, total.calls + total.refused)],
-              ['Errors', countText(total.errors), partText(total.errors, total.calls)],
-            ]}
-          />
+          {figures(total, fromMs)}
         </Live>
         <Live id="minutes" from={withQuery(url, {})} everySeconds={10}>
-          <Panel title="Last hour, by minute">
-            <MinuteChart
-              id="traffic-minutes"
-              title="Calls, rejections and errors by minute"
-              kind="line"
-              unit="calls per minute"
-              minutes={minutes.recentTotals(nowMs)}
-              sinceMs={minutes.sinceMs()}
-              series={[
-                { label: 'Calls', of: ({ calls }) => calls },
-                { label: 'Rejected', of: ({ refused }) => refused, tone: 'warning' },
-                { label: 'Errors', of: ({ errors }) => errors, tone: 'bad' },
-              ]}
-            />
-          </Panel>
+          {lastHourPanel(minutes.recentTotals(nowMs), minutes.sinceMs())}
         </Live>
         {partPanel(
           'By method',
@@ -108,6 +81,45 @@ export async function trafficPage(
       </>
     ),
   });
+}
+
+function lastHourPanel(rows: readonly Minute[], sinceMs: number | undefined) {
+  return (
+    <Panel title="Last hour, by minute">
+      <MinuteChart
+        id="traffic-minutes"
+        title="Calls, rejections and errors by minute"
+        kind="line"
+        unit="calls per minute"
+        minutes={rows}
+        sinceMs={sinceMs}
+        series={[
+          { label: 'Calls', of: ({ calls }) => calls },
+          { label: 'Rejected', of: ({ refused }) => refused, tone: 'warning' },
+          { label: 'Errors', of: ({ errors }) => errors, tone: 'bad' },
+        ]}
+      />
+    </Panel>
+  );
+}
+
+function figures(total: Done, fromMs: number) {
+  return (
+    <Stats
+      stats={[
+        [
+          'Calls',
+          countText(total.calls),
+          <>
+            since <Time atMs={fromMs} />
+          </>,
+        ],
+        ['Credits', countText(total.credits), 'net of refunds'],
+        ['Rejected', countText(total.refused), partText(total.refused, total.calls + total.refused)],
+        ['Errors', countText(total.errors), partText(total.errors, total.calls)],
+      ]}
+    />
+  );
 }
 
 function partText(part: number, all: number): string {

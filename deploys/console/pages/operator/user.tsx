@@ -14,8 +14,7 @@ import {
 } from '../../components/forms.tsx';
 import { Badge, Notice } from '../../components/icons.tsx';
 import { Link } from '../../components/links.tsx';
-import { Columns, Facts, Panel } from '../../components/panels.tsx';
-import { Table } from '../../components/table.tsx';
+import { Columns, Facts, Panel, Table } from '../../components/panels.tsx';
 import type { Answer, ViewerContext, ViewerForm } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
