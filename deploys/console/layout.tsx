@@ -1,13 +1,12 @@
 /** @jsxImportSource preact */
 import { render } from 'preact-render-to-string';
+import type { Viewer } from '../auth/auth-service.ts';
 import type { AssetPaths } from './assets/assets.ts';
 import { Now } from './components/format.tsx';
-import { Icon, type IconName, Notice } from './components/icons.tsx';
 import { Crumbs, Link, withQuery } from './components/links.tsx';
+import { Empty, Icon, type IconName, Notice } from './components/panels.tsx';
 import type { Content, PageAccount, Show } from './context.ts';
-import { paths } from './paths.ts';
-import { flashOf } from './redirect.ts';
-import type { Viewer } from '../auth/auth-service.ts';
+import { flashOf, paths } from './paths.ts';
 
 /** How the viewer wants the console to look; `undefined`: as the system does. */
 type Theme = 'light' | 'dark' | undefined;
@@ -225,5 +224,55 @@ export function createShow(assets: AssetPaths): Show {
     const { status = 200, retryAfterSeconds } = content;
     if (retryAfterSeconds !== undefined) headers.set('retry-after', String(retryAfterSeconds));
     return new Response(`<!doctype html>${html}`, { status, headers });
+  };
+}
+
+/** Why the console itself rejects a request. None reveals more than the viewer may know. */
+export type RouteRefusal =
+  | { readonly kind: 'not-found' | 'other-origin' | 'no-form' | 'too-slow' | 'broken' }
+  | { readonly kind: 'wrong-method'; readonly allow: string }
+  /** Too many changes by one user. */
+  | { readonly kind: 'too-many'; readonly retryAfterSeconds: number };
+
+const TEXTS: Readonly<Record<RouteRefusal['kind'], readonly [status: number, title: string, text: string]>> =
+  {
+    'not-found': [404, 'Not found', 'Page not found, or no access.'],
+    'wrong-method': [405, 'Method not allowed', 'This address does not support this method.'],
+    'other-origin': [
+      403,
+      'Rejected',
+      'This form did not come from the console. Nothing was changed. Open the page again and resubmit it.',
+    ],
+    'no-form': [415, 'Rejected', 'This address accepts only forms. Nothing was changed.'],
+    'too-slow': [
+      408,
+      'Request timeout',
+      'The form took too long to arrive. Nothing was changed. Please try again.',
+    ],
+    'too-many': [
+      429,
+      'Too many changes',
+      'Too many changes in a short time. Nothing was changed. Try again in',
+    ],
+    broken: [
+      500,
+      'Something went wrong',
+      'An internal error occurred. The service log has the details. Try again in a moment.',
+    ],
+  };
+
+/** A refusal as a page. */
+export function refusalContent(refusal: RouteRefusal): Content {
+  const [status, title, text] = TEXTS[refusal.kind];
+  const retryAfterSeconds = refusal.kind === 'too-many' ? refusal.retryAfterSeconds : undefined;
+  return {
+    title,
+    status,
+    retryAfterSeconds,
+    body: (
+      <Empty title={retryAfterSeconds === undefined ? text : `${text} ${retryAfterSeconds} s.`}>
+        <Link to={paths.start}>Back to home</Link>
+      </Empty>
+    ),
   };
 }

@@ -13,9 +13,7 @@ import * as forms from './pages/account/webhook-form.tsx';
 import { webhookPage } from './pages/account/webhook.tsx';
 import { webhookListPage } from './pages/account/webhooks.tsx';
 import * as login from './pages/login/login.tsx';
-import * as factor from './pages/login/second-factor.tsx';
-import { changePassword, settingsPage, signOutOthers } from './pages/login/settings.tsx';
-import { firstOperatorPage, makeFirstOperator, signUp, signUpPage } from './pages/login/sign-up.tsx';
+import * as settings from './pages/login/settings.tsx';
 import * as operated from './pages/operator/account.tsx';
 import { accountsPage, addAccount, newAccountPage } from './pages/operator/accounts.tsx';
 import { auditPage } from './pages/operator/audit.tsx';
@@ -24,8 +22,7 @@ import { healthPage } from './pages/operator/health.tsx';
 import { queuePage } from './pages/operator/queue.tsx';
 import { trafficPage } from './pages/operator/traffic.tsx';
 import * as users from './pages/operator/user.tsx';
-import { paths } from './paths.ts';
-import { redirect } from './redirect.ts';
+import { paths, redirect } from './paths.ts';
 import { forAccount, forAnyone, forOperator, type Route } from './router.ts';
 
 const ACCOUNT = ':accountId';
@@ -169,17 +166,23 @@ export function loginRoutes(services: LoginServices): readonly Route[] {
           forAnyone(paths.providerReturn, { get: on(login.providerReturnPage) }),
         ]),
     forAnyone(paths.firstOperator, {
-      get: (context) => firstOperatorPage(context),
-      post: on(makeFirstOperator),
+      get: (context) => login.firstOperatorPage(context),
+      post: on(login.makeFirstOperator),
     }),
     ...(config.signUp
-      ? [forAnyone(paths.signUp, { get: (context) => signUpPage(context), post: on(signUp) })]
+      ? [forAnyone(paths.signUp, { get: (context) => login.signUpPage(context), post: on(login.signUp) })]
       : []),
-    forAnyone(paths.settings, { get: on(settingsPage) }),
-    forAnyone(paths.password, { get: toSettings, post: on(changePassword) }),
-    forAnyone(paths.otherSessions, { get: toSettings, post: on(signOutOthers) }),
-    forAnyone(paths.secondFactor, { get: on(factor.secondFactorPage), post: on(factor.beginSecondFactor) }),
-    forAnyone(`${paths.secondFactor}/confirm`, { get: toSecondFactor, post: on(factor.confirmSecondFactor) }),
-    forAnyone(`${paths.secondFactor}/off`, { get: toSecondFactor, post: on(factor.turnSecondFactorOff) }),
+    forAnyone(paths.settings, { get: on(settings.settingsPage) }),
+    forAnyone(paths.password, { get: toSettings, post: on(settings.changePassword) }),
+    forAnyone(paths.otherSessions, { get: toSettings, post: on(settings.signOutOthers) }),
+    forAnyone(paths.secondFactor, {
+      get: on(settings.secondFactorPage),
+      post: on(settings.beginSecondFactor),
+    }),
+    forAnyone(`${paths.secondFactor}/confirm`, {
+      get: toSecondFactor,
+      post: on(settings.confirmSecondFactor),
+    }),
+    forAnyone(`${paths.secondFactor}/off`, { get: toSecondFactor, post: on(settings.turnSecondFactorOff) }),
   ];
 }

@@ -1,8 +1,7 @@
 /** @jsxImportSource preact */
 import type { Minute } from '../../usage/minutes.ts';
 import { countText, Time } from './format.tsx';
-import type { Tone } from './icons.tsx';
-import { type Column, Table } from './panels.tsx';
+import { type Column, Table, type Tone } from './panels.tsx';
 
 /** One line, or one part of a stack. `values` go with the chart's `timesMs`; null is a gap. */
 type Series = Readonly<{

@@ -1,5 +1,5 @@
 /** @jsxImportSource preact */
-import { Icon } from './icons.tsx';
+import { Icon } from './panels.tsx';
 
 type CopyButtonProps = Readonly<{
   /** The id of the element whose text is copied, or its `data-full`. */

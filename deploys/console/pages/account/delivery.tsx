@@ -2,9 +2,8 @@
 import { CodeBlock, CopiedCode } from '../../components/code.tsx';
 import { Ago, countText, spanText, Time } from '../../components/format.tsx';
 import { PostForm } from '../../components/forms.tsx';
-import { Badge, Notice, StateBadge, type Tone } from '../../components/icons.tsx';
+import { Badge, Facts, Live, Notice, Panel, StateBadge, type Tone } from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
-import { Facts, Live, Panel } from '../../components/panels.tsx';
 import { type AccountContext, type AccountForm, byOf } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import {
@@ -16,10 +15,9 @@ import {
   sentHeaders,
   STATE_WORDS,
   wordOf,
-} from './attempt.tsx';
+} from './deliveries.tsx';
 import { type PageRefusal, refusalStatus, refusalText, WebhookUrl } from './webhooks.tsx';
-import { paths } from '../../paths.ts';
-import { redirect } from '../../redirect.ts';
+import { paths, redirect } from '../../paths.ts';
 import { ATTEMPTS_MAX, RETRY_DELAYS_MS } from '../../../outbox/outcome.ts';
 import type { AttemptRow } from '../../../outbox/list.ts';
 import type { Delivery } from '../../../webhooks/send-again.ts';

@@ -19,13 +19,22 @@ import {
   type Returned,
   TextField,
 } from '../../components/forms.tsx';
-import { Notice, StateBadge, type StateWord } from '../../components/icons.tsx';
+import {
+  type Column,
+  Columns,
+  Empty,
+  Facts,
+  Notice,
+  Panel,
+  StateBadge,
+  type StateWord,
+  Stats,
+  Table,
+} from '../../components/panels.tsx';
 import { cursorFrom, Link, Pager } from '../../components/links.tsx';
-import { type Column, Columns, Empty, Facts, Panel, Stats, Table } from '../../components/panels.tsx';
 import { type AccountContext, type AccountForm, byOf, type PageAccount } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
-import { paths } from '../../paths.ts';
-import { redirect } from '../../redirect.ts';
+import { paths, redirect } from '../../paths.ts';
 
 const ROWS = 50;
 const WEEK_HOURS = 7 * 24;

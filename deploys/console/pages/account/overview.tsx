@@ -9,9 +9,19 @@ import type { Webhook } from '../../../webhooks/webhook.ts';
 import { MinuteChart } from '../../components/charts.tsx';
 import { Ago, boundText, countText, distanceText, spanText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
-import { Badge, Notice, type Tone } from '../../components/icons.tsx';
+import {
+  Badge,
+  Columns,
+  Empty,
+  Live,
+  Notice,
+  Panel,
+  type Stat,
+  Stats,
+  TablePanel,
+  type Tone,
+} from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
-import { Columns, Empty, Live, Panel, type Stat, Stats, TablePanel } from '../../components/panels.tsx';
 import type { AccountContext } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';

@@ -2,9 +2,16 @@
 import { CopiedCode, ShortAddress, shortened } from '../../components/code.tsx';
 import { Ago, countText, Time } from '../../components/format.tsx';
 import { ButtonLink, Filters, FilterSelect, TextField } from '../../components/forms.tsx';
-import { StateBadge, type StateWord } from '../../components/icons.tsx';
+import {
+  Empty,
+  Facts,
+  Live,
+  Panel,
+  StateBadge,
+  type StateWord,
+  TablePanel,
+} from '../../components/panels.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
-import { Empty, Facts, Live, Panel, TablePanel } from '../../components/panels.tsx';
 import type { AccountContext } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';

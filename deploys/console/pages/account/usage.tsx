@@ -6,9 +6,8 @@ import { type Reader, startsOf, type UsageView } from '../../../usage/usage-view
 import { Chart } from '../../components/charts.tsx';
 import { boundText, bytesText, countText, shareText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
-import { Notice } from '../../components/icons.tsx';
+import { Empty, Notice, Panel, Stats, Table } from '../../components/panels.tsx';
 import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
-import { Empty, Panel, Stats, Table } from '../../components/panels.tsx';
 import type { AccountContext, PageContext } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';

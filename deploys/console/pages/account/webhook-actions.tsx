@@ -4,16 +4,14 @@ import type { Secret } from '../../../../shared/secret.ts';
 import { CodeBlock, SecretBox } from '../../components/code.tsx';
 import { countText, Time } from '../../components/format.tsx';
 import { ButtonLink, confirmErrors, PostForm } from '../../components/forms.tsx';
-import { Notice } from '../../components/icons.tsx';
+import { Notice, Panel } from '../../components/panels.tsx';
 import { Link, Tabs } from '../../components/links.tsx';
-import { Panel } from '../../components/panels.tsx';
 import { type AccountContext, type AccountForm, byOf } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import { SPANS } from './deliveries.tsx';
 import { TAKEOVER_NAMES, webhookIdIn, webhookPage } from './webhook.tsx';
 import { hostOf, type PageRefusal } from './webhooks.tsx';
-import { paths } from '../../paths.ts';
-import { redirect } from '../../redirect.ts';
+import { paths, redirect } from '../../paths.ts';
 import { HOUR_MS } from '../../../usage/calendar.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 

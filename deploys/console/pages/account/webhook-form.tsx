@@ -9,16 +9,14 @@ import {
   RadioFields,
   TextField,
 } from '../../components/forms.tsx';
-import { Icon, type Tone } from '../../components/icons.tsx';
+import { Icon, Panel, type Tone } from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
-import { Panel } from '../../components/panels.tsx';
 import { type AccountContext, type AccountForm, byOf } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import { showSecret } from './webhook-actions.tsx';
 import { webhookIdIn } from './webhook.tsx';
 import { hostOf, refusalText } from './webhooks.tsx';
-import { ownPath, paths } from '../../paths.ts';
-import { redirect } from '../../redirect.ts';
+import { ownPath, paths, redirect } from '../../paths.ts';
 import type { ProgramShown } from '../../../watch/readings.ts';
 import { type Check, DESCRIPTION_CHARACTERS_MAX, type Settings } from '../../../webhooks/settings.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';

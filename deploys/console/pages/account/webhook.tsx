@@ -8,13 +8,11 @@ import {
   RadioFields,
   Submit,
 } from '../../components/forms.tsx';
-import { Notice } from '../../components/icons.tsx';
+import { Columns, Facts, Notice, Panel, type Stat, Stats } from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
-import { Columns, Facts, Panel, type Stat, Stats } from '../../components/panels.tsx';
 import type { AccountContext } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
-import { attemptText, responseBody, wordOf } from './attempt.tsx';
-import { deliveryTable } from './deliveries.tsx';
+import { attemptText, deliveryTable, responseBody, wordOf } from './deliveries.tsx';
 import { labelsOf } from './programs.tsx';
 import {
   failureLine,

@@ -3,11 +3,11 @@ import { unreachable } from '../../../../shared/brand.ts';
 import type { AuthService } from '../../../auth/auth-service.ts';
 import { AT_PROVIDER_MS } from '../../../auth/provider.ts';
 import { type CookieName, cookieOf, SESSION_COOKIE, setCookie } from '../../../auth/sessions.ts';
-import { ButtonLink } from '../../components/forms.tsx';
+import type { SignUpResult } from '../../../auth/sign-up.ts';
+import { ButtonLink, TextField } from '../../components/forms.tsx';
 import type { FormContext, PageContext } from '../../context.ts';
 import type { LoginServices } from '../../page-services.ts';
-import { paths, withNext } from '../../paths.ts';
-import { redirect, redirectAway } from '../../redirect.ts';
+import { paths, redirect, redirectAway, withNext } from '../../paths.ts';
 import {
   beginSession,
   CodeField,
@@ -15,6 +15,7 @@ import {
   field,
   type FormRefusal,
   fromOf,
+  NewPasswordField,
   nextOf,
   notTried,
   PasswordField,
@@ -201,5 +202,101 @@ export async function providerReturnPage(services: LoginServices, context: PageC
       return showLogin(auth, context, paths.start, REFUSALS.unavailable);
     default:
       return showLogin(auth, context, paths.start, REFUSALS[result.kind]);
+  }
+}
+
+const NO_INVITATION =
+  'This link has been used or has expired. Restart the service to get a new one while there is no operator, or run: bun run sluice user create EMAIL --operator';
+
+/** The form of the first operator's link; also as it comes back. */
+export function firstOperatorPage(
+  context: PageContext | FormContext,
+  token = context.url.searchParams.get('token') ?? '',
+  refusal?: FormRefusal,
+): Response {
+  const page = {
+    title: 'Create the first operator',
+    action: paths.firstOperator,
+    button: 'Create login',
+    hidden: { token },
+    above: <p>Operators can see all accounts and manage plans and credits.</p>,
+    fields: (
+      <>
+        <EmailField />
+        <NewPasswordField />
+      </>
+    ),
+  };
+  return showForm(context, page, refusal);
+}
+
+export async function makeFirstOperator(services: LoginServices, context: FormContext): Promise<Response> {
+  const token = field(context.form, 'token');
+  const result = await services.auth.signUp.firstOperator(token, applicationFrom(context.form));
+  return answered(services, context, result, (refusal) => firstOperatorPage(context, token, refusal));
+}
+
+/** The form of a new account with its first user; also as it comes back. */
+export function signUpPage(context: PageContext | FormContext, refusal?: FormRefusal): Response {
+  const page = {
+    title: 'Sign up',
+    action: paths.signUp,
+    button: 'Sign up',
+    fields: (
+      <>
+        <TextField
+          name="account"
+          label="Account name"
+          autocomplete="organization"
+          hint="Your company or project."
+          isRequired
+        />
+        <EmailField />
+        <NewPasswordField />
+      </>
+    ),
+    below: (
+      <p>
+        <a href={paths.login}>Already have an account? Sign in</a>
+      </p>
+    ),
+  };
+  return showForm(context, page, refusal);
+}
+
+export async function signUp(services: LoginServices, context: FormContext): Promise<Response> {
+  const { auth, addressOf } = services;
+  const name = field(context.form, 'account').trim();
+  const from = { address: addressOf(context.request) };
+  const result = await auth.signUp.customer(name, applicationFrom(context.form), from);
+  return answered(services, context, result, (refusal) => signUpPage(context, refusal));
+}
+
+function applicationFrom(form: URLSearchParams) {
+  return { email: field(form, 'email'), password: field(form, 'new-password') };
+}
+
+function answered(
+  { auth, addressOf }: LoginServices,
+  context: FormContext,
+  result: SignUpResult,
+  again: (refusal: FormRefusal) => Response,
+): Response {
+  switch (result.kind) {
+    case 'created': {
+      const from = { address: addressOf(context.request) };
+      return beginSession(auth, context, result.user, paths.start, from);
+    }
+    case 'unfit': {
+      const name = result.of === 'password' ? 'new-password' : result.of;
+      return again({ errors: { [name]: result.sentence }, status: 422 });
+    }
+    case 'no-invitation':
+      return again({ errors: { form: NO_INVITATION }, status: 410 });
+    case 'too-many':
+    case 'busy':
+      return again(notTried(result));
+    default:
+      return unreachable(result);
   }
 }

@@ -16,8 +16,7 @@ import type { User } from '../../../auth/users.ts';
 import { type FormErrors, PostForm, type PostFormProps, TextField } from '../../components/forms.tsx';
 import type { Answer, FormContext, PageContext } from '../../context.ts';
 import type { LoginServices } from '../../page-services.ts';
-import { ownPath, paths, withNext } from '../../paths.ts';
-import { redirect } from '../../redirect.ts';
+import { ownPath, paths, redirect, withNext } from '../../paths.ts';
 
 /** Why a form comes back: its errors, the status, and when to try again; the last two are members of `Content`. */
 export type FormRefusal = Readonly<{ errors: FormErrors; status: number; retryAfterSeconds?: number }>;

@@ -18,13 +18,11 @@ import {
   SelectField,
   TextField,
 } from '../../components/forms.tsx';
-import { Notice } from '../../components/icons.tsx';
+import { Columns, Notice, Panel, Stats } from '../../components/panels.tsx';
 import { Link, Tabs } from '../../components/links.tsx';
-import { Columns, Panel, Stats } from '../../components/panels.tsx';
 import type { Answer, ViewerContext, ViewerForm } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
-import { idFrom, paths } from '../../paths.ts';
-import { type FlashCode, redirect } from '../../redirect.ts';
+import { type FlashCode, idFrom, paths, redirect } from '../../paths.ts';
 import { AccountBadge, accountErrors, creditsFrom, NO_PLAN, planOptions } from './accounts.tsx';
 import { auditTable, createWhoOf } from './audit.tsx';
 import { userTable } from './user.tsx';

@@ -15,13 +15,11 @@ import {
   SelectField,
   TextField,
 } from '../../components/forms.tsx';
-import { Badge } from '../../components/icons.tsx';
+import { Badge, Empty, Panel, Table } from '../../components/panels.tsx';
 import { Link, Pager } from '../../components/links.tsx';
-import { Empty, Panel, Table } from '../../components/panels.tsx';
 import type { ViewerContext, ViewerForm } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
-import { idFrom, paths } from '../../paths.ts';
-import { redirect } from '../../redirect.ts';
+import { idFrom, paths, redirect } from '../../paths.ts';
 
 const PAGE = 50;
 const NEW_PATH = `${paths.operatorAccounts}/new`;

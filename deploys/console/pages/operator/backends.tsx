@@ -1,9 +1,8 @@
 /** @jsxImportSource preact */
 import type { BackendStatus } from '../../../../shared/gateway-status.ts';
 import { countText, shareText, spanText } from '../../components/format.tsx';
-import { Badge, Notice } from '../../components/icons.tsx';
+import { Badge, Empty, Live, Notice, Panel, Stats, TablePanel } from '../../components/panels.tsx';
 import { withQuery } from '../../components/links.tsx';
-import { Empty, Live, Panel, Stats, TablePanel } from '../../components/panels.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import type { GatewaySeen } from '../../../health/neighbours.ts';

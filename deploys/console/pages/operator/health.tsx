@@ -3,9 +3,20 @@ import type { ComponentChildren } from 'preact';
 import manifest from '../../../../package.json' with { type: 'json' };
 import type { Plan } from '../../../../shared/config/plans.ts';
 import { Ago, bytesText, countText, latencyText } from '../../components/format.tsx';
-import { Badge, Notice, StateBadge, type StateWord } from '../../components/icons.tsx';
+import {
+  Badge,
+  Columns,
+  Empty,
+  type Fact,
+  Facts,
+  Live,
+  Notice,
+  Panel,
+  StateBadge,
+  type StateWord,
+  TablePanel,
+} from '../../components/panels.tsx';
 import { Link, withQuery } from '../../components/links.tsx';
-import { Columns, Empty, type Fact, Facts, Live, Panel, TablePanel } from '../../components/panels.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices, WatcherSeen } from '../../page-services.ts';
 import { userTable } from './user.tsx';

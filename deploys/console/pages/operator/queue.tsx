@@ -1,11 +1,19 @@
 /** @jsxImportSource preact */
 import { Ago, countText, Time } from '../../components/format.tsx';
-import { Badge, Notice } from '../../components/icons.tsx';
+import {
+  Badge,
+  type Column,
+  Columns,
+  Empty,
+  Live,
+  Notice,
+  Stats,
+  TablePanel,
+} from '../../components/panels.tsx';
 import { cursorFrom, Link, Pager, withQuery } from '../../components/links.tsx';
-import { type Column, Columns, Empty, Live, Stats, TablePanel } from '../../components/panels.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
-import { errorText, STATE_WORDS } from '../account/attempt.tsx';
+import { errorText, STATE_WORDS } from '../account/deliveries.tsx';
 import { paths } from '../../paths.ts';
 import type { Health } from '../../../health/health.ts';
 import { COUNT_MAX, type QueueState, type Reason, type WrongAttempt } from '../../../outbox/list.ts';

@@ -2,9 +2,8 @@
 import type { ComponentChildren } from 'preact';
 import { MinuteChart } from '../../components/charts.tsx';
 import { countText, shareText, Time } from '../../components/format.tsx';
-import { Badge } from '../../components/icons.tsx';
+import { Badge, type Column, Empty, Live, Panel, Stats, TablePanel } from '../../components/panels.tsx';
 import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
-import { type Column, Empty, Live, Panel, Stats, TablePanel } from '../../components/panels.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';

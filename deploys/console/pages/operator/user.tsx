@@ -12,13 +12,11 @@ import {
   ConfirmPanel,
   type FormErrors,
 } from '../../components/forms.tsx';
-import { Badge, Notice } from '../../components/icons.tsx';
+import { Badge, Columns, Facts, Notice, Panel, Table } from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
-import { Columns, Facts, Panel, Table } from '../../components/panels.tsx';
 import type { Answer, ViewerContext, ViewerForm } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
-import { paths } from '../../paths.ts';
-import { redirect } from '../../redirect.ts';
+import { paths, redirect } from '../../paths.ts';
 
 function userIn({ auth }: PageServices, { params }: ViewerContext): User | undefined {
   return auth.users.byId(params['userId'] ?? '');

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { shownBytes } from '../../../../../deploys/console/pages/account/attempt.tsx';
+import { shownBytes } from '../../../../../deploys/console/pages/account/deliveries.tsx';
 import { addressOf } from '../../../../fakes/chain.ts';
 import { decoded } from '../../page-text.ts';
 import { answered, failedWith } from '../../../../fakes/scripted-send.ts';
