@@ -255,13 +255,13 @@ const SHAPES: Readonly<Record<Tone, IconName>> = {
   accent: 'info',
 };
 
-type BadgeProps = Readonly<{ tone: Tone; icon?: IconName | undefined; children: ComponentChildren }>;
+type BadgeProps = Readonly<{ tone: Tone; icon?: IconName; children: ComponentChildren }>;
 
 /** A state in a word or two, with a shape and a colour. */
-export function Badge({ tone, icon, children }: BadgeProps) {
+export function Badge({ tone, icon = SHAPES[tone], children }: BadgeProps) {
   return (
     <span class={`badge tone-${tone}`}>
-      <Icon name={icon ?? SHAPES[tone]} />
+      <Icon name={icon} />
       {children}
     </span>
   );
