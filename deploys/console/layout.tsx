@@ -90,7 +90,6 @@ function navigationBar(viewer: Viewer, account: PageAccount | undefined, path: s
   );
 }
 
-/** The drawing of the brand. */
 const MARK = 'M4 11h13a4 4 0 0 0 0-8M4 16h18a4.5 4.5 0 0 1 0 9M4 21h10a4 4 0 0 1 0 8';
 
 /** The bar above every page: brand, theme, settings, sign-out. */
@@ -166,7 +165,6 @@ const HTMX_CONFIG = JSON.stringify({
   historyCacheSize: 0,
 });
 
-/** The whole HTML document around a page's content. */
 function documentOf(content: Content, at: Parameters<Show>[1], assets: AssetPaths) {
   const { title, body, aside, crumbs = [] } = content;
   const { request, url, viewer, account, nowMs } = at;

@@ -39,7 +39,6 @@ export function routesOf(services: PageServices): readonly Route[] {
   ];
 }
 
-/** Binds pages to their services. */
 function giving<S>(services: S) {
   return function given<C>(page: (services: S, context: C) => Answer): (context: C) => Answer {
     return (context) => page(services, context);
@@ -61,7 +60,6 @@ function chooseTheme({ form }: FormContext, isSecure: boolean): Response {
   return redirect(form.get('next') ?? paths.start, undefined, [themeCookie(form.get('theme'), isSecure)]);
 }
 
-/** Every page on an account's calls and keys. */
 function accountRoutes(services: AccountServices): readonly Route[] {
   const on = giving(services);
   const key = paths.key(ACCOUNT, ':keyId');
@@ -79,7 +77,6 @@ function accountRoutes(services: AccountServices): readonly Route[] {
   ];
 }
 
-/** Every page on watched programs, an account's webhooks and what was sent to them. */
 function webhookRoutes(services: WebhookServices): readonly Route[] {
   const on = giving(services);
   const webhooks = paths.webhooks(ACCOUNT);

@@ -47,7 +47,6 @@ export function ShortAddress({ id, address, of }: Readonly<{ id: string; address
   );
 }
 
-/** Characters kept at each end of an address. */
 const ENDS = 4;
 
 /** `JUP6…TaV4`; a text that is hardly longer stays whole. */

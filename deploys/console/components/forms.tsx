@@ -16,7 +16,6 @@ const ReturnedForm = createContext<Returned>({});
 
 export type PostFormProps = Returned &
   Readonly<{
-    /** A path of the console. */
     action: string;
     /** On the button that sends it; readers of screens hear it as the form's name. */
     button: string;
@@ -106,7 +105,6 @@ export function ButtonLink({ to, kind = 'plain', children }: ButtonProps & Reado
 }
 
 type FieldProps = Readonly<{
-  /** The field's name in the form; its id on the page. */
   name: string;
   label: string;
   hint?: ComponentChildren | undefined;
@@ -212,7 +210,6 @@ function described(name: string, hint: unknown, error: string | undefined) {
   };
 }
 
-/** A box to tick; `value` is sent when it is. */
 type CheckFieldProps = Readonly<{
   name: string;
   label: ComponentChildren;

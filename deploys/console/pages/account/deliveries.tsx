@@ -195,7 +195,6 @@ function answerText({ lastStatus, lastError, tookMs }: AccountDelivery): string 
 
 const PAGE_ROWS = 50;
 
-/** The spans of time that a list can be narrowed to. */
 export const SPANS = [
   { value: '24h', label: 'Last 24 hours', ms: DAY_MS },
   { value: '7d', label: 'Last 7 days', ms: 7 * DAY_MS },

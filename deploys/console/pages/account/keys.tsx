@@ -321,7 +321,6 @@ function keyFacts(row: KeyRow) {
   );
 }
 
-/** What went through the key: requests by hour, and a week's sums. */
 function keyUse(usage: AccountServices['usage'], whose: { accountId: number; keyId: string }, nowMs: number) {
   const toHour = Math.floor(nowMs / HOUR_MS) + 1;
   const points = usage.series(whose, { fromHour: toHour - 168, toHour });
@@ -345,7 +344,6 @@ function keyUse(usage: AccountServices['usage'], whose: { accountId: number; key
   );
 }
 
-/** How long an old key may go on working. */
 const GRACES = [
   { value: '0', label: 'Immediately', hint: 'If the key has leaked.', ms: 0 },
   { value: '1h', label: 'In 1 hour', ms: HOUR_MS },

@@ -28,7 +28,6 @@ import { paths } from '../../paths.ts';
 import { KeyBadge } from './keys.tsx';
 import { errorNote, refusedNote } from './usage.tsx';
 
-/** Keys that are read for the page; an account rarely has more active ones. */
 const KEYS = 100;
 
 /** The state of an account and its current traffic. */
@@ -145,7 +144,6 @@ function lastHour(minutes: readonly Minute[], sinceMs: number | undefined, plan:
   );
 }
 
-/** The busiest minute against what the plan allows. */
 function rateText(busiest: number, plan: Plan) {
   return (
     <span class="soft">
@@ -162,7 +160,6 @@ function perSecond(rate: number): string {
 
 const ROWS = 5;
 
-/** The methods of the last 24 hours that were called the most. */
 function methodsPanel(accountId: number, methods: readonly Part[]) {
   return (
     <TablePanel
@@ -246,25 +243,19 @@ function attentionOf(state: AccountState, nowMs: number): readonly Attention[] {
 }
 
 function ofAccount({ account, plan, forecast }: AccountState): readonly Attention[] {
-  const found: Attention[] = [];
-  if (account.isSuspended)
-    found.push({ tone: 'bad', sentence: 'The account is suspended: all API keys are rejected.' });
-  if (account.plan !== undefined && plan === undefined)
-    found.push({
-      tone: 'bad',
-      sentence: `Plan ${account.plan} is no longer available: all calls are rejected.`,
-    });
-  const left = account.creditsLeft;
-  if (left === undefined) return found;
-  if (left === 0)
-    return [...found, { tone: 'bad', sentence: 'No credits left: all calls are rejected with 402.' }];
-  const lasts = forecast?.lastDay ?? forecast?.lastWeek;
-  if ((lasts !== undefined && lasts < LASTS_MS) || left < SHARE_LEFT * (plan?.credits ?? 0)) {
-    const text = forecast && forecastText(forecast);
-    const end = text === undefined ? '.' : `: ${text}.`;
-    found.push({ tone: 'warning', sentence: `${countText(left)} credits remaining${end}` });
-  }
-  return found;
+  const { creditsLeft: left, isSuspended } = account;
+  const lasts = forecast?.lastDay ?? forecast?.lastWeek ?? Number.POSITIVE_INFINITY;
+  const isShort = left !== undefined && (lasts < LASTS_MS || left < SHARE_LEFT * (plan?.credits ?? 0));
+  const end = forecast && forecastText(forecast);
+  const found: readonly (false | readonly [Attention['tone'], string])[] = [
+    isSuspended && ['bad', 'The account is suspended: all API keys are rejected.'],
+    account.plan !== undefined &&
+      plan === undefined && ['bad', `Plan ${account.plan} is no longer available: all calls are rejected.`],
+    left === 0 && ['bad', 'No credits left: all calls are rejected with 402.'],
+    isShort &&
+      left > 0 && ['warning', `${countText(left)} credits remaining${end === undefined ? '' : `: ${end}`}.`],
+  ];
+  return found.flatMap((one) => (one ? [{ tone: one[0], sentence: one[1] }] : []));
 }
 
 function ofWebhooks({ account, webhooks }: AccountState, nowMs: number): readonly Attention[] {

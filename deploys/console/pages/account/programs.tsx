@@ -19,7 +19,6 @@ import type { ProgramShown, SeenDeploy } from '../../../watch/readings.ts';
 
 type Status = NonNullable<ProgramShown['status']>;
 
-/** The states of a program at the last reading. */
 const STATUS_WORDS: Readonly<Record<Status, StateWord>> = {
   upgradeable: ['Upgradeable', 'good'],
   frozen: ['Frozen', 'quiet'],
@@ -98,7 +97,6 @@ function byNewest(a: ProgramShown, b: ProgramShown): number {
 
 const PAGE_ROWS = 50;
 
-/** One program: its state, and its deploys that were seen. */
 export function programPage(
   { programs, history }: WebhookServices,
   { account, nowMs, params, url, show, notFound }: AccountContext,

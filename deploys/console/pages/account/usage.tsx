@@ -66,7 +66,6 @@ function textFrom(text: string | null): string | undefined {
   return text === null || text === '' ? undefined : text.slice(0, TEXT_CHARACTERS_MAX);
 }
 
-/** Parts that have a colour of their own in the chart. */
 const NAMED = 6;
 
 /** What an account used, by method or by key, over hours, days or months. */
@@ -239,7 +238,6 @@ function shortened(name: string): string {
   return `${name.slice(0, LEGEND_CHARACTERS - 9)}…${name.slice(-8)}`;
 }
 
-/** Rows that are shown; a file has them all. */
 const ROWS = 100;
 
 function usageTable({ view: { parts, total }, query: { by }, url, keyName }: Shown) {

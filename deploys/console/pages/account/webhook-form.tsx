@@ -18,7 +18,7 @@ import { webhookIdIn } from './webhook.tsx';
 import { hostOf, refusalText } from './webhooks.tsx';
 import { ownPath, paths, redirect } from '../../paths.ts';
 import type { ProgramShown } from '../../../watch/readings.ts';
-import { type Check, DESCRIPTION_CHARACTERS_MAX, type Settings } from '../../../webhooks/settings.ts';
+import { DESCRIPTION_CHARACTERS_MAX, type Settings } from '../../../webhooks/settings.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
 export function newWebhookPage(services: WebhookServices, context: AccountContext): Response {
@@ -86,16 +86,9 @@ export async function editWebhook(services: WebhookServices, context: AccountFor
   }
 }
 
-type Filling = Readonly<{
-  given: GivenSettings;
-  /** The webhook that is edited; absent for a new one. */
-  webhook?: Webhook;
-  /** Names the form, so that the same one is not taken twice. */
-  once?: string;
-  errors?: FormErrors | undefined;
-}>;
+/** A webhook that is edited; or, of a new one, the id of its form, so that the same one is not taken twice. */
+type Filling = Readonly<{ given: GivenSettings; webhook?: Webhook; once?: string; errors?: FormErrors }>;
 
-/** The form of what a customer sets of a webhook. */
 function showForm(
   services: WebhookServices,
   { account, nowMs, show }: AccountContext,
@@ -204,7 +197,6 @@ type GivenSettings = Readonly<{
   programs: readonly string[];
 }>;
 
-/** The settings in a form. Blanks around the URL come from copying. */
 function givenFrom(form: URLSearchParams): GivenSettings {
   return {
     url: (form.get('url') ?? '').trim(),
@@ -247,7 +239,10 @@ export async function checkUrl(
     if (url.length < CHECKED_FROM) return undefined;
     const entry = enter(viewer.userId);
     if (entry.kind === 'over-rate') return ['warning', refusalText(entry)];
-    return checkText(await webhooks.check({ url }, request.signal));
+    const check = await webhooks.check({ url }, request.signal);
+    if (check.kind === 'checked') return ['good', 'Valid: uses https and resolves to public addresses.'];
+    if (check.kind === 'unfit') return ['bad', `${check.text}.`];
+    return ['warning', `${check.text}. Try again in a moment.`];
   };
   const [tone, text] = (await answer()) ?? ['quiet', ''];
   return show({
@@ -259,17 +254,4 @@ export async function checkUrl(
       </p>
     ),
   });
-}
-
-function checkText(check: Check): readonly [Tone, string] {
-  switch (check.kind) {
-    case 'checked':
-      return ['good', 'Valid: uses https and resolves to public addresses.'];
-    case 'unfit':
-      return ['bad', `${check.text}.`];
-    case 'unresolved':
-      return ['warning', `${check.text}. Try again in a moment.`];
-    default:
-      return unreachable(check);
-  }
 }

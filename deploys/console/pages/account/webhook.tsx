@@ -163,7 +163,6 @@ function aboutPanel(webhook: Webhook, labelOf: LabelOf) {
   );
 }
 
-/** Names shown before the rest is folded away. */
 const NAMES_SHOWN = 6;
 
 function programNames(names: readonly string[]) {
@@ -176,7 +175,6 @@ function programNames(names: readonly string[]) {
   );
 }
 
-/** Where the numbers stand in a page. */
 const WEBHOOK_STATS_ID = 'webhook-stats';
 
 function stats(health: WebhookHealth) {

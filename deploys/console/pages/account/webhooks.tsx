@@ -1,6 +1,5 @@
 /** @jsxImportSource preact */
 import { useContext } from 'preact/hooks';
-import { unreachable } from '../../../../shared/brand.ts';
 import { Sparkline } from '../../components/charts.tsx';
 import { Ago, Now, shareText, spanText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
@@ -180,29 +179,22 @@ export type PageRefusal =
   | Readonly<{ kind: 'no-rotation' | 'too-many' }>;
 
 export function refusalText(refusal: PageRefusal): string {
-  switch (refusal.kind) {
-    case 'webhook-paused':
-      return 'The webhook is paused. Resume it first.';
-    case 'already-due':
-      return 'The delivery is already queued for another attempt.';
-    case 'not-yet':
-      return 'An attempt is already scheduled.';
-    case 'worn-out':
-      return `The delivery has reached the maximum of ${ATTEMPTS_EVER_MAX} attempts.`;
-    case 'rotation-pending':
-      return 'A rotation is already pending. Complete or cancel it first.';
-    case 'no-rotation':
-      return 'No rotation is pending. The new secret may already be active.';
-    case 'changed-meanwhile':
-      return 'The webhook was changed after this form was opened. Nothing was changed. Review it and try again.';
-    case 'over-rate':
-      return `Too many requests. Try again in ${refusal.retryAfterSeconds} seconds.`;
-    case 'too-many':
-      return `The account has reached the maximum of ${WEBHOOKS_MAX} webhooks.`;
-    default:
-      return unreachable(refusal);
-  }
+  return refusal.kind === 'over-rate'
+    ? `Too many requests. Try again in ${refusal.retryAfterSeconds} seconds.`
+    : REFUSALS[refusal.kind];
 }
+
+const REFUSALS = {
+  'webhook-paused': 'The webhook is paused. Resume it first.',
+  'already-due': 'The delivery is already queued for another attempt.',
+  'not-yet': 'An attempt is already scheduled.',
+  'worn-out': `The delivery has reached the maximum of ${ATTEMPTS_EVER_MAX} attempts.`,
+  'rotation-pending': 'A rotation is already pending. Complete or cancel it first.',
+  'no-rotation': 'No rotation is pending. The new secret may already be active.',
+  'changed-meanwhile':
+    'The webhook was changed after this form was opened. Nothing was changed. Review it and try again.',
+  'too-many': `The account has reached the maximum of ${WEBHOOKS_MAX} webhooks.`,
+};
 
 export function refusalStatus({ kind }: PageRefusal): number {
   return kind === 'over-rate' ? 429 : 409;

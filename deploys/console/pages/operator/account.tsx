@@ -27,7 +27,6 @@ import { AccountBadge, accountErrors, creditsFrom, NO_PLAN, planOptions } from '
 import { auditTable, createWhoOf } from './audit.tsx';
 import { userTable } from './user.tsx';
 
-/** Entries of the audit log on an account's page. */
 const ENTRIES = 10;
 
 function accountIn({ accounts }: PageServices, { params }: ViewerContext) {
@@ -52,7 +51,6 @@ function showAccount(
   const { operator, auth, plans, random } = services;
   const entries = operator.audit.list({ accountId: id, limit: ENTRIES });
   const users = auth.users.ofAccount(id);
-  /** What a form comes back with, if it is the one that was sent. */
   const returned = (of: Filling['of']): Returned =>
     filling?.of === of ? { errors: filling.errors, sent: filling.sent } : {};
   return context.show({
@@ -174,7 +172,6 @@ function userPanel(accountId: number, newId: string, returned: Returned) {
   );
 }
 
-/** The way between an operator's page of an account and what its users see. */
 function accountTabs(id: number) {
   const pages = [
     ['Manage', paths.operatorAccount(id)],

@@ -1,5 +1,4 @@
 /** @jsxImportSource preact */
-import { unreachable } from '../../../../shared/brand.ts';
 import type { Plan } from '../../../../shared/config/plans.ts';
 import type { Account } from '../../../accounts/account-row.ts';
 import type { AdditionResult } from '../../../accounts/accounts.ts';
@@ -94,7 +93,6 @@ function accountTable(accounts: readonly Account[], isFiltered: boolean, isLast:
   );
 }
 
-/** Whether an account can be used. */
 export function AccountBadge({ account }: Readonly<{ account: Account }>) {
   if (account.isSuspended) return <Badge tone="bad">Suspended</Badge>;
   if (account.creditsLeft === 0) return <Badge tone="warning">Out of credits</Badge>;
@@ -142,31 +140,30 @@ type Refused = Exclude<AdditionResult, { kind: 'account' | 'added-before' }>;
 /** What is wrong with a form about an account, at the field that it is about. */
 export function accountErrors(refused: Refused): FormErrors {
   switch (refused.kind) {
-    case 'bad-credits':
-      return { credits: 'Enter a whole number of at least 1, such as 250,000.' };
-    case 'bad-reason':
-      return { reason: 'Use 1–200 printable characters, with no leading or trailing spaces.' };
-    case 'bad-name':
-      return { name: 'Use 1–64 printable characters, with no leading or trailing spaces.' };
-    case 'name-taken':
-      return { name: 'An account with this name already exists.' };
-    case 'reserved-name':
-      return { name: 'The accounts demo and sluice-watcher cannot be renamed.' };
     case 'unknown-plan':
       return { plan: `Plan ${refused.plan} is not in the config.` };
-    case 'no-credits':
+    case 'no-credits': {
+      const { plan } = refused;
+      const hasNone = plan === undefined;
       return {
-        credits:
-          refused.plan === undefined
-            ? 'An account without an RPC plan has no credits.'
-            : `Plan ${refused.plan} has unlimited credits.`,
+        credits: hasNone
+          ? 'An account without an RPC plan has no credits.'
+          : `Plan ${plan} has unlimited credits.`,
       };
-    case 'unknown-account':
-      return { form: 'The account was renamed in the meantime. Please reload the page.' };
+    }
     default:
-      return unreachable(refused);
+      return ERRORS[refused.kind];
   }
 }
+
+const ERRORS = {
+  'bad-credits': { credits: 'Enter a whole number of at least 1, such as 250,000.' },
+  'bad-reason': { reason: 'Use 1–200 printable characters, with no leading or trailing spaces.' },
+  'bad-name': { name: 'Use 1–64 printable characters, with no leading or trailing spaces.' },
+  'name-taken': { name: 'An account with this name already exists.' },
+  'reserved-name': { name: 'The accounts demo and sluice-watcher cannot be renamed.' },
+  'unknown-account': { form: 'The account was renamed in the meantime. Please reload the page.' },
+};
 
 /** A number of credits as people write it, its digits grouped by commas, blanks or underscores; `NaN` for anything else. */
 export function creditsFrom(text: string): number {

@@ -25,7 +25,6 @@ import { complaintOf, type PublicationState } from '../../../accounts/publicatio
 import type { Health, StoreSize } from '../../../health/health.ts';
 import type { RedisSeen } from '../../../health/neighbours.ts';
 
-/** Everything that the page shows, read at once. */
 async function stateOf({ operator, auth }: PageServices) {
   const [gateways, redis] = await Promise.all([operator.readGateways(), operator.readRedis?.()]);
   const { watcher, deliveries, publication } = operator;
@@ -158,7 +157,6 @@ const PUBLICATION: Readonly<Record<PublicationState['kind'], StateWord>> = {
   held: ['Not published', 'bad'],
 };
 
-/** The parts of the installation, and whether each does its work. */
 function servicePanel({ deliveries, publication, gateways }: State) {
   const versions = new Set(
     gateways.flatMap((gateway) => (gateway.kind === 'seen' ? gateway.status.version : [])),

@@ -127,7 +127,6 @@ function partText(part: number, all: number): string {
 
 type Part = Readonly<{ name: string; to?: string | undefined; done: Done }>;
 
-/** Traffic by what `label` names. */
 function partPanel(
   title: string,
   label: string,

@@ -18,14 +18,19 @@ import type { Answer, ViewerContext, ViewerForm } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { paths, redirect } from '../../paths.ts';
 
-function userIn({ auth }: PageServices, { params }: ViewerContext): User | undefined {
-  return auth.users.byId(params['userId'] ?? '');
+/** The user of the path, where there is one. */
+function onUser<A extends Answer>(
+  { auth }: PageServices,
+  { params, notFound }: ViewerContext,
+  answer: (user: User) => A,
+): A | Response {
+  const user = auth.users.byId(params['userId'] ?? '');
+  return user === undefined ? notFound() : answer(user);
 }
 
 /** One user, whatever the account. */
 export function userPage(services: PageServices, context: ViewerContext): Response {
-  const user = userIn(services, context);
-  return user === undefined ? context.notFound() : showUser(services, context, user);
+  return onUser(services, context, (user) => showUser(services, context, user));
 }
 
 /** Changes another user; the operator's own login is changed in Settings, where the password is required. */
@@ -34,12 +39,12 @@ function onOther<A extends Answer>(
   context: ViewerForm,
   act: (user: User, by: Actor) => A,
 ): A | Response {
-  const user = userIn(services, context);
   const { userId, role } = context.viewer;
   // Two operators who remove each other concurrently must not both be removed.
-  if (user === undefined || isGone(services, context)) return context.notFound();
-  if (user.id === userId) return showUser(services, context, user, { form: OWN });
-  return act(user, actorOf(userId, role));
+  if (isGone(services, context)) return context.notFound();
+  return onUser(services, context, (user) =>
+    user.id === userId ? showUser(services, context, user, { form: OWN }) : act(user, actorOf(userId, role)),
+  );
 }
 
 /** Whether the operator was removed a moment ago. */
@@ -73,8 +78,7 @@ export function signUserOut(services: PageServices, context: ViewerForm): Respon
 }
 
 export function resetFactorPage(services: PageServices, context: ViewerContext): Response {
-  const user = userIn(services, context);
-  return user === undefined ? context.notFound() : showSecondFactor(context, user);
+  return onUser(services, context, (user) => showSecondFactor(context, user));
 }
 
 /** Turns it off, with the e-mail typed; for who lost phone and codes. */
@@ -226,7 +230,6 @@ function signInMethod({ passwordHash }: User): string {
   return passwordHash === undefined ? 'Identity provider' : 'Password';
 }
 
-/** A table of users. Their role is absent where all are alike. */
 export function userTable(users: readonly User[], isRoleShown: boolean, empty: ComponentChildren) {
   return (
     <Table
