@@ -160,9 +160,10 @@ function createAnswer(deps: ConsoleDeps, show: ReturnType<typeof createShow>) {
 }
 
 /** `not-found` also for what exists and is another account's, so that the two look the same. */
-type Admission = Readonly<
-  { kind: 'admitted'; account?: PageAccount } | { kind: 'sign-in-first' | 'not-found' }
->;
+type Admission =
+  | Readonly<{ kind: 'admitted'; account?: PageAccount }>
+  | Readonly<{ kind: 'sign-in-first' }>
+  | Readonly<{ kind: 'not-found' }>;
 
 /** Whether a viewer may see a route of this audience; `accountId` is the path's own text. The only place that decides this. */
 function admit(
