@@ -318,7 +318,6 @@ export function composeConsole(
     webhookPages: running.webhooks && webhookServices(inputs, running.webhooks),
     rpcUrl,
     oneTimeSecrets: createOneTimeSecrets(clock, random),
-    clock,
     random,
     operator: operatorServices(inputs, installation, running, over.signal),
   });

@@ -1,13 +1,12 @@
 /** @jsxImportSource preact */
 import { render } from 'preact-render-to-string';
+import type { Viewer } from '../auth/auth-service.ts';
 import type { AssetPaths } from './assets/assets.ts';
 import { Now } from './components/format.tsx';
-import { Icon, type IconName, Notice } from './components/icons.tsx';
 import { Crumbs, Link, withQuery } from './components/links.tsx';
+import { Empty, Icon, type IconName, Notice } from './components/panels.tsx';
 import type { Content, PageAccount, Show } from './context.ts';
-import { paths } from './paths.ts';
-import { flashOf } from './redirect.ts';
-import type { Viewer } from '../auth/auth-service.ts';
+import { flashOf, paths } from './paths.ts';
 
 /** How the viewer wants the console to look; `undefined`: as the system does. */
 type Theme = 'light' | 'dark' | undefined;
@@ -68,10 +67,8 @@ export function startPathOf({ role, accountId }: Viewer): string {
   return accountId === undefined ? paths.settings : paths.overview(accountId);
 }
 
-type NavigationProps = Readonly<{ viewer: Viewer; account: PageAccount | undefined; path: string }>;
-
 /** The console's navigation: a column at the side, a strip on phones. An entry is current on the pages below it too. */
-function NavigationBar({ viewer, account, path }: NavigationProps) {
+function navigationBar(viewer: Viewer, account: PageAccount | undefined, path: string) {
   return (
     <nav class="navigation" aria-label="Main">
       {navigationOf(viewer, account).map(({ title, links }) => (
@@ -93,10 +90,10 @@ function NavigationBar({ viewer, account, path }: NavigationProps) {
   );
 }
 
-type TopBarProps = Readonly<{ viewer: Viewer | undefined; theme: Theme; here: string }>;
+const MARK = 'M4 11h13a4 4 0 0 0 0-8M4 16h18a4.5 4.5 0 0 1 0 9M4 21h10a4 4 0 0 1 0 8';
 
 /** The bar above every page: brand, theme, settings, sign-out. */
-function TopBar({ viewer, theme, here }: TopBarProps) {
+function topBar(viewer: Viewer | undefined, theme: Theme, here: string) {
   return (
     <header class="top-bar">
       <Link to={paths.start} class="brand">
@@ -108,18 +105,12 @@ function TopBar({ viewer, theme, here }: TopBarProps) {
           aria-hidden="true"
           focusable="false"
         >
-          <path
-            d="M4 11h13a4 4 0 0 0 0-8M4 16h18a4.5 4.5 0 0 1 0 9M4 21h10a4 4 0 0 1 0 8"
-            fill="none"
-            stroke="currentColor"
-            stroke-width="3"
-            stroke-linecap="round"
-          />
+          <path d={MARK} fill="none" stroke="currentColor" stroke-width="3" stroke-linecap="round" />
         </svg>
         Sluice
       </Link>
       <div class="top-bar-end">
-        <ThemeForm theme={theme} here={here} />
+        {themeForm(theme, here)}
         {viewer && (
           <>
             <Link to={paths.settings} class="top-bar-link" label={`Settings for ${viewer.email}`}>
@@ -140,7 +131,7 @@ function TopBar({ viewer, theme, here }: TopBarProps) {
 }
 
 /** Three choices, because "as the system does" must be there to come back to. */
-function ThemeForm({ theme, here }: Readonly<{ theme: Theme; here: string }>) {
+function themeForm(theme: Theme, here: string) {
   const choice = (value: string, label: string, icon: 'sun' | 'moon' | 'gauge') => (
     <button
       type="submit"
@@ -174,11 +165,9 @@ const HTMX_CONFIG = JSON.stringify({
   historyCacheSize: 0,
 });
 
-type DocumentProps = Readonly<{ content: Content; at: Parameters<Show>[1]; assets: AssetPaths }>;
-
-/** The whole HTML document around a page's content. */
-function Document({ content, at: { request, url, viewer, account, nowMs }, assets }: DocumentProps) {
+function documentOf(content: Content, at: Parameters<Show>[1], assets: AssetPaths) {
   const { title, body, aside, crumbs = [] } = content;
+  const { request, url, viewer, account, nowMs } = at;
   const theme = themeOf(request);
   const flash = flashOf(url.searchParams.get('done'));
   return (
@@ -199,8 +188,8 @@ function Document({ content, at: { request, url, viewer, account, nowMs }, asset
         <a href="#content" class="skip-link">
           Skip to content
         </a>
-        <TopBar viewer={viewer} theme={theme} here={withQuery(url, {})} />
-        {viewer && <NavigationBar viewer={viewer} account={account} path={url.pathname} />}
+        {topBar(viewer, theme, withQuery(url, {}))}
+        {viewer && navigationBar(viewer, account, url.pathname)}
         <main id="content" tabindex={-1}>
           {crumbs.length > 0 && <Crumbs crumbs={crumbs} here={title} />}
           <div class="page-head">
@@ -228,10 +217,60 @@ function Document({ content, at: { request, url, viewer, account, nowMs }, asset
 /** Renders pages into the one document. */
 export function createShow(assets: AssetPaths): Show {
   return function show(content, at) {
-    const html = render(<Document content={content} at={at} assets={assets} />);
+    const html = render(documentOf(content, at, assets));
     const headers = new Headers({ 'content-type': 'text/html; charset=utf-8' });
     const { status = 200, retryAfterSeconds } = content;
     if (retryAfterSeconds !== undefined) headers.set('retry-after', String(retryAfterSeconds));
     return new Response(`<!doctype html>${html}`, { status, headers });
+  };
+}
+
+/** Why the console itself rejects a request. None reveals more than the viewer may know. */
+export type RouteRefusal =
+  | { readonly kind: 'not-found' | 'other-origin' | 'no-form' | 'too-slow' | 'broken' }
+  | { readonly kind: 'wrong-method'; readonly allow: string }
+  /** Too many changes by one user. */
+  | { readonly kind: 'too-many'; readonly retryAfterSeconds: number };
+
+const TEXTS: Readonly<Record<RouteRefusal['kind'], readonly [status: number, title: string, text: string]>> =
+  {
+    'not-found': [404, 'Not found', 'Page not found, or no access.'],
+    'wrong-method': [405, 'Method not allowed', 'This address does not support this method.'],
+    'other-origin': [
+      403,
+      'Rejected',
+      'This form did not come from the console. Nothing was changed. Open the page again and resubmit it.',
+    ],
+    'no-form': [415, 'Rejected', 'This address accepts only forms. Nothing was changed.'],
+    'too-slow': [
+      408,
+      'Request timeout',
+      'The form took too long to arrive. Nothing was changed. Please try again.',
+    ],
+    'too-many': [
+      429,
+      'Too many changes',
+      'Too many changes in a short time. Nothing was changed. Try again in',
+    ],
+    broken: [
+      500,
+      'Something went wrong',
+      'An internal error occurred. The service log has the details. Try again in a moment.',
+    ],
+  };
+
+/** A refusal as a page. */
+export function refusalContent(refusal: RouteRefusal): Content {
+  const [status, title, text] = TEXTS[refusal.kind];
+  const retryAfterSeconds = refusal.kind === 'too-many' ? refusal.retryAfterSeconds : undefined;
+  return {
+    title,
+    status,
+    retryAfterSeconds,
+    body: (
+      <Empty title={retryAfterSeconds === undefined ? text : `${text} ${retryAfterSeconds} s.`}>
+        <Link to={paths.start}>Back to home</Link>
+      </Empty>
+    ),
   };
 }

@@ -1,10 +1,9 @@
-import type { Clock } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Accounts } from '../accounts/accounts.ts';
-import type { Keys } from '../accounts/keys.ts';
-import type { Enter } from '../api/request-log.ts';
 import type { Audit } from '../accounts/audit.ts';
+import type { Keys } from '../accounts/keys.ts';
 import type { PublicationState } from '../accounts/publication.ts';
+import type { Enter } from '../api/request-log.ts';
 import type { AddressOf } from '../auth/attempts.ts';
 import type { AuthService } from '../auth/auth-service.ts';
 import type { Health, StoreSize } from '../health/health.ts';
@@ -13,14 +12,17 @@ import type { AccountDeliveries, ReadQueue } from '../outbox/list.ts';
 import type { Hours } from '../usage/calendar.ts';
 import type { LiveMinutes } from '../usage/minutes.ts';
 import type { Used } from '../usage/read-usage.ts';
-import type { ReadingTurns, ReadUsageView } from '../usage/usage-view.ts';
-import type { History, ProgramShown, ProgramWish } from '../watch/readings.ts';
-import type { createFailing, WebhookDay, WebhookHealth } from '../webhooks/webhook-health.ts';
-import type { OneTimeSecrets } from './one-time-secrets.ts';
 import type { UsageReport } from '../usage/report.ts';
 import type { ReadTraffic } from '../usage/traffic.ts';
+import type { ReadingTurns, ReadUsageView } from '../usage/usage-view.ts';
+import type { History, ProgramShown, ProgramWish } from '../watch/readings.ts';
+import type { createFailing, createWebhookHealth } from '../webhooks/webhook-health.ts';
 import type { Webhook } from '../webhooks/webhook.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
+import type { OneTimeSecrets } from './one-time-secrets.ts';
+
+/** Gives n uniform bytes. */
+type Random = (bytes: number) => Uint8Array;
 
 /** Services of the pages of the login and the settings. */
 export type LoginServices = Readonly<{
@@ -42,7 +44,6 @@ export type AccountServices = Readonly<{
   readUsed(hours: Hours, accountId: number): Generator<readonly Used[]>;
   /** Long reads of it take turns. */
   turns: ReadingTurns;
-  /** What the page of usage shows. */
   readUsageView: ReadUsageView;
   /** The webhooks of an account, the oldest first. */
   webhooksOf(accountId: number): readonly Webhook[];
@@ -50,25 +51,20 @@ export type AccountServices = Readonly<{
   /** The gateway's RPC endpoint as its callers reach it. */
   rpcUrl: URL;
   oneTimeSecrets: OneTimeSecrets;
-  clock: Clock;
-  /** Gives n uniform bytes. */
-  random(bytes: number): Uint8Array;
+  random: Random;
 }>;
 
 /** Services of the pages of programs, webhooks and deliveries. */
 export type WebhookServices = Readonly<{
   webhooks: Webhooks;
-  healthOf(webhookId: string, nowMs: number): WebhookHealth;
-  /** The part of it that a list shows. */
-  dayOf(webhookId: string, nowMs: number): WebhookDay;
   deliveries: AccountDeliveries;
   programs(wish: ProgramWish, nowMs: number): readonly ProgramShown[];
   history: Pick<History, 'of'>;
   /** The rate of looking hosts up: a user has that of a key. */
   enter(userId: string): ReturnType<Enter<string>>;
-  /** Gives n uniform bytes. */
-  random(bytes: number): Uint8Array;
-}>;
+  random: Random;
+}> &
+  ReturnType<typeof createWebhookHealth>;
 
 /** What the watcher knows, for the operator. Instants are Unix milliseconds. */
 export type WatcherSeen = Readonly<{
@@ -98,11 +94,7 @@ export type OperatorServices = Readonly<{
   readRedis: ReadRedis | undefined;
 }>;
 
-/** Services of all pages. */
+/** Services of all pages; `webhookPages` is absent where no webhooks are kept. */
 export type PageServices = LoginServices &
   AccountServices &
-  Readonly<{
-    operator: OperatorServices;
-    /** Absent where no webhooks are kept. */
-    webhookPages?: WebhookServices | undefined;
-  }>;
+  Readonly<{ operator: OperatorServices; webhookPages?: WebhookServices | undefined }>;

@@ -67,3 +67,70 @@ export function firstOperatorLink(consoleUrl: URL, token: string): string {
   link.searchParams.set('token', token);
   return link.href;
 }
+
+/** The short messages after a change. A page's own change adds its row here; the address carries the code, never a text. */
+const FLASHES = {
+  saved: 'Saved.',
+  'account-created': 'Account created.',
+  'account-suspended': 'Account suspended. Its API keys stop working within a second.',
+  'account-resumed': 'Account resumed. Its API keys work again within a second.',
+  'credits-added': 'Credits added.',
+  'plan-changed': 'Plan changed.',
+  'user-created': 'User added.',
+  'user-password': 'Password reset. All sessions of the user have ended.',
+  'user-signed-out': 'All sessions of the user have ended.',
+  'user-second-factor-off': 'Two-factor authentication is off for this user.',
+  'user-removed': 'User removed.',
+  'key-created': 'API key created.',
+  'key-renamed': 'API key renamed.',
+  'key-rotated': 'API key rotated.',
+  'key-revoked': 'API key revoked. It stops working within a second.',
+  'webhook-saved': 'Webhook saved.',
+  'webhook-paused': 'Webhook paused. Its events are recorded as skipped.',
+  'webhook-resumed': 'Webhook resumed.',
+  'webhook-deleted': 'Webhook deleted.',
+  'rotation-completed': 'The new secret is now active.',
+  'rotation-cancelled': 'Rotation cancelled.',
+  'delivery-resent': 'Delivery queued for another attempt.',
+  'deliveries-resent': 'Failed deliveries queued for another attempt.',
+  'test-queued': 'Test event queued. This page shows the result.',
+  'webhook-created-before':
+    'This form was already submitted, so no second webhook was created. Its secret cannot be shown again.',
+  'password-changed': 'Password changed. All other sessions have ended.',
+  'sessions-ended': 'All other sessions have ended.',
+  'second-factor-off': 'Two-factor authentication is off.',
+} as const;
+
+/** A message's name in an address (`?done=saved`). */
+export type FlashCode = keyof typeof FLASHES;
+
+/** The message of an address's code; `undefined` for an unknown one. */
+export function flashOf(code: string | null): string | undefined {
+  return code !== null && Object.hasOwn(FLASHES, code) ? FLASHES[code as FlashCode] : undefined; // just looked up
+}
+
+/**
+ * Sends the browser to a page of the console (303), where the message of `flash` is shown once. A path that leads
+ * elsewhere sends to the first page.
+ */
+export function redirect(path: string, flash?: FlashCode, cookies: readonly string[] = []): Response {
+  return seeOther(withFlash(ownPath(path) ?? paths.start, flash), cookies);
+}
+
+/** Sends the browser to another origin, such as an identity provider. */
+export function redirectAway(to: URL, cookies: readonly string[]): Response {
+  return seeOther(to.href, cookies);
+}
+
+function seeOther(location: string, cookies: readonly string[]): Response {
+  const headers = new Headers({ location });
+  for (const cookie of cookies) headers.append('set-cookie', cookie);
+  return new Response(null, { status: 303, headers });
+}
+
+function withFlash(path: string, flash: FlashCode | undefined): string {
+  if (flash === undefined) return path;
+  const [before = '', after] = path.split('#', 2);
+  const joint = before.includes('?') ? '&' : '?';
+  return `${before}${joint}done=${flash}${after === undefined ? '' : `#${after}`}`;
+}

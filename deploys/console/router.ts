@@ -1,18 +1,12 @@
 import { Elysia } from 'elysia';
-import { unreachable } from '../../shared/brand.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { ASSETS_PATH, createAssets } from './assets/assets.ts';
 import type { AccountContext, Action, Page, PageAccount, PageContext, ViewerContext } from './context.ts';
-import { createShow } from './layout.tsx';
-import { idFrom, paths, withNext } from './paths.ts';
-import { redirect } from './redirect.ts';
-import { refusalContent, type RouteRefusal } from './refusal.tsx';
+import { createShow, refusalContent, type RouteRefusal } from './layout.tsx';
+import { idFrom, paths, redirect, withNext } from './paths.ts';
 import { secured } from './security-headers.ts';
 import type { Attempt } from '../auth/attempts.ts';
 import { isSameOrigin, type Viewer, type ViewerOf } from '../auth/auth-service.ts';
-
-/** Who may see a route. */
-type Audience = Route['audience'];
 
 /** What a route answers; a method without a function is a 405. */
 type Answers<C extends PageContext> = Readonly<{ get?: Page<C> | undefined; post?: Action<C> | undefined }>;
@@ -128,7 +122,8 @@ function createAnswer(deps: ConsoleDeps, show: ReturnType<typeof createShow>) {
     // `admit` has just seen to it that the audience's members are there.
     const answers = route.answers as Answers<PageContext>;
     const context = contextOf({ ...visit, account: admission.account }, params);
-    if (isReading(request) && answers.get !== undefined) return answers.get(context);
+    if ((request.method === 'GET' || request.method === 'HEAD') && answers.get !== undefined)
+      return answers.get(context);
     if (request.method !== 'POST' || answers.post === undefined)
       return { kind: 'wrong-method', allow: allowOf(answers) };
     if (body === undefined) return { kind: 'other-origin' };
@@ -164,15 +159,15 @@ function createAnswer(deps: ConsoleDeps, show: ReturnType<typeof createShow>) {
   }
 }
 
+/** `not-found` also for what exists and is another account's, so that the two look the same. */
 type Admission =
-  | { readonly kind: 'admitted'; readonly account?: PageAccount }
-  | { readonly kind: 'sign-in-first' }
-  /** Also for what exists and is another account's, so that the two look the same. */
-  | { readonly kind: 'not-found' };
+  | Readonly<{ kind: 'admitted'; account?: PageAccount }>
+  | Readonly<{ kind: 'sign-in-first' }>
+  | Readonly<{ kind: 'not-found' }>;
 
 /** Whether a viewer may see a route of this audience; `accountId` is the path's own text. The only place that decides this. */
 function admit(
-  audience: Audience,
+  audience: Route['audience'],
   viewer: Viewer | undefined,
   accountId: string | undefined,
   accountOf: ConsoleDeps['accountOf'],
@@ -180,18 +175,11 @@ function admit(
   if (audience === 'anyone') return { kind: 'admitted' };
   if (viewer === undefined) return { kind: 'sign-in-first' };
   const isOperator = viewer.role === 'operator';
-  switch (audience) {
-    case 'operator':
-      return { kind: isOperator ? 'admitted' : 'not-found' };
-    case 'account': {
-      const id = idFrom(accountId);
-      const isSeen = id !== undefined && (isOperator || viewer.accountId === id);
-      const account = isSeen ? accountOf(id) : undefined;
-      return account === undefined ? { kind: 'not-found' } : { kind: 'admitted', account };
-    }
-    default:
-      return unreachable(audience);
-  }
+  if (audience === 'operator') return { kind: isOperator ? 'admitted' : 'not-found' };
+  const id = idFrom(accountId);
+  const isSeen = id !== undefined && (isOperator || viewer.accountId === id);
+  const account = isSeen ? accountOf(id) : undefined;
+  return account === undefined ? { kind: 'not-found' } : { kind: 'admitted', account };
 }
 
 const FORM_TYPE = 'application/x-www-form-urlencoded';
@@ -214,10 +202,6 @@ async function formFrom(request: Request, { sleep }: Pick<Clock, 'sleep'>): Prom
   } finally {
     read.abort();
   }
-}
-
-function isReading({ method }: Request): boolean {
-  return method === 'GET' || method === 'HEAD';
 }
 
 /** A page that can be come back to is named; a form that was sent without a session is not. */

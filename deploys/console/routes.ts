@@ -3,69 +3,26 @@ import { startPathOf, themeCookie } from './layout.tsx';
 import type { AccountServices, LoginServices, PageServices, WebhookServices } from './page-services.ts';
 import { deliveryListPage } from './pages/account/deliveries.tsx';
 import { deliveryPage, resendDelivery } from './pages/account/delivery.tsx';
-import { keyPage, renameKey, revokeKey, rotateKey } from './pages/account/key.tsx';
-import { createKey, keyListPage, newKeyPage } from './pages/account/keys.tsx';
+import * as keys from './pages/account/keys.tsx';
 import { overviewPage } from './pages/account/overview.tsx';
 import { programListPage, programPage } from './pages/account/programs.tsx';
 import { quickStartPage } from './pages/account/quick-start.tsx';
-import { usageCsv } from './pages/account/usage-csv.ts';
-import { usagePage } from './pages/account/usage.tsx';
-import {
-  cancelRotation,
-  completeRotation,
-  deleteWebhook,
-  pauseWebhook,
-  resendFailed,
-  resendFailedPage,
-  resumeWebhook,
-  rotateSecret,
-  sendTest,
-} from './pages/account/webhook-actions.tsx';
-import {
-  checkUrl,
-  createWebhook,
-  editWebhook,
-  editWebhookPage,
-  newWebhookPage,
-} from './pages/account/webhook-form.tsx';
+import { usageCsv, usagePage } from './pages/account/usage.tsx';
+import * as actions from './pages/account/webhook-actions.tsx';
+import * as forms from './pages/account/webhook-form.tsx';
 import { webhookPage } from './pages/account/webhook.tsx';
 import { webhookListPage } from './pages/account/webhooks.tsx';
-import { enterCode, logIn, loginPage, logOut, logoutPage, secondStepPage } from './pages/login/login.tsx';
-import { providerPage, providerReturnPage } from './pages/login/provider.ts';
-import {
-  beginSecondFactor,
-  confirmSecondFactor,
-  secondFactorPage,
-  turnSecondFactorOff,
-} from './pages/login/second-factor.tsx';
-import { changePassword, settingsPage, signOutOthers } from './pages/login/settings.tsx';
-import { firstOperatorPage, makeFirstOperator, signUp, signUpPage } from './pages/login/sign-up.tsx';
-import {
-  addCredits,
-  addUser,
-  changePlan,
-  renameAccount,
-  resumeAccount,
-  suspendAccount,
-  suspendPage,
-} from './pages/operator/account-actions.tsx';
-import { accountPage } from './pages/operator/account.tsx';
+import * as login from './pages/login/login.tsx';
+import * as settings from './pages/login/settings.tsx';
+import * as operated from './pages/operator/account.tsx';
 import { accountsPage, addAccount, newAccountPage } from './pages/operator/accounts.tsx';
 import { auditPage } from './pages/operator/audit.tsx';
 import { backendsPage } from './pages/operator/backends.tsx';
 import { healthPage } from './pages/operator/health.tsx';
 import { queuePage } from './pages/operator/queue.tsx';
 import { trafficPage } from './pages/operator/traffic.tsx';
-import {
-  newPassword,
-  removeUser,
-  resetFactorPage,
-  resetSecondFactor,
-  signUserOut,
-  userPage,
-} from './pages/operator/user.tsx';
-import { paths } from './paths.ts';
-import { redirect } from './redirect.ts';
+import * as users from './pages/operator/user.tsx';
+import { paths, redirect } from './paths.ts';
 import { forAccount, forAnyone, forOperator, type Route } from './router.ts';
 
 const ACCOUNT = ':accountId';
@@ -82,7 +39,6 @@ export function routesOf(services: PageServices): readonly Route[] {
   ];
 }
 
-/** Binds pages to their services. */
 function giving<S>(services: S) {
   return function given<C>(page: (services: S, context: C) => Answer): (context: C) => Answer {
     return (context) => page(services, context);
@@ -104,26 +60,24 @@ function chooseTheme({ form }: FormContext, isSecure: boolean): Response {
   return redirect(form.get('next') ?? paths.start, undefined, [themeCookie(form.get('theme'), isSecure)]);
 }
 
-/** Every page on an account's calls and keys. */
-export function accountRoutes(services: AccountServices): readonly Route[] {
+function accountRoutes(services: AccountServices): readonly Route[] {
   const on = giving(services);
   const key = paths.key(ACCOUNT, ':keyId');
   return [
     forAccount(paths.overview(ACCOUNT), { get: on(overviewPage) }),
     forAccount(paths.usage(ACCOUNT), { get: on(usagePage) }),
     forAccount(`${paths.usage(ACCOUNT)}.csv`, { get: on(usageCsv) }),
-    forAccount(paths.keys(ACCOUNT), { get: on(keyListPage) }),
-    forAccount(`${paths.keys(ACCOUNT)}/new`, { get: on(newKeyPage), post: on(createKey) }),
-    forAccount(key, { get: on(keyPage) }),
-    forAccount(`${key}/rename`, { post: on(renameKey) }),
-    forAccount(`${key}/rotate`, { post: on(rotateKey) }),
-    forAccount(`${key}/revoke`, { post: on(revokeKey) }),
+    forAccount(paths.keys(ACCOUNT), { get: on(keys.keyListPage) }),
+    forAccount(`${paths.keys(ACCOUNT)}/new`, { get: on(keys.newKeyPage), post: on(keys.createKey) }),
+    forAccount(key, { get: on(keys.keyPage) }),
+    forAccount(`${key}/rename`, { post: on(keys.renameKey) }),
+    forAccount(`${key}/rotate`, { post: on(keys.rotateKey) }),
+    forAccount(`${key}/revoke`, { post: on(keys.revokeKey) }),
     forAccount(paths.quickStart(ACCOUNT), { get: on(quickStartPage) }),
   ];
 }
 
-/** Every page on watched programs, an account's webhooks and what was sent to them. */
-export function webhookRoutes(services: WebhookServices): readonly Route[] {
+function webhookRoutes(services: WebhookServices): readonly Route[] {
   const on = giving(services);
   const webhooks = paths.webhooks(ACCOUNT);
   const webhook = paths.webhook(ACCOUNT, ':webhookId');
@@ -132,18 +86,21 @@ export function webhookRoutes(services: WebhookServices): readonly Route[] {
     forAccount(paths.programs(ACCOUNT), { get: on(programListPage) }),
     forAccount(paths.program(ACCOUNT, ':programId'), { get: on(programPage) }),
     forAccount(webhooks, { get: on(webhookListPage) }),
-    forAccount(`${webhooks}/new`, { get: on(newWebhookPage), post: on(createWebhook) }),
-    forAccount(`${webhooks}/check`, { post: on(checkUrl) }),
+    forAccount(`${webhooks}/new`, { get: on(forms.newWebhookPage), post: on(forms.createWebhook) }),
+    forAccount(`${webhooks}/check`, { post: on(forms.checkUrl) }),
     forAccount(webhook, { get: on(webhookPage) }),
-    forAccount(`${webhook}/edit`, { get: on(editWebhookPage), post: on(editWebhook) }),
-    forAccount(`${webhook}/pause`, { post: on(pauseWebhook) }),
-    forAccount(`${webhook}/resume`, { post: on(resumeWebhook) }),
-    forAccount(`${webhook}/rotation`, { post: on(rotateSecret) }),
-    forAccount(`${webhook}/rotation/switch`, { post: on(completeRotation) }),
-    forAccount(`${webhook}/rotation/cancel`, { post: on(cancelRotation) }),
-    forAccount(`${webhook}/test`, { post: on(sendTest) }),
-    forAccount(`${webhook}/resend-failed`, { get: on(resendFailedPage), post: on(resendFailed) }),
-    forAccount(`${webhook}/delete`, { post: on(deleteWebhook) }),
+    forAccount(`${webhook}/edit`, { get: on(forms.editWebhookPage), post: on(forms.editWebhook) }),
+    forAccount(`${webhook}/pause`, { post: on(actions.changeWebhook('pause')) }),
+    forAccount(`${webhook}/resume`, { post: on(actions.changeWebhook('resume')) }),
+    forAccount(`${webhook}/rotation`, { post: on(actions.rotateSecret) }),
+    forAccount(`${webhook}/rotation/switch`, { post: on(actions.changeWebhook('switchNow')) }),
+    forAccount(`${webhook}/rotation/cancel`, { post: on(actions.changeWebhook('cancelRotation')) }),
+    forAccount(`${webhook}/test`, { post: on(actions.sendTest) }),
+    forAccount(`${webhook}/resend-failed`, {
+      get: on(actions.resendFailedPage),
+      post: on(actions.resendFailed),
+    }),
+    forAccount(`${webhook}/delete`, { post: on(actions.deleteWebhook) }),
     forAccount(paths.deliveries(ACCOUNT), { get: on(deliveryListPage) }),
     forAccount(delivery, { get: on(deliveryPage) }),
     forAccount(`${delivery}/resend`, { post: on(resendDelivery) }),
@@ -158,18 +115,21 @@ function operatorRoutes(services: PageServices): readonly Route[] {
   return [
     forOperator(paths.operatorAccounts, { get: on(accountsPage) }),
     forOperator(`${paths.operatorAccounts}/new`, { get: on(newAccountPage), post: on(addAccount) }),
-    forOperator(account, { get: on(accountPage) }),
-    forOperator(`${account}/plan`, { post: on(changePlan) }),
-    forOperator(`${account}/credits`, { post: on(addCredits) }),
-    forOperator(`${account}/rename`, { post: on(renameAccount) }),
-    forOperator(`${account}/suspend`, { get: on(suspendPage), post: on(suspendAccount) }),
-    forOperator(`${account}/resume`, { post: on(resumeAccount) }),
-    forOperator(`${account}/users`, { post: on(addUser) }),
-    forOperator(user, { get: on(userPage) }),
-    forOperator(`${user}/password`, { post: on(newPassword) }),
-    forOperator(`${user}/sign-out`, { post: on(signUserOut) }),
-    forOperator(`${user}/second-factor`, { get: on(resetFactorPage), post: on(resetSecondFactor) }),
-    forOperator(`${user}/remove`, { post: on(removeUser) }),
+    forOperator(account, { get: on(operated.accountPage) }),
+    forOperator(`${account}/plan`, { post: on(operated.changePlan) }),
+    forOperator(`${account}/credits`, { post: on(operated.addCredits) }),
+    forOperator(`${account}/rename`, { post: on(operated.renameAccount) }),
+    forOperator(`${account}/suspend`, { get: on(operated.suspendPage), post: on(operated.suspendAccount) }),
+    forOperator(`${account}/resume`, { post: on(operated.resumeAccount) }),
+    forOperator(`${account}/users`, { post: on(operated.addUser) }),
+    forOperator(user, { get: on(users.userPage) }),
+    forOperator(`${user}/password`, { post: on(users.newPassword) }),
+    forOperator(`${user}/sign-out`, { post: on(users.signUserOut) }),
+    forOperator(`${user}/second-factor`, {
+      get: on(users.resetFactorPage),
+      post: on(users.resetSecondFactor),
+    }),
+    forOperator(`${user}/remove`, { post: on(users.removeUser) }),
     forOperator(paths.backends, { get: on(backendsPage) }),
     forOperator(paths.traffic, { get: on(trafficPage) }),
     forOperator(paths.queue, { get: on(queuePage) }),
@@ -189,23 +149,37 @@ export function loginRoutes(services: LoginServices): readonly Route[] {
   const toSettings = () => redirect(paths.settings);
   const toSecondFactor = () => redirect(paths.secondFactor);
   return [
-    forAnyone(paths.login, { get: on(loginPage), post: on(logIn) }),
-    forAnyone(paths.secondStep, { get: secondStepPage, post: on(enterCode) }),
-    forAnyone(paths.logout, { get: logoutPage, post: on(logOut) }),
+    forAnyone(paths.login, { get: on(login.loginPage), post: on(login.logIn) }),
+    forAnyone(paths.secondStep, {
+      get: (context) => login.secondStepPage(context),
+      post: on(login.enterCode),
+    }),
+    forAnyone(paths.logout, { get: login.logoutPage, post: on(login.logOut) }),
     ...(providerLogin === undefined
       ? []
       : [
           // A link, not a form: `form-action` of the policy would refuse the way to another origin.
-          forAnyone(paths.provider, { get: on(providerPage) }),
-          forAnyone(paths.providerReturn, { get: on(providerReturnPage) }),
+          forAnyone(paths.provider, { get: on(login.providerPage) }),
+          forAnyone(paths.providerReturn, { get: on(login.providerReturnPage) }),
         ]),
-    forAnyone(paths.firstOperator, { get: firstOperatorPage, post: on(makeFirstOperator) }),
-    ...(config.signUp ? [forAnyone(paths.signUp, { get: signUpPage, post: on(signUp) })] : []),
-    forAnyone(paths.settings, { get: on(settingsPage) }),
-    forAnyone(paths.password, { get: toSettings, post: on(changePassword) }),
-    forAnyone(paths.otherSessions, { get: toSettings, post: on(signOutOthers) }),
-    forAnyone(paths.secondFactor, { get: on(secondFactorPage), post: on(beginSecondFactor) }),
-    forAnyone(`${paths.secondFactor}/confirm`, { get: toSecondFactor, post: on(confirmSecondFactor) }),
-    forAnyone(`${paths.secondFactor}/off`, { get: toSecondFactor, post: on(turnSecondFactorOff) }),
+    forAnyone(paths.firstOperator, {
+      get: (context) => login.firstOperatorPage(context),
+      post: on(login.makeFirstOperator),
+    }),
+    ...(config.signUp
+      ? [forAnyone(paths.signUp, { get: (context) => login.signUpPage(context), post: on(login.signUp) })]
+      : []),
+    forAnyone(paths.settings, { get: on(settings.settingsPage) }),
+    forAnyone(paths.password, { get: toSettings, post: on(settings.changePassword) }),
+    forAnyone(paths.otherSessions, { get: toSettings, post: on(settings.signOutOthers) }),
+    forAnyone(paths.secondFactor, {
+      get: on(settings.secondFactorPage),
+      post: on(settings.beginSecondFactor),
+    }),
+    forAnyone(`${paths.secondFactor}/confirm`, {
+      get: toSecondFactor,
+      post: on(settings.confirmSecondFactor),
+    }),
+    forAnyone(`${paths.secondFactor}/off`, { get: toSecondFactor, post: on(settings.turnSecondFactorOff) }),
   ];
 }

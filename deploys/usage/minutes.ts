@@ -135,7 +135,7 @@ export function createMinutes() {
 }
 
 /** The minute since 1970 that the instant is in. */
-export function minuteAt(atMs: number): number {
+function minuteAt(atMs: number): number {
   return Math.floor(atMs / MINUTE_MS);
 }
 

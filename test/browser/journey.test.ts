@@ -4,10 +4,9 @@ import { Secret } from '../../shared/secret.ts';
 import { isSigned } from '../deploys/delivery/is-signed.ts';
 import { createNamespace } from '../deploys/delivery/namespace/network.ts';
 import { type StartedBrowser, startBrowser, type WatchedPage } from '../started/browser.ts';
-import { becomeOperator, signIn } from './people.ts';
 import { lookAt } from './look-at.ts';
-import { eventually } from './eventually.ts';
 import { PAGES } from './pages.ts';
+import { createLogin, setUpSecondFactor, signIn } from './people.ts';
 import { HOOKS } from './world/place.ts';
 import { type StartedWorld, startWorld, TRIAL_CREDITS } from './world/start.ts';
 
@@ -31,6 +30,15 @@ function arrived(text: string) {
   const signedBy = (secret: string, header = 'x-service-signature') =>
     isSigned(new Secret(secret), { timestamp, signature: field(header) }, body, Date.now() / 1_000);
   return { event: JSON.parse(body.toString()) as any, delivery: field('x-service-delivery'), signedBy }; // oxlint-disable-line no-explicit-any -- compared member by member below
+}
+
+/** Waits for an answer, which processes that move by themselves give after some time; throws after a minute. */
+async function eventually<T>(ask: () => Promise<T | undefined | false | ''>): Promise<T> {
+  for (const untilMs = performance.now() + 60_000; performance.now() < untilMs; await Bun.sleep(50)) {
+    const answer = await ask();
+    if (answer !== undefined && answer !== false && answer !== '') return answer;
+  }
+  throw new Error('no answer within a minute');
 }
 
 describe.skipIf(reason !== undefined)('an operator and a customer, in a browser', () => {
@@ -71,10 +79,11 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
 
   test('the first operator comes by a link, with a second factor', async () => {
     await operator.goto(world.firstOperatorLink());
-    expect(await lookAt(operator, 'first-operator')).toEqual([]);
-    await becomeOperator(operator, 'ada@example.com');
+    await createLogin(operator, 'ada@example.com');
+    await setUpSecondFactor(operator);
+    await operator.getByRole('link', { name: 'I have saved them' }).click();
     expect(await operator.textContent('h1')).toBe('Accounts');
-    expect(await lookAt(operator, 'no-accounts')).toEqual([]);
+    expect(await lookAt(operator)).toEqual([]);
   });
 
   test('the operator makes an account on trial, and a login whose password is seen once', async () => {
@@ -88,7 +97,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await operator.getByText('User added.').waitFor();
     password = await shown(operator);
     named.user = lastOf(operator);
-    expect(await lookAt(operator, 'user-made')).toEqual([]);
+    expect(await lookAt(operator)).toEqual([]);
     await operator.reload();
     expect(await operator.content()).not.toContain(password);
   });
@@ -97,9 +106,9 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await customer.goto('/');
     await signIn(customer, ANN, password);
     expect(await customer.textContent('h1')).toBe('Overview');
-    expect(await lookAt(customer, 'overview-empty')).toEqual([]);
+    expect(await lookAt(customer)).toEqual([]);
     await visit(customer, 'API keys');
-    expect(await lookAt(customer, 'no-keys')).toEqual([]);
+    expect(await lookAt(customer)).toEqual([]);
     await customer.getByRole('link', { name: 'Create your first key' }).click();
     await customer.getByLabel('Name').fill('indexer');
     await button(customer, 'Create key').click();
@@ -107,7 +116,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     key = await shown(customer);
     named.key = lastOf(customer);
     expect(key).toMatch(/^sluice_[0-9A-Za-z]{38}$/);
-    expect(await lookAt(customer, 'key-made')).toEqual([]);
+    expect(await lookAt(customer)).toEqual([]);
     await customer.reload();
     expect(await customer.content()).not.toContain(key);
   });
@@ -116,21 +125,18 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await visit(customer, 'Overview');
     const drawn = () =>
       customer.evaluate<string>("document.querySelector('#last-hour canvas')?.toDataURL() ?? ''");
-    for (let i = 0; i < 4; i++) expect((await world.call(key, 'getSlot')).status).toBe(200);
-    await main(customer).getByText('4 requests, 0 errors').waitFor({ timeout: 60_000 });
     const before = await eventually(drawn);
-    for (let i = 0; i < 5; i++) expect((await world.call(key, 'getSlot')).status).toBe(200);
+    for (let i = 0; i < 9; i++) expect((await world.call(key, 'getSlot')).status).toBe(200);
     await main(customer).getByText('9 requests, 0 errors').waitFor({ timeout: 60_000 });
     await eventually(async () => (await drawn()) !== before && (await drawn()) !== '');
     await main(customer).getByText('Credits left').waitFor();
     expect(await main(customer).textContent()).toContain(String(TRIAL_CREDITS - 9));
-    expect(await lookAt(customer, 'overview-moving')).toEqual([]);
+    expect(await lookAt(customer)).toEqual([]);
     await visit(customer, 'Usage');
     await main(customer)
       .getByRole('row', { name: /getSlot/ })
       .first()
       .waitFor();
-    expect(await lookAt(customer, 'usage-moving')).toEqual([]);
   });
 
   test('a webhook of a program is made, its secret is seen once, and a test is answered in place', async () => {
@@ -143,11 +149,11 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await customer.waitForLoadState('load'); // what is typed before the page's script has run is not looked at
     await customer.getByLabel('URL').fill(`https://${HOOKS}/in?a=b`);
     await customer.getByText('resolves to public addresses').waitFor();
-    expect(await lookAt(customer, 'webhook-checked')).toEqual([]);
+    expect(await lookAt(customer)).toEqual([]);
     await button(customer, 'Add webhook').click();
     secret = await shown(customer);
     expect(secret).toMatch(/^whsec_[0-9a-f]{64}$/);
-    expect(await lookAt(customer, 'webhook-made')).toEqual([]);
+    expect(await lookAt(customer)).toEqual([]);
     await customer.getByRole('link', { name: 'I have saved it' }).click();
     named.webhook = lastOf(customer);
     expect(await customer.content()).not.toContain(secret);
@@ -157,7 +163,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     const recent = customer.locator('.panel', { hasText: 'Recent deliveries' });
     await recent.getByText('Delivered').waitFor();
     expect(lastOf(customer)).toBe(named.webhook);
-    expect(await lookAt(customer, 'webhook-tested')).toEqual([]);
+    expect(await lookAt(customer)).toEqual([]);
     const [visited] = (await world.visits()).map(arrived);
     expect(visited?.event.event).toBe('ping');
     expect(visited?.signedBy(secret)).toBe(true);
@@ -169,7 +175,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     const text = `upgraded, slot ${slot.toLocaleString('en-US')}`;
     const row = main(customer).getByRole('row').filter({ hasText: text });
     await row.getByText('Delivered').waitFor({ timeout: 60_000 });
-    expect(await lookAt(customer, 'deliveries-arrived')).toEqual([]);
+    expect(await lookAt(customer)).toEqual([]);
     const visited = (await world.visits()).map(arrived).at(-1);
     expect(visited?.event).toMatchObject({
       event: 'program.upgraded',
@@ -181,7 +187,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     const drawer = customer.getByRole('dialog');
     await drawer.getByText(visited?.delivery ?? '', { exact: true }).waitFor();
     await drawer.getByText('Attempt 1 of 6').waitFor();
-    expect(await lookAt(customer, 'delivery-drawer')).toEqual([]);
+    expect(await lookAt(customer)).toEqual([]);
     await button(customer, 'Close').click();
     await drawer.waitFor({ state: 'hidden' });
     await visit(customer, 'Programs');
@@ -203,7 +209,6 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     });
     named.delivery = deliveries[1] ?? '';
     expect(deliveries[2]).toBe(named.delivery);
-    expect(await lookAt(customer, 'delivery-resent')).toEqual([]);
   });
 
   test('a secret is rotated in stages: both sign, then the new one alone', async () => {
@@ -212,7 +217,6 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await button(customer, 'Rotate secret').click();
     const next = await shown(customer);
     expect(next).not.toBe(secret);
-    expect(await lookAt(customer, 'secret-rotated')).toEqual([]);
     await customer.getByRole('link', { name: 'I have saved it' }).click();
 
     async function test() {
@@ -239,11 +243,11 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
       .getByText(/No credits left/)
       .first()
       .waitFor({ timeout: 60_000 });
-    expect(await lookAt(customer, 'overview-used-up')).toEqual([]);
+    expect(await lookAt(customer)).toEqual([]);
 
     await operator.goto(`/operator/accounts/${named.account}`);
     await operator.getByText('Out of credits:').waitFor();
-    expect(await lookAt(operator, 'account-used-up')).toEqual([]);
+    expect(await lookAt(operator)).toEqual([]);
     await operator.getByRole('textbox', { name: 'Credits' }).fill('1,000');
     await operator.getByLabel('Reason').fill(REASON);
     await button(operator, 'Add credits').click();
@@ -251,7 +255,6 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await eventually(async () => (await status()) === 200);
     await visit(operator, 'Audit log');
     await main(operator).getByText(REASON).waitFor();
-    expect(await lookAt(operator, 'audit')).toEqual([]);
   });
 
   test('a revoked key is refused', async () => {
@@ -261,7 +264,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await button(customer, 'Revoke key').click();
     await customer.getByText('API key revoked.').waitFor();
     await eventually(async () => (await world.call(key, 'getSlot')).status === 401);
-    expect(await lookAt(customer, 'key-revoked')).toEqual([]);
+    expect(await lookAt(customer)).toEqual([]);
   });
 
   test.each(Object.keys(PAGES))('%s is without a fault', async (route) => {
@@ -270,7 +273,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     const { page } = { nobody: anybody, operator: ada, customer: ann }[visit.as];
     const answer = await page.goto(visit.to(named));
     expect(answer?.status()).toBe(200);
-    expect(await lookAt(page, `page${route.replaceAll(/[/:]+/g, '-')}`)).toEqual([]);
+    expect(await lookAt(page)).toEqual([]);
   });
 
   test('nothing went wrong in any page, and nobody else was asked for anything', () => {

@@ -2,18 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { TOTP } from 'otpauth';
-import { inviteFirstOperator } from '../../deploys/auth/sign-up.ts';
-import { DEPLOYS_MIGRATIONS } from '../../deploys/schema.ts';
-import { firstOperatorLink } from '../../deploys/console/paths.ts';
-import { systemClock } from '../../shared/clock.ts';
-import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
+import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
 import { type StartedBrowser, startBrowser } from '../started/browser.ts';
-import { PASSWORD, signIn } from './people.ts';
-import { opened, temporaryFolder } from '../started/gateway.ts';
+import { createLogin, inviteOperator, PASSWORD, setUpSecondFactor, signIn } from './people.ts';
+import { temporaryFolder } from '../started/gateway.ts';
 import { ROOT, type Started, startProcess } from '../started/process.ts';
 
 const EMAIL = 'ada@example.com';
-const random = (bytes: number) => crypto.getRandomValues(new Uint8Array(bytes));
 
 let browser: StartedBrowser;
 let deploys: Started & AsyncDisposable;
@@ -37,48 +32,28 @@ afterAll(async () => {
   folder[Symbol.dispose]();
 });
 
-/** A link as `bun start` makes it, beside the running app. */
-function link(): string {
-  const store = opened(join(dataDir, ACCOUNTS_FILE), { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
-  const token = inviteFirstOperator({ store, clock: systemClock, random });
-  store.close();
-  if (token === undefined) throw new Error('there is an operator already');
-  return firstOperatorLink(deploys.url, token);
-}
-
 describe('in a browser, without scripts', () => {
-  let key = '';
-  let backupCode = '';
+  let factor = { key: '', backupCode: '' };
 
-  test('the first operator is made by the link, which then is used up, and sets up a second factor', async () => {
-    const address = link();
+  test('the link creates the first operator once, who then sets up a second factor', async () => {
     const { origin } = deploys.url;
+    const address = inviteOperator(join(dataDir, ACCOUNTS_FILE), origin);
     await using ada = await browser.open({ origin, javaScript: false });
     await ada.page.goto(address);
-    await ada.page.getByLabel('Email').fill(EMAIL);
-    await ada.page.getByLabel('Password').fill(PASSWORD);
-    await ada.page.getByRole('button', { name: 'Create login' }).click();
+    await createLogin(ada.page, EMAIL);
     expect(await ada.page.textContent('h1')).toBe('Two-factor authentication');
-
-    await ada.page.getByRole('button', { name: 'Set up' }).click();
-    expect(await ada.page.getByRole('img', { name: 'QR code' }).isVisible()).toBe(true);
-    key = (await ada.page.textContent('.totp-key')) ?? '';
-    await ada.page.getByRole('textbox', { name: 'Code' }).fill(new TOTP({ secret: key }).generate());
-    await ada.page.getByRole('button', { name: 'Turn on' }).click();
-    backupCode = (await ada.page.textContent('.backup-codes code')) ?? '';
-    expect(backupCode).toMatch(/^[a-z2-7]{5}-[a-z2-7]{5}$/);
+    factor = await setUpSecondFactor(ada.page);
+    expect(factor.backupCode).toMatch(/^[a-z2-7]{5}-[a-z2-7]{5}$/);
 
     await using eve = await browser.open({ origin, javaScript: false, expectedStatuses: [410] });
     await eve.page.goto(address);
-    await eve.page.getByLabel('Email').fill('eve@example.com');
-    await eve.page.getByLabel('Password').fill(PASSWORD);
-    await eve.page.getByRole('button', { name: 'Create login' }).click();
+    await createLogin(eve.page, 'eve@example.com');
     expect(await eve.page.getByRole('alert').textContent()).toContain('has been used');
     expect([ada.faults, eve.faults]).toEqual([[], []]);
   }, 30_000);
 
   test.each(['127.0.0.1', 'localhost'])(
-    'one signs in with both factors and out again, on http://%s',
+    'a user signs in with both factors and out again, on http://%s',
     async (host) => {
       const url = new URL(deploys.url);
       url.hostname = host;
@@ -87,11 +62,9 @@ describe('in a browser, without scripts', () => {
       expect(new URL(ada.page.url()).pathname).toBe('/login');
       await signIn(ada.page, EMAIL, PASSWORD);
       expect(await ada.page.textContent('h1')).toBe('Two-factor authentication');
-      // A code of the step after now is taken too, so that each of these tests has one of its own.
-      const code =
-        host === 'localhost'
-          ? backupCode
-          : new TOTP({ secret: key }).generate({ timestamp: Date.now() + 30_000 });
+      // A code is accepted once. That of the next period is valid too.
+      const next = new TOTP({ secret: factor.key }).generate({ timestamp: Date.now() + 30_000 });
+      const code = host === 'localhost' ? factor.backupCode : next;
       await ada.page.getByRole('textbox', { name: 'Code' }).fill(code);
       await ada.page.getByRole('button', { name: 'Sign in' }).click();
       expect(await ada.page.textContent('h1')).toBe('Settings');

@@ -1,7 +1,23 @@
 import type { Page } from 'playwright-core';
 import { TOTP } from 'otpauth';
+import { inviteFirstOperator } from '../../deploys/auth/sign-up.ts';
+import { firstOperatorLink } from '../../deploys/console/paths.ts';
+import { DEPLOYS_MIGRATIONS } from '../../deploys/schema.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
+import { opened } from '../started/gateway.ts';
 
 export const PASSWORD = 'four plain words together';
+
+/** A link for the first operator as `bun start` prints it, from the database of a running app. */
+export function inviteOperator(path: string, origin: string): string {
+  const store = opened(path, { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
+  const random = (bytes: number) => crypto.getRandomValues(new Uint8Array(bytes));
+  const token = inviteFirstOperator({ store, clock: systemClock, random });
+  store.close();
+  if (token === undefined) throw new Error('there is an operator already');
+  return firstOperatorLink(new URL(origin), token);
+}
 
 /** Fills the login and sends it. */
 export async function signIn(page: Page, email: string, password: string): Promise<void> {
@@ -10,15 +26,19 @@ export async function signIn(page: Page, email: string, password: string): Promi
   await page.getByRole('button', { name: 'Sign in' }).click();
 }
 
-/** From the page of the first operator's link to the first page after it, by the second factor; gives its key in base32. */
-export async function becomeOperator(page: Page, email: string): Promise<string> {
+/** Sends the form of the first operator's link. */
+export async function createLogin(page: Page, email: string): Promise<void> {
   await page.getByLabel('Email').fill(email);
   await page.getByLabel('Password').fill(PASSWORD);
   await page.getByRole('button', { name: 'Create login' }).click();
+}
+
+/** Sets up the second factor up to its backup codes; gives its key in base32 and the first code. */
+export async function setUpSecondFactor(page: Page) {
   await page.getByRole('button', { name: 'Set up' }).click();
+  await page.getByRole('img', { name: 'QR code' }).waitFor();
   const key = (await page.textContent('.totp-key')) ?? '';
   await page.getByRole('textbox', { name: 'Code' }).fill(new TOTP({ secret: key }).generate());
   await page.getByRole('button', { name: 'Turn on' }).click();
-  await page.getByRole('link', { name: 'I have saved them' }).click();
-  return key;
+  return { key, backupCode: (await page.textContent('.backup-codes code')) ?? '' };
 }

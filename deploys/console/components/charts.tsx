@@ -1,8 +1,7 @@
 /** @jsxImportSource preact */
 import type { Minute } from '../../usage/minutes.ts';
 import { countText, Time } from './format.tsx';
-import type { Tone } from './icons.tsx';
-import { type Column, Table } from './table.tsx';
+import { type Column, Table, type Tone } from './panels.tsx';
 
 /** One line, or one part of a stack. `values` go with the chart's `timesMs`; null is a gap. */
 type Series = Readonly<{
@@ -13,7 +12,6 @@ type Series = Readonly<{
 }>;
 
 type ChartProps = Readonly<{
-  /** Unique on the page. */
   id: string;
   title: string;
   kind: 'line' | 'stacked';
@@ -104,13 +102,8 @@ export function MinuteChart({ minutes, sinceMs, series, ...chart }: MinuteChartP
 const WIDTH = 96;
 const HEIGHT = 24;
 
-type SparklineProps = Readonly<{
-  /** At least two, the oldest first, none negative. */
-  values: readonly number[];
-  /** What it says, in words: "48 deliveries in 24 hours, 2 failed". */
-  label: string;
-  tone?: Tone | undefined;
-}>;
+/** At least two values, the oldest first, none negative; `label` says them in words. */
+type SparklineProps = Readonly<{ values: readonly number[]; label: string; tone?: Tone | undefined }>;
 
 /** A small line without axes, drawn by the server. */
 export function Sparkline({ values, label, tone = 'accent' }: SparklineProps) {

@@ -1,14 +1,8 @@
 /** @jsxImportSource preact */
-import { Icon } from './icons.tsx';
+import { Icon } from './panels.tsx';
 
-type CopyButtonProps = Readonly<{
-  /** The id of the element whose text is copied, or its `data-full`. */
-  of: string;
-  label: string;
-}>;
-
-/** Copies the text of an element. Without JavaScript it is not there: the text can be selected. */
-function CopyButton({ of, label }: CopyButtonProps) {
+/** Copies the text, or the `data-full`, of the element `of`. It is absent without JavaScript: the text can be selected. */
+function copyButton(of: string, label: string) {
   return (
     <button type="button" class="copy script-only" data-copy={of} aria-label={label} title={label}>
       <Icon name="copy" />
@@ -16,37 +10,24 @@ function CopyButton({ of, label }: CopyButtonProps) {
   );
 }
 
-type CopiedCodeProps = Readonly<{
-  /** Unique on the page. */
-  id: string;
-  text: string;
-  /** What the button does: "Copy the endpoint". */
-  label: string;
-}>;
+/** A text with an id that is unique on the page, and the label of what it is or of its button. */
+type CopiedProps = Readonly<{ id: string; text: string; label: string }>;
 
 /** A line of code or an address, whole, with a copy button. */
-export function CopiedCode({ id, text, label }: CopiedCodeProps) {
+export function CopiedCode({ id, text, label }: CopiedProps) {
   return (
     <>
       <code id={id}>{text}</code>
-      <CopyButton of={id} label={label} />
+      {copyButton(id, label)}
     </>
   );
 }
 
-type CodeBlockProps = Readonly<{
-  /** Unique on the page. */
-  id: string;
-  /** What it is, read out: "Request headers". */
-  label: string;
-  text: string;
-}>;
-
 /** Several lines of code or data, as they are, with a copy button. A keyboard can scroll it. */
-export function CodeBlock({ id, label, text }: CodeBlockProps) {
+export function CodeBlock({ id, text, label }: CopiedProps) {
   return (
     <div class="code-block">
-      <CopyButton of={id} label={`Copy: ${label}`} />
+      {copyButton(id, `Copy: ${label}`)}
       <pre id={id} tabindex={0} role="region" aria-label={label}>
         <code>{text}</code>
       </pre>
@@ -54,28 +35,19 @@ export function CodeBlock({ id, label, text }: CodeBlockProps) {
   );
 }
 
-/** Characters kept at each end of an address. */
-const ENDS = 4;
-
-type AddressProps = Readonly<{
-  /** Unique on the page. */
-  id: string;
-  address: string;
-  /** What it is the address of, for the button's label. */
-  of: string;
-}>;
-
-/** An address shortened in the middle, whole in its tooltip and when copied. */
-export function ShortAddress({ id, address, of }: AddressProps) {
+/** An address of what `of` names, shortened in the middle, whole in its tooltip and when copied. */
+export function ShortAddress({ id, address, of }: Readonly<{ id: string; address: string; of: string }>) {
   return (
     <span class="address">
       <code id={id} data-full={address} title={address}>
         {shortened(address)}
       </code>
-      <CopyButton of={id} label={`Copy address of ${of}`} />
+      {copyButton(id, `Copy address of ${of}`)}
     </span>
   );
 }
+
+const ENDS = 4;
 
 /** `JUP6…TaV4`; a text that is hardly longer stays whole. */
 export function shortened(address: string): string {
@@ -83,13 +55,8 @@ export function shortened(address: string): string {
   return `${address.slice(0, ENDS)}…${address.slice(-ENDS)}`;
 }
 
-type SecretBoxProps = Readonly<{
-  /** What it is: "API key". */
-  name: string;
-  secret: string;
-  /** How it is stored, which is why it cannot be shown again. */
-  kept?: string;
-}>;
+/** `kept` says how the secret is stored, which is why it cannot be shown again. */
+type SecretBoxProps = Readonly<{ name: string; secret: string; kept?: string }>;
 
 /** A secret on the one page that shows it. */
 export function SecretBox({ name, secret, kept = 'We store only a hash.' }: SecretBoxProps) {
@@ -105,7 +72,7 @@ export function SecretBox({ name, secret, kept = 'We store only a hash.' }: Secr
         <code class="secret" id="secret">
           {secret}
         </code>
-        <CopyButton of="secret" label={`Copy ${name}`} />
+        {copyButton('secret', `Copy ${name}`)}
       </div>
     </section>
   );

@@ -1,5 +1,5 @@
 /** @jsxImportSource preact */
-import { type ComponentChildren, createContext } from 'preact';
+import { type ComponentChildren, type ComponentProps, createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { Link } from './links.tsx';
 import { Panel } from './panels.tsx';
@@ -14,9 +14,8 @@ export type Returned = Readonly<{ errors?: FormErrors | undefined; sent?: URLSea
 /** What the fields of a form take from it. */
 const ReturnedForm = createContext<Returned>({});
 
-type PostFormProps = Returned &
+export type PostFormProps = Returned &
   Readonly<{
-    /** A path of the console. */
     action: string;
     /** On the button that sends it; readers of screens hear it as the form's name. */
     button: string;
@@ -44,7 +43,7 @@ export function PostForm({ action, button, kind, beside, isInline, children, ...
       {Object.entries(hidden).map(([name, value]) => (
         <input type="hidden" name={name} value={value} key={name} />
       ))}
-      <ErrorSummary errors={errors} />
+      {errorSummary(errors)}
       <ReturnedForm.Provider value={{ errors, sent }}>{children}</ReturnedForm.Provider>
       {isInline ? (
         submit
@@ -58,7 +57,7 @@ export function PostForm({ action, button, kind, beside, isInline, children, ...
   );
 }
 
-function ErrorSummary({ errors: { form, ...ofFields } }: Readonly<{ errors: FormErrors }>) {
+function errorSummary({ form, ...ofFields }: FormErrors) {
   const found = Object.entries(ofFields).filter(([, text]) => text !== undefined);
   if (form === undefined && found.length === 0) return null;
   return (
@@ -97,11 +96,7 @@ export function Submit({ kind = 'plain', children }: ButtonProps) {
 }
 
 /** A link styled as a button: it opens a page and changes nothing. */
-export function ButtonLink({
-  to,
-  kind = 'plain',
-  children,
-}: Pick<ButtonProps, 'kind' | 'children'> & Readonly<{ to: string }>) {
+export function ButtonLink({ to, kind = 'plain', children }: ButtonProps & Readonly<{ to: string }>) {
   return (
     <Link to={to} class={`button button-${kind}`}>
       {children}
@@ -110,41 +105,45 @@ export function ButtonLink({
 }
 
 type FieldProps = Readonly<{
-  /** The field's name in the form; its id on the page. */
   name: string;
   label: string;
   hint?: ComponentChildren | undefined;
 }>;
 
 type TextFieldProps = FieldProps &
+  Pick<ComponentProps<'input'>, 'placeholder' | 'autocomplete' | 'maxLength' | 'inputMode'> &
   Readonly<{
     value?: string | undefined;
     type?: 'text' | 'email' | 'password' | 'search' | 'url' | undefined;
     isRequired?: boolean | undefined;
-    placeholder?: string | undefined;
-    /** As HTML names it; `off` by default. */
-    autocomplete?: string | undefined;
-    maxLength?: number | undefined;
-    inputMode?: 'numeric' | undefined;
     isCode?: boolean | undefined;
   }>;
 
-/** A line of text with its label, hint and error. It is filled with what was sent, except passwords. */
+/** A line of text with its label, hint and error. It is filled with what was sent, except passwords and codes. */
 export function TextField(props: TextFieldProps) {
-  const { name, hint, value, type = 'text', isCode } = props;
+  const {
+    name,
+    label,
+    hint,
+    value,
+    type = 'text',
+    isRequired,
+    isCode,
+    autocomplete = 'off',
+    ...more
+  } = props;
+  const isSecret = type === 'password' || autocomplete === 'one-time-code';
   const { errors, sent } = useContext(ReturnedForm);
   return (
-    <Field {...props}>
+    <Field {...{ name, label, hint }}>
       <input
         {...described(name, hint, errors?.[name])}
         name={name}
         type={type as 'text'} // preact has a type per kind, and they take the same attributes here
-        value={type === 'password' ? undefined : (sent?.get(name) ?? value)}
-        required={props.isRequired}
-        placeholder={props.placeholder}
-        autocomplete={props.autocomplete ?? 'off'}
-        maxLength={props.maxLength}
-        inputMode={props.inputMode}
+        value={isSecret ? undefined : (sent?.get(name) ?? value)}
+        required={isRequired}
+        autocomplete={autocomplete}
+        {...more}
         spellcheck={false}
         class={isCode ? 'code-input' : undefined}
       />
@@ -176,15 +175,8 @@ export function SelectField({ options, ...field }: SelectFieldProps) {
   );
 }
 
-type FilterSelectProps = Readonly<{
-  name: string;
-  label: string;
-  value: string | undefined;
-  options: SelectFieldProps['options'];
-}>;
-
 /** A choice of a few to narrow a list by, or none. */
-export function FilterSelect({ value = '', options, ...field }: FilterSelectProps) {
+export function FilterSelect({ value = '', options, ...field }: SelectFieldProps) {
   return <SelectField {...field} value={value} options={[{ value: '', label: 'All' }, ...options]} />;
 }
 
@@ -221,12 +213,10 @@ function described(name: string, hint: unknown, error: string | undefined) {
 type CheckFieldProps = Readonly<{
   name: string;
   label: ComponentChildren;
-  /** What is sent when it is ticked. */
   value: string;
-  isChecked?: boolean | undefined;
+  isChecked: boolean;
 }>;
 
-/** A box to tick. */
 export function CheckField({ name, label, value, isChecked }: CheckFieldProps) {
   return (
     <label class="choice">
@@ -238,7 +228,6 @@ export function CheckField({ name, label, value, isChecked }: CheckFieldProps) {
 
 type RadioFieldsProps = Readonly<{
   name: string;
-  /** What is chosen. */
   legend: string;
   value: string | undefined;
   options: readonly Readonly<{ value: string; label: string; hint?: string }>[];
@@ -265,7 +254,6 @@ export function RadioFields({ name, legend, value, options }: RadioFieldsProps) 
 type ActionProps = Pick<PostFormProps, 'action' | 'button' | 'kind'> &
   Readonly<{
     title: string;
-    /** What will happen. */
     children: ComponentChildren;
   }>;
 
@@ -308,10 +296,9 @@ export function confirmErrors(form: URLSearchParams, phrase: string): FormErrors
   return { confirm: `Type ${phrase} to confirm.` };
 }
 
+/** `path` is the list's own, without a query; `isFiltered` says whether there is something to clear. */
 type FiltersProps = Readonly<{
-  /** The list's own path, without a query. */
   path: string;
-  /** Something is filtered, so there is something to clear. */
   isFiltered: boolean;
   errors?: FormErrors;
   children: ComponentChildren;

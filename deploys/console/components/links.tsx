@@ -31,14 +31,14 @@ export function Link({ to, class: name, label, isCurrent, isDrawer, children }: 
 }
 
 /** One step of the way to a page. */
-export type Crumb = Readonly<{ label: string; to: string }>;
+export type Crumb = readonly [label: string, to: string];
 
 /** The way to a page; the page itself, `here`, is its last step and no link. */
 export function Crumbs({ crumbs, here }: Readonly<{ crumbs: readonly Crumb[]; here: string }>) {
   return (
     <nav class="crumbs" aria-label="Breadcrumb">
       <ol>
-        {crumbs.map(({ label, to }) => (
+        {crumbs.map(([label, to]) => (
           <li key={to}>
             <Link to={to}>{label}</Link>
           </li>
@@ -49,18 +49,21 @@ export function Crumbs({ crumbs, here }: Readonly<{ crumbs: readonly Crumb[]; he
   );
 }
 
-/** One of several views of the same thing, each with its own address. */
-type Tab = Readonly<{ label: string; to: string; isCurrent: boolean }>;
+type TabsProps = Readonly<{
+  label: string;
+  /** Views of the same thing, each with its own address. */
+  tabs: readonly (readonly [label: string, to: string, isCurrent: boolean])[];
+}>;
 
 /** Links between views; not an ARIA tab list, because each is a page. */
-export function Tabs({ label, tabs }: Readonly<{ label: string; tabs: readonly Tab[] }>) {
+export function Tabs({ label, tabs }: TabsProps) {
   return (
     <nav class="tabs" aria-label={label}>
       <ul>
-        {tabs.map((tab) => (
-          <li key={tab.to}>
-            <Link to={tab.to} isCurrent={tab.isCurrent}>
-              {tab.label}
+        {tabs.map(([text, to, isCurrent]) => (
+          <li key={to}>
+            <Link to={to} isCurrent={isCurrent}>
+              {text}
             </Link>
           </li>
         ))}
@@ -69,11 +72,11 @@ export function Tabs({ label, tabs }: Readonly<{ label: string; tabs: readonly T
   );
 }
 
-/** A few views of one panel, side by side; each is a link. */
-export function Choices({ label, choices }: Readonly<{ label: string; choices: readonly Tab[] }>) {
+/** A few views of one panel, side by side. */
+export function Choices({ label, tabs }: TabsProps) {
   return (
     <nav class="choices" aria-label={label}>
-      {choices.map(({ label: text, to, isCurrent }) => (
+      {tabs.map(([text, to, isCurrent]) => (
         <Link key={to} to={to} isCurrent={isCurrent}>
           {text}
         </Link>

@@ -1,15 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { inviteFirstOperator } from '../../../deploys/auth/sign-up.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
-import { firstOperatorLink } from '../../../deploys/console/paths.ts';
-import { systemClock } from '../../../shared/clock.ts';
-import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
+import { ACCOUNTS_FILE } from '../../../shared/keys/schema.ts';
 import type { createNamespace } from '../../deploys/delivery/namespace/network.ts';
 import { sluice } from '../../cli/sluice.ts';
-import { JSON_HEADERS, opened, temporaryFolder } from '../../started/gateway.ts';
+import { JSON_HEADERS, temporaryFolder } from '../../started/gateway.ts';
 import { freePort } from '../../started/ports.ts';
 import { startRelay } from '../../started/relay.ts';
+import { inviteOperator } from '../people.ts';
 import { CONTROL, type Ports, socketOf } from './place.ts';
 
 /** The credits of a new trial in this world: enough for a few calls. */
@@ -38,7 +35,6 @@ export async function startWorld(namespace: ReturnType<typeof createNamespace>) 
 
   const origin = `http://127.0.0.1:${ports.deploys}`;
   return {
-    /** The console's. */
     origin,
     /** A link as `bun start` prints it, beside the running app. */
     firstOperatorLink: () => inviteOperator(join(folder.path, 'data', ACCOUNTS_FILE), origin),
@@ -79,16 +75,6 @@ export async function startWorld(namespace: ReturnType<typeof createNamespace>) 
 
 export type StartedWorld = Awaited<ReturnType<typeof startWorld>>;
 
-function inviteOperator(path: string, origin: string): string {
-  const store = opened(path, { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
-  const token = inviteFirstOperator({ store, clock: systemClock, random });
-  store.close();
-  if (token === undefined) throw new Error('there is an operator already');
-  return firstOperatorLink(new URL(origin), token);
-}
-
-const random = (bytes: number) => crypto.getRandomValues(new Uint8Array(bytes));
-
 function configOf(folder: string, { chain, gateway, deploys, metrics }: Ports): string {
   return `[storage]
 data_dir = "${join(folder, 'data')}"
@@ -115,13 +101,12 @@ credits = ${TRIAL_CREDITS}
 `;
 }
 
-/** What a child prints before it waits; its end without a line is an error. */
-async function firstLine(stdout: ReadableStream<Uint8Array>): Promise<string> {
-  const decoder = new TextDecoder();
+/** Waits for a child's first line; its end without a line is an error. */
+async function firstLine(stdout: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<void> {
   let text = '';
-  for await (const bytes of stdout) {
-    text += decoder.decode(bytes, { stream: true });
-    if (text.includes('\n')) return text.slice(0, text.indexOf('\n'));
+  for await (const part of stdout.pipeThrough(new TextDecoderStream())) {
+    text += part;
+    if (text.includes('\n')) return;
   }
   throw new Error(`the world in the namespace did not start: ${text}`);
 }

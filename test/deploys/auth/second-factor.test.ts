@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { PER_CODE } from '../../../deploys/auth/login.ts';
 import { totpOf } from '../../../deploys/auth/second-factor.ts';
 import { SESSION_COOKIE } from '../../../deploys/auth/sessions.ts';
-import { STEP_COOKIE } from '../../../deploys/console/pages/login/session.ts';
+import { STEP_COOKIE } from '../../../deploys/console/pages/login/sign-in.tsx';
 import { paths } from '../../../deploys/console/paths.ts';
 import { ADA, COMMAND_LINE, customerOf, logIn, startPeople, startSignedIn } from './people.ts';
 

@@ -1,4 +1,13 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  setDefaultTimeout,
+  test,
+} from 'bun:test';
 import type { Page } from 'playwright-core';
 import { SecretBox } from '../../../deploys/console/components/code.tsx';
 import { Time } from '../../../deploys/console/components/format.tsx';
@@ -7,23 +16,26 @@ import { Link } from '../../../deploys/console/components/links.tsx';
 import { Live } from '../../../deploys/console/components/panels.tsx';
 import { startRoutes } from '../../../deploys/console/routes.ts';
 import { forAnyone, type Route } from '../../../deploys/console/router.ts';
+import { addressOf } from '../../fakes/chain.ts';
+import { accessibilityFaults } from '../../started/accessibility.ts';
 import { CUSTOMER, serveInBrowser, startConsole } from './started.tsx';
+import { startWorld, type World } from './world.ts';
 import { type PageOptions, startBrowser, type StartedBrowser } from '../../started/browser.ts';
 
-/** How often each page was asked for. */
-const asked = { live: 0 };
+/** How often the live page was rendered. */
+let rendered = 0;
 
 const ROUTES: readonly Route[] = [
   ...startRoutes({ origin: 'http://127.0.0.1' }),
   forAnyone('/live', {
     get: ({ show }) => {
-      asked.live += 1;
+      rendered += 1;
       return show({
         title: 'Live',
         body: (
           <>
             <Live id="part" from="/live" everySeconds={0.05}>
-              <p id="count">{asked.live}</p>
+              <p id="count">{rendered}</p>
               <a href="/plain">inside</a>
               <details id="more">
                 <summary>More</summary>
@@ -61,7 +73,7 @@ const ROUTES: readonly Route[] = [
     get: ({ show }) =>
       show({
         title: 'Detail',
-        crumbs: [{ label: 'Plain', to: '/plain' }],
+        crumbs: [['Plain', '/plain']],
         body: (
           <p>
             in detail{' '}
@@ -88,7 +100,7 @@ const ROUTES: readonly Route[] = [
 ];
 
 // A browser on a busy machine takes its time.
-setDefaultTimeout(30_000);
+setDefaultTimeout(60_000);
 
 let browser: StartedBrowser;
 let served: ReturnType<typeof serveInBrowser>;
@@ -145,12 +157,12 @@ describe('a live part', () => {
     const { page } = opened;
     await page.goto('/live');
     await page.evaluate(`(${begin}, undefined)`);
-    const before = asked.live;
+    const before = rendered;
     // Twenty turns of the part's own clock, heard before each request would go out.
     await page.evaluate(
       "new Promise((done) => { let turns = 0; document.body.addEventListener('htmx:beforeRequest', () => { if (++turns === 20) done() }) })",
     );
-    expect(asked.live).toBeLessThanOrEqual(before + 1); // one may have been under way
+    expect(rendered).toBeLessThanOrEqual(before + 1); // one may have been under way
     const waited = Number(await page.evaluate(COUNT));
     await page.evaluate(`(${end}, undefined)`);
     await countAbove(page, waited + 2);
@@ -242,4 +254,74 @@ test('without scripts nothing is offered that needs them', async () => {
   await opened.page.goto('/plain');
   expect(await opened.page.locator('[data-copy]').isVisible()).toBe(false);
   expect(opened.faults).toEqual([]);
+});
+
+describe('the pages of webhooks', () => {
+  let world: World;
+  let pages: ReturnType<typeof serveInBrowser>;
+  beforeEach(() => {
+    world = startWorld();
+    const { cookie } = world.customer();
+    pages = serveInBrowser((request) => {
+      request.headers.set('cookie', cookie);
+      return world.app.handle(request);
+    });
+  });
+  afterEach(async () => {
+    await pages[Symbol.asyncDispose]();
+    world[Symbol.dispose]();
+  });
+  const openWorld = (javaScript = true) => browser.open({ origin: pages.origin, javaScript });
+
+  test('a URL is checked while it is typed, programs are searched, and the secret is seen once', async () => {
+    await using opened = await openWorld();
+    const { page, faults } = opened;
+    await page.goto('/accounts/1/webhooks');
+    await page.getByRole('link', { name: 'Add webhook' }).first().click();
+    const url = page.getByLabel('URL');
+    const told = page.locator('#url-check');
+    await url.pressSequentially('http://hooks.example.com/');
+    await told.getByText('The URL must start with https://.').waitFor();
+    await url.fill('https://hooks.example.com/in');
+    await told.getByText('resolves to public addresses').waitFor();
+    expect(world.webhooks.list(1)).toEqual([]);
+
+    await page.getByLabel('Selected programs').check();
+    await page.getByLabel('Search programs').fill('gram b');
+    expect(await page.getByLabel(/^Program A/).isVisible()).toBe(false);
+    await page.getByText('1 found').waitFor();
+    await page.getByLabel(/^Program B/).check();
+    expect(await accessibilityFaults(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Add webhook' }).click();
+    const secret = await page.locator('#secret').textContent();
+    expect(secret?.trim()).toMatch(/^whsec_[0-9a-f]{64}$/);
+    expect(await accessibilityFaults(page)).toEqual([]);
+    expect(world.webhooks.list(1)).toMatchObject([{ programs: [addressOf('B')] }]);
+
+    await page.reload();
+    await page.getByText('no second webhook was created').waitFor();
+    expect(await page.content()).not.toContain('whsec_');
+    expect(world.webhooks.list(1)).toHaveLength(1);
+    expect(faults).toEqual([]);
+  });
+
+  test('everything is done without JavaScript too', async () => {
+    await using opened = await openWorld(false);
+    const { page, faults } = opened;
+    await page.goto(`/accounts/1/webhooks/new?program=${addressOf('B')}`);
+    await page.getByLabel('URL').fill('https://hooks.example.com/in');
+    await page.getByRole('button', { name: 'Add webhook' }).click();
+    await page.getByRole('link', { name: 'I have saved it' }).click();
+    await page.getByRole('button', { name: 'Send test' }).click();
+    await page.getByText('Test event queued.').waitFor();
+    expect(new URL(page.url()).pathname).toStartWith('/accounts/1/deliveries/');
+    await page.goBack();
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByText('Webhook paused.').waitFor();
+    await page.getByLabel('Type hooks.example.com to confirm').fill('hooks.example.com');
+    await page.getByRole('button', { name: 'Delete webhook' }).click();
+    await page.getByText('Webhook deleted.').waitFor();
+    expect(world.webhooks.list(1)).toEqual([]);
+    expect(faults).toEqual([]);
+  });
 });

@@ -8,7 +8,7 @@ const content = { title: 'Keys', body: <p>the body</p> };
 const ROUTES = [
   forAccount('/accounts/:accountId/keys', { get: ({ show }) => show(content) }),
   forAccount('/accounts/:accountId/keys/:id', {
-    get: ({ show }) => show({ ...content, crumbs: [{ label: 'Keys', to: '/k' }] }),
+    get: ({ show }) => show({ ...content, crumbs: [['Keys', '/k']] }),
   }),
   forOperator('/operator/queue', { get: ({ show }) => show(content) }),
   forAnyone('/login', { get: ({ show }) => show(content) }),

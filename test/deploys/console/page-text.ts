@@ -5,6 +5,12 @@ export function pageOf(html: string) {
   return {
     html: body,
     text,
+    /** The address of the next page of a list. */
+    older: decoded(/href="([^"]*)"[^>]*>\s*Older/.exec(body)?.[1] ?? ''),
+    /** The numbers of the page's chart, as `Chart` writes them. */
+    chart(): Readonly<{ times: number[]; series: { label: string; values: number[] }[] }> {
+      return JSON.parse(decoded(/data-chart="([^"]+)"/.exec(body)?.[1] ?? ''));
+    },
     /** The value of a field, as the form would send it. */
     field(name: string): string | undefined {
       const tag = (body.match(/<input(?:[^>"]|"[^"]*")*>/g) ?? []).find((input) =>
@@ -21,7 +27,8 @@ export function pageOf(html: string) {
   };
 }
 
-function decoded(text: string): string {
+/** Text from its form in HTML. */
+export function decoded(text: string): string {
   return text
     .replaceAll('&lt;', '<')
     .replaceAll('&gt;', '>')

@@ -1,6 +1,6 @@
 /** @jsxImportSource preact */
 import { describe, expect, test } from 'bun:test';
-import { redirect } from '../../../deploys/console/redirect.ts';
+import { redirect } from '../../../deploys/console/paths.ts';
 import { forAccount, forAnyone, forOperator, type Route } from '../../../deploys/console/router.ts';
 import { CONTENT_SECURITY_POLICY } from '../../../deploys/console/security-headers.ts';
 import { CUSTOMER, OPERATOR, ORIGIN, startConsole } from './started.tsx';

@@ -1,22 +1,18 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { TOTP } from 'otpauth';
-import { filled, plainTexts, startWholeWorld, type WholeWorld } from './whole-world.ts';
+import { type Asker, filled, type Owner, pathsOf, startOwned } from './walks.ts';
+import type { World } from './world.ts';
 
-type Member = Awaited<ReturnType<WholeWorld['own']>>;
-
-let world: WholeWorld;
-let ann: Member;
-beforeEach(async () => {
-  world = startWholeWorld();
-  ann = await world.own(plainTexts('ann'));
-});
+let world: World;
+let ann: Owner;
+beforeEach(async () => void ({ world, ann } = await startOwned()));
 afterEach(() => world[Symbol.dispose]());
 
-/** What every page of the console says to whom, in one text. */
-async function everyPage({ ask, cookie }: Pick<Member['session'], 'ask' | 'cookie'>, query: string) {
+/** Every page of the console for somebody, with its headers, in one text. */
+async function everyPage({ ask }: Asker, query: string) {
   const texts = [];
-  for (const path of world.paths()) {
-    const answer = await ask(`${filled(path, ann)}${query}`, { headers: { cookie } });
+  for (const path of pathsOf(world)) {
+    const answer = await ask(`${filled(path, ann)}${query}`);
     texts.push(await answer.text(), ...answer.headers.values());
   }
   return texts.join('\n');
@@ -24,7 +20,7 @@ async function everyPage({ ask, cookie }: Pick<Member['session'], 'ask' | 'cooki
 
 /** No page, for the owner or an operator, and no line of the log has any of these. */
 async function expectNowhere(secrets: readonly string[], query = '') {
-  const pages = `${await everyPage(ann.session, query)}${await everyPage(world.operator, query)}`;
+  const pages = `${await everyPage(ann, query)}${await everyPage(world.operator, query)}`;
   const log = JSON.stringify(world.lines);
   for (const secret of secrets) {
     expect(secret.length).toBeGreaterThan(20);
@@ -33,27 +29,20 @@ async function expectNowhere(secrets: readonly string[], query = '') {
 }
 
 /** Sends a form and opens the page that it leads to; gives the page and its address. */
-async function sent(
-  asker: Pick<Member['session'], 'ask' | 'cookie'>,
-  path: string,
-  fields: Record<string, string>,
-) {
-  const headers = { cookie: asker.cookie };
-  const answer = await asker.ask(path, { method: 'POST', headers, body: new URLSearchParams(fields) });
+async function sent(asker: Asker, path: string, fields: Record<string, string>) {
+  const answer = await asker.ask(path, { method: 'POST', body: new URLSearchParams(fields) });
   const to = answer.headers.get('location') ?? '';
-  // Whoever only looks whether it is there takes nothing, nor does somebody else with the same address.
-  if (to !== '') {
-    await asker.ask(to, { method: 'HEAD', headers });
-    await asker.ask(to, { headers: { ...headers, 'hx-request': 'true' } });
-    await (asker === world.operator ? ann.session : world.operator).ask(to);
-  }
-  const page = to === '' ? answer : await asker.ask(to, { headers });
-  return { html: await page.text(), to };
+  if (to === '') return { html: await answer.text(), to };
+  // A HEAD, the refresh of a part and another user at the same address take nothing.
+  await asker.ask(to, { method: 'HEAD' });
+  await asker.ask(to, { headers: { 'hx-request': 'true' } });
+  await (asker === world.operator ? ann : world.operator).ask(to);
+  return { html: await (await asker.ask(to)).text(), to };
 }
 
 const secretIn = (html: string, like: RegExp) => like.exec(html)?.[0] ?? 'none';
 
-test('keys, signing secrets and tokens of sessions are on no page after they were made', async () => {
+test('keys, signing secrets and tokens of sessions are on no later page', async () => {
   await expectNowhere(ann.secrets);
 });
 
@@ -63,13 +52,11 @@ test.each([
 ])(
   '%s is on the first page alone, not after a reload, by HEAD or for somebody else',
   async (_, path, fields) => {
-    const { html, to } = await sent(ann.session, filled(path, ann), { ...fields, once: 'a'.repeat(22) });
+    const { html, to } = await sent(ann, filled(path, ann), { ...fields, once: 'a'.repeat(22) });
     const key = secretIn(html, /sluice_\w{38}/);
-    expect(
-      await (await ann.session.ask(to, { headers: { cookie: ann.session.cookie } })).text(),
-    ).not.toContain(key);
+    expect(await (await ann.ask(to)).text()).not.toContain(key);
     await expectNowhere([key], to.slice(to.indexOf('?')));
-    const again = await sent(ann.session, filled(path, ann), { ...fields, once: 'a'.repeat(22) });
+    const again = await sent(ann, filled(path, ann), { ...fields, once: 'a'.repeat(22) });
     expect(again.html).not.toMatch(/sluice_\w{38}/);
   },
 );
@@ -86,10 +73,10 @@ test.each([
     .query<{ at: number }, []>('SELECT max(updated_at_ms) AS at FROM webhooks')
     .get()?.at;
   const form = { ...fields, seen: String(seen) };
-  const { html } = await sent(ann.session, filled(path, ann), form);
+  const { html } = await sent(ann, filled(path, ann), form);
   const secret = secretIn(html, /whsec_[\w+/=]{20,}/);
   await expectNowhere([secret]);
-  expect((await sent(ann.session, filled(path, ann), form)).html).not.toMatch(/whsec_[\w+/=]{20,}/);
+  expect((await sent(ann, filled(path, ann), form)).html).not.toMatch(/whsec_[\w+/=]{20,}/);
 });
 
 test('a password that an operator makes is on the first page alone', async () => {
@@ -100,7 +87,7 @@ test('a password that an operator makes is on the first page alone', async () =>
 
 test('the key of a second factor and its backup codes are on no page once a code has confirmed it', async () => {
   const newcomer = world.session(
-    world.made('new@example.com', { role: 'customer', accountId: ann.account.id }),
+    world.made('new@example.com', { role: 'customer', accountId: ann.accountId }),
   );
   await newcomer.post('/settings/second-factor');
   const { html } = await newcomer.get('/settings/second-factor');

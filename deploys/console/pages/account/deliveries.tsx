@@ -1,23 +1,33 @@
 /** @jsxImportSource preact */
 import { useContext } from 'preact/hooks';
-import { Ago, countText, latencyText, Now, Time } from '../../components/format.tsx';
-import { Filters, FilterSelect, TextField } from '../../components/forms.tsx';
-import { StateBadge } from '../../components/icons.tsx';
-import { cursorFrom, Link, Pager, withQuery } from '../../components/links.tsx';
-import { Empty, Live, Panel } from '../../components/panels.tsx';
-import { Table } from '../../components/table.tsx';
-import type { AccountContext, PageAccount } from '../../context.ts';
-import type { WebhookServices } from '../../page-services.ts';
-import { STATE_WORDS, wordOf } from './attempt.tsx';
-import { paths } from '../../paths.ts';
 import {
   type AccountDelivery,
+  type AttemptRow,
   type DeliveryFilter,
   type DeliveryPage,
   ID_PART_MIN,
 } from '../../../outbox/list.ts';
-import { ATTEMPTS_MAX, type DeliveryState } from '../../../outbox/outcome.ts';
+import { ATTEMPTS_MAX, type DeliveryState, SEND_TEXTS } from '../../../outbox/outcome.ts';
 import { DAY_MS } from '../../../usage/calendar.ts';
+import { CodeBlock } from '../../components/code.tsx';
+import { Ago, bytesText, countText, latencyText, Now, Time } from '../../components/format.tsx';
+import { Filters, FilterSelect, TextField } from '../../components/forms.tsx';
+import { cursorFrom, Link, Pager, withQuery } from '../../components/links.tsx';
+import { Empty, Live, Panel, StateBadge, type StateWord, Table } from '../../components/panels.tsx';
+import type { AccountContext } from '../../context.ts';
+import type { WebhookServices } from '../../page-services.ts';
+import { paths } from '../../paths.ts';
+
+/** The states of a delivery with what they are called and how they look. */
+export const STATE_WORDS: Readonly<Record<DeliveryState, StateWord>> = {
+  queued: ['Queued', 'waiting'],
+  attempting: ['Attempting', 'waiting'],
+  retry_scheduled: ['Retrying', 'warning'],
+  delivered: ['Delivered', 'good'],
+  failed: ['Failed', 'bad'],
+  skipped: ['Skipped', 'quiet'],
+  cancelled: ['Cancelled', 'quiet'],
+};
 
 /** The deliveries of all webhooks of an account, filtered or searched. */
 export function deliveryListPage(services: WebhookServices, context: AccountContext): Response {
@@ -32,15 +42,10 @@ export function deliveryListPage(services: WebhookServices, context: AccountCont
     title: 'Deliveries',
     body: (
       <>
-        <DeliveryFilters services={services} context={context} filter={filter} search={search} />
+        {filters(services, context, filter, search)}
         <Live id="deliveries" from={withQuery(url, {})} isOver={filter.after !== undefined}>
           <Panel title={search === '' ? 'Newest first' : 'Search results'} isFlush>
-            <DeliveryTable
-              account={account}
-              rows={rows}
-              isOfOneWebhook={filter.webhookId !== undefined}
-              empty={emptyText(search, filter, next)}
-            />
+            {deliveryTable(account.id, rows, emptyText(search, filter, next), filter.webhookId !== undefined)}
           </Panel>
         </Live>
         <Pager url={url} by="after" next={next && `${next.createdAtMs}.${next.id}`} />
@@ -58,15 +63,12 @@ function emptyText(search: string, filter: DeliveryFilter, next: DeliveryPage['n
   return isNarrow(filter) || filter.after ? 'No matching deliveries' : 'No deliveries yet';
 }
 
-type FiltersProps = Readonly<{
-  services: WebhookServices;
-  context: AccountContext;
-  filter: DeliveryFilter;
-  search: string;
-}>;
-
-function DeliveryFilters({ services, context, filter, search }: FiltersProps) {
-  const { account, nowMs, url } = context;
+function filters(
+  services: WebhookServices,
+  { account, nowMs, url }: AccountContext,
+  filter: DeliveryFilter,
+  search: string,
+) {
   const webhooks = services.webhooks
     .list(account.id)
     .map(({ id, url: to }) => ({ value: id, label: new URL(to).host }));
@@ -105,17 +107,16 @@ function DeliveryFilters({ services, context, filter, search }: FiltersProps) {
   );
 }
 
-type DeliveryTableProps = Readonly<{
-  account: Pick<PageAccount, 'id'>;
-  rows: readonly AccountDelivery[];
-  /** All are of one webhook, which need not be named. */
-  isOfOneWebhook?: boolean;
-  /** Said in place of an empty table. */
-  empty: string;
-}>;
-
-/** Deliveries, each opening at the side. */
-export function DeliveryTable({ account, rows, isOfOneWebhook = false, empty }: DeliveryTableProps) {
+/**
+ * Deliveries, each opening at the side. `empty` stands in place of an empty table; the webhook is not named where all are
+ * of one.
+ */
+export function deliveryTable(
+  accountId: number,
+  rows: readonly AccountDelivery[],
+  empty: string,
+  isOfOneWebhook: boolean,
+) {
   return (
     <Table
       caption="Deliveries"
@@ -123,13 +124,13 @@ export function DeliveryTable({ account, rows, isOfOneWebhook = false, empty }: 
         [
           'Created',
           ({ id, createdAtMs }) => (
-            <Link to={paths.delivery(account.id, id)} isDrawer>
+            <Link to={paths.delivery(accountId, id)} isDrawer>
               <Time atMs={createdAtMs} />
             </Link>
           ),
           'head',
         ],
-        ['Event', (row) => <Event row={row} />],
+        ['Event', eventCell],
         !isOfOneWebhook && [
           'Webhook',
           ({ url }) => (
@@ -139,7 +140,18 @@ export function DeliveryTable({ account, rows, isOfOneWebhook = false, empty }: 
           ),
         ],
         ['State', (row) => <State row={row} />],
-        ['Last response', (row) => <Answer row={row} />, 'end'],
+        [
+          'Last response',
+          (row) => (
+            <span class="lines">
+              {answerText(row)}
+              <span class="soft">
+                attempt {row.attempts}/{ATTEMPTS_MAX}
+              </span>
+            </span>
+          ),
+          'end',
+        ],
       ]}
       rows={rows}
       keyOf={({ id }) => id}
@@ -162,24 +174,13 @@ function State({ row }: Readonly<{ row: AccountDelivery }>) {
   );
 }
 
-function Event({ row: { eventKind, label, deploySlot } }: Readonly<{ row: AccountDelivery }>) {
+function eventCell({ eventKind, label, deploySlot }: AccountDelivery) {
   if (label === null) return <code>{eventKind}</code>;
   return (
     <span class="lines">
       {label}
       <span class="soft nowrap">
         {deploySlot === null ? eventKind : `upgraded, slot ${countText(deploySlot)}`}
-      </span>
-    </span>
-  );
-}
-
-function Answer({ row }: Readonly<{ row: AccountDelivery }>) {
-  return (
-    <span class="lines">
-      {answerText(row)}
-      <span class="soft">
-        attempt {row.attempts}/{ATTEMPTS_MAX}
       </span>
     </span>
   );
@@ -194,7 +195,6 @@ function answerText({ lastStatus, lastError, tookMs }: AccountDelivery): string 
 
 const PAGE_ROWS = 50;
 
-/** The spans of time that a list can be narrowed to. */
 export const SPANS = [
   { value: '24h', label: 'Last 24 hours', ms: DAY_MS },
   { value: '7d', label: 'Last 7 days', ms: 7 * DAY_MS },
@@ -224,4 +224,171 @@ function filterFrom(query: URLSearchParams, nowMs: number): DeliveryFilter {
 
 function isNarrow({ state, eventKind, webhookId, programId, sinceMs }: DeliveryFilter): boolean {
   return [state, eventKind, webhookId, programId, sinceMs].some((member) => member !== undefined);
+}
+
+/** A status or an error in a word: `503`, `timeout`, `dns error`. */
+export function wordOf(word: string): string {
+  return word.replace(/^http_/, '').replaceAll('_', ' ');
+}
+
+export function attemptWord({ state, status, error }: AttemptRow): string {
+  if (status !== null) return String(status);
+  if (error !== null) return wordOf(error);
+  return state === 'started' ? 'in progress' : state;
+}
+
+export function attemptText({ state, status, error }: AttemptRow): string {
+  if (state === 'started') return 'In progress';
+  if (state === 'interrupted' && status === null)
+    return 'Outcome unknown: the service was stopped. It will be retried';
+  return errorText(status === null ? (error ?? 'failed') : `http_${status}`);
+}
+
+/** An attempt's error in a sentence. */
+export function errorText(error: string): string {
+  const status = /^http_(\d{3})$/.exec(error)?.[1];
+  if (status !== undefined) return `Endpoint returned ${status}`;
+  return Object.hasOwn(SEND_TEXTS, error) ? SEND_TEXTS[error as keyof typeof SEND_TEXTS] : wordOf(error); // just looked up
+}
+
+/** The body of a response, as text where it is text. */
+export function responseBody(id: string, { answerBody, answerBodyKind }: AttemptRow) {
+  if (answerBody === null) return <p class="soft">The response body is no longer stored.</p>;
+  if (answerBody.length === 0) return <p class="soft">The response had no body.</p>;
+  const shown = shownBytes(answerBody, answerBodyKind === 'whole');
+  const size = bytesText(answerBody.length);
+  return (
+    <>
+      <p class="soft">
+        {shown.kind === 'binary' ? `Binary, ${size}; first bytes` : `Body, ${size}`}
+        {answerBodyKind === 'cut' && '; truncated'}
+        {answerBodyKind === 'incomplete' && '; connection closed early'}
+      </p>
+      <CodeBlock id={id} label="Response body" text={shown.text} />
+    </>
+  );
+}
+
+/** Bytes for people: as text, or the first of them in hex when they are none. */
+type ShownBytes = Readonly<{ kind: 'text' | 'binary'; text: string }>;
+
+const HEX_BYTES = 256;
+const ROW_BYTES = 16;
+/** A character that was cut in the middle has at most three bytes. */
+const CUT_MAX = 3;
+// oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+const CONTROLS = /[\u0000-\u0008\u000e-\u001f\u007f]/;
+
+/** Reads bytes as UTF-8; what `isWhole` denies may end in the middle of a character. */
+export function shownBytes(bytes: Uint8Array, isWhole: boolean): ShownBytes {
+  for (let cut = 0; cut <= (isWhole ? 0 : CUT_MAX); cut++) {
+    const text = textOf(bytes.subarray(0, bytes.length - cut));
+    if (text !== undefined && !CONTROLS.test(text)) return { kind: 'text', text };
+  }
+  return { kind: 'binary', text: hexOf(bytes.subarray(0, HEX_BYTES)) };
+}
+
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+function hexOf(bytes: Uint8Array): string {
+  const rows: string[] = [];
+  for (let at = 0; at < bytes.length; at += ROW_BYTES) {
+    const row = [...bytes.subarray(at, at + ROW_BYTES)].map((byte) => byte.toString(16).padStart(2, '0'));
+    rows.push(`${at.toString(16).padStart(4, '0')}  ${row.join(' ')}`);
+  }
+  return rows.join('\n');
+}
+
+const PARTS = [
+  ['dnsMs', 'DNS'],
+  ['connectMs', 'Connect'],
+  ['tlsMs', 'TLS'],
+  ['firstByteMs', 'First byte'],
+] as const;
+
+type Times = Readonly<Partial<Record<(typeof PARTS)[number][0] | 'totalMs', number>>>;
+/** A part of an attempt; `startMs` is from the attempt's start. */
+type Part = Readonly<{ label: string; startMs: number; ms: number }>;
+
+/** Where the time of an attempt went, each part behind the one before it. */
+export function phaseBars(phasesJson: string) {
+  const times = JSON.parse(phasesJson) as Times; // as `finish` wrote it
+  const { totalMs = 0 } = times;
+  return (
+    <table class="phases">
+      <caption class="hidden">Timing</caption>
+      <tbody>
+        {partsOf(times).map((part, i) => (
+          <tr key={part.label}>
+            <th scope="row">{part.label}</th>
+            <td>{bar(part, totalMs, `phase-${i + 1}`)}</td>
+            <td class="align-end">{latencyText(part.ms)}</td>
+          </tr>
+        ))}
+        <tr>
+          <th scope="row">Total</th>
+          <td />
+          <td class="align-end">{latencyText(totalMs)}</td>
+        </tr>
+      </tbody>
+    </table>
+  );
+}
+
+/** The parts that were finished, and the rest up to the end. */
+function partsOf(times: Times): readonly Part[] {
+  const parts: Part[] = [];
+  let startMs = 0;
+  for (const [name, label] of PARTS) {
+    const ms = times[name];
+    if (ms === undefined) continue;
+    parts.push({ label, startMs, ms });
+    startMs += ms;
+  }
+  const restMs = (times.totalMs ?? 0) - startMs;
+  const isAnswered = times.firstByteMs !== undefined;
+  return restMs < 0.5 ? parts : [...parts, { label: isAnswered ? 'Body' : 'Remaining', startMs, ms: restMs }];
+}
+
+/** A drawing, because a width cannot be written into the page's style. */
+function bar(part: Part, wholeMs: number, name: string) {
+  const whole = Math.max(1, wholeMs);
+  const width = Math.max(0.5, (part.ms / whole) * 100);
+  const x = Math.min(100 - width, (part.startMs / whole) * 100);
+  return (
+    <svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true" focusable="false">
+      <rect x="0" y="3.5" width="100" height="1" class="phase-ground" />
+      <rect x={x.toFixed(2)} y="0" width={width.toFixed(2)} height="8" class={name} />
+    </svg>
+  );
+}
+
+type HeaderLine = readonly [name: string, value: string];
+
+/** The request headers of an attempt; none before it was sent. */
+export function sentHeaders({ requestHeadersJson }: AttemptRow): readonly HeaderLine[] {
+  if (requestHeadersJson === null) return [];
+  const headers = JSON.parse(requestHeadersJson) as Record<string, string>; // as `finish` wrote it
+  return [['Content-Type', 'application/json'], ...Object.entries(headers)];
+}
+
+/** The same request for a shell: its signature fits this body, and is old after five minutes. */
+export function curlOf(attempt: AttemptRow, body: Uint8Array): string {
+  const headers = sentHeaders(attempt).map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`);
+  return [
+    `curl -X POST ${quoted(attempt.url)}`,
+    ...headers,
+    `--data-binary ${quoted(Buffer.from(body).toString('utf8'))}`,
+  ].join(' \\\n  ');
+}
+
+/** One word to every shell of the Bourne family, whatever is in it. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
 }

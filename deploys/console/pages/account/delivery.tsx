@@ -1,27 +1,23 @@
 /** @jsxImportSource preact */
-import { useContext } from 'preact/hooks';
-import { unreachable } from '../../../../shared/brand.ts';
 import { CodeBlock, CopiedCode } from '../../components/code.tsx';
-import { Ago, countText, Now, spanText, Time } from '../../components/format.tsx';
+import { Ago, countText, spanText, Time } from '../../components/format.tsx';
 import { PostForm } from '../../components/forms.tsx';
-import { Badge, Notice, StateBadge, type Tone } from '../../components/icons.tsx';
+import { Badge, Facts, Live, Notice, Panel, StateBadge, type Tone } from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
-import { Facts, Live, Panel } from '../../components/panels.tsx';
-import { type AccountContext, type AccountForm, byOf, type PageAccount } from '../../context.ts';
+import { type AccountContext, type AccountForm, byOf } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import {
-  ResponseBody,
   attemptText,
   attemptWord,
   curlOf,
-  PhaseBars,
+  phaseBars,
+  responseBody,
   sentHeaders,
   STATE_WORDS,
   wordOf,
-} from './attempt.tsx';
+} from './deliveries.tsx';
 import { type PageRefusal, refusalStatus, refusalText, WebhookUrl } from './webhooks.tsx';
-import { paths } from '../../paths.ts';
-import { redirect } from '../../redirect.ts';
+import { paths, redirect } from '../../paths.ts';
 import { ATTEMPTS_MAX, RETRY_DELAYS_MS } from '../../../outbox/outcome.ts';
 import type { Delivery, AttemptRow } from '../../../outbox/list.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
@@ -34,19 +30,8 @@ export function resendDelivery(services: WebhookServices, context: AccountForm):
   if (found === undefined) return notFound();
   const { delivery, webhook } = found;
   const resent = services.webhooks.resendOne(byOf(context), webhook.id, delivery.id);
-  switch (resent.kind) {
-    case 'due':
-      return redirect(paths.delivery(account.id, delivery.id), 'delivery-resent');
-    case 'no-delivery':
-      return notFound();
-    case 'already-due':
-    case 'not-yet':
-    case 'worn-out':
-    case 'webhook-paused':
-      return deliveryPage(services, context, resent);
-    default:
-      return unreachable(resent);
-  }
+  if (resent.kind === 'due') return redirect(paths.delivery(account.id, delivery.id), 'delivery-resent');
+  return resent.kind === 'no-delivery' ? notFound() : deliveryPage(services, context, resent);
 }
 
 function find(
@@ -67,7 +52,7 @@ export function deliveryPage(
   context: AccountContext,
   refusal?: PageRefusal,
 ): Response {
-  const { account, viewer, show, notFound } = context;
+  const { account, viewer, nowMs, show, notFound } = context;
   const found = find(services, context);
   if (found === undefined) return notFound();
   const { delivery } = found;
@@ -77,26 +62,36 @@ export function deliveryPage(
   return show({
     title: `Delivery ${delivery.id.slice(0, 8)}`,
     status: refusal && refusalStatus(refusal),
-    crumbs: [{ label: 'Deliveries', to: paths.deliveries(account.id) }],
+    crumbs: [['Deliveries', paths.deliveries(account.id)]],
     aside: <PostForm action={`${path}/resend`} button="Resend" isInline />,
     body: (
       <>
         {refusal && <Notice tone="bad">{refusalText(refusal)}</Notice>}
-        <About found={found} account={account} />
+        {aboutPanel(found, account.id)}
         <Live id="delivery" from={path} everySeconds={2} isOver={!isMoving}>
-          <Panel title="Attempts" aside={<State delivery={delivery} />}>
-            <Timeline delivery={delivery} isOperator={viewer.role === 'operator'} />
+          <Panel title="Attempts" aside={stateBadges(delivery)}>
+            <ol class="timeline">
+              {delivery.tries.map((attempt, i) => (
+                <li key={attempt.n} class={`tone-${ATTEMPT_TONES[attempt.state]}`}>
+                  {attemptDetails(
+                    attempt,
+                    delivery,
+                    i === delivery.tries.length - 1,
+                    viewer.role === 'operator',
+                  )}
+                </li>
+              ))}
+              {comingAttempts(delivery, nowMs)}
+            </ol>
           </Panel>
         </Live>
-        <Envelope delivery={delivery} />
+        {payloadPanel(delivery)}
       </>
     ),
   });
 }
 
-function State({
-  delivery: { state, lastError, resendAtMs, finishedAtMs },
-}: Readonly<{ delivery: Delivery }>) {
+function stateBadges({ state, lastError, resendAtMs, finishedAtMs }: Delivery) {
   return (
     <span class="badges">
       <StateBadge of={STATE_WORDS[state]} />
@@ -107,8 +102,7 @@ function State({
   );
 }
 
-function About({ found, account }: Readonly<{ found: Found; account: PageAccount }>) {
-  const { delivery, webhook } = found;
+function aboutPanel({ delivery, webhook }: Found, accountId: number) {
   const { id, eventKind, label, programId, deploySlot, createdAtMs } = delivery;
   return (
     <Panel title="About">
@@ -118,12 +112,12 @@ function About({ found, account }: Readonly<{ found: Found; account: PageAccount
           ['Event', <code>{eventKind}</code>],
           programId !== null && [
             'Program',
-            <Link to={paths.program(account.id, programId)}>{label ?? programId}</Link>,
+            <Link to={paths.program(accountId, programId)}>{label ?? programId}</Link>,
           ],
           deploySlot !== null && ['Deploy slot', countText(deploySlot)],
           [
             'Webhook',
-            <Link to={paths.webhook(account.id, webhook.id)}>
+            <Link to={paths.webhook(accountId, webhook.id)}>
               <WebhookUrl url={webhook.url} />
             </Link>,
           ],
@@ -134,7 +128,7 @@ function About({ found, account }: Readonly<{ found: Found; account: PageAccount
   );
 }
 
-function Envelope({ delivery: { body, tries, finishedAtMs } }: Readonly<{ delivery: Delivery }>) {
+function payloadPanel({ body, tries, finishedAtMs }: Delivery) {
   if (body === null)
     return (
       <Panel title="Payload">
@@ -149,7 +143,11 @@ function Envelope({ delivery: { body, tries, finishedAtMs } }: Readonly<{ delive
   return (
     <Panel title="Payload">
       <p class="soft">Formatted for reading; signed and sent as one line.</p>
-      <CodeBlock id="payload" label="Payload" text={pretty(body)} />
+      <CodeBlock
+        id="payload"
+        label="Payload"
+        text={JSON.stringify(JSON.parse(Buffer.from(body).toString('utf8')), null, 2)}
+      />
       {last && (
         <details class="snippet">
           <summary>As curl, with the headers of the last attempt</summary>
@@ -160,10 +158,6 @@ function Envelope({ delivery: { body, tries, finishedAtMs } }: Readonly<{ delive
   );
 }
 
-function pretty(body: Uint8Array): string {
-  return JSON.stringify(JSON.parse(Buffer.from(body).toString('utf8')), null, 2);
-}
-
 const ATTEMPT_TONES: Readonly<Record<AttemptRow['state'], Tone>> = {
   started: 'waiting',
   succeeded: 'good',
@@ -172,74 +166,42 @@ const ATTEMPT_TONES: Readonly<Record<AttemptRow['state'], Tone>> = {
   blocked: 'bad',
 };
 
-type TimelineProps = Readonly<{
-  delivery: Delivery;
-  /** Operators see more. */
-  isOperator: boolean;
-}>;
-
-/** Every attempt of a delivery, and those that are still to come by the fixed schedule. */
-function Timeline({ delivery, isOperator }: TimelineProps) {
-  const { tries } = delivery;
-  return (
-    <ol class="timeline">
-      {tries.map((attempt, i) => (
-        <li key={attempt.n} class={`tone-${ATTEMPT_TONES[attempt.state]}`}>
-          <Attempt {...{ attempt, delivery, isOperator }} isOpen={i === tries.length - 1} />
-        </li>
-      ))}
-      <Coming delivery={delivery} />
-    </ol>
-  );
-}
-
-type AttemptProps = Readonly<{
-  attempt: AttemptRow;
-  delivery: Delivery;
-  isOpen: boolean;
-  isOperator: boolean;
-}>;
-
-function Attempt({ attempt, delivery, isOpen, isOperator }: AttemptProps) {
-  const { n, startedAtMs, signedAt, remoteAddress, url, phasesJson, detail } = attempt;
+/** An attempt with what was sent and what came back; operators see more. */
+function attemptDetails(attempt: AttemptRow, { eventKind }: Delivery, isOpen: boolean, isOperator: boolean) {
+  const { n, number, trigger, startedAtMs, signedAt, remoteAddress, url, phasesJson, detail } = attempt;
+  const cause = trigger === 'manual' ? 'Manual' : eventKind === 'ping' ? 'Test' : 'Automatic';
   return (
     <details id={`attempt-${n}`} open={isOpen}>
       <summary>
-        <span class="timeline-title">{titleOf(attempt)}</span>
+        <span class="timeline-title">
+          {number === null ? `Resend (${n})` : `Attempt ${number} of ${ATTEMPTS_MAX}`}
+        </span>
         <Badge tone={ATTEMPT_TONES[attempt.state]}>{attemptWord(attempt)}</Badge>
         <Time atMs={startedAtMs} />
       </summary>
       <Facts
         facts={[
           ['Outcome', attemptText(attempt)],
-          ['Trigger', triggerOf(attempt, delivery)],
+          ['Trigger', cause],
           ['URL', <code>{url}</code>],
           remoteAddress !== null && ['Remote address', <code>{remoteAddress}</code>],
           ['Signed at', <Time atMs={signedAt * 1_000} />],
           isOperator && detail !== null && ['Details (operators only)', detail],
         ]}
       />
-      {phasesJson !== null && <PhaseBars phasesJson={phasesJson} />}
-      <Headers id={`sent-${n}`} label="Request headers" lines={sentHeaders(attempt)} />
+      {phasesJson !== null && phaseBars(phasesJson)}
+      {headerBlock(`sent-${n}`, 'Request headers', sentHeaders(attempt))}
       {attempt.answerHeadersJson !== null && (
         <>
-          <Headers
-            id={`answer-headers-${n}`}
-            label="Response headers"
-            lines={JSON.parse(attempt.answerHeadersJson)}
-          />
-          <ResponseBody id={`answer-${n}`} attempt={attempt} />
+          {headerBlock(`answer-headers-${n}`, 'Response headers', JSON.parse(attempt.answerHeadersJson))}
+          {responseBody(`answer-${n}`, attempt)}
         </>
       )}
     </details>
   );
 }
 
-function Headers({
-  id,
-  label,
-  lines,
-}: Readonly<{ id: string; label: string; lines: readonly (readonly [string, string])[] }>) {
+function headerBlock(id: string, label: string, lines: readonly (readonly [string, string])[]) {
   if (lines.length === 0) return null;
   return (
     <>
@@ -249,39 +211,24 @@ function Headers({
   );
 }
 
-function titleOf({ number, n }: AttemptRow): string {
-  return number === null ? `Resend (${n})` : `Attempt ${number} of ${ATTEMPTS_MAX}`;
-}
-
-function triggerOf({ trigger }: AttemptRow, { eventKind }: Delivery): string {
-  if (trigger === 'manual') return 'Manual';
-  return eventKind === 'ping' ? 'Test' : 'Automatic';
-}
-
 /** What follows if every attempt fails; nothing once the delivery has come to its end. */
-function Coming({ delivery }: Readonly<{ delivery: Delivery }>) {
-  const nowMs = useContext(Now);
-  const { attempts, nextAttemptAtMs, finishedAtMs } = delivery;
+function comingAttempts({ attempts, nextAttemptAtMs, finishedAtMs }: Delivery, nowMs: number) {
   if (finishedAtMs !== null) return null;
   const numbers = Array.from({ length: ATTEMPTS_MAX - attempts }, (_, i) => attempts + 1 + i);
-  return (
-    <>
-      {numbers.map((number) => (
-        <li key={number} class="timeline-coming">
-          <span class="timeline-title">
-            Attempt {number} of {ATTEMPTS_MAX}
-          </span>
-          {number === attempts + 1 && nextAttemptAtMs !== null ? (
-            <span>
-              Due <Ago atMs={Math.max(nextAttemptAtMs, nowMs)} />
-            </span>
-          ) : (
-            <span>{delayText(number)}</span>
-          )}
-        </li>
-      ))}
-    </>
-  );
+  return numbers.map((number) => (
+    <li key={number} class="timeline-coming">
+      <span class="timeline-title">
+        Attempt {number} of {ATTEMPTS_MAX}
+      </span>
+      {number === attempts + 1 && nextAttemptAtMs !== null ? (
+        <span>
+          Due <Ago atMs={Math.max(nextAttemptAtMs, nowMs)} />
+        </span>
+      ) : (
+        <span>{delayText(number)}</span>
+      )}
+    </li>
+  ));
 }
 
 function delayText(number: number): string {

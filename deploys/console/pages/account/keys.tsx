@@ -1,25 +1,40 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
 import { type KeyRow, type KeyState, TOO_MANY_KEYS } from '../../../accounts/keys.ts';
-import { Ago, countText } from '../../components/format.tsx';
+import { HOUR_MS } from '../../../usage/calendar.ts';
+import { sumOf } from '../../../usage/report.ts';
+import { Sparkline } from '../../components/charts.tsx';
+import { SecretBox } from '../../components/code.tsx';
+import { Ago, countText, Time } from '../../components/format.tsx';
 import {
   ButtonLink,
+  confirmErrors,
+  ConfirmPanel,
   Filters,
+  type FormErrors,
   formIdFrom,
   newFormId,
   PostForm,
+  RadioFields,
   type Returned,
   TextField,
 } from '../../components/forms.tsx';
-import { StateBadge, type StateWord } from '../../components/icons.tsx';
+import {
+  type Column,
+  Columns,
+  Empty,
+  Facts,
+  Notice,
+  Panel,
+  StateBadge,
+  type StateWord,
+  Stats,
+  Table,
+} from '../../components/panels.tsx';
 import { cursorFrom, Link, Pager } from '../../components/links.tsx';
-import { Empty, Panel } from '../../components/panels.tsx';
-import { type Column, Table } from '../../components/table.tsx';
 import { type AccountContext, type AccountForm, byOf, type PageAccount } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
-import { paths } from '../../paths.ts';
-import { redirect } from '../../redirect.ts';
-import { HOUR_MS } from '../../../usage/calendar.ts';
+import { paths, redirect } from '../../paths.ts';
 
 const ROWS = 50;
 const WEEK_HOURS = 7 * 24;
@@ -70,7 +85,18 @@ export function keyListPage(
           columns={columnsOf(account, calls)}
           rows={items}
           keyOf={({ id }) => id}
-          empty={isNarrowed ? <Empty title="No matching keys" /> : <NoKeys path={path} />}
+          empty={
+            isNarrowed ? (
+              <Empty title="No matching keys" />
+            ) : (
+              <Empty title="No API keys yet">
+                <p>API keys give access to the RPC endpoint and the program API.</p>
+                <ButtonLink to={`${path}/new`} kind="primary">
+                  Create your first key
+                </ButtonLink>
+              </Empty>
+            )
+          }
         />
         <Pager url={url} by="before" next={next && `${next.createdAtMs}.${next.id}`} />
       </>
@@ -100,17 +126,6 @@ function columnsOf(account: PageAccount, calls: ReadonlyMap<string, number>): re
     ['Last used', ({ lastUsedAtMs }) => <Ago atMs={lastUsedAtMs} none="Never" />],
     ['Created', ({ createdAtMs }) => <Ago atMs={createdAtMs} />],
   ];
-}
-
-function NoKeys({ path }: Readonly<{ path: string }>) {
-  return (
-    <Empty title="No API keys yet">
-      <p>API keys give access to the RPC endpoint and the program API.</p>
-      <ButtonLink to={`${path}/new`} kind="primary">
-        Create your first key
-      </ButtonLink>
-    </Empty>
-  );
 }
 
 export function newKeyPage({ random }: AccountServices, context: AccountContext): Response {
@@ -145,7 +160,7 @@ function showForm({ account, show }: AccountContext, once: string, returned: Ret
   return show({
     title: 'Create API key',
     status: returned.errors && 422,
-    crumbs: [{ label: 'API keys', to: path }],
+    crumbs: [['API keys', path]],
     body: (
       <Panel title="New key">
         <PostForm
@@ -173,9 +188,9 @@ function showForm({ account, show }: AccountContext, once: string, returned: Ret
   });
 }
 
-export const BAD_KEY_NAME = 'Use 1–64 printable characters, with no leading or trailing spaces.';
+const BAD_KEY_NAME = 'Use 1–64 printable characters, with no leading or trailing spaces.';
 /** The error of a form without an id, or with an altered one. */
-export const STALE_FORM = 'The form was incomplete. Please try again.';
+const STALE_FORM = 'The form was incomplete. Please try again.';
 
 const STATES: Readonly<Record<KeyState, StateWord>> = {
   active: ['Active', 'good'],
@@ -189,10 +204,226 @@ export function KeyBadge({ state }: Readonly<{ state: KeyState }>) {
 }
 
 /** All that is stored of a key's text. */
-export function KeyEnds({ row: { prefix, last4 } }: Readonly<{ row: Pick<KeyRow, 'prefix' | 'last4'> }>) {
+function KeyEnds({ row: { prefix, last4 } }: Readonly<{ row: Pick<KeyRow, 'prefix' | 'last4'> }>) {
   return (
     <code class="nowrap">
       {prefix}…{last4}
     </code>
   );
+}
+
+type KeyFormErrors = Readonly<Partial<Record<'rename' | 'rotate' | 'revoke', FormErrors>>>;
+
+/**
+ * What is known of a key, and what can be done to it; the key itself when it was just made. Also with what was wrong with
+ * one of its forms.
+ */
+export function keyPage(
+  { keys, usage, oneTimeSecrets, random }: AccountServices,
+  context: AccountContext,
+  errors?: KeyFormErrors,
+): Response {
+  const { account, params, nowMs, show } = context;
+  const row = keys.find(params['keyId'] ?? '', account.id);
+  if (row === undefined) return context.notFound();
+  const secret = oneTimeSecrets.take(context);
+  const isWorking = row.state === 'active' || row.state === 'expiring';
+  const path = paths.key(account.id, row.id);
+  const predecessor = keys
+    .page({ accountId: account.id, search: row.name, limit: 50 })
+    .items.find(({ id, name, state }) => id !== row.id && name === row.name && state === 'expiring');
+  return show({
+    title: row.name,
+    status: errors && 422,
+    crumbs: [['API keys', paths.keys(account.id)]],
+    aside: <KeyBadge state={row.state} />,
+    body: (
+      <>
+        {shownKey(secret, context)}
+        {predecessor?.expiresAtMs !== undefined && row.state === 'active' && (
+          <Notice tone="warning">
+            The old key {predecessor.prefix}…{predecessor.last4} expires at{' '}
+            <Time atMs={predecessor.expiresAtMs} />.{' '}
+            <Link to={`${paths.key(account.id, predecessor.id)}#revoke`}>Revoke it now</Link>
+          </Notice>
+        )}
+        {row.state !== 'active' && errors?.rotate?.['form'] !== undefined && (
+          <Notice tone="bad">{errors.rotate['form']}</Notice>
+        )}
+        {keyUse(usage, { accountId: account.id, keyId: row.id }, nowMs)}
+        <Columns>
+          <Panel
+            title="Key"
+            aside={<Link to={`${paths.usage(account.id)}?key=${row.id}`}>Usage by method</Link>}
+          >
+            {keyFacts(row)}
+            {isWorking && (
+              <PostForm action={`${path}/rename`} button="Rename" isInline errors={errors?.rename}>
+                <TextField name="name" label="Name" value={row.name} isRequired maxLength={64} />
+              </PostForm>
+            )}
+          </Panel>
+          {row.state === 'active' && rotatePanel(path, newFormId(random), errors?.rotate)}
+        </Columns>
+        {isWorking && (
+          <ConfirmPanel
+            title="Revoke key"
+            id="revoke"
+            action={`${path}/revoke`}
+            phrase={row.name}
+            button="Revoke key"
+            errors={errors?.revoke}
+          >
+            Requests with this key are rejected within a second. A revoked key cannot be reactivated; its
+            usage history is kept.
+          </ConfirmPanel>
+        )}
+      </>
+    ),
+  });
+}
+
+/** The key itself, the one time that it is there to be shown. */
+function shownKey(secret: string | undefined, { account, url }: AccountContext) {
+  if (secret !== undefined)
+    return (
+      <>
+        <SecretBox name="API key" secret={secret} />
+        <p>
+          Active within a second. See <Link to={paths.quickStart(account.id)}>Quick start</Link> for usage.
+        </p>
+      </>
+    );
+  if (!url.searchParams.has('shown')) return null;
+  return (
+    <Notice tone="quiet">
+      The key has already been shown or the page has expired. If you don't have a copy, revoke it and create
+      another.
+    </Notice>
+  );
+}
+
+function keyFacts(row: KeyRow) {
+  const { id, createdAtMs, lastUsedAtMs, expiresAtMs, state } = row;
+  return (
+    <Facts
+      facts={[
+        ['Key', <KeyEnds row={row} />],
+        ['ID', <code>{id}</code>],
+        ['Created', <Time atMs={createdAtMs} />],
+        ['Last used', <Ago atMs={lastUsedAtMs} none="Never" />],
+        expiresAtMs !== undefined && [
+          state === 'expiring' ? 'Expires' : 'Expired',
+          <Time atMs={expiresAtMs} />,
+        ],
+      ]}
+    />
+  );
+}
+
+function keyUse(usage: AccountServices['usage'], whose: { accountId: number; keyId: string }, nowMs: number) {
+  const toHour = Math.floor(nowMs / HOUR_MS) + 1;
+  const points = usage.series(whose, { fromHour: toHour - 168, toHour });
+  const week = sumOf(points.map(({ counts }) => counts));
+  const day = points.slice(-24).map(({ counts }) => counts.calls);
+  const dayCalls = day.reduce((sum, calls) => sum + calls, 0);
+  return (
+    <Stats
+      stats={[
+        [
+          'Requests, 24 hours',
+          countText(dayCalls),
+          <Sparkline values={day} label={`${countText(dayCalls)} requests in 24 hours, by hour`} />,
+        ],
+        ['Requests, 7 days', countText(week.calls)],
+        ['Credits, 7 days', countText(week.credits - week.refunded)],
+        ['Errors, 7 days', countText(week.errors)],
+        ['Rejected, 7 days', countText(week.refused)],
+      ]}
+    />
+  );
+}
+
+const GRACES = [
+  { value: '0', label: 'Immediately', hint: 'If the key has leaked.', ms: 0 },
+  { value: '1h', label: 'In 1 hour', ms: HOUR_MS },
+  { value: '24h', label: 'In 24 hours', ms: 24 * HOUR_MS },
+  { value: '7d', label: 'In 7 days', ms: 168 * HOUR_MS },
+];
+
+function rotatePanel(path: string, once: string, errors: FormErrors | undefined) {
+  return (
+    <Panel title="Rotate key" id="rotate">
+      <p>
+        Creates a new key with the same name and shows it once. The old key keeps working for the time you
+        choose.
+      </p>
+      <PostForm
+        action={`${path}/rotate`}
+        button="Rotate key"
+        kind="primary"
+        hidden={{ once }}
+        errors={errors}
+      >
+        <RadioFields name="grace" legend="Old key expires" value="24h" options={GRACES} />
+      </PostForm>
+    </Panel>
+  );
+}
+
+export function renameKey(services: AccountServices, context: AccountForm): Response {
+  const { account, form, params } = context;
+  const id = params['keyId'] ?? '';
+  const result = services.keys.rename(id, (form.get('name') ?? '').trim(), byOf(context).actor, account.id);
+  const again = (name: string) => keyPage(services, context, { rename: { name } });
+  switch (result.kind) {
+    case 'renamed':
+      return redirect(paths.key(account.id, id), 'key-renamed');
+    case 'bad-name':
+      return again(BAD_KEY_NAME);
+    case 'reserved-name':
+      return again('This key is used by the service and cannot be renamed.');
+    case 'unknown-key':
+      return context.notFound();
+    default:
+      return unreachable(result);
+  }
+}
+
+/** Makes a key in place of this one, and leads to the page of the new key, which shows it. */
+export function rotateKey(services: AccountServices, context: AccountForm): Response {
+  const { account, form, params, viewer } = context;
+  const id = params['keyId'] ?? '';
+  const once = formIdFrom(form);
+  const grace = GRACES.find(({ value }) => value === form.get('grace'));
+  const again = (form: string) => keyPage(services, context, { rotate: { form } });
+  if (once === undefined) return again(STALE_FORM);
+  if (grace === undefined) return again('Choose when the old key expires.');
+  const result = services.keys.rotate(id, grace.ms, byOf(context).actor, account.id, once);
+  switch (result.kind) {
+    case 'rotated':
+      services.oneTimeSecrets.put(viewer.userId, result.made.key, once);
+      return redirect(`${paths.key(account.id, result.made.id)}?shown=${once}`, 'key-rotated');
+    case 'made-before':
+      return redirect(`${paths.key(account.id, result.id)}?shown=${once}`);
+    case 'too-many':
+      return again(TOO_MANY_KEYS);
+    case 'ended':
+      return again(`The key is already ${result.state}.`);
+    case 'unknown-key':
+      return context.notFound();
+    default:
+      return unreachable(result);
+  }
+}
+
+export function revokeKey(services: AccountServices, context: AccountForm): Response {
+  const { account, form, params } = context;
+  const id = params['keyId'] ?? '';
+  const row = services.keys.find(id, account.id);
+  if (row === undefined) return context.notFound();
+  const revoke = confirmErrors(form, row.name);
+  if (revoke) return keyPage(services, context, { revoke });
+  services.keys.revoke(id, byOf(context).actor, account.id);
+  return redirect(paths.key(account.id, id), 'key-revoked');
 }

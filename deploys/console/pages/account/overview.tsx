@@ -1,24 +1,33 @@
 /** @jsxImportSource preact */
 import type { Plan } from '../../../../shared/config/plans.ts';
+import type { Account } from '../../../accounts/account-row.ts';
 import type { KeyRow } from '../../../accounts/keys.ts';
-import { type Counts, forecastOf, forecastText, type Part } from '../../../usage/report.ts';
+import { DAY_MS, HOUR_MS } from '../../../usage/calendar.ts';
+import type { Minute } from '../../../usage/minutes.ts';
+import { type Counts, type Forecast, forecastOf, forecastText, type Part } from '../../../usage/report.ts';
+import type { Webhook } from '../../../webhooks/webhook.ts';
 import { MinuteChart } from '../../components/charts.tsx';
-import { Ago, boundText, countText } from '../../components/format.tsx';
+import { Ago, boundText, countText, distanceText, spanText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
-import { Badge, Notice } from '../../components/icons.tsx';
+import {
+  Badge,
+  Columns,
+  Empty,
+  Live,
+  Notice,
+  Panel,
+  type Stat,
+  Stats,
+  TablePanel,
+  type Tone,
+} from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
-import { Columns, Empty, Live, Panel, type Stat, Stats } from '../../components/panels.tsx';
-import { TablePanel } from '../../components/table.tsx';
 import type { AccountContext } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
-import { type AccountState, type Attention, attentionOf } from './attention.ts';
+import { paths } from '../../paths.ts';
 import { KeyBadge } from './keys.tsx';
 import { errorNote, refusedNote } from './usage.tsx';
-import { paths } from '../../paths.ts';
-import { HOUR_MS } from '../../../usage/calendar.ts';
-import type { Minute } from '../../../usage/minutes.ts';
 
-/** Keys that are read for the page; an account rarely has more active ones. */
 const KEYS = 100;
 
 /** The state of an account and its current traffic. */
@@ -52,12 +61,12 @@ export function overviewPage(
     body: (
       <Live id="overview" from={url.pathname} everySeconds={5}>
         <div class="panel-stack">
-          <AttentionList found={attentionOf(state, nowMs)} />
-          <AccountStats state={state} day={usage.sum({ accountId: id }, hours)} />
-          <LastHour minutes={minutes.recentMinutes(id, nowMs)} sinceMs={minutes.sinceMs()} plan={plan} />
+          {attentionList(attentionOf(state, nowMs))}
+          {stats(state, usage.sum({ accountId: id }, hours))}
+          {lastHour(minutes.recentMinutes(id, nowMs), minutes.sinceMs(), plan)}
           <Columns>
-            <MethodsPanel accountId={id} methods={usage.byMethod({ accountId: id }, hours)} />
-            <KeysPanel accountId={id} keys={newest} used={usage.byKey({ accountId: id }, hours)} />
+            {methodsPanel(id, usage.byMethod({ accountId: id }, hours))}
+            {keysPanel(id, newest, usage.byKey({ accountId: id }, hours))}
           </Columns>
         </div>
       </Live>
@@ -65,7 +74,7 @@ export function overviewPage(
   });
 }
 
-function AttentionList({ found }: Readonly<{ found: readonly Attention[] }>) {
+function attentionList(found: readonly Attention[]) {
   if (found.length === 0) return null;
   return (
     <section class="notices" aria-label="Needs attention">
@@ -79,17 +88,16 @@ function AttentionList({ found }: Readonly<{ found: readonly Attention[] }>) {
 }
 
 /** The state of an account in numbers; `day` is what was counted in the last 24 hours. */
-function AccountStats({ state, day }: Readonly<{ state: AccountState; day: Counts }>) {
-  const { calls, errors, refused } = day;
+function stats(state: AccountState, day: Counts) {
   return (
     <Stats
       stats={[
         creditsStat(state, day),
-        { label: 'Requests, 24 hours', value: countText(calls) },
-        { label: 'Errors, 24 hours', value: countText(errors), note: errorNote(day) },
-        { label: 'Rejected, 24 hours', value: countText(refused), note: refusedNote(day) },
-        { label: 'Latency p50', value: boundText(day, 0.5), note: 'median, last 24 h' },
-        { label: 'Latency p95', value: boundText(day, 0.95), note: '95th percentile, last 24 h' },
+        ['Requests, 24 hours', countText(day.calls)],
+        ['Errors, 24 hours', countText(day.errors), errorNote(day)],
+        ['Rejected, 24 hours', countText(day.refused), refusedNote(day)],
+        ['Latency p50', boundText(day, 0.5), 'median, last 24 h'],
+        ['Latency p95', boundText(day, 0.95), '95th percentile, last 24 h'],
       ]}
     />
   );
@@ -97,33 +105,24 @@ function AccountStats({ state, day }: Readonly<{ state: AccountState; day: Count
 
 function creditsStat({ account, plan, forecast }: AccountState, { credits, refunded }: Counts): Stat {
   const { creditsLeft } = account;
-  if (creditsLeft === undefined)
-    return { label: 'Credits, 24 hours', value: countText(credits - refunded), note: 'Unlimited' };
-  const lasts = forecast && forecastText(forecast);
-  const tone = creditsLeft === 0 ? 'bad' : creditsLeft < 0.1 * (plan?.credits ?? 0) ? 'warning' : undefined;
-  return {
-    label: 'Credits left',
-    value: countText(creditsLeft),
-    note: creditsLeft === 0 ? undefined : (lasts ?? 'None used in the last 7 days'),
-    tone,
-  };
+  if (creditsLeft === undefined) return ['Credits, 24 hours', countText(credits - refunded), 'Unlimited'];
+  if (creditsLeft === 0) return ['Credits left', '0', undefined, 'bad'];
+  const note = (forecast && forecastText(forecast)) ?? 'None used in the last 7 days';
+  return [
+    'Credits left',
+    countText(creditsLeft),
+    note,
+    creditsLeft < 0.1 * (plan?.credits ?? 0) && 'warning',
+  ];
 }
 
-type LastHourProps = Readonly<{
-  /** The last hour, the oldest first. */
-  minutes: readonly Minute[];
-  /** Since when minutes are counted. */
-  sinceMs: number | undefined;
-  plan: Plan | undefined;
-}>;
-
-/** Requests, errors and refusals of the last hour, minute by minute. */
-function LastHour({ minutes, sinceMs, plan }: LastHourProps) {
+/** Requests, errors and refusals of the last hour, minute by minute, the oldest first. */
+function lastHour(minutes: readonly Minute[], sinceMs: number | undefined, plan: Plan | undefined) {
   const sum = (figure: 'calls' | 'errors' | 'refused') =>
     minutes.reduce((total, minute) => total + minute[figure], 0);
   const busiest = Math.max(0, ...minutes.map(({ calls }) => calls));
   return (
-    <Panel title="Last hour" aside={<RateText busiest={busiest} plan={plan} />}>
+    <Panel title="Last hour" aside={plan && rateText(busiest, plan)}>
       <p>
         <strong>{countText(sum('calls'))}</strong> requests, <strong>{countText(sum('errors'))}</strong>{' '}
         errors, <strong>{countText(sum('refused'))}</strong> rejected.
@@ -145,9 +144,7 @@ function LastHour({ minutes, sinceMs, plan }: LastHourProps) {
   );
 }
 
-/** The busiest minute against what the plan allows. */
-function RateText({ busiest, plan }: Readonly<{ busiest: number; plan: Plan | undefined }>) {
-  if (plan === undefined) return null;
+function rateText(busiest: number, plan: Plan) {
   return (
     <span class="soft">
       Peak minute: {perSecond(busiest / 60)} requests/s · Plan limit: {perSecond(plan.rps)}/s, burst{' '}
@@ -163,8 +160,7 @@ function perSecond(rate: number): string {
 
 const ROWS = 5;
 
-/** The methods of the last 24 hours that were called the most. */
-function MethodsPanel({ accountId, methods }: Readonly<{ accountId: number; methods: readonly Part[] }>) {
+function methodsPanel(accountId: number, methods: readonly Part[]) {
   return (
     <TablePanel
       title="Top methods, 24 hours"
@@ -182,15 +178,8 @@ function MethodsPanel({ accountId, methods }: Readonly<{ accountId: number; meth
   );
 }
 
-type KeysPanelProps = Readonly<{
-  accountId: number;
-  /** The newest first. */
-  keys: readonly KeyRow[];
-  used: readonly Part[];
-}>;
-
 /** The active keys, the last used first. */
-function KeysPanel({ accountId, keys, used }: KeysPanelProps) {
+function keysPanel(accountId: number, keys: readonly KeyRow[], used: readonly Part[]) {
   const calls = new Map(used.map(({ name, counts }) => [name, counts.calls]));
   const working = keys
     .filter(({ state }) => state === 'active' || state === 'expiring')
@@ -223,4 +212,85 @@ function KeysPanel({ accountId, keys, used }: KeysPanelProps) {
       }
     />
   );
+}
+
+/** Something that needs attention, with the page that shows it. */
+type Attention = Readonly<{
+  tone: Extract<Tone, 'bad' | 'warning' | 'accent'>;
+  sentence: string;
+  link?: Readonly<{ to: string; label: string }>;
+}>;
+
+type AccountState = Readonly<{
+  account: Account;
+  /** As the config has it; `undefined` also for a plan that it has no more. */
+  plan: Plan | undefined;
+  forecast: Forecast | undefined;
+  keys: readonly KeyRow[];
+  webhooks: readonly Pick<Webhook, 'id' | 'url' | 'failingSinceMs'>[];
+}>;
+
+/** Keys that end sooner are named. */
+const ENDS_WITHIN_MS = 7 * DAY_MS;
+/** Credits that end sooner, or that are less than this share of the allowance. */
+const LASTS_MS = 3 * DAY_MS;
+const SHARE_LEFT = 0.1;
+/** Of several alike. */
+const NAMED_MAX = 3;
+
+function attentionOf(state: AccountState, nowMs: number): readonly Attention[] {
+  return [...ofAccount(state), ...ofWebhooks(state, nowMs), ...ofKeys(state, nowMs)];
+}
+
+function ofAccount({ account, plan, forecast }: AccountState): readonly Attention[] {
+  const { creditsLeft: left, isSuspended } = account;
+  const lasts = forecast?.lastDay ?? forecast?.lastWeek ?? Number.POSITIVE_INFINITY;
+  const isShort = left !== undefined && (lasts < LASTS_MS || left < SHARE_LEFT * (plan?.credits ?? 0));
+  const end = forecast && forecastText(forecast);
+  const found: readonly (false | readonly [Attention['tone'], string])[] = [
+    isSuspended && ['bad', 'The account is suspended: all API keys are rejected.'],
+    account.plan !== undefined &&
+      plan === undefined && ['bad', `Plan ${account.plan} is no longer available: all calls are rejected.`],
+    left === 0 && ['bad', 'No credits left: all calls are rejected with 402.'],
+    isShort &&
+      left > 0 && ['warning', `${countText(left)} credits remaining${end === undefined ? '' : `: ${end}`}.`],
+  ];
+  return found.flatMap((one) => (one ? [{ tone: one[0], sentence: one[1] }] : []));
+}
+
+function ofWebhooks({ account, webhooks }: AccountState, nowMs: number): readonly Attention[] {
+  return webhooks
+    .flatMap(({ id, url, failingSinceMs }) => (failingSinceMs === null ? [] : [{ id, url, failingSinceMs }]))
+    .slice(0, NAMED_MAX)
+    .map(({ id, url, failingSinceMs }) => ({
+      tone: 'warning',
+      sentence: `The webhook at ${hostOf(url)} has been failing for ${spanText(nowMs - failingSinceMs)}.`,
+      link: { to: paths.webhook(account.id, id), label: 'View details' },
+    }));
+}
+
+function ofKeys({ account, keys }: AccountState, nowMs: number): readonly Attention[] {
+  const working = keys.filter(({ state }) => state === 'active' || state === 'expiring');
+  if (working.length === 0)
+    return [
+      {
+        tone: 'accent',
+        sentence: `No active keys. Create one to use ${account.plan === undefined ? 'the program API' : 'the RPC endpoint'}.`,
+        link: { to: `${paths.keys(account.id)}/new`, label: 'Create a key' },
+      },
+    ];
+  return working
+    .flatMap(({ id, name, expiresAtMs }) => (expiresAtMs === undefined ? [] : [{ id, name, expiresAtMs }]))
+    .filter(({ expiresAtMs }) => expiresAtMs - nowMs <= ENDS_WITHIN_MS)
+    .slice(0, NAMED_MAX)
+    .map(({ id, name, expiresAtMs }) => ({
+      tone: 'warning',
+      sentence: `The old key "${name}" expires ${distanceText(expiresAtMs, nowMs)}.`,
+      link: { to: paths.key(account.id, id), label: 'View key' },
+    }));
+}
+
+/** The rest of an address may be a secret. */
+function hostOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).host : 'an unknown host';
 }

@@ -2,10 +2,16 @@
 import { CopiedCode, ShortAddress, shortened } from '../../components/code.tsx';
 import { Ago, countText, Time } from '../../components/format.tsx';
 import { ButtonLink, Filters, FilterSelect, TextField } from '../../components/forms.tsx';
-import { StateBadge, type StateWord } from '../../components/icons.tsx';
+import {
+  Empty,
+  Facts,
+  Live,
+  Panel,
+  StateBadge,
+  type StateWord,
+  TablePanel,
+} from '../../components/panels.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
-import { Empty, Facts, Live, Panel } from '../../components/panels.tsx';
-import { TablePanel } from '../../components/table.tsx';
 import type { AccountContext } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
@@ -13,7 +19,6 @@ import type { ProgramShown, SeenDeploy } from '../../../watch/readings.ts';
 
 type Status = NonNullable<ProgramShown['status']>;
 
-/** The states of a program at the last reading. */
 const STATUS_WORDS: Readonly<Record<Status, StateWord>> = {
   upgradeable: ['Upgradeable', 'good'],
   frozen: ['Frozen', 'quiet'],
@@ -45,16 +50,14 @@ export function programListPage(
           />
         </Filters>
         <Live id="programs" from={withQuery(url, {})} everySeconds={15}>
-          <ProgramPanel path={path} rows={rows} />
+          {programPanel(path, rows)}
         </Live>
       </>
     ),
   });
 }
 
-type ProgramPanelProps = Readonly<{ path: string; rows: readonly ProgramShown[] }>;
-
-function ProgramPanel({ path, rows }: ProgramPanelProps) {
+function programPanel(path: string, rows: readonly ProgramShown[]) {
   return (
     <TablePanel
       title={rows.length === 1 ? '1 program' : `${countText(rows.length)} programs`}
@@ -67,18 +70,13 @@ function ProgramPanel({ path, rows }: ProgramPanelProps) {
             <ShortAddress id={`program-${programId}`} address={programId} of={label} />
           ),
         ],
-        ['Status', ({ status }) => <StatusBadge status={status} />],
+        ['Status', statusBadge],
         ['Deploy slot', ({ deploySlot }) => (deploySlot === undefined ? '–' : countText(deploySlot)), 'end'],
         ['Deployed', ({ deployedAtMs }) => <Ago atMs={deployedAtMs} none="–" />],
         [
           'Authority',
-          ({ programId, label, authority }) => (
-            <Authority
-              id={`authority-${programId}`}
-              address={authority}
-              of={`the upgrade authority of ${label}`}
-            />
-          ),
+          ({ programId, label, authority }) =>
+            authorityCell(`authority-${programId}`, authority, `the upgrade authority of ${label}`),
         ],
       ]}
       rows={rows}
@@ -88,10 +86,8 @@ function ProgramPanel({ path, rows }: ProgramPanelProps) {
   );
 }
 
-type AuthorityProps = Readonly<{ id: string; address: string | null | undefined; of: string }>;
-
-function Authority({ address, ...props }: AuthorityProps) {
-  return address ? <ShortAddress {...props} address={address} /> : <span class="soft">None</span>;
+function authorityCell(id: string, address: string | null | undefined, of: string) {
+  return address ? <ShortAddress id={id} address={address} of={of} /> : <span class="soft">None</span>;
 }
 
 /** By slot, because a slot is known before its time; what has none comes last, in the list's order. */
@@ -101,21 +97,20 @@ function byNewest(a: ProgramShown, b: ProgramShown): number {
 
 const PAGE_ROWS = 50;
 
-/** One program: its state, and its deploys that were seen. */
 export function programPage(
   { programs, history }: WebhookServices,
   { account, nowMs, params, url, show, notFound }: AccountContext,
 ): Response {
   const found = programs({}, nowMs).find(({ programId }) => programId === params['programId']);
   if (found === undefined) return notFound();
-  const { programId, label, status, deploySlot, deployedAtMs, authority } = found;
+  const { programId, label, deploySlot, deployedAtMs, authority } = found;
   const before = /^\d{1,15}$/.exec(url.searchParams.get('before') ?? '')?.[0];
   const place = before === undefined ? {} : { before: Number(before) };
   const deploys = history.of(programId, { ...place, limit: PAGE_ROWS });
   const last = deploys.length === PAGE_ROWS ? deploys.at(-1) : undefined;
   return show({
     title: label,
-    crumbs: [{ label: 'Programs', to: paths.programs(account.id) }],
+    crumbs: [['Programs', paths.programs(account.id)]],
     aside: (
       <ButtonLink to={`${paths.webhooks(account.id)}/new?program=${programId}`} kind="primary">
         Add webhook
@@ -130,7 +125,7 @@ export function programPage(
                 'Address',
                 <CopiedCode id="program-address" text={programId} label={`Copy address of ${label}`} />,
               ],
-              ['Status', <StatusBadge status={status} />],
+              ['Status', statusBadge(found)],
               ['Deploy slot', deploySlot === undefined ? 'None' : countText(deploySlot)],
               [
                 'Deployed',
@@ -158,14 +153,14 @@ export function programPage(
             ]}
           />
         </Panel>
-        <DeployPanel deploys={deploys} />
+        {deployPanel(deploys)}
         <Pager url={url} by="before" next={last?.id} />
       </>
     ),
   });
 }
 
-function DeployPanel({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) {
+function deployPanel(deploys: readonly SeenDeploy[]) {
   return (
     <TablePanel
       title="Deploy history"
@@ -180,9 +175,7 @@ function DeployPanel({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) 
         ['Detected', ({ detectedAtMs }) => <Time atMs={detectedAtMs} />],
         [
           'Authority',
-          ({ id, authority }) => (
-            <Authority id={`by-${id}`} address={authority} of={`the authority of deploy ${id}`} />
-          ),
+          ({ id, authority }) => authorityCell(`by-${id}`, authority, `the authority of deploy ${id}`),
         ],
       ]}
       rows={deploys}
@@ -196,7 +189,7 @@ function DeployPanel({ deploys }: Readonly<{ deploys: readonly SeenDeploy[] }>) 
   );
 }
 
-function StatusBadge({ status }: Readonly<{ status: ProgramShown['status'] }>) {
+function statusBadge({ status }: ProgramShown) {
   return <StateBadge of={status === undefined ? ['Not checked yet', 'waiting'] : STATUS_WORDS[status]} />;
 }
 

@@ -11,7 +11,6 @@ export function quickStartPage(
   { rpcUrl, origin }: AccountServices,
   { account, url, show }: AccountContext,
 ): Response {
-  const snippets = rpcSnippets(rpcUrl);
   return show({
     title: 'Quick start',
     body: (
@@ -24,8 +23,22 @@ export function quickStartPage(
           <p>This account has no RPC plan: its API keys give access to the program API only.</p>
         ) : (
           <>
-            <Endpoint href={rpcUrl.href} />
-            <FirstCall snippets={snippets} url={url} />
+            <Panel title="Endpoint">
+              <Facts
+                facts={[
+                  ['URL', <CopiedCode id="endpoint" text={rpcUrl.href} label="Copy endpoint URL" />],
+                  [
+                    'Key',
+                    <span>
+                      Header <code>x-token</code>, <code>Authorization: Bearer</code>, or query parameter{' '}
+                      <code>?api-key=</code>
+                    </span>,
+                  ],
+                  ['WebSocket', 'Not supported. Poll getSignatureStatuses'],
+                ]}
+              />
+            </Panel>
+            {firstCallPanel(rpcSnippets(rpcUrl), url)}
           </>
         )}
         <Panel title="Program API">
@@ -40,39 +53,15 @@ export function quickStartPage(
   });
 }
 
-function Endpoint({ href }: Readonly<{ href: string }>) {
-  return (
-    <Panel title="Endpoint">
-      <Facts
-        facts={[
-          ['URL', <CopiedCode id="endpoint" text={href} label="Copy endpoint URL" />],
-          [
-            'Key',
-            <span>
-              Header <code>x-token</code>, <code>Authorization: Bearer</code>, or query parameter{' '}
-              <code>?api-key=</code>
-            </span>,
-          ],
-          ['WebSocket', 'Not supported. Poll getSignatureStatuses'],
-        ]}
-      />
-    </Panel>
-  );
-}
-
 /** One language at a time, each with its own address. */
-function FirstCall({ snippets, url }: Readonly<{ snippets: readonly Snippet[]; url: URL }>) {
+function firstCallPanel(snippets: readonly Snippet[], url: URL) {
   const chosen = snippets.find(({ id }) => id === url.searchParams.get('in')) ?? snippets[0];
   if (chosen === undefined) return null;
   return (
     <Panel title="First call">
       <Tabs
         label="Language"
-        tabs={snippets.map(({ id, language }) => ({
-          label: language,
-          to: withQuery(url, { in: id }),
-          isCurrent: id === chosen.id,
-        }))}
+        tabs={snippets.map(({ id, language }) => [language, withQuery(url, { in: id }), id === chosen.id])}
       />
       {chosen.needs !== undefined && (
         <CodeBlock id="needs" label={`Install for ${chosen.language}`} text={chosen.needs} />

@@ -1,17 +1,16 @@
 /** @jsxImportSource preact */
+import { DAY_MS, dayText, HOUR_MS, type Hours, monthOf, monthStartMs } from '../../../usage/calendar.ts';
+import { CSV_HEAD, csvLine, type Used } from '../../../usage/read-usage.ts';
+import { type Counts, type Dimension, type Measure, MEASURES, type Unit } from '../../../usage/report.ts';
+import { type Reader, startsOf, type UsageView } from '../../../usage/usage-view.ts';
 import { Chart } from '../../components/charts.tsx';
 import { boundText, bytesText, countText, shareText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
-import { Notice } from '../../components/icons.tsx';
+import { Empty, Notice, Panel, Stats, Table } from '../../components/panels.tsx';
 import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
-import { Empty, Panel, Stats } from '../../components/panels.tsx';
-import { Table } from '../../components/table.tsx';
 import type { AccountContext, PageContext } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
-import { DAY_MS, HOUR_MS, type Hours, monthOf, monthStartMs } from '../../../usage/calendar.ts';
-import { type Counts, type Dimension, type Measure, MEASURES, type Unit } from '../../../usage/report.ts';
-import { startsOf, type UsageView } from '../../../usage/usage-view.ts';
 
 /** The periods of usage, each with its unit; all end now. */
 const PERIODS = {
@@ -31,7 +30,7 @@ function periodFrom(text: string | null): Period {
 }
 
 /** Its hours, from where the first of its hours, days or months begins up to and with the hour that is now. */
-export function hoursOf(period: Period, nowMs: number): Hours {
+function hoursOf(period: Period, nowMs: number): Hours {
   const toHour = Math.floor(nowMs / HOUR_MS) + 1;
   if (period === '12m') return { fromHour: monthStartMs(monthOf(nowMs).month - 11) / HOUR_MS, toHour };
   if (PERIODS[period].unit === 'hour') return { fromHour: toHour - 24 * PERIODS[period].days, toHour };
@@ -50,7 +49,7 @@ type UsageQuery = Readonly<{
 const TEXT_CHARACTERS_MAX = 128;
 
 /** Reads the query; what is not understood is as if it were not there. */
-export function usageQueryOf({ searchParams }: URL): UsageQuery {
+function usageQueryOf({ searchParams }: URL): UsageQuery {
   const keyId = textFrom(searchParams.get('key'));
   const method = textFrom(searchParams.get('method'));
   const by = searchParams.get('by');
@@ -67,7 +66,6 @@ function textFrom(text: string | null): string | undefined {
   return text === null || text === '' ? undefined : text.slice(0, TEXT_CHARACTERS_MAX);
 }
 
-/** Parts that have a colour of their own in the chart. */
 const NAMED = 6;
 
 /** What an account used, by method or by key, over hours, days or months. */
@@ -89,6 +87,7 @@ export async function usagePage(
     const row = keys.find(id, account.id);
     return row === undefined ? id : `${row.name} (…${row.last4})`;
   };
+  const shown = { view, query, hours, url, keyName };
   const isUsed = view.total.calls + view.total.refused > 0;
   return show({
     title: 'Usage',
@@ -97,17 +96,21 @@ export async function usagePage(
       <>
         <Tabs
           label="Period"
-          tabs={PERIOD_NAMES.map((name) => ({
-            label: PERIODS[name].label,
-            to: withQuery(url, { period: name }),
-            isCurrent: name === period,
-          }))}
+          tabs={PERIOD_NAMES.map((name) => [
+            PERIODS[name].label,
+            withQuery(url, { period: name }),
+            name === period,
+          ])}
         />
-        <Narrowed query={query} url={url} keyName={keyName} />
+        {narrowedBy(shown)}
         {isUsed ? (
           <>
-            <UsageTotals total={view.total} />
-            <UsageBody view={view} query={query} hours={hours} url={url} keyName={keyName} />
+            {totals(view.total)}
+            {chartPanel(shown)}
+            {usageTable(shown)}
+            <p class="soft">
+              p50/p95: upper bounds on time to first byte. Times are in UTC; the current {unit} is incomplete.
+            </p>
           </>
         ) : (
           <Empty title="No usage in this period">
@@ -125,10 +128,16 @@ function csvPath(url: URL): string {
   return `${url.pathname}.csv${query}`;
 }
 
-type NarrowedProps = Readonly<{ query: UsageQuery; url: URL; keyName(id: string): string }>;
+type Shown = Readonly<{
+  view: UsageView;
+  query: UsageQuery;
+  hours: Hours;
+  url: URL;
+  keyName(id: string): string;
+}>;
 
 /** What the page is narrowed to, and the way back. */
-function Narrowed({ query: { keyId, method }, url, keyName }: NarrowedProps) {
+function narrowedBy({ query: { keyId, method }, url, keyName }: Shown) {
   if (keyId === undefined && method === undefined) return null;
   const to = withQuery(url, { key: undefined, method: undefined, by: undefined });
   return (
@@ -140,16 +149,15 @@ function Narrowed({ query: { keyId, method }, url, keyName }: NarrowedProps) {
   );
 }
 
-function UsageTotals({ total }: Readonly<{ total: Counts }>) {
-  const { calls, credits, refunded, errors, refused, bytesOut } = total;
+function totals(total: Counts) {
   return (
     <Stats
       stats={[
-        { label: 'Requests', value: countText(calls) },
-        { label: 'Credits', value: countText(credits - refunded) },
-        { label: 'Errors', value: countText(errors), note: errorNote(total) },
-        { label: 'Rejected', value: countText(refused), note: refusedNote(total) },
-        { label: 'Data sent', value: bytesText(bytesOut) },
+        ['Requests', countText(total.calls)],
+        ['Credits', countText(total.credits - total.refunded)],
+        ['Errors', countText(total.errors), errorNote(total)],
+        ['Rejected', countText(total.refused), refusedNote(total)],
+        ['Data sent', bytesText(total.bytesOut)],
       ]}
     />
   );
@@ -170,54 +178,54 @@ const MEASURE_LABELS = {
   refused: 'Rejected',
 } as const;
 
-type BodyProps = Readonly<{
-  view: UsageView;
-  query: UsageQuery;
-  hours: Hours;
-  url: URL;
-  keyName(id: string): string;
-}>;
-
-/** Usage as a chart and as a table; each row links to its breakdown. */
-function UsageBody(props: BodyProps) {
-  const {
-    query: { period, by, measure },
-    url,
-  } = props;
+/** Usage over time, the parts that were used the most upon one another. */
+function chartPanel({ view, query: { period, by, measure }, hours, url, keyName }: Shown) {
   const { unit, label } = PERIODS[period];
   const title = `${MEASURE_LABELS[measure]} by ${by}`;
+  const starts = startsOf(hours, unit);
+  const sums = new Map<string, Map<number, number>>([...view.names, ''].map((name) => [name, new Map()]));
+  for (const cell of view.cells) {
+    const byPeriod = sums.get(cell.name);
+    byPeriod?.set(cell.at, (byPeriod.get(cell.at) ?? 0) + cell[measure]);
+  }
+  const names = view.parts.length > view.names.length ? [...view.names, ''] : view.names;
   return (
-    <>
-      <Panel
-        title={`${title}, ${label}`}
-        aside={
-          <>
-            <Choices
-              label="Metric"
-              choices={Object.entries(MEASURE_LABELS).map(([name, text]) => ({
-                label: text,
-                to: withQuery(url, { show: name }),
-                isCurrent: name === measure,
-              }))}
-            />
-            <Choices
-              label="Group by"
-              choices={(['method', 'key'] as const).map((name) => ({
-                label: `By ${name}`,
-                to: withQuery(url, { by: name }),
-                isCurrent: name === by,
-              }))}
-            />
-          </>
-        }
-      >
-        <UsageChart {...props} title={title} />
-      </Panel>
-      <UsageTable {...props} />
-      <p class="soft">
-        p50/p95: upper bounds on time to first byte. Times are in UTC; the current {unit} is incomplete.
-      </p>
-    </>
+    <Panel
+      title={`${title}, ${label}`}
+      aside={
+        <>
+          <Choices
+            label="Metric"
+            tabs={Object.entries(MEASURE_LABELS).map(([name, text]) => [
+              text,
+              withQuery(url, { show: name }),
+              name === measure,
+            ])}
+          />
+          <Choices
+            label="Group by"
+            tabs={(['method', 'key'] as const).map((name) => [
+              `By ${name}`,
+              withQuery(url, { by: name }),
+              name === by,
+            ])}
+          />
+        </>
+      }
+    >
+      <Chart
+        id="usage"
+        title={title}
+        kind="stacked"
+        unit={`${MEASURE_LABELS[measure]} per ${unit}`}
+        timesMs={starts.map(({ atMs }) => atMs)}
+        series={names.map((name) => ({
+          label: name === '' ? 'Others' : shortened(by === 'key' ? keyName(name) : name),
+          values: starts.map(({ at }) => sums.get(name)?.get(at) ?? 0),
+          ...(name === '' && { tone: 'quiet' as const }), // the union's member, not any string
+        }))}
+      />
+    </Panel>
   );
 }
 
@@ -230,37 +238,9 @@ function shortened(name: string): string {
   return `${name.slice(0, LEGEND_CHARACTERS - 9)}…${name.slice(-8)}`;
 }
 
-/** Usage over time, the parts that were used the most upon one another. */
-function UsageChart({ view, query, hours, keyName, title }: BodyProps & Readonly<{ title: string }>) {
-  const { by, measure, period } = query;
-  const { unit } = PERIODS[period];
-  const starts = startsOf(hours, unit);
-  const sums = new Map<string, Map<number, number>>([...view.names, ''].map((name) => [name, new Map()]));
-  for (const cell of view.cells) {
-    const byPeriod = sums.get(cell.name);
-    byPeriod?.set(cell.at, (byPeriod.get(cell.at) ?? 0) + cell[measure]);
-  }
-  const names = view.parts.length > view.names.length ? [...view.names, ''] : view.names;
-  return (
-    <Chart
-      id="usage"
-      title={title}
-      kind="stacked"
-      unit={`${MEASURE_LABELS[measure]} per ${unit}`}
-      timesMs={starts.map(({ atMs }) => atMs)}
-      series={names.map((name) => ({
-        label: name === '' ? 'Others' : shortened(by === 'key' ? keyName(name) : name),
-        values: starts.map(({ at }) => sums.get(name)?.get(at) ?? 0),
-        ...(name === '' && { tone: 'quiet' as const }), // the union's member, not any string
-      }))}
-    />
-  );
-}
-
-/** Rows that are shown; a file has them all. */
 const ROWS = 100;
 
-function UsageTable({ view: { parts, total }, query: { by }, url, keyName }: BodyProps) {
+function usageTable({ view: { parts, total }, query: { by }, url, keyName }: Shown) {
   const isByMethod = by === 'method';
   const within = (name: string) => (isByMethod ? { method: name, by: 'key' } : { key: name, by: 'method' });
   return (
@@ -298,11 +278,79 @@ function UsageTable({ view: { parts, total }, query: { by }, url, keyName }: Bod
 const BUSY_SECONDS = 2;
 
 /** The response while a user's other windows read usage. */
-export function showBusy({ show }: PageContext): Response {
+function showBusy({ show }: PageContext): Response {
   return show({
     title: 'Usage',
     status: 503,
     retryAfterSeconds: BUSY_SECONDS,
     body: <Notice tone="warning">Usage is open in too many windows. Reload this page in a moment.</Notice>,
+  });
+}
+
+/** The rows behind the page of usage, in the columns of `sluice usage --format csv`. */
+export function usageCsv({ readUsed, turns }: AccountServices, context: AccountContext): Response {
+  const { account, viewer, url, nowMs, request } = context;
+  const { period, keyId, method } = usageQueryOf(url);
+  const hours = hoursOf(period, nowMs);
+  const isWanted = (used: Used) =>
+    (keyId === undefined || used.key_id === keyId) && (method === undefined || used.method === method);
+  const lines = linesOf(readUsed(hours, account.id), isWanted, account.name);
+  const file = `usage-${dayText(Math.floor(hours.fromHour / 24))}-to-${dayText(Math.floor((hours.toHour - 1) / 24))}.csv`;
+  const headers = {
+    'content-type': 'text/csv; charset=utf-8',
+    'content-disposition': `attachment; filename="${file}"`,
+  };
+  if (request.method === 'HEAD') return new Response(null, { headers });
+  const reader = turns.enter(viewer.userId);
+  if (reader === undefined) return showBusy(context);
+  return new Response(streamed(lines, reader, request.signal), { headers });
+}
+
+function* linesOf(
+  pages: Iterable<readonly Used[]>,
+  isWanted: (used: Used) => boolean,
+  account: string,
+): Generator<string> {
+  yield CSV_HEAD;
+  for (const page of pages)
+    yield page
+      .filter(isWanted)
+      .map((used) => csvLine(used, account))
+      .join('');
+}
+
+/** One part at a time, as the caller takes them. */
+function streamed(lines: Generator<string>, reader: Reader, signal: AbortSignal): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  let isOver = false;
+  const end = () => {
+    if (!isOver) reader.leave();
+    isOver = true;
+  };
+  if (signal.aborted) end();
+  else signal.addEventListener('abort', end, { once: true });
+  return new ReadableStream({
+    async pull(controller) {
+      try {
+        for (;;) {
+          await reader.turn(signal);
+          const { done, value } = isOver ? { done: true, value: '' } : lines.next();
+          if (done) {
+            end();
+            return controller.close();
+          }
+          if (value === '') continue;
+          controller.enqueue(encoder.encode(value));
+          return;
+        }
+      } catch (error) {
+        end();
+        throw error;
+      }
+    },
+    cancel() {
+      end();
+      lines.return(undefined);
+    },
   });
 }

@@ -1,37 +1,45 @@
 /** @jsxImportSource preact */
 import { readFileSync } from 'node:fs';
-import { unreachable } from '../../../../shared/brand.ts';
 import type { Secret } from '../../../../shared/secret.ts';
 import { CodeBlock, SecretBox } from '../../components/code.tsx';
 import { countText, Time } from '../../components/format.tsx';
 import { ButtonLink, confirmErrors, PostForm } from '../../components/forms.tsx';
-import { Notice } from '../../components/icons.tsx';
+import { Notice, Panel } from '../../components/panels.tsx';
 import { Link, Tabs } from '../../components/links.tsx';
-import { Panel } from '../../components/panels.tsx';
 import { type AccountContext, type AccountForm, byOf } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import { SPANS } from './deliveries.tsx';
 import { TAKEOVER_NAMES, webhookIdIn, webhookPage } from './webhook.tsx';
-import { hostOf } from './webhooks.tsx';
-import { paths } from '../../paths.ts';
-import { type FlashCode, redirect } from '../../redirect.ts';
+import { hostOf, type PageRefusal } from './webhooks.tsx';
+import { paths, redirect } from '../../paths.ts';
 import { HOUR_MS } from '../../../usage/calendar.ts';
-import type { Settled, Toggled } from '../../../webhooks/change.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
-/** Skips events until the webhook is resumed. */
-export function pauseWebhook({ webhooks }: WebhookServices, context: AccountForm): Response {
-  return toggled(context, webhooks.pause(byOf(context), webhookIdIn(context)));
+/** Changes without fields, each with its message. */
+const CHANGES = {
+  pause: 'webhook-paused',
+  resume: 'webhook-resumed',
+  switchNow: 'rotation-completed',
+  cancelRotation: 'rotation-cancelled',
+} as const;
+
+/** The form that makes one of the changes above. */
+export function changeWebhook(change: keyof typeof CHANGES) {
+  return function changed(services: WebhookServices, context: AccountForm): Response {
+    const id = webhookIdIn(context);
+    const result = services.webhooks[change](byOf(context), id);
+    return result.kind === 'no-webhook' || result.kind === 'no-rotation'
+      ? refused(services, context, result)
+      : redirect(paths.webhook(context.account.id, id), CHANGES[change]);
+  };
 }
 
-/** Sends the webhook's events again. */
-export function resumeWebhook({ webhooks }: WebhookServices, context: AccountForm): Response {
-  return toggled(context, webhooks.resume(byOf(context), webhookIdIn(context)));
-}
-
-function toggled(context: AccountForm, { kind }: Toggled): Response {
-  if (kind === 'no-webhook') return context.notFound();
-  return redirect(paths.webhook(context.account.id, webhookIdIn(context)), `webhook-${kind}`);
+function refused(
+  services: WebhookServices,
+  context: AccountForm,
+  refusal: PageRefusal | Readonly<{ kind: 'no-webhook' }>,
+): Response {
+  return refusal.kind === 'no-webhook' ? context.notFound() : webhookPage(services, context, { refusal });
 }
 
 export function deleteWebhook(services: WebhookServices, context: AccountForm): Response {
@@ -52,40 +60,26 @@ export function sendTest(services: WebhookServices, context: AccountForm): Respo
   const id = webhookIdIn(context);
   const isPart = request.headers.get('hx-request') === 'true';
   const tested = services.webhooks.sendTest(byOf(context), id);
-  switch (tested.kind) {
-    case 'queued':
-      return isPart
-        ? redirect(`${paths.webhook(account.id, id)}?test=${tested.deliveryId}`)
-        : redirect(paths.delivery(account.id, tested.deliveryId), 'test-queued');
-    case 'webhook-paused':
-    case 'over-rate':
-      return webhookPage(services, context, { refusal: tested, ...(isPart && { status: 200 }) });
-    case 'no-webhook':
-      return context.notFound();
-    default:
-      return unreachable(tested);
-  }
+  if (tested.kind === 'queued')
+    return isPart
+      ? redirect(`${paths.webhook(account.id, id)}?test=${tested.deliveryId}`)
+      : redirect(paths.delivery(account.id, tested.deliveryId), 'test-queued');
+  if (tested.kind === 'no-webhook') return context.notFound();
+  return webhookPage(services, context, { refusal: tested, ...(isPart && { status: 200 }) });
 }
 
 const SINCE = [{ value: '1h', label: 'Last hour', ms: HOUR_MS }, ...SPANS] as const;
 
 /** Sends every delivery of a webhook once more that failed since an instant. */
 export function resendFailed(services: WebhookServices, context: AccountForm): Response {
-  const { account, form, notFound } = context;
+  const { account, form } = context;
   const id = webhookIdIn(context);
   const since = form.get('since') ?? '';
-  if (!/^\d{1,15}$/.test(since)) return notFound();
+  if (!/^\d{1,15}$/.test(since)) return context.notFound();
   const resent = services.webhooks.resendAllFailed(byOf(context), id, Number(since));
-  switch (resent.kind) {
-    case 'due':
-      return redirect(`${paths.deliveries(account.id)}?webhook=${id}`, 'deliveries-resent');
-    case 'webhook-paused':
-      return webhookPage(services, context, { refusal: resent });
-    case 'no-webhook':
-      return notFound();
-    default:
-      return unreachable(resent);
-  }
+  return resent.kind === 'due'
+    ? redirect(`${paths.deliveries(account.id)}?webhook=${id}`, 'deliveries-resent')
+    : refused(services, context, resent);
 }
 
 /** How many deliveries that are, and since when. */
@@ -102,18 +96,18 @@ export function resendFailedPage(services: WebhookServices, context: AccountCont
   return show({
     title: 'Retry failed deliveries',
     crumbs: [
-      { label: 'Webhooks', to: paths.webhooks(account.id) },
-      { label: hostOf(webhook), to: path },
+      ['Webhooks', paths.webhooks(account.id)],
+      [hostOf(webhook), path],
     ],
     body: (
       <Panel title="Failed deliveries">
         <Tabs
           label="Since"
-          tabs={SINCE.map(({ value, label }) => ({
+          tabs={SINCE.map(({ value, label }) => [
             label,
-            to: `${path}/resend-failed?since=${value}`,
-            isCurrent: value === chosen.value,
-          }))}
+            `${path}/resend-failed?since=${value}`,
+            value === chosen.value,
+          ])}
         />
         <p>
           {count === 0 ? (
@@ -151,45 +145,9 @@ export function rotateSecret(services: WebhookServices, context: AccountForm): R
   const seen = form.get('seen') ?? '';
   const seenAtMs = /^\d{1,15}$/.test(seen) ? Number(seen) : 0;
   const rotated = services.webhooks.rotate(byOf(context), id, takeover, seenAtMs);
-  switch (rotated.kind) {
-    case 'rotated':
-      return showSecret(context, { ...rotated, title: 'New signing secret' });
-    case 'no-webhook':
-      return context.notFound();
-    case 'rotation-pending':
-    case 'changed-meanwhile':
-      return webhookPage(services, context, { refusal: rotated });
-    default:
-      return unreachable(rotated);
-  }
-}
-
-export function completeRotation(services: WebhookServices, context: AccountForm): Response {
-  const settled = services.webhooks.switchNow(byOf(context), webhookIdIn(context));
-  return rotationSettled(services, context, settled, 'rotation-completed');
-}
-
-export function cancelRotation(services: WebhookServices, context: AccountForm): Response {
-  const settled = services.webhooks.cancelRotation(byOf(context), webhookIdIn(context));
-  return rotationSettled(services, context, settled, 'rotation-cancelled');
-}
-
-function rotationSettled(
-  services: WebhookServices,
-  context: AccountForm,
-  settled: Settled,
-  flash: FlashCode,
-): Response {
-  switch (settled.kind) {
-    case 'settled':
-      return redirect(paths.webhook(context.account.id, webhookIdIn(context)), flash);
-    case 'no-webhook':
-      return context.notFound();
-    case 'no-rotation':
-      return webhookPage(services, context, { refusal: settled });
-    default:
-      return unreachable(settled);
-  }
+  return rotated.kind === 'rotated'
+    ? showSecret(context, { ...rotated, title: 'New signing secret' })
+    : refused(services, context, rotated);
 }
 
 type Made = Readonly<{ webhook: Webhook; secret: Secret; title: string }>;
@@ -200,8 +158,8 @@ export function showSecret({ account, show }: AccountContext, { webhook, secret,
   return show({
     title,
     crumbs: [
-      { label: 'Webhooks', to: paths.webhooks(account.id) },
-      { label: hostOf(webhook), to: paths.webhook(account.id, webhook.id) },
+      ['Webhooks', paths.webhooks(account.id)],
+      [hostOf(webhook), paths.webhook(account.id, webhook.id)],
     ],
     body: (
       <>
@@ -226,7 +184,7 @@ export function showSecret({ account, show }: AccountContext, { webhook, secret,
             Verify the signature over the raw bytes of the body before parsing it. Use the entire secret,
             including its prefix.
           </p>
-          {VERIFIERS.map(({ language, code }, i) => (
+          {VERIFIERS.map(([language, code], i) => (
             <details key={language} open={i === 0} class="snippet">
               <summary>{language}</summary>
               <CodeBlock id={`verifier-${i}`} label={`Verifier in ${language}`} text={code} />
@@ -238,20 +196,15 @@ export function showSecret({ account, show }: AccountContext, { webhook, secret,
   });
 }
 
-type Verifier = Readonly<{ language: string; code: string }>;
-
 const PAGE = '../../../../docs/webhooks.md';
 /** A heading without its part in brackets, and the first code below it. */
 const SECTION = /^### (.+?)(?: \(.*\))?\n(?:(?!###|```).*\n)*```\w+\n([\s\S]*?)```/gm;
 
 /** The verifiers of the page for receivers, whose code runs in the tests. */
-function readVerifiers(): readonly Verifier[] {
+const VERIFIERS = (() => {
   const text = readFileSync(new URL(PAGE, import.meta.url), 'utf8');
   const part = text.slice(text.indexOf('\n## Verifiers'));
-  return [...part.matchAll(SECTION)].map(([, language = '', code = '']) => ({
-    language,
-    code: code.trimEnd(),
-  }));
-}
-
-const VERIFIERS = readVerifiers();
+  return [...part.matchAll(SECTION)].map(
+    ([, language = '', code = '']) => [language, code.trimEnd()] as const,
+  );
+})();

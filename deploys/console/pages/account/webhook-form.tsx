@@ -9,18 +9,16 @@ import {
   RadioFields,
   TextField,
 } from '../../components/forms.tsx';
-import { Icon, type Tone } from '../../components/icons.tsx';
+import { Icon, Panel, type Tone } from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
-import { Panel } from '../../components/panels.tsx';
 import { type AccountContext, type AccountForm, byOf } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import { showSecret } from './webhook-actions.tsx';
 import { webhookIdIn } from './webhook.tsx';
 import { hostOf, refusalText } from './webhooks.tsx';
-import { ownPath, paths } from '../../paths.ts';
-import { redirect } from '../../redirect.ts';
+import { ownPath, paths, redirect } from '../../paths.ts';
 import type { ProgramShown } from '../../../watch/readings.ts';
-import { type Check, DESCRIPTION_CHARACTERS_MAX, type Settings } from '../../../webhooks/settings.ts';
+import { DESCRIPTION_CHARACTERS_MAX, type Settings } from '../../../webhooks/settings.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
 export function newWebhookPage(services: WebhookServices, context: AccountContext): Response {
@@ -88,16 +86,9 @@ export async function editWebhook(services: WebhookServices, context: AccountFor
   }
 }
 
-type Filling = Readonly<{
-  given: GivenSettings;
-  /** The webhook that is edited; absent for a new one. */
-  webhook?: Webhook;
-  /** Names the form, so that the same one is not taken twice. */
-  once?: string;
-  errors?: FormErrors | undefined;
-}>;
+/** A webhook that is edited; or, of a new one, the id of its form, so that the same one is not taken twice. */
+type Filling = Readonly<{ given: GivenSettings; webhook?: Webhook; once?: string; errors?: FormErrors }>;
 
-/** The form of what a customer sets of a webhook. */
 function showForm(
   services: WebhookServices,
   { account, nowMs, show }: AccountContext,
@@ -108,10 +99,7 @@ function showForm(
   return show({
     title: webhook ? 'Edit webhook' : 'Add webhook',
     status: errors && 422,
-    crumbs: [
-      { label: 'Webhooks', to: list },
-      ...(webhook && path ? [{ label: hostOf(webhook), to: path }] : []),
-    ],
+    crumbs: [['Webhooks', list], ...(webhook && path ? [[hostOf(webhook), path] as const] : [])],
     body: (
       <Panel title="Endpoint and events">
         <PostForm
@@ -133,8 +121,8 @@ function showForm(
             maxLength={2_048}
             hint="Must start with https:// and be reachable from the public internet."
           />
-          <UrlCheck path={`${list}/check`} />
-          <ProgramPicker given={given} programs={services.programs({}, nowMs)} error={errors?.['programs']} />
+          {urlCheck(`${list}/check`)}
+          {programPicker(given, services.programs({}, nowMs), errors?.['programs'])}
           <TextField
             name="description"
             label="Description"
@@ -148,14 +136,8 @@ function showForm(
   });
 }
 
-type PickerProps = Readonly<{
-  given: GivenSettings;
-  programs: readonly ProgramShown[];
-  error?: string | undefined;
-}>;
-
 /** All programs or chosen ones. With JavaScript the list can be searched; without, it is a list to scroll. */
-function ProgramPicker({ given, programs, error }: PickerProps) {
+function programPicker(given: GivenSettings, programs: readonly ProgramShown[], error: string | undefined) {
   const chosen = new Set(given.programs);
   const unwatched = given.programs
     .filter((address) => !programs.some(({ programId }) => programId === address))
@@ -193,21 +175,17 @@ function ProgramPicker({ given, programs, error }: PickerProps) {
               name="program"
               value={programId}
               isChecked={chosen.has(programId)}
-              label={<Name label={label} address={programId} />}
+              label={
+                // The whole address can be searched for, though its ends are what is shown.
+                <span data-text={`${label} ${programId}`.toLowerCase()}>
+                  {label} <code class="soft">{shortened(programId)}</code>
+                </span>
+              }
             />
           ))}
         </fieldset>
       </div>
     </div>
-  );
-}
-
-/** The whole address can be searched for, though its ends are what is shown. */
-function Name({ label, address }: Readonly<{ label: string; address: string }>) {
-  return (
-    <span data-text={`${label} ${address}`.toLowerCase()}>
-      {label} <code class="soft">{shortened(address)}</code>
-    </span>
   );
 }
 
@@ -219,7 +197,6 @@ type GivenSettings = Readonly<{
   programs: readonly string[];
 }>;
 
-/** The settings in a form. Blanks around the URL come from copying. */
 function givenFrom(form: URLSearchParams): GivenSettings {
   return {
     url: (form.get('url') ?? '').trim(),
@@ -237,7 +214,7 @@ function settingsOf({ url, description, isAll, programs }: GivenSettings): Setti
 const CHECKED_FROM = 11;
 
 /** Shows the result of checking the URL while it is typed. Without JavaScript it is checked when the form is sent. */
-function UrlCheck({ path }: Readonly<{ path: string }>) {
+function urlCheck(path: string) {
   return (
     <div
       id="url-check"
@@ -262,7 +239,10 @@ export async function checkUrl(
     if (url.length < CHECKED_FROM) return undefined;
     const entry = enter(viewer.userId);
     if (entry.kind === 'over-rate') return ['warning', refusalText(entry)];
-    return checkText(await webhooks.check({ url }, request.signal));
+    const check = await webhooks.check({ url }, request.signal);
+    if (check.kind === 'checked') return ['good', 'Valid: uses https and resolves to public addresses.'];
+    if (check.kind === 'unfit') return ['bad', `${check.text}.`];
+    return ['warning', `${check.text}. Try again in a moment.`];
   };
   const [tone, text] = (await answer()) ?? ['quiet', ''];
   return show({
@@ -274,17 +254,4 @@ export async function checkUrl(
       </p>
     ),
   });
-}
-
-function checkText(check: Check): readonly [Tone, string] {
-  switch (check.kind) {
-    case 'checked':
-      return ['good', 'Valid: uses https and resolves to public addresses.'];
-    case 'unfit':
-      return ['bad', `${check.text}.`];
-    case 'unresolved':
-      return ['warning', `${check.text}. Try again in a moment.`];
-    default:
-      return unreachable(check);
-  }
 }

@@ -8,17 +8,15 @@ import {
   RadioFields,
   Submit,
 } from '../../components/forms.tsx';
-import { Notice } from '../../components/icons.tsx';
+import { Columns, Facts, Notice, Panel, type Stat, Stats } from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
-import { Columns, Facts, Panel, type Stat, Stats } from '../../components/panels.tsx';
 import type { Delivery } from '../../../outbox/list.ts';
-import type { AccountContext, PageAccount } from '../../context.ts';
+import type { AccountContext } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
-import { ResponseBody, attemptText, wordOf } from './attempt.tsx';
-import { DeliveryTable } from './deliveries.tsx';
+import { attemptText, deliveryTable, responseBody, wordOf } from './deliveries.tsx';
 import { labelsOf } from './programs.tsx';
 import {
-  FailureLine,
+  failureLine,
   failureShare,
   hostOf,
   type PageRefusal,
@@ -34,7 +32,7 @@ import type { Webhook } from '../../../webhooks/webhook.ts';
 
 const RECENT = 8;
 
-/** What a form on the page outcome; `status` instead of the refusal's own. */
+/** How a form on the page ended; `status` replaces the refusal's own. */
 type FormOutcome = Readonly<{ refusal?: PageRefusal; deleteErrors?: FormErrors; status?: number }>;
 
 export function webhookIdIn({ params }: AccountContext): string {
@@ -54,7 +52,7 @@ export function webhookPage(
   const webhook = services.webhooks.find(account.id, id);
   if (webhook === undefined) return notFound();
   const path = paths.webhook(account.id, id);
-  const health = services.healthOf(id, nowMs);
+  const recent = services.deliveries.page(account.id, { webhookId: id, limit: RECENT });
   const { refusal, deleteErrors } = outcome;
   const status = outcome.status ?? (refusal ? refusalStatus(refusal) : deleteErrors && 422);
   const test = services.webhooks.delivery(account.id, id, url.searchParams.get('test') ?? '');
@@ -62,24 +60,36 @@ export function webhookPage(
   return show({
     title: host,
     status,
-    crumbs: [{ label: 'Webhooks', to: paths.webhooks(account.id) }],
-    aside: <HeadButtons webhook={webhook} path={path} />,
+    crumbs: [['Webhooks', paths.webhooks(account.id)]],
+    aside: headButtons(path, webhook.pausedAtMs !== null),
     body: (
       <>
         {refusal === undefined ? (
-          <TestResult path={path} account={account} delivery={test} nowMs={nowMs} />
+          testResult(path, account.id, test, nowMs)
         ) : (
           <div id="test-result" role="alert">
             <Notice tone="bad">{refusalText(refusal)}</Notice>
           </div>
         )}
-        <Failing services={services} webhook={webhook} />
-        <WebhookStats health={health} />
+        {failingNotice(services, webhook)}
+        {stats(services.healthOf(id, nowMs))}
         <Columns>
-          <About webhook={webhook} labelOf={labelsOf(services.programs({}, nowMs))} />
-          <SecretPanel webhook={webhook} path={path} />
+          {aboutPanel(webhook, labelsOf(services.programs({}, nowMs)))}
+          {secretPanel(webhook, path)}
         </Columns>
-        <Recent services={services} context={context} webhook={webhook} />
+        <Panel
+          title="Recent deliveries"
+          id={PARTS_OF_TEST.recent}
+          isFlush
+          aside={
+            <>
+              <Link to={`${path}/resend-failed`}>Retry failed</Link>
+              <Link to={`${paths.deliveries(account.id)}?webhook=${id}`}>All deliveries</Link>
+            </>
+          }
+        >
+          {deliveryTable(account.id, recent.rows, 'No deliveries yet', true)}
+        </Panel>
         <ConfirmPanel
           title="Delete webhook"
           action={`${path}/delete`}
@@ -94,11 +104,10 @@ export function webhookPage(
   });
 }
 
-function HeadButtons({ webhook, path }: Readonly<{ webhook: Webhook; path: string }>) {
-  const isPaused = webhook.pausedAtMs !== null;
+function headButtons(path: string, isPaused: boolean) {
   return (
     <>
-      {!isPaused && <TestForm path={path} />}
+      {!isPaused && testForm(path)}
       <PostForm
         action={`${path}/${isPaused ? 'resume' : 'pause'}`}
         button={isPaused ? 'Resume' : 'Pause'}
@@ -109,10 +118,10 @@ function HeadButtons({ webhook, path }: Readonly<{ webhook: Webhook; path: strin
   );
 }
 
-function Failing({ services, webhook }: Readonly<{ services: WebhookServices; webhook: Webhook }>) {
+function failingNotice({ deliveries }: WebhookServices, webhook: Webhook) {
   const { failingSinceMs, consecutiveFailures } = webhook;
   if (failingSinceMs === null || webhook.pausedAtMs !== null) return null;
-  const { lastError, nextTryAtMs } = services.deliveries.trouble(webhook.id);
+  const { lastError, nextTryAtMs } = deliveries.trouble(webhook.id);
   return (
     <Notice tone="bad">
       <p>
@@ -133,9 +142,9 @@ function Failing({ services, webhook }: Readonly<{ services: WebhookServices; we
   );
 }
 
-type AboutProps = Readonly<{ webhook: Webhook; labelOf: (address: string) => string }>;
+type LabelOf = ReturnType<typeof labelsOf>;
 
-function About({ webhook, labelOf }: AboutProps) {
+function aboutPanel(webhook: Webhook, labelOf: LabelOf) {
   const { programs, description, lastSuccessAtMs } = webhook;
   return (
     <Panel title="About" id={PARTS_OF_TEST.about}>
@@ -144,10 +153,7 @@ function About({ webhook, labelOf }: AboutProps) {
           ['State', <WebhookState webhook={webhook} />],
           ['URL', <WebhookUrl url={webhook.url} />],
           description !== '' && ['Description', description],
-          [
-            'Programs',
-            programs === null ? 'All watched programs' : <ProgramNames {...{ programs, labelOf }} />,
-          ],
+          ['Programs', programs === null ? 'All watched programs' : programNames(programs.map(labelOf))],
           ['Last success', <Time atMs={lastSuccessAtMs} none="None yet" />],
           ['Created', <Time atMs={webhook.createdAtMs} />],
           ['ID', <code>{webhook.id}</code>],
@@ -157,14 +163,9 @@ function About({ webhook, labelOf }: AboutProps) {
   );
 }
 
-/** Names shown before the rest is folded away. */
 const NAMES_SHOWN = 6;
 
-function ProgramNames({
-  programs,
-  labelOf,
-}: Readonly<{ programs: readonly string[]; labelOf: AboutProps['labelOf'] }>) {
-  const names = programs.map(labelOf);
+function programNames(names: readonly string[]) {
   if (names.length <= NAMES_SHOWN) return <>{names.join(', ')}</>;
   return (
     <details id="programs-of-webhook">
@@ -174,53 +175,23 @@ function ProgramNames({
   );
 }
 
-function Recent({
-  services,
-  context,
-  webhook,
-}: Readonly<{ services: WebhookServices; context: AccountContext; webhook: Webhook }>) {
-  const { account } = context;
-  const { rows } = services.deliveries.page(account.id, { webhookId: webhook.id, limit: RECENT });
-  return (
-    <Panel
-      title="Recent deliveries"
-      id={PARTS_OF_TEST.recent}
-      isFlush
-      aside={
-        <>
-          <Link to={`${paths.webhook(account.id, webhook.id)}/resend-failed`}>Retry failed</Link>
-          <Link to={`${paths.deliveries(account.id)}?webhook=${webhook.id}`}>All deliveries</Link>
-        </>
-      }
-    >
-      <DeliveryTable account={account} rows={rows} isOfOneWebhook empty="No deliveries yet" />
-    </Panel>
-  );
-}
-
-/** Where the numbers stand in a page. */
 const WEBHOOK_STATS_ID = 'webhook-stats';
 
-function WebhookStats({ health }: Readonly<{ health: WebhookHealth }>) {
+function stats(health: WebhookHealth) {
   const { day, week, latency } = health;
   return (
     <Stats
       id={WEBHOOK_STATS_ID}
       stats={[
-        { label: 'Delivered, 24 h', value: countText(day.delivered), note: <FailureLine health={health} /> },
+        ['Delivered, 24 h', countText(day.delivered), failureLine(health)],
         failedStat('Failed, 24 h', day),
-        {
-          label: 'Delivered, 7 d',
-          value: countText(week.delivered),
-          note: `${countText(week.waiting)} pending`,
-        },
+        ['Delivered, 7 d', countText(week.delivered), `${countText(week.waiting)} pending`],
         failedStat('Failed, 7 d', week),
-        {
-          label: 'Response time, 7 d',
-          value: latency === undefined ? '–' : latencyText(latency.p50Ms),
-          note:
-            latency === undefined ? 'No responses' : `median; 95th percentile ${latencyText(latency.p95Ms)}`,
-        },
+        [
+          'Response time, 7 d',
+          latency === undefined ? '–' : latencyText(latency.p50Ms),
+          latency === undefined ? 'No responses' : `median; 95th percentile ${latencyText(latency.p95Ms)}`,
+        ],
       ]}
     />
   );
@@ -228,28 +199,24 @@ function WebhookStats({ health }: Readonly<{ health: WebhookHealth }>) {
 
 function failedStat(label: string, counts: DeliveryCounts): Stat {
   const share = failureShare(counts);
-  return {
-    label,
-    value: countText(counts.failed),
-    note: share === undefined ? 'None completed' : `${shareText(share)} of completed deliveries`,
-    ...(counts.failed > 0 && { tone: 'bad' as const }), // the union's member, not any string
-  };
+  const note = share === undefined ? 'None completed' : `${shareText(share)} of completed deliveries`;
+  return [label, countText(counts.failed), note, counts.failed > 0 && 'bad'];
 }
 
 /** Every choice, the calmest first. */
 export const TAKEOVER_NAMES: readonly Takeover[] = ['24h', '1h', 'now'];
-const CHOICES: Readonly<Record<Takeover, readonly [label: string, hint: string]>> = {
-  '24h': ['In 24 hours', 'Replace the secret in your endpoint before then.'],
-  '1h': ['In 1 hour', 'Replace the secret in your endpoint before then.'],
-  now: [
-    'Immediately',
-    'If the secret has leaked. Deliveries that your endpoint rejects in the meantime are retried.',
-  ],
+const IN_TIME = 'Replace the secret in your endpoint before then.';
+const CHOICES = {
+  '24h': { label: 'In 24 hours', hint: IN_TIME },
+  '1h': { label: 'In 1 hour', hint: IN_TIME },
+  now: {
+    label: 'Immediately',
+    hint: 'If the secret has leaked. Deliveries that your endpoint rejects in the meantime are retried.',
+  },
 };
 
 /** The secret of a webhook: a new one in stages, and what can be done while one waits. */
-function SecretPanel({ webhook, path }: Readonly<{ webhook: Webhook; path: string }>) {
-  const { nextSecretAtMs } = webhook;
+function secretPanel({ nextSecretAtMs, updatedAtMs }: Webhook, path: string) {
   if (nextSecretAtMs !== null)
     return (
       <Panel title="Signing secret" id="secret-panel">
@@ -265,16 +232,12 @@ function SecretPanel({ webhook, path }: Readonly<{ webhook: Webhook; path: strin
     );
   return (
     <Panel title="Signing secret" id="secret-panel">
-      <PostForm action={`${path}/rotation`} button="Rotate secret" hidden={{ seen: webhook.updatedAtMs }}>
+      <PostForm action={`${path}/rotation`} button="Rotate secret" hidden={{ seen: updatedAtMs }}>
         <RadioFields
           name="takes-over"
           legend="New secret becomes active"
           value="24h"
-          options={TAKEOVER_NAMES.map((value) => ({
-            value,
-            label: CHOICES[value][0],
-            hint: CHOICES[value][1],
-          }))}
+          options={TAKEOVER_NAMES.map((value) => ({ value, ...CHOICES[value] }))}
         />
       </PostForm>
     </Panel>
@@ -289,10 +252,10 @@ const PARTS_OF_TEST = { about: 'webhook-about', recent: 'webhook-recent' } as co
 const COMES_ALONG = [WEBHOOK_STATS_ID, ...Object.values(PARTS_OF_TEST)].map((id) => `#${id}`).join(',');
 
 /**
- * The button that sends a test; with JavaScript its result comes into `TestResult` beside it. A second press meanwhile
+ * The button that sends a test; with JavaScript its result comes into `testResult` beside it. A second press meanwhile
  * is dropped; the button is not disabled, because keyboard users would lose the focus.
  */
-function TestForm({ path }: Readonly<{ path: string }>) {
+function testForm(path: string) {
   return (
     <form
       method="post"
@@ -308,18 +271,11 @@ function TestForm({ path }: Readonly<{ path: string }>) {
   );
 }
 
-type ResultProps = Readonly<{
-  path: string;
-  account: PageAccount;
-  delivery: Delivery | undefined;
-  nowMs: number;
-}>;
-
 /** The result of a test; until it has one, refreshed every second. */
-function TestResult({ path, account, delivery, nowMs }: ResultProps) {
+function testResult(path: string, accountId: number, delivery: Delivery | undefined, nowMs: number) {
   if (delivery === undefined) return <div id="test-result" />;
   const attempt = delivery.tries.at(-1);
-  const link = <Link to={paths.delivery(account.id, delivery.id)}>View delivery</Link>;
+  const link = <Link to={paths.delivery(accountId, delivery.id)}>View delivery</Link>;
   if (attempt !== undefined && attempt.endedAtMs !== null)
     return (
       <div id="test-result" role="status">
@@ -329,9 +285,7 @@ function TestResult({ path, account, delivery, nowMs }: ResultProps) {
             {latencyText(attempt.endedAtMs - attempt.startedAtMs)}. {link}
           </p>
         </Notice>
-        {attempt.answerBody !== null && attempt.answerBody.length > 0 && (
-          <ResponseBody id="test-answer" attempt={attempt} />
-        )}
+        {attempt.answerBody !== null && attempt.answerBody.length > 0 && responseBody('test-answer', attempt)}
       </div>
     );
   const isOver = nowMs - delivery.createdAtMs > WAITED_MS;

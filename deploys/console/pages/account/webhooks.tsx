@@ -1,16 +1,13 @@
 /** @jsxImportSource preact */
 import { useContext } from 'preact/hooks';
-import { unreachable } from '../../../../shared/brand.ts';
 import { Sparkline } from '../../components/charts.tsx';
 import { Ago, Now, shareText, spanText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
-import { Badge, StateBadge } from '../../components/icons.tsx';
+import { Badge, Empty, Live, StateBadge, TablePanel } from '../../components/panels.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
-import { Empty, Live } from '../../components/panels.tsx';
-import { TablePanel } from '../../components/table.tsx';
 import type { AccountContext } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
-import { STATE_WORDS, wordOf } from './attempt.tsx';
+import { STATE_WORDS, wordOf } from './deliveries.tsx';
 import { labelsOf } from './programs.tsx';
 import { paths } from '../../paths.ts';
 import type { Rotated } from '../../../webhooks/change.ts';
@@ -27,32 +24,37 @@ export function webhookListPage(
   services: WebhookServices,
   { account, nowMs, url, show }: AccountContext,
 ): Response {
-  const path = paths.webhooks(account.id);
+  const addButton = (
+    <ButtonLink to={`${paths.webhooks(account.id)}/new`} kind="primary">
+      Add webhook
+    </ButtonLink>
+  );
   const labelOf = labelsOf(services.programs({}, nowMs));
   const { webhooks, next } = pageOf(services.webhooks.list(account.id), url);
   const rows = webhooks.map((webhook) => ({ webhook, health: services.dayOf(webhook.id, nowMs) }));
   return show({
     title: 'Webhooks',
-    aside: rows.length > 0 && (
-      <ButtonLink to={`${path}/new`} kind="primary">
-        Add webhook
-      </ButtonLink>
-    ),
+    aside: rows.length > 0 && addButton,
     body: (
       <Live id="webhooks" from={withQuery(url, {})} everySeconds={10}>
         <TablePanel
           title="All webhooks"
           caption="Webhooks"
           columns={[
-            ['URL', ({ webhook }) => <Name {...{ account, webhook }} />, 'head'],
+            ['URL', ({ webhook }) => nameCell(account.id, webhook), 'head'],
             ['State', ({ webhook }) => <WebhookState webhook={webhook} />],
             ['Programs', ({ webhook }) => programsText(webhook, labelOf)],
-            ['Last delivery', ({ health }) => <Last health={health} />],
-            ['Deliveries, 24 h', ({ health }) => <Day health={health} />],
+            ['Last delivery', ({ health }) => lastCell(health)],
+            ['Deliveries, 24 h', ({ health }) => dayCell(health)],
           ]}
           rows={rows}
           keyOf={({ webhook }) => webhook.id}
-          empty={<NoWebhooks path={path} />}
+          empty={
+            <Empty title="No webhooks yet">
+              <p>A webhook notifies your service when a watched program is deployed.</p>
+              {addButton}
+            </Empty>
+          }
         />
         <Pager url={url} by="after" next={next} />
       </Live>
@@ -69,10 +71,10 @@ function pageOf(all: readonly Webhook[], url: URL) {
   return { webhooks, next: isMore ? webhooks.at(-1)?.id : undefined };
 }
 
-function Name({ account, webhook }: Readonly<{ account: AccountContext['account']; webhook: Webhook }>) {
+function nameCell(accountId: number, webhook: Webhook) {
   return (
     <span class="lines">
-      <Link to={paths.webhook(account.id, webhook.id)} class="url-link">
+      <Link to={paths.webhook(accountId, webhook.id)} class="url-link">
         <WebhookUrl url={webhook.url} />
       </Link>
       {webhook.description !== '' && <span class="soft">{webhook.description}</span>}
@@ -80,7 +82,7 @@ function Name({ account, webhook }: Readonly<{ account: AccountContext['account'
   );
 }
 
-function Last({ health: { last } }: Readonly<{ health: WebhookDay }>) {
+function lastCell({ last }: WebhookDay) {
   if (last === undefined) return <span class="soft">None yet</span>;
   const { state, status, error } = last;
   const [text, tone] = STATE_WORDS[state];
@@ -93,24 +95,13 @@ function Last({ health: { last } }: Readonly<{ health: WebhookDay }>) {
   );
 }
 
-function Day({ health }: Readonly<{ health: WebhookDay }>) {
+function dayCell(health: WebhookDay) {
   const share = failureShare(health.day);
   return (
     <span class="badges">
-      <FailureLine health={health} />
+      {failureLine(health)}
       <span class="soft">{share === undefined ? 'None completed' : `${shareText(share)} failed`}</span>
     </span>
-  );
-}
-
-function NoWebhooks({ path }: Readonly<{ path: string }>) {
-  return (
-    <Empty title="No webhooks yet">
-      <p>A webhook notifies your service when a watched program is deployed.</p>
-      <ButtonLink to={`${path}/new`} kind="primary">
-        Add webhook
-      </ButtonLink>
-    </Empty>
   );
 }
 
@@ -171,7 +162,7 @@ export function failureShare({ delivered, failed }: DeliveryCounts): number | un
 }
 
 /** Deliveries of the last 24 hours by hour; red when some of them failed. */
-export function FailureLine({ health: { hours, day } }: Readonly<{ health: WebhookDay }>) {
+export function failureLine({ hours, day }: WebhookDay) {
   const totals = hours.map(
     ({ delivered, failed, waiting, skipped }) => delivered + failed + waiting + skipped,
   );
@@ -188,29 +179,22 @@ export type PageRefusal =
   | Readonly<{ kind: 'no-rotation' | 'too-many' }>;
 
 export function refusalText(refusal: PageRefusal): string {
-  switch (refusal.kind) {
-    case 'webhook-paused':
-      return 'The webhook is paused. Resume it first.';
-    case 'already-due':
-      return 'The delivery is already queued for another attempt.';
-    case 'not-yet':
-      return 'An attempt is already scheduled.';
-    case 'worn-out':
-      return `The delivery has reached the maximum of ${ATTEMPTS_EVER_MAX} attempts.`;
-    case 'rotation-pending':
-      return 'A rotation is already pending. Complete or cancel it first.';
-    case 'no-rotation':
-      return 'No rotation is pending. The new secret may already be active.';
-    case 'changed-meanwhile':
-      return 'The webhook was changed after this form was opened. Nothing was changed. Review it and try again.';
-    case 'over-rate':
-      return `Too many requests. Try again in ${refusal.retryAfterSeconds} seconds.`;
-    case 'too-many':
-      return `The account has reached the maximum of ${WEBHOOKS_MAX} webhooks.`;
-    default:
-      return unreachable(refusal);
-  }
+  return refusal.kind === 'over-rate'
+    ? `Too many requests. Try again in ${refusal.retryAfterSeconds} seconds.`
+    : REFUSALS[refusal.kind];
 }
+
+const REFUSALS = {
+  'webhook-paused': 'The webhook is paused. Resume it first.',
+  'already-due': 'The delivery is already queued for another attempt.',
+  'not-yet': 'An attempt is already scheduled.',
+  'worn-out': `The delivery has reached the maximum of ${ATTEMPTS_EVER_MAX} attempts.`,
+  'rotation-pending': 'A rotation is already pending. Complete or cancel it first.',
+  'no-rotation': 'No rotation is pending. The new secret may already be active.',
+  'changed-meanwhile':
+    'The webhook was changed after this form was opened. Nothing was changed. Review it and try again.',
+  'too-many': `The account has reached the maximum of ${WEBHOOKS_MAX} webhooks.`,
+};
 
 export function refusalStatus({ kind }: PageRefusal): number {
   return kind === 'over-rate' ? 429 : 409;

@@ -1,5 +1,4 @@
 /** @jsxImportSource preact */
-import { unreachable } from '../../../../shared/brand.ts';
 import type { Plan } from '../../../../shared/config/plans.ts';
 import type { Account } from '../../../accounts/account-row.ts';
 import type { AdditionResult } from '../../../accounts/accounts.ts';
@@ -15,14 +14,11 @@ import {
   SelectField,
   TextField,
 } from '../../components/forms.tsx';
-import { Badge } from '../../components/icons.tsx';
+import { Badge, Empty, Panel, Table } from '../../components/panels.tsx';
 import { Link, Pager } from '../../components/links.tsx';
-import { Empty, Panel } from '../../components/panels.tsx';
-import { Table } from '../../components/table.tsx';
 import type { ViewerContext, ViewerForm } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
-import { idFrom, paths } from '../../paths.ts';
-import { redirect } from '../../redirect.ts';
+import { idFrom, paths, redirect } from '../../paths.ts';
 
 const PAGE = 50;
 const NEW_PATH = `${paths.operatorAccounts}/new`;
@@ -63,16 +59,14 @@ export function accountsPage({ accounts, plans }: PageServices, { url, show }: V
           />
           <FilterSelect name="state" label="State" value={state} options={STATES} />
         </Filters>
-        <AccountTable accounts={items} isFiltered={isFiltered} isLast={next === undefined} />
+        {accountTable(items, isFiltered, next === undefined)}
         <Pager url={url} by="before" next={next} />
       </>
     ),
   });
 }
 
-type AccountTableProps = Readonly<{ accounts: readonly Account[]; isFiltered: boolean; isLast: boolean }>;
-
-function AccountTable({ accounts, isFiltered, isLast }: AccountTableProps) {
+function accountTable(accounts: readonly Account[], isFiltered: boolean, isLast: boolean) {
   const nothing = isLast ? 'No matching accounts' : 'No matching accounts on this page';
   return (
     <Table
@@ -99,15 +93,10 @@ function AccountTable({ accounts, isFiltered, isLast }: AccountTableProps) {
   );
 }
 
-/** Whether an account can be used. */
 export function AccountBadge({ account }: Readonly<{ account: Account }>) {
   if (account.isSuspended) return <Badge tone="bad">Suspended</Badge>;
   if (account.creditsLeft === 0) return <Badge tone="warning">Out of credits</Badge>;
   return <Badge tone="good">Active</Badge>;
-}
-
-export function newAccountPage(services: PageServices, context: ViewerContext): Response {
-  return showNew(services, context);
 }
 
 export function addAccount(services: PageServices, context: ViewerForm): Response {
@@ -116,13 +105,18 @@ export function addAccount(services: PageServices, context: ViewerForm): Respons
   const wanted = plan === NO_PLAN ? undefined : plan;
   const result = services.accounts.create(name, wanted, actorOf(viewer.userId, viewer.role));
   if (result.kind === 'account') return redirect(paths.operatorAccount(result.account.id), 'account-created');
-  return showNew(services, context, { sent, errors: accountErrors(result) });
+  return newAccountPage(services, context, { sent, errors: accountErrors(result) });
 }
 
-function showNew({ plans }: PageServices, { show }: ViewerContext, returned: Returned = {}): Response {
+/** The form of a new account; also as it comes back. */
+export function newAccountPage(
+  { plans }: PageServices,
+  { show }: ViewerContext,
+  returned: Returned = {},
+): Response {
   return show({
     title: 'Add account',
-    crumbs: [{ label: 'Accounts', to: paths.operatorAccounts }],
+    crumbs: [['Accounts', paths.operatorAccounts]],
     status: returned.errors && 422,
     body: (
       <Panel title="Account">
@@ -146,31 +140,30 @@ type Refused = Exclude<AdditionResult, { kind: 'account' | 'added-before' }>;
 /** What is wrong with a form about an account, at the field that it is about. */
 export function accountErrors(refused: Refused): FormErrors {
   switch (refused.kind) {
-    case 'bad-credits':
-      return { credits: 'Enter a whole number of at least 1, such as 250,000.' };
-    case 'bad-reason':
-      return { reason: 'Use 1–200 printable characters, with no leading or trailing spaces.' };
-    case 'bad-name':
-      return { name: 'Use 1–64 printable characters, with no leading or trailing spaces.' };
-    case 'name-taken':
-      return { name: 'An account with this name already exists.' };
-    case 'reserved-name':
-      return { name: 'The accounts demo and sluice-watcher cannot be renamed.' };
     case 'unknown-plan':
       return { plan: `Plan ${refused.plan} is not in the config.` };
-    case 'no-credits':
+    case 'no-credits': {
+      const { plan } = refused;
+      const hasNone = plan === undefined;
       return {
-        credits:
-          refused.plan === undefined
-            ? 'An account without an RPC plan has no credits.'
-            : `Plan ${refused.plan} has unlimited credits.`,
+        credits: hasNone
+          ? 'An account without an RPC plan has no credits.'
+          : `Plan ${plan} has unlimited credits.`,
       };
-    case 'unknown-account':
-      return { form: 'The account was renamed in the meantime. Please reload the page.' };
+    }
     default:
-      return unreachable(refused);
+      return ERRORS[refused.kind];
   }
 }
+
+const ERRORS = {
+  'bad-credits': { credits: 'Enter a whole number of at least 1, such as 250,000.' },
+  'bad-reason': { reason: 'Use 1–200 printable characters, with no leading or trailing spaces.' },
+  'bad-name': { name: 'Use 1–64 printable characters, with no leading or trailing spaces.' },
+  'name-taken': { name: 'An account with this name already exists.' },
+  'reserved-name': { name: 'The accounts demo and sluice-watcher cannot be renamed.' },
+  'unknown-account': { form: 'The account was renamed in the meantime. Please reload the page.' },
+};
 
 /** A number of credits as people write it, its digits grouped by commas, blanks or underscores; `NaN` for anything else. */
 export function creditsFrom(text: string): number {

@@ -5,8 +5,7 @@ import { readEmail } from '../../../auth/users.ts';
 import { countText, Time, utcText } from '../../components/format.tsx';
 import { Filters, FilterSelect, TextField } from '../../components/forms.tsx';
 import { Link, Pager } from '../../components/links.tsx';
-import { Empty } from '../../components/panels.tsx';
-import { Table } from '../../components/table.tsx';
+import { Empty, Table } from '../../components/panels.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { idFrom, paths } from '../../paths.ts';
@@ -56,16 +55,14 @@ export function auditPage(services: PageServices, { url, show }: ViewerContext):
             options={audit.actions().map((name) => ({ value: name, label: wordsOf(name) }))}
           />
         </Filters>
-        <AuditTable
-          entries={entries}
-          whoOf={createWhoOf(services)}
-          accountName={(id) => services.accounts.findById(id)?.name}
-          empty={
-            <Empty title={isFiltered ? 'No matching entries' : 'No changes yet'}>
-              <p>Entries are kept for 400 days.</p>
-            </Empty>
-          }
-        />
+        {auditTable(
+          entries,
+          createWhoOf(services),
+          <Empty title={isFiltered ? 'No matching entries' : 'No changes yet'}>
+            <p>Entries are kept for 400 days.</p>
+          </Empty>,
+          (id) => services.accounts.findById(id)?.name,
+        )}
         <Pager url={url} by="before" next={last?.id} />
       </>
     ),
@@ -87,22 +84,20 @@ function actorFrom({ auth }: PageServices, text: string): { readonly id: string 
   return { id: (email && auth.users.find(email)?.id) ?? 'unknown' };
 }
 
-type AuditTableProps = Readonly<{
-  entries: readonly Entry[];
-  whoOf: WhoOf;
-  /** The name of an account; absent where all are of one. */
-  accountName?: (accountId: number) => string | undefined;
-  empty: ComponentChildren;
-}>;
-
-export function AuditTable({ entries, whoOf, accountName, empty }: AuditTableProps) {
+/** A table of changes. `accountName` names an account; it is absent where all changes are of one. */
+export function auditTable(
+  entries: readonly Entry[],
+  whoOf: WhoOf,
+  empty: ComponentChildren,
+  accountName?: (accountId: number) => string | undefined,
+) {
   return (
     <Table
       caption="Changes"
       columns={[
         ['Time', ({ atMs }) => <Time atMs={atMs} />, 'head'],
-        ['Actor', (entry) => <WhoCell entry={entry} whoOf={whoOf} />],
-        ['Action', (entry) => <WhatCell entry={entry} />],
+        ['Actor', (entry) => whoCell(whoOf(entry))],
+        ['Action', whatCell],
         accountName !== undefined && [
           'Account',
           ({ accountId }) =>
@@ -134,8 +129,7 @@ function wordsOf(action: string): string {
   return verb.length === 0 ? subject : `${subject}: ${verb.join(' ').replaceAll('-', ' ')}`;
 }
 
-function WhoCell({ entry, whoOf }: Readonly<{ entry: Entry; whoOf: WhoOf }>) {
-  const { text, note, to } = whoOf(entry);
+function whoCell({ text, note, to }: Who) {
   return (
     <span>
       {to === undefined ? text : <Link to={to}>{text}</Link>}
@@ -145,7 +139,7 @@ function WhoCell({ entry, whoOf }: Readonly<{ entry: Entry; whoOf: WhoOf }>) {
 }
 
 /** The action and its subject, linked where it has a page; an account has its own column. */
-function WhatCell({ entry: { action, subject, accountId } }: Readonly<{ entry: Entry }>) {
+function whatCell({ action, subject, accountId }: Entry) {
   const noun = action.split('.', 1)[0];
   const short = <code>{subject.length > SHOWN ? `${subject.slice(0, SHOWN)}…` : subject}</code>;
   const to = pathOf(noun, subject, accountId);

@@ -1,15 +1,11 @@
 /** @jsxImportSource preact */
-import type { BackendStatus, GatewayStatus } from '../../../../shared/gateway-status.ts';
+import type { BackendStatus } from '../../../../shared/gateway-status.ts';
 import { countText, shareText, spanText } from '../../components/format.tsx';
-import { Badge, Notice } from '../../components/icons.tsx';
+import { Badge, Empty, Live, Notice, Panel, Stats, TablePanel } from '../../components/panels.tsx';
 import { withQuery } from '../../components/links.tsx';
-import { Empty, Live, Panel, Stats } from '../../components/panels.tsx';
-import { TablePanel } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import type { GatewaySeen } from '../../../health/neighbours.ts';
-
-type Seen = Extract<GatewaySeen, { kind: 'seen' }>;
 
 /** How every gateway sees its backends, now. */
 export async function backendsPage(
@@ -23,10 +19,8 @@ export async function backendsPage(
     body: (
       <Live id="backends" from={withQuery(url, {})}>
         <div class="panel-stack">
-          <Figures gateways={gateways} />
-          {gateways.map((gateway) => (
-            <Gateway key={gateway.host} gateway={gateway} />
-          ))}
+          {figures(gateways)}
+          {gateways.map(gatewayPanel)}
           {gateways.length === 0 && (
             <Empty title="No gateways configured">
               <p>
@@ -40,41 +34,39 @@ export async function backendsPage(
   });
 }
 
-function Figures({ gateways }: Readonly<{ gateways: readonly GatewaySeen[] }>) {
-  const seen = gateways.filter((gateway): gateway is Seen => gateway.kind === 'seen');
+function figures(gateways: readonly GatewaySeen[]) {
+  const seen = gateways.filter((gateway) => gateway.kind === 'seen');
   const backends = seen.flatMap(({ status }) => status.backends);
   const sum = (figure: 'in_flight' | 'recent_answered' | 'recent_failed') =>
     backends.reduce((all, backend) => all + backend[figure], 0);
   const recent = { recent_answered: sum('recent_answered'), recent_failed: sum('recent_failed') };
-  const taking = backends.filter((backend) => backend.in).length;
+  const active = backends.filter((backend) => backend.in).length;
   const slots = backends.flatMap(({ slot }) => slot ?? []);
+  const isMissing = seen.length < gateways.length;
   return (
     <Stats
       stats={[
-        {
-          label: 'Gateways reachable',
-          value: `${seen.length} of ${gateways.length}`,
-          tone: seen.length < gateways.length ? 'bad' : undefined,
-        },
-        {
-          label: 'Active backends',
-          value: `${taking} of ${backends.length}`,
-          tone: taking < backends.length ? 'warning' : undefined,
-        },
-        { label: 'Newest slot', value: slots.length === 0 ? 'Unknown' : countText(Math.max(...slots)) },
-        { label: 'In flight', value: countText(sum('in_flight')) },
-        {
-          label: 'Failure rate, recent',
-          value: errorShare(recent),
-          note: errorText(recent),
-          tone: recent.recent_failed > 0 ? 'warning' : undefined,
-        },
+        ['Gateways reachable', `${seen.length} of ${gateways.length}`, undefined, isMissing && 'bad'],
+        [
+          'Active backends',
+          `${active} of ${backends.length}`,
+          undefined,
+          active < backends.length && 'warning',
+        ],
+        ['Newest slot', slots.length === 0 ? 'Unknown' : countText(Math.max(...slots))],
+        ['In flight', countText(sum('in_flight'))],
+        [
+          'Failure rate, recent',
+          errorShare(recent),
+          errorText(recent),
+          recent.recent_failed > 0 && 'warning',
+        ],
       ]}
     />
   );
 }
 
-function Gateway({ gateway }: Readonly<{ gateway: GatewaySeen }>) {
+function gatewayPanel(gateway: GatewaySeen) {
   if (gateway.kind === 'cannot-be-reached')
     return (
       <Panel title={gateway.host} aside={<Badge tone="bad">Unreachable</Badge>}>
@@ -88,11 +80,19 @@ function Gateway({ gateway }: Readonly<{ gateway: GatewaySeen }>) {
   return (
     <TablePanel
       title={host}
-      aside={<GatewayNote status={status} />}
+      aside={
+        <>
+          <span>
+            {countText(status.processes)} {status.processes === 1 ? 'process' : 'processes'}
+          </span>
+          <span>version {status.version}</span>
+          <Badge tone="good">Reachable</Badge>
+        </>
+      }
       caption={`Backends of ${host}`}
       columns={[
         ['Backend', ({ name }) => name, 'head'],
-        ['Status', (backend) => <Standing backend={backend} />],
+        ['Status', standing],
         ['Profile', ({ profile }) => profile],
         ['Lanes', ({ lanes }) => lanes.join(', ')],
         ['Slot', ({ slot }) => known(slot), 'end'],
@@ -112,29 +112,15 @@ function Gateway({ gateway }: Readonly<{ gateway: GatewaySeen }>) {
   );
 }
 
-function GatewayNote({ status: { processes, version } }: Readonly<{ status: GatewayStatus }>) {
-  return (
-    <>
-      <span>
-        {countText(processes)} {processes === 1 ? 'process' : 'processes'}
-      </span>
-      <span>version {version}</span>
-      <Badge tone="good">Reachable</Badge>
-    </>
-  );
-}
-
 /** With the reason for its exclusion; of several processes, one that excludes it is enough. */
-function Standing({ backend }: Readonly<{ backend: BackendStatus }>) {
-  const { why } = backend;
-  if (!backend.in || why !== null)
-    return (
-      <span>
-        <Badge tone={backend.in ? 'warning' : 'bad'}>{backend.in ? 'Active' : 'Excluded'}</Badge>{' '}
-        {why ?? 'no reason given'}
-      </span>
-    );
-  return <Badge tone="good">Active</Badge>;
+function standing({ in: isActive, why }: BackendStatus) {
+  if (isActive && why === null) return <Badge tone="good">Active</Badge>;
+  return (
+    <span>
+      <Badge tone={isActive ? 'warning' : 'bad'}>{isActive ? 'Active' : 'Excluded'}</Badge>{' '}
+      {why ?? 'no reason given'}
+    </span>
+  );
 }
 
 function known(count: number | null): string {

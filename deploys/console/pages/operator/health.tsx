@@ -1,44 +1,42 @@
 /** @jsxImportSource preact */
+import type { ComponentChildren } from 'preact';
 import manifest from '../../../../package.json' with { type: 'json' };
 import type { Plan } from '../../../../shared/config/plans.ts';
 import { Ago, bytesText, countText, latencyText } from '../../components/format.tsx';
-import { Badge, Notice, StateBadge, type StateWord } from '../../components/icons.tsx';
+import {
+  Badge,
+  Columns,
+  Empty,
+  type Fact,
+  Facts,
+  Live,
+  Notice,
+  Panel,
+  StateBadge,
+  type StateWord,
+  TablePanel,
+} from '../../components/panels.tsx';
 import { Link, withQuery } from '../../components/links.tsx';
-import { Columns, Empty, type Fact, Facts, Live, Panel } from '../../components/panels.tsx';
-import { TablePanel } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices, WatcherSeen } from '../../page-services.ts';
-import { UserTable } from './user.tsx';
+import { userTable } from './user.tsx';
 import { paths } from '../../paths.ts';
 import { complaintOf, type PublicationState } from '../../../accounts/publication.ts';
-import type { User } from '../../../auth/users.ts';
 import type { Health, StoreSize } from '../../../health/health.ts';
-import type { GatewaySeen, RedisSeen } from '../../../health/neighbours.ts';
+import type { RedisSeen } from '../../../health/neighbours.ts';
 
-type State = Readonly<{
-  watcher: WatcherSeen;
-  deliveries: Health | undefined;
-  publication: PublicationState | undefined;
-  gateways: readonly GatewaySeen[];
-  redis: readonly RedisSeen[] | undefined;
-  operators: readonly User[];
-}>;
+async function stateOf({ operator, auth }: PageServices) {
+  const [gateways, redis] = await Promise.all([operator.readGateways(), operator.readRedis?.()]);
+  const { watcher, deliveries, publication } = operator;
+  const [seen, operators] = [watcher(), auth.users.operators()];
+  return { watcher: seen, deliveries: deliveries(), publication: publication(), gateways, redis, operators };
+}
+
+type State = Awaited<ReturnType<typeof stateOf>>;
 
 /** The health of every part of the installation. */
-export async function healthPage(
-  { operator, auth, plans }: PageServices,
-  { url, show }: ViewerContext,
-): Promise<Response> {
-  const [gateways, redis] = await Promise.all([operator.readGateways(), operator.readRedis?.()]);
-  const operators = auth.users.operators();
-  const state: State = {
-    watcher: operator.watcher(),
-    deliveries: operator.deliveries(),
-    publication: operator.publication(),
-    gateways,
-    redis,
-    operators,
-  };
+export async function healthPage(services: PageServices, { url, show }: ViewerContext): Promise<Response> {
+  const state = await stateOf(services);
   return show({
     title: 'Health',
     aside: <Badge tone="waiting">Live</Badge>,
@@ -46,18 +44,29 @@ export async function healthPage(
       <>
         <Live id="health" from={withQuery(url, {})} everySeconds={10}>
           <div class="panel-stack">
-            <Verdict troubles={troublesOf(state)} />
+            {verdictNotice(troublesOf(state))}
             <Columns>
-              <WatcherPanel {...state} />
-              <ServicePanel {...state} />
+              {watcherPanel(state.watcher)}
+              {servicePanel(state)}
             </Columns>
-            <StorePanel sizes={operator.storeSizes()} redis={redis} />
+            <TablePanel
+              title="Stores"
+              columns={[
+                ['Store', ({ name }) => name, 'head'],
+                ['State', ({ state: shown }) => shown],
+                ['Size', ({ size = '–' }) => size, 'end'],
+                ['Log (WAL)', ({ wal = '–' }) => wal, 'end'],
+              ]}
+              rows={[...services.operator.storeSizes().map(storeRow), ...redisRows(state.redis)]}
+              keyOf={({ name }) => name}
+              empty={null}
+            />
           </div>
         </Live>
         <Panel title="Operators" isFlush>
-          <UserTable users={operators} isRoleShown={false} empty={<Empty title="No operators" />} />
+          {userTable(state.operators, false, <Empty title="No operators" />)}
         </Panel>
-        <PlanPanel plans={plans} />
+        {planPanel(services.plans)}
       </>
     ),
   });
@@ -67,7 +76,7 @@ export async function healthPage(
 function troublesOf(state: State): readonly string[] {
   const { watcher, deliveries, publication, gateways, redis, operators } = state;
   const without = operators.filter(({ hasSecondFactor }) => !hasSecondFactor).length;
-  const of = (count: number, one: string, many: string) => `${countText(count)} ${count === 1 ? one : many}`;
+  const who = `${countText(without)} ${without === 1 ? 'operator does' : 'operators do'}`;
   return [
     ...[watcher.health, deliveries].flatMap((health) => (health?.isWell === false ? [health.sentence] : [])),
     ...[publication && complaintOf(publication)].flatMap((complaint) => complaint ?? []),
@@ -77,13 +86,11 @@ function troublesOf(state: State): readonly string[] {
     ...(redis ?? []).flatMap((node) =>
       node.kind === 'answers' ? [] : [`Redis ${node.host} is unreachable (${node.reason}).`],
     ),
-    ...(without === 0
-      ? []
-      : [`${of(without, 'operator does', 'operators do')} not use two-factor authentication.`]),
+    ...(without === 0 ? [] : [`${who} not use two-factor authentication.`]),
   ];
 }
 
-function Verdict({ troubles }: Readonly<{ troubles: readonly string[] }>) {
+function verdictNotice(troubles: readonly string[]) {
   if (troubles.length === 0) return <Notice tone="good">All systems healthy.</Notice>;
   return (
     <Notice tone="warning">
@@ -94,10 +101,9 @@ function Verdict({ troubles }: Readonly<{ troubles: readonly string[] }>) {
   );
 }
 
-function WatcherPanel({ watcher }: State) {
-  const { health, checkedAtMs, contextSlot, programs, pollMs, rpcHosts } = watcher;
+function watcherPanel({ health, checkedAtMs, contextSlot, programs, pollMs, rpcHosts }: WatcherSeen) {
   return (
-    <Panel title="Watcher" aside={<WellBadge isWell={health.isWell} />}>
+    <Panel title="Watcher" aside={wellBadge(health)}>
       <Facts
         facts={[
           ['Last check', <Ago atMs={checkedAtMs} none="None yet" />],
@@ -112,7 +118,7 @@ function WatcherPanel({ watcher }: State) {
   );
 }
 
-function PlanPanel({ plans }: Readonly<{ plans: ReadonlyMap<string, Plan> }>) {
+function planPanel(plans: ReadonlyMap<string, Plan>) {
   return (
     <TablePanel
       title="Configured plans"
@@ -138,7 +144,7 @@ function rateText(rps: number): string {
   return Number.isInteger(rps) ? countText(rps) : String(rps);
 }
 
-function WellBadge({ isWell }: Readonly<{ isWell: boolean }>) {
+function wellBadge({ isWell }: Health) {
   return isWell ? <Badge tone="good">Healthy</Badge> : <Badge tone="bad">Unhealthy</Badge>;
 }
 
@@ -151,8 +157,7 @@ const PUBLICATION: Readonly<Record<PublicationState['kind'], StateWord>> = {
   held: ['Not published', 'bad'],
 };
 
-/** The parts of the installation, and whether each does its work. */
-function ServicePanel({ deliveries, publication, gateways }: State) {
+function servicePanel({ deliveries, publication, gateways }: State) {
   const versions = new Set(
     gateways.flatMap((gateway) => (gateway.kind === 'seen' ? gateway.status.version : [])),
   );
@@ -169,7 +174,7 @@ function ServicePanel({ deliveries, publication, gateways }: State) {
               'Not sent by this process'
             ) : (
               <>
-                <WellBadge isWell={deliveries.isWell} /> <Link to={paths.queue}>Queue</Link>
+                {wellBadge(deliveries)} <Link to={paths.queue}>Queue</Link>
               </>
             ),
           ],
@@ -194,47 +199,27 @@ function ServicePanel({ deliveries, publication, gateways }: State) {
   );
 }
 
-type StoreProps = Readonly<{ sizes: readonly StoreSize[]; redis: readonly RedisSeen[] | undefined }>;
-
-function StorePanel({ sizes, redis }: StoreProps) {
-  return (
-    <TablePanel
-      title="Stores"
-      columns={[
-        ['Store', ({ name }) => name, 'head'],
-        ['State', ({ state }) => state],
-        ['Size', ({ size }) => size, 'end'],
-        ['Log (WAL)', ({ wal }) => wal, 'end'],
-      ]}
-      rows={[...sizes.map(storeRow), ...redisRows(redis)]}
-      keyOf={({ name }) => name}
-      empty={null}
-    />
-  );
-}
+type StoreRow = Readonly<{ name: string; state: ComponentChildren; size?: string; wal?: string }>;
 
 /** No row for an unreadable database: this page itself could not have been rendered. */
-function storeRow({ name, bytes, walBytes }: StoreSize) {
+function storeRow({ name, bytes, walBytes }: StoreSize): StoreRow {
   const state = bytes === 0 ? <Badge tone="warning">No file</Badge> : <Badge tone="good">In use</Badge>;
   return { name, state, size: bytesText(bytes), wal: bytesText(walBytes) };
 }
 
-function redisRows(redis: readonly RedisSeen[] | undefined) {
-  if (redis === undefined)
-    return [{ name: 'Redis', state: 'Not configured: limits apply per host', size: '–', wal: '–' }];
+function redisRows(redis: readonly RedisSeen[] | undefined): readonly StoreRow[] {
+  if (redis === undefined) return [{ name: 'Redis', state: 'Not configured: limits apply per host' }];
   return redis.map((node) => ({
     name: `Redis ${node.host}`,
-    state:
-      node.kind === 'answers' ? (
-        <>
-          <Badge tone="good">Reachable</Badge> {latencyText(node.tookMs)}
-        </>
-      ) : (
-        <>
-          <Badge tone="bad">Unreachable</Badge> {node.reason}
-        </>
-      ),
-    size: '–',
-    wal: '–',
+    state: (
+      <>
+        {node.kind === 'answers' ? (
+          <Badge tone="good">Reachable</Badge>
+        ) : (
+          <Badge tone="bad">Unreachable</Badge>
+        )}{' '}
+        {node.kind === 'answers' ? latencyText(node.tookMs) : node.reason}
+      </>
+    ),
   }));
 }

@@ -1,12 +1,19 @@
 /** @jsxImportSource preact */
 import { Ago, countText, Time } from '../../components/format.tsx';
-import { Badge, Notice } from '../../components/icons.tsx';
+import {
+  Badge,
+  type Column,
+  Columns,
+  Empty,
+  Live,
+  Notice,
+  Stats,
+  TablePanel,
+} from '../../components/panels.tsx';
 import { cursorFrom, Link, Pager, withQuery } from '../../components/links.tsx';
-import { Columns, Empty, Live, Stats } from '../../components/panels.tsx';
-import { TablePanel } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
-import { errorText, STATE_WORDS } from '../account/attempt.tsx';
+import { errorText, STATE_WORDS } from '../account/deliveries.tsx';
 import { paths } from '../../paths.ts';
 import type { Health } from '../../../health/health.ts';
 import { COUNT_MAX, type QueueState, type Reason, type WrongAttempt } from '../../../outbox/list.ts';
@@ -30,7 +37,6 @@ export function queuePage(
   const found = failing(FAILING_SHOWN + 1, after && { failingSinceMs: after.atMs, id: after.id });
   const shown = found.slice(0, FAILING_SHOWN);
   const last = found.length > FAILING_SHOWN ? shown.at(-1) : undefined;
-  const sinceMs = nowMs - DAY_MS;
   return show({
     title: 'Queue',
     aside: <Badge tone="waiting">Live</Badge>,
@@ -38,59 +44,61 @@ export function queuePage(
       <>
         <Live id="queue" from={here}>
           <div class="panel-stack">
-            <Trouble health={deliveries()} />
-            <Figures state={queue.state(nowMs)} nowMs={nowMs} />
+            {troubleNotice(deliveries())}
+            {figures(queue.state(nowMs), nowMs)}
           </div>
         </Live>
         <Columns>
-          <HostPanel hosts={queue.failingHosts()} />
+          <TablePanel
+            title="Failing endpoints by host"
+            columns={[
+              ['Host', ({ host }) => host, 'head'],
+              ['Webhooks', ({ webhooks }) => countText(webhooks), 'end'],
+              ['Failing since', ({ sinceMs }) => <Ago atMs={sinceMs} />, 'end'],
+            ]}
+            rows={queue.failingHosts()}
+            keyOf={({ host }) => host}
+            empty={<Empty title="All endpoints are healthy" />}
+          />
           <div class="panel-stack">
-            <ReasonPanel title="Failure reasons, last 24 h" reasons={queue.reasons('failed', sinceMs)} />
-            <ReasonPanel title="Block reasons, last 24 h" reasons={queue.reasons('blocked', sinceMs)} />
+            {reasonPanel('Failure reasons, last 24 h', queue.reasons('failed', nowMs - DAY_MS))}
+            {reasonPanel('Block reasons, last 24 h', queue.reasons('blocked', nowMs - DAY_MS))}
           </div>
         </Columns>
-        <FailingPanel webhooks={shown} nameOf={nameOf} />
+        {shown.length > 0 && failingPanel(shown, nameOf)}
         <Pager url={url} by="after" next={last && `${last.failingSinceMs}.${last.id}`} />
         <Live id="attempts" from={here}>
-          <AttemptPanel attempts={queue.wrongAttempts(WRONG_SHOWN)} nameOf={nameOf} />
+          {attemptPanel(queue.wrongAttempts(WRONG_SHOWN), nameOf)}
         </Live>
       </>
     ),
   });
 }
 
-function Trouble({ health }: Readonly<{ health: Health | undefined }>) {
+function troubleNotice(health: Health | undefined) {
   if (health === undefined) return <Notice tone="warning">Deliveries are not sent by this process.</Notice>;
   return health.isWell ? null : <Notice tone="bad">{health.sentence}</Notice>;
 }
 
-function Figures({ state, nowMs }: Readonly<{ state: QueueState; nowMs: number }>) {
+function figures(state: QueueState, nowMs: number) {
   const { due, oldestDueAtMs, later, nextDueAtMs, inFlight, eventsWaiting } = state;
-  const isLate = oldestDueAtMs !== undefined && nowMs - oldestDueAtMs > LATE_MS;
+  const tone = oldestDueAtMs !== undefined && nowMs - oldestDueAtMs > LATE_MS && 'warning';
   return (
     <Stats
       stats={[
-        { label: 'Ready', value: manyText(due), tone: isLate ? 'warning' : undefined },
-        {
-          label: 'Oldest pending',
-          value: <Ago atMs={oldestDueAtMs} none="None" />,
-          tone: isLate ? 'warning' : undefined,
-        },
-        { label: 'In flight', value: manyText(inFlight) },
-        {
-          label: 'Scheduled',
-          value: manyText(later),
-          note: nextDueAtMs && (
+        ['Ready', manyText(due), undefined, tone],
+        ['Oldest pending', <Ago atMs={oldestDueAtMs} none="None" />, undefined, tone],
+        ['In flight', manyText(inFlight)],
+        [
+          'Scheduled',
+          manyText(later),
+          nextDueAtMs && (
             <>
               next <Ago atMs={nextDueAtMs} />
             </>
           ),
-        },
-        {
-          label: 'Awaiting block time',
-          value: manyText(eventsWaiting),
-          note: 'deploys, sent once known',
-        },
+        ],
+        ['Awaiting block time', manyText(eventsWaiting), 'deploys, sent once known'],
       ]}
     />
   );
@@ -100,27 +108,7 @@ function manyText(count: number): string {
   return count >= COUNT_MAX ? `${countText(COUNT_MAX)}+` : countText(count);
 }
 
-type HostPanelProps = Readonly<{
-  hosts: readonly Readonly<{ host: string; webhooks: number; sinceMs: number }>[];
-}>;
-
-function HostPanel({ hosts }: HostPanelProps) {
-  return (
-    <TablePanel
-      title="Failing endpoints by host"
-      columns={[
-        ['Host', ({ host }) => host, 'head'],
-        ['Webhooks', ({ webhooks }) => countText(webhooks), 'end'],
-        ['Failing since', ({ sinceMs }) => <Ago atMs={sinceMs} />, 'end'],
-      ]}
-      rows={hosts}
-      keyOf={({ host }) => host}
-      empty={<Empty title="All endpoints are healthy" />}
-    />
-  );
-}
-
-function ReasonPanel({ title, reasons }: Readonly<{ title: string; reasons: readonly Reason[] }>) {
+function reasonPanel(title: string, reasons: readonly Reason[]) {
   return (
     <TablePanel
       title={title}
@@ -136,24 +124,25 @@ function ReasonPanel({ title, reasons }: Readonly<{ title: string; reasons: read
   );
 }
 
-type Named = Readonly<{ nameOf: (accountId: number) => string }>;
+type NameOf = (accountId: number) => string;
+type OfWebhook = Readonly<{ accountId: number; host: string }>;
 
-function FailingPanel({ webhooks, nameOf }: Named & Readonly<{ webhooks: readonly FailingWebhook[] }>) {
-  if (webhooks.length === 0) return null;
+const endpointLink = ({ accountId, host }: OfWebhook, id: string) => (
+  <Link to={paths.webhook(accountId, id)}>{host}</Link>
+);
+const accountColumn = (nameOf: NameOf): Column<OfWebhook> => [
+  'Account',
+  ({ accountId }) => <Link to={paths.operatorAccount(accountId)}>{nameOf(accountId)}</Link>,
+];
+
+function failingPanel(webhooks: readonly FailingWebhook[], nameOf: NameOf) {
   return (
     <TablePanel
       title="Failing webhooks, longest first"
       caption="Failing webhooks"
       columns={[
-        [
-          'Endpoint',
-          ({ id, accountId, host }) => <Link to={paths.webhook(accountId, id)}>{host}</Link>,
-          'head',
-        ],
-        [
-          'Account',
-          ({ accountId }) => <Link to={paths.operatorAccount(accountId)}>{nameOf(accountId)}</Link>,
-        ],
+        ['Endpoint', (webhook) => endpointLink(webhook, webhook.id), 'head'],
+        accountColumn(nameOf),
         ['Failing since', ({ failingSinceMs }) => <Time atMs={failingSinceMs} />],
         ['Consecutive failures', ({ consecutiveFailures }) => countText(consecutiveFailures), 'end'],
         ['Last success', ({ lastSuccessAtMs }) => <Ago atMs={lastSuccessAtMs} none="Never" />],
@@ -170,7 +159,7 @@ function FailingPanel({ webhooks, nameOf }: Named & Readonly<{ webhooks: readonl
   );
 }
 
-function AttemptPanel({ attempts, nameOf }: Named & Readonly<{ attempts: readonly WrongAttempt[] }>) {
+function attemptPanel(attempts: readonly WrongAttempt[], nameOf: NameOf) {
   return (
     <TablePanel
       title="Recent failures"
@@ -184,14 +173,8 @@ function AttemptPanel({ attempts, nameOf }: Named & Readonly<{ attempts: readonl
           ),
           'head',
         ],
-        [
-          'Endpoint',
-          ({ accountId, webhookId, host }) => <Link to={paths.webhook(accountId, webhookId)}>{host}</Link>,
-        ],
-        [
-          'Account',
-          ({ accountId }) => <Link to={paths.operatorAccount(accountId)}>{nameOf(accountId)}</Link>,
-        ],
+        ['Endpoint', (attempt) => endpointLink(attempt, attempt.webhookId)],
+        accountColumn(nameOf),
         ['Number', ({ number }) => (number === null ? 'Manual' : `${number} of 6`)],
         ['Reason', ({ error }) => errorText(error ?? 'unknown')],
         [

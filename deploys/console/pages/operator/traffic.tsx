@@ -2,10 +2,8 @@
 import type { ComponentChildren } from 'preact';
 import { MinuteChart } from '../../components/charts.tsx';
 import { countText, shareText, Time } from '../../components/format.tsx';
-import { Badge } from '../../components/icons.tsx';
+import { Badge, type Column, Empty, Live, Panel, Stats, TablePanel } from '../../components/panels.tsx';
 import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
-import { Empty, Live, Panel, Stats } from '../../components/panels.tsx';
-import { type Column, Table } from '../../components/table.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
@@ -37,92 +35,87 @@ export async function trafficPage(
         <Tabs
           label="Period"
           tabs={[
-            { label: 'This hour', to: withQuery(url, { hours: undefined }), isCurrent: hours === 1 },
-            { label: 'Last 24 hours', to: withQuery(url, { hours: '24' }), isCurrent: hours === 24 },
+            ['This hour', withQuery(url, { hours: undefined }), hours === 1],
+            ['Last 24 hours', withQuery(url, { hours: '24' }), hours === 24],
           ]}
         />
         <Live id="figures" from={withQuery(url, {})} everySeconds={10}>
-          <Figures total={total} fromMs={fromMs} />
+          {figures(total, fromMs)}
         </Live>
         <Live id="minutes" from={withQuery(url, {})} everySeconds={10}>
-          <Panel title="Last hour, by minute">
-            <LastHour rows={minutes.recentTotals(nowMs)} sinceMs={minutes.sinceMs()} />
-          </Panel>
+          {lastHourPanel(minutes.recentTotals(nowMs), minutes.sinceMs())}
         </Live>
-        <PartPanel
-          title="By method"
-          label="Method"
-          total={total}
-          parts={byMethod.slice(0, METHODS_SHOWN).map(({ method, done }) => ({ name: method, done }))}
-          aside={methodsLeft > 0 && <span>{countText(methodsLeft)} more not shown</span>}
-        />
-        <PartPanel
-          title="By plan"
-          label="Plan"
-          total={total}
-          parts={byPlan.map(({ plan, done }) => ({ name: plan ?? 'None, or account deleted', done }))}
-        />
-        <PartPanel
-          title="Top accounts"
-          id="top"
-          label="Account"
-          total={total}
-          parts={top[by].map(({ accountId, done }) => ({
+        {partPanel(
+          'By method',
+          'Method',
+          total,
+          byMethod.slice(0, METHODS_SHOWN).map(({ method, done }) => ({ name: method, done })),
+          methodsLeft > 0 && <span>{countText(methodsLeft)} more not shown</span>,
+        )}
+        {partPanel(
+          'By plan',
+          'Plan',
+          total,
+          byPlan.map(({ plan, done }) => ({ name: plan ?? 'None, or account deleted', done })),
+        )}
+        {partPanel(
+          'Top accounts',
+          'Account',
+          total,
+          top[by].map(({ accountId, done }) => ({
             name: nameOf(accountId),
             to: paths.operatorAccount(accountId),
             done,
-          }))}
-          aside={
-            <Choices
-              label="Order"
-              choices={FIGURES.map((figure) => ({
-                label: `By ${figure === 'refused' ? 'rejections' : figure}`,
-                to: `${withQuery(url, { by: figure })}#top`,
-                isCurrent: figure === by,
-              }))}
-            />
-          }
-        />
+          })),
+          <Choices
+            label="Order"
+            tabs={FIGURES.map((figure) => [
+              `By ${figure === 'refused' ? 'rejections' : figure}`,
+              `${withQuery(url, { by: figure })}#top`,
+              figure === by,
+            ])}
+          />,
+          'top',
+        )}
       </>
     ),
   });
 }
 
-function LastHour({ rows, sinceMs }: Readonly<{ rows: readonly Minute[]; sinceMs: number | undefined }>) {
+function lastHourPanel(rows: readonly Minute[], sinceMs: number | undefined) {
   return (
-    <MinuteChart
-      id="traffic-minutes"
-      title="Calls, rejections and errors by minute"
-      kind="line"
-      unit="calls per minute"
-      minutes={rows}
-      sinceMs={sinceMs}
-      series={[
-        { label: 'Calls', of: ({ calls }) => calls },
-        { label: 'Rejected', of: ({ refused }) => refused, tone: 'warning' },
-        { label: 'Errors', of: ({ errors }) => errors, tone: 'bad' },
-      ]}
-    />
+    <Panel title="Last hour, by minute">
+      <MinuteChart
+        id="traffic-minutes"
+        title="Calls, rejections and errors by minute"
+        kind="line"
+        unit="calls per minute"
+        minutes={rows}
+        sinceMs={sinceMs}
+        series={[
+          { label: 'Calls', of: ({ calls }) => calls },
+          { label: 'Rejected', of: ({ refused }) => refused, tone: 'warning' },
+          { label: 'Errors', of: ({ errors }) => errors, tone: 'bad' },
+        ]}
+      />
+    </Panel>
   );
 }
 
-function Figures({ total, fromMs }: Readonly<{ total: Done; fromMs: number }>) {
-  const { calls, credits, refused, errors } = total;
+function figures(total: Done, fromMs: number) {
   return (
     <Stats
       stats={[
-        {
-          label: 'Calls',
-          value: countText(calls),
-          note: (
-            <>
-              since <Time atMs={fromMs} />
-            </>
-          ),
-        },
-        { label: 'Credits', value: countText(credits), note: 'net of refunds' },
-        { label: 'Rejected', value: countText(refused), note: partText(refused, calls + refused) },
-        { label: 'Errors', value: countText(errors), note: partText(errors, calls) },
+        [
+          'Calls',
+          countText(total.calls),
+          <>
+            since <Time atMs={fromMs} />
+          </>,
+        ],
+        ['Credits', countText(total.credits), 'net of refunds'],
+        ['Rejected', countText(total.refused), partText(total.refused, total.calls + total.refused)],
+        ['Errors', countText(total.errors), partText(total.errors, total.calls)],
       ]}
     />
   );
@@ -134,38 +127,36 @@ function partText(part: number, all: number): string {
 
 type Part = Readonly<{ name: string; to?: string | undefined; done: Done }>;
 
-type PartPanelProps = Readonly<{
-  title: string;
-  id?: string;
-  /** What the parts are. */
-  label: string;
-  parts: readonly Part[];
-  total: Done;
-  aside?: ComponentChildren;
-}>;
-
-function PartPanel({ title, id, label, parts, total, aside }: PartPanelProps) {
+function partPanel(
+  title: string,
+  label: string,
+  total: Done,
+  parts: readonly Part[],
+  aside?: ComponentChildren,
+  id?: string,
+) {
   const number = (name: string, figure: keyof Done): Column<Part> => [
     name,
     ({ done }) => countText(done[figure]),
     'end',
   ];
   return (
-    <Panel title={title} id={id} isFlush aside={aside}>
-      <Table
-        caption={`Traffic by ${label.toLowerCase()}`}
-        columns={[
-          [label, ({ name, to }) => (to === undefined ? name : <Link to={to}>{name}</Link>), 'head'],
-          number('Calls', 'calls'),
-          ['Share', ({ done }) => (total.calls === 0 ? '–' : shareText(done.calls / total.calls)), 'end'],
-          number('Credits', 'credits'),
-          number('Rejected', 'refused'),
-          number('Errors', 'errors'),
-        ]}
-        rows={parts}
-        keyOf={({ name }) => name}
-        empty={<Empty title="No calls in this period" />}
-      />
-    </Panel>
+    <TablePanel
+      title={title}
+      id={id}
+      aside={aside}
+      caption={`Traffic by ${label.toLowerCase()}`}
+      columns={[
+        [label, ({ name, to }) => (to === undefined ? name : <Link to={to}>{name}</Link>), 'head'],
+        number('Calls', 'calls'),
+        ['Share', ({ done }) => (total.calls === 0 ? '–' : shareText(done.calls / total.calls)), 'end'],
+        number('Credits', 'credits'),
+        number('Rejected', 'refused'),
+        number('Errors', 'errors'),
+      ]}
+      rows={parts}
+      keyOf={({ name }) => name}
+      empty={<Empty title="No calls in this period" />}
+    />
   );
 }

@@ -12,23 +12,25 @@ import {
   ConfirmPanel,
   type FormErrors,
 } from '../../components/forms.tsx';
-import { Badge, Notice } from '../../components/icons.tsx';
+import { Badge, Columns, Facts, Notice, Panel, Table } from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
-import { Columns, Facts, Panel } from '../../components/panels.tsx';
-import { Table } from '../../components/table.tsx';
 import type { Answer, ViewerContext, ViewerForm } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
-import { paths } from '../../paths.ts';
-import { redirect } from '../../redirect.ts';
+import { paths, redirect } from '../../paths.ts';
 
-function userIn({ auth }: PageServices, { params }: ViewerContext): User | undefined {
-  return auth.users.byId(params['userId'] ?? '');
+/** The user of the path, where there is one. */
+function onUser<A extends Answer>(
+  { auth }: PageServices,
+  { params, notFound }: ViewerContext,
+  answer: (user: User) => A,
+): A | Response {
+  const user = auth.users.byId(params['userId'] ?? '');
+  return user === undefined ? notFound() : answer(user);
 }
 
 /** One user, whatever the account. */
 export function userPage(services: PageServices, context: ViewerContext): Response {
-  const user = userIn(services, context);
-  return user === undefined ? context.notFound() : showUser(services, context, user);
+  return onUser(services, context, (user) => showUser(services, context, user));
 }
 
 /** Changes another user; the operator's own login is changed in Settings, where the password is required. */
@@ -37,12 +39,12 @@ function onOther<A extends Answer>(
   context: ViewerForm,
   act: (user: User, by: Actor) => A,
 ): A | Response {
-  const user = userIn(services, context);
   const { userId, role } = context.viewer;
   // Two operators who remove each other concurrently must not both be removed.
-  if (user === undefined || isGone(services, context)) return context.notFound();
-  if (user.id === userId) return showUser(services, context, user, { form: OWN });
-  return act(user, actorOf(userId, role));
+  if (isGone(services, context)) return context.notFound();
+  return onUser(services, context, (user) =>
+    user.id === userId ? showUser(services, context, user, { form: OWN }) : act(user, actorOf(userId, role)),
+  );
 }
 
 /** Whether the operator was removed a moment ago. */
@@ -76,8 +78,7 @@ export function signUserOut(services: PageServices, context: ViewerForm): Respon
 }
 
 export function resetFactorPage(services: PageServices, context: ViewerContext): Response {
-  const user = userIn(services, context);
-  return user === undefined ? context.notFound() : showSecondFactor(context, user);
+  return onUser(services, context, (user) => showSecondFactor(context, user));
 }
 
 /** Turns it off, with the e-mail typed; for who lost phone and codes. */
@@ -94,8 +95,8 @@ function showSecondFactor({ show }: ViewerContext, { id, email }: User, errors?:
   return show({
     title: 'Reset two-factor authentication',
     crumbs: [
-      { label: 'Accounts', to: paths.operatorAccounts },
-      { label: email, to: paths.user(id) },
+      ['Accounts', paths.operatorAccounts],
+      [email, paths.user(id)],
     ],
     status: errors && 422,
     body: (
@@ -135,8 +136,8 @@ function showUser(services: PageServices, context: ViewerContext, user: User, er
   return context.show({
     title: email,
     crumbs: [
-      { label: 'Accounts', to: paths.operatorAccounts },
-      ...(account ? [{ label: account.name, to: paths.operatorAccount(account.id) }] : []),
+      ['Accounts', paths.operatorAccounts],
+      ...(account ? [[account.name, paths.operatorAccount(account.id)] as const] : []),
     ],
     status: errors && 422,
     body: (
@@ -149,9 +150,7 @@ function showUser(services: PageServices, context: ViewerContext, user: User, er
           </Notice>
         )}
         <Columns>
-          <Panel title="User">
-            <UserFacts services={services} user={user} accountName={account?.name} />
-          </Panel>
+          <Panel title="User">{userFacts(services, user, account?.name)}</Panel>
           {!isOwn && (
             <div class="panel-stack">
               <ActionPanel title="Reset password" action={`${path}/password`} button="Reset password">
@@ -187,15 +186,9 @@ function showUser(services: PageServices, context: ViewerContext, user: User, er
   });
 }
 
-type UserFactsProps = Readonly<{
-  services: PageServices;
-  user: User;
-  accountName: string | undefined;
-}>;
-
-function UserFacts({ services, user, accountName }: UserFactsProps) {
+function userFacts({ auth }: PageServices, user: User, accountName: string | undefined) {
   const { id, role, accountId, createdAtMs } = user;
-  const sessions = services.auth.sessions.list(id, new Uint8Array());
+  const sessions = auth.sessions.list(id, new Uint8Array());
   const lastUsedAtMs = Math.max(...sessions.map(({ usedAtMs }) => usedAtMs));
   return (
     <Facts
@@ -209,7 +202,7 @@ function UserFacts({ services, user, accountName }: UserFactsProps) {
             <Link to={paths.operatorAccount(accountId)}>{accountName ?? 'Deleted'}</Link>
           ),
         ],
-        ['Two-factor authentication', <SecondFactorBadge user={user} />],
+        ['Two-factor authentication', secondFactorBadge(user)],
         ['Sign-in method', signInMethod(user)],
         [
           'Sessions',
@@ -237,21 +230,14 @@ function signInMethod({ passwordHash }: User): string {
   return passwordHash === undefined ? 'Identity provider' : 'Password';
 }
 
-type UserTableProps = Readonly<{
-  users: readonly User[];
-  /** Absent where all are alike. */
-  isRoleShown: boolean;
-  empty: ComponentChildren;
-}>;
-
-export function UserTable({ users, isRoleShown, empty }: UserTableProps) {
+export function userTable(users: readonly User[], isRoleShown: boolean, empty: ComponentChildren) {
   return (
     <Table
       caption="Users"
       columns={[
         ['Email', ({ id, email }) => <Link to={paths.user(id)}>{email}</Link>, 'head'],
         isRoleShown && ['Role', ({ role }) => ROLES[role]],
-        ['Two-factor authentication', (user) => <SecondFactorBadge user={user} />],
+        ['Two-factor authentication', secondFactorBadge],
         ['Sign-in method', signInMethod],
         ['Created', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
       ]}
@@ -263,7 +249,7 @@ export function UserTable({ users, isRoleShown, empty }: UserTableProps) {
 }
 
 /** Whether two-factor authentication is on; its absence is a warning for operators alone. */
-function SecondFactorBadge({ user: { role, hasSecondFactor } }: Readonly<{ user: User }>) {
+function secondFactorBadge({ role, hasSecondFactor }: User) {
   if (hasSecondFactor) return <Badge tone="good">On</Badge>;
   return <Badge tone={role === 'operator' ? 'warning' : 'quiet'}>Off</Badge>;
 }

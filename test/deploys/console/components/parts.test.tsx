@@ -4,10 +4,14 @@ import { render } from 'preact-render-to-string';
 import { Chart, pointsOf } from '../../../../deploys/console/components/charts.tsx';
 import { ShortAddress } from '../../../../deploys/console/components/code.tsx';
 import { Filters, PostForm, SelectField, TextField } from '../../../../deploys/console/components/forms.tsx';
-import { Badge, type Tone } from '../../../../deploys/console/components/icons.tsx';
+import {
+  Badge,
+  type Column,
+  Live,
+  Table,
+  type Tone,
+} from '../../../../deploys/console/components/panels.tsx';
 import { Link, Pager } from '../../../../deploys/console/components/links.tsx';
-import { Live } from '../../../../deploys/console/components/panels.tsx';
-import { type Column, Table } from '../../../../deploys/console/components/table.tsx';
 
 test('a table names its columns and rows, and its cells carry the labels for phones', () => {
   const columns: readonly Column<string>[] = [

@@ -11,7 +11,7 @@ import {
 } from '../../../../deploys/console/components/format.tsx';
 import { confirmErrors } from '../../../../deploys/console/components/forms.tsx';
 import { themeCookie, themeOf } from '../../../../deploys/console/layout.tsx';
-import { flashOf, redirect } from '../../../../deploys/console/redirect.ts';
+import { flashOf, redirect } from '../../../../deploys/console/paths.ts';
 
 describe('instants', () => {
   test('are written in UTC', () =>

@@ -7,7 +7,7 @@ import {
   rpcSnippets,
   type Snippet,
 } from '../../../../../deploys/console/pages/account/quick-start.tsx';
-import { RPC_URL, startAccountWorld } from '../../account-world.ts';
+import { startWorld } from '../../world.ts';
 import { AUTHORITY, startDeploys, watchedOf } from '../../../started.ts';
 import { addressOf } from '../../../../fakes/chain.ts';
 import { temporaryFolder } from '../../../../started/gateway.ts';
@@ -93,7 +93,7 @@ afterAll(async () => {
 
 describe('a first call, as it is copied, with a key put in', () => {
   test('is there for every language', () => {
-    expect(rpcSnippets(RPC_URL).map(({ id }) => id)).toEqual(Object.keys(WAYS));
+    expect(rpcSnippets(service.url).map(({ id }) => id)).toEqual(Object.keys(WAYS));
   });
   test.each(Object.keys(WAYS))(
     'in %s gets the slot',
@@ -138,19 +138,20 @@ test('the first call to the program API gets the programs', async () => {
 
 describe('the page of the quick start', () => {
   test('has every language with the right address and no key', async () => {
-    using world = startAccountWorld();
-    const { key } = world.addKey('acme', 'indexer');
-    for (const { id } of rpcSnippets(RPC_URL)) {
-      const page = await world.page(`/accounts/7/quick-start?in=${id}`);
-      expect(page).toContain('https://rpc.example.com/');
-      expect(page).toContain(KEY_PLACEHOLDER);
-      expect(page).not.toContain(key.slice(-4));
+    using world = startWorld();
+    const acme = world.customer();
+    const { key } = world.addKey('indexer');
+    for (const { id } of rpcSnippets(new URL('https://rpc.example.com'))) {
+      const { text } = await acme.get(`/accounts/1/quick-start?in=${id}`);
+      expect(text).toContain('https://rpc.example.com/');
+      expect(text).toContain(KEY_PLACEHOLDER);
+      expect(text).not.toContain(key.slice(-4));
     }
   });
-  test('of an account without an RPC plan is of the program API alone', async () => {
-    using world = startAccountWorld({ userId: 'u3', email: 'o@example.com', role: 'customer', accountId: 8 });
-    const page = await world.page('/accounts/8/quick-start');
-    expect(page).toContain('/api/v1/program-deploys/programs');
-    expect(page).not.toContain('rpc.example.com');
+  test('of an account without an RPC plan has the program API alone', async () => {
+    using world = startWorld();
+    const { text } = await world.customer('other', null).get('/accounts/1/quick-start');
+    expect(text).toContain('/api/v1/program-deploys/programs');
+    expect(text).not.toContain('rpc.example.com');
   });
 });

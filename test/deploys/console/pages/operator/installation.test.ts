@@ -1,21 +1,21 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import type { PublicationState } from '../../../../../deploys/accounts/publication.ts';
-import { startSeededOperatorWorld } from '../../operator-seed.ts';
-import { type OperatorWorld, startOperatorWorld } from '../../operator-world.ts';
+import { startSeeded } from '../../seed.ts';
+import { type Options, startWorld } from '../../world.ts';
 
-let started: { [Symbol.dispose](): void }[] = [];
-function kept<World extends OperatorWorld>(world: World): World {
-  started.push(world);
+const open: Disposable[] = [];
+function kept<World extends Disposable>(world: World): World {
+  open.push(world);
   return world;
 }
-afterEach(() => {
-  for (const world of started) world[Symbol.dispose]();
-  started = [];
-});
+afterEach(() => open.splice(0).forEach((world) => world[Symbol.dispose]()));
+
+const seeded = () => kept(startSeeded());
+const empty = (running?: Options['running']) => kept(startWorld(running && { running }));
 
 describe('backends', () => {
-  test('are told as every gateway sees them, and one that cannot be reached is said to be so', async () => {
-    const { text } = await kept(startSeededOperatorWorld()).operator.get('/operator/backends');
+  test('are shown as every gateway sees them, and a gateway that cannot be reached is named', async () => {
+    const { text } = await seeded().operator.get('/operator/backends');
     expect(text).toContain('Gateways reachable 1 of 2');
     expect(text).toContain('Active backends 2 of 3');
     expect(text).toContain('4 processes version 0.1.0');
@@ -24,15 +24,15 @@ describe('backends', () => {
     expect(text).toContain('metrics address is unreachable (ECONNREFUSED)');
   });
 
-  test('are nobody’s where no gateway is configured', async () => {
-    const { text } = await kept(startOperatorWorld()).operator.get('/operator/backends');
+  test('are none where no gateway is configured', async () => {
+    const { text } = await empty().operator.get('/operator/backends');
     expect(text).toContain('No gateways configured');
   });
 });
 
 describe('traffic', () => {
-  test('is told by method, plan and account', async () => {
-    const world = kept(startSeededOperatorWorld());
+  test('is shown by method, plan and account', async () => {
+    const world = seeded();
     const { text } = await world.operator.get('/operator/traffic');
     expect(text).toContain('getSlot 101,112 50% 606,672 2,000 139');
     expect(text).toContain('Meridian Labs');
@@ -42,15 +42,15 @@ describe('traffic', () => {
   });
 
   test('says that minutes are not counted yet', async () => {
-    const { text } = await kept(startOperatorWorld()).operator.get('/operator/traffic');
+    const { text } = await empty().operator.get('/operator/traffic');
     expect(text).toContain('No data yet');
     expect(text).toContain('No calls in this period');
   });
 });
 
 describe('the queue', () => {
-  test('is told with who fails and why', async () => {
-    const world = kept(startSeededOperatorWorld());
+  test('shows who fails and why', async () => {
+    const world = seeded();
     const { text, html } = await world.operator.get('/operator/queue');
     expect(text).toContain('Ready 4 Oldest pending 30 s ago In flight 0 Scheduled 4 next in 9 min');
     expect(text).toContain('hooks.meridian.example 2 12 h ago');
@@ -63,7 +63,7 @@ describe('the queue', () => {
   });
 
   test('goes on with the next failing webhooks', async () => {
-    const world = kept(startOperatorWorld());
+    const world = empty();
     for (let i = 10; i < 40; i++)
       world.store.run(
         `INSERT INTO webhooks (id, account_id, url, host, secret_ct, secret_kid, created_at_ms, updated_at_ms,
@@ -71,8 +71,7 @@ describe('the queue', () => {
         [`w${i}`, `h${i}.example`, Math.floor(i / 2)],
       );
     const first = await world.operator.get('/operator/queue');
-    const older = /href="([^"]*after=[^"]*)"/.exec(first.html)?.[1] ?? '';
-    const second = await world.operator.get(older);
+    const second = await world.operator.get(first.older);
     const failingIn = ({ html }: { html: string }) => html.match(/webhooks\/w\d+/g) ?? [];
     expect([...failingIn(first), ...failingIn(second)]).toEqual(
       Array.from({ length: 30 }, (_, i) => `webhooks/w${i + 10}`),
@@ -81,9 +80,7 @@ describe('the queue', () => {
 
   test('says that deliveries are not sent', async () => {
     const deliveries = () => ({ isWell: false, sentence: '7 deliveries are due, the oldest for 9 minutes.' });
-    const { text } = await kept(startOperatorWorld({ running: { deliveries } })).operator.get(
-      '/operator/queue',
-    );
+    const { text } = await empty({ deliveries }).operator.get('/operator/queue');
     expect(text).toContain('7 deliveries are due, the oldest for 9 minutes.');
     expect(text).toContain('All endpoints are healthy');
   });
@@ -91,15 +88,11 @@ describe('the queue', () => {
 
 describe('the audit log', () => {
   test('names people by e-mail, keys by name, and the command line', async () => {
-    const world = kept(startSeededOperatorWorld());
+    const world = seeded();
     const key = world.keys.page({ limit: 1 }).items[0];
-    const note = {
-      atMs: world.clock.now(),
-      accountId: world.ids[0],
-      subject: 'wh1',
-      action: 'webhook.test',
-    } as const;
-    world.note({ ...note, actor: { kind: 'key', keyId: key?.id as never } } as never); // an action of webhooks
+    const at = { atMs: world.clock.now(), accountId: world.ids[0], subject: 'wh1' };
+    const actor = { kind: 'key', keyId: key?.id as never } as const;
+    world.note({ ...at, action: 'webhook.test', actor } as never); // an action of webhooks
     const { text } = await world.operator.get('/operator/audit');
     expect(text).toContain('production key of Meridian Labs Webhook: test wh1');
     expect(text).toContain('dana@meridian.example Key: create');
@@ -109,8 +102,8 @@ describe('the audit log', () => {
     expect(text).toContain('Command line User: create');
   });
 
-  test('is filtered by account, who and what', async () => {
-    const world = kept(startSeededOperatorWorld());
+  test('is filtered by account, actor and action', async () => {
+    const world = seeded();
     const ask = async (query: string) => (await world.operator.get(`/operator/audit?${query}`)).text;
     expect(await ask('account=blank-page')).toMatch(/Account: create blank-page/);
     expect(await ask('account=blank-page')).not.toContain('Little Fish');
@@ -121,8 +114,8 @@ describe('the audit log', () => {
     expect(await ask('action=account.suspend')).not.toContain('Northwind');
   });
 
-  test('says at its field what is not known, and shows nothing then', async () => {
-    const world = kept(startSeededOperatorWorld());
+  test('names an unknown filter at its field, and shows nothing', async () => {
+    const world = seeded();
     const page = await world.operator.get('/operator/audit?account=nobody&actor=no@example.com');
     expect(page.errorAt('account')).toBe('No such account.');
     expect(page.errorAt('actor')).toBe('No user with this email.');
@@ -130,19 +123,18 @@ describe('the audit log', () => {
   });
 
   test('goes on by cursor', async () => {
-    const world = kept(startOperatorWorld());
+    const world = empty();
     for (let i = 100; i < 160; i++) world.account(`a${i}`);
     const first = await world.operator.get('/operator/audit');
-    const older = /href="([^"]*before=\d+)"/.exec(first.html)?.[1] ?? '';
-    const second = await world.operator.get(older);
+    const second = await world.operator.get(first.older);
     expect([first.text.includes('a110'), first.text.includes('a109')]).toEqual([true, false]);
     expect([second.text.includes('a110'), second.text.includes('a109')]).toEqual([false, true]);
   });
 });
 
 describe('health', () => {
-  test('tells what needs a look, the stores and the plans', async () => {
-    const { text } = await kept(startSeededOperatorWorld()).operator.get('/operator/health');
+  test('shows what needs attention, the stores and the plans', async () => {
+    const { text } = await seeded().operator.get('/operator/health');
     expect(text).toContain('Gateway 10.0.0.3:9464 is unreachable (ECONNREFUSED).');
     expect(text).toContain('Redis 10.0.0.10:6379 is unreachable (ECONNREFUSED).');
     expect(text).toContain('1 operator does not use two-factor authentication.');
@@ -152,17 +144,17 @@ describe('health', () => {
     expect(text).toContain('trial 5 10 250,000 20 1');
   });
 
-  test('is well where nothing is amiss, and says that there is no Redis', async () => {
-    const world = kept(startOperatorWorld());
+  test('is good where nothing is wrong, and says that there is no Redis', async () => {
+    const world = empty();
     world.store.run("UPDATE users SET totp_secret = x'00'");
     const { text } = await world.operator.get('/operator/health');
     expect(text).toContain('All systems healthy.');
     expect(text).toContain('Redis Not configured: limits apply per host');
   });
 
-  test('says how accounts come to other hosts, and what to do when they do not', async () => {
+  test('says how accounts are published to other hosts, and what to do when they are not', async () => {
     const told = async (publication: () => PublicationState) =>
-      (await kept(startOperatorWorld({ running: { publication } })).operator.get('/operator/health')).text;
+      (await empty({ publication }).operator.get('/operator/health')).text;
     expect(await told(() => ({ kind: 'publishing' }))).toContain('Accounts and keys Published');
     expect(await told(() => ({ kind: 'building' }))).toContain('Accounts and keys Publishing');
     expect(await told(() => ({ kind: 'away' }))).toContain('Accounts and keys Redis unreachable');
@@ -174,9 +166,7 @@ describe('health', () => {
   test('says what the watcher lacks', async () => {
     const health = { isWell: false, sentence: 'The programs have not been read from the chain yet.' };
     const watcher = () => ({ health, checkedAtMs: undefined, contextSlot: undefined, programs: 0 });
-    const { text } = await kept(startOperatorWorld({ running: { watcher } })).operator.get(
-      '/operator/health',
-    );
+    const { text } = await empty({ watcher }).operator.get('/operator/health');
     expect(text).toContain('Unhealthy Last check None yet Slot Unknown');
     expect(text).toContain(health.sentence);
   });

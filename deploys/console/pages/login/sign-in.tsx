@@ -1,0 +1,157 @@
+/** @jsxImportSource preact */
+import type { ComponentChildren } from 'preact';
+import { unreachable } from '../../../../shared/brand.ts';
+import type { AuthService } from '../../../auth/auth-service.ts';
+import type { From, TooMany } from '../../../auth/login.ts';
+import { type Busy, PASSWORD_CHARACTERS } from '../../../auth/passwords.ts';
+import {
+  type CookieName,
+  cookieOf,
+  type Session,
+  SESSION_COOKIE,
+  SESSION_MS,
+  setCookie,
+} from '../../../auth/sessions.ts';
+import type { User } from '../../../auth/users.ts';
+import { type FormErrors, PostForm, type PostFormProps, TextField } from '../../components/forms.tsx';
+import type { Answer, FormContext, PageContext } from '../../context.ts';
+import type { LoginServices } from '../../page-services.ts';
+import { ownPath, paths, redirect, withNext } from '../../paths.ts';
+
+/** Why a form comes back: its errors, the status, and when to try again; the last two are members of `Content`. */
+export type FormRefusal = Readonly<{ errors: FormErrors; status: number; retryAfterSeconds?: number }>;
+
+/** Why an attempt is rejected before it is looked at. */
+export function notTried(result: TooMany | Busy): FormRefusal {
+  switch (result.kind) {
+    case 'too-many': {
+      const { retryAfterSeconds } = result;
+      const isShort = retryAfterSeconds < 120;
+      const wait = isShort ? `${retryAfterSeconds} seconds` : `${Math.ceil(retryAfterSeconds / 60)} minutes`;
+      const form = `Too many attempts. Try again in ${wait}.`;
+      return { errors: { form }, status: 429, retryAfterSeconds };
+    }
+    case 'busy': {
+      const form = 'Too many sign-ins in progress. Try again in a few seconds.';
+      return { errors: { form }, status: 503, retryAfterSeconds: 2 };
+    }
+    default:
+      return unreachable(result);
+  }
+}
+
+/** A field of a form as text; at most what a body can hold. */
+export function field(form: URLSearchParams, name: string): string {
+  return form.get(name) ?? '';
+}
+
+type FormPage = Pick<PostFormProps, 'action' | 'button' | 'hidden'> &
+  Readonly<{
+    title: string;
+    fields?: ComponentChildren;
+    above?: ComponentChildren;
+    below?: ComponentChildren;
+  }>;
+
+/** A page with a single form. */
+export function showForm(
+  context: PageContext | FormContext,
+  page: FormPage,
+  refusal?: FormRefusal,
+): Response {
+  const { title, fields, above, below, ...form } = page;
+  const sent = 'form' in context ? context.form : undefined;
+  return context.show({
+    ...refusal,
+    title,
+    body: (
+      <>
+        {above}
+        <div class="panel">
+          <div class="panel-body">
+            <PostForm {...form} kind="primary" errors={refusal?.errors} sent={sent}>
+              {fields}
+            </PostForm>
+          </div>
+        </div>
+        {below}
+      </>
+    ),
+  });
+}
+
+export function EmailField() {
+  return <TextField name="email" label="Email" type="email" autocomplete="username" isRequired />;
+}
+
+export function CodeField({ hint }: Readonly<{ hint?: string }>) {
+  return <TextField name="code" label="Code" autocomplete="one-time-code" hint={hint} isRequired />;
+}
+
+/** The field of the current password. */
+export function PasswordField({ label = 'Password' }: Readonly<{ label?: string }>) {
+  return (
+    <TextField name="password" label={label} type="password" autocomplete="current-password" isRequired />
+  );
+}
+
+/** The field of a new password, with its rule. */
+export function NewPasswordField({ label = 'Password' }: Readonly<{ label?: string }>) {
+  const { min, max } = PASSWORD_CHARACTERS;
+  const hint = `${min}–${max} characters. A passphrase works well.`;
+  const field = { name: 'new-password', type: 'password', autocomplete: 'new-password' } as const;
+  return <TextField {...field} label={label} hint={hint} isRequired />;
+}
+
+/** Carries the second step's ticket. */
+export const STEP_COOKIE: CookieName = '__Host-sluice-step';
+const STEP_MS = 5 * 60_000;
+
+/** Where `next` of an address or form leads: a path of the console, `/` for anything else. */
+export function nextOf(fields: URLSearchParams): string {
+  return ownPath(fields.get('next')) ?? paths.start;
+}
+
+/** Where an attempt to sign in comes from. */
+export function fromOf({ auth, addressOf }: LoginServices, { request }: PageContext): From {
+  return { address: addressOf(request), signedInAs: auth.sessionOf(request)?.userId };
+}
+
+/** Begins a session for a user who has passed every step. The browser's former session ends: a token is never taken over. */
+export function beginSession(
+  { sessions, login }: AuthService,
+  { request }: PageContext,
+  user: User,
+  next: string,
+  from: From,
+): Response {
+  login.remember(user, from);
+  const former = cookieOf(request.headers, SESSION_COOKIE);
+  const token = sessions.begin(user.id, request.headers.get('user-agent'), former);
+  const asksForMore = user.role === 'operator' && !user.hasSecondFactor;
+  return redirect(asksForMore ? withNext(paths.secondFactor, next) : next, undefined, [
+    setCookie(SESSION_COOKIE, token, SESSION_MS.absolute),
+    setCookie(STEP_COOKIE, '', 0),
+  ]);
+}
+
+/** Sends a user whose first step was right to the second. */
+export function toSecondStep(ticket: string, next: string): Response {
+  return redirect(withNext(paths.secondStep, next), undefined, [setCookie(STEP_COOKIE, ticket, STEP_MS)]);
+}
+
+export type Self = Readonly<{ session: Session; user: User }>;
+
+/** Answers a user who is signed in, also an operator who must set up a second factor; others are redirected to the login. */
+export function forSelf(
+  { auth }: LoginServices,
+  { request, url }: PageContext,
+  answer: (self: Self) => Answer,
+): Answer {
+  const session = auth.sessionOf(request);
+  const user = session && auth.users.byId(session.userId);
+  if (session !== undefined && user !== undefined) return answer({ session, user });
+  return redirect(
+    request.method === 'POST' ? paths.login : withNext(paths.login, `${url.pathname}${url.search}`),
+  );
+}
