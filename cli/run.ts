@@ -47,7 +47,11 @@ export async function run(world: World): Promise<number> {
       return 1;
     }
     case 'command':
-      return printed(await outcomeOf(read.command, { ...read, world }), read.flags.has('json'), world);
+      return printed(
+        await outcomeOf(read.command, { ...read, world }),
+        read.options.json !== undefined,
+        world,
+      );
     default:
       return unreachable(read);
   }

@@ -12,31 +12,28 @@ import {
 import { unreachable } from '../../shared/brand.ts';
 import { type Books, onBooks, unknownAccount } from '../frame/books.ts';
 import { failed, type Invocation, type Outcome } from '../frame/command.ts';
-import { isoOf, tableOf } from '../frame/values.ts';
+import { isoOf, listed } from '../frame/values.ts';
 
 export const usage = onBooks(
   'usage --account --from --to --format',
   'Print usage by hour, account, key and method (default: the last 24 hours).',
-  (books, invocation) => printUsage(books, invocation),
+  printUsage,
 );
 
-async function printUsage(books: Books, { values, flags, world }: Invocation): Promise<Outcome> {
-  const json = flags.has('json');
-  const format = formatFrom(values.format, json);
-  if (format === undefined)
-    return failed(
-      json
-        ? '--json means --format ndjson. Use only one of them.'
-        : `--format must be one of ${FORMATS.join(', ')}, not "${values.format}".`,
-    );
-  const period = periodFrom(values.from, values.to, world.clock.now());
+async function printUsage(books: Books, { options, world }: Invocation): Promise<Outcome> {
+  const { json, account } = options;
+  if (json !== undefined && options.format !== undefined && options.format !== 'ndjson')
+    return failed('--json means --format ndjson. Use only one of them.');
+  const wanted = options.format ?? (json === undefined ? 'table' : 'ndjson');
+  const format = FORMATS.find((each) => each === wanted);
+  if (format === undefined) return failed(`--format must be one of ${FORMATS.join(', ')}, not "${wanted}".`);
+  const period = periodFrom(options.from, options.to, world.clock.now());
   if (period.kind === 'unreadable')
     return failed(
-      `--${period.option} must be a UTC day or hour such as 2026-11-21 or 2026-11-21T19, not "${values[period.option]}".`,
+      `--${period.option} must be a UTC day or hour such as 2026-11-21 or 2026-11-21T19, not "${options[period.option]}".`,
     );
   if (period.kind === 'backwards') return failed('--from is later than --to.');
-  const { account } = values;
-  const only = account === undefined ? undefined : idOf(books, account);
+  const only = account === undefined ? undefined : books.accounts.find(account)?.id;
   if (account !== undefined && only === undefined) return failed(unknownAccount(account));
 
   const { head, lineOf } = usageLines(format, account?.length ?? longestName(books));
@@ -51,15 +48,6 @@ async function printUsage(books: Books, { values, flags, world }: Invocation): P
   }
   if (isEmpty && format === 'table') world.out('No usage in this period.\n');
   return { kind: 'ended', code: 0 };
-}
-
-function formatFrom(text: string | undefined, json: boolean): Format | undefined {
-  if (json) return text === undefined || text === 'ndjson' ? 'ndjson' : undefined;
-  return FORMATS.find((format) => format === (text ?? 'table'));
-}
-
-function idOf({ accounts }: Books, name: string): number | undefined {
-  return accounts.find(name)?.id;
 }
 
 function longestName({ store }: Books): number {
@@ -157,21 +145,22 @@ const LIMIT = 100;
 export const audit = onBooks(
   'audit --account',
   `Print the latest ${LIMIT} changes with who made them, newest first; of one account with --account.`,
-  (books, invocation) => {
-    const { account } = invocation.values;
-    const accountId = account === undefined ? undefined : books.accounts.find(account)?.id;
-    if (account !== undefined && accountId === undefined) return failed(unknownAccount(account));
+  (books, { options: { account: of } }) => {
+    const accountId = of === undefined ? undefined : books.accounts.find(of)?.id;
+    if (of !== undefined && accountId === undefined) return failed(unknownAccount(of));
     const entries = createAudit(books.store).list({ accountId, limit: LIMIT });
-    const records = entries.map((entry) => recordOf(entry, books));
-    const rows = records.map(({ at, by, action, account: of, detail }) => [
-      at,
-      by,
-      action,
-      of ?? '-',
-      JSON.stringify(detail),
-    ]);
-    const text = tableOf(['AT', 'BY', 'ACTION', 'ACCOUNT', 'DETAIL'], rows, 'No changes yet.');
-    return { kind: 'done', objects: records, text };
+    return listed(
+      entries.map((entry) => recordOf(entry, books)),
+      (record) => record,
+      ({ at, by, action, account, detail }) => ({
+        AT: at,
+        BY: by,
+        ACTION: action,
+        ACCOUNT: account ?? '-',
+        DETAIL: JSON.stringify(detail),
+      }),
+      'No changes yet.',
+    );
   },
 );
 

@@ -5,7 +5,7 @@ import type { Environment } from '../../shared/config/table.ts';
 import { type App, type AppName, type Death, launchApp } from './app.ts';
 
 /** What runs, in order: the apps of one stage start together once the stage before is ready. */
-type Plan = Readonly<{
+type Run = Readonly<{
   stages: readonly (readonly AppName[])[];
   root: string;
   args: readonly string[];
@@ -13,9 +13,6 @@ type Plan = Readonly<{
   /** An app that takes longer to end is killed. */
   endMs: number;
   dataDir: string;
-}>;
-
-type Deps = Readonly<{
   clock: Clock;
   wishes: StopWishes;
   /** Called once, when every app listens; `urls` has one address per app. */
@@ -29,29 +26,34 @@ type End =
   | { readonly kind: 'late'; readonly app: AppName };
 
 /** Runs every app until the user asks to stop or one of them ends by itself; gives the exit code. */
-export async function runEverything(plan: Plan, deps: Deps): Promise<number> {
+export async function runEverything(run: Run): Promise<number> {
   const apps: App[] = [];
-  const { wishes, err } = deps;
-  const running = upTo(plan, deps, apps).catch(async (error) => {
-    await stopAll(plan, apps, err);
+  const { wishes, err, dataDir } = run;
+  const running = upTo(run, apps).catch(async (error) => {
+    await stopAll(run, apps);
     throw error;
   });
   const end = await Promise.race([wishes.asked.then((): End => ({ kind: 'asked' })), running]);
-  if (end.kind === 'died') err(obituary(end.death, plan.dataDir));
-  if (end.kind === 'late') err(`${end.app} was not ready in time; see ${logPath(plan, end.app)}.\n`);
-  const code = end.kind === 'asked' ? 0 : 1;
+  if (end.kind === 'died') {
+    const { app, how, lastLines } = end.death;
+    const sentence = `${app} exited (${how}), so everything is being stopped. Its log is ${logPath(dataDir, app)}.`;
+    err(`${[...lastLines, sentence].join('\n')}\n`);
+  }
+  if (end.kind === 'late') err(`${end.app} was not ready in time; see ${logPath(dataDir, end.app)}.\n`);
   const insisted = wishes.insisted.then((): 'insisted' => 'insisted');
-  const stopped = await Promise.race([insisted, stopAll(plan, apps, err)]);
-  if (stopped !== 'insisted') return stopped === 'killed' ? 1 : code;
+  const stopped = await Promise.race([insisted, stopAll(run, apps)]);
+  if (stopped !== 'insisted') return end.kind === 'asked' && stopped === 'drained' ? 0 : 1;
   for (const app of apps) app.kill();
   return 130;
 }
 
 /** Starts stage after stage; ends with the first app that dies or is late. */
-async function upTo(plan: Plan, { clock, ready }: Deps, apps: App[]): Promise<End> {
+async function upTo({ stages, ready, ...launch }: Run, apps: App[]): Promise<End> {
   const urls = new Map<AppName, string>();
-  for (const stage of plan.stages) {
-    const launched = stage.map((name) => launchApp({ ...plan, name, logPath: logPath(plan, name), clock }));
+  for (const stage of stages) {
+    const launched = stage.map((name) =>
+      launchApp({ ...launch, name, logPath: logPath(launch.dataDir, name) }),
+    );
     apps.push(...launched);
     const early = deathOf(apps);
     for (const app of launched) {
@@ -70,32 +72,22 @@ async function deathOf(apps: readonly App[]): Promise<Extract<End, { kind: 'died
 }
 
 /** The last stage first, so that what drains still has what it needs. */
-async function stopAll(
-  { stages }: Plan,
-  apps: readonly App[],
-  err: (text: string) => void,
-): Promise<'drained' | 'killed'> {
+async function stopAll({ stages, err }: Run, apps: readonly App[]): Promise<'drained' | 'killed'> {
   let worst: 'drained' | 'killed' = 'drained';
   for (const stage of stages.toReversed()) {
     const members = apps.filter(({ name }) => stage.includes(name));
-    for (const [i, how] of (await Promise.all(members.map((app) => app.stop()))).entries()) {
-      if (how === 'drained') continue;
+    const killed = await Promise.all(
+      members.map(async (app) => ((await app.stop()) === 'killed' ? [app] : [])),
+    );
+    for (const { name } of killed.flat()) {
       worst = 'killed';
-      err(`${members[i]?.name} did not stop in time and was killed.\n`);
+      err(`${name} did not stop in time and was killed.\n`);
     }
   }
   return worst;
 }
 
-function obituary({ app, how, lastLines }: Death, dataDir: string): string {
-  const lines = [
-    ...lastLines,
-    `${app} exited (${how}), so everything is being stopped. Its log is ${join(dataDir, `${app}.log`)}.`,
-  ];
-  return `${lines.join('\n')}\n`;
-}
-
-function logPath({ dataDir }: Plan, app: AppName): string {
+function logPath(dataDir: string, app: AppName): string {
   return join(dataDir, `${app}.log`);
 }
 
@@ -142,8 +134,10 @@ export async function watchRunners(
 ): Promise<void> {
   if (env['npm_lifecycle_event'] === undefined) return;
   const tree = processTree(pid);
-  const runners = runnersOf(pid, env['npm_config_user_agent']?.startsWith('npm/') === true, tree);
-  while (isStanding(pid, runners, tree)) {
+  const underNpm = env['npm_config_user_agent']?.startsWith('npm/') === true;
+  const runners = () => runnersOf(pid, underNpm, tree).join();
+  const atStart = runners();
+  while (runners() === atStart) {
     await clock.sleep(CHECK_MS, signal);
     if (signal.aborted) return;
   }
@@ -160,16 +154,6 @@ export function runnersOf(pid: number, underNpm: boolean, tree: ProcessTree): re
     parent = tree.parentOf(parent);
   }
   return runners.slice(0, 1);
-}
-
-/** Whether the chain above `pid` is still the one of `runners`. */
-export function isStanding(pid: number, runners: readonly number[], tree: ProcessTree): boolean {
-  let child = pid;
-  for (const runner of runners) {
-    if (tree.parentOf(child) !== runner) return false;
-    child = runner;
-  }
-  return true;
 }
 
 function processTree(pid: number): ProcessTree {
