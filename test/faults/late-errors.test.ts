@@ -2,10 +2,11 @@ import { expect, test } from 'bun:test';
 import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
 import { startGateway } from '../started/gateway.ts';
 import { shared } from '../started/shared.ts';
+import { errorText, resultText } from './pair.ts';
 
 const CALL = { jsonrpc: '2.0', id: 1, method: 'getSlot' };
-const GOOD = '{"jsonrpc":"2.0","result":"from another","id":1}';
-const behind = (message: string) => `{"jsonrpc":"2.0","error":{"code":-32005,"message":"${message}"},"id":1}`;
+const GOOD = resultText('"from another"');
+const behind = (message: string) => errorText(-32005, message, 1);
 
 /** The first backend that is asked does `first`, the other answers. */
 let first: (exchange: RawExchange) => unknown;
@@ -82,7 +83,7 @@ test.each(['getSlot', 'sendTransaction'])(
 );
 
 test('A9 a null whose framing ends later is known for one, and an archive is asked', async () => {
-  using node = startRawBackend(endApart('{"jsonrpc":"2.0","result":null,"id":1}'));
+  using node = startRawBackend(endApart(resultText('null')));
   using archive = startRawBackend((exchange) => exchange.send(plain(GOOD)));
   await using tiers = await startGateway({
     backends: [
@@ -95,8 +96,11 @@ test('A9 a null whose framing ends later is known for one, and an archive is ask
 });
 
 test('A9 a throttled backend whose framing ends later is not told of as the limit of the caller', async () => {
-  const throttled = '{"jsonrpc":"2.0","error":{"code":429,"message":"slow down"},"id":1}';
-  expect(await answered(endApart(throttled))).toEqual({ status: 200, text: GOOD, asked: 2 });
+  expect(await answered(endApart(errorText(429, 'slow down', 1)))).toEqual({
+    status: 200,
+    text: GOOD,
+    asked: 2,
+  });
 });
 
 test('A9 a page of a length that says it is JSON is no answer, alone or in a batch', async () => {
@@ -106,6 +110,6 @@ test('A9 a page of a length that says it is JSON is no answer, alone or in a bat
 });
 
 test('A9 a result whose text speaks of an error is a result', async () => {
-  const text = '{"jsonrpc":"2.0","result":"\\"error\\":{\\"code\\":-32005}","id":1}';
+  const text = resultText('"\\"error\\":{\\"code\\":-32005}"');
   expect(await answered((exchange) => exchange.send(plain(text)))).toEqual({ status: 200, text, asked: 1 });
 });

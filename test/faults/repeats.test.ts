@@ -1,21 +1,13 @@
 import { describe, expect, test } from 'bun:test';
-import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
+import { CHUNKED, chunk, plain, type RawExchange } from '../fakes/raw-backend.ts';
 import { openCaller, postText } from '../fakes/raw-caller.ts';
-import { startGateway } from '../started/gateway.ts';
-import { shared } from '../started/shared.ts';
+import { callText, errorText, rawPair, resultText } from './pair.ts';
 
-const call = (id: string, params = '["same"]', method = 'getAccountInfo') =>
-  `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}}`;
+const call = (id: string, params = '["same"]', method = 'getAccountInfo') => callText(id, method, params);
 const idOf = ({ text }: RawExchange) => /"id":("[^"]*"|\d+)/.exec(text)?.[1] ?? 'null';
-const good = (id: string, value: number) => `{"jsonrpc":"2.0","result":${value},"id":${id}}`;
+const good = (id: string, value: number) => resultText(value, id);
 
-const backend = shared(startRawBackend(() => undefined));
-const gateway = shared(
-  await startGateway({
-    backends: [{ name: 'a', url: backend.url }],
-    plans: { trial: { rps: 1_000, burst: 1_000 } },
-  }),
-);
+const { backend, gateway } = await rawPair({ plans: { trial: { rps: 1_000, burst: 1_000 } } });
 
 /** Answers each call with the count of calls so far, so that an answer from memory would be an old one. */
 function counting() {
@@ -58,11 +50,8 @@ test('H2 nothing is remembered: the same call is asked again, finalized or not',
 
 describe('H3 what went wrong once is asked again', () => {
   test.each<[string, (exchange: RawExchange) => unknown]>([
-    ['null', ({ send }) => send(plain('{"jsonrpc":"2.0","result":null,"id":1}'))],
-    [
-      'an error',
-      ({ send }) => send(plain('{"jsonrpc":"2.0","error":{"code":-32602,"message":"no"},"id":1}')),
-    ],
+    ['null', ({ send }) => send(plain(resultText('null')))],
+    ['an error', ({ send }) => send(plain(errorText(-32602, 'no', 1)))],
     ['an error page', ({ send }) => send('HTTP/1.1 500 No\r\ncontent-length: 2\r\n\r\nno')],
     [
       'a stream that is cut',
@@ -72,10 +61,7 @@ describe('H3 what went wrong once is asked again', () => {
         reset();
       },
     ],
-    [
-      'a long answer',
-      ({ send }) => send(plain(`{"jsonrpc":"2.0","result":"${'a'.repeat(200_000)}","id":1}`)),
-    ],
+    ['a long answer', ({ send }) => send(plain(resultText(`"${'a'.repeat(200_000)}"`)))],
   ])('H3 %s', async (_name, script) => {
     const key = gateway.key();
     backend.script(script);
