@@ -61,16 +61,6 @@ describe('batches whose later answers fill a backend that their first call needs
     expect(archive.seen.length).toBeLessThanOrEqual(4);
   });
 
-  test('are answered when they are two, of two accounts', async () => {
-    const both = [answered([block(0), block(1)]), answered([block(0), block(2)])];
-    await archived(2);
-    first.resolve();
-    expect(await Promise.all(both)).toEqual([
-      [0, 1],
-      [0, 2],
-    ]);
-  });
-
   test('are answered when one waits for a place, the other for the permit that the first one holds', async () => {
     const key = gateway.key();
     const scan = (id: number) => call(id, 'getProgramAccounts', 'x');
@@ -83,22 +73,6 @@ describe('batches whose later answers fill a backend that their first call needs
       [0, 1],
       [0, 1, 2],
     ]);
-  });
-
-  test('are answered when a scan comes first and blocks take every other place', async () => {
-    const only = startBackend((seen) =>
-      seen.method === 'getProgramAccounts' ? result(seen, '[]') : streamed(seen, 1),
-    );
-    await using _ = only;
-    await using small = await startGateway(
-      { backends: [{ name: 'a', url: only.url, max_connections: 4 }] },
-      createVirtualClock().clock,
-    );
-    const calls = [call(0, 'getProgramAccounts', 'x'), ...[1, 2, 3, 4, 5, 6, 7].map(block)];
-    const answers = JSON.parse(await (await small.post(calls, small.key())).text());
-    expect(answers.map(({ id }: { id: number }) => id)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
-    // The scan has its place before the blocks, so that none of them is asked for twice.
-    expect(only.seen.length).toBe(8);
   });
 
   test('send no transaction twice, and ask for what is small once', async () => {

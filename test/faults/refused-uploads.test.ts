@@ -1,16 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { startBackend } from '../fakes/backend.ts';
 import { openCaller } from '../fakes/raw-caller.ts';
-import { startGateway } from '../started/gateway.ts';
-import { shared } from '../started/shared.ts';
+import { callText, pair } from './pair.ts';
 
-const backend = shared(startBackend());
-const gateway = shared(
-  await startGateway({
-    backends: [{ name: 'a', url: backend.url }],
-    gateway: { max_body_bytes: 100_000 },
-  }),
-);
+const { gateway } = await pair({ gateway: { max_body_bytes: 100_000 } });
 
 const PIECE = ' '.repeat(65_536);
 const CHUNK = `10000\r\n${PIECE}\r\n`;
@@ -47,7 +39,7 @@ test.each([
 );
 
 describe('A16 of a body without a valid key 64 KB are read', () => {
-  const CALL = '{"jsonrpc":"2.0","id":7,"method":"getSlot"}';
+  const CALL = callText(7, 'getSlot');
   const post = (key: string, bytes: number) => gateway.post(CALL.padEnd(bytes), key);
 
   test('up to there its id is told, above it is not', async () => {
