@@ -7,32 +7,22 @@ import {
   refusedUrl,
   startRawBackend,
 } from '../fakes/raw-backend.ts';
+import { pseudoRandom } from '../fakes/history.ts';
 import { startGateway } from '../started/gateway.ts';
 import { shared } from '../started/shared.ts';
+import { errorText, resultText } from './pair.ts';
 
 const SENDS = 2_000;
 const AT_ONCE = 32;
 
-/** Numbers from 0 up to 1, the same in every run (mulberry32). */
-function createRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 type Act = (exchange: RawExchange, id: string) => unknown;
 
-const good = (id: string) => `{"jsonrpc":"2.0","result":"signature","id":${id}}`;
+const good = (id: string) => resultText('"signature"', id);
 const answer =
   (body: (id: string) => string): Act =>
   ({ send }, id) =>
     send(plain(body(id)));
-const error = (code: number) =>
-  answer((id) => `{"jsonrpc":"2.0","error":{"code":${code},"message":"no"},"id":${id}}`);
+const error = (code: number) => answer((id) => errorText(code, 'no', id));
 const status =
   (code: number): Act =>
   ({ send }) =>
@@ -69,7 +59,7 @@ const UNKNOWN: readonly Act[] = [
 ];
 const HANGS: Act = () => undefined;
 
-const random = createRandom(13);
+const random = pseudoRandom(13);
 /** What was done with each transaction, at whichever backend, in the order of its arrivals. */
 const arrivals = new Map<string, Act[]>();
 
