@@ -94,24 +94,3 @@ test('with Redis dead there is one more for each other process at most, and not 
   open.resolve();
   expect((await last).every((status) => status === 200)).toBe(true);
 }, 40_000);
-
-test('the places of a process that was killed come back', async () => {
-  await using crew = await start();
-  const key = crew.key('scanner');
-  const first = Array.from({ length: SCANS }, () => ask(crew, key, 1).catch(() => 'cut'));
-  await until(() => under === SCANS);
-  for (const pid of crew.processes().values()) process.kill(pid, 'SIGKILL');
-  await Promise.all(first);
-  [under, most] = [0, 0];
-  // Those in their place listen one after the other.
-  let answered = 0;
-  while (answered < 2 * PROCESSES)
-    answered += await crew.post(key).then(
-      () => 1,
-      () => 0,
-    );
-  const again = ask(crew, key, SCANS);
-  await until(() => under === SCANS);
-  open.resolve();
-  expect(await again).toEqual([200, 200, 200]);
-}, 40_000);
