@@ -82,6 +82,5 @@ function printed(outcome: Outcome, json: boolean, { out, err }: World): number {
   }
 }
 
-function linesOf(objects: readonly object[]): string {
-  return objects.map((object) => `${JSON.stringify(object)}\n`).join('');
-}
+const linesOf = (objects: readonly object[]) =>
+  objects.map((object) => `${JSON.stringify(object)}\n`).join('');

@@ -80,9 +80,12 @@ function fileProblems({ gateway, deploys }: Config): readonly string[] {
 function notesOn({ storage, backends }: Config): readonly string[] {
   const redis =
     'with storage.redis, accounts, plans and prices come from the host that runs deploys; run deploys on one host only.';
+  const unserved = LANES_BY_DEFAULT.filter((lane) => !backends.some(({ lanes }) => lanes.includes(lane)));
   return [
     ...(storage.redisUrl === undefined ? [] : [redis]),
-    ...(backends.length === 0 ? [] : notesOnLanes(backends)),
+    ...(backends.length === 0 || unserved.length === 0
+      ? []
+      : [`no backend serves the lanes ${unserved.join(', ')}; their methods return error -32601.`]),
     ...backends.flatMap(notesOnBackend),
   ];
 }
@@ -94,12 +97,6 @@ async function notesOnRedis({ storage }: Config, clock: Clock): Promise<readonly
   return seen.flatMap((node) =>
     node.kind === 'answers' ? [] : [`Redis ${node.host} can't be used from this host (${node.reason}).`],
   );
-}
-
-function notesOnLanes(backends: readonly BackendConfig[]): readonly string[] {
-  const unserved = LANES_BY_DEFAULT.filter((lane) => !backends.some(({ lanes }) => lanes.includes(lane)));
-  if (unserved.length === 0) return [];
-  return [`no backend serves the lanes ${unserved.join(', ')}; their methods return error -32601.`];
 }
 
 function notesOnBackend({ name, methods, headers }: BackendConfig): readonly string[] {

@@ -10,8 +10,8 @@ import { DEMO, requestReload, retireDemoKeys } from '../../shared/keys/schema.ts
 import { tighten } from '../../shared/store/private.ts';
 import { type Books, COMMAND_LINE, onConfig, withBooks } from '../frame/books.ts';
 import { failed, type Invocation, type Outcome } from '../frame/command.ts';
-import type { AppName } from '../start/app.ts';
-import { createStopWishes, runEverything, watchRunners } from '../start/everything.ts';
+import { type AppName, runEverything } from '../start/apps.ts';
+import { createStopWishes, watchRunners } from '../start/stops.ts';
 
 export const start = onConfig(
   'start',

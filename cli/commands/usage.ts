@@ -28,11 +28,7 @@ async function printUsage(books: Books, { options, world }: Invocation): Promise
   const format = FORMATS.find((each) => each === wanted);
   if (format === undefined) return failed(`--format must be one of ${FORMATS.join(', ')}, not "${wanted}".`);
   const period = periodFrom(options.from, options.to, world.clock.now());
-  if (period.kind === 'unreadable')
-    return failed(
-      `--${period.option} must be a UTC day or hour such as 2026-11-21 or 2026-11-21T19, not "${options[period.option]}".`,
-    );
-  if (period.kind === 'backwards') return failed('--from is later than --to.');
+  if (typeof period === 'string') return failed(period);
   const only = account === undefined ? undefined : books.accounts.find(account)?.id;
   if (account !== undefined && only === undefined) return failed(unknownAccount(account));
 
@@ -67,27 +63,25 @@ function createNameOf({ store }: Books): (accountId: number) => string {
   };
 }
 
-/** What `--from` and `--to` say, or the first of them that cannot be read. */
-type Period =
-  | ({ readonly kind: 'hours' } & Hours)
-  | { readonly kind: 'unreadable'; readonly option: 'from' | 'to' }
-  | { readonly kind: 'backwards' };
-
 /** Without `--from`, so many hours up to the end. */
 const HOURS_BY_DEFAULT = 24;
 
 /**
  * The hours from `--from` to `--to`, both included and both in UTC: `2026-11-21T19` is an hour, `2026-11-21` a day.
- * Without `--to` it ends with the present hour; without `--from` it begins 24 hours before its end.
+ * Without `--to` it ends with the present hour; without `--from` it begins 24 hours before its end. What is wrong with
+ * them is a sentence.
  */
-export function periodFrom(from: string | undefined, to: string | undefined, nowMs: number): Period {
-  const first = from === undefined ? undefined : hoursOf(from);
-  if (from !== undefined && first === undefined) return { kind: 'unreadable', option: 'from' };
-  const last = to === undefined ? undefined : hoursOf(to);
-  if (to !== undefined && last === undefined) return { kind: 'unreadable', option: 'to' };
+export function periodFrom(from: string | undefined, to: string | undefined, nowMs: number): Hours | string {
+  const [first, last] = [from, to].map((text) => (text === undefined ? undefined : hoursOf(text)));
+  if (from !== undefined && first === undefined) return unreadable('from', from);
+  if (to !== undefined && last === undefined) return unreadable('to', to);
   const toHour = last?.toHour ?? Math.floor(nowMs / HOUR_MS) + 1;
   const fromHour = first?.fromHour ?? toHour - HOURS_BY_DEFAULT;
-  return fromHour < toHour ? { kind: 'hours', fromHour, toHour } : { kind: 'backwards' };
+  return fromHour < toHour ? { fromHour, toHour } : '--from is later than --to.';
+}
+
+function unreadable(option: string, text: string): string {
+  return `--${option} must be a UTC day or hour such as 2026-11-21 or 2026-11-21T19, not "${text}".`;
 }
 
 /** The day, or with `T19` the hour; as the table prints it, `T19:00Z`, it is read too. */
