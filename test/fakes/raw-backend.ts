@@ -118,7 +118,7 @@ function exchangeOf(socket: Bun.Socket<State>, text: string): RawExchange {
 }
 
 /** The length of the first request in `text`, or `undefined` while its head is not whole. */
-function requestLength(text: string): number | undefined {
+export function requestLength(text: string): number | undefined {
   const end = text.indexOf('\r\n\r\n');
   if (end === -1) return undefined;
   return end + 4 + Number(/content-length: (\d+)/i.exec(text.slice(0, end))?.[1] ?? 0);
