@@ -2,6 +2,7 @@ import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
+import { result, startBackend } from '../fakes/backend.ts';
 import { objectsOf, ROOT, sluice } from './sluice.ts';
 import { begin, gone, installation, processesOf } from './installation.ts';
 
@@ -113,22 +114,14 @@ describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the
   test('a port that is taken is one clear sentence, and nothing is left running', async () => {
     installed = await installation();
     const { ports } = installed;
-    const taken = Bun.serve({
-      port: ports.gateway ?? 0,
-      hostname: '127.0.0.1',
-      fetch: () => new Response('mine'),
-    });
-    try {
-      const { code, err } = await begin(installed).ended;
-      expect(code).toBe(1);
-      expect(err).toContain(
-        `The address 127.0.0.1:${ports.gateway} cannot be listened on (another process has it)`,
-      );
-      expect(err).toContain('gateway exited (code 1), so everything is being stopped');
-      expect(await gone(installed)).toEqual([]);
-    } finally {
-      await taken.stop(true);
-    }
+    await using _taken = startBackend(undefined, ports.gateway);
+    const { code, err } = await begin(installed).ended;
+    expect(code).toBe(1);
+    expect(err).toContain(
+      `The address 127.0.0.1:${ports.gateway} cannot be listened on (another process has it)`,
+    );
+    expect(err).toContain('gateway exited (code 1), so everything is being stopped');
+    expect(await gone(installed)).toEqual([]);
   });
 
   test('a corrupt database is one clear sentence, and nothing is started', async () => {
@@ -158,7 +151,7 @@ describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the
     expect(await gone(installed)).toEqual([]);
   });
 
-  test('an app that dies takes the others with it, and its name is told', async () => {
+  test('an app that dies takes the others with it, and is named', async () => {
     installed = await installation();
     const started = begin(installed);
     await started.ready;
@@ -172,63 +165,49 @@ describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the
     expect(await gone(installed)).toEqual([]);
   });
 
-  test('with backends of its own it runs no chain, makes no demo key and says how to make one', async () => {
-    const backend = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('{}') });
-    try {
-      installed = await installation(`[[backends]]\nname = "own"\nurl = "${backend.url.href}"\n`);
-      const started = begin(installed);
-      const banner = await started.ready;
-      expect(banner).toContain('bun run sluice key create NAME');
-      expect(banner).not.toContain('sluice_');
-      expect(existsSync(join(installed.dataDir, 'localnet.log'))).toBe(false);
-      expect(existsSync(join(installed.dataDir, 'demo-key'))).toBe(false);
-      process.kill(-started.pid, 'SIGINT');
-      expect(await started.ended).toMatchObject({ code: 0 });
-    } finally {
-      await backend.stop(true);
-    }
+  test('with backends of its own it runs no chain, creates no demo key and says how to create one', async () => {
+    await using backend = startBackend();
+    installed = await installation(`[[backends]]\nname = "own"\nurl = "${backend.url}"\n`);
+    const started = begin(installed);
+    const banner = await started.ready;
+    expect(banner).toContain('bun run sluice key create NAME');
+    expect(banner).not.toContain('sluice_');
+    expect(existsSync(join(installed.dataDir, 'localnet.log'))).toBe(false);
+    expect(existsSync(join(installed.dataDir, 'demo-key'))).toBe(false);
+    process.kill(-started.pid, 'SIGINT');
+    expect(await started.ended).toMatchObject({ code: 0 });
   });
 
   test('a stop waits for the answer under way, and a second Ctrl-C does not', async () => {
-    const asked = Promise.withResolvers<void>();
-    const backend = Bun.serve({
-      port: 0,
-      hostname: '127.0.0.1',
-      idleTimeout: 0,
-      fetch: async (request) => {
-        if (!(await request.text()).includes('getBalance'))
-          return Response.json({ jsonrpc: '2.0', id: 1, result: 1 });
-        asked.resolve();
-        return new Promise<Response>(() => {});
-      },
+    const arrived = Promise.withResolvers<void>();
+    await using backend = startBackend((seen) => {
+      if (seen.method !== 'getBalance') return result(seen, '1');
+      arrived.resolve();
+      return new Promise<Response>(() => {});
     });
-    try {
-      installed = await installation(`[[backends]]\nname = "own"\nurl = "${backend.url.href}"\n`);
-      const { config, path, ports } = installed;
-      const started = begin(installed);
-      await started.ready;
-      const command = (...args: string[]) => sluice(path, [...args, '--config', config, '--json']);
-      await command('account', 'create', 'waiter');
-      const [made] = objectsOf(await command('key', 'create', 'waiter')) as { key: string }[]; // the documented shape
-      const call = fetch(`http://127.0.0.1:${ports.gateway}/?api-key=${made?.key}`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: '{"jsonrpc":"2.0","id":1,"method":"getBalance","params":["11111111111111111111111111111111"]}',
-      }).catch(() => 'cut');
-      await asked.promise;
-      process.kill(-started.pid, 'SIGINT');
-      await Bun.sleep(1_000); // the time in which a stop would have ended everything; a second wish counts after 500 ms
-      expect(processesOf(installed).length).toBeGreaterThanOrEqual(2);
-      process.kill(-started.pid, 'SIGINT');
-      expect(await started.ended).toMatchObject({ code: 130 });
-      expect(await call).toBe('cut');
-      expect(await gone(installed)).toEqual([]);
-    } finally {
-      await backend.stop(true);
-    }
+    installed = await installation(`[[backends]]\nname = "own"\nurl = "${backend.url}"\n`);
+    const { config, path, ports } = installed;
+    const started = begin(installed);
+    await started.ready;
+    const command = (...args: string[]) => sluice(path, [...args, '--config', config, '--json']);
+    await command('account', 'create', 'waiter');
+    const [made] = objectsOf(await command('key', 'create', 'waiter')) as { key: string }[]; // the documented shape
+    const call = fetch(`http://127.0.0.1:${ports.gateway}/?api-key=${made?.key}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"jsonrpc":"2.0","id":1,"method":"getBalance","params":["11111111111111111111111111111111"]}',
+    }).catch(() => 'cut');
+    await arrived.promise;
+    process.kill(-started.pid, 'SIGINT');
+    await Bun.sleep(1_000); // the time in which a stop would have ended everything; a second wish counts after 500 ms
+    expect(processesOf(installed).length).toBeGreaterThanOrEqual(2);
+    process.kill(-started.pid, 'SIGINT');
+    expect(await started.ended).toMatchObject({ code: 130 });
+    expect(await call).toBe('cut');
+    expect(await gone(installed)).toEqual([]);
   });
 
-  test('a config with problems tells them all and starts nothing', async () => {
+  test('a config with problems reports them all and starts nothing', async () => {
     installed = await installation('[bogus]\n[plans.A]\nrps = 0\n');
     const { code, out, err } = await begin(installed).ended;
     expect([code, out, err.trimEnd().split('\n').length]).toEqual([1, '', 3]);

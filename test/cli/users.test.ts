@@ -39,19 +39,15 @@ describe('users from the command line', () => {
   });
 
   test.each([
-    [['user', 'create', 'a@example.com'], PASSWORD, 'user create requires --account NAME or --operator.'],
-    [['user', 'create', 'a@example.com', '--account', 'none'], PASSWORD, 'No account named "none"'],
-    [['user', 'create', 'a', '--operator'], PASSWORD, '"a" is not an email address.'],
-    [['user', 'create', 'a@example.com', '--operator'], 'short', 'at least 12 characters'],
-    [['user', 'create', 'a@example.com', '--operator'], '', 'read from standard input'],
-    [
-      ['user', 'create', 'root@example.com', '--operator'],
-      PASSWORD,
-      'login for root@example.com already exists',
-    ],
-    [['user', 'remove', 'a@example.com'], '', 'No login for a@example.com'],
-  ])('%p with %p is refused in a sentence', async (args, line, sentence) => {
-    const { code, err } = await typed(line, ...args);
+    ['user create a@example.com', PASSWORD, 'user create requires --account NAME or --operator.'],
+    ['user create a@example.com --account none', PASSWORD, 'No account named "none"'],
+    ['user create a --operator', PASSWORD, '"a" is not an email address.'],
+    ['user create a@example.com --operator', 'short', 'at least 12 characters'],
+    ['user create a@example.com --operator', '', 'read from standard input'],
+    ['user create root@example.com --operator', PASSWORD, 'login for root@example.com already exists'],
+    ['user remove a@example.com', '', 'No login for a@example.com'],
+  ])('%p with %p is refused in a sentence', async (command, line, sentence) => {
+    const { code, err } = await typed(line, ...command.split(' '));
     expect([code, err]).toEqual([1, expect.stringContaining(sentence)]);
   });
 
