@@ -13,16 +13,16 @@ const NAMES = ['a', 'b', 'c'];
 beforeEach(async () => {
   clock = createVirtualClock();
   nodes = NAMES.map(() => startLiveNode());
-  gateway = await startGateway(
-    {
-      backends: nodes.map(({ url }, i) => ({ name: NAMES[i], url })),
-      plans: { scale: { rps: 1_000_000, burst: 1_000_000 } },
-    },
-    clock.clock,
-  );
+  await start();
+});
+
+async function start() {
+  const backends = nodes.map(({ url }, i) => ({ name: NAMES[i], url }));
+  const plans = { scale: { rps: 1_000_000, burst: 1_000_000 } };
+  gateway = await startGateway({ backends, plans }, clock.clock);
   gateway.key(); // without an account it is not ready
   gateway.maintain();
-});
+}
 afterEach(async () => {
   await gateway[Symbol.asyncDispose]();
   for (const node of nodes) await node[Symbol.asyncDispose]();
@@ -75,18 +75,16 @@ async function keyOn(name: string): Promise<string> {
   }
 }
 
-describe('one caller reads from one node', () => {
-  test('always the same, and callers are spread over all', async () => {
-    await pass(2);
-    const favourites = new Set<string>();
-    for (let i = 0; i < 30; i++) {
-      const key = gateway.key();
-      const first = await askedOf(key);
-      for (let again = 0; again < 5; again++) expect(await askedOf(key)).toBe(first);
-      favourites.add(first);
-    }
-    expect([...favourites].toSorted()).toEqual(NAMES);
-  });
+test('one caller reads always from the same node, and callers are spread over all', async () => {
+  await pass(2);
+  const favourites = new Set<string>();
+  for (let i = 0; i < 30; i++) {
+    const key = gateway.key();
+    const first = await askedOf(key);
+    for (let again = 0; again < 5; again++) expect(await askedOf(key)).toBe(first);
+    favourites.add(first);
+  }
+  expect([...favourites].toSorted()).toEqual(NAMES);
 });
 
 describe('G10 a node that is not at the tip', () => {
@@ -112,12 +110,7 @@ describe('G10 a node that is not at the tip', () => {
   test('G10 of another chain is left out', async () => {
     await gateway[Symbol.asyncDispose]();
     nodeOf('c').now.genesis = 'another';
-    gateway = await startGateway(
-      { backends: nodes.map(({ url }, i) => ({ name: NAMES[i], url })) },
-      clock.clock,
-    );
-    gateway.key();
-    gateway.maintain();
+    await start();
     await pass(6);
     expect(await health()).toBe('ok, but not these backends: c (of another chain)\n');
   });
@@ -285,16 +278,22 @@ describe('G7 a node that hangs', () => {
     while (!nodeOf(name).seen.some((call) => call.method === method)) await Bun.sleep(1); // until it is there
   };
 
-  test('G7 gives up what waits there when it does not answer its probe: reads at once, scans when it is left out, sends never', async () => {
-    await pass(2);
-    const key = await keyOn('a');
-    await pass(2);
-    nodeOf('a').now.hangs = true;
+  /** A read, a scan and a send that have arrived at the node that hangs. */
+  const threeCalls = async (key: string) => {
     const read = post(key, 'getEpochInfo', []);
     const scan = post(key, 'getProgramAccounts', ['x']);
     const send = post(key, 'sendTransaction', ['x']);
     for (const method of ['getEpochInfo', 'getProgramAccounts', 'sendTransaction'])
       await arrived('a', method);
+    return { read, scan, send };
+  };
+
+  test('G7 gives up what waits there when it does not answer its probe: reads at once, scans when it is left out, sends never', async () => {
+    await pass(2);
+    const key = await keyOn('a');
+    await pass(2);
+    nodeOf('a').now.hangs = true;
+    const { read, scan, send } = await threeCalls(key);
     while ((await Promise.race([read, 'not yet'])) === 'not yet') await step(0.25);
     expect((await read).status).toBe(200);
     expect(await Promise.race([scan, 'not yet'])).toBe('not yet');
@@ -313,11 +312,7 @@ describe('G7 a node that hangs', () => {
       await pass(2);
       const key = await keyOn('a');
       nodeOf('a').script(() => new Promise(() => undefined));
-      const read = post(key, 'getEpochInfo', []);
-      const scan = post(key, 'getProgramAccounts', ['x']);
-      const send = post(key, 'sendTransaction', ['x']);
-      for (const method of ['getEpochInfo', 'getProgramAccounts', 'sendTransaction'])
-        await arrived('a', method);
+      const { read, scan, send } = await threeCalls(key);
       if (why === 'unhealthy') nodeOf('a').now.behind = 150;
       else nodeOf('a').now.slot -= 60;
       await pass(4);
