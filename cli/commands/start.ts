@@ -136,7 +136,7 @@ export function loginOf(
   return { lines: [`${where} creates the first operator, once, within 24 hours:`, '', shown, ''], record };
 }
 
-/** What `start` tells its user. `demoKey` is absent when the backends are the operator's own. */
+/** What `start` shows. `demoKey` is absent when the backends are the operator's own. */
 type Running = Readonly<{
   gatewayUrl: string;
   consoleUrl: string;

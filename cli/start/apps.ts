@@ -104,7 +104,7 @@ const LAST_LINES_MAX = 20;
 
 /**
  * Starts one app. It is in a process group of its own, so that Ctrl-C reaches it in our order; and it holds the
- * other end of our pipe as its stdin, whose end tells it that we died, however we died.
+ * other end of our pipe as its stdin, whose end shows it that we died, however we died.
  */
 function launchApp(name: AppName, { root, args, env, endMs, dataDir, clock }: Run): App {
   const log = openLogFile(logPath(dataDir, name)); // a process whose log cannot be kept is not started

@@ -24,7 +24,7 @@ export function createStopWishes(clock: Clock): StopWishes {
   return { asked: asked.promise, insisted: insisted.promise, note };
 }
 
-/** What is asked of the system; `parentOf` gives `undefined` where it cannot be told. */
+/** The processes of the system; `parentOf` gives `undefined` where the parent is unknown. */
 export type ProcessTree = Readonly<{
   parentOf(pid: number): number | undefined;
   isNode(pid: number): boolean;

@@ -83,7 +83,7 @@ describe('the outcome of an answer', () => {
     expect(outcomesOf(refused, { ids: [1, 2] })).toEqual(['429 -429', '429 -429']);
   });
 
-  test('that is too long to be kept is told by how it begins', () => {
+  test('that is too long to be kept is classified by its beginning', () => {
     const long = (text: string) => ({ ...reply(text), isWhole: false });
     expect(outcomesOf(long('{"jsonrpc":"2.0","id":1,"result":[{"pubkey":"'), { ids: [1] })).toEqual([RESULT]);
     expect(outcomesOf(long('[{"jsonrpc":"2.0","result":[1'), { ids: [1, 2] })).toEqual([UNREAD, UNREAD]);

@@ -17,7 +17,7 @@ afterEach(() => {
   for (const each of open.splice(0)) each[Symbol.dispose]();
 });
 
-/** Scans an endpoint that does as the script says; `onBytes` is told that some of an answer were read. */
+/** Scans an endpoint with this script; `onBytes` is called when bytes of an answer were read. */
 async function scan(
   script: RawScript,
   more: Partial<ScanOptions> = {},

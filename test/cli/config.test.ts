@@ -33,7 +33,7 @@ describe('config check', () => {
   test('finds the example in order', async () => {
     expect((await run('config', 'check', join(ROOT, 'sluice.example.toml'))).code).toBe(0);
   });
-  test('tells every problem, one a line, and shows no secret', async () => {
+  test('reports every problem on a line of its own, and shows no secret', async () => {
     const path = written('bad.toml', '[gateway]\nlisten = "x"\nbogus = 1\n[storage]\nsecret = "hunter2"\n');
     const { code, out, err } = await run('config', 'check', path);
     expect([code, out]).toEqual([1, '']);
@@ -168,7 +168,7 @@ describe('config reload', () => {
     await run('account', 'set', 'third', '--plan', 'scale');
     expect(revision()).toBe(before + 2);
   });
-  test('of a bad config tells its problems and reloads nothing', async () => {
+  test('of a bad config reports its problems and reloads nothing', async () => {
     const before = revision();
     const path = written('reload.toml', '[gateway]\nbogus = 1\n');
     expect((await run('config', 'reload', '--config', path)).code).toBe(1);
@@ -196,7 +196,7 @@ describe('programs check', () => {
     const config = written('mine.toml', `[deploys]\nprograms = "${list}"\n`);
     expect((await run('programs', 'check', '--config', config)).out).toBe(`OK: ${list}: 1 programs.\n`);
   });
-  test('tells every problem of a list', async () => {
+  test('reports every problem of a list', async () => {
     const path = written(
       'bad.json',
       '[{"program_id":"x","label":"A"},{"program_id":"11111111111111111111111111111111"}]',

@@ -76,7 +76,7 @@ describe('usage', () => {
     ]);
   });
 
-  test('is a table unless told otherwise', async () => {
+  test('is a table by default', async () => {
     const { out, code } = await run(...DAY);
     const lines = out.trimEnd().split('\n');
     expect([code, lines.length, new Set(lines.map(({ length }) => length)).size]).toEqual([0, 4, 1]);

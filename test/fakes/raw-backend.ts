@@ -43,7 +43,7 @@ type State = {
 };
 
 /**
- * A backend below HTTP: it writes exactly the bytes a test tells it, and ends connections as real ones do when they
+ * A backend below HTTP: it writes exactly the bytes of a test's script, and ends connections as real ones do when they
  * break. It stands in for the front of a node that resets, lies about a length, or never comes to an end.
  */
 export function startRawBackend(script: RawScript) {

@@ -37,7 +37,7 @@ export type ReceiverOptions = Readonly<{
 export const CONTENT = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
 
 /**
- * A customer's endpoint, below HTTP: it writes exactly the bytes its script tells it, so it can misbehave in every way
+ * A customer's endpoint, below HTTP: it writes exactly the bytes of its script, so it can misbehave in every way
  * that real ones do. It stands in for all receivers of webhooks.
  */
 export async function startReceiver(options: ReceiverOptions) {

@@ -41,7 +41,7 @@ describe('B8 a call that fails in a way of its own has one error object, and the
 describe('B10 the calls of a batch', () => {
   const many = (calls: number) => batchText(...Array.from({ length: calls }, (_, i) => i));
 
-  test('B10 run eight at a time, and another key is answered meanwhile', async () => {
+  test('B10 run eight at a time, and another key is answered at the same time', async () => {
     const held: RawExchange[] = [];
     backend.script((exchange) => (idOf(exchange) === 777 ? echoId(exchange) : void held.push(exchange)));
     const busy = gateway.post(many(20), gateway.key());

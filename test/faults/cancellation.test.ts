@@ -13,7 +13,7 @@ const { backend, gateway } = await rawPair({
   plans: { one: { rps: 1_000, burst: 1_000, scans: 1 }, trial: { rps: 1_000, burst: 1_000 } },
 });
 
-/** Begins an answer and goes on until nobody takes it any more. */
+/** Begins an answer and goes on until the gateway stops reading. */
 const goesOn = (onGone: () => void) => endless(BEGIN, chunk('a'.repeat(65_536)), onGone);
 
 /** Never answers. */
@@ -101,7 +101,7 @@ test('A3 a caller that leaves after the first byte has paid, as a whole answer w
   expect((await gateway.post(SLOT, key)).headers.get('x-credits-left')).toBe('49');
 });
 
-test('A5 an answer that comes after its caller has left is let go of, and its connection with it', async () => {
+test('A5 an answer that comes after its caller has left is dropped, and its connection with it', async () => {
   const key = gateway.key('one');
   const late = Promise.withResolvers<void>();
   const gone = Promise.withResolvers<void>();

@@ -85,7 +85,7 @@ describe.each(CODECS)('A11 a large plain answer goes out in %s', (coding, decomp
     }
   });
 
-  test('A11 from memory, when its backend is asked no more', async () => {
+  test('A11 from memory, without a call to its backend', async () => {
     const block = LONG.replace('[{', '[{"slot":1},{');
     backend.script((exchange) => exchange.send(plain(block)));
     const call = callText(1, 'getGenesisHash');

@@ -19,7 +19,7 @@ const key = gateway.key();
 /** Milliseconds that the listener's clock may take for an idle limit of eight seconds: it ticks every four. */
 const IDLE_MS_MAX = 13_000;
 
-test('F9 whoever is slow with a head or a body, drips it, or says nothing at all, is cut within the idle limit', async () => {
+test('F9 a caller that is slow with a head or a body, drips it, or sends nothing is disconnected within the idle limit', async () => {
   const post = postText(`${call(1)}${' '.repeat(1_000)}`, key);
   const starts: readonly (readonly [string, boolean])[] = [
     ['', false],
@@ -47,7 +47,7 @@ test('F9 whoever is slow with a head or a body, drips it, or says nothing at all
   expect((await gateway.post(call(2), key)).status).toBe(200);
 });
 
-test('F9 a thousand idle keep-alive connections cost little, hold nobody up, and are all given back', async () => {
+test('F9 a thousand idle keep-alive connections cost little, delay no other caller, and are all released', async () => {
   const CONNECTIONS = 1_000;
   await using apart = await startGatewayProcess(backend.url);
   await (await apart.post(call(0))).text();

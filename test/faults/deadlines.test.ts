@@ -32,7 +32,7 @@ async function startBefore(backends: readonly (readonly [RawScript, object?])[],
 /** Lets the time pass, and the gateway look at it. */
 async function pass(seconds: number): Promise<void> {
   virtual.advance(1_000 * seconds);
-  await Bun.sleep(5); // turns of the loop, so that whoever slept has acted
+  await Bun.sleep(5); // turns of the loop, so that woken code has run
 }
 
 test('A8 an answer that does not begin in time is a 503 with the id, and the call was sent once, also over a connection used before', async () => {
@@ -81,7 +81,7 @@ test.each(HELD)(
   },
 );
 
-test('A8 a short answer that stalls is asked for at another backend', async () => {
+test('A8 a short answer that stalls is requested from another backend', async () => {
   const begun = Promise.withResolvers<void>();
   let asked = 0;
   const script = async (exchange: RawExchange) => {
@@ -117,7 +117,7 @@ test.each([
   },
 );
 
-test('A8 an archive is asked for a block in time when both live nodes hang', async () => {
+test('A8 an archive gets the call for a block in time when both live nodes hang', async () => {
   let sent = 0;
   const silent = () => void sent++;
   const archive = [echoId, { profile: 'old-faithful' }] as const;
@@ -199,7 +199,7 @@ test('A8 the time that a call waits for a place is part of its deadline', async 
   expect((await second).status).toBe(503);
 });
 
-test('B5 a call that is not answered fails alone, at its own deadline; those before it are delivered meanwhile, those behind it then', async () => {
+test('B5 a call that is not answered fails alone, at its own deadline; the answers before it are delivered at once, those behind it afterwards', async () => {
   const silent = Promise.withResolvers<void>();
   backend.script((exchange) => (idOf(exchange) === 2 ? silent.resolve() : echoId(exchange)));
   const answered = gateway.post(batchText(1, 2, 3, 4), gateway.key());

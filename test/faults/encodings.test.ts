@@ -99,7 +99,7 @@ test('A11 an answer up to 64 KB keeps its Content-Length, compressed or not; a l
   }
 });
 
-test('A11 a backend is asked for what the caller reads: its known codings, and identity for batches and for a caller that says nothing', async () => {
+test('A11 a backend gets the known codings that the caller accepts, and identity for batches and for a caller without Accept-Encoding', async () => {
   const accepted: (string | undefined)[] = [];
   backend.script((exchange) => {
     accepted.push(acceptedBy(exchange));
@@ -113,7 +113,7 @@ test('A11 a backend is asked for what the caller reads: its known codings, and i
   expect(accepted).toEqual(['zstd, gzip', 'identity', 'identity']);
 });
 
-test('A11 a compressed answer that nobody asked for is no answer, and is not spliced into a batch', async () => {
+test('A11 a compressed answer that was not requested is a failure, and is not spliced into a batch', async () => {
   backend.script(whole(gzipSync(Buffer.from(SHORT)), 'gzip'));
   expect((await ask('identity')).answer.status).toBe(503);
   expect((await ask('gzip', `[${SCAN}]`)).bytes.toString()).toBe(`[${lostText()}]`);
@@ -136,7 +136,7 @@ const statusOf = (encoding: string, at: typeof gateway) =>
   );
 
 test.each(CODECS)(
-  'B11 an answer in %s that is cut although its framing is whole does not end cleanly, and one that is held is asked for elsewhere',
+  'B11 an answer in %s that is cut although its framing is whole does not end cleanly, and one that is held is requested from another backend',
   async (encoding, compress) => {
     using second = startRawBackend((exchange) => exchange.send(plain(SHORT)));
     await using own = await startGateway({ backends: [{ name: 'a', url: backend.url }] });

@@ -107,7 +107,7 @@ describe('F6 a request that is odd and clear is one call to the configured backe
     expect(backend.calls() - before).toBe(1);
   });
 
-  test('F6 with Expect: 100-continue the body is asked for, and sent only then', async () => {
+  test('F6 with Expect: 100-continue the body is requested, and sent only then', async () => {
     using caller = await openCaller(gateway.url);
     caller.send(`POST / HTTP/1.1\r\n${HEAD}expect: 100-continue\r\n${LENGTH}\r\n`);
     expect(await caller.until('\r\n\r\n')).toBe('HTTP/1.1 100 Continue\r\n\r\n');
@@ -116,7 +116,7 @@ describe('F6 a request that is odd and clear is one call to the configured backe
   });
 });
 
-describe('F6 what a backend sends beside its answer reaches nobody', () => {
+describe('F6 what a backend sends beside its answer reaches no caller', () => {
   const other = plain(resultText('"of another"'));
   test.each<[string, (exchange: RawExchange) => unknown, number]>([
     ['a second answer at once', ({ send }) => send(`${plain(GOOD)}${other}`), 200],
@@ -137,7 +137,7 @@ describe('F6 what a backend sends beside its answer reaches nobody', () => {
       return script(exchange);
     });
     const answer = await gateway.post(CALL, key);
-    await gone.promise; // nobody reads more from such a connection
+    await gone.promise; // no more is read from such a connection
     expect(answer.status).toBe(status);
     if (status === 200) expect(await answer.text()).toBe(GOOD);
     backend.script((exchange) => exchange.send(plain(GOOD)));

@@ -149,7 +149,7 @@ describe('F10 a page of any origin', () => {
     expect(answer.headers.has('access-control-allow-credentials')).toBe(false);
   });
 
-  test('F10 is told which headers it may send, its own and those of the SDKs, and for how long that holds', async () => {
+  test('F10 gets the list of headers it may send, its own and those of the SDKs, and how long to cache it', async () => {
     const { headers } = await preflight({ 'access-control-request-headers': 'content-type,solana-client' });
     expect(headers.get('access-control-allow-headers')).toBe('content-type,solana-client');
     expect(headers.get('access-control-max-age')).toBe('86400');

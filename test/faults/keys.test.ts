@@ -131,12 +131,12 @@ describe('E6 a guess learns nothing', () => {
         false,
       ]);
     const far = Array.from({ length: 30 }, guess);
-    const told = async (text: string) => {
+    const answerTo = async (text: string) => {
       const answer = await gateway.post(CALL, text);
       return `${answer.status} ${await answer.text()}`;
     };
     const answers = new Set<string>();
-    for (const text of [...near, ...far]) answers.add(await told(text));
+    for (const text of [...near, ...far]) answers.add(await answerTo(text));
     expect([...answers]).toEqual([`401 ${errorText(-401, 'Invalid or inactive API key', 1)}`]);
     expect(count()).toBe(60);
   });
@@ -209,7 +209,7 @@ test.each<[string, (key: string) => RequestInit & { path?: string }, string, str
     'Bearer error="invalid_token", error_description="Invalid or inactive API key"',
   ],
 ])(
-  'E7 a key that is %s is refused with what tells how to send one (RFC 6750, 3)',
+  'E7 a key that is %s is refused with a hint how to send one (RFC 6750, 3)',
   async (_, init, error, challenge) => {
     await using gateway = await start();
     const answer = await gateway.post(CALL, undefined, init(gateway.key()));

@@ -52,7 +52,7 @@ test('L12 L14 a flood of refused calls costs the centre five messages a second a
 test('L1 L11 by the ledger too; a process that stood still spends nothing that it held when it stopped', async () => {
   const seen = await suspend('sqlite', 3_000, signal);
   expect(broken(resumed(seen)).filter(({ what }) => what === 'admitted in all')).toEqual([]);
-  // The others have its rate meanwhile.
+  // The others get its rate in that time.
   const still = seen.seen.filter(({ sentMs }) => sentMs > seen.fromMs + 1_500 && sentMs < seen.untilMs);
   expect(admitted(still)).toBeGreaterThan(0.5 * 100 * ((seen.untilMs - seen.fromMs) / 1_000 - 1.5));
 });
@@ -104,7 +104,7 @@ test('C6 processes start while their Redis is not there: paid plans are served, 
       id: 1,
     });
   }
-  // An operator is told, once a process.
+  // It is logged, once per process.
   const isOut = async () =>
     (await crew.post(paid)).ok && (await crew.metric('sluice_gateway_store_out')) === 1;
   await until(isOut);

@@ -17,9 +17,9 @@ const { backend, gateway } = await rawPair({
 
 const ask = (key: string) => gateway.post(SCAN, key, { headers: { accept: 'application/x-ndjson' } });
 
-/** Sends a hundred accounts after the other until nobody takes them any more; `told` is called for each hundred. */
-const goesOn = (told?: () => void, onGone?: () => void) =>
-  endless(`${CHUNKED}${chunk(`${BEGIN}${row(0)}`)}`, chunk(`,${rows(100)}`), onGone, told);
+/** Sends a hundred accounts after the other until the gateway stops reading; `onSent` is called for each hundred. */
+const goesOn = (onSent?: () => void, onGone?: () => void) =>
+  endless(`${CHUNKED}${chunk(`${BEGIN}${row(0)}`)}`, chunk(`,${rows(100)}`), onGone, onSent);
 
 test('A1 a reader of lines that stops reading stops the backend', async () => {
   let sent = 0;

@@ -24,7 +24,7 @@ async function asked(body: string) {
 /** Lets the time pass, and the gateway look at it. */
 async function pass(seconds: number): Promise<void> {
   virtual.advance(1_000 * seconds);
-  await Bun.sleep(1); // a turn of the loop, so that whoever slept has acted
+  await Bun.sleep(1); // a turn of the loop, so that woken code has run
 }
 
 describe('A8 there is no limit to the whole of a stream, only to its silence', () => {
@@ -60,7 +60,7 @@ describe('A8 there is no limit to the whole of a stream, only to its silence', (
   });
 });
 
-describe('A8 a reader that is behind is not its backend', () => {
+describe('A8 a reader that is behind is not a failure of its backend', () => {
   const failures = () => gateway.gateway.status().backends[0]?.recent_failed ?? 0;
   let failedBefore = 0;
   /** A stream whose caller has stopped reading, with all buffers on the way full. */
@@ -97,7 +97,7 @@ describe('A8 a reader that is behind is not its backend', () => {
     return { cuts, failed: failures() - failedBefore, left: next.headers.get('x-credits-left') };
   }
 
-  test('A8 who reads nothing for the idle limit is cut, and pays', async () => {
+  test('A8 a caller that reads nothing for the idle limit is cut off, and pays', async () => {
     const { caller, exchange, key } = await unread();
     let gone = false;
     void exchange.gone.then(() => (gone = true));
@@ -111,7 +111,7 @@ describe('A8 a reader that is behind is not its backend', () => {
     expect(await counted(key)).toEqual({ cuts: 1, failed: 0, left: '89' });
   });
 
-  test('A8 who is behind when the backend gives up is cut, and pays', async () => {
+  test('A8 a caller that is behind when the backend gives up is cut off, and pays', async () => {
     const { caller, exchange, key } = await unread();
     await pass(10);
     exchange.reset();

@@ -43,13 +43,13 @@ export const idOf = ({ text }: RawExchange) => Number(/"id":(\d+)/.exec(text)?.[
 export const echoId = (exchange: RawExchange) =>
   exchange.send(plain(resultText(idOf(exchange), idOf(exchange))));
 
-/** Begins an answer with `begin` and repeats `piece` until the gateway has let go of it; `told` is called for each. */
+/** Begins an answer with `begin` and repeats `piece` until the gateway has let go of it; `onSent` is called for each. */
 export const endless =
   (
     begin: string,
     piece: string,
     onGone: () => void = () => undefined,
-    told: () => void = () => undefined,
+    onSent: () => void = () => undefined,
   ): RawScript =>
   async (exchange) => {
     let isGone = false;
@@ -58,7 +58,7 @@ export const endless =
       onGone();
     });
     await exchange.send(begin);
-    for (; !isGone; told()) await exchange.send(piece);
+    for (; !isGone; onSent()) await exchange.send(piece);
   };
 
 /** `undefined` while a promise is pending; what it gives otherwise. */

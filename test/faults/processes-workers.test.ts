@@ -83,7 +83,7 @@ describe('the config', () => {
     expect(logged(crew, 'the config was not reloaded')).toBe(1);
   });
 
-  test('M10 what the database asks to be reloaded is read once for all processes', async () => {
+  test('M10 a reload that the database requests reads the config once for all processes', async () => {
     await using crew = await start();
     const key = crew.key('tiny');
     allowBatches(crew);
@@ -127,7 +127,7 @@ describe('the config', () => {
   );
 
   test.each([1, 2])(
-    'M10 what is asked to be reloaded while %d processes start is, when they listen',
+    'M10 a reload that is requested while %d processes start happens when they listen',
     async (processes) => {
       using folder = temporaryFolder();
       const { args, path } = crewConfig(folder.path, { backendUrl: backend.url, processes, extra: PLANS });
@@ -204,7 +204,7 @@ test('M11 while processes start the port refuses, and gives no answer that is em
   expect(others).toEqual([]);
 });
 
-test('M12 a process that hangs is killed after five seconds, counted and replaced, and the others serve meanwhile', async () => {
+test('M12 a process that hangs is killed after five seconds, counted and replaced, while the others serve', async () => {
   await using crew = await start();
   const key = crew.key('paid');
   const [hanging, well] = [crew.pidOf(2), crew.pidOf(1)];
@@ -230,7 +230,7 @@ test('M12 processes that stood still together with their supervisor, as on a mac
   expect([...crew.processes().values()]).toEqual(pids);
 });
 
-/** Calls that are held at the backend until they are let go of; several for each process. */
+/** Calls that are held at the backend until they are released; several for each process. */
 async function held(crew: Crew, key: string) {
   const gate = Promise.withResolvers<void>();
   backend.script(async (seen) => {
@@ -249,14 +249,14 @@ async function held(crew: Crew, key: string) {
   return { calls: Promise.all(calls), letGo: gate.resolve };
 }
 
-test('M13 the seat of a process that is asked to end alone is taken at once, while its answers under way end', async () => {
+test('M13 the seat of a process that drains alone is taken at once, while its answers in flight end', async () => {
   await using crew = await start();
   const { calls, letGo } = await held(crew, crew.key('paid'));
   const draining = crew.pidOf(1);
   process.kill(draining, 'SIGTERM');
   await until(async () => crew.processes().has(3) && (await crew.metric('sluice_gateway_processes')) === 2);
   expect([...crew.processes().keys()].toSorted()).toEqual([1, 2, 3]);
-  // What it counts meanwhile is in the sums.
+  // Its counts of that time are in the sums.
   expect(await crew.metric('sluice_gateway_backend_calls_in_flight{backend="a"}')).toBe(24);
   letGo();
   expect(new Set(await calls)).toEqual(new Set([200]));

@@ -23,7 +23,7 @@ test.each([
     caller.send(headOf(length, status === 401 ? 'sluice_nobody' : gateway.key()));
     let over = false;
     void caller.ended.then(() => (over = true));
-    // Two pieces are more than the limit; who reads before it goes on sees the refusal.
+    // Two pieces are more than the limit; a caller that reads before it continues sees the refusal.
     for (let i = 0; i < 2; i++) caller.send(piece);
     while (!caller.text().includes('"id":null}')) await Bun.sleep(1); // bounded by the test's own timeout
     expect(caller.text()).toStartWith(`HTTP/1.1 ${status} `);
@@ -42,7 +42,7 @@ describe('A16 of a body without a valid key 64 KB are read', () => {
   const CALL = callText(7, 'getSlot');
   const post = (key: string, bytes: number) => gateway.post(CALL.padEnd(bytes), key);
 
-  test('up to there its id is told, above it is not', async () => {
+  test('up to there the refusal has its id, above it has not', async () => {
     for (const [bytes, id] of [
       [65_536, 7],
       [65_537, null],

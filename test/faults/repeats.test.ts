@@ -18,7 +18,7 @@ function counting() {
 
 const ask = async (body: string, key: string) => (await gateway.post(body, key)).text();
 
-describe('H1 calls that differ in anything are asked apart', () => {
+describe('H1 calls that differ in anything are sent separately', () => {
   test.each([
     ['commitment', '["x",{"commitment":"processed"}]', '["x",{"commitment":"finalized"}]'],
     ['encoding', '["x",{"encoding":"base58"}]', '["x",{"encoding":"base64"}]'],
@@ -38,7 +38,7 @@ describe('H1 calls that differ in anything are asked apart', () => {
   });
 });
 
-test('H2 nothing is remembered: the same call is asked again, finalized or not', async () => {
+test('H2 nothing is cached: the same call is sent again, finalized or not', async () => {
   const key = gateway.key();
   const asked = counting();
   for (const params of ['["x"]', '["x",{"commitment":"finalized"}]']) {
@@ -48,7 +48,7 @@ test('H2 nothing is remembered: the same call is asked again, finalized or not',
   }
 });
 
-describe('H3 what went wrong once is asked again', () => {
+describe('H3 a call that failed is sent again', () => {
   test.each<[string, (exchange: RawExchange) => unknown]>([
     ['null', ({ send }) => send(plain(resultText('null')))],
     ['an error', ({ send }) => send(plain(errorText(-32602, 'no', 1)))],
@@ -129,7 +129,7 @@ test('H5 two accounts with the same id and the same call get the answers to thei
   expect(texts.toSorted()).toEqual([good('1', 1), good('1', 2), good('1', 3)]);
 });
 
-test('H6 what the caller asks for is what the backend is asked: no default is put in or taken out', async () => {
+test('H6 the backend gets exactly the call of its caller: no default is added or removed', async () => {
   const texts: string[] = [];
   backend.script((exchange) => {
     texts.push(exchange.text.slice(exchange.text.indexOf('{')));

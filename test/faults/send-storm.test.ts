@@ -91,8 +91,8 @@ const keys = Array.from({ length: 20 }, () => gateway.key());
 
 type Answer = Readonly<{ id: number; error?: { code: number } }>;
 
-/** Sends the next transactions, one or a few in a batch, until all are sent; `told` gets what became of each. */
-async function sendAll(next: () => number | undefined, told: Map<string, string>): Promise<void> {
+/** Sends the next transactions, one or a few in a batch, until all are sent; `reported` gets the outcome of each. */
+async function sendAll(next: () => number | undefined, reported: Map<string, string>): Promise<void> {
   for (let id = next(); id !== undefined; id = next()) {
     const more = random() < 0.1 ? [next(), next(), next()].filter((each) => each !== undefined) : [];
     const calls = [id, ...more].map((each) => ({
@@ -105,29 +105,29 @@ async function sendAll(next: () => number | undefined, told: Map<string, string>
     const response = await gateway.post(more.length === 0 ? calls[0] : calls, key);
     const answers: Answer | readonly Answer[] = JSON.parse(await response.text());
     for (const { id: own, error: refusal } of [answers].flat())
-      told.set(`tx ${own}`, refusal === undefined ? 'taken' : String(refusal.code));
+      reported.set(`tx ${own}`, refusal === undefined ? 'taken' : String(refusal.code));
   }
 }
 
-test('G4 of thousands of sends at backends that fail in every way none is taken elsewhere that may have been taken, and each is told what became of it', async () => {
-  const told = new Map<string, string>();
+test('G4 of thousands of sends at backends that fail in every way none goes to a second backend that may have been accepted, and each caller gets its outcome', async () => {
+  const reported = new Map<string, string>();
   let sent = 0;
   const next = () => (sent < SENDS ? sent++ : undefined);
-  await Promise.all(Array.from({ length: AT_ONCE }, () => sendAll(next, told)));
+  await Promise.all(Array.from({ length: AT_ONCE }, () => sendAll(next, reported)));
 
-  expect(told.size).toBe(SENDS);
+  expect(reported.size).toBe(SENDS);
   const wasTurnedAway = (act: Act) => TURNED_AWAY.includes(act);
   const sentAgain = [...arrivals].filter(([, acts]) => acts.length > 1);
   expect(sentAgain.length).toBeGreaterThan(SENDS / 50);
   expect(sentAgain.filter(([, acts]) => !acts.slice(0, -1).every(wasTurnedAway))).toEqual([]);
 
-  const toldOf = (code: string) => [...told].filter(([, each]) => each === code).map(([tx]) => tx);
+  const reportedAs = (code: string) => [...reported].filter(([, each]) => each === code).map(([tx]) => tx);
   const actsOf = (tx: string) => arrivals.get(tx) ?? [];
   const lastOf = (tx: string) => actsOf(tx).at(-1) ?? HANGS;
-  // Whoever is told so may send it again.
-  expect(toldOf('-503').filter((tx) => !actsOf(tx).every(wasTurnedAway))).toEqual([]);
-  expect(toldOf('taken').filter((tx) => !TAKEN.includes(lastOf(tx)))).toEqual([]);
+  // A caller may send such a transaction again.
+  expect(reportedAs('-503').filter((tx) => !actsOf(tx).every(wasTurnedAway))).toEqual([]);
+  expect(reportedAs('taken').filter((tx) => !TAKEN.includes(lastOf(tx)))).toEqual([]);
   const unknown = [...arrivals].filter(([, acts]) => [HANGS, ...UNKNOWN].includes(acts.at(-1) ?? HANGS));
-  expect(new Set(unknown.map(([tx]) => told.get(tx)))).toEqual(new Set(['-504']));
-  expect(new Set(told.values())).toEqual(new Set(['taken', '-503', '-504', '-32005']));
+  expect(new Set(unknown.map(([tx]) => reported.get(tx)))).toEqual(new Set(['-504']));
+  expect(new Set(reported.values())).toEqual(new Set(['taken', '-503', '-504', '-32005']));
 }, 60_000);

@@ -38,7 +38,7 @@ async function connected(crew: Crew, key: string) {
 }
 
 describe.each(['the ledger of their host', 'a Redis'])('gateway processes that share by %s', (centre) => {
-  test('L20 L21 tell by every connection what is left, and 402 by every process once that is nothing', async () => {
+  test('L20 L21 report on every connection the credits left, and 402 from every process once there are none', async () => {
     const redis = centre === 'a Redis' ? await startRedis() : undefined;
     await using crew = await start({ storageLines: redis === undefined ? '' : `redis = "${redis.url}"\n` });
     const CREDITS = 150;
@@ -46,7 +46,7 @@ describe.each(['the ledger of their host', 'a Redis'])('gateway processes that s
     using connections = new DisposableStack();
     const callers = await Promise.all(Array.from({ length: 24 }, () => connected(crew, key)));
     for (const caller of callers) connections.use(caller);
-    const told = callers.map((): number[] => []);
+    const reported = callers.map((): number[] => []);
     for (let [spent, turn] = [0, 0]; spent < CREDITS; turn++) {
       const at = turn % callers.length;
       const { status, left } = (await callers[at]?.ask()) ?? {};
@@ -55,13 +55,13 @@ describe.each(['the ledger of their host', 'a Redis'])('gateway processes that s
       if (status !== 200) await Bun.sleep(50);
       else {
         spent++;
-        told[at]?.push(Number(left));
+        reported[at]?.push(Number(left));
         expect(left).toBeLessThanOrEqual(CREDITS - spent);
-        // What a process was granted for a call that had left is not told as left.
+        // What a process was granted for a call whose caller has left is not reported as left.
         expect(left).toBeGreaterThanOrEqual(CREDITS - spent - 12);
       }
     }
-    for (const each of told) expect(each).toEqual(each.toSorted((a, b) => b - a));
+    for (const each of reported) expect(each).toEqual(each.toSorted((a, b) => b - a));
     expect(crew.charged().size).toBe(3);
     for (let round = 0; round < 20; round++) {
       const answers = await Promise.all(callers.map((caller) => caller.ask()));
@@ -74,7 +74,7 @@ describe.each(['the ledger of their host', 'a Redis'])('gateway processes that s
 });
 
 test.each([1, 3])(
-  'L20 what is given back is not told before as much is spent, and what is added at once, by %p processes',
+  'L20 returned credits are not reported before as many are spent, added ones at once, by %p processes',
   async (processes) => {
     const cut = Promise.withResolvers<void>();
     using raw = startRawBackend(async ({ text, send, reset }) => {
@@ -88,13 +88,13 @@ test.each([1, 3])(
     using connections = new DisposableStack();
     const callers = await Promise.all(Array.from({ length: 12 }, () => connected(crew, key)));
     for (const caller of callers) connections.use(caller);
-    const told: number[][] = callers.map(() => []);
+    const reported: number[][] = callers.map(() => []);
     const askAll = async () => {
       for (const [i, caller] of callers.entries()) {
         const { status, left } = await caller.ask();
         // The credits may lie with another process, which gives them back within a second.
         if (status !== 200) await Bun.sleep(50);
-        else told[i]?.push(left);
+        else reported[i]?.push(left);
       }
     };
     await askAll();
@@ -106,10 +106,10 @@ test.each([1, 3])(
     cut.resolve();
     for (const scan of scans) await expect(scan.text()).rejects.toThrow();
     for (let round = 0; round < 4; round++) await askAll();
-    for (const each of told) expect(each).toEqual(each.toSorted((a, b) => b - a));
-    const least = Math.min(...told.flat());
+    for (const each of reported) expect(each).toEqual(each.toSorted((a, b) => b - a));
+    const least = Math.min(...reported.flat());
     crew.accounts.run('UPDATE accounts SET credits_granted = 2000');
-    await Bun.sleep(1_000); // accounts are read anew within so long
+    await Bun.sleep(1_000); // accounts are read again within this time
     const { left } = await (callers[0] ?? (await connected(crew, key))).ask();
     expect(left).toBeGreaterThan(least + 1_000 + 100);
   },

@@ -65,7 +65,7 @@ const CUTS: readonly (readonly [string, string, RawScript])[] = [
     (exchange) => inTurn(exchange, `${CHUNKED}${chunk('{"jsonrpc":"2.0","result":[')}`, PAGE),
   ],
   [
-    'A6 the end of a connection that alone tells the length',
+    'A6 the end of a connection that alone defines the length',
     'bad-json',
     ending(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n${BEGIN}`),
   ],
@@ -91,7 +91,7 @@ describe('a cut stream looks cut, is counted, and is not paid for (DESIGN 3.6, 3
   });
 });
 
-test('A7 a backend that broke off is asked last for a moment', async () => {
+test('A7 a backend that broke off comes last for a moment', async () => {
   const asked: string[] = [];
   const script =
     (name: string): RawScript =>

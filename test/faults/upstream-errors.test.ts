@@ -4,7 +4,7 @@ import { startGateway } from '../started/gateway.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { errorText, lostText } from './pair.ts';
 
-/** Three backends that answer in the order in which they are asked: the first one asked by the first script, and so on. */
+/** Three backends that use the scripts in the order of the calls: the first call gets the first script, and so on. */
 let backends: ReturnType<typeof startBackend>[];
 let gateway: Awaited<ReturnType<typeof startGateway>>;
 let clock: ReturnType<typeof createVirtualClock>;
@@ -81,7 +81,7 @@ describe('G1 an error of the method, by its code', () => {
   });
 
   test.each([-32002, -32003, -32006, -32013, -32015, -32017, -32602, -32700, -32600])(
-    'G3 %p is the answer, with its data untouched, and asks nobody else',
+    'G3 %p is the answer, with its data untouched, and no other backend gets the call',
     async (code) => {
       const data = '{"err":null,"logs":["a\\u0001"],"n":1.0}';
       scripts = [says(code, data), good];
@@ -129,7 +129,7 @@ describe('G1 an error of the method, by its code', () => {
     expect((await ask('getInflationReward')).text).toContain('"good"');
   });
 
-  test('G1 -32014 is asked again twice, 200 to 400 ms apart, and then it is the answer', async () => {
+  test('G1 -32014 is retried twice, 200 to 400 ms apart, and then it is the answer', async () => {
     scripts = [says(-32014), says(-32014), says(-32014), good];
     const answer = ask('getInflationReward');
     for (const expected of [1, 2]) {
@@ -205,7 +205,7 @@ describe('G2 an answer of a front is classed by its status', () => {
     },
   );
 
-  test('G2 what nobody replied to takes no rate, alone or in a batch', async () => {
+  test('G2 a call without any reply takes no rate, alone or in a batch', async () => {
     for (const backend of backends) await backend[Symbol.asyncDispose]();
     const trial = gateway.key('trial', 100);
     const { burst } = gateway.config.plans.get('trial') ?? { burst: 0 };
@@ -259,7 +259,7 @@ describe('G4 G5 a send', () => {
   const SEND = 'sendTransaction';
 
   test.each([-32002, -32003, -32603, -32016, -32000, -32004, -32014, -32601])(
-    'G4 answered with %p is sent to nobody else',
+    'G4 answered with %p is sent to no other backend',
     async (code) => {
       scripts = [says(code, '{"err":"AlreadyProcessed"}'), good];
       expect((await ask(SEND, ['tx'])).text).toContain(`says ${code}`);
@@ -276,7 +276,7 @@ describe('G4 G5 a send', () => {
     ['202', status(202)],
     ['an empty answer', status(200, '', 'application/json')],
     ['half an answer', status(200, '{"jsonrpc":"2.0","resu', 'application/json')],
-  ])('G4 whose outcome is unknown after %s is not sent again, and told so', async (_, script) => {
+  ])('G4 whose outcome is unknown after %s is not sent again, and the answer says so', async (_, script) => {
     for (const method of [SEND, 'requestAirdrop', 'sendSmartTransaction']) {
       asked = [];
       scripts = [script, good];

@@ -201,7 +201,7 @@ describe('G7 a pool in trouble', () => {
 });
 
 describe('a caller never goes back in slots', () => {
-  test('when its node dies, a node that has seen its highest slot is asked, not the next by preference', async () => {
+  test('when its node dies, the call goes to a node that has seen its highest slot, not to the next by preference', async () => {
     await pass(2);
     const key = await keyOn('a');
     // The account's second choice must be the late one, else preference alone would pass this test.
@@ -271,7 +271,7 @@ describe('G7 a node that hangs', () => {
   const step = async (seconds: number) => {
     for (let quarter = 0; quarter < 4 * seconds; quarter++) {
       clock.advance(250);
-      await Bun.sleep(2); // turns of the loop, so that whoever slept has acted, and been answered
+      await Bun.sleep(2); // turns of the loop, so that woken code has run and been answered
     }
   };
   const arrived = async (name: string, method: string) => {
@@ -332,7 +332,7 @@ describe('G7 a node that hangs', () => {
     expect((await scan).status).toBe(200);
   });
 
-  test('G7 is asked again for the reads that it lost, as soon as it answers again', async () => {
+  test('G7 gets the reads that it lost again, as soon as it answers again', async () => {
     await pass(2);
     const key = await keyOn('a');
     await pass(2);
@@ -406,7 +406,7 @@ test('G7 a node that answers calls and is late with its probes is slow, and give
   for (let second = 0; second < 8; second++) {
     for (let quarter = 0; quarter < 4; quarter++) {
       clock.advance(250);
-      await Bun.sleep(1); // turns of the loop, so that whoever slept has acted
+      await Bun.sleep(1); // turns of the loop, so that woken code has run
     }
     expect((await read()).status).toBe(200);
   }
@@ -426,7 +426,7 @@ describe('minContextSlot', () => {
     expect(await askedOf(key)).toBe('c'); // and from then on nothing older
   });
 
-  test("that no node has is the node's own -32016, and only one that may be fresher is asked beside it", async () => {
+  test("that no node has is the node's own -32016, and only a node that may be fresher gets the call too", async () => {
     await pass(2);
     const before = nodes.reduce((sum, { seen }) => sum + seen.length, 0);
     const params = ['x', { commitment: 'confirmed', minContextSlot: 999_999 }];

@@ -49,9 +49,9 @@ describe('a page of the browser', () => {
   });
 
   test.each<[string, string, object, unknown[]]>([
-    ['tells of console errors and exceptions', '/loud', {}, ['console: loud', 'exception: thrown']],
-    ['runs without scripts where it is asked to', '/loud', { javaScript: false }, []],
-    ['tells of a status of 400 and more', '/missing', {}, [expect.stringContaining('404')]],
+    ['reports console errors and exceptions', '/loud', {}, ['console: loud', 'exception: thrown']],
+    ['runs without scripts if configured so', '/loud', { javaScript: false }, []],
+    ['reports a status of 400 and more', '/missing', {}, [expect.stringContaining('404')]],
     ['but not of one that the test provokes', '/missing', { expectedStatuses: [404] }, []],
   ])('%s', async (_, path, options, faults) => {
     await using opened = await browser.open({ origin: server.url.origin, ...options });
@@ -59,7 +59,7 @@ describe('a page of the browser', () => {
     expect(opened.faults as unknown[]).toEqual(faults);
   });
 
-  test('tells of a request to another origin, which is not made', async () => {
+  test('reports a request to another origin, which is not made', async () => {
     await using opened = await browser.open({ origin: server.url.origin });
     await opened.page.goto('/elsewhere');
     expect(opened.faults[0]).toBe('request to another origin: http://other.example.com/a.png');

@@ -8,7 +8,7 @@ const SLOTS = 16_384;
 export type StartedCluster = Readonly<{
   nodes: readonly StartedRedis[];
   url: string;
-  /** One more node, which has what `master` has; it takes over only when it is told to. */
+  /** One more node, a copy of `master`; it takes over only on command. */
   addReplica(master: StartedRedis): Promise<StartedRedis>;
 }> &
   AsyncDisposable;
