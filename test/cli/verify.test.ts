@@ -152,37 +152,40 @@ function machine(options: Readonly<{ has: string[]; root?: boolean; installs?: s
 
 const APT = 'env DEBIAN_FRONTEND=noninteractive apt-get -q';
 
-describe('system packages', () => {
-  test('that are there are left alone, under any of their names', async () => {
-    const full = machine({ has: ['redis-server', 'google-chrome', 'apt-get'] });
-    expect(await installSystemPackages(full)).toEqual([]);
-    expect(full.ran).toEqual([]);
-  });
-  test('are installed as root, only those that are missing', async () => {
-    const bare = machine({ has: ['apt-get', 'chromium'], installs: ['redis-server'] });
-    expect(await installSystemPackages(bare)).toEqual([]);
-    expect(bare.ran).toEqual([`${APT} update`, `${APT} install -y --no-install-recommends redis-server`]);
-  });
-  test('are installed through a sudo that asks no password', async () => {
-    const user = machine({ has: ['apt-get', 'sudo', 'chromium'], root: false, installs: ['redis-server'] });
-    expect(await installSystemPackages(user)).toEqual([]);
-    expect(user.ran[0]).toBe('sudo -n true');
-    expect(user.ran.slice(1).every((line) => line.startsWith(`sudo -n ${APT} `))).toBe(true);
-  });
-  test.each([
-    ['without apt-get', machine({ has: [] })],
-    ['without root and sudo', machine({ has: ['apt-get'], root: false })],
-    [
-      'with a sudo that wants a password',
-      machine({ has: ['apt-get', 'sudo'], root: false, fails: /sudo -n true/ }),
-    ],
-    ['when the lists cannot be read', machine({ has: ['apt-get'], fails: /update/ })],
-    ['when apt-get brings nothing', machine({ has: ['apt-get'], fails: /install/ })],
-  ])('are named %s', async (_, poor) => {
-    expect(await installSystemPackages(poor)).toEqual(['redis-server', 'chromium']);
-  });
-  test('one that cannot be had does not keep the other away', async () => {
-    const half = machine({ has: ['apt-get'], installs: ['chromium'], fails: /install .*redis/ });
-    expect(await installSystemPackages(half)).toEqual(['redis-server']);
-  });
+type Options = Parameters<typeof machine>[0];
+const INSTALL = 'install -y --no-install-recommends';
+
+test.each<[string, Options, string[], string[]]>([
+  ['under any of their names', { has: ['redis-server', 'google-chrome', 'apt-get'] }, [], []],
+  [
+    'as root, only those that are missing',
+    { has: ['apt-get', 'chromium'], installs: ['redis-server'] },
+    [],
+    [`${APT} update`, `${APT} ${INSTALL} redis-server`],
+  ],
+  [
+    'through a sudo without a password',
+    { has: ['apt-get', 'sudo', 'chromium'], root: false, installs: ['redis-server'] },
+    [],
+    ['sudo -n true', `sudo -n ${APT} update`, `sudo -n ${APT} ${INSTALL} redis-server`],
+  ],
+  [
+    'one without the other, which cannot be had',
+    { has: ['apt-get'], installs: ['chromium'], fails: /install .*redis/ },
+    ['redis-server'],
+    [`${APT} update`, `${APT} ${INSTALL} redis-server`, `${APT} ${INSTALL} chromium`],
+  ],
+])('system packages are found or installed %s', async (_, options, missing, ran) => {
+  const own = machine(options);
+  expect([await installSystemPackages(own), own.ran]).toEqual([missing, ran]);
+});
+
+test.each<[string, Options]>([
+  ['without apt-get', { has: [] }],
+  ['without root and sudo', { has: ['apt-get'], root: false }],
+  ['with a sudo that requires a password', { has: ['apt-get', 'sudo'], root: false, fails: /sudo -n true/ }],
+  ['when the lists cannot be read', { has: ['apt-get'], fails: /update/ }],
+  ['when apt-get installs nothing', { has: ['apt-get'], fails: /install/ }],
+])('system packages that are missing are named %s', async (_, options) => {
+  expect(await installSystemPackages(machine(options))).toEqual(['redis-server', 'chromium']);
 });
