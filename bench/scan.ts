@@ -13,7 +13,7 @@ type Parts = Readonly<{
   signal: AbortSignal;
 }>;
 
-/** What scans gave; all of it was read. */
+/** The result of all scans. */
 type ScanRun = Readonly<{
   recorder: Recorder;
   seconds: number;
@@ -24,17 +24,17 @@ type ScanRun = Readonly<{
   failures: readonly string[];
 }>;
 
-/** A scan a minute for a day and a half. */
+/** Enough for a scan per minute over a day and a half. */
 const SCANS_KEPT = 2_000;
 const FAILURES_MAX = 50;
 
-/** The id of every scan: each goes alone. */
+/** The id of every scan: each is a request of its own. */
 const ID = 1;
 const LOOK_MS = 250;
 
 /**
- * Scans programs in turn until the bound, and reads each answer to its end while every account is checked. Nothing of an
- * answer is kept but the account under way. A scan that fails does not keep the next one from being made.
+ * Scans programs in turn until the bound, reads each answer to its end and checks every account. Only the current account
+ * of an answer is kept. A failed scan does not prevent the next one.
  */
 export async function runScans(options: ScanOptions, { clock, onProgress, signal }: Parts): Promise<ScanRun> {
   const { programs, calls = Infinity, seconds = Infinity } = options;
@@ -107,7 +107,7 @@ function figuresOf(totals: Totals, seconds: number): readonly Figure[] {
   ];
 }
 
-/** One scan under way. A class: it counts what passes. */
+/** One running scan. A class, because it counts what it reads. */
 class Scan {
   readonly #program: string;
   readonly #options: ScanOptions;
@@ -140,7 +140,7 @@ class Scan {
     this.#activeMs = clock.monotonic();
   }
 
-  /** Asks, and reads the answer to its end. Never rejects. */
+  /** Sends the request and reads the answer to its end. Never rejects. */
   async read(signal: AbortSignal): Promise<Scanned & { retryAfter: number | undefined }> {
     const startMs = this.#clock.monotonic();
     const silent = new AbortController();
@@ -168,7 +168,7 @@ class Scan {
       firstByteMs: this.#firstByteMs,
       dataBytes: this.#dataBytes,
       slot: read.slot ?? null,
-      // Of a part it would be the digest of nothing.
+      // The digest of a partial answer would be meaningless.
       ...(this.#digest !== undefined &&
         read.outcome === 'complete' && { sha256: this.#digest.digest('hex') }),
       retryAfter: read.retryAfter,
@@ -199,7 +199,7 @@ class Scan {
         params: [this.#program, config],
       }),
       redirect: 'manual',
-      // Silence is watched here, for as long as it may last.
+      // `#watch` ends a scan without data after `timeoutMs`.
       timeout: false,
       signal,
     });
@@ -243,7 +243,7 @@ class Scan {
     this.#wrong ??= wrong;
   }
 
-  /** Ends a scan of which nothing comes any more. */
+  /** Ends a scan that receives no more data. */
   async #watch(silent: AbortController, done: AbortSignal): Promise<void> {
     while (!done.aborted) {
       await this.#clock.sleep(LOOK_MS, done);
@@ -270,5 +270,5 @@ type Read = Readonly<{
   retryAfter?: number | undefined;
 }>;
 
-/** What came is no answer, whatever comes next. */
+/** The data is not an answer, regardless of what follows. */
 class Malformed extends Error {}

@@ -47,7 +47,11 @@ export async function run(world: World): Promise<number> {
       return 1;
     }
     case 'command':
-      return printed(await outcomeOf(read.command, { ...read, world }), read.flags.has('json'), world);
+      return printed(
+        await outcomeOf(read.command, { ...read, world }),
+        read.options.json !== undefined,
+        world,
+      );
     default:
       return unreachable(read);
   }
@@ -78,6 +82,5 @@ function printed(outcome: Outcome, json: boolean, { out, err }: World): number {
   }
 }
 
-function linesOf(objects: readonly object[]): string {
-  return objects.map((object) => `${JSON.stringify(object)}\n`).join('');
-}
+const linesOf = (objects: readonly object[]) =>
+  objects.map((object) => `${JSON.stringify(object)}\n`).join('');

@@ -93,10 +93,11 @@ describe('a planted breach is found', () => {
       "import b from '../shared/b.ts';",
       "import { c } from 'node:fs';",
     ];
-    expect(
-      crossings([file('gateway/a.ts', ...lines), file('test/a.ts', "import '../gateway/a.ts';")]),
-    ).toEqual([]);
-    expect(crossings([file('gateway/a.ts', "// from '../deploys/b.ts'")])).toEqual([]);
+    const allowed = [
+      file('gateway/a.ts', ...lines, "// from '../deploys/b.ts'"),
+      file('test/a.ts', "import '../gateway/a.ts';"),
+    ];
+    expect(crossings(allowed)).toEqual([]);
   });
 
   test('a file of shared with one user, through another file of shared too', () => {
@@ -114,24 +115,17 @@ describe('a planted breach is found', () => {
   });
 
   test('a barrel', () => {
-    const barrel = file(
-      'gateway/index.ts',
-      '/** All. */',
-      "export * from './a.ts';",
-      "export { b } from './b.ts';",
-    );
-    expect(
-      barrels([barrel, file('gateway/a.ts', "export { b } from './b.ts';", 'export const a = 1;')]),
-    ).toEqual(['gateway/index.ts only re-exports']);
+    const barrel = ['/** All. */', "export * from './a.ts';", "export { b } from './b.ts';"];
+    const sources = [
+      file('gateway/index.ts', ...barrel),
+      file('gateway/a.ts', "export { b } from './b.ts';", 'export const a = 1;'),
+    ];
+    expect(barrels(sources)).toEqual(['gateway/index.ts only re-exports']);
   });
 
   test('a file of 501 lines, and not one of 500 or a table', () => {
-    const sources = [
-      { path: 'gateway/a.ts', text: long(500) },
-      { path: 'gateway/b.ts', text: long(501) },
-      { path: 'gateway/c.ts', text: long(999) },
-    ];
-    expect(tooLong(sources, ['gateway/c.ts'])).toEqual(['gateway/b.ts has 501 lines']);
+    const sources = [500, 501, 999].map((lines) => ({ path: `gateway/${lines}.ts`, text: long(lines) }));
+    expect(tooLong(sources, ['gateway/999.ts'])).toEqual(['gateway/501.ts has 501 lines']);
   });
 
   test('a file of 39 lines with one importer, and not one of 40 or with two', () => {
@@ -177,12 +171,8 @@ describe('a planted breach is found', () => {
   });
 
   test('an export that no other file imports', () => {
-    const names = ['a', 'b', 'c', 'd', 'e', 'f'];
-    const used = file(
-      'gateway/a.ts',
-      ...names.map((name) => `export const ${name} = 1;`),
-      'export type T = 1;',
-    );
+    const exports = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `export const ${name} = 1;`);
+    const used = file('gateway/a.ts', ...exports, 'export type T = 1;');
     const users = [
       file('gateway/x.ts', "import { a, type b as other } from './a.ts';", 'const inside = c;'),
       file('gateway/y.ts', "const { d } = await import('./a.ts');", "// import { e } from './a.ts';"),
@@ -211,10 +201,9 @@ describe('a planted breach is found', () => {
     ];
     expect(longFunctions(sources)).toEqual(['gateway/a.ts: b has 71 lines', 'gateway/c.ts: c has 71 lines']);
     const inner = ['  function d() {', ...body(60), '  }', '  function e() {', ...body(60), '  }'];
-    expect(longFunctions([file('gateway/d.ts', 'function f() {', ...inner, '}')])).toEqual([]);
-    expect(longFunctions([file('gateway/d.ts', 'function f() {', ...inner, ...body(71), '}')])).toHaveLength(
-      1,
-    );
+    const around = (...more: string[]) => [file('gateway/d.ts', 'function f() {', ...inner, ...more, '}')];
+    expect(longFunctions(around())).toEqual([]);
+    expect(longFunctions(around(...body(71)))).toHaveLength(1);
   });
 
   test.each([
@@ -229,9 +218,8 @@ describe('a planted breach is found', () => {
     [makeRandom, "import { randomBytes } from 'node:crypto';"],
   ])('%p: %s, and not in main.ts or a comment', (rule, line) => {
     expect(rule([file('gateway/a.ts', line)])).toHaveLength(1);
-    expect(
-      rule([file('gateway/main.ts', line), file('gateway/a.ts', `// ${line}`, `/* ${line} */`)]),
-    ).toEqual([]);
+    const allowed = [file('gateway/main.ts', line), file('gateway/a.ts', `// ${line}`, `/* ${line} */`)];
+    expect(rule(allowed)).toEqual([]);
   });
 
   test.each([

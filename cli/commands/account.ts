@@ -1,11 +1,10 @@
 import type { Account } from '../../deploys/accounts/account-row.ts';
-import type { AccountResult, Accounts, AdditionResult } from '../../deploys/accounts/accounts.ts';
+import type { Accounts, AdditionResult } from '../../deploys/accounts/accounts.ts';
 import { unreachable } from '../../shared/brand.ts';
-import type { Config } from '../../shared/config/config.ts';
 import { plansInUse, requestReload } from '../../shared/keys/schema.ts';
 import { type Books, COMMAND_LINE, onBooks, unknownAccount } from '../frame/books.ts';
 import { type Command, done, failed, type Outcome } from '../frame/command.ts';
-import { CREDITS_FORMAT, creditsFrom, tableOf } from '../frame/values.ts';
+import { CREDITS_FORMAT, creditsFrom, listed } from '../frame/values.ts';
 
 /** The plan of an account that is created without one. */
 const DEFAULT_PLAN = 'trial';
@@ -13,11 +12,10 @@ const DEFAULT_PLAN = 'trial';
 const accountCreate = onBooks(
   'account create NAME --plan',
   `Create an account (default plan: ${DEFAULT_PLAN}); --plan none gives access to the program API only.`,
-  (books, invocation) => {
-    const [name = ''] = invocation.operands;
-    const plan = planFrom(invocation.values.plan ?? DEFAULT_PLAN);
+  (books, { operands: [name = ''], options }) => {
+    const plan = planFrom(options.plan ?? DEFAULT_PLAN);
     const change = () => books.accounts.create(name, plan, COMMAND_LINE);
-    return accountOutcome(books.config, name, withPlanRead(books, change, plan));
+    return accountOutcome(books, name, withPlanRead(books, change, plan));
   },
   'create',
 );
@@ -25,9 +23,7 @@ const accountCreate = onBooks(
 const accountSet = onBooks(
   'account set NAME --plan --credits',
   'Change the plan of an account, or set its remaining credits.',
-  (books, invocation) => {
-    const [name = ''] = invocation.operands;
-    const { plan, credits } = invocation.values;
+  (books, { operands: [name = ''], options: { plan, credits } }) => {
     if (plan === undefined && credits === undefined)
       return failed('account set requires --plan P or --credits N.');
     const creditsLeft = credits === undefined ? undefined : creditsFrom(credits);
@@ -38,43 +34,46 @@ const accountSet = onBooks(
       ...(creditsLeft === undefined ? {} : { creditsLeft }),
     };
     const set = () => books.accounts.set(name, change, COMMAND_LINE);
-    return accountOutcome(books.config, name, withPlanRead(books, set, change.plan?.name));
+    return accountOutcome(books, name, withPlanRead(books, set, change.plan?.name));
   },
 );
 
 const accountList = onBooks(
   'account list',
   'List the accounts with plan, remaining credits and state.',
-  ({ accounts }) => {
-    const list = accounts.list();
-    const empty = 'No accounts yet. Create one with: account create NAME';
-    const text = tableOf(['ACCOUNT', 'PLAN', 'CREDITS LEFT', 'STATE'], list.map(rowOf), empty);
-    return { kind: 'done', objects: list.map(fullRecordOf), text };
-  },
+  ({ accounts }) =>
+    listed(
+      accounts.list(),
+      fullRecordOf,
+      ({ name, plan, creditsLeft, isSuspended }) => ({
+        ACCOUNT: name,
+        PLAN: plan ?? 'none',
+        'CREDITS LEFT': String(creditsLeft ?? '-'),
+        STATE: isSuspended ? 'suspended' : 'active',
+      }),
+      'No accounts yet. Create one with: account create NAME',
+    ),
 );
 
 const accountAddCredits = onBooks(
   'account add-credits NAME NUMBER --reason --once',
   'Add credits to an account and record the reason; a repeated --once adds nothing.',
-  ({ config, accounts }, invocation) => {
-    const { operands, values, world } = invocation;
-    const [name = '', number = ''] = operands;
+  (books, { operands: [name = '', number = ''], options, world }) => {
     const credits = creditsFrom(number);
     if (credits === undefined) return failed(`NUMBER ${CREDITS_FORMAT}, not "${number}".`);
-    if (values.reason === undefined) return failed('account add-credits requires --reason TEXT.');
-    const once = values.once ?? Buffer.from(world.random(16)).toString('hex');
-    const addition = { credits, reason: values.reason, once };
-    return accountOutcome(config, name, accounts.addCredits(name, addition, COMMAND_LINE), fullRecordOf);
+    if (options.reason === undefined) return failed('account add-credits requires --reason TEXT.');
+    const once = options.once ?? Buffer.from(world.random(16)).toString('hex');
+    const addition = { credits, reason: options.reason, once };
+    return accountOutcome(books, name, books.accounts.addCredits(name, addition, COMMAND_LINE), fullRecordOf);
   },
 );
 
 const accountRename = onBooks(
   'account rename NAME NEW_NAME',
   'Rename an account; its keys, credits and usage are kept.',
-  ({ config, accounts }, invocation) => {
-    const [name = '', to = ''] = invocation.operands;
-    const result = accounts.rename(name, to, COMMAND_LINE);
-    return accountOutcome(config, result.kind === 'name-taken' ? to : name, result, fullRecordOf);
+  (books, { operands: [name = '', to = ''] }) => {
+    const result = books.accounts.rename(name, to, COMMAND_LINE);
+    return accountOutcome(books, result.kind === 'name-taken' ? to : name, result, fullRecordOf);
   },
 );
 
@@ -89,8 +88,8 @@ export const accountCommands: readonly Command[] = [
 ];
 
 function plain(verb: keyof Pick<Accounts, 'suspend' | 'resume'>, summary: string): Command {
-  return onBooks(`account ${verb} NAME`, summary, ({ config, accounts }, { operands: [name = ''] }) =>
-    accountOutcome(config, name, accounts[verb](name, COMMAND_LINE), fullRecordOf),
+  return onBooks(`account ${verb} NAME`, summary, (books, { operands: [name = ''] }) =>
+    accountOutcome(books, name, books.accounts[verb](name, COMMAND_LINE), fullRecordOf),
   );
 }
 
@@ -122,14 +121,9 @@ function fullRecordOf(account: Account) {
   return { ...recordOf(account), suspended: account.isSuspended };
 }
 
-/** The cells of a list. */
-function rowOf({ name, plan, creditsLeft, isSuspended }: Account): readonly string[] {
-  return [name, plan ?? 'none', String(creditsLeft ?? '-'), isSuspended ? 'suspended' : 'active'];
-}
-
 /** What a change of the account `name` came to; `record` is what it prints with `--json`. */
 function accountOutcome(
-  config: Config,
+  { config }: Books,
   name: string,
   result: AdditionResult,
   record: (account: Account) => object = recordOf,
@@ -145,27 +139,24 @@ function accountOutcome(
       return failed(`NUMBER ${CREDITS_FORMAT}, and at least 1.`);
     case 'bad-reason':
       return failed('A reason has 1 to 200 printable characters and no leading or trailing space.');
-    default:
-      return failed(refusalOf(config, name, result));
-  }
-}
-
-function refusalOf(config: Config, name: string, result: Exclude<AccountResult, { kind: 'account' }>) {
-  switch (result.kind) {
     case 'bad-name':
-      return 'An account name has 1 to 64 printable characters and no leading or trailing space.';
+      return failed('An account name has 1 to 64 printable characters and no leading or trailing space.');
     case 'name-taken':
-      return `An account named "${name}" already exists.`;
+      return failed(`An account named "${name}" already exists.`);
     case 'reserved-name':
-      return 'The account names demo and sluice-watcher are reserved.';
+      return failed('The account names demo and sluice-watcher are reserved.');
     case 'unknown-account':
-      return unknownAccount(name);
-    case 'unknown-plan':
-      return `Unknown plan "${result.plan}". Available plans: ${[...config.plans.keys(), 'none'].join(', ')}.`;
+      return failed(unknownAccount(name));
+    case 'unknown-plan': {
+      const plans = [...config.plans.keys(), 'none'].join(', ');
+      return failed(`Unknown plan "${result.plan}". Available plans: ${plans}.`);
+    }
     case 'no-credits':
-      return result.plan === undefined
-        ? `Account "${name}" has no RPC plan, so it has no credits.`
-        : `Account "${name}" is on plan ${result.plan}, which has no credit limit.`;
+      return failed(
+        result.plan === undefined
+          ? `Account "${name}" has no RPC plan, so it has no credits.`
+          : `Account "${name}" is on plan ${result.plan}, which has no credit limit.`,
+      );
     default:
       return unreachable(result);
   }

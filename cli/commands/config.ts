@@ -8,7 +8,7 @@ import { LANES_BY_DEFAULT } from '../../shared/config/profiles.ts';
 import { lostPlans } from '../../shared/config/reload.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { plansInUse, requestReload } from '../../shared/keys/schema.ts';
-import { withBooks } from '../frame/books.ts';
+import { onConfig, withBooks } from '../frame/books.ts';
 import { type Command, command, done, failed } from '../frame/command.ts';
 
 const LOST_PLAN = 'Apps that still have it reload nothing; after a restart they reject its keys with 401.';
@@ -16,10 +16,10 @@ const LOST_PLAN = 'Apps that still have it reload nothing; after a restart they 
 const configCheck = command(
   'config check [FILE]',
   'Validate a config file and print a summary.',
-  async ({ operands: [file], values, world }) => {
-    if (file !== undefined && values.config !== undefined)
+  async ({ operands: [file], options, world }) => {
+    if (file !== undefined && options.config !== undefined)
       return failed('config check takes either FILE or --config FILE, not both.');
-    const loaded = loadConfig(file ?? values.config, world.env);
+    const loaded = loadConfig(file ?? options.config, world.env);
     const problems = loaded.kind === 'unusable' ? loaded.lines : fileProblems(loaded.config);
     if (loaded.kind === 'unusable' || problems.length > 0)
       return { kind: 'failed', lines: problems, objects: [{ ok: false, problems }] };
@@ -30,14 +30,14 @@ const configCheck = command(
   },
 );
 
-const configReload = command(
+const configReload = onConfig(
   'config reload',
   'Validate the config and make running apps reload plans and credits.',
-  (invocation) => {
-    const reading = readConfig(invocation.values.config);
+  (config, { options, world }) => {
+    const reading = readConfig(options.config);
     const blank = reading.kind === 'read' ? blankComplaint(reading.read) : undefined;
     if (blank !== undefined) return failed(blank);
-    return withBooks(invocation, ({ store, config }) => {
+    return withBooks(config, world, ({ store }) => {
       const revision = requestReload(store);
       const used = plansInUse(store);
       const gone = [...used.keys()].filter((plan) => !config.plans.has(plan));
@@ -48,6 +48,7 @@ const configReload = command(
       return done(lines.join('\n'), { config_revision: revision });
     });
   },
+  'is-absent',
 );
 
 export const configCommands: readonly Command[] = [configCheck, configReload];
@@ -79,9 +80,12 @@ function fileProblems({ gateway, deploys }: Config): readonly string[] {
 function notesOn({ storage, backends }: Config): readonly string[] {
   const redis =
     'with storage.redis, accounts, plans and prices come from the host that runs deploys; run deploys on one host only.';
+  const unserved = LANES_BY_DEFAULT.filter((lane) => !backends.some(({ lanes }) => lanes.includes(lane)));
   return [
     ...(storage.redisUrl === undefined ? [] : [redis]),
-    ...(backends.length === 0 ? [] : notesOnLanes(backends)),
+    ...(backends.length === 0 || unserved.length === 0
+      ? []
+      : [`no backend serves the lanes ${unserved.join(', ')}; their methods return error -32601.`]),
     ...backends.flatMap(notesOnBackend),
   ];
 }
@@ -93,12 +97,6 @@ async function notesOnRedis({ storage }: Config, clock: Clock): Promise<readonly
   return seen.flatMap((node) =>
     node.kind === 'answers' ? [] : [`Redis ${node.host} can't be used from this host (${node.reason}).`],
   );
-}
-
-function notesOnLanes(backends: readonly BackendConfig[]): readonly string[] {
-  const unserved = LANES_BY_DEFAULT.filter((lane) => !backends.some(({ lanes }) => lanes.includes(lane)));
-  if (unserved.length === 0) return [];
-  return [`no backend serves the lanes ${unserved.join(', ')}; their methods return error -32601.`];
 }
 
 function notesOnBackend({ name, methods, headers }: BackendConfig): readonly string[] {

@@ -1,97 +1,52 @@
 import { originOf } from '../../deploys/accounts/changes.ts';
-import { type KeyRow, type NewKey, TOO_MANY_KEYS } from '../../deploys/accounts/keys.ts';
+import { type Keys, type NewKey, type KeyRow, TOO_MANY_KEYS } from '../../deploys/accounts/keys.ts';
 import { whyUnpublished } from '../../deploys/accounts/redis-head.ts';
 import { unreachable } from '../../shared/brand.ts';
 import { type Books, COMMAND_LINE, onBooks, unknownAccount } from '../frame/books.ts';
-import { type Command, done, failed, type Outcome, type World } from '../frame/command.ts';
-import { durationMsFrom, isoOf, tableOf } from '../frame/values.ts';
-
-const BAD_NAME = 'A key name has 1 to 64 printable characters and no leading or trailing space.';
+import { type Command, done, type Failed, failed, type Outcome, type World } from '../frame/command.ts';
+import { durationMsFrom, isoOf, listed } from '../frame/values.ts';
 
 const keyCreate = onBooks(
   'key create ACCOUNT --name',
   'Create a key for an account; it is shown only once.',
-  ({ keys }, invocation) => {
-    const account = invocation.operands[0] ?? '';
-    const result = keys.create(account, invocation.values.name ?? 'default', COMMAND_LINE);
-    switch (result.kind) {
-      case 'created':
-        return shownOnce(result.made);
-      case 'unknown-account':
-        return failed(unknownAccount(account));
-      case 'bad-name':
-        return failed(BAD_NAME);
-      case 'made-before':
-        return failed(madeBefore(result.id));
-      case 'too-many':
-        return failed(TOO_MANY_KEYS);
-      default:
-        return unreachable(result);
-    }
+  ({ keys }, { operands: [account = ''], options }) => {
+    const result = keys.create(account, options.name ?? 'default', COMMAND_LINE);
+    return result.kind === 'created' ? shownOnce(result.made) : refused(result, account);
   },
 );
 
-const keyRename = onBooks('key rename KEY_ID NAME', 'Rename a key.', ({ keys }, invocation) => {
-  const [id = '', name = ''] = invocation.operands;
-  const result = keys.rename(id, name, COMMAND_LINE);
-  switch (result.kind) {
-    case 'renamed':
-      return done(`Key ${id} is now named ${name}.`, recordOf(result.row));
-    case 'bad-name':
-      return failed(BAD_NAME);
-    case 'reserved-name':
-      return failed("The keys of demo and sluice-watcher can't be renamed.");
-    case 'unknown-key':
-      return failed(unknownKey(id));
-    default:
-      return unreachable(result);
-  }
-});
+const keyRename = onBooks(
+  'key rename KEY_ID NAME',
+  'Rename a key.',
+  ({ keys }, { operands: [id = '', name = ''] }) => {
+    const result = keys.rename(id, name, COMMAND_LINE);
+    if (result.kind !== 'renamed') return refused(result, id);
+    return done(`Key ${id} is now named ${name}.`, recordOf(result.row));
+  },
+);
 
 const keyRotate = onBooks(
   'key rotate KEY_ID --grace',
   'Replace a key; the old key keeps working for --grace (default 24h; for example 0s, 15m, 7d).',
-  ({ keys }, invocation) => {
-    const id = invocation.operands[0] ?? '';
-    const grace = invocation.values.grace ?? '24h';
+  ({ keys }, { operands: [id = ''], options: { grace = '24h' } }) => {
     const graceMs = durationMsFrom(grace);
     if (graceMs === undefined)
       return failed(`--grace must be a duration such as 0s, 15m, 24h or 7d, at most 3650d, not "${grace}".`);
     const result = keys.rotate(id, graceMs, COMMAND_LINE);
-    switch (result.kind) {
-      case 'rotated':
-        return shownOnce(result.made, `\nThe old key ${id} expires at ${isoOf(result.oldExpiresAtMs)}.`);
-      case 'unknown-key':
-        return failed(unknownKey(id));
-      case 'ended':
-        return failed(`Key ${id} is ${result.state}. Create a new one with: key create`);
-      case 'made-before':
-        return failed(madeBefore(result.id));
-      case 'too-many':
-        return failed(TOO_MANY_KEYS);
-      default:
-        return unreachable(result);
-    }
+    if (result.kind !== 'rotated') return refused(result, id);
+    return shownOnce(result.made, `\nThe old key ${id} expires at ${isoOf(result.oldExpiresAtMs)}.`);
   },
 );
 
 const keyRevoke = onBooks(
   'key revoke KEY_ID',
   'Revoke a key immediately; running apps reject it within a second.',
-  async (books, invocation) => {
-    const id = invocation.operands[0] ?? '';
+  async (books, { operands: [id = ''], world }) => {
     const result = books.keys.revoke(id, COMMAND_LINE);
-    if (result.kind !== 'unknown-key') await reportUnpublished(books, invocation.world);
-    switch (result.kind) {
-      case 'revoked':
-        return done(`Key ${id} has been revoked.`, recordOf(result.row));
-      case 'already-revoked':
-        return done(`Key ${id} was already revoked.`, recordOf(result.row));
-      case 'unknown-key':
-        return failed(unknownKey(id));
-      default:
-        return unreachable(result);
-    }
+    if (result.kind === 'unknown-key') return refused(result, id);
+    await reportUnpublished(books, world);
+    const what = result.kind === 'revoked' ? 'has been revoked' : 'was already revoked';
+    return done(`Key ${id} ${what}.`, recordOf(result.row));
   },
 );
 
@@ -108,23 +63,24 @@ async function reportUnpublished({ config, store }: Books, { clock, random, err 
 const keyList = onBooks(
   'key list [ACCOUNT]',
   'List the keys of one account or of all.',
-  ({ accounts, keys }, { operands: [account] }) => {
-    if (account !== undefined && accounts.find(account) === undefined) return failed(unknownAccount(account));
-    const list = keys.list(account);
-    const head = ['KEY ID', 'ACCOUNT', 'NAME', 'KEY', 'STATE', 'CREATED', 'LAST USED'];
-    const empty = 'No keys yet. Create one with: key create ACCOUNT';
-    return { kind: 'done', objects: list.map(recordOf), text: tableOf(head, list.map(cellsOf), empty) };
+  ({ accounts, keys }, { operands: [of] }) => {
+    if (of !== undefined && accounts.find(of) === undefined) return failed(unknownAccount(of));
+    return listed(
+      keys.list(of),
+      recordOf,
+      ({ id, account, name, prefix, last4, state, createdAtMs, lastUsedAtMs }) => ({
+        'KEY ID': id,
+        ACCOUNT: account,
+        NAME: name,
+        KEY: `${prefix}…${last4}`,
+        STATE: state,
+        CREATED: isoOf(createdAtMs),
+        'LAST USED': lastUsedAtMs === undefined ? '-' : isoOf(lastUsedAtMs),
+      }),
+      'No keys yet. Create one with: key create ACCOUNT',
+    );
   },
 );
-
-function madeBefore(id: string): string {
-  return `This key was already created as ${id}.`;
-}
-
-function cellsOf({ id, account, name, prefix, last4, state, createdAtMs, lastUsedAtMs }: KeyRow): string[] {
-  const lastUsed = lastUsedAtMs === undefined ? '-' : isoOf(lastUsedAtMs);
-  return [id, account, name, `${prefix}…${last4}`, state, isoOf(createdAtMs), lastUsed];
-}
 
 function recordOf({ id, account, name, prefix, last4, state, createdAtMs, lastUsedAtMs }: KeyRow) {
   return {
@@ -144,8 +100,29 @@ function shownOnce({ id, key, account, name }: NewKey, more = ''): Outcome {
   return done(text, { key_id: id, key, account });
 }
 
-function unknownKey(id: string): string {
-  return `No key with ID "${id}". List keys with: key list`;
+type Result = ReturnType<Keys['create' | 'rename' | 'rotate' | 'revoke']>;
+type Made = Readonly<{ kind: 'created' | 'renamed' | 'rotated' | 'revoked' | 'already-revoked' }>;
+
+/** Why nothing was changed; `subject` is the account or the key that the command named. */
+function refused(result: Exclude<Result, Made>, subject: string): Failed {
+  switch (result.kind) {
+    case 'unknown-account':
+      return failed(unknownAccount(subject));
+    case 'unknown-key':
+      return failed(`No key with ID "${subject}". List keys with: key list`);
+    case 'bad-name':
+      return failed('A key name has 1 to 64 printable characters and no leading or trailing space.');
+    case 'reserved-name':
+      return failed("The keys of demo and sluice-watcher can't be renamed.");
+    case 'ended':
+      return failed(`Key ${subject} is ${result.state}. Create a new one with: key create`);
+    case 'made-before':
+      return failed(`This key was already created as ${result.id}.`);
+    case 'too-many':
+      return failed(TOO_MANY_KEYS);
+    default:
+      return unreachable(result);
+  }
 }
 
 export const keyCommands: readonly Command[] = [keyCreate, keyList, keyRename, keyRevoke, keyRotate];

@@ -5,59 +5,45 @@ import { upgradeProgram } from '../../localnet/upgrade.ts';
 import { urlOf } from '../../shared/config/config.ts';
 import { loadConfig } from '../../shared/config/load.ts';
 import { codeOf, fileReason } from '../../shared/store/private.ts';
+import { onConfig } from '../frame/books.ts';
 import { command, done, failed, type Outcome } from '../frame/command.ts';
 
 export const programsCheck = command(
   'programs check [FILE]',
   'Validate a list of programs (default: the one of the config).',
-  ({ operands: [file], values, world }) => {
+  ({ operands: [file], options, world }) => {
     if (file !== undefined) return checked(file);
-    const loaded = loadConfig(values.config, world.env);
+    const loaded = loadConfig(options.config, world.env);
     if (loaded.kind === 'unusable') return failed(...loaded.lines);
     return checked(loaded.config.deploys.programsPath ?? join(world.root, 'deploys/watch/programs.json'));
   },
 );
 
 function checked(file: string): Outcome {
-  const json = readJson(file);
-  if ('sentence' in json) return unusable(file, [json.sentence]);
-  const watched = watchedFrom(json.value);
-  if (watched.kind === 'problems')
-    return unusable(
-      file,
-      watched.lines.map((line) => `${file}: ${line}`),
-    );
-  const programs = watched.programs.length;
-  return done(`OK: ${file}: ${programs} programs.`, { ok: true, file, programs });
-}
-
-function unusable(file: string, lines: readonly string[]): Outcome {
-  return { kind: 'failed', lines, objects: [{ ok: false, file, problems: lines }] };
-}
-
-function readJson(file: string): Readonly<{ value: unknown }> | Readonly<{ sentence: string }> {
-  let text: string;
+  const problems = (lines: readonly string[]): Outcome => ({
+    kind: 'failed',
+    lines,
+    objects: [{ ok: false, file, problems: lines }],
+  });
   try {
-    text = readFileSync(file, 'utf8');
+    const watched = watchedFrom(JSON.parse(readFileSync(file, 'utf8')));
+    if (watched.kind === 'problems') return problems(watched.lines.map((line) => `${file}: ${line}`));
+    const programs = watched.programs.length;
+    return done(`OK: ${file}: ${programs} programs.`, { ok: true, file, programs });
   } catch (error) {
-    return { sentence: `The list of programs ${file} cannot be read (${codeOf(error)}).` };
-  }
-  try {
-    return { value: JSON.parse(text) };
-  } catch (error) {
-    return { sentence: `The list of programs ${file} is not valid JSON: ${fileReason(error)}` };
+    const isRead = error instanceof SyntaxError;
+    const why = isRead ? `is not valid JSON: ${fileReason(error)}` : `cannot be read (${codeOf(error)}).`;
+    return problems([`The list of programs ${file} ${why}`]);
   }
 }
 
-export const localnetUpgrade = command(
+export const localnetUpgrade = onConfig(
   'localnet upgrade PROGRAM_ID',
   'Redeploy a program on the running localnet with a real loader transaction.',
-  async ({ operands, values, world }) => {
-    const loaded = loadConfig(values.config, world.env);
-    if (loaded.kind === 'unusable') return failed(...loaded.lines);
+  async ({ localnet }, { operands: [program = ''], world }) => {
     const outcome = await upgradeProgram({
-      rpcUrl: urlOf(loaded.config.localnet.listen).href,
-      programId: operands[0] ?? '',
+      rpcUrl: urlOf(localnet.listen).href,
+      programId: program,
       clock: world.clock,
       signal: new AbortController().signal,
     });

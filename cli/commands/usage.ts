@@ -12,31 +12,24 @@ import {
 import { unreachable } from '../../shared/brand.ts';
 import { type Books, onBooks, unknownAccount } from '../frame/books.ts';
 import { failed, type Invocation, type Outcome } from '../frame/command.ts';
-import { isoOf, tableOf } from '../frame/values.ts';
+import { isoOf, listed } from '../frame/values.ts';
 
 export const usage = onBooks(
   'usage --account --from --to --format',
   'Print usage by hour, account, key and method (default: the last 24 hours).',
-  (books, invocation) => printUsage(books, invocation),
+  printUsage,
 );
 
-async function printUsage(books: Books, { values, flags, world }: Invocation): Promise<Outcome> {
-  const json = flags.has('json');
-  const format = formatFrom(values.format, json);
-  if (format === undefined)
-    return failed(
-      json
-        ? '--json means --format ndjson. Use only one of them.'
-        : `--format must be one of ${FORMATS.join(', ')}, not "${values.format}".`,
-    );
-  const period = periodFrom(values.from, values.to, world.clock.now());
-  if (period.kind === 'unreadable')
-    return failed(
-      `--${period.option} must be a UTC day or hour such as 2026-11-21 or 2026-11-21T19, not "${values[period.option]}".`,
-    );
-  if (period.kind === 'backwards') return failed('--from is later than --to.');
-  const { account } = values;
-  const only = account === undefined ? undefined : idOf(books, account);
+async function printUsage(books: Books, { options, world }: Invocation): Promise<Outcome> {
+  const { json, account } = options;
+  if (json !== undefined && options.format !== undefined && options.format !== 'ndjson')
+    return failed('--json means --format ndjson. Use only one of them.');
+  const wanted = options.format ?? (json === undefined ? 'table' : 'ndjson');
+  const format = FORMATS.find((each) => each === wanted);
+  if (format === undefined) return failed(`--format must be one of ${FORMATS.join(', ')}, not "${wanted}".`);
+  const period = periodFrom(options.from, options.to, world.clock.now());
+  if (typeof period === 'string') return failed(period);
+  const only = account === undefined ? undefined : books.accounts.find(account)?.id;
   if (account !== undefined && only === undefined) return failed(unknownAccount(account));
 
   const { head, lineOf } = usageLines(format, account?.length ?? longestName(books));
@@ -51,15 +44,6 @@ async function printUsage(books: Books, { values, flags, world }: Invocation): P
   }
   if (isEmpty && format === 'table') world.out('No usage in this period.\n');
   return { kind: 'ended', code: 0 };
-}
-
-function formatFrom(text: string | undefined, json: boolean): Format | undefined {
-  if (json) return text === undefined || text === 'ndjson' ? 'ndjson' : undefined;
-  return FORMATS.find((format) => format === (text ?? 'table'));
-}
-
-function idOf({ accounts }: Books, name: string): number | undefined {
-  return accounts.find(name)?.id;
 }
 
 function longestName({ store }: Books): number {
@@ -79,27 +63,25 @@ function createNameOf({ store }: Books): (accountId: number) => string {
   };
 }
 
-/** What `--from` and `--to` say, or the first of them that cannot be read. */
-type Period =
-  | ({ readonly kind: 'hours' } & Hours)
-  | { readonly kind: 'unreadable'; readonly option: 'from' | 'to' }
-  | { readonly kind: 'backwards' };
-
 /** Without `--from`, so many hours up to the end. */
 const HOURS_BY_DEFAULT = 24;
 
 /**
  * The hours from `--from` to `--to`, both included and both in UTC: `2026-11-21T19` is an hour, `2026-11-21` a day.
- * Without `--to` it ends with the present hour; without `--from` it begins 24 hours before its end.
+ * Without `--to` it ends with the present hour; without `--from` it begins 24 hours before its end. What is wrong with
+ * them is a sentence.
  */
-export function periodFrom(from: string | undefined, to: string | undefined, nowMs: number): Period {
-  const first = from === undefined ? undefined : hoursOf(from);
-  if (from !== undefined && first === undefined) return { kind: 'unreadable', option: 'from' };
-  const last = to === undefined ? undefined : hoursOf(to);
-  if (to !== undefined && last === undefined) return { kind: 'unreadable', option: 'to' };
+export function periodFrom(from: string | undefined, to: string | undefined, nowMs: number): Hours | string {
+  const [first, last] = [from, to].map((text) => (text === undefined ? undefined : hoursOf(text)));
+  if (from !== undefined && first === undefined) return unreadable('from', from);
+  if (to !== undefined && last === undefined) return unreadable('to', to);
   const toHour = last?.toHour ?? Math.floor(nowMs / HOUR_MS) + 1;
   const fromHour = first?.fromHour ?? toHour - HOURS_BY_DEFAULT;
-  return fromHour < toHour ? { kind: 'hours', fromHour, toHour } : { kind: 'backwards' };
+  return fromHour < toHour ? { fromHour, toHour } : '--from is later than --to.';
+}
+
+function unreadable(option: string, text: string): string {
+  return `--${option} must be a UTC day or hour such as 2026-11-21 or 2026-11-21T19, not "${text}".`;
 }
 
 /** The day, or with `T19` the hour; as the table prints it, `T19:00Z`, it is read too. */
@@ -157,21 +139,22 @@ const LIMIT = 100;
 export const audit = onBooks(
   'audit --account',
   `Print the latest ${LIMIT} changes with who made them, newest first; of one account with --account.`,
-  (books, invocation) => {
-    const { account } = invocation.values;
-    const accountId = account === undefined ? undefined : books.accounts.find(account)?.id;
-    if (account !== undefined && accountId === undefined) return failed(unknownAccount(account));
+  (books, { options: { account: of } }) => {
+    const accountId = of === undefined ? undefined : books.accounts.find(of)?.id;
+    if (of !== undefined && accountId === undefined) return failed(unknownAccount(of));
     const entries = createAudit(books.store).list({ accountId, limit: LIMIT });
-    const records = entries.map((entry) => recordOf(entry, books));
-    const rows = records.map(({ at, by, action, account: of, detail }) => [
-      at,
-      by,
-      action,
-      of ?? '-',
-      JSON.stringify(detail),
-    ]);
-    const text = tableOf(['AT', 'BY', 'ACTION', 'ACCOUNT', 'DETAIL'], rows, 'No changes yet.');
-    return { kind: 'done', objects: records, text };
+    return listed(
+      entries.map((entry) => recordOf(entry, books)),
+      (record) => record,
+      ({ at, by, action, account, detail }) => ({
+        AT: at,
+        BY: by,
+        ACTION: action,
+        ACCOUNT: account ?? '-',
+        DETAIL: JSON.stringify(detail),
+      }),
+      'No changes yet.',
+    );
   },
 );
 

@@ -2,11 +2,7 @@ import type { By } from '../../deploys/accounts/audit.ts';
 import { deliveryRecord, webhookRecord } from '../../deploys/api/webhook-answers.ts';
 import { internetPolicy } from '../../deploys/delivery/policy.ts';
 import { createEnqueue } from '../../deploys/outbox/enqueue.ts';
-import {
-  type AccountDeliveries,
-  type AccountDelivery,
-  createAccountDeliveries,
-} from '../../deploys/outbox/list.ts';
+import { type AccountDeliveries, createAccountDeliveries } from '../../deploys/outbox/list.ts';
 import { readWatched } from '../../deploys/watch/watched.ts';
 import { type Takeover, TAKEOVERS } from '../../deploys/webhooks/change.ts';
 import { WEBHOOKS_MAX } from '../../deploys/webhooks/create.ts';
@@ -18,7 +14,7 @@ import { createWebhooks, type Webhooks } from '../../deploys/webhooks/webhooks.t
 import { unreachable } from '../../shared/brand.ts';
 import { COMMAND_LINE, onBooks, unknownAccount } from '../frame/books.ts';
 import { type Command, done, failed, type Invocation, type Outcome } from '../frame/command.ts';
-import { durationMsFrom, isoOf, tableOf } from '../frame/values.ts';
+import { durationMsFrom, isoOf, listed } from '../frame/values.ts';
 
 /** A command ends only with its process. */
 const NEVER = new AbortController().signal;
@@ -28,83 +24,88 @@ const TAKEOVER_NAMES = Object.keys(TAKEOVERS) as readonly Takeover[]; // Object.
 const webhookList = onWebhooks(
   'webhook list ACCOUNT',
   'List the webhooks of an account.',
-  ({ webhooks, by }) => {
-    const list = webhooks.list(by.accountId);
-    const head = ['WEBHOOK ID', 'HOST', 'STATE', 'PROGRAMS', 'FAILING SINCE', 'LAST SUCCESS'];
-    const empty = 'No webhooks yet. Create one with: webhook create ACCOUNT URL';
-    const text = tableOf(head, list.map(webhookCells), empty);
-    return { kind: 'done', objects: list.map(webhookRecord), text };
-  },
+  ({ webhooks, by }) =>
+    listed(
+      webhooks.list(by.accountId),
+      webhookRecord,
+      ({ id, url, pausedAtMs, programs, failingSinceMs, lastSuccessAtMs }) => ({
+        'WEBHOOK ID': id,
+        HOST: new URL(url).host,
+        STATE: pausedAtMs === null ? 'active' : 'paused',
+        PROGRAMS: programs === null ? 'all' : String(programs.length),
+        'FAILING SINCE': failingSinceMs === null ? '-' : isoOf(failingSinceMs),
+        'LAST SUCCESS': lastSuccessAtMs === null ? '-' : isoOf(lastSuccessAtMs),
+      }),
+      'No webhooks yet. Create one with: webhook create ACCOUNT URL',
+    ),
 );
 
 const webhookCreate = onWebhooks(
   'webhook create ACCOUNT URL --programs --description',
   'Create a webhook for all programs or for --programs A,B; its secret is shown only once.',
-  async ({ webhooks, by }, invocation) => {
-    const url = invocation.operands[1] ?? '';
-    return webhookOutcome(await webhooks.create(by, { url, ...settingsFrom(invocation) }, NEVER), url);
-  },
+  async ({ webhooks, by, subject: url }, invocation) =>
+    webhookOutcome(await webhooks.create(by, { url, ...settingsFrom(invocation) }, NEVER), url),
 );
 
 const webhookEdit = onWebhooks(
   'webhook edit ACCOUNT WEBHOOK_ID --url --programs --description',
   'Change the URL, programs (A,B or all) or description of a webhook.',
-  async ({ webhooks, by }, invocation) => {
-    const id = invocation.operands[1] ?? '';
+  async ({ webhooks, by, subject }, invocation) => {
     const given = settingsFrom(invocation);
     if (Object.keys(given).length === 0)
       return failed('webhook edit requires --url, --programs or --description.');
-    return webhookOutcome(await webhooks.edit(by, id, given, NEVER), id);
+    return webhookOutcome(await webhooks.edit(by, subject, given, NEVER), subject);
   },
 );
 
 const webhookRotate = onWebhooks(
   'webhook rotate ACCOUNT WEBHOOK_ID --takes-over',
   'Create a new signing secret, shown only once, that takes effect now, in 1h or in 24h (default).',
-  ({ webhooks, by }, invocation) => {
-    const id = invocation.operands[1] ?? '';
-    const given = invocation.values['takes-over'] ?? '24h';
+  ({ webhooks, by, subject }, { options: { 'takes-over': given = '24h' } }) => {
     const takeover = TAKEOVER_NAMES.find((name) => name === given);
     if (takeover === undefined)
       return failed(`--takes-over must be one of ${TAKEOVER_NAMES.join(', ')}, not "${given}".`);
-    return webhookOutcome(webhooks.rotate(by, id, takeover), id);
+    return webhookOutcome(webhooks.rotate(by, subject, takeover), subject);
   },
 );
 
 const webhookDeliveries = onWebhooks(
   'webhook deliveries ACCOUNT [WEBHOOK_ID]',
   `List the latest ${SHOWN} deliveries of an account or of one webhook.`,
-  ({ deliveries, by }, { operands: [, webhookId] }) => {
-    const { rows } = deliveries.page(by.accountId, {
-      limit: SHOWN,
-      ...(webhookId !== undefined && { webhookId }),
-    });
-    const head = ['DELIVERY ID', 'CREATED', 'HOST', 'EVENT', 'STATE', 'ATTEMPTS', 'RESPONSE'];
-    const text = tableOf(head, rows.map(deliveryCells), 'No deliveries yet.');
-    return { kind: 'done', objects: rows.map(deliveryRecord), text };
-  },
+  ({ deliveries, by }, { operands: [, webhookId] }) =>
+    listed(
+      deliveries.page(by.accountId, { limit: SHOWN, ...(webhookId !== undefined && { webhookId }) }).rows,
+      deliveryRecord,
+      ({ id, createdAtMs, url, eventKind, state, attempts, lastStatus, lastError }) => ({
+        'DELIVERY ID': id,
+        CREATED: isoOf(createdAtMs),
+        HOST: new URL(url).host,
+        EVENT: eventKind,
+        STATE: state,
+        ATTEMPTS: String(attempts),
+        RESPONSE: String(lastStatus ?? lastError ?? '-'),
+      }),
+      'No deliveries yet.',
+    ),
 );
 
 const webhookResend = onWebhooks(
   'webhook resend ACCOUNT DELIVERY_ID',
   'Retry a delivery, with the same ID and body.',
-  ({ webhooks, deliveries, by }, invocation) => {
-    const id = invocation.operands[1] ?? '';
-    const webhookId = deliveries.find(by.accountId, id)?.webhookId ?? '';
-    return webhookOutcome(webhooks.resendOne(by, webhookId, id), id);
+  ({ webhooks, deliveries, by, subject }) => {
+    const webhookId = deliveries.find(by.accountId, subject)?.webhookId ?? '';
+    return webhookOutcome(webhooks.resendOne(by, webhookId, subject), subject);
   },
 );
 
 const webhookResendFailed = onWebhooks(
   'webhook resend-failed ACCOUNT WEBHOOK_ID --since',
   'Retry all failed deliveries of the last --since (default 24h; for example 1h, 7d).',
-  ({ webhooks, by, nowMs }, invocation) => {
-    const id = invocation.operands[1] ?? '';
-    const since = invocation.values.since ?? '24h';
+  ({ webhooks, by, subject }, { options: { since = '24h' }, world }) => {
     const spanMs = durationMsFrom(since);
     if (spanMs === undefined)
       return failed(`--since must be a duration such as 1h, 24h or 7d, not "${since}".`);
-    return webhookOutcome(webhooks.resendAllFailed(by, id, nowMs - spanMs), id);
+    return webhookOutcome(webhooks.resendAllFailed(by, subject, world.clock.now() - spanMs), subject);
   },
 );
 
@@ -136,15 +137,13 @@ type Change = (by: By, id: string) => Result;
 
 /** A command that does one thing to the webhook in its second operand, and needs nothing else. */
 function plain(verb: string, summary: string, changeOf: (webhooks: Webhooks) => Change): Command {
-  return onWebhooks(
-    `webhook ${verb} ACCOUNT WEBHOOK_ID`,
-    summary,
-    ({ webhooks, by }, { operands: [, id = ''] }) => webhookOutcome(changeOf(webhooks)(by, id), id),
+  return onWebhooks(`webhook ${verb} ACCOUNT WEBHOOK_ID`, summary, ({ webhooks, by, subject }) =>
+    webhookOutcome(changeOf(webhooks)(by, subject), subject),
   );
 }
 
-function settingsFrom({ values }: Invocation): Partial<Settings> {
-  const { url, programs, description } = values;
+function settingsFrom({ options }: Invocation): Partial<Settings> {
+  const { url, programs, description } = options;
   return {
     ...(url !== undefined && { url }),
     ...(programs !== undefined && { programs: programs === 'all' ? null : programs.split(',') }),
@@ -152,25 +151,13 @@ function settingsFrom({ values }: Invocation): Partial<Settings> {
   };
 }
 
-function webhookCells({ id, url, pausedAtMs, programs, failingSinceMs, lastSuccessAtMs }: Webhook): string[] {
-  const timeOf = (atMs: number | null) => (atMs === null ? '-' : isoOf(atMs));
-  const state = pausedAtMs === null ? 'active' : 'paused';
-  const wanted = programs === null ? 'all' : String(programs.length);
-  return [id, new URL(url).host, state, wanted, timeOf(failingSinceMs), timeOf(lastSuccessAtMs)];
-}
-
-function deliveryCells(row: AccountDelivery): string[] {
-  const { id, createdAtMs, url, eventKind, state, attempts, lastStatus, lastError } = row;
-  const response = lastStatus === null ? (lastError ?? '-') : String(lastStatus);
-  return [id, isoOf(createdAtMs), new URL(url).host, eventKind, state, String(attempts), response];
-}
-
 /** The webhooks of the account that a command names first, and who changes them. */
 type WebhookDesk = Readonly<{
   webhooks: Webhooks;
   deliveries: AccountDeliveries;
   by: By;
-  nowMs: number;
+  /** What the command names second: the id of a webhook or delivery, or the URL of a new webhook. */
+  subject: string;
 }>;
 
 /** A command on the webhooks of its first operand, an account. The running app sends what falls due within a second. */
@@ -181,7 +168,7 @@ function onWebhooks(
 ): Command {
   return onBooks(usage, summary, ({ config, store, accounts }, invocation) => {
     const { clock, random } = invocation.world;
-    const [name = ''] = invocation.operands;
+    const [name = '', subject = ''] = invocation.operands;
     const account = accounts.find(name);
     if (account === undefined) return failed(unknownAccount(name));
     const watched = readWatched(config.deploys.programsPath);
@@ -201,25 +188,22 @@ function onWebhooks(
       wake: () => undefined,
     });
     const by = { accountId: account.id, actor: COMMAND_LINE };
-    return act({ webhooks, deliveries: createAccountDeliveries(store), by, nowMs: clock.now() }, invocation);
+    return act({ webhooks, deliveries: createAccountDeliveries(store), by, subject }, invocation);
   });
 }
 
 /** What every change of a webhook may come to. */
-type Result = Awaited<
-  ReturnType<
-    Webhooks[
-      | 'create'
-      | 'edit'
-      | 'pause'
-      | 'remove'
-      | 'rotate'
-      | 'switchNow'
-      | 'sendTest'
-      | 'resendOne'
-      | 'resendAllFailed']
-  >
->;
+type Result = Awaited<ReturnType<Webhooks[Changing]>>;
+type Changing =
+  | 'create'
+  | 'edit'
+  | 'pause'
+  | 'remove'
+  | 'rotate'
+  | 'switchNow'
+  | 'sendTest'
+  | 'resendOne'
+  | 'resendAllFailed';
 
 /** What a change of a webhook came to. `subject` is the id that the command named. */
 function webhookOutcome(result: Result, subject: string): Outcome {
@@ -240,48 +224,38 @@ function webhookOutcome(result: Result, subject: string): Outcome {
       return 'deliveries' in result
         ? done(`Deliveries to retry: ${result.deliveries}.`, { deliveries: result.deliveries })
         : done(`Delivery ${subject} will be retried.`, { deliveries: 1 });
-    default:
-      return failed(refusalOf(result, subject));
-  }
-}
-
-type Refused = Exclude<
-  Result,
-  Readonly<{
-    kind: 'created' | 'rotated' | 'edited' | 'paused' | 'resumed' | 'settled' | 'removed' | 'queued' | 'due';
-  }>
->;
-
-function refusalOf(refused: Refused, subject: string): string {
-  switch (refused.kind) {
     case 'unfit':
     case 'unresolved':
-      return `${refused.text}.`;
+      return failed(`${result.text}.`);
     case 'too-many':
-      return `The account already has ${WEBHOOKS_MAX} webhooks, the maximum.`;
+      return failed(`The account already has ${WEBHOOKS_MAX} webhooks, the maximum.`);
     case 'made-before':
-      return `This webhook was already created as ${refused.webhookId}.`;
+      return failed(`This webhook was already created as ${result.webhookId}.`);
     case 'no-webhook':
-      return `The account has no webhook with ID "${subject}". List webhooks with: webhook list`;
+      return failed(`The account has no webhook with ID "${subject}". List webhooks with: webhook list`);
     case 'no-delivery':
-      return `The account has no delivery with ID "${subject}". List deliveries with: webhook deliveries`;
+      return failed(
+        `The account has no delivery with ID "${subject}". List deliveries with: webhook deliveries`,
+      );
     case 'webhook-paused':
-      return 'The webhook is paused. Resume it with: webhook resume';
+      return failed('The webhook is paused. Resume it with: webhook resume');
     case 'rotation-pending':
-      return 'A new secret is already pending. Use webhook switch-secret or webhook cancel-rotation first.';
+      return failed(
+        'A new secret is already pending. Use webhook switch-secret or webhook cancel-rotation first.',
+      );
     case 'no-rotation':
-      return 'No new secret is pending.';
+      return failed('No new secret is pending.');
     case 'changed-meanwhile':
-      return 'The webhook was changed in the meantime. Try again.';
+      return failed('The webhook was changed in the meantime. Try again.');
     case 'over-rate':
-      return `Too many tests. Try again in ${refused.retryAfterSeconds} seconds.`;
+      return failed(`Too many tests. Try again in ${result.retryAfterSeconds} seconds.`);
     case 'already-due':
     case 'not-yet':
-      return `Delivery ${subject} is already scheduled.`;
+      return failed(`Delivery ${subject} is already scheduled.`);
     case 'worn-out':
-      return `Delivery ${subject} has been attempted ${ATTEMPTS_EVER_MAX} times, the maximum.`;
+      return failed(`Delivery ${subject} has been attempted ${ATTEMPTS_EVER_MAX} times, the maximum.`);
     default:
-      return unreachable(refused);
+      return unreachable(result);
   }
 }
 

@@ -10,11 +10,20 @@ import { accountsSourceOf } from '../../gateway/replica/hosts.ts';
 import { createServed, SERVED_FILE, SERVED_MIGRATIONS } from '../../gateway/replica/served.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { loadConfig } from '../../shared/config/load.ts';
+import type { Unset } from '../../shared/config/table.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { LEDGER_FILE, spentOf } from '../../shared/ledger/schema.ts';
 import { openStore, type Store } from '../../shared/store/open.ts';
 import { codeOf } from '../../shared/store/private.ts';
-import { type Command, command, failed, type Invocation, type Outcome, type World } from './command.ts';
+import {
+  type Command,
+  command,
+  type Failed,
+  failed,
+  type Invocation,
+  type Outcome,
+  type World,
+} from './command.ts';
 
 /** The config's database, open: accounts, their keys, and what they spent and used. */
 export type Books = Readonly<{
@@ -29,49 +38,69 @@ export type Books = Readonly<{
 /** Who makes the changes of commands, in the audit log. */
 export const COMMAND_LINE: Actor = { kind: 'command-line' };
 
-type Opened =
-  { readonly kind: 'open'; readonly books: Books & Disposable } | Extract<Outcome, { kind: 'failed' }>;
-
 /** What a command does where there is no database: it creates one and says so, or it refuses. */
 type Absent = 'create' | 'refuse';
 
-type Work = (books: Books, invocation: Invocation) => Outcome | Promise<Outcome>;
+type ActOn<T> = (part: T, invocation: Invocation) => Outcome | Promise<Outcome>;
 
 const ELSEWHERE =
   'The accounts and the usage of this installation are managed on another host. Run this command there.';
+
+/** A command, by its usage, that reads the config. */
+export function onConfig(usage: string, summary: string, act: ActOn<Config>, unset?: Unset): Command {
+  return command(usage, summary, (invocation) => {
+    const loaded = loadConfig(invocation.options.config, invocation.world.env, unset);
+    return loaded.kind === 'unusable' ? failed(...loaded.lines) : act(loaded.config, invocation);
+  });
+}
 
 /**
  * A command, by its usage, that opens the database of the config, lets `act` work on it and closes it; the apps may run
  * meanwhile. It refuses where accounts are managed on another host.
  */
-export function onBooks(usage: string, summary: string, act: Work, absent: Absent = 'refuse'): Command {
-  return command(usage, summary, (invocation) =>
-    withBooks(invocation, (books) => (isRemote(books) ? failed(ELSEWHERE) : act(books, invocation)), absent),
-  );
+export function onBooks(usage: string, summary: string, act: ActOn<Books>, absent?: Absent): Command {
+  const open = (config: Config, invocation: Invocation) =>
+    withBooks<Outcome>(
+      config,
+      invocation.world,
+      (books) => (isRemote(books) ? failed(ELSEWHERE) : act(books, invocation)),
+      absent,
+    );
+  return onConfig(usage, summary, open, 'is-absent');
 }
 
 /** Opens the database of the config for `act`, wherever accounts are managed. */
-export async function withBooks(
-  { values, world }: Invocation,
-  act: (books: Books) => Outcome | Promise<Outcome>,
-  absent: Absent = 'refuse',
-): Promise<Outcome> {
-  const loaded = loadConfig(values.config, world.env, 'is-absent');
-  if (loaded.kind === 'unusable') return failed(...loaded.lines);
-  return await withBooksOf(loaded.config, world, act, absent);
-}
-
-/** The same for a config already read. */
-export async function withBooksOf(
+export async function withBooks<T>(
   config: Config,
-  world: Pick<World, 'clock' | 'random' | 'err'>,
-  act: (books: Books) => Outcome | Promise<Outcome>,
-  absent: Absent,
-): Promise<Outcome> {
-  const opened = openBooks(config, world, absent);
-  if (opened.kind === 'failed') return opened;
-  using books = opened.books;
-  return await act(books);
+  { clock, random, err }: Pick<World, 'clock' | 'random' | 'err'>,
+  act: (books: Books) => T | Promise<T>,
+  absent: Absent = 'refuse',
+): Promise<T | Failed> {
+  const { dataDir } = config.storage;
+  const isNew = isWithoutDatabase(dataDir);
+  if (isNew && absent === 'refuse') return failed(noDatabase(dataDir));
+  const created = existsSync(dataDir) ? 'a database in the data directory' : 'the data directory';
+  const opened = openStore(
+    join(dataDir, ACCOUNTS_FILE),
+    { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS },
+    'whole',
+  );
+  if (opened.kind === 'unusable') return failed(opened.sentence);
+  using store = opened.store;
+  const ledgerOpened = openStore(join(dataDir, LEDGER_FILE), LEDGER_MIGRATIONS, 'whole');
+  if (ledgerOpened.kind === 'unusable') return failed(ledgerOpened.sentence);
+  using ledger = ledgerOpened.store;
+  if (isNew) err(`Created ${created} ${resolve(dataDir)}.\n`);
+  const { note } = createAudit(store);
+  const spent = (accountId: number) => spentOf(ledger, accountId);
+  return await act({
+    config,
+    store,
+    ledger,
+    accounts: createAccounts({ store, plans: config.plans, spentOf: spent, clock, note }),
+    keys: createKeys({ store, clock, random, note }),
+    users: createUsers(store, { note, clock, random }),
+  });
 }
 
 /** Whether the gateways of this data directory serve accounts that another host publishes. */
@@ -83,46 +112,6 @@ function isRemote({ config: { storage }, store }: Books): boolean {
   const source = accountsSourceOf(createServed(opened.store).state(), store);
   opened.store.close();
   return source === 'remote';
-}
-
-function openBooks(
-  config: Config,
-  { clock, random, err }: Pick<World, 'clock' | 'random' | 'err'>,
-  absent: Absent,
-): Opened {
-  const { dataDir } = config.storage;
-  const isNew = isWithoutDatabase(dataDir);
-  if (isNew && absent === 'refuse') return failed(noDatabase(dataDir));
-  const isNewFolder = !existsSync(dataDir);
-  const migrations = { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS };
-  const opened = openStore(join(dataDir, ACCOUNTS_FILE), migrations, 'whole');
-  if (opened.kind === 'unusable') return failed(opened.sentence);
-  const { store } = opened;
-  const ledgerOpened = openStore(join(dataDir, LEDGER_FILE), LEDGER_MIGRATIONS, 'whole');
-  if (ledgerOpened.kind === 'unusable') {
-    store.close();
-    return failed(ledgerOpened.sentence);
-  }
-  const ledger = ledgerOpened.store;
-  if (isNew) {
-    const what = isNewFolder ? 'the data directory' : 'a database in the data directory';
-    err(`Created ${what} ${resolve(dataDir)}.\n`);
-  }
-  const { note } = createAudit(store);
-  const accounts = createAccounts({
-    store,
-    plans: config.plans,
-    spentOf: (accountId) => spentOf(ledger, accountId),
-    clock,
-    note,
-  });
-  const keys = createKeys({ store, clock, random, note });
-  const users = createUsers(store, { note, clock, random });
-  const close = () => {
-    ledger.close();
-    store.close();
-  };
-  return { kind: 'open', books: { config, store, ledger, accounts, keys, users, [Symbol.dispose]: close } };
 }
 
 /** Whether there is none for sure; what keeps this command from looking is reported when it is opened. */

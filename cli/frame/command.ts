@@ -19,8 +19,8 @@ export type World = Readonly<{
   err: (text: string) => void;
 }>;
 
-/** Options that take a value, with the value's name in usage texts. */
-const VALUES = {
+/** The options, with the name that the value of each has in usage texts; those without a name take no value. */
+const OPTIONS = {
   config: 'FILE',
   plan: 'P',
   credits: 'N',
@@ -37,19 +37,18 @@ const VALUES = {
   description: 'TEXT',
   'takes-over': 'now|1h|24h',
   since: 'TIME',
+  json: '',
+  operator: '',
+  all: '',
 } as const;
-type ValueOption = keyof typeof VALUES;
-const VALUE_OPTIONS = Object.keys(VALUES) as ValueOption[]; // Object.keys forgets the keys' type
-
-/** Options that are there or not. */
-const FLAGS = ['json', 'operator', 'all'] as const;
-type FlagOption = (typeof FLAGS)[number];
+type Option = keyof typeof OPTIONS;
+const OPTION_NAMES = Object.keys(OPTIONS) as Option[]; // Object.keys forgets the keys' type
 
 /** One call of a command, its arguments checked against the command's own list. */
 export type Invocation = Readonly<{
   operands: readonly string[];
-  values: Readonly<Partial<Record<ValueOption, string>>>;
-  flags: ReadonlySet<FlagOption>;
+  /** An option without a value is an empty text. */
+  options: Readonly<Partial<Record<Option, string>>>;
   world: World;
 }>;
 
@@ -61,13 +60,15 @@ export type Outcome =
   /** The command has printed for itself and ends with this exit code. */
   | { readonly kind: 'ended'; readonly code: number };
 
+export type Failed = Extract<Outcome, { kind: 'failed' }>;
+
 /** One command of `sluice`. */
 export type Command = Readonly<{
   /** As typed: `account create`. */
   words: string;
   /** As shown: `NAME` is needed, `[FILE]` is not. */
   operands: readonly string[];
-  options: readonly (ValueOption | FlagOption)[];
+  options: readonly Option[];
   summary: string;
   act(invocation: Invocation): Outcome | Promise<Outcome>;
 }>;
@@ -78,18 +79,17 @@ export type Command = Readonly<{
  */
 export function command(usage: string, summary: string, act: Command['act']): Command {
   const words = usage.split(' ');
-  const own = [...VALUE_OPTIONS, ...FLAGS].filter((option) => words.includes(`--${option}`));
   return {
     words: words.filter((word) => /^[a-z]/.test(word)).join(' '),
     operands: words.filter((word) => /^\[?[A-Z]/.test(word)),
-    options: [...own, 'config', 'json'],
+    options: [...OPTION_NAMES.filter((option) => words.includes(`--${option}`)), 'config', 'json'],
     summary,
     act,
   };
 }
 
 /** An outcome of one or more sentences on stderr and exit code 1. */
-export function failed(...lines: string[]): Extract<Outcome, { kind: 'failed' }> {
+export function failed(...lines: string[]): Failed {
   return { kind: 'failed', lines };
 }
 
@@ -105,25 +105,27 @@ type Arguments =
   | { readonly kind: 'help'; readonly command?: Command }
   | { readonly kind: 'mistake'; readonly sentence: string; readonly command?: Command };
 
-/** The words and options of a command line, before they are held against a command. */
-type Read = Omit<Invocation, 'world' | 'operands'> & Readonly<{ words: readonly string[]; help: boolean }>;
+/** The words and options of a command line, before they are compared with a command. */
+type Read = Pick<Invocation, 'options'> & Readonly<{ words: readonly string[]; help: boolean }>;
 
 /** Reads `argv` against `commands`. Pure: the same table gives the usage texts. */
 export function argumentsFrom(argv: readonly string[], commands: readonly Command[]): Arguments {
   const read = readTokens(argv);
   if (typeof read === 'string') return { kind: 'mistake', sentence: read };
+  const { options } = read;
+  const help = read.help || read.words[0] === 'help';
   const words = read.words[0] === 'help' ? read.words.slice(1) : read.words;
   const command = commands.find((each) => each.words.split(' ').every((word, i) => words[i] === word));
-  if (read.help || read.words[0] === 'help') return command ? { kind: 'help', command } : { kind: 'help' };
+  if (help) return command ? { kind: 'help', command } : { kind: 'help' };
   if (command === undefined) return { kind: 'mistake', sentence: unknownCommand(words, commands) };
   const operands = words.slice(command.words.split(' ').length);
-  const sentence = mistakeIn(command, operands, read);
+  const sentence = mistakeIn(command, operands, options);
   if (sentence !== undefined) return { kind: 'mistake', sentence, command };
-  return { kind: 'command', command, operands, values: read.values, flags: read.flags };
+  return { kind: 'command', command, operands, options };
 }
 
-function mistakeIn(command: Command, operands: readonly string[], { values, flags }: Read) {
-  const unknown = [...Object.keys(values), ...flags].find((name) => !command.options.some((o) => o === name));
+function mistakeIn(command: Command, operands: readonly string[], options: Invocation['options']) {
+  const unknown = Object.keys(options).find((name) => !command.options.some((option) => option === name));
   if (unknown !== undefined) return `${command.words} has no option --${unknown}.`;
   const missing = command.operands[operands.length];
   if (missing !== undefined && !missing.startsWith('[')) return `${command.words} requires ${missing}.`;
@@ -133,39 +135,41 @@ function mistakeIn(command: Command, operands: readonly string[], { values, flag
 
 /** Words and options in any order, or one sentence about the first option that cannot be read. */
 function readTokens(argv: readonly string[]): Read | string {
+  const known = OPTION_NAMES.map(
+    (name) => [name, { type: takesValue(name) ? 'string' : 'boolean' }] as const,
+  );
   const { tokens } = parseArgs({
     args: [...argv],
     strict: false,
     tokens: true,
     allowPositionals: true,
-    options: {
-      help: { type: 'boolean', short: 'h' },
-      ...Object.fromEntries(FLAGS.map((name) => [name, { type: 'boolean' } as const])),
-      ...Object.fromEntries(VALUE_OPTIONS.map((name) => [name, { type: 'string' } as const])),
-    },
+    options: { help: { type: 'boolean', short: 'h' }, ...Object.fromEntries(known) },
   });
   const words: string[] = [];
-  const values: Partial<Record<ValueOption, string>> = {};
-  const flags = new Set<FlagOption>();
+  const options: Partial<Record<Option, string>> = {};
   let help = false;
   for (const token of tokens) {
     if (token.kind === 'positional') words.push(token.value);
     if (token.kind !== 'option') continue;
-    const { name, rawName, value, inlineValue } = token;
-    const flag = FLAGS.find((each) => each === name);
-    const option = VALUE_OPTIONS.find((each) => each === name);
-    if (name === 'help') help = true;
-    else if (flag !== undefined) {
-      if (value !== undefined) return `Option ${rawName} takes no value.`;
-      flags.add(flag);
-    } else if (option !== undefined) {
-      if (value === undefined || value === '' || (!inlineValue && value.startsWith('-')))
+    const { rawName, value = '', inlineValue } = token;
+    const name = OPTION_NAMES.find((each) => each === token.name);
+    if (token.name === 'help') help = true;
+    else if (name === undefined) return `Unknown option ${rawName}.`;
+    else if (!takesValue(name)) {
+      if (token.value !== undefined) return `Option ${rawName} takes no value.`;
+      options[name] = '';
+    } else {
+      if (value === '' || (!inlineValue && value.startsWith('-')))
         return `Option ${rawName} requires a value.`;
-      if (values[option] !== undefined) return `Option ${rawName} was given more than once.`;
-      values[option] = value;
-    } else return `Unknown option ${rawName}.`;
+      if (options[name] !== undefined) return `Option ${rawName} was given more than once.`;
+      options[name] = value;
+    }
   }
-  return { words, values, flags, help };
+  return { words, options, help };
+}
+
+function takesValue(option: Option): boolean {
+  return OPTIONS[option] !== '';
 }
 
 function unknownCommand([first]: readonly string[], commands: readonly Command[]): string {
@@ -204,6 +208,6 @@ function synopsis({ words, operands, options }: Command): string {
   return [words, ...operands, ...own.map((option) => `[${shownOption(option)}]`)].join(' ');
 }
 
-function shownOption(option: ValueOption | FlagOption): string {
-  return option in VALUES ? `--${option} ${VALUES[option as ValueOption]}` : `--${option}`; // the test says which
+function shownOption(option: Option): string {
+  return `--${option} ${OPTIONS[option]}`.trimEnd();
 }

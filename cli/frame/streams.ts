@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 
 /** Longest line that is put together; the rest of a longer one is dropped, in characters. */
@@ -37,21 +38,15 @@ export async function firstLine(stream: ReadableStream<Uint8Array>): Promise<str
  * Resolves when `stream` has room for more: true, or false when its reader has gone, as `head` does. From the first
  * call on, a reader that goes is no error.
  */
-export function hasRoom(stream: Writable): Promise<boolean> {
+export async function hasRoom(stream: Writable): Promise<boolean> {
   if (!stream.listeners('error').includes(ignore)) stream.on('error', ignore);
-  if (stream.destroyed || stream.errored !== null) return Promise.resolve(false);
-  if (!stream.writableNeedDrain) return Promise.resolve(true);
-  return new Promise((resolve) => {
-    const end = (room: boolean) => {
-      stream.off('drain', drained);
-      stream.off('error', gone);
-      resolve(room);
-    };
-    const drained = () => end(true);
-    const gone = () => end(false);
-    stream.on('drain', drained);
-    stream.on('error', gone);
-  });
+  if (stream.destroyed || stream.errored !== null) return false;
+  if (!stream.writableNeedDrain) return true;
+  const drained = once(stream, 'drain');
+  return await drained.then(
+    () => true,
+    () => false,
+  );
 }
 
 function ignore(): void {}

@@ -1,4 +1,5 @@
 import { CREDITS_MAX } from '../../deploys/accounts/accounts.ts';
+import type { Outcome } from './command.ts';
 
 /** What an option or operand of credits must be; the end of a sentence. */
 export const CREDITS_FORMAT = 'must be a whole number, for example 250_000';
@@ -21,16 +22,23 @@ export function durationMsFrom(text: string): number | undefined {
   return ms <= DURATION_MS_MAX ? ms : undefined;
 }
 
-/** Rows under a head, in columns two spaces apart; `empty` stands for a table without rows. */
-export function tableOf(
-  head: readonly string[],
-  rows: readonly (readonly string[])[],
+/** An outcome of a list: an object for each item, or a table of their cells by column; `empty` stands for no items. */
+export function listed<Item>(
+  items: readonly Item[],
+  recordOf: (item: Item) => object,
+  cellsOf: (item: Item) => Readonly<Record<string, string>>,
   empty: string,
-): string {
-  if (rows.length === 0) return `${empty}\n`;
-  const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]?.length ?? 0)));
-  const line = (cells: readonly string[]) => cells.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  ');
-  return [head, ...rows].map((cells) => `${line(cells).trimEnd()}\n`).join('');
+): Outcome {
+  return { kind: 'done', objects: items.map(recordOf), text: tableOf(items.map(cellsOf)) || `${empty}\n` };
+}
+
+/** Rows under a head of their names, in columns two spaces apart; nothing without rows. */
+export function tableOf(rows: readonly Readonly<Record<string, string>>[]): string {
+  const lines = [Object.keys(rows[0] ?? {}), ...rows.map((row) => Object.values(row))];
+  const widthOf = (column: number) => Math.max(...lines.map((cells) => cells[column]?.length ?? 0));
+  const widths = lines[0]?.map((_, column) => widthOf(column)) ?? [];
+  const lineOf = (cells: readonly string[]) => cells.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join('  ');
+  return rows.length === 0 ? '' : lines.map((cells) => `${lineOf(cells).trimEnd()}\n`).join('');
 }
 
 /** An instant in Unix milliseconds as ISO 8601 in UTC with milliseconds. */

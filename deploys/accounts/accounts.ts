@@ -17,7 +17,7 @@ type AccountChange = Readonly<{
   creditsLeft?: number;
 }>;
 
-export type AccountResult =
+type AccountResult =
   | { readonly kind: 'account'; readonly account: Account }
   | { readonly kind: 'bad-name' }
   | { readonly kind: 'name-taken' }

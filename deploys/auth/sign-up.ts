@@ -151,7 +151,7 @@ function isInvited({ store, clock }: Pick<InvitationDeps, 'store' | 'clock'>, to
 }
 
 /** Where a person finds the link: on their terminal, or in a file of the service's user. */
-export type ShownLink =
+type ShownLink =
   { readonly kind: 'terminal'; readonly url: string } | { readonly kind: 'file'; readonly path: string };
 
 /** What is printed to no terminal is often kept and sent on, and a link that makes an operator must be neither. */

@@ -50,7 +50,7 @@ async function measured(words: string): Promise<Result> {
   return JSON.parse(out);
 }
 
-/** Runs a command on a terminal of its own; `onText` is told all that it has shown so far. */
+/** Runs a command on a terminal of its own; `onText` gets all that it has shown so far. */
 function onTerminal(words: string, onText: (shown: string) => void, cols = 120) {
   let shown = '';
   const data = (_: unknown, bytes: Uint8Array) => onText((shown += Buffer.from(bytes).toString()));

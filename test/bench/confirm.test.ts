@@ -4,24 +4,14 @@ import type { ConfirmOptions } from '../../bench/arguments.ts';
 import { runConfirm } from '../../bench/confirm.ts';
 import type { Answered, Rpc } from '../../bench/rpc.ts';
 import { systemClock } from '../../shared/clock.ts';
+import { optionsOf } from './options.ts';
 
 const LAST_VALID = 150;
 const payer = await generateKeyPairSigner();
 
 const OPTIONS: ConfirmOptions = {
-  command: 'confirm',
-  url: new URL('http://127.0.0.1'),
-  key: undefined,
-  keyAs: 'x-token',
-  seconds: undefined,
-  calls: 1,
-  timeoutMs: 5_000,
-  honoursRetryAfter: true,
-  connections: 1,
-  perSecond: undefined,
-  keypair: undefined,
-  pollMs: 5,
-  until: 'finalized',
+  ...optionsOf('confirm', '--connections', '1', '--timeout', '5'),
+  pollMs: 5, // below what the command line accepts
 };
 
 const result = (value: unknown): Answered<unknown> => ({ kind: 'result', result: value });
@@ -41,8 +31,7 @@ type Script = Readonly<Record<string, (n: number) => Answered<unknown>>>;
 async function confirm(
   script: Script,
   more: Partial<ConfirmOptions> = {},
-  stop = new AbortController(),
-  isNew = false,
+  { stop = new AbortController(), isNew = false } = {},
 ) {
   const well: Script = {
     getLatestBlockhash: () =>
@@ -153,8 +142,7 @@ test.each(['requestAirdrop', 'getBalance', 'getLatestBlockhash', 'sendTransactio
         [method]: () => refused('429 -429', 300),
       },
       { calls: undefined, seconds: 0.2, timeoutMs: 300 },
-      undefined,
-      true,
+      { isNew: true },
     );
     expect(of(method)).toHaveLength(1);
     expect(systemClock.monotonic() - startMs).toBeLessThan(10_000);
@@ -185,19 +173,10 @@ test('a run that is stopped while its airdrop is awaited has not failed', async 
   };
   const { failure, outcomes } = await confirm(
     { requestAirdrop: () => result('airdrop'), getBalance },
-    { keypair: undefined },
-    stop,
-    true,
+    {},
+    { stop, isNew: true },
   );
   expect([failure, outcomes]).toEqual([undefined, {}]);
-});
-
-test('a cluster that tells no status any more is given up', async () => {
-  const { outcomes } = await confirm(
-    { getSignatureStatuses: () => ({ kind: 'failure', reason: 'no answer' }) },
-    { timeoutMs: 100 },
-  );
-  expect(outcomes).toEqual({ 'no status any more': 1 });
 });
 
 test('a run that is stopped leaves what is under way out', async () => {
@@ -210,12 +189,17 @@ test('a run that is stopped leaves what is under way out', async () => {
       },
     },
     { calls: 10 },
-    stop,
+    { stop },
   );
   expect([outcomes, recorder.failures]).toEqual([{}, 0]);
 });
 
 test.each([
+  [
+    'no answers',
+    { getSignatureStatuses: () => ({ kind: 'failure', reason: 'no answer' }) },
+    'no status any more',
+  ],
   ['no statuses', { getSignatureStatuses: () => result(null) }, 'no status any more'],
   ['a chain that stands still', { getSignatureStatuses: () => NO_STATUS }, 'no status any more'],
   [

@@ -3,20 +3,13 @@ import type { LoadOptions } from '../../bench/arguments.ts';
 import type { Reply } from '../../bench/connection.ts';
 import { type LoadConnection, RESULT, runLoad } from '../../bench/load.ts';
 import { createVirtualClock } from '../fakes/chain-clock.ts';
+import { optionsOf } from './options.ts';
 
 const never = new AbortController().signal;
 
 const OPTIONS: LoadOptions = {
-  url: new URL('http://127.0.0.1'),
-  key: undefined,
-  keyAs: 'x-token',
-  seconds: 2,
+  ...optionsOf('calls', '--seconds', '2', '--connections', '1', '--warm-up', '0'),
   calls: undefined,
-  timeoutMs: 10_000,
-  honoursRetryAfter: true,
-  connections: 1,
-  perSecond: undefined,
-  warmUpSeconds: 0,
 };
 
 const ANSWER: Reply = {

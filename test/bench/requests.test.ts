@@ -7,16 +7,14 @@ import { batchesFrom, callsFrom, outcomesOf, weightedCallsFrom } from '../../ben
 const random = (count: number) => crypto.getRandomValues(new Uint8Array(count));
 const call = { weight: 1, method: 'getBalance', params: '["$address"]' };
 
-function reply(body: string, status = 200): Reply {
-  return {
-    kind: 'reply',
-    status,
-    retryAfter: undefined,
-    bytes: body.length,
-    body: Buffer.from(body),
-    isWhole: true,
-  };
-}
+const reply = (body: string, status = 200): Reply => ({
+  kind: 'reply',
+  status,
+  retryAfter: undefined,
+  bytes: body.length,
+  body: Buffer.from(body),
+  isWhole: true,
+});
 
 describe('requests', () => {
   test('have ids of their own, and another address each', () => {
@@ -35,23 +33,18 @@ describe('requests', () => {
   });
 
   test('are chosen by their weights', () => {
-    const next = callsFrom(
-      [
-        { ...call, label: 'often' },
-        { ...call, weight: 3, label: 'more' },
-      ],
-      random,
-    );
+    const weighted = [
+      { ...call, label: 'often' },
+      { ...call, weight: 3, label: 'more' },
+    ];
+    const next = callsFrom(weighted, random);
     const labels = Array.from({ length: 4_096 }, (_, n) => next(n).label);
     expect(labels.filter((label) => label === 'more').length).toBeWithin(2_850, 3_300);
   });
 
   test('come from a file of lines, or its first wrong line is named', () => {
-    expect(
-      weightedCallsFrom(
-        '{"method":"getSlot"}\n\n{"weight":2,"method":"getBalance","params":["a"],"label":"b"}\n',
-      ),
-    ).toEqual([
+    const lines = '{"method":"getSlot"}\n\n{"weight":2,"method":"getBalance","params":["a"],"label":"b"}\n';
+    expect(weightedCallsFrom(lines)).toEqual([
       { weight: 1, method: 'getSlot', params: '[]', label: 'getSlot' },
       { weight: 2, method: 'getBalance', params: '["a"]', label: 'b' },
     ]);
@@ -80,20 +73,17 @@ describe('the outcome of an answer', () => {
   test('of a batch is that of each call', () => {
     const body =
       '[{"jsonrpc":"2.0","result":1,"id":3},{"jsonrpc":"2.0","error":{"code":-402,"message":""},"id":4}]';
-    expect(outcomesOf(reply(body), { ids: [3, 4] })).toEqual([RESULT, '200 -402']);
-    expect(outcomesOf(reply(body), { ids: [4, 3] })).toEqual(['200 -402', RESULT]);
-    const unread = body.replace('"id":4', '"id":null');
-    expect(outcomesOf(reply(unread), { ids: [4, 3] })).toEqual(['200 -402', RESULT]);
-    expect(outcomesOf(reply(body), { ids: [3, 5] })).toEqual([RESULT, '200, the id of another call']);
-    expect(outcomesOf(reply(body), { ids: [3, 4, 5] })).toEqual(
-      Array(3).fill('200, another number of answers'),
-    );
-    expect(
-      outcomesOf(reply('{"jsonrpc":"2.0","error":{"code":-429},"id":null}', 429), { ids: [1, 2] }),
-    ).toEqual(['429 -429', '429 -429']);
+    const outcomes = (text: string, ...ids: number[]) => outcomesOf(reply(text), { ids });
+    expect(outcomes(body, 3, 4)).toEqual([RESULT, '200 -402']);
+    expect(outcomes(body, 4, 3)).toEqual(['200 -402', RESULT]);
+    expect(outcomes(body.replace('"id":4', '"id":null'), 4, 3)).toEqual(['200 -402', RESULT]);
+    expect(outcomes(body, 3, 5)).toEqual([RESULT, '200, the id of another call']);
+    expect(outcomes(body, 3, 4, 5)).toEqual(Array(3).fill('200, another number of answers'));
+    const refused = reply('{"jsonrpc":"2.0","error":{"code":-429},"id":null}', 429);
+    expect(outcomesOf(refused, { ids: [1, 2] })).toEqual(['429 -429', '429 -429']);
   });
 
-  test('that is too long to be kept is told by how it begins', () => {
+  test('that is too long to be kept is classified by its beginning', () => {
     const long = (text: string) => ({ ...reply(text), isWhole: false });
     expect(outcomesOf(long('{"jsonrpc":"2.0","id":1,"result":[{"pubkey":"'), { ids: [1] })).toEqual([RESULT]);
     expect(outcomesOf(long('[{"jsonrpc":"2.0","result":[1'), { ids: [1, 2] })).toEqual([UNREAD, UNREAD]);

@@ -6,6 +6,7 @@ import type { Recorder } from '../../bench/recorder.ts';
 import { runScans } from '../../bench/scan.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { CHUNKED, chunk, plain, type RawScript, startRawBackend } from '../fakes/raw-backend.ts';
+import { optionsOf } from './options.ts';
 
 const PROGRAM = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';
 const OTHER = 'BPFLoaderUpgradeab1e11111111111111111111111';
@@ -16,7 +17,7 @@ afterEach(() => {
   for (const each of open.splice(0)) each[Symbol.dispose]();
 });
 
-/** Scans an endpoint that does as the script says; `onBytes` is told that some of an answer were read. */
+/** Scans an endpoint with this script; `onBytes` is called when bytes of an answer were read. */
 async function scan(
   script: RawScript,
   more: Partial<ScanOptions> = {},
@@ -26,20 +27,8 @@ async function scan(
   const backend = startRawBackend(script);
   open.push(backend);
   const options: ScanOptions = {
-    command: 'scan',
+    ...optionsOf('scan', '--programs', PROGRAM, '--timeout', '10'),
     url: new URL(backend.url),
-    key: undefined,
-    keyAs: 'x-token',
-    seconds: undefined,
-    calls: 1,
-    timeoutMs: 10_000,
-    honoursRetryAfter: true,
-    programs: [PROGRAM],
-    filters: [],
-    slice: undefined,
-    commitment: 'confirmed',
-    ndjson: false,
-    sha256: false,
     ...more,
   };
   const onProgress = ({ bytes }: Recorder) => void (bytes > 0 && onBytes());
@@ -57,20 +46,12 @@ function newAddress(): string {
 }
 
 function account(more: object = {}, pubkey: unknown = newAddress()) {
-  const data = base64(BYTES);
-  return {
-    pubkey,
-    account: {
-      lamports: 1,
-      data,
-      owner: PROGRAM,
-      executable: false,
-      rentEpoch: 2 ** 64,
-      space: 5,
-      ...more,
-    },
-  };
+  const usual = { lamports: 1, owner: PROGRAM, executable: false, rentEpoch: 2 ** 64, space: 5 };
+  return { pubkey, account: { data: base64(BYTES), ...usual, ...more } };
 }
+
+/** Why an answer that ended cleanly is cut. */
+const early = (why: string) => `it ended as if whole, but ${why}`;
 
 const bodyOf = (...accounts: unknown[]) =>
   `{"jsonrpc":"2.0","result":{"context":{"apiVersion":"4.3.0","slot":77},"value":${JSON.stringify(accounts)}},"id":1}\n`;
@@ -114,13 +95,7 @@ describe('a scan', () => {
     expect(request).toMatch(/accept: application\/x-ndjson\r\n/i);
     expect(JSON.parse(request.slice(request.indexOf('\r\n\r\n'))).params).toEqual([
       PROGRAM,
-      {
-        encoding: 'base64',
-        commitment: 'confirmed',
-        filters,
-        dataSlice: { offset: 0, length: 3 },
-        withContext: true,
-      },
+      { encoding: 'base64', commitment: 'confirmed', filters, dataSlice: more.slice, withContext: true },
     ]);
   });
 
@@ -175,10 +150,8 @@ describe('a scan', () => {
     const memcmp = { offset: 1, bytes: Buffer.from([2, 3]).toString('base64'), encoding: 'base64' as const };
     const other = account({ data: base64(Buffer.from([1, 2, 4, 4, 5])) });
     const compared = await scan(answer(bodyOf(account(), other)), { filters: [{ memcmp }] });
-    expect(compared.scans[0]).toMatchObject({
-      wrongAccounts: 1,
-      reason: 'of 1 accounts, it does not match memcmp',
-    });
+    const reason = (filter: string) => `of 1 accounts, it does not match ${filter}`;
+    expect(compared.scans[0]).toMatchObject({ wrongAccounts: 1, reason: reason('memcmp') });
     // Slices that begin behind the first compared byte, and that end before the last one.
     for (const slice of [
       { offset: 2, length: 3 },
@@ -199,15 +172,14 @@ describe('a scan', () => {
     });
     expect(short.scans[0]?.wrongAccounts).toBe(1);
     const sized = await scan(answer(bodyOf(account())), { filters: [{ dataSize: 6 }] });
-    expect(sized.scans[0]).toMatchObject({
-      wrongAccounts: 1,
-      reason: 'of 1 accounts, it does not match dataSize',
-    });
+    expect(sized.scans[0]).toMatchObject({ wrongAccounts: 1, reason: reason('dataSize') });
   });
 });
 
 describe('an answer', () => {
   const body = bodyOf(account());
+  const otherId = early('the answer has another id or version');
+  const twice = bodyOf(account({}, ADDRESS), account(), account({}, ADDRESS));
   test.each([
     ['with an error that is null is whole', body.replace('}\n', ',"error":null}'), 'complete', ''],
     [
@@ -216,24 +188,9 @@ describe('an answer', () => {
       'refused',
       '? no',
     ],
-    [
-      'with an account twice is wrong',
-      bodyOf(account({}, ADDRESS), account(), account({}, ADDRESS)),
-      'wrong',
-      'of 1 accounts, it came before',
-    ],
-    [
-      'with its id as text is none',
-      body.replace('"id":1', '"id":"1"'),
-      'cut',
-      'it ended as if whole, but the answer has another id or version',
-    ],
-    [
-      'with its id in its result is none',
-      '{"jsonrpc":"2.0","result":{"id":1,"value":[]}}',
-      'cut',
-      'it ended as if whole, but the answer has another id or version',
-    ],
+    ['with an account twice is wrong', twice, 'wrong', 'of 1 accounts, it came before'],
+    ['with its id as text is none', body.replace('"id":1', '"id":"1"'), 'cut', otherId],
+    ['with its id in its result is none', '{"jsonrpc":"2.0","result":{"id":1,"value":[]}}', 'cut', otherId],
     [
       'with two results is wrong',
       '{"jsonrpc":"2.0","result":[],"result":[],"id":1}',
@@ -281,20 +238,15 @@ describe('a scan is cut', () => {
       exchange.reset();
     };
     const { scans } = await scan(script, {}, undefined, begun.resolve);
-    expect(scans[0]).toMatchObject({
-      outcome: 'cut',
-      reason: expect.stringContaining('the connection broke'),
-    });
+    const reason = expect.stringContaining('the connection broke');
+    expect(scans[0]).toMatchObject({ outcome: 'cut', reason });
   });
 
   test('when it ends as if it were whole, in the middle of the JSON', async () => {
     const { scans } = await scan(answer(body.slice(0, -20)), { sha256: true });
     expect(scans[0]).not.toHaveProperty('sha256');
-    expect(scans[0]).toMatchObject({
-      outcome: 'cut',
-      accounts: 1,
-      reason: 'it ended as if whole, but the JSON is not complete',
-    });
+    const reason = early('the JSON is not complete');
+    expect(scans[0]).toMatchObject({ outcome: 'cut', accounts: 1, reason });
   });
 
   test('when nothing comes any more', async () => {
@@ -373,19 +325,19 @@ describe('lines', () => {
   });
 
   test.each([
-    ['without the closing one', two, 'cut', 'it ended as if whole, but the closing line is missing'],
+    ['without the closing one', two, 'cut', early('the closing line is missing')],
     [
       'that count another number',
       `${line}{"accounts":2,"slot":9}\n`,
       'cut',
-      'it ended as if whole, but the closing line counts 2 accounts',
+      early('the closing line counts 2 accounts'),
     ],
-    ['whose last one has no end', two.trim(), 'cut', 'it ended as if whole, but the last line has no end'],
+    ['whose last one has no end', two.trim(), 'cut', early('the last line has no end')],
     [
       'whose closing one has its slot as text',
       `${line}{"accounts":1,"slot":"9"}\n`,
       'cut',
-      'it ended as if whole, but the slot of the closing line is no number',
+      early('the slot of the closing line is no number'),
     ],
     [
       'with an account twice',

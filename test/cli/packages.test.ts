@@ -42,7 +42,7 @@ test('a newer lock file makes them stale, until an install that may find nothing
   expect(packagesAreStale(folder.path)).toBe(false);
 });
 
-test('a lock file that does not fit is told in the words of the installer, and is left as it is', async () => {
+test('a lock file that does not match is reported in the words of the installer and not changed', async () => {
   write(
     'package.json',
     '{ "name": "small", "dependencies": { "local": "file:./local", "other": "file:./local" } }',

@@ -1,11 +1,12 @@
-import { afterEach, describe, expect, test } from 'bun:test';
+import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
+import { result, startBackend } from '../fakes/backend.ts';
 import { objectsOf, ROOT, sluice } from './sluice.ts';
 import { begin, gone, installation, processesOf } from './installation.ts';
 
-const TIMEOUT_MS = 60_000;
+setDefaultTimeout(60_000);
 const PROGRAM = 'goonERTdGsjnkZqWuVjs73BZ3Pb9qoCUdBUL17BnS5j';
 let installed: Awaited<ReturnType<typeof installation>>;
 
@@ -33,238 +34,180 @@ async function pastedUntilRead(line: string): Promise<string> {
 const linesOf = (banner: string) => banner.split('\n').filter((line) => line.startsWith('curl '));
 
 describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the processes', () => {
-  test(
-    'P8 prints within a minute two addresses, a demo key and lines that work when they are pasted; Ctrl-C ends all with 0',
-    async () => {
-      if (Bun.which('curl') === null) throw new Error('this test pastes curl lines and needs curl');
-      installed = await installation();
-      const started = begin(installed);
-      const banner = await started.ready;
-      const { ports, dataDir } = installed;
-      expect(banner).toContain(`Gateway        http://127.0.0.1:${ports.gateway}/`);
-      expect(banner).toContain(`Console        http://127.0.0.1:${ports.deploys}/`);
-      const [key] = /sluice_\w{38}/.exec(banner) ?? [];
-      expect(readFileSync(join(dataDir, 'demo-key'), 'utf8')).toBe(`${key}\n`);
-      expect(statSync(join(dataDir, 'demo-key')).mode & 0o777).toBe(0o600);
+  test('P8 prints within a minute two addresses, a demo key and lines that work when they are pasted; Ctrl-C ends all with 0', async () => {
+    if (Bun.which('curl') === null) throw new Error('this test pastes curl lines and needs curl');
+    installed = await installation();
+    const started = begin(installed);
+    const banner = await started.ready;
+    const { ports, dataDir } = installed;
+    expect(banner).toContain(`Gateway        http://127.0.0.1:${ports.gateway}/`);
+    expect(banner).toContain(`Console        http://127.0.0.1:${ports.deploys}/`);
+    const [key] = /sluice_\w{38}/.exec(banner) ?? [];
+    expect(readFileSync(join(dataDir, 'demo-key'), 'utf8')).toBe(`${key}\n`);
+    expect(statSync(join(dataDir, 'demo-key')).mode & 0o777).toBe(0o600);
 
-      const [file = ''] = /^\/.*\/first-operator-link$/m.exec(banner) ?? [];
-      expect([file, statSync(file).mode & 0o777]).toEqual([join(dataDir, 'first-operator-link'), 0o600]);
-      const link = readFileSync(file, 'utf8').trim();
-      expect(link).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/first-operator\?token=[\w-]{43}$/);
-      const form = await (await fetch(link)).text();
-      expect(form).toContain(new URL(link).searchParams.get('token') ?? 'no token');
-      const [getSlot, programs] = linesOf(banner);
-      expect(JSON.parse(await pasted(getSlot ?? ''))).toEqual({
-        jsonrpc: '2.0',
-        id: 1,
-        result: expect.any(Number),
-      });
-      expect(JSON.parse(await pastedUntilRead(programs ?? '')).programs).toHaveLength(115);
+    const [file = ''] = /^\/.*\/first-operator-link$/m.exec(banner) ?? [];
+    expect([file, statSync(file).mode & 0o777]).toEqual([join(dataDir, 'first-operator-link'), 0o600]);
+    const link = readFileSync(file, 'utf8').trim();
+    expect(link).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/first-operator\?token=[\w-]{43}$/);
+    const form = await (await fetch(link)).text();
+    expect(form).toContain(new URL(link).searchParams.get('token') ?? 'no token');
+    const [getSlot, programs] = linesOf(banner);
+    expect(JSON.parse(await pasted(getSlot ?? ''))).toEqual({
+      jsonrpc: '2.0',
+      id: 1,
+      result: expect.any(Number),
+    });
+    expect(JSON.parse(await pastedUntilRead(programs ?? '')).programs).toHaveLength(115);
 
-      process.kill(-started.pid, 'SIGINT');
-      expect(await started.ended).toMatchObject({ code: 0 });
-      expect(await gone(installed)).toEqual([]);
-      for (const app of ['localnet', 'gateway', 'deploys'])
-        expect(statSync(join(dataDir, `${app}.log`)).size).toBeGreaterThan(0);
-      expect(readFileSync(join(dataDir, 'gateway.log'), 'utf8')).not.toContain(key ?? 'no key');
-      expect(readFileSync(join(dataDir, 'deploys.log'), 'utf8')).not.toContain('first-operator');
-      expect(banner).not.toContain('token=');
-    },
-    TIMEOUT_MS,
-  );
+    process.kill(-started.pid, 'SIGINT');
+    expect(await started.ended).toMatchObject({ code: 0 });
+    expect(await gone(installed)).toEqual([]);
+    for (const app of ['localnet', 'gateway', 'deploys'])
+      expect(statSync(join(dataDir, `${app}.log`)).size).toBeGreaterThan(0);
+    expect(readFileSync(join(dataDir, 'gateway.log'), 'utf8')).not.toContain(key ?? 'no key');
+    expect(readFileSync(join(dataDir, 'deploys.log'), 'utf8')).not.toContain('first-operator');
+    expect(banner).not.toContain('token=');
+  });
 
-  test(
-    'a running installation notices the command line: a key works and ends, a program is redeployed',
-    async () => {
-      installed = await installation();
-      const { config, path, ports } = installed;
-      const started = begin(installed, { args: ['--json'] });
-      const [running] = objectsOf({ code: 0, out: await started.ready, err: '' });
-      expect(running).toMatchObject({
-        gateway: `http://127.0.0.1:${ports.gateway}/`,
-        demo_key: expect.any(String),
-      });
-      const command = (...args: string[]) => sluice(path, [...args, '--config', config, '--json']);
-      const status = async (key: string) => {
-        const body = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
-        const headers = { 'content-type': 'application/json', 'x-token': key };
-        return (await fetch(`http://127.0.0.1:${ports.gateway}/`, { method: 'POST', body, headers })).status;
-      };
-      const turns = async (key: string, wanted: number) => {
-        const before = performance.now();
-        while ((await status(key)) !== wanted) await Bun.sleep(20);
-        return performance.now() - before;
-      };
+  test('a running installation notices the command line: a key works and ends, a program is redeployed', async () => {
+    installed = await installation();
+    const { config, path, ports } = installed;
+    const started = begin(installed, { args: ['--json'] });
+    const [running] = objectsOf({ code: 0, out: await started.ready, err: '' });
+    expect(running).toMatchObject({
+      gateway: `http://127.0.0.1:${ports.gateway}/`,
+      demo_key: expect.any(String),
+    });
+    const command = (...args: string[]) => sluice(path, [...args, '--config', config, '--json']);
+    const status = async (key: string) => {
+      const body = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
+      const headers = { 'content-type': 'application/json', 'x-token': key };
+      return (await fetch(`http://127.0.0.1:${ports.gateway}/`, { method: 'POST', body, headers })).status;
+    };
+    const turns = async (key: string, wanted: number) => {
+      const before = performance.now();
+      while ((await status(key)) !== wanted) await Bun.sleep(20);
+      return performance.now() - before;
+    };
 
-      await command('account', 'create', 'late');
-      const [made] = objectsOf(await command('key', 'create', 'late')) as { key: string; key_id: string }[]; // the documented shape
-      if (made === undefined) throw new Error('no key was made');
-      expect(await turns(made.key, 200)).toBeLessThan(2_000);
-      await command('key', 'revoke', made.key_id);
-      expect(await turns(made.key, 401)).toBeLessThan(2_000);
+    await command('account', 'create', 'late');
+    const [made] = objectsOf(await command('key', 'create', 'late')) as { key: string; key_id: string }[]; // the documented shape
+    if (made === undefined) throw new Error('no key was made');
+    expect(await turns(made.key, 200)).toBeLessThan(2_000);
+    await command('key', 'revoke', made.key_id);
+    expect(await turns(made.key, 401)).toBeLessThan(2_000);
 
-      const [redeployed] = objectsOf(await command('localnet', 'upgrade', PROGRAM));
-      expect(redeployed).toEqual({
-        program_id: PROGRAM,
-        previous_slot: expect.any(Number),
-        deploy_slot: expect.any(Number),
-      });
-      const { previous_slot, deploy_slot } = redeployed as { previous_slot: number; deploy_slot: number }; // asserted above
-      expect(deploy_slot).toBeGreaterThan(previous_slot);
-      process.kill(started.pid, 'SIGTERM');
-      expect(await started.ended).toMatchObject({ code: 0 });
-      expect(await gone(installed)).toEqual([]);
-    },
-    TIMEOUT_MS,
-  );
+    const [redeployed] = objectsOf(await command('localnet', 'upgrade', PROGRAM));
+    expect(redeployed).toEqual({
+      program_id: PROGRAM,
+      previous_slot: expect.any(Number),
+      deploy_slot: expect.any(Number),
+    });
+    const { previous_slot, deploy_slot } = redeployed as { previous_slot: number; deploy_slot: number }; // asserted above
+    expect(deploy_slot).toBeGreaterThan(previous_slot);
+    process.kill(started.pid, 'SIGTERM');
+    expect(await started.ended).toMatchObject({ code: 0 });
+    expect(await gone(installed)).toEqual([]);
+  });
 
-  test(
-    'a port that is taken is one clear sentence, and nothing is left running',
-    async () => {
-      installed = await installation();
-      const { ports } = installed;
-      const taken = Bun.serve({
-        port: ports.gateway ?? 0,
-        hostname: '127.0.0.1',
-        fetch: () => new Response('mine'),
-      });
-      try {
-        const { code, err } = await begin(installed).ended;
-        expect(code).toBe(1);
-        expect(err).toContain(
-          `The address 127.0.0.1:${ports.gateway} cannot be listened on (another process has it)`,
-        );
-        expect(err).toContain('gateway exited (code 1), so everything is being stopped');
-        expect(await gone(installed)).toEqual([]);
-      } finally {
-        await taken.stop(true);
-      }
-    },
-    TIMEOUT_MS,
-  );
+  test('a port that is taken is one clear sentence, and nothing is left running', async () => {
+    installed = await installation();
+    const { ports } = installed;
+    await using _taken = startBackend(undefined, ports.gateway);
+    const { code, err } = await begin(installed).ended;
+    expect(code).toBe(1);
+    expect(err).toContain(
+      `The address 127.0.0.1:${ports.gateway} cannot be listened on (another process has it)`,
+    );
+    expect(err).toContain('gateway exited (code 1), so everything is being stopped');
+    expect(await gone(installed)).toEqual([]);
+  });
 
-  test(
-    'a corrupt database is one clear sentence, and nothing is started',
-    async () => {
-      installed = await installation();
-      mkdirSync(installed.dataDir);
-      writeFileSync(join(installed.dataDir, ACCOUNTS_FILE), 'no database at all '.repeat(500));
-      const { code, out, err } = await begin(installed).ended;
-      expect([code, out, err.trimEnd().split('\n').length]).toEqual([1, '', 1]);
-      expect(err).toContain('is corrupt');
-      expect(existsSync(join(installed.dataDir, 'gateway.log'))).toBe(false);
-    },
-    TIMEOUT_MS,
-  );
+  test('a corrupt database is one clear sentence, and nothing is started', async () => {
+    installed = await installation();
+    mkdirSync(installed.dataDir);
+    writeFileSync(join(installed.dataDir, ACCOUNTS_FILE), 'no database at all '.repeat(500));
+    const { code, out, err } = await begin(installed).ended;
+    expect([code, out, err.trimEnd().split('\n').length]).toEqual([1, '', 1]);
+    expect(err).toContain('is corrupt');
+    expect(existsSync(join(installed.dataDir, 'gateway.log'))).toBe(false);
+  });
 
-  test(
-    'kill -9 of start leaves no process behind',
-    async () => {
-      installed = await installation();
-      const started = begin(installed);
-      await started.ready;
-      expect(processesOf(installed).length).toBeGreaterThanOrEqual(4);
-      started.child.kill('SIGKILL');
-      expect(await gone(installed)).toEqual([]);
-    },
-    TIMEOUT_MS,
-  );
+  test('kill -9 of start leaves no process behind', async () => {
+    installed = await installation();
+    const started = begin(installed);
+    await started.ready;
+    expect(processesOf(installed).length).toBeGreaterThanOrEqual(4);
+    started.child.kill('SIGKILL');
+    expect(await gone(installed)).toEqual([]);
+  });
 
-  test(
-    'kill -9 of the package runner above it leaves no process behind',
-    async () => {
-      installed = await installation();
-      const started = begin(installed, { command: [process.execPath, 'run', 'start'], cwd: ROOT });
-      await started.ready;
-      started.child.kill('SIGKILL');
-      expect(await gone(installed)).toEqual([]);
-    },
-    TIMEOUT_MS,
-  );
+  test('kill -9 of the package runner above it leaves no process behind', async () => {
+    installed = await installation();
+    const started = begin(installed, { command: [process.execPath, 'run', 'start'], cwd: ROOT });
+    await started.ready;
+    started.child.kill('SIGKILL');
+    expect(await gone(installed)).toEqual([]);
+  });
 
-  test(
-    'an app that dies takes the others with it, and its name is told',
-    async () => {
-      installed = await installation();
-      const started = begin(installed);
-      await started.ready;
-      const deploys = processesOf(installed).find((pid) =>
-        readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('deploys/main.ts'),
-      );
-      process.kill(deploys ?? 0, 'SIGKILL');
-      const { code, err } = await started.ended;
-      expect(code).toBe(1);
-      expect(err).toContain('deploys exited (SIGKILL), so everything is being stopped');
-      expect(await gone(installed)).toEqual([]);
-    },
-    TIMEOUT_MS,
-  );
+  test('an app that dies takes the others with it, and is named', async () => {
+    installed = await installation();
+    const started = begin(installed);
+    await started.ready;
+    const deploys = processesOf(installed).find((pid) =>
+      readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('deploys/main.ts'),
+    );
+    process.kill(deploys ?? 0, 'SIGKILL');
+    const { code, err } = await started.ended;
+    expect(code).toBe(1);
+    expect(err).toContain('deploys exited (SIGKILL), so everything is being stopped');
+    expect(await gone(installed)).toEqual([]);
+  });
 
-  test(
-    'with backends of its own it runs no chain, makes no demo key and says how to make one',
-    async () => {
-      const backend = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('{}') });
-      try {
-        installed = await installation(`[[backends]]\nname = "own"\nurl = "${backend.url.href}"\n`);
-        const started = begin(installed);
-        const banner = await started.ready;
-        expect(banner).toContain('bun run sluice key create NAME');
-        expect(banner).not.toContain('sluice_');
-        expect(existsSync(join(installed.dataDir, 'localnet.log'))).toBe(false);
-        expect(existsSync(join(installed.dataDir, 'demo-key'))).toBe(false);
-        process.kill(-started.pid, 'SIGINT');
-        expect(await started.ended).toMatchObject({ code: 0 });
-      } finally {
-        await backend.stop(true);
-      }
-    },
-    TIMEOUT_MS,
-  );
+  test('with backends of its own it runs no chain, creates no demo key and says how to create one', async () => {
+    await using backend = startBackend();
+    installed = await installation(`[[backends]]\nname = "own"\nurl = "${backend.url}"\n`);
+    const started = begin(installed);
+    const banner = await started.ready;
+    expect(banner).toContain('bun run sluice key create NAME');
+    expect(banner).not.toContain('sluice_');
+    expect(existsSync(join(installed.dataDir, 'localnet.log'))).toBe(false);
+    expect(existsSync(join(installed.dataDir, 'demo-key'))).toBe(false);
+    process.kill(-started.pid, 'SIGINT');
+    expect(await started.ended).toMatchObject({ code: 0 });
+  });
 
-  test(
-    'a stop waits for the answer under way, and a second Ctrl-C does not',
-    async () => {
-      const asked = Promise.withResolvers<void>();
-      const backend = Bun.serve({
-        port: 0,
-        hostname: '127.0.0.1',
-        idleTimeout: 0,
-        fetch: async (request) => {
-          if (!(await request.text()).includes('getBalance'))
-            return Response.json({ jsonrpc: '2.0', id: 1, result: 1 });
-          asked.resolve();
-          return new Promise<Response>(() => {});
-        },
-      });
-      try {
-        installed = await installation(`[[backends]]\nname = "own"\nurl = "${backend.url.href}"\n`);
-        const { config, path, ports } = installed;
-        const started = begin(installed);
-        await started.ready;
-        const command = (...args: string[]) => sluice(path, [...args, '--config', config, '--json']);
-        await command('account', 'create', 'waiter');
-        const [made] = objectsOf(await command('key', 'create', 'waiter')) as { key: string }[]; // the documented shape
-        const call = fetch(`http://127.0.0.1:${ports.gateway}/?api-key=${made?.key}`, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: '{"jsonrpc":"2.0","id":1,"method":"getBalance","params":["11111111111111111111111111111111"]}',
-        }).catch(() => 'cut');
-        await asked.promise;
-        process.kill(-started.pid, 'SIGINT');
-        await Bun.sleep(1_000); // the time in which a stop would have ended everything; a second wish counts after 500 ms
-        expect(processesOf(installed).length).toBeGreaterThanOrEqual(2);
-        process.kill(-started.pid, 'SIGINT');
-        expect(await started.ended).toMatchObject({ code: 130 });
-        expect(await call).toBe('cut');
-        expect(await gone(installed)).toEqual([]);
-      } finally {
-        await backend.stop(true);
-      }
-    },
-    TIMEOUT_MS,
-  );
+  test('a stop waits for the answer under way, and a second Ctrl-C does not', async () => {
+    const arrived = Promise.withResolvers<void>();
+    await using backend = startBackend((seen) => {
+      if (seen.method !== 'getBalance') return result(seen, '1');
+      arrived.resolve();
+      return new Promise<Response>(() => {});
+    });
+    installed = await installation(`[[backends]]\nname = "own"\nurl = "${backend.url}"\n`);
+    const { config, path, ports } = installed;
+    const started = begin(installed);
+    await started.ready;
+    const command = (...args: string[]) => sluice(path, [...args, '--config', config, '--json']);
+    await command('account', 'create', 'waiter');
+    const [made] = objectsOf(await command('key', 'create', 'waiter')) as { key: string }[]; // the documented shape
+    const call = fetch(`http://127.0.0.1:${ports.gateway}/?api-key=${made?.key}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"jsonrpc":"2.0","id":1,"method":"getBalance","params":["11111111111111111111111111111111"]}',
+    }).catch(() => 'cut');
+    await arrived.promise;
+    process.kill(-started.pid, 'SIGINT');
+    await Bun.sleep(1_000); // the time in which a stop would have ended everything; a second wish counts after 500 ms
+    expect(processesOf(installed).length).toBeGreaterThanOrEqual(2);
+    process.kill(-started.pid, 'SIGINT');
+    expect(await started.ended).toMatchObject({ code: 130 });
+    expect(await call).toBe('cut');
+    expect(await gone(installed)).toEqual([]);
+  });
 
-  test('a config with problems tells them all and starts nothing', async () => {
+  test('a config with problems reports them all and starts nothing', async () => {
     installed = await installation('[bogus]\n[plans.A]\nrps = 0\n');
     const { code, out, err } = await begin(installed).ended;
     expect([code, out, err.trimEnd().split('\n').length]).toEqual([1, '', 3]);

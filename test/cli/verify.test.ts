@@ -1,18 +1,11 @@
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  createTestSummary,
-  failuresOf,
-  installSystemPackages,
-  runStep,
-  SYSTEM_PROGRAMS,
-  verifyProject,
-} from '../../cli/commands/verify.ts';
+import { installSystemPackages, runStep, summaryOf, verifyProject } from '../../cli/commands/verify.ts';
 import { temporaryFolder } from '../started/gateway.ts';
 import { plainEnv, ROOT } from './sluice.ts';
 
-const TIMEOUT_MS = 60_000;
+setDefaultTimeout(60_000);
 const GOOD = `import { expect, test } from 'bun:test';
 import { sum } from '../shared/sum.ts';
 
@@ -47,31 +40,19 @@ async function verified(all = false) {
 }
 
 describe('a verification', () => {
-  test(
-    'leaves the long tests out, and with --all runs them and has the Rust client built',
-    async () => {
-      write(
-        'test/big.long.test.ts',
-        "import { expect, test } from 'bun:test';\n\ntest('x', () => expect(process.env['SLUICE_SDK_RUST']).toBe('1'));\n",
-      );
-      expect((await verified()).last).toBe('1 passed, 0 failed');
-      const { last, out } = await verified(true);
-      expect(last).toBe('2 passed, 0 failed');
-      expect(out).toContain('s  test/big.long.test.ts\n');
-    },
-    TIMEOUT_MS,
-  );
-
-  test(
-    'of a project in order runs every step and ends with one line of figures',
-    async () => {
-      const { out, ...rest } = await verified();
-      expect(rest).toEqual({ code: 0, last: '1 passed, 0 failed', ends: 1 });
-      expect(out.match(/^== .*$/gm)).toEqual(['== types', '== lint', '== format', '== tests']);
-      expect(out).toMatch(/\nSlowest files:\n +\d+\.\d s {2}test\/good\.test\.ts\n\n1 passed, 0 failed\n$/);
-    },
-    TIMEOUT_MS,
-  );
+  test('leaves the long tests out, and with --all runs them and has the Rust client built', async () => {
+    write(
+      'test/big.long.test.ts',
+      "import { expect, test } from 'bun:test';\n\ntest('x', () => expect(process.env['SLUICE_SDK_RUST']).toBe('1'));\n",
+    );
+    const { out, ...short } = await verified();
+    expect(short).toEqual({ code: 0, last: '1 passed, 0 failed', ends: 1 });
+    expect(out.match(/^== .*$/gm)).toEqual(['== types', '== lint', '== format', '== tests']);
+    expect(out).toMatch(/\nSlowest files:\n +\d+\.\d s {2}test\/good\.test\.ts\n\n1 passed, 0 failed\n$/);
+    const all = await verified(true);
+    expect(all.last).toBe('2 passed, 0 failed');
+    expect(all.out).toContain('s  test/big.long.test.ts\n');
+  });
 
   test.each([
     [
@@ -84,63 +65,54 @@ describe('a verification', () => {
     ['a wrong type', 'test/wrong.ts', "export const wrong: number = 'text';\n"],
     ['a lint finding', 'test/lint.ts', 'export let anything: any;\n'],
     ['a format of its own', 'test/form.ts', 'export   const x = "y"\n'],
-  ])(
-    'counts %s as one failure and still runs the rest',
-    async (_, path, text) => {
-      write(path, text);
-      const { code, out, last, ends } = await verified();
-      expect([code, last, ends]).toEqual([1, '1 passed, 1 failed', 1]);
-      if (path === 'test/bad.test.ts') expect(out.slice(-1_000)).toContain('test/bad.test.ts');
-    },
-    TIMEOUT_MS,
-  );
+  ])('counts %s as one failure and still runs the rest', async (_, path, text) => {
+    write(path, text);
+    const { code, out, last, ends } = await verified();
+    expect([code, last, ends]).toEqual([1, '1 passed, 1 failed', 1]);
+    if (path === 'test/bad.test.ts') expect(out.slice(-1_000)).toContain('test/bad.test.ts');
+  });
 
-  test(
-    'of a runner that dies is a failure, never zero',
-    async () => {
-      write(
-        'test/zz.test.ts',
-        "import { test } from 'bun:test';\n\ntest('x', () => void process.kill(process.ppid, 'SIGKILL'));\n",
-      );
-      const { code, last, out } = await verified();
-      expect([code, last]).toEqual([1, '0 passed, 1 failed']);
-      expect(out).toContain('The test runner did not come to its end.');
-    },
-    TIMEOUT_MS,
-  );
+  test('of a runner that dies is a failure, never zero', async () => {
+    write(
+      'test/zz.test.ts',
+      "import { test } from 'bun:test';\n\ntest('x', () => void process.kill(process.ppid, 'SIGKILL'));\n",
+    );
+    const { code, last, out } = await verified();
+    expect([code, last]).toEqual([1, '0 passed, 1 failed']);
+    expect(out).toContain('The test runner did not come to its end.');
+  });
 });
 
 test('a step that takes too long is killed and says so', async () => {
   let out = '';
   const step = { title: 'waiting', command: ['sleep', '1000'], msMax: 100 };
-  const code = await runStep(step, { root: folder.path, env: plainEnv(), out: (text) => void (out += text) });
+  const { code } = await runStep(step, {
+    root: folder.path,
+    env: plainEnv(),
+    out: (text) => void (out += text),
+  });
   expect(code).toBeNull();
   expect(out).toContain('waiting was killed (SIGKILL); the limit is 0.1 s.');
 });
 
-function summaryOf(text: string) {
-  const tests = createTestSummary();
-  for (const line of text.split('\n')) tests.add(line);
-  return tests.summary;
-}
-
 const GREEN = ' 5 pass\n 2 skip\n 1 todo\n 0 fail\n 12 expect() calls\nRan 8 tests across 2 files. [3.00ms]';
+const COLOURED =
+  '\u001b[0m\u001b[32m 5 pass\u001b[0m\n\u001b[31m 1 fail\u001b[0m\nRan 6 tests across 1 file. \u001b[2m[1ms]';
 
-describe('the summary of bun test', () => {
-  test('is read from its last lines', () => {
-    expect(summaryOf(GREEN)).toMatchObject({ passed: 5, failed: 0, skipped: 3, ran: true, failures: [] });
-  });
-  test('is read through colours', () => {
-    const coloured =
-      '\u001b[0m\u001b[32m 5 pass\u001b[0m\n\u001b[31m 1 fail\u001b[0m\nRan 6 tests across 1 file. \u001b[2m[1ms]';
-    expect(summaryOf(coloured)).toMatchObject({ passed: 5, failed: 1, skipped: 0, ran: true, failures: [] });
-  });
-  test('is not read from what tests print', () => {
-    expect(summaryOf('(pass) 7 pass\nI saw 9 fail\n12 passed\n 3 passes')).toMatchObject({
-      passed: 0,
-      failed: 0,
-    });
-  });
+test.each([
+  ['of a green run', GREEN, 0, { passed: 5, failed: 0, skipped: 3, ran: true }],
+  ['through colours', COLOURED, 1, { passed: 5, failed: 1, skipped: 0, ran: true }],
+  [
+    'not from what tests print',
+    '(pass) 7 pass\nI saw 9 fail\n12 passed\n 3 passes',
+    1,
+    { passed: 0, failed: 1 },
+  ],
+  ['of a runner that crashed', '(pass) a', 0, { failed: 1, ran: false }],
+  ['of a runner that was killed', ' 5 pass\n 2 fail', null, { failed: 3, ran: false }],
+  ['of a runner that counted none and left with an error', GREEN, 1, { failed: 1, ran: true }],
+])('the summary of bun test is read %s', (_, output, code, expected) => {
+  expect(summaryOf(output, code)).toMatchObject({ ...expected, failures: [] });
 });
 
 test('failures are kept with their file and what was printed before them, each once', () => {
@@ -151,27 +123,12 @@ test('failures are kept with their file and what was printed before them, each o
     '1 tests failed:\n(fail) two [1ms]\n',
     ' 3 pass\n 2 fail\n 1 error\nRan 5 tests across 3 files.',
   ].join('\n');
-  expect(summaryOf(output).failures).toEqual([
+  const { failures, files } = summaryOf(output, 1);
+  expect(failures).toEqual([
     'test/a.test.ts:\nprinted\nerror: expect(1).toBe(2)\n(fail) two [1ms]',
-    'test/b.test.ts:\n\n# Unhandled error between tests\n-----\nerror: at once\n-----\n',
+    'test/b.test.ts:\n\n# Unhandled error between tests\n-----\nerror: at once\n-----',
   ]);
-});
-
-describe('failures', () => {
-  test('are those that were counted', () => {
-    expect(failuresOf(summaryOf(' 5 pass\n 2 fail\nRan 7 tests across 1 file.'), 1)).toBe(2);
-  });
-  test('of a green run are none', () => expect(failuresOf(summaryOf(GREEN), 0)).toBe(0));
-  test('of a runner that crashed are never none', () => {
-    expect(failuresOf(summaryOf(''), 1)).toBe(1);
-    expect(failuresOf(summaryOf('(pass) a\n(pass) b'), null)).toBe(1);
-    expect(failuresOf(summaryOf('(pass) a'), 0)).toBe(1);
-    expect(failuresOf(summaryOf(' 5 pass\n 2 fail'), null)).toBe(3);
-  });
-  test('of a runner that counted none and left with an error are one', () => {
-    expect(failuresOf(summaryOf(GREEN), 1)).toBe(1);
-    expect(failuresOf(summaryOf(GREEN), null)).toBe(1);
-  });
+  expect(files).toEqual(['test/a.test.ts', 'test/b.test.ts', 'test/c.test.ts']);
 });
 
 /** A machine with these commands; `installs` says what apt-get can bring, `fails` which commands fail. */
@@ -195,37 +152,40 @@ function machine(options: Readonly<{ has: string[]; root?: boolean; installs?: s
 
 const APT = 'env DEBIAN_FRONTEND=noninteractive apt-get -q';
 
-describe('system packages', () => {
-  test('that are there are left alone, under any of their names', async () => {
-    const full = machine({ has: ['redis-server', 'google-chrome', 'apt-get'] });
-    expect(await installSystemPackages(SYSTEM_PROGRAMS, full)).toEqual([]);
-    expect(full.ran).toEqual([]);
-  });
-  test('are installed as root, only those that are missing', async () => {
-    const bare = machine({ has: ['apt-get', 'chromium'], installs: ['redis-server'] });
-    expect(await installSystemPackages(SYSTEM_PROGRAMS, bare)).toEqual([]);
-    expect(bare.ran).toEqual([`${APT} update`, `${APT} install -y --no-install-recommends redis-server`]);
-  });
-  test('are installed through a sudo that asks no password', async () => {
-    const user = machine({ has: ['apt-get', 'sudo', 'chromium'], root: false, installs: ['redis-server'] });
-    expect(await installSystemPackages(SYSTEM_PROGRAMS, user)).toEqual([]);
-    expect(user.ran[0]).toBe('sudo -n true');
-    expect(user.ran.slice(1).every((line) => line.startsWith(`sudo -n ${APT} `))).toBe(true);
-  });
-  test.each([
-    ['without apt-get', machine({ has: [] })],
-    ['without root and sudo', machine({ has: ['apt-get'], root: false })],
-    [
-      'with a sudo that wants a password',
-      machine({ has: ['apt-get', 'sudo'], root: false, fails: /sudo -n true/ }),
-    ],
-    ['when the lists cannot be read', machine({ has: ['apt-get'], fails: /update/ })],
-    ['when apt-get brings nothing', machine({ has: ['apt-get'], fails: /install/ })],
-  ])('are named %s', async (_, poor) => {
-    expect(await installSystemPackages(SYSTEM_PROGRAMS, poor)).toEqual(['redis-server', 'chromium']);
-  });
-  test('one that cannot be had does not keep the other away', async () => {
-    const half = machine({ has: ['apt-get'], installs: ['chromium'], fails: /install .*redis/ });
-    expect(await installSystemPackages(SYSTEM_PROGRAMS, half)).toEqual(['redis-server']);
-  });
+type Options = Parameters<typeof machine>[0];
+const INSTALL = 'install -y --no-install-recommends';
+
+test.each<[string, Options, string[], string[]]>([
+  ['under any of their names', { has: ['redis-server', 'google-chrome', 'apt-get'] }, [], []],
+  [
+    'as root, only those that are missing',
+    { has: ['apt-get', 'chromium'], installs: ['redis-server'] },
+    [],
+    [`${APT} update`, `${APT} ${INSTALL} redis-server`],
+  ],
+  [
+    'through a sudo without a password',
+    { has: ['apt-get', 'sudo', 'chromium'], root: false, installs: ['redis-server'] },
+    [],
+    ['sudo -n true', `sudo -n ${APT} update`, `sudo -n ${APT} ${INSTALL} redis-server`],
+  ],
+  [
+    'one without the other, which cannot be had',
+    { has: ['apt-get'], installs: ['chromium'], fails: /install .*redis/ },
+    ['redis-server'],
+    [`${APT} update`, `${APT} ${INSTALL} redis-server`, `${APT} ${INSTALL} chromium`],
+  ],
+])('system packages are found or installed %s', async (_, options, missing, ran) => {
+  const own = machine(options);
+  expect([await installSystemPackages(own), own.ran]).toEqual([missing, ran]);
+});
+
+test.each<[string, Options]>([
+  ['without apt-get', { has: [] }],
+  ['without root and sudo', { has: ['apt-get'], root: false }],
+  ['with a sudo that requires a password', { has: ['apt-get', 'sudo'], root: false, fails: /sudo -n true/ }],
+  ['when the lists cannot be read', { has: ['apt-get'], fails: /update/ }],
+  ['when apt-get installs nothing', { has: ['apt-get'], fails: /install/ }],
+])('system packages that are missing are named %s', async (_, options) => {
+  expect(await installSystemPackages(machine(options))).toEqual(['redis-server', 'chromium']);
 });

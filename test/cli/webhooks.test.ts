@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { join } from 'node:path';
 import { createAudit } from '../../deploys/accounts/audit.ts';
 import { DEPLOYS_MIGRATIONS } from '../../deploys/schema.ts';
@@ -6,7 +6,7 @@ import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts'
 import { opened, temporaryFolder } from '../started/gateway.ts';
 import { objectsOf, sluice } from './sluice.ts';
 
-const LONG_MS = 60_000;
+setDefaultTimeout(60_000);
 /** A literal address, so that no name is looked up. */
 const URL_TEXT = 'https://93.184.215.14/in?token=t';
 const RAYDIUM = '675kPX9MHTjS2zt1qfr1NYHuzeLXfQM9H24wFSUt1Mp8';
@@ -33,88 +33,64 @@ describe('webhooks on the command line', () => {
     }[]; // the record of the API
     id = made?.webhook.id ?? '';
     expect(made?.secret).toMatch(/^whsec_[0-9a-f]{64}$/);
-  }, LONG_MS);
+  });
 
-  test(
-    'are made by the rules of every webhook',
-    async () => {
-      const { code, err } = await run('create', 'acme', 'https://10.0.0.1/');
-      expect([code, err]).toEqual([1, 'Host resolves to a non-public address.\n']);
-    },
-    LONG_MS,
-  );
+  test('are made by the rules of every webhook', async () => {
+    const { code, err } = await run('create', 'acme', 'https://10.0.0.1/');
+    expect([code, err]).toEqual([1, 'Host resolves to a non-public address.\n']);
+  });
 
-  test(
-    'are edited, paused and resumed, and listed without the secret part of their URL',
-    async () => {
-      expect(await json('edit', 'acme', id, '--programs', RAYDIUM)).toMatchObject([
-        { id, programs: [RAYDIUM] },
-      ]);
-      expect(await json('edit', 'acme', id, '--programs', 'all')).toMatchObject([{ programs: null }]);
-      expect((await run('edit', 'acme', id)).err).toContain('requires --url, --programs or --description');
-      expect(await json('pause', 'acme', id)).toMatchObject([{ state: 'paused' }]);
-      expect((await run('test', 'acme', id)).err).toContain('The webhook is paused');
-      expect(await json('resume', 'acme', id)).toMatchObject([{ state: 'active' }]);
-      const { out } = await run('list', 'acme');
-      expect(out).toContain('93.184.215.14');
-      expect(out).not.toContain('token');
-    },
-    LONG_MS,
-  );
+  test('are edited, paused and resumed, and listed without the secret part of their URL', async () => {
+    expect(await json('edit', 'acme', id, '--programs', RAYDIUM)).toMatchObject([
+      { id, programs: [RAYDIUM] },
+    ]);
+    expect(await json('edit', 'acme', id, '--programs', 'all')).toMatchObject([{ programs: null }]);
+    expect((await run('edit', 'acme', id)).err).toContain('requires --url, --programs or --description');
+    expect(await json('pause', 'acme', id)).toMatchObject([{ state: 'paused' }]);
+    expect((await run('test', 'acme', id)).err).toContain('The webhook is paused');
+    expect(await json('resume', 'acme', id)).toMatchObject([{ state: 'active' }]);
+    const { out } = await run('list', 'acme');
+    expect(out).toContain('93.184.215.14');
+    expect(out).not.toContain('token');
+  });
 
-  test(
-    'get new secrets in stages',
-    async () => {
-      const { out } = await run('rotate', 'acme', id, '--takes-over', '1h');
-      expect(out).toMatch(/won't be shown again:\nwhsec_[0-9a-f]{64}\n$/);
-      expect((await run('rotate', 'acme', id)).err).toContain('A new secret is already pending');
-      expect(await json('cancel-rotation', 'acme', id)).toMatchObject([{ next_secret_at: null }]);
-      expect((await run('switch-secret', 'acme', id)).err).toContain('No new secret is pending');
-      expect((await run('rotate', 'acme', id, '--takes-over', '2h')).err).toContain(
-        '--takes-over must be one of now, 1h, 24h',
-      );
-    },
-    LONG_MS,
-  );
+  test('get new secrets in stages', async () => {
+    const { out } = await run('rotate', 'acme', id, '--takes-over', '1h');
+    expect(out).toMatch(/won't be shown again:\nwhsec_[0-9a-f]{64}\n$/);
+    expect((await run('rotate', 'acme', id)).err).toContain('A new secret is already pending');
+    expect(await json('cancel-rotation', 'acme', id)).toMatchObject([{ next_secret_at: null }]);
+    expect((await run('switch-secret', 'acme', id)).err).toContain('No new secret is pending');
+    expect((await run('rotate', 'acme', id, '--takes-over', '2h')).err).toContain(
+      '--takes-over must be one of now, 1h, 24h',
+    );
+  });
 
-  test(
-    'are tested and sent to again',
-    async () => {
-      const [{ delivery_id } = { delivery_id: '' }] = (await json('test', 'acme', id)) as {
-        delivery_id: string;
-      }[]; // the record of the API
-      expect(await json('deliveries', 'acme', id)).toMatchObject([
-        { id: delivery_id, event: 'ping', state: 'queued' },
-      ]);
-      expect((await run('resend', 'acme', delivery_id)).err).toContain('already scheduled');
-      withStore((store) =>
-        store.run("UPDATE deliveries SET state = 'failed', next_attempt_at_ms = NULL, finished_at_ms = 1"),
-      );
-      expect(await json('resend', 'acme', delivery_id)).toEqual([{ deliveries: 1 }]);
-      expect(await json('resend-failed', 'acme', id, '--since', '1h')).toEqual([{ deliveries: 0 }]);
-    },
-    LONG_MS,
-  );
+  test('are tested and sent to again', async () => {
+    const [{ delivery_id } = { delivery_id: '' }] = (await json('test', 'acme', id)) as {
+      delivery_id: string;
+    }[]; // the record of the API
+    expect(await json('deliveries', 'acme', id)).toMatchObject([
+      { id: delivery_id, event: 'ping', state: 'queued' },
+    ]);
+    expect((await run('resend', 'acme', delivery_id)).err).toContain('already scheduled');
+    withStore((store) =>
+      store.run("UPDATE deliveries SET state = 'failed', next_attempt_at_ms = NULL, finished_at_ms = 1"),
+    );
+    expect(await json('resend', 'acme', delivery_id)).toEqual([{ deliveries: 1 }]);
+    expect(await json('resend-failed', 'acme', id, '--since', '1h')).toEqual([{ deliveries: 0 }]);
+  });
 
-  test(
-    'of another account are not there',
-    async () => {
-      for (const verb of ['pause', 'delete', 'test', 'rotate'])
-        expect((await run(verb, 'other', id)).err).toContain(`no webhook with ID "${id}"`);
-      expect((await run('list', 'nobody')).err).toContain('No account named "nobody"');
-    },
-    LONG_MS,
-  );
+  test('of another account are not there', async () => {
+    for (const verb of ['pause', 'delete', 'test', 'rotate'])
+      expect((await run(verb, 'other', id)).err).toContain(`no webhook with ID "${id}"`);
+    expect((await run('list', 'nobody')).err).toContain('No account named "nobody"');
+  });
 
-  test(
-    'are deleted, and every change is noted as made on the command line',
-    async () => {
-      expect(await json('delete', 'acme', id)).toEqual([{ id, deleted: true }]);
-      const entries = withStore((store) => createAudit(store).list({ accountId: 1, limit: 100 }));
-      const ofWebhooks = entries.filter(({ action }) => action.startsWith('webhook.'));
-      expect(new Set(ofWebhooks.map(({ actorKind }) => actorKind))).toEqual(new Set(['command-line']));
-      expect(ofWebhooks[0]?.action).toBe('webhook.delete');
-    },
-    LONG_MS,
-  );
+  test('are deleted, and every change is noted as made on the command line', async () => {
+    expect(await json('delete', 'acme', id)).toEqual([{ id, deleted: true }]);
+    const entries = withStore((store) => createAudit(store).list({ accountId: 1, limit: 100 }));
+    const ofWebhooks = entries.filter(({ action }) => action.startsWith('webhook.'));
+    expect(new Set(ofWebhooks.map(({ actorKind }) => actorKind))).toEqual(new Set(['command-line']));
+    expect(ofWebhooks[0]?.action).toBe('webhook.delete');
+  });
 });

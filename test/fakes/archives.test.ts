@@ -106,7 +106,7 @@ describe('the scripted Superbank', () => {
     expect(await (await post(archive.url, many)).json()).toMatchObject({ error: { code: -32600 } });
   });
 
-  test('does not serve what a front keeps from it, and gives its own errors with 200, or 503 when told to', async () => {
+  test('does not serve what a front keeps from it, and gives its own errors with 200, or 503 if configured so', async () => {
     await using archive = start();
     archive.refuses('getBlocksWithLimit');
     expect(await ask(archive.url, 'getBlocksWithLimit', [0, 1])).toBe(-32601);

@@ -13,7 +13,7 @@ export type SeenCall = Readonly<{
 export type Script = (call: SeenCall) => Response | Promise<Response> | undefined;
 
 /**
- * A Solana backend that does what a test tells it, over a real socket on a free port. It stands in for what a test
+ * A Solana backend that follows a test's script, over a real socket on a free port. It stands in for what a test
  * cannot have: a node that fails on command, or answers 300 MB at a given pace. The id is echoed verbatim.
  */
 export function startBackend(script: Script = () => undefined, port = 0) {

@@ -47,7 +47,7 @@ export function createHistory({ seed, slots: count, epochSlots, addresses }: Sha
 }
 
 /** The mulberry32 generator: numbers in [0, 1). */
-function pseudoRandom(seed: number): () => number {
+export function pseudoRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;

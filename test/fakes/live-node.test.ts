@@ -9,7 +9,7 @@ async function ask(url: string, method: string, ...params: unknown[]): Promise<u
   return error?.code ?? result;
 }
 
-test('a live node says its slots, health and first block, and what it is told to become', async () => {
+test('a live node answers with its slots, health and first block, by its current state', async () => {
   await using node = startLiveNode({ slot: 500, floor: 7 });
   expect(await ask(node.url, 'getSlot', { commitment: 'processed' })).toBe(500);
   expect(await ask(node.url, 'getSlot', { commitment: 'confirmed' })).toBe(499);

@@ -43,7 +43,7 @@ type State = {
 };
 
 /**
- * A backend below HTTP: it writes exactly the bytes a test tells it, and ends connections as real ones do when they
+ * A backend below HTTP: it writes exactly the bytes of a test's script, and ends connections as real ones do when they
  * break. It stands in for the front of a node that resets, lies about a length, or never comes to an end.
  */
 export function startRawBackend(script: RawScript) {
@@ -118,7 +118,7 @@ function exchangeOf(socket: Bun.Socket<State>, text: string): RawExchange {
 }
 
 /** The length of the first request in `text`, or `undefined` while its head is not whole. */
-function requestLength(text: string): number | undefined {
+export function requestLength(text: string): number | undefined {
   const end = text.indexOf('\r\n\r\n');
   if (end === -1) return undefined;
   return end + 4 + Number(/content-length: (\d+)/i.exec(text.slice(0, end))?.[1] ?? 0);

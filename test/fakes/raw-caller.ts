@@ -1,7 +1,7 @@
 import { connect, type Socket } from 'node:net';
 
 /**
- * A caller below HTTP: it writes exactly the bytes a test tells it, at the pace of the test, and leaves as real ones do
+ * A caller below HTTP: it writes exactly the bytes of a test, at the pace of the test, and leaves as real ones do
  * when they break. It stands in for a client that smuggles, drips, stops reading, or disappears.
  */
 export type RawCaller = Disposable &

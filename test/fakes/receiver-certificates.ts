@@ -3,7 +3,7 @@ import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:cryp
 /** A key and its certificate in PEM, as `tls.createServer` takes them. */
 export type Certificate = Readonly<{ key: string; cert: string }>;
 
-/** What a certificate claims; it is good for a day around now unless told otherwise. */
+/** What a certificate claims; it is valid for a day around now by default. */
 export type Claims = Readonly<{
   dns?: readonly string[];
   /** IPv4 only, in dotted form. */

@@ -9,7 +9,7 @@ export type DnsZone = (name: string, type: 'A' | 'AAAA', nth: number) => DnsAnsw
 const TYPES = { 1: 'A', 28: 'AAAA' } as const;
 const CODES = { 'server-failure': 2, 'no-such-name': 3 } as const;
 
-/** A name server (RFC 1035, UDP) that answers as a test tells it. It stands in for an attacker's. */
+/** A name server (RFC 1035, UDP) that answers from a test's zone. It stands in for an attacker's. */
 export async function startDns(zone: DnsZone, port = 0) {
   const asked = new Map<string, number>();
   const socket = createSocket('udp4');

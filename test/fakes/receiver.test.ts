@@ -1,8 +1,9 @@
 import { expect, test } from 'bun:test';
 import { X509Certificate } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
+import { openCaller } from './raw-caller.ts';
 import { createAuthority, selfSigned } from './receiver-certificates.ts';
 import { startDns } from './receiver-dns.ts';
 import { createDrip, hangsUp, resets, says } from './receiver-faults.ts';
@@ -36,12 +37,8 @@ test('the receiver sees the whole request and the name, and writes exactly the b
   const socket = secure(receiver.port);
   expect((await until(socket, CONTENT.length)).text).toBe(CONTENT);
   const visit = await receiver.visit();
-  expect([visit.text, visit.serverName, receiver.connections(), receiver.open()]).toEqual([
-    REQUEST,
-    'a.example',
-    1,
-    1,
-  ]);
+  const { text, serverName } = visit;
+  expect([text, serverName, receiver.connections(), receiver.open()]).toEqual([REQUEST, 'a.example', 1, 1]);
   socket.destroy();
   await visit.gone;
   expect([visit.isGone(), receiver.open()]).toEqual([true, 0]);
@@ -55,29 +52,30 @@ test('it ends and breaks connections, with TLS and without', async () => {
     using secured = await startReceiver({ certificate, script });
     expect((await until(secure(secured.port))).ended).toBe(ended);
     using bare = await startReceiver({ script });
-    expect((await until(connect(bare.port, '127.0.0.1'))).ended).toBe(ended);
+    using caller = await openCaller(new URL(`http://127.0.0.1:${bare.port}`));
+    expect(await caller.ended).toBe(ended === 'end' ? 'closed' : ended);
   }
 });
 
-test('without a certificate it speaks first, and with one it offers one version of TLS when told so', async () => {
+test('without a certificate it sends first, and with one it offers one version of TLS if configured so', async () => {
   using receiver = await startReceiver({ script: says('hello') });
-  expect((await until(connect(receiver.port, '127.0.0.1'), 5)).text).toBe('hello');
+  using caller = await openCaller(new URL(`http://127.0.0.1:${receiver.port}`));
+  expect(await caller.until('hello')).toBe('hello');
   using old = await startReceiver({ certificate, version: 'TLSv1', script: says(CONTENT) });
   expect((await until(secure(old.port))).ended).toStartWith('ERR_SSL');
 });
 
-test('a drip says one piece for every turn', async () => {
+test('a drip sends one piece for every turn', async () => {
   const drip = createDrip('ab');
   using receiver = await startReceiver({ script: drip.script });
-  const socket = connect(receiver.port, '127.0.0.1');
+  using caller = await openCaller(new URL(`http://127.0.0.1:${receiver.port}`));
   await drip.next();
-  expect((await until(socket, 1)).text).toBe('a');
+  expect(await caller.until('a')).toBe('a');
   await drip.next();
-  expect((await until(socket, 1)).text).toBe('b');
-  socket.destroy();
+  expect(await caller.until('b')).toBe('ab');
 });
 
-test('certificates say what they are told, and the authority vouches for its own alone', () => {
+test('certificates have the claims that were given, and the authority signs its own alone', () => {
   const notAfter = new Date('2030-01-02T03:04:05Z');
   const leaf = AUTHORITY.issue({ dns: ['a.example', 'b.example'], ips: ['198.41.0.44'], notAfter });
   const read = new X509Certificate(leaf.cert);
@@ -89,7 +87,7 @@ test('certificates say what they are told, and the authority vouches for its own
   expect([own.verify(root.publicKey), own.verify(own.publicKey)]).toEqual([false, true]);
 });
 
-test('the name server answers as it is told, and counts', async () => {
+test('the name server answers by its zone, and counts', async () => {
   using dns = await startDns((name, type, nth) => {
     if (name === 'two.example') return type === 'A' ? ['1.2.3.4', '5.6.7.8'] : ['2001:db8::1'];
     if (name === 'turns.example') return [nth === 1 ? '1.1.1.1' : '2.2.2.2'];

@@ -1,5 +1,6 @@
 import { createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type SecureVersion, type TLSSocket } from 'node:tls';
+import { requestLength } from './raw-backend.ts';
 import type { Certificate } from './receiver-certificates.ts';
 
 /** One request, from the side of the receiver. Before TLS, or without it, `text` is empty. */
@@ -36,7 +37,7 @@ export type ReceiverOptions = Readonly<{
 export const CONTENT = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
 
 /**
- * A customer's endpoint, below HTTP: it writes exactly the bytes its script tells it, so it can misbehave in every way
+ * A customer's endpoint, below HTTP: it writes exactly the bytes of its script, so it can misbehave in every way
  * that real ones do. It stands in for all receivers of webhooks.
  */
 export async function startReceiver(options: ReceiverOptions) {
@@ -119,11 +120,4 @@ function visitOn(socket: Socket, text: string, serverName: string): Visit {
     isGone: () => socket.destroyed,
     gone,
   };
-}
-
-/** The length of the first request in `text`, or `undefined` while its head is not whole. */
-function requestLength(text: string): number | undefined {
-  const end = text.indexOf('\r\n\r\n');
-  if (end === -1) return undefined;
-  return end + 4 + Number(/content-length: (\d+)/i.exec(text.slice(0, end))?.[1] ?? 0);
 }

@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test';
+import { openCaller } from './raw-caller.ts';
 import { startTcpProxy } from './tcp-proxy.ts';
 
 /** A server that answers every byte with the same byte and counts what came. */
@@ -17,37 +18,15 @@ function startEcho() {
   return { port: listener.port, bytes: () => bytes, [Symbol.dispose]: () => listener.stop(true) };
 }
 
-/** A caller that collects what it gets; `closed` resolves when the connection has ended. */
+/** A caller of the proxy; `echoed` sends a text and waits until it has come back behind what came before. */
 async function call(port: number) {
-  let text = '';
-  const closed = Promise.withResolvers<void>();
-  let came = Promise.withResolvers<void>();
-  const socket = await Bun.connect({
-    hostname: '127.0.0.1',
-    port,
-    socket: {
-      data(_, chunk) {
-        text += chunk.toString();
-        came.resolve();
-        came = Promise.withResolvers();
-      },
-      close: () => closed.resolve(),
-    },
-  });
-  return {
-    text: () => text,
-    closed: closed.promise,
-    say: (words: string) => void socket.write(words),
-    async hear(words: string) {
-      while (text !== words) await came.promise;
-    },
-    /** Says it, and hears it with all that it heard before. */
-    async echoed(words: string) {
-      const before = text;
-      socket.write(words);
-      while (text !== before + words) await came.promise;
-    },
+  const caller = await openCaller(new URL(`http://127.0.0.1:${port}`));
+  const echoed = async (text: string) => {
+    const length = caller.received() + text.length;
+    caller.send(text);
+    while (caller.received() < length) await Bun.sleep(0);
   };
+  return { ...caller, echoed };
 }
 
 async function until(condition: () => boolean): Promise<void> {
@@ -68,58 +47,58 @@ test('a proxy forwards both ways, and more than a socket takes at once', async (
   expect(world.proxy.connections()).toBe(1);
 });
 
-test('a proxy that drops replies lets what is said arrive, and ends the connection with the mode', async () => {
+test('a proxy that drops replies lets requests arrive, and ends the connection with the mode', async () => {
   using world = start();
   const { echo, proxy } = world;
   const [told, silent] = [await call(proxy.port), await call(proxy.port)];
   await told.echoed('a');
   proxy.become('drop-replies');
-  told.say('b');
+  told.send('b');
   await until(() => echo.bytes() === 2);
   await Bun.sleep(20);
   proxy.become('forward');
-  await told.closed;
+  await told.ended;
   expect(told.text()).toBe('a');
   await silent.echoed('c');
 });
 
-test('a black hole takes connections and words and gives nothing; all of it comes late', async () => {
+test('a black hole takes connections and bytes and gives nothing; all of it comes late', async () => {
   using world = start();
   const { echo, proxy } = world;
   const before = await call(proxy.port);
   await before.echoed('a');
   proxy.become('black-hole');
   const during = await call(proxy.port);
-  before.say('b');
-  during.say('c');
+  before.send('b');
+  during.send('c');
   await Bun.sleep(20);
   expect([echo.bytes(), before.text(), during.text()]).toEqual([1, 'a', '']);
   proxy.become('forward');
-  await before.hear('ab');
-  await during.hear('c');
+  await before.until('ab');
+  await during.until('c');
 });
 
-test('a cut ends every connection, one between a word and its answer too', async () => {
+test('a cut ends every connection, also one between a request and its answer', async () => {
   using world = start();
   const { echo, proxy } = world;
   const [one, two] = [await call(proxy.port), await call(proxy.port)];
   proxy.cut();
-  await Promise.all([one.closed, two.closed]);
+  await Promise.all([one.ended, two.ended]);
   const three = await call(proxy.port);
   proxy.cutAtNextReply();
-  three.say('x');
-  await three.closed;
+  three.send('x');
+  await three.ended;
   expect([three.text(), echo.bytes()]).toEqual(['', 1]);
 });
 
-test('a stranded connection says nothing and does not end, and a new one is carried, to another port if told', async () => {
+test('a stranded connection carries nothing and does not end; a new one works, to another port if configured', async () => {
   using world = start();
   using other = startEcho();
   const { echo, proxy } = world;
   const before = await call(proxy.port);
   await before.echoed('a');
   proxy.strand();
-  before.say('b');
+  before.send('b');
   await (await call(proxy.port)).echoed('c');
   expect([before.text(), echo.bytes()]).toEqual(['a', 2]);
   proxy.leadTo(other.port);

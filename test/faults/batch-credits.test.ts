@@ -5,6 +5,7 @@ import { countedOf } from '../gateway/usage/counted.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
 import { atRest } from './gateway-process.ts';
+import { resultText } from './pair.ts';
 import { shared } from '../started/shared.ts';
 
 /** What becomes of a call when its caller stays: it has an answer, or an error that costs nothing, or it cuts the batch. */
@@ -69,8 +70,7 @@ async function fill(): Promise<AsyncDisposable> {
 function answer({ text, send, reset, end }: RawExchange) {
   const fate = /"params":\["([\w-]+)"\]/.exec(text)?.[1];
   const id = /"id":(\d+)/.exec(text)?.[1];
-  const body = (megabytes: number) =>
-    plain(`{"jsonrpc":"2.0","result":"${'a'.repeat(megabytes * 1e6)}","id":${id}}`);
+  const body = (megabytes: number) => plain(resultText(`"${'a'.repeat(megabytes * 1e6)}"`, id));
   if (fate === 'reset') return reset();
   if (fate === 'page') return send('HTTP/1.1 502 Bad Gateway\r\ncontent-length: 6\r\n\r\n<html>');
   if (fate === '413') return send('HTTP/1.1 413 Too Large\r\ncontent-length: 0\r\n\r\n');

@@ -1,30 +1,16 @@
 import { describe, expect, test } from 'bun:test';
-import { result, startBackend } from '../fakes/backend.ts';
+import { result } from '../fakes/backend.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
-import { startGateway } from '../started/gateway.ts';
-import { shared } from '../started/shared.ts';
+import { callText as call, errorText as error, pair, resultText } from './pair.ts';
 
-const call = (id: string, method = 'getBlockHeight', params = '') =>
-  `{"jsonrpc":"2.0","id":${id},"method":"${method}"${params === '' ? '' : `,"params":${params}`}}`;
 const calls = (count: number) => Array.from({ length: count }, (_, i) => call(String(i)));
-const error = (code: number, message: string, id: string) =>
-  `{"jsonrpc":"2.0","error":{"code":${code},"message":"${message}"},"id":${id}}`;
 
 const virtual = createVirtualClock();
-const backend = shared(startBackend((seen) => result(seen, '7')));
-const gateway = shared(
-  await startGateway(
-    {
-      backends: [{ name: 'a', url: backend.url }],
-      gateway: { max_body_bytes: 600_000 },
-      plans: {
-        four: { rps: 1, burst: 4, max_batch: 20 },
-        trial: { rps: 1_000, burst: 1_000, max_batch: 20 },
-      },
-    },
-    virtual.clock,
-  ),
-);
+const rows = {
+  gateway: { max_body_bytes: 600_000 },
+  plans: { four: { rps: 1, burst: 4, max_batch: 20 }, trial: { rps: 1_000, burst: 1_000, max_batch: 20 } },
+};
+const { backend, gateway } = await pair(rows, virtual.clock, (seen) => result(seen, '7'));
 
 /** Status and body of a batch, and how many calls reached the backend. */
 async function ask(elements: readonly string[] | string, key: string) {
@@ -35,8 +21,7 @@ async function ask(elements: readonly string[] | string, key: string) {
   return { status: answer.status, text, sent: backend.seen.length - before };
 }
 
-const answers = (...ids: readonly string[]) =>
-  `[${ids.map((id) => `{"jsonrpc":"2.0","result":7,"id":${id}}`).join()}]`;
+const answers = (...ids: readonly string[]) => `[${ids.map((id) => resultText(7, id)).join()}]`;
 
 test('a batch of small answers has a length', async () => {
   const answer = await gateway.post(`[${calls(3).join()}]`, gateway.key());
@@ -86,7 +71,7 @@ describe('B2 every element passes the rules of a call', () => {
     const key = gateway.key('scale');
     expect(await ask([element], key)).toEqual({ status: 200, text: `[${answer}]`, sent: 0 });
     const beside = await ask([call('1'), element], key);
-    expect(beside.text).toBe(`[{"jsonrpc":"2.0","result":7,"id":1},${answer}]`);
+    expect(beside.text).toBe(`[${resultText(7)},${answer}]`);
   });
 
   test('B2 the history flag of getSignatureStatuses never reaches a backend from a batch either', async () => {
@@ -114,20 +99,16 @@ test('B3 a batch in which the credits would end is refused whole, call by call, 
   expect(await ask([one, two], key)).toEqual({ status: 200, text: answers('1', '"2"'), sent: 2 });
 });
 
+const tooLarge = (id: string) => error(-32600, 'Batch too large; max 20', id);
 test.each([
   [
     '21 elements, one more than the plan allows',
     calls(21),
     400,
-    `[${calls(21).map((_, i) => error(-32600, 'Batch too large; max 20', String(i)))}]`,
+    `[${calls(21).map((_, i) => tooLarge(`${i}`))}]`,
   ],
-  ['10,001 elements', calls(10_001), 400, error(-32600, 'Batch too large; max 20', 'null')],
-  [
-    '100,001 elements that are no calls',
-    Array(100_001).fill('1'),
-    400,
-    error(-32600, 'Batch too large; max 20', 'null'),
-  ],
+  ['10,001 elements', calls(10_001), 400, tooLarge('null')],
+  ['100,001 elements that are no calls', Array(100_001).fill('1'), 400, tooLarge('null')],
   ['more bytes than a body may have', calls(13_000), 413, error(-32600, 'Request body too large', 'null')],
 ])('B4 a batch of %s is refused before any work begins', async (_name, elements, status, text) => {
   const key = gateway.key('trial', 1);
@@ -149,7 +130,7 @@ test('B7 an id that Agave could not answer is an error with id null, in its plac
   const wrong = error(-32600, 'Invalid request: id must be a string, an unsigned integer or null', 'null');
   expect(await ask([call('1'), ...ids.map((id) => call(id)), call('2')], gateway.key('scale'))).toEqual({
     status: 200,
-    text: `[{"jsonrpc":"2.0","result":7,"id":1},${ids.map(() => wrong).join()},{"jsonrpc":"2.0","result":7,"id":2}]`,
+    text: `[${resultText(7)},${ids.map(() => wrong).join()},${resultText(7, 2)}]`,
     sent: 2,
   });
 });

@@ -1,21 +1,12 @@
 import { describe, expect, test } from 'bun:test';
-import { startBackend } from '../fakes/backend.ts';
 import { openCaller } from '../fakes/raw-caller.ts';
-import { startGateway } from '../started/gateway.ts';
-import { shared } from '../started/shared.ts';
+import { callText, errorText, pair } from './pair.ts';
 
-const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
+const CALL = callText(1, 'getSlot');
 const LIMIT = 100_000;
-const refused = (message: string) =>
-  `{"jsonrpc":"2.0","error":{"code":-32600,"message":"${message}"},"id":null}`;
+const refused = (message: string) => errorText(-32600, message);
 
-const backend = shared(startBackend());
-const gateway = shared(
-  await startGateway({
-    backends: [{ name: 'a', url: backend.url }],
-    gateway: { max_body_bytes: LIMIT },
-  }),
-);
+const { gateway } = await pair({ gateway: { max_body_bytes: LIMIT } });
 
 /** One request over a bare socket with these head lines and this body as it is; gives what came back. */
 async function ask(head: string, body: string | Uint8Array): Promise<string> {

@@ -1,23 +1,18 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
-import { result, type SeenCall, startBackend, streamed } from '../fakes/backend.ts';
+import { result, type SeenCall, streamed } from '../fakes/backend.ts';
 import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
-import { startGateway } from '../started/gateway.ts';
-import { shared } from '../started/shared.ts';
+import { errorText, pair } from './pair.ts';
 
 const MAX = 3;
 const PLAN = { rps: 1_000_000, burst: 1_000_000, max_batch: 20, scans: 8, in_flight: MAX };
-const backend = shared(startBackend());
-const gateway = shared(
-  await startGateway({
-    backends: [{ name: 'a', url: backend.url }],
-    plans: {
-      three: PLAN,
-      trial: { ...PLAN, credits: 1_000 },
-      scanner: { ...PLAN, credits: 1_000, scans: 1, in_flight: 16 },
-      one: { ...PLAN, in_flight: 1 },
-    },
-  }),
-);
+const { backend, gateway } = await pair({
+  plans: {
+    three: PLAN,
+    trial: { ...PLAN, credits: 1_000 },
+    scanner: { ...PLAN, credits: 1_000, scans: 1, in_flight: 16 },
+    one: { ...PLAN, in_flight: 1 },
+  },
+});
 gateway.maintain(); // it notices callers who left
 /** What calls that are held wait for. */
 let gate: PromiseWithResolvers<void>;
@@ -40,29 +35,24 @@ beforeEach(() => {
 
 async function answerTo(seen: SeenCall): Promise<Response> {
   const [how] = Array.isArray(seen.params) ? seen.params : [];
+  const breakOff = (written: number) => {
+    if (written === 2) throw new Error('the backend breaks off');
+  };
   await new Promise(setImmediate); // so that calls sent together are seen together
   if (how === 'held') await gate.promise;
   if (how === 'long') return streamed(seen, 13);
-  if (how === 'broken') return streamed(seen, 4, (written) => (written === 2 ? broken() : undefined));
+  if (how === 'broken') return streamed(seen, 4, breakOff);
   if (how === 'failing') return new Response('', { status: 500 });
-  if (how === 'rows') return result(seen, '[{"a":1},{"a":2}]');
-  return result(seen, '7');
-}
-
-function broken(): never {
-  throw new Error('the backend breaks off');
+  return result(seen, how === 'rows' ? '[{"a":1},{"a":2}]' : '7');
 }
 
 let asked = 0;
 /** A call that no other is the same as. */
-const call = (how: string, method = 'getAccountInfo') => ({
-  jsonrpc: '2.0',
-  id: 1,
-  method,
-  params: [how, ++asked],
-});
+const call = (how: string, method = 'getAccountInfo') => {
+  return { jsonrpc: '2.0', id: 1, method, params: [how, ++asked] };
+};
 const SILENT = { jsonrpc: '2.0', method: 'getSlot' };
-const REFUSED = `{"jsonrpc":"2.0","error":{"code":-429,"message":"Too many calls at once: at most ${MAX}"},"id":1}`;
+const REFUSED = errorText(-429, `Too many calls at once: at most ${MAX}`, 1);
 
 /** So many calls that wait at the backend until the gate opens, each sent again until it is let in. */
 async function holding(key: string, calls: number): Promise<readonly Promise<Response>[]> {
@@ -167,18 +157,17 @@ test('L22 what the gateway answers itself, and notifications, take no permit', a
   await Promise.all(held);
 });
 
+const LINES = { accept: 'application/x-ndjson' };
+const twenty = (act: () => Promise<unknown>) => Promise.all(Array.from({ length: 20 }, act));
+const begun = (caller: RawCaller) => caller.until('aaaa');
+const flushed = (caller: RawCaller) => caller.flushed();
+
 describe('L22 a permit comes back', () => {
   test.each<readonly [string, (key: string) => Promise<unknown>]>([
     ['after a small answer', (key) => read(call('plain'), key)],
     ['after the last byte of a stream', (key) => read(call('long'), key)],
-    [
-      'after lines',
-      (key) => read(call('rows', 'getProgramAccounts'), key, { accept: 'application/x-ndjson' }),
-    ],
-    [
-      'after a stream of lines',
-      (key) => read(call('long', 'getProgramAccounts'), key, { accept: 'application/x-ndjson' }),
-    ],
+    ['after lines', (key) => read(call('rows', 'getProgramAccounts'), key, LINES)],
+    ['after a stream of lines', (key) => read(call('long', 'getProgramAccounts'), key, LINES)],
     ['when its backend breaks a stream off', (key) => read(call('broken'), key).catch(() => 'broken')],
     ['when no backend answers', (key) => read(call('failing'), key)],
     ['after a batch', (key) => read([call('plain'), call('long'), SILENT, call('plain', 'getNothing')], key)],
@@ -191,28 +180,19 @@ describe('L22 a permit comes back', () => {
       'when the caller leaves a scan before an answer',
       (key) => left(call('held', 'getProgramAccounts'), key, arrived(1)),
     ],
-    ['when the caller leaves a stream', (key) => left(call('long'), key, (caller) => caller.until('aaaa'))],
+    ['when the caller leaves a stream', (key) => left(call('long'), key, begun)],
     [
       'when the caller leaves a batch before an answer',
       (key) => left([call('held'), call('held')], key, arrived(2)),
     ],
     [
       'when the caller leaves a batch between streams',
-      (key) => left([call('long'), call('long'), call('long')], key, (caller) => caller.until('aaaa')),
+      (key) => left([call('long'), call('long'), call('long')], key, begun),
     ],
-    [
-      'when callers send and are gone',
-      (key) =>
-        Promise.all(Array.from({ length: 20 }, () => left(call('long'), key, (caller) => caller.flushed()))),
-    ],
+    ['when callers send and are gone', (key) => twenty(() => left(call('long'), key, flushed))],
     [
       'when callers of batches send and are gone',
-      (key) =>
-        Promise.all(
-          Array.from({ length: 20 }, () =>
-            left([call('long'), call('plain')], key, (caller) => caller.flushed()),
-          ),
-        ),
+      (key) => twenty(() => left([call('long'), call('plain')], key, flushed)),
     ],
   ])('%s', async (_name, end) => {
     const key = gateway.key('three');

@@ -3,31 +3,18 @@ import { CHUNKED, chunk, plain, type RawScript, startRawBackend } from '../fakes
 import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
 import { startGateway } from '../started/gateway.ts';
 import { atRest } from './gateway-process.ts';
-import { shared } from '../started/shared.ts';
+import { callText, endless, rawPair, resultText } from './pair.ts';
 
-const SCAN = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts"}';
-const SLOT = '{"jsonrpc":"2.0","id":2,"method":"getBlockHeight"}';
+const SCAN = callText(1, 'getProgramAccounts');
+const SLOT = callText(2);
+const BEGIN = `${CHUNKED}${chunk('{"jsonrpc":"2.0","result":"')}`;
 
-const backend = shared(startRawBackend(() => undefined));
-const gateway = shared(
-  await startGateway({
-    backends: [{ name: 'a', url: backend.url }],
-    plans: { one: { rps: 1_000, burst: 1_000, scans: 1 }, trial: { rps: 1_000, burst: 1_000 } },
-  }),
-);
+const { backend, gateway } = await rawPair({
+  plans: { one: { rps: 1_000, burst: 1_000, scans: 1 }, trial: { rps: 1_000, burst: 1_000 } },
+});
 
-/** Begins an answer and goes on until nobody takes it any more. */
-function endless(onGone: () => void): RawScript {
-  return async (exchange) => {
-    let gone = false;
-    void exchange.gone.then(() => {
-      gone = true;
-      onGone();
-    });
-    await exchange.send(`${CHUNKED}${chunk('{"jsonrpc":"2.0","result":"')}`);
-    while (!gone) await exchange.send(chunk('a'.repeat(65_536)));
-  };
-}
+/** Begins an answer and goes on until the gateway stops reading. */
+const goesOn = (onGone: () => void) => endless(BEGIN, chunk('a'.repeat(65_536)), onGone);
 
 /** Never answers. */
 const silent =
@@ -57,10 +44,10 @@ const LEAVES: readonly (readonly [
   string,
   (caller: RawCaller) => unknown,
 ])[] = [
-  ['A3 a caller that leaves in the middle of an answer', endless, SCAN, (caller) => caller.until('aaaa')],
+  ['A3 a caller that leaves in the middle of an answer', goesOn, SCAN, (caller) => caller.until('aaaa')],
   [
     'A3 a caller that leaves while it is behind',
-    endless,
+    goesOn,
     SCAN,
     async (caller) => {
       await caller.until('aaaa');
@@ -73,7 +60,7 @@ const LEAVES: readonly (readonly [
   ['A5 a caller that leaves while an error is held', begun(UNTIL_CLOSE), SCAN, moment],
   [
     'B6 a caller that leaves in the middle of a batch',
-    endless,
+    goesOn,
     `[${SLOT},${SCAN},${SLOT}]`,
     (caller) => caller.until('aaaa'),
   ],
@@ -96,32 +83,32 @@ test.each(LEAVES)(
     while (gone < asked || (await inFlight()) > 0) await Bun.sleep(1); // the end of the last is the event awaited
     expect(performance.now() - leftMs).toBeLessThan(1_000);
 
-    backend.script((exchange) => exchange.send(plain('{"jsonrpc":"2.0","result":7,"id":1}')));
-    expect(await (await gateway.post(SCAN, key)).text()).toBe('{"jsonrpc":"2.0","result":7,"id":1}');
+    backend.script((exchange) => exchange.send(plain(resultText(7))));
+    expect(await (await gateway.post(SCAN, key)).text()).toBe(resultText(7));
   },
 );
 
 test('A3 a caller that leaves after the first byte has paid, as a whole answer would have cost', async () => {
   const key = gateway.key('trial', 100);
   const gone = Promise.withResolvers<void>();
-  backend.script(endless(gone.resolve));
+  backend.script(goesOn(gone.resolve));
   const caller = await openCaller(gateway.url);
   caller.send(postText(SCAN, key));
   await caller.until('aaaa');
   caller.reset();
   await gone.promise;
-  backend.script((exchange) => exchange.send(plain('{"jsonrpc":"2.0","result":7,"id":2}')));
+  backend.script((exchange) => exchange.send(plain(resultText(7, 2))));
   expect((await gateway.post(SLOT, key)).headers.get('x-credits-left')).toBe('49');
 });
 
-test('A5 an answer that comes after its caller has left is let go of, and its connection with it', async () => {
+test('A5 an answer that comes after its caller has left is dropped, and its connection with it', async () => {
   const key = gateway.key('one');
   const late = Promise.withResolvers<void>();
   const gone = Promise.withResolvers<void>();
   backend.script(async (exchange) => {
     void exchange.gone.then(gone.resolve);
     await late.promise;
-    await exchange.send(`${CHUNKED}${chunk('{"jsonrpc":"2.0","result":"')}`);
+    await exchange.send(BEGIN);
   });
   const calls = backend.calls();
   const caller = await openCaller(gateway.url);
@@ -137,7 +124,7 @@ test('A3 a caller that leaves before anything was sent for it pays nothing', asy
   const gate = Promise.withResolvers<void>();
   using busy = startRawBackend(async (exchange) => {
     await gate.promise;
-    return exchange.send(plain('{"jsonrpc":"2.0","result":1,"id":2}'));
+    return exchange.send(plain(resultText(1, 2)));
   });
   await using narrow = await startGateway({ backends: [{ name: 'a', url: busy.url, max_connections: 1 }] });
   const first = narrow.post(SLOT, narrow.key());

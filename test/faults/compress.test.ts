@@ -1,34 +1,27 @@
 import { describe, expect, test } from 'bun:test';
 import { createGunzip, createZstdDecompress, gunzipSync, zstdDecompressSync } from 'node:zlib';
-import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
+import { CHUNKED, chunk, plain, type RawExchange } from '../fakes/raw-backend.ts';
 import { openCaller, postText } from '../fakes/raw-caller.ts';
 import { startGateway } from '../started/gateway.ts';
-import { shared } from '../started/shared.ts';
+import { callText, rawPair, resultText } from './pair.ts';
 
-const SCAN = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts"}';
+const SCAN = callText(1, 'getProgramAccounts');
 const ACCOUNTS = Array.from({ length: 2_000 }, (_, i) => `{"pubkey":"${Bun.hash(String(i))}","account":{}}`);
-const LONG = `{"jsonrpc":"2.0","result":[${ACCOUNTS.join(',')}],"id":1}\n`;
+const LONG = `${resultText(`[${ACCOUNTS.join(',')}]`)}\n`;
 const LINES = `${ACCOUNTS.join('\n')}\n{"accounts":2000,"slot":null}\n`;
-const SHORT = '{"jsonrpc":"2.0","result":7,"id":1}\n';
+const SHORT = `${resultText(7)}\n`;
 
 const CODECS = [
   ['zstd', zstdDecompressSync, createZstdDecompress],
   ['gzip', gunzipSync, createGunzip],
 ] as const;
 
-const backend = shared(startRawBackend(() => undefined));
-const rows = { backends: [{ name: 'a', url: backend.url }], gateway: { compress: 'zstd,gzip' } };
-const gateway = shared(await startGateway(rows));
+const { backend, gateway } = await rawPair({ gateway: { compress: 'zstd,gzip' } });
 const key = gateway.key('scale');
 
 async function ask(acceptEncoding: string, body = SCAN, more: Record<string, string> = {}) {
-  const headers = {
-    'content-type': 'application/json',
-    'x-token': key,
-    'accept-encoding': acceptEncoding,
-    ...more,
-  };
-  const answer = await fetch(gateway.url, { method: 'POST', body, headers, decompress: false });
+  const headers = { 'accept-encoding': acceptEncoding, ...more };
+  const answer = await gateway.post(body, key, { headers, decompress: false });
   const { headers: fields } = answer;
   return {
     bytes: Buffer.from(await answer.arrayBuffer()),
@@ -92,10 +85,10 @@ describe.each(CODECS)('A11 a large plain answer goes out in %s', (coding, decomp
     }
   });
 
-  test('A11 from memory, when its backend is asked no more', async () => {
+  test('A11 from memory, without a call to its backend', async () => {
     const block = LONG.replace('[{', '[{"slot":1},{');
     backend.script((exchange) => exchange.send(plain(block)));
-    const call = '{"jsonrpc":"2.0","id":1,"method":"getGenesisHash"}';
+    const call = callText(1, 'getGenesisHash');
     for (const _ of [1, 2]) {
       const { bytes, encoding } = await ask(coding, call);
       expect(encoding).toBe(coding);
@@ -188,12 +181,8 @@ describe.each(CODECS)('A11 a stream in %s', (coding, _decompress, createDecoder)
       }
       await send(`${chunk('","id":1}')}0\r\n\r\n`);
     });
-    const answer = await fetch(gateway.url, {
-      method: 'POST',
-      body: SCAN,
-      headers: { 'content-type': 'application/json', 'x-token': key, 'accept-encoding': coding },
-      decompress: false,
-    });
+    const headers = { 'accept-encoding': coding };
+    const answer = await gateway.post(SCAN, key, { headers, decompress: false });
     const before = process.memoryUsage.rss();
     for (let last = -1; last !== sent; await Bun.sleep(100)) last = sent;
     expect(sent).toBeLessThan(pieces.length);
@@ -224,12 +213,8 @@ test('A11 what is small, what its caller does not accept, and what a backend com
 test('A11 nothing is compressed unless the config says so', async () => {
   await using own = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
   backend.script((exchange) => exchange.send(plain(LONG)));
-  const headers = {
-    'content-type': 'application/json',
-    'x-token': own.key(),
-    'accept-encoding': 'zstd, gzip',
-  };
-  const answer = await fetch(own.url, { method: 'POST', body: SCAN, headers, decompress: false });
+  const headers = { 'accept-encoding': 'zstd, gzip' };
+  const answer = await own.post(SCAN, own.key(), { headers, decompress: false });
   expect([answer.headers.get('content-encoding'), answer.headers.get('vary')]).toEqual([null, null]);
   expect((await answer.text()) === LONG).toBe(true);
 });

@@ -1,43 +1,54 @@
 import { beforeEach, expect, test } from 'bun:test';
-import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
+import { CHUNKED, chunk, type RawExchange, type RawScript, startRawBackend } from '../fakes/raw-backend.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
-import { shared } from '../started/shared.ts';
-
-const call = (id: number) => `{"jsonrpc":"2.0","id":${id},"method":"getBlockHeight"}`;
-const batch = (...ids: readonly number[]) => `[${ids.map(call).join()}]`;
-const good = (id: number) => `{"jsonrpc":"2.0","result":${id},"id":${id}}`;
-const lost = (id: number) =>
-  `{"jsonrpc":"2.0","error":{"code":-503,"message":"No backend available"},"id":${id}}`;
-const idOf = ({ text }: RawExchange) => Number(/"id":(\d+)/.exec(text)?.[1]);
-const answer = (exchange: RawExchange) => exchange.send(plain(good(idOf(exchange))));
+import { batchText, callText, echoId, idOf, lostText, rawPair, resultText, soFar } from './pair.ts';
 
 const virtual = createVirtualClock();
-const backend = shared(startRawBackend(answer));
-const gateway = shared(await startGateway({ backends: [{ name: 'a', url: backend.url }] }, virtual.clock));
+const { backend, gateway } = await rawPair({}, virtual.clock);
 gateway.maintain();
 beforeEach(() => virtual.advance(10_000)); // whatever failed before is forgiven
+
+/** A gateway of this clock before raw backends, each with its script and the rest of its row. */
+async function startBefore(backends: readonly (readonly [RawScript, object?])[], rows: object = {}) {
+  const raw = new DisposableStack();
+  const before = backends.map(([script, row], i) => ({
+    name: `b${i}`,
+    url: raw.use(startRawBackend(script)).url,
+    ...row,
+  }));
+  const own = await startGateway(
+    { backends: before, gateway: { probe_seconds: 60 }, ...rows },
+    virtual.clock,
+  );
+  own.maintain();
+  const asyncDispose = async () => {
+    await own[Symbol.asyncDispose]();
+    raw.dispose();
+  };
+  return { ...own, [Symbol.asyncDispose]: asyncDispose };
+}
 
 /** Lets the time pass, and the gateway look at it. */
 async function pass(seconds: number): Promise<void> {
   virtual.advance(1_000 * seconds);
-  await Bun.sleep(5); // turns of the loop, so that whoever slept has acted
+  await Bun.sleep(5); // turns of the loop, so that woken code has run
 }
 
 test('A8 an answer that does not begin in time is a 503 with the id, and the call was sent once, also over a connection used before', async () => {
-  backend.script(answer);
+  backend.script(echoId);
   const key = gateway.key();
-  await (await gateway.post(call(1), key)).text();
+  await (await gateway.post(callText(1), key)).text();
   const before = backend.calls();
   const arrived = Promise.withResolvers<void>();
   backend.script(() => arrived.resolve());
-  const answered = gateway.post(call(2), key);
+  const answered = gateway.post(callText(2), key);
   await arrived.promise;
   await pass(9);
-  expect(await Promise.race([answered, 'not yet'])).toBe('not yet');
+  expect(await soFar(answered)).toBeUndefined();
   await pass(1);
   const { status } = await answered;
-  expect([status, await (await answered).text()]).toEqual([503, lost(2)]);
+  expect([status, await (await answered).text()]).toEqual([503, lostText(2)]);
   expect(backend.calls() - before).toBe(1);
 });
 
@@ -45,7 +56,7 @@ const SHORT = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-leng
 const HELD = [
   ['a short answer that stalls after its first byte', `${SHORT}{`],
   ['an error that does not end', `${CHUNKED}${chunk('{"error":{"message":"')}`],
-  ['an answer whose framing does not end', `${CHUNKED}${chunk(good(2))}`],
+  ['an answer whose framing does not end', `${CHUNKED}${chunk(resultText(2, 2))}`],
 ] as const;
 
 test.each(HELD)(
@@ -56,38 +67,34 @@ test.each(HELD)(
       await exchange.send(begin);
       begun.resolve(exchange);
     });
-    const answered = gateway.post(call(2), gateway.key());
+    const answered = gateway.post(callText(2), gateway.key());
     const exchange = await begun.promise;
     for (let second = 0; second < 9; second++) {
       await pass(1);
       if (begin.startsWith(SHORT)) await exchange.send(' ');
     }
-    expect(await Promise.race([answered, 'not yet'])).toBe('not yet');
+    expect(await soFar(answered)).toBeUndefined();
     await pass(1);
     const { status } = await answered;
-    expect([status, await (await answered).text()]).toEqual([503, lost(2)]);
+    expect([status, await (await answered).text()]).toEqual([503, lostText(2)]);
     await exchange.gone;
   },
 );
 
-test('A8 a short answer that stalls is asked for at another backend', async () => {
+test('A8 a short answer that stalls is requested from another backend', async () => {
   const begun = Promise.withResolvers<void>();
   let asked = 0;
   const script = async (exchange: RawExchange) => {
-    if (asked++ > 0) return answer(exchange);
+    if (asked++ > 0) return echoId(exchange);
     await exchange.send(`${SHORT}{`);
     begun.resolve();
   };
-  using one = startRawBackend(script);
-  using two = startRawBackend(script);
-  const backends = [one, two].map(({ url }, i) => ({ name: `b${i}`, url }));
-  await using pair = await startGateway({ backends }, virtual.clock);
-  pair.maintain();
-  const answered = pair.post(call(2), pair.key());
+  await using pair = await startBefore([[script], [script]]);
+  const answered = pair.post(callText(2), pair.key());
   await begun.promise;
   await Bun.sleep(20); // so that the gateway has read what has begun
   await pass(10);
-  expect(await (await answered).text()).toBe(good(2));
+  expect(await (await answered).text()).toBe(resultText(2, 2));
 });
 
 test.each([
@@ -97,47 +104,30 @@ test.each([
   'A8 all attempts of %s together have twice the deadline of one, over however many backends and tiers',
   async (method, deadline, profiles) => {
     let sent = 0;
-    using silent = new DisposableStack();
-    const backends = profiles.map((profile, i) => {
-      const { url } = silent.use(startRawBackend(() => void sent++));
-      return { name: `b${i}`, url, profile };
-    });
-    await using crew = await startGateway(
-      { backends, deadlines: { [deadline]: 3 }, gateway: { probe_seconds: 60 } },
-      virtual.clock,
-    );
-    crew.maintain();
+    const silent = () => void sent++;
+    const backends = profiles.map((profile) => [silent, { profile }] as const);
+    await using crew = await startBefore(backends, { deadlines: { [deadline]: 3 } });
     const answered = crew.post({ jsonrpc: '2.0', id: 2, method, params: [5] }, crew.key());
     for (const attempts of [1, 2]) {
       while (sent < attempts) await Bun.sleep(1); // until it has been sent
-      expect(await Promise.race([answered, 'not yet'])).toBe('not yet');
+      expect(await soFar(answered)).toBeUndefined();
       await pass(3);
     }
     expect([(await answered).status, sent]).toEqual([503, 2]);
   },
 );
 
-test('A8 an archive is asked for a block in time when both live nodes hang', async () => {
+test('A8 an archive gets the call for a block in time when both live nodes hang', async () => {
   let sent = 0;
-  const lives = [1, 2].map(() => startRawBackend(() => void sent++));
-  using archive = startRawBackend(answer);
-  const backends = [...lives, archive].map(({ url }, i) => ({
-    name: `b${i}`,
-    url,
-    profile: i < 2 ? 'agave' : 'old-faithful',
-  }));
-  await using crew = await startGateway(
-    { backends, deadlines: { history: 3 }, gateway: { probe_seconds: 60 } },
-    virtual.clock,
-  );
-  crew.maintain();
+  const silent = () => void sent++;
+  const archive = [echoId, { profile: 'old-faithful' }] as const;
+  await using crew = await startBefore([[silent], [silent], archive], { deadlines: { history: 3 } });
   const answered = crew.post({ jsonrpc: '2.0', id: 2, method: 'getBlock', params: [5] }, crew.key());
   while (sent < 1) await Bun.sleep(1); // until it has been sent
   await pass(3);
-  expect(await (await answered).text()).toBe(good(2));
+  expect(await (await answered).text()).toBe(resultText(2, 2));
   expect(await crew.metric('first_byte_seconds_sum{class="history"}')).toBe(0);
   expect(await crew.metric('first_byte_seconds_count{class="history"}')).toBe(1);
-  for (const each of lives) each[Symbol.dispose]();
 });
 
 test.each([
@@ -146,16 +136,12 @@ test.each([
   ['sendTransaction', 20, 504],
 ])('A8 the deadline of %s is %d s, however short idle_seconds is', async (method, seconds, code) => {
   const arrived = Promise.withResolvers<RawExchange>();
-  using silent = startRawBackend(arrived.resolve);
-  await using brief = await startGateway(
-    { backends: [{ name: 'a', url: silent.url }], gateway: { idle_seconds: 1, probe_seconds: 60 } },
-    virtual.clock,
-  );
-  brief.maintain();
+  const rows = { gateway: { idle_seconds: 1, probe_seconds: 60 } };
+  await using brief = await startBefore([[arrived.resolve]], rows);
   const answered = brief.post({ jsonrpc: '2.0', id: 2, method, params: [5] }, brief.key());
   await arrived.promise;
   await pass(seconds - 1);
-  expect(await Promise.race([answered, 'not yet'])).toBe('not yet');
+  expect(await soFar(answered)).toBeUndefined();
   await pass(1);
   expect((await answered).status).toBe(code);
 });
@@ -167,24 +153,15 @@ test.each<[string, unknown[]]>([
   'A8 %s, whose answer the gateway itself reads, ends a backend that drips at twice the deadline, and is given back',
   async (method, params) => {
     const begun: RawExchange[] = [];
-    using dripping = startRawBackend(async (exchange) => {
-      if (!exchange.text.includes(method)) return answer(exchange);
+    const dripping: RawScript = async (exchange) => {
+      if (!exchange.text.includes(method)) return echoId(exchange);
       await exchange.send(`${CHUNKED}${chunk('{"jsonrpc":"2.0","result":[')}`);
       begun.push(exchange);
+    };
+    await using brief = await startBefore([[dripping], [echoId, { profile: 'old-faithful' }]], {
+      deadlines: { light: 3, history: 3 },
+      gateway: { idle_seconds: 8, probe_seconds: 60 },
     });
-    using archive = startRawBackend(answer);
-    await using brief = await startGateway(
-      {
-        backends: [
-          { name: 'a', url: dripping.url },
-          { name: 'b', url: archive.url, profile: 'old-faithful' },
-        ],
-        deadlines: { light: 3, history: 3 },
-        gateway: { idle_seconds: 8, probe_seconds: 60 },
-      },
-      virtual.clock,
-    );
-    brief.maintain();
     const key = brief.key('trial', 100);
     const answered = brief.post({ jsonrpc: '2.0', id: 2, method, params }, key);
     while (begun.length === 0) await Bun.sleep(1); // until it has been sent
@@ -193,43 +170,39 @@ test.each<[string, unknown[]]>([
       await pass(1);
       await begun[0]?.send(chunk(' '));
     }
-    expect(await Promise.race([answered, 'not yet'])).toBe('not yet');
+    expect(await soFar(answered)).toBeUndefined();
     await pass(1);
     const { status } = await answered;
-    expect([status, await (await answered).text()]).toEqual([503, lost(2)]);
+    expect([status, await (await answered).text()]).toEqual([503, lostText(2)]);
     await begun[0]?.gone;
-    expect(await brief.metric('streams_cut_total{backend="a",reason="stalled"}')).toBe(1);
+    expect(await brief.metric('streams_cut_total{backend="b0",reason="stalled"}')).toBe(1);
     expect(brief.gateway.status().backends[0]).toMatchObject({ in_flight: 0, why: 'failing' });
-    expect((await brief.post(call(3), key)).headers.get('x-credits-left')).toBe('99');
+    expect((await brief.post(callText(3), key)).headers.get('x-credits-left')).toBe('99');
   },
 );
 
 test('A8 the time that a call waits for a place is part of its deadline', async () => {
   const arrived: RawExchange[] = [];
-  using full = startRawBackend((exchange) => void arrived.push(exchange));
-  await using narrow = await startGateway(
-    { backends: [{ name: 'a', url: full.url, max_connections: 1 }], gateway: { probe_seconds: 60 } },
-    virtual.clock,
-  );
-  narrow.maintain();
-  const first = narrow.post(call(1), narrow.key());
+  const keep = (exchange: RawExchange) => void arrived.push(exchange);
+  await using narrow = await startBefore([[keep, { max_connections: 1 }]]);
+  const first = narrow.post(callText(1), narrow.key());
   while (arrived.length < 1) await Bun.sleep(1); // until it has the place
-  const second = narrow.post(call(2), narrow.key());
+  const second = narrow.post(callText(2), narrow.key());
   await Bun.sleep(20); // so that it waits
   await pass(7);
-  await arrived[0]?.send(plain(good(1)));
+  if (arrived[0] !== undefined) await echoId(arrived[0]);
   expect((await first).status).toBe(200);
   while (arrived.length < 2) await Bun.sleep(1); // until it has been sent
   await pass(2);
-  expect(await Promise.race([second, 'not yet'])).toBe('not yet');
+  expect(await soFar(second)).toBeUndefined();
   await pass(1);
   expect((await second).status).toBe(503);
 });
 
-test('B5 a call that is not answered fails alone, at its own deadline; those before it are delivered meanwhile, those behind it then', async () => {
+test('B5 a call that is not answered fails alone, at its own deadline; the answers before it are delivered at once, those behind it afterwards', async () => {
   const silent = Promise.withResolvers<void>();
-  backend.script((exchange) => (idOf(exchange) === 2 ? silent.resolve() : answer(exchange)));
-  const answered = gateway.post(batch(1, 2, 3, 4), gateway.key());
+  backend.script((exchange) => (idOf(exchange) === 2 ? silent.resolve() : echoId(exchange)));
+  const answered = gateway.post(batchText(1, 2, 3, 4), gateway.key());
   await silent.promise;
   await Bun.sleep(20); // so that the others' answers have been read
   virtual.advance(50);
@@ -240,7 +213,7 @@ test('B5 a call that is not answered fails alone, at its own deadline; those bef
     text += Buffer.from(piece?.value ?? []).toString();
     return piece?.done === false;
   };
-  while (!text.includes(good(1))) await read();
+  while (!text.includes(resultText(1, 1))) await read();
   const rest = (async () => {
     while (await read());
   })();
@@ -249,5 +222,6 @@ test('B5 a call that is not answered fails alone, at its own deadline; those bef
   expect(text).not.toContain('"id":2');
   virtual.advance(1_000);
   await rest;
-  expect(JSON.parse(text)).toEqual([good(1), lost(2), good(3), good(4)].map((each) => JSON.parse(each)));
+  const answers = [resultText(1, 1), lostText(2), resultText(3, 3), resultText(4, 4)];
+  expect(JSON.parse(text)).toEqual(answers.map((each) => JSON.parse(each)));
 });

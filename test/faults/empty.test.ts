@@ -1,14 +1,11 @@
 import { describe, expect, test } from 'bun:test';
-import { CHUNKED, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
+import { CHUNKED, plain, type RawExchange } from '../fakes/raw-backend.ts';
 import { openCaller } from '../fakes/raw-caller.ts';
-import { startGateway } from '../started/gateway.ts';
-import { shared } from '../started/shared.ts';
+import { callText, errorText, lostText, rawPair, resultText } from './pair.ts';
 
-const CALL = { jsonrpc: '2.0', id: 1, method: 'getSlot' };
 const JSON_LINE = 'content-type: application/json\r\n';
 
-const backend = shared(startRawBackend(() => undefined));
-const gateway = shared(await startGateway({ backends: [{ name: 'a', url: backend.url }] }));
+const { backend, gateway } = await rawPair();
 const key = gateway.key('scale');
 
 describe('A14 requests without a body do not hang, and leave their connection as it was', () => {
@@ -36,10 +33,7 @@ describe('A14 requests without a body do not hang, and leave their connection as
 
   test('A14 an empty body with a key is a parse error', async () => {
     const answer = await gateway.post('', key);
-    expect([answer.status, await answer.text()]).toEqual([
-      400,
-      '{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null}',
-    ]);
+    expect([answer.status, await answer.text()]).toEqual([400, errorText(-32700, 'Parse error')]);
   });
 });
 
@@ -60,13 +54,9 @@ describe('A14 a backend that answers with nothing is one that did not answer', (
     ['white space', ({ send }) => send(plain(' \r\n'))],
   ])('A14 %s', async (_name, script) => {
     backend.script(script);
-    for (const body of [CALL, [CALL]]) {
-      const text = await (await gateway.post(body, key)).text();
-      expect(text.replace(/^\[(.*)\]$/, '$1')).toBe(
-        '{"jsonrpc":"2.0","error":{"code":-503,"message":"No backend available"},"id":1}',
-      );
-    }
-    backend.script(({ send }) => send(plain('{"jsonrpc":"2.0","result":7,"id":1}')));
-    expect((await gateway.post(CALL, key)).status).toBe(200);
+    expect(await (await gateway.post(callText(1), key)).text()).toBe(lostText());
+    expect(await (await gateway.post(`[${callText(1)}]`, key)).text()).toBe(`[${lostText()}]`);
+    backend.script(({ send }) => send(plain(resultText(7))));
+    expect((await gateway.post(callText(1), key)).status).toBe(200);
   });
 });

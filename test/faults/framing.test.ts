@@ -1,20 +1,18 @@
 import { describe, expect, test } from 'bun:test';
-import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
+import { CHUNKED, chunk, plain, type RawExchange } from '../fakes/raw-backend.ts';
 import { openCaller } from '../fakes/raw-caller.ts';
-import { startGateway } from '../started/gateway.ts';
-import { shared } from '../started/shared.ts';
+import { callText, rawPair, resultText } from './pair.ts';
 
-const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
-const SEND = '{"jsonrpc":"2.0","id":2,"method":"sendTransaction"}';
-const GOOD = '{"jsonrpc":"2.0","result":7,"id":1}';
+const CALL = callText(1, 'getSlot');
+const SEND = callText(2, 'sendTransaction');
+const GOOD = resultText(7);
 const LENGTH = `content-length: ${CALL.length}\r\n`;
 const AS_CHUNK = chunk(CALL);
 const IN_CHUNKS = `${AS_CHUNK}0\r\n\r\n`;
 
-/** What every request here begins with. */
-const backend = shared(startRawBackend((exchange) => exchange.send(plain(GOOD))));
-const gateway = shared(await startGateway({ backends: [{ name: 'a', url: backend.url }] }));
+const { backend, gateway } = await rawPair({}, undefined, (exchange) => exchange.send(plain(GOOD)));
 const key = gateway.key();
+/** What every request here begins with. */
 const HEAD = `host: gateway\r\nx-token: ${key}\r\ncontent-type: application/json\r\n`;
 
 /** A request that a careless reader would find behind the first. */
@@ -109,7 +107,7 @@ describe('F6 a request that is odd and clear is one call to the configured backe
     expect(backend.calls() - before).toBe(1);
   });
 
-  test('F6 with Expect: 100-continue the body is asked for, and sent only then', async () => {
+  test('F6 with Expect: 100-continue the body is requested, and sent only then', async () => {
     using caller = await openCaller(gateway.url);
     caller.send(`POST / HTTP/1.1\r\n${HEAD}expect: 100-continue\r\n${LENGTH}\r\n`);
     expect(await caller.until('\r\n\r\n')).toBe('HTTP/1.1 100 Continue\r\n\r\n');
@@ -118,8 +116,8 @@ describe('F6 a request that is odd and clear is one call to the configured backe
   });
 });
 
-describe('F6 what a backend sends beside its answer reaches nobody', () => {
-  const other = plain('{"jsonrpc":"2.0","result":"of another","id":1}');
+describe('F6 what a backend sends beside its answer reaches no caller', () => {
+  const other = plain(resultText('"of another"'));
   test.each<[string, (exchange: RawExchange) => unknown, number]>([
     ['a second answer at once', ({ send }) => send(`${plain(GOOD)}${other}`), 200],
     ['a second answer behind chunks', ({ send }) => send(`${CHUNKED}${chunk(GOOD)}0\r\n\r\n${other}`), 200],
@@ -139,7 +137,7 @@ describe('F6 what a backend sends beside its answer reaches nobody', () => {
       return script(exchange);
     });
     const answer = await gateway.post(CALL, key);
-    await gone.promise; // nobody reads more from such a connection
+    await gone.promise; // no more is read from such a connection
     expect(answer.status).toBe(status);
     if (status === 200) expect(await answer.text()).toBe(GOOD);
     backend.script((exchange) => exchange.send(plain(GOOD)));

@@ -101,7 +101,7 @@ export async function startCrew(options: CrewOptions & { limits?: string }) {
       const line = (await metricsText()).split('\n').find((each) => each.startsWith(`${name} `));
       return line === undefined ? undefined : Number(line.slice(name.length + 1));
     },
-    /** How the backends stand, as the metrics listener tells it. */
+    /** The state of the backends, from the metrics listener. */
     async status(): Promise<unknown> {
       return (await fetch(new URL('/status.json', metricsUrl))).json();
     },

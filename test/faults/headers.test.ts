@@ -1,23 +1,19 @@
 import { describe, expect, test } from 'bun:test';
-import { plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
+import { plain, startRawBackend } from '../fakes/raw-backend.ts';
 import { openCaller } from '../fakes/raw-caller.ts';
 import { startGateway } from '../started/gateway.ts';
 import { shared } from '../started/shared.ts';
+import { callText, resultText } from './pair.ts';
 
-const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
-const GOOD = '{"jsonrpc":"2.0","result":7,"id":1}';
+const CALL = callText(1, 'getSlot');
+const GOOD = resultText(7);
 const ORIGIN = { origin: 'https://page.example' };
 
 const backend = shared(startRawBackend((exchange) => exchange.send(plain(GOOD))));
+const url = `${backend.url}rpc/v1?token=of-the-operator`;
 const gateway = shared(
   await startGateway({
-    backends: [
-      {
-        name: 'a',
-        url: `${backend.url}rpc/v1?token=of-the-operator`,
-        headers: { authorization: 'Bearer of-the-operator' },
-      },
-    ],
+    backends: [{ name: 'a', url, headers: { authorization: 'Bearer of-the-operator' } }],
     plans: { trial: { rps: 1_000, burst: 1_000 }, one: { rps: 0.001, burst: 1 } },
   }),
 );
@@ -34,14 +30,13 @@ const namesOf = (head: string) =>
 /** Posts over a bare socket with these head lines; gives the answer and what the backend saw. */
 async function ask(lines: string, target = '/') {
   const seen = Promise.withResolvers<string>();
-  backend.script((exchange: RawExchange) => {
+  backend.script((exchange) => {
     seen.resolve(exchange.text);
     return exchange.send(plain(GOOD));
   });
   using caller = await openCaller(gateway.url);
-  caller.send(
-    `POST ${target} HTTP/1.1\r\nhost: gateway\r\ncontent-type: application/json\r\n${lines}content-length: ${CALL.length}\r\n\r\n${CALL}`,
-  );
+  const head = `POST ${target} HTTP/1.1\r\nhost: gateway\r\ncontent-type: application/json\r\n`;
+  caller.send(Buffer.from(`${head}${lines}content-length: ${CALL.length}\r\n\r\n${CALL}`, 'latin1'));
   return { text: await caller.until(GOOD), upstream: await seen.promise };
 }
 
@@ -90,21 +85,9 @@ describe('F7 nothing of a caller but its call and its Accept-Encoding reaches a 
   test.each(['gzip\xc4\x8d\xc4\x8ax-evil: 1', 'gzip\x8dx-evil: 1', '\xff'])(
     'F7 an Accept-Encoding of odd bytes (%j) stays one header line',
     async (value) => {
-      const seen = Promise.withResolvers<string>();
-      backend.script((exchange: RawExchange) => {
-        seen.resolve(exchange.text);
-        return exchange.send(plain(GOOD));
-      });
-      using caller = await openCaller(gateway.url);
-      const head = `POST / HTTP/1.1\r\nhost: a\r\nx-token: ${key}\r\ncontent-type: application/json\r\n`;
-      caller.send(
-        Buffer.from(
-          `${head}accept-encoding: ${value}\r\ncontent-length: ${CALL.length}\r\n\r\n${CALL}`,
-          'latin1',
-        ),
-      );
-      expect(await caller.until(GOOD)).toStartWith('HTTP/1.1 200 ');
-      expect(namesOf(await seen.promise)).toEqual(OURS);
+      const { text, upstream } = await ask(`x-token: ${key}\r\naccept-encoding: ${value}\r\n`);
+      expect(text).toStartWith('HTTP/1.1 200 ');
+      expect(namesOf(upstream)).toEqual(OURS);
     },
   );
 });
@@ -166,7 +149,7 @@ describe('F10 a page of any origin', () => {
     expect(answer.headers.has('access-control-allow-credentials')).toBe(false);
   });
 
-  test('F10 is told which headers it may send, its own and those of the SDKs, and for how long that holds', async () => {
+  test('F10 gets the list of headers it may send, its own and those of the SDKs, and how long to cache it', async () => {
     const { headers } = await preflight({ 'access-control-request-headers': 'content-type,solana-client' });
     expect(headers.get('access-control-allow-headers')).toBe('content-type,solana-client');
     expect(headers.get('access-control-max-age')).toBe('86400');

@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite';
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { copyFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { LEDGER_FILE } from '../../gateway/ledger.ts';
@@ -9,6 +9,8 @@ import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
 import { startRedis } from '../started/redis.ts';
 import { until } from '../started/stack.ts';
 import { startCrew, startAlone } from './gateway-crew.ts';
+
+setDefaultTimeout(40_000);
 
 let backend: ReturnType<typeof startBackend>;
 beforeEach(() => void (backend = startBackend()));
@@ -50,7 +52,7 @@ describe('M15 what is wrong with a store is in /health and in the log, with its 
     mend();
     await says(gateway, '200 ok');
     await until(async () => lineOf(gateway, `no longer: ${what}`).length === 1);
-  }, 10_000);
+  });
 
   test('M15 usage that is not written is a remark, for callers are served', async () => {
     await using gateway = await startAlone(backend.url);
@@ -60,7 +62,7 @@ describe('M15 what is wrong with a store is in /health and in the log, with its 
     await until(async () => lineOf(gateway, 'usage cannot be written to ledger.db').length === 1);
     mend();
     await says(gateway, '200 ok');
-  }, 15_000);
+  });
 
   test('M15 accounts that cannot be read make it not ready, for revocations are not seen', async () => {
     await using gateway = await startAlone(backend.url);
@@ -70,7 +72,7 @@ describe('M15 what is wrong with a store is in /health and in the log, with its 
     await says(gateway, '503 sluice.db cannot be read (no such table: revision)');
     gateway.accounts.run('ALTER TABLE hidden RENAME TO revision');
     await says(gateway, '200 ok');
-  }, 15_000);
+  });
 
   test('M15 credits spent that cannot be read make it not ready, for trials are refused', async () => {
     await using gateway = await startAlone(backend.url);
@@ -87,7 +89,7 @@ describe('M15 what is wrong with a store is in /health and in the log, with its 
     ledger.run('ALTER TABLE hidden RENAME TO spent');
     await says(gateway, '200 ok');
     expect(await gateway.statusOf(trial)).toBe(200);
-  }, 20_000);
+  });
 
   test('M15 a Redis that is away or takes no writes is a remark, for limits go on by shares', async () => {
     await using redis = await startRedis();
@@ -104,7 +106,7 @@ describe('M15 what is wrong with a store is in /health and in the log, with its 
     await until(async () => (await gateway.statusOf(key)) === 200 && (await gateway.health()) === '200 ok');
     await redis.die();
     await until(isTold);
-  }, 30_000);
+  });
 
   test('M15 so is a ledger by which processes of one host cannot share limits', async () => {
     await using crew = await startCrew({ backendUrl: backend.url, processes: 2 });
@@ -127,7 +129,7 @@ describe('M15 what is wrong with a store is in /health and in the log, with its 
     expect(lineOf(crew, what)[0]).toMatchObject({ store, cause: 'ledger.db is away or full' });
     mend();
     await until(async () => [...(await healths())].join() === 'ok\n');
-  }, 30_000);
+  });
 });
 
 describe('M16 a gateway that cannot know its callers is not ready', () => {
@@ -139,24 +141,20 @@ describe('M16 a gateway that cannot know its callers is not ready', () => {
     await says(gateway, '200 ok');
   });
 
-  test.each([ACCOUNTS_FILE, LEDGER_FILE])(
-    'M16 one whose %s is deleted or replaced says so',
-    async (file) => {
-      await using gateway = await startAlone(backend.url);
-      gateway.key();
-      await says(gateway, '200 ok');
-      const [path, aside] = [join(gateway.folder, file), join(gateway.folder, 'aside')];
-      const cause = 'restart every app when the right file is in its place';
-      renameSync(path, aside);
-      await says(gateway, `503 ${file} was deleted under this process (${cause})`);
-      await until(async () => lineOf(gateway, `${file} was deleted under this process`).length === 1);
-      copyFileSync(aside, path);
-      await says(gateway, `503 ${file} was replaced under this process (${cause})`);
-      renameSync(aside, path);
-      await says(gateway, '200 ok');
-    },
-    20_000,
-  );
+  test.each([ACCOUNTS_FILE, LEDGER_FILE])('M16 one whose %s is deleted or replaced says so', async (file) => {
+    await using gateway = await startAlone(backend.url);
+    gateway.key();
+    await says(gateway, '200 ok');
+    const [path, aside] = [join(gateway.folder, file), join(gateway.folder, 'aside')];
+    const cause = 'restart every app when the right file is in its place';
+    renameSync(path, aside);
+    await says(gateway, `503 ${file} was deleted under this process (${cause})`);
+    await until(async () => lineOf(gateway, `${file} was deleted under this process`).length === 1);
+    copyFileSync(aside, path);
+    await says(gateway, `503 ${file} was replaced under this process (${cause})`);
+    renameSync(aside, path);
+    await says(gateway, '200 ok');
+  });
 });
 
 describe('M17 a process that is out of descriptors', () => {
@@ -210,7 +208,7 @@ describe('M17 a process that is out of descriptors', () => {
     await until(async () => gateway.printed().includes('no longer: no file descriptor is left'));
     await says(gateway, '200 ok');
     expect(await gateway.statusOf(key)).toBe(200);
-  }, 40_000);
+  });
 
   test('M17 says before that they are short, while heads that are not finished hold theirs', async () => {
     await using gateway = await startAlone(backend.url, {}, LIMITS);
@@ -227,7 +225,7 @@ describe('M17 a process that is out of descriptors', () => {
     // The listener closes them by itself in twelve seconds.
     callers.dispose();
     await says(gateway, '200 ok');
-  }, 20_000);
+  });
 
   test('M17 closes idle connections, so that new ones are answered', async () => {
     await using gateway = await startAlone(backend.url, {}, LIMITS);
@@ -238,5 +236,5 @@ describe('M17 a process that is out of descriptors', () => {
       expect(await get(caller, '/health', 1)).toMatch(/^HTTP\/1.1 (?:200|503) /);
     }
     expect((await fetch(gateway.metricsUrl)).status).toBe(200);
-  }, 20_000);
+  });
 });

@@ -6,9 +6,9 @@ import { addKey, JSON_HEADERS, opened, temporaryFolder } from '../started/gatewa
 import { startProcess } from '../started/process.ts';
 import { until } from '../started/stack.ts';
 import { CALL, crewConfig, startCrew, startAlone } from './gateway-crew.ts';
+import { errorText } from './pair.ts';
 
-const CHECK_UNAVAILABLE =
-  '503 {"jsonrpc":"2.0","error":{"code":-503,"message":"Key check unavailable"},"id":1}';
+const CHECK_UNAVAILABLE = `503 ${errorText(-503, 'Key check unavailable', 1)}`;
 
 let backend: ReturnType<typeof startBackend>;
 beforeEach(() => void (backend = startBackend()));

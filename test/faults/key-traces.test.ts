@@ -10,7 +10,7 @@ const PLANS = '[plans.prepaid]\nrps = 1000\nburst = 1000\ncredits = 1000\n[plans
 /** Of a key's 38 characters only those behind its prefix and before its last four are secret. */
 const SECRET = [11, -4] as const;
 
-test('E1 no key is in what a gateway logs, answers, measures, keeps or tells Redis', async () => {
+test('E1 no key is in what a gateway logs, answers, measures, stores or sends to Redis', async () => {
   await using backend = startBackend();
   await using redis = await startRedis();
   await using crew = await startCrew({
@@ -41,7 +41,7 @@ test('E1 no key is in what a gateway logs, answers, measures, keeps or tells Red
   const names = (await redis.cli('--scan')).split('\n');
   expect(names.length).toBeGreaterThan(0);
   const kept = await Promise.all(names.map(async (name) => name + (await redis.cli('DUMP', name))));
-  // A store and a backend that fail are told of in the log.
+  // A store and a backend that fail are logged.
   await redis.die();
   await backend[Symbol.asyncDispose]();
   await askAll();

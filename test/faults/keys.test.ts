@@ -4,6 +4,7 @@ import { openCaller } from '../fakes/raw-caller.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
 import { CALL } from './gateway-crew.ts';
+import { errorText } from './pair.ts';
 import { startGatewayProcess } from './gateway-process.ts';
 import { askFrom, countingLookUps, guess, guessFrom, guessLike } from './key-guesses.ts';
 
@@ -27,7 +28,7 @@ describe('C10 an address that tries many keys is barred', () => {
     expect(count()).toBe(FAILURES_MAX);
     const refused = await gateway.post(`[${CALL},${CALL}]`, guess());
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '10']);
-    const error = '{"jsonrpc":"2.0","error":{"code":-429,"message":"Rate limit exceeded"},"id":1}';
+    const error = errorText(-429, 'Rate limit exceeded', 1);
     expect(await refused.text()).toBe(`[${error},${error}]`);
     expect(new Set(await guessFrom(gateway.url, HERE, 50))).toEqual(new Set([429]));
     expect(count()).toBe(FAILURES_MAX + 1);
@@ -130,15 +131,13 @@ describe('E6 a guess learns nothing', () => {
         false,
       ]);
     const far = Array.from({ length: 30 }, guess);
-    const told = async (text: string) => {
+    const answerTo = async (text: string) => {
       const answer = await gateway.post(CALL, text);
       return `${answer.status} ${await answer.text()}`;
     };
     const answers = new Set<string>();
-    for (const text of [...near, ...far]) answers.add(await told(text));
-    expect([...answers]).toEqual([
-      '401 {"jsonrpc":"2.0","error":{"code":-401,"message":"Invalid or inactive API key"},"id":1}',
-    ]);
+    for (const text of [...near, ...far]) answers.add(await answerTo(text));
+    expect([...answers]).toEqual([`401 ${errorText(-401, 'Invalid or inactive API key', 1)}`]);
     expect(count()).toBe(60);
   });
 
@@ -210,7 +209,7 @@ test.each<[string, (key: string) => RequestInit & { path?: string }, string, str
     'Bearer error="invalid_token", error_description="Invalid or inactive API key"',
   ],
 ])(
-  'E7 a key that is %s is refused with what tells how to send one (RFC 6750, 3)',
+  'E7 a key that is %s is refused with a hint how to send one (RFC 6750, 3)',
   async (_, init, error, challenge) => {
     await using gateway = await start();
     const answer = await gateway.post(CALL, undefined, init(gateway.key()));

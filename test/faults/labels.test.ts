@@ -1,16 +1,8 @@
 import { expect, test } from 'bun:test';
-import { startBackend } from '../fakes/backend.ts';
 import { openCaller } from '../fakes/raw-caller.ts';
-import { startGateway } from '../started/gateway.ts';
-import { shared } from '../started/shared.ts';
+import { callText, pair } from './pair.ts';
 
-const backend = shared(startBackend());
-const gateway = shared(
-  await startGateway({
-    backends: [{ name: 'a', url: backend.url }],
-    plans: { scale: { rps: 100_000, burst: 100_000 } },
-  }),
-);
+const { gateway } = await pair({ plans: { scale: { rps: 100_000, burst: 100_000 } } });
 const key = gateway.key('scale');
 
 /** Every series there is: its name and labels, without its value. */
@@ -31,7 +23,7 @@ async function status(target: string, body: string): Promise<string | undefined>
   return /^HTTP\/1\.1 (\d+)/.exec(caller.text())?.[1];
 }
 
-const call = (method: string) => `{"jsonrpc":"2.0","id":1,"method":${JSON.stringify(method)}}`;
+const call = (method: string) => callText(1, JSON.stringify(method).slice(1, -1));
 const HOSTILE = [
   '__proto__',
   'constructor',

@@ -2,12 +2,13 @@ import { expect, test } from 'bun:test';
 import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
 import { startGateway } from '../started/gateway.ts';
 import { shared } from '../started/shared.ts';
+import { errorText, resultText } from './pair.ts';
 
 const CALL = { jsonrpc: '2.0', id: 1, method: 'getSlot' };
-const GOOD = '{"jsonrpc":"2.0","result":"from another","id":1}';
-const behind = (message: string) => `{"jsonrpc":"2.0","error":{"code":-32005,"message":"${message}"},"id":1}`;
+const GOOD = resultText('"from another"');
+const behind = (message: string) => errorText(-32005, message, 1);
 
-/** The first backend that is asked does `first`, the other answers. */
+/** The first backend that gets a call does `first`, the other answers. */
 let first: (exchange: RawExchange) => unknown;
 let asked = 0;
 const script = (exchange: RawExchange) => (asked++ === 0 ? first(exchange) : exchange.send(plain(GOOD)));
@@ -62,7 +63,7 @@ const endApart =
   };
 
 test.each([1, 17])(
-  'A9 an error of which %d bytes have left, before any that tells, is the answer: no other backend is asked',
+  'A9 an error of which %d bytes were sent before it was known as one is the answer: no other backend gets the call',
   async (at) => {
     const text = behind('Node is behind');
     expect(await answered(inTwo(text, at))).toEqual({ status: 200, text, asked: 1 });
@@ -74,15 +75,15 @@ test.each([20, 27, 40, 70])('A9 an error that comes in pieces, %d bytes first, i
 });
 
 test.each(['getSlot', 'sendTransaction'])(
-  'A9 an error of %s whose framing ends later is known for one',
+  'A9 an error of %s whose framing ends later is recognized',
   async (method) => {
     const does = endApart(behind('Node is behind'));
     expect(await answered(does, { ...CALL, method })).toEqual({ status: 200, text: GOOD, asked: 2 });
   },
 );
 
-test('A9 a null whose framing ends later is known for one, and an archive is asked', async () => {
-  using node = startRawBackend(endApart('{"jsonrpc":"2.0","result":null,"id":1}'));
+test('A9 a null whose framing ends later is recognized, and an archive gets the call', async () => {
+  using node = startRawBackend(endApart(resultText('null')));
   using archive = startRawBackend((exchange) => exchange.send(plain(GOOD)));
   await using tiers = await startGateway({
     backends: [
@@ -94,9 +95,12 @@ test('A9 a null whose framing ends later is known for one, and an archive is ask
   expect([await asks.text(), archive.calls()]).toEqual([GOOD, 1]);
 });
 
-test('A9 a throttled backend whose framing ends later is not told of as the limit of the caller', async () => {
-  const throttled = '{"jsonrpc":"2.0","error":{"code":429,"message":"slow down"},"id":1}';
-  expect(await answered(endApart(throttled))).toEqual({ status: 200, text: GOOD, asked: 2 });
+test('A9 a throttled backend whose framing ends later is not reported as the limit of the caller', async () => {
+  expect(await answered(endApart(errorText(429, 'slow down', 1)))).toEqual({
+    status: 200,
+    text: GOOD,
+    asked: 2,
+  });
 });
 
 test('A9 a page of a length that says it is JSON is no answer, alone or in a batch', async () => {
@@ -105,7 +109,7 @@ test('A9 a page of a length that says it is JSON is no answer, alone or in a bat
   expect(await answered(page, [CALL, CALL])).toEqual({ status: 200, text: `[${GOOD},${GOOD}]`, asked: 3 });
 });
 
-test('A9 a result whose text speaks of an error is a result', async () => {
-  const text = '{"jsonrpc":"2.0","result":"\\"error\\":{\\"code\\":-32005}","id":1}';
+test('A9 a result whose text contains an error is a result', async () => {
+  const text = resultText('"\\"error\\":{\\"code\\":-32005}"');
   expect(await answered((exchange) => exchange.send(plain(text)))).toEqual({ status: 200, text, asked: 1 });
 });

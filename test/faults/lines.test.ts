@@ -1,59 +1,29 @@
 import { describe, expect, test } from 'bun:test';
-import {
-  CHUNKED,
-  chunk,
-  plain,
-  type RawExchange,
-  type RawScript,
-  startRawBackend,
-} from '../fakes/raw-backend.ts';
+import { CHUNKED, chunk, plain, type RawExchange } from '../fakes/raw-backend.ts';
 import { openCaller, postText } from '../fakes/raw-caller.ts';
-import { startGateway } from '../started/gateway.ts';
 import { atRest } from './gateway-process.ts';
-import { shared } from '../started/shared.ts';
+import { callText, endless, rawPair } from './pair.ts';
 
-const SCAN = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts","params":["p"]}';
+const SCAN = callText(1, 'getProgramAccounts', '["p"]');
 const LINES = 'accept: application/x-ndjson\r\n';
 const row = (i: number) =>
   `{"account":{"data":["${'A'.repeat(400)}","base64"],"lamports":18446744073709551615},"pubkey":"k${i}"}`;
 const rows = (count: number) => Array.from({ length: count }, (_, i) => row(i)).join();
 const BEGIN = '{"jsonrpc":"2.0","result":[';
 
-const backend = shared(startRawBackend(() => undefined));
-const gateway = shared(
-  await startGateway({
-    backends: [{ name: 'a', url: backend.url }],
-    plans: { trial: { rps: 1_000, burst: 1_000 }, one: { rps: 1_000, burst: 1_000, scans: 1 } },
-  }),
-);
+const { backend, gateway } = await rawPair({
+  plans: { trial: { rps: 1_000, burst: 1_000 }, one: { rps: 1_000, burst: 1_000, scans: 1 } },
+});
 
 const ask = (key: string) => gateway.post(SCAN, key, { headers: { accept: 'application/x-ndjson' } });
 
-/** Sends account after account until nobody takes them any more; `told` is told how many. */
-const endless =
-  (told: (accounts: number) => void, onGone: () => void): RawScript =>
-  async (exchange) => {
-    let gone = false;
-    void exchange.gone.then(() => {
-      gone = true;
-      onGone();
-    });
-    await exchange.send(`${CHUNKED}${chunk(`${BEGIN}${row(0)}`)}`);
-    const piece = chunk(`,${rows(100)}`);
-    for (let sent = 1; !gone; sent += 100) {
-      await exchange.send(piece);
-      told(sent);
-    }
-  };
+/** Sends a hundred accounts after the other until the gateway stops reading; `onSent` is called for each hundred. */
+const goesOn = (onSent?: () => void, onGone?: () => void) =>
+  endless(`${CHUNKED}${chunk(`${BEGIN}${row(0)}`)}`, chunk(`,${rows(100)}`), onGone, onSent);
 
 test('A1 a reader of lines that stops reading stops the backend', async () => {
   let sent = 0;
-  backend.script(
-    endless(
-      (accounts) => (sent = accounts),
-      () => undefined,
-    ),
-  );
+  backend.script(goesOn(() => (sent += 100)));
   using caller = await openCaller(gateway.url);
   caller.send(postText(SCAN, gateway.key(), LINES));
   await caller.until('"pubkey":"k0"');
@@ -68,7 +38,7 @@ test('A1 a reader of lines that stops reading stops the backend', async () => {
 test('A3 a caller of lines that leaves ends the scan at its backend and gives its permit back', async () => {
   const key = gateway.key('one');
   const gone = Promise.withResolvers<void>();
-  backend.script(endless(() => undefined, gone.resolve));
+  backend.script(goesOn(undefined, gone.resolve));
   const caller = await openCaller(gateway.url);
   caller.send(postText(SCAN, key, LINES));
   await caller.until('"pubkey":"k1"');

@@ -77,7 +77,7 @@ async function startApp(app: 'gateway' | 'deploys', pipe: { writing: number }, l
   });
   return {
     child,
-    /** The status of /health; `undefined` while nobody answers. */
+    /** The status of /health; `undefined` while nothing answers. */
     health: () =>
       fetch(`http://127.0.0.1:${port}/health`, { signal: AbortSignal.timeout(2_000) }).then(
         ({ status }) => status,
@@ -105,7 +105,7 @@ async function floodLog(gateway: Awaited<ReturnType<typeof startApp>>): Promise<
 }
 
 test.each([1, 2])(
-  'M1 a log that nobody reads keeps a gateway of %d processes neither from answering nor from ending',
+  'M1 a log without a reader keeps a gateway of %d processes neither from answering nor from ending',
   async (processes) => {
     using pipe = openPipe('log');
     await using gateway = await startApp('gateway', pipe, `processes = ${processes}\n`);
@@ -148,7 +148,7 @@ test('M1 deploys behind a full pipe starts, answers and ends, and its lines are 
   expect(await deploys.child.exited).toBe(0);
 });
 
-test('M1 a supervisor that passes on what its workers write to standard error waits for nobody', async () => {
+test('M1 a supervisor that passes on what its workers write to standard error never waits for the reader', async () => {
   using pipe = openPipe('errors');
   const script = `
     import { createStderrTail } from ${JSON.stringify(join(ROOT, 'gateway/workers.ts'))};

@@ -1,21 +1,15 @@
 import { describe, expect, test } from 'bun:test';
-import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
+import { CHUNKED, chunk, plain, type RawExchange } from '../fakes/raw-backend.ts';
 import { openCaller, postText } from '../fakes/raw-caller.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
-import { startGateway } from '../started/gateway.ts';
-import { shared } from '../started/shared.ts';
+import { callText, rawPair, resultText } from './pair.ts';
 
-const SCAN = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts"}';
+const SCAN = callText(1, 'getProgramAccounts');
+const BEGIN = `${CHUNKED}${chunk('{"jsonrpc":"2.0","result":"')}`;
 const IDLE_SECONDS = 120;
 
 const virtual = createVirtualClock();
-const backend = shared(startRawBackend(() => undefined));
-const gateway = shared(
-  await startGateway(
-    { backends: [{ name: 'a', url: backend.url }], gateway: { idle_seconds: IDLE_SECONDS } },
-    virtual.clock,
-  ),
-);
+const { backend, gateway } = await rawPair({ gateway: { idle_seconds: IDLE_SECONDS } }, virtual.clock);
 gateway.maintain();
 
 /** Asks `body`; gives the caller and its backend's side of the exchange. */
@@ -30,13 +24,13 @@ async function asked(body: string) {
 /** Lets the time pass, and the gateway look at it. */
 async function pass(seconds: number): Promise<void> {
   virtual.advance(1_000 * seconds);
-  await Bun.sleep(1); // a turn of the loop, so that whoever slept has acted
+  await Bun.sleep(1); // a turn of the loop, so that woken code has run
 }
 
 describe('A8 there is no limit to the whole of a stream, only to its silence', () => {
   test('A8 a stream of ten minutes that never pauses for the idle limit arrives whole', async () => {
     const { caller, exchange } = await asked(SCAN);
-    await exchange.send(`${CHUNKED}${chunk('{"jsonrpc":"2.0","result":"')}`);
+    await exchange.send(BEGIN);
     await caller.until('"result":"');
     for (let minute = 1; minute <= 10; minute++) {
       for (let half = 0; half < 2; half++) await pass(IDLE_SECONDS / 4);
@@ -50,7 +44,7 @@ describe('A8 there is no limit to the whole of a stream, only to its silence', (
 
   test('A8 a stream that is silent for the idle limit is cut, and not a second before', async () => {
     const { caller, exchange } = await asked(SCAN);
-    await exchange.send(`${CHUNKED}${chunk('{"jsonrpc":"2.0","result":"')}`);
+    await exchange.send(BEGIN);
     await caller.until('"result":"');
     await pass(IDLE_SECONDS - 1);
     await exchange.send(chunk('late, but there'));
@@ -66,7 +60,7 @@ describe('A8 there is no limit to the whole of a stream, only to its silence', (
   });
 });
 
-describe('A8 a reader that is behind is not its backend', () => {
+describe('A8 a reader that is behind is not a failure of its backend', () => {
   const failures = () => gateway.gateway.status().backends[0]?.recent_failed ?? 0;
   let failedBefore = 0;
   /** A stream whose caller has stopped reading, with all buffers on the way full. */
@@ -78,7 +72,7 @@ describe('A8 a reader that is behind is not its backend', () => {
     const key = gateway.key('trial', 100);
     caller.send(postText(SCAN.replace('getProgramAccounts', 'getBlock'), key));
     const exchange = await arrived.promise;
-    await exchange.send(`${CHUNKED}${chunk('{"jsonrpc":"2.0","result":"')}`);
+    await exchange.send(BEGIN);
     await caller.until('"result":"');
     caller.pause();
     const piece = chunk('x'.repeat(1_000_000));
@@ -98,16 +92,12 @@ describe('A8 a reader that is behind is not its backend', () => {
   /** What the gateway has counted of it: cuts, failures of the backend, and the credits left after one more call. */
   async function counted(key: string) {
     const cuts = await gateway.metric('streams_cut_total{backend="a",reason="unread"}');
-    backend.script((exchange) => exchange.send(plain('{"jsonrpc":"2.0","result":9,"id":1}')));
+    backend.script((exchange) => exchange.send(plain(resultText(9))));
     const next = await gateway.post({ jsonrpc: '2.0', id: 1, method: 'getSlot' }, key);
-    return {
-      cuts,
-      failed: failures() - failedBefore,
-      left: next.headers.get('x-credits-left'),
-    };
+    return { cuts, failed: failures() - failedBefore, left: next.headers.get('x-credits-left') };
   }
 
-  test('A8 who reads nothing for the idle limit is cut, and pays', async () => {
+  test('A8 a caller that reads nothing for the idle limit is cut off, and pays', async () => {
     const { caller, exchange, key } = await unread();
     let gone = false;
     void exchange.gone.then(() => (gone = true));
@@ -121,7 +111,7 @@ describe('A8 a reader that is behind is not its backend', () => {
     expect(await counted(key)).toEqual({ cuts: 1, failed: 0, left: '89' });
   });
 
-  test('A8 who is behind when the backend gives up is cut, and pays', async () => {
+  test('A8 a caller that is behind when the backend gives up is cut off, and pays', async () => {
     const { caller, exchange, key } = await unread();
     await pass(10);
     exchange.reset();
@@ -149,9 +139,9 @@ test('A10 an element that has been answered is passed on while the one behind it
   caller.send(postText(`[${SCAN.replace('getProgramAccounts', 'getSlot')},${SCAN}]`, gateway.key()));
   while (arrived.length < 2) await Bun.sleep(1); // awaits both calls' arrival
   const slot = arrived.find(({ text }) => text.includes('getSlot'));
-  await slot?.send(plain('{"jsonrpc":"2.0","result":9,"id":1}'));
+  await slot?.send(plain(resultText(9)));
   await Bun.sleep(20); // so that it has been read
   virtual.advance(50);
-  expect(await caller.until('"result":9')).toContain('{"jsonrpc":"2.0","result":9,"id":1}');
+  expect(await caller.until('"result":9')).toContain(resultText(9));
   caller.reset();
 });

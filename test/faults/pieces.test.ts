@@ -1,19 +1,17 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { CHUNKED, chunk, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
+import { CHUNKED, chunk, type RawExchange } from '../fakes/raw-backend.ts';
 import { jsonText } from '../gateway/json/json-text.ts';
-import { startGateway } from '../started/gateway.ts';
-import { shared } from '../started/shared.ts';
+import { callText, rawPair, resultText } from './pair.ts';
 
-const CALL = '{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts"}';
+const CALL = callText(1, 'getProgramAccounts');
 
-const backend = shared(startRawBackend(() => undefined));
-const gateway = shared(await startGateway({ backends: [{ name: 'a', url: backend.url }] }));
+const { backend, gateway } = await rawPair();
 const key = gateway.key('scale');
 
 /** An answer, where it is cut into chunks (as shares of its length), and whether its first chunk comes by itself. */
 const cutAnswer = fc.record({
-  bytes: jsonText.map((result) => Buffer.from(`{"jsonrpc":"2.0","result":${result},"id":1}\n`)),
+  bytes: jsonText.map((result) => Buffer.from(`${resultText(result)}\n`)),
   cuts: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 6 }),
   apart: fc.boolean(),
 });
@@ -72,12 +70,10 @@ test('A15 streams of one key at the same time do not mix', async () => {
     await exchange.send(`${chunk('","id":1}')}0\r\n\r\n`);
   });
   const bodies = await Promise.all(
-    LETTERS.map(async (letter) => {
-      const params = { jsonrpc: '2.0', id: 1, method: 'getProgramAccounts', params: [letter] };
-      return (await gateway.post(params, key)).text();
-    }),
+    LETTERS.map(async (letter) =>
+      (await gateway.post(callText(1, 'getProgramAccounts', `["${letter}"]`), key)).text(),
+    ),
   );
-  for (const [i, letter] of LETTERS.entries()) {
-    expect(bodies[i] === `{"jsonrpc":"2.0","result":"${letter.repeat(64 * 65_536)}","id":1}`).toBe(true);
-  }
+  for (const [i, letter] of LETTERS.entries())
+    expect(bodies[i] === resultText(`"${letter.repeat(64 * 65_536)}"`)).toBe(true);
 });

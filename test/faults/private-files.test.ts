@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { begin, gone, installation, processesOf } from '../cli/installation.ts';
@@ -16,7 +16,7 @@ afterEach(async () => {
   installed[Symbol.dispose]();
 });
 
-const TIMEOUT_MS = 60_000;
+setDefaultTimeout(60_000);
 
 /** Starts everything where new files are open to everybody unless a program says otherwise. */
 async function startOpenHanded() {
@@ -46,30 +46,22 @@ const OWN = Object.fromEntries(
     .map((name) => [name, '600']),
 );
 
-test(
-  'M4 the data directory and every file in it are their owner’s alone, whatever the umask',
-  async () => {
-    const started = await startOpenHanded();
-    expect(modeOf(installed.dataDir)).toBe('700');
-    expect(modes()).toMatchObject(OWN);
-    expect(Object.values(modes()).every((mode) => mode === '600')).toBe(true);
-    await stop(started);
-  },
-  TIMEOUT_MS,
-);
+test('M4 the data directory and every file in it are their owner’s alone, whatever the umask', async () => {
+  const started = await startOpenHanded();
+  expect(modeOf(installed.dataDir)).toBe('700');
+  expect(modes()).toMatchObject(OWN);
+  expect(Object.values(modes()).every((mode) => mode === '600')).toBe(true);
+  await stop(started);
+});
 
-test(
-  'M4 a data directory of before, open to others, is closed with its files at the next start',
-  async () => {
-    await stop(await startOpenHanded());
-    const { dataDir } = installed;
-    chmodSync(dataDir, 0o755);
-    for (const name of readdirSync(dataDir)) chmodSync(join(dataDir, name), 0o644);
-    const started = await startOpenHanded();
-    expect(modeOf(dataDir)).toBe('700');
-    const { 'gateway-1.node': _1, 'gateway-2.node': _2, ...others } = OWN; // ids that are no secret
-    expect(modes()).toMatchObject(others);
-    await stop(started);
-  },
-  TIMEOUT_MS,
-);
+test('M4 a data directory of before, open to others, is closed with its files at the next start', async () => {
+  await stop(await startOpenHanded());
+  const { dataDir } = installed;
+  chmodSync(dataDir, 0o755);
+  for (const name of readdirSync(dataDir)) chmodSync(join(dataDir, name), 0o644);
+  const started = await startOpenHanded();
+  expect(modeOf(dataDir)).toBe('700');
+  const { 'gateway-1.node': _1, 'gateway-2.node': _2, ...others } = OWN; // ids that are no secret
+  expect(modes()).toMatchObject(others);
+  await stop(started);
+});

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
@@ -13,6 +13,8 @@ import { CALL, crewConfig, type CrewOptions, startCrew } from './gateway-crew.ts
 
 const PLANS = '[plans.paid]\nrps = 100000\n[plans.tiny]\nrps = 1000\nmax_batch = 1\n';
 const BATCH = `[${CALL},${CALL}]`;
+
+setDefaultTimeout(30_000);
 
 let backend: ReturnType<typeof startBackend>;
 beforeEach(() => void (backend = startBackend()));
@@ -41,48 +43,52 @@ async function statuses(crew: Crew, key: string, body?: string): Promise<number[
   return [...new Set(answers.map(({ status }) => status))];
 }
 
-const configOf = (crew: Crew) => join(crew.folder, 'sluice.toml');
+/** Writes a config in which the plan `tiny` allows batches. */
+function allowBatches({ config }: Crew): void {
+  writeFileSync(config, readFileSync(config, 'utf8').replace('max_batch = 1', 'max_batch = 2'));
+}
+const untilBatches = (crew: Crew, key: string) =>
+  until(async () => (await statuses(crew, key, BATCH)).join() === '200');
 const logged = (crew: Crew, text: string) => crew.printed().split(text).length - 1;
 
 describe('the config', () => {
   test('M10 a process that dies while its file is broken, changed or gone is started again by the config of the start', async () => {
     await using crew = await start();
     const key = crew.key('tiny');
-    const text = readFileSync(configOf(crew), 'utf8');
+    const text = readFileSync(crew.config, 'utf8');
     for (const other of ['this is no config [', text.replace('max_batch = 1', 'max_batch = 2')]) {
-      writeFileSync(configOf(crew), other);
+      writeFileSync(crew.config, other);
       await replaceAll(crew);
       expect(await statuses(crew, key, BATCH)).toEqual([400]);
     }
     expect(await statuses(crew, key)).toEqual([200]);
-  }, 30_000);
+  });
 
   test('M10 new plans are in every process after a reload, also in one that starts later, and a broken file changes nothing', async () => {
     await using crew = await start();
     const key = crew.key('tiny');
-    const text = readFileSync(configOf(crew), 'utf8');
+    const text = readFileSync(crew.config, 'utf8');
     // Another backend needs a restart: a process that starts later must not have it either.
     const changed = text
       .replace('max_batch = 1', 'max_batch = 2')
       .replace(backend.url, 'http://127.0.0.1:1/');
-    writeFileSync(configOf(crew), changed);
+    writeFileSync(crew.config, changed);
     crew.kill('SIGHUP');
-    await until(async () => (await statuses(crew, key, BATCH)).join() === '200');
-    writeFileSync(configOf(crew), `${text}colour = 1\n`);
+    await untilBatches(crew, key);
+    writeFileSync(crew.config, `${text}colour = 1\n`);
     crew.kill('SIGHUP');
     await until(async () => logged(crew, 'the config was not reloaded') > 0);
     await replaceAll(crew);
     expect([await statuses(crew, key, BATCH), await statuses(crew, key)]).toEqual([[200], [200]]);
     expect(logged(crew, 'the config was not reloaded')).toBe(1);
-  }, 30_000);
+  });
 
-  test('M10 what the database asks to be reloaded is read once for all processes', async () => {
+  test('M10 a reload that the database requests reads the config once for all processes', async () => {
     await using crew = await start();
     const key = crew.key('tiny');
-    const text = readFileSync(configOf(crew), 'utf8');
-    writeFileSync(configOf(crew), text.replace('max_batch = 1', 'max_batch = 2'));
+    allowBatches(crew);
     crew.accounts.run('UPDATE revision SET config = config + 1');
-    await until(async () => (await statuses(crew, key, BATCH)).join() === '200');
+    await untilBatches(crew, key);
     expect(logged(crew, 'plans and credits reloaded')).toBe(1);
   });
 
@@ -91,7 +97,8 @@ describe('the config', () => {
     async (processes) => {
       await using crew = await start({ processes, extra: `${PLANS}[plans.unused]\nrps = 1\n` });
       const key = crew.key('tiny');
-      const [path, text] = [configOf(crew), readFileSync(configOf(crew), 'utf8')];
+      const { config: path } = crew;
+      const text = readFileSync(path, 'utf8');
       const reasons: readonly (readonly [string | undefined, string])[] = [
         ['', 'is empty.'],
         ['# to be written', 'is empty.'],
@@ -107,25 +114,20 @@ describe('the config', () => {
         else writeFileSync(path, other);
         crew.kill('SIGHUP');
         await until(async () => logged(crew, 'the config was not reloaded') === i + 1);
-        expect(
-          crew
-            .printed()
-            .split('\n')
-            .findLast((line) => line.includes('not reloaded')),
-        ).toContain(reason);
+        const lines = crew.printed().split('\n');
+        expect(lines.findLast((line) => line.includes('not reloaded'))).toContain(reason);
         expect([await statuses(crew, key, BATCH), await statuses(crew, key)]).toEqual([[400], [200]]);
       }
       const wanted = text.replace('max_batch = 1', 'max_batch = 2').replace('[plans.unused]\nrps = 1\n', '');
       writeFileSync(path, wanted);
       crew.kill('SIGHUP');
-      await until(async () => (await statuses(crew, key, BATCH)).join() === '200');
+      await untilBatches(crew, key);
       expect(logged(crew, 'the config was not reloaded')).toBe(reasons.length);
     },
-    30_000,
   );
 
   test.each([1, 2])(
-    'M10 what is asked to be reloaded while %d processes start is, when they listen',
+    'M10 a reload that is requested while %d processes start happens when they listen',
     async (processes) => {
       using folder = temporaryFolder();
       const { args, path } = crewConfig(folder.path, { backendUrl: backend.url, processes, extra: PLANS });
@@ -148,19 +150,17 @@ describe('the config', () => {
       );
       accounts.close();
     },
-    30_000,
   );
 
   test('M10 a SIGHUP to one of several processes is not for it: their supervisor reads the config', async () => {
     await using crew = await start();
     const key = crew.key('tiny');
     const pids = [...crew.processes().values()];
-    const text = readFileSync(configOf(crew), 'utf8');
-    writeFileSync(configOf(crew), text.replace('max_batch = 1', 'max_batch = 2'));
+    allowBatches(crew);
     for (const pid of pids) process.kill(pid, 'SIGHUP');
     expect(await statuses(crew, key, BATCH)).toEqual([400]);
     crew.kill('SIGHUP');
-    await until(async () => (await statuses(crew, key, BATCH)).join() === '200');
+    await untilBatches(crew, key);
     expect([logged(crew, 'plans and credits reloaded'), ...crew.processes().values()]).toEqual([1, ...pids]);
   });
 
@@ -204,7 +204,7 @@ test('M11 while processes start the port refuses, and gives no answer that is em
   expect(others).toEqual([]);
 });
 
-test('M12 a process that hangs is killed after five seconds, counted and replaced, and the others serve meanwhile', async () => {
+test('M12 a process that hangs is killed after five seconds, counted and replaced, while the others serve', async () => {
   await using crew = await start();
   const key = crew.key('paid');
   const [hanging, well] = [crew.pidOf(2), crew.pidOf(1)];
@@ -215,7 +215,7 @@ test('M12 a process that hangs is killed after five seconds, counted and replace
   expect(crew.pidOf(1)).toBe(well);
   expect(crew.printed()).toContain('a process hangs and is killed');
   expect(await statuses(crew, key)).toEqual([200]);
-}, 30_000);
+});
 
 test('M12 processes that stood still together with their supervisor, as on a machine that sleeps, go on', async () => {
   await using crew = await start();
@@ -228,9 +228,9 @@ test('M12 processes that stood still together with their supervisor, as on a mac
   await Bun.sleep(2_000);
   expect(await crew.metric('sluice_gateway_process_hangs_total')).toBe(0);
   expect([...crew.processes().values()]).toEqual(pids);
-}, 30_000);
+});
 
-/** Calls that are held at the backend until they are let go of; several for each process. */
+/** Calls that are held at the backend until they are released; several for each process. */
 async function held(crew: Crew, key: string) {
   const gate = Promise.withResolvers<void>();
   backend.script(async (seen) => {
@@ -249,14 +249,14 @@ async function held(crew: Crew, key: string) {
   return { calls: Promise.all(calls), letGo: gate.resolve };
 }
 
-test('M13 the seat of a process that is asked to end alone is taken at once, while its answers under way end', async () => {
+test('M13 the seat of a process that drains alone is taken at once, while its answers in flight end', async () => {
   await using crew = await start();
   const { calls, letGo } = await held(crew, crew.key('paid'));
   const draining = crew.pidOf(1);
   process.kill(draining, 'SIGTERM');
   await until(async () => crew.processes().has(3) && (await crew.metric('sluice_gateway_processes')) === 2);
   expect([...crew.processes().keys()].toSorted()).toEqual([1, 2, 3]);
-  // What it counts meanwhile is in the sums.
+  // Its counts of that time are in the sums.
   expect(await crew.metric('sluice_gateway_backend_calls_in_flight{backend="a"}')).toBe(24);
   letGo();
   expect(new Set(await calls)).toEqual(new Set([200]));
@@ -264,7 +264,7 @@ test('M13 the seat of a process that is asked to end alone is taken at once, whi
   await allListen(crew);
   expect([...crew.processes().keys()].toSorted()).toEqual([2, 3]);
   expect(await statuses(crew, crew.key('paid'))).toEqual([200]);
-}, 30_000);
+});
 
 test('M13 a trial spends its credits once, whatever numbers its processes have had', async () => {
   const CREDITS = 300;
@@ -293,7 +293,7 @@ test('M13 a trial spends its credits once, whatever numbers its processes have h
   expect(Math.max(...crew.processes().keys())).toBeGreaterThan(2);
   const answered = counts.get(200) ?? 0;
   expect(answered).toBeWithin(CREDITS - (counts.get('lost') ?? 0), CREDITS + 1);
-}, 30_000);
+});
 
 test.each([1, 2])(
   'M14 a drain of %d processes ends by gateway.drain_seconds, and cuts what is left',
@@ -304,5 +304,4 @@ test.each([1, 2])(
     expect(new Set(await calls)).toEqual(new Set(['cut']));
     expect(await crew.exited).toBe(0);
   },
-  10_000,
 );

@@ -1,16 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { startBackend } from '../fakes/backend.ts';
 import { openCaller } from '../fakes/raw-caller.ts';
-import { startGateway } from '../started/gateway.ts';
-import { shared } from '../started/shared.ts';
+import { callText, pair } from './pair.ts';
 
-const backend = shared(startBackend());
-const gateway = shared(
-  await startGateway({
-    backends: [{ name: 'a', url: backend.url }],
-    gateway: { max_body_bytes: 100_000 },
-  }),
-);
+const { gateway } = await pair({ gateway: { max_body_bytes: 100_000 } });
 
 const PIECE = ' '.repeat(65_536);
 const CHUNK = `10000\r\n${PIECE}\r\n`;
@@ -31,7 +23,7 @@ test.each([
     caller.send(headOf(length, status === 401 ? 'sluice_nobody' : gateway.key()));
     let over = false;
     void caller.ended.then(() => (over = true));
-    // Two pieces are more than the limit; who reads before it goes on sees the refusal.
+    // Two pieces are more than the limit; a caller that reads before it continues sees the refusal.
     for (let i = 0; i < 2; i++) caller.send(piece);
     while (!caller.text().includes('"id":null}')) await Bun.sleep(1); // bounded by the test's own timeout
     expect(caller.text()).toStartWith(`HTTP/1.1 ${status} `);
@@ -47,10 +39,10 @@ test.each([
 );
 
 describe('A16 of a body without a valid key 64 KB are read', () => {
-  const CALL = '{"jsonrpc":"2.0","id":7,"method":"getSlot"}';
+  const CALL = callText(7, 'getSlot');
   const post = (key: string, bytes: number) => gateway.post(CALL.padEnd(bytes), key);
 
-  test('up to there its id is told, above it is not', async () => {
+  test('up to there the refusal has its id, above it has not', async () => {
     for (const [bytes, id] of [
       [65_536, 7],
       [65_537, null],

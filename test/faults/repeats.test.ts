@@ -1,21 +1,13 @@
 import { describe, expect, test } from 'bun:test';
-import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
+import { CHUNKED, chunk, plain, type RawExchange } from '../fakes/raw-backend.ts';
 import { openCaller, postText } from '../fakes/raw-caller.ts';
-import { startGateway } from '../started/gateway.ts';
-import { shared } from '../started/shared.ts';
+import { callText, errorText, rawPair, resultText } from './pair.ts';
 
-const call = (id: string, params = '["same"]', method = 'getAccountInfo') =>
-  `{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}}`;
+const call = (id: string, params = '["same"]', method = 'getAccountInfo') => callText(id, method, params);
 const idOf = ({ text }: RawExchange) => /"id":("[^"]*"|\d+)/.exec(text)?.[1] ?? 'null';
-const good = (id: string, value: number) => `{"jsonrpc":"2.0","result":${value},"id":${id}}`;
+const good = (id: string, value: number) => resultText(value, id);
 
-const backend = shared(startRawBackend(() => undefined));
-const gateway = shared(
-  await startGateway({
-    backends: [{ name: 'a', url: backend.url }],
-    plans: { trial: { rps: 1_000, burst: 1_000 } },
-  }),
-);
+const { backend, gateway } = await rawPair({ plans: { trial: { rps: 1_000, burst: 1_000 } } });
 
 /** Answers each call with the count of calls so far, so that an answer from memory would be an old one. */
 function counting() {
@@ -26,7 +18,7 @@ function counting() {
 
 const ask = async (body: string, key: string) => (await gateway.post(body, key)).text();
 
-describe('H1 calls that differ in anything are asked apart', () => {
+describe('H1 calls that differ in anything are sent separately', () => {
   test.each([
     ['commitment', '["x",{"commitment":"processed"}]', '["x",{"commitment":"finalized"}]'],
     ['encoding', '["x",{"encoding":"base58"}]', '["x",{"encoding":"base64"}]'],
@@ -46,7 +38,7 @@ describe('H1 calls that differ in anything are asked apart', () => {
   });
 });
 
-test('H2 nothing is remembered: the same call is asked again, finalized or not', async () => {
+test('H2 nothing is cached: the same call is sent again, finalized or not', async () => {
   const key = gateway.key();
   const asked = counting();
   for (const params of ['["x"]', '["x",{"commitment":"finalized"}]']) {
@@ -56,13 +48,10 @@ test('H2 nothing is remembered: the same call is asked again, finalized or not',
   }
 });
 
-describe('H3 what went wrong once is asked again', () => {
+describe('H3 a call that failed is sent again', () => {
   test.each<[string, (exchange: RawExchange) => unknown]>([
-    ['null', ({ send }) => send(plain('{"jsonrpc":"2.0","result":null,"id":1}'))],
-    [
-      'an error',
-      ({ send }) => send(plain('{"jsonrpc":"2.0","error":{"code":-32602,"message":"no"},"id":1}')),
-    ],
+    ['null', ({ send }) => send(plain(resultText('null')))],
+    ['an error', ({ send }) => send(plain(errorText(-32602, 'no', 1)))],
     ['an error page', ({ send }) => send('HTTP/1.1 500 No\r\ncontent-length: 2\r\n\r\nno')],
     [
       'a stream that is cut',
@@ -72,10 +61,7 @@ describe('H3 what went wrong once is asked again', () => {
         reset();
       },
     ],
-    [
-      'a long answer',
-      ({ send }) => send(plain(`{"jsonrpc":"2.0","result":"${'a'.repeat(200_000)}","id":1}`)),
-    ],
+    ['a long answer', ({ send }) => send(plain(resultText(`"${'a'.repeat(200_000)}"`)))],
   ])('H3 %s', async (_name, script) => {
     const key = gateway.key();
     backend.script(script);
@@ -143,7 +129,7 @@ test('H5 two accounts with the same id and the same call get the answers to thei
   expect(texts.toSorted()).toEqual([good('1', 1), good('1', 2), good('1', 3)]);
 });
 
-test('H6 what the caller asks for is what the backend is asked: no default is put in or taken out', async () => {
+test('H6 the backend gets exactly the call of its caller: no default is added or removed', async () => {
   const texts: string[] = [];
   backend.script((exchange) => {
     texts.push(exchange.text.slice(exchange.text.indexOf('{')));

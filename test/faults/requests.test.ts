@@ -1,35 +1,29 @@
 import { describe, expect, test } from 'bun:test';
-import { result, startBackend } from '../fakes/backend.ts';
-import { startGateway } from '../started/gateway.ts';
-import { shared } from '../started/shared.ts';
+import { result } from '../fakes/backend.ts';
+import { callText, errorText as error, pair, resultText } from './pair.ts';
 
-const error = (code: number, message: string, id = 'null') =>
-  `{"jsonrpc":"2.0","error":{"code":${code},"message":"${message}"},"id":${id}}`;
 const twice = (name: string, id = '1') => error(-32600, `Invalid request: two members named ${name}`, id);
 const PARSE = error(-32700, 'Parse error');
+const CALL = callText(1, 'getSlot');
 
-const backend = shared(startBackend((seen) => result(seen, '7')));
-const gateway = shared(await startGateway({ backends: [{ name: 'a', url: backend.url }] }));
+const { backend, gateway } = await pair({}, undefined, (seen) => result(seen, '7'));
 const key = gateway.key();
 
 /** Status and body of a request, and what reached the backend of it. */
-async function ask(body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) {
+async function ask(body: string | Uint8Array<ArrayBuffer>) {
   const before = backend.seen.length;
   const answer = await fetch(gateway.url, {
     method: 'POST',
     body,
-    headers: { 'content-type': 'application/json', 'x-token': key, ...headers },
+    headers: { 'content-type': 'application/json', 'x-token': key },
   });
   const text = (await answer.text()).replace(/\n$/, '');
   return { status: answer.status, text, sent: backend.seen.slice(before).map((seen) => seen.text) };
 }
 
 const refused = (text: string, status = 400) => ({ status, text, sent: [] });
-const answered = (id: string, sent: string) => ({
-  status: 200,
-  text: `{"jsonrpc":"2.0","result":7,"id":${id}}`,
-  sent: [sent],
-});
+const answered = (id: string, sent: string) => ({ status: 200, text: resultText(7, id), sent: [sent] });
+const unknown = { status: 200, text: error(-32601, 'Method not found', '1'), sent: [] };
 
 describe('F1 a member that stands twice is refused, however it is written, so that no two readers can differ', () => {
   const call = (more: string) => `{"jsonrpc":"2.0","id":1,"method":"getSlot",${more}}`;
@@ -50,8 +44,7 @@ describe('F1 a member that stands twice is refused, however it is written, so th
 });
 
 describe('F2 what is not one JSON text is a parse error', () => {
-  const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
-  const params = (value: string) => `{"jsonrpc":"2.0","id":1,"method":"getSlot","params":${value}}`;
+  const params = (value: string) => callText(1, 'getSlot', value);
   test.each<[string, string | Uint8Array<ArrayBuffer>]>([
     ['trailing garbage', `${CALL}x`],
     ['two documents', `${CALL}${CALL}`],
@@ -89,8 +82,6 @@ describe('F2 what is not one JSON text is a parse error', () => {
 });
 
 describe('F2 what is one JSON text but odd', () => {
-  const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
-
   test.each(['Method', 'METHOD', 'ｍethod'])('F2 the member %s is not method', async (name) => {
     const both = `{"jsonrpc":"2.0","id":1,"method":"getSlot","${name}":"sendTransaction"}`;
     expect(await ask(both)).toEqual(answered('1', CALL));
@@ -101,18 +92,12 @@ describe('F2 what is one JSON text but odd', () => {
   test.each(['getslot', 'GETSLOT', ' getSlot', 'getSlot\\u0000', 'ǵetSlot', '\\ud800', ''])(
     'F2 the method %j is not getSlot',
     async (method) => {
-      const body = `{"jsonrpc":"2.0","id":1,"method":"${method}"}`;
-      expect(await ask(body)).toEqual({
-        status: 200,
-        text: error(-32601, 'Method not found', '1'),
-        sent: [],
-      });
+      expect(await ask(callText(1, method))).toEqual(unknown);
     },
   );
 
   test('F2 a method name of a megabyte is an unknown method, and nothing of it comes back', async () => {
-    const body = `{"jsonrpc":"2.0","id":1,"method":"${'m'.repeat(1_000_000)}"}`;
-    expect(await ask(body)).toEqual({ status: 200, text: error(-32601, 'Method not found', '1'), sent: [] });
+    expect(await ask(callText(1, 'm'.repeat(1_000_000)))).toEqual(unknown);
   });
 
   test('F2 a method written with escapes is the method, and reaches the backend without them', async () => {
@@ -137,16 +122,15 @@ describe('F3 numbers survive', () => {
       '{"context":{"slot":1},"value":{"lamports":18446744073709551615,"rentEpoch":18446744073709551615,"uiAmount":0.10,"x":1e400,"y":-0,"z":1.0}}';
     backend.script((seen) => result(seen, json));
     const { text } = await ask('{"jsonrpc":"2.0","id":18446744073709551615,"method":"getAccountInfo"}');
-    expect(text).toBe(`{"jsonrpc":"2.0","result":${json},"id":18446744073709551615}`);
+    expect(text).toBe(resultText(json, '18446744073709551615'));
     backend.script((seen) => result(seen, '7'));
   });
 
   test.each(['1e400', '-0', '1.0', '1.5', '-1', '18446744073709551616'])(
     'F3 the id %s is refused, never rounded',
     async (id) => {
-      const body = `{"jsonrpc":"2.0","id":${id},"method":"getSlot"}`;
       const text = error(-32600, 'Invalid request: id must be a string, an unsigned integer or null');
-      expect(await ask(body)).toEqual(refused(text));
+      expect(await ask(callText(id, 'getSlot'))).toEqual(refused(text));
     },
   );
 });

@@ -1,22 +1,11 @@
 import { beforeEach, expect, test } from 'bun:test';
-import { startBackend, streamed } from '../fakes/backend.ts';
-import { startGateway } from '../started/gateway.ts';
-import { shared } from '../started/shared.ts';
+import { streamed } from '../fakes/backend.ts';
+import { errorText, pair } from './pair.ts';
 
 const SCAN = { jsonrpc: '2.0', id: 1, method: 'getProgramAccounts' };
 
-const backend = shared(startBackend());
-const gateway = shared(
-  await startGateway({
-    backends: [{ name: 'a', url: backend.url }],
-    plans: { one: { rps: 1_000, burst: 1_000, scans: 1 } },
-  }),
-);
+const { backend, gateway } = await pair({ plans: { one: { rps: 1_000, burst: 1_000, scans: 1 } } });
 beforeEach(() => backend.script((seen) => streamed(seen, 8)));
-
-const arrived = async (calls: number) => {
-  while (backend.seen.length < calls) await Bun.sleep(1); // awaits the call's arrival
-};
 
 test('G9 a permit is held to the last byte: the next scan begins when the answer before it has been read', async () => {
   const key = gateway.key('one');
@@ -44,17 +33,15 @@ test('with as many waiting as may wait, a further scan is 429 and takes nothing'
     return streamed(seen, 1);
   });
   const running = [1, 2, 3].map(() => gateway.post(SCAN, key));
-  await arrived(before + 1);
+  while (backend.seen.length === before) await Bun.sleep(1); // awaits the call's arrival
   // The three are in: one runs, two wait. They came over the same loop turn before any of these.
   let refused: Response | undefined;
   for (let i = 0; i < 20 && refused?.status !== 429; i++)
     refused = await gateway.post([SCAN, { ...SCAN, id: 'b' }], key);
   expect(refused?.status).toBe(429);
   expect(refused?.headers.get('retry-after')).toBe('1');
-  expect(await refused?.text()).toBe(
-    '[{"jsonrpc":"2.0","error":{"code":-429,"message":"Rate limit exceeded: at most 1 scans at once"},"id":1},' +
-      '{"jsonrpc":"2.0","error":{"code":-429,"message":"Rate limit exceeded: at most 1 scans at once"},"id":"b"}]',
-  );
+  const errors = [1, '"b"'].map((id) => errorText(-429, 'Rate limit exceeded: at most 1 scans at once', id));
+  expect(await refused?.text()).toBe(`[${errors.join()}]`);
   gate.resolve();
   for (const answer of await Promise.all(running))
     expect((await answer.text()).length).toBeGreaterThan(1 << 20);

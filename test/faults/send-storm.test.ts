@@ -7,32 +7,22 @@ import {
   refusedUrl,
   startRawBackend,
 } from '../fakes/raw-backend.ts';
+import { pseudoRandom } from '../fakes/history.ts';
 import { startGateway } from '../started/gateway.ts';
 import { shared } from '../started/shared.ts';
+import { errorText, resultText } from './pair.ts';
 
 const SENDS = 2_000;
 const AT_ONCE = 32;
 
-/** Numbers from 0 up to 1, the same in every run (mulberry32). */
-function createRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 type Act = (exchange: RawExchange, id: string) => unknown;
 
-const good = (id: string) => `{"jsonrpc":"2.0","result":"signature","id":${id}}`;
+const good = (id: string) => resultText('"signature"', id);
 const answer =
   (body: (id: string) => string): Act =>
   ({ send }, id) =>
     send(plain(body(id)));
-const error = (code: number) =>
-  answer((id) => `{"jsonrpc":"2.0","error":{"code":${code},"message":"no"},"id":${id}}`);
+const error = (code: number) => answer((id) => errorText(code, 'no', id));
 const status =
   (code: number): Act =>
   ({ send }) =>
@@ -69,7 +59,7 @@ const UNKNOWN: readonly Act[] = [
 ];
 const HANGS: Act = () => undefined;
 
-const random = createRandom(13);
+const random = pseudoRandom(13);
 /** What was done with each transaction, at whichever backend, in the order of its arrivals. */
 const arrivals = new Map<string, Act[]>();
 
@@ -101,8 +91,8 @@ const keys = Array.from({ length: 20 }, () => gateway.key());
 
 type Answer = Readonly<{ id: number; error?: { code: number } }>;
 
-/** Sends the next transactions, one or a few in a batch, until all are sent; `told` gets what became of each. */
-async function sendAll(next: () => number | undefined, told: Map<string, string>): Promise<void> {
+/** Sends the next transactions, one or a few in a batch, until all are sent; `reported` gets the outcome of each. */
+async function sendAll(next: () => number | undefined, reported: Map<string, string>): Promise<void> {
   for (let id = next(); id !== undefined; id = next()) {
     const more = random() < 0.1 ? [next(), next(), next()].filter((each) => each !== undefined) : [];
     const calls = [id, ...more].map((each) => ({
@@ -115,29 +105,29 @@ async function sendAll(next: () => number | undefined, told: Map<string, string>
     const response = await gateway.post(more.length === 0 ? calls[0] : calls, key);
     const answers: Answer | readonly Answer[] = JSON.parse(await response.text());
     for (const { id: own, error: refusal } of [answers].flat())
-      told.set(`tx ${own}`, refusal === undefined ? 'taken' : String(refusal.code));
+      reported.set(`tx ${own}`, refusal === undefined ? 'taken' : String(refusal.code));
   }
 }
 
-test('G4 of thousands of sends at backends that fail in every way none is taken elsewhere that may have been taken, and each is told what became of it', async () => {
-  const told = new Map<string, string>();
+test('G4 of thousands of sends at backends that fail in every way none goes to a second backend that may have been accepted, and each caller gets its outcome', async () => {
+  const reported = new Map<string, string>();
   let sent = 0;
   const next = () => (sent < SENDS ? sent++ : undefined);
-  await Promise.all(Array.from({ length: AT_ONCE }, () => sendAll(next, told)));
+  await Promise.all(Array.from({ length: AT_ONCE }, () => sendAll(next, reported)));
 
-  expect(told.size).toBe(SENDS);
+  expect(reported.size).toBe(SENDS);
   const wasTurnedAway = (act: Act) => TURNED_AWAY.includes(act);
   const sentAgain = [...arrivals].filter(([, acts]) => acts.length > 1);
   expect(sentAgain.length).toBeGreaterThan(SENDS / 50);
   expect(sentAgain.filter(([, acts]) => !acts.slice(0, -1).every(wasTurnedAway))).toEqual([]);
 
-  const toldOf = (code: string) => [...told].filter(([, each]) => each === code).map(([tx]) => tx);
+  const reportedAs = (code: string) => [...reported].filter(([, each]) => each === code).map(([tx]) => tx);
   const actsOf = (tx: string) => arrivals.get(tx) ?? [];
   const lastOf = (tx: string) => actsOf(tx).at(-1) ?? HANGS;
-  // Whoever is told so may send it again.
-  expect(toldOf('-503').filter((tx) => !actsOf(tx).every(wasTurnedAway))).toEqual([]);
-  expect(toldOf('taken').filter((tx) => !TAKEN.includes(lastOf(tx)))).toEqual([]);
+  // A caller may send such a transaction again.
+  expect(reportedAs('-503').filter((tx) => !actsOf(tx).every(wasTurnedAway))).toEqual([]);
+  expect(reportedAs('taken').filter((tx) => !TAKEN.includes(lastOf(tx)))).toEqual([]);
   const unknown = [...arrivals].filter(([, acts]) => [HANGS, ...UNKNOWN].includes(acts.at(-1) ?? HANGS));
-  expect(new Set(unknown.map(([tx]) => told.get(tx)))).toEqual(new Set(['-504']));
-  expect(new Set(told.values())).toEqual(new Set(['taken', '-503', '-504', '-32005']));
+  expect(new Set(unknown.map(([tx]) => reported.get(tx)))).toEqual(new Set(['-504']));
+  expect(new Set(reported.values())).toEqual(new Set(['taken', '-503', '-504', '-32005']));
 }, 60_000);

@@ -60,7 +60,7 @@ async function startTwins(gatewayRows: Record<string, unknown> = {}) {
         each();
         while (waiting > held) await Bun.sleep(1); // until whatever is not held is answered
         clock.advance(STEP_MS);
-        await Bun.sleep(1); // a turn of the loop, so that whoever slept has acted
+        await Bun.sleep(1); // a turn of the loop, so that woken code has run
       }
     },
     async [Symbol.asyncDispose]() {

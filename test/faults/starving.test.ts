@@ -126,7 +126,7 @@ async function readSome(readers: readonly RawCaller[]): Promise<void> {
 async function pass(seconds: number): Promise<void> {
   for (let i = 0; i < 4 * seconds; i++) {
     virtual.advance(250);
-    await Bun.sleep(1); // a turn of the loop, so that whoever slept has acted
+    await Bun.sleep(1); // a turn of the loop, so that woken code has run
   }
 }
 
@@ -135,7 +135,7 @@ async function isThere(answer: Promise<unknown>): Promise<boolean> {
   return Promise.race([answer.then(() => true), Bun.sleep(20).then(() => false)]);
 }
 
-describe('L23 while another account waits, who does not read holds no more than a share', () => {
+describe('L23 while another account waits, an account that does not read holds no more than its share', () => {
   test('of a backend that is full of unread answers another account is answered at once, and the longest unread is cut', async () => {
     const greedy = gateway.key('trial', 100);
     const [first] = await asking(greedy, 1, 'large');
@@ -230,7 +230,7 @@ describe('L23 while another account waits, who does not read holds no more than 
     expect((await gateway.post(BALANCE, greedy)).headers.get('x-credits-left')).toBe('91');
   });
 
-  test('one that waits for a second gets the place of who reads steadily but slower than the backend gives, if that is above its share', async () => {
+  test('a call that waits for a second gets the place of an account that reads steadily but slower than its backend sends, if that is above its share', async () => {
     const slow = [
       ...(await asking(gateway.key(), CONNECTIONS - 1, 'long')),
       ...(await asking(gateway.key(), 1, 'long')),
@@ -249,14 +249,14 @@ describe('L23 while another account waits, who does not read holds no more than 
     expect(await cuts()).toBe(1);
     expect(status()).toMatchObject({ in_flight: CONNECTIONS - 1, recent_failed: 0 });
     const [, , , modest] = slow;
-    if (modest !== undefined) await readSome([modest]); // who has no more than a share goes on
+    if (modest !== undefined) await readSome([modest]); // an account with no more than its share continues
   });
 
   test.each([
     ['block', 0],
     ['once', 1],
   ])(
-    'answers of a batch whose turn has not come are asked for again, and each is counted and paid for once, if it comes: %s',
+    'answers of a batch whose turn has not come are requested again, and each is counted and paid for once, if it comes: %s',
     async (how, lost) => {
       const key = gateway.key('trial', 100);
       const ids = [0, 1, 2, 3];
@@ -302,7 +302,7 @@ describe('L23 nothing is cut', () => {
     expect((await answer).status).toBe(200);
   });
 
-  test('while nobody waits', async () => {
+  test('while no other account waits', async () => {
     await asking(gateway.key(), CONNECTIONS - 1, 'large');
     await pass(3);
     expect((await gateway.post(BALANCE, gateway.key())).status).toBe(200);

@@ -10,7 +10,7 @@ import {
 } from '../fakes/raw-backend.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
-import { shared } from '../started/shared.ts';
+import { rawPair, resultText } from './pair.ts';
 
 // What takes seconds here takes longer beside other work.
 setDefaultTimeout(30_000);
@@ -19,14 +19,10 @@ const CALL = { jsonrpc: '2.0', id: 1, method: 'getSlot' };
 const BEGIN = `{"jsonrpc":"2.0","result":"${'x'.repeat(100_000)}`;
 const END = '","id":1}';
 
-const backend = shared(startRawBackend(() => undefined));
-const gateway = shared(
-  await startGateway({
-    backends: [{ name: 'a', url: backend.url }],
-    gateway: { idle_seconds: 2 },
-    plans: { trial: { rps: 1_000, burst: 1_000 } },
-  }),
-);
+const { backend, gateway } = await rawPair({
+  gateway: { idle_seconds: 2 },
+  plans: { trial: { rps: 1_000, burst: 1_000 } },
+});
 gateway.maintain();
 
 const LENGTH = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${BEGIN.length + END.length}\r\n\r\n`;
@@ -39,32 +35,25 @@ async function inTurn(exchange: RawExchange, ...texts: readonly string[]): Promi
   }
 }
 
+/** Sends a text and ends the connection. */
+const ending =
+  (text: string, end: 'end' | 'reset' = 'end'): RawScript =>
+  async (exchange) => {
+    await exchange.send(text);
+    exchange[end]();
+  };
+
+const PAGE = `${chunk('<html>')}0\r\n\r\n`;
+
 /** Ways in which an answer breaks after its first byte, with what the metric calls them. */
 const CUTS: readonly (readonly [string, string, RawScript])[] = [
-  [
-    'A6 a reset',
-    'closed',
-    async (exchange) => {
-      await exchange.send(`${LENGTH}${BEGIN}`);
-      exchange.reset();
-    },
-  ],
+  ['A6 a reset', 'closed', ending(`${LENGTH}${BEGIN}`, 'reset')],
   [
     'A6 an end short of its Content-Length by one byte',
     'closed',
-    async (exchange) => {
-      await exchange.send(`${LENGTH}${BEGIN}${END.slice(0, -1)}`);
-      exchange.end();
-    },
+    ending(`${LENGTH}${BEGIN}${END.slice(0, -1)}`),
   ],
-  [
-    'A6 a chunked body without its last chunk',
-    'closed',
-    async (exchange) => {
-      await exchange.send(`${CHUNKED}${chunk(BEGIN)}${chunk(END)}`);
-      exchange.end();
-    },
-  ],
+  ['A6 a chunked body without its last chunk', 'closed', ending(`${CHUNKED}${chunk(BEGIN)}${chunk(END)}`)],
   [
     'A7 a clean end in the middle of its JSON',
     'bad-json',
@@ -73,16 +62,12 @@ const CUTS: readonly (readonly [string, string, RawScript])[] = [
   [
     'A7 an error page in the middle of its JSON',
     'bad-json',
-    (exchange) =>
-      inTurn(exchange, `${CHUNKED}${chunk('{"jsonrpc":"2.0","result":[')}`, `${chunk('<html>')}0\r\n\r\n`),
+    (exchange) => inTurn(exchange, `${CHUNKED}${chunk('{"jsonrpc":"2.0","result":[')}`, PAGE),
   ],
   [
-    'A6 the end of a connection that alone tells the length',
+    'A6 the end of a connection that alone defines the length',
     'bad-json',
-    async (exchange) => {
-      await exchange.send(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n${BEGIN}`);
-      exchange.end();
-    },
+    ending(`HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n${BEGIN}`),
   ],
   ['A8 a stall', 'stalled', (exchange) => exchange.send(`${CHUNKED}${chunk(BEGIN)}`)],
 ];
@@ -106,7 +91,7 @@ describe('a cut stream looks cut, is counted, and is not paid for (DESIGN 3.6, 3
   });
 });
 
-test('A7 a backend that broke off is asked last for a moment', async () => {
+test('A7 a backend that broke off comes last for a moment', async () => {
   const asked: string[] = [];
   const script =
     (name: string): RawScript =>
@@ -173,7 +158,7 @@ describe("the listener's own clock cuts nothing", () => {
     advance(250);
     expect(await text).toBe('cut');
     expect(await stalls.gateway.metric('streams_cut_total{backend="a",reason="stalled"}')).toBe(1);
-    stalls.backend.script((next) => next.send(plain('{"jsonrpc":"2.0","result":9,"id":1}')));
+    stalls.backend.script((next) => next.send(plain(resultText(9))));
     const next = await stalls.gateway.post(CALL, stalls.key);
     expect(next.headers.get('x-credits-left')).toBe('99');
   });
@@ -187,7 +172,7 @@ describe("the listener's own clock cuts nothing", () => {
     const init = { tls: { rejectUnauthorized: false } };
     await using waits = await startUnderWay({ idle_seconds: 1, ...rows }, method, init);
     await Bun.sleep(13_000); // the listener would cut a stream after twelve
-    await waits.exchange.send(plain('{"jsonrpc":"2.0","result":9,"id":1}'));
+    await waits.exchange.send(plain(resultText(9)));
     expect(await (await waits.answer).text()).toContain('"result":9');
   });
 });

@@ -10,7 +10,7 @@ const ANSWER = '{"jsonrpc":"2.0","result":1,"id":1}';
 
 describe('G8 a kept connection that the backend closes', () => {
   test.each(['end', 'reset'] as const)(
-    'G8 with %s as the next read goes out costs nobody anything: it goes out once more on a new connection',
+    'G8 with %s as the next read is sent fails no call: it is sent once more on a new connection',
     async (how) => {
       using backend = startRawBackend((exchange) => {
         if (exchange.nth === 1) void exchange.send(plain(ANSWER));

@@ -13,16 +13,16 @@ const NAMES = ['a', 'b', 'c'];
 beforeEach(async () => {
   clock = createVirtualClock();
   nodes = NAMES.map(() => startLiveNode());
-  gateway = await startGateway(
-    {
-      backends: nodes.map(({ url }, i) => ({ name: NAMES[i], url })),
-      plans: { scale: { rps: 1_000_000, burst: 1_000_000 } },
-    },
-    clock.clock,
-  );
+  await start();
+});
+
+async function start() {
+  const backends = nodes.map(({ url }, i) => ({ name: NAMES[i], url }));
+  const plans = { scale: { rps: 1_000_000, burst: 1_000_000 } };
+  gateway = await startGateway({ backends, plans }, clock.clock);
   gateway.key(); // without an account it is not ready
   gateway.maintain();
-});
+}
 afterEach(async () => {
   await gateway[Symbol.asyncDispose]();
   for (const node of nodes) await node[Symbol.asyncDispose]();
@@ -75,18 +75,16 @@ async function keyOn(name: string): Promise<string> {
   }
 }
 
-describe('one caller reads from one node', () => {
-  test('always the same, and callers are spread over all', async () => {
-    await pass(2);
-    const favourites = new Set<string>();
-    for (let i = 0; i < 30; i++) {
-      const key = gateway.key();
-      const first = await askedOf(key);
-      for (let again = 0; again < 5; again++) expect(await askedOf(key)).toBe(first);
-      favourites.add(first);
-    }
-    expect([...favourites].toSorted()).toEqual(NAMES);
-  });
+test('one caller reads always from the same node, and callers are spread over all', async () => {
+  await pass(2);
+  const favourites = new Set<string>();
+  for (let i = 0; i < 30; i++) {
+    const key = gateway.key();
+    const first = await askedOf(key);
+    for (let again = 0; again < 5; again++) expect(await askedOf(key)).toBe(first);
+    favourites.add(first);
+  }
+  expect([...favourites].toSorted()).toEqual(NAMES);
 });
 
 describe('G10 a node that is not at the tip', () => {
@@ -112,12 +110,7 @@ describe('G10 a node that is not at the tip', () => {
   test('G10 of another chain is left out', async () => {
     await gateway[Symbol.asyncDispose]();
     nodeOf('c').now.genesis = 'another';
-    gateway = await startGateway(
-      { backends: nodes.map(({ url }, i) => ({ name: NAMES[i], url })) },
-      clock.clock,
-    );
-    gateway.key();
-    gateway.maintain();
+    await start();
     await pass(6);
     expect(await health()).toBe('ok, but not these backends: c (of another chain)\n');
   });
@@ -208,7 +201,7 @@ describe('G7 a pool in trouble', () => {
 });
 
 describe('a caller never goes back in slots', () => {
-  test('when its node dies, a node that has seen its highest slot is asked, not the next by preference', async () => {
+  test('when its node dies, the call goes to a node that has seen its highest slot, not to the next by preference', async () => {
     await pass(2);
     const key = await keyOn('a');
     // The account's second choice must be the late one, else preference alone would pass this test.
@@ -278,11 +271,21 @@ describe('G7 a node that hangs', () => {
   const step = async (seconds: number) => {
     for (let quarter = 0; quarter < 4 * seconds; quarter++) {
       clock.advance(250);
-      await Bun.sleep(2); // turns of the loop, so that whoever slept has acted, and been answered
+      await Bun.sleep(2); // turns of the loop, so that woken code has run and been answered
     }
   };
   const arrived = async (name: string, method: string) => {
     while (!nodeOf(name).seen.some((call) => call.method === method)) await Bun.sleep(1); // until it is there
+  };
+
+  /** A read, a scan and a send that have arrived at the node that hangs. */
+  const threeCalls = async (key: string) => {
+    const read = post(key, 'getEpochInfo', []);
+    const scan = post(key, 'getProgramAccounts', ['x']);
+    const send = post(key, 'sendTransaction', ['x']);
+    for (const method of ['getEpochInfo', 'getProgramAccounts', 'sendTransaction'])
+      await arrived('a', method);
+    return { read, scan, send };
   };
 
   test('G7 gives up what waits there when it does not answer its probe: reads at once, scans when it is left out, sends never', async () => {
@@ -290,11 +293,7 @@ describe('G7 a node that hangs', () => {
     const key = await keyOn('a');
     await pass(2);
     nodeOf('a').now.hangs = true;
-    const read = post(key, 'getEpochInfo', []);
-    const scan = post(key, 'getProgramAccounts', ['x']);
-    const send = post(key, 'sendTransaction', ['x']);
-    for (const method of ['getEpochInfo', 'getProgramAccounts', 'sendTransaction'])
-      await arrived('a', method);
+    const { read, scan, send } = await threeCalls(key);
     while ((await Promise.race([read, 'not yet'])) === 'not yet') await step(0.25);
     expect((await read).status).toBe(200);
     expect(await Promise.race([scan, 'not yet'])).toBe('not yet');
@@ -313,11 +312,7 @@ describe('G7 a node that hangs', () => {
       await pass(2);
       const key = await keyOn('a');
       nodeOf('a').script(() => new Promise(() => undefined));
-      const read = post(key, 'getEpochInfo', []);
-      const scan = post(key, 'getProgramAccounts', ['x']);
-      const send = post(key, 'sendTransaction', ['x']);
-      for (const method of ['getEpochInfo', 'getProgramAccounts', 'sendTransaction'])
-        await arrived('a', method);
+      const { read, scan, send } = await threeCalls(key);
       if (why === 'unhealthy') nodeOf('a').now.behind = 150;
       else nodeOf('a').now.slot -= 60;
       await pass(4);
@@ -337,7 +332,7 @@ describe('G7 a node that hangs', () => {
     expect((await scan).status).toBe(200);
   });
 
-  test('G7 is asked again for the reads that it lost, as soon as it answers again', async () => {
+  test('G7 gets the reads that it lost again, as soon as it answers again', async () => {
     await pass(2);
     const key = await keyOn('a');
     await pass(2);
@@ -411,7 +406,7 @@ test('G7 a node that answers calls and is late with its probes is slow, and give
   for (let second = 0; second < 8; second++) {
     for (let quarter = 0; quarter < 4; quarter++) {
       clock.advance(250);
-      await Bun.sleep(1); // turns of the loop, so that whoever slept has acted
+      await Bun.sleep(1); // turns of the loop, so that woken code has run
     }
     expect((await read()).status).toBe(200);
   }
@@ -431,7 +426,7 @@ describe('minContextSlot', () => {
     expect(await askedOf(key)).toBe('c'); // and from then on nothing older
   });
 
-  test("that no node has is the node's own -32016, and only one that may be fresher is asked beside it", async () => {
+  test("that no node has is the node's own -32016, and only a node that may be fresher gets the call too", async () => {
     await pass(2);
     const before = nodes.reduce((sum, { seen }) => sum + seen.length, 0);
     const params = ['x', { commitment: 'confirmed', minContextSlot: 999_999 }];

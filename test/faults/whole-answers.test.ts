@@ -1,25 +1,22 @@
 import { describe, expect, test } from 'bun:test';
-import { CHUNKED, chunk, plain, startRawBackend } from '../fakes/raw-backend.ts';
-import { startGateway } from '../started/gateway.ts';
-import { shared } from '../started/shared.ts';
+import { CHUNKED, chunk, plain } from '../fakes/raw-backend.ts';
+import { callText, errorText, lostText, rawPair, resultText } from './pair.ts';
 
-const CALL = { jsonrpc: '2.0', id: 1, method: 'getSlot' };
-const LOST = '{"jsonrpc":"2.0","error":{"code":-503,"message":"No backend available"},"id":1}';
+const { backend, gateway } = await rawPair();
 
-const backend = shared(startRawBackend(() => undefined));
-const gateway = shared(await startGateway({ backends: [{ name: 'a', url: backend.url }] }));
+/** Status and text of the answer to a call whose backend sends `reply`. */
+async function answerTo(reply: string | Uint8Array, body: unknown = callText(1, 'getSlot'), headers = {}) {
+  backend.script((exchange) => exchange.send(reply));
+  const answer = await gateway.post(body, gateway.key(), { headers });
+  return [answer.status, await answer.text()];
+}
+const inChunks = (body: string) => `${CHUNKED}${chunk(body)}0\r\n\r\n`;
 
 describe('B11 an array is no answer to a call, and is not passed on as one', () => {
   test.each(['[]', '[{"jsonrpc":"2.0","result":1,"id":1}]', ' \n[1]'])('B11 %j', async (body) => {
-    for (const reply of [
-      plain(body),
-      `${CHUNKED}${chunk(body)}0\r\n\r\n`,
-      plain(body, 'connection: close\r\n'),
-    ]) {
-      backend.script((exchange) => exchange.send(reply));
-      const answer = await gateway.post(CALL, gateway.key());
-      expect([answer.status, await answer.text()]).toEqual([503, LOST]);
-      expect(await (await gateway.post([CALL], gateway.key())).text()).toBe(`[${LOST}]`);
+    for (const reply of [plain(body), inChunks(body), plain(body, 'connection: close\r\n')]) {
+      expect(await answerTo(reply)).toEqual([503, lostText()]);
+      expect(await answerTo(reply, `[${callText(1, 'getSlot')}]`)).toEqual([200, `[${lostText()}]`]);
     }
   });
 });
@@ -43,13 +40,9 @@ describe('B11 an answer to another call is not passed on', () => {
       Buffer.from(`${head}content-length: ${encoded.length}\r\n\r\n`),
       encoded,
     ]);
-    for (const reply of [plain(body), `${CHUNKED}${chunk(body)}0\r\n\r\n`, compressed]) {
-      backend.script((exchange) => exchange.send(reply));
-      for (const method of ['getSlot', 'getBlock']) {
-        const answer = await gateway.post({ ...CALL, method }, gateway.key());
-        expect([answer.status, await answer.text()]).toEqual([503, LOST]);
-      }
-    }
+    for (const reply of [plain(body), inChunks(body), compressed])
+      for (const method of ['getSlot', 'getBlock'])
+        expect(await answerTo(reply, callText(1, method))).toEqual([503, lostText()]);
   });
 
   test.each([
@@ -64,12 +57,9 @@ describe('B11 an answer to another call is not passed on', () => {
     '{"id":1,"result":"LONG"}{"id":2,"result":"LONG"}',
   ])('B11 streamed: %s', async (short) => {
     const body = short.replaceAll('LONG', 'x'.repeat(400_000));
-    for (const reply of [plain(body), `${CHUNKED}${chunk(body)}0\r\n\r\n`]) {
-      backend.script((exchange) => exchange.send(reply));
-      const text = gateway.post(CALL, gateway.key()).then((answer) => answer.text());
-      // Refused at its first bytes, or cut.
-      expect(await text.catch(() => LOST)).toBe(LOST);
-    }
+    // Refused at its first bytes, or cut.
+    for (const reply of [plain(body), inChunks(body)])
+      expect(await answerTo(reply).catch(() => [503, lostText()])).toEqual([503, lostText()]);
   });
 
   test.each(['"a b"', '1700000000000000001', '"\\u0041"'])(
@@ -77,11 +67,9 @@ describe('B11 an answer to another call is not passed on', () => {
     async (id) => {
       for (const begin of ['{"jsonrpc":"2.0","result":', '{"jsonrpc": "2.0", "result":']) {
         const body = `${begin}"${'x'.repeat(100_000)}","id":5}`;
-        backend.script((exchange) => exchange.send(`${CHUNKED}${chunk(body)}0\r\n\r\n`));
-        const call = `{"jsonrpc":"2.0","id":${id},"method":"getSlot"}`;
-        const text = gateway.post(call, gateway.key()).then((answer) => answer.text());
+        const [, text] = await answerTo(inChunks(body), callText(id, 'getSlot')).catch(() => [0, 'cut']);
         // Cut, or refused when it came in one read.
-        expect(['cut', LOST.replace('"id":1', `"id":${id}`)]).toContain(await text.catch(() => 'cut'));
+        expect(['cut', lostText(id)]).toContain(String(text));
       }
     },
   );
@@ -93,35 +81,24 @@ describe('B11 an answer to another call is not passed on', () => {
     ['"\u00e9 b"', '"\u00e9 b"'],
   ])('B11 but an id %s that a node writes as %s is the same', async (id, written) => {
     for (const value of ['7', `"${'x'.repeat(100_000)}"`])
-      for (const body of [
-        `{"jsonrpc":"2.0","result":${value},"id":${written}}`,
-        `{"id":${written},"result":${value}}`,
-      ]) {
-        backend.script((exchange) => exchange.send(plain(body)));
-        const answer = await gateway.post(`{"jsonrpc":"2.0","id":${id},"method":"getSlot"}`, gateway.key());
-        expect([answer.status, await answer.text()]).toEqual([200, body]);
-      }
+      for (const body of [resultText(value, written), `{"id":${written},"result":${value}}`])
+        expect(await answerTo(plain(body), callText(id, 'getSlot'))).toEqual([200, body]);
   });
 
   test('B11 and an error of a node that could not read the id is the answer', async () => {
-    const body = '{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null}';
-    backend.script((exchange) => exchange.send(plain(body)));
-    expect(await (await gateway.post(CALL, gateway.key())).text()).toBe(body);
+    const body = errorText(-32700, 'Parse error');
+    expect(await answerTo(plain(body))).toEqual([200, body]);
   });
 });
 
 test.each(['toString', '__proto__', 'gzip, br', 'x-gzip', 'gzip\tx'])(
   'A11 an answer of the coding %j is a failure of its backend',
   async (coding) => {
-    const body = '{"jsonrpc":"2.0","result":1,"id":1}';
-    backend.script((exchange) => exchange.send(plain(body, `content-encoding: ${coding}\r\n`)));
-    const answer = await gateway.post(CALL, gateway.key(), { headers: { 'accept-encoding': '*' } });
-    expect([answer.status, await answer.text()]).toEqual([503, LOST]);
+    const reply = plain(resultText(1), `content-encoding: ${coding}\r\n`);
+    expect(await answerTo(reply, undefined, { 'accept-encoding': '*' })).toEqual([503, lostText()]);
   },
 );
 
 test('F6 a head above 32 KB is refused, also when it comes in one piece', async () => {
-  const body = '{"jsonrpc":"2.0","result":1,"id":1}';
-  backend.script((exchange) => exchange.send(plain(body, `x-a: ${'a'.repeat(40_000)}\r\n`)));
-  expect((await gateway.post(CALL, gateway.key())).status).toBe(503);
+  expect(await answerTo(plain(resultText(1), `x-a: ${'a'.repeat(40_000)}\r\n`))).toEqual([503, lostText()]);
 });

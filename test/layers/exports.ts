@@ -20,7 +20,7 @@ export function unusedExports(sources: readonly Source[], users: readonly Source
   );
 }
 
-/** `PATH NAME` of what a file imports, `PATH *` where the names are not told. */
+/** `PATH NAME` of what a file imports, `PATH *` where the names are unknown. */
 function importedBy(source: Source): readonly string[] {
   const code = codeOf(source);
   const at = (path = '') => posix.join(posix.dirname(source.path), path);

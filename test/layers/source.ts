@@ -29,7 +29,7 @@ export function isMain(path: string): boolean {
   return path.endsWith('/main.ts');
 }
 
-/** The text without comments, roughly: enough to tell a name that is used from one that is talked about. */
+/** The text without comments, roughly: enough to distinguish a name that is used from one that is only mentioned. */
 export function codeOf({ text }: Source): string {
   return text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|[^:'"`\\])\/\/.*$/gm, '$1');
 }

@@ -5,46 +5,30 @@ import { type StartedBrowser, startBrowser } from './browser.ts';
 // A browser on a busy machine takes its time.
 setDefaultTimeout(30_000);
 
+const html = (body: string, init: ResponseInit = {}) =>
+  new Response(`<!doctype html><html lang="en"><title>A page</title>${body}</html>`, {
+    ...init,
+    headers: { 'content-type': 'text/html', ...init.headers },
+  });
+const policy = { 'content-security-policy': "default-src 'none'; img-src data:" };
+
 let browser: StartedBrowser;
 let server: Bun.Server<undefined>;
-const html = (body: string, status = 200) =>
-  new Response(`<!doctype html><title>A page</title>${body}`, {
-    status,
-    headers: { 'content-type': 'text/html' },
-  });
-
 beforeAll(async () => {
   browser = await startBrowser();
   server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
     reusePort: false,
-    fetch(request) {
-      switch (new URL(request.url).pathname) {
-        case '/quiet':
-          return html(`<p>${request.headers.get('cookie') ?? 'nobody'}</p>`);
-        case '/cookie':
-          return new Response('', { headers: { 'set-cookie': 'who=me; Path=/' } });
-        case '/loud':
-          return html('<script>console.error("loud"); throw new Error("thrown")</script>');
-        case '/elsewhere':
-          return html('<img src="http://other.example.com/a.png">');
-        case '/inaccessible':
-          return new Response(
-            '<!doctype html><html lang="en"><title>A</title><main><h1>A</h1><img src="data:,"><input></main></html>',
-            {
-              headers: {
-                'content-type': 'text/html',
-                'content-security-policy': "default-src 'none'; img-src data:",
-              },
-            },
-          );
-        case '/favicon.ico':
-          return new Response(null, { status: 204 });
-        default:
-          return html('nothing', 404);
-      }
+    routes: {
+      '/quiet': (request) => html(`<p>${request.headers.get('cookie') ?? 'nobody'}</p>`),
+      '/cookie': () => new Response('', { headers: { 'set-cookie': 'who=me; Path=/' } }),
+      '/loud': () => html('<script>console.error("loud"); throw new Error("thrown")</script>'),
+      '/elsewhere': () => html('<img src="http://other.example.com/a.png">'),
+      '/inaccessible': () => html('<main><h1>A</h1><img src="data:,"><input></main>', { headers: policy }),
+      '/favicon.ico': () => new Response(null, { status: 204 }),
     },
+    fetch: () => html('nothing', { status: 404 }),
   });
 });
 afterAll(async () => {
@@ -65,9 +49,9 @@ describe('a page of the browser', () => {
   });
 
   test.each<[string, string, object, unknown[]]>([
-    ['tells of console errors and exceptions', '/loud', {}, ['console: loud', 'exception: thrown']],
-    ['runs without scripts where it is asked to', '/loud', { javaScript: false }, []],
-    ['tells of a status of 400 and more', '/missing', {}, [expect.stringContaining('404')]],
+    ['reports console errors and exceptions', '/loud', {}, ['console: loud', 'exception: thrown']],
+    ['runs without scripts if configured so', '/loud', { javaScript: false }, []],
+    ['reports a status of 400 and more', '/missing', {}, [expect.stringContaining('404')]],
     ['but not of one that the test provokes', '/missing', { expectedStatuses: [404] }, []],
   ])('%s', async (_, path, options, faults) => {
     await using opened = await browser.open({ origin: server.url.origin, ...options });
@@ -75,7 +59,7 @@ describe('a page of the browser', () => {
     expect(opened.faults as unknown[]).toEqual(faults);
   });
 
-  test('tells of a request to another origin, which is not made', async () => {
+  test('reports a request to another origin, which is not made', async () => {
     await using opened = await browser.open({ origin: server.url.origin });
     await opened.page.goto('/elsewhere');
     expect(opened.faults[0]).toBe('request to another origin: http://other.example.com/a.png');

@@ -110,7 +110,7 @@ function notStarted(): never {
   throw new Error('it was not started');
 }
 
-/** Waits until `is` gives true and tells how long that took; gives up after `mostMs`. */
+/** Waits until `is` gives true, at most `mostMs`; gives the milliseconds that took. */
 export async function waited(is: () => Promise<boolean> | boolean, mostMs = 15_000): Promise<number> {
   const sinceMs = performance.now();
   while (!(await is())) {

@@ -1,14 +1,14 @@
+import { waited } from './host.ts';
 import { freePort } from './ports.ts';
 import { redisCli, type StartedRedis, startRedis } from './redis.ts';
 
 const SLOTS = 16_384;
-const READY_MS = 15_000;
 
 /** Three masters, each with a third of the slots, without replicas until one is asked for. */
 export type StartedCluster = Readonly<{
   nodes: readonly StartedRedis[];
   url: string;
-  /** One more node, which has what `master` has; it takes over only when it is told to. */
+  /** One more node, a copy of `master`; it takes over only on command. */
   addReplica(master: StartedRedis): Promise<StartedRedis>;
 }> &
   AsyncDisposable;
@@ -43,8 +43,8 @@ export async function startRedisCluster(): Promise<StartedCluster> {
       await replica.cli('CLUSTER', 'MEET', '127.0.0.1', String(master.port));
       await agreement([...nodes, ...replicas]);
       await replica.cli('CLUSTER', 'REPLICATE', await master.cli('CLUSTER', 'MYID'));
-      await until(async () => (await replica.cli('INFO', 'replication')).includes('master_link_status:up'));
-      await until(async () => {
+      await waited(async () => (await replica.cli('INFO', 'replication')).includes('master_link_status:up'));
+      await waited(async () => {
         const seen = await Promise.all(nodes.map((node) => node.cli('CLUSTER', 'SLOTS')));
         return seen.every((slots) => slots.includes(String(replica.port)));
       });
@@ -57,18 +57,10 @@ export async function startRedisCluster(): Promise<StartedCluster> {
 }
 
 /** Waits until every node knows every other and that all slots are served. */
-function agreement(nodes: readonly StartedRedis[]): Promise<void> {
+function agreement(nodes: readonly StartedRedis[]): Promise<unknown> {
   const known = `cluster_known_nodes:${nodes.length}`;
-  return until(async () => {
+  return waited(async () => {
     const states = await Promise.all(nodes.map(({ port }) => redisCli(port, 'CLUSTER', 'INFO')));
     return states.every((info) => info.includes('cluster_state:ok') && info.includes(known));
   });
-}
-
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  const untilMs = performance.now() + READY_MS;
-  while (!(await isSo())) {
-    if (performance.now() > untilMs) throw new Error('the cluster was not ready in time');
-    await Bun.sleep(50);
-  }
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { openLogFile } from '../../../cli/start/app.ts';
+import { openLogFile } from '../../../cli/start/apps.ts';
 import { temporaryFolder } from '../../started/gateway.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;

@@ -1,91 +1,91 @@
 import { describe, expect, test } from 'bun:test';
-import { bannerOf, endMsOf, recordOf } from '../../../cli/commands/start.ts';
-import { readyUrl } from '../../../cli/start/app.ts';
-import { createStopWishes, isStanding, type ProcessTree, runnersOf } from '../../../cli/start/everything.ts';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { endMsOf, firstScreen, loginOf } from '../../../cli/commands/start.ts';
+import { readyUrl } from '../../../cli/start/apps.ts';
+import { createStopWishes, type ProcessTree, runnersOf } from '../../../cli/start/stops.ts';
+import { configFrom } from '../../../shared/config/config.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
+import { temporaryFolder } from '../../started/gateway.ts';
 
-test('an app has the time to end a delivery under way, and the gateway its drain, however short or long that is', () => {
+test('an app has time to end a delivery under way, and the gateway its drain, however short or long that is', () => {
   const DELIVERY_MS = 10_500 + 5_000;
   expect(endMsOf(1_000)).toBeGreaterThan(DELIVERY_MS);
   expect(endMsOf(3_600_000)).toBeGreaterThan(3_600_000);
 });
 
-describe('a ready line', () => {
-  test('gives the address of the app that wrote it', () => {
-    expect(readyUrl('{"ready":"gateway","url":"http://127.0.0.1:1/"}', 'gateway')).toBe(
-      'http://127.0.0.1:1/',
-    );
-  });
-  test.each([
-    '{"ready":"deploys","url":"http://127.0.0.1:1/"}',
-    '{"ready":"gateway","url":7}',
-    '{"ready":"gateway","url":"nowhere"}',
-    '{"ready":"gateway"}',
-    '{"level":30,"msg":"is \\"ready\\""}',
-    '{"ready"',
-    'gateway is "ready"',
-    '',
-  ])('is not %s', (line) => expect(readyUrl(line, 'gateway')).toBeUndefined());
-});
+test.each([
+  ['{"ready":"gateway","url":"http://127.0.0.1:1/"}', 'http://127.0.0.1:1/'],
+  ['{"ready":"deploys","url":"http://127.0.0.1:1/"}', undefined],
+  ['{"ready":"gateway","url":"nowhere"}', undefined],
+  ['{"ready":"gateway"}', undefined],
+  ['{"ready"', undefined],
+  ['gateway is "ready"', undefined],
+])(
+  'the address of the gateway in the line %s is %p',
+  (line, url) => expect(readyUrl(line, 'gateway')).toBe(url as string), // a row may hold undefined
+);
 
 describe('the first screen', () => {
-  const running = {
-    gatewayUrl: 'http://0.0.0.0:8899',
-    consoleUrl: 'http://[::]:8910',
-    demoKey: 'sluice_K',
-    login: { kind: 'login', url: 'http://127.0.0.1:8910/login' } as const,
-    dataDir: './data',
-  };
-  test('names addresses that can be reached from this machine', () => {
-    const banner = bannerOf(running);
-    expect(banner).toContain('  Gateway        http://127.0.0.1:8899/\n');
-    expect(banner).toContain('  Console        http://[::1]:8910/ ');
-    expect(banner).toContain('  Demo key       sluice_K\n');
-  });
-  test('has the lines to paste at the start of a line, each whole', () => {
-    const lines = bannerOf(running)
-      .split('\n')
-      .filter((line) => line.startsWith('curl'));
-    expect(lines).toEqual([
+  const login = { lines: ['http://127.0.0.1:8910/login'], record: { login: 'http://127.0.0.1:8910/login' } };
+  const urls = { gateway: 'http://127.0.0.1:8899/', console: 'http://[::1]:8910/', ...login.record };
+  const screenOf = (demoKey?: string) =>
+    firstScreen({
+      gatewayUrl: 'http://0.0.0.0:8899',
+      consoleUrl: 'http://[::]:8910',
+      demoKey,
+      login,
+      dataDir: './data',
+    });
+
+  test('has addresses that can be reached from this machine, and lines to paste, each whole', () => {
+    const { text, record } = screenOf('sluice_K');
+    const lines = [
       `curl -s 'http://127.0.0.1:8899/?api-key=sluice_K' -H 'content-type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"getSlot"}'`,
       `curl -s 'http://[::1]:8910/api/v1/program-deploys/programs?api-key=sluice_K'`,
-    ]);
-    expect(recordOf(running)).toEqual({
-      gateway: 'http://127.0.0.1:8899/',
-      console: 'http://[::1]:8910/',
-      login: 'http://127.0.0.1:8910/login',
-      demo_key: 'sluice_K',
-      try: lines,
-    });
+    ];
+    expect(text).toBe(`
+  Gateway        http://127.0.0.1:8899/
+  Console        http://[::1]:8910/  (program API and OpenAPI)
+  Login          http://127.0.0.1:8910/login
+  Demo key       sluice_K
+
+  Try            one call, and the latest deploys of the watched programs:
+
+${lines.join('\n')}
+
+  Logs are in ./data; Ctrl-C stops everything.
+
+`);
+    expect(record).toEqual({ ...urls, demo_key: 'sluice_K', try: lines });
   });
-  test('without a demo key says how to make one', () => {
-    const banner = bannerOf({ ...running, demoKey: undefined });
-    expect(banner).toContain('bun run sluice key create NAME');
-    expect(banner).not.toContain('curl');
-    expect(recordOf({ ...running, demoKey: undefined })).toEqual({
-      gateway: 'http://127.0.0.1:8899/',
-      console: 'http://[::1]:8910/',
-      login: 'http://127.0.0.1:8910/login',
-    });
+
+  test('without a demo key says how to create one', () => {
+    const { text, record } = screenOf();
+    expect(text).toContain('bun run sluice key create NAME');
+    expect(text).not.toContain('curl');
+    expect(record).toEqual(urls);
   });
-  test('has the link of the first operator on a line of its own, and says why there is no login', () => {
-    const url = 'http://127.0.0.1:8910/first-operator?token=t';
-    const invited = {
-      ...running,
-      login: { kind: 'first-operator', link: { kind: 'terminal', url } } as const,
-    };
-    expect(bannerOf(invited).split('\n')).toContain(url);
-    expect(recordOf(invited)).toMatchObject({ first_operator: url });
-    const filed = {
-      ...running,
-      login: { kind: 'first-operator', link: { kind: 'file', path: '/data/link' } } as const,
-    };
-    expect(bannerOf(filed).split('\n')).toContain('/data/link');
-    expect(recordOf(filed)).toMatchObject({ first_operator_file: '/data/link' });
-    const off = { ...running, login: { kind: 'off', sentence: 'The console is off.' } as const };
-    expect(bannerOf(off)).toContain('  Login          The console is off.\n');
-    expect(recordOf(off)).not.toHaveProperty('login');
-  });
+});
+
+test('the link of the first operator is shown on a terminal and kept in a file without one; else it is the login', () => {
+  using folder = temporaryFolder();
+  const url = 'https://console.example.com/';
+  const read = configFrom({ deploys: { public_url: url }, storage: { data_dir: folder.path } }, {});
+  if (read.kind !== 'config') throw new Error('the config has problems');
+  const loginWith = (token: string | undefined, isTerminal: boolean) =>
+    loginOf(read.config, 'http://127.0.0.1:8910/', token, isTerminal);
+  const link = `${url}first-operator?token=t`;
+  const shown = loginWith('t', true);
+  expect([shown.lines[0], shown.lines[2], shown.record]).toEqual([
+    'this link creates the first operator, once, within 24 hours:',
+    link,
+    { first_operator: link },
+  ]);
+  const file = join(folder.path, 'first-operator-link');
+  expect(loginWith('t', false).record).toEqual({ first_operator_file: file });
+  expect(readFileSync(file, 'utf8')).toBe(`${link}\n`);
+  expect(loginWith(undefined, true)).toEqual({ lines: [`${url}login`], record: { login: `${url}login` } });
 });
 
 describe('wishes to stop', () => {
@@ -94,7 +94,7 @@ describe('wishes to stop', () => {
     return (await Promise.race([promise, Promise.resolve(waiting)])) === waiting ? 'waiting' : 'wished';
   };
 
-  test('the same Ctrl-C by way of the terminal and the runner is one wish', async () => {
+  test('within half a second are one: the runner passes on what the terminal sent too; a later one insists', async () => {
     const clock = createVirtualClock();
     const wishes = createStopWishes(clock);
     expect(await state(wishes.asked)).toBe('waiting');
@@ -103,50 +103,20 @@ describe('wishes to stop', () => {
     await clock.advance(500);
     wishes.note();
     expect([await state(wishes.asked), await state(wishes.insisted)]).toEqual(['wished', 'waiting']);
-  });
-  test('a second one, later, insists', async () => {
-    const clock = createVirtualClock();
-    const wishes = createStopWishes(clock);
-    wishes.note();
-    await clock.advance(501);
+    await clock.advance(1);
     wishes.note();
     expect(await state(wishes.insisted)).toBe('wished');
   });
 });
 
-/** A chain of processes from `start` upwards, as [pid, parent]; `node` are those that run node. */
-function treeOf(parents: Readonly<Record<number, number>>, ...node: readonly number[]): ProcessTree {
-  return { parentOf: (pid) => parents[pid], isNode: (pid) => node.includes(pid) };
-}
-
-describe('the runners above start', () => {
-  test('are bun run alone, whatever shell is above it', () => {
-    expect(runnersOf(9, false, treeOf({ 9: 8, 8: 7, 7: 1 }))).toEqual([8]);
-  });
-  test('under npx are bun run, a shell and npx itself', () => {
-    const tree = treeOf({ 9: 8, 8: 7, 7: 6, 6: 5, 5: 1 }, 6);
-    expect(runnersOf(9, true, tree)).toEqual([8, 7, 6]);
-  });
-  test('under npx without a shell are bun run and npx', () => {
-    expect(runnersOf(9, true, treeOf({ 9: 8, 8: 6, 6: 5 }, 6))).toEqual([8, 6]);
-  });
-  test('are bun run alone where npx cannot be told from its surroundings', () => {
-    expect(runnersOf(9, true, treeOf({ 9: 8, 8: 7, 7: 6, 6: 5, 5: 4 }))).toEqual([8]);
-    expect(runnersOf(9, true, treeOf({ 9: 8 }))).toEqual([8]);
-  });
-});
-
-describe('the chain', () => {
-  const whole = { 9: 8, 8: 7, 7: 6, 6: 1 };
-  test('stands while every parent is the one it was', () => {
-    expect(isStanding(9, [8, 7, 6], treeOf(whole))).toBe(true);
-  });
-  test.each([
-    ['bun run', { ...whole, 9: 1 }],
-    ['the shell', { ...whole, 8: 1 }],
-    ['npx', { ...whole, 7: 1 }],
-  ])('falls when %s is gone', (_, parents) => expect(isStanding(9, [8, 7, 6], treeOf(parents))).toBe(false));
-  test('above the runners does not matter: a shell may go', () => {
-    expect(isStanding(9, [8, 7, 6], treeOf({ ...whole, 6: 99 }))).toBe(true);
-  });
+test.each<[string, boolean, Record<number, number>, number[], number[]]>([
+  ['bun run alone, whatever shell is above it', false, { 9: 8, 8: 7, 7: 1 }, [], [8]],
+  ['under npx bun run, a shell and npx itself', true, { 9: 8, 8: 7, 7: 6, 6: 5, 5: 1 }, [6], [8, 7, 6]],
+  ['under npx without a shell bun run and npx', true, { 9: 8, 8: 6, 6: 5 }, [6], [8, 6]],
+  ['bun run alone where npx is not found', true, { 9: 8, 8: 7, 7: 6, 6: 5, 5: 4 }, [], [8]],
+  ['none when bun run is gone', true, { 9: 1, 8: 7, 7: 6 }, [6], []],
+  ['bun run alone when the shell above it is gone', true, { 9: 8, 8: 1, 7: 6 }, [6], [8]],
+])('the runners above start are %s', (_, underNpm, parents, nodes, runners) => {
+  const tree: ProcessTree = { parentOf: (pid) => parents[pid], isNode: (pid) => nodes.includes(pid) };
+  expect(runnersOf(9, underNpm, tree)).toEqual(runners);
 });
