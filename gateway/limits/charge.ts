@@ -4,7 +4,7 @@ import type { Caller } from '../../shared/keys/source.ts';
 import type { Migrations, Store } from '../../shared/store/open.ts';
 import type { Journal } from './journal.ts';
 
-/** What a request costs: `calls` of the rate, `credits` of a trial's allowance. `usageHook` hears of credits that go through the journal. */
+/** What a request costs: `calls` of the rate, `credits` of a trial's allowance. `usageHook` is called for credits that go through the journal. */
 export type Price = Readonly<{ calls: number; credits: number; usageHook?: UsageHook }>;
 
 /** What is written together with the journal, to the unit. Both are called at the moment the journal's counters change. */

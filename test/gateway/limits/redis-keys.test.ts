@@ -80,7 +80,7 @@ test('a value of a later version is left alone', async () => {
   expect(await admin.get(leaseKey(1))).toBe('[3,"other"]');
 });
 
-test('L8 what a node held that never came back is released once, with a word of it', async () => {
+test('L8 what a node held that never came back is released once, and reported', async () => {
   // The server is young: nodes are heard first.
   await Bun.sleep(LEARNING_MS);
   await store.sync(senderOf('dead', 1), [creditMessage({ wanted: 100, needed: 100 })]);
