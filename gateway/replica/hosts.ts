@@ -115,7 +115,7 @@ const SETTLE_MS = 2_000;
 const SETTLE_STEP_MS = 20;
 
 /** The accounts of an installation with many hosts, as one process of one host knows them. */
-export type SharedAccounts = ReturnType<typeof createSharedAccounts>;
+type SharedAccounts = ReturnType<typeof createSharedAccounts>;
 
 type Parts = Readonly<{ accounts: Store; served: Served; published: Published; clock: Clock; log: Log }>;
 
