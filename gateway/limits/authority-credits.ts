@@ -52,10 +52,6 @@ const LEAP_MS = 2_000;
 /** How long other nodes are recalled: they hold no more than they need. */
 const RECALL_MS = 2_000;
 
-export function newCreditState({ total }: CreditReport, revision: number, nowMs: number): CreditState {
-  return { atMs: nowMs, clockMs: 0, revision, total, learnUntilMs: 0, nodes: [] };
-}
-
 /** Takes one message about an account's credits; of an old one, or while learning, only counters are taken. */
 export function topUpCredits(
   state: CreditState,

@@ -56,11 +56,10 @@ export function rateStateLifeMs({ micro, burst, perMs }: RateState): number {
   return Math.ceil((2 * burst * MICRO + Math.max(0, -micro)) / perMs) + 2 * RATE_LIFE_MS + 60_000;
 }
 
-/** A state with a full bucket, or with `low` a nearly empty one: an outage or a loss may hide what was spent. */
-export function newRateState(report: RateReport, revision: number, nowMs: number, low: boolean): RateState {
-  const plan = { revision, perMs: perMsOf(report.rps), burst: report.burst };
-  const micro = low ? startingMicro(plan) : report.burst * MICRO;
-  return { atMs: nowMs, clockMs: 0, ...plan, micro, reserved: 0, reservedMs: 0, nodes: [] };
+/** A full bucket, or with `low` a nearly empty one: an outage or a loss may hide what was spent. */
+export function newRate({ rps, burst }: RateReport, low: boolean) {
+  const plan = { perMs: perMsOf(rps), burst };
+  return { ...plan, micro: low ? startingMicro(plan) : burst * MICRO, reserved: 0, reservedMs: 0 };
 }
 
 /**

@@ -1,11 +1,5 @@
-import {
-  type CreditState,
-  LEARNING_MS,
-  type Moment,
-  newCreditState,
-  topUpCredits,
-} from './authority-credits.ts';
-import { newRateState, type RateState, rateStateLifeMs, topUpRate } from './authority-rate.ts';
+import { type CreditState, LEARNING_MS, type Moment, topUpCredits } from './authority-credits.ts';
+import { newRate, type RateState, rateStateLifeMs, topUpRate } from './authority-rate.ts';
 import {
   type Holding,
   holdingIn,
@@ -163,6 +157,11 @@ function encode({ rate, credits, scans }: State): string {
   return JSON.stringify([FORMAT, ...parts.map((part) => part ?? 0)]);
 }
 
+/** What every part of a new state begins with. */
+function newPart(revision: number, nowMs: number) {
+  return { atMs: nowMs, clockMs: 0, revision, nodes: [] };
+}
+
 /** What came of a message. */
 export type Answer = Readonly<{
   /** The account's new blob; the old one when nothing changed. */
@@ -185,17 +184,17 @@ export function answer(before: string | undefined, sender: Sender, message: Mess
   if (rate !== undefined) {
     // A bucket that is missing may have been lost until it would have filled up by itself.
     const low = rate.recovering || sinceLossMs < (1_000 * rate.burst) / rate.rps;
-    state.rate ??= newRateState(rate, revision, nowMs, low);
+    state.rate ??= { ...newPart(revision, nowMs), ...newRate(rate, low) };
     reply.rate = topUpRate(state.rate, sender, rate, revision, nowMs);
   }
   if (credits !== undefined) {
-    state.credits ??= newCreditState(credits, revision, nowMs);
+    state.credits ??= { ...newPart(revision, nowMs), total: credits.total, learnUntilMs: 0 };
     const done = topUpCredits(state.credits, sender, credits, revision, moment);
     reply.credits = done.grant;
     ({ released, isLost } = done);
   }
   if (scans !== undefined) {
-    state.scans ??= { atMs: nowMs, clockMs: 0, revision, scans: scans.scans, nodes: [] };
+    state.scans ??= { ...newPart(revision, nowMs), scans: scans.scans };
     reply.scans = topUpScans(state.scans, sender, scans, revision, nowMs, sinceLossMs < LEARNING_MS);
   }
   const rateMs = state.rate === undefined ? 0 : rateStateLifeMs(state.rate);

@@ -4,7 +4,7 @@ import type { Caller } from '../../shared/keys/source.ts';
 import type { Migrations, Store } from '../../shared/store/open.ts';
 import type { Journal } from './journal.ts';
 
-/** What a request costs: `calls` of the rate, `credits` of a trial's allowance. `usageHook` hears of credits that go through the journal. */
+/** What a request costs: `calls` of the rate, `credits` of a trial's allowance. `usageHook` is called for credits that go through the journal. */
 export type Price = Readonly<{ calls: number; credits: number; usageHook?: UsageHook }>;
 
 /** What is written together with the journal, to the unit. Both are called at the moment the journal's counters change. */
@@ -38,30 +38,36 @@ export type Charging = Readonly<{
   creditsLeft(accountId: number, plan: Plan): number | undefined;
 }>;
 
-/** Accounts whose stated credits are remembered, 100 bytes each; the one charged longest ago is forgotten first. */
+/** Accounts whose stated credits are remembered, 100 bytes each, in two halves: the older half is forgotten at once. */
 const STATED_MAX = 50_000;
+
+type Stated = { total: number; charged: number; least: number };
 
 /**
  * The credits left that answers state: never more than there are, and from one process, and so on one connection, they
  * rise only when credits are added. A refund shows when as much has been spent again.
  */
 export class StatedCredits {
-  readonly #accounts = new Map<number, { total: number; charged: number; least: number }>();
+  #recent = new Map<number, Stated>();
+  #older: ReadonlyMap<number, Stated> = new Map();
 
   /** Notes the credits ever given to an account, as a request finds them. */
   setTotal(accountId: number, total: number): void {
-    const stated = this.#accounts.get(accountId) ?? { total, charged: 0, least: Infinity };
+    const stated = this.#recent.get(accountId) ?? this.#renew(accountId, total);
     if (total > stated.total) stated.least = Infinity;
     stated.total = total;
-    this.#accounts.delete(accountId);
-    this.#accounts.set(accountId, stated);
-    const [oldest] = this.#accounts.size > STATED_MAX ? this.#accounts.keys() : [];
-    if (oldest !== undefined) this.#accounts.delete(oldest);
+  }
+
+  #renew(accountId: number, total: number): Stated {
+    const stated = this.#older.get(accountId) ?? { total, charged: 0, least: Infinity };
+    if (this.#recent.size >= STATED_MAX / 2) [this.#older, this.#recent] = [this.#recent, new Map()];
+    this.#recent.set(accountId, stated);
+    return stated;
   }
 
   /** The credits left after so many were charged and refunded; `undefined` for an account that is not remembered. */
   left(accountId: number, charged: number, refunded: number): number | undefined {
-    const stated = this.#accounts.get(accountId);
+    const stated = this.#recent.get(accountId) ?? this.#older.get(accountId);
     if (stated === undefined) return undefined;
     stated.charged = Math.max(stated.charged, charged);
     const left = Math.max(0, stated.total - (stated.charged - refunded));

@@ -57,7 +57,7 @@ export type Due = 'now' | 'soon' | 'never';
 /** The gaps between messages: where all want more than there is and share what comes in, and where there is enough. */
 const CONTENDED_MS = 200;
 const UNCONTENDED_MS = 30;
-/** A batch is asked for out of turn, so that tokens are reserved for it; at most so often. */
+/** A message for a batch is sent out of turn, so that tokens are reserved for it; at most so often. */
 const BATCH_GAP_MS = 50;
 /** A lease is renewed, or its rest returned, so long before it ends. */
 const RENEW_MS = 400;
@@ -115,7 +115,7 @@ export class RateLease {
   #contendedUntilMs = 0;
   #refused = 0;
   #refusedUntilMs = 0;
-  /** When a batch may next be asked for out of turn. */
+  /** When the next message for a batch may be sent out of turn. */
   #batchMs = 0;
   /** The message under way: when it was sent, and what it reported. */
   #sent: Readonly<{ atMs: number; spent: number; alone: number; wanted: number; needed: number }> | undefined;

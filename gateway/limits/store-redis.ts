@@ -41,7 +41,7 @@ type RedisStoreOptions = StoreOptions & {
   url: string;
   random: () => number;
   deadlineMs?: number;
-  /** A setting of the server that an operator must change, in a sentence; each is said once. */
+  /** A setting of the server that an operator must change, in a sentence; each is reported once. */
   onWarning(sentence: string): void;
   /** Redis may have lost what was reported. Report the counters of every account of this node again, held or not. */
   onLoss(): void;

@@ -77,7 +77,7 @@ export function createFollow(served: Served, published: Published, own: Store): 
 
 /** Keys that are looked up in Redis at once; further ones are more likely guesses than callers. */
 const LOOKUPS_MAX = 1_000;
-/** A reading that came too early is repeated; it is late every time only while Redis is behind what it said before. */
+/** A reading that came too early is repeated; it is late every time only while Redis is behind what was read from it before. */
 const READINGS_MAX = 3;
 
 /** Finds keys that were not served here yet, each once for all that wait; rejects while it is not known whether there is one. */
@@ -115,7 +115,7 @@ const SETTLE_MS = 2_000;
 const SETTLE_STEP_MS = 20;
 
 /** The accounts of an installation with many hosts, as one process of one host knows them. */
-export type SharedAccounts = ReturnType<typeof createSharedAccounts>;
+type SharedAccounts = ReturnType<typeof createSharedAccounts>;
 
 type Parts = Readonly<{ accounts: Store; served: Served; published: Published; clock: Clock; log: Log }>;
 

@@ -57,7 +57,7 @@ export function openPublished(url: string, clock: Clock, random: () => number) {
     scripts: { sluiceNews: NEWS, sluiceFind: FIND, sluiceUse: USE },
     clock,
     random,
-    // The store of shared limits warns of the server; here it would be said again.
+    // The store of shared limits warns of the server; here it would be reported again.
     onWarning: () => undefined,
     // deploys notices what Redis has lost, and begins another epoch.
     onStranger: () => undefined,

@@ -176,7 +176,7 @@ const FLUSH_MS = 1_000;
 const PORTION = 500;
 const PAUSE_MS = 5;
 /** Failures in a row that are a trouble: a ledger that another process holds for a moment is none. */
-const FAILURES_TOLD = 3;
+const FAILURES_BEFORE_TROUBLE = 3;
 
 export function createUsage({ ledger, node, clock, onLost }: Deps) {
   const counters = Object.values(CELL_COUNTERS);
@@ -266,7 +266,7 @@ export function createUsage({ ledger, node, clock, onLost }: Deps) {
     },
     flush,
     /** Why writes have failed for a while; `undefined` while they succeed. */
-    failure: () => (failures < FAILURES_TOLD ? undefined : failure),
+    failure: () => (failures < FAILURES_BEFORE_TROUBLE ? undefined : failure),
     tend,
   };
 }

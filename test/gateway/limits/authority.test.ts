@@ -96,7 +96,7 @@ describe('a grant of credits', () => {
     expect(authority.credits('b', { revision: 3, total: 10 }).available).toBe(10);
   });
 
-  test('that a request is short of has the others asked to hold no more than they need, and they get no more', () => {
+  test('that a request is short of recalls the others to what they need, and they get no more', () => {
     const authority = startAuthority();
     authority.credits('a', { wanted: 500 });
     expect(authority.credits('b', { needed: 600 })).toMatchObject({ allowance: 500, recalled: false });

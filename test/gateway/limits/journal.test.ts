@@ -123,7 +123,7 @@ describe('a write that fails', () => {
     expect(unhandled).toEqual([]);
   });
 
-  test('M15 is told when it fails for a second, and no more from the next that succeeds', async () => {
+  test('M15 is a trouble when it fails for a second, until the next that succeeds', async () => {
     using node = started();
     const mend = node.break('spent');
     const fail = async () => {

@@ -106,11 +106,11 @@ test('a store closes while its server answers nothing', async () => {
   proxy.become('forward');
 });
 
-describe('an operator is told', () => {
+describe('an operator is warned', () => {
   const poor = ['--maxmemory-policy', 'allkeys-lru', '--maxmemory', '100mb', '--appendonly', 'no'];
 
   test.each([
-    ['nothing about a server that is set up well', [], []],
+    ['of nothing when a server is set up well', [], []],
     [
       'that keys may be evicted, and that nothing survives a restart',
       poor,

@@ -168,7 +168,7 @@ describe('a store that does not reply', () => {
 });
 
 describe('a trial', () => {
-  test('D9 that the journal cannot write is refused, loses nothing, and others are not told of it', async () => {
+  test('D9 that the journal cannot write is refused and loses nothing, and is not reported', async () => {
     using world = processes(1);
     const { first } = world;
     expect((await first.settle(10)).kind).toBe('charged');

@@ -94,7 +94,7 @@ test('states that say no more than a new one are dropped, and others stay', asyn
   expect(rows()).toEqual([2, 3, 4]);
 });
 
-test('what a node held that never came back is released once, with a word of it', async () => {
+test('what a node held that never came back is released once, and reported', async () => {
   await store.sync(senderOf('dead', 1), [creditMessage({ wanted: 100, charged: 30 })]);
   // The account's clock goes on in small steps; here it goes on a day at once.
   other.run("UPDATE leases SET state = json_set(state, '$[2][1]', ?)", [CREDIT_RELEASE_MS]);

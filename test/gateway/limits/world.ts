@@ -14,7 +14,6 @@ import type { Message, Reply } from '../../../gateway/limits/messages.ts';
 import { createScanPermits } from '../../../gateway/limits/scans.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
 import { callerOf } from '../usage/started.ts';
-import { createAgenda } from './agenda.ts';
 
 /** A test can plant a fault in it. */
 export type Authority = typeof answer;
@@ -65,6 +64,35 @@ export const journalOf = (
   isFailing: () => false,
   flush: () => undefined,
 });
+
+/** Things to happen at instants, in their order. Things of one instant happen in the order of asking. */
+function createAgenda() {
+  /** The latest first, so that the next one is the last. */
+  const entries: { atMs: number; act(): void }[] = [];
+
+  function at(atMs: number, act: () => void): void {
+    let [low, high] = [0, entries.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((entries[middle]?.atMs ?? 0) > atMs) low = middle + 1;
+      else high = middle;
+    }
+    entries.splice(low, 0, { atMs, act });
+  }
+
+  return {
+    at,
+    /** Lets happen what is due up to `untilMs`; `setNow` is told of every instant. */
+    runUntil(untilMs: number, setNow: (ms: number) => void) {
+      for (let next = entries.at(-1); next !== undefined && next.atMs <= untilMs; next = entries.at(-1)) {
+        entries.pop();
+        setNow(next.atMs);
+        next.act();
+      }
+      setNow(untilMs);
+    },
+  };
+}
 
 /** The function, which does nothing from its second call on. */
 function once<Args extends unknown[]>(act: (...args: Args) => unknown): (...args: Args) => void {

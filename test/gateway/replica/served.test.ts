@@ -202,7 +202,8 @@ describe('a key that was not served yet', () => {
         return { epoch: 'e1', version: 0, isWhole: redis.isWhole, keys };
       },
     });
-    const parts = { served, published, clock: createVirtualClock(), log: silentLog() };
+    const file = createServed(opened(':memory:', SERVED_MIGRATIONS));
+    const parts = { served: file, published, clock: createVirtualClock(), log: silentLog() };
     const shared = createSharedAccounts({ accounts: ownAccounts(), ...parts });
     await shared.settle(new AbortController().signal);
     function newKey(isPublished: boolean): string {
@@ -211,11 +212,12 @@ describe('a key that was not served yet', () => {
       return text;
     }
     const identify = (text: string) => shared.keys.identify({ kind: 'text', text });
-    return { redis, newKey, identify, answer: answers.resolve };
+    return { redis, newKey, identify, answer: answers.resolve, [Symbol.asyncDispose]: shared.close };
   }
 
   test('is looked up once for all requests that wait for it, and then known at once', async () => {
-    const { redis, newKey, identify, answer } = await started();
+    await using host = await started();
+    const { redis, newKey, identify, answer } = host;
     const text = newKey(true);
     const waiting = Array.from({ length: 100 }, () => identify(text));
     expect([redis.finds, waiting.every((each) => each instanceof Promise)]).toEqual([1, true]);
@@ -226,7 +228,8 @@ describe('a key that was not served yet', () => {
   });
 
   test('and is none is looked up once, and one that may still come again and again', async () => {
-    const { redis, newKey, identify, answer } = await started();
+    await using host = await started();
+    const { redis, newKey, identify, answer } = host;
     answer();
     const [none, later] = [newKey(false), newKey(false)];
     expect((await identify(none)).kind).toBe('invalid-key');
@@ -237,7 +240,8 @@ describe('a key that was not served yet', () => {
   });
 
   test('is looked up beside a thousand others, and further ones are not answered', async () => {
-    const { redis, newKey, identify, answer } = await started();
+    await using host = await started();
+    const { redis, newKey, identify, answer } = host;
     const waiting = Array.from({ length: 1_001 }, () => identify(newKey(true)));
     expect(redis.finds).toBe(1_000);
     expect((await waiting.at(-1))?.kind).toBe('check-unavailable');

@@ -60,7 +60,7 @@ test('what waits is there after a restart; what was not committed never was', ()
   expect(waiting()).toEqual([[5, '1', '0']]);
 });
 
-test("only what this host's nodes count is sent, and again when it is asked for", () => {
+test("only what this host's nodes count is sent, and an hour again when that is requested", () => {
   // As deploys writes cells of other hosts.
   using deploys = openLedger(folder);
   write(7, 'n2', deploys);

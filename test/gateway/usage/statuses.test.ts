@@ -92,7 +92,7 @@ describe('D5 what is refused costs nothing, and is counted', () => {
     expect(countedOf(gateway, key)).toEqual({ '-': counted({ refused: 1 }) });
   });
 
-  test('401 belongs to nobody', async () => {
+  test('401 is counted for no key', async () => {
     const count = () => gateway.ledger.query('SELECT count(*) FROM usage_hours').values();
     gateway.gateway.flush();
     const before = count();

@@ -48,19 +48,6 @@ describe('a request', () => {
     const wanted = columns.map((column) => [column, column === name ? 2 : 0]);
     expect(read.get()).toEqual(Object.fromEntries(wanted));
   });
-
-  test('that is refused is counted for each of its elements, and once when it has none', () => {
-    using usage = startUsage();
-    usage.usage.refused(CALLER);
-    usage.usage.refused(CALLER, [{ label: 'getSlot' }]);
-    usage.usage.refused(CALLER, [{ label: 'getSlot' }, { label: '-' }, { label: 'unknown' }]);
-    usage.usage.flush();
-    expect(usage.rows()).toEqual([
-      rowOf('-', { refused: 2 }),
-      rowOf('getSlot', { refused: 2 }),
-      rowOf('unknown', { refused: 1 }),
-    ]);
-  });
 });
 
 describe('on a plan with a credit limit', () => {
@@ -112,7 +99,7 @@ describe('on a plan with a credit limit', () => {
 });
 
 describe('written cells', () => {
-  test('that could not be written are made up for, and the third failure in a row is told', () => {
+  test('that could not be written are made up for, and the third failure in a row is a trouble', () => {
     using usage = startUsage();
     const mend = usage.break('usage_hours');
     admitted(usage, 'getSlot');
