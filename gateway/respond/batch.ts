@@ -155,7 +155,7 @@ export async function spliceBatch(
       return write(piece);
     };
     try {
-      await put(Buffer.from(whole.buffer, 0, whole.length - 1));
+      await put(Buffer.from(whole.buffer, whole.byteOffset, whole.length - 1));
       for (const { onSent } of gathered) onSent?.();
       for (let i = gathered.length; i < starts.length; i++) await writeElement(i, put);
       await put(CLOSE_ARRAY);

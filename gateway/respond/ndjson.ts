@@ -150,7 +150,7 @@ function withoutBreaks(bytes: Buffer): Buffer {
 
 const NDJSON_TYPE = 'application/x-ndjson';
 
-/** An answer looked into, with its content type: lines when it has an array of accounts, else the JSON it was. */
+/** Lines when the answer has an array of accounts, else the JSON it was. */
 type Divided = Readonly<{ type: string; answer: ResponseStart }>;
 
 /** Bytes of an answer that are held while its array of accounts has not begun; past them it is passed on as JSON. */
