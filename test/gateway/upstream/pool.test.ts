@@ -181,6 +181,16 @@ describe('what is finalized', () => {
     expect(all.pool.finality().resets).toBe(0);
   });
 
+  test('is not what an answer shows: a caller may have it read at another commitment than it seems', async () => {
+    await using all = await pooled({ state: { slot: 1_000 } });
+    await all.pass(1);
+    const before = all.pool.finality();
+    const [a] = all.backends;
+    if (a === undefined) throw new Error('a node');
+    all.pool.learn(a, { accountId: 7, commitment: 'finalized', slotMin: 0 }, 1_100);
+    expect(all.pool.finality()).toEqual(before);
+  });
+
   test.each([
     ['of another genesis', { slot: 1_000, genesis: 'G2' }],
     ['set far back', { slot: 500 }],
