@@ -29,8 +29,9 @@ const REST_TICKS = 20;
 const COMPACT_TURNS = [8, 16, 32, 64];
 
 /**
- * Collects garbage earlier than the runtime, which waits until the heap has doubled: what thousands of accounts allocate once
- * lives just long enough to count as long-lived, and would stay resident. Gives the tick, to be called four times a second.
+ * Collects garbage earlier than the runtime, which waits until the heap has doubled: what thousands of accounts allocate
+ * once lives just long enough to count as long-lived, and would stay resident. Gives the tick, to be called four times a
+ * second.
  */
 export function createGcTuner({ bytes, collect, collectNow, compact }: Heap): () => void {
   let ticks = 0;

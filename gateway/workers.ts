@@ -29,8 +29,9 @@ type ToWorker =
   | { readonly kind: 'report' };
 
 /**
- * Messages of a worker to its supervisor: it runs and needs its assignment; everything but its listener is open; it listens;
- * its event loop turns; it drains; the database requests that plans and prices are read again, by a number that only grows.
+ * Messages of a worker to its supervisor: it runs and needs its assignment; everything but its listener is open; it
+ * listens; its event loop turns; it drains; the database requests that plans and prices are read again, by a number that
+ * only grows.
  */
 type FromWorker =
   | { readonly kind: 'started' | 'prepared' | 'listening' | 'beat' | 'draining' }

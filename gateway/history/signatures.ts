@@ -241,8 +241,9 @@ async function joinArchives(
   }
 
   /**
-   * Ends rows at an `until` that they do not show, where an archive knows its transaction: their own may leave it out of its
-   * page, refuse it because others have it, or overlook one that is newer than `before`, so that all of its rows are older.
+   * Ends rows at an `until` that they do not show, where an archive knows its transaction: their own may leave it out of
+   * its page, refuse it because others have it, or overlook one that is newer than `before`, so that all of its rows are
+   * older.
    */
   async function endAtUntil(read: Section, archive: Source, wanted: Wanted, until: string): Promise<Section> {
     const isRefused = read.kind === 'unknown-cursor';

@@ -106,8 +106,8 @@ const COULD_NOT_LOOK = new Set([-32000, -32005, -32019, -32603]);
 
 /**
  * What is known of a thing that neither tier has: it is a block's time, whose null is an answer of the node that has the
- * block; its slot is newer than what the live nodes have finalized, so that an archive cannot know it yet; the slot is not known to
- * be within what every live node has; an archive that was called may have it.
+ * block; its slot is newer than what the live nodes have finalized, so that an archive cannot know it yet; the slot is not
+ * known to be within what every live node has; an archive that was called may have it.
  */
 export type Missing = Readonly<Record<'isTime' | 'isNew' | 'isBelow' | 'mayBeArchived', boolean>>;
 

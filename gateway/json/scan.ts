@@ -1,5 +1,5 @@
 /** Not JSON (RFC 8259). */
-export const BAD = -1;
+const BAD = -1;
 /** JSON, but nested deeper than `DEPTH_MAX`. */
 export const DEEP = -2;
 

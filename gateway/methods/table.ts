@@ -27,9 +27,9 @@ const ASSET_METHODS = `
   .split(/\s+/);
 
 /**
- * Every method of Agave's HTTP interface (Agave `rpc/src/rpc.rs`), the asset standard, and known extensions. Shared are reads
- * that show their slot, so that an answer can be too old, and what is the same for every caller; not those whose moment
- * matters: statuses, simulations, fees of a message.
+ * Every method of Agave's HTTP interface (Agave `rpc/src/rpc.rs`), the asset standard, and known extensions. Shared are
+ * reads that show their slot, so that an answer can be too old, and what is the same for every caller; not those whose
+ * moment matters: statuses, simulations, fees of a message.
  */
 export const METHODS: ReadonlyMap<string, Method> = new Map<string, Method>([
   ...rows({ lane: 'state', class: 'light', shared: true })`

@@ -82,12 +82,10 @@ export type Peers = Readonly<{
 /** The address has had too many failed keys; it may try another one in `waitMs`. */
 export type Barred = { readonly kind: 'too-many-failed-keys'; readonly waitMs: number };
 
+type Found = Identity | Barred;
+
 /** Decides who a request's key belongs to. Never throws. */
-export type IdentifyCaller = (
-  carried: Carried,
-  request: Request,
-  peers: Peers,
-) => Identity | Barred | Promise<Identity | Barred>;
+export type IdentifyCaller = (carried: Carried, request: Request, peers: Peers) => Found | Promise<Found>;
 
 /**
  * Identifies as `identify`, and bars addresses, which only the connection shows, that try many keys: from those, only good
@@ -102,12 +100,11 @@ export function createAuth(
     return recall(carried) ?? lookedUp(carried, request, peers);
   };
 
-  async function lookedUp(carried: Carried, request: Request, peers: Peers): Promise<Identity | Barred> {
+  async function lookedUp(carried: Carried, request: Request, peers: Peers): Promise<Found> {
     const address = peers.requestIP(request)?.address;
     if (address === undefined) return identify(carried);
     const waitMs = failed.waitMs(address);
-    const barred: Barred | undefined =
-      waitMs === undefined ? undefined : { kind: 'too-many-failed-keys', waitMs };
+    const barred = waitMs === undefined ? undefined : ({ kind: 'too-many-failed-keys', waitMs } as const);
     if (barred !== undefined && !failed.mayLook(address)) return barred;
     const identity = await identify(carried);
     if (barred !== undefined && identity.kind !== 'known') return barred;

@@ -21,6 +21,17 @@ export function refusalOfHead({
   return { kind: 'not-json', reason: 'A compressed request body is not accepted' };
 }
 
+/** The ranges of `Accept` or `Accept-Encoding`; a weight of 0 refuses one (RFC 9110 12.4.2). */
+export function rangesIn(header: string | null) {
+  return (header ?? '')
+    .toLowerCase()
+    .split(',')
+    .map((range) => {
+      const [name = '', ...parameters] = range.split(';').map((part) => part.trim());
+      return { name, parameters, isRefused: parameters.some((each) => /^q=0(?:\.0*)?$/.test(each)) };
+    });
+}
+
 const CODINGS = ['zstd', 'br', 'gzip', 'deflate'];
 /** The codings to request by `Accept-Encoding`, of which a handful of clients send nearly all. */
 const codingsByHeader = new Map<string | null, string>();
@@ -33,13 +44,8 @@ export function codingsIn(header: string | null): string {
 
 function codingsRead(header: string | null): string {
   if ((header?.length ?? 0) > 1_024) return 'identity'; // which suits everybody; a long one is not worth its time
-  const weights = new Map(
-    (header ?? '').split(',').map((range) => {
-      const [name = '', ...parameters] = range.toLowerCase().split(';');
-      return [name.trim(), !parameters.some((each) => /^q=0(?:\.0*)?$/.test(each.trim()))];
-    }),
-  );
-  const codings = CODINGS.filter((name) => weights.get(name) ?? weights.get('*')).join(', ') || 'identity';
+  const accepted = new Map(rangesIn(header).map(({ name, isRefused }) => [name, !isRefused]));
+  const codings = CODINGS.filter((name) => accepted.get(name) ?? accepted.get('*')).join(', ') || 'identity';
   if (codingsByHeader.size < HEADERS_MAX) codingsByHeader.set(header, codings);
   return codings;
 }

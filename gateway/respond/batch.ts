@@ -22,10 +22,10 @@ export type Start = (onWait: OnWait, evict: Evict) => Promise<Part>;
 const PARALLEL_MAX = 8;
 
 /**
- * The calls of one batch, started in order; a next one starts when an answer is held whole, or its stream has been written. A
- * stream out of turn holds a connection of its backend, and a scan's a permit of its account: while an earlier call of
- * the batch waits for either, the streams behind it are evicted, the last first, and sent again in their turn. So no call waits
- * for an answer that waits for it. A stream out of turn is evicted as well when another account needs its connection.
+ * The calls of one batch, started in order; a next one starts when an answer is held whole, or its stream has been written.
+ * A stream out of turn holds a connection of its backend, and a scan's a permit of its account: while an earlier call of
+ * the batch waits for either, the streams behind it are evicted, the last first, and sent again in their turn. So no call
+ * waits for an answer that waits for it. A stream out of turn is evicted as well when another account needs its connection.
  */
 function createBatchScheduler(starts: readonly Start[], signal: AbortSignal) {
   /** Answers under way or there, by place; `undefined` before that, and when they were evicted. */
@@ -155,7 +155,7 @@ export async function spliceBatch(
       return write(piece);
     };
     try {
-      await put(Buffer.from(whole.buffer, 0, whole.length - 1));
+      await put(Buffer.from(whole.buffer, whole.byteOffset, whole.length - 1));
       for (const { onSent } of gathered) onSent?.();
       for (let i = gathered.length; i < starts.length; i++) await writeElement(i, put);
       await put(CLOSE_ARRAY);

@@ -1,6 +1,7 @@
 import type { Transform } from 'node:stream';
 import { constants, createGzip, createZstdCompress } from 'node:zlib';
 import type { Coding } from '../../shared/config/kinds.ts';
+import { rangesIn } from '../request/http.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
 
 /** The header is read no further than this; who sends a longer one gets plain answers. */
@@ -10,7 +11,13 @@ const WEIGHT = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/;
 /** The first coding of `ours` that a caller weighs highest (RFC 9110 12.5.3); `undefined`: it prefers the plain answer. */
 export function codingFor(header: string | null, ours: readonly Coding[]): Coding | undefined {
   if (header === null || header.length > HEADER_LENGTH_MAX) return undefined;
-  const weights = new Map(header.toLowerCase().split(',').map(weighed));
+  const weights = new Map(
+    rangesIn(header).map(({ name, parameters: [weight] }) => {
+      // A weight that cannot be read accepts nothing.
+      const value = weight === undefined ? 1 : Number(WEIGHT.exec(weight)?.[1] ?? 0);
+      return [name === 'x-gzip' ? 'gzip' : name, value];
+    }),
+  );
   let best: Coding | undefined;
   let most = 0;
   for (const coding of ours) {
@@ -22,21 +29,13 @@ export function codingFor(header: string | null, ours: readonly Coding[]): Codin
   return (weights.get('identity') ?? 0) > most ? undefined : best;
 }
 
-function weighed(range: string): readonly [name: string, weight: number] {
-  const [name = '', ...parameters] = range.split(';').map((part) => part.trim());
-  const [weight] = parameters;
-  // A weight that cannot be read accepts nothing.
-  const value = weight === undefined ? 1 : Number(WEIGHT.exec(weight)?.[1] ?? 0);
-  return [name === 'x-gzip' ? 'gzip' : name, value];
-}
-
 /** What comes while a piece is being compressed is gathered up to so many bytes, and compressed as one. */
 const GATHERED_BYTES_MAX = 65_536;
 const CHUNK_BYTES = 65_536;
 
 /**
- * Each on the runtime's threads, with all of a piece flushed before the next. Level 1: on account data level 3 gives 3 % less
- * by zstd for 1.5 to 2 times the CPU, and 23 % less by gzip for 2 to 2.5 times (`bench/self/compress.ts`).
+ * Each on the runtime's threads, with all of a piece flushed before the next. Level 1: on account data level 3 gives 3 %
+ * less by zstd for 1.5 to 2 times the CPU, and 23 % less by gzip for 2 to 2.5 times (`bench/self/compress.ts`).
  */
 const CODERS: Readonly<Record<Coding, () => Transform>> = {
   zstd: () =>

@@ -9,8 +9,8 @@ const BYTES_MAX = 1_048_576;
 const HELD_BYTES_MAX = 67_108_864;
 
 /**
- * Gathers an answer of known length that comes before `beat` into a stream that the listener has whole at once, so that it sends
- * the length. What is longer, later, cut, or would hold too much stays a body under way.
+ * Gathers an answer of known length that comes before `beat` into a stream that the listener has whole at once, so that it
+ * sends the length. What is longer, later, cut, or would hold too much stays a body under way.
  */
 export function createGather(beat: Beat) {
   let heldBytes = 0;

@@ -9,6 +9,7 @@ import {
   OPEN_OBJECT,
 } from '../json/scan.ts';
 import { memberOf } from '../json/slices.ts';
+import { rangesIn } from '../request/http.ts';
 import { stringEnd, CLOSE, KIND, OPEN, SPACE, STRING, UNENDED_ESCAPED } from '../json/structure.ts';
 import { EMPTY, type WritePiece } from '../upstream/http-connection.ts';
 import type { ResponseStart, StreamedAnswer, StreamEnd } from '../upstream/response-reader.ts';
@@ -150,19 +151,15 @@ function withoutBreaks(bytes: Buffer): Buffer {
 
 const NDJSON_TYPE = 'application/x-ndjson';
 
-/** An answer looked into, with its content type: lines when it has an array of accounts, else the JSON it was. */
+/** Lines when the answer has an array of accounts, else the JSON it was. */
 type Divided = Readonly<{ type: string; answer: ResponseStart }>;
 
 /** Bytes of an answer that are held while its array of accounts has not begun; past them it is passed on as JSON. */
 export const HELD_BYTES_MAX = 65_536;
 
-/** A weight that says that a range is not acceptable (RFC 9110 12.4.2). */
-const REFUSED = /;\s*q=0(?:\.0*)?\s*(?:;|$)/;
-
 /** Whether the caller asks for lines: `Accept` names `application/x-ndjson`. */
 export function wantsLines(headers: Headers): boolean {
-  const ranges = headers.get('accept')?.toLowerCase().split(',') ?? [];
-  return ranges.some((range) => range.split(';')[0]?.trim() === NDJSON_TYPE && !REFUSED.test(range));
+  return rangesIn(headers.get('accept')).some(({ name, isRefused }) => name === NDJSON_TYPE && !isRefused);
 }
 
 /**

@@ -6,8 +6,9 @@ import type { ForwardRoute, Pool } from '../upstream/selection.ts';
 
 /**
  * Adds the rules of single methods. The pool answers for its health, and for the first block of all backends with history
- * as soon as it is known. The flag `searchTransactionHistory` of `getSignatureStatuses` never reaches a backend; when it was
- * true, a null entry becomes -32011: the caller would read it as "never happened". Errors are Agave's (`custom_error.rs`).
+ * as soon as it is known. The flag `searchTransactionHistory` of `getSignatureStatuses` never reaches a backend; when it
+ * was true, a null entry becomes -32011: the caller would read it as "never happened". Errors are Agave's
+ * (`custom_error.rs`).
  */
 export function withRules(forward: Forward, pool: Pool): Forward {
   return async function forwardByRule(call, route, context) {

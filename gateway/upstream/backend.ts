@@ -190,8 +190,8 @@ export class Backend {
   readonly client: HttpClient;
   readonly connectionsMax: number;
   /**
-   * How much of the chain it has shown to have, by probes and answers: its newest slot by commitment, 0 for none yet; its first
-   * available block, without and with the long-term storage behind it, `undefined` while not known.
+   * How much of the chain it has shown to have, by probes and answers: its newest slot by commitment, 0 for none yet; its
+   * first available block, without and with the long-term storage behind it, `undefined` while not known.
    */
   readonly slots: {
     readonly tip: Record<Commitment, number>;
@@ -272,13 +272,14 @@ export class Backend {
   /**
    * While calls wait, no account holds more than its share of the connections: all of them divided by the accounts that
    * hold some or wait, one at least. For each waiting call of an account below its share, one answer of an account above
-   * its own is evicted: one that was not read for a second, because its reader is behind or its turn in a batch has not come. First
-   * those whose reader has stopped, the longest unread first: a piece is up to a megabyte, for which a slow reader takes
-   * more than a second each time, so that one has stopped only after twice its longest pause. Then those of slow readers,
-   * the fewest bytes read for its time first. After a wait of a second it may also be one whose reader was behind most of
-   * the time, though not all of the last second. A call without an answer ends at its deadline, and one whose backend is
-   * slower than its reader by itself. An account of which an answer was evicted leaves a part of the connections free for
-   * `CROWDING_MS`: else its next call would enter at once, and each call of the others would wait for an eviction.
+   * its own is evicted: one that was not read for a second, because its reader is behind or its turn in a batch has not
+   * come. First those whose reader has stopped, the longest unread first: a piece is up to a megabyte, for which a slow
+   * reader takes more than a second each time, so that one has stopped only after twice its longest pause. Then those of
+   * slow readers, the fewest bytes read for its time first. After a wait of a second it may also be one whose reader was
+   * behind most of the time, though not all of the last second. A call without an answer ends at its deadline, and one
+   * whose backend is slower than its reader by itself. An account of which an answer was evicted leaves a part of the
+   * connections free for `CROWDING_MS`: else its next call would enter at once, and each call of the others would wait for
+   * an eviction.
    */
   evictForWaiters(clock: Clock): void {
     if (this.queue.isEmpty || this.#hasLooked) return;

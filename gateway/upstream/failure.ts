@@ -21,7 +21,8 @@ type RpcFailure = Readonly<{ code: number; message: string }>;
 
 /**
  * What an error says about trying another backend: `final`, it would say the same; `miss`, it may have what this one lacks;
- * `trouble`, it may be well; `-once`, one other may be tried and no more; `later`, the same again in a moment: it is not known yet.
+ * `trouble`, it may be well; `-once`, one other may be tried and no more; `later`, the same again in a moment: it is not
+ * known yet.
  */
 export type Advice = 'final' | 'miss' | 'miss-once' | 'trouble' | 'trouble-once' | 'later';
 

@@ -12,8 +12,8 @@ import {
 import type { ForwardRoute } from './selection.ts';
 
 /**
- * Gives one signed transaction, which the chain takes once, to up to `count` backends in the same bytes. The first acceptance, or
- * that it was processed already, answers; the others go on by themselves. Never rejects.
+ * Gives one signed transaction, which the chain takes once, to up to `count` backends in the same bytes. The first
+ * acceptance, or that it was processed already, answers; the others go on by themselves. Never rejects.
  */
 export type FanOut = (
   call: Call,

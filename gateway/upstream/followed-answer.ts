@@ -80,8 +80,9 @@ const MIDDLE_DEPTH = 2 ** 20;
 /**
  * Checks an answer as it comes: one object that begins or ends in the id of the call, and has no other id. To search for
  * names takes a tenth of the time of following the structure, so that is followed only where it must: of an answer whose
- * end nothing else shows, and from the first `"id"` on that stands elsewhere, whose depth is known at the end. The end is shown
- * by its framing, or by the id at the end of a plain answer: a quote in a string is escaped, so that no string holds that.
+ * end nothing else shows, and from the first `"id"` on that stands elsewhere, whose depth is known at the end. The end is
+ * shown by its framing, or by the id at the end of a plain answer: a quote in a string is escaped, so that no string holds
+ * that.
  */
 export class FollowedAnswer {
   readonly #id: Uint8Array;

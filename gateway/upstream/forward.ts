@@ -35,12 +35,8 @@ import type { ForwardRoute, Need, Pool, RetryBudget } from './selection.ts';
 /** A backend's answer under way, or what is left to say when no backend gave one. */
 export type Reply =
   | ResponseStart
-  /** `no-backend`; no backend takes a request of this length; or a transaction was given to one that did not say what became of it. */
-  | Readonly<{
-      kind: 'no-backend' | 'too-large' | 'maybe-sent';
-      /** A backend replied, with what is no answer: the call keeps its token of the rate. */
-      replied?: boolean;
-    }>
+  /** `too-large` for every backend; `maybe-sent`: a transaction whose outcome is unknown. `replied`: the rate keeps its token. */
+  | Readonly<{ kind: 'no-backend' | 'too-large' | 'maybe-sent'; replied?: boolean }>
   /** The caller left before an answer began. What was sent was sent, so the call is paid for, unless it was `unsent`. */
   | { readonly kind: 'caller-left'; readonly unsent?: true };
 
@@ -57,10 +53,7 @@ export type Forward = (
 ) => Promise<Reply>;
 
 /** An attempt that was made before, by the straight way (`direct.ts`), at a backend that is not left yet. */
-type FirstAttempt = Readonly<{
-  backend: Backend;
-  outcome: HttpReply | ResponseStart | Failure;
-}>;
+type FirstAttempt = Readonly<{ backend: Backend; outcome: HttpReply | ResponseStart | Failure }>;
 
 /** A call's caller, and how it is sent. */
 export type CallContext = EnteringCall &

@@ -31,8 +31,8 @@ const NEVER = new AbortController().signal;
 export type Hedge = Readonly<ReturnType<typeof createHedge>>;
 
 /**
- * Sends light reads whose first byte is late, later than all but one in a hundred of their lane, to a second backend too. The
- * first plain result is the answer; the other attempt is dropped and counts as no failure. `onHedge` reports both.
+ * Sends light reads whose first byte is late, later than all but one in a hundred of their lane, to a second backend too.
+ * The first plain result is the answer; the other attempt is dropped and counts as no failure. `onHedge` reports both.
  */
 export function createHedge(
   { clock, pool }: Readonly<{ clock: Clock; pool: Pick<Pool, 'second' | 'lateMs'> }>,

@@ -9,9 +9,9 @@ export type BodyEnd =
   | { readonly kind: 'cut'; readonly reason: CutReason; readonly bytes: number };
 
 /**
- * Why a body broke off: the connection closed, was silent too long, broke its framing, or was cancelled; `unread`: its reader was
- * behind until the backend gave up, or read nothing for too long; `evicted`: it was not read while other accounts waited
- * for its connection. The last two, `LEFT_OUT` and `LOST`, only before any of it was passed on.
+ * Why a body broke off: the connection closed, was silent too long, broke its framing, or was cancelled; `unread`: its
+ * reader was behind until the backend gave up, or read nothing for too long; `evicted`: it was not read while other
+ * accounts waited for its connection. The last two, `LEFT_OUT` and `LOST`, only before any of it was passed on.
  */
 export type CutReason =
   'closed' | 'stalled' | 'bad-framing' | 'cancelled' | 'unread' | 'evicted' | typeof LEFT_OUT | typeof LOST;

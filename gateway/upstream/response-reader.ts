@@ -198,10 +198,10 @@ function checkedCoded(body: StreamBody, encoding: string, id: Uint8Array): Strea
 export const WHOLE_BYTES_MAX = 65_536;
 
 /**
- * Judges a reply to the call of this id by its head and first bytes: an answer, or a failure whose body is cancelled. A coding that
- * is not in `acceptEncoding` is a failure: its caller could not read it. `trustsEnd`: a body of a known length is complete at its
- * last byte. The answer to a write is held however it is framed: its caller must learn that it was cut. Aborting `signal`
- * cancels what is held. Never rejects.
+ * Judges a reply to the call of this id by its head and first bytes: an answer, or a failure whose body is cancelled. A
+ * coding that is not in `acceptEncoding` is a failure: its caller could not read it. `trustsEnd`: a body of a known length
+ * is complete at its last byte. The answer to a write is held however it is framed: its caller must learn that it was cut.
+ * Aborting `signal` cancels what is held. Never rejects.
  */
 export async function judge(
   { head, body }: HttpReply,

@@ -395,9 +395,10 @@ function mostPreferred(able: readonly Backend[], { accountId }: Need): Backend |
 const PER_CALL = 0.1;
 const SAVED_MAX = 200;
 
-/** How many calls of the pool may be sent again: a dead backend must not double the load (Google SRE book, chapter 21). */
+/** The retries of the pool. */
 export type RetryBudget = ReturnType<typeof createRetryBudget>;
 
+/** How many calls of the pool may be sent again: a dead backend must not double the load (Google SRE book, chapter 21). */
 export function createRetryBudget(perCall = PER_CALL, savedMax = SAVED_MAX, saved = savedMax) {
   let retries = saved;
   return {

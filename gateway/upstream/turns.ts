@@ -36,8 +36,8 @@ export function awaitTurn(take: () => void): void {
 }
 
 /**
- * Calls `task.endTurn` when the events of this turn are over, with those of all others: requests and answers that are written
- * together find their readers at work; alone, nearly each wakes one up, which costs the sender 5 µs.
+ * Calls `task.endTurn` when the events of this turn are over, with those of all others: requests and answers that are
+ * written together find their readers at work; alone, nearly each wakes one up, which costs the sender 5 µs.
  */
 export function atEndOfTurn(task: Task): void {
   // While bodies move, the turn's end is half a megabyte away.

@@ -73,6 +73,16 @@ describe('the table of methods', () => {
     expect(writes.toSorted()).toEqual(['requestAirdrop', 'sendBundle', 'sendTransaction']);
   });
 
+  test('has the answer of one call shared by reads alone that are the same for every caller', () => {
+    const shared =
+      words(`getAccountInfo getMultipleAccounts getBalance getTokenSupply getTokenAccountBalance getSlot
+      getLatestBlockhash getVersion getStakeMinimumDelegation getInflationGovernor getInflationRate
+      getMinimumBalanceForRentExemption`);
+    const direct = [...METHODS].filter(([, row]) => row.shared === true && row.direct).map(([name]) => name);
+    expect(direct.toSorted()).toEqual(shared.toSorted());
+    expect([...METHODS.values()].filter((row) => row.shared === true)).toHaveLength(shared.length);
+  });
+
   test('gives every scan the class scan, which has the deadline of one', () => {
     for (const [, { lane, class: kind }] of METHODS) expect(kind === 'scan').toBe(lane === 'scan');
   });

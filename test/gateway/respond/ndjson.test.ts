@@ -75,6 +75,20 @@ describe('getProgramAccounts as lines', () => {
     expect(text === `${lines}\n{"accounts":${3 * MB_OF_ACCOUNTS},"slot":9}\n`).toBe(true);
   });
 
+  test('the first line comes while the backend still scans', async () => {
+    const firstLine = Promise.withResolvers<void>();
+    backend.script(() =>
+      scanned(HEAD, TAIL, 2, (written) => (written === 1 ? firstLine.promise : undefined)),
+    );
+    const answer = await gateway.post(SCAN, key, { headers: LINES });
+    let text = '';
+    for await (const piece of answer.body ?? []) {
+      text += Buffer.from(piece).toString();
+      if (text.startsWith(`${ACCOUNT}\n`)) firstLine.resolve();
+    }
+    expect(text.endsWith(`{"accounts":${2 * MB_OF_ACCOUNTS},"slot":null}\n`)).toBe(true);
+  });
+
   test('the backend is asked for plain bytes, whatever the caller can read', async () => {
     await asked((seen) => result(seen, '[]'), { ...LINES, 'accept-encoding': 'gzip' });
     expect(backend.seen.at(-1)?.request.headers.get('accept-encoding')).toBe('identity');

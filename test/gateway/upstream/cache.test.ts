@@ -107,6 +107,14 @@ describe('a result that never changes', () => {
     expect(await sentOfTwo(startCache(), method, params)).toBe(2);
   });
 
+  test('is not one of the same slot with other options', async () => {
+    const world = startCache();
+    for (const params of ['[5]', '[5,{}]', '[5,{"rewards":false}]', '[ 5]'])
+      await world.ask('getBlock', params);
+    await world.ask('getBlockTime', '[5]');
+    expect([world.sent, world.cache.counts.hits]).toEqual([5, 0]);
+  });
+
   test('is kept only when its slot was finalized before the call was sent', async () => {
     const world = startCache();
     world.finality = { slot: 0, resets: 0 };
@@ -205,6 +213,13 @@ describe('a stream', () => {
     expect(world.sent).toBe(3);
   });
 
+  test('that is longer than a sixteenth of the memory passes whole and is not kept', async () => {
+    const world = startCache(16 * 199_000);
+    world.reply = streaming(65_536);
+    expect(await world.ask('getBlock', '[5]')).toBe(resultText(long, '1'));
+    expect(world.cache.counts.bytes).toBe(0);
+  });
+
   test('from memory ends for a caller who leaves, and its memory counts until then', async () => {
     const world = startCache(8_388_608);
     world.reply = streaming(65_536);
@@ -241,6 +256,21 @@ describe('the bound', () => {
     expect(world.sent).toBe(60);
     for (let i = 0; i < 3; i++) await world.ask('getBlock', '[59]');
     expect(world.sent).toBe(61);
+  });
+
+  test('drops what was used longest ago', async () => {
+    const world = startCache(20_000);
+    world.reply = (id) => wholeOf(resultText(`"${'x'.repeat(700)}"`, id));
+    const ask = (slot: number) => world.ask('getBlock', `[${slot}]`);
+    for (let slot = 0; slot < 19; slot++) await ask(slot);
+    await ask(0);
+    expect(world.sent).toBe(19);
+    for (let slot = 19; slot < 30; slot++) await ask(slot);
+    await ask(0);
+    await ask(29);
+    expect(world.sent).toBe(30);
+    await ask(1);
+    expect(world.sent).toBe(31);
   });
 
   test('holds for entries, copies and what slow readers still read, and all of it is given back', async () => {

@@ -86,6 +86,16 @@ describe('a backend is slow', () => {
     expect(b.latencies.state?.isSlow).toBe(false);
   });
 
+  test('not by fewer than four calls, and not by most of them being fast', () => {
+    const { a, b, c, changes, pool } = pooled();
+    begins(a, 3_000, 3);
+    begins(b, 2, 5);
+    begins(c, 3_000, 20);
+    begins(c, 2, 21);
+    pool.compareLatencies();
+    expect(changes).toEqual([]);
+  });
+
   test('by what did not begin at all, when it was waited for so long', () => {
     const { a, b, changes, pool } = pooled();
     begins(b, 2, 5);

@@ -181,6 +181,16 @@ describe('what is finalized', () => {
     expect(all.pool.finality().resets).toBe(0);
   });
 
+  test('is not what an answer shows: a caller may have it read at another commitment than it seems', async () => {
+    await using all = await pooled({ state: { slot: 1_000 } });
+    await all.pass(1);
+    const before = all.pool.finality();
+    const [a] = all.backends;
+    if (a === undefined) throw new Error('a node');
+    all.pool.learn(a, { accountId: 7, commitment: 'finalized', slotMin: 0 }, 1_100);
+    expect(all.pool.finality()).toEqual(before);
+  });
+
   test.each([
     ['of another genesis', { slot: 1_000, genesis: 'G2' }],
     ['set far back', { slot: 500 }],
@@ -202,3 +212,65 @@ describe('what is finalized', () => {
 });
 
 const ARCHIVE: Node = { config: { profile: 'old-faithful', lanes: ['archive'] }, state: { slot: 500 } };
+
+/** A backend that begins every answer and never goes on; `open` counts its connections. */
+function startStalling(dripMs?: number) {
+  let open = 0;
+  const timers = new Set<Timer>();
+  const listener = Bun.listen({
+    hostname: '127.0.0.1',
+    port: 0,
+    socket: {
+      open: () => void open++,
+      close: () => void open--,
+      data(socket) {
+        socket.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 3000\r\n\r\n{');
+        if (dripMs !== undefined) timers.add(setInterval(() => socket.write(' '), dripMs));
+      },
+    },
+  });
+  return {
+    url: `http://127.0.0.1:${listener.port}/`,
+    open: () => open,
+    [Symbol.dispose]() {
+      for (const timer of timers) clearInterval(timer);
+      listener.stop(true);
+    },
+  };
+}
+
+test.each([
+  ['stalls', false],
+  ['drips', true],
+])(
+  'a backend that %s in the middle of every answer delays no other, is unreachable, and keeps no connection and no stop waiting',
+  async (_, drips) => {
+    const { clock, advance } = createVirtualClock();
+    await using good = startLiveNode();
+    using bad = startStalling(drips ? 5 : undefined);
+    const backends = [good, bad].map(({ url: at }) => backendOf({ at, clock }));
+    const { probeAll } = forwardOf(backends, clock).pool;
+    const stop = new AbortController();
+    for (let round = 0; round < 4; round++) {
+      const looking = probeAll(stop.signal);
+      while (bad.open() === 0) await Bun.sleep(1); // until it has been asked
+      await Bun.sleep(20); // the good one answers meanwhile
+      advance(1_000);
+      await looking;
+      advance(1_000); // the questions' own limit
+      while (bad.open() > 0) await Bun.sleep(1); // bounded by the test's own timeout
+      good.now.slot += 5;
+    }
+    expect(backends.map(({ health }) => health.excludedBecause)).toEqual([undefined, 'unreachable']);
+    expect(backends[0]?.slots.tip.processed).toBe(1_015);
+
+    const last = probeAll(stop.signal);
+    while (bad.open() === 0) await Bun.sleep(1); // until it has been asked
+    stop.abort();
+    advance(1_000);
+    await last;
+    while (bad.open() > 0) await Bun.sleep(1); // bounded by the test's own timeout
+    expect(bad.open()).toBe(0);
+    for (const { client } of backends) client.close();
+  },
+);

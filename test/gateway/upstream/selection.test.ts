@@ -34,6 +34,12 @@ describe('the order in which backends are asked', () => {
     expect(names([a, b, c], clock)).toBe('a b c');
   });
 
+  test('takes one whose slot is not known for good', () => {
+    const [a, b, c] = three();
+    b.slots.tip.confirmed = 310;
+    expect(names([a, b, c], createVirtualClock().clock, 300)).toBe('a b c');
+  });
+
   test('puts one that is left out last: late before failing, and of the late ones the newest first', () => {
     const [a, b, c] = three();
     a.health = { ...HEALTHY, excludedBecause: 'unreachable' };

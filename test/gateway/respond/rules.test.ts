@@ -2,7 +2,8 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import type { Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import { withoutHistory, withRules } from '../../../gateway/respond/rules.ts';
-import { callOf, contextOf, forwardOf, routeTo } from '../upstream/of.ts';
+import type { Pool } from '../../../gateway/upstream/selection.ts';
+import { callOf, contextOf, forwardOf, routeTo, textOf as replyText } from '../upstream/of.ts';
 import { jsonText, objectText } from '../json/json-text.ts';
 import { streamBodyOf } from '../stream-body.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
@@ -141,4 +142,38 @@ describe('when history was requested', () => {
     expect(given).toEqual({ kind: 'no-backend', replied: true });
     expect(state.cancelled).toBe(true);
   });
+});
+
+/** The answer to a call by the rules, with some of the pool's own replaced, and how often it was settled. */
+async function answered(method: string, rows: Partial<Pool>): Promise<readonly [string, number]> {
+  const { pool } = forwardOf([], createVirtualClock().clock);
+  const forward: Forward = async (_call, _route, { onSettled }) => {
+    onSettled?.();
+    return { kind: 'no-backend' };
+  };
+  let overs = 0;
+  const context = contextOf({ onSettled: () => void overs++ });
+  const rules = withRules(forward, { ...pool, ...rows });
+  return [await replyText(await rules(callOf(method, null, '"7"'), routeTo([], method), context)), overs];
+}
+
+test("getHealth is the pool's", async () => {
+  expect(await answered('getHealth', { isHealthy: () => true })).toEqual([
+    '{"jsonrpc":"2.0","result":"ok","id":"7"}',
+    1,
+  ]);
+  expect(await answered('getHealth', { isHealthy: () => false })).toEqual([
+    '{"jsonrpc":"2.0","error":{"code":-32005,"message":"Node is unhealthy"},"id":"7"}',
+    1,
+  ]);
+});
+
+test.each(['getFirstAvailableBlock', 'minimumLedgerSlot'])("%s is the pool's floor", async (method) => {
+  expect(await answered(method, { floor: () => 17 })).toEqual(['{"jsonrpc":"2.0","result":17,"id":"7"}', 1]);
+  expect(await answered(method, { floor: () => 0 })).toEqual(['{"jsonrpc":"2.0","result":0,"id":"7"}', 1]);
+});
+
+test('while the floor is not known a node is asked for its own, as for every other method', async () => {
+  expect(await answered('getFirstAvailableBlock', { floor: () => undefined })).toEqual(['no-backend', 1]);
+  expect(await answered('getSlot', { floor: () => 17 })).toEqual(['no-backend', 1]);
 });
