@@ -93,10 +93,4 @@ describe('lists of slots', () => {
     expect(slots).toEqual(Array.from({ length: Number(length) }, (_, index) => 11n + BigInt(index)));
     expect(await net.result('getBlocks', 11n, 10n + length)).toEqual(slots);
   });
-
-  test('beyond the tip are empty', async () => {
-    using net = await startChain();
-    const tip = net.chain.slotAt('finalized');
-    expect(await net.result('getBlocksWithLimit', tip + 5n, 10n)).toEqual([]);
-  });
 });

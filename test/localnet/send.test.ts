@@ -87,33 +87,6 @@ describe('sendTransaction', () => {
     expect(data['unitsConsumed']).toBe(150n);
   });
 
-  test.each([
-    [
-      'too long in base64',
-      'A'.repeat(1_648),
-      { encoding: 'base64' },
-      /^base64 encoded .* too large: 1648 bytes \(max: encoded\/raw 1644\/1232\)$/,
-    ],
-    [
-      'too long in base58',
-      '1'.repeat(1_684),
-      {},
-      /^base58 encoded .* too large: 1684 bytes \(max: encoded\/raw 1683\/1232\)$/,
-    ],
-    [
-      'of too many bytes',
-      'A'.repeat(1_644),
-      { encoding: 'base64' },
-      /^decoded .* too large: 1233 bytes \(max: 1232 bytes\)$/,
-    ],
-  ])('a transaction that is %s is -32602', async (_, wire, config, message) => {
-    using net = await startRich();
-    expect(await net.refusal('sendTransaction', wire, config)).toEqual({
-      code: -32602n,
-      message: expect.stringMatching(message),
-    });
-  });
-
   test('keeps a transaction that failed, with its fee taken and nothing else', async () => {
     using net = await startRich();
     const signature = await net.transfer(alice, bob.address, 10n ** 15n);

@@ -64,16 +64,6 @@ describe('simulateTransaction', () => {
       err: null,
       replacementBlockhash: { blockhash: net.blockhash(), lastValidBlockHeight: GENESIS_SLOT + 160n },
     });
-    expect(
-      await net.refusal('simulateTransaction', base64(wire), {
-        ...processed,
-        replaceRecentBlockhash: true,
-        sigVerify: true,
-      }),
-    ).toEqual({
-      code: -32602n,
-      message: 'sigVerify may not be used with replaceRecentBlockhash',
-    });
   });
 
   test('shows the accounts that it is asked for, as they would be', async () => {
@@ -94,22 +84,6 @@ describe('simulateTransaction', () => {
       null,
       expect.objectContaining({ lamports: 9_998_995_000n }),
     ]);
-  });
-
-  test.each([
-    [
-      { encoding: 'base64', addresses: Array.from({ length: 4 }, () => bob.address) },
-      'Too many accounts provided; max 3',
-    ],
-    [{ encoding: 'base58', addresses: [] }, 'base58 encoding not supported'],
-    [{ encoding: 'base64' }, 'Invalid params: invalid type: null, expected a sequence.'],
-  ] as [Json, string][])('refuses accounts %p', async (accounts, message) => {
-    using net = await startRich();
-    const wire = base64(transferWire(alice, bob.address, 1_000_000n, net.blockhash()));
-    expect(await net.refusal('simulateTransaction', wire, { ...processed, accounts })).toEqual({
-      code: -32602n,
-      message,
-    });
   });
 
   test('shows a failure with its logs, its fee and no accounts', async () => {
