@@ -38,7 +38,6 @@ export function stopSignal(supervised: boolean): AbortSignal {
   return controller.signal;
 }
 
-/** Resolves when `signal` fires, or at once when it has. */
 export function fired(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));

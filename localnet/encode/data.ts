@@ -2,6 +2,7 @@
  * Account data as text. What is large is made a slice at a time while it is written, because an account has up to
  * 10 MiB and its reader may be slow.
  */
+import { isOption, unwrapOption } from '@solana/kit';
 import { type Json, piecesJson } from '../json/value.ts';
 
 /** A multiple of 3, so that the slices' base64 stands together without padding. */
@@ -29,4 +30,23 @@ function* base64Pieces(data: Uint8Array): Generator<string> {
 
 function base64Of(data: Uint8Array): string {
   return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
+}
+
+/** What a program's client decoded, as JSON; `own` gives what Agave writes otherwise, by the member's name. */
+export function encodeDecoded(
+  name: string,
+  value: unknown,
+  own: (name: string, value: unknown) => Json | undefined,
+): Json {
+  if (isOption(value)) return encodeDecoded(name, unwrapOption(value), own);
+  if (value === null || value === undefined) return null;
+  const written = own(name, value);
+  if (written !== undefined) return written;
+  if (value instanceof Uint8Array) return base64Of(value);
+  if (value instanceof Map) return [...value];
+  if (Array.isArray(value)) return value.map((item) => encodeDecoded(name, item, own));
+  if (typeof value !== 'object') return value as Json; // a text, a number or a boolean
+  return Object.fromEntries(
+    Object.entries(value).map(([member, each]) => [member, encodeDecoded(member, each, own)] as const),
+  );
 }

@@ -67,7 +67,6 @@ export function createConfigReader(
   return { readAgain, hasChanged };
 }
 
-/** Those of the plans that accounts are on, a sentence each. */
 export function lostPlans(gone: readonly string[], used: ReadonlyMap<string, number>): readonly string[] {
   return gone
     .filter((plan) => used.has(plan))

@@ -38,7 +38,6 @@ export function hashOf(key: ApiKey): Buffer {
   return createHash('sha256').update(key).digest();
 }
 
-/** The loggable name of the key with this hash. */
 export function keyIdOf(hash: Buffer): KeyId {
   return hash.toString('hex', 0, 8) as KeyId; // made from a hash, as the brand promises
 }

@@ -158,7 +158,6 @@ export function createWaitingUses() {
   };
   return {
     note,
-    /** The uses that have waited longest. */
     some: (most: number): readonly (readonly [KeyId, atMs: number])[] => [...waiting.entries().take(most)],
     /** Forgets uses that are written, but not those that were noted again. */
     done(uses: readonly (readonly [KeyId, atMs: number])[]): void {

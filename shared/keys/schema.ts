@@ -139,7 +139,6 @@ export function requestReload(accounts: Store): number {
   return row.config;
 }
 
-/** The plans that accounts are on, each with the number of its accounts. */
 export function plansInUse(accounts: Store): ReadonlyMap<string, number> {
   const rows = accounts.query<{ plan: string; accounts: number }, []>(
     'SELECT plan, count(*) AS accounts FROM accounts WHERE plan IS NOT NULL GROUP BY plan ORDER BY plan',

@@ -9,12 +9,11 @@ export type RedisClient = Redis | Cluster;
  * cluster all keys of a call have one hash tag.
  */
 export type RedisScript = Readonly<{ lua: string; keys?: number }>;
-type RedisScripts = Readonly<Record<string, RedisScript>>;
 
 type RedisLinkOptions = Readonly<{
   url: string;
   deadlineMs: number;
-  scripts: RedisScripts;
+  scripts: Readonly<Record<string, RedisScript>>;
   clock: Clock;
   random: () => number;
   /** Tells the operator, once per sentence. */
@@ -92,7 +91,7 @@ export function openRedisLink(options: RedisLinkOptions) {
     }
   }
 
-  function meet(server: RedisServer, place: string): void {
+  function meet(server: ReturnType<typeof serverFrom>, place: string): void {
     if (closed) return;
     if (server.isCluster && client instanceof Redis) {
       client.disconnect();
@@ -165,7 +164,7 @@ function placeOf({ options: { host = '', port = 0 } }: Redis): string {
   return `${host}:${port}`;
 }
 
-function scriptsOf(scripts: RedisScripts) {
+function scriptsOf(scripts: RedisLinkOptions['scripts']) {
   const entries = Object.entries(scripts).map(([name, { lua, keys }]) => {
     return [name, keys === undefined ? { lua } : { lua, numberOfKeys: keys }] as const;
   });
@@ -174,8 +173,6 @@ function scriptsOf(scripts: RedisScripts) {
 
 /** A connection that fails is an everyday event: it is seen by the calls that fail, and tried again. */
 function ignore(): void {}
-
-type RedisServer = ReturnType<typeof serverFrom>;
 
 /** Reads an answer to INFO of the server at `place` (`host:port`, for the sentences). */
 export function serverFrom(info: string, place: string) {
