@@ -18,7 +18,7 @@ export function bunComplaint(running: string | undefined, wanted: string = BUN_V
 }
 
 /**
- * An AbortSignal that fires when the process is asked to stop: SIGINT, SIGTERM, or, when `supervised`, the end of
+ * An AbortSignal that fires when the process shall stop: SIGINT, SIGTERM, or, when `supervised`, the end of
  * its standard input, which is how a child learns that its parent died, even by SIGKILL. A second SIGINT ends the
  * process at once with 130.
  */

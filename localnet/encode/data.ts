@@ -9,12 +9,12 @@ import { type Json, piecesJson } from '../json/value.ts';
 const SLICE_BYTES = 96 * 1024;
 const AT_ONCE_BYTES = 4 * 1024;
 
-/** Base64 of bytes that nobody changes. */
+/** Base64 of bytes that do not change. */
 export function base64Json(data: Uint8Array): Json {
   return data.length <= AT_ONCE_BYTES ? base64Of(data) : piecesJson(() => base64Pieces(data));
 }
 
-/** Base64 of the zstd frame of bytes that nobody changes; large ones are compressed when they are written. */
+/** Base64 of the zstd frame of bytes that do not change; large ones are compressed when they are written. */
 export function zstdJson(data: Uint8Array): Json {
   if (data.length <= AT_ONCE_BYTES) return base64Of(Bun.zstdCompressSync(data));
   return piecesJson(() => base64Pieces(Bun.zstdCompressSync(data)));

@@ -163,7 +163,7 @@ function parseLookupTable(state: AccountState): Parsed | undefined {
   return { type: 'lookupTable', info };
 }
 
-/** What a validator says of itself: keys after a count, each with whether it must sign, and a text of JSON. */
+/** A validator's description of itself: keys after a count, each with whether it must sign, and a text of JSON. */
 function parseConfig({ data }: AccountState): Parsed | undefined {
   const keys = Array.from({ length: data[0] ?? 0 }, (_, index) => 1 + index * 33).map((at) => ({
     pubkey: addressOf(data.subarray(at, at + 32)),

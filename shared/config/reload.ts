@@ -9,7 +9,7 @@ const SETTLED_MS = 200;
 const READS_MAX = 25;
 
 /**
- * Reads the config of a running app again, when nobody has written it for a moment. Refused is one that is unusable, says
+ * Reads the config of a running app again, when it has not been written for a moment. Refused is one that is unusable, says
  * nothing, or has lost a plan that accounts are on; `used` counts accounts by plan, and may throw.
  */
 export function createConfigReader(

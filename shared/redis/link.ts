@@ -16,15 +16,15 @@ type RedisLinkOptions = Readonly<{
   scripts: Readonly<Record<string, RedisScript>>;
   clock: Clock;
   random: () => number;
-  /** Tells the operator, once per sentence. */
+  /** Reports a sentence to the operator, each once. */
   onWarning(sentence: string): void;
-  /** A server is there that may not know what the store was told: it was started anew, or is another one. */
+  /** A server was met that may lack what was written before: it was restarted, or is another one. */
   onStranger(): void;
 }>;
 
 export type RedisLink = NonNullable<ReturnType<typeof openRedisLink>>;
 
-/** A server that has run for less time than this may have lost something that a process was told before. */
+/** A server that has run for less time than this may have lost a write that it confirmed before. */
 const YOUNG_SECONDS = 5;
 
 /** How long a close waits for a server that does not say goodbye. */
@@ -67,7 +67,7 @@ export function openRedisLink(options: RedisLinkOptions) {
     cluster.on('node error', (error) => refused(error));
     cluster.on('+node', (node: Redis) => {
       watch(node);
-      // Connected now and not at its first command, which would be sent before the server is asked who it is.
+      // Connected now and not at its first command, which would be sent before the server is identified.
       if (node.status === 'wait') node.connect().catch(ignore);
     });
     return cluster;
@@ -125,7 +125,7 @@ export function openRedisLink(options: RedisLinkOptions) {
     options.onWarning(sentence);
   }
 
-  /** Takes note that a command was refused, and why; tells the operator of what will not pass by itself. */
+  /** Takes note that a command was refused, and why; warns the operator of what does not pass by itself. */
   function refused(error: unknown): void {
     if (!(error instanceof Error) || !REFUSALS.test(error.message)) return;
     // What follows names the script, and would make one cause look like several.
@@ -134,12 +134,12 @@ export function openRedisLink(options: RedisLinkOptions) {
   }
 
   return {
-    /** The client while it may be spoken to; never one whose server has not yet been asked who it is. */
+    /** The client while it may be used; never one whose server is not identified yet. */
     client(): RedisClient | undefined {
       lookForPromoted();
       return closed || checking > 0 || client.status !== 'ready' ? undefined : client;
     },
-    /** How many strangers were met: an answer that came while it changed may be one's who knows too little. */
+    /** How many strangers were met: an answer that came while it changed may be of a server that lacks writes. */
     strangers(): number {
       lookForPromoted();
       return strangers;
@@ -197,7 +197,7 @@ export function serverFrom(info: string, place: string) {
   };
 }
 
-/** Groups as one command each may be about: a single server is told of all at once; in a cluster each may be elsewhere. */
+/** Groups as one command each may be about: a single server takes all at once; in a cluster each may be elsewhere. */
 export function inOneCommand<Group>(
   client: RedisClient,
   groups: readonly Group[],

@@ -133,7 +133,7 @@ describe('HTTP has the statuses and texts of jsonrpc-http-server 18', () => {
     expect(response.status).toBe(413);
   });
 
-  test('OPTIONS tells what is allowed, to browsers too', async () => {
+  test('OPTIONS lists what is allowed, for browsers too', async () => {
     const headers = {
       origin: 'https://app.example',
       'access-control-request-headers': 'solana-client,x-token',

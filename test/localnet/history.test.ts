@@ -103,14 +103,14 @@ describe('getTransaction', () => {
     expect(object(old)['transaction']).toEqual([base64(wire), 'base64']);
   });
 
-  test('knows nothing above its commitment, and nothing of strangers', async () => {
+  test('is null above its commitment, and for unknown signatures', async () => {
     const last = busy.signatures[3] ?? '';
     expect(await busy.net.result('getTransaction', last, confirmed)).not.toBeNull();
     expect(await busy.net.result('getTransaction', last)).toBeNull();
     expect(await busy.net.result('getTransaction', '1'.repeat(64), confirmed)).toBeNull();
   });
 
-  test('names legacy transactions when asked for a version', async () => {
+  test('gives the version of legacy transactions when a maximum is named', async () => {
     const config = { ...confirmed, maxSupportedTransactionVersion: 0n };
     expect(await busy.net.result('getTransaction', busy.signatures[0] ?? '', config)).toMatchObject({
       version: 'legacy',
@@ -248,7 +248,7 @@ describe('getBlock', () => {
     expect(await Promise.all(details.map(membersOf))).toEqual(members);
   });
 
-  test('with transactionDetails accounts tells who signs and what is writable', async () => {
+  test('with transactionDetails accounts shows signers and writable keys', async () => {
     const block = object(
       await busy.net.result('getBlock', slot, { ...confirmed, transactionDetails: 'accounts' }),
     );

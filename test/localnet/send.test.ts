@@ -24,7 +24,7 @@ async function startRich() {
 }
 
 describe('sendTransaction', () => {
-  test('takes base58 by default and base64 when told, and gives the first signature', async () => {
+  test('takes base58 by default and base64 by its encoding, and gives the first signature', async () => {
     using net = await startRich();
     const { getBase58Decoder } = await import('@solana/kit');
     const one = transferWire(alice, bob.address, 1_000_000n, net.blockhash());
@@ -189,7 +189,7 @@ describe('fees', () => {
     });
   });
 
-  test('a message whose blockhash nobody knows has no fee', async () => {
+  test('a message with an unknown blockhash has no fee', async () => {
     using net = await startRich();
     const wire = builtWire(alice, addressNumber(3), [
       { program: SYSTEM, accounts: [alice.address, bob.address], data: transferData(1n) },
@@ -225,7 +225,7 @@ describe('requestAirdrop', () => {
     });
   });
 
-  test('asked twice within a slot gives twice', async () => {
+  test('twice within a slot pays twice', async () => {
     using net = await startChain();
     const first = await net.result('requestAirdrop', bob.address, 1_000_000n);
     const second = await net.result('requestAirdrop', bob.address, 1_000_000n);

@@ -166,7 +166,7 @@ describe('a problem names its key', () => {
     }
   });
 
-  test('all problems are told at once', () => {
+  test('all problems are reported at once', () => {
     const document = {
       gateway: { listen: 1, nope: 2 },
       storage: { secret: 'x' },
@@ -242,7 +242,7 @@ describe('addresses', () => {
       [],
     ]);
   });
-  test('any free port may be asked for twice', () => {
+  test('port 0 may stand for two listeners', () => {
     expect(problemsOf({ gateway: { listen: '127.0.0.1:0', metrics: '127.0.0.1:0' } })).toEqual([]);
   });
   test('deploys reads through the gateway where that listens, with TLS when it has it', () => {
