@@ -3,9 +3,9 @@
  */
 import type { Address } from '@solana/kit';
 import type { Clock } from '../shared/clock.ts';
-import { type Chain, createChain } from './chain/chain.ts';
+import { createChain } from './chain/chain.ts';
 import { genesisAccounts, type GenesisProgram } from './genesis/accounts.ts';
-import { type ServedLocalnet, serveLocalnet, type ServeOptions } from './http/server.ts';
+import { serveLocalnet, type ServeOptions } from './http/server.ts';
 import type { AccountState } from './protocol/account.ts';
 import { createLedger, openDatabase } from './store/ledger.ts';
 
@@ -26,22 +26,14 @@ type LocalnetOptions = Readonly<{
 }>;
 
 /** A localnet that stands still until it is run. */
-export type Localnet = Readonly<{
-  chain: Chain;
-  /** Moves the chain by the clock until the signal aborts; never rejects on time's account. */
-  run(signal: AbortSignal): Promise<void>;
-  /** Listens for calls. Throws an Error with one sentence when the address cannot be had. */
-  serve(at: Omit<ServeOptions, 'chain'>): ServedLocalnet;
-  /** Ends the chain cleanly. `run` must have ended. */
-  close(): void;
-}>;
+export type Localnet = Awaited<ReturnType<typeof createLocalnet>>;
 
 // Beyond this the clock was set or the machine slept: the chain goes on from where it is.
 const LAG_SLOTS_MAX = 512;
 const PACE_WHEN_AHEAD = 1.25;
 
 /** Opens or begins a localnet. Throws an Error with one sentence when its file cannot be used. */
-export async function createLocalnet(options: LocalnetOptions): Promise<Localnet> {
+export async function createLocalnet(options: LocalnetOptions) {
   const { clock, slotMs } = options;
   const ledger = createLedger(openDatabase(options.dataDir));
   const chain = await createChain({
@@ -56,6 +48,7 @@ export async function createLocalnet(options: LocalnetOptions): Promise<Localnet
     ],
   });
 
+  /** Moves the chain by the clock until the signal aborts. */
   async function run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const waitMs = chain.tipEndMs() - clock.now();
@@ -72,5 +65,12 @@ export async function createLocalnet(options: LocalnetOptions): Promise<Localnet
     }
   }
 
-  return { chain, run, serve: (at) => serveLocalnet({ ...at, chain }), close: chain.close };
+  return {
+    chain,
+    run,
+    /** Listens for calls. Throws an Error with one sentence when the address cannot be had. */
+    serve: (at: Omit<ServeOptions, 'chain'>) => serveLocalnet({ ...at, chain }),
+    /** Ends the chain cleanly. `run` must have ended. */
+    close: chain.close,
+  } as const;
 }

@@ -9,7 +9,7 @@ import { createLocalnet, type Localnet } from './compose.ts';
 import { type GenesisProgram, programsFrom } from './genesis/accounts.ts';
 import type { ServedLocalnet } from './http/server.ts';
 
-/** How long answers under way may take to end after a stop was asked for. */
+/** How long answers under way may take to end after a stop signal. */
 const DRAIN_MS = 5_000;
 const BUILT_IN_PROGRAMS = join(import.meta.dir, '../deploys/watch/programs.json');
 
@@ -22,7 +22,7 @@ type RunOptions = Readonly<{
 }>;
 
 /**
- * Runs the localnet until it is asked to stop; gives the exit code. What an operator must know to start it goes to
+ * Runs the localnet until a stop signal; gives the exit code. What an operator must know to start it goes to
  * standard error, a sentence each.
  */
 export async function runLocalnet({ path, env, supervised, random }: RunOptions): Promise<number> {

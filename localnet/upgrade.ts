@@ -145,7 +145,7 @@ export async function writeBuffer(
 
 /**
  * Lets the loader take the buffer's code; gives the slots of the deploy before and of this one. The loader redeploys a
- * program once a slot; when somebody else came first, the next slot is tried, until the signal aborts.
+ * program once a slot; when another redeploy came first, the next slot is tried, until the signal aborts.
  */
 export async function upgradeFrom(context: UpgradeContext, target: UpgradeTarget, signers: Signers) {
   const upgrade = getUpgradeInstruction({

@@ -19,7 +19,7 @@ export type BackendStatus = Readonly<{
 /** What `GET /status.json` of a gateway's metrics listener says, of all its processes together. */
 export type GatewayStatus = Readonly<{
   version: string;
-  /** Processes that are told of here. */
+  /** Processes that are summed up here. */
   processes: number;
   recent_seconds: number;
   backends: readonly BackendStatus[];

@@ -18,7 +18,7 @@ export function bunComplaint(running: string | undefined, wanted: string = BUN_V
 }
 
 /**
- * An AbortSignal that fires when the process is asked to stop: SIGINT, SIGTERM, or, when `supervised`, the end of
+ * An AbortSignal that fires when the process shall stop: SIGINT, SIGTERM, or, when `supervised`, the end of
  * its standard input, which is how a child learns that its parent died, even by SIGKILL. A second SIGINT ends the
  * process at once with 130.
  */
@@ -38,7 +38,6 @@ export function stopSignal(supervised: boolean): AbortSignal {
   return controller.signal;
 }
 
-/** Resolves when `signal` fires, or at once when it has. */
 export function fired(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));

@@ -47,7 +47,6 @@ export function keyText({ accountId, hash, expiresAtMs }: PublishedKey): string 
   return JSON.stringify([accountId, hash, expiresAtMs]);
 }
 
-/** Reads such a text; `undefined` when it is none of ours, or a later version's. */
 export function keyFrom(text: string): PublishedKey | undefined {
   const [accountId, hash, expires] = membersOf(text);
   if (!isWhole(accountId) || typeof hash !== 'string' || !(expires === null || isWhole(expires)))

@@ -29,13 +29,14 @@ export function createSlots(ledger: Ledger, start: Start, slotMs: number, rooted
   const { seed } = start;
   const anchors: Anchor[] = [...start.anchors];
   /** The newest blocks by their hashes, the oldest first. */
-  const blocks = new Map<string, bigint>();
+  const blocks = new Map<string, Readonly<{ slot: bigint; hash: string }>>();
   const blocksMax = Math.max(SLOT_HASHES_MAX, Number(BLOCKHASH_AGE_MAX + rootedLag + 2n));
   let tip = start.slot;
   let reserved = start.slot - 1n;
 
   function addBlock(slot: bigint): void {
-    blocks.set(blockhashOf(seed, slot), slot);
+    const hash = blockhashOf(seed, slot);
+    blocks.set(hash, { slot, hash });
     const [oldest] = blocks.keys();
     if (blocks.size > blocksMax && oldest !== undefined) blocks.delete(oldest);
   }
@@ -83,16 +84,13 @@ export function createSlots(ledger: Ledger, start: Start, slotMs: number, rooted
     tip: () => tip,
     tipEndMs: () => slotStartMs(anchors, tip + 1n),
     /** Newest first, up to the parent of the slot in progress. */
-    hashes: () =>
-      Array.from(blocks, ([hash, slot]) => ({ slot, hash }))
-        .slice(-SLOT_HASHES_MAX)
-        .reverse(),
+    hashes: () => [...blocks.values()].slice(-SLOT_HASHES_MAX).reverse(),
     /** A slot's block time, in Unix seconds. */
     blockTimeOf: (slot: bigint) => BigInt(Math.floor(slotStartMs(anchors, slot) / 1000)),
     blockhashOf: (slot: bigint) => blockhashOf(seed, slot),
     /** Whether a bank accepts a blockhash. */
     isRecentAt(bank: bigint, hash: string): boolean {
-      const [slot, newest] = [blocks.get(hash), newestBlockOf(bank)];
+      const [slot, newest] = [blocks.get(hash)?.slot, newestBlockOf(bank)];
       return slot !== undefined && slot <= newest && newest - slot <= BLOCKHASH_AGE_MAX;
     },
     /** The newest blockhash of a bank, and the last block height that accepts it. */

@@ -8,7 +8,7 @@ import { parseAccount } from './parsed-account.ts';
 /** How account data is put into JSON. `binary` is the old default: a bare base58 string. */
 type AccountEncoding = 'binary' | 'base58' | 'base64' | 'base64+zstd' | 'jsonParsed';
 
-/** The part of the data that is asked for. */
+/** The part of the data that is wanted. */
 type DataSlice = Readonly<{ offset: bigint; length: bigint }>;
 
 /** How accounts are to be answered. */

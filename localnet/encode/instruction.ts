@@ -26,9 +26,7 @@ import {
   type Instruction,
   type InstructionWithAccounts,
   type InstructionWithData,
-  isOption,
   type ReadonlyUint8Array,
-  unwrapOption,
 } from '@solana/kit';
 import type { Json, JsonObject } from '../json/value.ts';
 import {
@@ -40,6 +38,7 @@ import {
   TOKEN_2022_PROGRAM,
   TOKEN_PROGRAM,
 } from '../protocol/address.ts';
+import { encodeDecoded } from './data.ts';
 import { encodeTokenAmount, extensionTypeName, lowerFirst, stateName } from './token.ts';
 
 /** An instruction with addresses instead of indexes. */
@@ -290,7 +289,7 @@ function fieldsInfo(words: string, name: string, data: Fields, bytes: Uint8Array
     const field = fields[index];
     if (word === '' || word === '-' || field === undefined) continue;
     const member = word.replace('?', '');
-    const value = encodeField(member, field[1], data);
+    const value = encodeDecoded(member, field[1], (_, each) => encodeField(member, each, data));
     if (value !== null || member === word) info[member] = value;
   }
   return info;
@@ -301,9 +300,7 @@ function extensionTypesOf(bytes: Uint8Array): readonly number[] | null {
   return types.length === 0 ? null : types;
 }
 
-function encodeField(name: string, value: unknown, data: Fields): Json {
-  if (isOption(value)) return encodeField(name, unwrapOption(value), data);
-  if (value === null || value === undefined) return null;
+function encodeField(name: string, value: unknown, data: Fields): Json | undefined {
   if (name === 'tokenAmount' || name === 'feeAmount')
     return encodeTokenAmount(BigInt(value as bigint), Number(data['decimals'])); // by the rows that name them
   if (name === 'amount' || name === 'multiplier' || name === 'newMultiplier') return String(value);
@@ -311,9 +308,7 @@ function encodeField(name: string, value: unknown, data: Fields): Json {
   if (name === 'accountState') return stateName(Number(value));
   if (name === 'extensionTypes' && Array.isArray(value))
     return value.map((type) => extensionTypeName(Number(type)));
-  if (name === 'field' && typeof value === 'object') return fieldName(value);
-  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
-  return value as Json; // a text, a number, a boolean, or a list of addresses
+  return name === 'field' && typeof value === 'object' && value !== null ? fieldName(value) : undefined;
 }
 
 function fieldName(field: object): string {

@@ -3,7 +3,7 @@
  * so are vote accounts here, of which a localnet has none.
  */
 import { getAddressLookupTableDecoder } from '@solana-program/address-lookup-table';
-import { getStakeStateV2Decoder, type Meta, type Stake } from '@solana-program/stake';
+import { getStakeStateV2Decoder, type Stake } from '@solana-program/stake';
 import { getNonceDecoder, NonceState } from '@solana-program/system';
 import { getMultisigDecoder } from '@solana-program/token';
 import {
@@ -52,7 +52,7 @@ import {
   TOKEN_2022_PROGRAM,
   TOKEN_PROGRAM,
 } from '../protocol/address.ts';
-import { base64Json } from './data.ts';
+import { base64Json, encodeDecoded } from './data.ts';
 import { encodeExtensions, encodeMintAmount, stateName } from './token.ts';
 
 type Parsed = Readonly<{ type: string; info?: Json }>;
@@ -163,7 +163,7 @@ function parseLookupTable(state: AccountState): Parsed | undefined {
   return { type: 'lookupTable', info };
 }
 
-/** What a validator says of itself: keys after a count, each with whether it must sign, and a text of JSON. */
+/** A validator's description of itself: keys after a count, each with whether it must sign, and a text of JSON. */
 function parseConfig({ data }: AccountState): Parsed | undefined {
   const keys = Array.from({ length: data[0] ?? 0 }, (_, index) => 1 + index * 33).map((at) => ({
     pubkey: addressOf(data.subarray(at, at + 32)),
@@ -177,34 +177,31 @@ function parseConfig({ data }: AccountState): Parsed | undefined {
   return { type: 'validatorInfo', info: { configData: parseJson(text), keys } };
 }
 
+const STAKE_TYPES = {
+  Uninitialized: 'uninitialized',
+  Initialized: 'initialized',
+  Stake: 'delegated',
+  RewardsPool: 'rewardsPool',
+} as const;
+
 function parseStake({ data }: AccountState): Parsed {
   const state = getStakeStateV2Decoder().decode(data);
-  switch (state.__kind) {
-    case 'Initialized':
-      return { type: 'initialized', info: { meta: encodeStakeMeta(state.fields[0]), stake: null } };
-    case 'Stake': {
-      const [meta, stake] = state.fields;
-      return { type: 'delegated', info: { meta: encodeStakeMeta(meta), stake: encodeStake(stake) } };
-    }
-    case 'Uninitialized':
-      return { type: 'uninitialized' };
-    case 'RewardsPool':
-      return { type: 'rewardsPool' };
-  }
-}
-
-function encodeStakeMeta({ rentExemptReserve, authorized, lockup }: Meta): Json {
-  return { rentExemptReserve: rentExemptReserve.toString(), authorized, lockup };
+  const type = STAKE_TYPES[state.__kind];
+  if (!('fields' in state)) return { type };
+  const [{ rentExemptReserve, authorized, lockup }, stake] = state.fields;
+  const meta = { rentExemptReserve: rentExemptReserve.toString(), authorized, lockup };
+  return { type, info: { meta, stake: stake === undefined ? null : encodeStake(stake) } };
 }
 
 function encodeStake({ delegation, creditsObserved }: Stake): Json {
+  const { voterPubkey, stake, activationEpoch, deactivationEpoch } = delegation;
   return {
     creditsObserved,
     delegation: {
-      voter: delegation.voterPubkey,
-      stake: delegation.stake.toString(),
-      activationEpoch: delegation.activationEpoch.toString(),
-      deactivationEpoch: delegation.deactivationEpoch.toString(),
+      voter: voterPubkey,
+      stake: stake.toString(),
+      activationEpoch: activationEpoch.toString(),
+      deactivationEpoch: deactivationEpoch.toString(),
     },
   };
 }
@@ -244,17 +241,12 @@ function parseSysvar({ data }: AccountState, key: Address): Parsed | undefined {
   if (type === undefined || decoder === undefined) return undefined;
   const isList = SYSVAR_LISTS.has(type);
   const bytes = isList ? Buffer.concat([data.subarray(0, 4), data.subarray(8)]) : data;
-  return { type, info: encodeSysvar('', decoder().decode(bytes)) };
+  return { type, info: encodeDecoded('', decoder().decode(bytes), encodeSysvarMember) };
 }
 
-function encodeSysvar(name: string, value: unknown): Json {
-  if (Array.isArray(value)) return value.map((item) => encodeSysvar(name, item));
+function encodeSysvarMember(name: string, value: unknown): Json | undefined {
   if (SYSVAR_TEXTS.has(name)) return String(value);
-  if (name === 'exemptionThreshold') return float(Number(value));
-  if (typeof value !== 'object' || value === null) return value as Json; // a text, a number or a boolean
-  return Object.fromEntries(
-    Object.entries(value).map(([member, each]) => [member, encodeSysvar(member, each)] as const),
-  );
+  return name === 'exemptionThreshold' ? float(Number(value)) : undefined;
 }
 
 /** A bit for each of the last 1,048,576 slots, lowest first: an option of the words, the count of bits, the next slot. */

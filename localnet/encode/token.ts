@@ -8,10 +8,11 @@ import {
   ExtensionType,
   getExtensionDecoder,
 } from '@solana-program/token-2022';
-import { type Address, isOption, unwrapOption } from '@solana/kit';
+import type { Address } from '@solana/kit';
 import { float, type Json, type JsonObject } from '../json/value.ts';
 import { type AccountState, hasExtensions, mintOf, type ReadAccount } from '../protocol/account.ts';
 import { addressBytes, CLOCK_SYSVAR, SYSTEM_PROGRAM } from '../protocol/address.ts';
+import { encodeDecoded } from './data.ts';
 
 /** Behind the account, which mints are padded to, and the byte that tells accounts from mints. */
 const EXTENSIONS_AT = 166;
@@ -120,26 +121,20 @@ const MEMBER_NAMES: Readonly<Record<string, string>> = {
 
 function encodeExtension({ __kind: kind, ...members }: Extension): Json {
   const extension = EXTENSION_NAMES[kind] ?? lowerFirst(kind);
-  const entries = Object.entries(members).map(
-    ([name, value]) =>
-      [MEMBER_NAMES[`${kind}.${name}`] ?? MEMBER_NAMES[name] ?? name, encodeMember(name, value)] as const,
-  );
+  const entries = Object.entries(members).map(([name, value]) => {
+    const member = MEMBER_NAMES[`${kind}.${name}`] ?? MEMBER_NAMES[name] ?? name;
+    return [member, encodeDecoded(name, value, encodeMember)] as const;
+  });
   return entries.length === 0 ? { extension } : { extension, state: Object.fromEntries(entries) };
 }
 
-function encodeMember(name: string, value: unknown): Json {
-  if (isOption(value)) return encodeMember(name, unwrapOption(value));
+function encodeMember(name: string, value: unknown): Json | undefined {
   // An authority of zeros is none.
-  if (value === null || value === SYSTEM_PROGRAM) return null;
+  if (value === SYSTEM_PROGRAM) return null;
   if (name === 'state') return stateName(Number(value));
   if (/multiplier$/i.test(name)) return String(value);
-  if (/elgamalPubkey$/i.test(name)) return Buffer.from(addressBytes(value as Address)).toString('base64'); // 32 bytes
-  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');
-  if (value instanceof Map) return [...value];
-  if (typeof value !== 'object') return value as Json; // a text, a number or a boolean
-  return Object.fromEntries(
-    Object.entries(value).map(([inner, each]) => [inner, encodeMember(inner, each)] as const),
-  );
+  if (!/elgamalPubkey$/i.test(name)) return undefined;
+  return Buffer.from(addressBytes(value as Address)).toString('base64'); // 32 bytes
 }
 
 /** A state of token accounts by its number. */

@@ -153,7 +153,7 @@ export function encodeMeta(
     loadedAddresses: isParsed ? undefined : { readonly: meta.loadedReadonly, writable: meta.loadedWritable },
     logMessages: meta.logs,
     returnData: meta.returnData === null ? undefined : meta.returnData,
-    // Nobody earns a reward on this chain: fees are burned.
+    // No rewards are paid on this chain: fees are burned.
     rewards: hasRewards ? [] : undefined,
   };
 }

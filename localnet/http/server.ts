@@ -18,7 +18,6 @@ export type ServeOptions = Readonly<{
   chain: Chain;
   hostname: string;
   port: number;
-  bodyBytesMax?: number;
   onFault: OnFault;
 }>;
 
@@ -28,7 +27,6 @@ export type ServedLocalnet = Readonly<{ url: string; stop(isAbrupt?: boolean): P
 /** Serves a chain. Throws an Error with one sentence when the address cannot be had. */
 export function serveLocalnet(options: ServeOptions): ServedLocalnet {
   const { hostname, port } = options;
-  const bodyBytesMax = options.bodyBytesMax ?? BODY_BYTES_MAX;
   try {
     const server = Bun.serve({
       hostname,
@@ -38,7 +36,7 @@ export function serveLocalnet(options: ServeOptions): ServedLocalnet {
       development: false, // its error page shows source to the caller
       idleTimeout: IDLE_TIMEOUT_S,
       // Above the limit that is answered with Agave's text; Bun's own answer has none.
-      maxRequestBodySize: bodyBytesMax * 64,
+      maxRequestBodySize: BODY_BYTES_MAX * 64,
       error: (cause) => {
         options.onFault(cause);
         return text(500, 'Internal Server Error\n');
@@ -52,11 +50,8 @@ export function serveLocalnet(options: ServeOptions): ServedLocalnet {
 }
 
 /** Makes `answerRequest`, the whole HTTP edge without a socket. */
-export function createAnswerRequest(
-  options: Readonly<{ chain: Chain; bodyBytesMax?: number; onFault: OnFault }>,
-) {
-  const dispatch = createDispatch(options.chain, options.onFault);
-  const bodyBytesMax = options.bodyBytesMax ?? BODY_BYTES_MAX;
+export function createAnswerRequest({ chain, onFault }: Pick<ServeOptions, 'chain' | 'onFault'>) {
+  const dispatch = createDispatch(chain, onFault);
 
   return async function answerRequest(request: Request): Promise<Response> {
     if (request.method === 'OPTIONS') return preflight(request);
@@ -66,7 +61,7 @@ export function createAnswerRequest(
     if (!JSON_TYPE.test(request.headers.get('content-type') ?? '')) {
       return text(415, 'Supplied content type is not allowed. Content-Type: application/json is required\n');
     }
-    const body = await readBody(request, bodyBytesMax);
+    const body = await readBody(request, BODY_BYTES_MAX);
     if (body === 'too-large') return text(413, 'request body size exceeds allowed maximum');
     const bodyText = textOf(body);
     if (bodyText === undefined) return text(400, 'request body is not UTF-8\n');

@@ -23,7 +23,7 @@ const FEE_SLOTS = 150n;
 const FEE_ADDRESSES_MAX = 128;
 const MESSAGE_TYPE = 'solana_message::versions::VersionedMessage';
 
-/** What the node says of itself and its constants, where the chain is by commitment, and what transactions cost. */
+/** The node's identity and constants, the position of the chain by commitment, and what transactions cost. */
 export const CLUSTER_METHODS: NamedMethods = {
   getHealth: method(0, 0, () => 'ok'),
   getVersion: method(0, 0, (chain) => ({ 'feature-set': chain.featureSetId, 'solana-core': API_VERSION })),

@@ -56,49 +56,50 @@ export const SEND_METHODS: NamedMethods = {
     if (sigVerify && isReplaced) throw invalidParams('sigVerify may not be used with replaceRecentBlockhash');
     const view = readView(chain, config);
     const latest = chain.latestBlockhash(view.slot);
-    const result = chain.simulate(view, transaction, {
-      sigVerify,
-      replaceBlockhash: isReplaced ? latest.blockhash : undefined,
-    });
-    if (result.error === 'SignatureFailure') throw signatureFailure();
-    if (result.error === 'SanitizeFailure') throw invalidTransaction();
+    const replaceBlockhash = isReplaced ? latest.blockhash : undefined;
+    const result = simulate(chain, view, transaction, { sigVerify, replaceBlockhash });
+    const { loaded, innerInstructions } = result;
+    const keys = allKeys(transaction, loaded);
     const after = accountsAfter(view, result, transaction);
+    const [pre, post] = [balancesOf(keys, view.account), balancesOf(keys, after)];
     const hasInner = readBoolean(config.innerInstructions, false);
-    const keys = allKeys(transaction, result.loaded);
-    return inContext(
-      view.slot,
-      encodeSimulation(result, {
-        accounts: readAccounts(config.accounts, transaction, result, view, after),
-        innerInstructions: hasInner ? encodeParsedInner(result.innerInstructions, keys) : null,
-        replacementBlockhash: isReplaced ? latest : null,
-        balances: encodeBalances(view, result, transaction, after),
-      }),
-    );
+    return inContext(view.slot, {
+      ...encodeSimulation(result),
+      accounts: readAccounts(
+        config.accounts,
+        keys.length,
+        view,
+        result.error === undefined ? after : undefined,
+      ),
+      fee: feeOf(transaction),
+      innerInstructions: hasInner ? encodeParsedInner(innerInstructions, keys) : null,
+      loadedAddresses: loaded,
+      preBalances: pre.lamports,
+      postBalances: post.lamports,
+      preTokenBalances: pre.tokens.map(encodeTokenBalance),
+      postTokenBalances: post.tokens.map(encodeTokenBalance),
+      replacementBlockhash: isReplaced ? latest : null,
+    });
   }),
 };
 
 function preflight(chain: Chain, transaction: Transaction, config: JsonObject, isUnchecked: boolean): void {
   const view = readView(chain, config);
   if (isUnchecked) return;
-  const simulation = chain.simulate(view, transaction, { sigVerify: true, replaceBlockhash: undefined });
-  if (simulation.error === undefined) return;
-  if (simulation.error === 'SignatureFailure') throw signatureFailure();
-  if (simulation.error === 'SanitizeFailure') throw invalidTransaction();
-  throw new RpcFailure(
-    -32002,
-    `Transaction simulation failed: ${transactionErrorText(simulation.error)}`,
-    encodeSimulation(simulation),
-  );
+  const result = simulate(chain, view, transaction, { sigVerify: true, replaceBlockhash: undefined });
+  if (result.error === undefined) return;
+  const message = `Transaction simulation failed: ${transactionErrorText(result.error)}`;
+  throw new RpcFailure(-32002, message, encodeSimulation(result));
 }
 
-/** -32003. */
-function signatureFailure(): RpcFailure {
-  return new RpcFailure(-32003, 'Transaction signature verification failure');
-}
-
-/** -32602 for a message whose indexes or counts do not fit. */
-function invalidTransaction(): RpcFailure {
-  return invalidParams('invalid transaction: Transaction failed to sanitize accounts offsets correctly');
+/** Runs a transaction and keeps nothing; refuses what no signature or no index fits. */
+function simulate(chain: Chain, ...parameters: Parameters<Chain['simulate']>): SimulationResult {
+  const result = chain.simulate(...parameters);
+  if (result.error === 'SignatureFailure')
+    throw new RpcFailure(-32003, 'Transaction signature verification failure');
+  if (result.error === 'SanitizeFailure')
+    throw invalidParams('invalid transaction: Transaction failed to sanitize accounts offsets correctly');
+  return result;
 }
 
 function airdrop(chain: Chain, to: Address, lamports: bigint, blockhash: string | undefined): string {
@@ -110,11 +111,9 @@ function airdrop(chain: Chain, to: Address, lamports: bigint, blockhash: string 
     // The same airdrop within a slot would be the same transaction: an older blockhash makes it another one.
     if (blockhash === undefined && chain.ledger.find(transaction.signature) !== undefined) continue;
     const outcome = chain.send(transaction);
-    if (outcome.kind === 'refused' && outcome.error !== 'AlreadyProcessed') {
-      throw invalidParams(`airdrop request failed: ${transactionErrorText(outcome.error)}`);
-    }
-    const error = outcome.kind === 'kept' ? outcome.record.meta.error : null;
-    if (error !== null) throw invalidParams(`airdrop request failed: ${transactionErrorText(error)}`);
+    const error = outcome.kind === 'kept' ? outcome.record.meta.error : outcome.error;
+    if (error !== null && error !== 'AlreadyProcessed')
+      throw invalidParams(`airdrop request failed: ${transactionErrorText(error)}`);
     return transaction.signature;
   }
   throw invalidParams(`airdrop request failed: more than ${BLOCKHASH_AGE_MAX} equal requests at once`);
@@ -133,31 +132,12 @@ function accountsAfter(view: View, result: SimulationResult, transaction: Transa
   };
 }
 
-function encodeBalances(
-  view: View,
-  result: SimulationResult,
-  transaction: Transaction,
-  after: ReadAccount,
-): JsonObject {
-  const keys = allKeys(transaction, result.loaded);
-  const pre = balancesOf(keys, view.account);
-  const post = balancesOf(keys, after);
-  return {
-    fee: feeOf(transaction),
-    loadedAddresses: { readonly: result.loaded.readonly, writable: result.loaded.writable },
-    preBalances: pre.lamports,
-    postBalances: post.lamports,
-    preTokenBalances: pre.tokens.map(encodeTokenBalance),
-    postTokenBalances: post.tokens.map(encodeTokenBalance),
-  };
-}
-
+/** The accounts that are wanted, each as it would be; `after` is undefined when the transaction failed. */
 function readAccounts(
   value: Json | undefined,
-  transaction: Transaction,
-  result: SimulationResult,
+  max: number,
   view: View,
-  after: ReadAccount,
+  after: ReadAccount | undefined,
 ): Json {
   if (isAbsent(value)) return null;
   const config = readStruct(value, 'struct RpcSimulateTransactionAccountsConfig');
@@ -165,32 +145,21 @@ function readAccounts(
   if (form.encoding === 'binary' || form.encoding === 'base58')
     throw invalidParams('base58 encoding not supported');
   const addresses = readList(config.addresses);
-  const max = allKeys(transaction, result.loaded).length;
   if (addresses.length > max) throw invalidParams(`Too many accounts provided; max ${max}`);
   return addresses.map(readAddress).map((address) => {
-    if (result.error !== undefined) return null;
-    const state = after(address);
-    return state === undefined || state.lamports === 0n
-      ? null
-      : encodeAccount(address, state, form, view.account);
+    const state = after?.(address);
+    const isThere = state !== undefined && state.lamports > 0n;
+    return isThere ? encodeAccount(address, state, form, view.account) : null;
   });
 }
 
-/** The parts of a simulation's answer that a preflight does not give. */
-type SimulationDetails = Readonly<{
-  accounts?: Json;
-  innerInstructions?: Json;
-  replacementBlockhash?: Json;
-  balances?: JsonObject;
-}>;
-
-/** RpcSimulateTransactionResult: all members, null where there is nothing. */
-function encodeSimulation(simulation: SimulationResult, details: SimulationDetails = {}): Json {
+/** RpcSimulateTransactionResult as a preflight gives it: all members, null where there is nothing. */
+function encodeSimulation(simulation: SimulationResult): JsonObject {
   return {
-    accounts: details.accounts ?? null,
+    accounts: null,
     err: simulation.error ?? null,
     fee: null,
-    innerInstructions: details.innerInstructions ?? null,
+    innerInstructions: null,
     loadedAccountsDataSize: null,
     loadedAddresses: null,
     logs: simulation.logs,
@@ -198,10 +167,9 @@ function encodeSimulation(simulation: SimulationResult, details: SimulationDetai
     postTokenBalances: null,
     preBalances: null,
     preTokenBalances: null,
-    replacementBlockhash: details.replacementBlockhash ?? null,
+    replacementBlockhash: null,
     returnData: simulation.returnData,
     unitsConsumed: simulation.unitsConsumed,
-    ...details.balances,
   };
 }
 
@@ -245,20 +213,15 @@ export function decode(text: string, encoding: WireEncoding, type: string): Uint
       `${encoding} encoded ${type} too large: ${text.length} bytes (max: encoded/raw ${charactersMax}/${RAW_BYTES_MAX})`,
     );
   }
-  const wire = encoding === 'base58' ? decodeBase58(text) : decodeBase64(text);
-  if (wire.length > RAW_BYTES_MAX) {
+  const wire = encoding === 'base58' ? decodeBase58(text) : Buffer.from(text, 'base64');
+  if (encoding === 'base64' && wire.toString('base64') !== text)
+    throw invalidParams('invalid base64 encoding: InvalidByte');
+  if (wire.length > RAW_BYTES_MAX)
     throw invalidParams(`decoded ${type} too large: ${wire.length} bytes (max: ${RAW_BYTES_MAX} bytes)`);
-  }
-  return wire;
+  return new Uint8Array(wire);
 }
 
-function decodeBase58(text: string): Uint8Array {
+function decodeBase58(text: string): Buffer {
   if (!isBase58(text)) throw invalidParams('invalid base58 encoding: InvalidCharacter');
-  return new Uint8Array(base58Encoder.encode(text));
-}
-
-function decodeBase64(text: string): Uint8Array {
-  const bytes = Buffer.from(text, 'base64');
-  if (bytes.toString('base64') !== text) throw invalidParams('invalid base64 encoding: InvalidByte');
-  return new Uint8Array(bytes);
+  return Buffer.from(base58Encoder.encode(text));
 }

@@ -65,7 +65,7 @@ export const TOKEN_METHODS: NamedMethods = {
   ),
 };
 
-/** The token accounts that belong to somebody, by mint or token program. */
+/** The token accounts of an owner or delegate, by mint or token program. */
 function tokenAccounts(
   chain: Chain,
   [key, selection, options]: Params,

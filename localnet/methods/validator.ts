@@ -1,5 +1,5 @@
 /*
- * What a cluster of one validator says of itself: it leads every slot, makes every block and votes for each in time.
+ * The state of a cluster of one validator: it leads every slot, makes every block and votes for each in time.
  * Its votes are no transactions here, so its vote account is a name with a stake and no account on the chain.
  */
 import { getBase58Encoder } from '@solana/kit';
@@ -26,7 +26,7 @@ import {
 import { API_VERSION, inContext, method, type NamedMethods } from './method.ts';
 
 const STAKE_LAMPORTS = 1_000_000_000_000n;
-/** What the stake program of this chain says, on which every feature is active. */
+/** The minimum of the stake program here, on which every feature is active. */
 const DELEGATION_MIN = 1_000_000_000n;
 const CREDITS_PER_SLOT = 16n;
 const EPOCH_CREDITS_MAX = 5;
@@ -95,7 +95,7 @@ export const VALIDATOR_METHODS: NamedMethods = {
     if (limit > SAMPLES_MAX) throw invalidParams(`Invalid limit; max ${SAMPLES_MAX}`);
     return samples(chain, limit);
   }),
-  // Fees are burned and nobody earns a reward: there is no inflation.
+  // Fees are burned and no rewards are paid: there is no inflation.
   getInflationGovernor: method(0, 1, (_chain, [config]) => {
     readCommitmentConfig(config);
     const none = float(0);
@@ -121,7 +121,7 @@ export const VALIDATOR_METHODS: NamedMethods = {
     throw new RpcFailure(-32008, 'No snapshot');
   }),
   getMaxShredInsertSlot: method(0, 0, (chain) => chain.slotAt('processed')),
-  // There is nobody to retransmit to.
+  // There is no other validator to retransmit to.
   getMaxRetransmitSlot: method(0, 0, () => 0),
   // This chain's consensus has no genesis certificate.
   getAgGenesisCert: method(0, 0, () => null),
@@ -156,7 +156,7 @@ function voteAccount(chain: Chain, slot: bigint): Json {
   };
 }
 
-/** The node: it has an identity and no sockets that another validator could speak to. */
+/** The node: it has an identity and no sockets for other validators. */
 function clusterNode(chain: Chain): JsonObject {
   const sockets = 'gossip pubsub rpc serveRepair tpu tpuForwards tpuForwardsQuic tpuQuic tpuVote tvu'.split(
     ' ',
@@ -194,7 +194,7 @@ function readProductionRange(config: JsonObject, slot: bigint) {
   return { firstSlot, lastSlot };
 }
 
-/** The stake by how deep it is locked on a block; null for blocks that nobody votes for any more, or yet. */
+/** The stake by how deep it is locked on a block; null for blocks that are no longer voted for, or not yet. */
 function lockouts(chain: Chain, slot: bigint): Json {
   const [voted, root] = [chain.slotAt('confirmed'), chain.slotAt('finalized')];
   if (slot > voted || slot < root) return null;

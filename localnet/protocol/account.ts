@@ -54,7 +54,7 @@ export function hasExtensions({ owner, data }: AccountState): boolean {
   return owner === TOKEN_2022_PROGRAM && data.length > ACCOUNT_TYPE_AT && data.length !== MULTISIG_BYTES;
 }
 
-/** Whether data has the layout of an initialized token account, whoever owns it. */
+/** Whether data has the layout of an initialized token account, of any owner. */
 export function isTokenAccount(data: Uint8Array): boolean {
   if (data.length < TOKEN_ACCOUNT_BYTES || data[TOKEN_STATE_AT] === TokenState.Uninitialized) return false;
   const isExtended = data.length !== MULTISIG_BYTES && data[ACCOUNT_TYPE_AT] === ACCOUNT_TYPE_ACCOUNT;

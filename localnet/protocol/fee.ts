@@ -60,6 +60,6 @@ export function computeBudgetOf(transaction: Transaction): Readonly<{ price: big
     if (data[0] === 2 && data.length >= 5) limit = BigInt(view.getUint32(1, true));
     if (data[0] === 3 && data.length >= 9) price = view.getBigUint64(1, true);
   }
-  const asked = limit ?? allotted;
-  return { price, limit: asked < UNITS_MAX ? asked : UNITS_MAX };
+  const units = limit ?? allotted;
+  return { price, limit: units < UNITS_MAX ? units : UNITS_MAX };
 }

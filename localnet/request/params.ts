@@ -122,7 +122,7 @@ export function readVariant<const Name extends string>(
   throw invalidParams(`Invalid params: unknown variant \`${text}\`, expected ${listed}.`);
 }
 
-/** An address, or a blockhash, which has its form. Agave tells apart what is no base58 and what has another length. */
+/** An address, or a blockhash, which has its form. Agave distinguishes invalid base58 from a wrong length. */
 export function readAddress(value: Json | undefined): Address {
   const text = readString(value);
   if (isAddress(text)) return text;

@@ -25,7 +25,7 @@ function backendFrom(table: Table) {
   const lanes = table.takeOr('lanes', lanesKind, usual.lanes);
   /** Methods it serves beyond those of its lanes: provider extensions, `requestAirdrop`. */
   const methods = table.takeOr('methods', methodsKind, usual.methods);
-  // A lane that the software serves nothing of, and a backend that is asked for nothing, are slips of the pen.
+  // A lane that the software serves nothing of, and a backend without a lane or method, are mistakes.
   const { mayServe } = usual;
   const wrong = !lanes.every((lane) => mayServe.includes(lane))
     ? `only lanes that ${profile} serves: ${mayServe.join(', ')}`

@@ -74,16 +74,14 @@ function fileSharedAddresses(root: Table, listeners: readonly [string, Listen][]
 }
 
 /** The http address of a listener as a local client reaches it. */
-export function urlOf({ hostname, port }: Listen): URL {
+export function urlOf({ hostname, port }: Listen, scheme = 'http'): URL {
   const host = hostname === '0.0.0.0' ? '127.0.0.1' : hostname === '::' ? '::1' : hostname;
-  return new URL(`http://${host.includes(':') ? `[${host}]` : host}:${port}`);
+  return new URL(`${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`);
 }
 
 /** The gateway's own address, as a program on the same host reaches it. */
 export function gatewayUrl({ listen, tls }: Pick<GatewayConfig, 'listen' | 'tls'>): URL {
-  const url = urlOf(listen);
-  if (tls !== undefined) url.protocol = 'https:';
-  return url;
+  return urlOf(listen, tls === undefined ? 'http' : 'https');
 }
 
 /** A scan of all there is takes minutes on a node; what takes longer than this hangs. */

@@ -18,7 +18,6 @@ export function integer(min: number, max: number, example: string): Kind<number>
   };
 }
 
-/** A number above zero, fractions allowed, up to `max`. */
 export function positive(max: number, example: string): Kind<number> {
   return {
     expected: `a number above 0, at most ${max}`,

@@ -9,7 +9,6 @@ export type Plan = Readonly<{
   burst: number;
   /** A trial's allowance; `undefined` for paid plans, which have no credit limit. */
   credits: number | undefined;
-  /** Calls in one batch. */
   batchMax: number;
   /** Concurrent scan calls, held to the last byte. */
   scans: number;
@@ -33,7 +32,6 @@ export const PLANS_BY_DEFAULT: Readonly<Record<string, Plan>> = {
   scale: { rps: 1_000, burst: 2_000, credits: undefined, batchMax: 500, scans: 16, inFlight: 2_000 },
 };
 
-/** All plans: those of the config over the defaults. */
 export function plansFrom(root: Table): ReadonlyMap<string, Plan> {
   const plans = new Map(Object.entries(PLANS_BY_DEFAULT));
   const table = root.table('plans');

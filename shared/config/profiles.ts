@@ -21,7 +21,7 @@ type Profile = Readonly<{
   followsTip: boolean;
   /** The only methods it serves of its lanes; `undefined`: all of them. */
   serves: ReadonlySet<string> | undefined;
-  /** Methods beyond its lanes that it serves without being told to in its table. */
+  /** Methods beyond its lanes that it serves without a row in its table. */
   methods: readonly string[];
   /** Longest request body it takes, in bytes; `undefined` when it is configured at the node. */
   bodyBytesMax: number | undefined;

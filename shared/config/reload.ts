@@ -9,7 +9,7 @@ const SETTLED_MS = 200;
 const READS_MAX = 25;
 
 /**
- * Reads the config of a running app again, when nobody has written it for a moment. Refused is one that is unusable, says
+ * Reads the config of a running app again, when it has not been written for a moment. Refused is one that is unusable, says
  * nothing, or has lost a plan that accounts are on; `used` counts accounts by plan, and may throw.
  */
 export function createConfigReader(
@@ -67,7 +67,6 @@ export function createConfigReader(
   return { readAgain, hasChanged };
 }
 
-/** Those of the plans that accounts are on, a sentence each. */
 export function lostPlans(gone: readonly string[], used: ReadonlyMap<string, number>): readonly string[] {
   return gone
     .filter((plan) => used.has(plan))

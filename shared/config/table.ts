@@ -35,7 +35,6 @@ export class Table {
   readonly #rows: Readonly<Record<string, unknown>>;
   readonly #known = new Set<string>();
 
-  /** Opens a parsed TOML table, or nothing. */
   constructor(value: unknown, path: string, reading: Reading) {
     this.#path = path;
     this.#reading = reading;
@@ -128,7 +127,6 @@ function isTable(value: unknown): value is Record<string, unknown> {
 /** One thing wrong with a config file, in words an operator can act on. */
 export type Problem = Readonly<{ key: string; found: string; expected: string; example: string }>;
 
-/** The problem as one line: key, what was found, what is expected, an example. */
 export function problemLine({ key, found, expected, example }: Problem): string {
   if (expected === NO_SUCH_KEY) return `${key}: unknown key (${example})`;
   return `${key}: found ${found}, expected ${expected} (for example ${example})`;

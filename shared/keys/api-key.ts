@@ -14,7 +14,7 @@ const BODY_LENGTH = 32;
 const CHECK_LENGTH = 6;
 const SHAPE = new RegExp(`^${PREFIX}([0-9A-Za-z]{${BODY_LENGTH}})([0-9A-Za-z]{${CHECK_LENGTH}})$`);
 
-/** `sluice_`, 32 base62 characters and 6 of their CRC-32. `random` gives n uniform bytes; at ~190 bits nobody guesses. */
+/** `sluice_`, 32 base62 characters and 6 of their CRC-32. `random` gives n uniform bytes; ~190 bits cannot be guessed. */
 export function makeApiKey(random: (bytes: number) => Uint8Array): ApiKey {
   let body = '';
   while (body.length < BODY_LENGTH) {
@@ -27,7 +27,7 @@ export function makeApiKey(random: (bytes: number) => Uint8Array): ApiKey {
   return `${PREFIX}${body}${checkOf(body)}` as ApiKey;
 }
 
-/** `text` as a key when its shape and check digits are right; a typing error is told apart without a look-up. */
+/** `text` as a key when its shape and check digits are right; a typing error is recognised without a look-up. */
 export function readApiKey(text: string): ApiKey | undefined {
   const [, body, check] = SHAPE.exec(text) ?? [];
   if (body === undefined || checkOf(body) !== check) return undefined;
@@ -38,7 +38,6 @@ export function hashOf(key: ApiKey): Buffer {
   return createHash('sha256').update(key).digest();
 }
 
-/** The loggable name of the key with this hash. */
 export function keyIdOf(hash: Buffer): KeyId {
   return hash.toString('hex', 0, 8) as KeyId; // made from a hash, as the brand promises
 }

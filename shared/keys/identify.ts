@@ -21,7 +21,6 @@ export type Identifier<Late = never> = Readonly<{
   refresh(): void;
 }>;
 
-/** Identifies by the keys of `store`. */
 export function createIdentify(store: Store, clock: Clock): Identifier {
   return createIdentifier(createKeySource(store), createKeyUses(store, clock), clock, () => UNAVAILABLE);
 }

@@ -18,7 +18,7 @@ const UNKNOWN_MAX = 50_000;
 const UNKNOWN_MS = 10_000;
 /** A key that was not used for this long is forgotten, in minutes. */
 const IDLE_MINUTES = 10;
-/** After a read that waited in vain, the source is left alone for this long: all that is asked waits with it. */
+/** After a read that waited in vain, the source is not read for this long: every request would wait with it. */
 const REST_MS = 250;
 const WAITED_MS = 5;
 const MINUTE_MS = 60_000;
@@ -92,7 +92,7 @@ export function createKeyLookup(source: KeySource<'elsewhere'>, clock: Clock) {
     fresh.delete(key);
   }
 
-  /** Reads the revision; what was read under an older one is asked for again when it is needed. */
+  /** Reads the revision; what was read under an older one is read again when it is needed. */
   function refresh(): void {
     const sinceMs = clock.monotonic();
     try {
@@ -158,7 +158,6 @@ export function createWaitingUses() {
   };
   return {
     note,
-    /** The uses that have waited longest. */
     some: (most: number): readonly (readonly [KeyId, atMs: number])[] => [...waiting.entries().take(most)],
     /** Forgets uses that are written, but not those that were noted again. */
     done(uses: readonly (readonly [KeyId, atMs: number])[]): void {

@@ -20,7 +20,7 @@ function noting(name: string, event: string, subject: 'account' | 'key', row: 'n
  * that is added once. The indexes serve lists; those of keys hold what is searched, so that a search reads nothing
  * else; `keys_working` serves the bound of how many an account has.
  *
- * For gateways on other hosts: `origin` tells this database and its copies from every other. `changes` has one row per
+ * For gateways on other hosts: `origin` distinguishes this database and its copies from every other. `changes` has one row per
  * account and key with the revision of its latest change, also of one that is deleted. `publication` says what this database
  * published last: all changes up to `published` are in Redis in `epoch`, by as many writes as `puts`. `publishers` are the
  * starts of deploys on this very file that published it: the holder named in Redis is one of them, or the file is a copy of
@@ -139,7 +139,6 @@ export function requestReload(accounts: Store): number {
   return row.config;
 }
 
-/** The plans that accounts are on, each with the number of its accounts. */
 export function plansInUse(accounts: Store): ReadonlyMap<string, number> {
   const rows = accounts.query<{ plan: string; accounts: number }, []>(
     'SELECT plan, count(*) AS accounts FROM accounts WHERE plan IS NOT NULL GROUP BY plan ORDER BY plan',

@@ -38,7 +38,6 @@ export type CellCounter = keyof typeof CELL_COUNTERS;
 /** The names of a cell's counters, in the order in which they are written. */
 export const CELL_COUNTER_NAMES = Object.keys(CELL_COUNTERS) as readonly CellCounter[]; // Object.keys forgets them
 
-/** The names of usage's counters, in the order in which they are written. */
 export const USAGE_COUNTER_NAMES = Object.keys(USAGE_COUNTERS) as readonly UsageCounter[]; // as above
 
 /** The columns of a cell, its place first, in the order in which they are written. */

@@ -20,15 +20,13 @@ type RedisLinkOptions<Name extends string> = Readonly<{
   scripts: Readonly<Record<Name, RedisScript>>;
   clock: Clock;
   random: () => number;
-  /** Tells the operator, once per sentence. */
+  /** Reports a sentence to the operator, each once. */
   onWarning(sentence: string): void;
-  /** A server is there that may not know what the store was told: it was started anew, or is another one. */
+  /** A server was met that may lack what was written before: it was restarted, or is another one. */
   onStranger(): void;
 }>;
 
-export type RedisLink<Name extends string = never> = NonNullable<ReturnType<typeof openRedisLink<Name>>>;
-
-/** A server that has run for less time than this may have lost something that a process was told before. */
+/** A server that has run for less time than this may have lost a write that it confirmed before. */
 const YOUNG_SECONDS = 5;
 
 /** How long a close waits for a server that does not say goodbye. */
@@ -71,7 +69,7 @@ export function openRedisLink<Name extends string>(options: RedisLinkOptions<Nam
     cluster.on('node error', (error) => refused(error));
     cluster.on('+node', (node: Redis) => {
       watch(node);
-      // Connected now and not at its first command, which would be sent before the server is asked who it is.
+      // Connected now and not at its first command, which would be sent before the server is identified.
       if (node.status === 'wait') node.connect().catch(ignore);
     });
     return cluster;
@@ -95,7 +93,7 @@ export function openRedisLink<Name extends string>(options: RedisLinkOptions<Nam
     }
   }
 
-  function meet(server: RedisServer, place: string): void {
+  function meet(server: ReturnType<typeof serverFrom>, place: string): void {
     if (closed) return;
     if (server.isCluster && client instanceof Redis) {
       client.disconnect();
@@ -129,7 +127,7 @@ export function openRedisLink<Name extends string>(options: RedisLinkOptions<Nam
     options.onWarning(sentence);
   }
 
-  /** Takes note that a command was refused, and why; tells the operator of what will not pass by itself. */
+  /** Takes note that a command was refused, and why; warns the operator of what does not pass by itself. */
   function refused(error: unknown): void {
     if (!(error instanceof Error) || !REFUSALS.test(error.message)) return;
     // What follows names the script, and would make one cause look like several.
@@ -138,13 +136,13 @@ export function openRedisLink<Name extends string>(options: RedisLinkOptions<Nam
   }
 
   return {
-    /** The client while it may be spoken to; never one whose server has not yet been asked who it is. */
+    /** The client while it may be used; never one whose server is not identified yet. */
     client(): ScriptedClient<Name> | undefined {
       lookForPromoted();
       const isReady = !closed && checking === 0 && client.status === 'ready';
       return isReady ? (client as ScriptedClient<Name>) : undefined; // it was made with the scripts
     },
-    /** How many strangers were met: an answer that came while it changed may be one's who knows too little. */
+    /** How many strangers were met: an answer that came while it changed may be of a server that lacks writes. */
     strangers(): number {
       lookForPromoted();
       return strangers;
@@ -179,8 +177,6 @@ function scriptsOf(scripts: Readonly<Record<string, RedisScript>>) {
 /** A connection that fails is an everyday event: it is seen by the calls that fail, and tried again. */
 function ignore(): void {}
 
-type RedisServer = ReturnType<typeof serverFrom>;
-
 /** Reads an answer to INFO of the server at `place` (`host:port`, for the sentences). */
 export function serverFrom(info: string, place: string) {
   const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
@@ -204,7 +200,7 @@ export function serverFrom(info: string, place: string) {
   };
 }
 
-/** Groups as one command each may be about: a single server is told of all at once; in a cluster each may be elsewhere. */
+/** Groups as one command each may be about: a single server takes all at once; in a cluster each may be elsewhere. */
 export function inOneCommand<Group>(
   client: RedisClient,
   groups: readonly Group[],

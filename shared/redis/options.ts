@@ -40,7 +40,7 @@ export function placesFrom(url: string): RedisPlaces | undefined {
   return { nodes: [nodeAt(first), ...more.map(nodeAt)], options };
 }
 
-/** What an operator is told of an address that is none. */
+/** The message for an address that is none. */
 export const NO_REDIS_ADDRESS =
   'storage.redis is no address of a Redis: redis://host:port, rediss://host:port, or several of a cluster after commas.';
 

@@ -8,10 +8,10 @@ export type Lock = Readonly<{ release(): void }>;
 /** How long a taker waits for a holder that is just ending, in milliseconds. */
 const WAIT_MS = 1_500;
 
-/** Held locks; a database that nobody refers to is collected, and its lock with it. */
+/** Held locks; an unreferenced database is collected, and its lock with it. */
 const held = new Set<Database>();
 
-export type Locking =
+type Locking =
   | { readonly kind: 'locked'; readonly lock: Lock }
   /** `sentence` tells the operator that another process has it, or why it cannot be had at all. */
   | { readonly kind: 'refused'; readonly sentence: string };

@@ -51,11 +51,11 @@ export function openStore(path: string, migrations: Migrations, extent: 'whole' 
   }
 }
 
-/** What became of the file of an open store, as a clause. */
-type FileChange = Readonly<{ what: string; store: string; cause: string }>;
-
-/** Watches whether a store's file is in its place: SQLite goes on for ever with one that was deleted or replaced. */
-export function watchFile({ filename: store }: Store): () => FileChange | undefined {
+/**
+ * Watches whether a store's file is in its place: SQLite goes on for ever with one that was deleted or replaced. Gives what
+ * became of it, as a clause.
+ */
+export function watchFile({ filename: store }: Store) {
   const opened = idOf(store); // there is none of a database in memory
   return () => {
     const now = idOf(store);

@@ -56,7 +56,7 @@ describe('the clock moves the chain', () => {
     expect(chain.blockTime).toBeGreaterThanOrEqual(BEGAN_MS / 1000);
   });
 
-  test('stops when told to', async () => {
+  test('stops when its signal aborts', async () => {
     const stop = new AbortController();
     using net = await startChain();
     stop.abort();

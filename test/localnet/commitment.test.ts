@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
+import { CLOCK_SYSVAR, SYSTEM_PROGRAM } from '../../localnet/protocol/address.ts';
 import { transferWire } from '../../localnet/protocol/keypair.ts';
 import {
   addressNumber,
@@ -11,6 +12,7 @@ import {
   startChain,
   systemAccount,
   RICH,
+  base64,
 } from './harness.ts';
 
 const processed = { commitment: 'processed' };
@@ -71,48 +73,31 @@ describe('an account is read as of its commitment', () => {
     ]);
   });
 
-  test('an account that was emptied is still there at finalized, and gone everywhere after the lag', async () => {
+  test('an account that was emptied, and a scan by owner, are what they were at the commitment', async () => {
+    const target = addressNumber(5);
     using net = await startChain({ accounts: [...RICH, [bob.address, systemAccount(1_005_000n)]] });
     net.advance(10);
-    await net.transfer(bob, alice.address, 1_000_000n);
-    expect(await net.valueOf('getAccountInfo', bob.address, processed)).toBeNull();
-    expect(await net.valueOf('getAccountInfo', bob.address, finalized)).toMatchObject({
-      lamports: 1_005_000n,
-    });
-    net.advance(ROOTED_LAG);
-    expect(await net.valueOf('getAccountInfo', bob.address, finalized)).toBeNull();
-  });
-
-  test('a scan by owner finds what an account was at its commitment', async () => {
-    using net = await startChain({ accounts: [...RICH, [bob.address, systemAccount(1_005_000n)]] });
-    net.advance(10);
-    await net.transfer(bob, addressNumber(5), 1_000_000n);
-    const scan = async (config: { commitment: string }) => {
-      const rows = list(
-        await net.result('getProgramAccounts', '11111111111111111111111111111111', {
-          ...config,
-          encoding: 'base64',
-        }),
-      );
-      return rows
-        .map((row) => object(row)['pubkey'])
-        .filter((key) => key === bob.address || key === addressNumber(5));
+    await net.transfer(bob, target, 1_000_000n);
+    const at = async (config: { commitment: string }) => {
+      const options = { ...config, encoding: 'base64' };
+      const rows = list(await net.result('getProgramAccounts', SYSTEM_PROGRAM, options));
+      const found = rows.map((row) => object(row)['pubkey']);
+      const read = await net.valueOf('getMultipleAccounts', [bob.address, target], config);
+      const lamports = list(read).map((each) => (each === null ? null : object(each)['lamports']));
+      return [lamports, found.filter((key) => key === bob.address || key === target)];
     };
-    expect(await scan(finalized)).toEqual([bob.address]);
-    expect(await scan(processed)).toEqual([addressNumber(5)]);
+    expect(await at(finalized)).toEqual([[1_005_000n, null], [bob.address]]);
+    expect(await at(processed)).toEqual([[null, 1_000_000n], [target]]);
+    net.advance(ROOTED_LAG);
+    expect(await at(finalized)).toEqual([[null, 1_000_000n], [target]]);
   });
 
   test('the clock sysvar at a commitment is the clock of its slot', async () => {
     using net = await startChain();
     net.advance(10);
     for (const config of [processed, confirmed, finalized]) {
-      const { data } = object(
-        await net.valueOf('getAccountInfo', 'SysvarC1ock11111111111111111111111111111111', {
-          ...config,
-          encoding: 'base64',
-        }),
-      );
-      const bytes = Buffer.from(String(list(data)[0]), 'base64');
+      const clock = await net.valueOf('getAccountInfo', CLOCK_SYSVAR, { ...config, encoding: 'base64' });
+      const bytes = Buffer.from(String(list(object(clock)['data'])[0]), 'base64');
       expect(bytes.readBigUInt64LE(0)).toBe(BigInt(String(await net.result('getSlot', config))));
     }
   });
@@ -123,24 +108,13 @@ describe('an account is read as of its commitment', () => {
     await net.transfer(alice, bob.address, 100_000_000n);
     const young = net.blockhash();
     const old = net.blockhash('finalized');
-    const send = (blockhash: string, preflightCommitment: string) =>
-      net.call(
-        'sendTransaction',
-        Buffer.from(transferWire(bob, alice.address, 50_000_000n, blockhash)).toString('base64'),
-        {
-          encoding: 'base64',
-          preflightCommitment,
-        },
-      );
-    expect((await send(young, 'finalized'))['error']).toMatchObject({
-      code: -32002n,
-      data: { err: 'BlockhashNotFound' },
-    });
-    expect((await send(old, 'finalized'))['error']).toMatchObject({
-      code: -32002n,
-      data: { err: 'AccountNotFound' },
-    });
-    expect((await send(old, 'processed'))['error']).toBeUndefined();
+    const send = async (blockhash: string, preflightCommitment: string) => {
+      const wire = base64(transferWire(bob, alice.address, 50_000_000n, blockhash));
+      return (await net.call('sendTransaction', wire, { encoding: 'base64', preflightCommitment }))['error'];
+    };
+    expect(await send(young, 'finalized')).toMatchObject({ data: { err: 'BlockhashNotFound' } });
+    expect(await send(old, 'finalized')).toMatchObject({ data: { err: 'AccountNotFound' } });
+    expect(await send(old, 'processed')).toBeUndefined();
     expect(await net.balance(bob.address)).toBe(49_995_000n);
   });
 });

@@ -33,7 +33,6 @@ export type HarnessOptions = Readonly<{
   programs?: readonly Readonly<{ program_id: string }>[];
   dataDir?: string;
   accounts?: readonly (readonly [Address, AccountState])[];
-  bodyBytesMax?: number;
   clock?: Clock;
   rootedLag?: number;
 }>;
@@ -51,11 +50,7 @@ export async function startChain(options: HarnessOptions = {}) {
   });
   const { chain } = localnet;
   const faults: unknown[] = [];
-  const answer = createAnswerRequest({
-    chain,
-    onFault: (cause) => faults.push(cause),
-    ...(options.bodyBytesMax === undefined ? {} : { bodyBytesMax: options.bodyBytesMax }),
-  });
+  const answer = createAnswerRequest({ chain, onFault: (cause) => faults.push(cause) });
 
   function request(body: string | Uint8Array<ArrayBuffer>, init: RequestInit = {}): Promise<Response> {
     const headers = { 'content-type': 'application/json', ...init.headers };

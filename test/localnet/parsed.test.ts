@@ -7,7 +7,7 @@ import {
   getMintToCheckedInstruction,
   TOKEN_2022_PROGRAM_ADDRESS as TOKEN_2022,
 } from '@solana-program/token-2022';
-import { type Address, createSolanaRpc, type Instruction, type Signature } from '@solana/kit';
+import type { Address, Instruction } from '@solana/kit';
 import { Connection, PublicKey } from '@solana/web3.js';
 import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
 import { COMPUTE_BUDGET_PROGRAM, MEMO_PROGRAM } from '../../localnet/protocol/address.ts';
@@ -26,7 +26,7 @@ const unitLimit: Instruction = {
   data: Uint8Array.of(2, 0x40, 0x0d, 3, 0),
 };
 
-describe('what SDKs read parsed, over a socket', () => {
+describe('what @solana/web3.js reads parsed, over a socket', () => {
   let net: Awaited<ReturnType<typeof startServed>>;
   let connection: Connection;
   let hers: Address;
@@ -174,16 +174,6 @@ describe('what SDKs read parsed, over a socket', () => {
       program: 'bpf-upgradeable-loader',
       parsed: { type: 'program' },
     });
-  });
-
-  test('@solana/kit reads the same', async () => {
-    const rpc = createSolanaRpc(net.url);
-    const config = { encoding: 'jsonParsed', commitment: 'confirmed' } as const;
-    const versioned = { ...config, maxSupportedTransactionVersion: 0 } as const;
-    const found = await rpc.getTransaction(signature as Signature, versioned).send(); // web3.js has no brand
-    expect(found?.transaction.message.instructions).toHaveLength(6);
-    const { value } = await rpc.getAccountInfo(hers, config).send();
-    expect(value?.data).toMatchObject({ parsed: { info: { tokenAmount: { amount: '1050' } } } });
   });
 
   test('simulated inner instructions are parsed, too', async () => {

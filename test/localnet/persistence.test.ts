@@ -253,7 +253,7 @@ describe('a database that cannot be used is one sentence', () => {
   });
 });
 
-test('an account that exists and one that was removed are told apart on disk', async () => {
+test('an account that exists and one that was removed are distinguished on disk', async () => {
   const dataDir = join(folder, 'removed');
   const first = await at(dataDir);
   await first.transfer(bob, alice.address, 1_000_000n);

@@ -50,7 +50,7 @@ describe('the localnet as a process', () => {
       deadline.throwIfAborted();
   });
 
-  test('drains and ends with 0 when asked to stop', async () => {
+  test('drains and ends with 0 on SIGTERM', async () => {
     const started = await startProcess([MAIN, '--config', configured('stopped')], folder);
     started.kill('SIGTERM');
     expect(await started.exited).toBe(0);

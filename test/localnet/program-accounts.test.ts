@@ -29,7 +29,7 @@ async function found(config: Record<string, Json>): Promise<number[]> {
 }
 
 describe('getProgramAccounts', () => {
-  test('gives all accounts of a program in the order of their bytes, or in any when told so', async () => {
+  test('gives all accounts of a program in the order of their bytes, or in any when sortResults is false', async () => {
     const byBytes = accounts
       .map(([address], n) => ({ n, bytes: addressBytes(address) }))
       .sort((a, b) => Buffer.compare(a.bytes, b.bytes));
@@ -54,7 +54,7 @@ describe('getProgramAccounts', () => {
     }
   });
 
-  test('is a bare list, and in a context when asked for one', async () => {
+  test('is a bare list, and in a context with withContext', async () => {
     const config = { encoding: 'base64', filters: [{ dataSize: 2n }] };
     const row = {
       account: {

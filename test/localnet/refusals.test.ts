@@ -25,6 +25,9 @@ const NAMES: Readonly<Record<string, string>> = {
   foreign: addressNumber(16),
   hash: '1'.repeat(64),
   zeros: 'A'.repeat(172),
+  long64: 'A'.repeat(1_648),
+  long58: '1'.repeat(1_684),
+  bytes: 'A'.repeat(1_644),
   transfer: base64(transferWire(alice, alice.address, 1n, addressNumber(3))),
 };
 
@@ -119,6 +122,13 @@ requestAirdrop | ["x",1] | -32602 | Invalid param: WrongSize
 requestAirdrop | ["{alice}",-1] | -32602 | Invalid params: invalid value: integer \`-1\`, expected u64.
 requestAirdrop | ["{alice}",18446744073709551615] | -32602 | airdrop request failed: Error processing Instruction 0: custom program error: 0x1
 sendTransaction | ["%%%",{"encoding":"base64"}] | -32602 | invalid base64 encoding: InvalidByte
+sendTransaction | ["{long64}",{"encoding":"base64"}] | -32602 | base64 encoded solana_transaction::versioned::VersionedTransaction too large: 1648 bytes (max: encoded/raw 1644/1232)
+sendTransaction | ["{long58}"] | -32602 | base58 encoded solana_transaction::versioned::VersionedTransaction too large: 1684 bytes (max: encoded/raw 1683/1232)
+sendTransaction | ["{bytes}",{"encoding":"base64"}] | -32602 | decoded solana_transaction::versioned::VersionedTransaction too large: 1233 bytes (max: 1232 bytes)
+simulateTransaction | ["{transfer}",{"encoding":"base64","accounts":{"encoding":"base64","addresses":["{alice}","{alice}","{alice}"]}}] | -32602 | Too many accounts provided; max 2
+simulateTransaction | ["{transfer}",{"encoding":"base64","accounts":{"encoding":"base58","addresses":[]}}] | -32602 | base58 encoding not supported
+simulateTransaction | ["{transfer}",{"encoding":"base64","accounts":{"encoding":"base64"}}] | -32602 | Invalid params: invalid type: null, expected a sequence.
+simulateTransaction | ["{transfer}",{"encoding":"base64","sigVerify":true,"replaceRecentBlockhash":true}] | -32602 | sigVerify may not be used with replaceRecentBlockhash
 sendTransaction | ["0OIl"] | -32602 | invalid base58 encoding: InvalidCharacter
 sendTransaction | ["AQID",{"encoding":"base64"}] | -32602 | failed to deserialize solana_transaction::versioned::VersionedTransaction: io error: unexpected end of file
 sendTransaction | ["{transfer}",{"encoding":"base64","preflightCommitment":"bogus"}] | -32602 | Invalid params: unknown variant \`bogus\`, expected one of \`processed\`, \`confirmed\`, \`finalized\`.

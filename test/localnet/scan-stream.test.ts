@@ -1,6 +1,16 @@
 import { describe, expect, test } from 'bun:test';
 import { serveLocalnet } from '../../localnet/http/server.ts';
-import { addressNumber, alice, bob, object, ownedAccount, startChain, systemAccount } from './harness.ts';
+import {
+  addressNumber,
+  alice,
+  bob,
+  object,
+  ownedAccount,
+  startChain,
+  systemAccount,
+  list,
+  RICH,
+} from './harness.ts';
 import { parseJson } from '../../localnet/json/value.ts';
 
 const OWNER = addressNumber(1_000_000);
@@ -19,12 +29,8 @@ const GROWN_MAX = 30_000_000;
 describe('a scan is streamed', () => {
   test('without a slow reader making the process hold it', async () => {
     using net = await startChain({ accounts });
-    const server = serveLocalnet({
-      chain: net.chain,
-      hostname: '127.0.0.1',
-      port: 0,
-      onFault: (cause) => net.faults.push(cause),
-    });
+    const onFault = (cause: unknown) => net.faults.push(cause);
+    const server = serveLocalnet({ chain: net.chain, hostname: '127.0.0.1', port: 0, onFault });
     try {
       const begin = async () => {
         const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: SCAN };
@@ -56,11 +62,7 @@ describe('a scan is streamed', () => {
 
   test('and shows one moment, whatever happens while it is read', async () => {
     using net = await startChain({
-      accounts: [
-        [alice.address, systemAccount(10_000_000_000n)],
-        [bob.address, systemAccount(1_005_000n)],
-        ...accounts,
-      ],
+      accounts: [...RICH, [bob.address, systemAccount(1_005_000n)], ...accounts],
     });
     net.advance(10);
     const body = `{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts","params":["11111111111111111111111111111111",{"encoding":"base64","commitment":"processed"}]}`;
@@ -70,12 +72,8 @@ describe('a scan is streamed', () => {
     await net.transfer(bob, addressNumber(77), 1_500_000n);
     net.advance(20);
     const { result } = object(parseJson(await response.text()));
-    const balances = new Map(
-      (result as { pubkey: string; account: { lamports: bigint } }[]).map((row) => [
-        row.pubkey,
-        row.account.lamports,
-      ]),
-    ); // rows of this shape
+    const rows = list(result).map(object);
+    const balances = new Map(rows.map((row) => [row['pubkey'], object(row['account'])['lamports']]));
     expect(balances.get(bob.address)).toBe(1_005_000n);
     expect(balances.get(alice.address)).toBe(10_000_000_000n);
     expect(balances.has(addressNumber(77))).toBe(false);

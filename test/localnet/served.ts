@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { createLocalnet } from '../../localnet/compose.ts';
 import { systemClock } from '../../shared/clock.ts';
 
@@ -32,5 +31,3 @@ export async function startServed(programs: readonly Readonly<{ program_id: stri
     },
   };
 }
-
-export const PROGRAMS_PATH = join(import.meta.dir, '../../deploys/watch/programs.json');

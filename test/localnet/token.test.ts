@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Address } from '@solana/kit';
 import { addressBytes, TOKEN_2022_PROGRAM, TOKEN_PROGRAM } from '../../localnet/protocol/address.ts';
-import type { Json } from '../../localnet/json/value.ts';
 import { encodeTokenAmount } from '../../localnet/encode/token.ts';
 import {
   addressNumber,
@@ -105,40 +104,23 @@ describe('token amounts', () => {
   });
 });
 
-describe('getTokenAccountsByOwner', () => {
-  const keys = (value: Json) => list(value).map((row) => object(row)['pubkey']);
-  test.each([
-    ['a mint', { mint: MINT }],
-    ['a program', { programId: TOKEN_PROGRAM }],
-  ])('finds the accounts of an owner by %s', async (_, selection) => {
-    expect(
-      keys(await net.valueOf('getTokenAccountsByOwner', alice.address, selection, { encoding: 'base64' })),
-    ).toEqual([HERS]);
-    expect(
-      keys(await net.valueOf('getTokenAccountsByOwner', addressNumber(1), selection, { encoding: 'base64' })),
-    ).toEqual([]);
-  });
-});
-
 describe('the token accounts', () => {
   test.each([
     ['a mint', { mint: MINT }],
     ['a program', { programId: TOKEN_PROGRAM }],
-  ])('of a delegate are found by %s', async (_, selection) => {
-    const of = async (key: Address) =>
-      list(await net.valueOf('getTokenAccountsByDelegate', key, selection, { encoding: 'jsonParsed' })).map(
-        object,
-      );
-    expect(await of(bob.address)).toEqual([]);
-    const [row, ...others] = await of(alice.address);
+  ])('of an owner and of a delegate are found by %s', async (_, selection) => {
+    const of = async (role: 'Owner' | 'Delegate', key: Address) => {
+      const config = { encoding: 'jsonParsed' };
+      return list(await net.valueOf(`getTokenAccountsBy${role}`, key, selection, config)).map(object);
+    };
+    expect((await of('Owner', alice.address)).map((row) => row['pubkey'])).toEqual([HERS]);
+    expect(await of('Owner', addressNumber(1))).toEqual([]);
+    expect(await of('Delegate', bob.address)).toEqual([]);
+    const [row, ...others] = await of('Delegate', alice.address);
     expect([row?.['pubkey'], others]).toEqual([DELEGATED, []]);
+    const delegatedAmount = { amount: '3', decimals: 6n, uiAmount: 0.000003, uiAmountString: '0.000003' };
     expect(object(row?.['account'])['data']).toMatchObject({
-      parsed: {
-        info: {
-          delegate: alice.address,
-          delegatedAmount: { amount: '3', decimals: 6n, uiAmount: 0.000003, uiAmountString: '0.000003' },
-        },
-      },
+      parsed: { info: { delegate: alice.address, delegatedAmount } },
     });
   });
 

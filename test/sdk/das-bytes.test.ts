@@ -126,24 +126,6 @@ describe('what a reprinted JSON would lose', () => {
 describe("the DAS server's own errors", () => {
   test.each<[string, string, Params, string]>([
     ['an unknown asset', 'getAsset', { id: TREE }, 'Database Error: RecordNotFound Error: Asset Not Found'],
-    [
-      'an unknown member',
-      'getAsset',
-      { id: compressed, encoding: 'base64' },
-      'unknown field `encoding`, expected `id` or `options`',
-    ],
-    [
-      'more than a thousand ids',
-      'getAssetBatch',
-      { ids: Array.from({ length: 1_001 }, () => compressed) },
-      'Batch size should not be greater than 1000',
-    ],
-    [
-      'two ways of paging',
-      'getAssetsByOwner',
-      { ownerAddress: OWNER, page: 1, cursor: 'a' },
-      'Only one pagination parameter supported per query.',
-    ],
   ])('%s: byte for byte, with HTTP 200', async (_what, method, params, words) => {
     const body = call(method, JSON.stringify(params), '"x"');
     const answer = await gateway.post(body, key);

@@ -181,7 +181,7 @@ describe('the PollingConnection of the examples', () => {
     await expect(stranger.sendRawTransaction(wire)).rejects.toThrow('401 Unauthorized');
   });
 
-  test('ends when the blockhash of what never landed is over, and when it is told to', async () => {
+  test('ends when the blockhash of what never landed is over, and when its signal aborts', async () => {
     const lastValidBlockHeight = await connection.getBlockHeight();
     const strategy = { signature: NEVER_SENT, blockhash: '', lastValidBlockHeight };
     await expect(connection.confirmTransaction(strategy)).rejects.toThrow(
@@ -236,7 +236,7 @@ describe('a call', () => {
     await expect(bounded.getBalance(payer.publicKey)).rejects.toThrow('timed out');
   });
 
-  test('that reaches nobody shows the key of a URL in the printed error on Bun, and none of a header', async () => {
+  test('that cannot connect shows the key of a URL in the printed error on Bun, and none of a header', async () => {
     const url = `${world.closed}?api-key=sluice_secret`;
     const failures = (there: string, headers = headersOf('')) => [
       createSolanaRpcFromTransport(createDefaultRpcTransport({ url: there, headers }))
@@ -290,7 +290,7 @@ describe('helius-sdk by its baseUrl', () => {
   });
 });
 
-test('umi meets -32011 for the whole history, and says "Asset not found" when nobody serves assets', async () => {
+test('umi meets -32011 for the whole history, and says "Asset not found" when no backend serves assets', async () => {
   const { rpc } = umiOn(`${world.troubled.url.href}?api-key=${world.troubled.key()}`);
   await expect(rpc.getAsset(publicKey(ASSET))).rejects.toThrow('Asset not found');
   const searched = umiOn(world.tiers.endpoint()).rpc.getSignatureStatuses([new Uint8Array(64)], {

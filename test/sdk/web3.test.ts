@@ -76,17 +76,6 @@ describe('@solana/web3.js 1.x, unchanged, with the key in the URL (spec 4.3.4)',
       ...signatures.slice(3),
     ]);
   });
-
-  test('a search of the whole history for a status is an error that says so, not a null', async () => {
-    const unknown = '1'.repeat(64);
-    const { value } = await connection.getSignatureStatus(unknown);
-    expect(value).toBeNull();
-    const searched = connection.getSignatureStatus(unknown, { searchTransactionHistory: true });
-    await expect(searched).rejects.toMatchObject({
-      code: -32011,
-      message: expect.stringContaining('Transaction history is not available from this node'),
-    });
-  });
 });
 
 describe('@solana/web3.js with the key in x-token', () => {

@@ -43,7 +43,7 @@ test('the end of stdin stops an app that is supervised, and says nothing to one 
   expect(await Promise.all([supervised.child.exited, alone.child.exited])).toEqual([0, 0]);
 });
 
-test('whoever waits for a stop hears of it, also when it came before', async () => {
+test('a wait for a stop ends, also when the stop came before', async () => {
   const controller = new AbortController();
   const [waiting, pending] = [fired(controller.signal), Promise.resolve('pending')];
   expect(await Promise.race([waiting, pending])).toBe('pending');

@@ -41,9 +41,7 @@ test('plans and prices are read as they were written, in one spelling', () => {
     credits: { default: 3, methods: { getSlot: 9 } },
   });
   const read = termsFrom(termsText({ plans, prices }));
-  expect(read && [...read.plans].toSorted()).toEqual([...plans].toSorted());
-  expect(read?.prices.default).toBe(3);
-  expect(read && [...read.prices.methods].toSorted()).toEqual([...prices.methods].toSorted());
+  expect(read).toEqual({ plans, prices });
   const turned = { plans: new Map([...plans].toReversed()), prices };
   expect(termsText(turned)).toBe(termsText({ plans, prices }));
   expect(plans.size).toBe(Object.keys(PLANS_BY_DEFAULT).length + 2);

@@ -1,133 +1,101 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { createAccounts } from '../../../deploys/accounts/accounts.ts';
-import { createKeys } from '../../../deploys/accounts/keys.ts';
-import { configFrom } from '../../../shared/config/config.ts';
-import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
+import { hashOf, keyIdOf, makeApiKey, readApiKey } from '../../../shared/keys/api-key.ts';
 import type { Carried } from '../../../shared/keys/carrier.ts';
 import { createIdentify } from '../../../shared/keys/identify.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
+import type { Store } from '../../../shared/store/open.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
-import { opened, temporaryFolder } from '../../started/gateway.ts';
-
-const BY = { kind: 'command-line' } as const;
+import { addKey, opened, temporaryFolder } from '../../started/gateway.ts';
 
 const clock = createVirtualClock();
 let folder: ReturnType<typeof temporaryFolder>;
-let written: ReturnType<typeof books>;
-
-/** Accounts and keys as the command line writes them, in a connection of their own. */
-function books() {
-  const store = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-  const config = configFrom({}, {});
-  if (config.kind === 'problems') throw new Error('the default config has problems');
-  const accounts = createAccounts({
-    store,
-    plans: config.config.plans,
-    spentOf: () => 0,
-    clock,
-    note: () => undefined,
-  });
-  const keys = createKeys({ store, clock, random: randomBytes, note: () => undefined });
-  return { store, accounts, keys };
-}
-
-function newKey(account: string) {
-  const created = written.keys.create(account, 'test', BY);
-  if (created.kind !== 'created') throw new Error(created.kind);
-  return created.made;
-}
-
-const carry = (text: string): Carried => ({ kind: 'text', text });
-
+/** The accounts as another process writes them, in a connection of its own. */
+let written: Store;
+let key: string;
 beforeEach(() => {
   folder = temporaryFolder();
-  written = books();
-  written.accounts.create('payer', 'trial', BY);
+  written = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  key = addKey(written, 'trial');
 });
 afterEach(() => {
-  written.store.close();
+  written.close();
   folder[Symbol.dispose]();
 });
 
 function reader() {
   const store = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-  return { ...createIdentify(store, clock), store };
+  const { identify, refresh } = createIdentify(store, clock);
+  return { ask: (text: string) => identify({ kind: 'text', text }), identify, refresh, store };
+}
+
+/** The id of a key that is one. */
+function idOf(text: string): string {
+  const read = readApiKey(text);
+  return read === undefined ? '' : keyIdOf(hashOf(read));
 }
 
 describe('identify', () => {
   test('knows an active key: its id, account, plan and allowance', () => {
-    const { identify } = reader();
-    const made = newKey('payer');
-    expect(identify(carry(made.key))).toEqual({
-      kind: 'known',
-      caller: { keyId: made.id, accountId: 1, plan: 'trial', creditsGranted: undefined },
-    });
+    const caller = { keyId: idOf(key) as never, accountId: 1, plan: 'trial', creditsGranted: 0 }; // the brand
+    expect(reader().ask(key)).toEqual({ kind: 'known', caller });
   });
 
-  test('tells a missing key from an invalid one, and a conflict is invalid (spec 5.3)', () => {
-    const { identify } = reader();
-    expect(identify({ kind: 'none' })).toEqual({ kind: 'missing-key' });
-    expect(identify({ kind: 'conflict' })).toEqual({ kind: 'invalid-key' });
-    expect(identify(carry('nonsense'))).toEqual({ kind: 'invalid-key' });
-    expect(identify(carry(makeApiKey(randomBytes)))).toEqual({ kind: 'invalid-key' });
+  test.each<[Carried, string]>([
+    [{ kind: 'none' }, 'missing-key'],
+    [{ kind: 'conflict' }, 'invalid-key'],
+    [{ kind: 'text', text: 'nonsense' }, 'invalid-key'],
+    [{ kind: 'text', text: makeApiKey(randomBytes) }, 'invalid-key'],
+  ])('%p is no caller but a %s (spec 5.3)', (carried, kind) => {
+    expect<string>(reader().identify(carried).kind).toBe(kind);
   });
 
   test('sees a change of plan and a revocation, by another process, at the next refresh', () => {
-    const { identify, refresh } = reader();
-    const made = newKey('payer');
-    expect(identify(carry(made.key))).toMatchObject({ caller: { plan: 'trial' } });
-    written.accounts.set('payer', { plan: { name: 'pro' } }, BY);
+    const { ask, refresh } = reader();
+    expect(ask(key)).toMatchObject({ caller: { plan: 'trial' } });
+    written.run("UPDATE accounts SET plan = 'pro'");
     refresh();
-    expect(identify(carry(made.key))).toMatchObject({ caller: { plan: 'pro' } });
-    written.keys.revoke(made.id, BY);
+    expect(ask(key)).toMatchObject({ caller: { plan: 'pro' } });
+    written.run('UPDATE keys SET revoked_at_ms = 1');
     refresh();
-    expect(identify(carry(made.key)).kind).toBe('invalid-key');
+    expect(ask(key).kind).toBe('invalid-key');
   });
 
   test('sees a key that was unknown before, at the next refresh', () => {
-    const { identify, refresh } = reader();
-    const key = makeApiKey(randomBytes);
-    expect(identify(carry(key)).kind).toBe('invalid-key');
-    written.store.run(
-      "INSERT INTO keys (id, account_id, name, hash, prefix, last4, created_at_ms) VALUES (?2, 1, 'n', ?1, 'p', 'l', 0)",
-      [hashOf(key), keyIdOf(hashOf(key))],
-    );
-    expect(identify(carry(key)).kind).toBe('invalid-key');
+    const { ask, refresh } = reader();
+    written.run('UPDATE keys SET revoked_at_ms = 1');
+    expect(ask(key).kind).toBe('invalid-key');
+    written.run('UPDATE keys SET revoked_at_ms = NULL');
+    expect(ask(key).kind).toBe('invalid-key');
     refresh();
-    expect(identify(carry(key)).kind).toBe('known');
+    expect(ask(key).kind).toBe('known');
   });
 
   test('ends an expiring key at its millisecond, without a refresh', async () => {
-    const { identify } = reader();
-    const made = newKey('payer');
-    written.keys.rotate(made.id, 1_000, BY);
-    expect(identify(carry(made.key)).kind).toBe('known');
+    written.run('UPDATE keys SET expires_at_ms = ?', [clock.now() + 1_000]);
+    const { ask } = reader();
     await clock.advance(999);
-    expect(identify(carry(made.key)).kind).toBe('known');
+    expect(ask(key).kind).toBe('known');
     await clock.advance(1);
-    expect(identify(carry(made.key)).kind).toBe('invalid-key');
+    expect(ask(key).kind).toBe('invalid-key');
   });
 
   test('refuses the keys of a suspended account', () => {
-    const { identify } = reader();
-    const made = newKey('payer');
-    written.store.run('UPDATE accounts SET suspended = 1');
-    expect(identify(carry(made.key)).kind).toBe('invalid-key');
+    written.run('UPDATE accounts SET suspended = 1');
+    expect(reader().ask(key).kind).toBe('invalid-key');
   });
 
   test('goes on knowing known keys while the store does not answer, and says so of the others', () => {
-    const { identify, refresh, store } = reader();
-    const made = newKey('payer');
-    const other = newKey('payer');
-    expect(identify(carry(made.key)).kind).toBe('known');
+    const { ask, refresh, store } = reader();
+    const other = addKey(written, 'trial');
+    expect(ask(key).kind).toBe('known');
     store.run('ALTER TABLE keys RENAME TO keys_gone');
     store.run('ALTER TABLE revision RENAME TO revision_gone');
     refresh();
-    expect(identify(carry(made.key)).kind).toBe('known');
-    expect(identify(carry(other.key)).kind).toBe('check-unavailable');
+    expect(ask(key).kind).toBe('known');
+    expect(ask(other).kind).toBe('check-unavailable');
     store.run('ALTER TABLE keys_gone RENAME TO keys');
-    expect(identify(carry(other.key)).kind).toBe('known');
+    expect(ask(other).kind).toBe('known');
   });
 });

@@ -48,8 +48,8 @@ function looking() {
   };
 }
 
-describe('a key that nobody has', () => {
-  test('is asked for once in ten seconds', () => {
+describe('an unknown key', () => {
+  test('is read once in ten seconds', () => {
     const { planOf, put, state, advance } = looking();
     for (let i = 0; i < 1_000; i++) expect(planOf(nth(1))).toBe('unknown');
     expect(state.reads).toBe(1);
@@ -73,7 +73,7 @@ describe('a key that nobody has', () => {
 });
 
 describe('a key in memory', () => {
-  test('is asked for again, once, when the revision moves', () => {
+  test('is read again, once, when the revision moves', () => {
     const { planOf, put, remove, state, refresh } = looking();
     put(nth(1));
     put(nth(2));
@@ -86,19 +86,6 @@ describe('a key in memory', () => {
     const before = state.reads;
     for (let i = 0; i < 10; i++) expect([planOf(nth(1)), planOf(nth(2))]).toEqual(['scale', 'unknown']);
     expect(state.reads).toBe(before + 2);
-  });
-
-  test('goes on being found when the revision has moved and then the source is out', () => {
-    const { planOf, put, state, refresh } = looking();
-    put(nth(1));
-    planOf(nth(1));
-    state.revision++;
-    refresh();
-    state.isOut = true;
-    expect([planOf(nth(1)), planOf(nth(2))]).toEqual(['pro', 'unavailable']);
-    state.isOut = false;
-    put(nth(1), 'scale');
-    expect([planOf(nth(1)), planOf(nth(2))]).toEqual(['scale', 'unknown']);
   });
 
   test('is recalled, and forgotten ten minutes after its last use, but not while the source is out', () => {
@@ -153,7 +140,7 @@ test('a source that was waited for in vain is left alone for a quarter of a seco
   expect(planOf(nth(1))).toBe('unknown');
 });
 
-test('what was looked up elsewhere while a change came is asked for again, be it a key that was made or one that was revoked', () => {
+test('a key that changed while it was looked up elsewhere is read again, whether it was made or revoked', () => {
   const { learn, revision, refresh, find, put, remove, planOf, state } = looking();
   const [made, revoked] = [nth(1), nth(2)];
   put(revoked);

@@ -12,7 +12,7 @@ test('what an account spent is charged minus refunded, over all nodes and over n
   ledger.close();
 });
 
-test('spending beyond 32 bits is told to the unit', () => {
+test('spending beyond 32 bits is exact', () => {
   using folder = temporaryFolder();
   const ledger = opened(join(folder.path, 'ledger.db'), USAGE_MIGRATIONS);
   ledger.run('INSERT INTO spent VALUES (1, ?, ?, 0), (1, ?, 1, 0)', ['a', 2 ** 52, 'b']);

@@ -33,7 +33,7 @@ test.each(['redis://user:100%@h:6379', 'http://h', 'redis://h/x', 'redis://', 'r
 
 describe('a connection', () => {
   const options = connectionOptions(100, () => 1);
-  test('queues nothing, sends nothing twice and waits for nobody', () => {
+  test('queues nothing, sends nothing twice and makes no caller wait', () => {
     expect(options).toMatchObject({
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,

@@ -47,7 +47,7 @@ test('a lock is held against another process, kill -9 of its holder frees it, an
   for (const lock of locks) if (lock.kind === 'locked') lock.lock.release();
 });
 
-test('a lock that nobody refers to is held all the same', () => {
+test('a lock without references stays held', () => {
   takeLock(folder.path, 'gateway');
   Bun.gc(true);
   expect(takeLock(folder.path, 'gateway')).toEqual(HELD());
