@@ -102,8 +102,6 @@ export const URL_PROBLEM_TEXTS = {
 
 export type UrlProblem = keyof typeof URL_PROBLEM_TEXTS;
 
-type UrlRules = Pick<NetworkPolicy, 'ownHosts'>;
-
 /** Names that no public DNS answers for, by RFC 6761, 6762, 7686, 8375, 9476 or habit. */
 const PRIVATE_SUFFIXES = 'localhost local internal lan home.arpa onion test invalid alt'.split(' ');
 /** Parsers drop or replace these, so that the URL would differ from the text that was typed. */
@@ -114,20 +112,23 @@ const ODD = /[\u0000-\u0020\u007f-\u00a0\\]/;
  * A webhook's URL from the text a customer typed, or the rule that it breaks. Store its `href`, and never parse the text
  * again. Where the name leads is checked before every attempt.
  */
-export function readWebhookUrl(text: string, rules: UrlRules): URL | UrlProblem {
+export function readWebhookUrl(
+  text: string,
+  { ownHosts }: Pick<NetworkPolicy, 'ownHosts'>,
+): URL | UrlProblem {
   if (text.length > URL_CHARACTERS_MAX) return 'too_long';
   if (ODD.test(text)) return 'odd_characters';
   const url = URL.parse(text);
-  return url === null ? 'not_a_url' : (urlProblemOf(url, rules) ?? url);
+  return url === null ? 'not_a_url' : (urlProblemOf(url, ownHosts) ?? url);
 }
 
 /** The first rule that a parsed URL breaks. Checked before every attempt too, because rules may be newer than rows. */
-export function urlProblemOf(url: URL, rules: UrlRules): UrlProblem | undefined {
+export function urlProblemOf(url: URL, ownHosts: readonly string[]): UrlProblem | undefined {
   if (url.href.length > URL_CHARACTERS_MAX) return 'too_long';
   if (url.protocol !== 'https:') return 'not_https';
   if (url.username !== '' || url.password !== '') return 'has_credentials';
   if (url.href.includes('#')) return 'has_fragment';
-  if (literalOf(url) === undefined && !isPublicName(url.hostname, rules.ownHosts)) return 'not_public_name';
+  if (literalOf(url) === undefined && !isPublicName(url.hostname, ownHosts)) return 'not_public_name';
   const port = portOf(url);
   return port === 443 || (port >= 1_024 && !BAD_PORTS.has(port)) ? undefined : 'port_not_allowed';
 }
