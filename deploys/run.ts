@@ -83,10 +83,8 @@ export async function runDeploys(
   process.on('SIGHUP', () => askForReload(opened.store, log));
   // A change may have come while this process started.
   if (configReader.hasChanged()) askForReload(opened.store, log);
-  const { plans } = config;
-  const issued = needsOwnKey(config)
-    ? issueOwnKey({ store: opened.store, plans, clock: systemClock, random })
-    : undefined;
+  const issuing = { store: opened.store, plans: config.plans, clock: systemClock, random };
+  const issued = needsOwnKey(config) ? issueOwnKey(issuing) : undefined;
   if (issued?.kind === 'name-taken') return complain(WATCHER_TAKEN);
   if (issued) log.info("reading through this installation's gateway with a key of its own");
   const deploys = composeDeploys({

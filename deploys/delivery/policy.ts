@@ -156,7 +156,7 @@ export type Pin = Readonly<{ address: string; family: 4 | 6 }>;
  * Where a host leads, or why nothing can be sent there. `unresolved` is trouble on the way to the answer; `no-address` and
  * `not-public` are the answer.
  */
-export type ResolvedHost =
+type ResolvedHost =
   | Readonly<{ kind: 'public'; pins: readonly [Pin, ...Pin[]] }>
   | Readonly<{ kind: 'not-public' | 'no-address' | 'unresolved'; code: FailureCode; detail: string }>;
 
