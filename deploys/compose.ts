@@ -157,20 +157,18 @@ export function composeDeploys(inputs: DeploysInputs) {
     console: pages?.console,
   });
 
-  async function refreshKeys(signal: AbortSignal): Promise<void> {
+  async function repeat(everyMs: number, act: () => void, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      keys.refresh();
-      await clock.sleep(REFRESH_MS, signal);
+      act();
+      await clock.sleep(everyMs, signal);
     }
   }
 
-  async function watchStores(signal: AbortSignal): Promise<void> {
-    for (let reported = ''; !signal.aborted;) {
-      const { isWell, sentence } = storesHealth();
-      if (!isWell && sentence !== reported) log.error(sentence);
-      reported = isWell ? '' : sentence;
-      await clock.sleep(STORES_MS, signal);
-    }
+  let reported = '';
+  function reportStores(): void {
+    const { isWell, sentence } = storesHealth();
+    if (!isWell && sentence !== reported) log.error(sentence);
+    reported = isWell ? '' : sentence;
   }
 
   async function answer(request: Request, address?: string): Promise<Response> {
@@ -182,8 +180,8 @@ export function composeDeploys(inputs: DeploysInputs) {
   async function tend(signal: AbortSignal): Promise<void> {
     await Promise.all([
       watcher.run(signal),
-      refreshKeys(signal),
-      watchStores(signal),
+      repeat(REFRESH_MS, keys.refresh, signal),
+      repeat(STORES_MS, reportStores, signal),
       lookAfterUsage(inputs, metrics, publication, signal),
       deliveries.run(signal),
       pages?.tend(signal),

@@ -36,6 +36,8 @@ import {
   takeSealingKeys,
 } from './webhooks/seal.ts';
 
+type Random = (bytes: number) => Uint8Array;
+
 const WATCHER_TAKEN =
   'The account sluice-watcher, which the watcher reads as, was created by someone else. Rename it: bun run sluice account rename sluice-watcher NAME';
 
@@ -50,7 +52,7 @@ export async function runDeploys(
   path: string | undefined,
   env: Environment,
   supervised: boolean,
-  random: (bytes: number) => Uint8Array,
+  random: Random,
 ): Promise<number> {
   const stop = stopSignal(supervised);
   const loaded = loadConfig(path, env);
@@ -81,10 +83,12 @@ export async function runDeploys(
   process.on('SIGHUP', () => askForReload(opened.store, log));
   // A change may have come while this process started.
   if (configReader.hasChanged()) askForReload(opened.store, log);
-  const own = rpcKeyOf(config, opened.store, random, log);
-  if (own.kind === 'name-taken') return complain(WATCHER_TAKEN);
+  const issuing = { store: opened.store, plans: config.plans, clock: systemClock, random };
+  const issued = needsOwnKey(config) ? issueOwnKey(issuing) : undefined;
+  if (issued?.kind === 'name-taken') return complain(WATCHER_TAKEN);
+  if (issued) log.info("reading through this installation's gateway with a key of its own");
   const deploys = composeDeploys({
-    config: { ...config.deploys, rpcKey: own.key },
+    config: { ...config.deploys, rpcKey: issued ? issued.key : config.deploys.rpcKey },
     programs: watched.programs,
     store: opened.store,
     ledger: ledger.store,
@@ -119,7 +123,7 @@ function consoleUsersOf(
   { gateway, deploys, plans, storage }: Config,
   store: Store,
   secrets: readonly [Secret, ...Secret[]],
-  random: (bytes: number) => Uint8Array,
+  random: Random,
   log: Log,
 ) {
   const complaint = consoleComplaint(deploys.publicUrl);
@@ -153,12 +157,7 @@ function consoleUsersOf(
 }
 
 /** While there is no operator, shows the link that creates one. `bun start` shows its own. */
-function inviteOperator(
-  { deploys, storage }: Config,
-  store: Store,
-  listenUrl: URL,
-  random: (bytes: number) => Uint8Array,
-): void {
+function inviteOperator({ deploys, storage }: Config, store: Store, listenUrl: URL, random: Random): void {
   if (consoleComplaint(deploys.publicUrl) !== undefined) return;
   const token = inviteFirstOperator({ store, clock: systemClock, random });
   if (token === undefined) return;
@@ -205,18 +204,6 @@ function deliveryDepsOf({ deploys }: Config, store: Store, seal: Seal, log: Log)
       'webhooks cannot be signed: their secrets are encrypted under another storage.secret',
     );
   return { seal, policy, send: createSender(policy, systemClock), secretsOf: createSecretsOf(store, seal) };
-}
-
-/** The key of the config, or an issued one when this installation's gateway is read through. */
-function rpcKeyOf(
-  config: Config,
-  store: Store,
-  random: (bytes: number) => Uint8Array,
-  log: Log,
-): { readonly kind: 'issued'; readonly key: Secret | undefined } | { readonly kind: 'name-taken' } {
-  if (!needsOwnKey(config)) return { kind: 'issued', key: config.deploys.rpcKey };
-  log.info("reading through this installation's gateway with a key of its own");
-  return issueOwnKey({ store, plans: config.plans, clock: systemClock, random });
 }
 
 function complain(...sentences: readonly string[]): 1 {

@@ -106,16 +106,6 @@ const PAGE_HEADERS = {
 /** `address` is the IP of the connection's other end. */
 type Answer = (request: Request, address?: string) => Response | Promise<Response>;
 
-export type Listening =
-  | {
-      readonly kind: 'listening';
-      readonly url: URL;
-      readonly metricsUrl: URL;
-      /** Takes no more connections, lets answers under way end for `drainMs`, then cuts them. */
-      close(drainMs: number): Promise<void>;
-    }
-  | { readonly kind: 'refused'; readonly sentence: string };
-
 const IDLE_SECONDS = 30;
 /** A webhook's settings take a few kilobytes, with every program named. */
 const BODY_BYTES_MAX = 65_536;
@@ -125,24 +115,25 @@ export function listen(
   config: Pick<DeploysConfig, 'listen' | 'metrics'>,
   answer: Answer,
   answerMetrics: Answer,
-): Listening {
+) {
   const api = serve('deploys.listen', config.listen, answer);
-  if (typeof api === 'string') return { kind: 'refused', sentence: api };
+  if (typeof api === 'string') return { kind: 'refused', sentence: api } as const;
   const metrics = serve('deploys.metrics', config.metrics, answerMetrics);
   if (typeof metrics === 'string') {
     void api.stop(true);
-    return { kind: 'refused', sentence: metrics };
+    return { kind: 'refused', sentence: metrics } as const;
   }
   return {
     kind: 'listening',
     url: urlOf({ ...config.listen, port: api.port ?? config.listen.port }),
     metricsUrl: urlOf({ ...config.metrics, port: metrics.port ?? config.metrics.port }),
-    close: async (drainMs) => {
+    /** Takes no more connections, lets answers under way end for `drainMs`, then cuts them. */
+    close: async (drainMs: number): Promise<void> => {
       AbortSignal.timeout(drainMs).addEventListener('abort', () => void api.stop(true), { once: true });
       await api.stop();
       await metrics.stop(true);
     },
-  };
+  } as const;
 }
 
 /** The host of a request that names none. */
@@ -177,17 +168,14 @@ function withWholeUrl(request: Request): Request | undefined {
   return new Request(new URL(request.url, NO_HOST).href, request);
 }
 
-/** RFC 6797: this host, for a year. */
-const STRICT_TRANSPORT = ['strict-transport-security', 'max-age=31536000'] as const;
-
+/**
+ * Tells browsers that used https to keep to it (RFC 6797). https ends at a proxy: the proxy says so, or the host is the
+ * public one.
+ */
 export function withStrictTransport(response: Response, request: Request, publicUrl: URL): Response {
-  if (cameByHttps(request, publicUrl)) response.headers.set(...STRICT_TRANSPORT);
+  const said = request.headers.get('x-forwarded-proto')?.split(',').at(-1)?.trim();
+  const isHttps = said === undefined ? new URL(request.url).host === publicUrl.host : said === 'https';
+  if (isHttps && publicUrl.protocol === 'https:')
+    response.headers.set('strict-transport-security', 'max-age=31536000');
   return response;
-}
-
-/** Whether the caller used https, which ends at a proxy: the proxy says so, or the host is the public one. */
-function cameByHttps({ headers, url }: Request, publicUrl: URL): boolean {
-  if (publicUrl.protocol !== 'https:') return false;
-  const said = headers.get('x-forwarded-proto')?.split(',').at(-1)?.trim();
-  return said === undefined ? new URL(url).host === publicUrl.host : said === 'https';
 }

@@ -6,25 +6,20 @@ import type { FailureCode } from '../outbox/outcome.ts';
 import blocks from './addresses.json' with { type: 'json' };
 
 /** Where webhooks may go. The product has one policy, of constants: neither configuration nor environment reaches `isPublic` or `ca`. */
-export type NetworkPolicy = UrlRules &
-  Readonly<{
-    /** Every address of a name, as text. Rejects with an error whose `code` is one of node:dns. */
-    resolve(host: string): Promise<readonly string[]>;
-    /** Of an IP address in any spelling; false for anything else. */
-    isPublic(address: string): boolean;
-    /** Certificates to trust, in PEM; `undefined` for those that every client trusts. */
-    ca: string | undefined;
-  }>;
+export type NetworkPolicy = Readonly<{
+  /** Every address of a name, as text. Rejects with an error whose `code` is one of node:dns. */
+  resolve(host: string): Promise<readonly string[]>;
+  /** Of an IP address in any spelling; false for anything else. */
+  isPublic(address: string): boolean;
+  /** Certificates to trust, in PEM; `undefined` for those that every client trusts. */
+  ca: string | undefined;
+  /** This service's own public names, which get no webhooks. */
+  ownHosts: readonly string[];
+}>;
 
-/** The internet, and nothing else. `ownHosts` are the service's own public names. */
+/** The internet, and nothing else. */
 export function internetPolicy(ownHosts: readonly string[]): NetworkPolicy {
-  return {
-    resolve: resolveInDns,
-    isPublic: isPublicAddress,
-    ca: undefined,
-    allowedPorts: isAllowedPort,
-    ownHosts,
-  };
+  return { resolve: resolveInDns, isPublic: isPublicAddress, ca: undefined, ownHosts };
 }
 
 /**
@@ -35,11 +30,6 @@ const BAD_PORTS = new Set([
   1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697,
   10080,
 ]);
-
-function isAllowedPort(port: number): boolean {
-  if (port === 443 || port === 8443) return true;
-  return port >= 1_024 && port <= 65_535 && !BAD_PORTS.has(port);
-}
 
 /**
  * c-ares doubles the second try, and Bun 1.4.5 looks at its clock once a second: so a silent server is asked again
@@ -112,9 +102,6 @@ export const URL_PROBLEM_TEXTS = {
 
 export type UrlProblem = keyof typeof URL_PROBLEM_TEXTS;
 
-/** `ownHosts` are this service's own public names, which get no webhooks. */
-type UrlRules = Readonly<{ allowedPorts(port: number): boolean; ownHosts: readonly string[] }>;
-
 /** Names that no public DNS answers for, by RFC 6761, 6762, 7686, 8375, 9476 or habit. */
 const PRIVATE_SUFFIXES = 'localhost local internal lan home.arpa onion test invalid alt'.split(' ');
 /** Parsers drop or replace these, so that the URL would differ from the text that was typed. */
@@ -125,21 +112,25 @@ const ODD = /[\u0000-\u0020\u007f-\u00a0\\]/;
  * A webhook's URL from the text a customer typed, or the rule that it breaks. Store its `href`, and never parse the text
  * again. Where the name leads is checked before every attempt.
  */
-export function readWebhookUrl(text: string, rules: UrlRules): URL | UrlProblem {
+export function readWebhookUrl(
+  text: string,
+  { ownHosts }: Pick<NetworkPolicy, 'ownHosts'>,
+): URL | UrlProblem {
   if (text.length > URL_CHARACTERS_MAX) return 'too_long';
   if (ODD.test(text)) return 'odd_characters';
   const url = URL.parse(text);
-  return url === null ? 'not_a_url' : (urlProblemOf(url, rules) ?? url);
+  return url === null ? 'not_a_url' : (urlProblemOf(url, ownHosts) ?? url);
 }
 
 /** The first rule that a parsed URL breaks. Checked before every attempt too, because rules may be newer than rows. */
-export function urlProblemOf(url: URL, rules: UrlRules): UrlProblem | undefined {
+export function urlProblemOf(url: URL, ownHosts: readonly string[]): UrlProblem | undefined {
   if (url.href.length > URL_CHARACTERS_MAX) return 'too_long';
   if (url.protocol !== 'https:') return 'not_https';
   if (url.username !== '' || url.password !== '') return 'has_credentials';
   if (url.href.includes('#')) return 'has_fragment';
-  if (literalOf(url) === undefined && !isPublicName(url.hostname, rules.ownHosts)) return 'not_public_name';
-  return rules.allowedPorts(portOf(url)) ? undefined : 'port_not_allowed';
+  if (literalOf(url) === undefined && !isPublicName(url.hostname, ownHosts)) return 'not_public_name';
+  const port = portOf(url);
+  return port === 443 || (port >= 1_024 && !BAD_PORTS.has(port)) ? undefined : 'port_not_allowed';
 }
 
 /** The host as an IP address without brackets; `undefined` when it is a name. */
@@ -165,7 +156,7 @@ export type Pin = Readonly<{ address: string; family: 4 | 6 }>;
  * Where a host leads, or why nothing can be sent there. `unresolved` is trouble on the way to the answer; `no-address` and
  * `not-public` are the answer.
  */
-export type ResolvedHost =
+type ResolvedHost =
   | Readonly<{ kind: 'public'; pins: readonly [Pin, ...Pin[]] }>
   | Readonly<{ kind: 'not-public' | 'no-address' | 'unresolved'; code: FailureCode; detail: string }>;
 

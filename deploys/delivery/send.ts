@@ -73,7 +73,7 @@ export function createSender(policy: NetworkPolicy, clock: Clock): Send {
   const postPinned = createPost(policy.ca, clock);
 
   async function sendOver(post: Post, watch: Stopwatch, signal: AbortSignal): Promise<AttemptEnd> {
-    const problem = urlProblemOf(post.url, policy);
+    const problem = urlProblemOf(post.url, policy.ownHosts);
     if (problem !== undefined) return { kind: 'failed', code: 'blocked_url', detail: problem };
     const resolved = await resolvePublic(literalOf(post.url) ?? post.url.hostname, signal);
     if (signal.aborted) return { kind: 'failed', code: 'aborted', detail: 'the service is stopping' };

@@ -1,4 +1,5 @@
 import type { Store } from '../../shared/store/open.ts';
+import { codeOf } from '../../shared/store/private.ts';
 import { type Claim, createClaim, LEASE_MS } from './claim.ts';
 import { createRelease } from './enqueue.ts';
 import { afterAttempt, type Ended, type Sent, type Verdict, WAIT_MS_MAX } from './outcome.ts';
@@ -32,9 +33,9 @@ export function createOutbox(store: Store, random: (bytes: number) => Uint8Array
     reap: (nowMs: number, mine: ReadonlySet<string>): number => reap.immediate(nowMs, mine),
     advanceDue: (byMs: number) => void advanceDue.run(byMs),
     nextDueAtMs: (nowMs: number): number | undefined => next.get(nowMs)?.at ?? undefined,
-    backlog: (nowMs: number): Readonly<{ due: number; oldestDueAtMs: number | undefined }> => {
-      const row = backlog.get(nowMs);
-      return { due: row?.due ?? 0, oldestDueAtMs: row?.at ?? undefined };
+    backlog: (nowMs: number) => {
+      const { due, at } = backlog.get(nowMs) ?? { due: 0, at: null };
+      return { due, oldestDueAtMs: at ?? undefined };
     },
   };
 }
@@ -47,8 +48,7 @@ function unlessUnwritable(finish: () => Recorded): Recorded {
   try {
     return finish();
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    if (/^SQLITE_(CONSTRAINT|MISMATCH|TOOBIG)/.test(code)) return 'unwritable';
+    if (/^SQLITE_(CONSTRAINT|MISMATCH|TOOBIG)/.test(codeOf(error))) return 'unwritable';
     throw error;
   }
 }

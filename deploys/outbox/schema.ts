@@ -8,13 +8,13 @@ import type { Migrations } from '../../shared/store/open.ts';
  * `next_secret_at_ms`. `failing_since_ms` and the count are of automatic attempts. A deleted webhook stays as a row
  * until its deliveries are gone.
  *
- * `events`: a deploy that was seen. `created_at_ms` is when it was detected. It waits until `released_at_ms`: then its
- * block time is known and its deliveries have bodies.
+ * `events`: deploys that webhooks want. `created_at_ms` is when it was detected, `released_at_ms` when its block time
+ * became known and its deliveries got bodies.
  *
- * `deliveries`: the queue itself. `account_id` is its webhook's, which never changes. `body` is the exact bytes of every attempt. `attempts` counts automatic attempts;
- * `next_attempt_at_ms` is when the next of them is due, `resend_at_ms` when one asked for by hand is. While an attempt
- * is under way the row is leased, and only who has `lease_token` may record how it ended. `due_at_ms` is when the row
- * wants an attempt of either kind.
+ * `deliveries`: the queue itself. `account_id` is its webhook's, which never changes. `body` is the exact bytes of every
+ * attempt. `attempts` counts automatic attempts; `next_attempt_at_ms` is when the next of them is due, `resend_at_ms` when
+ * a manual one is, `due_at_ms` the earlier of both. During an attempt the row is leased, and only the holder of
+ * `lease_token` may record how it ended.
  *
  * `attempts`: one POST each. `n` counts all of a delivery's, `number` the automatic ones from 1 to 6.
  */

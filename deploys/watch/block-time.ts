@@ -1,5 +1,4 @@
 import type { Slot } from '@solana/kit';
-import { unreachable } from '../../shared/brand.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { deploySlotOf, type Reading } from './change.ts';
@@ -105,20 +104,10 @@ async function lookUp(backends: readonly RpcBackend[], slot: Slot, signal: Abort
   let [answered, overRate] = [false, false];
   for (const { call } of backends) {
     const outcome = await call('getBlockTime', [Number(slot)], signal);
-    switch (outcome.kind) {
-      case 'result':
-        if (isUnixSeconds(outcome.result)) return { kind: 'time', unixSeconds: outcome.result };
-        answered = true;
-        break;
-      case 'error': // skipped, cleaned up or not available yet: another backend may know it
-        answered = true;
-        break;
-      case 'failed':
-        overRate ||= outcome.isOverRate;
-        break;
-      default:
-        return unreachable(outcome);
-    }
+    if (outcome.kind === 'result' && isUnixSeconds(outcome.result))
+      return { kind: 'time', unixSeconds: outcome.result };
+    if (outcome.kind === 'failed') overRate ||= outcome.isOverRate;
+    else answered = true; // skipped, cleaned up or not available yet: another backend may know it
   }
   return { kind: answered ? 'none' : overRate ? 'over-rate' : 'failed' };
 }

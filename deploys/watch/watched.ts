@@ -4,6 +4,8 @@ import builtIn from './programs.json';
 
 export type WatchedProgram = Readonly<{ address: Address; label: string }>;
 
+type Item = Readonly<Record<string, unknown>>;
+
 type Watched =
   | { readonly kind: 'watched'; readonly programs: readonly WatchedProgram[] }
   /** Every problem at once, each a sentence for the operator. */
@@ -27,8 +29,9 @@ export function watchedFrom(json: unknown): Watched {
   const firstIndexes = new Map<Address, number>();
   const programs: WatchedProgram[] = [];
   for (const [i, item] of json.entries()) {
-    const address = addressOf(item, i, lines);
-    const label = labelOf(item, i, lines);
+    const members: Item = Object(item);
+    const address = addressOf(members, i, lines);
+    const label = labelOf(members, i, lines);
     if (address === undefined) continue;
     const twin = firstIndexes.get(address);
     if (twin !== undefined) lines.push(`[${i}].program_id: ${address} is in the list already, at [${twin}]`);
@@ -42,15 +45,13 @@ function problems(line: string): Watched {
   return { kind: 'problems', lines: [line] };
 }
 
-function addressOf(item: unknown, i: number, lines: string[]): Address | undefined {
-  const text = memberOf(item, 'program_id');
+function addressOf({ program_id: text }: Item, i: number, lines: string[]): Address | undefined {
   if (typeof text === 'string' && isAddress(text)) return text;
   lines.push(`[${i}].program_id: found ${shown(text)}, expected a base58 address of 32 bytes`);
   return undefined;
 }
 
-function labelOf(item: unknown, i: number, lines: string[]): string | undefined {
-  const text = memberOf(item, 'label');
+function labelOf({ label: text }: Item, i: number, lines: string[]): string | undefined {
   if (typeof text === 'string' && text.trim() === text && /^\P{Cc}+$/u.test(text)) {
     if (text.length <= LABEL_LENGTH_MAX) return text;
     lines.push(`[${i}].label: has ${text.length} characters, expected at most ${LABEL_LENGTH_MAX}`);
@@ -58,11 +59,6 @@ function labelOf(item: unknown, i: number, lines: string[]): string | undefined 
   }
   lines.push(`[${i}].label: found ${shown(text)}, expected a name without leading or trailing spaces`);
   return undefined;
-}
-
-function memberOf(item: unknown, name: string): unknown {
-  if (typeof item !== 'object' || item === null || !Object.hasOwn(item, name)) return undefined;
-  return Reflect.get(item, name);
 }
 
 function shown(value: unknown): string {

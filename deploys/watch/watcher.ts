@@ -118,7 +118,7 @@ const RETRY_MS = [250, 500, 1_000, 2_000, 4_000, 8_000, 15_000] as const;
  * When to read next: on a fixed grid of `pollMs` from `firstStartMs`, skipping starts that were missed; sooner after
  * `failures` failed readings in a row, because a backend that is just starting should cost seconds and not a minute.
  */
-export function nextStartMs(
+function nextStartMs(
   turn: Readonly<{ firstStartMs: number; pollMs: number; nowMs: number; failures: number }>,
 ): number {
   const { firstStartMs, pollMs, nowMs, failures } = turn;

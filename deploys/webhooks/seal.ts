@@ -5,7 +5,7 @@ import type { Registry } from 'prom-client';
 import { sealingKey } from '../../shared/config/kinds.ts';
 import { Secret } from '../../shared/secret.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { tighten } from '../../shared/store/private.ts';
+import { codeOf, tighten } from '../../shared/store/private.ts';
 import type { SecretsOf } from '../delivery/send.ts';
 import { createFigures } from '../health/figures.ts';
 
@@ -118,7 +118,7 @@ function readKept(path: string): Secret | 'malformed' | undefined {
   try {
     return sealingKey.read(readFileSync(path, 'utf8').trim()) ?? 'malformed';
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    if (codeOf(error) === 'ENOENT') return undefined;
     throw error;
   }
 }

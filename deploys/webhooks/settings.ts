@@ -20,9 +20,11 @@ export type Check =
   /** The URL's host cannot be resolved now. */
   | Readonly<{ kind: 'unresolved'; field: 'url'; text: string }>;
 
+type Rejected = Exclude<Check, { kind: 'checked' }>;
 export type CheckSettings = (given: Partial<Settings>, signal: AbortSignal) => Promise<Check>;
 
 export const DESCRIPTION_CHARACTERS_MAX = 200;
+const DESCRIPTION_TEXT = `The description must be one line of at most ${DESCRIPTION_CHARACTERS_MAX} characters`;
 
 type Deps = Readonly<{
   policy: NetworkPolicy;
@@ -32,10 +34,7 @@ type Deps = Readonly<{
 
 /** Checks the given settings; the URL last, because its host is looked up. */
 export function createCheckSettings({ policy, resolvePublic, isWatched }: Deps): CheckSettings {
-  async function checkUrl(
-    text: string,
-    signal: AbortSignal,
-  ): Promise<URL | Exclude<Check, { kind: 'checked' }>> {
+  async function checkUrl(text: string, signal: AbortSignal): Promise<URL | Rejected> {
     const url = readWebhookUrl(text, policy);
     if (typeof url === 'string') return unfit('url', URL_PROBLEM_TEXTS[url]);
     const resolved = await resolvePublic(literalOf(url) ?? url.hostname, signal);
@@ -56,10 +55,7 @@ export function createCheckSettings({ policy, resolvePublic, isWatched }: Deps):
 
   return async function checkSettings({ url, programs, description }, signal) {
     if (description !== undefined && !isDescription(description))
-      return unfit(
-        'description',
-        `The description must be one line of at most ${DESCRIPTION_CHARACTERS_MAX} characters`,
-      );
+      return unfit('description', DESCRIPTION_TEXT);
     const problem = programs && programsProblem(programs);
     if (typeof problem === 'string') return unfit('programs', problem);
     const target = url === undefined ? undefined : await checkUrl(url, signal);

@@ -109,16 +109,12 @@ export type FailingWebhook = Readonly<{
   isPaused: boolean;
 }>;
 
-type FailingPlace = Pick<FailingWebhook, 'failingSinceMs' | 'id'>;
-
 const LIMIT_MAX = 200;
 
 type Row = Omit<FailingWebhook, 'isPaused'> & Readonly<{ isPaused: number }>;
 
 /** Lists failing webhooks of all accounts after `after`, the longest failing first. */
-export function createFailing(
-  store: Store,
-): (limit: number, after?: FailingPlace) => readonly FailingWebhook[] {
+export function createFailing(store: Store) {
   const page = store.prepare<Row, [number, string, number]>(`
     SELECT id, account_id AS accountId, host, failing_since_ms AS failingSinceMs,
       consecutive_failures AS consecutiveFailures, last_success_at_ms AS lastSuccessAtMs,
@@ -126,7 +122,10 @@ export function createFailing(
     FROM webhooks WHERE failing_since_ms IS NOT NULL AND deleted_at_ms IS NULL AND (failing_since_ms, id) > (?, ?)
     ORDER BY failing_since_ms, id LIMIT ?`);
 
-  return function failing(limit, after = { failingSinceMs: -1, id: '' }) {
+  return function failing(
+    limit: number,
+    after: Pick<FailingWebhook, 'failingSinceMs' | 'id'> = { failingSinceMs: -1, id: '' },
+  ): readonly FailingWebhook[] {
     const rows = page.all(after.failingSinceMs, after.id, Math.max(1, Math.min(limit, LIMIT_MAX)));
     return rows.map((row) => ({ ...row, isPaused: row.isPaused === 1 }));
   };

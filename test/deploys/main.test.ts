@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { takeLock } from '../../shared/store/lock.ts';
 import { addressOf } from '../fakes/chain.ts';
@@ -248,28 +247,3 @@ describe('started by hand without an operator', () => {
     expect((await fetch(new URL('/login', app.url))).status).toBe(404);
   }, 20_000);
 });
-
-test.each(['SIGTERM', 'SIGKILL'] as const)(
-  'after %s the next one goes on with the rate of each key, at both APIs (E40)',
-  async (signal) => {
-    using folder = folderWith('');
-    const store = opened(join(folder.dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-    const [busy, fresh] = [addKey(store, null), addKey(store, null)];
-    store.close();
-    const paths = [PROGRAMS_PATH, '/api/v1/webhooks'];
-    const statuses = (url: URL, key: string) =>
-      Promise.all(
-        paths.map(async (path) => (await fetch(new URL(path, url), { headers: { 'x-token': key } })).status),
-      );
-    {
-      await using first = await startProcess(folder.args, folder.path);
-      for (let i = 0; i < 60; i++) expect(await statuses(first.url, busy)).toEqual([503, 200]);
-      first.kill(signal);
-      await first.exited;
-    }
-    await using second = await startProcess(folder.args, folder.path);
-    expect(await statuses(second.url, busy)).toEqual([429, 429]);
-    expect(await statuses(second.url, fresh)).toEqual([503, 200]);
-  },
-  20_000,
-);

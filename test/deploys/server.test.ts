@@ -1,12 +1,12 @@
 import { expect, test } from 'bun:test';
-import { listen, type Listening } from '../../deploys/server.ts';
+import { listen } from '../../deploys/server.ts';
 
 const ANY = { hostname: '127.0.0.1', port: 0 };
 const text = (body: string) => () => new Response(body);
 type Answer = Parameters<typeof listen>[1];
 /** Listens on any two ports, unless told otherwise. */
 function listening(answer: Answer = text('api'), listeners: object = {}) {
-  const outcome: Listening = listen({ listen: ANY, metrics: ANY, ...listeners }, answer, text('metrics'));
+  const outcome = listen({ listen: ANY, metrics: ANY, ...listeners }, answer, text('metrics'));
   if (outcome.kind === 'refused') throw new Error(outcome.sentence);
   return { ...outcome, [Symbol.asyncDispose]: () => outcome.close(1_000) };
 }

@@ -38,7 +38,7 @@ describe('every block of the data file', () => {
       expect([cidr, first & (last - first)]).toEqual([cidr, 0n]);
     }
   });
-  test('ends where it ends: one before and one after are judged by themselves', () => {
+  test('ends at its edges: the addresses before and after it follow their own rules', () => {
     for (const cidr of DENIED) {
       const { first, last, bits } = rangeOf(cidr);
       const neighbours = [first - 1n, last + 1n].filter((value) => value >= 0n && value < 1n << BigInt(bits));

@@ -51,7 +51,7 @@ function start(script: (post: SeenPost) => Sent | undefined) {
 }
 
 describe('figures', () => {
-  test('count attempts by outcome, and tell what waits', async () => {
+  test('count attempts by outcome, and show the backlog', async () => {
     await using work = start(({ post }) =>
       post.url.hostname.startsWith('bad')
         ? answered(500)
@@ -75,7 +75,7 @@ describe('figures', () => {
     });
   });
 
-  test('tell how long an event has waited for its block time, which nothing is sent without', async () => {
+  test('show how long an event has waited for its block time', async () => {
     await using work = start(() => answered(200));
     work.addWebhook('one');
     expect(await work.figures()).toMatchObject({ deploys_oldest_event_wait_seconds: 0 });
@@ -102,7 +102,7 @@ test('what failed is logged without its URL, which may hold a secret of the rece
   expect(JSON.stringify(work.lines)).not.toContain('hidden');
 });
 
-test('old deliveries and entries of the audit log are forgotten', async () => {
+test('old deliveries and entries of the audit log are deleted', async () => {
   await using work = start(() => answered(200));
   work.addWebhook('one');
   work.upgrade('A', 7, work.clock.now() - 91 * DAY);
@@ -132,7 +132,7 @@ test.each([
   },
 );
 
-test('a queue that cannot be used is an illness, and its reason is for the log alone (E23)', () => {
+test('a queue that cannot be used makes health fail, without the reason (E23)', () => {
   const health = deliveryHealth(
     { underWay: 1, trouble: new Error('/secret/path') },
     { due: 0, oldestDueAtMs: undefined },
@@ -142,7 +142,7 @@ test('a queue that cannot be used is an illness, and its reason is for the log a
   expect(health.sentence).not.toContain('/secret/path');
 });
 
-test('the app is well when both its parts are, and says of the second only what ails it', () => {
+test('health is good when both parts are, and shows the second only when it is not', () => {
   const [well, ill] = [
     { isWell: true, sentence: 'ok.' },
     { isWell: false, sentence: 'Ill.' },

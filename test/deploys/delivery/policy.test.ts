@@ -22,16 +22,17 @@ test('the policy of the product is made of constants', () => {
 });
 
 test('443, 8443 and every port from 1024 up are allowed, but for those that the Fetch standard calls bad', () => {
-  const { allowedPorts } = internetPolicy([]);
-  const ports = Array.from({ length: 65_537 }, (_, port) => port);
-  expect(ports.filter((port) => port < 1_024 && allowedPorts(port))).toEqual([443]);
-  expect(ports.filter((port) => port >= 1_024 && !allowedPorts(port))).toEqual([
+  const policy = internetPolicy([]);
+  const isAllowed = (port: number) => readWebhookUrl(`https://a.example.com:${port}/`, policy) instanceof URL;
+  const ports = Array.from({ length: 65_536 }, (_, port) => port);
+  expect(ports.filter((port) => port < 1_024 && isAllowed(port))).toEqual([443]);
+  expect(ports.filter((port) => port >= 1_024 && !isAllowed(port))).toEqual([
     1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679,
-    6697, 10_080, 65_536,
+    6697, 10_080,
   ]);
 });
 
-test('no word of the configuration could loosen it', async () => {
+test('no key of the configuration loosens it', async () => {
   const files = [...new Bun.Glob('shared/config/*.ts').scanSync({ cwd: ROOT }), 'sluice.example.toml'];
   const texts = await Promise.all(files.map((path) => Bun.file(join(ROOT, path)).text()));
   expect(texts.join('\n').length).toBeGreaterThan(10_000);
@@ -152,7 +153,7 @@ test.each([
   [['fe80::1%eth0']],
   [['nonsense']],
   [[...new Array<string>(16).fill('1.1.1.1'), '127.0.0.1']], // oxlint-disable-line unicorn/no-new-array -- sixteen
-])('one address that is not public spoils %j (E15)', async (addresses) => {
+])('one address that is not public rejects %j (E15)', async (addresses) => {
   const vetted = await vetOf(() => Promise.resolve(addresses))('a.example', never);
   expect(vetted).toEqual({
     kind: 'not-public',
@@ -168,7 +169,7 @@ test('at most 16 addresses are pinned, in their order', async () => {
   expect(vetted).toEqual({ kind: 'public', pins } as never); // at least one
 });
 
-test('an IP address is vetted without a question', async () => {
+test('an IP address is checked without DNS', async () => {
   const vet = vetOf(() => Promise.reject(new Error('must not be called')));
   const kinds = ['1.1.1.1', '2606:4700::1111', '127.0.0.1', '::ffff:7f00:1'].map(
     async (host) => (await vet(host, never)).kind,
@@ -181,11 +182,11 @@ test.each([
   [failing('ESERVFAIL'), { kind: 'unresolved', code: 'dns_error', detail: 'ESERVFAIL' }],
   [failing('ETIMEOUT'), TIMED_OUT],
   [failing('a secret'), { kind: 'unresolved', code: 'dns_error', detail: 'unknown' }],
-])('no address is an answer; trouble is another, under its code (E13): %p %p', async (resolve, expected) => {
+])('an empty answer and an error of DNS are told apart (E13): %p %p', async (resolve, expected) => {
   expect(await vetOf(resolve)('a.example', never)).toEqual(expected as never); // of the table
 });
 
-test('whoever asks for a host that is being looked up shares the lookup, and the next one asks again', async () => {
+test('concurrent lookups of a host are shared, later ones are made again', async () => {
   const lookups: ((answer: string[]) => void)[] = [];
   const vet = vetOf(() => new Promise((resolve) => lookups.push(resolve)));
   const both = Promise.all([vet('a.example', never), vet('a.example', never)]);
@@ -200,7 +201,7 @@ test('whoever asks for a host that is being looked up shares the lookup, and the
   expect(await again).toMatchObject({ kind: 'not-public' });
 });
 
-test('a silent name has its 3 s, and others have theirs beside it (E13)', async () => {
+test('a silent name server costs 3 s, and delays no other name (E13)', async () => {
   const clock = createVirtualClock();
   const vet = vetOf(
     (host) => (host === 'a.example' ? new Promise(() => {}) : Promise.resolve(['1.1.1.1'])),

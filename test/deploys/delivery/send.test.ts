@@ -102,7 +102,7 @@ describe('an answer is an answer, whatever its status (E7)', () => {
     expect(other.connections()).toBe(0);
   });
 
-  test('a body that breaks off is kept as far as it came (E4, P11)', async () => {
+  test('a body that breaks off is kept up to there (E4, P11)', async () => {
     const head = 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf';
     for (const script of [saysAndEnds(head), saysAndResets(head)]) {
       using receiver = await startGood({ script });
@@ -186,7 +186,7 @@ test('a connection to an address that is no pin is closed before anything is sen
   expect(receiver.visits()).toEqual([]);
 });
 
-test('a request that cannot be made is an outcome too', async () => {
+test('a request that cannot be made is a failed attempt', async () => {
   using receiver = await startGood({ script: (visit) => visit.send(CONTENT) });
   const posted = await postTo(receiver.url('127.0.0.1'), { 'x-bad': 'a\nb' });
   expect(posted).toMatchObject({ kind: 'failed', code: 'internal_error' });
@@ -301,7 +301,7 @@ test('a gzip bomb stays packed (E9)', async () => {
   expect(sent.kind === 'answered' && [...sent.body.subarray(0, 2)]).toEqual([0x1f, 0x8b]);
 });
 
-test('nobody listens there', async () => {
+test('a port without a listener is a refused connection', async () => {
   using receiver = await startGood({ script: resets });
   const url = receiver.url(NAME);
   receiver[Symbol.dispose]();

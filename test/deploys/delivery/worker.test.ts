@@ -69,7 +69,7 @@ test('2xx delivers, and anything else is tried again after 30 s (E7, E3, E4)', a
 });
 
 describe('the worker', () => {
-  test('sends what is enqueued at once when it is told, and within a second when it is not', async () => {
+  test('sends new deliveries at once when it is woken, and within a second when it is not', async () => {
     await using work = startWorker(() => answered(200));
     work.addWebhook('one');
     await work.advance(10 * MINUTE + 1);
@@ -81,7 +81,7 @@ describe('the worker', () => {
     expect(work.posts()).toHaveLength(2);
   });
 
-  test('fails an attempt whose secret cannot be had, without sending, and says so', async () => {
+  test('fails an attempt whose secret cannot be unsealed, without sending, and reports it', async () => {
     await using work = startWorker(() => answered(200), {
       secretsOf: () => {
         throw new Error('cannot be unsealed');
@@ -170,7 +170,7 @@ describe('a full disk (E23)', () => {
   }
   const free = (work: ReturnType<typeof startWorker>) => work.store.run('PRAGMA max_page_count = 1000000');
 
-  test('at the claim lets nothing be sent, and is told', async () => {
+  test('at the claim sends nothing, and is reported', async () => {
     await using work = startWorker(() => answered(200));
     for (let i = 0; i < 64; i++)
       work.addWebhook(`webhook ${i}`, { host: `${'long.'.repeat(40)}${i}.example.com` });
@@ -227,7 +227,7 @@ describe('a wall clock that is moved (E26)', () => {
     },
   );
 
-  test('back by an hour takes what is due with it: each retry comes when it would have', async () => {
+  test('back by an hour moves due times with it: each retry comes when it would have', async () => {
     await using work = await startSending(() => answered(500));
     for (const [i, gapMs] of [30 * SECOND, 2 * MINUTE, 10 * MINUTE].entries()) {
       work.moveWallClock(-HOUR);
@@ -274,7 +274,7 @@ describe('isolation', () => {
   });
 });
 
-test('an attempt whose lease another took is not recorded, and that is told (E25)', async () => {
+test('an attempt whose lease another process took is not recorded, and that is reported (E25)', async () => {
   await using work = await startSending();
   work.outbox.reap(work.clock.now() + 30 * SECOND, new Set()); // another process, with its lock bypassed
   const [other] = work.outbox.claim(work.clock.now() + 30 * SECOND, []);

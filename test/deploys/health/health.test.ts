@@ -24,7 +24,7 @@ test.each([
   expect(healthOf({ latest, trouble: undefined }, 60_000, 1_000_000 + ageMs)).toEqual({ isWell, sentence });
 });
 
-test('before a first reading it is not well, and says why', () => {
+test('before the first reading health fails, and says why', () => {
   expect(healthOf({ latest: undefined, trouble: undefined }, 60_000, 0)).toEqual({
     isWell: false,
     sentence: 'Programs have not been read from the chain yet.',
@@ -34,7 +34,7 @@ test('before a first reading it is not well, and says why', () => {
   );
 });
 
-test('what broke inside is not shown to strangers', () => {
+test('internal errors are not shown', () => {
   const broken: Unread = { kind: 'broken', error: new Error('/secret/path') };
   expect(healthOf({ latest, trouble: broken }, 60_000, 1_000_000).sentence).not.toContain('/secret/path');
 });

@@ -19,7 +19,7 @@ function serve(answer: (request: Request) => Response | Promise<Response>): URL 
 }
 const read = (...urls: URL[]) => createReadGateways({ urls, fetch, clock: systemClock })();
 
-test('every gateway is asked for its status, and told of in order', async () => {
+test('every gateway’s status is read, in order', async () => {
   const paths: string[] = [];
   const one = serve((request) => (paths.push(new URL(request.url).pathname), Response.json(STATUS)));
   const other = serve(() => new Response(null, { status: 500 }));
@@ -30,7 +30,7 @@ test('every gateway is asked for its status, and told of in order', async () => 
   expect(paths).toEqual(['/status.json']);
 });
 
-describe('what is no status is a reason, never an error', () => {
+describe('an invalid status is a reason, never an error', () => {
   test.each([
     ['other JSON', () => Response.json({ version: 1 }), 'not a gateway status of this version'],
     ['no JSON', () => new Response('<html>'), 'not a gateway status of this version'],
@@ -56,7 +56,7 @@ describe('what is no status is a reason, never an error', () => {
   });
 });
 
-test('a gateway that does not answer is waited for for a second and a half, and others are not held up by it', async () => {
+test('a gateway that does not answer costs a second and a half, and delays no other', async () => {
   const clock = createVirtualClock();
   const urls = [new URL('http://silent.example'), new URL('http://well.example')];
   const signals: AbortSignal[] = [];
@@ -76,7 +76,7 @@ test('a gateway that does not answer is waited for for a second and a half, and 
   expect(clock.sleepers()).toBe(0);
 });
 
-test('a gateway is asked once a second, however often its status is wanted', async () => {
+test('a gateway is read once a second at most', async () => {
   const clock = createVirtualClock();
   let asked = 0;
   const readGateways = createReadGateways({
@@ -98,7 +98,7 @@ const LONG_MS = 30_000;
 const NOBODY = '127.0.0.1:1';
 
 test(
-  'every node of the config is asked, and one that is away is said to be',
+  'every node of the config is pinged, and one that is away is reported',
   async () => {
     await using redis = await startRedis();
     const seen = await createReadRedis(new Secret(`${redis.url},${NOBODY}`), systemClock)();
@@ -111,7 +111,7 @@ test(
 );
 
 test(
-  'a password is used and never told, and one that is wrong is named by the word that Redis has for it',
+  'a password is used and never shown, and a wrong one is reported by the error of Redis',
   async () => {
     await using redis = await startRedis(['--requirepass', 'right']);
     const seenBy = (password: string) =>

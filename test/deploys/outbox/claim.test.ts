@@ -36,7 +36,7 @@ describe('a claim', () => {
     ]);
   });
 
-  test('is made once: what is leased is nobody else’s (E24, without the lock)', () => {
+  test('leases a delivery to one process only (E24, without the lock)', () => {
     using queue = queueWith('one', 'two');
     queue.upgrade('A', 7);
     expect([queue.outbox.claim(START_MS, []).length, queue.outbox.claim(START_MS, []).length]).toEqual([
@@ -44,7 +44,7 @@ describe('a claim', () => {
     ]);
   });
 
-  test('takes the oldest first, and nothing that is not due', () => {
+  test('takes the oldest first, and nothing before it is due', () => {
     using queue = queueWith('one');
     queue.upgrade('A', 7, START_MS + 10);
     queue.upgrade('B', 8, START_MS + 5);
@@ -56,7 +56,7 @@ describe('a claim', () => {
     ]);
   });
 
-  test('goes to the URL of this moment, not of the event (E29)', () => {
+  test('uses the current URL of the webhook, not that of the event (E29)', () => {
     using queue = queueWith('one');
     queue.upgrade('A', 7);
     queue.store.run("UPDATE webhooks SET url = 'https://new.example.com/', host = 'new.example.com'");
@@ -66,7 +66,7 @@ describe('a claim', () => {
   });
 });
 
-test.each(Object.entries(DUE))('who has no room left is passed over by index alone: %s', (_name, due) => {
+test.each(Object.entries(DUE))('deliveries without room are skipped by index alone: %s', (_name, due) => {
   using queue = startQueue();
   const given = { nowMs: 1, again: 1, accounts: '[7]', webhooks: '["a"]', hosts: '["b"]', limit: 1 };
   const plan = queue.store
@@ -117,7 +117,7 @@ describe('places', () => {
     expect(next.map(({ webhookId }) => webhookId)).toEqual([first?.webhookId ?? '']);
   });
 
-  test('go to who has none before they go to who has one', () => {
+  test('go to webhooks without one before those with one', () => {
     using queue = queueWith('one');
     for (let slot = 1; slot <= 4; slot++) queue.upgrade('A', slot);
     queue.addWebhook('two');
@@ -210,7 +210,7 @@ describe('places of accounts', () => {
     return next.map(({ accountId }) => accountId);
   }
 
-  test('become free for who waits, up to an even share, whatever is older', () => {
+  test('go to a waiting account up to an even share, whatever is older', () => {
     using queue = startQueue();
     withBacklogs(queue, [1]);
     const underWay = queue.claimAll(NOW_MS, []);
@@ -219,7 +219,7 @@ describe('places of accounts', () => {
     expect(accounts).toEqual([...Array.from({ length: 213 }, () => 2), 1]);
   });
 
-  test('are kept for first attempts of others beside the retries of one', () => {
+  test('are reserved for first attempts beside the retries of another account', () => {
     using queue = startQueue();
     withBacklogs(queue, [1]);
     makeRetries(queue);

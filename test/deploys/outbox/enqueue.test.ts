@@ -25,7 +25,7 @@ describe('a deploy', () => {
     ]);
   });
 
-  test('is told as the specification says, under the id of the delivery (spec 2.3, 2.4)', () => {
+  test('has the body of the specification, with the id of the delivery (spec 2.3, 2.4)', () => {
     using queue = queueWith('one');
     queue.upgrade('A', 7, START_MS + 5);
     const [[id]] = queue.values('SELECT id FROM deliveries') as [[string]]; // one row of one column
@@ -47,7 +47,7 @@ describe('a deploy', () => {
     ]);
   });
 
-  test('that is found again makes no second event, also for a webhook made in between (E21)', () => {
+  test('that is found again makes no second event, not even for a new webhook (E21)', () => {
     using queue = queueWith('one');
     queue.upgrade('A', 7);
     queue.addWebhook('two');
@@ -78,7 +78,7 @@ describe('a deploy', () => {
 });
 
 describe('an event without a block time', () => {
-  test('waits for it, whatever process asks, and is due as soon as it is known', () => {
+  test('waits for it, over restarts too, and is due as soon as it is known', () => {
     using queue = queueWith('one');
     queue.upgrade('A', 7, START_MS, false);
     queue.upgrade('B', 9, START_MS, false);
@@ -106,7 +106,7 @@ describe('an event without a block time', () => {
     expect(queue.outbox.claim(START_MS, [])).toEqual([]);
   });
 
-  test('gives its deliveries their bodies a part at a time', () => {
+  test('gets the bodies of its deliveries in portions', () => {
     using queue = startQueue();
     for (let i = 0; i < 1_100; i++) queue.addWebhook(`webhook ${i}`);
     queue.upgrade('A', 7, START_MS, false);

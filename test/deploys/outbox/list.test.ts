@@ -64,7 +64,7 @@ describe('the deliveries of an account', () => {
     expect(ids[0]?.slice(0, 8)).toBe(idOf(1, DELIVERIES - 1).slice(0, 8));
   });
 
-  test('are looked at in parts, so that what is rare is found at last and no page takes long', () => {
+  test('are read a bounded number per page, so that rare ones are found and no page takes long', () => {
     const found = pages(1, { state: 'failed' });
     expect(found.flat().map(({ id }) => id)).toEqual(
       [80_000, 60_000, 40_000, 20_000, 0].map((i) => idOf(1, i)),
@@ -89,7 +89,7 @@ describe('the deliveries of an account', () => {
     for (const id of [idOf(2, 7), '', idOf(1, 7).slice(0, 8)]) expect(deliveries.find(1, id)).toBeUndefined();
   });
 
-  test('of one webhook come in whole pages, however rare what is asked for', () => {
+  test('of one webhook come in full pages, however rare those that match', () => {
     const deps = {
       store: queue.store,
       rows: createWebhookRows(queue.store),
@@ -128,7 +128,7 @@ afterEach(() => fresh[Symbol.dispose]());
 const read = () => createReadQueue(fresh.store);
 
 describe('the queue', () => {
-  test('tells what is due, in flight, due later, and waits for its block time', () => {
+  test('shows what is due, in flight, due later, and waiting for its block time', () => {
     for (const id of ['a', 'b']) fresh.addWebhook(id);
     fresh.upgrade('one', 5, START_MS);
     fresh.upgrade('two', 6, START_MS, false);
@@ -142,7 +142,7 @@ describe('the queue', () => {
     expect(read().state(nextMs)).toMatchObject({ due: 1, oldestDueAtMs: nextMs, later: 0 });
   });
 
-  test('tells which attempts came to nothing, the newest first, and why', () => {
+  test('shows failed and blocked attempts, newest first, and their errors', () => {
     fresh.addWebhook('a');
     fresh.upgrade('one', 5, START_MS);
     const [first] = fresh.outbox.claim(START_MS, []);
@@ -170,7 +170,7 @@ describe('the queue', () => {
     expect(reasons('failed', START_MS + 1)).toEqual([]);
   });
 
-  test('tells the hosts at which webhooks fail, those with the most first', () => {
+  test('shows the hosts of failing webhooks, those with the most first', () => {
     for (const [id, host, sinceMs] of [
       ['a', 'one.example', 10],
       ['b', 'two.example', 30],
@@ -189,7 +189,7 @@ describe('the queue', () => {
   });
 });
 
-test('how the queue stands is read by indexes that have no more than what is asked', () => {
+test('the state of the queue is read by partial indexes', () => {
   const statements = explained(fresh.store, createReadQueue);
   expect(statements).toHaveLength(11);
   const allowed =

@@ -85,7 +85,7 @@ describe('a webhook', () => {
     expect(queue.values(WEBHOOK)).toEqual([[null, 0, START_MS + 600_001]]);
   });
 
-  test('does not fail by an attempt whose end nobody knows', () => {
+  test('is not failing after an interrupted attempt', () => {
     using queue = attempting();
     queue.end(queue.claim, failedWith('aborted'), START_MS + 1);
     expect(queue.values(WEBHOOK)).toEqual([[null, 0, null]]);
@@ -122,7 +122,7 @@ const HOUR = 3_600_000;
 const nobody = new Set<string>();
 
 describe('what a process took with it when it died', () => {
-  test('is not taken from the one who lives, however late he is', () => {
+  test('is not reaped from a live process, however late it is', () => {
     using queue = attempting();
     expect(queue.outbox.reap(START_MS + HOUR, new Set([queue.claim.deliveryId]))).toBe(0);
     expect(queue.end(queue.claim, answered(200), START_MS + HOUR)).toBe('recorded');
@@ -130,7 +130,7 @@ describe('what a process took with it when it died', () => {
 });
 
 describe('a wall clock that was ahead (E26)', () => {
-  test('delays no delivery by more than two hours once it is right', () => {
+  test('delays no delivery by more than two hours once it is corrected', () => {
     using queue = attempting();
     queue.end(queue.claim, answered(500), START_MS + 24 * HOUR);
     queue.outbox.reap(START_MS, nobody);

@@ -35,7 +35,7 @@ describe('retention', () => {
     expect(queue.values(COUNTS)).toEqual([counts]);
   });
 
-  test('lets a deleted webhook go a day later, with all it was sent', () => {
+  test('removes a deleted webhook a day later, with its deliveries', () => {
     using queue = start();
     queue.drop('one', START_MS + DAY);
     queue.prune(START_MS + 2 * DAY);
@@ -56,7 +56,7 @@ describe('retention', () => {
     expect(queue.values(COUNTS)).toEqual([[0, 2, 0, 0, 0]]);
   });
 
-  test('goes in batches that say whether there is more', () => {
+  test('works in batches that return whether there is more', () => {
     using queue = start();
     const prune = createPrune(queue.store);
     for (let i = 0; i < 600; i++) queue.enqueue.ping('one', START_MS);
@@ -114,7 +114,7 @@ describe('retention by number', () => {
     expect(createdOf(queue, 'one')).toEqual([[1_002, START_MS - 8, START_MS + 1_099]]);
   });
 
-  test('keeps a thousand also of those that were made in one instant, the same that a page shows first', () => {
+  test('keeps a thousand of those created in one instant, the same that a page shows first', () => {
     using queue = queueWith('one');
     queue.pause('one');
     queue.store.transaction(() => {
@@ -125,7 +125,7 @@ describe('retention by number', () => {
     expect(queue.values('SELECT id FROM deliveries ORDER BY id')).toEqual(first);
   });
 
-  test('comes to every webhook, and to the first again in the next round', () => {
+  test('reaches every webhook, and the first again in the next round', () => {
     using queue = startQueue();
     const prune = createPrune(queue.store);
     for (let i = 10; i < 60; i++) queue.addWebhook(`${i}`);
@@ -155,7 +155,7 @@ test.each(
 
 const HOUR = 3_600_000;
 
-test('what is old is forgotten at the start and every day, batch by batch with pauses, and an hour after a failure', async () => {
+test('old rows are deleted at the start and every day, in batches with pauses, and an hour after a failure', async () => {
   const clock = createVirtualClock(0);
   const over = new AbortController();
   const lines: unknown[] = [];

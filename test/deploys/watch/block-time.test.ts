@@ -50,7 +50,7 @@ function start({ shown = [], awaited = [], sinceMs = START_MS, answers }: Given)
 }
 const minutes = (count: number) => Array.from({ length: count }, (_, i) => BigInt(i));
 
-test('a time is looked up once, the newest deploy first, and stored; one that is stored is not looked up', async () => {
+test('a time is looked up once, the newest deploy first, and stored', async () => {
   const { fill, stored, slots } = start({
     shown: [5n, 9n, 7n, 9n, 3n],
     answers: [(slot) => time(Number(slot) + 1_000)],
@@ -68,7 +68,7 @@ test.each([
   ['a fraction', time(1.5)],
   ['a time before 1970', time(-1)],
   ['a year of five digits', time(253_402_300_800)],
-])('an answer of "%s" is no time, and is asked for again 5 s later', async (_, answer) => {
+])('an answer of "%s" is no time, and is retried 5 s later', async (_, answer) => {
   let current = answer;
   const { fill, stored, clock, asked } = start({ shown: [5n], answers: [() => current] });
   void fill();
@@ -79,7 +79,7 @@ test.each([
   expect(stored.get(5n)).toBe(AT);
 });
 
-test('a slot without a time is asked for after 5 s, then ever more rarely, at least once an hour (E39)', async () => {
+test('a slot without a time is retried after 5 s, then ever more rarely, at least once an hour (E39)', async () => {
   const { fill, clock, asked, over } = start({ shown: [5n], answers: [() => time(null)] });
   void fill();
   await clock.advance(24 * 3_600_000);
@@ -91,7 +91,7 @@ test('a slot without a time is asked for after 5 s, then ever more rarely, at le
   expect(clock.sleepers()).toBe(0);
 });
 
-test('backends that are away cost three calls a turn, and no slot is held against them', async () => {
+test('backends that are away cost three calls a turn, and delay no slot', async () => {
   let current = failed();
   const { fill, stored, clock, asked, isOver } = start({ shown: minutes(20), answers: [() => current] });
   void fill();
@@ -104,7 +104,7 @@ test('backends that are away cost three calls a turn, and no slot is held agains
   expect([stored.size, isOver()]).toEqual([20, true]);
 });
 
-test('a refusal for the rate is waited out, and the same slot is asked for again', async () => {
+test('a rate limit is waited out, and the same slot is retried', async () => {
   let tokens = 2;
   const answers = [() => (tokens-- > 0 ? time(1) : failed(true))];
   const { fill, stored, clock } = start({ shown: [1n, 2n, 3n], answers });
@@ -135,7 +135,7 @@ test('what comes after the next reading is due is not recorded', async () => {
   expect([asked.length, stored.size]).toEqual([1, 0]);
 });
 
-test('a slot that had no time is asked for at once on another chain', async () => {
+test('a slot without a time is retried at once on another chain', async () => {
   const { fill, forgetWaits, clock, asked, over } = start({ shown: [5n], answers: [() => error(-32007)] });
   void fill();
   await clock.advance(100);
@@ -146,7 +146,7 @@ test('a slot that had no time is asked for at once on another chain', async () =
   over.abort();
 });
 
-test('times that events wait for are asked for first, and again within seconds', async () => {
+test('times that events wait for come first, and are retried within seconds', async () => {
   const times = new Set<bigint>();
   const { fill, clock, asked, slots, stored, isOver } = start({
     shown: [9n, 8n, 5n],

@@ -36,7 +36,7 @@ describe('what is a deploy', () => {
   });
 });
 
-test('over any run of readings every slot a program reaches is announced once, in rising order', () => {
+test('over any run of readings every slot a program reaches is found once, in rising order', () => {
   const states = fc.array(fc.oneof(fc.constant(MISSING), fc.bigInt({ min: 0n, max: 30n }).map(at)), {
     maxLength: 30,
   });

@@ -130,7 +130,7 @@ describe('one slot per reading', () => {
 const answerAt = (slot: number, value: readonly unknown[]) =>
   Response.json({ jsonrpc: '2.0', id: 1, result: { context: { slot }, value } });
 
-test('a backend behind the reading before is told apart, whether it says so or answers older', async () => {
+test('a backend behind the previous reading is recognised, whether it says so or answers older', async () => {
   await using chain = startChain();
   const behind = { kind: 'behind', reasons: ['rpc 0 is behind the previous reading'] } as const;
   expect(await read([chain], [one], floorOf(undefined, { contextSlot: 1_001n }))).toEqual(behind);
@@ -139,7 +139,7 @@ test('a backend behind the reading before is told apart, whether it says so or a
   expect(await read([chain], [one], floorOf())).toEqual(behind);
 });
 
-describe('a reading with one untrue answer is no reading', () => {
+describe('a reading with one wrong answer is rejected', () => {
   const account = (data: Uint8Array, space: number | undefined = data.length) => ({
     owner: LOADER_V3,
     data: [Buffer.from(data).toString('base64'), 'base64'],
@@ -176,7 +176,7 @@ describe('a reading with one untrue answer is no reading', () => {
     }); // one matcher
   });
 
-  test('but a deploy in the very slot of the answer is true', async () => {
+  test('but a deploy in the slot of the answer is valid', async () => {
     await using chain = startChain();
     chain.deploy(one, 1_000, authority);
     expect((await read([chain], [one])).kind).toBe('read');
@@ -194,7 +194,7 @@ async function withTwo(test: (first: Chain, second: Chain) => Promise<void>): Pr
   await test(first, second);
 }
 
-test('the first backend is asked alone while it answers, and the next gives the whole reading when it fails', () =>
+test('only the first backend is read while it answers, and the next gives the whole reading when it fails', () =>
   withTwo(async (first, second) => {
     first.fault = () => (first.calls.length === 2 ? bad() : undefined);
     expect(await read([first, second], [one])).toMatchObject({
@@ -206,7 +206,7 @@ test('the first backend is asked alone while it answers, and the next gives the 
     expect(asked(second)).toHaveLength(2);
   }));
 
-test('a backend that lags or shows an older deploy at a newer slot is passed over', () =>
+test('a backend that lags or reports an older deploy at a newer slot is skipped', () =>
   withTwo(async (first, second) => {
     first.slot = 999;
     expect(await read([first, second], [one], FLOOR)).toMatchObject({
@@ -222,7 +222,7 @@ test('a backend that lags or shows an older deploy at a newer slot is passed ove
     });
   }));
 
-test('all lagging is told apart from all failing, with the reason of each', () =>
+test('all lagging and all failing are told apart, with the reason of each', () =>
   withTwo(async (first, second) => {
     first.slot = second.slot = 999;
     expect((await read([first, second], [one], FLOOR)).kind).toBe('behind');
@@ -233,7 +233,7 @@ test('all lagging is told apart from all failing, with the reason of each', () =
     expect(await read([first, second], [one])).toEqual({ kind: 'failed', reasons });
   }));
 
-test('an aborted reading asks nobody', () =>
+test('an aborted reading makes no call', () =>
   withTwo(async (first, second) => {
     const outcome = await read([first, second], [one], undefined, AbortSignal.abort());
     expect(outcome).toEqual({ kind: 'failed', reasons: [] });
@@ -252,7 +252,7 @@ describe('a program whose deploy slot falls (E38)', () => {
     return { ...outcome, deploys, floor: { ...outcome.reading, deploySlots, genesisHash: undefined } };
   }
 
-  test('stops no other: their deploys are seen, and its own next one is too', async () => {
+  test('hides no deploy of another program, nor its own next one', async () => {
     await using chain = startChain();
     put(chain, 900, 1);
     chain.deploy(two, 800, authority);
@@ -271,7 +271,7 @@ describe('a program whose deploy slot falls (E38)', () => {
     expect(third.deploys).toEqual([{ program: one, previousSlot: 900n, deploySlot: 1_150n }]);
   });
 
-  test('in the slot of the reading before is a contradiction, and not believed', async () => {
+  test('in the same slot is a contradiction, and is rejected', async () => {
     await using chain = startChain();
     put(chain, 900, 1);
     const { floor } = await next(chain, undefined);
@@ -305,7 +305,7 @@ describe('the genesis hash', () => {
     }),
   );
 
-  test('of another chain passes its backend over, whatever it shows', () =>
+  test('of another chain skips its backend, whatever it reports', () =>
     withTwo(async (first, second) => {
       telling(first, there);
       telling(second);
@@ -346,7 +346,7 @@ describe('the genesis hash', () => {
     }));
 });
 
-test('programs that vanish at once are believed of no backend while another has them or is away', () =>
+test('programs that vanish at once are implausible while another backend has them or is away', () =>
   withTwo(async (first, second) => {
     const many = Array.from({ length: 20 }, (_, i) => addressOf(`program ${i}`));
     const full = floorOf(new Map(many.map((address) => [address, { status: 'other_loader' }])));

@@ -79,7 +79,7 @@ test('the audit log has every change that was made, and no path of a URL and no 
   expect(JSON.stringify(webhooks.audit.list({ limit: 100 }))).not.toContain('whsec_');
 });
 
-test('what is refused leaves no entry', async () => {
+test('rejected changes leave no entry', async () => {
   using webhooks = await started();
   const { id } = webhooks;
   await webhooks.create(byMe, { url: 'https://10.0.0.1/' }, never);
@@ -92,7 +92,7 @@ test('what is refused leaves no entry', async () => {
   expect(webhooks.noted()).toEqual([]);
 });
 
-test('a change that cannot be written down is not made', async () => {
+test('a change that cannot be logged is not made', async () => {
   using webhooks = await started();
   const { id, secret } = webhooks;
   const { store } = webhooks.queue;

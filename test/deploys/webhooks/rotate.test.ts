@@ -52,14 +52,14 @@ describe('a rotated secret', () => {
     },
   );
 
-  test('is the only one that waits', async () => {
+  test('is the only pending one', async () => {
     using webhooks = await started();
     const next = webhooks.rotate('24h');
     expect(webhooks.rotate('now')).toBe('rotation-pending');
     expect(webhooks.signedWith(webhooks.id)).toEqual([webhooks.old, next]);
   });
 
-  test('that took over by itself is what the next rotation and its cancelling leave', async () => {
+  test('that took over by itself stays when the next rotation is cancelled', async () => {
     using webhooks = await started();
     const second = webhooks.rotate('1h');
     await webhooks.clock.advance(HOUR_MS);

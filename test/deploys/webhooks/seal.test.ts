@@ -103,7 +103,7 @@ test('a file that holds no key is never written over', () => {
   expect(readFileSync(path, 'utf8')).toBe('too short\n');
 });
 
-test('a folder that cannot be written is said', () => {
+test('a folder that cannot be written is reported', () => {
   using folder = temporaryFolder();
   const absent = join(folder.path, 'absent');
   expect(textsOf(takeSealingKeys(undefined, absent, random, 0))).toMatch(/cannot be used/);

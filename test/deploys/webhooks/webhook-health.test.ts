@@ -38,7 +38,7 @@ describe('how a webhook fares', () => {
   const health = () => createWebhookHealth(queue.store).healthOf('w', NOW_MS);
   const counts = (given = {}) => ({ delivered: 0, failed: 0, waiting: 0, skipped: 0, ...given });
 
-  test('a webhook that nothing was sent to has no last delivery, no latency and counts of zero', () => {
+  test('a webhook without deliveries has no last delivery, no latency and counts of zero', () => {
     expect(health()).toEqual({
       last: undefined,
       hours: Array.from({ length: 24 }, () => counts()),
@@ -100,7 +100,7 @@ describe('how a webhook fares', () => {
     expect(found[0]?.steps.join()).toContain('SEARCH attempts USING PRIMARY KEY (delivery_id=?)');
   });
 
-  test('the day alone says what the whole says, from an index, without a look at the deliveries', () => {
+  test('the day alone equals that of the whole, from a covering index', () => {
     for (const [state, hoursAgo] of [
       ['delivered', 0],
       ['failed', 3],
@@ -124,7 +124,7 @@ describe('webhooks that fail', () => {
   });
   afterEach(() => queue[Symbol.dispose]());
 
-  test('webhooks that fail are told, the longest first, in pages; deleted ones and well ones are not', () => {
+  test('failing webhooks are listed, the longest first, in pages; deleted and working ones are not', () => {
     const fail = (id: string, sinceMs: number) =>
       queue.store.run('UPDATE webhooks SET failing_since_ms = ?, consecutive_failures = 3 WHERE id = ?', [
         sinceMs,

@@ -59,7 +59,7 @@ describe('a webhook that is made', () => {
     expect([ME, OTHER].map((account) => webhooks.list(account).length)).toEqual([1, 1]);
   });
 
-  test('is neither made nor refused when its host cannot be looked up', async () => {
+  test('is not created while its host cannot be resolved, with a result of its own', async () => {
     using webhooks = startWebhooks();
     webhooks.names.set('hooks.example.com', problem('ESERVFAIL'));
     const text = 'Host name could not be resolved';
