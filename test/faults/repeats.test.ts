@@ -1,13 +1,17 @@
 import { describe, expect, test } from 'bun:test';
 import { CHUNKED, chunk, plain, type RawExchange } from '../fakes/raw-backend.ts';
 import { openCaller, postText } from '../fakes/raw-caller.ts';
+import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { callText, errorText, rawPair, resultText } from './pair.ts';
 
 const call = (id: string, params = '["same"]', method = 'getAccountInfo') => callText(id, method, params);
 const idOf = ({ text }: RawExchange) => /"id":("[^"]*"|\d+)/.exec(text)?.[1] ?? 'null';
 const good = (id: string, value: number) => resultText(value, id);
 
-const { backend, gateway } = await rawPair({ plans: { trial: { rps: 1_000, burst: 1_000 } } });
+const { backend, gateway } = await rawPair(
+  { plans: { trial: { rps: 1_000, burst: 1_000 } } },
+  createVirtualClock().clock, // on which a call is never too late to join another
+);
 
 /** Answers each call with the count of calls so far, so that an answer from memory would be an old one. */
 function counting() {
@@ -71,51 +75,49 @@ describe('H3 a call that failed is sent again', () => {
   });
 });
 
-/** Lets `calls` calls arrive, then gives them to the test. */
-async function together(calls: number): Promise<{ all: readonly RawExchange[] }> {
-  const all: RawExchange[] = [];
-  const complete = Promise.withResolvers<{ all: readonly RawExchange[] }>();
+/** Gives the next call that arrives to the test; those after it, which came too late to join it, are answered with 7. */
+async function arrival(): Promise<{ exchange: RawExchange }> {
+  const first = Promise.withResolvers<{ exchange: RawExchange }>();
   backend.script((exchange) => {
-    all.push(exchange);
-    if (all.length === calls) complete.resolve({ all });
+    first.resolve({ exchange });
+    backend.script((own) => own.send(plain(good(idOf(own), 7))));
   });
-  return complete.promise;
+  return first.promise;
 }
 
 test('H4 of two callers with one identical call at a time each gets its own id, and both pay', async () => {
   const [one, other] = [gateway.key('trial', 10), gateway.key('trial', 20)];
-  const arrived = together(1);
+  const arrived = arrival();
   const first = gateway.post(call('"one"'), one);
-  const [exchange] = (await arrived).all;
+  const { exchange } = await arrived;
   const second = gateway.post(call('2'), other);
   await Bun.sleep(20); // so that it has joined the first
-  await exchange?.send(plain(good('"one"', 7)));
+  await exchange.send(plain(good('"one"', 7)));
   const answers = await Promise.all([first, second]);
   expect(await Promise.all(answers.map((answer) => answer.text()))).toEqual([good('"one"', 7), good('2', 7)]);
   expect(answers.map((answer) => answer.headers.get('x-credits-left'))).toEqual(['9', '19']);
 });
 
 test('H4 a caller that leaves takes nothing from another that asks the same', async () => {
-  const arrived = together(1);
+  const arrived = arrival();
   const leaving = await openCaller(gateway.url);
   leaving.send(postText(call('1'), gateway.key()));
-  const { all } = await arrived;
+  const { exchange } = await arrived;
   const staying = gateway.post(call('2'), gateway.key());
   await Bun.sleep(20); // so that it has joined the first
   leaving.reset();
   await Bun.sleep(20); // so that the gateway knows
-  for (const exchange of all) await exchange.send(plain(good(idOf(exchange), 7)));
+  await exchange.send(plain(good(idOf(exchange), 7)));
   expect(await (await staying).text()).toBe(good('2', 7));
 });
 
 test('H4 the failure of one is not the failure of another that asks the same', async () => {
-  const arrived = together(1);
+  const arrived = arrival();
   const first = gateway.post(call('1'), gateway.key());
-  const [exchange] = (await arrived).all;
+  const { exchange } = await arrived;
   const second = gateway.post(call('2'), gateway.key());
   await Bun.sleep(20); // so that it has joined the first
-  backend.script((own) => own.send(plain(good(idOf(own), 7))));
-  await exchange?.send('HTTP/1.1 500 No\r\ncontent-length: 2\r\n\r\nno');
+  await exchange.send('HTTP/1.1 500 No\r\ncontent-length: 2\r\n\r\nno');
   const [failed, served] = await Promise.all([first, second]);
   expect(failed.status).toBe(503);
   expect([served.status, await served.text()]).toEqual([200, good('2', 7)]);
