@@ -89,7 +89,7 @@ export function createAccounts({
     return { kind: 'account', account };
   }
 
-  /** Whether somebody at the console made the account, as they could before its name was reserved. */
+  /** Whether a user made the account at the console, before its name was reserved. */
   function isOfPerson({ id }: AccountRow): boolean {
     const making = store.query<object, [number]>(
       `SELECT 1 FROM audit WHERE account_id = ? AND action = 'account.create' AND actor_kind IN ('user', 'operator')`,

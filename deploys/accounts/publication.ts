@@ -51,7 +51,7 @@ export type PublicationDeps = Readonly<{
   readTerms(): Promise<PublishedTerms | undefined>;
 }>;
 
-/** The claim of a deploys that was just killed is waited for without a word. */
+/** The lease of a deploys that was just killed ends within this time: until then nothing is logged. */
 const HELD_QUIETLY_MS = LEASE_MS + 2_000;
 
 /** `undefined` when `url` is no address of a Redis. */

@@ -211,7 +211,7 @@ export function pageFrom(webhookId: string, query: URLSearchParams): Read<Webhoo
   return { kind: 'read', value: { webhookId, limit, ...(state && { state }), ...(after && { after }) } };
 }
 
-/** The cursor of the page that follows `rows`; null when they are fewer than were asked for. */
+/** The cursor of the page that follows `rows`; null when they are fewer than `limit`. */
 export function nextCursor(
   rows: readonly { createdAtMs: number; id: string }[],
   limit: number,

@@ -49,7 +49,7 @@ type Row = Omit<Session, 'role' | 'accountId' | 'hasSecondFactor'> & {
   usedAtMs: number;
 };
 
-/** The sessions of `store`. Only hashes of tokens are kept: whoever reads the database cannot be anybody. */
+/** The sessions of `store`. Only hashes of tokens are kept: who reads the database gets no session from it. */
 export function createSessions(
   store: Store,
   { clock, random }: Readonly<{ clock: Clock; random(bytes: number): Uint8Array }>,

@@ -97,7 +97,7 @@ export type User = Place &
     hasSecondFactor: boolean;
     /** An identity provider's name for the user: issuer and subject, with a space between. */
     subject: string | undefined;
-    /** `false`: the e-mail was typed at a sign-up, and may be somebody else's. */
+    /** `false`: the e-mail was typed at a sign-up, and may be another person's. */
     isEmailVerified: boolean;
     createdAtMs: number;
   }>;

@@ -31,7 +31,7 @@ const SUMS = `account_id AS accountId, key_id, method, sum(calls) AS calls, sum(
 type Row = Omit<Used, 'period'> & Readonly<{ at: number }>;
 type Place = Pick<Row, 'at' | 'accountId' | 'key_id' | 'method'>;
 
-/** Rows held at once. Nothing is held open between two pages, so a slow reader keeps no gateway from tidying up. */
+/** Rows in one page. No transaction is open between two pages, so a slow reader does not keep the log file from shrinking. */
 const PAGE = 1_000;
 
 /** What was used in these hours, the oldest first, in pages. A day or month that is kept whole is given whole. */

@@ -14,7 +14,7 @@ export type Whose = Readonly<{ accountId: number; keyId?: string; method?: strin
 type Point = Readonly<{ at: number; counts: Counts }>;
 export type Part = Readonly<{ name: string; counts: Counts }>;
 
-/** What usage is told apart by. */
+/** What usage is grouped by. */
 export type Dimension = 'method' | 'key';
 
 /** What a chart can show of usage; `credits` less what was given back. */
@@ -165,7 +165,7 @@ function counted(n: number, unit: string): string {
   return `about ${n} ${unit}${n === 1 ? '' : 's'}`;
 }
 
-/** By when a share of answers had begun, at most; `over`: later than what is told apart. */
+/** The time within which a share of answers began; `over`: later than the last class. */
 type Latency = Readonly<{ kind: 'about' | 'over'; ms: number }>;
 
 const CLASSES = [

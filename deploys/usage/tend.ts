@@ -22,7 +22,7 @@ type Deps = Readonly<{
 const PAUSE_MS = 50;
 /** Waiting for a gateway's write stops everything else here, and a ledger that is busy is tried again. */
 const BUSY_MS = 100;
-/** In this time what was on its way from other hosts has come. */
+/** Within this time usage in flight from other hosts has arrived. */
 const DRAINED_MS = 10_000;
 
 /** At the start and once a day rolls hours up and compares cells with the journal; after a failure, an hour later. */

@@ -12,7 +12,7 @@ import {
   type Whose,
 } from './report.ts';
 
-/** What is wanted of an account's usage. */
+/** A request for an account's usage. */
 export type UsageQuery = Readonly<{ whose: Whose; hours: Hours; unit: Unit; by: Dimension; named: number }>;
 
 /** What one account used in some time, as a table and as a chart. */
