@@ -60,7 +60,7 @@ export function createAdmit({ identify, enter, clock, session }: AdmitDeps): Adm
   }
 }
 
-export type Read<T> =
+type Read<T> =
   { readonly kind: 'read'; readonly value: T } | { readonly kind: 'malformed-body'; readonly text: string };
 
 /** A member of a request's body. `read` gives `undefined` for a value that it does not accept. */

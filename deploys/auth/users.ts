@@ -164,18 +164,17 @@ export function createUsers(
     note({ atMs: clock.now(), actor, action, accountId: user.accountId, subject: user.id, detail });
   }
 
-  const create = store.transaction(
-    ({ id = newId(), email, place, passwordHash, subject }: NewUser, actor?: Actor) => {
-      if (byEmail(email) !== undefined) return { kind: 'email-taken' } as const;
-      const [account, hash, link] = [place.accountId ?? null, passwordHash ?? null, subject ?? null];
-      const isVerified = actor !== undefined || subject !== undefined ? 1 : 0;
-      insert.run(id, email, place.role, account, hash, link, isVerified, clock.now());
-      const user = byId(id);
-      if (user === undefined) throw new Error('a user vanished inside its own transaction');
-      noteChange('user.create', user, actor ?? actorOf(id, place.role), { email, role: place.role });
-      return { kind: 'created', user } as const;
-    },
-  );
+  const create = store.transaction((given: NewUser, actor?: Actor) => {
+    const { id = newId(), email, place, passwordHash, subject } = given;
+    if (byEmail(email) !== undefined) return { kind: 'email-taken' } as const;
+    const [account, hash, link] = [place.accountId ?? null, passwordHash ?? null, subject ?? null];
+    const isVerified = actor !== undefined || subject !== undefined ? 1 : 0;
+    insert.run(id, email, place.role, account, hash, link, isVerified, clock.now());
+    const user = byId(id);
+    if (user === undefined) throw new Error('a user vanished inside its own transaction');
+    noteChange('user.create', user, actor ?? actorOf(id, place.role), { email, role: place.role });
+    return { kind: 'created', user } as const;
+  });
 
   const setSubject = store.transaction((user: User, subject: string) => {
     if (link.run(subject, user.id).changes === 0) return false;

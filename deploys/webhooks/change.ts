@@ -5,7 +5,7 @@ import { makeWebhookSecret, type Seal } from './seal.ts';
 import type { Check, Checked, CheckSettings, Settings } from './settings.ts';
 import { changing, NO_WEBHOOK, type NoWebhook, type Webhook, type WebhookDeps } from './webhook.ts';
 
-export type Edited =
+type Edited =
   Readonly<{ kind: 'edited'; webhook: Webhook }> | NoWebhook | Exclude<Check, { kind: 'checked' }>;
 
 /** Changes what was given and leaves the rest. Attempts of open deliveries go to the new URL from then on. */
@@ -68,7 +68,7 @@ export function createPause(deps: WebhookDeps) {
   };
 }
 
-export type Removed = Readonly<{ kind: 'removed' }> | NoWebhook;
+type Removed = Readonly<{ kind: 'removed' }> | NoWebhook;
 
 /** Deletes a webhook, cancels its open deliveries and forgets its secrets, all at once. */
 export function createRemove(deps: WebhookDeps): (by: By, id: string) => Removed {

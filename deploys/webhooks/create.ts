@@ -95,7 +95,7 @@ function bytesOf(accountId: number, once: string) {
   return (bytes: number) => digest.subarray(0, bytes);
 }
 
-export type CreatedOnce =
+type CreatedOnce =
   | Created
   /** The webhook that the key made before, and the secret that signs now. */
   | Readonly<{ kind: 'replayed'; webhook: Webhook; secret: Secret }>

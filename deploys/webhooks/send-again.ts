@@ -17,8 +17,7 @@ export type Tested =
   /** More tests than a webhook takes in a minute; a test after exactly that wait is queued. */
   | Readonly<{ kind: 'over-rate'; retryAfterSeconds: number }>
   | NoWebhook;
-export type AllResent =
-  Readonly<{ kind: 'due'; deliveries: number } | { kind: 'webhook-paused' }> | NoWebhook;
+type AllResent = Readonly<{ kind: 'due'; deliveries: number } | { kind: 'webhook-paused' }> | NoWebhook;
 export type Delivery = DeliveryRow & Readonly<{ body: Uint8Array | null; tries: readonly AttemptRow[] }>;
 
 /** Which deliveries of a webhook are wanted, 1 to 100. */

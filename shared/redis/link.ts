@@ -24,7 +24,7 @@ type RedisLinkOptions = Readonly<{
   onStranger(): void;
 }>;
 
-export type RedisLink = Readonly<{
+type RedisLink = Readonly<{
   /** The client while it may be spoken to; never one whose server has not yet been asked who it is. */
   client(): RedisClient | undefined;
   /** How many strangers were met: an answer that came while it changed may be one's who knows too little. */
