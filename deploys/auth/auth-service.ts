@@ -31,12 +31,12 @@ export type AuthService = ReturnType<typeof createAuthService>;
 
 /** Who may use the console, and how they show that they are who they are. */
 export function createAuthService(deps: AuthDeps) {
-  const { store, config, keys, clock, random } = deps;
+  const { store, config, keys } = deps;
   const hashing = deps.hashing ?? createHashing();
   const users = createUsers(store, deps);
   const sessions = createSessions(store, deps);
   const secondFactor = createSecondFactor(store, deps);
-  const login = createLogin({ store, users, hashing, secondFactor, keys, clock, random });
+  const login = createLogin({ ...deps, users, hashing, secondFactor });
   const signUp = createSignUp({ ...deps, users, hashing });
   const providerLogin =
     config.oidc &&
