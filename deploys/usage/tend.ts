@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { USAGE_COUNTERS, type UsageCounter } from '../../shared/ledger/cells.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { DAY_MS, dayOfHour, HOUR_MS, monthOf, monthOfDay } from './calendar.ts';
+import { DAY_MS, HOUR_MS, monthOf, UNITS } from './calendar.ts';
 import { type CellSource, createTakeDrained } from './redis-cells.ts';
 
 type Deps = Readonly<{
@@ -118,12 +118,12 @@ export function createRollUp(ledger: Store): (nowMs: number) => boolean {
     const now = soberNow(nowMs);
     const hours = takeHours.all(24 * Math.floor((now - HOURS_KEPT_MS) / DAY_MS));
     for (const row of hours) {
-      addToDay(dayOfHour(row.hour), row);
+      addToDay(UNITS.day.of(row.hour), row);
       if (row.charged > 0 || row.returned > 0)
         settle.run(row.account_id, row.node, row.charged, row.returned);
     }
     const days = takeDays.all(monthOf(now - DAYS_KEPT_MS).firstDay);
-    for (const row of days) addToMonth(monthOfDay(row.day), row);
+    for (const row of days) addToMonth(monthOf(row.day * DAY_MS).month, row);
     return hours.length === PORTION || days.length === PORTION;
   });
   return move.immediate;

@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import { DAY_MS, dayOfHour, HOUR_MS, type Hours, monthOfHour, monthStartMs, touched } from './calendar.ts';
+import { type Hours, UNITS, touched, type Unit } from './calendar.ts';
 import {
   type Counts,
   type Dimension,
@@ -7,7 +7,6 @@ import {
   merged,
   type Part,
   sumOf,
-  type Unit,
   type UsageReport,
   type Whose,
 } from './report.ts';
@@ -99,17 +98,13 @@ export function slicesOf({ fromHour, toHour }: Hours): readonly Hours[] {
   return slices;
 }
 
-const PERIODS = {
-  hour: { of: (hour: number) => hour, startMs: (hour: number) => hour * HOUR_MS },
-  day: { of: dayOfHour, startMs: (day: number) => day * DAY_MS },
-  month: { of: monthOfHour, startMs: monthStartMs },
-};
-
 /** When each period of a chart begins, in Unix milliseconds; the first and the last are those that the hours touch. */
 export function startsOf(hours: Hours, unit: Unit): readonly Readonly<{ at: number; atMs: number }>[] {
-  const { of, startMs } = PERIODS[unit];
-  const { from, to } = touched(hours, of);
-  return Array.from({ length: to - from }, (_, i) => ({ at: from + i, atMs: startMs(from + i) }));
+  const { from, to } = touched(hours, unit);
+  return Array.from({ length: to - from }, (_, i) => ({
+    at: from + i,
+    atMs: UNITS[unit].startMs(from + i),
+  }));
 }
 
 /** Somebody who reads much of the ledger, a part at a time. */

@@ -1,7 +1,7 @@
 import type { AccountContext } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
 import { hoursOf, showBusy, usageQueryOf } from './usage.tsx';
-import { dayText } from '../../../usage/calendar.ts';
+import { UNITS } from '../../../usage/calendar.ts';
 import { CSV_HEAD, csvLine, type Used } from '../../../usage/read-usage.ts';
 import type { Reader } from '../../../usage/usage-view.ts';
 
@@ -13,7 +13,8 @@ export function usageCsv({ readUsed, turns }: AccountServices, context: AccountC
   const isWanted = (used: Used) =>
     (keyId === undefined || used.key_id === keyId) && (method === undefined || used.method === method);
   const lines = linesOf(readUsed(hours, account.id), isWanted, account.name);
-  const file = `usage-${dayText(Math.floor(hours.fromHour / 24))}-to-${dayText(Math.floor((hours.toHour - 1) / 24))}.csv`;
+  const dayOf = (hour: number) => UNITS.day.text(UNITS.day.of(hour));
+  const file = `usage-${dayOf(hours.fromHour)}-to-${dayOf(hours.toHour - 1)}.csv`;
   const headers = {
     'content-type': 'text/csv; charset=utf-8',
     'content-disposition': `attachment; filename="${file}"`,

@@ -9,8 +9,8 @@ import { Table } from '../../components/table.tsx';
 import type { AccountContext, PageContext } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
-import { DAY_MS, HOUR_MS, type Hours, monthOf, monthStartMs } from '../../../usage/calendar.ts';
-import { type Counts, type Dimension, type Measure, MEASURES, type Unit } from '../../../usage/report.ts';
+import { DAY_MS, HOUR_MS, type Hours, monthOf, UNITS, type Unit } from '../../../usage/calendar.ts';
+import { type Counts, type Dimension, type Measure, MEASURES } from '../../../usage/report.ts';
 import { startsOf, type UsageView } from '../../../usage/usage-view.ts';
 
 /** The periods of usage, each with its unit; all end now. */
@@ -33,7 +33,7 @@ function periodFrom(text: string | null): Period {
 /** Its hours, from where the first of its hours, days or months begins up to and with the hour that is now. */
 export function hoursOf(period: Period, nowMs: number): Hours {
   const toHour = Math.floor(nowMs / HOUR_MS) + 1;
-  if (period === '12m') return { fromHour: monthStartMs(monthOf(nowMs).month - 11) / HOUR_MS, toHour };
+  if (period === '12m') return { fromHour: UNITS.month.startMs(monthOf(nowMs).month - 11) / HOUR_MS, toHour };
   if (PERIODS[period].unit === 'hour') return { fromHour: toHour - 24 * PERIODS[period].days, toHour };
   return { fromHour: 24 * (Math.floor(nowMs / DAY_MS) - PERIODS[period].days + 1), toHour };
 }
