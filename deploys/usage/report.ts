@@ -117,7 +117,7 @@ export function sumOf(counts: readonly Counts[]): Counts {
 export function merged(rows: readonly (Counts & Readonly<{ name: string }>)[]): readonly Part[] {
   return [...Map.groupBy(rows, ({ name }) => name)]
     .map(([name, some]) => ({ name, counts: sumOf(some) }))
-    .sort((a, b) => b.counts.calls - a.counts.calls || b.counts.refused - a.counts.refused);
+    .sort((a, b) => b.counts.calls - a.counts.calls);
 }
 
 /** How long what is left lasts at one pace, in milliseconds; `undefined` when nothing is spent. */

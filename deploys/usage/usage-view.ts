@@ -70,7 +70,9 @@ export function createReadUsageView({ usage, turns, clock }: Deps): ReadUsageVie
         if (!(await turn())) return { kind: 'busy' };
         found.push(...partsOf(whose, slice));
       }
-      const parts = merged(found.map(({ name, counts }) => ({ name, ...counts })));
+      const parts = merged(found.map(({ name, counts }) => ({ name, ...counts }))).toSorted(
+        ({ counts: a }, { counts: b }) => b.calls - a.calls || b.refused - a.refused,
+      );
       const names = parts.slice(0, named).map(({ name }) => name);
       for (const slice of slices) {
         if (!(await turn())) return { kind: 'busy' };
