@@ -20,10 +20,10 @@ export function isReserved(account: string): account is OwnAccount {
   return account === DEMO || account === WATCHER;
 }
 
-/** Which part of a list is wanted: so many of what has `search` in it, after the place where the part before ended. */
+/** A request for one page of a list: at most `limit` items with `search` in them, after the last of the page before. */
 export type PageRequest<Place> = Readonly<{ search?: string; before?: Place; limit: number }>;
 
-/** A part of a list. `next` is the place to go on from; `undefined` at the end. */
+/** A page of a list. `next` is where the next page begins; `undefined` at the end. */
 export type Page<Item, Place> = Readonly<{ items: readonly Item[]; next: Place | undefined }>;
 
 const PAGE_MAX = 200;
@@ -102,7 +102,7 @@ export function createAccountRows(
     );
     const limit = pageLimit(filter.limit);
     const portion = isOutOfCredits ? PORTION : limit;
-    // One more than is looked at tells whether there is another page.
+    // One row more than the page shows whether there is another page.
     const bound = { like: likeOf(search), plan: plan?.name ?? null, limit: portion + 1 };
     const items: Account[] = [];
     let before = filter.before ?? Number.MAX_SAFE_INTEGER;

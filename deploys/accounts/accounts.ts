@@ -89,7 +89,7 @@ export function createAccounts({
     return { kind: 'account', account };
   }
 
-  /** Whether somebody at the console made the account, as they could before its name was reserved. */
+  /** Whether a user made the account at the console, before its name was reserved. */
   function isOfPerson({ id }: AccountRow): boolean {
     const making = store.query<object, [number]>(
       `SELECT 1 FROM audit WHERE account_id = ? AND action = 'account.create' AND actor_kind IN ('user', 'operator')`,
@@ -125,48 +125,54 @@ export function createAccounts({
     return put({ ...row, suspended: is ? 1 : 0 });
   });
 
+  const set = changeOf((row, { plan: wanted, creditsLeft }: AccountChange, by: Actor): AccountResult => {
+    const plan = wanted === undefined ? row.plan : (wanted.name ?? null);
+    if (wanted?.name !== undefined && !plans.has(wanted.name))
+      return { kind: 'unknown-plan', plan: wanted.name };
+    if (creditsLeft !== undefined && allowanceOf(plan) === undefined)
+      return { kind: 'no-credits', plan: plan ?? undefined };
+    if (plan !== row.plan) record('account.plan', row, by, { from: row.plan, to: plan });
+    if (creditsLeft === undefined) return put({ ...row, plan });
+    const from = accountFrom(row).creditsLeft ?? null;
+    record('account.credits.set', row, by, { from, to: creditsLeft });
+    return put({ ...row, plan, creditsGranted: spentOf(row.id) + creditsLeft });
+  });
+
+  const rename = changeOf((row, to: string, by: Actor): AccountResult => {
+    const { name } = row;
+    if (!isLabel(to)) return { kind: 'bad-name' };
+    if (isReserved(to) || (isReserved(name) && !isOfPerson(row))) return { kind: 'reserved-name' };
+    if (to === name) return unchanged(row);
+    if (rowOf(to) !== undefined) return { kind: 'name-taken' };
+    record('account.rename', row, by, { from: name, to });
+    return put({ ...row, name: to });
+  });
+
+  const addCredits = changeOf((row, { credits, reason, once }: Addition, by: Actor): AdditionResult => {
+    const allowance = allowanceOf(row.plan);
+    if (allowance === undefined) return { kind: 'no-credits', plan: row.plan ?? undefined };
+    const before = addedBefore.get(row.id, once);
+    if (before !== null) return { kind: 'added-before', account: accountFrom(row), ...before };
+    if (!REASON.test(reason)) return { kind: 'bad-reason' };
+    const creditsGranted = Math.max(row.creditsGranted ?? allowance, spentOf(row.id)) + credits;
+    if (!Number.isSafeInteger(credits) || credits < 1 || creditsGranted > CREDITS_MAX)
+      return { kind: 'bad-credits' };
+    putAdded.run(row.id, once, credits, reason, clock.now());
+    record('account.credits.add', row, by, { credits, reason });
+    return put({ ...row, creditsGranted });
+  });
+
   return {
     create: create.immediate,
     /** The service's own account of this name, made on `plan` where there is none; `name-taken`: a person made it. */
     own: own.immediate,
-    set: changeOf((row, { plan: wanted, creditsLeft }: AccountChange, by: Actor): AccountResult => {
-      const plan = wanted === undefined ? row.plan : (wanted.name ?? null);
-      if (wanted?.name !== undefined && !plans.has(wanted.name))
-        return { kind: 'unknown-plan', plan: wanted.name };
-      if (creditsLeft !== undefined && allowanceOf(plan) === undefined)
-        return { kind: 'no-credits', plan: plan ?? undefined };
-      if (plan !== row.plan) record('account.plan', row, by, { from: row.plan, to: plan });
-      if (creditsLeft === undefined) return put({ ...row, plan });
-      const from = accountFrom(row).creditsLeft ?? null;
-      record('account.credits.set', row, by, { from, to: creditsLeft });
-      return put({ ...row, plan, creditsGranted: spentOf(row.id) + creditsLeft });
-    }),
-    rename: changeOf((row, to: string, by: Actor): AccountResult => {
-      const { name } = row;
-      if (!isLabel(to)) return { kind: 'bad-name' };
-      if (isReserved(to) || (isReserved(name) && !isOfPerson(row))) return { kind: 'reserved-name' };
-      if (to === name) return unchanged(row);
-      if (rowOf(to) !== undefined) return { kind: 'name-taken' };
-      record('account.rename', row, by, { from: name, to });
-      return put({ ...row, name: to });
-    }),
+    set,
+    rename,
     /** Takes every key of the account out of use, until it is resumed. */
     suspend: (name: string, by: Actor) => setSuspended(name, true, by),
     resume: (name: string, by: Actor) => setSuspended(name, false, by),
     /** Adds to what is left; when a plan was lowered below what is spent, that is made up for first. */
-    addCredits: changeOf((row, { credits, reason, once }: Addition, by: Actor): AdditionResult => {
-      const allowance = allowanceOf(row.plan);
-      if (allowance === undefined) return { kind: 'no-credits', plan: row.plan ?? undefined };
-      const before = addedBefore.get(row.id, once);
-      if (before !== null) return { kind: 'added-before', account: accountFrom(row), ...before };
-      if (!REASON.test(reason)) return { kind: 'bad-reason' };
-      const creditsGranted = Math.max(row.creditsGranted ?? allowance, spentOf(row.id)) + credits;
-      if (!Number.isSafeInteger(credits) || credits < 1 || creditsGranted > CREDITS_MAX)
-        return { kind: 'bad-credits' };
-      putAdded.run(row.id, once, credits, reason, clock.now());
-      record('account.credits.add', row, by, { credits, reason });
-      return put({ ...row, creditsGranted });
-    }),
+    addCredits,
     find,
     findById,
     list,

@@ -111,7 +111,7 @@ function createRows(store: Store): (subject: 'account' | 'key', id: string) => P
   };
 }
 
-/** What tells this accounts database and its copies from every other. */
+/** The id of this accounts database and of its copies. */
 export function originOf(store: Store): string {
   const origin = store.query<{ id: string }, []>('SELECT id FROM origin').get()?.id;
   if (origin === undefined) throw new Error('the origin row is missing');

@@ -16,7 +16,7 @@ const DAY_MS = 86_400_000;
 
 /** The account has as many as it may have, or made as many as it may. */
 type TooManyKeys = Readonly<{ kind: 'too-many' }>;
-/** The same in a sentence for whoever asked. */
+/** The same as a sentence for the caller. */
 export const TOO_MANY_KEYS = `An account can have at most ${KEYS_MAX} active keys and create at most ${KEYS_MAX} in 24 hours. Revoke unused keys or wait.`;
 
 type CreateResult =
@@ -47,10 +47,9 @@ type RenameResult =
   | { readonly kind: 'bad-name' };
 
 /**
- * The keys of `store`. Only hashes are stored: a key is shown when it is made and never again. Every change is noted with
- * who made it; what changes nothing is not. With `owner`, the id of an account, a key of another account is unknown.
- * `once` names the form that asks: the same one of an account makes one key, however often it is sent, because nobody
- * would see the second. `random` gives n uniform bytes.
+ * The keys of `store`. Only hashes are stored: a key is shown when it is made and never again. Every change is written to the
+ * audit log. With `owner`, the id of an account, a key of another account is unknown. `once` is the id of a form: sent twice
+ * it makes one key, because a second one would never be seen. `random` gives n uniform bytes.
  */
 export function createKeys({
   store,
@@ -161,7 +160,7 @@ export function createKeys({
 
 export type Keys = ReturnType<typeof createKeys>;
 
-/** Where a key stands: `expiring` still works, until its time comes. */
+/** `expiring`: the key works until its end. */
 export type KeyState = 'active' | 'expiring' | 'expired' | 'revoked';
 
 /** What is known of a key after it was shown. */
@@ -178,7 +177,7 @@ export type KeyRow = Readonly<{
   expiresAtMs: number | undefined;
 }>;
 
-/** Where a key stands in the lists. */
+/** The position of a key in the lists. */
 type KeyPlace = Readonly<{ createdAtMs: number; id: string }>;
 
 type Row = Omit<KeyRow, 'state' | 'lastUsedAtMs' | 'expiresAtMs'> &
@@ -231,8 +230,8 @@ function createKeyRows(store: Store, clock: Clock) {
     page(request: PageRequest<KeyPlace> & Readonly<{ accountId?: number }>): Page<KeyRow, KeyPlace> {
       const { accountId, search = '', before = LAST } = request;
       const shown = pageLimit(request.limit);
-      // Only what is on the page is read from the tables: the search itself reads an index. One more than is shown tells
-      // whether there is another page.
+      // The search itself reads an index, and only rows of the page are read from the tables. One row more than the page
+      // shows whether there is another page.
       const rows = read(
         `WHERE keys.id IN (
           SELECT id FROM keys WHERE ${accountId === undefined ? '' : 'account_id = $accountId AND'}

@@ -34,13 +34,13 @@ export function needsOwnKey({
   );
 }
 
-/** `name-taken`: the account of the watcher's name is somebody else's, and stays as it is. */
+/** `name-taken`: a user has an account with the watcher's name, which stays as it is. */
 type IssuedKey = { readonly kind: 'issued'; readonly key: Secret } | { readonly kind: 'name-taken' };
 
 /** Issues the watcher a new key at each start, because keys are stored as hashes alone, and revokes every earlier one. */
 export function issueOwnKey({ store, plans, clock, random }: OwnKeyDeps): IssuedKey {
-  // What the account has spent only matters for what it has left, which nobody asks here; and what the app does for
-  // itself at every start is no change that anybody made.
+  // What was spent matters for credits alone, which are not read here; and what the app does at every start is not
+  // written to the audit log.
   const note = () => undefined;
   const accounts = createAccounts({ store, plans, spentOf: () => 0, clock, note });
   const keys = createKeys({ store, clock, random, note });

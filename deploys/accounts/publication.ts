@@ -23,16 +23,11 @@ export type PublicationState =
 
 /** What an operator must do; `undefined`: nothing. */
 export function complaintOf(state: PublicationState): string | undefined {
-  switch (state.kind) {
-    case 'publishing':
-    case 'building':
-    case 'away':
-      return undefined;
-    case 'other-origin':
-      return `Accounts and keys are not published: Redis has those of another database (origin ${state.origin}). Run deploys where that database is, or delete the Redis keys {sluice:accounts}* to publish this one.`;
-    case 'held':
-      return 'Accounts and keys are not published: another deploys publishes this database or a copy of it. Stop one of the two.';
-  }
+  if (state.kind === 'other-origin')
+    return `Accounts and keys are not published: Redis has those of another database (origin ${state.origin}). Run deploys where that database is, or delete the Redis keys {sluice:accounts}* to publish this one.`;
+  return state.kind === 'held'
+    ? 'Accounts and keys are not published: another deploys publishes this database or a copy of it. Stop one of the two.'
+    : undefined;
 }
 
 /** The publication of accounts, keys, plans and prices to the gateways of other hosts. */
@@ -51,7 +46,7 @@ export type PublicationDeps = Readonly<{
   readTerms(): Promise<PublishedTerms | undefined>;
 }>;
 
-/** The claim of a deploys that was just killed is waited for without a word. */
+/** The lease of a deploys that was just killed ends within this time: until then nothing is logged. */
 const HELD_QUIETLY_MS = LEASE_MS + 2_000;
 
 /** `undefined` when `url` is no address of a Redis. */
@@ -298,7 +293,7 @@ function createTurn({ changes, head, clock, makeEpoch, readTerms }: PublisherDep
 /** Publishes plans and prices when they differ from what Redis has. */
 function createTerms(changes: Changes, head: RedisHead, readTerms: PublisherDeps['readTerms']) {
   let readAt: number | undefined;
-  let text: string | undefined;
+  let text = '';
 
   return async function publishTerms({ config, termsId }: Claimed): Promise<void> {
     const wanted = changes.revision().config;
@@ -307,9 +302,8 @@ function createTerms(changes: Changes, head: RedisHead, readTerms: PublisherDeps
       if (terms !== undefined) text = termsText(terms);
       readAt = wanted;
     }
-    if (text === undefined) return;
     const id = new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 16);
-    if (id === termsId && config === wanted) return;
+    if (text === '' || (id === termsId && config === wanted)) return;
     // Other terms under a number that is known already would not be noticed: every gateway of this host reads its config again.
     if (id !== termsId && config >= wanted) readAt = changes.raiseConfig(config);
     else if (!(await head.terms(wanted, id, text))) throw new LostClaim();

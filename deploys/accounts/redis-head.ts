@@ -37,7 +37,7 @@ export type RedisHead = NonNullable<ReturnType<typeof openRedisHead>>;
 
 type RedisHeadOptions = Readonly<{
   url: string;
-  /** What tells the accounts database from every other. */
+  /** The id of the accounts database and of its copies. */
   origin: string;
   /** This start of deploys: the token in `publishers`. */
   holder: string;

@@ -23,9 +23,8 @@ type ProgramsDeps = Readonly<{
 }>;
 
 /**
- * Answers a request for the programs. The order of checks is: key, rate, availability, parameters. The key comes
- * first so that a stranger learns nothing; the rate second so that also refused requests of a key are bounded; and a
- * service without data says so to every caller alike before it judges what they asked for.
+ * Answers a request for the programs. The order of checks is key, rate, availability, parameters: a caller without a key
+ * learns nothing, refused requests of a key count too, and a service without data gives every caller the same answer.
  */
 export function createProgramsAnswer(deps: ProgramsDeps): (request: Request) => Response {
   return function answerPrograms(request) {

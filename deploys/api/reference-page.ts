@@ -65,15 +65,8 @@ function errorRows(): string[][] {
   return Object.entries(PROGRAMS_OPERATION.responses).flatMap(([status, { description, content }]) => {
     const json = content['application/json'];
     if (!('examples' in json)) return [];
-    return [
-      [
-        status,
-        Object.values(json.examples)
-          .map(({ summary }) => `\`${summary}\``)
-          .join(', '),
-        description,
-      ],
-    ];
+    const texts = Object.values(json.examples).map(({ summary }) => `\`${summary}\``);
+    return [[status, texts.join(', '), description]];
   });
 }
 

@@ -13,7 +13,7 @@ export type Refusal =
   | { readonly kind: 'malformed-body' | 'conflict' | 'unfit' | 'unresolved'; readonly text: string }
   /** `allow` lists the methods that there are, `GET, HEAD` by default. */
   | { readonly kind: 'wrong-method'; readonly allow?: string }
-  /** A change by a session that no page of the console asked for. */
+  /** A change by a session that did not come from a page of the console. */
   | { readonly kind: 'other-origin' }
   | { readonly kind: 'broken' };
 

@@ -30,7 +30,7 @@ export function createRequestLog<Key = KeyId>(keysMax: number = KEYS_MAX, kept?:
   const logs = new Map<Key, readonly number[]>(kept?.recent());
 
   return function enter(key, now) {
-    // Whole milliseconds, or the rounding of fractions could refuse a caller that waited exactly as told. The
+    // Whole milliseconds, or the rounding of fractions could refuse a caller that waited exactly `Retry-After`. The
     // present is rounded down and what is noted up, so a minute is never shorter for it.
     const nowMs = Math.floor(now);
     const log = (logs.get(key) ?? []).filter((atMs) => nowMs - atMs < WINDOW_MS);

@@ -1,14 +1,17 @@
 import { unreachable } from '../../shared/brand.ts';
 import type { AttemptRow, Delivery, DeliveryRow } from '../outbox/list.ts';
-import type { Edited, Removed, Rotated, Settled, Toggled } from '../webhooks/change.ts';
-import { type CreatedOnce, DELETED_MAX, WEBHOOKS_MAX } from '../webhooks/create.ts';
-import { type AllResent, ATTEMPTS_EVER_MAX, type Resent, type Tested } from '../webhooks/send-again.ts';
+import { DELETED_MAX, WEBHOOKS_MAX } from '../webhooks/create.ts';
+import { ATTEMPTS_EVER_MAX } from '../webhooks/send-again.ts';
 import type { Webhook } from '../webhooks/webhook.ts';
+import type { Webhooks } from '../webhooks/webhooks.ts';
 import { refusalResponse } from './refusal.ts';
 import type { DeliveryRecord, WebhookRecord } from './schema.ts';
 
-export type Outcome =
-  CreatedOnce | Edited | Toggled | Removed | Rotated | Settled | Tested | AllResent | Resent;
+/** What became of a change of webhooks or deliveries. */
+export type Outcome = Extract<
+  Awaited<ReturnType<Webhooks[Exclude<keyof Webhooks, 'check'>]>>,
+  Readonly<{ kind: string }>
+>;
 
 const CONFLICTS = {
   'too-many': `An account can have at most ${WEBHOOKS_MAX} webhooks and delete at most ${DELETED_MAX} in 24 hours`,
@@ -99,7 +102,7 @@ export function webhookRecord(webhook: Webhook): WebhookRecord {
   };
 }
 
-/** A delivery as it stands in a list. */
+/** A delivery as a list shows it. */
 export function deliveryRecord(row: DeliveryRow): DeliveryRecord {
   return {
     id: row.id,

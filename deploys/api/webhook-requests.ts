@@ -60,7 +60,7 @@ export function createAdmit({ identify, enter, clock, session }: AdmitDeps): Adm
   }
 }
 
-export type Read<T> =
+type Read<T> =
   { readonly kind: 'read'; readonly value: T } | { readonly kind: 'malformed-body'; readonly text: string };
 
 /** A member of a request's body. `read` gives `undefined` for a value that it does not accept. */
@@ -145,13 +145,13 @@ export async function readBody<Some extends Fields>(
   const unknown = [...given.keys()].find((name) => !Object.hasOwn(fields, name));
   if (unknown !== undefined) return malformed(`Unknown member: ${unknown.slice(0, 64)}`);
   const members: Record<string, unknown> = {};
-  for (const [name, { read, must, missing }] of Object.entries(fields)) {
-    if (!given.has(name) && missing !== undefined) return malformed(missing);
+  for (const [name, { read, must }] of Object.entries(fields)) {
     if (!given.has(name)) continue;
-    const value = read(given.get(name));
-    if (value === undefined) return malformed(`${name} must ${must}`);
-    members[name] = value;
+    members[name] = read(given.get(name));
+    if (members[name] === undefined) return malformed(`${name} must ${must}`);
   }
+  for (const [name, { missing }] of Object.entries(fields))
+    if (missing !== undefined && !given.has(name)) return malformed(missing);
   // Each was read by the field of its name.
   return { kind: 'read', value: members as Members<Some> };
 }
@@ -211,7 +211,7 @@ export function pageFrom(webhookId: string, query: URLSearchParams): Read<Webhoo
   return { kind: 'read', value: { webhookId, limit, ...(state && { state }), ...(after && { after }) } };
 }
 
-/** The cursor of the page that follows `rows`; null when they are fewer than were asked for. */
+/** The cursor of the page that follows `rows`; null when they are fewer than `limit`. */
 export function nextCursor(
   rows: readonly { createdAtMs: number; id: string }[],
   limit: number,

@@ -5,7 +5,7 @@ export type Pace = Readonly<{ burst: number; refillMs: number }>;
 
 export type Attempt =
   | { readonly kind: 'allowed' }
-  /** Whole seconds, at least 1, after which the same attempt is allowed if nobody else makes one. */
+  /** Whole seconds, at least 1, after which the same attempt is allowed if no other one is made. */
   | { readonly kind: 'too-many'; readonly retryAfterSeconds: number };
 
 /** 16 bytes each. */
@@ -59,7 +59,7 @@ export function createClientAddresses(header: string | undefined) {
     note(request: Request, address: string | undefined): void {
       if (address !== undefined) addresses.set(request, address);
     },
-    /** The last address of the header, which the proxy in front wrote; what stands before it may be the client's own words. */
+    /** The last address of the header, which the proxy in front wrote; the client may have sent those before it. */
     of: ((request) => {
       const said = header && request.headers.get(header)?.split(',').at(-1)?.trim().slice(0, CHARACTERS_MAX);
       return said === undefined || said === '' ? addresses.get(request) : said;

@@ -31,12 +31,12 @@ export type AuthService = ReturnType<typeof createAuthService>;
 
 /** Who may use the console, and how they show that they are who they are. */
 export function createAuthService(deps: AuthDeps) {
-  const { store, config, keys, clock, random } = deps;
+  const { store, config, keys } = deps;
   const hashing = deps.hashing ?? createHashing();
   const users = createUsers(store, deps);
   const sessions = createSessions(store, deps);
   const secondFactor = createSecondFactor(store, deps);
-  const login = createLogin({ store, users, hashing, secondFactor, keys, clock, random });
+  const login = createLogin({ ...deps, users, hashing, secondFactor });
   const signUp = createSignUp({ ...deps, users, hashing });
   const providerLogin =
     config.oidc &&
@@ -52,7 +52,7 @@ export function createAuthService(deps: AuthDeps) {
   function sessionOf(request: Request): Session | undefined {
     const { method, headers } = request;
     const token = cookieOf(headers, SESSION_COOKIE);
-    // A page that stands open and asks for a part of itself again is no use: nobody needs to be there for that.
+    // A page that refreshes a part of itself does not count as a use: its user may be away.
     const isRefresh = method === 'GET' && headers.get('hx-request') === 'true';
     return token === undefined ? undefined : sessions.find(token, !isRefresh);
   }
@@ -61,7 +61,7 @@ export function createAuthService(deps: AuthDeps) {
     return config.operatorsNeedSecondFactor && role === 'operator' && !hasSecondFactor;
   }
 
-  /** An operator who must set up a second factor first is nobody until then. */
+  /** An operator who must set up a second factor first is no viewer until then. */
   const viewerOf: ViewerOf = async (request) => {
     const session = sessionOf(request);
     if (session === undefined || mustEnrol(session)) return undefined;
@@ -93,7 +93,7 @@ export type Viewer = Readonly<{
   accountId: number | undefined;
 }>;
 
-/** Finds who a request's session belongs to; `undefined`: nobody, or the session has ended. Never throws for a bad cookie. */
+/** Finds who a request's session belongs to; `undefined`: there is no session, or it has ended. Never throws for a bad cookie. */
 export type ViewerOf = (request: Request) => Promise<Viewer | undefined>;
 
 /** Whether a change comes from a page of the console: `Sec-Fetch-Site` says so, or `Origin` where that is missing; with neither it does not. */

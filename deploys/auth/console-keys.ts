@@ -18,7 +18,7 @@ export function createConsoleKeys(
   const sealing = secrets.map((secret) => derived(secret, 'second factor'));
 
   return {
-    /** 32 bytes that nobody can make without the key. `use` keeps one kind of text from passing as another. */
+    /** A MAC of 32 bytes. `use` keeps one kind of text from passing as another. */
     sign: (use: string, text: string): Buffer => mac(secrets[0], use, text),
     isSigned: (use: string, text: string, signature: Uint8Array): boolean =>
       signature.length === KEY_BYTES &&

@@ -22,7 +22,7 @@ function isOnePiece(text: string): boolean {
   return /^(.{1,4}?)\1+.{0,3}$/su.test(text);
 }
 
-/** Letters and digits that nobody takes for one another. */
+/** Letters and digits that are not mistaken for one another. */
 const ALPHABET = 'abcdefghjkmnpqrstuvwxyz23456789A';
 const [GROUPS, GROUP] = [4, 5];
 
@@ -56,7 +56,7 @@ export const HASHES_AT_ONCE = 4;
 /** At 0.15 s each; on two cores that had other work as well, the last of a full row waited six seconds. */
 export const HASHES_WAITING_MAX = 28;
 
-/** What the hash of nobody's password looks like: made with the parameters above. */
+/** The hash that a password is compared with when there is no user: made with the parameters above. */
 const NOBODY =
   '$argon2id$v=19$m=65536,t=2,p=1$nDfVFcn2tj/3S6yPX7UjFvHLD8UIsD3ovgbWeTsZbDM$LZNuW4cdVxfHAOs0oKltEeOdEwZ0IoHm2veUh1fDvsI';
 

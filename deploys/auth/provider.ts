@@ -11,9 +11,9 @@ type ProviderResult =
   | { readonly kind: 'right'; readonly user: User; readonly next: string }
   /** The browser came back without the ticket it left with, with another login's answer, or too late. */
   | { readonly kind: 'over' }
-  /** The provider knows them, and nobody here does. */
+  /** The provider knows the person, and there is no such user here. */
   | { readonly kind: 'unknown' }
-  /** Who signed up with this e-mail never showed that it is theirs: nobody is let in to what they made. */
+  /** A user signed up with this e-mail and it was never verified: the person at the provider may be another. */
   | { readonly kind: 'unverified' }
   /** The login of this e-mail is another person's at the provider. */
   | { readonly kind: 'linked-elsewhere' }
@@ -33,7 +33,7 @@ const DISCOVERY_LASTS_MS = 3_600_000;
 
 type Unavailable = { readonly kind: 'unavailable'; readonly reason: string };
 
-/** What an ID token says of somebody. `email` only where the provider says that it is verified. */
+/** The claims of an ID token. `email` only where the provider says that it is verified. */
 type Claims = Readonly<{ subject: string; email: string | undefined }>;
 
 type Deps = Readonly<{

@@ -49,7 +49,7 @@ type Row = Omit<Session, 'role' | 'accountId' | 'hasSecondFactor'> & {
   usedAtMs: number;
 };
 
-/** The sessions of `store`. Only hashes of tokens are kept: whoever reads the database cannot be anybody. */
+/** The sessions of `store`. Only hashes of tokens are kept: who reads the database gets no session from it. */
 export function createSessions(
   store: Store,
   { clock, random }: Readonly<{ clock: Clock; random(bytes: number): Uint8Array }>,
@@ -66,10 +66,8 @@ export function createSessions(
   const dropMany = store.prepare(`
     DELETE FROM sessions WHERE token_hash IN (SELECT token_hash FROM sessions WHERE user_id = ?1
       ORDER BY used_at_ms DESC LIMIT -1 OFFSET ${SESSIONS_PER_USER_MAX})`);
-  const ofUser = store.prepare<
-    Omit<SessionRow, 'isThis'> & { tokenHash: Uint8Array },
-    [string, number, number]
-  >(`
+  type Listed = Omit<SessionRow, 'isThis'> & { tokenHash: Uint8Array };
+  const ofUser = store.prepare<Listed, [string, number, number]>(`
     SELECT user_agent AS userAgent, created_at_ms AS createdAtMs, used_at_ms AS usedAtMs, token_hash AS tokenHash
     FROM sessions WHERE user_id = ?1 AND ${live} ORDER BY used_at_ms DESC`);
   const bounds = (): [number, number] => [clock.now() - SESSION_MS.idle, clock.now() - SESSION_MS.absolute];

@@ -39,7 +39,7 @@ type SignUpDeps = Readonly<{
 
 export type SignUp = ReturnType<typeof createSignUp>;
 
-/** How somebody becomes a user at the console: the first operator by a link, a customer where signing up is allowed. */
+/** How a person becomes a user at the console: the first operator by a link, a customer where signing up is allowed. */
 export function createSignUp({ store, users, hashing, accounts, clock, random }: SignUpDeps) {
   const perAddress = createAttempts(PER_ADDRESS, random);
   const inAll = createAttempts(IN_ALL, random);
@@ -139,7 +139,7 @@ export function inviteFirstOperator({ store, clock, random }: InvitationDeps): s
   return invite.immediate();
 }
 
-/** Whether a link is good: its time is not over, and nobody became an operator by another way since. */
+/** Whether a link is good: its time is not over, and there is no operator yet. */
 function isInvited({ store, clock }: Pick<InvitationDeps, 'store' | 'clock'>, token: string): boolean {
   const row = store
     .query<object, [Uint8Array, number]>(

@@ -97,7 +97,7 @@ export type User = Place &
     hasSecondFactor: boolean;
     /** An identity provider's name for the user: issuer and subject, with a space between. */
     subject: string | undefined;
-    /** `false`: the e-mail was typed at a sign-up, and may be somebody else's. */
+    /** `false`: the e-mail was typed at a sign-up, and may be another person's. */
     isEmailVerified: boolean;
     createdAtMs: number;
   }>;
@@ -164,18 +164,17 @@ export function createUsers(
     note({ atMs: clock.now(), actor, action, accountId: user.accountId, subject: user.id, detail });
   }
 
-  const create = store.transaction(
-    ({ id = newId(), email, place, passwordHash, subject }: NewUser, actor?: Actor) => {
-      if (byEmail(email) !== undefined) return { kind: 'email-taken' } as const;
-      const [account, hash, link] = [place.accountId ?? null, passwordHash ?? null, subject ?? null];
-      const isVerified = actor !== undefined || subject !== undefined ? 1 : 0;
-      insert.run(id, email, place.role, account, hash, link, isVerified, clock.now());
-      const user = byId(id);
-      if (user === undefined) throw new Error('a user vanished inside its own transaction');
-      noteChange('user.create', user, actor ?? actorOf(id, place.role), { email, role: place.role });
-      return { kind: 'created', user } as const;
-    },
-  );
+  const create = store.transaction((given: NewUser, actor?: Actor) => {
+    const { id = newId(), email, place, passwordHash, subject } = given;
+    if (byEmail(email) !== undefined) return { kind: 'email-taken' } as const;
+    const [account, hash, link] = [place.accountId ?? null, passwordHash ?? null, subject ?? null];
+    const isVerified = actor !== undefined || subject !== undefined ? 1 : 0;
+    insert.run(id, email, place.role, account, hash, link, isVerified, clock.now());
+    const user = byId(id);
+    if (user === undefined) throw new Error('a user vanished inside its own transaction');
+    noteChange('user.create', user, actor ?? actorOf(id, place.role), { email, role: place.role });
+    return { kind: 'created', user } as const;
+  });
 
   const setSubject = store.transaction((user: User, subject: string) => {
     if (link.run(subject, user.id).changes === 0) return false;

@@ -2,11 +2,6 @@
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
 
-/** The day in which an hour lies. */
-export function dayOfHour(hour: number): number {
-  return Math.floor(hour / 24);
-}
-
 /** The month in which an instant lies, in Unix milliseconds, and the first of its days. */
 export function monthOf(atMs: number): Readonly<{ month: number; firstDay: number }> {
   const at = new Date(atMs);
@@ -14,43 +9,39 @@ export function monthOf(atMs: number): Readonly<{ month: number; firstDay: numbe
   return { month: (year - 1970) * 12 + month, firstDay: Date.UTC(year, month) / DAY_MS };
 }
 
-/** The month in which a day lies. */
-export function monthOfDay(day: number): number {
-  return monthOf(day * DAY_MS).month;
-}
+const iso = (ms: number, characters: number) => new Date(ms).toISOString().slice(0, characters);
 
-/** The month in which an hour lies. */
-export function monthOfHour(hour: number): number {
-  return monthOf(hour * HOUR_MS).month;
-}
-
-/** When a month since 1970 begins, in Unix milliseconds. */
-export function monthStartMs(month: number): number {
-  return Date.UTC(1970, month);
-}
-
-/** `2026-11-21T19:00Z`. */
-export function hourText(hour: number): string {
-  return `${new Date(hour * HOUR_MS).toISOString().slice(0, 13)}:00Z`;
-}
-
-/** `2026-11-21`. */
-export function dayText(day: number): string {
-  return new Date(day * DAY_MS).toISOString().slice(0, 10);
-}
-
-/** `2026-11`. */
-export function monthText(month: number): string {
-  return new Date(monthStartMs(month)).toISOString().slice(0, 7);
-}
+/** Of each period: the one in which an hour lies, when one begins in Unix milliseconds, and its text. */
+export const UNITS = {
+  /** `2026-11-21T19:00Z`. */
+  hour: {
+    of: (hour: number) => hour,
+    startMs: (hour: number) => hour * HOUR_MS,
+    text: (hour: number) => `${iso(hour * HOUR_MS, 13)}:00Z`,
+  },
+  /** `2026-11-21`. */
+  day: {
+    of: (hour: number) => Math.floor(hour / 24),
+    startMs: (day: number) => day * DAY_MS,
+    text: (day: number) => iso(day * DAY_MS, 10),
+  },
+  /** `2026-11`. */
+  month: {
+    of: (hour: number) => monthOf(hour * HOUR_MS).month,
+    startMs: (month: number) => Date.UTC(1970, month),
+    text: (month: number) => iso(Date.UTC(1970, month), 7),
+  },
+};
+export type Unit = keyof typeof UNITS;
 
 /** Hours since 1970 (UTC), from the first up to and without the second. */
 export type Hours = Readonly<{ fromHour: number; toHour: number }>;
 
 /** Periods of one kind, from the first up to and without the second. */
-export type Range = Readonly<{ from: number; to: number }>;
+type Range = Readonly<{ from: number; to: number }>;
 
-/** The periods that the hours touch; `periodOf` gives the period in which an hour lies. */
-export function touched({ fromHour, toHour }: Hours, periodOf: (hour: number) => number): Range {
-  return { from: periodOf(fromHour), to: periodOf(toHour - 1) + 1 };
+/** The periods that the hours touch. */
+export function touched({ fromHour, toHour }: Hours, unit: Unit): Range {
+  const { of } = UNITS[unit];
+  return { from: of(fromHour), to: of(toHour - 1) + 1 };
 }

@@ -20,9 +20,8 @@ type Deps = Readonly<{
 }>;
 
 /**
- * Finds out what was counted minute by minute from what hours grow by, whoever writes them. What is found grown is
- * counted in the middle of the time since the reading before. What comes late, as from a host that Redis was away from,
- * is counted when it comes.
+ * Counts calls by minute from the growth of the hours between two readings, whichever process writes them: in the middle
+ * between the readings. Late cells, as from a host that could not reach Redis, count in the minute of their arrival.
  */
 export function createLiveMinutes({ ledger, clock, noteBroken }: Deps) {
   const minutes = createMinutes();
@@ -79,7 +78,7 @@ export function createLiveMinutes({ ledger, clock, noteBroken }: Deps) {
     recentMinutes: minutes.of,
     /** The same over all accounts. */
     recentTotals: minutes.totals,
-    /** Since when minutes are counted, in Unix milliseconds: earlier ones are zeros that nobody counted. `undefined`: not yet. */
+    /** Since when minutes are counted, in Unix milliseconds: earlier ones are zero because they were not read. `undefined`: not yet. */
     sinceMs: (): number | undefined => sinceMs,
     /** Reads until `signal` aborts. Never rejects. */
     run,
@@ -101,12 +100,12 @@ const MINUTES = 60;
 const WIDTH = 4;
 /** Where a ring has its latest minute once more. */
 const LATEST = MINUTES * WIDTH;
-/** Accounts that are held; of further ones only the totals know, until others have been idle for an hour. 1 KB each. */
+/** Accounts in memory, 1 KB each; further ones count in the totals alone, until others have been idle for an hour. */
 const ACCOUNTS_MAX = 20_000;
 
 /**
- * Minutes live in memory and begin anew with the process: what they say stands in the hours as well, and to keep them
- * in the ledger would write a row per active account every few seconds beside gateways that write charges.
+ * Minutes are kept in memory alone: the hours have the same counts, and to keep minutes in the ledger would write a row per
+ * active account every few seconds, beside gateways that write charges.
  */
 export function createMinutes() {
   const total = emptyRing();

@@ -1,14 +1,5 @@
 import type { Store } from '../../shared/store/open.ts';
-import {
-  dayOfHour,
-  dayText,
-  type Hours,
-  hourText,
-  monthOfHour,
-  monthText,
-  type Range,
-  touched,
-} from './calendar.ts';
+import { type Hours, UNITS, touched } from './calendar.ts';
 
 /** What one key used of one method in a period, over all nodes. */
 export type Used = Readonly<{
@@ -31,21 +22,24 @@ const SUMS = `account_id AS accountId, key_id, method, sum(calls) AS calls, sum(
 type Row = Omit<Used, 'period'> & Readonly<{ at: number }>;
 type Place = Pick<Row, 'at' | 'accountId' | 'key_id' | 'method'>;
 
-/** Rows held at once. Nothing is held open between two pages, so a slow reader keeps no gateway from tidying up. */
+/** Rows in one page. No transaction is open between two pages, so a slow reader does not keep the log file from shrinking. */
 const PAGE = 1_000;
 
 /** What was used in these hours, the oldest first, in pages. A day or month that is kept whole is given whole. */
 export function* readUsage(ledger: Store, hours: Hours, accountId?: number): Generator<readonly Used[]> {
-  const tables: readonly Table[] = [
-    { table: 'usage_months', column: 'month', ...touched(hours, monthOfHour), textOf: monthText },
-    { table: 'usage_days', column: 'day', ...touched(hours, dayOfHour), textOf: dayText },
-    { table: 'usage_hours', column: 'hour', from: hours.fromHour, to: hours.toHour, textOf: hourText },
-  ];
-  for (const table of tables)
+  for (const unit of ['month', 'day', 'hour'] as const) {
+    const table = {
+      table: `usage_${unit}s`,
+      column: unit,
+      textOf: UNITS[unit].text,
+      ...touched(hours, unit),
+    };
     yield* accountId === undefined ? readAllOf(ledger, table) : readOneOf(ledger, accountId, table);
+  }
 }
 
-type Table = Range & Readonly<{ table: string; column: string; textOf: (at: number) => string }>;
+type Table = ReturnType<typeof touched> &
+  Readonly<{ table: string; column: string; textOf: (at: number) => string }>;
 
 function* readAllOf(ledger: Store, { table, column, from, to, textOf }: Table): Generator<readonly Used[]> {
   const page = ledger.prepare<Row, Place & { to: number }>(`

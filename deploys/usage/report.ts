@@ -1,11 +1,9 @@
 import { USAGE_COUNTER_NAMES, USAGE_COUNTERS, type UsageCounter } from '../../shared/ledger/cells.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { DAY_MS, dayOfHour, HOUR_MS, type Hours, monthOfDay, touched } from './calendar.ts';
+import { DAY_MS, HOUR_MS, type Hours, monthOf, touched, type Unit } from './calendar.ts';
 
 /** What was counted; `refunded` is of `credits`, and the five from `within10Ms` to `slower` are how fast answers began. */
 export type Counts = Readonly<Record<UsageCounter, number>>;
-
-export type Unit = 'hour' | 'day' | 'month';
 
 /** One account's, and of it only one key's or one method's when given. */
 export type Whose = Readonly<{ accountId: number; keyId?: string; method?: string }>;
@@ -14,7 +12,7 @@ export type Whose = Readonly<{ accountId: number; keyId?: string; method?: strin
 type Point = Readonly<{ at: number; counts: Counts }>;
 export type Part = Readonly<{ name: string; counts: Counts }>;
 
-/** What usage is told apart by. */
+/** What usage is grouped by. */
 export type Dimension = 'method' | 'key';
 
 /** What a chart can show of usage; `credits` less what was given back. */
@@ -62,9 +60,8 @@ export function createUsageReport(ledger: Store) {
       FROM each CROSS JOIN usage_${kept}s ON ${kept} = each.at AND account_id = $accountId
       WHERE key_id = coalesce($keyId, key_id) AND method = coalesce($method, method) GROUP BY 1, 2`,
     );
-    const range = touched(hours, kept === 'hour' ? (hour) => hour : dayOfHour);
     const only = { accountId, keyId: keyId ?? null, method: method ?? null };
-    return statement.all({ ...range, ...only, names: JSON.stringify(names) });
+    return statement.all({ ...touched(hours, kept), ...only, names: JSON.stringify(names) });
   }
 
   /** The most calls first. */
@@ -100,7 +97,7 @@ export function createUsageReport(ledger: Store) {
         read<Record<Measure, number>>(kept, { sums: MEASURED, at, name }, whose, hours, names);
       if (unit === 'hour') return cells('hour', 'hour');
       const days = [...cells('hour', 'hour / 24'), ...cells('day', 'day')];
-      return unit === 'day' ? days : days.map((cell) => ({ ...cell, at: monthOfDay(cell.at) }));
+      return unit === 'day' ? days : days.map((cell) => ({ ...cell, at: monthOf(cell.at * DAY_MS).month }));
     },
   };
 }
@@ -120,7 +117,7 @@ export function sumOf(counts: readonly Counts[]): Counts {
 export function merged(rows: readonly (Counts & Readonly<{ name: string }>)[]): readonly Part[] {
   return [...Map.groupBy(rows, ({ name }) => name)]
     .map(([name, some]) => ({ name, counts: sumOf(some) }))
-    .sort((a, b) => b.counts.calls - a.counts.calls || b.counts.refused - a.counts.refused);
+    .sort((a, b) => b.counts.calls - a.counts.calls);
 }
 
 /** How long what is left lasts at one pace, in milliseconds; `undefined` when nothing is spent. */
@@ -165,7 +162,7 @@ function counted(n: number, unit: string): string {
   return `about ${n} ${unit}${n === 1 ? '' : 's'}`;
 }
 
-/** By when a share of answers had begun, at most; `over`: later than what is told apart. */
+/** The time within which a share of answers began; `over`: later than the last class. */
 type Latency = Readonly<{ kind: 'about' | 'over'; ms: number }>;
 
 const CLASSES = [

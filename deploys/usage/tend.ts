@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { USAGE_COUNTERS, type UsageCounter } from '../../shared/ledger/cells.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { DAY_MS, dayOfHour, HOUR_MS, monthOf, monthOfDay } from './calendar.ts';
+import { DAY_MS, HOUR_MS, monthOf, UNITS } from './calendar.ts';
 import { type CellSource, createTakeDrained } from './redis-cells.ts';
 
 type Deps = Readonly<{
@@ -22,7 +22,7 @@ type Deps = Readonly<{
 const PAUSE_MS = 50;
 /** Waiting for a gateway's write stops everything else here, and a ledger that is busy is tried again. */
 const BUSY_MS = 100;
-/** In this time what was on its way from other hosts has come. */
+/** Within this time usage in flight from other hosts has arrived. */
 const DRAINED_MS = 10_000;
 
 /** At the start and once a day rolls hours up and compares cells with the journal; after a failure, an hour later. */
@@ -118,12 +118,12 @@ export function createRollUp(ledger: Store): (nowMs: number) => boolean {
     const now = soberNow(nowMs);
     const hours = takeHours.all(24 * Math.floor((now - HOURS_KEPT_MS) / DAY_MS));
     for (const row of hours) {
-      addToDay(dayOfHour(row.hour), row);
+      addToDay(UNITS.day.of(row.hour), row);
       if (row.charged > 0 || row.returned > 0)
         settle.run(row.account_id, row.node, row.charged, row.returned);
     }
     const days = takeDays.all(monthOf(now - DAYS_KEPT_MS).firstDay);
-    for (const row of days) addToMonth(monthOfDay(row.day), row);
+    for (const row of days) addToMonth(monthOf(row.day * DAY_MS).month, row);
     return hours.length === PORTION || days.length === PORTION;
   });
   return move.immediate;

@@ -23,7 +23,7 @@ type Traffic = Readonly<{
 export type ReadTraffic = (hours: 1 | 24) => Promise<Traffic>;
 
 const TOP = 20;
-/** How long an answer stands: a day of many cells takes a second or two of work. */
+/** How long a result is reused: a day of many cells takes a second or two of work. */
 const KEPT_MS = { 1: 10_000, 24: 60_000 } as const;
 
 type Row = Done & Readonly<{ accountId: number; method: string }>;

@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import { DAY_MS, dayOfHour, HOUR_MS, type Hours, monthOfHour, monthStartMs, touched } from './calendar.ts';
+import { type Hours, UNITS, touched, type Unit } from './calendar.ts';
 import {
   type Counts,
   type Dimension,
@@ -7,12 +7,11 @@ import {
   merged,
   type Part,
   sumOf,
-  type Unit,
   type UsageReport,
   type Whose,
 } from './report.ts';
 
-/** What is wanted of an account's usage. */
+/** A request for an account's usage. */
 export type UsageQuery = Readonly<{ whose: Whose; hours: Hours; unit: Unit; by: Dimension; named: number }>;
 
 /** What one account used in some time, as a table and as a chart. */
@@ -71,7 +70,9 @@ export function createReadUsageView({ usage, turns, clock }: Deps): ReadUsageVie
         if (!(await turn())) return { kind: 'busy' };
         found.push(...partsOf(whose, slice));
       }
-      const parts = merged(found.map(({ name, counts }) => ({ name, ...counts })));
+      const parts = merged(found.map(({ name, counts }) => ({ name, ...counts }))).toSorted(
+        ({ counts: a }, { counts: b }) => b.calls - a.calls || b.refused - a.refused,
+      );
       const names = parts.slice(0, named).map(({ name }) => name);
       for (const slice of slices) {
         if (!(await turn())) return { kind: 'busy' };
@@ -99,17 +100,13 @@ export function slicesOf({ fromHour, toHour }: Hours): readonly Hours[] {
   return slices;
 }
 
-const PERIODS = {
-  hour: { of: (hour: number) => hour, startMs: (hour: number) => hour * HOUR_MS },
-  day: { of: dayOfHour, startMs: (day: number) => day * DAY_MS },
-  month: { of: monthOfHour, startMs: monthStartMs },
-};
-
 /** When each period of a chart begins, in Unix milliseconds; the first and the last are those that the hours touch. */
 export function startsOf(hours: Hours, unit: Unit): readonly Readonly<{ at: number; atMs: number }>[] {
-  const { of, startMs } = PERIODS[unit];
-  const { from, to } = touched(hours, of);
-  return Array.from({ length: to - from }, (_, i) => ({ at: from + i, atMs: startMs(from + i) }));
+  const { from, to } = touched(hours, unit);
+  return Array.from({ length: to - from }, (_, i) => ({
+    at: from + i,
+    atMs: UNITS[unit].startMs(from + i),
+  }));
 }
 
 /** Somebody who reads much of the ledger, a part at a time. */

@@ -5,7 +5,7 @@ import { makeWebhookSecret, type Seal } from './seal.ts';
 import type { Check, Checked, CheckSettings, Settings } from './settings.ts';
 import { changing, NO_WEBHOOK, type NoWebhook, type Webhook, type WebhookDeps } from './webhook.ts';
 
-export type Edited =
+type Edited =
   Readonly<{ kind: 'edited'; webhook: Webhook }> | NoWebhook | Exclude<Check, { kind: 'checked' }>;
 
 /** Changes the given settings only. Attempts of open deliveries go to the new URL from then on. */
@@ -59,7 +59,7 @@ export function createPause(deps: WebhookDeps) {
   };
 }
 
-export type Removed = Readonly<{ kind: 'removed' }> | NoWebhook;
+type Removed = Readonly<{ kind: 'removed' }> | NoWebhook;
 
 /** Deletes a webhook with its secrets, and cancels its open deliveries. */
 export function createRemove(deps: WebhookDeps): (by: By, id: string) => Removed {

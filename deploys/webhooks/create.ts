@@ -76,7 +76,7 @@ function bytesOf(accountId: number, once: string) {
   return (bytes: number) => digest.subarray(0, bytes);
 }
 
-export type CreatedOnce =
+type CreatedOnce =
   | Created
   /** The key made this webhook before; the secret is the current one. */
   | Readonly<{ kind: 'replayed'; webhook: Webhook; secret: Secret }>

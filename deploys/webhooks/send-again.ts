@@ -16,8 +16,7 @@ export type Tested =
   /** Too many tests within a minute; one after exactly that wait is queued. */
   | Readonly<{ kind: 'over-rate'; retryAfterSeconds: number }>
   | NoWebhook;
-export type AllResent =
-  Readonly<{ kind: 'due'; deliveries: number } | { kind: 'webhook-paused' }> | NoWebhook;
+type AllResent = Readonly<{ kind: 'due'; deliveries: number } | { kind: 'webhook-paused' }> | NoWebhook;
 
 export type WebhookFilter = DeliveryFilter & Readonly<{ webhookId: string }>;
 

@@ -116,6 +116,20 @@ describe('usage of two hosts', () => {
     await waited(() => has(booksOf(one), booksOf(two)));
     expect(callsIn(booksOf(one))).toBe(callsIn(booksOf(two)));
   }, 60_000);
+
+  test('a trial spends its credits once', async () => {
+    const spender = (await one.key('spender', 'trial')).key;
+    await one.cli('account', 'set', 'spender', '--credits', '60');
+    await becomes(two, spender, 200);
+    const statuses = [200];
+    for (let i = 0; i < 400 && statuses.slice(-4).some((status) => status !== 402); i++) {
+      const status = await (i % 2 === 0 ? one : two).status(spender);
+      statuses.push(status);
+      if (status === 429 || status === 503) await Bun.sleep(1_000); // what its Retry-After says
+    }
+    expect(statuses.slice(-4)).toEqual([402, 402, 402, 402]);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(60);
+  }, 60_000);
 });
 
 const NAMES_AND_LIVES = `local pairs = {}

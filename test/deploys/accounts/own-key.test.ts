@@ -106,17 +106,6 @@ describe('issuing', () => {
       { name: 'sluice-watcher', plan: 'scale' },
     ]);
   });
-
-  test('changes nothing when the key cannot be made', () => {
-    using started = start();
-    const first = started.issue();
-    const broken = () => {
-      throw new Error('no randomness');
-    };
-    const { store, clock } = started;
-    expect(() => issueOwnKey({ store, plans, clock, random: broken })).toThrow('no randomness');
-    expect(started.keys.list()).toMatchObject([{ id: idOf(first.reveal()), state: 'active' }]);
-  });
 });
 
 const program = addressOf('A');

@@ -53,17 +53,6 @@ describe('the app as it is started', () => {
     expect((await change({ 'sec-fetch-site': 'same-origin' })).status).toBe(422);
   });
 
-  test('has the pages of the login’s account, and makes a key of it', async () => {
-    const { id } = store.query<{ id: number }, []>('SELECT id FROM accounts').get() ?? { id: 0 };
-    const text = async (page: string) => (await visitor.get(`/accounts/${id}/${page}`)).text();
-    expect(await text('overview')).toContain('Plan trial');
-    expect(await text('usage')).toContain('No usage in this period');
-    expect(await text('quick-start')).toContain('http://127.0.0.1:8899/');
-    const [, once = ''] = /name="once" value="([^"]+)"/.exec(await text('keys/new')) ?? [];
-    const made = await visitor.post(`/accounts/${id}/keys/new`, { name: 'first', once });
-    expect(await (await visitor.get(made.headers.get('location') ?? '')).text()).toMatch(/sluice_[\w-]{20,}/);
-  });
-
   test('slows guesses at one login down from many addresses', async () => {
     const guesses = Array.from({ length: 11 }, (_, i) =>
       visitor.post(

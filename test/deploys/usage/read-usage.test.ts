@@ -1,17 +1,8 @@
 import { expect, test } from 'bun:test';
 import { csvLine } from '../../../deploys/usage/read-usage.ts';
 
-const USED = {
-  period: '2026-11-20T00:00Z',
-  accountId: 7,
-  key_id: 'k1',
-  method: '-',
-  calls: 1,
-  credits: 2,
-  errors: 0,
-  bytes_out: 3,
-  refused: 0,
-};
+const COUNTS = { calls: 1, credits: 2, errors: 0, bytes_out: 3, refused: 0 };
+const USED = { period: '2026-11-20T00:00Z', accountId: 7, key_id: 'k1', method: '-', ...COUNTS };
 
 test.each([
   ['acme', 'acme'],

@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
-import { DAY_MS, dayText, HOUR_MS, type Hours, monthOf, monthStartMs } from '../../../usage/calendar.ts';
+import { DAY_MS, HOUR_MS, type Hours, monthOf, UNITS, type Unit } from '../../../usage/calendar.ts';
 import { CSV_HEAD, csvLine, type Used } from '../../../usage/read-usage.ts';
-import { type Counts, type Dimension, type Measure, MEASURES, type Unit } from '../../../usage/report.ts';
+import { type Counts, type Dimension, type Measure, MEASURES } from '../../../usage/report.ts';
 import { type Reader, startsOf, type UsageView } from '../../../usage/usage-view.ts';
 import { Chart } from '../../components/charts.tsx';
 import { boundText, bytesText, countText, shareText } from '../../components/format.tsx';
@@ -32,7 +32,7 @@ function periodFrom(text: string | null): Period {
 /** Its hours, from where the first of its hours, days or months begins up to and with the hour that is now. */
 function hoursOf(period: Period, nowMs: number): Hours {
   const toHour = Math.floor(nowMs / HOUR_MS) + 1;
-  if (period === '12m') return { fromHour: monthStartMs(monthOf(nowMs).month - 11) / HOUR_MS, toHour };
+  if (period === '12m') return { fromHour: UNITS.month.startMs(monthOf(nowMs).month - 11) / HOUR_MS, toHour };
   if (PERIODS[period].unit === 'hour') return { fromHour: toHour - 24 * PERIODS[period].days, toHour };
   return { fromHour: 24 * (Math.floor(nowMs / DAY_MS) - PERIODS[period].days + 1), toHour };
 }
@@ -295,7 +295,8 @@ export function usageCsv({ readUsed, turns }: AccountServices, context: AccountC
   const isWanted = (used: Used) =>
     (keyId === undefined || used.key_id === keyId) && (method === undefined || used.method === method);
   const lines = linesOf(readUsed(hours, account.id), isWanted, account.name);
-  const file = `usage-${dayText(Math.floor(hours.fromHour / 24))}-to-${dayText(Math.floor((hours.toHour - 1) / 24))}.csv`;
+  const dayOf = (hour: number) => UNITS.day.text(UNITS.day.of(hour));
+  const file = `usage-${dayOf(hours.fromHour)}-to-${dayOf(hours.toHour - 1)}.csv`;
   const headers = {
     'content-type': 'text/csv; charset=utf-8',
     'content-disposition': `attachment; filename="${file}"`,
