@@ -95,11 +95,13 @@ export function Submit({ kind = 'plain', children }: ButtonProps) {
   );
 }
 
+type ButtonLinkProps = Readonly<{ to: string; text: string; kind?: ButtonProps['kind'] }>;
+
 /** A link styled as a button: it opens a page and changes nothing. */
-export function ButtonLink({ to, kind = 'plain', children }: ButtonProps & Readonly<{ to: string }>) {
+export function ButtonLink({ to, text, kind = 'plain' }: ButtonLinkProps) {
   return (
     <Link to={to} class={`button button-${kind}`}>
-      {children}
+      {text}
     </Link>
   );
 }

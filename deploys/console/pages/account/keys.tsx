@@ -61,11 +61,7 @@ export function keyListPage(
   const isNarrowed = search !== '' || before !== undefined;
   return show({
     title: 'API keys',
-    aside: (
-      <ButtonLink to={`${path}/new`} kind="primary">
-        Create key{' '}
-      </ButtonLink>
-    ),
+    aside: <ButtonLink to={`${path}/new`} kind="primary" text="Create key " />,
     body: (
       <>
         <p>All keys share the account's rate limit and credits. A key is shown only once, when created.</p>
@@ -91,9 +87,7 @@ export function keyListPage(
             ) : (
               <Empty title="No API keys yet">
                 <p>API keys give access to the RPC endpoint and the program API.</p>
-                <ButtonLink to={`${path}/new`} kind="primary">
-                  Create your first key
-                </ButtonLink>
+                <ButtonLink to={`${path}/new`} kind="primary" text="Create your first key" />
               </Empty>
             )
           }
@@ -167,11 +161,7 @@ function showForm({ account, show }: AccountContext, once: string, returned: Ret
           action={`${path}/new`}
           button="Create key"
           kind="primary"
-          beside={
-            <ButtonLink to={path} kind="quiet">
-              Cancel
-            </ButtonLink>
-          }
+          beside={<ButtonLink to={path} kind="quiet" text="Cancel" />}
           hidden={{ once }}
           {...returned}
         >

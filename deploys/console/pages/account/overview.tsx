@@ -55,7 +55,7 @@ export function overviewPage(
         <Badge tone="quiet" icon="gauge">
           {account.plan === undefined ? 'Program API only' : `Plan ${account.plan}`}
         </Badge>
-        <ButtonLink to={paths.quickStart(id)}>Quick start</ButtonLink>
+        <ButtonLink to={paths.quickStart(id)} text="Quick start" />
       </>
     ),
     body: (

@@ -112,9 +112,11 @@ export function programPage(
     title: label,
     crumbs: [['Programs', paths.programs(account.id)]],
     aside: (
-      <ButtonLink to={`${paths.webhooks(account.id)}/new?program=${programId}`} kind="primary">
-        Add webhook
-      </ButtonLink>
+      <ButtonLink
+        to={`${paths.webhooks(account.id)}/new?program=${programId}`}
+        kind="primary"
+        text="Add webhook"
+      />
     ),
     body: (
       <>

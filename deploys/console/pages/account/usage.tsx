@@ -91,7 +91,7 @@ export async function usagePage(
   const isUsed = view.total.calls + view.total.refused > 0;
   return show({
     title: 'Usage',
-    aside: isUsed && <ButtonLink to={csvPath(url)}>Download CSV</ButtonLink>,
+    aside: isUsed && <ButtonLink to={csvPath(url)} text="Download CSV" />,
     body: (
       <>
         <Tabs

@@ -175,9 +175,7 @@ export function showSecret({ account, show }: AccountContext, { webhook, secret,
           </p>
         )}
         <div class="buttons">
-          <ButtonLink to={paths.webhook(account.id, webhook.id)} kind="primary">
-            I have saved it
-          </ButtonLink>
+          <ButtonLink to={paths.webhook(account.id, webhook.id)} kind="primary" text="I have saved it" />
         </div>
         <Panel title="Verify signatures">
           <p>

@@ -113,7 +113,7 @@ function headButtons(path: string, isPaused: boolean) {
         button={isPaused ? 'Resume' : 'Pause'}
         isInline
       />
-      <ButtonLink to={`${path}/edit`}>Edit</ButtonLink>
+      <ButtonLink to={`${path}/edit`} text="Edit" />
     </>
   );
 }

@@ -24,11 +24,7 @@ export function webhookListPage(
   services: WebhookServices,
   { account, nowMs, url, show }: AccountContext,
 ): Response {
-  const addButton = (
-    <ButtonLink to={`${paths.webhooks(account.id)}/new`} kind="primary">
-      Add webhook
-    </ButtonLink>
-  );
+  const addButton = <ButtonLink to={`${paths.webhooks(account.id)}/new`} kind="primary" text="Add webhook" />;
   const labelOf = labelsOf(services.programs({}, nowMs));
   const { webhooks, next } = pageOf(services.webhooks.list(account.id), url);
   const rows = webhooks.map((webhook) => ({ webhook, health: services.dayOf(webhook.id, nowMs) }));

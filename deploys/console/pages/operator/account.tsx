@@ -232,7 +232,7 @@ function suspendPanel({ id, isSuspended }: Account) {
     <Panel title="Suspend" isDanger>
       <p>All API keys stop working until you resume the account. Nothing is deleted.</p>
       <div>
-        <ButtonLink to={`${path}/suspend`}>Suspend account…</ButtonLink>
+        <ButtonLink to={`${path}/suspend`} text="Suspend account…" />
       </div>
     </Panel>
   );

@@ -42,11 +42,7 @@ export function accountsPage({ accounts, plans }: PageServices, { url, show }: V
   const isFiltered = [search, plan, state].some(Boolean);
   return show({
     title: 'Accounts',
-    aside: (
-      <ButtonLink to={NEW_PATH} kind="primary">
-        Add account
-      </ButtonLink>
-    ),
+    aside: <ButtonLink to={NEW_PATH} kind="primary" text="Add account" />,
     body: (
       <>
         <Filters path={paths.operatorAccounts} isFiltered={isFiltered}>

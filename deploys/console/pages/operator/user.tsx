@@ -163,7 +163,7 @@ function showUser(services: PageServices, context: ViewerContext, user: User, er
                 <Panel title="Two-factor authentication">
                   <p>Turn it off for a user who lost their phone and backup codes.</p>
                   <div>
-                    <ButtonLink to={`${path}/second-factor`}>Reset two-factor authentication…</ButtonLink>
+                    <ButtonLink to={`${path}/second-factor`} text="Reset two-factor authentication…" />
                   </div>
                 </Panel>
               )}

@@ -69,6 +69,7 @@ test('an address is short to look at and whole to copy', () => {
   const html = render(<ShortAddress id="a" address={address} of="Jupiter" />);
   expect(html).toContain(`data-full="${address}" title="${address}">JUP6…TaV4<`);
   expect(html).toContain('aria-label="Copy address of Jupiter"');
+  expect(render(<ShortAddress id="a" address="short" of="x" />)).toContain('>short<');
 });
 
 test('a chart has its numbers in a table too, newest first, with gaps as gaps', () => {

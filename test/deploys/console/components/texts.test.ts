@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'bun:test';
-import { shortened } from '../../../../deploys/console/components/code.tsx';
 import {
   bytesText,
   countText,
@@ -9,7 +8,6 @@ import {
   spanText,
   utcText,
 } from '../../../../deploys/console/components/format.tsx';
-import { confirmErrors } from '../../../../deploys/console/components/forms.tsx';
 import { themeCookie, themeOf } from '../../../../deploys/console/layout.tsx';
 import { flashOf, redirect } from '../../../../deploys/console/paths.ts';
 
@@ -49,22 +47,6 @@ describe('numbers', () => {
     [bytesText, 1_400_000, '1.4 MB'],
     [bytesText, 45_000_000_000, '45 GB'],
   ])('%p: %f is %s', (textOf, value, text) => expect(textOf(value)).toBe(text));
-});
-
-test('a long address keeps its ends, a short one stays whole', () => {
-  expect(shortened('JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4')).toBe('JUP6…TaV4');
-  expect(shortened('short')).toBe('short');
-});
-
-test('a phrase is typed letter by letter', () => {
-  const typed = (confirm: string) => confirmErrors(new URLSearchParams({ confirm }), 'acme');
-  const wrong = { confirm: 'Type acme to confirm.' };
-  expect([typed('acme'), typed(' acme ')]).toEqual([undefined, undefined]);
-  expect([typed('Acme'), typed(''), confirmErrors(new URLSearchParams(), 'acme')]).toEqual([
-    wrong,
-    wrong,
-    wrong,
-  ]);
 });
 
 test('a message is looked up by its code and nothing else', () => {
