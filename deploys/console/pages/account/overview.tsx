@@ -61,11 +61,23 @@ export function overviewPage(
     body: (
       <Live id="overview" from={url.pathname} everySeconds={5}>
         <div class="panel-stack">
-          {attentionList(attentionOf(state, nowMs))}
+          {attentionList([...ofAccount(state), ...ofWebhooks(state, nowMs), ...ofKeys(state, nowMs)])}
           {stats(state, usage.sum({ accountId: id }, hours))}
           {lastHour(minutes.recentMinutes(id, nowMs), minutes.sinceMs(), plan)}
           <Columns>
-            {methodsPanel(id, usage.byMethod({ accountId: id }, hours))}
+            <TablePanel
+              title="Top methods, 24 hours"
+              aside={<Link to={paths.usage(id)}>All usage</Link>}
+              caption="Top methods in the last 24 hours"
+              columns={[
+                ['Method', ({ name }) => <code>{name}</code>, 'head'],
+                ['Requests', ({ counts }) => countText(counts.calls), 'end'],
+                ['Credits', ({ counts }) => countText(counts.credits - counts.refunded), 'end'],
+              ]}
+              rows={usage.byMethod({ accountId: id }, hours).slice(0, ROWS)}
+              keyOf={({ name }) => name}
+              empty={<Empty title="No calls in the last 24 hours" />}
+            />
             {keysPanel(id, newest, usage.byKey({ accountId: id }, hours))}
           </Columns>
         </div>
@@ -160,24 +172,6 @@ function perSecond(rate: number): string {
 
 const ROWS = 5;
 
-function methodsPanel(accountId: number, methods: readonly Part[]) {
-  return (
-    <TablePanel
-      title="Top methods, 24 hours"
-      aside={<Link to={paths.usage(accountId)}>All usage</Link>}
-      caption="Top methods in the last 24 hours"
-      columns={[
-        ['Method', ({ name }) => <code>{name}</code>, 'head'],
-        ['Requests', ({ counts }) => countText(counts.calls), 'end'],
-        ['Credits', ({ counts }) => countText(counts.credits - counts.refunded), 'end'],
-      ]}
-      rows={methods.slice(0, ROWS)}
-      keyOf={({ name }) => name}
-      empty={<Empty title="No calls in the last 24 hours" />}
-    />
-  );
-}
-
 /** The active keys, the last used first. */
 function keysPanel(accountId: number, keys: readonly KeyRow[], used: readonly Part[]) {
   const calls = new Map(used.map(({ name, counts }) => [name, counts.calls]));
@@ -237,10 +231,6 @@ const LASTS_MS = 3 * DAY_MS;
 const SHARE_LEFT = 0.1;
 /** Of several alike. */
 const NAMED_MAX = 3;
-
-function attentionOf(state: AccountState, nowMs: number): readonly Attention[] {
-  return [...ofAccount(state), ...ofWebhooks(state, nowMs), ...ofKeys(state, nowMs)];
-}
 
 function ofAccount({ account, plan, forecast }: AccountState): readonly Attention[] {
   const { creditsLeft: left, isSuspended } = account;

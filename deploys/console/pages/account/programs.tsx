@@ -34,7 +34,10 @@ export function programListPage(
 ): Response {
   const search = (url.searchParams.get('q') ?? '').trim();
   const status = STATUSES.find((known) => known === url.searchParams.get('status'));
-  const rows = programs({ search, ...(status && { status }) }, nowMs).toSorted(byNewest);
+  // By slot, because a slot is known before its time; what has none comes last, in the list's order.
+  const rows = programs({ search, ...(status && { status }) }, nowMs).toSorted(
+    (a, b) => (b.deploySlot ?? -1) - (a.deploySlot ?? -1),
+  );
   const path = paths.programs(account.id);
   return show({
     title: 'Programs',
@@ -50,49 +53,42 @@ export function programListPage(
           />
         </Filters>
         <Live id="programs" from={withQuery(url, {})} everySeconds={15}>
-          {programPanel(path, rows)}
+          <TablePanel
+            title={rows.length === 1 ? '1 program' : `${countText(rows.length)} programs`}
+            caption="Programs"
+            columns={[
+              ['Program', ({ programId, label }) => <Link to={`${path}/${programId}`}>{label}</Link>, 'head'],
+              [
+                'Address',
+                ({ programId, label }) => (
+                  <ShortAddress id={`program-${programId}`} address={programId} of={label} />
+                ),
+              ],
+              ['Status', statusBadge],
+              [
+                'Deploy slot',
+                ({ deploySlot }) => (deploySlot === undefined ? '–' : countText(deploySlot)),
+                'end',
+              ],
+              ['Deployed', ({ deployedAtMs }) => <Ago atMs={deployedAtMs} none="–" />],
+              [
+                'Authority',
+                ({ programId, label, authority }) =>
+                  authorityCell(`authority-${programId}`, authority, `the upgrade authority of ${label}`),
+              ],
+            ]}
+            rows={rows}
+            keyOf={({ programId }) => programId}
+            empty={<Empty title="No matching programs" />}
+          />
         </Live>
       </>
     ),
   });
 }
 
-function programPanel(path: string, rows: readonly ProgramShown[]) {
-  return (
-    <TablePanel
-      title={rows.length === 1 ? '1 program' : `${countText(rows.length)} programs`}
-      caption="Programs"
-      columns={[
-        ['Program', ({ programId, label }) => <Link to={`${path}/${programId}`}>{label}</Link>, 'head'],
-        [
-          'Address',
-          ({ programId, label }) => (
-            <ShortAddress id={`program-${programId}`} address={programId} of={label} />
-          ),
-        ],
-        ['Status', statusBadge],
-        ['Deploy slot', ({ deploySlot }) => (deploySlot === undefined ? '–' : countText(deploySlot)), 'end'],
-        ['Deployed', ({ deployedAtMs }) => <Ago atMs={deployedAtMs} none="–" />],
-        [
-          'Authority',
-          ({ programId, label, authority }) =>
-            authorityCell(`authority-${programId}`, authority, `the upgrade authority of ${label}`),
-        ],
-      ]}
-      rows={rows}
-      keyOf={({ programId }) => programId}
-      empty={<Empty title="No matching programs" />}
-    />
-  );
-}
-
 function authorityCell(id: string, address: string | null | undefined, of: string) {
   return address ? <ShortAddress id={id} address={address} of={of} /> : <span class="soft">None</span>;
-}
-
-/** By slot, because a slot is known before its time; what has none comes last, in the list's order. */
-function byNewest(a: ProgramShown, b: ProgramShown): number {
-  return (b.deploySlot ?? -1) - (a.deploySlot ?? -1);
 }
 
 const PAGE_ROWS = 50;

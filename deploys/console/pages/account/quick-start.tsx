@@ -85,7 +85,8 @@ export const KEY_PLACEHOLDER = 'YOUR_API_KEY';
 
 /** First calls to the RPC endpoint at this address. */
 export function rpcSnippets({ href }: URL): readonly Snippet[] {
-  const url = quoted(href);
+  // A string of JavaScript, Rust, Python and Go at once: an address as URL writes it has nothing but ASCII.
+  const url = JSON.stringify(href);
   return [
     {
       id: 'kit',
@@ -200,11 +201,6 @@ export function programsSnippet(origin: string): string {
   return `curl -s ${shellQuoted(`${origin}${PROGRAMS_PATH}`)} \\
   -H 'x-token: ${KEY_PLACEHOLDER}'
 `;
-}
-
-/** A string of JavaScript, Rust, Python and Go at once: an address as URL writes it has nothing but ASCII. */
-function quoted(href: string): string {
-  return JSON.stringify(href);
 }
 
 /** URL leaves single quotes in a path as they are. */

@@ -24,11 +24,6 @@ const PERIODS = {
 type Period = keyof typeof PERIODS;
 const PERIOD_NAMES = Object.keys(PERIODS) as readonly Period[]; // Object.keys forgets them
 
-/** The period that an address names; a week for anything else. */
-function periodFrom(text: string | null): Period {
-  return PERIOD_NAMES.find((name) => name === text) ?? '7d';
-}
-
 /** Its hours, from where the first of its hours, days or months begins up to and with the hour that is now. */
 function hoursOf(period: Period, nowMs: number): Hours {
   const toHour = Math.floor(nowMs / HOUR_MS) + 1;
@@ -54,7 +49,7 @@ function usageQueryOf({ searchParams }: URL): UsageQuery {
   const method = textFrom(searchParams.get('method'));
   const by = searchParams.get('by');
   return {
-    period: periodFrom(searchParams.get('period')),
+    period: PERIOD_NAMES.find((name) => name === searchParams.get('period')) ?? '7d',
     by: by === 'method' || by === 'key' ? by : method === undefined ? 'method' : 'key',
     measure: MEASURES.find((name) => name === searchParams.get('show')) ?? 'calls',
     keyId,
@@ -105,7 +100,15 @@ export async function usagePage(
         {narrowedBy(shown)}
         {isUsed ? (
           <>
-            {totals(view.total)}
+            <Stats
+              stats={[
+                ['Requests', countText(view.total.calls)],
+                ['Credits', countText(view.total.credits - view.total.refunded)],
+                ['Errors', countText(view.total.errors), errorNote(view.total)],
+                ['Rejected', countText(view.total.refused), refusedNote(view.total)],
+                ['Data sent', bytesText(view.total.bytesOut)],
+              ]}
+            />
             {chartPanel(shown)}
             {usageTable(shown)}
             <p class="soft">
@@ -146,20 +149,6 @@ function narrowedBy({ query: { keyId, method }, url, keyName }: Shown) {
       {keyId !== undefined && method !== undefined && ', '}
       {method !== undefined && <code>{method}</code>} · <Link to={to}>Clear</Link>
     </p>
-  );
-}
-
-function totals(total: Counts) {
-  return (
-    <Stats
-      stats={[
-        ['Requests', countText(total.calls)],
-        ['Credits', countText(total.credits - total.refunded)],
-        ['Errors', countText(total.errors), errorNote(total)],
-        ['Rejected', countText(total.refused), refusedNote(total)],
-        ['Data sent', bytesText(total.bytesOut)],
-      ]}
-    />
   );
 }
 

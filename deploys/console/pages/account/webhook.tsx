@@ -33,7 +33,7 @@ import type { Webhook } from '../../../webhooks/webhook.ts';
 const RECENT = 8;
 
 /** How a form on the page ended; `status` replaces the refusal's own. */
-type FormOutcome = Readonly<{ refusal?: PageRefusal; deleteErrors?: FormErrors; status?: number }>;
+type Outcome = Readonly<{ refusal?: PageRefusal; deleteErrors?: FormErrors; status?: number }>;
 
 export function webhookIdIn({ params }: AccountContext): string {
   return params['webhookId'] ?? '';
@@ -45,13 +45,14 @@ export function webhookIdIn({ params }: AccountContext): string {
 export function webhookPage(
   services: WebhookServices,
   context: AccountContext,
-  outcome: FormOutcome = {},
+  outcome: Outcome = {},
 ): Response {
   const id = webhookIdIn(context);
   const { account, nowMs, url, show, notFound } = context;
   const webhook = services.webhooks.find(account.id, id);
   if (webhook === undefined) return notFound();
   const path = paths.webhook(account.id, id);
+  const isPaused = webhook.pausedAtMs !== null;
   const recent = services.deliveries.page(account.id, { webhookId: id, limit: RECENT });
   const { refusal, deleteErrors } = outcome;
   const status = outcome.status ?? (refusal ? refusalStatus(refusal) : deleteErrors && 422);
@@ -61,7 +62,17 @@ export function webhookPage(
     title: host,
     status,
     crumbs: [['Webhooks', paths.webhooks(account.id)]],
-    aside: headButtons(path, webhook.pausedAtMs !== null),
+    aside: (
+      <>
+        {!isPaused && testForm(path)}
+        <PostForm
+          action={`${path}/${isPaused ? 'resume' : 'pause'}`}
+          button={isPaused ? 'Resume' : 'Pause'}
+          isInline
+        />
+        <ButtonLink to={`${path}/edit`} text="Edit" />
+      </>
+    ),
     body: (
       <>
         {refusal === undefined ? (
@@ -102,20 +113,6 @@ export function webhookPage(
       </>
     ),
   });
-}
-
-function headButtons(path: string, isPaused: boolean) {
-  return (
-    <>
-      {!isPaused && testForm(path)}
-      <PostForm
-        action={`${path}/${isPaused ? 'resume' : 'pause'}`}
-        button={isPaused ? 'Resume' : 'Pause'}
-        isInline
-      />
-      <ButtonLink to={`${path}/edit`} text="Edit" />
-    </>
-  );
 }
 
 function failingNotice({ deliveries }: WebhookServices, webhook: Webhook) {

@@ -1,7 +1,6 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
 import manifest from '../../../../package.json' with { type: 'json' };
-import type { Plan } from '../../../../shared/config/plans.ts';
 import { Ago, bytesText, countText, latencyText } from '../../components/format.tsx';
 import {
   Badge,
@@ -66,7 +65,30 @@ export async function healthPage(services: PageServices, { url, show }: ViewerCo
         <Panel title="Operators" isFlush>
           {userTable(state.operators, false, <Empty title="No operators" />)}
         </Panel>
-        {planPanel(services.plans)}
+        <TablePanel
+          title="Configured plans"
+          caption="Plans"
+          columns={[
+            ['Plan', ([name]) => name, 'head'],
+            [
+              'Calls per second',
+              ([, { rps }]) => (Number.isInteger(rps) ? countText(rps) : String(rps)),
+              'end',
+            ],
+            ['Burst', ([, { burst }]) => countText(burst), 'end'],
+            [
+              'Credits',
+              ([, { credits }]) => (credits === undefined ? 'Unlimited' : countText(credits)),
+              'end',
+            ],
+            ['Batch size', ([, { batchMax }]) => countText(batchMax), 'end'],
+            ['Concurrent scans', ([, { scans }]) => countText(scans), 'end'],
+            ['Concurrent calls', ([, { inFlight }]) => countText(inFlight), 'end'],
+          ]}
+          rows={[...services.plans]}
+          keyOf={([name]) => name}
+          empty={null}
+        />
       </>
     ),
   });
@@ -116,32 +138,6 @@ function watcherPanel({ health, checkedAtMs, contextSlot, programs, pollMs, rpcH
       {!health.isWell && <p>{health.sentence}</p>}
     </Panel>
   );
-}
-
-function planPanel(plans: ReadonlyMap<string, Plan>) {
-  return (
-    <TablePanel
-      title="Configured plans"
-      caption="Plans"
-      columns={[
-        ['Plan', ([name]) => name, 'head'],
-        ['Calls per second', ([, { rps }]) => rateText(rps), 'end'],
-        ['Burst', ([, { burst }]) => countText(burst), 'end'],
-        ['Credits', ([, { credits }]) => (credits === undefined ? 'Unlimited' : countText(credits)), 'end'],
-        ['Batch size', ([, { batchMax }]) => countText(batchMax), 'end'],
-        ['Concurrent scans', ([, { scans }]) => countText(scans), 'end'],
-        ['Concurrent calls', ([, { inFlight }]) => countText(inFlight), 'end'],
-      ]}
-      rows={[...plans]}
-      keyOf={([name]) => name}
-      empty={null}
-    />
-  );
-}
-
-/** A rate may be a part of one. */
-function rateText(rps: number): string {
-  return Number.isInteger(rps) ? countText(rps) : String(rps);
 }
 
 function wellBadge({ isWell }: Health) {
