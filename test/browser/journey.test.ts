@@ -276,7 +276,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     expect(await lookAt(page)).toEqual([]);
   });
 
-  test('nothing went wrong in any page, and nobody else was asked for anything', () => {
+  test('no page had an error or a request to another origin', () => {
     expect([ada.faults, ann.faults, anybody.faults]).toEqual([[], [], []]);
   });
 });

@@ -32,7 +32,7 @@ test.each(Object.entries(assets.paths))(
   },
 );
 
-test('an asset is told by its ETag, which differs by encoding', () => {
+test('an asset has an ETag, which differs by encoding', () => {
   const path = assets.paths.style;
   const etag = ask(path)?.headers.get('etag') ?? '';
   const etagBr = ask(path, { 'accept-encoding': 'br' })?.headers.get('etag') ?? '';

@@ -147,7 +147,7 @@ describe('a live part', () => {
       'getSelection().removeAllRanges()',
     ],
     [
-      'nobody sees the page',
+      'the page is hidden',
       "Object.defineProperty(document, 'hidden', { value: true, configurable: true })",
       'delete document.hidden',
     ],
@@ -248,7 +248,7 @@ test('what was wrong with a form takes the focus, and leads to its field', async
   expect(await page.getAttribute('#url', 'aria-describedby')).toBe('url-error');
 });
 
-test('without scripts nothing is offered that needs them', async () => {
+test('without scripts no part that needs them is shown', async () => {
   await using opened = await open({ javaScript: false });
   await opened.page.goto('/plain');
   expect(await opened.page.locator('[data-copy]').isVisible()).toBe(false);
@@ -278,11 +278,11 @@ describe('the pages of webhooks', () => {
     await page.goto('/accounts/1/webhooks');
     await page.getByRole('link', { name: 'Add webhook' }).first().click();
     const url = page.getByLabel('URL');
-    const told = page.locator('#url-check');
+    const check = page.locator('#url-check');
     await url.pressSequentially('http://hooks.example.com/');
-    await told.getByText('The URL must start with https://.').waitFor();
+    await check.getByText('The URL must start with https://.').waitFor();
     await url.fill('https://hooks.example.com/in');
-    await told.getByText('resolves to public addresses').waitFor();
+    await check.getByText('resolves to public addresses').waitFor();
     expect(world.webhooks.list(1)).toEqual([]);
 
     await page.getByLabel('Selected programs').check();

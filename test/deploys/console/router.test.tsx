@@ -48,7 +48,7 @@ describe('who may see what', () => {
   });
 
   test.each(['/accounts/7/keys', '/accounts/7/keys?cursor=a%26b', '/operator/queue'])(
-    'nobody is sent from %s to the login, and comes back',
+    'without a session, %s redirects to the login and back',
     async (path) => {
       const response = await startConsole(undefined, ROUTES).ask(path);
       expect(response.status).toBe(303);
@@ -94,18 +94,11 @@ describe('changes', () => {
 
 /** A form whose last byte comes when `end` is called. */
 function slowForm() {
-  let end = () => undefined as void;
-  const body = new ReadableStream<Uint8Array>({
-    start(controller) {
-      controller.enqueue(Buffer.from('name='));
-      end = () => {
-        controller.enqueue(Buffer.from('a'));
-        controller.close();
-      };
-    },
-  });
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+  const writer = writable.getWriter();
+  void writer.write(Buffer.from('name='));
   const headers = { 'sec-fetch-site': 'same-origin', 'content-type': 'application/x-www-form-urlencoded' };
-  return { init: { method: 'POST', body, headers }, end: () => end() };
+  return { init: { method: 'POST', body: readable, headers }, end: () => void writer.close() };
 }
 
 test('a form that came while its session ended is not acted on', async () => {

@@ -45,7 +45,7 @@ export function webhookIdIn({ params }: AccountContext): string {
 export function webhookPage(
   services: WebhookServices,
   context: AccountContext,
-  outcome: Outcome = {},
+  { refusal, deleteErrors, status = refusal && refusalStatus(refusal) }: Outcome = {},
 ): Response {
   const id = webhookIdIn(context);
   const { account, nowMs, url, show, notFound } = context;
@@ -54,13 +54,11 @@ export function webhookPage(
   const path = paths.webhook(account.id, id);
   const isPaused = webhook.pausedAtMs !== null;
   const recent = services.deliveries.page(account.id, { webhookId: id, limit: RECENT });
-  const { refusal, deleteErrors } = outcome;
-  const status = outcome.status ?? (refusal ? refusalStatus(refusal) : deleteErrors && 422);
   const test = services.webhooks.delivery(account.id, id, url.searchParams.get('test') ?? '');
   const host = hostOf(webhook);
   return show({
     title: host,
-    status,
+    status: status ?? (deleteErrors && 422),
     crumbs: [['Webhooks', paths.webhooks(account.id)]],
     aside: (
       <>

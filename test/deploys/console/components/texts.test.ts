@@ -16,10 +16,8 @@ describe('instants', () => {
     expect(utcText(Date.UTC(2026, 10, 21, 22, 5, 9))).toBe('2026-11-21 22:05:09'));
   test.each([
     [-5, '0 s'],
-    [59_999, '59 s'],
     [60_000, '1 min'],
     [3_599_999, '59 min'],
-    [3_600_000, '1 h'],
     [2 * 86_400_000 - 1, '47 h'],
     [2 * 86_400_000, '2 d'],
   ])('a span of %i ms is %s', (ms, text) => expect(spanText(ms)).toBe(text));
@@ -36,14 +34,12 @@ describe('numbers', () => {
     [shareText, 0, '0%'],
     [shareText, 0.000_1, '<0.1%'],
     [shareText, 0.004, '0.4%'],
-    [shareText, 0.12, '12%'],
     [shareText, 0.999, '>99%'],
     [shareText, 1, '100%'],
     [latencyText, 0.42, '0.4 ms'],
     [latencyText, 38.4, '38 ms'],
     [latencyText, 1_250, '1.25 s'],
     [bytesText, 0, '0 B'],
-    [bytesText, 512, '512 B'],
     [bytesText, 1_400_000, '1.4 MB'],
     [bytesText, 45_000_000_000, '45 GB'],
   ])('%p: %f is %s', (textOf, value, text) => expect(textOf(value)).toBe(text));
