@@ -125,7 +125,10 @@ function createAnswer(deps: ConsoleDeps, show: ReturnType<typeof createShow>) {
     if ((request.method === 'GET' || request.method === 'HEAD') && answers.get !== undefined)
       return answers.get(context);
     if (request.method !== 'POST' || answers.post === undefined)
-      return { kind: 'wrong-method', allow: allowOf(answers) };
+      return {
+        kind: 'wrong-method',
+        allow: [answers.get && 'GET, HEAD', answers.post && 'POST'].filter(Boolean).join(', '),
+      };
     if (body === undefined) return { kind: 'other-origin' };
     if (body.kind !== 'form') return body;
     const pace = paceOf(route, viewer, context.nowMs);
@@ -209,10 +212,6 @@ function loginPath({ method }: Request, { pathname, search }: URL): string {
   return method !== 'GET' || pathname === paths.start
     ? paths.login
     : withNext(paths.login, `${pathname}${search}`);
-}
-
-function allowOf({ get, post }: Answers<PageContext>): string {
-  return [get && 'GET, HEAD', post && 'POST'].filter(Boolean).join(', ');
 }
 
 /** The page of a 500, or a word alone when the document itself is what broke. */

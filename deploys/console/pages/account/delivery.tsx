@@ -217,23 +217,23 @@ function headerBlock(id: string, label: string, lines: readonly (readonly [strin
 function comingAttempts({ attempts, nextAttemptAtMs, finishedAtMs }: Delivery, nowMs: number) {
   if (finishedAtMs !== null) return null;
   const numbers = Array.from({ length: ATTEMPTS_MAX - attempts }, (_, i) => attempts + 1 + i);
-  return numbers.map((number) => (
-    <li key={number} class="timeline-coming">
-      <span class="timeline-title">
-        Attempt {number} of {ATTEMPTS_MAX}
-      </span>
-      {number === attempts + 1 && nextAttemptAtMs !== null ? (
-        <span>
-          Due <Ago atMs={Math.max(nextAttemptAtMs, nowMs)} />
+  return numbers.map((number) => {
+    const delay = RETRY_DELAYS_MS[number - 2];
+    return (
+      <li key={number} class="timeline-coming">
+        <span class="timeline-title">
+          Attempt {number} of {ATTEMPTS_MAX}
         </span>
-      ) : (
-        <span>{delayText(number)}</span>
-      )}
-    </li>
-  ));
-}
-
-function delayText(number: number): string {
-  const delayMs = RETRY_DELAYS_MS[number - 2];
-  return delayMs === undefined ? 'Immediately' : `${spanText(delayMs)} after attempt ${number - 1} fails`;
+        {number === attempts + 1 && nextAttemptAtMs !== null ? (
+          <span>
+            Due <Ago atMs={Math.max(nextAttemptAtMs, nowMs)} />
+          </span>
+        ) : (
+          <span>
+            {delay === undefined ? 'Immediately' : `${spanText(delay)} after attempt ${number - 1} fails`}
+          </span>
+        )}
+      </li>
+    );
+  });
 }

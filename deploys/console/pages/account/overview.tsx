@@ -48,6 +48,7 @@ export function overviewPage(
   const hours = { fromHour: toHour - 24, toHour };
   const newest = keys.page({ accountId: id, limit: KEYS }).items;
   const state = { account, plan, forecast, keys: newest, webhooks: webhooksOf(id) };
+  const found = [...ofAccount(state), ...ofWebhooks(state, nowMs), ...ofKeys(state, nowMs)];
   return show({
     title: 'Overview',
     aside: (
@@ -61,7 +62,15 @@ export function overviewPage(
     body: (
       <Live id="overview" from={url.pathname} everySeconds={5}>
         <div class="panel-stack">
-          {attentionList([...ofAccount(state), ...ofWebhooks(state, nowMs), ...ofKeys(state, nowMs)])}
+          {found.length > 0 && (
+            <section class="notices" aria-label="Needs attention">
+              {found.map(({ tone, sentence, link }) => (
+                <Notice key={sentence} tone={tone}>
+                  {sentence} {link && <Link to={link.to}>{link.label}</Link>}
+                </Notice>
+              ))}
+            </section>
+          )}
           {stats(state, usage.sum({ accountId: id }, hours))}
           {lastHour(minutes.recentMinutes(id, nowMs), minutes.sinceMs(), plan)}
           <Columns>
@@ -84,19 +93,6 @@ export function overviewPage(
       </Live>
     ),
   });
-}
-
-function attentionList(found: readonly Attention[]) {
-  if (found.length === 0) return null;
-  return (
-    <section class="notices" aria-label="Needs attention">
-      {found.map(({ tone, sentence, link }) => (
-        <Notice key={sentence} tone={tone}>
-          {sentence} {link && <Link to={link.to}>{link.label}</Link>}
-        </Notice>
-      ))}
-    </section>
-  );
 }
 
 /** The state of an account in numbers; `day` is what was counted in the last 24 hours. */

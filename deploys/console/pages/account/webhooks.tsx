@@ -37,7 +37,18 @@ export function webhookListPage(
           title="All webhooks"
           caption="Webhooks"
           columns={[
-            ['URL', ({ webhook }) => nameCell(account.id, webhook), 'head'],
+            [
+              'URL',
+              ({ webhook }) => (
+                <span class="lines">
+                  <Link to={paths.webhook(account.id, webhook.id)} class="url-link">
+                    <WebhookUrl url={webhook.url} />
+                  </Link>
+                  {webhook.description !== '' && <span class="soft">{webhook.description}</span>}
+                </span>
+              ),
+              'head',
+            ],
             ['State', ({ webhook }) => <WebhookState webhook={webhook} />],
             ['Programs', ({ webhook }) => programsText(webhook, labelOf)],
             ['Last delivery', ({ health }) => lastCell(health)],
@@ -65,17 +76,6 @@ function pageOf(all: readonly Webhook[], url: URL) {
   const webhooks = newest.slice(after + 1, after + 1 + PAGE_ROWS);
   const isMore = after + 1 + PAGE_ROWS < newest.length;
   return { webhooks, next: isMore ? webhooks.at(-1)?.id : undefined };
-}
-
-function nameCell(accountId: number, webhook: Webhook) {
-  return (
-    <span class="lines">
-      <Link to={paths.webhook(accountId, webhook.id)} class="url-link">
-        <WebhookUrl url={webhook.url} />
-      </Link>
-      {webhook.description !== '' && <span class="soft">{webhook.description}</span>}
-    </span>
-  );
 }
 
 function lastCell({ last }: WebhookDay) {

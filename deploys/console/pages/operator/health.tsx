@@ -36,6 +36,7 @@ type State = Awaited<ReturnType<typeof stateOf>>;
 /** The health of every part of the installation. */
 export async function healthPage(services: PageServices, { url, show }: ViewerContext): Promise<Response> {
   const state = await stateOf(services);
+  const troubles = troublesOf(state);
   return show({
     title: 'Health',
     aside: <Badge tone="waiting">Live</Badge>,
@@ -43,7 +44,11 @@ export async function healthPage(services: PageServices, { url, show }: ViewerCo
       <>
         <Live id="health" from={withQuery(url, {})} everySeconds={10}>
           <div class="panel-stack">
-            {verdictNotice(troublesOf(state))}
+            <Notice tone={troubles.length === 0 ? 'good' : 'warning'}>
+              {troubles.length === 0
+                ? 'All systems healthy.'
+                : troubles.map((sentence) => <p key={sentence}>{sentence}</p>)}
+            </Notice>
             <Columns>
               {watcherPanel(state.watcher)}
               {servicePanel(state)}
@@ -110,17 +115,6 @@ function troublesOf(state: State): readonly string[] {
     ),
     ...(without === 0 ? [] : [`${who} not use two-factor authentication.`]),
   ];
-}
-
-function verdictNotice(troubles: readonly string[]) {
-  if (troubles.length === 0) return <Notice tone="good">All systems healthy.</Notice>;
-  return (
-    <Notice tone="warning">
-      {troubles.map((sentence) => (
-        <p key={sentence}>{sentence}</p>
-      ))}
-    </Notice>
-  );
 }
 
 function watcherPanel({ health, checkedAtMs, contextSlot, programs, pollMs, rpcHosts }: WatcherSeen) {
