@@ -50,7 +50,6 @@ export function Chart({ id, title, kind, timesMs, series, unit }: ChartProps) {
               }),
             ]}
             rows={rows}
-            keyOf={({ atMs }) => atMs}
             empty={<p>No data.</p>}
           />
         </div>

@@ -127,13 +127,12 @@ type TableProps<Row> = Readonly<{
   /** `false`: a column that is not there this time. */
   columns: readonly (Column<Row> | false)[];
   rows: readonly Row[];
-  keyOf: (row: Row) => string | number;
   /** Stands in place of a table without rows. */
-  empty: ComponentChildren;
+  empty?: ComponentChildren;
 }>;
 
 /** A dense table; on phones each row is a card whose lines carry the columns' labels. */
-export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<Row>) {
+export function Table<Row>({ caption, columns, rows, empty = null }: TableProps<Row>) {
   if (rows.length === 0) return <>{empty}</>;
   const shown = columns.filter((column) => column !== false);
   return (
@@ -156,7 +155,7 @@ export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<
         </thead>
         <tbody role="rowgroup">
           {rows.map((row) => (
-            <tr key={keyOf(row)} role="row">
+            <tr role="row">
               {shown.map((column) => (
                 <Cell key={column[0]} column={column} row={row} />
               ))}

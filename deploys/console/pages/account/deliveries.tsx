@@ -154,7 +154,6 @@ export function deliveryTable(
         ],
       ]}
       rows={rows}
-      keyOf={({ id }) => id}
       empty={<Empty title={empty} />}
     />
   );

@@ -80,7 +80,6 @@ export function keyListPage(
           caption="API keys, newest first"
           columns={columnsOf(account, calls)}
           rows={items}
-          keyOf={({ id }) => id}
           empty={
             isNarrowed ? (
               <Empty title="No matching keys" />

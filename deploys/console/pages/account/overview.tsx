@@ -84,7 +84,6 @@ export function overviewPage(
                 ['Credits', ({ counts }) => countText(counts.credits - counts.refunded), 'end'],
               ]}
               rows={usage.byMethod({ accountId: id }, hours).slice(0, ROWS)}
-              keyOf={({ name }) => name}
               empty={<Empty title="No calls in the last 24 hours" />}
             />
             {keysPanel(id, newest, usage.byKey({ accountId: id }, hours))}
@@ -194,7 +193,6 @@ function keysPanel(accountId: number, keys: readonly KeyRow[], used: readonly Pa
         ['Last used', ({ lastUsedAtMs }) => <Ago atMs={lastUsedAtMs} none="Never" />],
       ]}
       rows={working.slice(0, ROWS)}
-      keyOf={({ id }) => id}
       empty={
         <Empty title="No active keys">
           <Link to={`${paths.keys(accountId)}/new`}>Create a key</Link>

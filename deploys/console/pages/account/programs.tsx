@@ -78,7 +78,6 @@ export function programListPage(
               ],
             ]}
             rows={rows}
-            keyOf={({ programId }) => programId}
             empty={<Empty title="No matching programs" />}
           />
         </Live>
@@ -177,7 +176,6 @@ function deployPanel(deploys: readonly SeenDeploy[]) {
         ],
       ]}
       rows={deploys}
-      keyOf={({ id }) => id}
       empty={
         <Empty title="No deploys yet">
           <p>Deploys appear here once the program has been checked.</p>

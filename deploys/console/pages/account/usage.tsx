@@ -256,7 +256,6 @@ function usageTable({ view: { parts, total }, query: { by }, url, keyName }: Sho
           ['p95', ({ counts }) => boundText(counts, 0.95), 'end'],
         ]}
         rows={parts.slice(0, ROWS)}
-        keyOf={({ name }) => name}
         empty={<Empty title="No usage in this period" />}
       />
       {parts.length > ROWS && <p class="soft">{`${countText(parts.length - ROWS)} more in the CSV file.`}</p>}

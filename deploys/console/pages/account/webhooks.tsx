@@ -55,7 +55,6 @@ export function webhookListPage(
             ['Deliveries, 24 h', ({ health }) => dayCell(health)],
           ]}
           rows={rows}
-          keyOf={({ webhook }) => webhook.id}
           empty={
             <Empty title="No webhooks yet">
               <p>A webhook notifies your service when a watched program is deployed.</p>

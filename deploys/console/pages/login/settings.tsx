@@ -106,7 +106,6 @@ function show(auth: AuthService, context: PageContext, self: Self, refusal?: For
           }
           columns={SESSION_COLUMNS}
           rows={sessions}
-          keyOf={({ createdAtMs }) => createdAtMs}
           empty={<p>No active sessions.</p>}
         />
       </>

@@ -79,7 +79,6 @@ function accountTable(accounts: readonly Account[], isFiltered: boolean, isLast:
         ['Created', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
       ]}
       rows={accounts}
-      keyOf={({ id }) => id}
       empty={
         <Empty title={isFiltered ? nothing : 'No accounts yet'}>
           {!isFiltered && <p>Each account has its own API keys, plan and users.</p>}

@@ -116,7 +116,6 @@ export function auditTable(
         ],
       ]}
       rows={entries}
-      keyOf={({ id }) => id}
       empty={empty}
     />
   );

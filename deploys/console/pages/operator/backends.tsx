@@ -106,7 +106,6 @@ function gatewayPanel(gateway: GatewaySeen) {
         ['Error rate', errorShare, 'end'],
       ]}
       rows={status.backends}
-      keyOf={({ name }) => name}
       empty={<Empty title="No backends" />}
     />
   );

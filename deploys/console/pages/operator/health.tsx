@@ -62,8 +62,6 @@ export async function healthPage(services: PageServices, { url, show }: ViewerCo
                 ['Log (WAL)', ({ wal = '–' }) => wal, 'end'],
               ]}
               rows={[...services.operator.storeSizes().map(storeRow), ...redisRows(state.redis)]}
-              keyOf={({ name }) => name}
-              empty={null}
             />
           </div>
         </Live>
@@ -91,8 +89,6 @@ export async function healthPage(services: PageServices, { url, show }: ViewerCo
             ['Concurrent calls', ([, { inFlight }]) => countText(inFlight), 'end'],
           ]}
           rows={[...services.plans]}
-          keyOf={([name]) => name}
-          empty={null}
         />
       </>
     ),

@@ -57,7 +57,6 @@ export function queuePage(
               ['Failing since', ({ sinceMs }) => <Ago atMs={sinceMs} />, 'end'],
             ]}
             rows={queue.failingHosts()}
-            keyOf={({ host }) => host}
             empty={<Empty title="All endpoints are healthy" />}
           />
           <div class="panel-stack">
@@ -118,7 +117,6 @@ function reasonPanel(title: string, reasons: readonly Reason[]) {
         ['Last', ({ lastAtMs }) => <Ago atMs={lastAtMs} />, 'end'],
       ]}
       rows={reasons}
-      keyOf={({ reason }) => reason}
       empty={<Empty title="None" />}
     />
   );
@@ -153,8 +151,6 @@ function failingPanel(webhooks: readonly FailingWebhook[], nameOf: NameOf) {
         ],
       ]}
       rows={webhooks}
-      keyOf={({ id }) => id}
-      empty={null}
     />
   );
 }
@@ -187,7 +183,6 @@ function attemptPanel(attempts: readonly WrongAttempt[], nameOf: NameOf) {
         ],
       ]}
       rows={attempts}
-      keyOf={({ deliveryId, n }) => `${deliveryId} ${n}`}
       empty={<Empty title="No failed attempts" />}
     />
   );

@@ -155,7 +155,6 @@ function partPanel(
         number('Errors', 'errors'),
       ]}
       rows={parts}
-      keyOf={({ name }) => name}
       empty={<Empty title="No calls in this period" />}
     />
   );

@@ -242,7 +242,6 @@ export function userTable(users: readonly User[], isRoleShown: boolean, empty: C
         ['Created', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
       ]}
       rows={users}
-      keyOf={({ id }) => id}
       empty={empty}
     />
   );

@@ -18,7 +18,7 @@ test('a table names its columns and rows, and its cells carry the labels for pho
     ['Name', (row) => row, 'head'],
     ['Calls', () => '7', 'end'],
   ];
-  const html = render(<Table caption="Keys" columns={columns} rows={['a']} keyOf={String} empty="none" />);
+  const html = render(<Table caption="Keys" columns={columns} rows={['a']} empty="none" />);
   expect(html).toContain('<caption class="hidden">Keys</caption>');
   expect(html).toContain('<th scope="col" role="columnheader">Name</th>');
   expect(html).toContain('<th scope="row" role="rowheader" class="row-head">a</th>');
