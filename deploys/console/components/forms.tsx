@@ -41,7 +41,7 @@ export function PostForm({ action, button, kind, beside, isInline, children, ...
       aria-label={button}
     >
       {Object.entries(hidden).map(([name, value]) => (
-        <input type="hidden" name={name} value={value} key={name} />
+        <input type="hidden" name={name} value={value} />
       ))}
       {errorSummary(errors)}
       <ReturnedForm.Provider value={{ errors, sent }}>{children}</ReturnedForm.Provider>
@@ -69,7 +69,7 @@ function errorSummary({ form, ...ofFields }: FormErrors) {
             <strong>Please fix the following:</strong>
             <ul>
               {found.map(([name, text]) => (
-                <li key={name}>
+                <li>
                   <a href={`#${name}`}>{text}</a>
                 </li>
               ))}
@@ -168,7 +168,7 @@ export function SelectField({ options, ...field }: SelectFieldProps) {
     <Field {...field}>
       <select {...described(name, hint, errors?.[name])} name={name}>
         {options.map((option) => (
-          <option key={option.value} value={option.value} selected={option.value === value}>
+          <option value={option.value} selected={option.value === value}>
             {option.label}
           </option>
         ))}
@@ -241,7 +241,7 @@ export function RadioFields({ name, legend, value, options }: RadioFieldsProps) 
     <fieldset class="radios">
       <legend>{legend}</legend>
       {options.map((option) => (
-        <label key={option.value} class="choice">
+        <label class="choice">
           <input type="radio" name={name} value={option.value} checked={option.value === value} />
           <span>
             {option.label}

@@ -53,7 +53,7 @@ export function Facts({ facts }: Readonly<{ facts: readonly Fact[] }>) {
       {facts.map(
         (fact) =>
           fact && (
-            <div key={fact[0]}>
+            <div>
               <dt>{fact[0]}</dt>
               <dd>{fact[1]}</dd>
             </div>
@@ -76,7 +76,7 @@ export function Stats({ stats, id }: Readonly<{ stats: readonly Stat[]; id?: str
   return (
     <dl class="stats" id={id}>
       {stats.map(([label, value, note, tone]) => (
-        <div key={label} class={tone ? `tone-${tone}` : undefined}>
+        <div class={tone ? `tone-${tone}` : undefined}>
           <dt>{label}</dt>
           <dd class="stat-value">{value}</dd>
           {note !== undefined && <dd class="stat-note">{note}</dd>}
@@ -142,12 +142,7 @@ export function Table<Row>({ caption, columns, rows, empty = null }: TableProps<
         <thead role="rowgroup">
           <tr role="row">
             {shown.map(([label, , kind]) => (
-              <th
-                key={label}
-                scope="col"
-                role="columnheader"
-                class={kind === 'end' ? 'align-end' : undefined}
-              >
+              <th scope="col" role="columnheader" class={kind === 'end' ? 'align-end' : undefined}>
                 {label}
               </th>
             ))}
@@ -157,7 +152,7 @@ export function Table<Row>({ caption, columns, rows, empty = null }: TableProps<
           {rows.map((row) => (
             <tr role="row">
               {shown.map((column) => (
-                <Cell key={column[0]} column={column} row={row} />
+                <Cell column={column} row={row} />
               ))}
             </tr>
           ))}

@@ -324,7 +324,7 @@ export function phaseBars(phasesJson: string) {
       <caption class="hidden">Timing</caption>
       <tbody>
         {partsOf(times).map((part, i) => (
-          <tr key={part.label}>
+          <tr>
             <th scope="row">{part.label}</th>
             <td>{bar(part, totalMs, `phase-${i + 1}`)}</td>
             <td class="align-end">{latencyText(part.ms)}</td>

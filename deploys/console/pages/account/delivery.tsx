@@ -74,7 +74,7 @@ export function deliveryPage(
           <Panel title="Attempts" aside={stateBadges(delivery)}>
             <ol class="timeline">
               {delivery.tries.map((attempt, i) => (
-                <li key={attempt.n} class={`tone-${ATTEMPT_TONES[attempt.state]}`}>
+                <li class={`tone-${ATTEMPT_TONES[attempt.state]}`}>
                   {attemptDetails(
                     attempt,
                     delivery,
@@ -220,7 +220,7 @@ function comingAttempts({ attempts, nextAttemptAtMs, finishedAtMs }: Delivery, n
   return numbers.map((number) => {
     const delay = RETRY_DELAYS_MS[number - 2];
     return (
-      <li key={number} class="timeline-coming">
+      <li class="timeline-coming">
         <span class="timeline-title">
           Attempt {number} of {ATTEMPTS_MAX}
         </span>

@@ -65,7 +65,7 @@ export function overviewPage(
           {found.length > 0 && (
             <section class="notices" aria-label="Needs attention">
               {found.map(({ tone, sentence, link }) => (
-                <Notice key={sentence} tone={tone}>
+                <Notice tone={tone}>
                   {sentence} {link && <Link to={link.to}>{link.label}</Link>}
                 </Notice>
               ))}

@@ -183,7 +183,7 @@ export function showSecret({ account, show }: AccountContext, { webhook, secret,
             including its prefix.
           </p>
           {VERIFIERS.map(([language, code], i) => (
-            <details key={language} open={i === 0} class="snippet">
+            <details open={i === 0} class="snippet">
               <summary>{language}</summary>
               <CodeBlock id={`verifier-${i}`} label={`Verifier in ${language}`} text={code} />
             </details>

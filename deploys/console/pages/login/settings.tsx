@@ -187,7 +187,7 @@ function showBackupCodes({ show: showPage }: PageContext, codes: readonly string
         </p>
         <ul class="backup-codes">
           {codes.map((code) => (
-            <li key={code}>
+            <li>
               <code>{code}</code>
             </li>
           ))}

@@ -45,9 +45,7 @@ export async function healthPage(services: PageServices, { url, show }: ViewerCo
         <Live id="health" from={withQuery(url, {})} everySeconds={10}>
           <div class="panel-stack">
             <Notice tone={troubles.length === 0 ? 'good' : 'warning'}>
-              {troubles.length === 0
-                ? 'All systems healthy.'
-                : troubles.map((sentence) => <p key={sentence}>{sentence}</p>)}
+              {troubles.length === 0 ? 'All systems healthy.' : troubles.map((sentence) => <p>{sentence}</p>)}
             </Notice>
             <Columns>
               {watcherPanel(state.watcher)}
@@ -122,7 +120,7 @@ function watcherPanel({ health, checkedAtMs, contextSlot, programs, pollMs, rpcH
           ['Slot', contextSlot === undefined ? 'Unknown' : contextSlot.toLocaleString('en-US')],
           ['Programs', countText(programs)],
           ['Interval', `${pollMs / 1_000} s`],
-          ['Data source', rpcHosts.map((host) => <code key={host}>{host}</code>)],
+          ['Data source', rpcHosts.map((host) => <code>{host}</code>)],
         ]}
       />
       {!health.isWell && <p>{health.sentence}</p>}
