@@ -52,11 +52,7 @@ export type Console = ReturnType<typeof createConsole>;
 /** Left out of the API's document, and its body left to the page. */
 const RAW = { detail: { hide: true }, parse: 'none' } as const;
 
-/**
- * The console as an Elysia app with its assets, and the answer to every address that nothing is at. Every method goes to
- * `answer`, which knows which of them there are; GET and HEAD stand by themselves, because an `all` of another app must
- * not win over them.
- */
+/** The console as an Elysia app, and the answer to every other address. GET and HEAD are listed, else an `all` of another app wins. */
 export function createConsole(deps: ConsoleDeps, routes: readonly Route[]) {
   const assets = createAssets();
   const answer = createAnswer(deps, createShow(assets.paths));

@@ -139,10 +139,7 @@ function operatorRoutes(services: PageServices): readonly Route[] {
   ];
 }
 
-/**
- * Every page of the login and the settings. They look at the session by themselves: who has half a session is let into
- * the second step alone.
- */
+/** Pages of the login and the settings. They read the session by themselves: half a session may see the second step alone. */
 export function loginRoutes(services: LoginServices): readonly Route[] {
   const on = giving(services);
   const { config, providerLogin } = services.auth;

@@ -33,11 +33,14 @@ export function Columns({ children }: Readonly<{ children: ComponentChildren }>)
   return <div class="columns">{children}</div>;
 }
 
+type EmptyProps = Readonly<{ title: string; text?: string | false; children?: ComponentChildren }>;
+
 /** In place of an empty list: what would be here, and how to get it. */
-export function Empty({ title, children }: Readonly<{ title: string; children?: ComponentChildren }>) {
+export function Empty({ title, text, children }: EmptyProps) {
   return (
     <div class="empty">
       <p class="empty-title">{title}</p>
+      {text && <p>{text}</p>}
       {children}
     </div>
   );

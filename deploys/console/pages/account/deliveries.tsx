@@ -107,10 +107,7 @@ function filters(
   );
 }
 
-/**
- * Deliveries, each opening at the side. `empty` stands in place of an empty table; the webhook is not named where all are
- * of one.
- */
+/** Deliveries, each opening at the side; the webhook is not named where all are of one. */
 export function deliveryTable(
   accountId: number,
   rows: readonly AccountDelivery[],

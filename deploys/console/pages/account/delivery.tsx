@@ -45,10 +45,7 @@ function find(
   return delivery && { delivery, webhook };
 }
 
-/**
- * One delivery, on a page of its own or in the drawer: what was sent, when, and what came back; also with why it was not
- * resent.
- */
+/** One delivery, on a page of its own or in the drawer; also with why it was not resent. */
 export function deliveryPage(
   services: WebhookServices,
   context: AccountContext,

@@ -84,8 +84,10 @@ export function keyListPage(
             isNarrowed ? (
               <Empty title="No matching keys" />
             ) : (
-              <Empty title="No API keys yet">
-                <p>API keys give access to the RPC endpoint and the program API.</p>
+              <Empty
+                title="No API keys yet"
+                text="API keys give access to the RPC endpoint and the program API."
+              >
                 <ButtonLink to={`${path}/new`} kind="primary" text="Create your first key" />
               </Empty>
             )
@@ -203,10 +205,7 @@ function KeyEnds({ row: { prefix, last4 } }: Readonly<{ row: Pick<KeyRow, 'prefi
 
 type KeyFormErrors = Readonly<Partial<Record<'rename' | 'rotate' | 'revoke', FormErrors>>>;
 
-/**
- * What is known of a key, and what can be done to it; the key itself when it was just made. Also with what was wrong with
- * one of its forms.
- */
+/** One key and its forms, with what was wrong with one of them; the key itself when it was just made. */
 export function keyPage(
   { keys, usage, oneTimeSecrets, random }: AccountServices,
   context: AccountContext,

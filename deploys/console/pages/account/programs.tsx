@@ -176,11 +176,7 @@ function deployPanel(deploys: readonly SeenDeploy[]) {
         ],
       ]}
       rows={deploys}
-      empty={
-        <Empty title="No deploys yet">
-          <p>Deploys appear here once the program has been checked.</p>
-        </Empty>
-      }
+      empty={<Empty title="No deploys yet" text="Deploys appear here once the program has been checked." />}
     />
   );
 }

@@ -39,9 +39,7 @@ export function webhookIdIn({ params }: AccountContext): string {
   return params['webhookId'] ?? '';
 }
 
-/**
- * One webhook: its health, its settings and every action on it; also the response to a form on it that was rejected.
- */
+/** One webhook: its health, its settings and its forms; also the response to a form that was rejected. */
 export function webhookPage(
   services: WebhookServices,
   context: AccountContext,
@@ -246,10 +244,7 @@ const WAITED_MS = 13_000;
 const PARTS_OF_TEST = { about: 'webhook-about', recent: 'webhook-recent' } as const;
 const COMES_ALONG = [WEBHOOK_STATS_ID, ...Object.values(PARTS_OF_TEST)].map((id) => `#${id}`).join(',');
 
-/**
- * The button that sends a test; with JavaScript its result comes into `testResult` beside it. A second press meanwhile
- * is dropped; the button is not disabled, because keyboard users would lose the focus.
- */
+/** A second press is dropped; the button is not disabled, because keyboard users would lose the focus. */
 function testForm(path: string) {
   return (
     <form

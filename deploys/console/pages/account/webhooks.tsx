@@ -56,8 +56,10 @@ export function webhookListPage(
           ]}
           rows={rows}
           empty={
-            <Empty title="No webhooks yet">
-              <p>A webhook notifies your service when a watched program is deployed.</p>
+            <Empty
+              title="No webhooks yet"
+              text="A webhook notifies your service when a watched program is deployed."
+            >
               {addButton}
             </Empty>
           }

@@ -80,9 +80,10 @@ function accountTable(accounts: readonly Account[], isFiltered: boolean, isLast:
       ]}
       rows={accounts}
       empty={
-        <Empty title={isFiltered ? nothing : 'No accounts yet'}>
-          {!isFiltered && <p>Each account has its own API keys, plan and users.</p>}
-        </Empty>
+        <Empty
+          title={isFiltered ? nothing : 'No accounts yet'}
+          text={!isFiltered && 'Each account has its own API keys, plan and users.'}
+        />
       }
     />
   );

@@ -58,9 +58,10 @@ export function auditPage(services: PageServices, { url, show }: ViewerContext):
         {auditTable(
           entries,
           createWhoOf(services),
-          <Empty title={isFiltered ? 'No matching entries' : 'No changes yet'}>
-            <p>Entries are kept for 400 days.</p>
-          </Empty>,
+          <Empty
+            title={isFiltered ? 'No matching entries' : 'No changes yet'}
+            text="Entries are kept for 400 days."
+          />,
           (id) => services.accounts.findById(id)?.name,
         )}
         <Pager url={url} by="before" next={last?.id} />
