@@ -50,7 +50,7 @@ export function Empty({ title, text, children }: EmptyProps) {
 export type Fact = readonly [label: string, value: ComponentChildren] | false | undefined;
 
 /** What is known of a thing, line by line. */
-export function Facts({ facts }: Readonly<{ facts: readonly Fact[] }>) {
+export function factList(facts: readonly Fact[]) {
   return (
     <dl class="facts">
       {facts.map(
@@ -75,7 +75,7 @@ export type Stat = readonly [
 ];
 
 /** A row of numbers at the head of a page. */
-export function Stats({ stats, id }: Readonly<{ stats: readonly Stat[]; id?: string | undefined }>) {
+export function statRow(stats: readonly Stat[], id?: string) {
   return (
     <dl class="stats" id={id}>
       {stats.map(([label, value, note, tone]) => (

@@ -2,7 +2,7 @@
 import { CodeBlock, CopiedCode } from '../../components/code.tsx';
 import { Ago, countText, spanText, Time } from '../../components/format.tsx';
 import { PostForm } from '../../components/forms.tsx';
-import { Badge, Facts, Live, Notice, Panel, StateBadge, type Tone } from '../../components/panels.tsx';
+import { Badge, factList, Live, Notice, Panel, StateBadge, type Tone } from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
 import { type AccountContext, type AccountForm, byOf } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
@@ -105,24 +105,22 @@ function aboutPanel({ delivery, webhook }: Found, accountId: number) {
   const { id, eventKind, label, programId, deploySlot, createdAtMs } = delivery;
   return (
     <Panel title="About">
-      <Facts
-        facts={[
-          ['ID', <CopiedCode id="delivery-id" text={id} label="Copy delivery ID" />],
-          ['Event', <code>{eventKind}</code>],
-          programId !== null && [
-            'Program',
-            <Link to={paths.program(accountId, programId)}>{label ?? programId}</Link>,
-          ],
-          deploySlot !== null && ['Deploy slot', countText(deploySlot)],
-          [
-            'Webhook',
-            <Link to={paths.webhook(accountId, webhook.id)}>
-              <WebhookUrl url={webhook.url} />
-            </Link>,
-          ],
-          ['Created', <Time atMs={createdAtMs} />],
-        ]}
-      />
+      {factList([
+        ['ID', <CopiedCode id="delivery-id" text={id} label="Copy delivery ID" />],
+        ['Event', <code>{eventKind}</code>],
+        programId !== null && [
+          'Program',
+          <Link to={paths.program(accountId, programId)}>{label ?? programId}</Link>,
+        ],
+        deploySlot !== null && ['Deploy slot', countText(deploySlot)],
+        [
+          'Webhook',
+          <Link to={paths.webhook(accountId, webhook.id)}>
+            <WebhookUrl url={webhook.url} />
+          </Link>,
+        ],
+        ['Created', <Time atMs={createdAtMs} />],
+      ])}
     </Panel>
   );
 }
@@ -178,16 +176,14 @@ function attemptDetails(attempt: AttemptRow, { eventKind }: Delivery, isOpen: bo
         <Badge tone={ATTEMPT_TONES[attempt.state]}>{attemptWord(attempt)}</Badge>
         <Time atMs={startedAtMs} />
       </summary>
-      <Facts
-        facts={[
-          ['Outcome', attemptText(attempt)],
-          ['Trigger', cause],
-          ['URL', <code>{url}</code>],
-          remoteAddress !== null && ['Remote address', <code>{remoteAddress}</code>],
-          ['Signed at', <Time atMs={signedAt * 1_000} />],
-          isOperator && detail !== null && ['Details (operators only)', detail],
-        ]}
-      />
+      {factList([
+        ['Outcome', attemptText(attempt)],
+        ['Trigger', cause],
+        ['URL', <code>{url}</code>],
+        remoteAddress !== null && ['Remote address', <code>{remoteAddress}</code>],
+        ['Signed at', <Time atMs={signedAt * 1_000} />],
+        isOperator && detail !== null && ['Details (operators only)', detail],
+      ])}
       {phasesJson !== null && phaseBars(phasesJson)}
       {headerBlock(`sent-${n}`, 'Request headers', sentHeaders(attempt))}
       {attempt.answerHeadersJson !== null && (

@@ -23,12 +23,12 @@ import {
   type Column,
   Columns,
   Empty,
-  Facts,
+  factList,
   Notice,
   Panel,
   StateBadge,
   type StateWord,
-  Stats,
+  statRow,
   Table,
 } from '../../components/panels.tsx';
 import { cursorFrom, Link, Pager } from '../../components/links.tsx';
@@ -293,20 +293,13 @@ function shownKey(secret: string | undefined, { account, url }: AccountContext) 
 
 function keyFacts(row: KeyRow) {
   const { id, createdAtMs, lastUsedAtMs, expiresAtMs, state } = row;
-  return (
-    <Facts
-      facts={[
-        ['Key', <KeyEnds row={row} />],
-        ['ID', <code>{id}</code>],
-        ['Created', <Time atMs={createdAtMs} />],
-        ['Last used', <Ago atMs={lastUsedAtMs} none="Never" />],
-        expiresAtMs !== undefined && [
-          state === 'expiring' ? 'Expires' : 'Expired',
-          <Time atMs={expiresAtMs} />,
-        ],
-      ]}
-    />
-  );
+  return factList([
+    ['Key', <KeyEnds row={row} />],
+    ['ID', <code>{id}</code>],
+    ['Created', <Time atMs={createdAtMs} />],
+    ['Last used', <Ago atMs={lastUsedAtMs} none="Never" />],
+    expiresAtMs !== undefined && [state === 'expiring' ? 'Expires' : 'Expired', <Time atMs={expiresAtMs} />],
+  ]);
 }
 
 function keyUse(usage: AccountServices['usage'], whose: { accountId: number; keyId: string }, nowMs: number) {
@@ -315,21 +308,17 @@ function keyUse(usage: AccountServices['usage'], whose: { accountId: number; key
   const week = sumOf(points.map(({ counts }) => counts));
   const day = points.slice(-24).map(({ counts }) => counts.calls);
   const dayCalls = day.reduce((sum, calls) => sum + calls, 0);
-  return (
-    <Stats
-      stats={[
-        [
-          'Requests, 24 hours',
-          countText(dayCalls),
-          <Sparkline values={day} label={`${countText(dayCalls)} requests in 24 hours, by hour`} />,
-        ],
-        ['Requests, 7 days', countText(week.calls)],
-        ['Credits, 7 days', countText(week.credits - week.refunded)],
-        ['Errors, 7 days', countText(week.errors)],
-        ['Rejected, 7 days', countText(week.refused)],
-      ]}
-    />
-  );
+  return statRow([
+    [
+      'Requests, 24 hours',
+      countText(dayCalls),
+      <Sparkline values={day} label={`${countText(dayCalls)} requests in 24 hours, by hour`} />,
+    ],
+    ['Requests, 7 days', countText(week.calls)],
+    ['Credits, 7 days', countText(week.credits - week.refunded)],
+    ['Errors, 7 days', countText(week.errors)],
+    ['Rejected, 7 days', countText(week.refused)],
+  ]);
 }
 
 const GRACES = [

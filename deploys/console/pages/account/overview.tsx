@@ -17,7 +17,7 @@ import {
   Notice,
   Panel,
   type Stat,
-  Stats,
+  statRow,
   TablePanel,
   type Tone,
 } from '../../components/panels.tsx';
@@ -96,18 +96,14 @@ export function overviewPage(
 
 /** The state of an account in numbers; `day` is what was counted in the last 24 hours. */
 function stats(state: AccountState, day: Counts) {
-  return (
-    <Stats
-      stats={[
-        creditsStat(state, day),
-        ['Requests, 24 hours', countText(day.calls)],
-        ['Errors, 24 hours', countText(day.errors), errorNote(day)],
-        ['Rejected, 24 hours', countText(day.refused), refusedNote(day)],
-        ['Latency p50', boundText(day, 0.5), 'median, last 24 h'],
-        ['Latency p95', boundText(day, 0.95), '95th percentile, last 24 h'],
-      ]}
-    />
-  );
+  return statRow([
+    creditsStat(state, day),
+    ['Requests, 24 hours', countText(day.calls)],
+    ['Errors, 24 hours', countText(day.errors), errorNote(day)],
+    ['Rejected, 24 hours', countText(day.refused), refusedNote(day)],
+    ['Latency p50', boundText(day, 0.5), 'median, last 24 h'],
+    ['Latency p95', boundText(day, 0.95), '95th percentile, last 24 h'],
+  ]);
 }
 
 function creditsStat({ account, plan, forecast }: AccountState, { credits, refunded }: Counts): Stat {

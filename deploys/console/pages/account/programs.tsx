@@ -4,7 +4,7 @@ import { Ago, countText, Time } from '../../components/format.tsx';
 import { ButtonLink, Filters, FilterSelect, TextField } from '../../components/forms.tsx';
 import {
   Empty,
-  Facts,
+  factList,
   Live,
   Panel,
   StateBadge,
@@ -116,39 +116,37 @@ export function programPage(
     body: (
       <>
         <Panel title="About">
-          <Facts
-            facts={[
-              [
-                'Address',
-                <CopiedCode id="program-address" text={programId} label={`Copy address of ${label}`} />,
-              ],
-              ['Status', statusBadge(found)],
-              ['Deploy slot', deploySlot === undefined ? 'None' : countText(deploySlot)],
-              [
-                'Deployed',
-                <>
-                  <Time atMs={deployedAtMs} none="Unknown" />
-                  <span class="soft">
-                    <Ago atMs={deployedAtMs} />
-                  </span>
-                </>,
-              ],
-              [
-                'Upgrade authority',
-                authority === undefined ? (
-                  "None: the program can't be upgraded"
-                ) : (
-                  <CopiedCode id="authority" text={authority} label="Copy address of the upgrade authority" />
-                ),
-              ],
-              [
-                'Deliveries',
-                <Link to={`${paths.deliveries(account.id)}?program=${programId}`}>
-                  Deliveries for this program
-                </Link>,
-              ],
-            ]}
-          />
+          {factList([
+            [
+              'Address',
+              <CopiedCode id="program-address" text={programId} label={`Copy address of ${label}`} />,
+            ],
+            ['Status', statusBadge(found)],
+            ['Deploy slot', deploySlot === undefined ? 'None' : countText(deploySlot)],
+            [
+              'Deployed',
+              <>
+                <Time atMs={deployedAtMs} none="Unknown" />
+                <span class="soft">
+                  <Ago atMs={deployedAtMs} />
+                </span>
+              </>,
+            ],
+            [
+              'Upgrade authority',
+              authority === undefined ? (
+                "None: the program can't be upgraded"
+              ) : (
+                <CopiedCode id="authority" text={authority} label="Copy address of the upgrade authority" />
+              ),
+            ],
+            [
+              'Deliveries',
+              <Link to={`${paths.deliveries(account.id)}?program=${programId}`}>
+                Deliveries for this program
+              </Link>,
+            ],
+          ])}
         </Panel>
         {deployPanel(deploys)}
         <Pager url={url} by="before" next={last?.id} />

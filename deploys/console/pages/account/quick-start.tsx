@@ -2,7 +2,7 @@
 import { PROGRAMS_PATH } from '../../../api/programs.ts';
 import { CodeBlock, CopiedCode } from '../../components/code.tsx';
 import { Link, Tabs, withQuery } from '../../components/links.tsx';
-import { Facts, Panel } from '../../components/panels.tsx';
+import { factList, Panel } from '../../components/panels.tsx';
 import type { AccountContext } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
@@ -24,19 +24,17 @@ export function quickStartPage(
         ) : (
           <>
             <Panel title="Endpoint">
-              <Facts
-                facts={[
-                  ['URL', <CopiedCode id="endpoint" text={rpcUrl.href} label="Copy endpoint URL" />],
-                  [
-                    'Key',
-                    <span>
-                      Header <code>x-token</code>, <code>Authorization: Bearer</code>, or query parameter{' '}
-                      <code>?api-key=</code>
-                    </span>,
-                  ],
-                  ['WebSocket', 'Not supported. Poll getSignatureStatuses'],
-                ]}
-              />
+              {factList([
+                ['URL', <CopiedCode id="endpoint" text={rpcUrl.href} label="Copy endpoint URL" />],
+                [
+                  'Key',
+                  <span>
+                    Header <code>x-token</code>, <code>Authorization: Bearer</code>, or query parameter{' '}
+                    <code>?api-key=</code>
+                  </span>,
+                ],
+                ['WebSocket', 'Not supported. Poll getSignatureStatuses'],
+              ])}
             </Panel>
             {firstCallPanel(rpcSnippets(rpcUrl), url)}
           </>

@@ -6,7 +6,7 @@ import { type Reader, startsOf, type UsageView } from '../../../usage/usage-view
 import { Chart } from '../../components/charts.tsx';
 import { boundText, bytesText, countText, shareText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
-import { Empty, Notice, Panel, Stats, Table } from '../../components/panels.tsx';
+import { Empty, Notice, Panel, statRow, Table } from '../../components/panels.tsx';
 import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
 import type { AccountContext, PageContext } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
@@ -100,15 +100,13 @@ export async function usagePage(
         {narrowedBy(shown)}
         {isUsed ? (
           <>
-            <Stats
-              stats={[
-                ['Requests', countText(view.total.calls)],
-                ['Credits', countText(view.total.credits - view.total.refunded)],
-                ['Errors', countText(view.total.errors), errorNote(view.total)],
-                ['Rejected', countText(view.total.refused), refusedNote(view.total)],
-                ['Data sent', bytesText(view.total.bytesOut)],
-              ]}
-            />
+            {statRow([
+              ['Requests', countText(view.total.calls)],
+              ['Credits', countText(view.total.credits - view.total.refunded)],
+              ['Errors', countText(view.total.errors), errorNote(view.total)],
+              ['Rejected', countText(view.total.refused), refusedNote(view.total)],
+              ['Data sent', bytesText(view.total.bytesOut)],
+            ])}
             {chartPanel(shown)}
             {usageTable(shown)}
             <p class="soft">

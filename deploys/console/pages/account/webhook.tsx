@@ -8,7 +8,7 @@ import {
   RadioFields,
   Submit,
 } from '../../components/forms.tsx';
-import { Columns, Facts, Notice, Panel, type Stat, Stats } from '../../components/panels.tsx';
+import { Columns, factList, Notice, Panel, type Stat, statRow } from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
 import type { AccountContext } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
@@ -141,17 +141,15 @@ function aboutPanel(webhook: Webhook, labelOf: LabelOf) {
   const { programs, description, lastSuccessAtMs } = webhook;
   return (
     <Panel title="About" id={PARTS_OF_TEST.about}>
-      <Facts
-        facts={[
-          ['State', <WebhookState webhook={webhook} />],
-          ['URL', <WebhookUrl url={webhook.url} />],
-          description !== '' && ['Description', description],
-          ['Programs', programs === null ? 'All watched programs' : programNames(programs.map(labelOf))],
-          ['Last success', <Time atMs={lastSuccessAtMs} none="None yet" />],
-          ['Created', <Time atMs={webhook.createdAtMs} />],
-          ['ID', <code>{webhook.id}</code>],
-        ]}
-      />
+      {factList([
+        ['State', <WebhookState webhook={webhook} />],
+        ['URL', <WebhookUrl url={webhook.url} />],
+        description !== '' && ['Description', description],
+        ['Programs', programs === null ? 'All watched programs' : programNames(programs.map(labelOf))],
+        ['Last success', <Time atMs={lastSuccessAtMs} none="None yet" />],
+        ['Created', <Time atMs={webhook.createdAtMs} />],
+        ['ID', <code>{webhook.id}</code>],
+      ])}
     </Panel>
   );
 }
@@ -172,21 +170,19 @@ const WEBHOOK_STATS_ID = 'webhook-stats';
 
 function stats(health: WebhookHealth) {
   const { day, week, latency } = health;
-  return (
-    <Stats
-      id={WEBHOOK_STATS_ID}
-      stats={[
-        ['Delivered, 24 h', countText(day.delivered), failureLine(health)],
-        failedStat('Failed, 24 h', day),
-        ['Delivered, 7 d', countText(week.delivered), `${countText(week.waiting)} pending`],
-        failedStat('Failed, 7 d', week),
-        [
-          'Response time, 7 d',
-          latency === undefined ? '–' : latencyText(latency.p50Ms),
-          latency === undefined ? 'No responses' : `median; 95th percentile ${latencyText(latency.p95Ms)}`,
-        ],
-      ]}
-    />
+  return statRow(
+    [
+      ['Delivered, 24 h', countText(day.delivered), failureLine(health)],
+      failedStat('Failed, 24 h', day),
+      ['Delivered, 7 d', countText(week.delivered), `${countText(week.waiting)} pending`],
+      failedStat('Failed, 7 d', week),
+      [
+        'Response time, 7 d',
+        latency === undefined ? '–' : latencyText(latency.p50Ms),
+        latency === undefined ? 'No responses' : `median; 95th percentile ${latencyText(latency.p95Ms)}`,
+      ],
+    ],
+    WEBHOOK_STATS_ID,
   );
 }
 

@@ -7,7 +7,7 @@ import {
   Columns,
   Empty,
   type Fact,
-  Facts,
+  factList,
   Live,
   Notice,
   Panel,
@@ -114,15 +114,13 @@ function troublesOf(state: State): readonly string[] {
 function watcherPanel({ health, checkedAtMs, contextSlot, programs, pollMs, rpcHosts }: WatcherSeen) {
   return (
     <Panel title="Watcher" aside={wellBadge(health)}>
-      <Facts
-        facts={[
-          ['Last check', <Ago atMs={checkedAtMs} none="None yet" />],
-          ['Slot', contextSlot === undefined ? 'Unknown' : contextSlot.toLocaleString('en-US')],
-          ['Programs', countText(programs)],
-          ['Interval', `${pollMs / 1_000} s`],
-          ['Data source', rpcHosts.map((host) => <code>{host}</code>)],
-        ]}
-      />
+      {factList([
+        ['Last check', <Ago atMs={checkedAtMs} none="None yet" />],
+        ['Slot', contextSlot === undefined ? 'Unknown' : contextSlot.toLocaleString('en-US')],
+        ['Programs', countText(programs)],
+        ['Interval', `${pollMs / 1_000} s`],
+        ['Data source', rpcHosts.map((host) => <code>{host}</code>)],
+      ])}
       {!health.isWell && <p>{health.sentence}</p>}
     </Panel>
   );
@@ -148,37 +146,32 @@ function servicePanel({ deliveries, publication, gateways }: State) {
   const isMixed = [...versions].some((version) => version !== manifest.version);
   return (
     <Panel title="Service" aside={isMixed && <Badge tone="warning">Mixed versions</Badge>}>
-      <Facts
-        facts={[
-          ['Version', manifest.version],
-          ['Bun', Bun.version],
-          [
-            'Deliveries',
-            deliveries === undefined ? (
-              'Not sent by this process'
-            ) : (
-              <>
-                {wellBadge(deliveries)} <Link to={paths.queue}>Queue</Link>
-              </>
-            ),
-          ],
-          publication !== undefined && [
-            'Accounts and keys',
-            <StateBadge of={PUBLICATION[publication.kind]} />,
-          ],
-          ...gateways.map((gateway): Fact => {
-            const isSeen = gateway.kind === 'seen';
-            return [
-              `Gateway ${gateway.host}`,
-              <>
-                <Badge tone={isSeen ? 'good' : 'bad'}>{isSeen ? 'Reachable' : 'Unreachable'}</Badge>{' '}
-                {isSeen ? `version ${gateway.status.version}` : gateway.reason}
-              </>,
-            ];
-          }),
-          ['Backup', 'Not managed by Sluice. Back up with VACUUM INTO, not by copying the file.'],
-        ]}
-      />
+      {factList([
+        ['Version', manifest.version],
+        ['Bun', Bun.version],
+        [
+          'Deliveries',
+          deliveries === undefined ? (
+            'Not sent by this process'
+          ) : (
+            <>
+              {wellBadge(deliveries)} <Link to={paths.queue}>Queue</Link>
+            </>
+          ),
+        ],
+        publication !== undefined && ['Accounts and keys', <StateBadge of={PUBLICATION[publication.kind]} />],
+        ...gateways.map((gateway): Fact => {
+          const isSeen = gateway.kind === 'seen';
+          return [
+            `Gateway ${gateway.host}`,
+            <>
+              <Badge tone={isSeen ? 'good' : 'bad'}>{isSeen ? 'Reachable' : 'Unreachable'}</Badge>{' '}
+              {isSeen ? `version ${gateway.status.version}` : gateway.reason}
+            </>,
+          ];
+        }),
+        ['Backup', 'Not managed by Sluice. Back up with VACUUM INTO, not by copying the file.'],
+      ])}
     </Panel>
   );
 }

@@ -7,7 +7,7 @@ import {
   Empty,
   Live,
   Notice,
-  Stats,
+  statRow,
   TablePanel,
 } from '../../components/panels.tsx';
 import { cursorFrom, Link, Pager, withQuery } from '../../components/links.tsx';
@@ -82,25 +82,21 @@ function troubleNotice(health: Health | undefined) {
 function figures(state: QueueState, nowMs: number) {
   const { due, oldestDueAtMs, later, nextDueAtMs, inFlight, eventsWaiting } = state;
   const tone = oldestDueAtMs !== undefined && nowMs - oldestDueAtMs > LATE_MS && 'warning';
-  return (
-    <Stats
-      stats={[
-        ['Ready', manyText(due), undefined, tone],
-        ['Oldest pending', <Ago atMs={oldestDueAtMs} none="None" />, undefined, tone],
-        ['In flight', manyText(inFlight)],
-        [
-          'Scheduled',
-          manyText(later),
-          nextDueAtMs && (
-            <>
-              next <Ago atMs={nextDueAtMs} />
-            </>
-          ),
-        ],
-        ['Awaiting block time', manyText(eventsWaiting), 'deploys, sent once known'],
-      ]}
-    />
-  );
+  return statRow([
+    ['Ready', manyText(due), undefined, tone],
+    ['Oldest pending', <Ago atMs={oldestDueAtMs} none="None" />, undefined, tone],
+    ['In flight', manyText(inFlight)],
+    [
+      'Scheduled',
+      manyText(later),
+      nextDueAtMs && (
+        <>
+          next <Ago atMs={nextDueAtMs} />
+        </>
+      ),
+    ],
+    ['Awaiting block time', manyText(eventsWaiting), 'deploys, sent once known'],
+  ]);
 }
 
 function manyText(count: number): string {
