@@ -178,8 +178,8 @@ export function SelectField({ options, ...field }: SelectFieldProps) {
 }
 
 /** A choice of a few to narrow a list by, or none. */
-export function FilterSelect({ value = '', options, ...field }: SelectFieldProps) {
-  return <SelectField {...field} value={value} options={[{ value: '', label: 'All' }, ...options]} />;
+export function filterSelect(name: string, label: string, value = '', options: SelectFieldProps['options']) {
+  return <SelectField {...{ name, label, value }} options={[{ value: '', label: 'All' }, ...options]} />;
 }
 
 function Field({ name, label, hint, children }: FieldProps & Readonly<{ children?: ComponentChildren }>) {

@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import { CopiedCode, ShortAddress, shortened } from '../../components/code.tsx';
 import { Ago, countText, Time } from '../../components/format.tsx';
-import { ButtonLink, Filters, FilterSelect, TextField } from '../../components/forms.tsx';
+import { ButtonLink, Filters, filterSelect, TextField } from '../../components/forms.tsx';
 import {
   Empty,
   factList,
@@ -45,12 +45,12 @@ export function programListPage(
       <>
         <Filters path={path} isFiltered={search !== '' || status !== undefined}>
           <TextField name="q" label="Search" type="search" value={search} placeholder="Name or address" />
-          <FilterSelect
-            name="status"
-            label="Status"
-            value={status}
-            options={STATUSES.map((value) => ({ value, label: STATUS_WORDS[value][0] }))}
-          />
+          {filterSelect(
+            'status',
+            'Status',
+            status,
+            STATUSES.map((value) => ({ value, label: STATUS_WORDS[value][0] })),
+          )}
         </Filters>
         <Live id="programs" from={withQuery(url, {})} everySeconds={15}>
           <TablePanel

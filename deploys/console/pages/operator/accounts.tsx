@@ -7,7 +7,7 @@ import { countText, Time } from '../../components/format.tsx';
 import {
   ButtonLink,
   Filters,
-  FilterSelect,
+  filterSelect,
   type FormErrors,
   PostForm,
   type Returned,
@@ -47,13 +47,13 @@ export function accountsPage({ accounts, plans }: PageServices, { url, show }: V
       <>
         <Filters path={paths.operatorAccounts} isFiltered={isFiltered}>
           <TextField name="q" label="Search" type="search" value={search} placeholder="Part of a name" />
-          <FilterSelect
-            name="plan"
-            label="Plan"
-            value={plan}
-            options={[...plans.keys(), NO_PLAN].map((name) => ({ value: name, label: name }))}
-          />
-          <FilterSelect name="state" label="State" value={state} options={STATES} />
+          {filterSelect(
+            'plan',
+            'Plan',
+            plan,
+            [...plans.keys(), NO_PLAN].map((name) => ({ value: name, label: name })),
+          )}
+          {filterSelect('state', 'State', state, STATES)}
         </Filters>
         {accountTable(items, isFiltered, next === undefined)}
         <Pager url={url} by="before" next={next} />
