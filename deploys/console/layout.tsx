@@ -72,11 +72,11 @@ function navigationBar(viewer: Viewer, account: PageAccount | undefined, path: s
   return (
     <nav class="navigation" aria-label="Main">
       {navigationOf(viewer, account).map(({ title, links }) => (
-        <section key={title} class="navigation-group">
+        <section class="navigation-group">
           <h2 class="navigation-title">{title}</h2>
           <ul>
             {links.map(([label, to, icon]) => (
-              <li key={to}>
+              <li>
                 <Link to={to} isCurrent={path === to || path.startsWith(`${to}/`)}>
                   <Icon name={icon} />
                   {label}

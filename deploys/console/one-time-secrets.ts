@@ -10,21 +10,7 @@ const TICKET_BYTES = 16;
 type Waiting = Readonly<{ secret: string; untilMs: number }>;
 
 /** New secrets between the form that created them and the one page that shows them. In memory only. */
-export type OneTimeSecrets = Readonly<{
-  /**
-   * Keeps a secret for a viewer; gives the value of `?shown=` in the address to send them to. `ticket` is that value
-   * where the form chooses it, so that a form sent twice leads to one secret.
-   */
-  put(userId: string, secret: string, ticket?: string): string;
-  /** The secret that the address names, once, and for whom it is kept; a HEAD or a refresh of a part takes nothing. */
-  take(context: Pick<ViewerContext, 'request' | 'url' | 'viewer'>): string | undefined;
-}>;
-
-/** `random` gives n uniform bytes. */
-export function createOneTimeSecrets(
-  clock: Pick<Clock, 'now'>,
-  random: (bytes: number) => Uint8Array,
-): OneTimeSecrets {
+export function createOneTimeSecrets(clock: Pick<Clock, 'now'>, random: (bytes: number) => Uint8Array) {
   /** By viewer and ticket, so that no ticket reaches what is another's. Oldest first, because every one waits as long. */
   const waiting = new Map<string, Waiting>();
 
@@ -35,12 +21,17 @@ export function createOneTimeSecrets(
     }
   }
   return {
-    put(userId, secret, ticket = Buffer.from(random(TICKET_BYTES)).toString('base64url')) {
+    /**
+     * Keeps a secret for a viewer; gives the value of `?shown=` in the address to send them to. `ticket` is that value
+     * where the form chooses it, so that a form sent twice leads to one secret.
+     */
+    put(userId: string, secret: string, ticket = Buffer.from(random(TICKET_BYTES)).toString('base64url')) {
       forgetOld();
       waiting.set(`${userId} ${ticket}`, { secret, untilMs: clock.now() + WAIT_MS });
       return ticket;
     },
-    take({ request, url, viewer }) {
+    /** The secret that the address names, once, and for whom it is kept; a HEAD or a refresh of a part takes nothing. */
+    take({ request, url, viewer }: Pick<ViewerContext, 'request' | 'url' | 'viewer'>): string | undefined {
       if (request.method !== 'GET' || request.headers.has('hx-request')) return undefined;
       const name = `${viewer.userId} ${url.searchParams.get('shown') ?? ''}`;
       const found = waiting.get(name);
@@ -49,3 +40,5 @@ export function createOneTimeSecrets(
     },
   };
 }
+
+export type OneTimeSecrets = ReturnType<typeof createOneTimeSecrets>;

@@ -39,10 +39,7 @@ export const paths = {
   health: '/operator/health',
 } as const;
 
-/**
- * A backslash becomes a slash in a browser, a tab or newline vanishes, and beyond ASCII a header carries no text: whoever
- * means such a character writes it as `%…`.
- */
+/** A backslash becomes a slash in a browser, a tab or newline vanishes, and a header carries no text beyond ASCII. */
 const MISLEADING = /[^!-~]|\\/;
 
 /** `text` when it is a path on this origin, with its query, in printable ASCII; never another host, a scheme or a relative path. */
@@ -109,10 +106,7 @@ export function flashOf(code: string | null): string | undefined {
   return code !== null && Object.hasOwn(FLASHES, code) ? FLASHES[code as FlashCode] : undefined; // just looked up
 }
 
-/**
- * Sends the browser to a page of the console (303), where the message of `flash` is shown once. A path that leads
- * elsewhere sends to the first page.
- */
+/** A 303 to a page of the console, which shows the message of `flash` once; to the first page for any other path. */
 export function redirect(path: string, flash?: FlashCode, cookies: readonly string[] = []): Response {
   return seeOther(withFlash(ownPath(path) ?? paths.start, flash), cookies);
 }

@@ -52,11 +52,7 @@ export type Console = ReturnType<typeof createConsole>;
 /** Left out of the API's document, and its body left to the page. */
 const RAW = { detail: { hide: true }, parse: 'none' } as const;
 
-/**
- * The console as an Elysia app with its assets, and the answer to every address that nothing is at. Every method goes to
- * `answer`, which knows which of them there are; GET and HEAD stand by themselves, because an `all` of another app must
- * not win over them.
- */
+/** The console as an Elysia app, and the answer to every other address. GET and HEAD are listed, else an `all` of another app wins. */
 export function createConsole(deps: ConsoleDeps, routes: readonly Route[]) {
   const assets = createAssets();
   const answer = createAnswer(deps, createShow(assets.paths));
@@ -125,7 +121,10 @@ function createAnswer(deps: ConsoleDeps, show: ReturnType<typeof createShow>) {
     if ((request.method === 'GET' || request.method === 'HEAD') && answers.get !== undefined)
       return answers.get(context);
     if (request.method !== 'POST' || answers.post === undefined)
-      return { kind: 'wrong-method', allow: allowOf(answers) };
+      return {
+        kind: 'wrong-method',
+        allow: [answers.get && 'GET, HEAD', answers.post && 'POST'].filter(Boolean).join(', '),
+      };
     if (body === undefined) return { kind: 'other-origin' };
     if (body.kind !== 'form') return body;
     const pace = paceOf(route, viewer, context.nowMs);
@@ -209,10 +208,6 @@ function loginPath({ method }: Request, { pathname, search }: URL): string {
   return method !== 'GET' || pathname === paths.start
     ? paths.login
     : withNext(paths.login, `${pathname}${search}`);
-}
-
-function allowOf({ get, post }: Answers<PageContext>): string {
-  return [get && 'GET, HEAD', post && 'POST'].filter(Boolean).join(', ');
 }
 
 /** The page of a 500, or a word alone when the document itself is what broke. */

@@ -1,4 +1,4 @@
-import type { Answer, FormContext } from './context.ts';
+import type { Answer } from './context.ts';
 import { startPathOf, themeCookie } from './layout.tsx';
 import type { AccountServices, LoginServices, PageServices, WebhookServices } from './page-services.ts';
 import { deliveryListPage } from './pages/account/deliveries.tsx';
@@ -51,13 +51,14 @@ export function startRoutes({ origin }: Pick<AccountServices, 'origin'>): readon
     forAnyone(paths.start, {
       get: ({ viewer }) => redirect(viewer === undefined ? paths.login : startPathOf(viewer)),
     }),
-    forAnyone(paths.theme, { post: (context) => chooseTheme(context, origin.startsWith('https:')) }),
+    // Keeps the chosen colours in a cookie and comes back to the page.
+    forAnyone(paths.theme, {
+      post: ({ form }) =>
+        redirect(form.get('next') ?? paths.start, undefined, [
+          themeCookie(form.get('theme'), origin.startsWith('https:')),
+        ]),
+    }),
   ];
-}
-
-/** Keeps the chosen colours in a cookie and comes back to the page. */
-function chooseTheme({ form }: FormContext, isSecure: boolean): Response {
-  return redirect(form.get('next') ?? paths.start, undefined, [themeCookie(form.get('theme'), isSecure)]);
 }
 
 function accountRoutes(services: AccountServices): readonly Route[] {
@@ -138,10 +139,7 @@ function operatorRoutes(services: PageServices): readonly Route[] {
   ];
 }
 
-/**
- * Every page of the login and the settings. They look at the session by themselves: who has half a session is let into
- * the second step alone.
- */
+/** Pages of the login and the settings. They read the session by themselves: half a session may see the second step alone. */
 export function loginRoutes(services: LoginServices): readonly Route[] {
   const on = giving(services);
   const { config, providerLogin } = services.auth;

@@ -4,14 +4,13 @@ import { routesOf } from '../../deploys/console/routes.ts';
 import { NOT_PAGES, PAGES } from './pages.ts';
 
 test('every route that answers GET is a page of the list, or is named as none', () => {
-  // Enough to make the table with everything that a config can allow; nothing in it is asked.
   const deps = {
     origin: 'https://console.example.com',
     rpcUrl: new URL('https://rpc.example.com'),
     auth: { config: { signUp: true, oidc: {} }, providerLogin: {} },
     webhookPages: { webhooks: {} },
     operator: {},
-  } as unknown as PageServices; // nothing of it is used before a page is asked for
+  } as unknown as PageServices; // enough for the table with all that a config can allow
   const shown = routesOf(deps).filter(({ answers }) => answers.get !== undefined);
   const paths = shown.map(({ path }) => path);
   expect(paths.length).toBeGreaterThan(30);

@@ -60,7 +60,7 @@ export const PAGES: Readonly<Record<string, Visit>> = {
 
 /** Routes that show nothing of their own: where they lead, or that they are a file. */
 export const NOT_PAGES: Readonly<Record<string, string>> = {
-  '/': 'leads to the first page of whoever asks',
+  '/': 'leads to the first page of the viewer',
   [`${ACCOUNT}/usage.csv`]: 'a file to keep',
   '/settings/password': 'leads to the settings',
   '/settings/sign-out-others': 'leads to the settings',

@@ -22,10 +22,7 @@ type ChartProps = Readonly<{
   unit: string;
 }>;
 
-/**
- * A chart over time in UTC, drawn by JavaScript, and the same numbers as a table for everyone else. The heading of its
- * panel names it; `title` names it to screen readers.
- */
+/** A chart over time in UTC, drawn by JavaScript, with the same numbers as a table. Its title is for screen readers. */
 export function Chart({ id, title, kind, timesMs, series, unit }: ChartProps) {
   const drawn = { kind, unit, times: timesMs.map((ms) => ms / 1_000), series };
   const rows = timesMs.map((atMs, i) => ({ atMs, i })).toReversed();
@@ -50,7 +47,6 @@ export function Chart({ id, title, kind, timesMs, series, unit }: ChartProps) {
               }),
             ]}
             rows={rows}
-            keyOf={({ atMs }) => atMs}
             empty={<p>No data.</p>}
           />
         </div>

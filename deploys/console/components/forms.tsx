@@ -41,7 +41,7 @@ export function PostForm({ action, button, kind, beside, isInline, children, ...
       aria-label={button}
     >
       {Object.entries(hidden).map(([name, value]) => (
-        <input type="hidden" name={name} value={value} key={name} />
+        <input type="hidden" name={name} value={value} />
       ))}
       {errorSummary(errors)}
       <ReturnedForm.Provider value={{ errors, sent }}>{children}</ReturnedForm.Provider>
@@ -69,7 +69,7 @@ function errorSummary({ form, ...ofFields }: FormErrors) {
             <strong>Please fix the following:</strong>
             <ul>
               {found.map(([name, text]) => (
-                <li key={name}>
+                <li>
                   <a href={`#${name}`}>{text}</a>
                 </li>
               ))}
@@ -95,11 +95,13 @@ export function Submit({ kind = 'plain', children }: ButtonProps) {
   );
 }
 
+type ButtonLinkProps = Readonly<{ to: string; text: string; kind?: ButtonProps['kind'] }>;
+
 /** A link styled as a button: it opens a page and changes nothing. */
-export function ButtonLink({ to, kind = 'plain', children }: ButtonProps & Readonly<{ to: string }>) {
+export function ButtonLink({ to, text, kind = 'plain' }: ButtonLinkProps) {
   return (
     <Link to={to} class={`button button-${kind}`}>
-      {children}
+      {text}
     </Link>
   );
 }
@@ -166,7 +168,7 @@ export function SelectField({ options, ...field }: SelectFieldProps) {
     <Field {...field}>
       <select {...described(name, hint, errors?.[name])} name={name}>
         {options.map((option) => (
-          <option key={option.value} value={option.value} selected={option.value === value}>
+          <option value={option.value} selected={option.value === value}>
             {option.label}
           </option>
         ))}
@@ -176,8 +178,8 @@ export function SelectField({ options, ...field }: SelectFieldProps) {
 }
 
 /** A choice of a few to narrow a list by, or none. */
-export function FilterSelect({ value = '', options, ...field }: SelectFieldProps) {
-  return <SelectField {...field} value={value} options={[{ value: '', label: 'All' }, ...options]} />;
+export function filterSelect(name: string, label: string, value = '', options: SelectFieldProps['options']) {
+  return <SelectField {...{ name, label, value }} options={[{ value: '', label: 'All' }, ...options]} />;
 }
 
 function Field({ name, label, hint, children }: FieldProps & Readonly<{ children?: ComponentChildren }>) {
@@ -239,7 +241,7 @@ export function RadioFields({ name, legend, value, options }: RadioFieldsProps) 
     <fieldset class="radios">
       <legend>{legend}</legend>
       {options.map((option) => (
-        <label key={option.value} class="choice">
+        <label class="choice">
           <input type="radio" name={name} value={option.value} checked={option.value === value} />
           <span>
             {option.label}

@@ -39,7 +39,7 @@ export function Crumbs({ crumbs, here }: Readonly<{ crumbs: readonly Crumb[]; he
     <nav class="crumbs" aria-label="Breadcrumb">
       <ol>
         {crumbs.map(([label, to]) => (
-          <li key={to}>
+          <li>
             <Link to={to}>{label}</Link>
           </li>
         ))}
@@ -61,7 +61,7 @@ export function Tabs({ label, tabs }: TabsProps) {
     <nav class="tabs" aria-label={label}>
       <ul>
         {tabs.map(([text, to, isCurrent]) => (
-          <li key={to}>
+          <li>
             <Link to={to} isCurrent={isCurrent}>
               {text}
             </Link>
@@ -77,7 +77,7 @@ export function Choices({ label, tabs }: TabsProps) {
   return (
     <nav class="choices" aria-label={label}>
       {tabs.map(([text, to, isCurrent]) => (
-        <Link key={to} to={to} isCurrent={isCurrent}>
+        <Link to={to} isCurrent={isCurrent}>
           {text}
         </Link>
       ))}

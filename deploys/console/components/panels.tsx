@@ -33,11 +33,14 @@ export function Columns({ children }: Readonly<{ children: ComponentChildren }>)
   return <div class="columns">{children}</div>;
 }
 
+type EmptyProps = Readonly<{ title: string; text?: string | false; children?: ComponentChildren }>;
+
 /** In place of an empty list: what would be here, and how to get it. */
-export function Empty({ title, children }: Readonly<{ title: string; children?: ComponentChildren }>) {
+export function Empty({ title, text, children }: EmptyProps) {
   return (
     <div class="empty">
       <p class="empty-title">{title}</p>
+      {text && <p>{text}</p>}
       {children}
     </div>
   );
@@ -47,13 +50,13 @@ export function Empty({ title, children }: Readonly<{ title: string; children?: 
 export type Fact = readonly [label: string, value: ComponentChildren] | false | undefined;
 
 /** What is known of a thing, line by line. */
-export function Facts({ facts }: Readonly<{ facts: readonly Fact[] }>) {
+export function factList(facts: readonly Fact[]) {
   return (
     <dl class="facts">
       {facts.map(
         (fact) =>
           fact && (
-            <div key={fact[0]}>
+            <div>
               <dt>{fact[0]}</dt>
               <dd>{fact[1]}</dd>
             </div>
@@ -72,11 +75,11 @@ export type Stat = readonly [
 ];
 
 /** A row of numbers at the head of a page. */
-export function Stats({ stats, id }: Readonly<{ stats: readonly Stat[]; id?: string | undefined }>) {
+export function statRow(stats: readonly Stat[], id?: string) {
   return (
     <dl class="stats" id={id}>
       {stats.map(([label, value, note, tone]) => (
-        <div key={label} class={tone ? `tone-${tone}` : undefined}>
+        <div class={tone ? `tone-${tone}` : undefined}>
           <dt>{label}</dt>
           <dd class="stat-value">{value}</dd>
           {note !== undefined && <dd class="stat-note">{note}</dd>}
@@ -127,13 +130,12 @@ type TableProps<Row> = Readonly<{
   /** `false`: a column that is not there this time. */
   columns: readonly (Column<Row> | false)[];
   rows: readonly Row[];
-  keyOf: (row: Row) => string | number;
   /** Stands in place of a table without rows. */
-  empty: ComponentChildren;
+  empty?: ComponentChildren;
 }>;
 
 /** A dense table; on phones each row is a card whose lines carry the columns' labels. */
-export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<Row>) {
+export function Table<Row>({ caption, columns, rows, empty = null }: TableProps<Row>) {
   if (rows.length === 0) return <>{empty}</>;
   const shown = columns.filter((column) => column !== false);
   return (
@@ -143,12 +145,7 @@ export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<
         <thead role="rowgroup">
           <tr role="row">
             {shown.map(([label, , kind]) => (
-              <th
-                key={label}
-                scope="col"
-                role="columnheader"
-                class={kind === 'end' ? 'align-end' : undefined}
-              >
+              <th scope="col" role="columnheader" class={kind === 'end' ? 'align-end' : undefined}>
                 {label}
               </th>
             ))}
@@ -156,9 +153,9 @@ export function Table<Row>({ caption, columns, rows, keyOf, empty }: TableProps<
         </thead>
         <tbody role="rowgroup">
           {rows.map((row) => (
-            <tr key={keyOf(row)} role="row">
+            <tr role="row">
               {shown.map((column) => (
-                <Cell key={column[0]} column={column} row={row} />
+                <Cell column={column} row={row} />
               ))}
             </tr>
           ))}

@@ -7,11 +7,8 @@ const MINUTE_MS = 60_000;
 function start() {
   let nowMs = 1_000;
   let drawn = 0;
-  const oneTimeSecrets = createOneTimeSecrets({ now: () => nowMs }, (bytes) => {
-    const ticket = new Uint8Array(bytes);
-    new DataView(ticket.buffer).setUint32(0, (drawn += 1));
-    return ticket;
-  });
+  const random = (bytes: number) => Buffer.from(String((drawn += 1)).padStart(bytes));
+  const oneTimeSecrets = createOneTimeSecrets({ now: () => nowMs }, random);
   const take = (ticket: string, viewer = CUSTOMER, init: RequestInit = {}) => {
     const url = new URL(`${ORIGIN}/accounts/7/keys?shown=${ticket}`);
     return oneTimeSecrets.take({ url, viewer, request: new Request(url.href, init) });
@@ -20,7 +17,7 @@ function start() {
 }
 
 describe('a new secret', () => {
-  test('under a ticket that the form chose reaches nobody who chose the same', () => {
+  test('under a ticket that its form chose is not given to another viewer with the same ticket', () => {
     const { put, take } = start();
     expect(put(CUSTOMER.userId, 'mine', 'form')).toBe('form');
     put(OPERATOR.userId, 'theirs', 'form');

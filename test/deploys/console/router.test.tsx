@@ -22,9 +22,6 @@ const ROUTES: readonly Route[] = [
       throw new Error('the reason <b>inside</b>');
     },
   }),
-  forOperator('/operator/file.csv', {
-    get: () => new Response('a,b', { headers: { 'content-type': 'text/csv' } }),
-  }),
   forAnyone('/act', { post: () => redirect('/open') }),
   forAnyone('/logout', { post: () => redirect('/open') }),
 ];
@@ -32,23 +29,16 @@ const ROUTES: readonly Route[] = [
 describe('who may see what', () => {
   test.each([
     [undefined, '/open', 200],
-    [CUSTOMER, '/open', 200],
     [CUSTOMER, '/accounts/7/keys', 200],
     [CUSTOMER, '/accounts/8/keys', 404],
-    [CUSTOMER, '/accounts/9/keys', 404],
     [CUSTOMER, '/accounts/07/keys', 404],
     [CUSTOMER, '/accounts/7e0/keys', 404],
     [CUSTOMER, '/operator/queue', 404],
-    [CUSTOMER, '/operator/nothing', 404],
-    [OPERATOR, '/accounts/7/keys', 200],
     [OPERATOR, '/accounts/8/keys', 200],
     [OPERATOR, '/accounts/9/keys', 404],
     [OPERATOR, '/operator/queue', 200],
   ] as const)('%p at %s: %i', async (viewer, path, status) => {
-    const { ask, answerNothing } = startConsole(viewer, ROUTES);
-    const response =
-      path === '/operator/nothing' ? await answerNothing(new Request(ORIGIN + path)) : await ask(path);
-    expect(response.status).toBe(status);
+    expect((await startConsole(viewer, ROUTES).ask(path)).status).toBe(status);
   });
 
   test("another account's page is the same 404 as one that does not exist", async () => {
@@ -58,7 +48,7 @@ describe('who may see what', () => {
   });
 
   test.each(['/accounts/7/keys', '/accounts/7/keys?cursor=a%26b', '/operator/queue'])(
-    'nobody is sent from %s to the login, and comes back',
+    'without a session, %s redirects to the login and back',
     async (path) => {
       const response = await startConsole(undefined, ROUTES).ask(path);
       expect(response.status).toBe(303);
@@ -74,15 +64,9 @@ describe('changes', () => {
     expect(response.headers.get('location')).toBe('/accounts/7/keys?named=a%20b&done=key-created');
   });
 
-  test.each([
-    [{ origin: ORIGIN }, 303],
-    [{ origin: 'https://evil.example.com' }, 403],
-    [{ origin: 'null' }, 403],
-    [{}, 403],
-  ] as const)('without Sec-Fetch-Site, %p is a %i', async (headers, status) => {
-    const { ask } = startConsole(CUSTOMER, ROUTES);
-    const response = await ask('/act', { method: 'POST', body: new URLSearchParams(), headers });
-    expect(response.status).toBe(status);
+  test('without Sec-Fetch-Site, a form is accepted by its origin', async () => {
+    const init = { method: 'POST', body: new URLSearchParams(), headers: { origin: ORIGIN } };
+    expect((await startConsole(CUSTOMER, ROUTES).ask('/act', init)).status).toBe(303);
   });
 
   test('more changes than a user may make at once are refused, with the time to wait, and logging out is not', async () => {
@@ -110,21 +94,11 @@ describe('changes', () => {
 
 /** A form whose last byte comes when `end` is called. */
 function slowForm() {
-  let end = () => undefined as void;
-  const body = new ReadableStream<Uint8Array>({
-    start(controller) {
-      controller.enqueue(Buffer.from('name='));
-      end = () => {
-        controller.enqueue(Buffer.from('a'));
-        controller.close();
-      };
-    },
-  });
-  const headers = {
-    'sec-fetch-site': 'same-origin',
-    'content-type': 'application/x-www-form-urlencoded',
-  };
-  return { init: { method: 'POST', body, headers }, end: () => end() };
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+  const writer = writable.getWriter();
+  void writer.write(Buffer.from('name='));
+  const headers = { 'sec-fetch-site': 'same-origin', 'content-type': 'application/x-www-form-urlencoded' };
+  return { init: { method: 'POST', body: readable, headers }, end: () => void writer.close() };
 }
 
 test('a form that came while its session ended is not acted on', async () => {
@@ -168,32 +142,19 @@ describe('methods', () => {
   });
 });
 
-test('a page that breaks is a calm 500 that tells the log and not the viewer', async () => {
+test('a page that breaks is a 500 that tells the reason to the log alone, with the headers of every page', async () => {
   const { ask, broken } = startConsole(OPERATOR, ROUTES);
   const response = await ask('/operator/broken');
   expect(response.status).toBe(500);
   expect(await response.text()).not.toContain('the reason');
   expect(broken).toHaveLength(1);
+  expect(response.headers.get('content-security-policy')).toBe(CONTENT_SECURITY_POLICY);
+  expect(response.headers.get('cache-control')).toBe('no-store');
 });
 
-test('a session that cannot be looked up is a 500 too', async () => {
+test('a session that cannot be looked up is a 500', async () => {
   const viewerOf = () => Promise.reject(new Error('database is gone'));
   const { ask, broken } = startConsole(undefined, ROUTES, { viewerOf });
   expect((await ask('/accounts/7/keys')).status).toBe(500);
   expect(broken).toHaveLength(1);
-});
-
-test('a file, a redirect and what breaks carry the policy and are kept by no cache', async () => {
-  const { ask, post } = startConsole(OPERATOR, ROUTES);
-  const answers = [
-    ask('/operator/broken'),
-    ask('/assets/nothing.js'),
-    ask('/operator/file.csv'),
-    post('/act', {}),
-  ];
-  for (const { headers } of await Promise.all(answers)) {
-    expect(headers.get('content-security-policy')).toBe(CONTENT_SECURITY_POLICY);
-    expect(headers.get('cache-control')).toBe('no-store');
-    expect(headers.get('x-content-type-options')).toBe('nosniff');
-  }
 });

@@ -11,7 +11,7 @@ import { ATTEMPTS_MAX, type DeliveryState, SEND_TEXTS } from '../../../outbox/ou
 import { DAY_MS } from '../../../usage/calendar.ts';
 import { CodeBlock } from '../../components/code.tsx';
 import { Ago, bytesText, countText, latencyText, Now, Time } from '../../components/format.tsx';
-import { Filters, FilterSelect, TextField } from '../../components/forms.tsx';
+import { Filters, filterSelect, TextField } from '../../components/forms.tsx';
 import { cursorFrom, Link, Pager, withQuery } from '../../components/links.tsx';
 import { Empty, Live, Panel, StateBadge, type StateWord, Table } from '../../components/panels.tsx';
 import type { AccountContext } from '../../context.ts';
@@ -83,34 +83,26 @@ function filters(
         placeholder="First 8+ characters"
         isCode
       />
-      <FilterSelect
-        name="state"
-        label="State"
-        value={filter.state}
-        options={STATES.map((value) => ({ value, label: STATE_WORDS[value][0] }))}
-      />
-      <FilterSelect
-        name="event"
-        label="Event"
-        value={filter.eventKind}
-        options={EVENTS.map((value) => ({ value, label: value }))}
-      />
-      <FilterSelect name="webhook" label="Webhook" value={filter.webhookId} options={webhooks} />
-      <FilterSelect name="program" label="Program" value={filter.programId} options={programs} />
-      <FilterSelect
-        name="time"
-        label="Time"
-        value={url.searchParams.get('time') ?? undefined}
-        options={SPANS}
-      />
+      {filterSelect(
+        'state',
+        'State',
+        filter.state,
+        STATES.map((value) => ({ value, label: STATE_WORDS[value][0] })),
+      )}
+      {filterSelect(
+        'event',
+        'Event',
+        filter.eventKind,
+        EVENTS.map((value) => ({ value, label: value })),
+      )}
+      {filterSelect('webhook', 'Webhook', filter.webhookId, webhooks)}
+      {filterSelect('program', 'Program', filter.programId, programs)}
+      {filterSelect('time', 'Time', url.searchParams.get('time') ?? undefined, SPANS)}
     </Filters>
   );
 }
 
-/**
- * Deliveries, each opening at the side. `empty` stands in place of an empty table; the webhook is not named where all are
- * of one.
- */
+/** Deliveries, each opening at the side; the webhook is not named where all are of one. */
 export function deliveryTable(
   accountId: number,
   rows: readonly AccountDelivery[],
@@ -154,7 +146,6 @@ export function deliveryTable(
         ],
       ]}
       rows={rows}
-      keyOf={({ id }) => id}
       empty={<Empty title={empty} />}
     />
   );
@@ -325,7 +316,7 @@ export function phaseBars(phasesJson: string) {
       <caption class="hidden">Timing</caption>
       <tbody>
         {partsOf(times).map((part, i) => (
-          <tr key={part.label}>
+          <tr>
             <th scope="row">{part.label}</th>
             <td>{bar(part, totalMs, `phase-${i + 1}`)}</td>
             <td class="align-end">{latencyText(part.ms)}</td>

@@ -2,7 +2,7 @@
 import { CodeBlock, CopiedCode } from '../../components/code.tsx';
 import { Ago, countText, spanText, Time } from '../../components/format.tsx';
 import { PostForm } from '../../components/forms.tsx';
-import { Badge, Facts, Live, Notice, Panel, StateBadge, type Tone } from '../../components/panels.tsx';
+import { Badge, factList, Live, Notice, Panel, StateBadge, type Tone } from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
 import { type AccountContext, type AccountForm, byOf } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
@@ -43,10 +43,7 @@ function find(
   return webhook && { delivery, webhook };
 }
 
-/**
- * One delivery, on a page of its own or in the drawer: what was sent, when, and what came back; also with why it was not
- * resent.
- */
+/** One delivery, on a page of its own or in the drawer; also with why it was not resent. */
 export function deliveryPage(
   services: WebhookServices,
   context: AccountContext,
@@ -72,7 +69,7 @@ export function deliveryPage(
           <Panel title="Attempts" aside={stateBadges(delivery)}>
             <ol class="timeline">
               {delivery.tries.map((attempt, i) => (
-                <li key={attempt.n} class={`tone-${ATTEMPT_TONES[attempt.state]}`}>
+                <li class={`tone-${ATTEMPT_TONES[attempt.state]}`}>
                   {attemptDetails(
                     attempt,
                     delivery,
@@ -106,24 +103,22 @@ function aboutPanel({ delivery, webhook }: Found, accountId: number) {
   const { id, eventKind, label, programId, deploySlot, createdAtMs } = delivery;
   return (
     <Panel title="About">
-      <Facts
-        facts={[
-          ['ID', <CopiedCode id="delivery-id" text={id} label="Copy delivery ID" />],
-          ['Event', <code>{eventKind}</code>],
-          programId !== null && [
-            'Program',
-            <Link to={paths.program(accountId, programId)}>{label ?? programId}</Link>,
-          ],
-          deploySlot !== null && ['Deploy slot', countText(deploySlot)],
-          [
-            'Webhook',
-            <Link to={paths.webhook(accountId, webhook.id)}>
-              <WebhookUrl url={webhook.url} />
-            </Link>,
-          ],
-          ['Created', <Time atMs={createdAtMs} />],
-        ]}
-      />
+      {factList([
+        ['ID', <CopiedCode id="delivery-id" text={id} label="Copy delivery ID" />],
+        ['Event', <code>{eventKind}</code>],
+        programId !== null && [
+          'Program',
+          <Link to={paths.program(accountId, programId)}>{label ?? programId}</Link>,
+        ],
+        deploySlot !== null && ['Deploy slot', countText(deploySlot)],
+        [
+          'Webhook',
+          <Link to={paths.webhook(accountId, webhook.id)}>
+            <WebhookUrl url={webhook.url} />
+          </Link>,
+        ],
+        ['Created', <Time atMs={createdAtMs} />],
+      ])}
     </Panel>
   );
 }
@@ -179,16 +174,14 @@ function attemptDetails(attempt: AttemptRow, { eventKind }: Delivery, isOpen: bo
         <Badge tone={ATTEMPT_TONES[attempt.state]}>{attemptWord(attempt)}</Badge>
         <Time atMs={startedAtMs} />
       </summary>
-      <Facts
-        facts={[
-          ['Outcome', attemptText(attempt)],
-          ['Trigger', cause],
-          ['URL', <code>{url}</code>],
-          remoteAddress !== null && ['Remote address', <code>{remoteAddress}</code>],
-          ['Signed at', <Time atMs={signedAt * 1_000} />],
-          isOperator && detail !== null && ['Details (operators only)', detail],
-        ]}
-      />
+      {factList([
+        ['Outcome', attemptText(attempt)],
+        ['Trigger', cause],
+        ['URL', <code>{url}</code>],
+        remoteAddress !== null && ['Remote address', <code>{remoteAddress}</code>],
+        ['Signed at', <Time atMs={signedAt * 1_000} />],
+        isOperator && detail !== null && ['Details (operators only)', detail],
+      ])}
       {phasesJson !== null && phaseBars(phasesJson)}
       {headerBlock(`sent-${n}`, 'Request headers', sentHeaders(attempt))}
       {attempt.answerHeadersJson !== null && (
@@ -215,23 +208,23 @@ function headerBlock(id: string, label: string, lines: readonly (readonly [strin
 function comingAttempts({ attempts, nextAttemptAtMs, finishedAtMs }: Delivery, nowMs: number) {
   if (finishedAtMs !== null) return null;
   const numbers = Array.from({ length: ATTEMPTS_MAX - attempts }, (_, i) => attempts + 1 + i);
-  return numbers.map((number) => (
-    <li key={number} class="timeline-coming">
-      <span class="timeline-title">
-        Attempt {number} of {ATTEMPTS_MAX}
-      </span>
-      {number === attempts + 1 && nextAttemptAtMs !== null ? (
-        <span>
-          Due <Ago atMs={Math.max(nextAttemptAtMs, nowMs)} />
+  return numbers.map((number) => {
+    const delay = RETRY_DELAYS_MS[number - 2];
+    return (
+      <li class="timeline-coming">
+        <span class="timeline-title">
+          Attempt {number} of {ATTEMPTS_MAX}
         </span>
-      ) : (
-        <span>{delayText(number)}</span>
-      )}
-    </li>
-  ));
-}
-
-function delayText(number: number): string {
-  const delayMs = RETRY_DELAYS_MS[number - 2];
-  return delayMs === undefined ? 'Immediately' : `${spanText(delayMs)} after attempt ${number - 1} fails`;
+        {number === attempts + 1 && nextAttemptAtMs !== null ? (
+          <span>
+            Due <Ago atMs={Math.max(nextAttemptAtMs, nowMs)} />
+          </span>
+        ) : (
+          <span>
+            {delay === undefined ? 'Immediately' : `${spanText(delay)} after attempt ${number - 1} fails`}
+          </span>
+        )}
+      </li>
+    );
+  });
 }

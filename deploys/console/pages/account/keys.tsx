@@ -23,12 +23,12 @@ import {
   type Column,
   Columns,
   Empty,
-  Facts,
+  factList,
   Notice,
   Panel,
   StateBadge,
   type StateWord,
-  Stats,
+  statRow,
   Table,
 } from '../../components/panels.tsx';
 import { cursorFrom, Link, Pager } from '../../components/links.tsx';
@@ -61,11 +61,7 @@ export function keyListPage(
   const isNarrowed = search !== '' || before !== undefined;
   return show({
     title: 'API keys',
-    aside: (
-      <ButtonLink to={`${path}/new`} kind="primary">
-        Create key{' '}
-      </ButtonLink>
-    ),
+    aside: <ButtonLink to={`${path}/new`} kind="primary" text="Create key " />,
     body: (
       <>
         <p>All keys share the account's rate limit and credits. A key is shown only once, when created.</p>
@@ -84,16 +80,15 @@ export function keyListPage(
           caption="API keys, newest first"
           columns={columnsOf(account, calls)}
           rows={items}
-          keyOf={({ id }) => id}
           empty={
             isNarrowed ? (
               <Empty title="No matching keys" />
             ) : (
-              <Empty title="No API keys yet">
-                <p>API keys give access to the RPC endpoint and the program API.</p>
-                <ButtonLink to={`${path}/new`} kind="primary">
-                  Create your first key
-                </ButtonLink>
+              <Empty
+                title="No API keys yet"
+                text="API keys give access to the RPC endpoint and the program API."
+              >
+                <ButtonLink to={`${path}/new`} kind="primary" text="Create your first key" />
               </Empty>
             )
           }
@@ -167,11 +162,7 @@ function showForm({ account, show }: AccountContext, once: string, returned: Ret
           action={`${path}/new`}
           button="Create key"
           kind="primary"
-          beside={
-            <ButtonLink to={path} kind="quiet">
-              Cancel
-            </ButtonLink>
-          }
+          beside={<ButtonLink to={path} kind="quiet" text="Cancel" />}
           hidden={{ once }}
           {...returned}
         >
@@ -214,10 +205,7 @@ function KeyEnds({ row: { prefix, last4 } }: Readonly<{ row: Pick<KeyRow, 'prefi
 
 type KeyFormErrors = Readonly<Partial<Record<'rename' | 'rotate' | 'revoke', FormErrors>>>;
 
-/**
- * What is known of a key, and what can be done to it; the key itself when it was just made. Also with what was wrong with
- * one of its forms.
- */
+/** One key and its forms, with what was wrong with one of them; the key itself when it was just made. */
 export function keyPage(
   { keys, usage, oneTimeSecrets, random }: AccountServices,
   context: AccountContext,
@@ -305,20 +293,13 @@ function shownKey(secret: string | undefined, { account, url }: AccountContext) 
 
 function keyFacts(row: KeyRow) {
   const { id, createdAtMs, lastUsedAtMs, expiresAtMs, state } = row;
-  return (
-    <Facts
-      facts={[
-        ['Key', <KeyEnds row={row} />],
-        ['ID', <code>{id}</code>],
-        ['Created', <Time atMs={createdAtMs} />],
-        ['Last used', <Ago atMs={lastUsedAtMs} none="Never" />],
-        expiresAtMs !== undefined && [
-          state === 'expiring' ? 'Expires' : 'Expired',
-          <Time atMs={expiresAtMs} />,
-        ],
-      ]}
-    />
-  );
+  return factList([
+    ['Key', <KeyEnds row={row} />],
+    ['ID', <code>{id}</code>],
+    ['Created', <Time atMs={createdAtMs} />],
+    ['Last used', <Ago atMs={lastUsedAtMs} none="Never" />],
+    expiresAtMs !== undefined && [state === 'expiring' ? 'Expires' : 'Expired', <Time atMs={expiresAtMs} />],
+  ]);
 }
 
 function keyUse(usage: AccountServices['usage'], whose: { accountId: number; keyId: string }, nowMs: number) {
@@ -327,21 +308,17 @@ function keyUse(usage: AccountServices['usage'], whose: { accountId: number; key
   const week = sumOf(points.map(({ counts }) => counts));
   const day = points.slice(-24).map(({ counts }) => counts.calls);
   const dayCalls = day.reduce((sum, calls) => sum + calls, 0);
-  return (
-    <Stats
-      stats={[
-        [
-          'Requests, 24 hours',
-          countText(dayCalls),
-          <Sparkline values={day} label={`${countText(dayCalls)} requests in 24 hours, by hour`} />,
-        ],
-        ['Requests, 7 days', countText(week.calls)],
-        ['Credits, 7 days', countText(week.credits - week.refunded)],
-        ['Errors, 7 days', countText(week.errors)],
-        ['Rejected, 7 days', countText(week.refused)],
-      ]}
-    />
-  );
+  return statRow([
+    [
+      'Requests, 24 hours',
+      countText(dayCalls),
+      <Sparkline values={day} label={`${countText(dayCalls)} requests in 24 hours, by hour`} />,
+    ],
+    ['Requests, 7 days', countText(week.calls)],
+    ['Credits, 7 days', countText(week.credits - week.refunded)],
+    ['Errors, 7 days', countText(week.errors)],
+    ['Rejected, 7 days', countText(week.refused)],
+  ]);
 }
 
 const GRACES = [

@@ -17,7 +17,7 @@ import {
   Notice,
   Panel,
   type Stat,
-  Stats,
+  statRow,
   TablePanel,
   type Tone,
 } from '../../components/panels.tsx';
@@ -48,6 +48,7 @@ export function overviewPage(
   const hours = { fromHour: toHour - 24, toHour };
   const newest = keys.page({ accountId: id, limit: KEYS }).items;
   const state = { account, plan, forecast, keys: newest, webhooks: webhooksOf(id) };
+  const found = [...ofAccount(state), ...ofWebhooks(state, nowMs), ...ofKeys(state, nowMs)];
   return show({
     title: 'Overview',
     aside: (
@@ -55,17 +56,36 @@ export function overviewPage(
         <Badge tone="quiet" icon="gauge">
           {account.plan === undefined ? 'Program API only' : `Plan ${account.plan}`}
         </Badge>
-        <ButtonLink to={paths.quickStart(id)}>Quick start</ButtonLink>
+        <ButtonLink to={paths.quickStart(id)} text="Quick start" />
       </>
     ),
     body: (
       <Live id="overview" from={url.pathname} everySeconds={5}>
         <div class="panel-stack">
-          {attentionList(attentionOf(state, nowMs))}
+          {found.length > 0 && (
+            <section class="notices" aria-label="Needs attention">
+              {found.map(({ tone, sentence, link }) => (
+                <Notice tone={tone}>
+                  {sentence} {link && <Link to={link.to}>{link.label}</Link>}
+                </Notice>
+              ))}
+            </section>
+          )}
           {stats(state, usage.sum({ accountId: id }, hours))}
           {lastHour(minutes.recentMinutes(id, nowMs), minutes.sinceMs(), plan)}
           <Columns>
-            {methodsPanel(id, usage.byMethod({ accountId: id }, hours))}
+            <TablePanel
+              title="Top methods, 24 hours"
+              aside={<Link to={paths.usage(id)}>All usage</Link>}
+              caption="Top methods in the last 24 hours"
+              columns={[
+                ['Method', ({ name }) => <code>{name}</code>, 'head'],
+                ['Requests', ({ counts }) => countText(counts.calls), 'end'],
+                ['Credits', ({ counts }) => countText(counts.credits - counts.refunded), 'end'],
+              ]}
+              rows={usage.byMethod({ accountId: id }, hours).slice(0, ROWS)}
+              empty={<Empty title="No calls in the last 24 hours" />}
+            />
             {keysPanel(id, newest, usage.byKey({ accountId: id }, hours))}
           </Columns>
         </div>
@@ -74,33 +94,16 @@ export function overviewPage(
   });
 }
 
-function attentionList(found: readonly Attention[]) {
-  if (found.length === 0) return null;
-  return (
-    <section class="notices" aria-label="Needs attention">
-      {found.map(({ tone, sentence, link }) => (
-        <Notice key={sentence} tone={tone}>
-          {sentence} {link && <Link to={link.to}>{link.label}</Link>}
-        </Notice>
-      ))}
-    </section>
-  );
-}
-
 /** The state of an account in numbers; `day` is what was counted in the last 24 hours. */
 function stats(state: AccountState, day: Counts) {
-  return (
-    <Stats
-      stats={[
-        creditsStat(state, day),
-        ['Requests, 24 hours', countText(day.calls)],
-        ['Errors, 24 hours', countText(day.errors), errorNote(day)],
-        ['Rejected, 24 hours', countText(day.refused), refusedNote(day)],
-        ['Latency p50', boundText(day, 0.5), 'median, last 24 h'],
-        ['Latency p95', boundText(day, 0.95), '95th percentile, last 24 h'],
-      ]}
-    />
-  );
+  return statRow([
+    creditsStat(state, day),
+    ['Requests, 24 hours', countText(day.calls)],
+    ['Errors, 24 hours', countText(day.errors), errorNote(day)],
+    ['Rejected, 24 hours', countText(day.refused), refusedNote(day)],
+    ['Latency p50', boundText(day, 0.5), 'median, last 24 h'],
+    ['Latency p95', boundText(day, 0.95), '95th percentile, last 24 h'],
+  ]);
 }
 
 function creditsStat({ account, plan, forecast }: AccountState, { credits, refunded }: Counts): Stat {
@@ -160,24 +163,6 @@ function perSecond(rate: number): string {
 
 const ROWS = 5;
 
-function methodsPanel(accountId: number, methods: readonly Part[]) {
-  return (
-    <TablePanel
-      title="Top methods, 24 hours"
-      aside={<Link to={paths.usage(accountId)}>All usage</Link>}
-      caption="Top methods in the last 24 hours"
-      columns={[
-        ['Method', ({ name }) => <code>{name}</code>, 'head'],
-        ['Requests', ({ counts }) => countText(counts.calls), 'end'],
-        ['Credits', ({ counts }) => countText(counts.credits - counts.refunded), 'end'],
-      ]}
-      rows={methods.slice(0, ROWS)}
-      keyOf={({ name }) => name}
-      empty={<Empty title="No calls in the last 24 hours" />}
-    />
-  );
-}
-
 /** The active keys, the last used first. */
 function keysPanel(accountId: number, keys: readonly KeyRow[], used: readonly Part[]) {
   const calls = new Map(used.map(({ name, counts }) => [name, counts.calls]));
@@ -204,7 +189,6 @@ function keysPanel(accountId: number, keys: readonly KeyRow[], used: readonly Pa
         ['Last used', ({ lastUsedAtMs }) => <Ago atMs={lastUsedAtMs} none="Never" />],
       ]}
       rows={working.slice(0, ROWS)}
-      keyOf={({ id }) => id}
       empty={
         <Empty title="No active keys">
           <Link to={`${paths.keys(accountId)}/new`}>Create a key</Link>
@@ -237,10 +221,6 @@ const LASTS_MS = 3 * DAY_MS;
 const SHARE_LEFT = 0.1;
 /** Of several alike. */
 const NAMED_MAX = 3;
-
-function attentionOf(state: AccountState, nowMs: number): readonly Attention[] {
-  return [...ofAccount(state), ...ofWebhooks(state, nowMs), ...ofKeys(state, nowMs)];
-}
 
 function ofAccount({ account, plan, forecast }: AccountState): readonly Attention[] {
   const { creditsLeft: left, isSuspended } = account;

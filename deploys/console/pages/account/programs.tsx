@@ -1,10 +1,10 @@
 /** @jsxImportSource preact */
 import { CopiedCode, ShortAddress, shortened } from '../../components/code.tsx';
 import { Ago, countText, Time } from '../../components/format.tsx';
-import { ButtonLink, Filters, FilterSelect, TextField } from '../../components/forms.tsx';
+import { ButtonLink, Filters, filterSelect, TextField } from '../../components/forms.tsx';
 import {
   Empty,
-  Facts,
+  factList,
   Live,
   Panel,
   StateBadge,
@@ -34,7 +34,10 @@ export function programListPage(
 ): Response {
   const search = (url.searchParams.get('q') ?? '').trim();
   const status = STATUSES.find((known) => known === url.searchParams.get('status'));
-  const rows = programs({ search, ...(status && { status }) }, nowMs).toSorted(byNewest);
+  // By slot, because a slot is known before its time; what has none comes last, in the list's order.
+  const rows = programs({ search, ...(status && { status }) }, nowMs).toSorted(
+    (a, b) => (b.deploySlot ?? -1) - (a.deploySlot ?? -1),
+  );
   const path = paths.programs(account.id);
   return show({
     title: 'Programs',
@@ -42,57 +45,49 @@ export function programListPage(
       <>
         <Filters path={path} isFiltered={search !== '' || status !== undefined}>
           <TextField name="q" label="Search" type="search" value={search} placeholder="Name or address" />
-          <FilterSelect
-            name="status"
-            label="Status"
-            value={status}
-            options={STATUSES.map((value) => ({ value, label: STATUS_WORDS[value][0] }))}
-          />
+          {filterSelect(
+            'status',
+            'Status',
+            status,
+            STATUSES.map((value) => ({ value, label: STATUS_WORDS[value][0] })),
+          )}
         </Filters>
         <Live id="programs" from={withQuery(url, {})} everySeconds={15}>
-          {programPanel(path, rows)}
+          <TablePanel
+            title={rows.length === 1 ? '1 program' : `${countText(rows.length)} programs`}
+            caption="Programs"
+            columns={[
+              ['Program', ({ programId, label }) => <Link to={`${path}/${programId}`}>{label}</Link>, 'head'],
+              [
+                'Address',
+                ({ programId, label }) => (
+                  <ShortAddress id={`program-${programId}`} address={programId} of={label} />
+                ),
+              ],
+              ['Status', statusBadge],
+              [
+                'Deploy slot',
+                ({ deploySlot }) => (deploySlot === undefined ? '–' : countText(deploySlot)),
+                'end',
+              ],
+              ['Deployed', ({ deployedAtMs }) => <Ago atMs={deployedAtMs} none="–" />],
+              [
+                'Authority',
+                ({ programId, label, authority }) =>
+                  authorityCell(`authority-${programId}`, authority, `the upgrade authority of ${label}`),
+              ],
+            ]}
+            rows={rows}
+            empty={<Empty title="No matching programs" />}
+          />
         </Live>
       </>
     ),
   });
 }
 
-function programPanel(path: string, rows: readonly ProgramShown[]) {
-  return (
-    <TablePanel
-      title={rows.length === 1 ? '1 program' : `${countText(rows.length)} programs`}
-      caption="Programs"
-      columns={[
-        ['Program', ({ programId, label }) => <Link to={`${path}/${programId}`}>{label}</Link>, 'head'],
-        [
-          'Address',
-          ({ programId, label }) => (
-            <ShortAddress id={`program-${programId}`} address={programId} of={label} />
-          ),
-        ],
-        ['Status', statusBadge],
-        ['Deploy slot', ({ deploySlot }) => (deploySlot === undefined ? '–' : countText(deploySlot)), 'end'],
-        ['Deployed', ({ deployedAtMs }) => <Ago atMs={deployedAtMs} none="–" />],
-        [
-          'Authority',
-          ({ programId, label, authority }) =>
-            authorityCell(`authority-${programId}`, authority, `the upgrade authority of ${label}`),
-        ],
-      ]}
-      rows={rows}
-      keyOf={({ programId }) => programId}
-      empty={<Empty title="No matching programs" />}
-    />
-  );
-}
-
 function authorityCell(id: string, address: string | null | undefined, of: string) {
   return address ? <ShortAddress id={id} address={address} of={of} /> : <span class="soft">None</span>;
-}
-
-/** By slot, because a slot is known before its time; what has none comes last, in the list's order. */
-function byNewest(a: ProgramShown, b: ProgramShown): number {
-  return (b.deploySlot ?? -1) - (a.deploySlot ?? -1);
 }
 
 const PAGE_ROWS = 50;
@@ -112,46 +107,46 @@ export function programPage(
     title: label,
     crumbs: [['Programs', paths.programs(account.id)]],
     aside: (
-      <ButtonLink to={`${paths.webhooks(account.id)}/new?program=${programId}`} kind="primary">
-        Add webhook
-      </ButtonLink>
+      <ButtonLink
+        to={`${paths.webhooks(account.id)}/new?program=${programId}`}
+        kind="primary"
+        text="Add webhook"
+      />
     ),
     body: (
       <>
         <Panel title="About">
-          <Facts
-            facts={[
-              [
-                'Address',
-                <CopiedCode id="program-address" text={programId} label={`Copy address of ${label}`} />,
-              ],
-              ['Status', statusBadge(found)],
-              ['Deploy slot', deploySlot === undefined ? 'None' : countText(deploySlot)],
-              [
-                'Deployed',
-                <>
-                  <Time atMs={deployedAtMs} none="Unknown" />
-                  <span class="soft">
-                    <Ago atMs={deployedAtMs} />
-                  </span>
-                </>,
-              ],
-              [
-                'Upgrade authority',
-                authority === undefined ? (
-                  "None: the program can't be upgraded"
-                ) : (
-                  <CopiedCode id="authority" text={authority} label="Copy address of the upgrade authority" />
-                ),
-              ],
-              [
-                'Deliveries',
-                <Link to={`${paths.deliveries(account.id)}?program=${programId}`}>
-                  Deliveries for this program
-                </Link>,
-              ],
-            ]}
-          />
+          {factList([
+            [
+              'Address',
+              <CopiedCode id="program-address" text={programId} label={`Copy address of ${label}`} />,
+            ],
+            ['Status', statusBadge(found)],
+            ['Deploy slot', deploySlot === undefined ? 'None' : countText(deploySlot)],
+            [
+              'Deployed',
+              <>
+                <Time atMs={deployedAtMs} none="Unknown" />
+                <span class="soft">
+                  <Ago atMs={deployedAtMs} />
+                </span>
+              </>,
+            ],
+            [
+              'Upgrade authority',
+              authority === undefined ? (
+                "None: the program can't be upgraded"
+              ) : (
+                <CopiedCode id="authority" text={authority} label="Copy address of the upgrade authority" />
+              ),
+            ],
+            [
+              'Deliveries',
+              <Link to={`${paths.deliveries(account.id)}?program=${programId}`}>
+                Deliveries for this program
+              </Link>,
+            ],
+          ])}
         </Panel>
         {deployPanel(deploys)}
         <Pager url={url} by="before" next={last?.id} />
@@ -179,12 +174,7 @@ function deployPanel(deploys: readonly SeenDeploy[]) {
         ],
       ]}
       rows={deploys}
-      keyOf={({ id }) => id}
-      empty={
-        <Empty title="No deploys yet">
-          <p>Deploys appear here once the program has been checked.</p>
-        </Empty>
-      }
+      empty={<Empty title="No deploys yet" text="Deploys appear here once the program has been checked." />}
     />
   );
 }

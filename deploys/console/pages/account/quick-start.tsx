@@ -2,7 +2,7 @@
 import { PROGRAMS_PATH } from '../../../api/programs.ts';
 import { CodeBlock, CopiedCode } from '../../components/code.tsx';
 import { Link, Tabs, withQuery } from '../../components/links.tsx';
-import { Facts, Panel } from '../../components/panels.tsx';
+import { factList, Panel } from '../../components/panels.tsx';
 import type { AccountContext } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
@@ -24,19 +24,17 @@ export function quickStartPage(
         ) : (
           <>
             <Panel title="Endpoint">
-              <Facts
-                facts={[
-                  ['URL', <CopiedCode id="endpoint" text={rpcUrl.href} label="Copy endpoint URL" />],
-                  [
-                    'Key',
-                    <span>
-                      Header <code>x-token</code>, <code>Authorization: Bearer</code>, or query parameter{' '}
-                      <code>?api-key=</code>
-                    </span>,
-                  ],
-                  ['WebSocket', 'Not supported. Poll getSignatureStatuses'],
-                ]}
-              />
+              {factList([
+                ['URL', <CopiedCode id="endpoint" text={rpcUrl.href} label="Copy endpoint URL" />],
+                [
+                  'Key',
+                  <span>
+                    Header <code>x-token</code>, <code>Authorization: Bearer</code>, or query parameter{' '}
+                    <code>?api-key=</code>
+                  </span>,
+                ],
+                ['WebSocket', 'Not supported. Poll getSignatureStatuses'],
+              ])}
             </Panel>
             {firstCallPanel(rpcSnippets(rpcUrl), url)}
           </>
@@ -85,7 +83,8 @@ export const KEY_PLACEHOLDER = 'YOUR_API_KEY';
 
 /** First calls to the RPC endpoint at this address. */
 export function rpcSnippets({ href }: URL): readonly Snippet[] {
-  const url = quoted(href);
+  // A string of JavaScript, Rust, Python and Go at once: an address as URL writes it has nothing but ASCII.
+  const url = JSON.stringify(href);
   return [
     {
       id: 'kit',
@@ -200,11 +199,6 @@ export function programsSnippet(origin: string): string {
   return `curl -s ${shellQuoted(`${origin}${PROGRAMS_PATH}`)} \\
   -H 'x-token: ${KEY_PLACEHOLDER}'
 `;
-}
-
-/** A string of JavaScript, Rust, Python and Go at once: an address as URL writes it has nothing but ASCII. */
-function quoted(href: string): string {
-  return JSON.stringify(href);
 }
 
 /** URL leaves single quotes in a path as they are. */

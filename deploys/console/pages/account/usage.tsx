@@ -6,7 +6,7 @@ import { type Reader, startsOf, type UsageView } from '../../../usage/usage-view
 import { Chart } from '../../components/charts.tsx';
 import { boundText, bytesText, countText, shareText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
-import { Empty, Notice, Panel, Stats, Table } from '../../components/panels.tsx';
+import { Empty, Notice, Panel, statRow, Table } from '../../components/panels.tsx';
 import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
 import type { AccountContext, PageContext } from '../../context.ts';
 import type { AccountServices } from '../../page-services.ts';
@@ -23,11 +23,6 @@ const PERIODS = {
 
 type Period = keyof typeof PERIODS;
 const PERIOD_NAMES = Object.keys(PERIODS) as readonly Period[]; // Object.keys forgets them
-
-/** The period that an address names; a week for anything else. */
-function periodFrom(text: string | null): Period {
-  return PERIOD_NAMES.find((name) => name === text) ?? '7d';
-}
 
 /** Its hours, from where the first of its hours, days or months begins up to and with the hour that is now. */
 function hoursOf(period: Period, nowMs: number): Hours {
@@ -54,7 +49,7 @@ function usageQueryOf({ searchParams }: URL): UsageQuery {
   const method = textFrom(searchParams.get('method'));
   const by = searchParams.get('by');
   return {
-    period: periodFrom(searchParams.get('period')),
+    period: PERIOD_NAMES.find((name) => name === searchParams.get('period')) ?? '7d',
     by: by === 'method' || by === 'key' ? by : method === undefined ? 'method' : 'key',
     measure: MEASURES.find((name) => name === searchParams.get('show')) ?? 'calls',
     keyId,
@@ -91,7 +86,7 @@ export async function usagePage(
   const isUsed = view.total.calls + view.total.refused > 0;
   return show({
     title: 'Usage',
-    aside: isUsed && <ButtonLink to={csvPath(url)}>Download CSV</ButtonLink>,
+    aside: isUsed && <ButtonLink to={csvPath(url)} text="Download CSV" />,
     body: (
       <>
         <Tabs
@@ -105,7 +100,13 @@ export async function usagePage(
         {narrowedBy(shown)}
         {isUsed ? (
           <>
-            {totals(view.total)}
+            {statRow([
+              ['Requests', countText(view.total.calls)],
+              ['Credits', countText(view.total.credits - view.total.refunded)],
+              ['Errors', countText(view.total.errors), errorNote(view.total)],
+              ['Rejected', countText(view.total.refused), refusedNote(view.total)],
+              ['Data sent', bytesText(view.total.bytesOut)],
+            ])}
             {chartPanel(shown)}
             {usageTable(shown)}
             <p class="soft">
@@ -146,20 +147,6 @@ function narrowedBy({ query: { keyId, method }, url, keyName }: Shown) {
       {keyId !== undefined && method !== undefined && ', '}
       {method !== undefined && <code>{method}</code>} · <Link to={to}>Clear</Link>
     </p>
-  );
-}
-
-function totals(total: Counts) {
-  return (
-    <Stats
-      stats={[
-        ['Requests', countText(total.calls)],
-        ['Credits', countText(total.credits - total.refunded)],
-        ['Errors', countText(total.errors), errorNote(total)],
-        ['Rejected', countText(total.refused), refusedNote(total)],
-        ['Data sent', bytesText(total.bytesOut)],
-      ]}
-    />
   );
 }
 
@@ -267,7 +254,6 @@ function usageTable({ view: { parts, total }, query: { by }, url, keyName }: Sho
           ['p95', ({ counts }) => boundText(counts, 0.95), 'end'],
         ]}
         rows={parts.slice(0, ROWS)}
-        keyOf={({ name }) => name}
         empty={<Empty title="No usage in this period" />}
       />
       {parts.length > ROWS && <p class="soft">{`${countText(parts.length - ROWS)} more in the CSV file.`}</p>}

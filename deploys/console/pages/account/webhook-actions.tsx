@@ -175,9 +175,7 @@ export function showSecret({ account, show }: AccountContext, { webhook, secret,
           </p>
         )}
         <div class="buttons">
-          <ButtonLink to={paths.webhook(account.id, webhook.id)} kind="primary">
-            I have saved it
-          </ButtonLink>
+          <ButtonLink to={paths.webhook(account.id, webhook.id)} kind="primary" text="I have saved it" />
         </div>
         <Panel title="Verify signatures">
           <p>
@@ -185,7 +183,7 @@ export function showSecret({ account, show }: AccountContext, { webhook, secret,
             including its prefix.
           </p>
           {VERIFIERS.map(([language, code], i) => (
-            <details key={language} open={i === 0} class="snippet">
+            <details open={i === 0} class="snippet">
               <summary>{language}</summary>
               <CodeBlock id={`verifier-${i}`} label={`Verifier in ${language}`} text={code} />
             </details>

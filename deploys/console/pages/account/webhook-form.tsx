@@ -171,7 +171,6 @@ function programPicker(given: GivenSettings, programs: readonly ProgramShown[], 
           <legend class="hidden">Selected programs</legend>
           {[...chosenFirst, ...unwatched].map(({ programId, label }) => (
             <CheckField
-              key={programId}
               name="program"
               value={programId}
               isChecked={chosen.has(programId)}

@@ -8,7 +8,7 @@ import {
   RadioFields,
   Submit,
 } from '../../components/forms.tsx';
-import { Columns, Facts, Notice, Panel, type Stat, Stats } from '../../components/panels.tsx';
+import { Columns, factList, Notice, Panel, type Stat, statRow } from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
 import type { Delivery } from '../../../outbox/list.ts';
 import type { AccountContext } from '../../context.ts';
@@ -33,35 +33,42 @@ import type { Webhook } from '../../../webhooks/webhook.ts';
 const RECENT = 8;
 
 /** How a form on the page ended; `status` replaces the refusal's own. */
-type FormOutcome = Readonly<{ refusal?: PageRefusal; deleteErrors?: FormErrors; status?: number }>;
+type Outcome = Readonly<{ refusal?: PageRefusal; deleteErrors?: FormErrors; status?: number }>;
 
 export function webhookIdIn({ params }: AccountContext): string {
   return params['webhookId'] ?? '';
 }
 
-/**
- * One webhook: its health, its settings and every action on it; also the response to a form on it that was rejected.
- */
+/** One webhook: its health, its settings and its forms; also the response to a form that was rejected. */
 export function webhookPage(
   services: WebhookServices,
   context: AccountContext,
-  outcome: FormOutcome = {},
+  { refusal, deleteErrors, status = refusal && refusalStatus(refusal) }: Outcome = {},
 ): Response {
   const id = webhookIdIn(context);
   const { account, nowMs, url, show, notFound } = context;
   const webhook = services.webhooks.find(account.id, id);
   if (webhook === undefined) return notFound();
   const path = paths.webhook(account.id, id);
+  const isPaused = webhook.pausedAtMs !== null;
   const recent = services.deliveries.page(account.id, { webhookId: id, limit: RECENT });
-  const { refusal, deleteErrors } = outcome;
-  const status = outcome.status ?? (refusal ? refusalStatus(refusal) : deleteErrors && 422);
   const test = services.webhooks.delivery(account.id, id, url.searchParams.get('test') ?? '');
   const host = hostOf(webhook);
   return show({
     title: host,
-    status,
+    status: status ?? (deleteErrors && 422),
     crumbs: [['Webhooks', paths.webhooks(account.id)]],
-    aside: headButtons(path, webhook.pausedAtMs !== null),
+    aside: (
+      <>
+        {!isPaused && testForm(path)}
+        <PostForm
+          action={`${path}/${isPaused ? 'resume' : 'pause'}`}
+          button={isPaused ? 'Resume' : 'Pause'}
+          isInline
+        />
+        <ButtonLink to={`${path}/edit`} text="Edit" />
+      </>
+    ),
     body: (
       <>
         {refusal === undefined ? (
@@ -104,20 +111,6 @@ export function webhookPage(
   });
 }
 
-function headButtons(path: string, isPaused: boolean) {
-  return (
-    <>
-      {!isPaused && testForm(path)}
-      <PostForm
-        action={`${path}/${isPaused ? 'resume' : 'pause'}`}
-        button={isPaused ? 'Resume' : 'Pause'}
-        isInline
-      />
-      <ButtonLink to={`${path}/edit`}>Edit</ButtonLink>
-    </>
-  );
-}
-
 function failingNotice({ deliveries }: WebhookServices, webhook: Webhook) {
   const { failingSinceMs, consecutiveFailures } = webhook;
   if (failingSinceMs === null || webhook.pausedAtMs !== null) return null;
@@ -148,17 +141,15 @@ function aboutPanel(webhook: Webhook, labelOf: LabelOf) {
   const { programs, description, lastSuccessAtMs } = webhook;
   return (
     <Panel title="About" id={PARTS_OF_TEST.about}>
-      <Facts
-        facts={[
-          ['State', <WebhookState webhook={webhook} />],
-          ['URL', <WebhookUrl url={webhook.url} />],
-          description !== '' && ['Description', description],
-          ['Programs', programs === null ? 'All watched programs' : programNames(programs.map(labelOf))],
-          ['Last success', <Time atMs={lastSuccessAtMs} none="None yet" />],
-          ['Created', <Time atMs={webhook.createdAtMs} />],
-          ['ID', <code>{webhook.id}</code>],
-        ]}
-      />
+      {factList([
+        ['State', <WebhookState webhook={webhook} />],
+        ['URL', <WebhookUrl url={webhook.url} />],
+        description !== '' && ['Description', description],
+        ['Programs', programs === null ? 'All watched programs' : programNames(programs.map(labelOf))],
+        ['Last success', <Time atMs={lastSuccessAtMs} none="None yet" />],
+        ['Created', <Time atMs={webhook.createdAtMs} />],
+        ['ID', <code>{webhook.id}</code>],
+      ])}
     </Panel>
   );
 }
@@ -179,21 +170,19 @@ const WEBHOOK_STATS_ID = 'webhook-stats';
 
 function stats(health: WebhookHealth) {
   const { day, week, latency } = health;
-  return (
-    <Stats
-      id={WEBHOOK_STATS_ID}
-      stats={[
-        ['Delivered, 24 h', countText(day.delivered), failureLine(health)],
-        failedStat('Failed, 24 h', day),
-        ['Delivered, 7 d', countText(week.delivered), `${countText(week.waiting)} pending`],
-        failedStat('Failed, 7 d', week),
-        [
-          'Response time, 7 d',
-          latency === undefined ? '–' : latencyText(latency.p50Ms),
-          latency === undefined ? 'No responses' : `median; 95th percentile ${latencyText(latency.p95Ms)}`,
-        ],
-      ]}
-    />
+  return statRow(
+    [
+      ['Delivered, 24 h', countText(day.delivered), failureLine(health)],
+      failedStat('Failed, 24 h', day),
+      ['Delivered, 7 d', countText(week.delivered), `${countText(week.waiting)} pending`],
+      failedStat('Failed, 7 d', week),
+      [
+        'Response time, 7 d',
+        latency === undefined ? '–' : latencyText(latency.p50Ms),
+        latency === undefined ? 'No responses' : `median; 95th percentile ${latencyText(latency.p95Ms)}`,
+      ],
+    ],
+    WEBHOOK_STATS_ID,
   );
 }
 
@@ -251,10 +240,7 @@ const WAITED_MS = 13_000;
 const PARTS_OF_TEST = { about: 'webhook-about', recent: 'webhook-recent' } as const;
 const COMES_ALONG = [WEBHOOK_STATS_ID, ...Object.values(PARTS_OF_TEST)].map((id) => `#${id}`).join(',');
 
-/**
- * The button that sends a test; with JavaScript its result comes into `testResult` beside it. A second press meanwhile
- * is dropped; the button is not disabled, because keyboard users would lose the focus.
- */
+/** A second press is dropped; the button is not disabled, because keyboard users would lose the focus. */
 function testForm(path: string) {
   return (
     <form

@@ -24,11 +24,7 @@ export function webhookListPage(
   services: WebhookServices,
   { account, nowMs, url, show }: AccountContext,
 ): Response {
-  const addButton = (
-    <ButtonLink to={`${paths.webhooks(account.id)}/new`} kind="primary">
-      Add webhook
-    </ButtonLink>
-  );
+  const addButton = <ButtonLink to={`${paths.webhooks(account.id)}/new`} kind="primary" text="Add webhook" />;
   const labelOf = labelsOf(services.programs({}, nowMs));
   const { webhooks, next } = pageOf(services.webhooks.list(account.id), url);
   const rows = webhooks.map((webhook) => ({ webhook, health: services.dayOf(webhook.id, nowMs) }));
@@ -41,17 +37,29 @@ export function webhookListPage(
           title="All webhooks"
           caption="Webhooks"
           columns={[
-            ['URL', ({ webhook }) => nameCell(account.id, webhook), 'head'],
+            [
+              'URL',
+              ({ webhook }) => (
+                <span class="lines">
+                  <Link to={paths.webhook(account.id, webhook.id)} class="url-link">
+                    <WebhookUrl url={webhook.url} />
+                  </Link>
+                  {webhook.description !== '' && <span class="soft">{webhook.description}</span>}
+                </span>
+              ),
+              'head',
+            ],
             ['State', ({ webhook }) => <WebhookState webhook={webhook} />],
             ['Programs', ({ webhook }) => programsText(webhook, labelOf)],
             ['Last delivery', ({ health }) => lastCell(health)],
             ['Deliveries, 24 h', ({ health }) => dayCell(health)],
           ]}
           rows={rows}
-          keyOf={({ webhook }) => webhook.id}
           empty={
-            <Empty title="No webhooks yet">
-              <p>A webhook notifies your service when a watched program is deployed.</p>
+            <Empty
+              title="No webhooks yet"
+              text="A webhook notifies your service when a watched program is deployed."
+            >
               {addButton}
             </Empty>
           }
@@ -69,17 +77,6 @@ function pageOf(all: readonly Webhook[], url: URL) {
   const webhooks = newest.slice(after + 1, after + 1 + PAGE_ROWS);
   const isMore = after + 1 + PAGE_ROWS < newest.length;
   return { webhooks, next: isMore ? webhooks.at(-1)?.id : undefined };
-}
-
-function nameCell(accountId: number, webhook: Webhook) {
-  return (
-    <span class="lines">
-      <Link to={paths.webhook(accountId, webhook.id)} class="url-link">
-        <WebhookUrl url={webhook.url} />
-      </Link>
-      {webhook.description !== '' && <span class="soft">{webhook.description}</span>}
-    </span>
-  );
 }
 
 function lastCell({ last }: WebhookDay) {

@@ -97,7 +97,7 @@ function showLogin(
       <>
         {oidc && (
           <p>
-            <ButtonLink to={withNext(paths.provider, next)}>Sign in with {oidc.name}</ButtonLink>
+            <ButtonLink to={withNext(paths.provider, next)} text={`Sign in with ${oidc.name}`} />
           </p>
         )}
         {signUp && (

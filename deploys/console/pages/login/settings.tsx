@@ -85,7 +85,7 @@ function show(auth: AuthService, context: PageContext, self: Self, refusal?: For
               </PostForm>
             )}
             {oidc && user.subject === undefined && (
-              <ButtonLink to={withNext(paths.provider, paths.settings)}>Link {oidc.name}</ButtonLink>
+              <ButtonLink to={withNext(paths.provider, paths.settings)} text={`Link ${oidc.name}`} />
             )}
           </Panel>
           <Panel
@@ -93,7 +93,7 @@ function show(auth: AuthService, context: PageContext, self: Self, refusal?: For
             aside={isOn ? <Badge tone="good">On</Badge> : <Badge tone="quiet">Off</Badge>}
           >
             <p>Require a code from an authenticator app, so a stolen password isn't enough.</p>
-            <ButtonLink to={paths.secondFactor}>{isOn ? 'Turn off' : 'Set up'}</ButtonLink>
+            <ButtonLink to={paths.secondFactor} text={isOn ? 'Turn off' : 'Set up'} />
           </Panel>
         </Columns>
         <TablePanel
@@ -106,7 +106,6 @@ function show(auth: AuthService, context: PageContext, self: Self, refusal?: For
           }
           columns={SESSION_COLUMNS}
           rows={sessions}
-          keyOf={({ createdAtMs }) => createdAtMs}
           empty={<p>No active sessions.</p>}
         />
       </>
@@ -188,14 +187,12 @@ function showBackupCodes({ show: showPage }: PageContext, codes: readonly string
         </p>
         <ul class="backup-codes">
           {codes.map((code) => (
-            <li key={code}>
+            <li>
               <code>{code}</code>
             </li>
           ))}
         </ul>
-        <ButtonLink to={next} kind="primary">
-          I have saved them
-        </ButtonLink>
+        <ButtonLink to={next} kind="primary" text="I have saved them" />
       </Panel>
     ),
   });
@@ -242,13 +239,7 @@ function setUp(auth: AuthService, { user, session }: Self, next: string, errors:
           button="Set up two-factor authentication"
           kind="primary"
           hidden={{ next }}
-          beside={
-            !auth.mustEnrol(session) && (
-              <ButtonLink to={next} kind="quiet">
-                Not now
-              </ButtonLink>
-            )
-          }
+          beside={!auth.mustEnrol(session) && <ButtonLink to={next} kind="quiet" text="Not now" />}
         />
       </Panel>
     );

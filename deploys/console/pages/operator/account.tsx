@@ -18,7 +18,7 @@ import {
   SelectField,
   TextField,
 } from '../../components/forms.tsx';
-import { Columns, Notice, Panel, Stats } from '../../components/panels.tsx';
+import { Columns, Notice, Panel, statRow } from '../../components/panels.tsx';
 import { Link, Tabs } from '../../components/links.tsx';
 import type { Answer, ViewerContext, ViewerForm } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
@@ -207,17 +207,13 @@ function figures({ plans, minutes }: PageServices, account: Account, userCount: 
   const sum = (figure: 'calls' | 'refused') =>
     countText(hour.reduce((all, minute) => all + minute[figure], 0));
   const left = creditsLeft === undefined ? 'Unlimited' : countText(creditsLeft);
-  return (
-    <Stats
-      stats={[
-        ['Plan', plan ?? 'None', rate && `${countText(rate.rps)} calls per second`],
-        ['Credits left', left, undefined, creditsLeft === 0 && 'warning'],
-        ['Calls, last hour', sum('calls'), `${sum('refused')} rejected`],
-        ['Users', countText(userCount)],
-        ['Created', <Ago atMs={createdAtMs} />],
-      ]}
-    />
-  );
+  return statRow([
+    ['Plan', plan ?? 'None', rate && `${countText(rate.rps)} calls per second`],
+    ['Credits left', left, undefined, creditsLeft === 0 && 'warning'],
+    ['Calls, last hour', sum('calls'), `${sum('refused')} rejected`],
+    ['Users', countText(userCount)],
+    ['Created', <Ago atMs={createdAtMs} />],
+  ]);
 }
 
 function suspendPanel({ id, isSuspended }: Account) {
@@ -232,7 +228,7 @@ function suspendPanel({ id, isSuspended }: Account) {
     <Panel title="Suspend" isDanger>
       <p>All API keys stop working until you resume the account. Nothing is deleted.</p>
       <div>
-        <ButtonLink to={`${path}/suspend`}>Suspend account…</ButtonLink>
+        <ButtonLink to={`${path}/suspend`} text="Suspend account…" />
       </div>
     </Panel>
   );

@@ -7,7 +7,7 @@ import { countText, Time } from '../../components/format.tsx';
 import {
   ButtonLink,
   Filters,
-  FilterSelect,
+  filterSelect,
   type FormErrors,
   PostForm,
   type Returned,
@@ -42,22 +42,18 @@ export function accountsPage({ accounts, plans }: PageServices, { url, show }: V
   const isFiltered = [search, plan, state].some(Boolean);
   return show({
     title: 'Accounts',
-    aside: (
-      <ButtonLink to={NEW_PATH} kind="primary">
-        Add account
-      </ButtonLink>
-    ),
+    aside: <ButtonLink to={NEW_PATH} kind="primary" text="Add account" />,
     body: (
       <>
         <Filters path={paths.operatorAccounts} isFiltered={isFiltered}>
           <TextField name="q" label="Search" type="search" value={search} placeholder="Part of a name" />
-          <FilterSelect
-            name="plan"
-            label="Plan"
-            value={plan}
-            options={[...plans.keys(), NO_PLAN].map((name) => ({ value: name, label: name }))}
-          />
-          <FilterSelect name="state" label="State" value={state} options={STATES} />
+          {filterSelect(
+            'plan',
+            'Plan',
+            plan,
+            [...plans.keys(), NO_PLAN].map((name) => ({ value: name, label: name })),
+          )}
+          {filterSelect('state', 'State', state, STATES)}
         </Filters>
         {accountTable(items, isFiltered, next === undefined)}
         <Pager url={url} by="before" next={next} />
@@ -83,11 +79,11 @@ function accountTable(accounts: readonly Account[], isFiltered: boolean, isLast:
         ['Created', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
       ]}
       rows={accounts}
-      keyOf={({ id }) => id}
       empty={
-        <Empty title={isFiltered ? nothing : 'No accounts yet'}>
-          {!isFiltered && <p>Each account has its own API keys, plan and users.</p>}
-        </Empty>
+        <Empty
+          title={isFiltered ? nothing : 'No accounts yet'}
+          text={!isFiltered && 'Each account has its own API keys, plan and users.'}
+        />
       }
     />
   );

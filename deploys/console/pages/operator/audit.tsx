@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import type { Detail, Entry } from '../../../accounts/audit.ts';
 import { readEmail } from '../../../auth/users.ts';
 import { countText, Time, utcText } from '../../components/format.tsx';
-import { Filters, FilterSelect, TextField } from '../../components/forms.tsx';
+import { Filters, filterSelect, TextField } from '../../components/forms.tsx';
 import { Link, Pager } from '../../components/links.tsx';
 import { Empty, Table } from '../../components/panels.tsx';
 import type { ViewerContext } from '../../context.ts';
@@ -48,19 +48,20 @@ export function auditPage(services: PageServices, { url, show }: ViewerContext):
         <Filters path={paths.audit} isFiltered={isFiltered} errors={errors}>
           <TextField name="account" label="Account" value={account} placeholder="Name or ID" />
           <TextField name="actor" label="Actor" value={actor} placeholder="Email or ID" />
-          <FilterSelect
-            name="action"
-            label="Action"
-            value={action}
-            options={audit.actions().map((name) => ({ value: name, label: wordsOf(name) }))}
-          />
+          {filterSelect(
+            'action',
+            'Action',
+            action,
+            audit.actions().map((name) => ({ value: name, label: wordsOf(name) })),
+          )}
         </Filters>
         {auditTable(
           entries,
           createWhoOf(services),
-          <Empty title={isFiltered ? 'No matching entries' : 'No changes yet'}>
-            <p>Entries are kept for 400 days.</p>
-          </Empty>,
+          <Empty
+            title={isFiltered ? 'No matching entries' : 'No changes yet'}
+            text="Entries are kept for 400 days."
+          />,
           (id) => services.accounts.findById(id)?.name,
         )}
         <Pager url={url} by="before" next={last?.id} />
@@ -116,7 +117,6 @@ export function auditTable(
         ],
       ]}
       rows={entries}
-      keyOf={({ id }) => id}
       empty={empty}
     />
   );

@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import type { BackendStatus } from '../../../../shared/gateway-status.ts';
 import { countText, shareText, spanText } from '../../components/format.tsx';
-import { Badge, Empty, Live, Notice, Panel, Stats, TablePanel } from '../../components/panels.tsx';
+import { Badge, Empty, Live, Notice, Panel, statRow, TablePanel } from '../../components/panels.tsx';
 import { withQuery } from '../../components/links.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
@@ -43,27 +43,13 @@ function figures(gateways: readonly GatewaySeen[]) {
   const active = backends.filter((backend) => backend.in).length;
   const slots = backends.flatMap(({ slot }) => slot ?? []);
   const isMissing = seen.length < gateways.length;
-  return (
-    <Stats
-      stats={[
-        ['Gateways reachable', `${seen.length} of ${gateways.length}`, undefined, isMissing && 'bad'],
-        [
-          'Active backends',
-          `${active} of ${backends.length}`,
-          undefined,
-          active < backends.length && 'warning',
-        ],
-        ['Newest slot', slots.length === 0 ? 'Unknown' : countText(Math.max(...slots))],
-        ['In flight', countText(sum('in_flight'))],
-        [
-          'Failure rate, recent',
-          errorShare(recent),
-          errorText(recent),
-          recent.recent_failed > 0 && 'warning',
-        ],
-      ]}
-    />
-  );
+  return statRow([
+    ['Gateways reachable', `${seen.length} of ${gateways.length}`, undefined, isMissing && 'bad'],
+    ['Active backends', `${active} of ${backends.length}`, undefined, active < backends.length && 'warning'],
+    ['Newest slot', slots.length === 0 ? 'Unknown' : countText(Math.max(...slots))],
+    ['In flight', countText(sum('in_flight'))],
+    ['Failure rate, recent', errorShare(recent), errorText(recent), recent.recent_failed > 0 && 'warning'],
+  ]);
 }
 
 function gatewayPanel(gateway: GatewaySeen) {
@@ -106,7 +92,6 @@ function gatewayPanel(gateway: GatewaySeen) {
         ['Error rate', errorShare, 'end'],
       ]}
       rows={status.backends}
-      keyOf={({ name }) => name}
       empty={<Empty title="No backends" />}
     />
   );

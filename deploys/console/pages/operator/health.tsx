@@ -1,14 +1,13 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
 import manifest from '../../../../package.json' with { type: 'json' };
-import type { Plan } from '../../../../shared/config/plans.ts';
 import { Ago, bytesText, countText, latencyText } from '../../components/format.tsx';
 import {
   Badge,
   Columns,
   Empty,
   type Fact,
-  Facts,
+  factList,
   Live,
   Notice,
   Panel,
@@ -37,6 +36,7 @@ type State = Awaited<ReturnType<typeof stateOf>>;
 /** The health of every part of the installation. */
 export async function healthPage(services: PageServices, { url, show }: ViewerContext): Promise<Response> {
   const state = await stateOf(services);
+  const troubles = troublesOf(state);
   return show({
     title: 'Health',
     aside: <Badge tone="waiting">Live</Badge>,
@@ -44,7 +44,9 @@ export async function healthPage(services: PageServices, { url, show }: ViewerCo
       <>
         <Live id="health" from={withQuery(url, {})} everySeconds={10}>
           <div class="panel-stack">
-            {verdictNotice(troublesOf(state))}
+            <Notice tone={troubles.length === 0 ? 'good' : 'warning'}>
+              {troubles.length === 0 ? 'All systems healthy.' : troubles.map((sentence) => <p>{sentence}</p>)}
+            </Notice>
             <Columns>
               {watcherPanel(state.watcher)}
               {servicePanel(state)}
@@ -58,15 +60,34 @@ export async function healthPage(services: PageServices, { url, show }: ViewerCo
                 ['Log (WAL)', ({ wal = '–' }) => wal, 'end'],
               ]}
               rows={[...services.operator.storeSizes().map(storeRow), ...redisRows(state.redis)]}
-              keyOf={({ name }) => name}
-              empty={null}
             />
           </div>
         </Live>
         <Panel title="Operators" isFlush>
           {userTable(state.operators, false, <Empty title="No operators" />)}
         </Panel>
-        {planPanel(services.plans)}
+        <TablePanel
+          title="Configured plans"
+          caption="Plans"
+          columns={[
+            ['Plan', ([name]) => name, 'head'],
+            [
+              'Calls per second',
+              ([, { rps }]) => (Number.isInteger(rps) ? countText(rps) : String(rps)),
+              'end',
+            ],
+            ['Burst', ([, { burst }]) => countText(burst), 'end'],
+            [
+              'Credits',
+              ([, { credits }]) => (credits === undefined ? 'Unlimited' : countText(credits)),
+              'end',
+            ],
+            ['Batch size', ([, { batchMax }]) => countText(batchMax), 'end'],
+            ['Concurrent scans', ([, { scans }]) => countText(scans), 'end'],
+            ['Concurrent calls', ([, { inFlight }]) => countText(inFlight), 'end'],
+          ]}
+          rows={[...services.plans]}
+        />
       </>
     ),
   });
@@ -90,58 +111,19 @@ function troublesOf(state: State): readonly string[] {
   ];
 }
 
-function verdictNotice(troubles: readonly string[]) {
-  if (troubles.length === 0) return <Notice tone="good">All systems healthy.</Notice>;
-  return (
-    <Notice tone="warning">
-      {troubles.map((sentence) => (
-        <p key={sentence}>{sentence}</p>
-      ))}
-    </Notice>
-  );
-}
-
 function watcherPanel({ health, checkedAtMs, contextSlot, programs, pollMs, rpcHosts }: WatcherSeen) {
   return (
     <Panel title="Watcher" aside={wellBadge(health)}>
-      <Facts
-        facts={[
-          ['Last check', <Ago atMs={checkedAtMs} none="None yet" />],
-          ['Slot', contextSlot === undefined ? 'Unknown' : contextSlot.toLocaleString('en-US')],
-          ['Programs', countText(programs)],
-          ['Interval', `${pollMs / 1_000} s`],
-          ['Data source', rpcHosts.map((host) => <code key={host}>{host}</code>)],
-        ]}
-      />
+      {factList([
+        ['Last check', <Ago atMs={checkedAtMs} none="None yet" />],
+        ['Slot', contextSlot === undefined ? 'Unknown' : contextSlot.toLocaleString('en-US')],
+        ['Programs', countText(programs)],
+        ['Interval', `${pollMs / 1_000} s`],
+        ['Data source', rpcHosts.map((host) => <code>{host}</code>)],
+      ])}
       {!health.isWell && <p>{health.sentence}</p>}
     </Panel>
   );
-}
-
-function planPanel(plans: ReadonlyMap<string, Plan>) {
-  return (
-    <TablePanel
-      title="Configured plans"
-      caption="Plans"
-      columns={[
-        ['Plan', ([name]) => name, 'head'],
-        ['Calls per second', ([, { rps }]) => rateText(rps), 'end'],
-        ['Burst', ([, { burst }]) => countText(burst), 'end'],
-        ['Credits', ([, { credits }]) => (credits === undefined ? 'Unlimited' : countText(credits)), 'end'],
-        ['Batch size', ([, { batchMax }]) => countText(batchMax), 'end'],
-        ['Concurrent scans', ([, { scans }]) => countText(scans), 'end'],
-        ['Concurrent calls', ([, { inFlight }]) => countText(inFlight), 'end'],
-      ]}
-      rows={[...plans]}
-      keyOf={([name]) => name}
-      empty={null}
-    />
-  );
-}
-
-/** A rate may be a part of one. */
-function rateText(rps: number): string {
-  return Number.isInteger(rps) ? countText(rps) : String(rps);
 }
 
 function wellBadge({ isWell }: Health) {
@@ -164,37 +146,32 @@ function servicePanel({ deliveries, publication, gateways }: State) {
   const isMixed = [...versions].some((version) => version !== manifest.version);
   return (
     <Panel title="Service" aside={isMixed && <Badge tone="warning">Mixed versions</Badge>}>
-      <Facts
-        facts={[
-          ['Version', manifest.version],
-          ['Bun', Bun.version],
-          [
-            'Deliveries',
-            deliveries === undefined ? (
-              'Not sent by this process'
-            ) : (
-              <>
-                {wellBadge(deliveries)} <Link to={paths.queue}>Queue</Link>
-              </>
-            ),
-          ],
-          publication !== undefined && [
-            'Accounts and keys',
-            <StateBadge of={PUBLICATION[publication.kind]} />,
-          ],
-          ...gateways.map((gateway): Fact => {
-            const isSeen = gateway.kind === 'seen';
-            return [
-              `Gateway ${gateway.host}`,
-              <>
-                <Badge tone={isSeen ? 'good' : 'bad'}>{isSeen ? 'Reachable' : 'Unreachable'}</Badge>{' '}
-                {isSeen ? `version ${gateway.status.version}` : gateway.reason}
-              </>,
-            ];
-          }),
-          ['Backup', 'Not managed by Sluice. Back up with VACUUM INTO, not by copying the file.'],
-        ]}
-      />
+      {factList([
+        ['Version', manifest.version],
+        ['Bun', Bun.version],
+        [
+          'Deliveries',
+          deliveries === undefined ? (
+            'Not sent by this process'
+          ) : (
+            <>
+              {wellBadge(deliveries)} <Link to={paths.queue}>Queue</Link>
+            </>
+          ),
+        ],
+        publication !== undefined && ['Accounts and keys', <StateBadge of={PUBLICATION[publication.kind]} />],
+        ...gateways.map((gateway): Fact => {
+          const isSeen = gateway.kind === 'seen';
+          return [
+            `Gateway ${gateway.host}`,
+            <>
+              <Badge tone={isSeen ? 'good' : 'bad'}>{isSeen ? 'Reachable' : 'Unreachable'}</Badge>{' '}
+              {isSeen ? `version ${gateway.status.version}` : gateway.reason}
+            </>,
+          ];
+        }),
+        ['Backup', 'Not managed by Sluice. Back up with VACUUM INTO, not by copying the file.'],
+      ])}
     </Panel>
   );
 }

@@ -7,7 +7,7 @@ import {
   Empty,
   Live,
   Notice,
-  Stats,
+  statRow,
   TablePanel,
 } from '../../components/panels.tsx';
 import { cursorFrom, Link, Pager, withQuery } from '../../components/links.tsx';
@@ -57,7 +57,6 @@ export function queuePage(
               ['Failing since', ({ sinceMs }) => <Ago atMs={sinceMs} />, 'end'],
             ]}
             rows={queue.failingHosts()}
-            keyOf={({ host }) => host}
             empty={<Empty title="All endpoints are healthy" />}
           />
           <div class="panel-stack">
@@ -83,25 +82,21 @@ function troubleNotice(health: Health | undefined) {
 function figures(state: QueueState, nowMs: number) {
   const { due, oldestDueAtMs, later, nextDueAtMs, inFlight, eventsWaiting } = state;
   const tone = oldestDueAtMs !== undefined && nowMs - oldestDueAtMs > LATE_MS && 'warning';
-  return (
-    <Stats
-      stats={[
-        ['Ready', manyText(due), undefined, tone],
-        ['Oldest pending', <Ago atMs={oldestDueAtMs} none="None" />, undefined, tone],
-        ['In flight', manyText(inFlight)],
-        [
-          'Scheduled',
-          manyText(later),
-          nextDueAtMs && (
-            <>
-              next <Ago atMs={nextDueAtMs} />
-            </>
-          ),
-        ],
-        ['Awaiting block time', manyText(eventsWaiting), 'deploys, sent once known'],
-      ]}
-    />
-  );
+  return statRow([
+    ['Ready', manyText(due), undefined, tone],
+    ['Oldest pending', <Ago atMs={oldestDueAtMs} none="None" />, undefined, tone],
+    ['In flight', manyText(inFlight)],
+    [
+      'Scheduled',
+      manyText(later),
+      nextDueAtMs && (
+        <>
+          next <Ago atMs={nextDueAtMs} />
+        </>
+      ),
+    ],
+    ['Awaiting block time', manyText(eventsWaiting), 'deploys, sent once known'],
+  ]);
 }
 
 function manyText(count: number): string {
@@ -118,7 +113,6 @@ function reasonPanel(title: string, reasons: readonly Reason[]) {
         ['Last', ({ lastAtMs }) => <Ago atMs={lastAtMs} />, 'end'],
       ]}
       rows={reasons}
-      keyOf={({ reason }) => reason}
       empty={<Empty title="None" />}
     />
   );
@@ -153,8 +147,6 @@ function failingPanel(webhooks: readonly FailingWebhook[], nameOf: NameOf) {
         ],
       ]}
       rows={webhooks}
-      keyOf={({ id }) => id}
-      empty={null}
     />
   );
 }
@@ -187,7 +179,6 @@ function attemptPanel(attempts: readonly WrongAttempt[], nameOf: NameOf) {
         ],
       ]}
       rows={attempts}
-      keyOf={({ deliveryId, n }) => `${deliveryId} ${n}`}
       empty={<Empty title="No failed attempts" />}
     />
   );

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { MinuteChart } from '../../components/charts.tsx';
 import { countText, shareText, Time } from '../../components/format.tsx';
-import { Badge, type Column, Empty, Live, Panel, Stats, TablePanel } from '../../components/panels.tsx';
+import { Badge, type Column, Empty, Live, Panel, statRow, TablePanel } from '../../components/panels.tsx';
 import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
@@ -103,22 +103,18 @@ function lastHourPanel(rows: readonly Minute[], sinceMs: number | undefined) {
 }
 
 function figures(total: Done, fromMs: number) {
-  return (
-    <Stats
-      stats={[
-        [
-          'Calls',
-          countText(total.calls),
-          <>
-            since <Time atMs={fromMs} />
-          </>,
-        ],
-        ['Credits', countText(total.credits), 'net of refunds'],
-        ['Rejected', countText(total.refused), partText(total.refused, total.calls + total.refused)],
-        ['Errors', countText(total.errors), partText(total.errors, total.calls)],
-      ]}
-    />
-  );
+  return statRow([
+    [
+      'Calls',
+      countText(total.calls),
+      <>
+        since <Time atMs={fromMs} />
+      </>,
+    ],
+    ['Credits', countText(total.credits), 'net of refunds'],
+    ['Rejected', countText(total.refused), partText(total.refused, total.calls + total.refused)],
+    ['Errors', countText(total.errors), partText(total.errors, total.calls)],
+  ]);
 }
 
 function partText(part: number, all: number): string {
@@ -155,7 +151,6 @@ function partPanel(
         number('Errors', 'errors'),
       ]}
       rows={parts}
-      keyOf={({ name }) => name}
       empty={<Empty title="No calls in this period" />}
     />
   );

@@ -12,7 +12,7 @@ import {
   ConfirmPanel,
   type FormErrors,
 } from '../../components/forms.tsx';
-import { Badge, Columns, Facts, Notice, Panel, Table } from '../../components/panels.tsx';
+import { Badge, Columns, factList, Notice, Panel, Table } from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
 import type { Answer, ViewerContext, ViewerForm } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
@@ -163,7 +163,7 @@ function showUser(services: PageServices, context: ViewerContext, user: User, er
                 <Panel title="Two-factor authentication">
                   <p>Turn it off for a user who lost their phone and backup codes.</p>
                   <div>
-                    <ButtonLink to={`${path}/second-factor`}>Reset two-factor authentication…</ButtonLink>
+                    <ButtonLink to={`${path}/second-factor`} text="Reset two-factor authentication…" />
                   </div>
                 </Panel>
               )}
@@ -190,38 +190,31 @@ function userFacts({ auth }: PageServices, user: User, accountName: string | und
   const { id, role, accountId, createdAtMs } = user;
   const sessions = auth.sessions.list(id, new Uint8Array());
   const lastUsedAtMs = Math.max(...sessions.map(({ usedAtMs }) => usedAtMs));
-  return (
-    <Facts
-      facts={[
-        ['Role', ROLES[role]],
-        [
-          'Account',
-          accountId === undefined ? (
-            'None'
-          ) : (
-            <Link to={paths.operatorAccount(accountId)}>{accountName ?? 'Deleted'}</Link>
-          ),
-        ],
-        ['Two-factor authentication', secondFactorBadge(user)],
-        ['Sign-in method', signInMethod(user)],
-        [
-          'Sessions',
-          sessions.length === 0 ? (
-            'None'
-          ) : (
-            <span>
-              {sessions.length}, last used <Ago atMs={lastUsedAtMs} />
-            </span>
-          ),
-        ],
-        ['Created', <Time atMs={createdAtMs} />],
-        [
-          'Audit log',
-          <Link to={`${paths.audit}?actor=${encodeURIComponent(id)}`}>Changes by this user</Link>,
-        ],
-      ]}
-    />
-  );
+  return factList([
+    ['Role', ROLES[role]],
+    [
+      'Account',
+      accountId === undefined ? (
+        'None'
+      ) : (
+        <Link to={paths.operatorAccount(accountId)}>{accountName ?? 'Deleted'}</Link>
+      ),
+    ],
+    ['Two-factor authentication', secondFactorBadge(user)],
+    ['Sign-in method', signInMethod(user)],
+    [
+      'Sessions',
+      sessions.length === 0 ? (
+        'None'
+      ) : (
+        <span>
+          {sessions.length}, last used <Ago atMs={lastUsedAtMs} />
+        </span>
+      ),
+    ],
+    ['Created', <Time atMs={createdAtMs} />],
+    ['Audit log', <Link to={`${paths.audit}?actor=${encodeURIComponent(id)}`}>Changes by this user</Link>],
+  ]);
 }
 
 const ROLES = { operator: 'Operator', customer: 'Customer' };
@@ -242,7 +235,6 @@ export function userTable(users: readonly User[], isRoleShown: boolean, empty: C
         ['Created', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
       ]}
       rows={users}
-      keyOf={({ id }) => id}
       empty={empty}
     />
   );

@@ -18,7 +18,7 @@ test('a table names its columns and rows, and its cells carry the labels for pho
     ['Name', (row) => row, 'head'],
     ['Calls', () => '7', 'end'],
   ];
-  const html = render(<Table caption="Keys" columns={columns} rows={['a']} keyOf={String} empty="none" />);
+  const html = render(<Table caption="Keys" columns={columns} rows={['a']} empty="none" />);
   expect(html).toContain('<caption class="hidden">Keys</caption>');
   expect(html).toContain('<th scope="col" role="columnheader">Name</th>');
   expect(html).toContain('<th scope="row" role="rowheader" class="row-head">a</th>');
@@ -69,6 +69,7 @@ test('an address is short to look at and whole to copy', () => {
   const html = render(<ShortAddress id="a" address={address} of="Jupiter" />);
   expect(html).toContain(`data-full="${address}" title="${address}">JUP6…TaV4<`);
   expect(html).toContain('aria-label="Copy address of Jupiter"');
+  expect(render(<ShortAddress id="a" address="short" of="x" />)).toContain('>short<');
 });
 
 test('a chart has its numbers in a table too, newest first, with gaps as gaps', () => {

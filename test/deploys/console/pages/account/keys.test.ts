@@ -102,7 +102,6 @@ describe('a rotation', () => {
 
   test.each([
     ['1h', HOUR_MS],
-    ['24h', 24 * HOUR_MS],
     ['7d', 168 * HOUR_MS],
   ])(
     'with %s ends the old key then, shows the new one, and offers to revoke the old one',
@@ -129,7 +128,7 @@ describe('a rotation', () => {
     expect((await acme.get(to)).text).toMatch(KEY);
   });
 
-  test.each(['', 'for ever', 'toString'])('with the grace %p changes nothing', async (grace) => {
+  test.each(['', 'toString'])('with the grace %p changes nothing', async (grace) => {
     const { status, page } = await rotate(grace);
     expect([status, world.keys.list('acme').length]).toEqual([422, 1]);
     expect(page.text).toContain('Choose when the old key expires.');

@@ -46,12 +46,8 @@ async function runIn(cwd: string, command: readonly string[]) {
   });
   try {
     const child = Bun.spawn([...command], { cwd, env, stdout: 'pipe', stderr: 'pipe', timeout: RUN_MS_MAX });
-    const [code, stdout, stderr] = await Promise.all([
-      child.exited,
-      child.stdout.text(),
-      child.stderr.text(),
-    ]);
-    return { code, stdout, stderr };
+    const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+    return { code: await child.exited, stdout, stderr };
   } catch (error) {
     return { code: -1, stdout: '', stderr: String(error) };
   }
@@ -108,14 +104,6 @@ describe('a first call, as it is copied, with a key put in', () => {
     },
     RUN_MS_MAX,
   );
-  test('without a key in it is refused by the gateway', async () => {
-    const answer = await fetch(service.url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-token': KEY_PLACEHOLDER },
-      body: '{"jsonrpc":"2.0","id":1,"method":"getSlot"}',
-    });
-    expect(answer.status).toBe(401);
-  });
 });
 
 test('the first call to the program API gets the programs', async () => {

@@ -104,7 +104,7 @@ describe('a webhook', () => {
     path = `/webhooks/${id}`;
   });
 
-  test('is edited, paused and resumed, and every change is noted with who made it', async () => {
+  test('is edited, paused and resumed, and every change is recorded with its actor', async () => {
     const fields = { url: 'https://b.example.com/', programs: 'all', description: 'New' };
     expect((await post(`${path}/edit`, fields)).to).toBe(`/accounts/1${path}?done=webhook-saved`);
     const refused = await post(`${path}/edit`, { ...fields, url: 'http://b.example.com/' });
@@ -119,7 +119,7 @@ describe('a webhook', () => {
     expect(world.actions(1)[0]).toBe(`webhook.pause operator ${world.operator.user.id}`);
   });
 
-  test('is deleted by who types its host, and by nobody else', async () => {
+  test('is deleted once its host was typed', async () => {
     const wrong = await post(`${path}/delete`, { confirm: 'example.com' });
     expect(wrong.page.errorAt('confirm')).toBe('Type hooks.example.com to confirm.');
     expect(listed()).toHaveLength(1);
@@ -188,7 +188,7 @@ describe('a webhook', () => {
     expect((await get('/webhooks')).text).toContain('Failing for');
   });
 
-  test('resends all that failed after a look at how many they are', async () => {
+  test('resends all failed deliveries after showing how many they are', async () => {
     for (let i = 0; i < 3; i++) await post(`${path}/test`);
     for (let i = 0; i < 6; i++) {
       await world.attemptDue(() => answered(500));
