@@ -112,7 +112,7 @@ async function hashFrom({ world }: Invocation, email: Email): Promise<string | F
 }
 
 function recordOf({ email, role, accountId, hasSecondFactor }: User, { accounts }: Books) {
-  const account = accounts.list().find(({ id }) => id === accountId)?.name ?? null;
+  const account = accountId === undefined ? null : (accounts.findById(accountId)?.name ?? null);
   return { email, role, account, second_factor: hasSecondFactor };
 }
 
