@@ -9,39 +9,18 @@ import { CREDITS_FORMAT, creditsFrom, listed } from '../frame/values.ts';
 /** The plan of an account that is created without one. */
 const DEFAULT_PLAN = 'trial';
 
-const accountCreate = onBooks(
-  'account create NAME --plan',
-  `Create an account (default plan: ${DEFAULT_PLAN}); --plan none gives access to the program API only.`,
-  (books, { operands: [name = ''], options }) => {
-    const plan = planFrom(options.plan ?? DEFAULT_PLAN);
-    const change = () => books.accounts.create(name, plan, COMMAND_LINE);
-    return accountOutcome(books, name, withPlanRead(books, change, plan));
-  },
-  'create',
-);
-
-const accountSet = onBooks(
-  'account set NAME --plan --credits',
-  'Change the plan of an account, or set its remaining credits.',
-  (books, { operands: [name = ''], options: { plan, credits } }) => {
-    if (plan === undefined && credits === undefined)
-      return failed('account set requires --plan P or --credits N.');
-    const creditsLeft = credits === undefined ? undefined : creditsFrom(credits);
-    if (credits !== undefined && creditsLeft === undefined)
-      return failed(`--credits ${CREDITS_FORMAT}, not "${credits}".`);
-    const change = {
-      ...(plan === undefined ? {} : { plan: { name: planFrom(plan) } }),
-      ...(creditsLeft === undefined ? {} : { creditsLeft }),
-    };
-    const set = () => books.accounts.set(name, change, COMMAND_LINE);
-    return accountOutcome(books, name, withPlanRead(books, set, change.plan?.name));
-  },
-);
-
-const accountList = onBooks(
-  'account list',
-  'List the accounts with plan, remaining credits and state.',
-  ({ accounts }) =>
+export const accountCommands: readonly Command[] = [
+  onBooks(
+    'account create NAME --plan',
+    `Create an account (default plan: ${DEFAULT_PLAN}); --plan none gives access to the program API only.`,
+    (books, { operands: [name = ''], options }) => {
+      const plan = planFrom(options.plan ?? DEFAULT_PLAN);
+      const change = () => books.accounts.create(name, plan, COMMAND_LINE);
+      return accountOutcome(books, name, withPlanRead(books, change, plan));
+    },
+    'create',
+  ),
+  onBooks('account list', 'List the accounts with plan, remaining credits and state.', ({ accounts }) =>
     listed(
       accounts.list(),
       fullRecordOf,
@@ -53,38 +32,51 @@ const accountList = onBooks(
       }),
       'No accounts yet. Create one with: account create NAME',
     ),
-);
-
-const accountAddCredits = onBooks(
-  'account add-credits NAME NUMBER --reason --once',
-  'Add credits to an account and record the reason; a repeated --once adds nothing.',
-  (books, { operands: [name = '', number = ''], options, world }) => {
-    const credits = creditsFrom(number);
-    if (credits === undefined) return failed(`NUMBER ${CREDITS_FORMAT}, not "${number}".`);
-    if (options.reason === undefined) return failed('account add-credits requires --reason TEXT.');
-    const once = options.once ?? Buffer.from(world.random(16)).toString('hex');
-    const addition = { credits, reason: options.reason, once };
-    return accountOutcome(books, name, books.accounts.addCredits(name, addition, COMMAND_LINE), fullRecordOf);
-  },
-);
-
-const accountRename = onBooks(
-  'account rename NAME NEW_NAME',
-  'Rename an account; its keys, credits and usage are kept.',
-  (books, { operands: [name = '', to = ''] }) => {
-    const result = books.accounts.rename(name, to, COMMAND_LINE);
-    return accountOutcome(books, result.kind === 'name-taken' ? to : name, result, fullRecordOf);
-  },
-);
-
-export const accountCommands: readonly Command[] = [
-  accountCreate,
-  accountList,
-  accountSet,
-  accountAddCredits,
+  ),
+  onBooks(
+    'account set NAME --plan --credits',
+    'Change the plan of an account, or set its remaining credits.',
+    (books, { operands: [name = ''], options: { plan, credits } }) => {
+      if (plan === undefined && credits === undefined)
+        return failed('account set requires --plan P or --credits N.');
+      const creditsLeft = credits === undefined ? undefined : creditsFrom(credits);
+      if (credits !== undefined && creditsLeft === undefined)
+        return failed(`--credits ${CREDITS_FORMAT}, not "${credits}".`);
+      const change = {
+        ...(plan === undefined ? {} : { plan: { name: planFrom(plan) } }),
+        ...(creditsLeft === undefined ? {} : { creditsLeft }),
+      };
+      const set = () => books.accounts.set(name, change, COMMAND_LINE);
+      return accountOutcome(books, name, withPlanRead(books, set, change.plan?.name));
+    },
+  ),
+  onBooks(
+    'account add-credits NAME NUMBER --reason --once',
+    'Add credits to an account and record the reason; a repeated --once adds nothing.',
+    (books, { operands: [name = '', number = ''], options, world }) => {
+      const credits = creditsFrom(number);
+      if (credits === undefined) return failed(`NUMBER ${CREDITS_FORMAT}, not "${number}".`);
+      if (options.reason === undefined) return failed('account add-credits requires --reason TEXT.');
+      const once = options.once ?? Buffer.from(world.random(16)).toString('hex');
+      const addition = { credits, reason: options.reason, once };
+      return accountOutcome(
+        books,
+        name,
+        books.accounts.addCredits(name, addition, COMMAND_LINE),
+        fullRecordOf,
+      );
+    },
+  ),
   plain('suspend', 'Suspend an account: its keys are rejected within a second, until it is resumed.'),
   plain('resume', 'Resume a suspended account: its keys work again within a second.'),
-  accountRename,
+  onBooks(
+    'account rename NAME NEW_NAME',
+    'Rename an account; its keys, credits and usage are kept.',
+    (books, { operands: [name = '', to = ''] }) => {
+      const result = books.accounts.rename(name, to, COMMAND_LINE);
+      return accountOutcome(books, result.kind === 'name-taken' ? to : name, result, fullRecordOf);
+    },
+  ),
 ];
 
 function plain(verb: keyof Pick<Accounts, 'suspend' | 'resume'>, summary: string): Command {

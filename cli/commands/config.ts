@@ -13,45 +13,44 @@ import { type Command, command, done, failed } from '../frame/command.ts';
 
 const LOST_PLAN = 'Apps that still have it reload nothing; after a restart they reject its keys with 401.';
 
-const configCheck = command(
-  'config check [FILE]',
-  'Validate a config file and print a summary.',
-  async ({ operands: [file], options, world }) => {
-    if (file !== undefined && options.config !== undefined)
-      return failed('config check takes either FILE or --config FILE, not both.');
-    const loaded = loadConfig(file ?? options.config, world.env);
-    const problems = loaded.kind === 'unusable' ? loaded.lines : fileProblems(loaded.config);
-    if (loaded.kind === 'unusable' || problems.length > 0)
-      return { kind: 'failed', lines: problems, objects: [{ ok: false, problems }] };
-    const { config, read } = loaded;
-    const notes = [...notesOn(config), ...(await notesOnRedis(config, world.clock))];
-    const lines = [`OK: ${read.name}: ${summaryOf(config)}.`, ...notes.map((note) => `Note: ${note}`)];
-    return done(lines.join('\n'), { ok: true, source: read.name, notes });
-  },
-);
-
-const configReload = onConfig(
-  'config reload',
-  'Validate the config and make running apps reload plans and credits.',
-  (config, { options, world }) => {
-    const reading = readConfig(options.config);
-    const blank = reading.kind === 'read' ? blankComplaint(reading.read) : undefined;
-    if (blank !== undefined) return failed(blank);
-    return withBooks(config, world, ({ store }) => {
-      const revision = requestReload(store);
-      const used = plansInUse(store);
-      const gone = [...used.keys()].filter((plan) => !config.plans.has(plan));
-      const lines = [
-        'The config is valid. Running apps reload its plans and credits within a second.',
-        ...lostPlans(gone, used).map((lost) => `Note: ${lost} ${LOST_PLAN}`),
-      ];
-      return done(lines.join('\n'), { config_revision: revision });
-    });
-  },
-  'is-absent',
-);
-
-export const configCommands: readonly Command[] = [configCheck, configReload];
+export const configCommands: readonly Command[] = [
+  command(
+    'config check [FILE]',
+    'Validate a config file and print a summary.',
+    async ({ operands: [file], options, world }) => {
+      if (file !== undefined && options.config !== undefined)
+        return failed('config check takes either FILE or --config FILE, not both.');
+      const loaded = loadConfig(file ?? options.config, world.env);
+      const problems = loaded.kind === 'unusable' ? loaded.lines : fileProblems(loaded.config);
+      if (loaded.kind === 'unusable' || problems.length > 0)
+        return { kind: 'failed', lines: problems, objects: [{ ok: false, problems }] };
+      const { config, read } = loaded;
+      const notes = [...notesOn(config), ...(await notesOnRedis(config, world.clock))];
+      const lines = [`OK: ${read.name}: ${summaryOf(config)}.`, ...notes.map((note) => `Note: ${note}`)];
+      return done(lines.join('\n'), { ok: true, source: read.name, notes });
+    },
+  ),
+  onConfig(
+    'config reload',
+    'Validate the config and make running apps reload plans and credits.',
+    (config, { options, world }) => {
+      const reading = readConfig(options.config);
+      const blank = reading.kind === 'read' ? blankComplaint(reading.read) : undefined;
+      if (blank !== undefined) return failed(blank);
+      return withBooks(config, world, ({ store }) => {
+        const revision = requestReload(store);
+        const used = plansInUse(store);
+        const gone = [...used.keys()].filter((plan) => !config.plans.has(plan));
+        const lines = [
+          'The config is valid. Running apps reload its plans and credits within a second.',
+          ...lostPlans(gone, used).map((lost) => `Note: ${lost} ${LOST_PLAN}`),
+        ];
+        return done(lines.join('\n'), { config_revision: revision });
+      });
+    },
+    'is-absent',
+  ),
+];
 
 function summaryOf({ backends, plans, prices, gateway, deploys, storage }: Config): string {
   const names = backends.map(({ name }) => name).join(', ');

@@ -6,50 +6,6 @@ import { type Books, COMMAND_LINE, onBooks, unknownAccount } from '../frame/book
 import { type Command, done, type Failed, failed, type Outcome, type World } from '../frame/command.ts';
 import { durationMsFrom, isoOf, listed } from '../frame/values.ts';
 
-const keyCreate = onBooks(
-  'key create ACCOUNT --name',
-  'Create a key for an account; it is shown only once.',
-  ({ keys }, { operands: [account = ''], options }) => {
-    const result = keys.create(account, options.name ?? 'default', COMMAND_LINE);
-    return result.kind === 'created' ? shownOnce(result.made) : refused(result, account);
-  },
-);
-
-const keyRename = onBooks(
-  'key rename KEY_ID NAME',
-  'Rename a key.',
-  ({ keys }, { operands: [id = '', name = ''] }) => {
-    const result = keys.rename(id, name, COMMAND_LINE);
-    if (result.kind !== 'renamed') return refused(result, id);
-    return done(`Key ${id} is now named ${name}.`, recordOf(result.row));
-  },
-);
-
-const keyRotate = onBooks(
-  'key rotate KEY_ID --grace',
-  'Replace a key; the old key keeps working for --grace (default 24h; for example 0s, 15m, 7d).',
-  ({ keys }, { operands: [id = ''], options: { grace = '24h' } }) => {
-    const graceMs = durationMsFrom(grace);
-    if (graceMs === undefined)
-      return failed(`--grace must be a duration such as 0s, 15m, 24h or 7d, at most 3650d, not "${grace}".`);
-    const result = keys.rotate(id, graceMs, COMMAND_LINE);
-    if (result.kind !== 'rotated') return refused(result, id);
-    return shownOnce(result.made, `\nThe old key ${id} expires at ${isoOf(result.oldExpiresAtMs)}.`);
-  },
-);
-
-const keyRevoke = onBooks(
-  'key revoke KEY_ID',
-  'Revoke a key immediately; running apps reject it within a second.',
-  async (books, { operands: [id = ''], world }) => {
-    const result = books.keys.revoke(id, COMMAND_LINE);
-    if (result.kind === 'unknown-key') return refused(result, id);
-    await reportUnpublished(books, world);
-    const what = result.kind === 'revoked' ? 'has been revoked' : 'was already revoked';
-    return done(`Key ${id} ${what}.`, recordOf(result.row));
-  },
-);
-
 /** Warns on standard error when gateways on other hosts still accept a key that is revoked here. */
 async function reportUnpublished({ config, store }: Books, { clock, random, err }: World): Promise<void> {
   const url = config.storage.redisUrl?.reveal();
@@ -59,28 +15,6 @@ async function reportUnpublished({ config, store }: Books, { clock, random, err 
   if (why !== undefined)
     err(`Gateways on other hosts accept the key until deploys can publish the revocation: ${why}.\n`);
 }
-
-const keyList = onBooks(
-  'key list [ACCOUNT]',
-  'List the keys of one account or of all.',
-  ({ accounts, keys }, { operands: [of] }) => {
-    if (of !== undefined && accounts.find(of) === undefined) return failed(unknownAccount(of));
-    return listed(
-      keys.list(of),
-      recordOf,
-      ({ id, account, name, prefix, last4, state, createdAtMs, lastUsedAtMs }) => ({
-        'KEY ID': id,
-        ACCOUNT: account,
-        NAME: name,
-        KEY: `${prefix}…${last4}`,
-        STATE: state,
-        CREATED: isoOf(createdAtMs),
-        'LAST USED': lastUsedAtMs === undefined ? '-' : isoOf(lastUsedAtMs),
-      }),
-      'No keys yet. Create one with: key create ACCOUNT',
-    );
-  },
-);
 
 function recordOf({ id, account, name, prefix, last4, state, createdAtMs, lastUsedAtMs }: KeyRow) {
   return {
@@ -125,4 +59,64 @@ function refused(result: Exclude<Result, Made>, subject: string): Failed {
   }
 }
 
-export const keyCommands: readonly Command[] = [keyCreate, keyList, keyRename, keyRevoke, keyRotate];
+export const keyCommands: readonly Command[] = [
+  onBooks(
+    'key create ACCOUNT --name',
+    'Create a key for an account; it is shown only once.',
+    ({ keys }, { operands: [account = ''], options }) => {
+      const result = keys.create(account, options.name ?? 'default', COMMAND_LINE);
+      return result.kind === 'created' ? shownOnce(result.made) : refused(result, account);
+    },
+  ),
+  onBooks(
+    'key list [ACCOUNT]',
+    'List the keys of one account or of all.',
+    ({ accounts, keys }, { operands: [of] }) => {
+      if (of !== undefined && accounts.find(of) === undefined) return failed(unknownAccount(of));
+      return listed(
+        keys.list(of),
+        recordOf,
+        ({ id, account, name, prefix, last4, state, createdAtMs, lastUsedAtMs }) => ({
+          'KEY ID': id,
+          ACCOUNT: account,
+          NAME: name,
+          KEY: `${prefix}…${last4}`,
+          STATE: state,
+          CREATED: isoOf(createdAtMs),
+          'LAST USED': lastUsedAtMs === undefined ? '-' : isoOf(lastUsedAtMs),
+        }),
+        'No keys yet. Create one with: key create ACCOUNT',
+      );
+    },
+  ),
+  onBooks('key rename KEY_ID NAME', 'Rename a key.', ({ keys }, { operands: [id = '', name = ''] }) => {
+    const result = keys.rename(id, name, COMMAND_LINE);
+    if (result.kind !== 'renamed') return refused(result, id);
+    return done(`Key ${id} is now named ${name}.`, recordOf(result.row));
+  }),
+  onBooks(
+    'key revoke KEY_ID',
+    'Revoke a key immediately; running apps reject it within a second.',
+    async (books, { operands: [id = ''], world }) => {
+      const result = books.keys.revoke(id, COMMAND_LINE);
+      if (result.kind === 'unknown-key') return refused(result, id);
+      await reportUnpublished(books, world);
+      const what = result.kind === 'revoked' ? 'has been revoked' : 'was already revoked';
+      return done(`Key ${id} ${what}.`, recordOf(result.row));
+    },
+  ),
+  onBooks(
+    'key rotate KEY_ID --grace',
+    'Replace a key; the old key keeps working for --grace (default 24h; for example 0s, 15m, 7d).',
+    ({ keys }, { operands: [id = ''], options: { grace = '24h' } }) => {
+      const graceMs = durationMsFrom(grace);
+      if (graceMs === undefined)
+        return failed(
+          `--grace must be a duration such as 0s, 15m, 24h or 7d, at most 3650d, not "${grace}".`,
+        );
+      const result = keys.rotate(id, graceMs, COMMAND_LINE);
+      if (result.kind !== 'rotated') return refused(result, id);
+      return shownOnce(result.made, `\nThe old key ${id} expires at ${isoOf(result.oldExpiresAtMs)}.`);
+    },
+  ),
+];

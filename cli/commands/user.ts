@@ -5,40 +5,6 @@ import { type Books, COMMAND_LINE, onBooks, unknownAccount } from '../frame/book
 import { type Command, done, type Failed, failed, type Invocation } from '../frame/command.ts';
 import { listed } from '../frame/values.ts';
 
-const userCreate = onBooks(
-  'user create EMAIL --account --operator',
-  'Create a console login; the password is the first line of standard input.',
-  async (books, invocation) => {
-    const [text = ''] = invocation.operands;
-    const email = readEmail(text);
-    if (email === undefined) return noEmail(text);
-    const place = placeFrom(invocation, books);
-    if (typeof place === 'string') return failed(place);
-    const taken = failed(`A login for ${email} already exists.`);
-    if (books.users.find(email) !== undefined) return taken;
-    const passwordHash = await hashFrom(invocation, email);
-    if (typeof passwordHash !== 'string') return passwordHash;
-    const created = books.users.create({ email, place, passwordHash }, COMMAND_LINE);
-    if (created.kind === 'email-taken') return taken;
-    return done(`Created login ${email} (${place.role}).`, recordOf(created.user, books));
-  },
-  'create',
-);
-
-const userList = onBooks('user list', 'List the console logins.', (books) =>
-  listed(
-    books.users.list().map((user) => recordOf(user, books)),
-    (record) => record,
-    ({ email, role, account, second_factor }) => ({
-      EMAIL: email,
-      ROLE: role,
-      ACCOUNT: account ?? '-',
-      'TWO-FACTOR': second_factor ? 'on' : 'off',
-    }),
-    'No logins yet. Create one with: user create EMAIL --operator',
-  ),
-);
-
 /** A command that does one thing to one login; `act` gives what is printed. */
 function onUser(
   verb: string,
@@ -57,8 +23,38 @@ function onUser(
 }
 
 export const userCommands: readonly Command[] = [
-  userCreate,
-  userList,
+  onBooks(
+    'user create EMAIL --account --operator',
+    'Create a console login; the password is the first line of standard input.',
+    async (books, invocation) => {
+      const [text = ''] = invocation.operands;
+      const email = readEmail(text);
+      if (email === undefined) return noEmail(text);
+      const place = placeFrom(invocation, books);
+      if (typeof place === 'string') return failed(place);
+      const taken = failed(`A login for ${email} already exists.`);
+      if (books.users.find(email) !== undefined) return taken;
+      const passwordHash = await hashFrom(invocation, email);
+      if (typeof passwordHash !== 'string') return passwordHash;
+      const created = books.users.create({ email, place, passwordHash }, COMMAND_LINE);
+      if (created.kind === 'email-taken') return taken;
+      return done(`Created login ${email} (${place.role}).`, recordOf(created.user, books));
+    },
+    'create',
+  ),
+  onBooks('user list', 'List the console logins.', (books) =>
+    listed(
+      books.users.list().map((user) => recordOf(user, books)),
+      (record) => record,
+      ({ email, role, account, second_factor }) => ({
+        EMAIL: email,
+        ROLE: role,
+        ACCOUNT: account ?? '-',
+        'TWO-FACTOR': second_factor ? 'on' : 'off',
+      }),
+      'No logins yet. Create one with: user create EMAIL --operator',
+    ),
+  ),
   onUser(
     'set-password',
     'Change the password of a login, read from the first line of standard input, and end its sessions.',
@@ -116,7 +112,7 @@ async function hashFrom({ world }: Invocation, email: Email): Promise<string | F
 }
 
 function recordOf({ email, role, accountId, hasSecondFactor }: User, { accounts }: Books) {
-  const account = accounts.list().find(({ id }) => id === accountId)?.name ?? null;
+  const account = accountId === undefined ? null : (accounts.findById(accountId)?.name ?? null);
   return { email, role, account, second_factor: hasSecondFactor };
 }
 

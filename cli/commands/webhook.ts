@@ -21,10 +21,8 @@ const NEVER = new AbortController().signal;
 const SHOWN = 50;
 const TAKEOVER_NAMES = Object.keys(TAKEOVERS) as readonly Takeover[]; // Object.keys forgets the keys' type
 
-const webhookList = onWebhooks(
-  'webhook list ACCOUNT',
-  'List the webhooks of an account.',
-  ({ webhooks, by }) =>
+export const webhookCommands: readonly Command[] = [
+  onWebhooks('webhook list ACCOUNT', 'List the webhooks of an account.', ({ webhooks, by }) =>
     listed(
       webhooks.list(by.accountId),
       webhookRecord,
@@ -38,85 +36,36 @@ const webhookList = onWebhooks(
       }),
       'No webhooks yet. Create one with: webhook create ACCOUNT URL',
     ),
-);
-
-const webhookCreate = onWebhooks(
-  'webhook create ACCOUNT URL --programs --description',
-  'Create a webhook for all programs or for --programs A,B; its secret is shown only once.',
-  async ({ webhooks, by, subject: url }, invocation) =>
-    webhookOutcome(await webhooks.create(by, { url, ...settingsFrom(invocation) }, NEVER), url),
-);
-
-const webhookEdit = onWebhooks(
-  'webhook edit ACCOUNT WEBHOOK_ID --url --programs --description',
-  'Change the URL, programs (A,B or all) or description of a webhook.',
-  async ({ webhooks, by, subject }, invocation) => {
-    const given = settingsFrom(invocation);
-    if (Object.keys(given).length === 0)
-      return failed('webhook edit requires --url, --programs or --description.');
-    return webhookOutcome(await webhooks.edit(by, subject, given, NEVER), subject);
-  },
-);
-
-const webhookRotate = onWebhooks(
-  'webhook rotate ACCOUNT WEBHOOK_ID --takes-over',
-  'Create a new signing secret, shown only once, that takes effect now, in 1h or in 24h (default).',
-  ({ webhooks, by, subject }, { options: { 'takes-over': given = '24h' } }) => {
-    const takeover = TAKEOVER_NAMES.find((name) => name === given);
-    if (takeover === undefined)
-      return failed(`--takes-over must be one of ${TAKEOVER_NAMES.join(', ')}, not "${given}".`);
-    return webhookOutcome(webhooks.rotate(by, subject, takeover), subject);
-  },
-);
-
-const webhookDeliveries = onWebhooks(
-  'webhook deliveries ACCOUNT [WEBHOOK_ID]',
-  `List the latest ${SHOWN} deliveries of an account or of one webhook.`,
-  ({ deliveries, by }, { operands: [, webhookId] }) =>
-    listed(
-      deliveries.page(by.accountId, { limit: SHOWN, ...(webhookId !== undefined && { webhookId }) }).rows,
-      deliveryRecord,
-      ({ id, createdAtMs, url, eventKind, state, attempts, lastStatus, lastError }) => ({
-        'DELIVERY ID': id,
-        CREATED: isoOf(createdAtMs),
-        HOST: new URL(url).host,
-        EVENT: eventKind,
-        STATE: state,
-        ATTEMPTS: String(attempts),
-        RESPONSE: String(lastStatus ?? lastError ?? '-'),
-      }),
-      'No deliveries yet.',
-    ),
-);
-
-const webhookResend = onWebhooks(
-  'webhook resend ACCOUNT DELIVERY_ID',
-  'Retry a delivery, with the same ID and body.',
-  ({ webhooks, deliveries, by, subject }) => {
-    const webhookId = deliveries.find(by.accountId, subject)?.webhookId ?? '';
-    return webhookOutcome(webhooks.resendOne(by, webhookId, subject), subject);
-  },
-);
-
-const webhookResendFailed = onWebhooks(
-  'webhook resend-failed ACCOUNT WEBHOOK_ID --since',
-  'Retry all failed deliveries of the last --since (default 24h; for example 1h, 7d).',
-  ({ webhooks, by, subject }, { options: { since = '24h' }, world }) => {
-    const spanMs = durationMsFrom(since);
-    if (spanMs === undefined)
-      return failed(`--since must be a duration such as 1h, 24h or 7d, not "${since}".`);
-    return webhookOutcome(webhooks.resendAllFailed(by, subject, world.clock.now() - spanMs), subject);
-  },
-);
-
-export const webhookCommands: readonly Command[] = [
-  webhookList,
-  webhookCreate,
-  webhookEdit,
+  ),
+  onWebhooks(
+    'webhook create ACCOUNT URL --programs --description',
+    'Create a webhook for all programs or for --programs A,B; its secret is shown only once.',
+    async ({ webhooks, by, subject: url }, invocation) =>
+      webhookOutcome(await webhooks.create(by, { url, ...settingsFrom(invocation) }, NEVER), url),
+  ),
+  onWebhooks(
+    'webhook edit ACCOUNT WEBHOOK_ID --url --programs --description',
+    'Change the URL, programs (A,B or all) or description of a webhook.',
+    async ({ webhooks, by, subject }, invocation) => {
+      const given = settingsFrom(invocation);
+      if (Object.keys(given).length === 0)
+        return failed('webhook edit requires --url, --programs or --description.');
+      return webhookOutcome(await webhooks.edit(by, subject, given, NEVER), subject);
+    },
+  ),
   plain('pause', 'Pause a webhook: pending and new deliveries are skipped.', (webhooks) => webhooks.pause),
   plain('resume', 'Resume a paused webhook.', (webhooks) => webhooks.resume),
   plain('delete', 'Delete a webhook and cancel its pending deliveries.', (webhooks) => webhooks.remove),
-  webhookRotate,
+  onWebhooks(
+    'webhook rotate ACCOUNT WEBHOOK_ID --takes-over',
+    'Create a new signing secret, shown only once, that takes effect now, in 1h or in 24h (default).',
+    ({ webhooks, by, subject }, { options: { 'takes-over': given = '24h' } }) => {
+      const takeover = TAKEOVER_NAMES.find((name) => name === given);
+      if (takeover === undefined)
+        return failed(`--takes-over must be one of ${TAKEOVER_NAMES.join(', ')}, not "${given}".`);
+      return webhookOutcome(webhooks.rotate(by, subject, takeover), subject);
+    },
+  ),
   plain('switch-secret', 'Put a pending secret into effect now.', (webhooks) => webhooks.switchNow),
   plain(
     'cancel-rotation',
@@ -128,9 +77,43 @@ export const webhookCommands: readonly Command[] = [
     'Send a test delivery; webhook deliveries shows its result.',
     (webhooks) => webhooks.sendTest,
   ),
-  webhookDeliveries,
-  webhookResendFailed,
-  webhookResend,
+  onWebhooks(
+    'webhook deliveries ACCOUNT [WEBHOOK_ID]',
+    `List the latest ${SHOWN} deliveries of an account or of one webhook.`,
+    ({ deliveries, by }, { operands: [, webhookId] }) =>
+      listed(
+        deliveries.page(by.accountId, { limit: SHOWN, ...(webhookId !== undefined && { webhookId }) }).rows,
+        deliveryRecord,
+        ({ id, createdAtMs, url, eventKind, state, attempts, lastStatus, lastError }) => ({
+          'DELIVERY ID': id,
+          CREATED: isoOf(createdAtMs),
+          HOST: new URL(url).host,
+          EVENT: eventKind,
+          STATE: state,
+          ATTEMPTS: String(attempts),
+          RESPONSE: String(lastStatus ?? lastError ?? '-'),
+        }),
+        'No deliveries yet.',
+      ),
+  ),
+  onWebhooks(
+    'webhook resend-failed ACCOUNT WEBHOOK_ID --since',
+    'Retry all failed deliveries of the last --since (default 24h; for example 1h, 7d).',
+    ({ webhooks, by, subject }, { options: { since = '24h' }, world }) => {
+      const spanMs = durationMsFrom(since);
+      if (spanMs === undefined)
+        return failed(`--since must be a duration such as 1h, 24h or 7d, not "${since}".`);
+      return webhookOutcome(webhooks.resendAllFailed(by, subject, world.clock.now() - spanMs), subject);
+    },
+  ),
+  onWebhooks(
+    'webhook resend ACCOUNT DELIVERY_ID',
+    'Retry a delivery, with the same ID and body.',
+    ({ webhooks, deliveries, by, subject }) => {
+      const webhookId = deliveries.find(by.accountId, subject)?.webhookId ?? '';
+      return webhookOutcome(webhooks.resendOne(by, webhookId, subject), subject);
+    },
+  ),
 ];
 
 type Change = (by: By, id: string) => Result;

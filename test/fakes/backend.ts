@@ -51,21 +51,17 @@ export function startBackend(script: Script = () => undefined, port = 0) {
   };
 }
 
+const JSON_TYPE = { headers: { 'content-type': 'application/json; charset=utf-8' } };
+
 /** An answer in Agave's form: the id last, a line feed at the end, with a Content-Length. */
 export function result({ id }: SeenCall, json: string): Response {
-  return new Response(`{"jsonrpc":"2.0","result":${json},"id":${id}}\n`, {
-    headers: { 'content-type': 'application/json; charset=utf-8' },
-  });
+  return new Response(`{"jsonrpc":"2.0","result":${json},"id":${id}}\n`, JSON_TYPE);
 }
 
 /** An error of the method in Agave's form. */
 export function failure({ id }: SeenCall, code: number, message: string): Response {
-  return new Response(
-    `{"jsonrpc":"2.0","error":{"code":${code},"message":${JSON.stringify(message)}},"id":${id}}\n`,
-    {
-      headers: { 'content-type': 'application/json; charset=utf-8' },
-    },
-  );
+  const error = JSON.stringify({ code, message });
+  return new Response(`{"jsonrpc":"2.0","error":${error},"id":${id}}\n`, JSON_TYPE);
 }
 
 /** A chunked answer whose result is a text of `megabytes` MB; `between` runs before each MB; when it throws, the
@@ -93,9 +89,7 @@ export function streamed(
       }
     },
   };
-  return new Response(new ReadableStream(source), {
-    headers: { 'content-type': 'application/json; charset=utf-8' },
-  });
+  return new Response(new ReadableStream(source), JSON_TYPE);
 }
 
 /** The raw bytes of the id as the gateway writes it: the second member. */

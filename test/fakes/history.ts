@@ -98,7 +98,7 @@ export function blockText(history: History, slot: number): string {
   return `{"blockHeight":${slot},"blockTime":${timeOf(slot)},"blockhash":"b${slot}","parentSlot":${parent},"signatures":${JSON.stringify(signatures)}}`;
 }
 
-export function transactionText({ signature, slot, addresses }: Transaction, extra = ''): string {
+function transactionText({ signature, slot, addresses }: Transaction, extra = ''): string {
   const message = JSON.stringify({ accountKeys: addresses });
   return `{"blockTime":${timeOf(slot)},"meta":{"fee":18446744073709551615},"slot":${slot},"transaction":{"message":${message},"signatures":["${signature}"]},"version":0${extra}}`;
 }

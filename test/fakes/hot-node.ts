@@ -12,7 +12,7 @@ import {
 } from './history.ts';
 
 /** An Agave node: what it has itself, and what its BigTable has; it may be changed between calls. */
-export type HotNode = {
+type HotNode = {
   history: History;
   held: Held;
   /** Long-term storage behind it; a call with `x-bigtable: disabled` does without. */

@@ -3,7 +3,7 @@ import type { LeaseStore } from '../../gateway/limits/messages.ts';
 import type { Clock } from '../../shared/clock.ts';
 
 /** What the store does with calls from now on. */
-export type Conduct = 'answers' | 'fails' | 'is silent';
+type Conduct = 'answers' | 'fails' | 'is silent';
 
 const DEADLINE_MS = 100;
 

@@ -12,7 +12,7 @@ import {
 } from './history.ts';
 
 /** The archived epochs, and whether there is an index of addresses; it may be changed between calls. */
-export type OldFaithful = {
+type OldFaithful = {
   history: History;
   /** The first and the last archived epoch. */
   epochs: readonly [number, number];

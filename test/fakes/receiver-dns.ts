@@ -1,10 +1,10 @@
 import { createSocket } from 'node:dgram';
 
 /** What the server knows of a name: addresses, or how it fails. `silent` never answers. */
-export type DnsAnswer = readonly string[] | 'no-such-name' | 'server-failure' | 'silent';
+type DnsAnswer = readonly string[] | 'no-such-name' | 'server-failure' | 'silent';
 
 /** The answer for a name and a type, at its nth question, from 1. */
-export type DnsZone = (name: string, type: 'A' | 'AAAA', nth: number) => DnsAnswer;
+type DnsZone = (name: string, type: 'A' | 'AAAA', nth: number) => DnsAnswer;
 
 const TYPES = { 1: 'A', 28: 'AAAA' } as const;
 const CODES = { 'server-failure': 2, 'no-such-name': 3 } as const;

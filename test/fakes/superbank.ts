@@ -37,8 +37,6 @@ const MEMBERS: Readonly<Record<string, readonly string[]>> = {
   getBlocksWithLimit: ['commitment', 'minContextSlot'],
 };
 
-/** Errors of its own, which a front may turn into 503. */
-const OWN_ERRORS = new Set([-32603, -32000, -32005, -32019]);
 const BATCH_MAX = 64;
 
 /** solana-rpc/superbank with its quirks, over a real socket. */
@@ -121,9 +119,6 @@ function bound(slot: unknown, otherwise: number): number {
 }
 
 function ownError(call: SeenCall, { emitHttpErrors }: Superbank): Response {
-  const code = -32000;
-  const error = failure(call, code, 'Superbank request timeout');
-  return emitHttpErrors && OWN_ERRORS.has(code)
-    ? new Response(error.body, { status: 503, headers: error.headers })
-    : error;
+  const { body, headers } = failure(call, -32000, 'Superbank request timeout');
+  return new Response(body, { status: emitHttpErrors ? 503 : 200, headers });
 }

@@ -1,5 +1,5 @@
 /** What a proxy does with what comes; it may change while connections are open. */
-export type ProxyMode =
+type ProxyMode =
   /** Everything goes both ways. */
   | 'forward'
   /** What the caller sends arrives; what the server answers is lost, and its connection ends when the mode does. */

@@ -7,7 +7,7 @@ export const LINES_MAX = 500;
 const CRUMB_LINES = 40;
 export const CRUMBS_MAX = 5;
 /** Lines that a function may have. */
-export const FUNCTION_LINES_MAX = 70;
+const FUNCTION_LINES_MAX = 70;
 
 /** Files that are tables, row after row, and may be as long as what they list. */
 export const TABLES: readonly string[] = [];

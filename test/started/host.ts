@@ -9,7 +9,7 @@ import { freePort } from './ports.ts';
 
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
 
-export type HostOptions = Readonly<{
+type HostOptions = Readonly<{
   redisUrl: string;
   backendUrl: string;
   processes?: number;

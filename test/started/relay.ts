@@ -1,7 +1,7 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
 /** An end of a relay: a port of 127.0.0.1, or a socket in the file system, which network namespaces share. */
-export type RelayEnd = Readonly<{ port: number } | { path: string }>;
+type RelayEnd = Readonly<{ port: number } | { path: string }>;
 
 /**
  * Leads every connection at `from` to `to`, byte for byte, with the pressure of whichever side is slower. Two of them
