@@ -34,7 +34,7 @@ export function createEdit(deps: WebhookDeps, check: CheckSettings) {
   };
 }
 
-export type Toggled = Readonly<{ kind: 'paused' | 'resumed'; webhook: Webhook }> | NoWebhook;
+type Toggled = Readonly<{ kind: 'paused' | 'resumed'; webhook: Webhook }> | NoWebhook;
 
 /** Pausing and resuming; both are idempotent. */
 export function createPause(deps: WebhookDeps) {
@@ -111,7 +111,7 @@ export type Rotated =
   | Readonly<{ kind: 'changed-meanwhile' }>
   | NoWebhook;
 
-export type Settled = Readonly<{ kind: 'settled'; webhook: Webhook } | { kind: 'no-rotation' }> | NoWebhook;
+type Settled = Readonly<{ kind: 'settled'; webhook: Webhook } | { kind: 'no-rotation' }> | NoWebhook;
 
 /** Staged rotation: until it takes over, the new secret signs in a header of its own beside the current one. */
 export function createRotate(deps: WebhookDeps, seal: Seal, random: (bytes: number) => Uint8Array) {
