@@ -19,11 +19,8 @@ type AccountChange = Readonly<{
 
 type AccountResult =
   | { readonly kind: 'account'; readonly account: Account }
-  | { readonly kind: 'bad-name' }
-  | { readonly kind: 'name-taken' }
-  /** The service itself knows the account by its name. */
-  | { readonly kind: 'reserved-name' }
-  | { readonly kind: 'unknown-account' }
+  /** `reserved-name`: the service itself knows the account by its name. */
+  | { readonly kind: 'bad-name' | 'name-taken' | 'reserved-name' | 'unknown-account' }
   | { readonly kind: 'unknown-plan'; readonly plan: string }
   /** Credits were to be set on an account whose plan has no credit limit, or which has no plan. */
   | { readonly kind: 'no-credits'; readonly plan: string | undefined };
@@ -32,29 +29,24 @@ export type AdditionResult =
   | AccountResult
   /** Under this name something was added before: nothing was added. `credits` is what was added then. */
   | { readonly kind: 'added-before'; readonly account: Account; readonly credits: number }
-  /** Not a whole number of at least one, or more than an account can hold. */
-  | { readonly kind: 'bad-credits' }
-  | { readonly kind: 'bad-reason' };
+  /** `bad-credits`: not a whole number of at least one, or more than an account can hold. */
+  | { readonly kind: 'bad-credits' | 'bad-reason' };
 
-/**
- * The accounts of `store`. An account has its plan's allowance until its credits are set: then it has what was set,
- * whatever plans it leaves and comes back to. What was spent stays spent. Every change is noted with who made it; what
- * changes nothing is not.
- */
-export function createAccounts({
-  store,
-  plans,
-  spentOf,
-  clock,
-  note,
-}: Readonly<{
+type Deps = Readonly<{
   store: Store;
   plans: ReadonlyMap<string, Plan>;
   /** What the ledger says an account has spent, in credits. */
   spentOf: (accountId: number) => number;
   clock: Clock;
   note: Audit['note'];
-}>) {
+}>;
+
+/**
+ * The accounts of `store`. An account has its plan's allowance until its credits are set: then it has what was set,
+ * whatever plans it leaves and comes back to. What was spent stays spent. Every change is noted with who made it; what
+ * changes nothing is not.
+ */
+export function createAccounts({ store, plans, spentOf, clock, note }: Deps) {
   const rows = createAccountRows(store, plans, spentOf);
   const { row: rowOf, accountFrom, find, findById, list, page, allowanceOf } = rows;
   const insert = store.prepare('INSERT INTO accounts (name, plan, created_at_ms) VALUES (?, ?, ?)');

@@ -23,8 +23,7 @@ type CreateResult =
   | { readonly kind: 'created'; readonly made: NewKey }
   | MadeBefore
   | TooManyKeys
-  | { readonly kind: 'unknown-account' }
-  | { readonly kind: 'bad-name' };
+  | { readonly kind: 'unknown-account' | 'bad-name' };
 
 type RotateResult =
   /** `oldExpiresAtMs` is when the old key ends: after the grace, or earlier when its end was already set. */
@@ -35,28 +34,21 @@ type RotateResult =
   | { readonly kind: 'ended'; readonly state: 'expired' | 'revoked' };
 
 type RevokeResult =
-  | { readonly kind: 'revoked'; readonly row: KeyRow }
-  | { readonly kind: 'already-revoked'; readonly row: KeyRow }
-  | { readonly kind: 'unknown-key' };
+  { readonly kind: 'revoked' | 'already-revoked'; readonly row: KeyRow } | { readonly kind: 'unknown-key' };
 
 type RenameResult =
   | { readonly kind: 'renamed'; readonly row: KeyRow }
-  /** The service itself knows the keys of this account by their names. */
-  | { readonly kind: 'reserved-name' }
-  | { readonly kind: 'unknown-key' }
-  | { readonly kind: 'bad-name' };
+  /** `reserved-name`: the service itself knows the keys of this account by their names. */
+  | { readonly kind: 'reserved-name' | 'unknown-key' | 'bad-name' };
+
+type Deps = Readonly<{ store: Store; clock: Clock; random(bytes: number): Uint8Array; note: Audit['note'] }>;
 
 /**
  * The keys of `store`. Only hashes are stored: a key is shown when it is made and never again. Every change is written to the
  * audit log. With `owner`, the id of an account, a key of another account is unknown. `once` is the id of a form: sent twice
  * it makes one key, because a second one would never be seen. `random` gives n uniform bytes.
  */
-export function createKeys({
-  store,
-  clock,
-  random,
-  note,
-}: Readonly<{ store: Store; clock: Clock; random: (bytes: number) => Uint8Array; note: Audit['note'] }>) {
+export function createKeys({ store, clock, random, note }: Deps) {
   const { find, list, page } = createKeyRows(store, clock);
   const accountId = store.prepare<{ id: number }, [string]>('SELECT id FROM accounts WHERE name = ?');
   const insert = store.prepare(`

@@ -20,11 +20,8 @@ type OwnKeyDeps = Readonly<{
 }>;
 
 /** Whether the watcher reads through this config's own gateway without a key: deploys can issue itself one. */
-export function needsOwnKey({
-  gateway,
-  deploys,
-  backends,
-}: Pick<Config, 'gateway' | 'deploys' | 'backends'>): boolean {
+export function needsOwnKey(config: Pick<Config, 'gateway' | 'deploys' | 'backends'>): boolean {
+  const { gateway, deploys, backends } = config;
   const [url, ...others] = deploys.rpcUrls;
   return (
     deploys.rpcKey === undefined &&

@@ -2,9 +2,11 @@ import { type Address, isAddress, type Slot } from '@solana/kit';
 import type { Clock } from '../../shared/clock.ts';
 import { extractApiKey } from '../../shared/keys/carrier.ts';
 import type { Identify } from '../../shared/keys/identify.ts';
+import { secondsIso } from '../outbox/enqueue.ts';
 import { deploySlotOf, type ProgramState } from '../watch/change.ts';
 import type { WatchedProgram } from '../watch/watched.ts';
 import type { Latest } from '../watch/watcher.ts';
+import { shortened } from '../webhooks/settings.ts';
 import { refusalResponse } from './refusal.ts';
 import type { Enter } from './request-log.ts';
 import type { ProgramRecord, ProgramsAnswer } from './schema.ts';
@@ -53,8 +55,6 @@ type ProgramFilter =
   | { readonly kind: 'malformed-program-id'; readonly value: string };
 
 const PARAMETER = 'program_id';
-/** Longer than any address, so that what was meant can still be recognised. */
-const SHOWN_LENGTH_MAX = 64;
 
 /**
  * The filter in a request's URL: every `program_id`, each a comma-separated list. Spaces around an item and empty
@@ -71,10 +71,6 @@ function programFilterFrom(url: string): ProgramFilter {
     addresses.add(text);
   }
   return { kind: 'programs', addresses };
-}
-
-function shortened(text: string): string {
-  return text.length <= SHOWN_LENGTH_MAX ? text : `${text.slice(0, SHOWN_LENGTH_MAX)}…`;
 }
 
 /**
@@ -114,11 +110,6 @@ function recordFrom(
     deploy_slot: slot === undefined ? null : Number(slot),
     deployed_at: unixSeconds === undefined ? null : secondsIso(unixSeconds),
   };
-}
-
-/** A block time has no milliseconds, so none are shown. */
-function secondsIso(unixSeconds: number): string {
-  return new Date(unixSeconds * 1_000).toISOString().replace('.000Z', 'Z');
 }
 
 function newestFirst(a: Slot | undefined, b: Slot | undefined): number {

@@ -47,9 +47,8 @@ export function outcomeResponse(outcome: Outcome): Response {
     case 'queued':
       return jsonResponse({ delivery_id: outcome.deliveryId }, 202);
     case 'due':
-      return jsonResponse({ deliveries: 'deliveries' in outcome ? outcome.deliveries : 1 }, 202);
     case 'already-due':
-      return jsonResponse({ deliveries: 1 }, 202);
+      return jsonResponse({ deliveries: 'deliveries' in outcome ? outcome.deliveries : 1 }, 202);
     case 'key-reused':
       return refusalResponse({ kind: 'unfit', text: 'The Idempotency-Key was used with another body' });
     case 'not-yet':

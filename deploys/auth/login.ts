@@ -107,7 +107,6 @@ export function createLogin({ store, users, hashing, secondFactor, keys, clock, 
         ? { kind: 'code-wanted', ticket: ticketFor(user) }
         : { kind: 'right', user };
     },
-    /** The second step. */
     withCode(ticket: string | undefined, code: string): CodeResult {
       const { user: id = '', state } = tickets.read(ticket, clock.now()) ?? NOTHING;
       const user = users.byId(id);

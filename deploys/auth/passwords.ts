@@ -39,17 +39,13 @@ export type Busy = { readonly kind: 'busy' };
 /** Whom a hash is for: known users go first, so that no crowd of strangers keeps them out. */
 export type Waiter = 'known' | 'stranger';
 
-/** The work itself; `argon2id` is the real one. */
-export type HashWork = Readonly<{
-  hash(password: string): Promise<string>;
-  verify(password: string, hash: string): Promise<boolean>;
-}>;
-
 /** argon2id with 64 MiB and two passes, on Bun's own threads. */
-export const argon2id: HashWork = {
-  hash: (password) => Bun.password.hash(password, { algorithm: 'argon2id', memoryCost: 65_536, timeCost: 2 }),
-  verify: (password, hash) => Bun.password.verify(password, hash),
+export const argon2id = {
+  hash: (password: string) =>
+    Bun.password.hash(password, { algorithm: 'argon2id', memoryCost: 65_536, timeCost: 2 }),
+  verify: (password: string, hash: string) => Bun.password.verify(password, hash),
 };
+export type HashWork = typeof argon2id;
 
 /** Each takes 64 MiB while it runs. */
 export const HASHES_AT_ONCE = 4;
@@ -97,5 +93,4 @@ export function createHashing(work: HashWork = argon2id) {
   };
 }
 
-/** Hashes passwords, a few at a time. */
 export type Hashing = ReturnType<typeof createHashing>;

@@ -54,17 +54,9 @@ type Deps = Readonly<{
  * cookie: the state, PKCE's verifier (RFC 7636) and the nonce of the ID token. The provider's document is read at the first
  * login and kept for an hour. Neither step rejects.
  */
-export function createProviderLogin({
-  config,
-  redirectUri,
-  fetch,
-  users,
-  signUp,
-  keys,
-  clock,
-  random,
-}: Deps) {
+export function createProviderLogin({ config, redirectUri, fetch, users, signUp, ...deps }: Deps) {
   const { issuer, clientId, clientSecret } = config;
+  const { keys, clock, random } = deps;
   const tickets = createTickets(keys, 'provider', AT_PROVIDER_MS);
   const text = () => Buffer.from(random(RANDOM_BYTES)).toString('base64url');
   let known: Readonly<{ configuration: oidc.Configuration; untilMs: number }> | undefined;

@@ -71,12 +71,10 @@ export function createSecondFactor(store: Store, { keys, note, clock, random }: 
       if (step !== undefined) return taken.run(step, user.id).changes === 1;
       return useCode.run(user.id, hashOf(code)).changes === 1;
     },
-    /** Turns it off; its codes are gone. */
     reset: (user: User, actor: Actor): void => resetSecondFactor(store, user, actor, clock.now()),
   };
 }
 
-/** Codes of an authenticator app, and codes on paper for when it is lost. */
 export type SecondFactor = ReturnType<typeof createSecondFactor>;
 
 /** RFC 6238 as every authenticator app speaks it: SHA-1, six digits, steps of 30 seconds. Its text is what a QR code says. */

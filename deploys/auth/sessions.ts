@@ -42,12 +42,8 @@ export type SessionRow = Readonly<{
   isThis: boolean;
 }>;
 
-type Row = Omit<Session, 'role' | 'accountId' | 'hasSecondFactor'> & {
-  role: Place['role'];
-  accountId: number | null;
-  hasSecondFactor: number;
-  usedAtMs: number;
-};
+type Row = Omit<Session, 'accountId' | 'hasSecondFactor'> &
+  Record<'hasSecondFactor' | 'usedAtMs', number> & { accountId: number | null };
 
 /** The sessions of `store`. Only hashes of tokens are kept: who reads the database gets no session from it. */
 export function createSessions(
@@ -103,6 +99,7 @@ export function createSessions(
   };
 }
 
-function hashOf(token: string): Uint8Array {
+/** Tokens of 256 bits need no slow hash. */
+export function hashOf(token: string): Uint8Array {
   return createHash('sha256').update(token).digest();
 }

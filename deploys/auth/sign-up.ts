@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
@@ -7,6 +6,7 @@ import type { Accounts } from '../accounts/accounts.ts';
 import { createAttempts } from './attempts.ts';
 import { type From, network, type TooMany } from './login.ts';
 import { type Busy, type Hashing, passwordComplaint } from './passwords.ts';
+import { hashOf } from './sessions.ts';
 import { type Email, readEmail, type User, type Users } from './users.ts';
 
 /** What a person types to become a user. */
@@ -90,13 +90,11 @@ export function createSignUp({ store, users, hashing, accounts, clock, random }:
   }
 
   return {
-    /** The first operator, by the token of the link. */
     async firstOperator(token: string, application: Application): Promise<SignUpResult> {
       if (!isInvited({ store, clock }, token)) return { kind: 'no-invitation' };
       const fit = await checked(application);
       return fit.kind === 'hashed' ? makeOperator.immediate(token, fit.email, fit.hash) : fit;
     },
-    /** A new customer with an account of this name. */
     async customer(account: string, application: Application, from: From): Promise<SignUpResult> {
       const tooMany = admitted(from);
       if (tooMany !== undefined) return tooMany;
@@ -166,8 +164,4 @@ export function showLink(url: string, dataDir: string, isTerminal: boolean): Sho
 /** Where the console is reached: the configured address, or the listener's own where that was to be any free port. */
 export function consoleUrlOf(publicUrl: URL, listenUrl: URL): URL {
   return publicUrl.port === '0' ? listenUrl : publicUrl;
-}
-
-function hashOf(token: string): Uint8Array {
-  return createHash('sha256').update(token).digest();
 }

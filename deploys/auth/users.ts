@@ -87,7 +87,6 @@ export type Place =
   | { readonly role: 'operator'; readonly accountId: number | undefined }
   | { readonly role: 'customer'; readonly accountId: number };
 
-/** Somebody who may log in. */
 export type User = Place &
   Readonly<{
     id: string;
@@ -232,7 +231,6 @@ function userFrom({ role, accountId, ...row }: Row): User {
   };
 }
 
-/** The place that a row's two columns say. */
 export function placeFrom(role: 'operator' | 'customer', accountId: number | null): Place {
   if (role === 'operator') return { role, accountId: accountId ?? undefined };
   if (accountId === null) throw new Error('a customer without an account: the table refuses that');

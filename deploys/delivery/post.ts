@@ -17,9 +17,6 @@ export type Post = Readonly<{ url: URL; headers: Readonly<Record<string, string>
 /** `pins` are the only addresses that are ever connected to. */
 type PinnedPost = Post & Readonly<{ pins: readonly [Pin, ...Pin[]] }>;
 
-/** Makes one POST over a connection of its own. Never rejects; at most 10 s. */
-type PostPinned = (post: PinnedPost, watch: Stopwatch, signal: AbortSignal) => Promise<AttemptEnd>;
-
 const ATTEMPT_MS = 10_000;
 const CONNECT_MS = 4_000;
 /** Bytes of an answer's head beyond which llhttp gives up, and of its fields that are kept. */
@@ -30,12 +27,15 @@ const INTERIM_MAX = 1_000;
 /** Least time for one address before the next is tried. */
 const ADDRESS_MS_MIN = 250;
 
-/** POSTs over HTTP/1.1 and TLS 1.2 or later. `ca` as in the policy. */
-export function createPost(ca: string | undefined, clock: Clock): PostPinned {
+/**
+ * POSTs over HTTP/1.1 and TLS 1.2 or later, each on a connection of its own. Never rejects; at most 10 s. `ca` as in the
+ * policy.
+ */
+export function createPost(ca: string | undefined, clock: Clock) {
   // An agent of its own knows no proxies of the environment; a new connection per attempt is never another's pin.
   const agent = new Agent({ keepAlive: false, maxCachedSessions: 0 });
   const trust = ca === undefined ? {} : { ca };
-  return async function postPinned(post, watch, signal) {
+  return async (post: PinnedPost, watch: Stopwatch, signal: AbortSignal): Promise<AttemptEnd> => {
     const over = new AbortController();
     try {
       const request = httpsRequest({ ...optionsFor(post), ...trust, agent });

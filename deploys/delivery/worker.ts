@@ -4,13 +4,10 @@ import type { Outbox, Recorded, Result } from '../outbox/outbox.ts';
 import { attempt, type Sending } from './send.ts';
 
 export type WorkerNotes = Readonly<{
-  /** An attempt ended, and was written or found stale. */
   noteEnded(result: Result, recorded: Recorded): void;
   /** Attempts of a process that died are repeated. */
   noteReaped(count: number): void;
-  /** The wall clock moved against the monotonic one. */
   noteClockMoved(byMs: number): void;
-  /** An attempt could not be made. */
   noteBroken(error: unknown): void;
   /** The queue could not be read or written. */
   noteTrouble(error: unknown): void;

@@ -34,15 +34,13 @@ function away(host: string, reason: string): Away {
   return { kind: 'cannot-be-reached', host, reason };
 }
 
-export function createReadGateways({
-  urls,
-  fetch,
-  clock,
-}: Readonly<{
+type GatewaysDeps = Readonly<{
   urls: readonly URL[];
   fetch(url: URL, init: { signal: AbortSignal; redirect: 'error' }): Promise<Response>;
   clock: Clock;
-}>): ReadGateways {
+}>;
+
+export function createReadGateways({ urls, fetch, clock }: GatewaysDeps): ReadGateways {
   return keptFor(GATEWAYS_KEPT_MS, clock, () => Promise.all(urls.map(readOne)));
 
   async function readOne(url: URL): Promise<GatewaySeen> {

@@ -35,14 +35,9 @@ const CLAIMS_MAX = 16;
 type DueRow = Omit<Claim, 'token' | 'n' | 'number' | 'isFailing' | 'isTrusted' | 'claimedAtMs'> &
   Readonly<{ attempts: number; nextAttemptAtMs: number | null; isFailing: number; isTrusted: number }>;
 
-type DueGiven = Readonly<{
-  nowMs: number;
-  again: number;
-  accounts: string;
-  webhooks: string;
-  hosts: string;
-  limit: number;
-}>;
+type DueGiven = Readonly<
+  Record<'nowMs' | 'again' | 'limit', number> & Record<'accounts' | 'webhooks' | 'hosts', string>
+>;
 
 const FAILING = 'SELECT id FROM webhooks WHERE failing_since_ms IS NOT NULL AND deleted_at_ms IS NULL';
 

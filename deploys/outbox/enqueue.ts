@@ -23,10 +23,14 @@ export function upgradeBody(deliveryId: string, event: UpgradeEvent): Uint8Array
     label: event.label,
     previous_slot: event.previousSlot,
     deploy_slot: event.deploySlot,
-    // A block time has no milliseconds, so none are shown.
-    deployed_at: new Date(event.deployedAt * 1_000).toISOString().replace('.000Z', 'Z'),
+    deployed_at: secondsIso(event.deployedAt),
     detected_at: new Date(event.detectedAtMs).toISOString(),
   });
+}
+
+/** A block time has no milliseconds, so none are shown. */
+export function secondsIso(unixSeconds: number): string {
+  return new Date(unixSeconds * 1_000).toISOString().replace('.000Z', 'Z');
 }
 
 export function pingBody(deliveryId: string, createdAtMs: number): Uint8Array {

@@ -76,15 +76,8 @@ export const ID_PART_MIN = 8;
 
 type Bound = Readonly<{ owner: number | string; atMs: number; id: string }>;
 type FilterValues = Bound &
-  Readonly<{
-    accountId: number;
-    floorMs: number;
-    floorId: string;
-    state: string | null;
-    eventKind: string | null;
-    programId: string | null;
-    limit: number;
-  }>;
+  Readonly<{ accountId: number; floorMs: number; floorId: string; limit: number }> &
+  Readonly<Record<'state' | 'eventKind' | 'programId', string | null>>;
 
 const LIMIT_MAX = 100;
 
@@ -188,16 +181,6 @@ function positionOf(row: ListPosition | undefined): ListPosition | undefined {
   return row && { createdAtMs: row.createdAtMs, id: row.id };
 }
 
-/** The queue of all accounts. Instants are Unix milliseconds; counts end at `COUNT_MAX`. */
-export type QueueState = Readonly<{
-  due: number;
-  oldestDueAtMs: number | undefined;
-  later: number;
-  nextDueAtMs: number | undefined;
-  inFlight: number;
-  eventsWaiting: number;
-}>;
-
 export type Reason = Readonly<{ reason: string; attempts: number; lastAtMs: number }>;
 
 /** An attempt that failed or was blocked. Of its URL only the host is shown. */
@@ -215,8 +198,6 @@ export type WrongAttempt = Readonly<{
   deliveryState: DeliveryState;
 }>;
 
-type FailingHost = Readonly<{ host: string; webhooks: number; sinceMs: number }>;
-
 /** Counts end here: they are for the eye. */
 export const COUNT_MAX = 100_000;
 /** The newest attempts whose reasons are counted, and the webhooks whose hosts are. */
@@ -224,6 +205,7 @@ const COUNTED_MAX = 2_000;
 const HOSTS_MAX = 20;
 
 export type ReadQueue = ReturnType<typeof createReadQueue>;
+export type QueueState = ReturnType<ReadQueue['state']>;
 
 export function createReadQueue(store: Store) {
   const bounded = (from: string) => {
@@ -244,7 +226,7 @@ export function createReadQueue(store: Store) {
   const next = soonest('due_at_ms > ?');
   const reasons = { failed: reasonsOf('failed'), blocked: reasonsOf('blocked') };
   const wrong = { failed: wrongOf('failed'), blocked: wrongOf('blocked') };
-  const hosts = store.prepare<FailingHost, []>(`
+  const hosts = store.prepare<Readonly<{ host: string; webhooks: number; sinceMs: number }>, []>(`
     SELECT host, count(*) AS webhooks, min(since) AS sinceMs FROM (
       SELECT host, failing_since_ms AS since FROM webhooks
       WHERE failing_since_ms IS NOT NULL AND deleted_at_ms IS NULL ORDER BY failing_since_ms, id LIMIT ${COUNTED_MAX})
@@ -268,7 +250,8 @@ export function createReadQueue(store: Store) {
   }
 
   return {
-    state: (nowMs: number): QueueState => ({
+    /** The queue of all accounts. Instants are Unix milliseconds; counts end at `COUNT_MAX`. */
+    state: (nowMs: number) => ({
       due: due(nowMs),
       oldestDueAtMs: oldest(nowMs),
       later: later(nowMs),
@@ -285,6 +268,6 @@ export function createReadQueue(store: Store) {
         .slice(0, most);
     },
     /** Hosts of failing webhooks, those with the most first; of the `COUNTED_MAX` that fail the longest. */
-    failingHosts: (): readonly FailingHost[] => hosts.all(),
+    failingHosts: () => hosts.all(),
   };
 }

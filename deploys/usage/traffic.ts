@@ -102,9 +102,6 @@ function byCalls<Part extends Readonly<{ done: Done }>>(parts: Part[]): readonly
 /** What to sum: SQL for the columns of a row, and for what makes a group of cells one row. */
 type Summing = Readonly<{ select: string; group: string }>;
 
-/** Sums of the cells in these hours, in parts: a group may come in several. Ends early when `signal` aborts. */
-type ReadPortions<Row> = (hours: Hours, signal: AbortSignal) => AsyncGenerator<readonly Row[]>;
-
 /** Cells summed at once: one or two milliseconds, in which everything else here waits. */
 const PORTION = 2_000;
 const PAUSE_MS = 1;
@@ -113,11 +110,7 @@ type Place = [hour: number, accountId: number, keyId: string, method: string, no
 const PLACE = 'hour, account_id, key_id, method, node';
 
 /** Reads the hours of all accounts in portions, by their primary key, with a pause between them. Throws when it cannot. */
-export function createReadPortions<Row>(
-  ledger: Store,
-  clock: Clock,
-  { select, group }: Summing,
-): ReadPortions<Row> {
+export function createReadPortions<Row>(ledger: Store, clock: Clock, { select, group }: Summing) {
   const endOf = ledger.prepare<object, [...Place, number]>(`
     SELECT ${PLACE} FROM usage_hours WHERE (${PLACE}) > (?, ?, ?, ?, ?) AND hour < ?
     ORDER BY ${PLACE} LIMIT 1 OFFSET ${PORTION - 1}`);
@@ -125,7 +118,8 @@ export function createReadPortions<Row>(
     SELECT ${select} FROM usage_hours
     WHERE (${PLACE}) > (?, ?, ?, ?, ?) AND (${PLACE}) <= (?, ?, ?, ?, ?) GROUP BY ${group}`);
 
-  return async function* readPortions({ fromHour, toHour }, signal) {
+  /** Sums of the cells in these hours, in parts: a group may come in several. Ends early when `signal` aborts. */
+  return async function* readPortions({ fromHour, toHour }: Hours, signal: AbortSignal) {
     let place = lastOf(fromHour - 1);
     while (!signal.aborted) {
       const [end] = endOf.values(...place, toHour) as Place[]; // its columns

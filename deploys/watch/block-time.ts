@@ -22,7 +22,7 @@ type LookUp =
 
 type Deps = Readonly<{
   backends: readonly RpcBackend[];
-  store: BlockTimeStore;
+  store: ReturnType<typeof createBlockTimeStore>;
   /** The slots whose block times events wait for, and since when (Unix milliseconds). */
   awaited(): readonly Readonly<{ slot: Slot; sinceMs: number }>[];
   clock: Clock;
@@ -127,5 +127,3 @@ export function createBlockTimeStore(store: Store) {
     save: (slot: Slot, unixSeconds: number): void => void save.run(slot, unixSeconds),
   };
 }
-
-type BlockTimeStore = ReturnType<typeof createBlockTimeStore>;

@@ -60,11 +60,8 @@ const VANISHED_MAX = 9;
  * unknown to a backend that has lost its accounts. `undefined` for a plausible reading.
  */
 export function implausibleIn(before: Reading['programs'], after: Reading) {
-  let [present, vanished] = [0, 0];
-  for (const [program, { status }] of before) {
-    if (status === 'missing') continue;
-    present++;
-    if (after.programs.get(program)?.status === 'missing') vanished++;
-  }
+  const there = [...before].filter(([, { status }]) => status !== 'missing');
+  const gone = there.filter(([program]) => after.programs.get(program)?.status === 'missing');
+  const [present, vanished] = [there.length, gone.length];
   return vanished > VANISHED_MAX && 2 * vanished > present ? { vanished, present } : undefined;
 }

@@ -47,7 +47,7 @@ export function createWatcher(deps: WatcherDeps) {
       const latest = await readOnce(signal);
       // An implausible reading is not retried within seconds, which would tell nothing new.
       failures = latest === undefined && implausible === 0 ? failures + 1 : 0;
-      const startMs = nextStartMs({ firstStartMs, pollMs, nowMs: clock.monotonic(), failures });
+      const startMs = nextStartMs(pollMs, firstStartMs, clock.monotonic(), failures);
       if (latest !== undefined) await fillUntil(startMs, latest.reading, signal);
       await clock.sleep(startMs - clock.monotonic(), signal);
     }
@@ -118,10 +118,7 @@ const RETRY_MS = [250, 500, 1_000, 2_000, 4_000, 8_000, 15_000] as const;
  * When to read next: on a fixed grid of `pollMs` from `firstStartMs`, skipping starts that were missed; sooner after
  * `failures` failed readings in a row, because a backend that is just starting should cost seconds and not a minute.
  */
-function nextStartMs(
-  turn: Readonly<{ firstStartMs: number; pollMs: number; nowMs: number; failures: number }>,
-): number {
-  const { firstStartMs, pollMs, nowMs, failures } = turn;
+function nextStartMs(pollMs: number, firstStartMs: number, nowMs: number, failures: number): number {
   const elapsed = Math.max(0, nowMs - firstStartMs);
   const onGrid = firstStartMs + (Math.floor(elapsed / pollMs) + 1) * pollMs;
   if (failures === 0) return onGrid;

@@ -77,6 +77,7 @@ function isDescription(text: string): boolean {
   return text.length <= DESCRIPTION_CHARACTERS_MAX && !/[\p{Cc}\u2028\u2029]/u.test(text);
 }
 
-function shortened(text: string): string {
+/** Longer than any address, so that what was meant can still be recognised. */
+export function shortened(text: string): string {
   return text.length <= 64 ? text : `${text.slice(0, 64)}…`;
 }

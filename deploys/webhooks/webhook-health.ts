@@ -1,35 +1,12 @@
 import type { Store } from '../../shared/store/open.ts';
 import type { DeliveryState } from '../outbox/outcome.ts';
 
-/** Deliveries created in some time, by state. `waiting`: they wait for an attempt or are in one. */
-export type DeliveryCounts = Readonly<{
-  delivered: number;
-  failed: number;
-  waiting: number;
-  /** Skipped or cancelled. */
-  skipped: number;
-}>;
-
 type LastDelivery = Readonly<{
   id: string;
   state: DeliveryState;
   atMs: number;
   status: number | null;
   error: string | null;
-}>;
-
-/** The last 24 hours of a webhook. */
-export type WebhookDay = Pick<WebhookHealth, 'last' | 'hours' | 'day'>;
-
-/** The deliveries of a webhook, by the time at which they were created. */
-export type WebhookHealth = Readonly<{
-  last: LastDelivery | undefined;
-  /** The last 24 hours, oldest first; the last one is the current one. */
-  hours: readonly DeliveryCounts[];
-  day: DeliveryCounts;
-  week: DeliveryCounts;
-  /** Duration of answered attempts, of the last `ATTEMPTS` of the week; `undefined` if there is none. */
-  latency: Readonly<{ p50Ms: number; p95Ms: number }> | undefined;
 }>;
 
 const HOUR_MS = 3_600_000;
@@ -39,7 +16,7 @@ const ATTEMPTS = 200;
 
 type HourRow = Readonly<{ hour: number; state: DeliveryState; n: number }>;
 
-/** The caller checks that a webhook is the account's. */
+/** The deliveries of a webhook, by the time at which they were created. The caller checks that it is the account's. */
 export function createWebhookHealth(store: Store) {
   const times = store.prepare<{ ms: number }, [string, number]>(`
     SELECT phases_json ->> '$.totalMs' AS ms FROM
@@ -60,6 +37,7 @@ export function createWebhookHealth(store: Store) {
       rows,
       fromMs,
       last: newest.get(webhookId) ?? undefined,
+      /** The last 24 hours, oldest first; the last one is the current one. */
       hours: Array.from({ length: DAY_HOURS }, (_, i) =>
         countsOf(rows.filter(({ hour }) => hour === now - DAY_HOURS + 1 + i)),
       ),
@@ -68,20 +46,26 @@ export function createWebhookHealth(store: Store) {
   }
 
   return {
-    healthOf(webhookId: string, nowMs: number): WebhookHealth {
+    healthOf(webhookId: string, nowMs: number) {
       const { rows, fromMs, ...day } = read(webhookId, nowMs, WEEK_HOURS);
       const tookMs = times.all(webhookId, fromMs).map(({ ms }) => ms);
       return { ...day, week: countsOf(rows), latency: latencyOf(tookMs) };
     },
     /** The last 24 hours, for a list of webhooks: from an index alone, however long the bodies are. */
-    dayOf(webhookId: string, nowMs: number): WebhookDay {
+    dayOf(webhookId: string, nowMs: number) {
       const { last, hours, day } = read(webhookId, nowMs, DAY_HOURS);
       return { last, hours, day };
     },
   };
 }
 
-function countsOf(rows: readonly HourRow[]): DeliveryCounts {
+type Reading = ReturnType<typeof createWebhookHealth>;
+export type WebhookHealth = ReturnType<Reading['healthOf']>;
+export type WebhookDay = ReturnType<Reading['dayOf']>;
+export type DeliveryCounts = ReturnType<typeof countsOf>;
+
+/** Deliveries created in some time, by state. `waiting`: they wait for an attempt or are in one. */
+function countsOf(rows: readonly HourRow[]) {
   const sumOf = (...states: readonly DeliveryState[]) =>
     rows.reduce((sum, { state, n }) => (states.includes(state) ? sum + n : sum), 0);
   return {
@@ -92,7 +76,8 @@ function countsOf(rows: readonly HourRow[]): DeliveryCounts {
   };
 }
 
-function latencyOf(times: readonly number[]): WebhookHealth['latency'] {
+/** Duration of answered attempts, of the last `ATTEMPTS` of the week; `undefined` if there is none. */
+function latencyOf(times: readonly number[]) {
   const sorted = times.toSorted((a, b) => a - b);
   const at = (share: number) => Math.round(sorted[Math.ceil(share * sorted.length) - 1] ?? 0);
   return sorted.length === 0 ? undefined : { p50Ms: at(0.5), p95Ms: at(0.95) };
