@@ -28,7 +28,6 @@ export type Page<Item, Place> = Readonly<{ items: readonly Item[]; next: Place |
 
 const PAGE_MAX = 200;
 
-/** How many items a page has, whatever is requested. */
 export function pageLimit(limit: number): number {
   return Math.max(1, Math.min(limit, PAGE_MAX));
 }

@@ -53,12 +53,10 @@ export function createAccounts({ store, plans, spentOf, clock, note }: Deps) {
   const update = store.prepare<null, AccountRow>(
     'UPDATE accounts SET name = $name, plan = $plan, credits_granted = $creditsGranted, suspended = $suspended WHERE id = $id',
   );
-  const addedBefore = store.prepare<{ credits: number }, [number, string]>(
-    'SELECT credits FROM credits_added WHERE account_id = ? AND once = ?',
-  );
-  const putAdded = store.prepare(
-    'INSERT INTO credits_added (account_id, once, credits, reason, at_ms) VALUES (?, ?, ?, ?, ?)',
-  );
+  const addedBefore = store.prepare<{ credits: number }, [number, string]>(`
+    SELECT credits FROM credits_added WHERE account_id = ? AND once = ?`);
+  const putAdded = store.prepare(`
+    INSERT INTO credits_added (account_id, once, credits, reason, at_ms) VALUES (?, ?, ?, ?, ?)`);
 
   const create = store.transaction((name: string, plan: string | undefined, by: Actor): AccountResult => {
     if (!isLabel(name)) return { kind: 'bad-name' };
@@ -83,9 +81,8 @@ export function createAccounts({ store, plans, spentOf, clock, note }: Deps) {
 
   /** Whether a user made the account at the console, before its name was reserved. */
   function isOfPerson({ id }: AccountRow): boolean {
-    const making = store.query<object, [number]>(
-      `SELECT 1 FROM audit WHERE account_id = ? AND action = 'account.create' AND actor_kind IN ('user', 'operator')`,
-    );
+    const making = store.query<object, [number]>(`
+      SELECT 1 FROM audit WHERE account_id = ? AND action = 'account.create' AND actor_kind IN ('user', 'operator')`);
     return making.get(id) !== null;
   }
 

@@ -140,11 +140,9 @@ export function createAudit(store: Store) {
       const limit = Math.max(1, Math.min(page.limit, LIMIT_MAX));
       const wanted = CONDITIONS.filter(([name]) => page[name] !== undefined);
       const where = [...wanted.map(([, condition]) => condition), 'id < $before'].join(' AND ');
-      const rows = store
-        .query<Row, Record<string, string | number | null>>(
-          `${SELECT} WHERE ${where} ORDER BY id DESC LIMIT $limit`,
-        )
-        .all({ accountId, actorId, action, before, limit });
+      const entries = store.query<Row, Record<string, string | number | null>>(`
+        ${SELECT} WHERE ${where} ORDER BY id DESC LIMIT $limit`);
+      const rows = entries.all({ accountId, actorId, action, before, limit });
       return rows.map(({ detailJson, ...row }) => ({ ...row, detail: JSON.parse(detailJson) }));
     },
     /** The actions that were ever noted, by name. */

@@ -21,20 +21,17 @@ type ChangeRow = Readonly<{ seq: number; subject: 'account' | 'key'; id: string 
 
 export function createChanges(store: Store) {
   const origin = originOf(store);
-  const revisionOf = store.prepare<{ value: number; config: number }, []>(
-    'SELECT value, config FROM revision',
-  );
+  const revisionOf = store.prepare<{ value: number; config: number }, []>(`
+    SELECT value, config FROM revision`);
   const lastOf = store.prepare<LastPublished, []>('SELECT epoch, puts, published FROM publication');
-  const changed = store.prepare<ChangeRow, [number]>(
-    `SELECT seq, subject, id FROM changes WHERE seq > ? ORDER BY seq LIMIT ${PORTION}`,
-  );
+  const changed = store.prepare<ChangeRow, [number]>(`
+    SELECT seq, subject, id FROM changes WHERE seq > ? ORDER BY seq LIMIT ${PORTION}`);
   const revoked = store.prepare<{ id: string }, [number]>(`
     SELECT keys.id FROM (SELECT seq, subject, id FROM changes WHERE seq > ? ORDER BY seq DESC LIMIT ${LATEST}) AS latest
     JOIN keys ON keys.id = latest.id WHERE latest.subject = 'key' AND keys.revoked_at_ms IS NOT NULL
     ORDER BY latest.seq DESC LIMIT ${PORTION}`);
-  const raised = store.prepare<{ config: number }, [number]>(
-    'UPDATE revision SET config = max(config, ?) + 1 RETURNING config',
-  );
+  const raised = store.prepare<{ config: number }, [number]>(`
+    UPDATE revision SET config = max(config, ?) + 1 RETURNING config`);
   const rowOf = createRows(store);
 
   function revision() {
@@ -99,9 +96,8 @@ function createRows(store: Store): (subject: 'account' | 'key', id: string) => P
     { plan: string | null; creditsGranted: number | null; suspended: number },
     [string]
   >('SELECT plan, credits_granted AS creditsGranted, suspended FROM accounts WHERE id = ?');
-  const key = store.prepare<PublishedKey, [string]>(
-    'SELECT lower(hex(hash)) AS hash, account_id AS accountId, expires_at_ms AS expiresAtMs FROM keys WHERE id = ? AND revoked_at_ms IS NULL',
-  );
+  const key = store.prepare<PublishedKey, [string]>(`
+    SELECT lower(hex(hash)) AS hash, account_id AS accountId, expires_at_ms AS expiresAtMs FROM keys WHERE id = ? AND revoked_at_ms IS NULL`);
 
   return function rowOf(subject, id) {
     const row = subject === 'account' ? account.get(id) : key.get(id);

@@ -53,9 +53,8 @@ export function createKeys({ store, clock, random, note }: Deps) {
   const accountId = store.prepare<{ id: number }, [string]>('SELECT id FROM accounts WHERE name = ?');
   const insert = store.prepare(`
     INSERT INTO keys (id, account_id, name, hash, prefix, last4, created_at_ms, once) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
-  const byForm = store.prepare<{ id: string }, [number, string]>(
-    'SELECT id FROM keys WHERE account_id = ? AND once = ?',
-  );
+  const byForm = store.prepare<{ id: string }, [number, string]>(`
+    SELECT id FROM keys WHERE account_id = ? AND once = ?`);
   const working = store.prepare<{ n: number }, [number, number]>(`
     SELECT count(*) AS n FROM keys INDEXED BY keys_working
     WHERE account_id = ? AND revoked_at_ms IS NULL AND coalesce(expires_at_ms, 9e15) > ?`);

@@ -42,7 +42,7 @@ export type PublicationDeps = Readonly<{
   registry: Registry;
   /** Gives n uniform bytes. */
   random(bytes: number): Uint8Array;
-  /** Plans and prices as the config has them now; `undefined` when it is unusable. */
+  /** Plans and prices as the config has them now; `undefined` when it is unusable, and what was published stays. */
   readTerms(): Promise<PublishedTerms | undefined>;
 }>;
 
@@ -152,8 +152,7 @@ type PublisherDeps = Readonly<{
   clock: Clock;
   /** A name that no other epoch has. */
   makeEpoch(): string;
-  /** Plans and prices as the config has them now; `undefined` when it is unusable, and what was published stays. */
-  readTerms(): Promise<PublishedTerms | undefined>;
+  readTerms: PublicationDeps['readTerms'];
   /** Called after every turn. */
   noteState(state: PublicationState): void;
 }>;

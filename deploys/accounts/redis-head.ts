@@ -156,7 +156,7 @@ type Scripted = RedisClient & Record<keyof typeof SCRIPTS, Script>;
 
 /** Connects to Redis, whether it is there or not; `undefined` when `url` is no address of one. */
 export function openRedisHead({ url, clock, random, onWarning, origin, holder }: RedisHeadOptions) {
-  const found = openRedisLink({
+  const link = openRedisLink({
     url,
     deadlineMs: DEADLINE_MS,
     scripts: SCRIPTS,
@@ -166,10 +166,9 @@ export function openRedisHead({ url, clock, random, onWarning, origin, holder }:
     // Every claim says what is there, and so shows a Redis that has less than before.
     onStranger: () => undefined,
   });
-  if (found === undefined) return undefined;
-  const link = found;
+  if (link === undefined) return undefined;
 
-  async function call(act: (client: Scripted) => Promise<unknown>): Promise<unknown> {
+  const call = async (act: (client: Scripted) => Promise<unknown>): Promise<unknown> => {
     const client = link.client();
     if (client === undefined) throw new Error('Redis does not answer');
     try {
@@ -178,7 +177,7 @@ export function openRedisHead({ url, clock, random, onWarning, origin, holder }:
       link.refused(error);
       throw error;
     }
-  }
+  };
 
   async function write(...head: readonly (string | number)[]): Promise<boolean> {
     return (await call((redis) => redis.sluiceWrite(HEAD, LEASE, LOG, holder, ...head))) === 'put';

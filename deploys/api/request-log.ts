@@ -60,9 +60,8 @@ type KeptDeps = Readonly<{
 /** The logs of the keys of `api` in `store`. Each request is written before it is answered, which costs about 20 µs. */
 export function keptRequests(api: string, { store, clock, noteBroken }: KeptDeps): KeptLogs<KeyId> {
   const forget = store.prepare('DELETE FROM api_requests WHERE api = ?1 AND last_at_ms <= ?2');
-  const all = store.prepare<{ key_id: KeyId; at_ms_json: string }, [string]>(
-    `SELECT key_id, at_ms_json FROM api_requests WHERE api = ? ORDER BY last_at_ms LIMIT ${KEYS_MAX}`,
-  );
+  const all = store.prepare<{ key_id: KeyId; at_ms_json: string }, [string]>(`
+    SELECT key_id, at_ms_json FROM api_requests WHERE api = ? ORDER BY last_at_ms LIMIT ${KEYS_MAX}`);
   const put = store.prepare(`
     INSERT INTO api_requests VALUES (?1, ?2, ?3, ?4)
     ON CONFLICT (api, key_id) DO UPDATE SET last_at_ms = excluded.last_at_ms, at_ms_json = excluded.at_ms_json`);

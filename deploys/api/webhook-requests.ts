@@ -212,10 +212,7 @@ export function pageFrom(webhookId: string, query: URLSearchParams): Read<Webhoo
 }
 
 /** The cursor of the page that follows `rows`; null when they are fewer than `limit`. */
-export function nextCursor(
-  rows: readonly { createdAtMs: number; id: string }[],
-  limit: number,
-): string | null {
+export function nextCursor(rows: readonly { createdAtMs: number; id: string }[], limit: number) {
   const last = rows.at(-1);
   return last === undefined || rows.length < limit ? null : `${last.createdAtMs}_${last.id}`;
 }

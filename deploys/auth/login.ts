@@ -132,9 +132,8 @@ const NETWORKS_PER_USER_MAX = 20;
 
 /** Where users have logged in from; kept as a MAC, since the table need not tell it. */
 function createKnownNetworks(store: Store, keys: ConsoleKeys) {
-  const select = store.prepare<object, [string, Uint8Array, number]>(
-    'SELECT 1 FROM known_networks WHERE user_id = ? AND network = ? AND used_at_ms > ?',
-  );
+  const select = store.prepare<object, [string, Uint8Array, number]>(`
+    SELECT 1 FROM known_networks WHERE user_id = ? AND network = ? AND used_at_ms > ?`);
   const put = store.prepare(`
     INSERT INTO known_networks VALUES (?, ?, ?)
     ON CONFLICT (user_id, network) DO UPDATE SET used_at_ms = excluded.used_at_ms`);

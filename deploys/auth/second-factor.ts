@@ -23,9 +23,8 @@ type Deps = Readonly<{
 
 /** The second factors of the users of `store`; secrets are sealed, backup codes are hashes. */
 export function createSecondFactor(store: Store, { keys, note, clock, random }: Deps) {
-  const row = store.prepare<Row, [string]>(
-    'SELECT totp_secret, totp_pending, totp_step FROM users WHERE id = ?',
-  );
+  const row = store.prepare<Row, [string]>(`
+    SELECT totp_secret, totp_pending, totp_step FROM users WHERE id = ?`);
   const turnOn =
     'UPDATE users SET totp_secret = totp_pending, totp_pending = NULL, totp_step = ? WHERE id = ?';
   const taken = store.prepare('UPDATE users SET totp_step = ?1 WHERE id = ?2 AND totp_step < ?1');

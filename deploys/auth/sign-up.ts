@@ -139,13 +139,10 @@ export function inviteFirstOperator({ store, clock, random }: InvitationDeps): s
 
 /** Whether a link is good: its time is not over, and there is no operator yet. */
 function isInvited({ store, clock }: Pick<InvitationDeps, 'store' | 'clock'>, token: string): boolean {
-  const row = store
-    .query<object, [Uint8Array, number]>(
-      `SELECT 1 FROM first_operator WHERE token_hash = ? AND expires_at_ms > ?
-       AND NOT EXISTS (SELECT 1 FROM users WHERE role = 'operator')`,
-    )
-    .get(hashOf(token), clock.now());
-  return row !== null;
+  const invitation = store.query<object, [Uint8Array, number]>(`
+    SELECT 1 FROM first_operator WHERE token_hash = ? AND expires_at_ms > ?
+      AND NOT EXISTS (SELECT 1 FROM users WHERE role = 'operator')`);
+  return invitation.get(hashOf(token), clock.now()) !== null;
 }
 
 /** Where a person finds the link: on their terminal, or in a file of the service's user. */

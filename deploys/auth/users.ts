@@ -133,9 +133,8 @@ export function createUsers(
     INSERT INTO users (id, email, role, account_id, password_hash, subject, email_verified, created_at_ms)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
   const update = store.prepare('UPDATE users SET password_hash = ? WHERE id = ?');
-  const link = store.prepare(
-    'UPDATE users SET subject = ?, email_verified = 1 WHERE id = ? AND subject IS NULL',
-  );
+  const link = store.prepare(`
+    UPDATE users SET subject = ?, email_verified = 1 WHERE id = ? AND subject IS NULL`);
   const dropLink = store.prepare('UPDATE users SET subject = NULL WHERE id = ?');
   const endOthers = store.prepare('DELETE FROM sessions WHERE user_id = ? AND token_hash IS NOT ?');
   const forget = store.prepare('DELETE FROM users WHERE id = ?');
@@ -151,10 +150,8 @@ export function createUsers(
   /** In order of their making; with a condition, at most `USERS_SHOWN_MAX`. */
   function list(where = '', ...values: number[]): readonly User[] {
     const sql = `${SELECT} ${where} ORDER BY created_at_ms, id LIMIT ${where === '' ? -1 : USERS_SHOWN_MAX}`;
-    return store
-      .query<Row, number[]>(sql)
-      .all(...values)
-      .map(userFrom);
+    const users = store.query<Row, number[]>(sql);
+    return users.all(...values).map(userFrom);
   }
 
   const newId = () => Buffer.from(random(ID_BYTES)).toString('hex');

@@ -54,9 +54,8 @@ const WAIT_BUCKETS = [0.5, 1, 2, 5, 10, 30, 60, 300, 3_600, 86_400];
 
 function createNotes({ registry, outbox, store, clock, log }: Parts, state: () => WorkerState): WorkerNotes {
   const { backlog, awaited } = outbox;
-  const failing = store.prepare<{ n: number }, []>(
-    'SELECT count(*) AS n FROM webhooks WHERE failing_since_ms IS NOT NULL AND deleted_at_ms IS NULL',
-  );
+  const failing = store.prepare<{ n: number }, []>(`
+    SELECT count(*) AS n FROM webhooks WHERE failing_since_ms IS NOT NULL AND deleted_at_ms IS NULL`);
   const { counter, histogram, reading } = createFigures(registry);
   const ages = (name: string, help: string, sinceMs: (nowMs: number) => number) =>
     reading(name, help, () => {

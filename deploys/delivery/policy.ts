@@ -160,19 +160,15 @@ type ResolvedHost =
   | Readonly<{ kind: 'public'; pins: readonly [Pin, ...Pin[]] }>
   | Readonly<{ kind: 'not-public' | 'no-address' | 'unresolved'; code: FailureCode; detail: string }>;
 
-/** Looks a host up, a name or an IP address, and vets what it leads to. Never rejects; at most 3 s. */
-export type ResolvePublic = (host: string, signal: AbortSignal) => Promise<ResolvedHost>;
-
 const LOOKUP_MS = 3_000;
 const PINS_MAX = 16;
 /** More than the sender has in flight: only a flood of new webhooks reaches it. Each ends within `LOOKUP_MS`. */
 const LOOKUPS_MAX = 1_024;
 
+export type ResolvePublic = ReturnType<typeof createResolvePublic>;
+
 /** Concurrent lookups of a host are shared. */
-export function createResolvePublic(
-  policy: Pick<NetworkPolicy, 'resolve' | 'isPublic'>,
-  clock: Clock,
-): ResolvePublic {
+export function createResolvePublic(policy: Pick<NetworkPolicy, 'resolve' | 'isPublic'>, clock: Clock) {
   const lookups = new Map<string, Promise<readonly string[]>>();
 
   function lookup(host: string): Promise<readonly string[]> {
@@ -183,7 +179,8 @@ export function createResolvePublic(
     return started;
   }
 
-  return async function resolvePublic(host, signal) {
+  /** Looks a host up, a name or an IP address, and vets what it leads to. Never rejects; at most 3 s. */
+  return async function resolvePublic(host: string, signal: AbortSignal): Promise<ResolvedHost> {
     if (canonicalIp(host) !== undefined) return checked([host], policy);
     if (lookups.size >= LOOKUPS_MAX && !lookups.has(host)) return unresolved('dns_error', 'EBUSY');
     try {

@@ -195,13 +195,10 @@ export type Stopwatch = ReturnType<typeof createStopwatch>;
 const BODY_BYTES_MAX = 16_384;
 
 /** The beginning of an answer's body, undecoded, until it ends, is longer than is kept, or `over` aborts. Never rejects. */
-function collectBody(
-  response: IncomingMessage,
-  over: AbortSignal,
-): Promise<Readonly<{ body: Uint8Array; bodyKind: BodyKind }>> {
+function collectBody(response: IncomingMessage, over: AbortSignal) {
   const kept: Uint8Array[] = [];
   let bytes = 0;
-  return new Promise((resolve) => {
+  return new Promise<Readonly<{ body: Uint8Array; bodyKind: BodyKind }>>((resolve) => {
     const end = (bodyKind: BodyKind) => resolve({ body: Uint8Array.from(Buffer.concat(kept)), bodyKind });
     response.on('data', (piece: Uint8Array) => {
       const room = BODY_BYTES_MAX - bytes;

@@ -117,9 +117,8 @@ function createTake(store: Store, random: (bytes: number) => Uint8Array) {
   const leaseAuto = store.prepare(`
     UPDATE deliveries SET state = 'attempting', attempts = attempts + 1, next_attempt_at_ms = NULL,
       lease_token = ?1, lease_until_ms = ?2 WHERE id = ?3`);
-  const leaseManual = store.prepare(
-    'UPDATE deliveries SET resend_at_ms = NULL, lease_token = ?1, lease_until_ms = ?2 WHERE id = ?3',
-  );
+  const leaseManual = store.prepare(`
+    UPDATE deliveries SET resend_at_ms = NULL, lease_token = ?1, lease_until_ms = ?2 WHERE id = ?3`);
   // An interrupted sixth attempt is repeated under its number and in its row.
   const begin = store.prepare<{ n: number }, [string, number | null, string, string, number, number]>(`
     INSERT INTO attempts (delivery_id, n, number, trigger, state, url, started_at_ms, signed_at)

@@ -117,9 +117,8 @@ export function createRelease(store: Store) {
       e.created_at_ms AS detectedAtMs, b.unix_seconds AS deployedAt
     FROM events e JOIN block_times b ON b.slot = e.deploy_slot
     WHERE e.released_at_ms IS NULL LIMIT 1`);
-  const bodiless = store.prepare<{ id: string }, [number, number]>(
-    'SELECT id FROM deliveries WHERE event_id = ? AND body IS NULL LIMIT ?',
-  );
+  const bodiless = store.prepare<{ id: string }, [number, number]>(`
+    SELECT id FROM deliveries WHERE event_id = ? AND body IS NULL LIMIT ?`);
   const give = store.prepare(`
     UPDATE deliveries SET body = ?1, next_attempt_at_ms = iif(state = 'queued', ?2, NULL) WHERE id = ?3`);
   const close = store.prepare('UPDATE events SET released_at_ms = ? WHERE id = ?');

@@ -97,12 +97,10 @@ const BELOW = 'd.created_at_ms <= $atMs AND (d.created_at_ms < $atMs OR d.id > $
 export function createAccountDeliveries(store: Store) {
   const ofAccount = statementsBy(store, 'd.account_id');
   const ofWebhook = statementsBy(store, 'd.webhook_id');
-  const byPrefix = store.prepare<AccountDelivery, { accountId: number; from: string; to: string }>(
-    `SELECT ${COLUMNS} ${FROM} AND d.id >= $from AND d.id < $to ORDER BY d.id LIMIT ${LIMIT_MAX}`,
-  );
-  const one = store.prepare<Omit<Delivery, 'tries'>, { accountId: number; id: string }>(
-    `SELECT d.body, ${COLUMNS} ${FROM} AND d.id = $id`,
-  );
+  const byPrefix = store.prepare<AccountDelivery, { accountId: number; from: string; to: string }>(`
+    SELECT ${COLUMNS} ${FROM} AND d.id >= $from AND d.id < $to ORDER BY d.id LIMIT ${LIMIT_MAX}`);
+  const one = store.prepare<Omit<Delivery, 'tries'>, { accountId: number; id: string }>(`
+    SELECT d.body, ${COLUMNS} ${FROM} AND d.id = $id`);
   const attempts = store.prepare<AttemptRow, [string]>(`
     SELECT n, number, trigger, state, url, started_at_ms AS startedAtMs, signed_at AS signedAt,
       ended_at_ms AS endedAtMs, status, error, detail, remote_address AS remoteAddress, phases_json AS phasesJson,

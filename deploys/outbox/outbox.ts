@@ -17,12 +17,10 @@ export function createOutbox(store: Store, random: (bytes: number) => Uint8Array
     UPDATE deliveries SET next_attempt_at_ms = next_attempt_at_ms - ?1, resend_at_ms = resend_at_ms - ?1
     WHERE due_at_ms IS NOT NULL`);
   const isDue = store.prepare('SELECT 1 FROM deliveries WHERE due_at_ms <= ? LIMIT 1');
-  const next = store.prepare<{ at: number | null }, [number]>(
-    'SELECT min(due_at_ms) AS at FROM deliveries WHERE due_at_ms > ?',
-  );
-  const backlog = store.prepare<{ due: number; at: number | null }, [number]>(
-    'SELECT count(*) AS due, min(due_at_ms) AS at FROM deliveries WHERE due_at_ms <= ?',
-  );
+  const next = store.prepare<{ at: number | null }, [number]>(`
+    SELECT min(due_at_ms) AS at FROM deliveries WHERE due_at_ms > ?`);
+  const backlog = store.prepare<{ due: number; at: number | null }, [number]>(`
+    SELECT count(*) AS due, min(due_at_ms) AS at FROM deliveries WHERE due_at_ms <= ?`);
   return {
     release,
     awaited,
@@ -141,9 +139,8 @@ function createReap(store: Store, finish: Finish) {
   const capWaits = store.prepare(`
     UPDATE deliveries SET next_attempt_at_ms = min(next_attempt_at_ms, ?1), resend_at_ms = min(resend_at_ms, ?1)
     WHERE due_at_ms > ?1`);
-  const capLeases = store.prepare(
-    'UPDATE deliveries SET lease_until_ms = ?1 WHERE lease_token IS NOT NULL AND lease_until_ms > ?1',
-  );
+  const capLeases = store.prepare(`
+    UPDATE deliveries SET lease_until_ms = ?1 WHERE lease_token IS NOT NULL AND lease_until_ms > ?1`);
 
   return function reap(nowMs: number, mine: ReadonlySet<string>): number {
     // Longer waits were written while the clock was ahead.

@@ -73,9 +73,8 @@ export const OLD: readonly (readonly [keptMs: number, sql: string])[] = [
 /** Deletes by age, and by number for each webhook; a portion at a time, each a transaction. `true` while there is more. */
 export function createPrune(store: Store): (nowMs: number) => boolean {
   const old = OLD.map(([keptMs, sql]) => ({ keptMs, statement: store.prepare(sql) }));
-  const following = store.prepare<{ id: string }, [string]>(
-    `SELECT id FROM webhooks WHERE id > ? ORDER BY id LIMIT ${WEBHOOKS_MAX}`,
-  );
+  const following = store.prepare<{ id: string }, [string]>(`
+    SELECT id FROM webhooks WHERE id > ? ORDER BY id LIMIT ${WEBHOOKS_MAX}`);
   const pruneWebhook = createPruneWebhook(store);
   let done = '';
 

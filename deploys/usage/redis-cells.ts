@@ -71,7 +71,7 @@ type Scripted = RedisClient &
 
 /** The cells that gateways on all hosts put into Redis; `undefined` when `url` is no address of one. */
 export function openRedisCells({ url, clock, random, isOwn, onWarning }: Deps) {
-  const found = openRedisLink({
+  const link = openRedisLink({
     url,
     deadlineMs: DEADLINE_MS,
     scripts: {
@@ -86,11 +86,10 @@ export function openRedisCells({ url, clock, random, isOwn, onWarning }: Deps) {
     // What Redis has lost and was not taken the gateways put there again.
     onStranger: () => undefined,
   });
-  if (found === undefined) return undefined;
-  const link = found;
+  if (link === undefined) return undefined;
 
   /** Takes what has changed, and then has Redis forget it. */
-  async function drain(take: (drained: Drained) => void, signal: AbortSignal): Promise<void> {
+  const drain = async (take: (drained: Drained) => void, signal: AbortSignal): Promise<void> => {
     while (isOwn() && !signal.aborted) {
       const client = link.client();
       if (client === undefined) return;
@@ -112,7 +111,7 @@ export function openRedisCells({ url, clock, random, isOwn, onWarning }: Deps) {
       if (changed.length < CELLS_AT_ONCE) return;
       await clock.sleep(PAUSE_MS, signal);
     }
-  }
+  };
 
   return {
     /**

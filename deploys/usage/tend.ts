@@ -152,11 +152,7 @@ const READ_PAUSE_MS = 1;
  * unit. One statement reads both, so it sees one instant of a ledger that is being written; a gateway writes both in
  * one transaction. `undefined` when `signal` aborted. Throws when the ledger cannot be read.
  */
-export async function findMismatches(
-  ledger: Store,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<readonly Mismatch[] | undefined> {
+export async function findMismatches(ledger: Store, clock: Clock, signal: AbortSignal) {
   const entries = ledger.prepare<Mismatch, []>(`
     SELECT account_id AS accountId, node, 0 AS usage, charged - refunded AS journal FROM spent
     UNION ALL SELECT account_id, node, charged - returned, 0 FROM usage_settled

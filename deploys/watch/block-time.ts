@@ -118,9 +118,8 @@ function isUnixSeconds(value: unknown): value is number {
 
 /** One row per deploy slot ever seen, in Unix seconds. */
 export function createBlockTimeStore(store: Store) {
-  const find = store.prepare<{ unix_seconds: number }, [bigint]>(
-    'SELECT unix_seconds FROM block_times WHERE slot = ?',
-  );
+  const find = store.prepare<{ unix_seconds: number }, [bigint]>(`
+    SELECT unix_seconds FROM block_times WHERE slot = ?`);
   const save = store.prepare<unknown, [bigint, number]>('INSERT OR REPLACE INTO block_times VALUES (?, ?)');
   return {
     find: (slot: Slot): number | undefined => find.get(slot)?.unix_seconds,

@@ -63,9 +63,8 @@ export function createReadings(store: Store, forgetEvents: (nowMs: number) => vo
   const put = store.prepare<unknown, ProgramRow>(
     'INSERT INTO programs VALUES ($program, $status, $authority, $slot)',
   );
-  const slots = store.prepare<{ program_id: string; deploy_slot: number }, []>(
-    'SELECT program_id, deploy_slot FROM programs WHERE deploy_slot IS NOT NULL',
-  );
+  const slots = store.prepare<{ program_id: string; deploy_slot: number }, []>(`
+    SELECT program_id, deploy_slot FROM programs WHERE deploy_slot IS NOT NULL`);
   const genesis = store.prepare<{ genesis_hash: string }, []>('SELECT genesis_hash FROM chain');
   const putGenesis = store.prepare('INSERT OR REPLACE INTO chain VALUES (1, ?)');
   const clearTimes = store.prepare('DELETE FROM block_times');
@@ -182,16 +181,13 @@ type Row = Readonly<{
   deployedAtMs: number | null;
 }>;
 
-export function createProgramList(
-  store: Store,
-  watched: readonly WatchedProgram[],
-): (filter: ProgramWish, nowMs: number) => readonly ProgramShown[] {
+export function createProgramList(store: Store, watched: readonly WatchedProgram[]) {
   const read = store.prepare<Row, []>(`
     SELECT program_id AS programId, status, deploy_slot AS deploySlot, upgrade_authority AS authority,
       unix_seconds * 1000 AS deployedAtMs
     FROM programs LEFT JOIN block_times ON slot = deploy_slot`);
 
-  return function programs({ search = '', status }, nowMs) {
+  return function programs({ search = '', status }: ProgramWish, nowMs: number): readonly ProgramShown[] {
     const rows = new Map(read.all().map((row) => [row.programId, row]));
     const part = search.toLowerCase();
     return watched

@@ -66,9 +66,8 @@ export function createRemove(deps: WebhookDeps): (by: By, id: string) => Removed
   const { store } = deps;
   const cancelPending = createCancelPending(store);
   // Without deliveries no row is kept, or creating and deleting webhooks would fill the table.
-  const drop = store.prepare(
-    'DELETE FROM webhooks WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM deliveries WHERE webhook_id = ?1)',
-  );
+  const drop = store.prepare(`
+    DELETE FROM webhooks WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM deliveries WHERE webhook_id = ?1)`);
   const bury = store.prepare(`
     UPDATE webhooks SET deleted_at_ms = ?1, updated_at_ms = ?1, secret_ct = x'', next_secret_ct = NULL,
       next_secret_kid = NULL, next_secret_at_ms = NULL WHERE id = ?2`);
@@ -89,9 +88,8 @@ export function createCancelPending(store: Store) {
   const close = store.prepare(`
     UPDATE deliveries SET state = ?1, last_error = ?2, next_attempt_at_ms = NULL, finished_at_ms = ?3
     WHERE webhook_id = ?4 AND finished_at_ms IS NULL AND state != 'attempting'`);
-  const forget = store.prepare(
-    'UPDATE deliveries SET resend_at_ms = NULL WHERE webhook_id = ? AND resend_at_ms IS NOT NULL',
-  );
+  const forget = store.prepare(`
+    UPDATE deliveries SET resend_at_ms = NULL WHERE webhook_id = ? AND resend_at_ms IS NOT NULL`);
   return function cancelPending(webhookId: string, to: 'cancelled' | 'skipped', nowMs: number) {
     close.run(to, to === 'cancelled' ? 'deleted' : 'paused', nowMs, webhookId);
     forget.run(webhookId);

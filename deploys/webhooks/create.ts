@@ -99,9 +99,8 @@ export function createCreateOnce(
   const find = store.prepare<Made, [number, Uint8Array, number]>(`
     SELECT settings_hash AS settingsHash, webhook_id AS webhookId FROM webhook_idempotency
     WHERE account_id = ? AND key_hash = ? AND created_at_ms > ?`);
-  const keep = store.prepare<null, [number, Uint8Array, Uint8Array, string, number]>(
-    'INSERT OR REPLACE INTO webhook_idempotency VALUES (?, ?, ?, ?, ?)',
-  );
+  const keep = store.prepare<null, [number, Uint8Array, Uint8Array, string, number]>(`
+    INSERT OR REPLACE INTO webhook_idempotency VALUES (?, ?, ?, ?, ?)`);
   const underWay = new Set<string>();
 
   function again(accountId: number, made: Made, settingsHash: Buffer): CreatedOnce {

@@ -175,23 +175,19 @@ export function createSecretsOf(store: Store, seal: Pick<Seal, 'unseal'>): Secre
 
 /** How many webhooks have a secret that none of the seal's keys opens, so that nothing can be sent to them. */
 export function sealedElsewhere(store: Store, { opens }: Pick<Seal, 'opens'>): number {
-  const rows = store
-    .prepare<{ current: number; next: number | null; n: number }, []>(
-      `
-      SELECT secret_kid AS current, next_secret_kid AS next, count(*) AS n FROM webhooks
-      WHERE deleted_at_ms IS NULL GROUP BY secret_kid, next_secret_kid`,
-    )
-    .all();
+  const rows = store.prepare<{ current: number; next: number | null; n: number }, []>(`
+    SELECT secret_kid AS current, next_secret_kid AS next, count(*) AS n FROM webhooks
+    WHERE deleted_at_ms IS NULL GROUP BY secret_kid, next_secret_kid`);
   return rows
+    .all()
     .filter(({ current, next }) => !opens(current) || (next !== null && !opens(next)))
     .reduce((sum, { n }) => sum + n, 0);
 }
 
 /** How many webhooks there are, whatever key their secrets are sealed under. */
 export function countSealed(store: Store): number {
-  const count = store.prepare<{ n: number }, []>(
-    'SELECT count(*) AS n FROM webhooks WHERE deleted_at_ms IS NULL',
-  );
+  const count = store.prepare<{ n: number }, []>(`
+    SELECT count(*) AS n FROM webhooks WHERE deleted_at_ms IS NULL`);
   return count.get()?.n ?? 0;
 }
 

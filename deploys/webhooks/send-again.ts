@@ -30,9 +30,8 @@ export function createSendAgain(deps: WebhookDeps, { ping }: Pick<Enqueue, 'ping
     FROM deliveries WHERE id = ? AND webhook_id = ?`);
   const arm = store.prepare('UPDATE deliveries SET resend_at_ms = ? WHERE id = ?');
   const armFailed = store.prepare(`UPDATE deliveries SET resend_at_ms = ?3 WHERE ${RESENDABLE}`);
-  const countFailed = store.prepare<{ n: number }, [string, number]>(
-    `SELECT count(*) AS n FROM deliveries WHERE ${RESENDABLE}`,
-  );
+  const countFailed = store.prepare<{ n: number }, [string, number]>(`
+    SELECT count(*) AS n FROM deliveries WHERE ${RESENDABLE}`);
   const [waitSeconds, pruneWebhook] = [createRecentTests(store), createPruneWebhook(store)];
 
   const test = changing(deps, ({ webhook, nowMs, note }): Tested => {

@@ -38,12 +38,10 @@ const SELECT = `
 export function createWebhookRows(store: Store) {
   const one = store.prepare<Row, [number, string]>(`${SELECT} AND id = ?`);
   const all = store.prepare<Row, [number]>(`${SELECT} ORDER BY created_at_ms, id`);
-  const count = store.prepare<{ n: number }, [number]>(
-    'SELECT count(*) AS n FROM webhooks WHERE deleted_at_ms IS NULL AND account_id = ?',
-  );
-  const gone = store.prepare<{ n: number }, [number]>(
-    'SELECT count(*) AS n FROM webhooks WHERE deleted_at_ms IS NOT NULL AND account_id = ?',
-  );
+  const count = store.prepare<{ n: number }, [number]>(`
+    SELECT count(*) AS n FROM webhooks WHERE deleted_at_ms IS NULL AND account_id = ?`);
+  const gone = store.prepare<{ n: number }, [number]>(`
+    SELECT count(*) AS n FROM webhooks WHERE deleted_at_ms IS NOT NULL AND account_id = ?`);
   return {
     find: (accountId: number, id: string, nowMs: number): Webhook | undefined => {
       const row = one.get(accountId, id);
