@@ -86,7 +86,6 @@ export type DeploysInputs = Readonly<{
   clock: Clock;
   fetch: Fetch;
   log: Log;
-  /** Gives n uniform bytes. */
   random(bytes: number): Uint8Array;
   /** How deliveries are sent and secrets are sealed, and where webhooks may lead. */
   delivery: Sending & Readonly<{ seal: Seal; policy: NetworkPolicy }>;

@@ -23,7 +23,6 @@ type AppDeps = Readonly<{
   console?: Console | undefined;
 }>;
 
-/** Without a console it leads to the reference. */
 const START_PATH = '/';
 const API_PATH = '/api/';
 const HEALTH_PATH = '/health';

@@ -12,10 +12,7 @@ import {
 import type { Action, Actor, Audit, Detail } from './audit.ts';
 
 /** What `set` changes; an absent member stays. `plan: undefined` takes the plan away. */
-type AccountChange = Readonly<{
-  plan?: { readonly name: string | undefined };
-  creditsLeft?: number;
-}>;
+type AccountChange = Readonly<{ plan?: { readonly name: string | undefined }; creditsLeft?: number }>;
 
 type AccountResult =
   | { readonly kind: 'account'; readonly account: Account }

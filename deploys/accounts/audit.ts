@@ -116,7 +116,6 @@ const SELECT = `
   SELECT id, at_ms AS atMs, actor_kind AS actorKind, actor_id AS actorId, action, account_id AS accountId, subject,
     detail_json AS detailJson FROM audit`;
 
-/** The log of who changed what, in `store`. */
 export function createAudit(store: Store) {
   const add = store.prepare<
     unknown,

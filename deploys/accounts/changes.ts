@@ -4,7 +4,6 @@ import type { Store } from '../../shared/store/open.ts';
 /** Changes in the order of their revisions; with them everything up to `upTo` is known. `isLast`: there are no more. */
 type Portion = Readonly<{ rows: readonly PublishedRow[]; upTo: number; isLast: boolean }>;
 
-/** What this database published last. */
 type LastPublished = Readonly<{ epoch: string | null; puts: number; published: number }>;
 
 /** The accounts database as its publisher sees it. All of it throws when the database does not answer. */
@@ -90,7 +89,6 @@ export function createChanges(store: Store) {
   };
 }
 
-/** Reads rows as they are published. */
 function createRows(store: Store): (subject: 'account' | 'key', id: string) => PublishedRow {
   const account = store.prepare<
     { plan: string | null; creditsGranted: number | null; suspended: number },

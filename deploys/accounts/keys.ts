@@ -168,7 +168,6 @@ export type KeyRow = Readonly<{
   expiresAtMs: number | undefined;
 }>;
 
-/** The position of a key in the lists. */
 type KeyPlace = Readonly<{ createdAtMs: number; id: string }>;
 
 type Row = Omit<KeyRow, 'state' | 'lastUsedAtMs' | 'expiresAtMs'> &

@@ -11,7 +11,6 @@ import { createKeys } from './keys.ts';
 const KEY_NAME = 'issued at start';
 const STARTED: Actor = { kind: 'command-line' };
 
-/** `random` gives n uniform bytes. */
 type OwnKeyDeps = Readonly<{
   store: Store;
   plans: ReadonlyMap<string, Plan>;

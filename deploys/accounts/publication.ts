@@ -34,13 +34,11 @@ export function complaintOf(state: PublicationState): string | undefined {
 export type Publication = NonNullable<ReturnType<typeof createPublication>>;
 
 export type PublicationDeps = Readonly<{
-  /** The accounts database. */
   store: Store;
   url: string;
   clock: Clock;
   log: Log;
   registry: Registry;
-  /** Gives n uniform bytes. */
   random(bytes: number): Uint8Array;
   /** Plans and prices as the config has them now; `undefined` when it is unusable, and what was published stays. */
   readTerms(): Promise<PublishedTerms | undefined>;

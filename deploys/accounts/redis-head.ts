@@ -37,7 +37,6 @@ export type RedisHead = NonNullable<ReturnType<typeof openRedisHead>>;
 
 type RedisHeadOptions = Readonly<{
   url: string;
-  /** The id of the accounts database and of its copies. */
   origin: string;
   /** This start of deploys: the token in `publishers`. */
   holder: string;
@@ -150,7 +149,6 @@ const SCRIPTS = {
   sluiceDropUses: DROP_MEMBERS,
 };
 
-/** Runs a script of Redis with its keys and words. */
 export type Script = (...words: readonly (string | number)[]) => Promise<unknown>;
 type Scripted = RedisClient & Record<keyof typeof SCRIPTS, Script>;
 

@@ -4,7 +4,6 @@ import type { Store } from '../../shared/store/open.ts';
 
 /** Requests one key may send in any `WINDOW_MS` (docs/spec.md 6). */
 export const REQUESTS_MAX = 60;
-/** One minute, in milliseconds. */
 export const WINDOW_MS = 60_000;
 /** Keys with a log in memory, about 1 kB each. Above it the key that has been quiet longest is forgotten. */
 const KEYS_MAX = 50_000;

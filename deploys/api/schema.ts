@@ -42,7 +42,6 @@ export const ProgramsAnswer = record({
 });
 export type ProgramsAnswer = Static<typeof ProgramsAnswer>;
 
-/** Every error of the program API. */
 const ErrorAnswer = record({ error: t.String() });
 
 const Instant = t.String({ format: 'date-time' });
@@ -76,7 +75,6 @@ export const WebhookSecretAnswer = record({
   secret: t.String({ description: 'The signing secret, shown this once' }),
 });
 
-/** One delivery on the wire. */
 export const DeliveryRecord = record({
   id: t.String({ format: 'uuid', description: 'The `id` of the event, the same on every attempt' }),
   event: t.String({ description: '`program.upgraded` or `ping`' }),
@@ -122,7 +120,6 @@ export const WWW_AUTHENTICATE = {
   },
 };
 
-/** A reference to one of `SCHEMAS` in the OpenAPI document. */
 export function refOf(name: SchemaName): { $ref: string } {
   return { $ref: `#/components/schemas/${name}` };
 }

@@ -7,7 +7,6 @@ import type { Webhooks } from '../webhooks/webhooks.ts';
 import { refusalResponse } from './refusal.ts';
 import type { DeliveryRecord, WebhookRecord } from './schema.ts';
 
-/** What became of a change of webhooks or deliveries. */
 export type Outcome = Extract<
   Awaited<ReturnType<Webhooks[Exclude<keyof Webhooks, 'check'>]>>,
   Readonly<{ kind: string }>
@@ -84,7 +83,6 @@ function conflict(text: string): Response {
   return refusalResponse({ kind: 'conflict', text });
 }
 
-/** A webhook as its account reads it. */
 export function webhookRecord(webhook: Webhook): WebhookRecord {
   return {
     id: webhook.id,
@@ -101,7 +99,6 @@ export function webhookRecord(webhook: Webhook): WebhookRecord {
   };
 }
 
-/** A delivery as a list shows it. */
 export function deliveryRecord(row: DeliveryRow): DeliveryRecord {
   return {
     id: row.id,

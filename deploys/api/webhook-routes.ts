@@ -37,10 +37,7 @@ import {
 /** Where an account manages its webhooks. */
 export const WEBHOOKS_PATH = '/api/v1/webhooks';
 
-export type WebhookRoutesDeps = Readonly<{
-  admit: Admit;
-  webhooks: Webhooks;
-}>;
+export type WebhookRoutesDeps = Readonly<{ admit: Admit; webhooks: Webhooks }>;
 
 type Admitted = Readonly<{ by: By; id: string; delivery: string; request: Request }>;
 

@@ -86,12 +86,7 @@ export function createAuthService(deps: AuthDeps) {
 }
 
 /** Who looks at the console: an operator sees every account and may have none, a customer sees their own. */
-export type Viewer = Readonly<{
-  userId: string;
-  email: string;
-  role: Session['role'];
-  accountId: number | undefined;
-}>;
+export type Viewer = Pick<Session, 'userId' | 'email' | 'role' | 'accountId'>;
 
 /** Finds who a request's session belongs to; `undefined`: there is no session, or it has ended. Never throws for a bad cookie. */
 export type ViewerOf = (request: Request) => Promise<Viewer | undefined>;

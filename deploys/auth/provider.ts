@@ -38,7 +38,6 @@ type Claims = Readonly<{ subject: string; email: string | undefined }>;
 
 type Deps = Readonly<{
   config: OidcConfig;
-  /** Where the provider sends the browser back to. */
   redirectUri: string;
   fetch(url: string, init: RequestInit): Promise<Response>;
   users: Users;
@@ -148,7 +147,6 @@ export function createProviderLogin({ config, redirectUri, fetch, users, signUp,
   }
 
   return {
-    /** Where to send the browser, and the ticket it keeps meanwhile. */
     begin: (next: string) => orUnavailable(() => begin(next)),
     /** Who came back; `query` is that of the address the provider sent them to. */
     async finish(ticket: string | undefined, query: URLSearchParams, from: From): Promise<ProviderResult> {

@@ -9,7 +9,6 @@ import { type Busy, type Hashing, passwordComplaint } from './passwords.ts';
 import { hashOf } from './sessions.ts';
 import { type Email, readEmail, type User, type Users } from './users.ts';
 
-/** What a person types to become a user. */
 type Application = Readonly<{ email: string; password: string }>;
 
 export type SignUpResult =
@@ -44,7 +43,6 @@ export function createSignUp({ store, users, hashing, accounts, clock, random }:
   const perAddress = createAttempts(PER_ADDRESS, random);
   const inAll = createAttempts(IN_ALL, random);
 
-  /** What was typed, with the password's hash. */
   async function checked({ email: typed, password }: Application) {
     const email = readEmail(typed);
     if (email === undefined) return unfit('email', 'Enter a valid email address.');

@@ -123,7 +123,6 @@ const SELECT = `
   SELECT id, email, role, account_id AS accountId, password_hash AS passwordHash, subject, created_at_ms AS createdAtMs,
     totp_secret IS NOT NULL AS hasSecondFactor, email_verified AS isEmailVerified FROM users`;
 
-/** The users of `store`. `random` gives n uniform bytes. */
 export function createUsers(
   store: Store,
   { note, clock, random }: Readonly<{ note: Audit['note']; clock: Clock; random(bytes: number): Uint8Array }>,

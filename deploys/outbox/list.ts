@@ -41,7 +41,6 @@ export type AttemptRow = Readonly<{
   answerBodyKind: 'whole' | 'cut' | 'incomplete' | null;
 }>;
 
-/** A delivery among those of all webhooks of its account. */
 export type AccountDelivery = DeliveryRow &
   Readonly<{
     url: string;

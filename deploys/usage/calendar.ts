@@ -37,11 +37,8 @@ export type Unit = keyof typeof UNITS;
 /** Hours since 1970 (UTC), from the first up to and without the second. */
 export type Hours = Readonly<{ fromHour: number; toHour: number }>;
 
-/** Periods of one kind, from the first up to and without the second. */
-type Range = Readonly<{ from: number; to: number }>;
-
-/** The periods that the hours touch. */
-export function touched({ fromHour, toHour }: Hours, unit: Unit): Range {
+/** The periods that the hours touch, from the first up to and without the second. */
+export function touched({ fromHour, toHour }: Hours, unit: Unit) {
   const { of } = UNITS[unit];
   return { from: of(fromHour), to: of(toHour - 1) + 1 };
 }

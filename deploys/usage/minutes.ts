@@ -88,7 +88,6 @@ export function createLiveMinutes({ ledger, clock, noteBroken }: Deps) {
 /** What accounts do just now, at most ten seconds behind what gateways of this host have written. */
 export type LiveMinutes = ReturnType<typeof createLiveMinutes>;
 
-/** What was counted in one minute. */
 type MinuteCounts = Readonly<{ calls: number; refused: number; errors: number }>;
 
 /** One minute's counts; `minute` counts since 1970. */
@@ -133,7 +132,6 @@ export function createMinutes() {
   };
 }
 
-/** The minute since 1970 that the instant is in. */
 function minuteAt(atMs: number): number {
   return Math.floor(atMs / MINUTE_MS);
 }

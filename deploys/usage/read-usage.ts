@@ -79,21 +79,17 @@ function* readOneOf(
 /** The columns of usage wherever it is given as rows. */
 export const USAGE_COLUMNS = 'hour account key_id method calls credits errors bytes_out refused'.split(' ');
 
-/** The first line of a CSV file of usage. */
 export const CSV_HEAD = `${USAGE_COLUMNS.join(',')}\n`;
 
-/** A row by its columns, in their order. */
 export function usageRecord(used: Used, account: string) {
   const { period: hour, key_id, method, calls, credits, errors, bytes_out, refused } = used;
   return { hour, account, key_id, method, calls, credits, errors, bytes_out, refused };
 }
 
-/** A row's texts, in the order of the columns. */
 export function usageCells(used: Used, account: string): string[] {
   return Object.values(usageRecord(used, account)).map(String);
 }
 
-/** A row as a line of CSV. */
 export function csvLine(used: Used, account: string): string {
   return `${usageCells(used, harmless(account)).map(quoted).join(',')}\n`;
 }

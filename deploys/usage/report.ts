@@ -12,7 +12,6 @@ export type Whose = Readonly<{ accountId: number; keyId?: string; method?: strin
 type Point = Readonly<{ at: number; counts: Counts }>;
 export type Part = Readonly<{ name: string; counts: Counts }>;
 
-/** What usage is grouped by. */
 export type Dimension = 'method' | 'key';
 
 /** What a chart can show of usage; `credits` less what was given back. */
@@ -39,7 +38,7 @@ const MEASURED =
   'sum(calls) AS calls, sum(credits - refunded) AS credits, sum(errors) AS errors, sum(refused) AS refused';
 const COLUMNS = { method: 'method', key: 'key_id' } as const;
 
-/** SQL for every period of a `Range`: with the account they are the beginning of each usage table's primary key. */
+/** SQL for every period that is touched: with the account they are the beginning of each usage table's primary key. */
 const EACH =
   'WITH RECURSIVE each(at) AS (SELECT $from WHERE $from < $to UNION ALL SELECT at + 1 FROM each WHERE at + 1 < $to)';
 
@@ -107,7 +106,6 @@ export type UsageReport = ReturnType<typeof createUsageReport>;
 
 const NOTHING = Object.fromEntries(USAGE_COUNTER_NAMES.map((name) => [name, 0])) as Counts; // all of them
 
-/** All of these counts together. */
 export function sumOf(counts: readonly Counts[]): Counts {
   const total = (name: UsageCounter) => counts.reduce((sum, { [name]: more }) => sum + more, 0);
   return Object.fromEntries(USAGE_COUNTER_NAMES.map((name) => [name, total(name)])) as Counts; // all of them

@@ -11,7 +11,6 @@ import {
   type Whose,
 } from './report.ts';
 
-/** A request for an account's usage. */
 export type UsageQuery = Readonly<{ whose: Whose; hours: Hours; unit: Unit; by: Dimension; named: number }>;
 
 /** What one account used in some time, as a table and as a chart. */

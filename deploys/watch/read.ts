@@ -149,12 +149,7 @@ async function readPrograms(
 }
 
 /** Accounts with the slots of the first and the last call that gave them. */
-type Heads = Readonly<{
-  kind: 'heads';
-  first: Slot;
-  last: Slot;
-  accounts: readonly (AccountHead | null)[];
-}>;
+type Heads = Readonly<{ kind: 'heads'; first: Slot; last: Slot; accounts: readonly (AccountHead | null)[] }>;
 
 /** The heads of accounts, by the hundred and in order; each call at least as new as the one before. */
 async function readHeads(

@@ -180,7 +180,7 @@ export function healthOf({ latest, trouble }: WatchState, pollMs: number, nowMs:
   return { isWell: false, sentence: `Data is stale: ${read}${why}` };
 }
 
-function reasonOf(trouble: NonNullable<WatchState['trouble']>): string {
+function reasonOf(trouble: Unread): string {
   if (trouble.kind === 'broken') return 'The last reading failed because of an internal error; see the log.';
   return `The last reading failed: ${trouble.reasons.join('; ')}.`;
 }

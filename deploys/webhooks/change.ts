@@ -61,7 +61,6 @@ export function createPause(deps: WebhookDeps) {
 
 type Removed = Readonly<{ kind: 'removed' }> | NoWebhook;
 
-/** Deletes a webhook with its secrets, and cancels its open deliveries. */
 export function createRemove(deps: WebhookDeps): (by: By, id: string) => Removed {
   const { store } = deps;
   const cancelPending = createCancelPending(store);

@@ -11,7 +11,6 @@ import { createFigures } from '../health/figures.ts';
 
 type Random = (bytes: number) => Uint8Array;
 
-/** A secret encrypted under the key that `keyId` names. */
 type Sealed = Readonly<{ ciphertext: Uint8Array; keyId: number }>;
 
 /** A secret sealed for one webhook cannot be opened as another's. */
