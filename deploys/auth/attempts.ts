@@ -23,15 +23,11 @@ export function createAttempts({ burst, refillMs }: Pace, random: (bytes: number
   const seenAtMs = new Float64Array(PLACES);
   const placeOf = (name: string) => createHmac('sha256', key).update(name).digest().readUInt32LE() % PLACES;
 
-  function levelAt(place: number, nowMs: number): number {
-    const passedMs = Math.max(0, nowMs - (seenAtMs[place] ?? 0)); // a clock that steps back gives nothing
-    return Math.max(0, (levels[place] ?? 0) - passedMs / refillMs);
-  }
-
   return {
     take(name: string, nowMs: number): Attempt {
       const place = placeOf(name);
-      const level = levelAt(place, nowMs);
+      const passedMs = Math.max(0, nowMs - (seenAtMs[place] ?? 0)); // a clock that steps back gives nothing
+      const level = Math.max(0, (levels[place] ?? 0) - passedMs / refillMs);
       const above = level + 1 - burst;
       if (above > 0)
         return { kind: 'too-many', retryAfterSeconds: Math.max(1, Math.ceil((above * refillMs) / 1_000)) };

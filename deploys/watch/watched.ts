@@ -52,12 +52,11 @@ function addressOf({ program_id: text }: Item, i: number, lines: string[]): Addr
 }
 
 function labelOf({ label: text }: Item, i: number, lines: string[]): string | undefined {
-  if (typeof text === 'string' && text.trim() === text && /^\P{Cc}+$/u.test(text)) {
-    if (text.length <= LABEL_LENGTH_MAX) return text;
-    lines.push(`[${i}].label: has ${text.length} characters, expected at most ${LABEL_LENGTH_MAX}`);
-    return undefined;
-  }
-  lines.push(`[${i}].label: found ${shown(text)}, expected a name without leading or trailing spaces`);
+  const isName = typeof text === 'string' && text.trim() === text && /^\P{Cc}+$/u.test(text);
+  if (!isName)
+    lines.push(`[${i}].label: found ${shown(text)}, expected a name without leading or trailing spaces`);
+  else if (text.length <= LABEL_LENGTH_MAX) return text;
+  else lines.push(`[${i}].label: has ${text.length} characters, expected at most ${LABEL_LENGTH_MAX}`);
   return undefined;
 }
 
