@@ -5,7 +5,6 @@ import { callerOf, openLedger, planOf, startUsage } from '../usage/started.ts';
 
 const PAID = planOf(5, 10);
 const TRIAL = planOf(5, 10, 250_000);
-const WIDE = planOf(1_000_000, 1_000_000, 250_000);
 
 const caller = (accountId = 1, creditsGranted = 100) => callerOf(accountId, creditsGranted);
 const price = (credits: number, calls = 1) => ({ calls, credits });
@@ -53,21 +52,6 @@ describe('credits', () => {
       'charged',
     ]);
   });
-
-  test.each([[1], [7], [50]])(
-    'of %p a call are spent by as many calls at once as they allow',
-    async (each) => {
-      using limits = started();
-      const granted = 1_003;
-      const kinds = await Promise.all(
-        Array.from({ length: 1_200 }, () => kindOf(limits, WIDE, each, 1, granted)),
-      );
-      const passed = Math.floor(granted / each);
-      expect(kinds.filter((kind) => kind === 'charged')).toHaveLength(passed);
-      expect(kinds.filter((kind) => kind === 'out-of-credits')).toHaveLength(1_200 - passed);
-      expect(limits.spent()).toBe(passed * each);
-    },
-  );
 
   test('that are granted or lowered later count at once, and lowered below what is spent they are none', async () => {
     using limits = started();

@@ -45,23 +45,6 @@ test('when more new accounts come than can be reported, the rest waits for a rep
   expect(decide(CALLS, 20_200)).toBe('charged');
 });
 
-test('an account whose calls are let in waits for the messages of others, and one whose calls are refused does not', () => {
-  const accounts = leases();
-  const account = known(accounts.accountOf(callerOf(1), PLAN, 0));
-  const call = (nowMs: number) => {
-    accounts.accountOf(callerOf(1), PLAN, nowMs, PRICE);
-    return kindOf(accounts.decide(account, PRICE, nowMs, 0, false));
-  };
-  for (let nowMs = 0; nowMs < 500; nowMs += 10) {
-    account.rate.granted = account.rate.spent; // nothing is held: every call is let in on debt
-    expect(call(nowMs)).toBe('charged');
-    expect(accounts.isOverdrawn(account, nowMs)).toBe(false);
-  }
-  account.rate.emptyUntilMs = 600;
-  expect(call(500)).toBe('over-rate');
-  expect(accounts.isOverdrawn(account, 500)).toBe(true);
-});
-
 test('tokens that a message returns cannot be spent before its reply', () => {
   const lease = new RateLease({ rps: 100, burst: 100, debtMax: 0 }, 0.5, 0);
   const look = (nowMs: number) => lease.look(1, nowMs, true, false, false);

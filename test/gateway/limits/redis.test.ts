@@ -139,15 +139,13 @@ const NODE = '11111111-1111-4111-8111-111111111111';
 test('L13 every account has one key with its tag, which ends when it equals none, and never with credits', async () => {
   const plans = [
     { rps: 5, burst: 10 },
-    { rps: 1_000, burst: 200 },
     { rps: 0.5, burst: 1_000 },
-    { rps: 10_000_000, burst: 10_000_000 },
   ];
   const messages = plans.map((plan, at) => rateMessage({ ...plan, wanted: plan.burst, spent: at * 7 }, at));
   await admin.flushall();
   for (let seq = 1; seq <= 3; seq++) await a.store.sync(senderOf(NODE, seq), messages);
   await a.store.sync(senderOf(NODE, 4), [scanMessage({ wanted: 2 }, 7), creditMessage({ wanted: 10 }, 8)]);
-  expect((await admin.keys('*')).toSorted()).toEqual([0, 1, 2, 3, 7, 8].map((id) => `{sluice:${id}}:lease`));
+  expect((await admin.keys('*')).toSorted()).toEqual([0, 1, 7, 8].map((id) => `{sluice:${id}}:lease`));
   for (const [at, { rps, burst }] of plans.entries()) {
     const ttlMs = await admin.pttl(leaseKey(at));
     // Twice the time that fills the bucket, from as far below zero as what was spent without a grant, and a minute.

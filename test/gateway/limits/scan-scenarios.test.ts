@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'bun:test';
-import { SCAN_LIFE_MS } from '../../../gateway/limits/authority.ts';
 import { planOf } from '../usage/started.ts';
 import { seeded } from './load.ts';
 import { createWorld, type World } from './world.ts';
@@ -38,22 +37,6 @@ describe('scans of one account over several processes', () => {
     world.keepBusy(1, 4, () => 100);
     await world.runTurns(500);
     expect(world.node(1).running).toBe(4);
-  });
-
-  test('permits of a dead process come back when its lease ends, and at once when it is started again', async () => {
-    const world = scanWorld(2, 2);
-    world.keepBusy(0, 2, () => 60_000);
-    await world.runTurns(500);
-    world.crash(world.node(0));
-    world.keepBusy(1, 2, () => 60_000);
-    await world.runTurns(SCAN_LIFE_MS - 1_500);
-    expect(world.running()).toBe(0);
-    await world.runTurns(2_500);
-    expect(world.running()).toBe(2);
-    world.crash(world.node(1));
-    world.restart(1, true);
-    await world.runTurns(100);
-    expect(world.running()).toBe(2);
   });
 
   test('long streams cost one message a second, and an account at rest none: it is forgotten', async () => {

@@ -85,18 +85,6 @@ function processes(count: number) {
 }
 
 describe('a paid plan', () => {
-  test('is answered at once: from its debt when cold, from its lease when warm', async () => {
-    using world = processes(1);
-    expect(world.first.charge(PAID)).toMatchObject({ kind: 'charged' });
-    expect(world.first.charging.creditsLeft(1, PAID)).toBeUndefined();
-    await world.pass(30);
-    for (let i = 0; i < 50; i++) {
-      await world.pass(10);
-      expect((await world.settled(world.first.charge(PAID))).kind).toBe('charged');
-    }
-    expect(world.first.charge(PAID)).not.toBeInstanceOf(Promise);
-  });
-
   test('costs no more messages when more accounts call, each now and then', async () => {
     using world = processes(1);
     const messages = async (accounts: number) => {
@@ -199,23 +187,6 @@ describe('a trial', () => {
     // The store is not taken for one that does not reply.
     expect((await first.settle(980)).kind).toBe('charged');
     expect(first.left()).toBe(0);
-  });
-
-  test('is counted in usage at the moment in which the counters of its journal change', async () => {
-    using world = processes(1);
-    const { charging, spent, setFull } = world.first;
-    const seen: unknown[] = [];
-    const note = (name: string) => () => void seen.push([name, spent()?.charged, spent()?.refunded]);
-    const usageHook = { take: note('take'), giveBack: note('giveBack') };
-    for (const full of [false, true]) {
-      setFull(full);
-      await world.settled(charging.charge(callerOf(1), TRIAL, { calls: 1, credits: 3, usageHook }));
-    }
-    expect(seen).toEqual([
-      ['take', 3, 0],
-      ['take', 6, 0],
-      ['giveBack', 6, 3],
-    ]);
   });
 
   test('gives its credits back when the process ends, and at rest is forgotten', async () => {

@@ -46,14 +46,6 @@ describe('D7 D11 every method is metered, unknown ones too', () => {
     }
   });
 
-  test('under one key, however the key is sent', async () => {
-    const key = gateway.key();
-    await post(call('getSlot'), key);
-    await post(call('getSlot'), undefined, { headers: { authorization: `Bearer ${key}` } });
-    await post(call('getSlot'), undefined, { path: `/?api-key=${key}` });
-    expect(countedOf(gateway, key)['getSlot']?.calls).toBe(3);
-  });
-
   test('a notification and a malformed element of a batch are calls without a method', async () => {
     const key = gateway.key('trial', 100);
     await post([{ jsonrpc: '2.0', method: 'getSlot' }, 7, call('getSlot')], key);
