@@ -103,18 +103,6 @@ test('a balance that went back in time is found out by the node whose answered m
   expect([a.losses(), b.losses()]).toEqual([1, 0]);
 });
 
-test('a rate that a server forgot starts again near empty, and one it never knew starts full', async () => {
-  const tokens = async () => {
-    const [reply] = await a.store.sync(senderOf('a', 1), [rateMessage()]);
-    return reply?.rate?.remaining;
-  };
-  expect(await tokens()).toBe(100);
-  await server.restart('empty');
-  let left: number | undefined;
-  while ((left = await tokens()) === undefined) await Bun.sleep(5);
-  expect(left).toBe(10);
-});
-
 test('L10 what is cut between its execution and its reply is neither granted nor charged twice', async () => {
   const charged = new Map([
     [a, 0],

@@ -12,8 +12,8 @@ const answerOf = (bytes: number) => {
   const [head, tail] = ['{"jsonrpc":"2.0","result":"', '","id":1}'];
   return head + 'x'.repeat(bytes - head.length - tail.length) + tail;
 };
-const head = (length: number, more = '') =>
-  `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n${more}content-length: ${length}\r\n\r\n`;
+const head = (length: number) =>
+  `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`;
 
 describe('the length of an answer whose backend said it', () => {
   let backend: ReturnType<typeof startRawBackend>;
@@ -29,9 +29,9 @@ describe('the length of an answer whose backend said it', () => {
     backend[Symbol.dispose]();
   });
 
-  async function ask(script: (exchange: RawExchange) => unknown, headers: Record<string, string> = {}) {
+  async function ask(script: (exchange: RawExchange) => unknown) {
     backend.script(script);
-    const answer = await gateway.post(CALL, gateway.key(), { headers });
+    const answer = await gateway.post(CALL, gateway.key());
     return { length: answer.headers.get('content-length'), text: await answer.text() };
   }
 
@@ -46,7 +46,7 @@ describe('the length of an answer whose backend said it', () => {
       await send(body.slice(30_000));
     };
 
-  test.each([70_000, 300_000, 1_000_000])('reaches the caller with %p bytes', async (bytes) => {
+  test.each([70_000, 1_000_000])('reaches the caller with %p bytes', async (bytes) => {
     const body = answerOf(bytes);
     expect(await ask(inParts(body))).toEqual({ length: String(bytes), text: body });
   });
@@ -80,24 +80,5 @@ describe('answers that are put together', () => {
     for (const left of streams.slice(0, 32)) await left.cancel();
     for (const read of streams.slice(32)) expect((await new Response(read).bytes()).length).toBe(MB);
     expect((await make(64)).every(isWhole)).toBe(true);
-  });
-
-  test('go on as a stream, with what has come first, when they are late', async () => {
-    const late = Promise.withResolvers<void>();
-    const body: StreamBody = {
-      cancel: () => undefined,
-      async pipe(write) {
-        await write(Buffer.from('one '));
-        await late.promise;
-        await write(Buffer.from('two'));
-        return { kind: 'complete', bytes: 7 };
-      },
-    };
-    const made = await createGather(() => Promise.resolve())(body, 7);
-    if (made instanceof ReadableStream) throw new Error('it is not late');
-    let text = '';
-    const end = made.pipe((piece) => void (text += piece.toString()));
-    late.resolve();
-    expect([await end, text]).toEqual([{ kind: 'complete', bytes: 7 }, 'one two']);
   });
 });

@@ -148,14 +148,3 @@ test('an error of the method is counted and paid for, alone, in a batch and comp
   ]);
   expect(batch).toHaveLength(2);
 });
-
-test('keys of one account are counted apart', async () => {
-  const [one, other] = [gateway.key('trial', 100), gateway.key('trial', 100)];
-  gateway.accounts.run('UPDATE keys SET account_id = (SELECT min(account_id) FROM keys)');
-  await gateway.post(call('getSlot'), one);
-  await gateway.post(call('getBlock'), other);
-  expect([Object.keys(countedOf(gateway, one)), Object.keys(countedOf(gateway, other))]).toEqual([
-    ['getSlot'],
-    ['getBlock'],
-  ]);
-});
