@@ -46,6 +46,12 @@ test.each(PROFILES)('an Agave node and %s give one page of signatures, byte for 
   expect(answer).toBe(`{"jsonrpc":"2.0","result":[${expected.join(',')}],"id":18446744073709551615}`);
 });
 
+test('what is too long for an archive is answered by the live node', async () => {
+  const params = [1, { encoding: 'json', note: 'x'.repeat(2_000) }];
+  const answer = await textOf('Old Faithful', call('getBlock', params, 'y'.repeat(1_100)));
+  expect(answer).toContain('"code":-32001');
+});
+
 test('an archive that only says 503 makes an error of its own, and the caller is not told "never"', async () => {
   superbank.state.timesOut = true;
   try {

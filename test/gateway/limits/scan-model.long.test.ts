@@ -17,10 +17,7 @@ test('whatever dies, is lost, late or comes twice, scans keep within their bound
 const FAULTS = `
 forgets what others hold | free -= scansHeldBy(holding, clockMs); -> ;
 never ends the lease of the dead | return expiresMs > clockMs ? held : 0; -> return held;
-ends leases at once | return expiresMs > clockMs ? held : 0; -> return 0;
 takes a message twice | if (isNewer(sender, mine)) -> if (sender.fence >= mine.fence)
-takes a restarted process for the one before | if (isNewer(sender, mine)) -> if (sender.seq > mine.seq)
-adds what is kept to what was held | const held = report.kept + more; -> const held = mine.held + more;
 hides that others wait | contended: isWanted || free < 0 -> contended: false
 grants while it learns | learning ? 0 : grantable -> grantable
 `;

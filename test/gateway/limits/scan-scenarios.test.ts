@@ -10,7 +10,6 @@ const done = (world: World) => world.nodes.map((node) => node.done);
 describe('scans of one account over several processes', () => {
   test.each([
     [1, 2],
-    [4, 4],
     [3, 4],
     [2, 9],
   ])('%i at once over %i processes are never more, and nearly always as many', async (scans, nodes) => {
@@ -69,7 +68,6 @@ describe('scans of one account over several processes', () => {
 test.each([
   [4, 4],
   [1, 4],
-  [16, 3],
 ])(
   'while the store does not reply %i scans over %i processes become at most one more per other process',
   async (scans, nodes) => {
