@@ -97,9 +97,8 @@ test('a store closes while its server answers nothing', async () => {
 });
 
 describe('an operator is warned', () => {
-  const poor = ['--maxmemory-policy', 'allkeys-lru', '--maxmemory', '100mb', '--appendonly', 'no'];
-
   test('that keys may be evicted, and that nothing survives a restart', async () => {
+    const poor = ['--maxmemory-policy', 'allkeys-lru', '--maxmemory', '100mb', '--appendonly', 'no'];
     await using other = await startRedis(poor);
     const said: string[] = [];
     open(other.url, (sentence) => void said.push(sentence.replace(String(other.port), 'PORT')));

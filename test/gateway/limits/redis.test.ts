@@ -85,13 +85,6 @@ test('a server that starts again empty grants nothing until it has heard what wa
   expect(late).toMatchObject({ learning: false, allowance: 550, available: 0 });
 });
 
-test('a server whose keys were deleted under it is found out by the first who held some', async () => {
-  await a.heard({ wanted: 400 });
-  await server.cli('FLUSHALL');
-  expect(await a.heard({ charged: 5, wanted: 400 })).toMatchObject(LEARNING);
-  expect(await b.heard({ wanted: 100, needed: 10 })).toMatchObject(LEARNING);
-  expect([a.losses(), b.losses()]).toEqual([1, 0]);
-});
 
 test('a balance that went back in time is found out by the node whose answered message it lacks', async () => {
   await a.heard({ wanted: 100 });

@@ -66,19 +66,15 @@ describe('the length of an answer whose backend said it', () => {
 
 const NEVER: Beat = (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
 
-describe('answers that are put together', () => {
+test('answers that are put together hold 64 MB in all, until their callers have read them or left', async () => {
   const MB = 1_048_576;
-  const whole = () => bodyOf([Buffer.alloc(MB, 120)]);
-  const isWhole = (made: ReadableStream | StreamBody) => made instanceof ReadableStream;
-
-  test('hold 64 MB in all, until their callers have read them or left', async () => {
-    const gather = createGather(NEVER);
-    const make = (count: number) => Promise.all(Array.from({ length: count }, () => gather(whole(), MB)));
-    const made = await make(65);
-    expect(made.map(isWhole)).toEqual(Array.from({ length: 65 }, (_, i) => i < 64));
-    const streams = made.filter((each) => each instanceof ReadableStream);
-    for (const left of streams.slice(0, 32)) await left.cancel();
-    for (const read of streams.slice(32)) expect((await new Response(read).bytes()).length).toBe(MB);
-    expect((await make(64)).every(isWhole)).toBe(true);
-  });
+  const gather = createGather(NEVER);
+  const make = (count: number) =>
+    Promise.all(Array.from({ length: count }, () => gather(bodyOf([Buffer.alloc(MB)]), MB)));
+  const made = await make(65);
+  const streams = made.filter((each) => each instanceof ReadableStream);
+  expect(made.findIndex((each) => !(each instanceof ReadableStream))).toBe(64);
+  for (const left of streams.slice(0, 32)) await left.cancel();
+  for (const read of streams.slice(32)) expect((await new Response(read).bytes()).length).toBe(MB);
+  expect((await make(64)).every((each) => each instanceof ReadableStream)).toBe(true);
 });

@@ -51,10 +51,7 @@ describe('D6 the bytes of a stream are the sum of its pieces', () => {
   });
 
   test('as lines, of the lines', async () => {
-    const accounts = Array.from(
-      { length: 2_000 },
-      (_, i) => `{"pubkey":"${i}","account":{"data":"${'y'.repeat(50)}"}}`,
-    );
+    const accounts = Array.from({ length: 2_000 }, (_, i) => `{"pubkey":"${i}${'y'.repeat(50)}"}`);
     const answer = `{"jsonrpc":"2.0","result":[${accounts.join(',')}],"id":1}`;
     const key = gateway.key();
     backend.script(inChunks(answer, 30_000));
