@@ -95,7 +95,6 @@ export function runLoad(plan: Plan, { nodes = 4, seed = 42, fate, events = {}, l
   };
 }
 
-
 /** The most that was admitted in any span of so many milliseconds. */
 export function mostIn({ admittedMs }: Result, spanMs: number, fromMs: number): number {
   let [most, first] = [0, 0];

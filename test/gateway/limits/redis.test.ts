@@ -85,7 +85,6 @@ test('a server that starts again empty grants nothing until it has heard what wa
   expect(late).toMatchObject({ learning: false, allowance: 550, available: 0 });
 });
 
-
 test('a balance that went back in time is found out by the node whose answered message it lacks', async () => {
   await a.heard({ wanted: 100 });
   const older = await admin.get(leaseKey(1));

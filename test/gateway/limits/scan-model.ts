@@ -5,7 +5,6 @@ import { seeded } from './load.ts';
 import { weighted } from './model-runs.ts';
 import { createWorld, type World } from './world.ts';
 
-
 const NODES = 4;
 const LEARN_MS = 2_000;
 /** All that may wait at once, one after the other, and the leases of the dead; less than what makes them forgotten. */

@@ -2,7 +2,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Beat } from '../../../gateway/respond/batch.ts';
 import { createGather } from '../../../gateway/respond/gather.ts';
 import { bodyOf } from '../../../gateway/upstream/cache.ts';
-import type { StreamBody } from '../../../gateway/upstream/response-reader.ts';
 import { CHUNKED, chunk, type RawExchange, startRawBackend } from '../../fakes/raw-backend.ts';
 import { startGateway } from '../../started/gateway.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
