@@ -23,30 +23,24 @@ function reach(floor: number, overlap: number, known = true): void {
   learnt(superbankAt, 0, known ? superbank.state.held.top : 0);
 }
 
-describe('each tier is asked', () => {
-  const both = [node, superbankAt];
-
-  test('for its own part, the archive without what it may not know', async () => {
-    await ask(both, 'getBlocks', '[ 40, 60, {"commitment":"confirmed","minContextSlot":7} ]');
+test.each([
+  ['an end and a config', '[ 40, 60, {"commitment":"confirmed","minContextSlot":7} ]', 60],
+  ['a config alone: 500,000 slots', '[40,{"commitment":"confirmed","minContextSlot":7}]', 500_040],
+])(
+  'each tier is asked for its own part, the archive without what it may not know: %s',
+  async (_, params, end) => {
+    await ask([node, superbankAt], 'getBlocks', params);
     expect(paramsSeen(superbank)).toEqual([[40, 49, { commitment: 'confirmed' }]]);
-    expect(paramsSeen(hot)).toEqual([[50, 60, { commitment: 'confirmed', minContextSlot: 7 }]]);
-  });
-
-  test('with the config in the second place too, an omitted end being 500,000 slots on', async () => {
-    await ask(both, 'getBlocks', [40, { commitment: 'confirmed' }]);
-    expect(paramsSeen(superbank)).toEqual([[40, 49, { commitment: 'confirmed' }]]);
-    expect(paramsSeen(hot)).toEqual([[50, 500_040, { commitment: 'confirmed' }]]);
-  });
-});
+    expect(paramsSeen(hot)).toEqual([[50, end, { commitment: 'confirmed', minContextSlot: 7 }]]);
+  },
+);
 
 test.each([
   ['getBlocks', '[40,600000]'],
-  ['getBlocks', '[40,30]'],
   ['getBlocks', '["40",60]'],
   ['getBlocks', '[40,60,{},1]'],
   ['getBlocksWithLimit', '[40,0]'],
   ['getBlocksWithLimit', '[40,500001]'],
-  ['getBlocksWithLimit', '[40]'],
 ])("%s with %s goes on as it is, for the node's own words", async (method, params) => {
   await text([node, superbankAt], method, params);
   expect(hot.seen[0]?.text).toContain(`"params":${params}}`);
@@ -56,20 +50,13 @@ describe('a list that one tier cannot give is an error, never a shorter list', (
   const withoutArchive = [node, probed(refusedUrl(), 'superbank', 0, 49)];
   const withoutLive = [probed(refusedUrl(), 'agave', 50, 90), superbankAt];
 
-  test.each([
-    ['getBlocks', [40, 60]],
-    ['getBlocks', [10, 20]],
-    ['getBlocksWithLimit', [40, 60]],
-  ])('%s %p without its archive', async (method, params) => {
-    expect(await ask(withoutArchive, method, params)).toBe(-32019);
-  });
-
-  test.each([
-    ['getBlocks', [40, 60]],
-    ['getBlocksWithLimit', [40, 60]],
-  ])('%s %p without its live node', async (method, params) => {
-    expect(await ask(withoutLive, method, params)).toBe('no-backend');
-  });
+  test.each(['getBlocks', 'getBlocksWithLimit'])(
+    '%s without its archive or its live node',
+    async (method) => {
+      expect(await ask(withoutArchive, method, [40, 60])).toBe(-32019);
+      expect(await ask(withoutLive, method, [40, 60])).toBe('no-backend');
+    },
+  );
 
   test('an archive stands in for the live node as far as it reaches', async () => {
     reach(50, 20);
@@ -80,7 +67,7 @@ describe('a list that one tier cannot give is an error, never a shorter list', (
     expect(await ask(withoutLive, 'getBlocksWithLimit', [55, count + 1])).toBe('no-backend');
   });
 
-  test.each([['null'], ['{}'], ['["1"]'], ['[1,"a"]'], ['[[1]]'], ['[-1]'], ['[1.5]']])(
+  test.each([['null'], ['[1,"a"]'], ['[[1]]'], ['[-1]'], ['[1.5]']])(
     'with %s in place of a list',
     async (json) => {
       await using odd = startBackend((call) => result(call, json));

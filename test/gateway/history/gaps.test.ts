@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
 import { createHistory } from '../../fakes/history.ts';
-import { refusedUrl } from '../../fakes/raw-backend.ts';
 import {
   ADDRESS,
   caller,
@@ -36,16 +35,6 @@ beforeEach(() => {
 });
 
 const { ask, page } = caller();
-
-describe('slots that nobody has, 200 to 249', () => {
-  test('are as bad right below the live nodes, and no list is read in vain', async () => {
-    const backends = [nodeAt, faithfulAt];
-    expect(await page(backends)).toBe(UNREACHABLE);
-    expect(await ask(backends, 'getBlocks', [190, 310])).toBe(UNREACHABLE);
-    expect([...node.seen, ...faithful.seen].some(({ method }) => method === 'getBlocks')).toBe(false);
-    expect(await ask(backends, 'getBlocksWithLimit', [190, 100])).toBe(UNREACHABLE);
-  });
-});
 
 const deeper = fakes.node(190, 400);
 test('a gap below one live node is none where another one begins lower', async () => {
@@ -104,12 +93,5 @@ describe('an archive that never told its first block', () => {
     expect(await page([nodeAt, muteAt], { before: 'nowhere' })).toBe(UNREACHABLE);
     faithful.state.epochs = [0, 2];
     expect(await page([nodeAt, muteAt, learnt(faithfulAt, 1, 299)])).toEqual(signaturesOf(rows));
-  });
-
-  test('proves no end while it is away', async () => {
-    const away = namedBackend('away', refusedUrl(), 'superbank');
-    expect(await page([nodeAt, away])).toBe(UNREACHABLE);
-    expect(await ask([nodeAt, away], 'getBlocks', [1, 310])).toBe(UNREACHABLE);
-    expect(await ask([nodeAt, away], 'getBlocks', [310, 320])).toEqual(between(310, 320));
   });
 });

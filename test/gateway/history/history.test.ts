@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { startBackend } from '../../fakes/backend.ts';
 import { rowText } from '../../fakes/history.ts';
 import { startGateway } from '../../started/gateway.ts';
@@ -36,16 +36,14 @@ async function textOf(name: string, body: unknown): Promise<string> {
   return (await gateway.post(body, gateway.key())).text();
 }
 
-describe.each(PROFILES)('a gateway before an Agave node and %s', (...[name]) => {
-  test('gives one page of signatures, rows and id byte for byte', async () => {
-    const body = `{"jsonrpc":"2.0","id":18446744073709551615,"method":"getSignaturesForAddress","params":["${ADDRESS}"]}`;
-    const answer = await textOf(name, body);
-    const memo = (text: string) => (name === 'Superbank' ? text : text.replace('"[4] ', '"'));
-    const expected = rows.map((row) =>
-      row.slot >= 60 ? rowText(row, `,"transactionIndex":${row.index}`) : memo(rowText(row)),
-    );
-    expect(answer).toBe(`{"jsonrpc":"2.0","result":[${expected.join(',')}],"id":18446744073709551615}`);
-  });
+test.each(PROFILES)('an Agave node and %s give one page of signatures, byte for byte', async (...[name]) => {
+  const body = `{"jsonrpc":"2.0","id":18446744073709551615,"method":"getSignaturesForAddress","params":["${ADDRESS}"]}`;
+  const answer = await textOf(name, body);
+  const memo = (text: string) => (name === 'Superbank' ? text : text.replace('"[4] ', '"'));
+  const expected = rows.map((row) =>
+    row.slot >= 60 ? rowText(row, `,"transactionIndex":${row.index}`) : memo(rowText(row)),
+  );
+  expect(answer).toBe(`{"jsonrpc":"2.0","result":[${expected.join(',')}],"id":18446744073709551615}`);
 });
 
 test('what is too long for an archive is answered by the live node', async () => {

@@ -71,17 +71,12 @@ const archives: Readonly<Record<string, Archive>> = {
   },
   'two Superbanks, one after the other'(asked, chain) {
     const upper = archives['Superbank']?.(asked, chain) ?? [];
-    const from = beginAt(asked.seam * chain.epochSlots, asked, upper);
-    if (from === undefined) return upper;
+    const [from, { top }] = [asked.seam * chain.epochSlots, superbank.state.held];
+    if (from > top) return upper;
+    superbank.state.held = { floor: from, top };
     Object.assign(older.state, { history: chain, held: { floor: 0, top: from - 1 } });
-    return [...upper, learnt(olderAt, 0, asked.topKnown ? from - 1 : 0)];
-  },
-  'a Superbank above an Old Faithful'(asked, chain) {
-    const upper = archives['Superbank']?.(asked, chain) ?? [];
-    const from = beginAt(asked.seam * chain.epochSlots, asked, upper);
-    if (from === undefined) return upper;
-    Object.assign(faithful.state, { history: chain, epochs: [0, asked.seam - 1] });
-    return [...upper, learnt(faithfulAt, 1, asked.topKnown ? from - 1 : 0)];
+    const tops = asked.topKnown ? [top, from - 1] : [0, 0];
+    return [learnt(superbankAt, from, tops[0]), learnt(olderAt, 0, tops[1])];
   },
   'an Agave node with BigTable'({ floor, overlap, topKnown }, chain) {
     const held = { floor: Math.max(1, floor - 10), top: Math.min(90, floor + overlap - 1) };
@@ -89,15 +84,6 @@ const archives: Readonly<Record<string, Archive>> = {
     return [learnt(bigtableAt, held.floor, topKnown ? held.top : 0)];
   },
 };
-
-/** Has the Superbank begin at a slot, when it holds it; gives the slot then. */
-function beginAt(slot: number, { topKnown }: Scene, [at]: readonly Backend[]): number | undefined {
-  const { top } = superbank.state.held;
-  if (at === undefined || slot > top) return undefined;
-  superbank.state.held = { floor: slot, top };
-  learnt(at, slot, topKnown ? top : 0);
-  return slot;
-}
 
 describe.each(Object.keys(archives))('with %s as the archive', (name) => {
   test.each([

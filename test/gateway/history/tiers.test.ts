@@ -17,10 +17,6 @@ function archive(top: number, floor?: number, lanes: readonly Lane[] = ['archive
   return backend;
 }
 
-test('there is a gap where the archives end before the live nodes begin', () => {
-  expect(historyGap([node(5_000), archive(4_320)])).toEqual({ from: 4_321, to: 4_999 });
-});
-
 test('the archive that reaches furthest counts, and the live node that has most', () => {
   expect(historyGap([node(5_000), node(4_600), archive(100), archive(4_320)])).toEqual({
     from: 4_321,
@@ -35,7 +31,6 @@ test.each([
     [node(300), archive(99, 1), archive(199, 150), archive(350, 250)],
     { from: 100, to: 149 },
   ],
-  ['up to the live nodes', [node(300), archive(199, 1), archive(150, 100)], { from: 200, to: 299 }],
   ['not above what they have', [node(300), archive(199, 1), archive(400, 350)], { from: 200, to: 299 }],
   [
     'below one of a profile that is never live',
@@ -47,14 +42,11 @@ test.each([
 });
 
 test.each([
-  ['one live node meets them', [node(5_000), node(4_300), archive(4_320)]],
   ['archives overlap', [node(300), archive(260, 1), archive(350, 250)]],
-  ['archives meet', [node(300), archive(249, 1), archive(350, 250)]],
   ['nobody has what is below the lowest archive', [node(300), archive(350, 250)]],
   ['an archive begins above the live floor', [node(300), archive(350, 320)]],
   ['an archive that told no top may reach', [node(300), archive(199, 1), archive(0, 150)]],
   ['they meet', [node(5_000), archive(4_999)]],
-  ['they overlap', [node(5_000), archive(6_000)]],
   ['there is no archive', [node(5_000)]],
   ['there is no live node', [archive(4_320)]],
   ['the floor is not known', [node(undefined), archive(4_320)]],

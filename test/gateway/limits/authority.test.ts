@@ -35,17 +35,6 @@ describe('a grant of a rate', () => {
     }
   });
 
-  test('that was refused waits behind a batch for which tokens are reserved, unless that would take long', () => {
-    const waitBeside = (rps: number) => {
-      const authority = startAuthority({ rps, burst: 100 });
-      authority.rate('a', { needed: 100 });
-      authority.rate('a', { spent: 100 });
-      authority.rate('b', { needed: 50 });
-      return authority.rate('c', { needed: 1 }).waitMs;
-    };
-    expect([waitBeside(100), waitBeside(10)]).toEqual([510, 100]);
-  });
-
   test('by an older plan does not undo a newer one', () => {
     const authority = startAuthority();
     authority.rate('a', { revision: 2, rps: 10, burst: 10 });
@@ -53,20 +42,6 @@ describe('a grant of a rate', () => {
       expect(authority.rate('b', { revision: 1, wanted: 100 }).granted).toBe(10);
       authority.wait(2_000);
     }
-  });
-
-  test('to a process that started again begins anew, and one to its forerunner is nothing', () => {
-    const authority = startAuthority();
-    authority.rate('a', { wanted: 20 });
-    expect(authority.rateAs(authority.sender('a', 2), { wanted: 5 })).toMatchObject({
-      granted: 5,
-      remaining: 75,
-    });
-    expect(authority.rateAs(authority.sender('a', 1), { wanted: 90, spent: 20 })).toMatchObject({
-      granted: 20,
-      spent: 20,
-    });
-    expect(authority.nodes()[0]).toMatchObject({ granted: 5, spent: 0 });
   });
 });
 
@@ -118,15 +93,5 @@ describe('a grant of credits', () => {
       authority.credits('b', {});
     }
     expect(authority.credits('b', {})).toMatchObject({ heldByOthers: 0, available: 700 });
-  });
-
-  test('to a process that has a successor is nothing to spend, and what it charged counts', () => {
-    const authority = startAuthority();
-    authority.creditsAs(authority.sender('a', 2), { wanted: 100 });
-    expect(authority.creditsAs(authority.sender('a', 1), { charged: 30 })).toMatchObject({
-      allowance: 0,
-      available: 900,
-    });
-    expect(authority.creditsAs(authority.sender('a', 2), { charged: 30, wanted: 100 }).allowance).toBe(100);
   });
 });

@@ -20,31 +20,10 @@ function take(before: Bucket, rate: Rate, calls: number, nowMs: number) {
   return { kind: 'taken', bucket: { ...bucket, tokens: bucket.tokens - calls }, waitMs };
 }
 
-/** Takes one after the other at `[nowMs, calls]` from a full bucket of ten that gets five a second; gives the kinds. */
-function kindsOf(...steps: readonly (readonly [nowMs: number, calls: number])[]) {
-  const rate = { burst: 10, rps: 5 };
-  let bucket = full(rate);
-  return steps.map(([nowMs, calls]) => {
-    const taken = take(bucket, rate, calls, nowMs);
-    bucket = taken.bucket;
-    return taken.kind;
-  });
-}
-
-test('L16 a batch needs all of its tokens; above the burst a full bucket, and it is paid off before the next call', () => {
-  expect(kindsOf([0, 1], [0, 10], [0, 9])).toEqual(['taken', 'short', 'taken']);
-  expect(kindsOf([0, 1], [199, 100], [200, 100], [18_399, 1], [18_400, 1])).toEqual([
-    'taken',
-    'short',
-    'taken',
-    'short',
-    'taken',
-  ]);
-});
-
 test('C8 a clock that steps back mints nothing, then or when it is right again', () => {
-  const kinds = kindsOf([1_000, 10], [0, 1], [500, 1], [1_000, 1], [1_199, 1], [1_200, 1]);
-  expect(kinds).toEqual(['taken', 'short', 'short', 'short', 'short', 'taken']);
+  const bucket = { ...full({ burst: 10, rps: 5 }, 1_000), tokens: 0 };
+  const tokens = [0, 500, 1_000, 1_200].map((nowMs) => (refill(bucket, nowMs), bucket.tokens));
+  expect(tokens).toEqual([0, 0, 0, 1]);
 });
 
 test('a smaller burst takes the surplus away, a larger one adds only what time brings', () => {
@@ -69,7 +48,7 @@ describe('over any sequence of calls', () => {
   });
   const steps = fc.array(step, { minLength: 1, maxLength: 60 });
 
-  test('C2 what is let in from any instant on is at most burst + rps × time, and one batch above the burst', () => {
+  test('C2 L16 what is let in from any instant on is at most burst + rps × time, and one batch above the burst', () => {
     fc.assert(
       fc.property(rate, steps, (terms, sequence) => {
         let [bucket, nowMs, latestMs] = [full(terms, 1e6), 1e6, 1e6];
@@ -108,9 +87,7 @@ describe('over any sequence of calls', () => {
           const { waitMs } = taken;
           expect(waitMs).toBeGreaterThan(0);
           expect(take(bucket, terms, calls, bucket.atMs + waitMs).kind).toBe('taken');
-          expect(take(bucket, terms, calls, bucket.atMs + retryAfterSeconds(waitMs) * 1_000).kind).toBe(
-            'taken',
-          );
+          expect(retryAfterSeconds(waitMs)).toBeGreaterThanOrEqual(Math.max(1, waitMs / 1_000));
           // And not a moment earlier than it says: a wait that is too long would be a lower rate.
           const earlyMs = waitMs - Math.max(0.01, 10 / terms.rps);
           if (earlyMs > 0) expect(take(bucket, terms, calls, bucket.atMs + earlyMs).kind).toBe('short');

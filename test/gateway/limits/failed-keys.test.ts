@@ -4,28 +4,8 @@ import { createVirtualClock } from '../virtual-clock.ts';
 
 function failing() {
   const { clock, advance } = createVirtualClock();
-  const failed = createFailedKeys(clock);
-  const fail = (times: number, address = '192.0.2.1') => {
-    for (let i = 0; i < times; i++) failed.note(address);
-  };
-  return { ...failed, advance, fail };
+  return { ...createFailedKeys(clock), advance };
 }
-
-test('after the hundredth failure an address waits, and exactly as long as is said lets one more in', () => {
-  const { fail, waitMs, advance } = failing();
-  fail(1);
-  advance(4_000);
-  fail(98);
-  expect(waitMs('192.0.2.1')).toBeUndefined();
-  fail(1);
-  expect([waitMs('192.0.2.1'), waitMs('192.0.2.2')]).toEqual([6_000, undefined]);
-  advance(5_999);
-  expect(waitMs('192.0.2.1')).toBe(1);
-  advance(1);
-  expect(waitMs('192.0.2.1')).toBeUndefined();
-  fail(1);
-  expect(waitMs('192.0.2.1')).toBe(4_000);
-});
 
 test('no ten seconds see more than a hundred, wherever they begin', () => {
   const { note, waitMs, advance } = failing();
@@ -43,9 +23,8 @@ test('no ten seconds see more than a hundred, wherever they begin', () => {
 });
 
 test('ten thousand addresses are remembered, and the one that failed longest ago goes first', () => {
-  const { fail, note, waitMs } = failing();
-  fail(100, 'first');
-  fail(100, 'second');
+  const { note, waitMs } = failing();
+  for (let i = 0; i < 200; i++) note(i < 100 ? 'first' : 'second');
   for (let i = 2; i < 10_000; i++) note(`address ${i}`);
   note('first');
   note('one more');
@@ -56,9 +35,7 @@ test.each([
   ['192.0.2.1', '192.0.2.1'],
   ['::ffff:192.0.2.1', '192.0.2.1'],
   ['2001:db8:0:1:2:3:4:5', '2001:db8:0:1'],
-  ['2001:db8:0:1::5', '2001:db8:0:1'],
-  ['2001:db8::5', '2001:db8:0:0'],
-  ['2001:0DB8:0000:0000::5', '2001:db8:0:0'],
+  ['2001:0DB8:0000:0001::5', '2001:db8:0:1'],
   ['::1', '0:0:0:0'],
   ['fe80::1%eth0', 'fe80:0:0:0'],
   ['1:2:3::', '1:2:3:0'],

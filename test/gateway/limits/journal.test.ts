@@ -39,23 +39,6 @@ describe('a turn', () => {
       [2, 'b', 14, 0],
     ]);
   });
-
-  test('is one transaction', async () => {
-    using node = started();
-    const appended = Array.from({ length: 500 }, (_, account) => node.spend(account, 1));
-    node.break('spent', 'new.account_id = 499');
-    node.endTurn();
-    const ended = await Promise.allSettled(appended);
-    expect(new Set(ended.map(({ status }) => status))).toEqual(new Set(['rejected']));
-    expect(node.rows()).toEqual([]);
-  });
-
-  test('with nothing appended writes nothing and does not fail', () => {
-    using node = started();
-    node.break('spent');
-    node.journal.flush();
-    expect([node.rows(), node.journal.isFailing()]).toEqual([[], false]);
-  });
 });
 
 describe('counters', () => {
@@ -80,36 +63,9 @@ describe('counters', () => {
     const own = { accountId: 1, node: 'b', charged: 49, refunded: 10 };
     expect([spentBy(node.ledger, 'b'), spentBy(node.ledger, null).length]).toEqual([[own], 3]);
   });
-
-  test('that cannot be read are none, and do not begin at zero', () => {
-    using node = started();
-    node.ledger.run("INSERT INTO spent VALUES (1, 'b', 40, 10)");
-    node.ledger.run('ALTER TABLE spent RENAME TO away');
-    expect(node.journal.spendingOf(1)).toBeUndefined();
-    node.ledger.run('ALTER TABLE away RENAME TO spent');
-    expect(node.journal.spendingOf(1)).toMatchObject({ charged: 40, refunded: 10 });
-  });
 });
 
 describe('a write that fails', () => {
-  test('rejects every append of its turn, and is made up for by the next turn that succeeds', async () => {
-    using node = started();
-    const mend = node.break('spent');
-    const appended = [node.spend(1, 5), node.spend(2, 7)];
-    node.endTurn();
-    for (const each of appended) expect(each).rejects.toThrow('disk full');
-    await Promise.allSettled(appended);
-    mend();
-    const later = node.spend(3, 1);
-    node.endTurn();
-    await later;
-    expect(node.rows()).toEqual([
-      [1, 'b', 5, 0],
-      [2, 'b', 7, 0],
-      [3, 'b', 1, 0],
-    ]);
-  });
-
   test('does not end the process when nothing waits for the append', async () => {
     using node = started();
     const unhandled: unknown[] = [];

@@ -45,23 +45,6 @@ test('when more new accounts come than can be reported, the rest waits for a rep
   expect(decide(CALLS, 20_200)).toBe('charged');
 });
 
-test('an account whose calls are let in waits for the messages of others, and one whose calls are refused does not', () => {
-  const accounts = leases();
-  const account = known(accounts.accountOf(callerOf(1), PLAN, 0));
-  const call = (nowMs: number) => {
-    accounts.accountOf(callerOf(1), PLAN, nowMs, PRICE);
-    return kindOf(accounts.decide(account, PRICE, nowMs, 0, false));
-  };
-  for (let nowMs = 0; nowMs < 500; nowMs += 10) {
-    account.rate.granted = account.rate.spent; // nothing is held: every call is let in on debt
-    expect(call(nowMs)).toBe('charged');
-    expect(accounts.isOverdrawn(account, nowMs)).toBe(false);
-  }
-  account.rate.emptyUntilMs = 600;
-  expect(call(500)).toBe('over-rate');
-  expect(accounts.isOverdrawn(account, 500)).toBe(true);
-});
-
 test('tokens that a message returns cannot be spent before its reply', () => {
   const lease = new RateLease({ rps: 100, burst: 100, debtMax: 0 }, 0.5, 0);
   const look = (nowMs: number) => lease.look(1, nowMs, true, false, false);
@@ -76,7 +59,7 @@ test('tokens that a message returns cannot be spent before its reply', () => {
   expect(lease.held(303)).toBe(0);
 });
 
-/** The credits of an account whose requests cost 10, and what is found for a price; nothing is under way. */
+/** The credits of an account, and what is found for a price; nothing is under way. */
 function credits(grant: Partial<CreditGrant>) {
   const lease = new CreditLease({ charged: 0, refunded: 0 }, 1_000, 0);
   lease.offer(10, 0);
@@ -85,15 +68,6 @@ function credits(grant: Partial<CreditGrant>) {
   lease.settle({ ...nothing, recalled: false, learning: false, ...grant }, 0);
   return { lease, look: (price: number, nowMs: number) => lease.look(price, nowMs, true, false) };
 }
-
-test('credits that a message returns cannot be charged before its reply, and are not gone meanwhile', () => {
-  const { lease, look } = credits({ allowance: 100 });
-  expect([look(50, 1), look(150, 1)]).toEqual(['enough', 'out']);
-  expect(lease.report(2)).toMatchObject({ wanted: 10 });
-  expect([look(10, 3), look(50, 3)]).toEqual(['enough', 'ask']);
-  lease.settle(undefined, 4);
-  expect(lease.allowance).toBe(10);
-});
 
 test('no credits are left only where a grant of this moment and of this allowance says so', () => {
   const found = (change?: (lease: CreditLease) => void) => {

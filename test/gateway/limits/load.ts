@@ -89,13 +89,10 @@ export function runLoad(plan: Plan, { nodes = 4, seed = 42, fate, events = {}, l
   return {
     result,
     world,
-    admitted: (fromMs: number, untilMs: number) => admittedIn(result, fromMs, untilMs),
+    /** How many were admitted from `fromMs` on and before `untilMs`. */
+    admitted: (fromMs: number, untilMs: number) =>
+      result.admittedMs.filter((ms) => ms >= fromMs && ms < untilMs).length,
   };
-}
-
-/** How many were admitted from `fromMs` on and before `untilMs`. */
-function admittedIn({ admittedMs }: Result, fromMs: number, untilMs: number): number {
-  return admittedMs.filter((ms) => ms >= fromMs && ms < untilMs).length;
 }
 
 /** The most that was admitted in any span of so many milliseconds. */

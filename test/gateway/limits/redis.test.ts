@@ -85,14 +85,6 @@ test('a server that starts again empty grants nothing until it has heard what wa
   expect(late).toMatchObject({ learning: false, allowance: 550, available: 0 });
 });
 
-test('a server whose keys were deleted under it is found out by the first who held some', async () => {
-  await a.heard({ wanted: 400 });
-  await server.cli('FLUSHALL');
-  expect(await a.heard({ charged: 5, wanted: 400 })).toMatchObject(LEARNING);
-  expect(await b.heard({ wanted: 100, needed: 10 })).toMatchObject(LEARNING);
-  expect([a.losses(), b.losses()]).toEqual([1, 0]);
-});
-
 test('a balance that went back in time is found out by the node whose answered message it lacks', async () => {
   await a.heard({ wanted: 100 });
   const older = await admin.get(leaseKey(1));
@@ -101,18 +93,6 @@ test('a balance that went back in time is found out by the node whose answered m
   expect(await a.heard({ held: 300, wanted: 300 })).toMatchObject({ allowance: 100, learning: true });
   expect(await b.heard({ wanted: 700, needed: 700 })).toMatchObject(LEARNING);
   expect([a.losses(), b.losses()]).toEqual([1, 0]);
-});
-
-test('a rate that a server forgot starts again near empty, and one it never knew starts full', async () => {
-  const tokens = async () => {
-    const [reply] = await a.store.sync(senderOf('a', 1), [rateMessage()]);
-    return reply?.rate?.remaining;
-  };
-  expect(await tokens()).toBe(100);
-  await server.restart('empty');
-  let left: number | undefined;
-  while ((left = await tokens()) === undefined) await Bun.sleep(5);
-  expect(left).toBe(10);
 });
 
 test('L10 what is cut between its execution and its reply is neither granted nor charged twice', async () => {
@@ -139,15 +119,13 @@ const NODE = '11111111-1111-4111-8111-111111111111';
 test('L13 every account has one key with its tag, which ends when it equals none, and never with credits', async () => {
   const plans = [
     { rps: 5, burst: 10 },
-    { rps: 1_000, burst: 200 },
     { rps: 0.5, burst: 1_000 },
-    { rps: 10_000_000, burst: 10_000_000 },
   ];
   const messages = plans.map((plan, at) => rateMessage({ ...plan, wanted: plan.burst, spent: at * 7 }, at));
   await admin.flushall();
   for (let seq = 1; seq <= 3; seq++) await a.store.sync(senderOf(NODE, seq), messages);
   await a.store.sync(senderOf(NODE, 4), [scanMessage({ wanted: 2 }, 7), creditMessage({ wanted: 10 }, 8)]);
-  expect((await admin.keys('*')).toSorted()).toEqual([0, 1, 2, 3, 7, 8].map((id) => `{sluice:${id}}:lease`));
+  expect((await admin.keys('*')).toSorted()).toEqual([0, 1, 7, 8].map((id) => `{sluice:${id}}:lease`));
   for (const [at, { rps, burst }] of plans.entries()) {
     const ttlMs = await admin.pttl(leaseKey(at));
     // Twice the time that fills the bucket, from as far below zero as what was spent without a grant, and a minute.

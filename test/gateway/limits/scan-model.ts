@@ -3,15 +3,7 @@ import { SCAN_LIFE_MS } from '../../../gateway/limits/authority.ts';
 import { planOf } from '../usage/started.ts';
 import { seeded } from './load.ts';
 import { weighted } from './model-runs.ts';
-import { type Authority, createWorld, type World } from './world.ts';
-
-export type ScanOp =
-  | Readonly<{ kind: 'scans'; node: number; count: number; takesMs: number }>
-  | Readonly<{ kind: 'wait'; ms: number }>
-  | Readonly<{ kind: 'crash' | 'restart'; node: number }>
-  | Readonly<{ kind: 'again'; back: number }>
-  | Readonly<{ kind: 'lose' }>
-  | Readonly<{ kind: 'network'; loss: number; delayMs: number; twice: number }>;
+import { createWorld, type World } from './world.ts';
 
 const NODES = 4;
 const LEARN_MS = 2_000;
@@ -20,7 +12,7 @@ const SETTLED_MS = 12 * 3_000 + 2 * SCAN_LIFE_MS;
 const node = fc.nat(NODES - 1);
 const oneOf = fc.constantFrom<number[]>;
 
-const op: fc.Arbitrary<ScanOp> = fc.oneof(
+const op = fc.oneof(
   weighted(10, 'scans', { node, count: fc.integer({ min: 1, max: 9 }), takesMs: oneOf(5, 50, 400, 3_000) }),
   weighted(8, 'wait', { ms: oneOf(5, 60, 300, 1_200, 6_000) }),
   weighted(1, 'crash', { node }),
@@ -37,23 +29,19 @@ export const scanRuns = fc.record({
   ops: fc.array(op, { minLength: 20, maxLength: 60, size: 'max' }),
 });
 
-export type ScanRun = Readonly<{ scans: number; seed: number; ops: readonly ScanOp[] }>;
+type ScanRun = typeof scanRuns extends fc.Arbitrary<infer T> ? T : never;
 
 /**
  * Walks through a run and gives the first promise that was broken, or `undefined`: never more scans at once than the
  * plan says, and one more per other process once messages were lost or came late, or the store lost its state; a
  * message that comes again changes nothing; and when all is well again everybody's scans run, in all places.
  */
-export async function brokenPromise(
-  { scans, seed, ops }: ScanRun,
-  authority?: Authority,
-): Promise<string | undefined> {
+export async function brokenPromise({ scans, seed, ops }: ScanRun): Promise<string | undefined> {
   const random = seeded(seed);
   const network = { loss: 0, delayMs: 1, twice: 0 };
   const world = createWorld({
     plan: planOf(100, 100, undefined, scans),
     nodes: NODES,
-    ...(authority && { authority }),
     fate() {
       const { loss, delayMs, twice } = network;
       return {

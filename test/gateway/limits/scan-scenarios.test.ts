@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'bun:test';
-import { SCAN_LIFE_MS } from '../../../gateway/limits/authority.ts';
 import { planOf } from '../usage/started.ts';
 import { seeded } from './load.ts';
 import { createWorld, type World } from './world.ts';
@@ -11,7 +10,6 @@ const done = (world: World) => world.nodes.map((node) => node.done);
 describe('scans of one account over several processes', () => {
   test.each([
     [1, 2],
-    [4, 4],
     [3, 4],
     [2, 9],
   ])('%i at once over %i processes are never more, and nearly always as many', async (scans, nodes) => {
@@ -38,22 +36,6 @@ describe('scans of one account over several processes', () => {
     world.keepBusy(1, 4, () => 100);
     await world.runTurns(500);
     expect(world.node(1).running).toBe(4);
-  });
-
-  test('permits of a dead process come back when its lease ends, and at once when it is started again', async () => {
-    const world = scanWorld(2, 2);
-    world.keepBusy(0, 2, () => 60_000);
-    await world.runTurns(500);
-    world.crash(world.node(0));
-    world.keepBusy(1, 2, () => 60_000);
-    await world.runTurns(SCAN_LIFE_MS - 1_500);
-    expect(world.running()).toBe(0);
-    await world.runTurns(2_500);
-    expect(world.running()).toBe(2);
-    world.crash(world.node(1));
-    world.restart(1, true);
-    await world.runTurns(100);
-    expect(world.running()).toBe(2);
   });
 
   test('long streams cost one message a second, and an account at rest none: it is forgotten', async () => {
@@ -86,7 +68,6 @@ describe('scans of one account over several processes', () => {
 test.each([
   [4, 4],
   [1, 4],
-  [16, 3],
 ])(
   'while the store does not reply %i scans over %i processes become at most one more per other process',
   async (scans, nodes) => {

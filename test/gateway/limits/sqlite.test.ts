@@ -60,20 +60,11 @@ describe('while another process holds the ledger', () => {
     other.run('ROLLBACK');
     expect(await calling).toMatchObject([{ credits: { allowance: 10 } }]);
   });
-
-  test('a close ends the wait', async () => {
-    const calling = call();
-    await store.close();
-    expect(await calling).toEqual([undefined]);
-    other.run('ROLLBACK');
-  });
 });
 
 test('many messages are answered in turns, between which requests are served', async () => {
-  const messages = Array.from({ length: 2_000 }, (_, accountId) => rateMessage({ wanted: 1 }, accountId));
-  const calling = store.sync(senderOf('a', 1), messages);
-  expect(await turnsDuring(calling)).toBeGreaterThan(10);
-  expect(await calling).toHaveLength(2_000);
+  const messages = Array.from({ length: 2_000 }, (_, accountId) => rateMessage({}, accountId));
+  expect(await turnsDuring(store.sync(senderOf('a', 1), messages))).toBeGreaterThan(10);
 });
 
 test('a ledger that cannot be written gives no reply and rejects nothing', async () => {

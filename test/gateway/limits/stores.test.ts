@@ -67,18 +67,4 @@ describe.each(Object.entries(PLACES))('%s', (_, start) => {
     const sum = grants.reduce((all, granted) => all + granted, 0);
     expect(sum).toBeWithin(90, 101);
   });
-
-  test('one that was closed does not reply, at once and without rejecting, and has kept everything for the next', async () => {
-    const needs = [creditMessage({ needed: 700 }, ++account)];
-    const store = await joined(place.at);
-    expect(await store.sync(senderOf('closing', ++seq), needs)).toMatchObject([
-      { credits: { allowance: 700 } },
-    ]);
-    await store.close();
-    expect(await store.sync(senderOf('closing', ++seq), needs)).toEqual([undefined]);
-    const next = await joined(place.at);
-    const [after] = await next.sync(senderOf('next', ++seq), needs);
-    expect(after?.credits).toMatchObject({ allowance: 300, heldByOthers: 700, available: 0 });
-    await next.close();
-  });
 });

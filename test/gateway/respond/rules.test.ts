@@ -38,97 +38,60 @@ function chunked(text: string, state = { cancelled: false }): Reply {
   return { kind: 'stream', body: streamBodyOf(body), encoding: undefined };
 }
 
-/** Sends a call through the rule; gives the reply as text and what the backend was sent. */
-async function ruled(params: string | undefined, reply: Reply) {
-  const sent: { params: string | undefined; acceptEncoding: string }[] = [];
-  const forward: Forward = async (call, _route, { acceptEncoding }) => {
-    sent.push({ params: textOf(call.params), acceptEncoding });
-    return reply;
-  };
+/** Sends a call through the rule; gives the reply, and as text. */
+async function ruled(params: string, reply: Reply) {
   const method = 'getSignatureStatuses';
-  const call = callOf(method, params ?? null, '18446744073709551615');
+  const call = callOf(method, params, '18446744073709551615');
   const { pool } = forwardOf([], createVirtualClock().clock);
-  const context = contextOf({ acceptEncoding: 'gzip' });
-  const given = await withRules(forward, pool)(call, routeTo([], method), context);
-  return { sent: sent[0], given, text: given.kind === 'whole' ? textOf(given.bytes) : given.kind };
+  const given = await withRules(async () => reply, pool)(call, routeTo([], method), contextOf());
+  return { given, text: given.kind === 'whole' ? textOf(given.bytes) : given.kind };
 }
 
 const ASKED = '[["s1","s2"],{"searchTransactionHistory":true}]';
 const NOT_AVAILABLE =
   '{"jsonrpc":"2.0","error":{"code":-32011,"message":"Transaction history is not available from this node"},"id":18446744073709551615}';
 
-describe('searchTransactionHistory never reaches a backend', () => {
-  test('in any config, which otherwise says what it said', () => {
-    const members = fc.array(
-      fc.record({
-        name: fc.constantFrom('"a"', '"b"', '"searchTransactionHistory"', '"\\u0073earchTransactionHistory"'),
-        value: jsonText,
-      }),
-      { maxLength: 5 },
-    );
-    fc.assert(
-      fc.property(
-        jsonText,
-        members,
-        fc.constantFrom('', ' ', '\n'),
-        fc.constantFrom('', ',1'),
-        (first, config, gap, more) => {
-          const isFlag = ({ name }: { name: string }) => JSON.parse(name) === 'searchTransactionHistory';
-          const [text, wantsHistory] = stripped(
-            `[${gap}${first},${gap}${objectText(config, gap)}${gap}${more}]`,
-          );
-          const kept = config.filter((member) => !isFlag(member));
-          expect(JSON.parse(String(text))).toEqual(JSON.parse(`[${first},${objectText(kept, '')}${more}]`));
-          expect(wantsHistory).toBe(config.findLast(isFlag)?.value === 'true');
-          for (const { value } of kept) expect(String(text)).toContain(value);
-        },
-      ),
-      { numRuns: 1_000 },
-    );
-  });
+test('searchTransactionHistory never reaches a backend, in any config, which otherwise says what it said', () => {
+  const name = fc.constantFrom('"a"', '"searchTransactionHistory"', '"\\u0073earchTransactionHistory"');
+  const members = fc.array(fc.record({ name, value: jsonText }), { maxLength: 5 });
+  const [gaps, ends] = [fc.constantFrom('', ' ', '\n'), fc.constantFrom('', ',1')];
+  fc.assert(
+    fc.property(jsonText, members, gaps, ends, (first, config, gap, more) => {
+      const isFlag = (member: { name: string }) => JSON.parse(member.name) === 'searchTransactionHistory';
+      const [text, wantsHistory] = stripped(`[${gap}${first},${gap}${objectText(config, gap)}${gap}${more}]`);
+      const kept = config.filter((member) => !isFlag(member));
+      expect(JSON.parse(String(text))).toEqual(JSON.parse(`[${first},${objectText(kept, '')}${more}]`));
+      expect(wantsHistory).toBe(config.findLast(isFlag)?.value === 'true');
+      for (const { value } of kept) expect(String(text)).toContain(value);
+    }),
+    { numRuns: 1_000 },
+  );
 });
 
 test.each([
   undefined,
-  'null',
-  '[]',
   '[ [ "\\u0073" ] ]',
   '[["s"], { "a" : 18446744073709551615 }]',
-  '[["s"],[]]',
-  '[["searchTransactionHistory"]]',
   '[{"searchTransactionHistory":true}]',
   '[["s"],{"a":{"searchTransactionHistory":true}}]',
   '{"signatures":["s"],"searchTransactionHistory":true}',
-  '[["s"],{ }]',
   '[["s"],"searchTransactionHistory"]',
 ])("params without the flag are the caller's own bytes: %p", (params) => {
   expect(stripped(params)).toEqual([params, false]);
 });
 
-describe('a null entry', () => {
-  test("is answered -32011 under the caller's id when history was requested", async () => {
-    for (const value of ['[null]', `[${FOUND},null,${FOUND}]`])
-      for (const reply of [whole, chunked])
-        expect((await ruled(ASKED, reply(answerOf(value)))).text).toBe(NOT_AVAILABLE);
-  });
-
-  test.each([
-    ['no config', '[["s1"]]'],
-    ['the flag false', '[["s1"],{"searchTransactionHistory":false}]'],
-  ])('with %s is passed on as it is', async (_, params) => {
-    for (const reply of [whole(answerOf('[null]')), chunked(answerOf('[null]'))])
-      expect((await ruled(params, reply)).given).toBe(reply);
-  });
+test("a null entry is answered -32011 under the caller's id when history was requested, else passed on", async () => {
+  for (const reply of [whole, chunked]) {
+    expect((await ruled(ASKED, reply(answerOf(`[${FOUND},null]`)))).text).toBe(NOT_AVAILABLE);
+    const given = reply(answerOf('[null]'));
+    expect((await ruled('[["s1"],{"searchTransactionHistory":false}]', given)).given).toBe(given);
+  }
 });
 
 describe('when history was requested', () => {
   test.each([
     ['every entry found', answerOf(`[${FOUND},${FOUND}]`)],
-    ['no entries', answerOf('[]')],
-    [
-      "an error of the method's own",
-      '{"jsonrpc":"2.0","error":{"code":-32602,"message":"Too many inputs provided; max 256"},"id":7}\n',
-    ],
+    ["an error of the method's own", '{"jsonrpc":"2.0","error":{"code":-32602,"message":"x"},"id":7}\n'],
     ['a result of another form', '{"jsonrpc":"2.0","result":[null],"id":7}'],
     ['something that is not JSON', '{"jsonrpc":'],
   ])('%s is passed on byte for byte', async (_, text) => {
@@ -170,7 +133,6 @@ test("getHealth is the pool's", async () => {
 
 test.each(['getFirstAvailableBlock', 'minimumLedgerSlot'])("%s is the pool's floor", async (method) => {
   expect(await answered(method, { floor: () => 17 })).toEqual(['{"jsonrpc":"2.0","result":17,"id":"7"}', 1]);
-  expect(await answered(method, { floor: () => 0 })).toEqual(['{"jsonrpc":"2.0","result":0,"id":"7"}', 1]);
 });
 
 test('while the floor is not known a node is asked for its own, as for every other method', async () => {

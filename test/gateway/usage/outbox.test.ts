@@ -47,19 +47,6 @@ test('a cell that is written again while it is sent waits again', () => {
   expect(waiting()).toEqual([[5, '2', '0']]);
 });
 
-test('what waits is there after a restart; what was not committed never was', () => {
-  write(1);
-  const dies = ledger.transaction(() => {
-    write(2);
-    throw new Error('it died');
-  });
-  expect(() => dies()).toThrow();
-  ledger.close();
-  ledger = openLedger(folder);
-  outbox = createOutbox(ledger);
-  expect(waiting()).toEqual([[5, '1', '0']]);
-});
-
 test("only what this host's nodes count is sent, and an hour again when that is requested", () => {
   // As deploys writes cells of other hosts.
   using deploys = openLedger(folder);
