@@ -55,14 +55,6 @@ test.each(['http', 'https'] as const)(
   },
 );
 
-test('a client that is closed while it connects keeps no connection', async () => {
-  const client = clientBy('http');
-  const outcome = client.send(REQUEST, caller.signal);
-  client.close();
-  expect(await outcome).toMatchObject({ kind: 'unsent' });
-  await gone.promise;
-});
-
 /** Sends a call on the straight way while no connection is open; gives what comes of it. */
 function started(client: HttpClient, dueMs: number, traits: { hasOther?: boolean }) {
   const outcome = Promise.withResolvers<unknown>();

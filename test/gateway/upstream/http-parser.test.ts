@@ -78,11 +78,6 @@ test.each([
   expect(readOf(`HTTP/1.1 200\r\n${lines}\r\n\r\n{}`)).toMatchObject({ kind: 'head', head });
 });
 
-test('a connection whose options name close is not used again, whatever else they name', () => {
-  const text = 'HTTP/1.0 200 OK\r\nconnection: keep-alive, close\r\ncontent-length: 2\r\n\r\n{}';
-  expect(readOf(text)).toMatchObject({ kind: 'head', head: { reusable: false } });
-});
-
 test('a head is as long as it may be wherever it is split, and not a byte longer', () => {
   const longOf = (bytes: number) =>
     small(`x: ${'a'.repeat(bytes - (small('x: ').length - '\r\n\r\n{}'.length))}`);
