@@ -106,21 +106,6 @@ describe('the worker pool', () => {
     expect(isReady()).toBe(true);
   });
 
-  test.each([0, 1])(
-    'worker %i that ends before it listens at the start ends all, with its stderr',
-    async (which) => {
-      const { launched, at, clock, end, isReady } = poolOf(2);
-      await settled(clock);
-      if (which === 1) at(0).listen();
-      await settled(clock);
-      await at(which).end('code 1', 'The certificate is not there.');
-      for (const process of launched) process.end('code 0');
-      expect(await end).toEqual(['The certificate is not there.']);
-      expect(launched.map(({ signals }) => signals)).toEqual(which === 0 ? [[]] : [['SIGTERM'], []]);
-      expect(isReady()).toBe(false);
-    },
-  );
-
   test.each([true, false])(
     'exits in a row double the delay, up to ten seconds, until a worker has listened for ten seconds: %p',
     async (listens) => {
@@ -165,28 +150,6 @@ describe('the worker pool', () => {
     refuse(false);
     await clock.advance(10_000);
     expect(launched.map(({ number }) => number)).toEqual([1, 2, 2]);
-  });
-
-  test('a worker that does not drain in time is killed and reported', async () => {
-    const { clock, launched, at, stop, end } = await started(2);
-    stop();
-    await settled(clock);
-    at(0).end('code 0');
-    await clock.advance(END_MS);
-    expect(launched.map(({ signals }) => signals.at(-1))).toEqual(['SIGTERM', 'SIGKILL']);
-    at(1).end();
-    expect(await end).toEqual(['Gateway processes 2 did not stop in time and were killed.']);
-  });
-
-  test('a reloaded config reaches every worker, also one that starts, and one that listens tells other apps', async () => {
-    const { pool, at } = await started(2);
-    await at(0).end();
-    const config = { name: 'sluice.toml', text: '' };
-    pool.setReloadedConfig(config, true);
-    pool.setReloadedConfig(config, false);
-    const quiet = { config, announces: false };
-    expect(at(1).reloaded).toEqual([{ config, announces: true }, quiet]);
-    expect(at(2).reloaded).toEqual([quiet, quiet]);
   });
 
   test('a worker that drains by itself gives its number back at its end, and no number is two processes', async () => {
