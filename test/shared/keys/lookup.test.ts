@@ -88,19 +88,6 @@ describe('a key in memory', () => {
     expect(state.reads).toBe(before + 2);
   });
 
-  test('goes on being found when the revision has moved and then the source is out', () => {
-    const { planOf, put, state, refresh } = looking();
-    put(nth(1));
-    planOf(nth(1));
-    state.revision++;
-    refresh();
-    state.isOut = true;
-    expect([planOf(nth(1)), planOf(nth(2))]).toEqual(['pro', 'unavailable']);
-    state.isOut = false;
-    put(nth(1), 'scale');
-    expect([planOf(nth(1)), planOf(nth(2))]).toEqual(['scale', 'unknown']);
-  });
-
   test('is recalled, and forgotten ten minutes after its last use, but not while the source is out', () => {
     const { planOf, recall, put, state, refresh, advance } = looking();
     put(nth(1));
