@@ -152,6 +152,17 @@ describe('the worker pool', () => {
     expect(launched.map(({ number }) => number)).toEqual([1, 2, 2]);
   });
 
+  test('a reloaded config reaches every worker, also one that starts, and one that listens tells other apps', async () => {
+    const { pool, at } = await started(2);
+    await at(0).end();
+    const config = { name: 'sluice.toml', text: '' };
+    pool.setReloadedConfig(config, true);
+    pool.setReloadedConfig(config, false);
+    const quiet = { config, announces: false };
+    expect(at(1).reloaded).toEqual([{ config, announces: true }, quiet]);
+    expect(at(2).reloaded).toEqual([quiet, quiet]);
+  });
+
   test('a worker that drains by itself gives its number back at its end, and no number is two processes', async () => {
     const { clock, launched, at } = await started(2);
     at(0).drain();

@@ -141,12 +141,6 @@ describe('a stream', () => {
     });
   });
 
-  test('to an id that a node may write otherwise is followed by its structure', async () => {
-    const { made } = reply([start, ']},"id":"a"}'], { framing: CHUNKED });
-    const arrived = await judge(made, Buffer.from('"\\u0061"'), 'gzip', undefined, AbortSignal.any([]));
-    expect(arrived.kind === 'stream' && (await textOfBody(arrived.body))).toBe(`${start}]},"id":"a"}`);
-  });
-
   test('of declared length is trusted in its structure, but not in its id, unless the config says otherwise', async () => {
     for (const text of ['{"id":1,"result":["', '{"result":[,"id":1}']) {
       expect(await streamed([text], { framing: long })).toBe(text);
@@ -154,14 +148,6 @@ describe('a stream', () => {
       expect(await streamed([text], {}, true)).toBe(text);
     }
     expect(await streamed(['{"a":[1]}'], { framing: long })).toBe('cut: bad-json');
-  });
-
-  test('that does not begin as an object is no answer', async () => {
-    for (const framing of [CHUNKED, 'until-close', long] as const) {
-      const { made, state } = reply(['\n<html>', '</html>'], { framing });
-      expect((await judgeOf(made, 'gzip', true)).kind).toBe('garbage');
-      expect(state.cancelled).toBe(true);
-    }
   });
 });
 
