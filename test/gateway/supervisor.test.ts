@@ -106,6 +106,21 @@ describe('the worker pool', () => {
     expect(isReady()).toBe(true);
   });
 
+  test.each([0, 1])(
+    'worker %i that ends before it listens at the start ends all, with its stderr',
+    async (which) => {
+      const { launched, at, clock, end, isReady } = poolOf(2);
+      await settled(clock);
+      if (which === 1) at(0).listen();
+      await settled(clock);
+      await at(which).end('code 1', 'The certificate is not there.');
+      for (const process of launched) process.end('code 0');
+      expect(await end).toEqual(['The certificate is not there.']);
+      expect(launched.map(({ signals }) => signals)).toEqual(which === 0 ? [[]] : [['SIGTERM'], []]);
+      expect(isReady()).toBe(false);
+    },
+  );
+
   test.each([true, false])(
     'exits in a row double the delay, up to ten seconds, until a worker has listened for ten seconds: %p',
     async (listens) => {
