@@ -196,18 +196,17 @@ describe('E7 an odd spelling is a missing or an invalid key, or the key', () => 
 const HINT =
   '{"code":-401,"message":"Missing API key","data":{"hint":"Send the key as the header x-token, as Authorization: Bearer KEY, or as the query parameter api-key"}}';
 
+const INVALID = '{"code":-401,"message":"Invalid or inactive API key"}';
+const INVALID_CHALLENGE = 'Bearer error="invalid_token", error_description="Invalid or inactive API key"';
+
 test.each<[string, (key: string) => RequestInit & { path?: string }, string, string]>([
   ['missing', () => ({}), '{"code":-401,"message":"Missing API key"}', 'Bearer'],
   ['in ?apiKey=', (key) => ({ path: `/?apiKey=${key}` }), HINT, 'Bearer'],
   ['in ?API-KEY=', (key) => ({ path: `/?API-KEY=${key}` }), HINT, 'Bearer'],
   ['in ?api_key=', (key) => ({ path: `/?a=1&api_key=${key}` }), HINT, 'Bearer'],
   ['in x-api-key', (key) => ({ headers: { 'x-api-key': key } }), HINT, 'Bearer'],
-  [
-    'wrong',
-    () => ({ path: '/?api-key=sluice_wrong' }),
-    '{"code":-401,"message":"Invalid or inactive API key"}',
-    'Bearer error="invalid_token", error_description="Invalid or inactive API key"',
-  ],
+  ['wrong', () => ({ path: '/?api-key=sluice_wrong' }), INVALID, INVALID_CHALLENGE],
+  ['one of two', (key) => ({ path: `/?api-key=${key}&api-key=x` }), INVALID, INVALID_CHALLENGE],
 ])(
   'E7 a key that is %s is refused with a hint how to send one (RFC 6750, 3)',
   async (_, init, error, challenge) => {

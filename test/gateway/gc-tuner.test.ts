@@ -70,16 +70,6 @@ test('what does not shrink is not collected again until it has grown again', () 
   expect(looks(5, 1) + state.atOnce).toBe(1);
 });
 
-test('a heap below 32 MB that goes up and down is left alone', () => {
-  const { looks, state } = watching();
-  let collections = 0;
-  for (let turn = 0; turn < 100; turn++) {
-    state.mb = 10;
-    collections += looks(8, 2.5);
-  }
-  expect(collections).toBe(0);
-});
-
 test('at rest it is compacted after 40, 80, 160 and 320 seconds, and again after the next use', () => {
   const { looks, state } = watching();
   const compacted: number[] = [];

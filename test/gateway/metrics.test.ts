@@ -2,10 +2,8 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { Histogram, Registry } from 'prom-client';
 import { createMetrics, listenForMetrics } from '../../gateway/metrics.ts';
-import { systemClock } from '../../shared/clock.ts';
 import { startBackend } from '../fakes/backend.ts';
 import { startGateway } from '../started/gateway.ts';
-import { backendOf } from './upstream/of.ts';
 
 /** The value of a sample by its full name and labels; `undefined` when it is not there. */
 const valueOf = (text: string, sample: string) =>
@@ -15,39 +13,6 @@ const valueOf = (text: string, sample: string) =>
     ?.slice(sample.length + 1);
 
 describe('the metrics text', () => {
-  test('holds what was counted', async () => {
-    const backend = backendOf({ name: 'agave-1' });
-    const metrics = createMetrics([backend]);
-    metrics.outcome('answered');
-    metrics.outcome('answered');
-    metrics.outcome('over-rate');
-    metrics.call('getSlot', 'answered');
-    metrics.failure(backend, 'status');
-    metrics.failure(backend, 'status');
-    metrics.cut(backend, 'closed');
-    metrics.retry(true);
-    backend.slots.tip.confirmed = 314;
-    backend.enter(systemClock);
-    const text = await metrics.text();
-    const shown = Object.entries({
-      'requests_total{outcome="answered"}': '2',
-      'requests_total{outcome="over-rate"}': '1',
-      'calls_total{method="getSlot",outcome="answered"}': '1',
-      'backend_failures_total{backend="agave-1",kind="status"}': '2',
-      'backend_calls_in_flight{backend="agave-1"}': '1',
-      'streams_cut_total{backend="agave-1",reason="closed"}': '1',
-      'retries_total{outcome="made"}': '1',
-      'backend_in{backend="agave-1"}': '1',
-      'backend_slot{backend="agave-1",commitment="confirmed"}': '314',
-    });
-    for (const [name, value] of shown)
-      expect([name, valueOf(text, `sluice_gateway_${name}`)]).toEqual([name, value]);
-    expect(Number(valueOf(text, 'process_resident_memory_bytes'))).toBeGreaterThan(1e6);
-    backend.leave();
-    const after = await metrics.text();
-    expect(valueOf(after, 'sluice_gateway_backend_calls_in_flight{backend="agave-1"}')).toBe('0');
-  });
-
   test('shows the store of shared limits as it is when it is asked', async () => {
     const link = { out: true, counted: { messages: 7, asks: 30, failed: 2 } };
     const metrics = createMetrics([], { isOut: () => link.out, counts: () => link.counted });

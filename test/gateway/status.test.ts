@@ -4,7 +4,7 @@ import type { Trouble } from '../../gateway/troubles.ts';
 import { type Backend, HEALTHY, type HealthState } from '../../gateway/upstream/backend.ts';
 import { type BackendStatus, gatewayStatusFrom } from '../../shared/gateway-status.ts';
 import { LANES_BY_DEFAULT } from '../../shared/config/profiles.ts';
-import { backendOf, forwardOf } from './upstream/of.ts';
+import { backendOf } from './upstream/of.ts';
 import { createVirtualClock } from './virtual-clock.ts';
 
 const { clock } = createVirtualClock();
@@ -55,16 +55,10 @@ describe('of one process, a backend', () => {
     expect(only(backend)).toMatchObject({ in: false, why });
   });
 
-  test('whose calls fail is in, and failing; one that begins to answer far later than others is in, and slow', () => {
-    const [failing, slow, fast] = [backendOf(), backendOf({ name: 'a' }), backendOf({ name: 'b' })];
-    failing.markFailed(clock);
-    for (let i = 0; i < 5; i++) {
-      slow.latencies.state?.note(3_000);
-      fast.latencies.state?.note(2);
-    }
-    forwardOf([slow, fast], clock).pool.compareLatencies();
-    expect(only(failing)).toMatchObject({ in: true, why: 'failing', recent_failed: 1 });
-    expect([slow, fast].map((each) => only(each)?.why)).toEqual(['slow', null]);
+  test('whose calls fail is in, and failing', () => {
+    const backend = backendOf();
+    backend.markFailed(clock);
+    expect(only(backend)).toMatchObject({ in: true, why: 'failing', recent_failed: 1 });
   });
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import manifest from '../../package.json';
-import { BUN_VERSION, bunComplaint, fired } from '../../shared/process.ts';
+import { BUN_VERSION, bunComplaint } from '../../shared/process.ts';
 
 const script = `
   import { stopSignal } from ${JSON.stringify(`${import.meta.dir}/../../shared/process.ts`)};
@@ -41,15 +41,6 @@ test('the end of stdin stops an app that is supervised, and says nothing to one 
   alone.child.kill('SIGTERM');
   expect(await alone.said()).toBe('SIGTERM');
   expect(await Promise.all([supervised.child.exited, alone.child.exited])).toEqual([0, 0]);
-});
-
-test('a wait for a stop ends, also when the stop came before', async () => {
-  const controller = new AbortController();
-  const [waiting, pending] = [fired(controller.signal), Promise.resolve('pending')];
-  expect(await Promise.race([waiting, pending])).toBe('pending');
-  controller.abort();
-  expect(await waiting).toBeUndefined();
-  expect(await Promise.race([fired(controller.signal), pending])).toBeUndefined();
 });
 
 test('the wanted version is the one of package.json, and this run satisfies it', () => {

@@ -126,16 +126,14 @@ function isAnswerable(id: string): boolean {
   return id === 'null' || id.startsWith('"');
 }
 
-describe('batches', () => {
-  const batchOf = (length: number) => `[${Array.from({ length }, () => CALL).join()}]`;
+const batchOf = (length: number) => `[${Array.from({ length }, () => CALL).join()}]`;
 
-  test('above the bound what follows the first element too many is not read', () => {
-    expect(read(`[${CALL},${CALL},${CALL}, garbage ${'['.repeat(1_000)}`, 2)).toMatchObject({
-      reason: 'Batch too large; max 2',
-    });
-    expect(read(`[${CALL},${CALL}, garbage`, 2)).toEqual(PARSE_ERROR);
-    expect(read(batchOf(10_001), 10_000)).toMatchObject({ reason: 'Batch too large; max 10000' });
+test('of a batch above the bound what follows the first element too many is not read', () => {
+  expect(read(`[${CALL},${CALL},${CALL}, garbage ${'['.repeat(1_000)}`, 2)).toMatchObject({
+    reason: 'Batch too large; max 2',
   });
+  expect(read(`[${CALL},${CALL}, garbage`, 2)).toEqual(PARSE_ERROR);
+  expect(read(batchOf(10_001), 10_000)).toMatchObject({ reason: 'Batch too large; max 10000' });
 });
 
 describe('depth', () => {

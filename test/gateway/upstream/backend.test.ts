@@ -7,16 +7,6 @@ test('a fresh backend is not failing, even when the clock has just begun', () =>
   expect(backendOf().isFailing(createVirtualClock(0).clock)).toBe(false);
 });
 
-test('a backend has room for as many calls as its config says, until one leaves', () => {
-  const tight = backendOf({ name: 'tight', connectionsMax: 2 });
-  tight.enter(createVirtualClock().clock);
-  expect(tight.hasRoom).toBe(true);
-  tight.enter(createVirtualClock().clock);
-  expect([tight.inFlight, tight.hasRoom]).toEqual([2, false]);
-  tight.leave();
-  expect([tight.inFlight, tight.hasRoom]).toEqual([1, true]);
-});
-
 describe('a backend that failed', () => {
   /** One that has failed, when its penalty of a second is over. */
   function punished() {
@@ -87,14 +77,6 @@ describe('the preference of accounts for backends', () => {
     }
     const all = [...moved.values()].reduce((sum, each) => sum + each, 0);
     for (const name of left) expect(Math.abs((moved.get(name) ?? 0) / all - 1 / 3)).toBeLessThan(0.06);
-  });
-
-  test('is a whole number below 2^32, the same at every call', () => {
-    for (const account of [0, 1, 2 ** 31, 2 ** 40]) {
-      const value = preference(account, numberOf('a'));
-      expect(Number.isInteger(value) && value >= 0 && value < 2 ** 32).toBe(true);
-      expect(preference(account, numberOf('a'))).toBe(value);
-    }
   });
 });
 

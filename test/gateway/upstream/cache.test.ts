@@ -146,10 +146,8 @@ describe('a result that never changes', () => {
     ['a null', (id) => wholeOf(resultText('null', id))],
     ['a null after a space', (id) => wholeOf(resultText(' null', id))],
     ['a skipped slot', (id) => wholeOf(`{"jsonrpc":"2.0","error":{"code":-32007,"message":"m"},"id":${id}}`)],
-    ['another form', (id) => wholeOf(`{"result":1,"jsonrpc":"2.0","id":${id}}`)],
     ['another id', () => wholeOf(resultText('1', '"another"'))],
     ['a compressed answer', (id) => wholeOf(resultText('1', id), 'gzip')],
-    ['no backend', () => ({ kind: 'no-backend' })],
     ['a caller who left', () => ({ kind: 'caller-left' })],
     [
       'a cut stream',

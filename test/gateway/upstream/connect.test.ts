@@ -36,15 +36,6 @@ test('a backend that takes the connection and never shakes hands is left after t
   await gone.promise;
 });
 
-test('a caller that leaves while a handshake is under way ends it, and nothing waits any more', async () => {
-  const outcome = clientBy('https').send(REQUEST, caller.signal);
-  await accepted.promise;
-  caller.abort();
-  expect(await outcome).toMatchObject({ kind: 'unsent' });
-  await gone.promise;
-  expect(virtual.sleeping()).toBe(0);
-});
-
 test.each(['http', 'https'] as const)(
   'a caller that leaves before its connection over %s is open leaves none behind',
   async (protocol) => {

@@ -84,22 +84,6 @@ describe('a read that is late, with hedging', () => {
     expect([gateway.inFlight(), gateway.failures]).toEqual([[0, 0], ['a no-answer']]);
   });
 
-  test('ends at the deadline of one call, although it was sent twice', async () => {
-    using gateway = world(2, true);
-    const both = [gateway.held(), gateway.held(1)];
-    const reply = gateway.call();
-    await gateway.late();
-    gateway.advance(29_995);
-    gateway.tick();
-    await happened(() => both[1]?.length === 2);
-    // Both are cut; the call goes on elsewhere, as after any attempt.
-    expect(both.map((exchanges) => exchanges.length)).toEqual([1, 2]);
-    gateway.advance(30_000);
-    gateway.tick();
-    expect(await reply).toMatchObject({ kind: 'no-backend' });
-    expect(gateway.inFlight()).toEqual([0, 0]);
-  });
-
   test.each<[string, (backend: Backend) => void]>([
     ['left out', (backend) => (backend.health = { ...HEALTHY, excludedBecause: 'lagging' })],
     ['slow', ({ latencies }) => latencies.state !== undefined && (latencies.state.isSlow = true)],

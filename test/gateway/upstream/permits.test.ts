@@ -130,21 +130,6 @@ test('of a batch the earliest call takes the turn of any, and other requests of 
   expect(order).toEqual(['one 0', 'single', 'one 2', 'other 1', 'one 3']);
 });
 
-test('one that found a place elsewhere, or left, is passed over', async () => {
-  const [a, b] = [full('a'), full('b')];
-  const caller = new AbortController();
-  const [first, gone, last] = [
-    enter([a, b]),
-    enter([a], { accountId: 2, signal: caller.signal }),
-    enter([a], { accountId: 3 }),
-  ];
-  b.leave();
-  expect(await first).toBe(b);
-  caller.abort();
-  a.leave();
-  expect([await gone, await last]).toEqual([undefined, a]);
-});
-
 test('thousands that wait make none that comes slower: 30,000 took half a minute when each looked at all before it', async () => {
   const backend = full('a');
   const sinceMs = performance.now();

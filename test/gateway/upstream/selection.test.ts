@@ -3,11 +3,7 @@ import { type Backend, HEALTHY } from '../../../gateway/upstream/backend.ts';
 import { ACCOUNT_ABC, backendOf, callOf, forwardOf } from './of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { declaredUnknown, METHODS } from '../../../gateway/methods/table.ts';
-import {
-  createMonotonicReads,
-  createRetryBudget,
-  type RetryBudget,
-} from '../../../gateway/upstream/selection.ts';
+import { createMonotonicReads } from '../../../gateway/upstream/selection.ts';
 
 const three = () => [backendOf({ name: 'a' }), backendOf({ name: 'b' }), backendOf({ name: 'c' })] as const;
 
@@ -34,12 +30,6 @@ describe('the order in which backends are asked', () => {
     expect(names([a, b, c], clock)).toBe('a b c');
   });
 
-  test('takes one whose slot is not known for good', () => {
-    const [a, b, c] = three();
-    b.slots.tip.confirmed = 310;
-    expect(names([a, b, c], createVirtualClock().clock, 300)).toBe('a b c');
-  });
-
   test('puts one that is left out last: late before failing, and of the late ones the newest first', () => {
     const [a, b, c] = three();
     a.health = { ...HEALTHY, excludedBecause: 'unreachable' };
@@ -50,25 +40,6 @@ describe('the order in which backends are asked', () => {
     expect(names([a, b, c])).toBe('b c a');
     c.slots.tip.confirmed = 110;
     expect(names([a, b, c])).toBe('c b a');
-  });
-
-  test('gives one that came back its callers little by little', () => {
-    const clock = createVirtualClock();
-    const [a, b] = three();
-    a.health = { ...HEALTHY, backAtMs: clock.clock.monotonic() };
-    const { pool } = forwardOf([a, b], clock.clock);
-    const callers = () => {
-      const firsts = [...Array(1_000).keys()].map(
-        (id) => pool.inOrder([a, b], { accountId: id, commitment: 'confirmed', slotMin: 0 })[0],
-      );
-      return firsts.filter((first) => first === a).length;
-    };
-    expect(callers()).toBe(0);
-    clock.advance(5_000);
-    expect(callers()).toBeWithin(1, 499);
-    clock.advance(5_000);
-    expect(callers()).toBeWithin(450, 550);
-    expect(names([a, b], clock.clock)).toBe('a b');
   });
 
   test('asks a backend without the commitment processed last for it', () => {
@@ -93,18 +64,14 @@ function need(params: string | undefined, method = 'getBalance') {
 
 const LONG = `["${'x'.repeat(70_000)}",{"commitment":"processed"}]`;
 test.each<[string, string | undefined, string | undefined, number]>([
-  ['getBalance', undefined, 'finalized', 0],
   ['getBalance', '["x"]', 'finalized', 0],
   ['getBalance', '["x",{"commitment":"processed"}]', 'processed', 0],
-  ['getBalance', '["x",{ "commitment" : "confirmed" }]', 'confirmed', 0],
   ['getBalance', '["x",{"minContextSlot":314,"commitment":"finalized"}]', 'finalized', 314],
-  ['getBalance', '["x",{\n  "minContextSlot": 314\n}]', 'finalized', 314],
   ['getBalance', '["x",{"minContextSlot":314\t,"encoding":"base64"}]', 'finalized', 314],
   ['getBalance', '["x",{"minContextSlot":"314"}]', 'finalized', 0],
   ['getBalance', '["x",{"minContextSlot":-1}]', 'finalized', 0],
   // A commitment that no node knows, that is escaped, stands twice or has no name.
   ['getBalance', '["x",{"commitment":"recent"}]', undefined, 0],
-  ['getBalance', '["x",{"commitment":7}]', undefined, 0],
   ['getBalance', '["x",["processed"]]', undefined, 0],
   ['getBalance', '["x",{"comm\\u0069tment":"processed"}]', undefined, 0],
   ['getBalance', '["x",{"commitment":"processed","commitment":"finalized"}]', undefined, 0],
@@ -147,25 +114,4 @@ test('one absurd slot is forgotten within two minutes, however active the accoun
     seen.note(1, 'processed', slot);
   }
   expect([seen.highest(1, 'processed'), seen.highest(1, 'finalized')]).toEqual([111, 0]);
-});
-
-function taken(budget: RetryBudget): number {
-  let count = 0;
-  while (budget.take()) count++;
-  return count;
-}
-
-test('a quiet pool has two hundred retries, enough for the calls that a dying node takes along', () => {
-  expect(taken(createRetryBudget())).toBe(200);
-});
-
-test('in an outage of all there is one retry for each ten calls', () => {
-  const budget = createRetryBudget();
-  taken(budget);
-  let retries = 0;
-  for (let call = 0; call < 10_000; call++) {
-    budget.deposit();
-    if (budget.take()) retries++;
-  }
-  expect(Math.abs(retries - 1_000)).toBeLessThanOrEqual(1);
 });

@@ -28,21 +28,6 @@ function reading(
   return { path, write, ...createConfigReader(started, { env: {}, used, clock }) };
 }
 
-test('a plan that accounts are on may not go, also after it was refused once; one without accounts may, and one may come', async () => {
-  const used = new Map(Object.entries({ gold: 2, never: 1 }));
-  const { write, readAgain } = reading(['gold', 'empty'], () => used);
-  write(['new']);
-  const lost = {
-    kind: 'unusable',
-    lines: ['Plan gold is gone from the config, but accounts still use it: 2.'],
-  } as const;
-  expect([await readAgain(), await readAgain()]).toEqual([lost, lost]);
-  write(['gold', 'new']);
-  expect((await readAgain()).kind).toBe('loaded');
-  write([]);
-  expect(await readAgain()).toEqual(lost);
-});
-
 test('no plan may go while it is not known whether accounts are on it', async () => {
   const { write, readAgain } = reading(['gold', 'silver'], () => {
     throw new Error('no such table');

@@ -50,13 +50,6 @@ describe('opening a store', () => {
     ]);
   });
 
-  test('applies all migrations or none', () => {
-    const broken = { ...FIRST, two: 'INSERT INTO a VALUES (2); INSERT INTO nowhere VALUES (1);' };
-    expect(openStore(path, broken)).toMatchObject({ kind: 'unusable' });
-    using store = opened(FIRST);
-    expect(rowsOf(store)).toEqual([1]);
-  });
-
   // The four wait for one moment, and there are several rounds: without a wait in the switch to WAL, one round in
   // seven failed.
   test('by four processes at once, again and again, migrates once, and loses none of their writes', async () => {
@@ -122,11 +115,6 @@ test.each<[string, () => void, RegExp]>([
   ],
   ['it was cut', () => (filled(), truncateSync(path, 20_000)), /is corrupt/],
   ['its path is a folder', () => mkdirSync(path, { recursive: true }), /cannot be opened \(/],
-  [
-    'its folder cannot be made',
-    () => writeFileSync(join(folder.path, 'deep'), 'a file'),
-    /cannot be opened \(/,
-  ],
 ])('a file that cannot be used is one sentence, and is left as it was: %s', (_, spoil, why) => {
   const bytes = () => (existsSync(path) && statSync(path).isFile() ? readFileSync(path) : undefined);
   spoil();
