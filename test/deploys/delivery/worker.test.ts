@@ -123,16 +123,6 @@ describe('a process that dies', () => {
     expect(work.reaped).toEqual([1]);
     await work.stop();
   });
-
-  test('between an event and its sending leaves it to the next one, once (E20)', async () => {
-    using queue = queueWith('one');
-    queue.upgrade('A', 7, START_MS - HOUR, false);
-    queue.times.save(7n, 1_700_000_000);
-    const work = startWorker(() => answered(200), { queue });
-    await work.advance(HOUR);
-    expect(work.posts()).toHaveLength(1);
-    await work.stop();
-  });
 });
 
 describe('a stop (E22)', () => {

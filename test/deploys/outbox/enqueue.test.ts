@@ -78,7 +78,7 @@ describe('a deploy', () => {
 });
 
 describe('an event without a block time', () => {
-  test('waits for it, over restarts too, and is due as soon as it is known', () => {
+  test('waits for it, over restarts too, and is due as soon as it is known (E20)', () => {
     using queue = queueWith('one');
     queue.upgrade('A', 7, START_MS, false);
     queue.upgrade('B', 9, START_MS, false);

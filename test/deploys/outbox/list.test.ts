@@ -144,25 +144,14 @@ describe('the queue', () => {
 
   test('shows failed and blocked attempts, newest first, and their errors', () => {
     fresh.addWebhook('a');
-    fresh.upgrade('one', 5, START_MS);
-    const [first] = fresh.outbox.claim(START_MS, []);
-    fresh.end(first, answered(503), START_MS + 10);
-    fresh.upgrade('two', 6, START_MS + 50);
-    const [second] = fresh.outbox.claim(START_MS + 50, []);
-    fresh.end(second, failedWith('blocked_address'), START_MS + 60);
-    fresh.upgrade('three', 7, START_MS + 70);
-    const [third] = fresh.outbox.claim(START_MS + 70, []);
-    fresh.end(third, answered(200), START_MS + 80);
+    for (const [i, sent] of [answered(503), failedWith('blocked_address'), answered(200)].entries()) {
+      fresh.upgrade('A', i + 5, START_MS + i);
+      fresh.end(fresh.outbox.claim(START_MS + i, [])[0], sent, START_MS + i);
+    }
     const { wrongAttempts, reasons } = read();
     expect(wrongAttempts(9)).toMatchObject([
       { webhookId: 'a', accountId: 1, host: 'a.example.com', state: 'blocked', error: 'blocked_address' },
-      {
-        state: 'failed',
-        error: 'http_503',
-        number: 1,
-        deliveryState: 'retry_scheduled',
-        startedAtMs: START_MS,
-      },
+      { state: 'failed', error: 'http_503', number: 1, deliveryState: 'retry_scheduled' },
     ]);
     expect(wrongAttempts(1)).toHaveLength(1);
     expect(reasons('failed', 0)).toEqual([{ reason: 'http_503', attempts: 1, lastAtMs: START_MS }]);
@@ -192,17 +181,11 @@ describe('the queue', () => {
 test('the state of the queue is read by partial indexes', () => {
   const statements = explained(fresh.store, createReadQueue);
   expect(statements).toHaveLength(11);
-  const allowed =
-    /INDEX (deliveries_due|deliveries_leased|events_waiting|attempts_failed|attempts_blocked|webhooks_failing)\b/;
+  const partial =
+    'deliveries_due deliveries_leased events_waiting attempts_failed attempts_blocked webhooks_failing';
+  const allowed = new RegExp(`INDEX (${partial.replaceAll(' ', '|')})\\b`);
   for (const { sql, steps } of statements) {
-    const tables = steps.filter((step) =>
-      /^(SCAN|SEARCH) (deliveries|events|attempts|webhooks)\b/.test(step),
-    );
-    expect([sql, tables.length, tables.filter((step) => !allowed.test(step))]).toEqual([
-      sql,
-      tables.length,
-      [],
-    ]);
-    expect(tables.length).toBeGreaterThan(0);
+    const tables = steps.filter((step) => /(deliveries|events|attempts|webhooks)\b/.test(step));
+    expect([sql, tables.length > 0, tables.filter((step) => !allowed.test(step))]).toEqual([sql, true, []]);
   }
 });

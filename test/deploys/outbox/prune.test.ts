@@ -55,16 +55,6 @@ describe('retention', () => {
     queue.prune(START_MS + 2 * DAY);
     expect(queue.values(COUNTS)).toEqual([[0, 2, 0, 0, 0]]);
   });
-
-  test('works in batches that return whether there is more', () => {
-    using queue = start();
-    const prune = createPrune(queue.store);
-    for (let i = 0; i < 600; i++) queue.enqueue.ping('one', START_MS);
-    queue.pause('one');
-    const left: unknown[] = [];
-    while (prune(START_MS + 91 * DAY)) left.push(queue.values('SELECT count(*) FROM deliveries')[0]?.[0]);
-    expect(left).toEqual([601, 101, 0, 0]);
-  });
 });
 
 describe('retention by number', () => {
