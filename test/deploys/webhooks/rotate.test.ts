@@ -38,10 +38,12 @@ describe('a rotated secret', () => {
   );
 
   test.each(['switchNow', 'cancelRotation'] as const)(
-    'can be settled before its time by %s',
+    'is the only pending one, and can be settled before its time by %s',
     async (settle) => {
       using webhooks = await started();
       const next = webhooks.rotate('24h');
+      expect(webhooks.rotate('now')).toBe('rotation-pending');
+      expect(webhooks.signedWith(webhooks.id)).toEqual([webhooks.old, next]);
       expect(webhooks[settle](byMe, webhooks.id)).toMatchObject({
         kind: 'settled',
         webhook: { nextSecretAtMs: null },
@@ -51,13 +53,6 @@ describe('a rotated secret', () => {
       expect(webhooks[settle](byMe, webhooks.id)).toEqual({ kind: 'no-rotation' });
     },
   );
-
-  test('is the only pending one', async () => {
-    using webhooks = await started();
-    const next = webhooks.rotate('24h');
-    expect(webhooks.rotate('now')).toBe('rotation-pending');
-    expect(webhooks.signedWith(webhooks.id)).toEqual([webhooks.old, next]);
-  });
 
   test('that took over by itself stays when the next rotation is cancelled', async () => {
     using webhooks = await started();
