@@ -153,14 +153,6 @@ test('at most 16 addresses are pinned, in their order', async () => {
   expect(vetted).toEqual({ kind: 'public', pins } as never); // at least one
 });
 
-test('an IP address is checked without DNS', async () => {
-  const vet = vetOf(() => Promise.reject(new Error('must not be called')));
-  const kinds = ['1.1.1.1', '2606:4700::1111', '127.0.0.1', '::ffff:7f00:1'].map(
-    async (host) => (await vet(host, never)).kind,
-  );
-  expect(await Promise.all(kinds)).toEqual(['public', 'public', 'not-public', 'not-public']);
-});
-
 test.each([
   [() => Promise.resolve([]), { kind: 'no-address', code: 'dns_error', detail: 'the name has no address' }],
   [failing('ESERVFAIL'), { kind: 'unresolved', code: 'dns_error', detail: 'ESERVFAIL' }],

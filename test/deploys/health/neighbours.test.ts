@@ -44,15 +44,15 @@ describe('an invalid status is a reason, never an error', () => {
     const url = serve(answer);
     expect(await read(url)).toEqual([{ kind: 'cannot-be-reached', host: url.host, reason }]);
   });
-  test('a gateway that is not there', async () => {
-    const url = serve(() => Response.json(STATUS));
-    await servers.pop()?.stop(true);
-    expect(await read(url)).toMatchObject([{ kind: 'cannot-be-reached', reason: 'ECONNREFUSED' }]);
-  });
-  test('one that sends elsewhere is not followed', async () => {
+  test('a gateway that is not there, and one that sends elsewhere, which is not followed', async () => {
     const elsewhere = serve(() => Response.json(STATUS));
-    const url = serve(() => Response.redirect(elsewhere.href));
-    expect(await read(url)).toMatchObject([{ kind: 'cannot-be-reached' }]);
+    const sending = serve(() => Response.redirect(elsewhere.href));
+    const gone = serve(() => Response.json(STATUS));
+    await servers.pop()?.stop(true);
+    expect(await read(sending, gone)).toMatchObject([
+      { kind: 'cannot-be-reached' },
+      { kind: 'cannot-be-reached', reason: 'ECONNREFUSED' },
+    ]);
   });
 });
 

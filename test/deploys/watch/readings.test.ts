@@ -81,9 +81,9 @@ describe('the chain that everything stored is of', () => {
 
   test('brings what follows from a reading into its transaction, unless it is another one', () => {
     const added: string[] = [];
-    read([[one, frozen(5n)]], here, { enqueue: () => void added.push('first') });
-    read([[two, frozen(6n)]], there, { enqueue: () => void added.push('of another chain') });
-    expect(added).toEqual(['first']);
+    for (const genesis of [here, there])
+      read([[two, frozen(6n)]], genesis, { enqueue: () => void added.push(genesis) });
+    expect(added).toEqual([here]);
     const enqueue = () => {
       throw new Error('no room for events');
     };
@@ -182,18 +182,13 @@ describe('the list of watched programs', () => {
   }
 
   test('has their status, slot, age and authority, in its order', () => {
-    const unknown = {
-      deploySlot: undefined,
-      deployedAtMs: undefined,
-      ageMs: undefined,
-      authority: undefined,
-    };
+    const none = { deploySlot: undefined, deployedAtMs: undefined, ageMs: undefined, authority: undefined };
     const times = { deployedAtMs: 1_700_000_000_000, ageMs: 60_000 };
     const states = [
       { status: 'upgradeable', deploySlot: 5, ...times, authority: first },
-      { ...unknown, status: 'frozen', deploySlot: 6 },
-      { ...unknown, status: 'missing' },
-      { ...unknown, status: undefined },
+      { ...none, status: 'frozen', deploySlot: 6 },
+      { ...none, status: 'missing' },
+      { ...none, status: undefined },
     ] as const;
     const expected = watched.map(({ address, label }, i) => ({ programId: address, label, ...states[i] }));
     expect(list({})).toEqual(expected as never); // as many states as programs

@@ -80,24 +80,17 @@ describe('a rotated secret', () => {
   });
 });
 
-/** Webhooks with the worker that sends for them, over one queue; all attempts end as `sent`. */
+/** The same with the worker that sends for them, over one queue; all attempts end as `sent`. */
 async function sending(sent = answered(500)) {
-  const webhooks = startWebhooks();
-  const { id, secret } = await webhooks.made();
-  const work = startWorker(() => sent, {
-    queue: webhooks.queue,
-    secretsOf: createSecretsOf(webhooks.queue.store, testSeal),
-  });
+  const webhooks = await started();
+  const secretsOf = createSecretsOf(webhooks.queue.store, testSeal);
+  const work = startWorker(() => sent, { queue: webhooks.queue, secretsOf });
   /** The service and the worker have a clock each, which go together. */
   async function advance(ms: number) {
     await webhooks.clock.advance(ms);
     await work.advance(ms);
   }
-  const rotate = (takeover: Takeover) => {
-    const rotated = webhooks.rotate(byMe, id, takeover);
-    return rotated.kind === 'rotated' ? rotated.secret.reveal() : rotated.kind;
-  };
-  return { ...webhooks, work, id, secret, advance, rotate };
+  return { ...webhooks, work, advance };
 }
 
 /** Under which of `secrets` each of the two signatures of a post is, by their places; -1 for none. */
@@ -126,7 +119,7 @@ test('a rotation that is pending, cancelled and due signs each attempt of one de
   await advance(30 * MINUTE);
   // It takes over before the last attempt, which comes two hours after the fifth.
   await advance(2 * HOUR);
-  const secrets = [webhooks.secret, given, second];
+  const secrets = [webhooks.old, given, second];
   expect(work.posts().map((post) => signedBy(post, secrets))).toEqual([
     [0, -1],
     [0, 1],
