@@ -12,7 +12,6 @@ import { join } from 'node:path';
 import { WEBHOOKS_PATH } from '../../deploys/api/webhook-routes.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { takeLock } from '../../shared/store/lock.ts';
-import { addressOf } from '../fakes/chain.ts';
 import { addKey, opened, temporaryFolder } from '../started/gateway.ts';
 import { childEnv, hasOpen, ROOT, runToEnd, startProcess } from '../started/process.ts';
 import { until } from '../started/stack.ts';
@@ -54,16 +53,6 @@ describe('it refuses to start with one sentence and exit code 1', () => {
       'poll_second = 60\npublic_url = "console"',
       () => undefined,
       /^(?=[^]*deploys\.poll_second: unknown key \(known keys: )(?=[^]*deploys\.public_url: found an invalid value \(not shown\))(.+\n){2}$/,
-    ],
-    [
-      'its list of programs has problems, one line each',
-      'programs = "list.json"',
-      ({ path }) =>
-        writeFileSync(
-          join(path, 'list.json'),
-          JSON.stringify([{ program_id: 'abc', label: 'A' }, { program_id: addressOf('B') }]),
-        ),
-      /^list\.json: \[0\]\.program_id: found "abc", expected a base58 address of 32 bytes\nlist\.json: \[1\]\.label: found nothing, expected a name without leading or trailing spaces\n$/,
     ],
     [
       'its list of programs is no JSON',
@@ -143,22 +132,6 @@ describe('it stops when it is asked to, with exit code 0', () => {
     app.kill(signal);
     expect(await app.exited).toBe(0);
     expect(await app.stderr).toBe('');
-  });
-
-  test('when its parent ends, by the end of its standard input', async () => {
-    using folder = folderWith('');
-    const child = Bun.spawn([process.execPath, ...folder.args], {
-      cwd: folder.path,
-      env: { PATH: process.env['PATH'] ?? '', SLUICE_SUPERVISED: '1' },
-      stdin: 'pipe',
-      stdout: 'pipe',
-      stderr: 'inherit',
-    });
-    for await (const chunk of child.stdout) {
-      if (new TextDecoder().decode(chunk).includes('"ready":"deploys"')) break;
-    }
-    await child.stdin.end();
-    expect(await child.exited).toBe(0);
   });
 });
 

@@ -165,16 +165,11 @@ test.each([
 test('concurrent lookups of a host are shared, later ones are made again', async () => {
   const lookups: ((answer: string[]) => void)[] = [];
   const vet = vetOf(() => new Promise((resolve) => lookups.push(resolve)));
-  const both = Promise.all([vet('a.example', never), vet('a.example', never)]);
-  const other = vet('b.example', never);
-  expect(lookups).toHaveLength(2);
+  const asked = ['a.example', 'a.example', 'b.example'].map((host) => vet(host, never));
   for (const answer of lookups) answer(['1.1.1.1']);
-  expect((await both).map(({ kind }) => kind)).toEqual(['public', 'public']);
-  await other;
-  const again = vet('a.example', never);
+  expect((await Promise.all(asked)).map(({ kind }) => kind)).toEqual(['public', 'public', 'public']);
+  void vet('a.example', never);
   expect(lookups).toHaveLength(3);
-  lookups[2]?.(['127.0.0.1']);
-  expect(await again).toMatchObject({ kind: 'not-public' });
 });
 
 test('a silent name server costs 3 s, and delays no other name (E13)', async () => {

@@ -158,24 +158,6 @@ describe('the queue', () => {
     expect(reasons('blocked', 0)).toMatchObject([{ reason: 'blocked_address', attempts: 1 }]);
     expect(reasons('failed', START_MS + 1)).toEqual([]);
   });
-
-  test('shows the hosts of failing webhooks, those with the most first', () => {
-    for (const [id, host, sinceMs] of [
-      ['a', 'one.example', 10],
-      ['b', 'two.example', 30],
-      ['c', 'two.example', 20],
-      ['d', 'gone.example', 5],
-      ['e', 'well.example', null],
-    ] as const) {
-      fresh.addWebhook(id, { host });
-      fresh.store.run('UPDATE webhooks SET failing_since_ms = ? WHERE id = ?', [sinceMs, id]);
-    }
-    fresh.drop('d');
-    expect(read().failingHosts()).toEqual([
-      { host: 'two.example', webhooks: 2, sinceMs: 20 },
-      { host: 'one.example', webhooks: 1, sinceMs: 10 },
-    ]);
-  });
 });
 
 test('the state of the queue is read by partial indexes', () => {

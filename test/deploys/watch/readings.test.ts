@@ -1,12 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { join } from 'node:path';
 import { createCancelOtherChain } from '../../../deploys/outbox/enqueue.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { createBlockTimeStore } from '../../../deploys/watch/block-time.ts';
 import type { ProgramState } from '../../../deploys/watch/change.ts';
 import { createHistory, createProgramList, createReadings } from '../../../deploys/watch/readings.ts';
 import { addressOf } from '../../fakes/chain.ts';
-import { opened, temporaryFolder } from '../../started/gateway.ts';
 import { explained } from '../explained.ts';
 import { startQueue } from '../outbox/queue.ts';
 
@@ -32,21 +29,6 @@ function read(states: States, genesis?: string, { atMs = 1_234, enqueue = () => 
   const reading = { contextSlot: 100n, programs: new Map(states) };
   return readings().save({ reading, checkedAtMs: atMs }, genesis, enqueue);
 }
-
-test('a stored reading is there after a restart', () => {
-  using folder = temporaryFolder();
-  const path = join(folder.path, 'sluice.db');
-  const states: States = [
-    [one, deployed(5n)],
-    [two, MISSING],
-  ];
-  const before = opened(path, DEPLOYS_MIGRATIONS);
-  readings(before).save({ reading: { contextSlot: 100n, programs: new Map(states) }, checkedAtMs: 1_234 });
-  before.close();
-  using after = opened(path, DEPLOYS_MIGRATIONS);
-  expect(readings(after).deploySlots()).toEqual(new Map([[one, 5n]]));
-  expect(after.query('SELECT context_slot, checked_at_ms FROM reading').values()).toEqual([[100, 1_234]]);
-});
 
 test('a reading replaces the one before whole, also for programs that are no longer watched, or not at all', () => {
   read([[one, frozen(5n)]]);
@@ -192,15 +174,5 @@ describe('the list of watched programs', () => {
     ] as const;
     const expected = watched.map(({ address, label }, i) => ({ programId: address, label, ...states[i] }));
     expect(list({})).toEqual(expected as never); // as many states as programs
-  });
-
-  test.each([
-    [{ search: 'rayDIUM' }, ['Raydium AMM', 'Raydium CLMM']],
-    [{ search: String(two).slice(3, 20).toLowerCase() }, ['Orca']],
-    [{ status: 'frozen' }, ['Orca']],
-    [{ search: 'raydium', status: 'missing' }, ['Raydium CLMM']],
-    [{ search: 'nothing' }, []],
-  ] as const)('is filtered by %p', (filter, found) => {
-    expect(list(filter).map(({ label }) => label)).toEqual([...found]);
   });
 });

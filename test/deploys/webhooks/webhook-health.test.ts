@@ -1,18 +1,17 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { createFailing, createWebhookHealth } from '../../../deploys/webhooks/webhook-health.ts';
+import { createWebhookHealth } from '../../../deploys/webhooks/webhook-health.ts';
 import { explained } from '../explained.ts';
-import { queueWith, startQueue } from '../outbox/queue.ts';
+import { queueWith } from '../outbox/queue.ts';
 
 const HOUR_MS = 3_600_000;
 const NOW_MS = 500_000 * HOUR_MS + 1_000;
-let queue: ReturnType<typeof startQueue>;
+let queue: ReturnType<typeof queueWith>;
 let made: number;
 
 describe('how a webhook fares', () => {
   beforeEach(() => {
-    queue = startQueue();
+    queue = queueWith('w', 'other');
     made = 0;
-    for (const id of ['w', 'other']) queue.addWebhook(id);
   });
   afterEach(() => queue[Symbol.dispose]());
 
@@ -85,34 +84,5 @@ describe('how a webhook fares', () => {
     for (const steps of found) expect(steps).toMatch(byIndex);
     expect(found[0]).toContain('SEARCH attempts USING PRIMARY KEY (delivery_id=?)');
     expect(found[2]).toMatch(/^SEARCH deliveries USING COVERING INDEX/);
-  });
-});
-
-describe('webhooks that fail', () => {
-  test('failing webhooks are listed, the longest first, in pages; deleted and working ones are not', () => {
-    using queue = queueWith('a', 'b', 'c', 'd', 'e');
-    const fail = (id: string, sinceMs: number) =>
-      queue.store.run(
-        `UPDATE webhooks SET failing_since_ms = ${sinceMs}, consecutive_failures = 3 WHERE id = '${id}'`,
-      );
-    for (const [i, id] of ['a', 'b', 'c', 'd'].entries()) fail(id, [30, 10, 10, 5][i] ?? 0);
-    queue.drop('d');
-    queue.pause('b');
-    const failing = createFailing(queue.store);
-    expect(failing(2)).toMatchObject([
-      {
-        id: 'b',
-        accountId: 1,
-        host: 'b.example.com',
-        failingSinceMs: 10,
-        consecutiveFailures: 3,
-        isPaused: true,
-      },
-      { id: 'c', isPaused: false },
-    ]);
-    expect(failing(2, { failingSinceMs: 10, id: 'c' }).map(({ id }) => id)).toEqual(['a']);
-    expect(explained(queue.store, createFailing)[0]?.steps).toEqual([
-      'SEARCH webhooks USING INDEX webhooks_failing ((failing_since_ms,id)>(?,?))',
-    ]);
   });
 });
