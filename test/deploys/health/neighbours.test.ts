@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { createReadGateways, createReadRedis } from '../../../deploys/health/neighbours.ts';
+import { within } from '../../../deploys/health/outbound.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
@@ -123,3 +124,15 @@ test(
   },
   LONG_MS,
 );
+
+test('what is thrown in time is thrown, and what is thrown late is nobody’s', async () => {
+  const clock = createVirtualClock();
+  const { signal } = new AbortController();
+  await expect(within(clock, 100, signal, () => Promise.reject(new Error('mine')))).rejects.toThrow('mine');
+  const late = within(clock, 100, signal, async () => {
+    await clock.sleep(200, signal);
+    throw new Error('late');
+  });
+  await clock.advance(300);
+  expect(await late).toEqual({ kind: 'timed-out' });
+});

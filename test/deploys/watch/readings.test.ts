@@ -153,17 +153,13 @@ describe('a deploy is in the history', () => {
 describe('the list of watched programs', () => {
   const labels = { one: 'Raydium AMM', two: 'Orca', three: 'Raydium CLMM', four: 'Serum' };
   const watched = Object.entries(labels).map(([name, label]) => ({ address: addressOf(name), label }));
-  function list(filter: Parameters<ReturnType<typeof createProgramList>>[0]) {
+  test('has their status, slot, age and authority, in its order', () => {
     read([
       [one, deployed(5n)],
       [two, frozen(6n)],
       [addressOf('three'), MISSING],
     ]);
     queue.times.save(5n, 1_700_000_000);
-    return createProgramList(queue.store, watched)(filter, 1_700_000_060_000);
-  }
-
-  test('has their status, slot, age and authority, in its order', () => {
     const none = { deploySlot: undefined, deployedAtMs: undefined, ageMs: undefined, authority: undefined };
     const times = { deployedAtMs: 1_700_000_000_000, ageMs: 60_000 };
     const states = [
@@ -173,6 +169,6 @@ describe('the list of watched programs', () => {
       { ...none, status: undefined },
     ] as const;
     const expected = watched.map(({ address, label }, i) => ({ programId: address, label, ...states[i] }));
-    expect(list({})).toEqual(expected as never); // as many states as programs
+    expect(createProgramList(queue.store, watched)({}, 1_700_000_060_000)).toEqual(expected as never); // as many states as programs
   });
 });
