@@ -84,6 +84,15 @@ export function startDeploys(
   }
   const count = (sql: string) => store.query<{ n: number }, []>(sql).get()?.n ?? 0;
 
+  /** The figures of the metrics by their names. */
+  async function figures(): Promise<Record<string, number>> {
+    const response = await app.answerMetrics(new Request('http://localhost/metrics'));
+    const rows = (await response.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+    return Object.fromEntries(
+      rows.map((row) => row.split(/ (?=[^ ]+$)/)).map(([name, n]) => [name, Number(n)]),
+    );
+  }
+
   /** Lets a minute pass and waits until the reading that starts then is taken. */
   async function readAgain(): Promise<void> {
     await clock.advance(config.pollMs);
@@ -101,6 +110,7 @@ export function startDeploys(
     get,
     watch,
     readAgain,
+    figures,
     /** Waits until `wanted` block times are known. */
     blockTimes: (wanted: number) => until(() => count('SELECT count(*) AS n FROM block_times') === wanted),
     addKey: (plan: string | null = null) => addKey(store, plan),

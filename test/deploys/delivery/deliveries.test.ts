@@ -1,58 +1,22 @@
 import { describe, expect, test } from 'bun:test';
-import { Registry } from 'prom-client';
 import { createAudit } from '../../../deploys/accounts/audit.ts';
-import { createDeliveries, deliveryHealth } from '../../../deploys/delivery/deliveries.ts';
+import { deliveryHealth } from '../../../deploys/delivery/deliveries.ts';
 import { bothHealths } from '../../../deploys/health/health.ts';
 import type { Sent } from '../../../deploys/outbox/outcome.ts';
-import { Secret } from '../../../shared/secret.ts';
-import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { answered, createScriptedSend, failedWith, type SeenPost } from '../../fakes/scripted-send.ts';
-import { silentLog } from '../../started/gateway.ts';
-import { startQueue } from '../outbox/queue.ts';
+import { queueOver } from '../outbox/queue.ts';
+import { startDeploys, watchedOf } from '../started.ts';
 
-const DAY = 86_400_000;
-
-function start(script: (post: SeenPost) => Sent | undefined) {
-  const queue = startQueue();
-  const clock = createVirtualClock();
-  const registry = new Registry();
-  const lines: unknown[] = [];
-  const over = new AbortController();
-  const deliveries = createDeliveries({
-    store: queue.store,
-    outbox: queue.outbox,
-    registry,
-    clock,
-    log: silentLog(lines),
-    send: createScriptedSend(script).send,
-    secretsOf: () => ({ current: new Secret('whsec'), next: undefined }),
-  });
-  const running = deliveries.run(over.signal);
-  async function figures(): Promise<Record<string, number>> {
-    const text = await registry.metrics();
-    const rows = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
-    return Object.fromEntries(
-      rows.map((row) => row.split(/ (?=[^ ]+$)/)).map(([name, n]) => [name, Number(n)]),
-    );
-  }
-  return {
-    ...queue,
-    clock,
-    deliveries,
-    lines,
-    figures,
-    async [Symbol.asyncDispose]() {
-      over.abort();
-      await clock.advance(20_000);
-      await running;
-      queue[Symbol.dispose]();
-    },
-  };
+/** The whole app, watching, with its queue; every attempt ends as `script` says. */
+async function start(script: (post: SeenPost) => Sent | undefined) {
+  const deploys = startDeploys(watchedOf('A', 'B'), undefined, ':memory:', createScriptedSend(script));
+  await deploys.watch();
+  return { ...queueOver(deploys.store), ...deploys };
 }
 
 describe('figures', () => {
-  test('count attempts by outcome, and show the backlog', async () => {
-    await using work = start(({ post }) =>
+  test('count attempts by outcome, and show the backlog; a URL, which may hold a secret of its receiver, is not logged', async () => {
+    await using work = await start(({ post }) =>
       post.url.hostname.startsWith('bad')
         ? answered(500)
         : post.url.hostname.startsWith('in')
@@ -60,6 +24,7 @@ describe('figures', () => {
           : answered(200),
     );
     for (const id of ['good', 'bad', 'inward']) work.addWebhook(id);
+    work.store.run("UPDATE webhooks SET url = url || '?token=hidden'");
     work.upgrade('A', 7, work.clock.now());
     await work.clock.advance(2_000);
     expect(await work.figures()).toMatchObject({
@@ -73,10 +38,12 @@ describe('figures', () => {
       deploys_attempts_under_way: 0,
       deploys_webhooks_failing: 2,
     });
+    const lines = JSON.stringify(work.lines);
+    expect([lines.includes('not delivered'), lines.includes('hidden')]).toEqual([true, false]);
   });
 
   test('show how long an event has waited for its block time', async () => {
-    await using work = start(() => answered(200));
+    await using work = await start(() => answered(200));
     work.addWebhook('one');
     expect(await work.figures()).toMatchObject({ deploys_oldest_event_wait_seconds: 0 });
     work.upgrade('A', 7, work.clock.now(), false);
@@ -92,27 +59,19 @@ describe('figures', () => {
   });
 });
 
-test('what failed is logged without its URL, which may hold a secret of the receiver', async () => {
-  await using work = start(() => answered(500));
-  work.addWebhook('one');
-  work.store.run("UPDATE webhooks SET url = 'https://one.example.com/?token=hidden'");
-  work.upgrade('A', 7, work.clock.now());
-  await work.clock.advance(2_000);
-  expect(JSON.stringify(work.lines)).toContain('not delivered');
-  expect(JSON.stringify(work.lines)).not.toContain('hidden');
-});
-
 test('old deliveries and entries of the audit log are deleted', async () => {
-  await using work = start(() => answered(200));
-  work.addWebhook('one');
-  work.upgrade('A', 7, work.clock.now() - 91 * DAY);
-  const audit = createAudit(work.store);
+  await using deploys = startDeploys(watchedOf('A'));
+  const queue = queueOver(deploys.store);
+  queue.addWebhook('one');
+  queue.store.run(`
+    INSERT INTO deliveries (id, webhook_id, event_kind, dedupe_key, state, created_at_ms, finished_at_ms)
+    VALUES ('old', 'one', 'ping', 'old', 'delivered', 0, 0)`);
+  const audit = createAudit(deploys.store);
   const note = { actor: { kind: 'command-line' }, action: 'webhook.pause', subject: 'one' } as const;
-  for (const atMs of [0, work.clock.now()]) audit.note({ ...note, atMs });
-  await work.clock.advance(5_000);
-  expect(work.states()).toEqual(['delivered']);
-  await work.clock.advance(DAY + 1);
-  expect(work.states()).toEqual([]);
+  for (const atMs of [0, deploys.clock.now()]) audit.note({ ...note, atMs });
+  await deploys.watch();
+  await deploys.clock.advance(1_000);
+  expect(queue.states()).toEqual([]);
   expect(audit.list({ limit: 9 }).map(({ id }) => id)).toEqual([2]);
 });
 
@@ -133,11 +92,8 @@ test.each([
 );
 
 test('a queue that cannot be used makes health fail, without the reason (E23)', () => {
-  const health = deliveryHealth(
-    { underWay: 1, trouble: new Error('/secret/path') },
-    { due: 0, oldestDueAtMs: undefined },
-    NOW,
-  );
+  const worker = { underWay: 1, trouble: new Error('/secret/path') };
+  const health = deliveryHealth(worker, { due: 0, oldestDueAtMs: undefined }, NOW);
   expect(health.isWell).toBe(false);
   expect(health.sentence).not.toContain('/secret/path');
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   createResolvePublic,
@@ -32,53 +33,36 @@ test('443, 8443 and every port from 1024 up are allowed, but for those that the 
   ]);
 });
 
-test('no key of the configuration loosens it', async () => {
-  const files = [...new Bun.Glob('shared/config/*.ts').scanSync({ cwd: ROOT }), 'sluice.example.toml'];
-  const texts = await Promise.all(files.map((path) => Bun.file(join(ROOT, path)).text()));
-  expect(texts.join('\n').length).toBeGreaterThan(10_000);
-  const loose = /allow_?private|insecure|unauthorized|['"]ca['"]|\bca_\w+|is_?public|self_?signed/i;
-  expect(texts.map((text) => loose.exec(text)?.[0]).filter(Boolean)).toEqual([]);
-});
-
-test('one place of the product makes a policy, and none reads the environment for it', async () => {
+test('one place of the product makes a policy, and none reads the environment or a config for it', async () => {
   const paths = [...new Bun.Glob('{deploys,shared,cli}/**/*.ts').scanSync({ cwd: ROOT })];
-  const sources = await Promise.all(
-    paths.map(async (path) => ({ path, text: await Bun.file(join(ROOT, path)).text() })),
-  );
   const naming = (pattern: RegExp) =>
-    sources.filter(({ text }) => pattern.test(text)).map(({ path }) => path);
+    paths.filter((path) => pattern.test(readFileSync(join(ROOT, path), 'utf8')));
   expect(naming(/\bisPublic:/)).toEqual(['deploys/delivery/policy.ts']);
-  expect(naming(/\bNODE_TLS_REJECT_UNAUTHORIZED\b/)).toEqual([]);
+  expect(naming(/\bNODE_TLS_REJECT_UNAUTHORIZED\b|allow_?private/i)).toEqual([]);
 });
 
-describe('a real process in a hostile environment', () => {
-  test('connects to nothing on this machine, and to no proxy (E16, E17)', async () => {
-    using inside = await startGood({ script: silent });
-    using proxy = await startReceiver({ script: silent });
-    const address = `http://127.0.0.1:${proxy.port}`;
-    const hosts = [
-      '127.0.0.1',
-      'localhost',
-      'a.localhost',
-      '2130706433',
-      '[::1]',
-      '[::ffff:7f00:1]',
-      '0.0.0.0',
-    ];
-    const urls = hosts.map((host) => `https://${host}:${inside.port}/`);
-    const child = Bun.spawn([process.execPath, join(import.meta.dir, 'namespace', 'main.ts'), ...urls], {
-      env: { PATH: process.env['PATH'] ?? '', ...hostileEnvironment(address) },
-      stdin: 'ignore',
-      stdout: 'pipe',
-      stderr: 'ignore',
-    });
-    const results: { how: string }[] = JSON.parse(await new Response(child.stdout).text());
-    const [literal, local, sub, ...rest] = results.map(({ how }) => how);
-    expect([literal, local, sub]).toEqual(['blocked_address', 'blocked_url', 'blocked_url']);
-    expect(rest).toEqual(rest.map(() => 'blocked_address'));
-    expect(rest).toHaveLength(4);
-    expect([inside.connections(), proxy.connections()]).toEqual([0, 0]);
+test('a real process in a hostile environment connects to nothing on this machine, and to no proxy (E16, E17)', async () => {
+  using inside = await startGood({ script: silent });
+  using proxy = await startReceiver({ script: silent });
+  const hosts = [
+    '127.0.0.1',
+    '2130706433',
+    '[::1]',
+    '[::ffff:7f00:1]',
+    '0.0.0.0',
+    'localhost',
+    'a.localhost',
+  ];
+  const urls = hosts.map((host) => `https://${host}:${inside.port}/`);
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, 'namespace', 'main.ts'), ...urls], {
+    env: { PATH: process.env['PATH'] ?? '', ...hostileEnvironment(`http://127.0.0.1:${proxy.port}`) },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'ignore',
   });
+  const codes = await new Response(child.stdout).json();
+  expect(codes).toEqual([...new Array<string>(5).fill('blocked_address'), 'blocked_url', 'blocked_url']); // oxlint-disable-line unicorn/no-new-array -- five
+  expect([inside.connections(), proxy.connections()]).toEqual([0, 0]);
 });
 
 const POLICY = internetPolicy(['console.example.com']);
@@ -169,14 +153,6 @@ test('at most 16 addresses are pinned, in their order', async () => {
   expect(vetted).toEqual({ kind: 'public', pins } as never); // at least one
 });
 
-test('an IP address is checked without DNS', async () => {
-  const vet = vetOf(() => Promise.reject(new Error('must not be called')));
-  const kinds = ['1.1.1.1', '2606:4700::1111', '127.0.0.1', '::ffff:7f00:1'].map(
-    async (host) => (await vet(host, never)).kind,
-  );
-  expect(await Promise.all(kinds)).toEqual(['public', 'public', 'not-public', 'not-public']);
-});
-
 test.each([
   [() => Promise.resolve([]), { kind: 'no-address', code: 'dns_error', detail: 'the name has no address' }],
   [failing('ESERVFAIL'), { kind: 'unresolved', code: 'dns_error', detail: 'ESERVFAIL' }],
@@ -189,16 +165,11 @@ test.each([
 test('concurrent lookups of a host are shared, later ones are made again', async () => {
   const lookups: ((answer: string[]) => void)[] = [];
   const vet = vetOf(() => new Promise((resolve) => lookups.push(resolve)));
-  const both = Promise.all([vet('a.example', never), vet('a.example', never)]);
-  const other = vet('b.example', never);
-  expect(lookups).toHaveLength(2);
+  const asked = ['a.example', 'a.example', 'b.example'].map((host) => vet(host, never));
   for (const answer of lookups) answer(['1.1.1.1']);
-  expect((await both).map(({ kind }) => kind)).toEqual(['public', 'public']);
-  await other;
-  const again = vet('a.example', never);
+  expect((await Promise.all(asked)).map(({ kind }) => kind)).toEqual(['public', 'public', 'public']);
+  void vet('a.example', never);
   expect(lookups).toHaveLength(3);
-  lookups[2]?.(['127.0.0.1']);
-  expect(await again).toMatchObject({ kind: 'not-public' });
 });
 
 test('a silent name server costs 3 s, and delays no other name (E13)', async () => {

@@ -3,6 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
 import { eventHeaders } from '../../../deploys/delivery/send.ts';
 import { pingBody } from '../../../deploys/outbox/enqueue.ts';
 import { Secret } from '../../../shared/secret.ts';
@@ -46,20 +48,10 @@ function runReceiver(program: string, env: Record<string, string>) {
   return { child, end };
 }
 
-async function* linesOf(stream: ReadableStream<Uint8Array>) {
-  const decoder = new TextDecoder();
-  let begun = '';
-  for await (const bytes of stream) {
-    const parts = (begun + decoder.decode(bytes, { stream: true })).split('\n');
-    begun = parts.pop() ?? '';
-    yield* parts;
-  }
-}
-
 async function startReceiver(program: string, secret: Secret) {
   const { child, end } = runReceiver(program, { WEBHOOK_SECRET: secret.reveal() });
-  const lines = linesOf(child.stdout);
-  const printed = async () => (await lines.next()).value ?? '';
+  const lines = createInterface({ input: Readable.fromWeb(child.stdout as never) })[Symbol.asyncIterator](); // Node's type of the same
+  const printed = async (): Promise<string> => (await lines.next()).value ?? '';
   const [, port] = /"port":(\d+)/.exec(await printed()) ?? [];
   if (port === undefined) throw new Error(`it does not listen: ${await child.stderr.text()}`);
   return { port: Number(port), printed, end };
@@ -92,22 +84,17 @@ describe.each([
     expect(await receiver.printed()).toBe(`ping ${next.id}`);
   };
 
-  here('works once on a delivery that comes twice, and answers 204 both times', async () => {
-    const first = delivery(NEW);
-    expect(await post(first)).toBe(204);
-    expect(await receiver.printed()).toBe(`ping ${first.id}`);
-    expect(await post(first)).toBe(204);
-    await expectNextToBeWorkedOn();
-  });
-
-  here('is not led to work twice by another X-Service-Delivery', async () => {
-    const first = delivery(NEW);
-    await post(first);
-    expect(await receiver.printed()).toBe(`ping ${first.id}`);
-    const headers = { ...first.headers, 'X-Service-Delivery': delivery(NEW).id };
-    expect(await post({ ...first, headers })).toBe(204);
-    await expectNextToBeWorkedOn();
-  });
+  here(
+    'works once on a delivery that comes twice, also under another X-Service-Delivery, and answers 204',
+    async () => {
+      const first = delivery(NEW);
+      const headers = { ...first.headers, 'X-Service-Delivery': delivery(NEW).id };
+      expect(await post(first)).toBe(204);
+      expect(await receiver.printed()).toBe(`ping ${first.id}`);
+      for (const again of [first, { ...first, headers }]) expect(await post(again)).toBe(204);
+      await expectNextToBeWorkedOn();
+    },
+  );
 
   here('answers 401 to what is forged, stale or not signed, and does not work on it', async () => {
     const { body } = delivery(NEW);

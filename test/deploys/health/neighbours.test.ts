@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { createReadGateways, createReadRedis } from '../../../deploys/health/neighbours.ts';
+import { within } from '../../../deploys/health/outbound.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
@@ -44,15 +45,15 @@ describe('an invalid status is a reason, never an error', () => {
     const url = serve(answer);
     expect(await read(url)).toEqual([{ kind: 'cannot-be-reached', host: url.host, reason }]);
   });
-  test('a gateway that is not there', async () => {
-    const url = serve(() => Response.json(STATUS));
-    await servers.pop()?.stop(true);
-    expect(await read(url)).toMatchObject([{ kind: 'cannot-be-reached', reason: 'ECONNREFUSED' }]);
-  });
-  test('one that sends elsewhere is not followed', async () => {
+  test('a gateway that is not there, and one that sends elsewhere, which is not followed', async () => {
     const elsewhere = serve(() => Response.json(STATUS));
-    const url = serve(() => Response.redirect(elsewhere.href));
-    expect(await read(url)).toMatchObject([{ kind: 'cannot-be-reached' }]);
+    const sending = serve(() => Response.redirect(elsewhere.href));
+    const gone = serve(() => Response.json(STATUS));
+    await servers.pop()?.stop(true);
+    expect(await read(sending, gone)).toMatchObject([
+      { kind: 'cannot-be-reached' },
+      { kind: 'cannot-be-reached', reason: 'ECONNREFUSED' },
+    ]);
   });
 });
 
@@ -123,3 +124,15 @@ test(
   },
   LONG_MS,
 );
+
+test('what is thrown in time is thrown, and what is thrown late is nobody’s', async () => {
+  const clock = createVirtualClock();
+  const { signal } = new AbortController();
+  await expect(within(clock, 100, signal, () => Promise.reject(new Error('mine')))).rejects.toThrow('mine');
+  const late = within(clock, 100, signal, async () => {
+    await clock.sleep(200, signal);
+    throw new Error('late');
+  });
+  await clock.advance(300);
+  expect(await late).toEqual({ kind: 'timed-out' });
+});

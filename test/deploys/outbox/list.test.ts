@@ -144,65 +144,30 @@ describe('the queue', () => {
 
   test('shows failed and blocked attempts, newest first, and their errors', () => {
     fresh.addWebhook('a');
-    fresh.upgrade('one', 5, START_MS);
-    const [first] = fresh.outbox.claim(START_MS, []);
-    fresh.end(first, answered(503), START_MS + 10);
-    fresh.upgrade('two', 6, START_MS + 50);
-    const [second] = fresh.outbox.claim(START_MS + 50, []);
-    fresh.end(second, failedWith('blocked_address'), START_MS + 60);
-    fresh.upgrade('three', 7, START_MS + 70);
-    const [third] = fresh.outbox.claim(START_MS + 70, []);
-    fresh.end(third, answered(200), START_MS + 80);
+    for (const [i, sent] of [answered(503), failedWith('blocked_address'), answered(200)].entries()) {
+      fresh.upgrade('A', i + 5, START_MS + i);
+      fresh.end(fresh.outbox.claim(START_MS + i, [])[0], sent, START_MS + i);
+    }
     const { wrongAttempts, reasons } = read();
     expect(wrongAttempts(9)).toMatchObject([
       { webhookId: 'a', accountId: 1, host: 'a.example.com', state: 'blocked', error: 'blocked_address' },
-      {
-        state: 'failed',
-        error: 'http_503',
-        number: 1,
-        deliveryState: 'retry_scheduled',
-        startedAtMs: START_MS,
-      },
+      { state: 'failed', error: 'http_503', number: 1, deliveryState: 'retry_scheduled' },
     ]);
     expect(wrongAttempts(1)).toHaveLength(1);
     expect(reasons('failed', 0)).toEqual([{ reason: 'http_503', attempts: 1, lastAtMs: START_MS }]);
     expect(reasons('blocked', 0)).toMatchObject([{ reason: 'blocked_address', attempts: 1 }]);
     expect(reasons('failed', START_MS + 1)).toEqual([]);
   });
-
-  test('shows the hosts of failing webhooks, those with the most first', () => {
-    for (const [id, host, sinceMs] of [
-      ['a', 'one.example', 10],
-      ['b', 'two.example', 30],
-      ['c', 'two.example', 20],
-      ['d', 'gone.example', 5],
-      ['e', 'well.example', null],
-    ] as const) {
-      fresh.addWebhook(id, { host });
-      fresh.store.run('UPDATE webhooks SET failing_since_ms = ? WHERE id = ?', [sinceMs, id]);
-    }
-    fresh.drop('d');
-    expect(read().failingHosts()).toEqual([
-      { host: 'two.example', webhooks: 2, sinceMs: 20 },
-      { host: 'one.example', webhooks: 1, sinceMs: 10 },
-    ]);
-  });
 });
 
 test('the state of the queue is read by partial indexes', () => {
   const statements = explained(fresh.store, createReadQueue);
   expect(statements).toHaveLength(11);
-  const allowed =
-    /INDEX (deliveries_due|deliveries_leased|events_waiting|attempts_failed|attempts_blocked|webhooks_failing)\b/;
+  const partial =
+    'deliveries_due deliveries_leased events_waiting attempts_failed attempts_blocked webhooks_failing';
+  const allowed = new RegExp(`INDEX (${partial.replaceAll(' ', '|')})\\b`);
   for (const { sql, steps } of statements) {
-    const tables = steps.filter((step) =>
-      /^(SCAN|SEARCH) (deliveries|events|attempts|webhooks)\b/.test(step),
-    );
-    expect([sql, tables.length, tables.filter((step) => !allowed.test(step))]).toEqual([
-      sql,
-      tables.length,
-      [],
-    ]);
-    expect(tables.length).toBeGreaterThan(0);
+    const tables = steps.filter((step) => /(deliveries|events|attempts|webhooks)\b/.test(step));
+    expect([sql, tables.length > 0, tables.filter((step) => !allowed.test(step))]).toEqual([sql, true, []]);
   }
 });

@@ -181,7 +181,7 @@ function startModel() {
   return { ...queue, take, check, settle };
 }
 
-test('whatever processes claim, finish, reap, prune and crash: six attempts, one lease, delivered is final, and all come to an end', () => {
+test('whatever processes claim, finish, reap, prune and crash: six attempts, one lease, delivered is final, and all come to an end (E24)', () => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 80, size: 'max' }), (steps) => {
       using model = startModel();

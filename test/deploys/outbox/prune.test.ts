@@ -55,16 +55,6 @@ describe('retention', () => {
     queue.prune(START_MS + 2 * DAY);
     expect(queue.values(COUNTS)).toEqual([[0, 2, 0, 0, 0]]);
   });
-
-  test('works in batches that return whether there is more', () => {
-    using queue = start();
-    const prune = createPrune(queue.store);
-    for (let i = 0; i < 600; i++) queue.enqueue.ping('one', START_MS);
-    queue.pause('one');
-    const left: unknown[] = [];
-    while (prune(START_MS + 91 * DAY)) left.push(queue.values('SELECT count(*) FROM deliveries')[0]?.[0]);
-    expect(left).toEqual([601, 101, 0, 0]);
-  });
 });
 
 describe('retention by number', () => {
@@ -82,11 +72,7 @@ describe('retention by number', () => {
 
   test('keeps the newest thousand of each webhook', () => {
     using queue = startQueue();
-    for (const [id, count] of [
-      ['few', 9],
-      ['thousand', 1_000],
-      ['many', 2_600],
-    ] as const) {
+    for (const [id, count] of Object.entries({ thousand: 1_000, many: 2_600 })) {
       queue.addWebhook(id);
       skipped(queue, id, count);
     }
@@ -94,7 +80,6 @@ describe('retention by number', () => {
     let portions = 0;
     while (prune(START_MS + DAY)) portions++;
     expect(portions).toBe(4);
-    expect(createdOf(queue, 'few')).toEqual([[9, START_MS, START_MS + 8]]);
     expect(createdOf(queue, 'thousand')).toEqual([[1_000, START_MS, START_MS + 999]]);
     expect(createdOf(queue, 'many')).toEqual([[DELIVERIES_KEPT, START_MS + 1_600, START_MS + 2_599]]);
   });

@@ -5,7 +5,7 @@ import { START_MS } from '../../fakes/chain-clock.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 import { answered } from '../../fakes/scripted-send.ts';
 import { MINUTE, startWorker } from '../delivery/working.ts';
-import { BLOCK_TIME, queueOver, startQueue } from './queue.ts';
+import { BLOCK_TIME, queueOver, queueWith, startQueue } from './queue.ts';
 
 test('a database of the first release with deliveries in every open state migrates and drains (E33)', async () => {
   using folder = temporaryFolder();
@@ -47,4 +47,44 @@ test('a database of the first release with deliveries in every open state migrat
     'succeeded',
   ]);
   await work.stop();
+});
+
+test('deliveries of an earlier release get the account of their webhook', () => {
+  using folder = temporaryFolder();
+  const path = join(folder.path, 'sluice.db');
+  const { 'deliveries-of-account-1': _, ...earlier } = DEPLOYS_MIGRATIONS;
+  const old = opened(path, earlier);
+  old.run(`INSERT INTO webhooks (id, account_id, url, host, secret_ct, secret_kid, created_at_ms, updated_at_ms)
+    VALUES ('one', 7, 'https://a/', 'a', x'00', 1, 0, 0)`);
+  old.run(`INSERT INTO deliveries (id, webhook_id, event_kind, dedupe_key, state, created_at_ms, finished_at_ms)
+    VALUES ('old', 'one', 'ping', 'old', 'delivered', 0, 0)`);
+  old.close();
+  using queue = startQueue(path);
+  expect(queue.find('old')).toMatchObject({ id: 'old', webhookId: 'one' });
+  expect(queue.values('SELECT account_id FROM deliveries')).toEqual([[7]]);
+});
+
+test.each([
+  ['webhooks', "programs_json = 'A, B'"],
+  ['webhooks', "next_secret_ct = x'00', next_secret_at_ms = 1"],
+  ['webhooks', "next_secret_ct = x'00', next_secret_kid = 1"],
+  ['deliveries', "event_kind = 'unheard-of'"],
+  ['deliveries', "state = 'unheard-of', next_attempt_at_ms = NULL"],
+  ['deliveries', 'attempts = 7'],
+  ['deliveries', "lease_token = 'without an end'"],
+  ['deliveries', "state = 'attempting', next_attempt_at_ms = NULL"],
+  ['deliveries', 'next_attempt_at_ms = NULL'],
+  ['deliveries', 'finished_at_ms = 1'],
+  ['attempts', 'number = 7'],
+  ['attempts', "trigger = 'unheard-of', number = NULL"],
+  ['attempts', "trigger = 'manual'"],
+  ['attempts', "state = 'unheard-of', ended_at_ms = 1"],
+  ['attempts', 'ended_at_ms = 1'],
+  ['attempts', "answer_body_kind = 'unheard-of'"],
+])('a row of %s that has %s is refused', (table, change) => {
+  using queue = queueWith('one');
+  for (const slot of [7, 8]) queue.upgrade('A', slot);
+  expect(queue.outbox.claim(START_MS, [])).toHaveLength(1);
+  const which = table === 'deliveries' ? "state = 'queued'" : 'true';
+  expect(() => queue.store.run(`UPDATE ${table} SET ${change} WHERE ${which}`)).toThrow('CHECK');
 });

@@ -58,15 +58,12 @@ describe('what is no JSON-RPC answer is a failure with a reason that shows no bo
     ['no result', () => json({ jsonrpc: '2.0', id: 1 }), NOT_RPC],
     ["another call's answer", () => json({ jsonrpc: '2.0', id: 2, result: 1 }), NOT_RPC],
     ['an error without a code', () => json({ id: 1, error: KEY }), 'returned an error without a code'],
+    ['a refusal for the rate, which is told apart', () => json({}, 429), 'returned HTTP 429'],
   ] as [string, Fault, string][])('%s', async (_, fault, reason) => {
     const outcome = await outcomeWith(fault);
-    expect(outcome).toEqual({ kind: 'failed', reason, isOverRate: false });
+    expect(outcome).toEqual({ kind: 'failed', reason, isOverRate: reason.endsWith('429') });
     expect(JSON.stringify(outcome)).not.toContain(KEY);
   });
-});
-
-test('a refusal for the rate is told apart', async () => {
-  expect(await outcomeWith(() => json({}, 429))).toMatchObject({ kind: 'failed', isOverRate: true });
 });
 
 test('a backend that is not there is a failure with the code of the refusal', async () => {

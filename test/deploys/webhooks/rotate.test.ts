@@ -38,10 +38,12 @@ describe('a rotated secret', () => {
   );
 
   test.each(['switchNow', 'cancelRotation'] as const)(
-    'can be settled before its time by %s',
+    'is the only pending one, and can be settled before its time by %s',
     async (settle) => {
       using webhooks = await started();
       const next = webhooks.rotate('24h');
+      expect(webhooks.rotate('now')).toBe('rotation-pending');
+      expect(webhooks.signedWith(webhooks.id)).toEqual([webhooks.old, next]);
       expect(webhooks[settle](byMe, webhooks.id)).toMatchObject({
         kind: 'settled',
         webhook: { nextSecretAtMs: null },
@@ -51,13 +53,6 @@ describe('a rotated secret', () => {
       expect(webhooks[settle](byMe, webhooks.id)).toEqual({ kind: 'no-rotation' });
     },
   );
-
-  test('is the only pending one', async () => {
-    using webhooks = await started();
-    const next = webhooks.rotate('24h');
-    expect(webhooks.rotate('now')).toBe('rotation-pending');
-    expect(webhooks.signedWith(webhooks.id)).toEqual([webhooks.old, next]);
-  });
 
   test('that took over by itself stays when the next rotation is cancelled', async () => {
     using webhooks = await started();
@@ -85,24 +80,17 @@ describe('a rotated secret', () => {
   });
 });
 
-/** Webhooks with the worker that sends for them, over one queue; all attempts end as `sent`. */
+/** The same with the worker that sends for them, over one queue; all attempts end as `sent`. */
 async function sending(sent = answered(500)) {
-  const webhooks = startWebhooks();
-  const { id, secret } = await webhooks.made();
-  const work = startWorker(() => sent, {
-    queue: webhooks.queue,
-    secretsOf: createSecretsOf(webhooks.queue.store, testSeal),
-  });
+  const webhooks = await started();
+  const secretsOf = createSecretsOf(webhooks.queue.store, testSeal);
+  const work = startWorker(() => sent, { queue: webhooks.queue, secretsOf });
   /** The service and the worker have a clock each, which go together. */
   async function advance(ms: number) {
     await webhooks.clock.advance(ms);
     await work.advance(ms);
   }
-  const rotate = (takeover: Takeover) => {
-    const rotated = webhooks.rotate(byMe, id, takeover);
-    return rotated.kind === 'rotated' ? rotated.secret.reveal() : rotated.kind;
-  };
-  return { ...webhooks, work, id, secret, advance, rotate };
+  return { ...webhooks, work, advance };
 }
 
 /** Under which of `secrets` each of the two signatures of a post is, by their places; -1 for none. */
@@ -131,7 +119,7 @@ test('a rotation that is pending, cancelled and due signs each attempt of one de
   await advance(30 * MINUTE);
   // It takes over before the last attempt, which comes two hours after the fifth.
   await advance(2 * HOUR);
-  const secrets = [webhooks.secret, given, second];
+  const secrets = [webhooks.old, given, second];
   expect(work.posts().map((post) => signedBy(post, secrets))).toEqual([
     [0, -1],
     [0, 1],

@@ -42,18 +42,14 @@ describe('a test', () => {
     expect(refused).toEqual({ kind: 'over-rate', retryAfterSeconds: 50 });
     const other = await webhooks.made();
     expect(webhooks.sendTest(byMe, other.id).kind).toBe('queued');
+    // A wall clock that was an hour ahead makes nobody wait longer than a minute.
+    for (let i = 0; i < 10; i++) webhooks.queue.enqueue.ping(other.id, clock.now() + HOUR_MS);
+    expect(webhooks.sendTest(byMe, other.id)).toEqual({ kind: 'over-rate', retryAfterSeconds: 60 });
     await clock.advance(49_999);
     expect(kind()).toBe('over-rate');
     await clock.advance(1);
     expect([kind(), kind()]).toEqual(['queued', 'over-rate']);
-    expect(webhooks.ids()).toHaveLength(12 + 2 * 20 - 20);
-  });
-
-  test('waits a minute at most, also when the wall clock was an hour ahead', async () => {
-    using webhooks = await started();
-    const { id, clock } = webhooks;
-    for (let i = 0; i < 10; i++) webhooks.queue.enqueue.ping(id, clock.now() + HOUR_MS);
-    expect(webhooks.sendTest(byMe, id)).toEqual({ kind: 'over-rate', retryAfterSeconds: 60 });
+    expect(webhooks.ids()).toHaveLength(12 + 10 + 2 * 20 - 20);
   });
 
   test('leaves the newest thousand deliveries of its webhook, and what is open', async () => {

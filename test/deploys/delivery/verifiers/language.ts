@@ -19,22 +19,17 @@ type Language = Readonly<{
   run: readonly string[];
 }>;
 
+const javascriptOn = (name: string, program: string): Language => ({
+  name: `TypeScript on ${name}`,
+  file: 'verify.mjs',
+  code: javascript('verify.ts'),
+  needs: [program, '--version'],
+  run: [program, 'main.mjs'],
+});
+
 export const LANGUAGES: readonly Language[] = [
-  {
-    name: 'TypeScript on Bun',
-    file: 'verify.mjs',
-    code: javascript('verify.ts'),
-    needs: [process.execPath, '--version'],
-    run: [process.execPath, 'main.mjs'],
-  },
-  {
-    name: 'TypeScript on Node',
-    file: 'verify.mjs',
-    code: javascript('verify.ts'),
-    needs: ['node', '--version'],
-    advice: 'Node',
-    run: ['node', 'main.mjs'],
-  },
+  javascriptOn('Bun', process.execPath),
+  javascriptOn('Node', 'node'),
   {
     name: 'Python',
     file: 'verify.py',
