@@ -130,6 +130,8 @@ describe('blockhashes', () => {
     const valid = () => net.valueOf('isBlockhashValid', hash, confirmed);
     expect(latest['lastValidBlockHeight']).toBe(GENESIS_SLOT + 9n + 150n);
     expect(await valid()).toBe(true);
+    // The newest one is younger than the bank of the default commitment.
+    expect(await net.valueOf('isBlockhashValid', net.blockhash())).toBe(false);
     net.advance(150);
     expect(await net.result('getBlockHeight', confirmed)).toBe(latest['lastValidBlockHeight'] ?? null);
     expect(await valid()).toBe(true);

@@ -82,6 +82,7 @@ getTransaction | ["0OIl"] | -32602 | Invalid param: Invalid
 getSignaturesForAddress | ["{alice}",{"limit":0}] | -32602 | Invalid limit; max 1000
 getSignaturesForAddress | ["{alice}",{"commitment":"processed"}] | -32602 | Method does not support commitment below \`confirmed\`
 getSignaturesForAddress | ["{alice}",{"before":"{hash}"}] | -32020 | Transaction {hash} not found
+getSignaturesForAddress | ["{alice}",{"before":"abc"}] | -32602 | Invalid param: WrongSize
 getSignaturesForAddress | ["{alice}",{"minContextSlot":450000000}] | -32016 | Minimum context slot has not been reached
 getBlock | [1,{"commitment":"processed"}] | -32602 | Method does not support commitment below \`confirmed\`
 getBlockTime | [450000000] | -32004 | Block not available for slot 450000000
