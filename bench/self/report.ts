@@ -82,7 +82,7 @@ export async function runOwn(bench: OwnBench, argv: readonly string[]): Promise<
 }
 
 /** Rows of a table without figures that are none: a row that has no other says so. */
-export function withoutNothing(rows: readonly (readonly string[])[]): readonly (readonly string[])[] {
+function withoutNothing(rows: readonly (readonly string[])[]): readonly (readonly string[])[] {
   return rows.map((row) => {
     const [name = '', ...cells] = row;
     const isNothing = (cell: string) => /\bNaN\b/.test(cell);

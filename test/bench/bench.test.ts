@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createKeyPairFromBytes, getAddressFromPublicKey } from '@solana/kit';
+import { Connection, Keypair, LAMPORTS_PER_SOL } from '@solana/web3.js';
 import type { Result } from '../../bench/result.ts';
 import { plain, type RawExchange, refusedUrl, startRawBackend } from '../fakes/raw-backend.ts';
 import { startBrowser } from '../started/browser.ts';
@@ -118,24 +118,11 @@ describe('against a gateway in front of the embedded chain', () => {
   });
 
   test('transfers are paid by a keypair of solana-keygen', async () => {
-    const secret = crypto.getRandomValues(new Uint8Array(32));
-    // RFC 8410: the key behind its DER prefix.
-    const der = Uint8Array.from([...Buffer.from('302e020100300506032b657004220420', 'hex'), ...secret]);
-    const made = await crypto.subtle.importKey('pkcs8', der, 'Ed25519', true, ['sign']);
-    const { x = '' } = await crypto.subtle.exportKey('jwk', made);
-    const bytes = Uint8Array.from([...secret, ...Buffer.from(x, 'base64url')]);
-    writeFileSync(inFolder('payer.json'), JSON.stringify([...bytes]));
-    const payer = await getAddressFromPublicKey((await createKeyPairFromBytes(bytes)).publicKey);
-    const call = (method: string, params: unknown[]) =>
-      fetch(service.chainUrl, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-      }).then(async (response) => JSON.parse(await response.text()));
-    await call('requestAirdrop', [payer, 1_000_000_000]);
-    await until(
-      async () => (await call('getBalance', [payer, { commitment: 'confirmed' }])).result.value > 0,
-    );
+    const { publicKey, secretKey } = Keypair.generate();
+    writeFileSync(inFolder('payer.json'), JSON.stringify([...secretKey]));
+    const chain = new Connection(service.chainUrl.href, 'confirmed');
+    await chain.requestAirdrop(publicKey, LAMPORTS_PER_SOL);
+    await until(async () => (await chain.getBalance(publicKey)) > 0);
     const result = await measured('confirm --keypair payer.json --calls 2 --until confirmed --poll 100');
     expect(result.outcomes).toEqual({ confirmed: 2 });
     const { err, code } = await bench(`confirm ${gateway} --calls 1 --keypair none.json`);
@@ -167,16 +154,24 @@ describe('against a gateway in front of the embedded chain', () => {
 });
 
 describe('on a terminal', () => {
-  test('a line says how it goes: rate, times, failures by kind and time left', async () => {
+  /** What a run shows on a terminal so wide. */
+  async function shownOn(words: string, cols: number): Promise<string> {
     let shown = '';
+    expect(await onTerminal(words, (text) => (shown = text), cols).exited).toBe(0);
+    return shown;
+  }
+
+  test('a line says how it goes: rate, times, failures by kind and time left, also where no width is known', async () => {
     const slow = `--url ${service.url.href} --key ${service.key('slow')} --ignore-retry-after`;
-    const child = onTerminal(`calls ${slow} --seconds 3 --rate 20 --warm-up 0`, (text) => (shown = text));
-    expect(await child.exited).toBe(0);
+    const words = `calls ${slow} --seconds 3 --rate 20 --warm-up 0`;
+    const shown = await shownOn(words, 120);
     const lines = shown.split('\r').filter((line) => line.includes(' left'));
     expect(lines.length).toBeGreaterThan(1);
     expect(lines.at(-1)).toMatch(
       /\d s · \d+ requests\/s · p50 [\d.]+ ms, p99 [\d.]+ ms · 429 -429: \d+ · \d s left/,
     );
+    const unknown = (await shownOn(words, 0)).split('\r');
+    expect(unknown).toContainEqual(expect.stringMatching(/requests\/s .* s left$/));
   });
 
   test('Ctrl-C gives the results so far and code 130', async () => {
@@ -197,13 +192,6 @@ describe('on a terminal', () => {
     expect(result.stopped).toBe(true);
     expect(result.outcomes['200 result']).toBeGreaterThan(0);
   });
-});
-
-test('a terminal that does not say its width has a line of progress too', async () => {
-  let shown = '';
-  const child = onTerminal(`calls ${gateway} --seconds 2 --warm-up 0 --rate 20`, (text) => (shown = text), 0);
-  expect(await child.exited).toBe(0);
-  expect(shown.split('\r')).toContainEqual(expect.stringMatching(/requests\/s .* s left$/));
 });
 
 describe('a run fails', () => {
@@ -267,18 +255,14 @@ describe('a run fails', () => {
     expect(out).toContain('FAILED: Ended early: the first 100 answers were all HTTP 401, 402 or 403.');
   });
 
-  test('by a mistake with code 2, and starts nothing', async () => {
+  test('by a mistake and by a file that cannot be written with code 2, before anything is sent', async () => {
     const { code, err, out } = await bench('calls --rate x --json none.json');
     expect([code, out, existsSync(inFolder('none.json'))]).toEqual([2, '', false]);
     expect(err.split('\n')).toContain('--rate is a number from 0.001 to 1000000, not "x".');
     expect(err).toEndWith('See: bun run bench calls --help\n');
-  });
-
-  test('when a file cannot be written, before anything is sent', async () => {
-    const { code, err, out } = await bench(
-      `calls ${gateway} --calls 1 --warm-up 0 --json no/such/folder.json`,
-    );
-    expect([code, err.startsWith('no/such/folder.json cannot be written'), out]).toEqual([2, true, '']);
+    const unwritten = await bench(`calls ${gateway} --calls 1 --warm-up 0 --json no/such/folder.json`);
+    const sentence = expect.stringMatching(/^no\/such\/folder\.json cannot be written/);
+    expect(unwritten).toEqual({ code: 2, err: sentence, out: '' });
   });
 });
 

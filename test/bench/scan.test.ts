@@ -110,27 +110,23 @@ describe('a scan', () => {
   });
 
   test.each([
-    ['another length than its space', { space: 6 }, 'its data has another length'],
-    ['bad base64', { data: ['AQID!AU=', 'base64'] }, 'its data is not base64'],
-    ['base64 without its padding', { data: ['AQIDBAU', 'base64'] }, 'its data is not base64'],
-    ['another encoding', { data: ['2VfUX', 'base58'] }, 'its data is not base64'],
-    ['another owner', { owner: OTHER }, 'another program owns it'],
-    ['odd lamports', { lamports: -1 }, 'lamports or executable are wrong'],
-    ['lamports as text', { lamports: '1' }, 'lamports or executable are wrong'],
-  ])('names an account with %s', async (_, more, reason) => {
-    const { scans, recorder } = await scan(answer(bodyOf(account(), account(more), account())));
+    ['another length than its space', account({ space: 6 }), 'its data has another length'],
+    ['bad base64', account({ data: ['AQID!AU=', 'base64'] }), 'its data is not base64'],
+    ['base64 without its padding', account({ data: ['AQIDBAU', 'base64'] }), 'its data is not base64'],
+    ['another encoding', account({ data: ['2VfUX', 'base58'] }), 'its data is not base64'],
+    ['another owner', account({ owner: OTHER }), 'another program owns it'],
+    ['odd lamports', account({ lamports: -1 }), 'lamports or executable are wrong'],
+    ['lamports as text', account({ lamports: '1' }), 'lamports or executable are wrong'],
+    ['an address of 44 zeros', account({}, '0'.repeat(44)), 'its address is none'],
+    ['an address that is too short', account({}, ADDRESS.slice(1)), 'its address is none'],
+    ['an address that is too long', account({}, `z${ADDRESS}`), 'its address is none'],
+    ['a number for an address', account({}, 7), 'its address is none'],
+  ])('names an account with %s', async (_, wrong, reason) => {
+    const { scans, recorder } = await scan(answer(bodyOf(account(), wrong, account())));
     const expected = `of 1 accounts, ${reason}`;
     expect(scans[0]).toMatchObject({ outcome: 'wrong', accounts: 3, wrongAccounts: 1, reason: expected });
     expect(recorder.outcomes).toEqual({ [`wrong: ${expected}`]: 1 });
   });
-
-  test.each(['0'.repeat(44), ADDRESS.slice(1), `z${ADDRESS}`, 7, null])(
-    'names the address %p',
-    async (pubkey) => {
-      const { scans } = await scan(answer(bodyOf(account({}, pubkey))));
-      expect(scans[0]).toMatchObject({ outcome: 'wrong', reason: 'of 1 accounts, its address is none' });
-    },
-  );
 
   test('holds data to the slice', async () => {
     const sliced = (bytes: Buffer, more = {}) => account({ data: base64(bytes), ...more });
@@ -178,34 +174,22 @@ describe('a scan', () => {
 
 describe('an answer', () => {
   const body = bodyOf(account());
-  const otherId = early('the answer has another id or version');
-  const twice = bodyOf(account({}, ADDRESS), account(), account({}, ADDRESS));
+  const otherId = `cut ${early('the answer has another id or version')}`;
+  const again = bodyOf(account({}, ADDRESS), account(), account({}, ADDRESS));
+  const of = (members: string) => `{"jsonrpc":"2.0",${members}}`;
+  const strange = of('"error":{"code":"x","message":"no"},"id":1');
+  const accountsTwice = of('"result":{"value":[],"value":[]},"id":1');
   test.each([
-    ['with an error that is null is whole', body.replace('}\n', ',"error":null}'), 'complete', ''],
-    [
-      'with an error whose code is no number is a refusal',
-      '{"jsonrpc":"2.0","error":{"code":"x","message":"no"},"id":1}',
-      'refused',
-      '? no',
-    ],
-    ['with an account twice is wrong', twice, 'wrong', 'of 1 accounts, it came before'],
-    ['with its id as text is none', body.replace('"id":1', '"id":"1"'), 'cut', otherId],
-    ['with its id in its result is none', '{"jsonrpc":"2.0","result":{"id":1,"value":[]}}', 'cut', otherId],
-    [
-      'with two results is wrong',
-      '{"jsonrpc":"2.0","result":[],"result":[],"id":1}',
-      'wrong',
-      'the answer has "result" twice',
-    ],
-    [
-      'with accounts twice in its result is wrong',
-      '{"jsonrpc":"2.0","result":{"value":[],"value":[]},"id":1}',
-      'wrong',
-      'the answer has "value" twice',
-    ],
-  ])('%s', async (_, text, outcome, reason) => {
-    const { scans } = await scan(answer(text));
-    expect(scans[0]).toMatchObject({ outcome, reason });
+    ['an error that is null', body.replace('}\n', ',"error":null}'), 'complete '],
+    ['an error whose code is no number', strange, 'refused ? no'],
+    ['an account twice', again, 'wrong of 1 accounts, it came before'],
+    ['its id as text', body.replace('"id":1', '"id":"1"'), otherId],
+    ['its id in its result', of('"result":{"id":1,"value":[]}'), otherId],
+    ['two results', of('"result":[],"result":[],"id":1'), 'wrong the answer has "result" twice'],
+    ['accounts twice in its result', accountsTwice, 'wrong the answer has "value" twice'],
+  ])('with %s', async (_, text, expected) => {
+    const [{ outcome, reason } = {}] = (await scan(answer(text))).scans;
+    expect(`${outcome} ${reason}`).toBe(expected);
   });
 
   test('cannot write to a terminal', async () => {
@@ -242,13 +226,6 @@ describe('a scan is cut', () => {
     expect(scans[0]).toMatchObject({ outcome: 'cut', reason });
   });
 
-  test('when it ends as if it were whole, in the middle of the JSON', async () => {
-    const { scans } = await scan(answer(body.slice(0, -20)), { sha256: true });
-    expect(scans[0]).not.toHaveProperty('sha256');
-    const reason = early('the JSON is not complete');
-    expect(scans[0]).toMatchObject({ outcome: 'cut', accounts: 1, reason });
-  });
-
   test('when nothing comes any more', async () => {
     const { scans } = await scan((exchange) => exchange.send(CHUNKED + chunk(body.slice(0, 300))), {
       timeoutMs: 300,
@@ -267,7 +244,9 @@ describe('a scan is cut', () => {
     const { scans } = await scan((exchange) => exchange.send(plain(replies.shift() ?? '')), {
       calls: 5,
       programs: [PROGRAM, PROGRAM],
+      sha256: true,
     });
+    expect(scans.map(({ sha256 }) => sha256 !== undefined)).toEqual([false, false, false, false, true]);
     expect(scans.map(({ outcome, reason }) => `${outcome} ${reason}`)).toEqual([
       'cut it ended as if whole, but the JSON is not complete',
       'refused -32010 no',
@@ -290,23 +269,16 @@ test('a scan that is refused for now holds the next one back, unless that is to 
   expect((await scan(script, { calls: 2, honoursRetryAfter: false })).seconds).toBeLessThan(1);
 });
 
-test('after a failure there is a pause', async () => {
+test('a scan of an endpoint that is not there is refused, and after it there is a pause', async () => {
   const { scans } = await scan((exchange) => exchange.reset(), { calls: undefined, seconds: 0.3 });
+  expect(scans[0]).toMatchObject({ outcome: 'refused', reason: expect.stringContaining('no answer') });
   expect(scans.length).toBeWithin(1, 40);
 });
 
-test('a scan of an endpoint that is not there is refused, and one that is stopped is stopped', async () => {
-  const { scans } = await scan((exchange) => exchange.reset());
-  expect(scans[0]).toMatchObject({ outcome: 'refused', reason: expect.stringContaining('no answer') });
+test('a scan that is stopped is stopped', async () => {
   const stop = new AbortController();
-  const stopped = scan(
-    (exchange) => {
-      void exchange.send(CHUNKED + chunk('{')).then(() => stop.abort());
-    },
-    {},
-    stop.signal,
-  );
-  expect((await stopped).scans[0]?.outcome).toBe('stopped');
+  const script: RawScript = (exchange) => void exchange.send(CHUNKED + chunk('{')).then(() => stop.abort());
+  expect((await scan(script, {}, stop.signal)).scans[0]?.outcome).toBe('stopped');
 });
 
 describe('lines', () => {
@@ -319,46 +291,25 @@ describe('lines', () => {
         `HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
       );
 
-  test('with the closing one are complete', async () => {
+  test('with the closing one are complete, and what has no lines is a refusal', async () => {
     const { scans } = await scan(lines(`${two}{"accounts":2,"slot":9}\n`), { ndjson: true });
     expect(scans[0]).toMatchObject({ outcome: 'complete', accounts: 2, slot: 9 });
+    const without = await scan(answer(bodyOf(account())), { ndjson: true });
+    expect(without.scans[0]).toMatchObject({ outcome: 'refused', reason: 'it has no NDJSON' });
   });
 
+  const counted = `${line}{"accounts":2,"slot":9}\n`;
+  const [unslotted, beyond] = [counted.replace('2,"slot":9', '1,"slot":"9"'), `{"accounts":0,"slot":null}\n`];
   test.each([
-    ['without the closing one', two, 'cut', early('the closing line is missing')],
-    [
-      'that count another number',
-      `${line}{"accounts":2,"slot":9}\n`,
-      'cut',
-      early('the closing line counts 2 accounts'),
-    ],
-    ['whose last one has no end', two.trim(), 'cut', early('the last line has no end')],
-    [
-      'whose closing one has its slot as text',
-      `${line}{"accounts":1,"slot":"9"}\n`,
-      'cut',
-      early('the slot of the closing line is no number'),
-    ],
-    [
-      'with an account twice',
-      `${line}${line}{"accounts":2,"slot":9}\n`,
-      'wrong',
-      'of 1 accounts, it came before',
-    ],
-    [
-      'that go on behind it',
-      `{"accounts":0,"slot":null}\n${line}`,
-      'wrong',
-      'a line follows the closing one',
-    ],
-  ] as const)('%s are not', async (_, text, outcome, reason) => {
-    const { scans } = await scan(lines(text), { ndjson: true });
-    expect(scans[0]).toMatchObject({ outcome, reason });
-  });
-
-  test('that an endpoint does not have are a refusal', async () => {
-    const { scans } = await scan(answer(bodyOf(account())), { ndjson: true });
-    expect(scans[0]).toMatchObject({ outcome: 'refused', reason: 'it has no NDJSON' });
+    ['without the closing one', two, `cut ${early('the closing line is missing')}`],
+    ['that count another number', counted, `cut ${early('the closing line counts 2 accounts')}`],
+    ['whose last one has no end', two.trim(), `cut ${early('the last line has no end')}`],
+    ['with a slot as text', unslotted, `cut ${early('the slot of the closing line is no number')}`],
+    ['with an account twice', line + counted, 'wrong of 1 accounts, it came before'],
+    ['that go on behind it', beyond + line, 'wrong a line follows the closing one'],
+  ])('%s are not', async (_, text, expected) => {
+    const [{ outcome, reason } = {}] = (await scan(lines(text), { ndjson: true })).scans;
+    expect(`${outcome} ${reason}`).toBe(expected);
   });
 });
 

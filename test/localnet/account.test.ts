@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { getBase58Decoder } from '@solana/kit';
+import { addressBytes } from '../../localnet/protocol/address.ts';
 import { API_VERSION } from '../../localnet/methods/method.ts';
 import { addressNumber, base64, list, object, ownedAccount, startChain, text } from './harness.ts';
 import type { Json } from '../../localnet/json/value.ts';
@@ -9,6 +10,17 @@ const BIG = addressNumber(1);
 const SMALL = addressNumber(2);
 const bytes = Uint8Array.from({ length: 300 }, (_, index) => index);
 const base58 = getBase58Decoder();
+const SCANNED = addressNumber(1_001);
+/** Ten accounts; account n holds n bytes, counting from n. */
+const accounts = Array.from({ length: 10 }, (_, n) => {
+  return [
+    addressNumber(100 + n),
+    ownedAccount(
+      SCANNED,
+      Uint8Array.from({ length: n }, (_unused, index) => n + index),
+    ),
+  ] as const;
+});
 
 let net: Awaited<ReturnType<typeof startChain>>;
 beforeAll(async () => {
@@ -16,6 +28,7 @@ beforeAll(async () => {
     accounts: [
       [BIG, ownedAccount(OWNER, bytes, 18446744073709551615n)],
       [SMALL, ownedAccount(OWNER, bytes.subarray(0, 128))],
+      ...accounts.toReversed(),
     ],
   });
 });
@@ -81,46 +94,60 @@ describe('getMultipleAccounts', () => {
   });
 });
 
-describe('the node and the cluster', () => {
-  test.each([
-    ['getHealth', [], 'ok'],
-    ['getFirstAvailableBlock', [], 0n],
-    ['minimumLedgerSlot', [], 0n],
-    ['getMinimumBalanceForRentExemption', [0n], 890_880n],
-    ['getMinimumBalanceForRentExemption', [165n], 2_039_280n],
-    [
-      'getEpochSchedule',
-      [],
-      {
-        firstNormalEpoch: 0n,
-        firstNormalSlot: 0n,
-        leaderScheduleSlotOffset: 432_000n,
-        slotsPerEpoch: 432_000n,
-        warmup: false,
-      },
-    ],
-    [
-      'getEpochInfo',
-      [{ commitment: 'processed' }],
-      {
-        absoluteSlot: 450_000_000n,
-        blockHeight: 450_000_000n,
-        epoch: 1041n,
-        slotIndex: 288_000n,
-        slotsInEpoch: 432_000n,
-        transactionCount: 0n,
-      },
-    ],
-  ] as [string, Json[], Json][])('%s %p', async (method, params, answer) => {
-    expect(await net.result(method, ...params)).toEqual(answer);
+async function found(config: Record<string, Json>): Promise<number[]> {
+  const rows = list(await net.result('getProgramAccounts', SCANNED, { encoding: 'base64', ...config }));
+  return rows.map((row) => accounts.findIndex(([address]) => address === text(object(row)['pubkey'])));
+}
+
+describe('getProgramAccounts', () => {
+  test('gives all accounts of a program in the order of their bytes, or in any when sortResults is false', async () => {
+    const byBytes = accounts
+      .map(([address], n) => ({ n, bytes: addressBytes(address) }))
+      .sort((a, b) => Buffer.compare(a.bytes, b.bytes));
+    expect(await found({})).toEqual(byBytes.map(({ n }) => n));
+    expect((await found({ sortResults: false })).toSorted((a, b) => a - b)).toEqual([...accounts.keys()]);
   });
 
-  test('names its version, its identity and its genesis', async () => {
-    expect(await net.result('getVersion')).toEqual({
-      'feature-set': expect.any(BigInt),
-      'solana-core': API_VERSION,
+  test('is a bare list, sliced after it was filtered, and in a context with withContext', async () => {
+    const config = { encoding: 'base64', filters: [{ dataSize: 2n }] };
+    const row = {
+      account: {
+        data: [base64(Uint8Array.of(2, 3)), 'base64'],
+        executable: false,
+        lamports: 10_000_000n,
+        owner: SCANNED,
+        rentEpoch: 18446744073709551615n,
+        space: 2n,
+      },
+      pubkey: addressNumber(102),
+    };
+    expect(await net.result('getProgramAccounts', SCANNED, config)).toEqual([row]);
+    const sliced = { ...config, dataSlice: { offset: 0n, length: 0n } };
+    expect(await net.result('getProgramAccounts', SCANNED, sliced)).toMatchObject([
+      { account: { data: ['', 'base64'], space: 2n } },
+    ]);
+    expect(await net.result('getProgramAccounts', addressNumber(77))).toEqual([]);
+    expect(await net.result('getProgramAccounts', SCANNED, { ...config, withContext: true })).toEqual({
+      context: { apiVersion: expect.any(String), slot: 449_999_999n },
+      value: [row],
     });
-    expect(object(await net.result('getIdentity'))['identity']).toMatch(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/);
-    expect(await net.result('getGenesisHash')).toMatch(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/);
+  });
+
+  test.each([
+    ['dataSize', [{ dataSize: 3n }], [3]],
+    ['memcmp in base58', [{ memcmp: { offset: 0n, bytes: base58.decode(Uint8Array.of(4, 5)) } }], [4]],
+    [
+      'memcmp in base64',
+      [{ memcmp: { offset: 1n, bytes: base64(Uint8Array.of(5, 6)), encoding: 'base64' } }],
+      [4],
+    ],
+    ['memcmp of plain bytes', [{ memcmp: { offset: 0n, bytes: [9n] } }], [9]],
+    ['memcmp beyond the end', [{ memcmp: { offset: 100n, bytes: base58.decode(Uint8Array.of(1)) } }], []],
+    ['memcmp of nothing at the end', [{ memcmp: { offset: 9n, bytes: '' } }], [9]],
+    ['two that must both hold', [{ dataSize: 4n }, { memcmp: { offset: 0n, bytes: [4n] } }], [4]],
+    ['two that never both hold', [{ dataSize: 5n }, { memcmp: { offset: 0n, bytes: [4n] } }], []],
+    ['tokenAccountState', ['tokenAccountState'], []],
+  ] as [string, Json[], number[]][])('filters by %s', async (_, filters, numbers) => {
+    expect(await found({ filters })).toEqual(numbers);
   });
 });

@@ -54,22 +54,24 @@ describe('slots by commitment', () => {
 });
 
 describe('an account is read as of its commitment', () => {
-  test('a transfer shows at processed at once, at confirmed a slot later, at finalized after the lag', async () => {
+  test('a transfer and its status show at processed at once, at confirmed a slot later, at finalized after the lag', async () => {
     using net = await startChain({ accounts: RICH });
     const balance = (config: { commitment: string }) => net.valueOf('getBalance', bob.address, config);
     net.advance(10);
-    await net.transfer(alice, bob.address, 1_000_000n);
+    const signature = await net.transfer(alice, bob.address, 1_000_000n);
     const seen: (readonly unknown[])[] = [];
     for (let slot = 0; slot <= ROOTED_LAG; slot += 1) {
-      seen.push([await balance(processed), await balance(confirmed), await balance(finalized)]);
+      const { confirmationStatus, confirmations } = object(await net.statusOf(signature));
+      const balances = [await balance(processed), await balance(confirmed), await balance(finalized)];
+      seen.push([confirmationStatus, confirmations, ...balances]);
       net.advance();
     }
     expect(seen).toEqual([
-      [1_000_000n, 0n, 0n],
-      [1_000_000n, 1_000_000n, 0n],
-      [1_000_000n, 1_000_000n, 0n],
-      [1_000_000n, 1_000_000n, 0n],
-      [1_000_000n, 1_000_000n, 1_000_000n],
+      ['processed', 0n, 1_000_000n, 0n, 0n],
+      ['confirmed', 1n, 1_000_000n, 1_000_000n, 0n],
+      ['confirmed', 2n, 1_000_000n, 1_000_000n, 0n],
+      ['confirmed', 3n, 1_000_000n, 1_000_000n, 0n],
+      ['finalized', null, 1_000_000n, 1_000_000n, 1_000_000n],
     ]);
   });
 
@@ -120,39 +122,26 @@ describe('an account is read as of its commitment', () => {
 });
 
 describe('blockhashes', () => {
-  test('a blockhash is valid for 150 blocks and lastValidBlockHeight says so', async () => {
-    using net = await startChain();
+  test('a blockhash is valid for 150 blocks, as lastValidBlockHeight says, and then carries no transaction', async () => {
+    using net = await startChain({ accounts: RICH });
     net.advance(10);
     const latest = object(await net.valueOf('getLatestBlockhash', confirmed));
     const hash = String(latest['blockhash']);
     const valid = () => net.valueOf('isBlockhashValid', hash, confirmed);
     expect(latest['lastValidBlockHeight']).toBe(GENESIS_SLOT + 9n + 150n);
     expect(await valid()).toBe(true);
+    // The newest one is younger than the bank of the default commitment.
+    expect(await net.valueOf('isBlockhashValid', net.blockhash())).toBe(false);
     net.advance(150);
     expect(await net.result('getBlockHeight', confirmed)).toBe(latest['lastValidBlockHeight'] ?? null);
     expect(await valid()).toBe(true);
     net.advance(1);
     expect(await valid()).toBe(false);
-  });
-
-  test('a commitment does not know a blockhash that is younger than its bank', async () => {
-    using net = await startChain();
-    net.advance(10);
-    const { blockhash } = object(await net.valueOf('getLatestBlockhash', processed));
-    expect(await net.valueOf('isBlockhashValid', blockhash ?? null, processed)).toBe(true);
-    expect(await net.valueOf('isBlockhashValid', blockhash ?? null, finalized)).toBe(false);
-  });
-
-  test('a transaction with an expired blockhash is refused by the preflight and vanishes without one', async () => {
-    using net = await startChain({ accounts: RICH });
-    const blockhash = net.blockhash();
-    net.advance(160);
-    const wire = Buffer.from(transferWire(alice, bob.address, 1_000_000n, blockhash)).toString('base64');
-    expect(await net.refusal('sendTransaction', wire, { encoding: 'base64' })).toMatchObject({
+    const wire = transferWire(alice, bob.address, 1_000_000n, hash);
+    expect(await net.preflightError(wire)).toMatchObject({
       code: -32002n,
       message: 'Transaction simulation failed: Blockhash not found',
     });
-    const signature = await net.result('sendTransaction', wire, { encoding: 'base64', skipPreflight: true });
-    expect(await net.valueOf('getSignatureStatuses', [signature])).toEqual([null]);
+    expect(await net.statusOf(await net.send(wire))).toBeNull();
   });
 });

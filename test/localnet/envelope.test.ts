@@ -55,31 +55,23 @@ describe('a single call is answered as jsonrpc-core 18 answers it', () => {
 });
 
 describe('a batch', () => {
+  const [one, two] = [health('"jsonrpc":"2.0","id":1'), health('"jsonrpc":"2.0","id":2')];
+  const [notified, none] = [health('"jsonrpc":"2.0"'), health('"jsonrpc":"2.0","id":null')];
+  const [answer, unknown] = [ok('1').trim(), one.replace('getHealth', 'x')];
+  const notFound = '{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":1}';
   test.each([
     ['of none is answered with nothing', '[]', ''],
-    ['of notifications is answered with nothing', '[{"jsonrpc":"2.0","method":"getHealth"}]', ''],
-    [
-      'with something that is no call is unreadable whole',
-      '[{"jsonrpc":"2.0","id":1,"method":"getHealth"},1]',
-      PARSE_ERROR,
-    ],
-    [
-      'with a bad id is unreadable whole',
-      '[{"jsonrpc":"2.0","id":1,"method":"getHealth"},{"jsonrpc":"2.0","id":-1,"method":"getHealth"}]',
-      PARSE_ERROR,
-    ],
+    ['of notifications is answered with nothing', `[${notified}]`, ''],
+    ['with something that is no call is unreadable whole', `[${one},1]`, PARSE_ERROR],
+    ['with a bad id is unreadable whole', `[${one},${health('"jsonrpc":"2.0","id":-1')}]`, PARSE_ERROR],
     [
       'keeps the order, equal ids and null ids, and leaves notifications out',
-      '[{"jsonrpc":"2.0","id":2,"method":"getHealth"},{"jsonrpc":"2.0","method":"getHealth"},{"jsonrpc":"2.0","id":2,"method":"x"},{"jsonrpc":"2.0","id":null,"method":"getHealth"}]',
-      '[{"jsonrpc":"2.0","result":"ok","id":2},{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":2},{"jsonrpc":"2.0","result":"ok","id":null}]\n',
+      `[${two},${one},${notified},${unknown},${none}]`,
+      `[${ok('2').trim()},${answer},${notFound},${ok('null').trim()}]\n`,
     ],
-    [
-      'of one is answered with an array',
-      '[{"jsonrpc":"2.0","id":1,"method":"getHealth"}]',
-      '[{"jsonrpc":"2.0","result":"ok","id":1}]\n',
-    ],
-  ])('%s', async (_, body, answer) => {
-    expect(await net.post(body)).toBe(answer);
+    ['of one is answered with an array', `[${one}]`, `[${answer}]\n`],
+  ])('%s', async (_, body, expected) => {
+    expect(await net.post(body)).toBe(expected);
   });
 
   test('that carries a transaction as a notification does not send it', async () => {

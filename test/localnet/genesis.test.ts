@@ -59,14 +59,6 @@ describe('the programs at genesis', () => {
     const signature = await net.send(wire);
     expect(object(list(await net.valueOf('getSignatureStatuses', [signature]))[0])['err']).toEqual(err);
   });
-
-  test('are found by their loader', async () => {
-    using net = await startChain({ programs });
-    const slice = { encoding: 'base64', dataSlice: { offset: 0n, length: 0n }, filters: [{ dataSize: 36n }] };
-    const rows = list(await net.result('getProgramAccounts', LOADER_V3, slice));
-    const found = new Set(rows.map((row) => object(row)['pubkey']));
-    expect(ids.filter((id) => found.has(id))).toHaveLength(110);
-  });
 });
 
 describe('the list of programs', () => {

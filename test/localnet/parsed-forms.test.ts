@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import {
   AuthorityType,
-  getReallocateInstruction,
   getSetAuthorityInstruction,
   getSetTransferFeeInstruction,
   getTransferInstruction,
@@ -13,7 +14,8 @@ import {
 import { address, type Address, createNoopSigner, type Instruction } from '@solana/kit';
 import { SYSVAR_STAKE_HISTORY_ADDRESS } from '@solana/sysvars';
 import { encodeInstruction } from '../../localnet/encode/instruction.ts';
-import { type Json, parseJson, printJson } from '../../localnet/json/value.ts';
+import { encodeParsedInner, encodeTransaction } from '../../localnet/encode/transaction.ts';
+import { type Json, type JsonObject, parseJson, printJson } from '../../localnet/json/value.ts';
 import {
   ADDRESS_LOOKUP_TABLE_PROGRAM,
   addressBytes,
@@ -21,23 +23,66 @@ import {
   LOADER_V3,
   MEMO_PROGRAM,
   STAKE_PROGRAM,
-  SYSTEM_PROGRAM,
 } from '../../localnet/protocol/address.ts';
-import { addressNumber, object, ownedAccount, startChain } from './harness.ts';
+import { readTransaction } from '../../localnet/protocol/transaction.ts';
+import type { InnerInstructions, TransactionMeta } from '../../localnet/store/ledger.ts';
+import { addressNumber, list, object, ownedAccount, startChain, text } from './harness.ts';
+
+const fixture = (name: string): JsonObject =>
+  object(parseJson(readFileSync(join(import.meta.dir, '../fixtures', name), 'utf8')));
+const asSent = (value: Json) => parseJson(printJson(value));
+const bytesOf = (base64: Json | undefined) => new Uint8Array(Buffer.from(text(base64), 'base64'));
+
+const { source: accountsSource, accounts } = fixture('node-accounts.json');
+const { source: transactionsSource, transactions } = fixture('node-transactions.json');
+
+test(`accounts are parsed as a node parsed them (${text(accountsSource)})`, async () => {
+  const published = list(accounts).map(object);
+  const states = published.map(({ address: key, owner, data }) => {
+    return [address(text(key)), ownedAccount(address(text(owner)), bytesOf(data))] as const;
+  });
+  using net = await startChain({ accounts: states });
+  expect(published.length).toBeGreaterThan(8);
+  for (const { what, address: key, parsed } of published) {
+    const found = object(await net.valueOf('getAccountInfo', text(key), { encoding: 'jsonParsed' }));
+    expect([what, found['data']]).toEqual([what, parsed]);
+  }
+});
+
+test.each(
+  list(transactions)
+    .map(object)
+    .map((each) => [text(each['what']), each] as const),
+)(
+  `the transaction %s is parsed as a node parsed it (${text(transactionsSource)})`,
+  (_, { wire, message, compiledInner, innerInstructions }) => {
+    const read = readTransaction(bytesOf(wire));
+    if (read.kind === 'malformed') throw new Error(read.reason);
+    const keys = list(object(message)['accountKeys']).map(object);
+    const writableKeys = keys.flatMap(({ pubkey, writable }) =>
+      writable === true ? [address(text(pubkey))] : [],
+    );
+    // Of the meta only its keys are read for the message.
+    const meta = { writableKeys, loadedWritable: [], loadedReadonly: [] } as unknown as TransactionMeta;
+    const encoded = encodeTransaction(read.transaction, 'jsonParsed', meta);
+    expect(object(asSent(encoded))['message']).toEqual(message ?? null);
+    // The fixture has them in the form in which the ledger keeps them.
+    const inner = compiledInner as unknown as InnerInstructions;
+    expect(asSent(encodeParsedInner(inner, read.transaction.staticKeys))).toEqual(innerInstructions ?? null);
+  },
+);
 
 describe('an instruction', () => {
   const [a, b, c] = [addressNumber(1), addressNumber(2), addressNumber(3)];
   const [d, e] = [addressNumber(4), addressNumber(5)];
   const parsed = ({ programAddress, accounts = [], data = new Uint8Array() }: Instruction) =>
-    parseJson(
-      printJson(
-        encodeInstruction({
-          programId: programAddress,
-          accounts: accounts.map((account) => account.address),
-          data: new Uint8Array(data),
-          stackHeight: 1,
-        }),
-      ),
+    asSent(
+      encodeInstruction({
+        programId: programAddress,
+        accounts: accounts.map((account) => account.address),
+        data: new Uint8Array(data),
+        stackHeight: 1,
+      }),
     );
   const multisig = [createNoopSigner(d), createNoopSigner(e)];
 
@@ -84,22 +129,6 @@ describe('an instruction', () => {
         sources: [d, e],
       }),
       { mint: a, feeRecipient: b, withdrawWithheldAuthority: c, sourceAccounts: [d, e] },
-    ],
-    [
-      'reallocate',
-      getReallocateInstruction({
-        token: a,
-        payer: createNoopSigner(b),
-        owner: c,
-        newExtensionTypes: [8, 11],
-      }),
-      {
-        account: a,
-        payer: b,
-        systemProgram: SYSTEM_PROGRAM,
-        owner: c,
-        extensionTypes: ['memoTransfer', 'cpiGuard'],
-      },
     ],
     [
       'updateTokenMetadataField',
@@ -168,26 +197,15 @@ describe('an account', () => {
     expect(found['data']).toEqual({ program, parsed: parsed as Json, space: BigInt(data.length) }); // as listed
   });
 
-  test.each([
-    ['no entry', []],
-    ['an entry', [[7n, 100n, 20n, 3n]]],
-  ])('the history of stakes with %s is parsed', async (_, rows) => {
-    const data = new Uint8Array(BigUint64Array.of(BigInt(rows.length), ...rows.flat()).buffer);
+  test('the history of stakes is parsed', async () => {
+    const data = new Uint8Array(BigUint64Array.of(1n, 7n, 100n, 20n, 3n).buffer);
     const sysvar = ownedAccount(address('Sysvar1111111111111111111111111111111111111'), data);
     using net = await startChain({ accounts: [[SYSVAR_STAKE_HISTORY_ADDRESS, sysvar]] });
     const config = { encoding: 'jsonParsed' };
     const found = object(await net.valueOf('getAccountInfo', SYSVAR_STAKE_HISTORY_ADDRESS, config));
-    expect(found['data']).toEqual({
-      program: 'sysvar',
-      parsed: {
-        type: 'stakeHistory',
-        info: rows.map(([epoch = 0n, effective = 0n, activating = 0n, deactivating = 0n]) => ({
-          epoch,
-          stakeHistory: { effective, activating, deactivating },
-        })),
-      },
-      space: BigInt(data.length),
-    });
+    const stakeHistory = { effective: 100n, activating: 20n, deactivating: 3n };
+    const parsed = { type: 'stakeHistory', info: [{ epoch: 7n, stakeHistory }] };
+    expect(found['data']).toEqual({ program: 'sysvar', parsed, space: 40n });
   });
 
   test.each([

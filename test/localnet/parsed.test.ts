@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { getCreateAccountInstruction } from '@solana-program/system';
 import {
   findAssociatedTokenPda,
@@ -26,165 +26,118 @@ const unitLimit: Instruction = {
   data: Uint8Array.of(2, 0x40, 0x0d, 3, 0),
 };
 
-describe('what @solana/web3.js reads parsed, over a socket', () => {
-  let net: Awaited<ReturnType<typeof startServed>>;
-  let connection: Connection;
-  let hers: Address;
-  let signature: string;
+let net: Awaited<ReturnType<typeof startServed>>;
+let connection: Connection;
+let hers: Address;
+let signature: string;
+beforeAll(async () => {
+  net = await startServed();
+  connection = new Connection(net.url, 'confirmed');
+  await landed(await connection.requestAirdrop(new PublicKey(alice.address), 5_000_000_000));
+  const [payer, newAccount] = [await signerOf(alice), await signerOf(keypairNamed('a mint'))];
+  const lamports = await connection.getMinimumBalanceForRentExemption(MINT_BYTES);
+  const token = await tokenAccountFor(alice.address);
+  hers = token.ata;
+  const created = { payer, newAccount, lamports, space: MINT_BYTES, programAddress: TOKEN_2022 };
+  const minted = { mint, decimals: DECIMALS, amount: 1_050n, token: hers, mintAuthority: payer };
+  signature = await connection.sendRawTransaction(
+    await wireOf(
+      getCreateAccountInstruction(created),
+      getInitializeMint2Instruction({ mint, decimals: DECIMALS, mintAuthority: alice.address }),
+      token.instruction,
+      getMintToCheckedInstruction(minted),
+      memo,
+      unitLimit,
+    ),
+  );
+  await landed(signature);
+});
+afterAll(async () => {
+  expect(net.faults).toEqual([]);
+  await net[Symbol.asyncDispose]();
+});
 
-  beforeAll(async () => {
-    net = await startServed();
-    connection = new Connection(net.url, 'confirmed');
-    hers = await tokenAddressOf(alice.address);
-    await landed(await connection.requestAirdrop(new PublicKey(alice.address), 5_000_000_000));
-    const [payer, newAccount] = [await signerOf(alice), await signerOf(keypairNamed('a mint'))];
-    const lamports = await connection.getMinimumBalanceForRentExemption(MINT_BYTES);
-    const amount = { mint, decimals: DECIMALS, amount: 1_050n };
-    signature = await connection.sendRawTransaction(
-      await wireOf(
-        getCreateAccountInstruction({
-          payer,
-          newAccount,
-          lamports,
-          space: MINT_BYTES,
-          programAddress: TOKEN_2022,
-        }),
-        getInitializeMint2Instruction({ mint, decimals: DECIMALS, mintAuthority: alice.address }),
-        await tokenAccountFor(alice.address),
-        getMintToCheckedInstruction({ ...amount, token: hers, mintAuthority: payer }),
-        memo,
-        unitLimit,
-      ),
-    );
-    await landed(signature);
+async function tokenAccountFor(owner: Address) {
+  const tokenProgram = TOKEN_2022;
+  const [ata] = await findAssociatedTokenPda({ owner, mint, tokenProgram });
+  const [payer, named] = [await signerOf(alice), { owner, ata, mint, tokenProgram }];
+  return { ata, instruction: getCreateAssociatedTokenIdempotentInstruction({ payer, ...named }) };
+}
+
+async function wireOf(...instructions: readonly Instruction[]): Promise<Uint8Array> {
+  return kitWire(alice, (await connection.getLatestBlockhash()).blockhash, instructions);
+}
+
+async function landed(sent: string): Promise<void> {
+  const status = await until(async () => {
+    const { value } = await connection.getSignatureStatus(sent);
+    return value?.confirmationStatus === 'processed' ? undefined : value;
   });
-  afterAll(async () => {
-    expect(net.faults).toEqual([]);
-    await net[Symbol.asyncDispose]();
+  expect(status.err).toBeNull();
+}
+
+test('@solana/web3.js reads transactions parsed: instructions, what is called inside, and what Agave does not parse', async () => {
+  const config = { maxSupportedTransactionVersion: 0 };
+  const { slot = 0, transaction, meta } = (await connection.getParsedTransaction(signature, config)) ?? {};
+  const token = { program: 'spl-token', programId: new PublicKey(TOKEN_2022), stackHeight: 1 };
+  const tokenAmount = { amount: '1050', decimals: DECIMALS, uiAmount: 10.5, uiAmountString: '10.5' };
+  const instructions: readonly unknown[] = [
+    { program: 'system', parsed: { type: 'createAccount', info: { newAccount: mint } } },
+    { ...token, parsed: { type: 'initializeMint2', info: { mint, mintAuthority: alice.address } } },
+    {
+      program: 'spl-associated-token-account',
+      parsed: { type: 'createIdempotent', info: { account: hers } },
+    },
+    { ...token, parsed: { type: 'mintToChecked', info: { account: hers, tokenAmount } } },
+    { program: 'spl-memo', parsed: 'for lunch, 🦖' },
+    { accounts: [], data: 'Fj2Eoy', programId: new PublicKey(COMPUTE_BUDGET_PROGRAM), stackHeight: 1 },
+  ];
+  expect(transaction?.message as unknown).toMatchObject({ instructions });
+  expect(meta?.innerInstructions?.map(({ index }) => index)).toEqual([2]);
+  const inner = meta?.innerInstructions?.[0]?.instructions ?? [];
+  expect(inner.map((each) => ('parsed' in each ? each.parsed.type : each.data))).toEqual([
+    'getAccountDataSize',
+    'createAccount',
+    'initializeImmutableOwner',
+    'initializeAccount3',
+  ]);
+  const info = { mint, extensionTypes: ['immutableOwner'] };
+  expect(inner[0]).toMatchObject({ parsed: { info }, stackHeight: 2 });
+  const { transactions } = await connection.getParsedBlock(slot, config);
+  // Its types describe the transactions without their messages.
+  expect(transactions[0]?.transaction as unknown).toMatchObject({ message: { instructions } });
+});
+
+test('@solana/web3.js reads accounts parsed: a token account with an extension, a mint, sysvars, a program', async () => {
+  const parsed = async (key: string) =>
+    (await connection.getParsedAccountInfo(new PublicKey(key))).value?.data;
+  const owner = new PublicKey(alice.address);
+  const config = { programId: new PublicKey(TOKEN_2022) };
+  const { value } = await connection.getParsedTokenAccountsByOwner(owner, config);
+  expect(value.map(({ pubkey }) => pubkey.toBase58())).toEqual([hers]);
+  expect(value[0]?.account.data).toMatchObject({
+    program: 'spl-token-2022',
+    parsed: { type: 'account', info: { extensions: [{ extension: 'immutableOwner' }], mint } },
+    space: 170,
   });
+  expect(await parsed(mint)).toMatchObject({ parsed: { type: 'mint', info: { supply: '1050' } } });
+  const rent = { type: 'rent', info: { lamportsPerByteYear: expect.any(String), burnPercent: 50 } };
+  expect(await parsed('SysvarRent111111111111111111111111111111111')).toMatchObject({ parsed: rent });
+  const hashes = JSON.stringify(await parsed('SysvarS1otHashes111111111111111111111111111'));
+  expect(hashes).toContain(`"slot":${GENESIS_SLOT - 100n}`);
+  const history = JSON.stringify(await parsed('SysvarS1otHistory11111111111111111111111111'));
+  expect(history).toMatch(/"bits":"[01]{1048576}"/);
+  expect(await parsed(TOKEN_2022)).toMatchObject({ parsed: { type: 'program' } });
+});
 
-  async function tokenAddressOf(owner: Address): Promise<Address> {
-    return (await findAssociatedTokenPda({ owner, mint, tokenProgram: TOKEN_2022 }))[0];
-  }
-
-  async function tokenAccountFor(owner: Address): Promise<Instruction> {
-    const [payer, ata] = [await signerOf(alice), await tokenAddressOf(owner)];
-    return getCreateAssociatedTokenIdempotentInstruction({
-      payer,
-      owner,
-      ata,
-      mint,
-      tokenProgram: TOKEN_2022,
-    });
-  }
-
-  async function wireOf(...instructions: readonly Instruction[]): Promise<Uint8Array> {
-    return kitWire(alice, (await connection.getLatestBlockhash()).blockhash, instructions);
-  }
-
-  async function landed(sent: string): Promise<void> {
-    const status = await until(async () => {
-      const { value } = await connection.getSignatureStatus(sent);
-      return value?.confirmationStatus === 'processed' ? undefined : value;
-    });
-    expect(status.err).toBeNull();
-  }
-
-  test('getParsedTransaction: instructions, what is called inside, and what Agave does not parse', async () => {
-    const config = { maxSupportedTransactionVersion: 0 };
-    const { slot = 0, transaction, meta } = (await connection.getParsedTransaction(signature, config)) ?? {};
-    const token = { program: 'spl-token', programId: new PublicKey(TOKEN_2022), stackHeight: 1 };
-    const tokenAmount = { amount: '1050', decimals: DECIMALS, uiAmount: 10.5, uiAmountString: '10.5' };
-    const account = { source: alice.address, account: hers, wallet: alice.address };
-    const instructions: readonly unknown[] = [
-      {
-        program: 'system',
-        parsed: { type: 'createAccount', info: { source: alice.address, newAccount: mint } },
-      },
-      {
-        ...token,
-        parsed: { type: 'initializeMint2', info: { mint, decimals: 2, mintAuthority: alice.address } },
-      },
-      { program: 'spl-associated-token-account', parsed: { type: 'createIdempotent', info: account } },
-      { ...token, parsed: { type: 'mintToChecked', info: { account: hers, tokenAmount } } },
-      { program: 'spl-memo', parsed: 'for lunch, 🦖' },
-      {
-        accounts: [],
-        data: 'Fj2Eoy',
-        programId: new PublicKey(COMPUTE_BUDGET_PROGRAM),
-        stackHeight: 1,
-      },
-    ];
-    expect(transaction?.message as unknown).toMatchObject({ instructions });
-    expect(transaction?.message.accountKeys[0]).toEqual({
-      pubkey: new PublicKey(alice.address),
-      signer: true,
-      source: 'transaction',
-      writable: true,
-    });
-    expect(meta?.innerInstructions?.map(({ index }) => index)).toEqual([2]);
-    const inner = meta?.innerInstructions?.[0]?.instructions ?? [];
-    expect(inner.map((each) => ('parsed' in each ? each.parsed.type : each.data))).toEqual([
-      'getAccountDataSize',
-      'createAccount',
-      'initializeImmutableOwner',
-      'initializeAccount3',
-    ]);
-    expect(inner[0]).toMatchObject({
-      parsed: { info: { mint, extensionTypes: ['immutableOwner'] } },
-      stackHeight: 2,
-    });
-    const { transactions } = await connection.getParsedBlock(slot, config);
-    // Its types describe the transactions without their messages.
-    expect(transactions[0]?.transaction as unknown).toMatchObject({ message: { instructions } });
+test('simulated inner instructions are parsed, too', async () => {
+  const wire = await wireOf((await tokenAccountFor(addressNumber(7))).instruction);
+  const config = { encoding: 'base64', innerInstructions: true, commitment: 'confirmed' };
+  const params = [Buffer.from(wire).toString('base64'), config];
+  const answer = await fetch(net.url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'simulateTransaction', params }),
   });
-
-  test('parsed accounts: a token account with an extension, a mint, sysvars, a program', async () => {
-    const parsed = async (key: string) =>
-      (await connection.getParsedAccountInfo(new PublicKey(key))).value?.data;
-    const owner = new PublicKey(alice.address);
-    const config = { programId: new PublicKey(TOKEN_2022) };
-    const { value } = await connection.getParsedTokenAccountsByOwner(owner, config);
-    expect(value.map(({ pubkey }) => pubkey.toBase58())).toEqual([hers]);
-    expect(value[0]?.account.data).toEqual({
-      program: 'spl-token-2022',
-      parsed: {
-        type: 'account',
-        info: {
-          extensions: [{ extension: 'immutableOwner' }],
-          isNative: false,
-          mint,
-          owner: alice.address,
-          state: 'initialized',
-          tokenAmount: { amount: '1050', decimals: DECIMALS, uiAmount: 10.5, uiAmountString: '10.5' },
-        },
-      },
-      space: 170,
-    });
-    expect(await parsed(mint)).toMatchObject({ parsed: { type: 'mint', info: { supply: '1050' } } });
-    expect(await parsed('SysvarRent111111111111111111111111111111111')).toMatchObject({
-      program: 'sysvar',
-      parsed: { type: 'rent', info: { lamportsPerByteYear: expect.any(String), burnPercent: 50 } },
-    });
-    const hashes = JSON.stringify(await parsed('SysvarS1otHashes111111111111111111111111111'));
-    expect(hashes).toContain(`"slot":${GENESIS_SLOT - 100n}`);
-    const history = JSON.stringify(await parsed('SysvarS1otHistory11111111111111111111111111'));
-    expect(history).toMatch(/"bits":"[01]{1048576}"/);
-    expect(await parsed(TOKEN_2022)).toMatchObject({
-      program: 'bpf-upgradeable-loader',
-      parsed: { type: 'program' },
-    });
-  });
-
-  test('simulated inner instructions are parsed, too', async () => {
-    const wire = await wireOf(await tokenAccountFor(addressNumber(7)));
-    const config = { encoding: 'base64', innerInstructions: true, commitment: 'confirmed' };
-    const params = [Buffer.from(wire).toString('base64'), config];
-    const answer = await fetch(net.url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'simulateTransaction', params }),
-    });
-    expect(await answer.text()).toContain('"type":"initializeAccount3"');
-  });
+  expect(await answer.text()).toContain('"type":"initializeAccount3"');
 });

@@ -14,12 +14,12 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** A config for a localnet of its own; gives its path. */
-function configured(name: string, listen = '127.0.0.1:0', more = ''): string {
+function configured(name: string, listen = '127.0.0.1:0'): string {
   const path = join(folder, `${name}.toml`);
   const dataDir = join(folder, name);
   writeFileSync(
     path,
-    `[storage]\ndata_dir = "${dataDir}"\n[localnet]\nlisten = "${listen}"\nslot_ms = 50\nrooted_lag = 4\n${more}`,
+    `[storage]\ndata_dir = "${dataDir}"\n[localnet]\nlisten = "${listen}"\nslot_ms = 50\nrooted_lag = 4\n`,
   );
   return path;
 }
@@ -63,17 +63,6 @@ describe('the localnet as a process', () => {
     expect({ code, stderr }).toEqual({
       code: 1,
       stderr: `The address ${first.url.host} cannot be listened on (another process has it); free it or change localnet.listen in the config.\n`,
-    });
-  });
-
-  test('says in one sentence that its list of programs is not one', async () => {
-    const list = join(folder, 'list.json');
-    writeFileSync(list, '[{"program_id":"nobody"}]');
-    const config = configured('listed', '127.0.0.1:0', `[deploys]\nprograms = "${list}"\n`);
-    const { code, stderr } = await runToEnd([MAIN, '--config', config], folder);
-    expect({ code, stderr }).toEqual({
-      code: 1,
-      stderr: `The list of programs ${list} has no address at entry 1 (program_id).\n`,
     });
   });
 });

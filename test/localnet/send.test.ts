@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'bun:test';
+import { getBase58Decoder } from '@solana/kit';
+import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
+import type { Json } from '../../localnet/json/value.ts';
 import { transferWire } from '../../localnet/protocol/keypair.ts';
-
 import {
   addressNumber,
   alice,
@@ -10,23 +12,25 @@ import {
   object,
   startChain,
   systemAccount,
-  text,
   UNCHECKED,
   RICH,
   CHECKED,
 } from './harness.ts';
 import { builtWire, COMPUTE_BUDGET, SYSTEM, transferData, type WireInstruction } from './wire.ts';
 
+const processed = { commitment: 'processed', encoding: 'base64' };
+
 async function startRich() {
   const net = await startChain({ accounts: RICH });
   net.advance(10);
-  return net;
+  const simulate = async (wire: Uint8Array, config: Record<string, Json> = {}) =>
+    object(await net.valueOf('simulateTransaction', base64(wire), { ...processed, ...config }));
+  return { ...net, simulate };
 }
 
 describe('sendTransaction', () => {
   test('takes base58 by default and base64 by its encoding, and gives the first signature', async () => {
     using net = await startRich();
-    const { getBase58Decoder } = await import('@solana/kit');
     const one = transferWire(alice, bob.address, 1_000_000n, net.blockhash());
     const other = transferWire(alice, bob.address, 2_000_000n, net.blockhash());
     const signatures = [
@@ -87,13 +91,13 @@ describe('sendTransaction', () => {
     expect(data['unitsConsumed']).toBe(150n);
   });
 
-  test('keeps a transaction that failed, with its fee taken and nothing else', async () => {
+  test.each<[bigint, Json]>([
+    [10n ** 15n, { InstructionError: [0n, { Custom: 1n }] }],
+    [100n, { InsufficientFundsForRent: { account_index: 1n } }],
+  ])('keeps a failed transfer of %i, with its fee taken and nothing else', async (lamports, err) => {
     using net = await startRich();
-    const signature = await net.transfer(alice, bob.address, 10n ** 15n);
-    expect(await net.statusOf(signature)).toMatchObject({
-      err: { InstructionError: [0n, { Custom: 1n }] },
-      status: { Err: { InstructionError: [0n, { Custom: 1n }] } },
-    });
+    const signature = await net.transfer(alice, bob.address, lamports);
+    expect(await net.statusOf(signature)).toMatchObject({ err, status: { Err: err } });
     expect(await net.balance(alice.address)).toBe(9_999_995_000n);
   });
 
@@ -112,34 +116,15 @@ describe('sendTransaction', () => {
     expect(await net.result('getTransactionCount', { commitment: 'processed' })).toBe(0n);
   });
 
-  test('leaving an account below rent is kept as InsufficientFundsForRent', async () => {
-    using net = await startRich();
-    const signature = await net.transfer(alice, bob.address, 100n);
-    expect(await net.statusOf(signature)).toMatchObject({
-      err: { InsufficientFundsForRent: { account_index: 1n } },
-    });
-    expect(await net.balance(alice.address)).toBe(9_999_995_000n);
-  });
-
-  test('calling a program that does not exist takes the fee and is kept as ProgramAccountNotFound', async () => {
-    using net = await startRich();
-    const wire = builtWire(alice, net.blockhash(), [{ program: addressNumber(9), accounts: [], data: [] }]);
-    const signature = await net.send(wire);
-    expect(await net.statusOf(signature)).toMatchObject({ err: 'ProgramAccountNotFound' });
-    expect(await net.balance(alice.address)).toBe(9_999_995_000n);
-    expect(
-      await net.preflightError(
-        builtWire(alice, net.blockhash(), [{ program: addressNumber(8), accounts: [], data: [] }]),
-      ),
-    ).toMatchObject({
-      message: 'Transaction simulation failed: Attempt to load a program that does not exist',
-    });
-  });
-
   const budget = { program: COMPUTE_BUDGET, accounts: [], data: [3, 1, 0, 0, 0, 0, 0, 0, 0] };
   const system = (data: number[]) => ({ program: SYSTEM, accounts: [], data });
   const called = { program: bob.address, accounts: [], data: [] };
   test.each<[string, unknown, WireInstruction[]]>([
+    [
+      'Attempt to load a program that does not exist',
+      'ProgramAccountNotFound',
+      [{ ...called, program: addressNumber(8) }],
+    ],
     ['This program may not be used for executing instructions', 'InvalidProgramForExecution', [called]],
     [
       'Error processing Instruction 0: invalid instruction data',
@@ -180,6 +165,8 @@ describe('fees', () => {
       { program: SYSTEM, accounts: [alice.address, bob.address], data: transferData(1_000_000n) },
     ]);
     const message = base64(wire.subarray(65));
+    const strange = builtWire(alice, addressNumber(3), []);
+    expect(await net.valueOf('getFeeForMessage', base64(strange.subarray(65)))).toBeNull();
     expect(await net.valueOf('getFeeForMessage', message, { commitment: 'processed' })).toBe(fee);
     const signature = await net.send(wire, CHECKED);
     expect(await net.balance(alice.address)).toBe(10_000_000_000n - 1_000_000n - fee);
@@ -187,14 +174,6 @@ describe('fees', () => {
     expect(await net.result('getTransaction', signature, { commitment: 'confirmed' })).toMatchObject({
       meta: { fee },
     });
-  });
-
-  test('a message with an unknown blockhash has no fee', async () => {
-    using net = await startRich();
-    const wire = builtWire(alice, addressNumber(3), [
-      { program: SYSTEM, accounts: [alice.address, bob.address], data: transferData(1n) },
-    ]);
-    expect(await net.valueOf('getFeeForMessage', base64(wire.subarray(65)))).toBeNull();
   });
 
   test('recent prices are those of the last 150 blocks, per write-locked account', async () => {
@@ -214,22 +193,97 @@ describe('fees', () => {
   });
 });
 
-describe('requestAirdrop', () => {
-  test('is a transfer that history knows', async () => {
-    using net = await startChain();
-    const signature = await net.result('requestAirdrop', bob.address, 5_000_000_000n);
-    expect(await net.balance(bob.address)).toBe(5_000_000_000n);
-    net.advance();
-    expect(await net.result('getTransaction', signature, { commitment: 'confirmed' })).toMatchObject({
-      meta: { err: null },
+test('an airdrop is a transfer that history knows, and twice within a slot it pays twice', async () => {
+  using net = await startChain();
+  const first = await net.result('requestAirdrop', bob.address, 1_000_000n);
+  expect(await net.result('requestAirdrop', bob.address, 1_000_000n)).not.toBe(first);
+  expect(await net.balance(bob.address)).toBe(2_000_000n);
+  net.advance();
+  expect(await net.result('getTransaction', first, { commitment: 'confirmed' })).toMatchObject({
+    meta: { err: null },
+  });
+});
+
+describe('simulateTransaction', () => {
+  test('shows what a transaction would do and changes nothing', async () => {
+    using net = await startRich();
+    expect(await net.simulate(transferWire(alice, bob.address, 1_000_000n, net.blockhash()))).toEqual({
+      accounts: null,
+      err: null,
+      fee: 5_000n,
+      innerInstructions: null,
+      loadedAccountsDataSize: null,
+      loadedAddresses: { readonly: [], writable: [] },
+      logs: [`Program ${SYSTEM} invoke [1]`, `Program ${SYSTEM} success`],
+      postBalances: [9_998_995_000n, 1_000_000n, 1n],
+      postTokenBalances: [],
+      preBalances: [10_000_000_000n, 0n, 1n],
+      preTokenBalances: [],
+      replacementBlockhash: null,
+      returnData: null,
+      unitsConsumed: 150n,
+    });
+    expect(await net.balance(bob.address)).toBe(0n);
+    expect(await net.result('getTransactionCount', { commitment: 'processed' })).toBe(0n);
+  });
+
+  test('does not verify signatures without sigVerify', async () => {
+    using net = await startRich();
+    const wire = transferWire(alice, bob.address, 1_000_000n, net.blockhash());
+    wire.fill(9, 1, 65);
+    expect(await net.simulate(wire)).toMatchObject({ err: null });
+    expect(
+      await net.refusal('simulateTransaction', base64(wire), { ...processed, sigVerify: true }),
+    ).toMatchObject({ code: -32003n });
+  });
+
+  test('replaces an unknown blockhash by a newer one', async () => {
+    using net = await startRich();
+    const wire = transferWire(alice, bob.address, 1_000_000n, addressNumber(4));
+    expect(await net.simulate(wire)).toMatchObject({
+      err: 'BlockhashNotFound',
+      logs: [],
+      unitsConsumed: 0n,
+    });
+    expect(await net.simulate(wire, { replaceRecentBlockhash: true })).toMatchObject({
+      err: null,
+      replacementBlockhash: { blockhash: net.blockhash(), lastValidBlockHeight: GENESIS_SLOT + 160n },
     });
   });
 
-  test('twice within a slot pays twice', async () => {
-    using net = await startChain();
-    const first = await net.result('requestAirdrop', bob.address, 1_000_000n);
-    const second = await net.result('requestAirdrop', bob.address, 1_000_000n);
-    expect(text(first)).not.toBe(text(second));
-    expect(await net.balance(bob.address)).toBe(2_000_000n);
+  test('shows the accounts in its configuration as they would be', async () => {
+    using net = await startRich();
+    const wire = transferWire(alice, bob.address, 1_000_000n, net.blockhash());
+    const { accounts } = await net.simulate(wire, {
+      accounts: { encoding: 'base64', addresses: [bob.address, addressNumber(7), alice.address] },
+    });
+    expect(accounts).toEqual([
+      {
+        data: ['', 'base64'],
+        executable: false,
+        lamports: 1_000_000n,
+        owner: SYSTEM,
+        rentEpoch: 18446744073709551615n,
+        space: 0n,
+      },
+      null,
+      expect.objectContaining({ lamports: 9_998_995_000n }),
+    ]);
+  });
+
+  test('runs at the state of its commitment and puts everything back', async () => {
+    using net = await startRich();
+    await net.transfer(alice, bob.address, 9_000_000_000n);
+    const wire = builtWire(alice, net.blockhash('finalized'), [
+      { program: SYSTEM, accounts: [alice.address, addressNumber(5)], data: transferData(5_000_000_000n) },
+    ]);
+    expect(await net.simulate(wire, { commitment: 'finalized' })).toMatchObject({ err: null });
+    const accounts = { encoding: 'base64', addresses: [addressNumber(5)] };
+    expect(await net.simulate(wire, { accounts })).toMatchObject({
+      err: { InstructionError: [0n, { Custom: 1n }] },
+      accounts: [null],
+    });
+    expect(await net.balance(bob.address)).toBe(9_000_000_000n);
+    expect(await net.balance(addressNumber(5))).toBe(0n);
   });
 });

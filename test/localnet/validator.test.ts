@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { isJsonArray, type Json } from '../../localnet/json/value.ts';
 import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
+import { API_VERSION } from '../../localnet/methods/method.ts';
 import { STAKE_PROGRAM } from '../../localnet/protocol/address.ts';
 import { identityKeypair, voteKeypair } from '../../localnet/protocol/keypair.ts';
 import { SLOTS_PER_EPOCH } from '../../localnet/protocol/slot.ts';
@@ -22,7 +23,7 @@ const identity = identityKeypair().address;
 const vote = voteKeypair().address;
 const epoch = GENESIS_SLOT / SLOTS_PER_EPOCH;
 
-test('every other method that asks for the validator answers in its shape', async () => {
+test('every method that asks for the node and the cluster answers in its shape', async () => {
   using net = await startChain();
   const none = { foundation: 0, total: 0, validator: 0 };
   const governor = { foundation: 0, foundationTerm: 0, initial: 0, taper: 0, terminal: 0 };
@@ -34,6 +35,29 @@ test('every other method that asks for the validator answers in its shape', asyn
     shredVersion: expect.any(BigInt),
   };
   expect(await net.result('getIdentity')).toEqual({ identity });
+  const version = { 'feature-set': expect.any(BigInt), 'solana-core': API_VERSION };
+  expect(await net.result('getVersion')).toEqual(version);
+  expect(await net.result('getGenesisHash')).toMatch(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/);
+  expect(await net.result('getHealth')).toBe('ok');
+  expect(await net.result('getFirstAvailableBlock')).toBe(0n);
+  expect(await net.result('minimumLedgerSlot')).toBe(0n);
+  expect(await net.result('getMinimumBalanceForRentExemption', 0n)).toBe(890_880n);
+  expect(await net.result('getMinimumBalanceForRentExemption', 165n)).toBe(2_039_280n);
+  expect(await net.result('getEpochSchedule')).toEqual({
+    firstNormalEpoch: 0n,
+    firstNormalSlot: 0n,
+    leaderScheduleSlotOffset: 432_000n,
+    slotsPerEpoch: 432_000n,
+    warmup: false,
+  });
+  expect(await net.result('getEpochInfo', { commitment: 'processed' })).toEqual({
+    absoluteSlot: GENESIS_SLOT,
+    blockHeight: GENESIS_SLOT,
+    epoch: 1041n,
+    slotIndex: 288_000n,
+    slotsInEpoch: 432_000n,
+    transactionCount: 0n,
+  });
   expect(await net.result('getClusterNodes')).toEqual([expect.objectContaining(node)]);
   expect(await net.result('getSlotLeader')).toBe(identity);
   expect(await net.result('getSlotLeaders', GENESIS_SLOT, 3n)).toEqual([identity, identity, identity]);

@@ -1,19 +1,89 @@
-import { describe, expect, test } from 'bun:test';
-import { getTransferSolInstruction } from '@solana-program/system';
-import { lamports, type Address } from '@solana/kit';
-import { ADDRESS_LOOKUP_TABLE_PROGRAM, addressBytes } from '../../localnet/protocol/address.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import {
-  addressNumber,
-  alice,
-  bob,
-  object,
-  ownedAccount,
-  startChain,
-  systemAccount,
-  CHECKED,
-} from './harness.ts';
+  getAdvanceNonceAccountInstruction,
+  getNonceEncoder,
+  getTransferSolInstruction,
+  NonceState,
+  NonceVersion,
+} from '@solana-program/system';
+import { lamports, type Address } from '@solana/kit';
+import {
+  ADDRESS_LOOKUP_TABLE_PROGRAM,
+  addressBytes,
+  addressOf,
+  SYSTEM_PROGRAM,
+} from '../../localnet/protocol/address.ts';
+import { addressNumber, alice, bob, CHECKED, object, ownedAccount, RICH, startChain } from './harness.ts';
 import { kitWire, signerOf } from './kit-transaction.ts';
 import { SYSTEM } from './wire.ts';
+
+const NONCE = addressNumber(600);
+const FIRST = addressNumber(601);
+
+const nonceData = () =>
+  new Uint8Array(
+    getNonceEncoder().encode({
+      version: NonceVersion.Current,
+      state: NonceState.Initialized,
+      authority: alice.address,
+      blockhash: FIRST,
+      lamportsPerSignature: 5_000n,
+    }),
+  );
+
+async function startNonced() {
+  const net = await startChain({
+    accounts: [...RICH, [NONCE, ownedAccount(SYSTEM_PROGRAM, nonceData())]],
+  });
+  net.advance(300);
+  const nonce = () =>
+    addressOf(net.chain.viewAt('processed').account(NONCE)?.data.subarray(40, 72) ?? new Uint8Array(32));
+  const wire = async (blockhash: string, amount: bigint) => {
+    const source = await signerOf(alice);
+    return kitWire(alice, blockhash, [
+      getAdvanceNonceAccountInstruction({ nonceAccount: NONCE, nonceAuthority: source }),
+      getTransferSolInstruction({ source, destination: bob.address, amount: lamports(amount) }),
+    ]);
+  };
+  return { net, nonce, wire, [Symbol.dispose]: () => net[Symbol.dispose]() };
+}
+
+describe('a durable nonce', () => {
+  test('carries a transaction instead of a blockhash, once', async () => {
+    using nonced = await startNonced();
+    const { net, nonce, wire } = nonced;
+    await net.send(await wire(FIRST, 1_000_000n), CHECKED);
+    expect(await net.balance(bob.address)).toBe(1_000_000n);
+    expect(nonce()).not.toBe(FIRST);
+    expect(await net.preflightError(await wire(FIRST, 2_000_000n))).toMatchObject({
+      data: { err: 'BlockhashNotFound' },
+    });
+    await net.send(await wire(nonce(), 2_000_000n), CHECKED);
+    expect(await net.balance(bob.address)).toBe(3_000_000n);
+  });
+
+  test('is used up by a transaction that fails', async () => {
+    using nonced = await startNonced();
+    const { net, nonce, wire } = nonced;
+    const signature = await net.send(await wire(FIRST, 10n ** 15n));
+    const err = { InstructionError: [1n, { Custom: 1n }] };
+    expect(await net.statusOf(signature)).toMatchObject({ err });
+    expect(nonce()).not.toBe(FIRST);
+    expect(await net.balance(alice.address)).toBe(9_999_995_000n);
+  });
+
+  test('is not accepted from another authority', async () => {
+    using nonced = await startNonced();
+    await nonced.net.transfer(alice, bob.address, 1_000_000_000n);
+    const source = await signerOf(bob);
+    const wire = await kitWire(bob, FIRST, [
+      getAdvanceNonceAccountInstruction({ nonceAccount: NONCE, nonceAuthority: source }),
+    ]);
+    expect(await nonced.net.preflightError(wire)).toMatchObject({
+      data: { err: 'BlockhashNotFound' },
+    });
+  });
+});
 
 const TABLE = addressNumber(500);
 const confirmed = { commitment: 'confirmed' };
@@ -32,7 +102,7 @@ function tableData(addresses: readonly Address[]): Uint8Array {
 async function startTabled() {
   const net = await startChain({
     accounts: [
-      [alice.address, systemAccount(10_000_000_000n)],
+      ...RICH,
       [TABLE, ownedAccount(ADDRESS_LOOKUP_TABLE_PROGRAM, tableData([addressNumber(1), bob.address]))],
     ],
   });
@@ -44,16 +114,22 @@ async function startTabled() {
   });
   const blockhash = net.blockhash();
   const wire = await kitWire(alice, blockhash, [transfer], { [TABLE]: [addressNumber(1), bob.address] });
-  return { net, wire, [Symbol.dispose]: () => net[Symbol.dispose]() };
+  const signature = await net.send(wire, CHECKED);
+  const slot = await net.result('getSlot', { commitment: 'processed' });
+  net.advance();
+  return { net, transfer, signature, slot };
 }
+
+let tabled: Awaited<ReturnType<typeof startTabled>>;
+beforeAll(async () => {
+  tabled = await startTabled();
+});
+afterAll(() => tabled.net[Symbol.dispose]());
 
 describe('a v0 transaction with a lookup table', () => {
   test('runs, and its meta and message name what was loaded', async () => {
-    using tabled = await startTabled();
-    const { net, wire } = tabled;
-    const signature = await net.send(wire, CHECKED);
+    const { net, signature } = tabled;
     expect(await net.balance(bob.address)).toBe(1_000_000n);
-    net.advance();
     const found = object(
       await net.result('getTransaction', signature, { ...confirmed, maxSupportedTransactionVersion: 0n }),
     );
@@ -75,11 +151,7 @@ describe('a v0 transaction with a lookup table', () => {
   });
 
   test('is refused with -32015 to clients that name no version, alone and in its block', async () => {
-    using tabled = await startTabled();
-    const { net, wire } = tabled;
-    const signature = await net.send(wire, CHECKED);
-    const slot = await net.result('getSlot', { commitment: 'processed' });
-    net.advance();
+    const { net, signature, slot } = tabled;
     const error = {
       code: -32015n,
       message:
@@ -93,10 +165,7 @@ describe('a v0 transaction with a lookup table', () => {
   });
 
   test('is parsed with the source of each key, and with what the table gave in its instructions', async () => {
-    using tabled = await startTabled();
-    const { net, wire } = tabled;
-    const signature = await net.send(wire, CHECKED);
-    net.advance();
+    const { net, signature } = tabled;
     const config = { ...confirmed, encoding: 'jsonParsed', maxSupportedTransactionVersion: 0n };
     const { meta, transaction } = object(await net.result('getTransaction', signature, config));
     expect(object(meta)).not.toHaveProperty('loadedAddresses');
@@ -123,17 +192,13 @@ describe('a v0 transaction with a lookup table', () => {
   });
 
   test('is refused when its table is not there', async () => {
-    using tabled = await startTabled();
-    const transfer = getTransferSolInstruction({
-      source: await signerOf(alice),
-      destination: bob.address,
-      amount: lamports(1n),
-    });
-    const blockhash = tabled.net.blockhash();
-    const wire = await kitWire(alice, blockhash, [transfer], { [addressNumber(501)]: [bob.address] });
-    expect(await tabled.net.preflightError(wire)).toMatchObject({
-      code: -32002n,
-      data: { err: 'AddressLookupTableNotFound' },
-    });
+    const { net, transfer } = tabled;
+    const tables = { [addressNumber(501)]: [bob.address] };
+    expect(await net.preflightError(await kitWire(alice, net.blockhash(), [transfer], tables))).toMatchObject(
+      {
+        code: -32002n,
+        data: { err: 'AddressLookupTableNotFound' },
+      },
+    );
   });
 });

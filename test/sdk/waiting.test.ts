@@ -1,12 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, mock, spyOn, test } from 'bun:test';
 import { join } from 'node:path';
 import { publicKey } from '@metaplex-foundation/umi';
 import {
   address,
   createDefaultRpcTransport,
   createKeyPairSignerFromBytes,
+  createSolanaRpc,
   createSolanaRpcFromTransport,
+  isSolanaError,
   type Signature,
+  SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR,
 } from '@solana/kit';
 import {
   Connection,
@@ -30,6 +33,7 @@ import { umiOn } from './umi-client.ts';
 
 const NEVER_SENT = '1'.repeat(64) as Signature; // 64 zero bytes
 const ASSET = ASSETS[0]?.id ?? '';
+const TRANSACTION_PRICE = 10;
 /** Blockhashes of this chain are over after some eight seconds, more on a busy machine. */
 const OWN_WAITS_MS_MAX = 60_000;
 
@@ -37,13 +41,17 @@ let world: Awaited<ReturnType<typeof startWorld>>;
 let connection: PollingConnection;
 const payer = Keypair.generate();
 beforeAll(async () => {
+  spyOn(console, 'error').mockImplementation(() => {}); // web3.js reports each of its retries there
   world = await startWorld();
   connection = polling(world.tiers.url, world.tiers.key('scale'));
   await connection.confirmTransaction(
     await connection.requestAirdrop(payer.publicKey, 100 * LAMPORTS_PER_SOL),
   );
 });
-afterAll(async () => world[Symbol.asyncDispose]());
+afterAll(async () => {
+  mock.restore();
+  await world[Symbol.asyncDispose]();
+});
 
 const headersOf = (key: string) => ({ 'x-token': key });
 const polling = (url: string, key: string) => quickly(url, { httpHeaders: headersOf(key) });
@@ -83,7 +91,7 @@ test(
     const child = Bun.spawn([process.execPath, join(import.meta.dir, 'clients/own-waits.ts')], {
       env: childEnv({
         ENDPOINT: world.tiers.endpoint(),
-        STUCK_ENDPOINT: `${world.tiers.url}?api-key=${await world.stuck()}`,
+        STUCK_ENDPOINT: await stuck(),
       }),
       stdout: 'pipe',
       stderr: 'ignore', // web3.js reports its WebSocket there, several times a second
@@ -105,26 +113,19 @@ test(
 );
 
 describe('the examples for kit', () => {
-  test('send gives the signature when the outcome is unknown, and throws what was refused', async () => {
-    const { transaction } = await signedByKit(Keypair.generate().publicKey);
+  test('send gives the signature when the outcome is unknown and when it has landed, pays once, and throws what was refused', async () => {
+    const to = Keypair.generate().publicKey;
+    const { blockhash, transaction } = await signedByKit(to);
     const before = world.reached('sendTransaction');
     const signature = await send(troubled(), transaction);
     expect(signature).toBe(await send(healthy(), transaction));
+    await confirm(healthy(), signature, blockhash.lastValidBlockHeight);
+    expect(await send(healthy(), transaction)).toBe(signature);
+    expect(await landed(to)).toBe(1);
     expect(world.reached('sendTransaction')).toBe(before + 1);
     const { transaction: poor } = await signedByKit(payer.publicKey, Keypair.generate());
     await expect(send(healthy(), poor)).rejects.toThrow('simulation failed');
     await expect(send(kitOn(world.tiers.url, 'sluice_secret'), transaction)).rejects.toThrow('401');
-  });
-
-  test('what was signed once pays once, however often it is sent', async () => {
-    const to = Keypair.generate().publicKey;
-    const { blockhash, transaction } = await signedByKit(to);
-    const signature = await send(healthy(), transaction);
-    const { lastValidBlockHeight } = blockhash;
-    await confirm(healthy(), signature, lastValidBlockHeight);
-    expect(await send(healthy(), transaction)).toBe(signature);
-    await confirm(healthy(), signature, lastValidBlockHeight);
-    expect(await landed(to)).toBe(1);
   });
 
   test('confirm ends when the blockhash of what never landed is over', async () => {
@@ -132,31 +133,9 @@ describe('the examples for kit', () => {
     await expect(confirm(healthy(), NEVER_SENT, height)).rejects.toThrow('has expired and will never land');
   });
 
-  test('retrying waits as long as Retry-After says, but not for 100 seconds', async () => {
-    const over = async (key: string) => {
-      const transport = createDefaultRpcTransport({ url: world.tiers.url, headers: headersOf(key) });
-      return await createSolanaRpcFromTransport(retrying(transport)).getSlot().send();
-    };
-    expect(await over(await world.brisk())).toBeGreaterThan(0n);
-    await expect(over(await world.stuck())).rejects.toThrow('HTTP error (429)');
-  });
-
-  test('an abortSignal bounds a call, also while it waits as long as Retry-After says', async () => {
+  test('an abortSignal bounds a call', async () => {
     const call = troubled().getBalance(address(SystemProgram.programId.toBase58()));
     await expect(call.send({ abortSignal: AbortSignal.timeout(200) })).rejects.toThrow('timed out');
-    using busy = startBusy('20');
-    const patient = createSolanaRpcFromTransport(retrying(createDefaultRpcTransport({ url: busy.url })));
-    const waiting = patient.getSlot().send({ abortSignal: AbortSignal.timeout(200) });
-    await expect(waiting).rejects.toThrow('timed out');
-    expect(busy.calls()).toBe(1);
-  });
-
-  test('a Retry-After that is a date is read too', async () => {
-    using busy = startBusy(new Date().toUTCString());
-    const patient = createSolanaRpcFromTransport(retrying(createDefaultRpcTransport({ url: busy.url })));
-    expect(await patient.getSlot().send()).toBe(7n);
-    using other = startBusy(new Date().toUTCString());
-    expect(await quickly(other.url).getSlot()).toBe(7);
   });
 });
 
@@ -210,24 +189,42 @@ describe('the PollingConnection of the examples', () => {
     await quickly('http://127.0.0.1:1', { fetch }).confirmTransaction(strategy, commitment);
     expect(reached[looks - 1]).toBe(until);
   });
+});
 
+type Asked = Readonly<{ key?: string; signal?: AbortSignal }>;
+
+describe.each<[string, (url: string, asked?: Asked) => Promise<unknown>]>([
+  [
+    'kit',
+    (url, { key = '', signal = new AbortController().signal } = {}) => {
+      const transport = retrying(createDefaultRpcTransport({ url, headers: headersOf(key) }));
+      return createSolanaRpcFromTransport(transport).getSlot().send({ abortSignal: signal });
+    },
+  ],
+  [
+    'web3.js',
+    (url, { key = '', signal = new AbortController().signal } = {}) =>
+      quickly(url, {
+        httpHeaders: headersOf(key),
+        fetchMiddleware: (info, init, next) => next(info, { ...init, signal }),
+      }).getSlot(),
+  ],
+])('a call of the examples for %s', (_, slot) => {
   test('waits as long as Retry-After says, but not for 100 seconds', async () => {
-    expect(await polling(world.tiers.url, await world.brisk()).getSlot()).toBeGreaterThan(0);
-    const stuck = polling(world.tiers.url, await world.stuck());
-    await expect(stuck.getSlot()).rejects.toThrow('429 Too Many Requests');
+    expect(Number(await slot(world.tiers.url, { key: await world.brisk() }))).toBeGreaterThan(0);
+    await expect(slot(world.tiers.url, { key: await world.stuck() })).rejects.toThrow('429');
+  });
+
+  test('reads a Retry-After that is a date, and ends by its signal while it waits', async () => {
+    using dated = startBusy(new Date().toUTCString());
+    expect(Number(await slot(dated.url))).toBe(7);
+    using busy = startBusy('20');
+    await expect(slot(busy.url, { signal: AbortSignal.timeout(200) })).rejects.toThrow('timed out');
+    expect(busy.calls()).toBe(1);
   });
 });
 
 describe('a call', () => {
-  test('that waits as long as Retry-After says ends by the signal of its fetch', async () => {
-    using busy = startBusy('20');
-    const bounded = quickly(busy.url, {
-      fetchMiddleware: (info, init, next) => next(info, { ...init, signal: AbortSignal.timeout(200) }),
-    });
-    await expect(bounded.getSlot()).rejects.toThrow('timed out');
-    expect(busy.calls()).toBe(1);
-  });
-
   test('of web3.js ends by the signal of a fetch in its config', async () => {
     const fetchFor200Ms = ((input: string, init?: RequestInit) =>
       fetch(input, { ...init, signal: AbortSignal.timeout(200) })) as FetchFn; // without Bun's `preconnect`
@@ -297,4 +294,37 @@ test('umi meets -32011 for the whole history, and says "Asset not found" when no
     searchTransactionHistory: true,
   });
   await expect(searched).rejects.toMatchObject({ code: -32011 });
+});
+
+/** An endpoint that refuses every call for longer than any test. */
+const stuck = async () => `${world.tiers.url}?api-key=${await world.stuck()}`;
+
+describe('a refusal', () => {
+  test.each([
+    ['429', stuck, '100'],
+    ['402', async () => world.tiers.endpoint('trial', 0), null],
+  ])('is an HTTP error of kit with its status %s, and how long to wait', async (status, endpoint, wait) => {
+    const asked = createSolanaRpc(await endpoint()).getSlot();
+    const error: unknown = await asked.send().catch((reason: unknown) => reason);
+    if (!isSolanaError(error, SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR)) throw error;
+    const { statusCode, headers } = error.context;
+    expect([statusCode, headers.get('retry-after')]).toEqual([Number(status), wait]);
+  });
+
+  test('is an error of web3.js for a whole batch, and what the credits left do pay still passes', async () => {
+    const ask = (of: Connection, count: number) =>
+      of.getTransactions(Array<string>(count).fill(NEVER_SENT), { maxSupportedTransactionVersion: 0 });
+    const over = new Connection(await stuck(), { disableRetryOnRateLimit: true });
+    await expect(ask(over, 3)).rejects.toThrow(/429 Too Many Requests: .*Rate limit exceeded/);
+    const unpaid = new Connection(world.tiers.endpoint('trial', 2 * TRANSACTION_PRICE));
+    await expect(ask(unpaid, 3)).rejects.toThrow(/402 Payment Required: .*Trial credits used up/);
+    expect(await ask(unpaid, 2)).toEqual([null, null]);
+    await expect(unpaid.getSlot()).rejects.toThrow('402 Payment Required');
+  });
+
+  test('above the rate for a moment is met again by web3.js, until each call has its answer', async () => {
+    const eager = new Connection(world.tiers.endpoint('ten'));
+    const slots = await Promise.all(Array.from({ length: 25 }, () => eager.getSlot()));
+    expect(slots.every((slot) => slot > 0)).toBe(true);
+  });
 });

@@ -6,8 +6,10 @@ import {
   mostWithin,
   type Outcome,
   OUTCOMES,
+  outcomes,
+  slowMs,
+  within,
 } from '../../../bench/self/answers.ts';
-import { outcomes, slowMs, within } from '../../../bench/self/answers.ts';
 import {
   cpuSecondsFrom,
   cpuSecondsOf,

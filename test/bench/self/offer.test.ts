@@ -27,34 +27,27 @@ describe('an answer is what its status, code, message and headers say together',
 });
 
 describe('a load', () => {
-  const load = (url: string) => ({
-    url,
-    key: 'k',
-    bodies: ['{"a":1}', '{"b":1}'],
-    perSecond: 100,
-    connections: 4,
-    seconds: 1,
-  });
+  /** What comes of a load on a server that does this with each request. */
+  async function loaded(data: (socket: Bun.Socket, bytes: Buffer) => void) {
+    using server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data } });
+    const url = `http://127.0.0.1:${server.port}/`;
+    const bodies = ['{"a":1}', '{"b":1}'];
+    return answersFrom(
+      await offer({ url, key: 'k', bodies, perSecond: 100, connections: 4, seconds: 1 }, signal),
+    );
+  }
 
   test('sends its bodies in turn on few connections, never more than the rate, and notes each answer', async () => {
     const bodies: string[] = [];
     const seen = new Set<unknown>();
-    using server = Bun.listen({
-      hostname: '127.0.0.1',
-      port: 0,
-      socket: {
-        open: (socket) => void seen.add(socket),
-        data(socket, bytes) {
-          const [head = '', body = ''] = bytes.toString('latin1').split('\r\n\r\n');
-          expect(head).toContain('x-token: k');
-          bodies.push(body);
-          socket.write(text('200 OK', '{"result":1}'));
-        },
-      },
+    const answers = await loaded((socket, bytes) => {
+      const [head = '', body = ''] = bytes.toString('latin1').split('\r\n\r\n');
+      expect(head).toContain('x-token: k');
+      bodies.push(body);
+      seen.add(socket);
+      socket.write(text('200 OK', '{"result":1}'));
     });
-    const answers = answersFrom(await offer(load(`http://127.0.0.1:${server.port}/`), signal));
-    expect(answers.length).toBeGreaterThan(10);
-    expect(answers.length).toBeLessThanOrEqual(100);
+    expect(answers.length).toBeWithin(11, 101);
     expect(outcomes(answers)).toEqual({ answered: answers.length });
     expect(bodies.filter((body) => body === '{"a":1}')).toHaveLength(Math.ceil(answers.length / 2));
     expect(bodies.filter((body) => body === '{"b":1}')).toHaveLength(Math.floor(answers.length / 2));
@@ -64,17 +57,10 @@ describe('a load', () => {
 
   test('notes what a closed connection takes with it, and goes on with another', async () => {
     let requests = 0;
-    using server = Bun.listen({
-      hostname: '127.0.0.1',
-      port: 0,
-      socket: {
-        data(socket) {
-          if (++requests % 2 === 0) socket.terminate();
-          else socket.write(text('200 OK', '{"result":1}'));
-        },
-      },
+    const answers = await loaded((socket) => {
+      if (++requests % 2 === 0) socket.terminate();
+      else socket.write(text('200 OK', '{"result":1}'));
     });
-    const answers = answersFrom(await offer(load(`http://127.0.0.1:${server.port}/`), signal));
     expect(outcomes(answers).lost).toBe(Math.floor(requests / 2));
     expect(outcomes(answers).answered).toBe(Math.ceil(requests / 2));
   });

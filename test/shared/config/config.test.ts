@@ -190,11 +190,12 @@ describe('addresses', () => {
   test('port 0 may stand for two listeners', () => {
     expect(problemsOf({ gateway: { listen: '127.0.0.1:0', metrics: '127.0.0.1:0' } })).toEqual([]);
   });
-  test('deploys reads through the gateway where that listens, with TLS when it has it', () => {
-    const { deploys } = configOf({
-      gateway: { listen: '0.0.0.0:9000', tls: { cert: 'c.pem', key: 'k.pem' } },
-      backends: [backend],
-    });
-    expect(deploys.rpcUrls.map(({ href }) => href)).toEqual(['https://127.0.0.1:9000/']);
+  test.each([
+    ['0.0.0.0:9000', 'https://127.0.0.1:9000/'],
+    ['127.0.0.1:80', 'https://127.0.0.1:80/'],
+  ])('deploys reads through the gateway that listens at %s with TLS by %s', (listen, url) => {
+    const tls = { cert: 'c.pem', key: 'k.pem' };
+    const { deploys } = configOf({ gateway: { listen, tls }, backends: [backend] });
+    expect(deploys.rpcUrls.map(({ href }) => href)).toEqual([url]);
   });
 });
