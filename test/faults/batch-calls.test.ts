@@ -4,14 +4,9 @@ import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { atRest } from './gateway-process.ts';
 import { batchText, callText, echoId, idOf, lostText, rawPair, resultText } from './pair.ts';
 
-/** More than the calls of one batch at a time, fewer than those of two. */
-const CONNECTIONS = 12;
 const virtual = createVirtualClock();
 const plans = { scale: { rps: 10_000, burst: 10_000, max_batch: 500 } };
-const { backend, gateway } = await rawPair(
-  { backend: { max_connections: CONNECTIONS }, plans },
-  virtual.clock,
-);
+const { backend, gateway } = await rawPair({ plans }, virtual.clock);
 gateway.maintain();
 beforeEach(() => virtual.advance(10_000)); // whatever failed before is forgiven
 
@@ -51,32 +46,6 @@ describe('B10 the calls of a batch', () => {
     backend.script(echoId);
     for (const exchange of held) await echoId(exchange);
     expect(await (await busy).json()).toHaveLength(20);
-  });
-
-  test('B10 of batches that fill their backend delay another key by a few calls only', async () => {
-    const held: RawExchange[] = [];
-    let served = 0;
-    let before: number | undefined;
-    backend.script((exchange) => {
-      if (idOf(exchange) !== 777) return void held.push(exchange);
-      before = served;
-      return echoId(exchange);
-    });
-    const busy = [gateway.post(many(50), gateway.key()), gateway.post(many(50), gateway.key())];
-    while (held.length < CONNECTIONS) await Bun.sleep(1); // awaits their arrival
-    const other = gateway.post(callText(777), gateway.key());
-    while (served < 100) {
-      const next = held.shift();
-      if (next === undefined) await Bun.sleep(0);
-      else {
-        served++;
-        await echoId(next);
-        await Bun.sleep(1); // a turn of the loop, so that the next is begun
-      }
-    }
-    expect(await (await other).text()).toBe(resultText(777, 777));
-    for (const each of busy) expect(await (await each).json()).toHaveLength(50);
-    expect(before).toBeLessThan(2 * CONNECTIONS);
   });
 });
 

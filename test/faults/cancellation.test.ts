@@ -88,38 +88,6 @@ test.each(LEAVES)(
   },
 );
 
-test('A3 a caller that leaves after the first byte has paid, as a whole answer would have cost', async () => {
-  const key = gateway.key('trial', 100);
-  const gone = Promise.withResolvers<void>();
-  backend.script(goesOn(gone.resolve));
-  const caller = await openCaller(gateway.url);
-  caller.send(postText(SCAN, key));
-  await caller.until('aaaa');
-  caller.reset();
-  await gone.promise;
-  backend.script((exchange) => exchange.send(plain(resultText(7, 2))));
-  expect((await gateway.post(SLOT, key)).headers.get('x-credits-left')).toBe('49');
-});
-
-test('A5 an answer that comes after its caller has left is dropped, and its connection with it', async () => {
-  const key = gateway.key('one');
-  const late = Promise.withResolvers<void>();
-  const gone = Promise.withResolvers<void>();
-  backend.script(async (exchange) => {
-    void exchange.gone.then(gone.resolve);
-    await late.promise;
-    await exchange.send(BEGIN);
-  });
-  const calls = backend.calls();
-  const caller = await openCaller(gateway.url);
-  caller.send(postText(SCAN, key));
-  while (backend.calls() === calls) await Bun.sleep(1); // awaits the call's arrival
-  caller.reset();
-  late.resolve();
-  await gone.promise;
-  while ((await inFlight()) > 0) await Bun.sleep(1); // bounded by the test's own timeout
-});
-
 test('A3 a caller that leaves before anything was sent for it pays nothing', async () => {
   const gate = Promise.withResolvers<void>();
   using busy = startRawBackend(async (exchange) => {

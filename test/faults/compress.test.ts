@@ -2,7 +2,6 @@ import { describe, expect, test } from 'bun:test';
 import { createGunzip, createZstdDecompress, gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { CHUNKED, chunk, plain, type RawExchange } from '../fakes/raw-backend.ts';
 import { openCaller, postText } from '../fakes/raw-caller.ts';
-import { startGateway } from '../started/gateway.ts';
 import { callText, rawPair, resultText } from './pair.ts';
 
 const SCAN = callText(1, 'getProgramAccounts');
@@ -208,13 +207,4 @@ test('A11 what is small, what its caller does not accept, and what a backend com
     expect([encoding, vary]).toEqual([null, 'accept-encoding']);
     expect(bytes.toString() === LONG).toBe(true);
   }
-});
-
-test('A11 nothing is compressed unless the config says so', async () => {
-  await using own = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
-  backend.script((exchange) => exchange.send(plain(LONG)));
-  const headers = { 'accept-encoding': 'zstd, gzip' };
-  const answer = await own.post(SCAN, own.key(), { headers, decompress: false });
-  expect([answer.headers.get('content-encoding'), answer.headers.get('vary')]).toEqual([null, null]);
-  expect((await answer.text()) === LONG).toBe(true);
 });

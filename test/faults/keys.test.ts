@@ -140,17 +140,6 @@ describe('E6 a guess learns nothing', () => {
     expect([...answers]).toEqual([`401 ${errorText(-401, 'Invalid or inactive API key', 1)}`]);
     expect(count()).toBe(60);
   });
-
-  test('E6 what is stored does not hold the key, or more of it than is shown', async () => {
-    await using gateway = await start();
-    const key = gateway.key();
-    await gateway.post(CALL, key);
-    const rows = gateway.accounts.query<Record<string, unknown>, []>('SELECT * FROM keys').all();
-    const text = JSON.stringify(rows.map((row) => Object.values(row).map(String)));
-    expect(text).not.toContain(key.slice(7, 15));
-    expect(text).toContain(key.slice(-4));
-    expect(gateway.ledger.serialize().toString('latin1')).not.toContain(key.slice(7, 15));
-  });
 });
 
 describe('E7 an odd spelling is a missing or an invalid key, or the key', () => {
@@ -170,8 +159,6 @@ describe('E7 an odd spelling is a missing or an invalid key, or the key', () => 
 
   test.each<[string, (key: string) => [string, string?], number]>([
     ['empty', () => ['x-token:\r\n'], 401],
-    ['whitespace', () => ['x-token:  \t \r\n'], 401],
-    ['Bearer and nothing', () => ['authorization: Bearer\r\n'], 401],
     ['15,000 characters', () => [`x-token: ${'k'.repeat(15_000)}\r\n`], 401],
     ['a key with 10,000 characters behind it', (key) => [`x-token: ${key}${'0'.repeat(10_000)}\r\n`], 401],
     ['bytes that are no ASCII', () => ['x-token: sl\xc3\xbcice_\xff\xfe\r\n'], 401],
@@ -181,7 +168,6 @@ describe('E7 an odd spelling is a missing or an invalid key, or the key', () => 
     ['an encoding that breaks off', (key) => ['', `/?api-key=${key}%E2%80`], 401],
     ['every character percent-encoded', (key) => ['', `/?api-key=${encodedAll(key)}`], 200],
     ['encoded twice', (key) => ['', `/?api-key=${encodeURIComponent(encodedAll(key))}`], 401],
-    ['spaces around it', (key) => [`x-token:   ${key} \t\r\n`], 200],
     ['bEaReR and three spaces', (key) => [`authorization: bEaReR   ${key}\r\n`], 200],
     ['Bearer and a tab', (key) => [`authorization: Bearer\t${key}\r\n`], 401],
     ['Bearer twice', (key) => [`authorization: Bearer Bearer ${key}\r\n`], 401],

@@ -41,23 +41,6 @@ describe('A8 there is no limit to the whole of a stream, only to its silence', (
     expect(await caller.until('0\r\n\r\n')).toEndWith('","id":1}\r\n0\r\n\r\n');
     caller[Symbol.dispose]();
   });
-
-  test('A8 a stream that is silent for the idle limit is cut, and not a second before', async () => {
-    const { caller, exchange } = await asked(SCAN);
-    await exchange.send(BEGIN);
-    await caller.until('"result":"');
-    await pass(IDLE_SECONDS - 1);
-    await exchange.send(chunk('late, but there'));
-    await caller.until('late, but there');
-    let gone = false;
-    void exchange.gone.then(() => (gone = true));
-    await pass(IDLE_SECONDS - 1);
-    expect(gone).toBe(false);
-    await pass(1);
-    await caller.ended;
-    expect(caller.text()).not.toContain('0\r\n\r\n');
-    await exchange.gone;
-  });
 });
 
 describe('A8 a reader that is behind is not a failure of its backend', () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LEDGER_FILE } from '../../gateway/ledger.ts';
 import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
@@ -15,13 +15,10 @@ beforeEach(() => void (backend = startBackend()));
 afterEach(() => backend[Symbol.asyncDispose]());
 
 describe.each([1, 3])('%d processes that cannot start say why in one sentence and exit 1', (processes) => {
-  const refuse = async (
-    options: Partial<CrewOptions>,
-    spoil: (folder: string, config: string) => void = () => undefined,
-  ) => {
+  const refuse = async (options: Partial<CrewOptions>, spoil: (folder: string) => void = () => undefined) => {
     using folder = temporaryFolder();
-    const { args, path } = crewConfig(folder.path, { backendUrl: backend.url, processes, ...options });
-    spoil(folder.path, path);
+    const { args } = crewConfig(folder.path, { backendUrl: backend.url, processes, ...options });
+    spoil(folder.path);
     const { code, stderr } = await runToEnd(args, folder.path);
     return [code, ...stderr.trim().replaceAll(folder.path, 'FOLDER').split('\n')];
   };
@@ -53,17 +50,6 @@ describe.each([1, 3])('%d processes that cannot start say why in one sentence an
       1,
       expect.stringContaining('gateway.colour: unknown key (known keys: '),
       expect.stringContaining('plans.pro.rps: found 0, expected a number above 0'),
-    ]);
-  });
-
-  test('a config that is not there, or is not TOML', async () => {
-    expect(await refuse({}, (_folder, config) => rmSync(config))).toEqual([
-      1,
-      'The config file FOLDER/sluice.toml cannot be read (ENOENT).',
-    ]);
-    expect(await refuse({}, (_folder, config) => writeFileSync(config, '[gateway\n'))).toEqual([
-      1,
-      expect.stringContaining('is not valid TOML'),
     ]);
   });
 
