@@ -82,23 +82,4 @@ describe('in a browser, without scripts', () => {
     },
     30_000,
   );
-
-  test('a form of another site changes nothing', async () => {
-    const { origin } = deploys.url;
-    await using ada = await browser.open({ origin, javaScript: false, expectedStatuses: [403] });
-    // The same machine under its other name is another site to a browser.
-    const other = new URL(deploys.url);
-    other.hostname = 'localhost';
-    const html = `<form method="post" action="${origin}/login"><button>Win</button></form>`;
-    await ada.page.route(
-      () => true,
-      (route) =>
-        new URL(route.request().url()).hostname === 'localhost'
-          ? route.fulfill({ contentType: 'text/html', body: html })
-          : route.continue(),
-    );
-    await ada.page.goto(other.href);
-    await ada.page.getByRole('button', { name: 'Win' }).click();
-    expect(await ada.page.textContent('h1')).toBe('Rejected');
-  }, 30_000);
 });

@@ -27,6 +27,7 @@ import { addressOf } from '../../fakes/chain.ts';
 import { createScriptedSend, type SeenPost } from '../../fakes/scripted-send.ts';
 import { opened, silentLog } from '../../started/gateway.ts';
 import { COMMAND_LINE, OPERATOR, ORIGIN, plainWork, random, testKeys } from '../auth/people.ts';
+import { emptyCell } from '../usage/ledger.ts';
 import { never, scriptedPolicy, testSeal } from '../webhooks/started.ts';
 import { pageOf } from './page-text.ts';
 
@@ -231,11 +232,7 @@ export function startWorld(options: Options = {}) {
   /** Counts usage in the ledger, `hoursAgo` before now; of the first account by default. */
   function count(cells: readonly (Partial<HourCell> & { hoursAgo?: number })[]) {
     const hour = Math.floor(clock.now() / HOUR_MS);
-    const whole = cells.map(({ hoursAgo = 0, ...given }) => ({
-      ...NOTHING,
-      hour: hour - hoursAgo,
-      ...given,
-    }));
+    const whole = cells.map(({ hoursAgo = 0, ...given }) => emptyCell({ hour: hour - hoursAgo, ...given }));
     take({ cells: whole, spent: [] });
   }
 
@@ -280,13 +277,3 @@ export function startWorld(options: Options = {}) {
 
 export type World = ReturnType<typeof startWorld>;
 export type Customer = ReturnType<World['customer']>;
-
-const COUNTERS =
-  'calls credits refunded errors bytesOut refused charged returned within10Ms within50Ms within250Ms within1S slower';
-const NOTHING = {
-  accountId: 1,
-  keyId: 'k1',
-  method: 'getSlot',
-  node: 'n1',
-  ...Object.fromEntries(COUNTERS.split(' ').map((name) => [name, 0])),
-} as Omit<HourCell, 'hour'>; // every counter is named above

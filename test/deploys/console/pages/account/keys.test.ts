@@ -120,14 +120,6 @@ describe('a rotation', () => {
     expect(world.keys.find(id)?.state).toBe('expired');
   });
 
-  test('that is sent twice creates one key, which is shown', async () => {
-    const once = await formId(`${PATH}/${id}`);
-    await rotate('24h', once);
-    const { to } = await rotate('24h', once);
-    expect(world.keys.list('acme')).toHaveLength(2);
-    expect((await acme.get(to)).text).toMatch(KEY);
-  });
-
   test.each(['', 'toString'])('with the grace %p changes nothing', async (grace) => {
     const { status, page } = await rotate(grace);
     expect([status, world.keys.list('acme').length]).toEqual([422, 1]);
