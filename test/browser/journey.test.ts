@@ -27,8 +27,9 @@ function arrived(text: string) {
   const field = (name: string) => new RegExp(`\r\n${name}: (.*)\r`, 'i').exec(text)?.[1] ?? '';
   const body = Buffer.from(text.slice(text.indexOf('\r\n\r\n') + 4), 'latin1');
   const timestamp = field('x-service-timestamp');
-  const signedBy = (secret: string, header = 'x-service-signature') =>
-    isSigned(new Secret(secret), { timestamp, signature: field(header) }, body, Date.now() / 1_000);
+  const signature = field('x-service-signature');
+  const signedBy = (secret: string) =>
+    isSigned(new Secret(secret), { timestamp, signature }, body, Date.now() / 1_000);
   return { event: JSON.parse(body.toString()) as any, delivery: field('x-service-delivery'), signedBy }; // oxlint-disable-line no-explicit-any -- compared member by member below
 }
 
@@ -184,6 +185,7 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
       data: { program_id: named.program, deploy_slot: slot },
     });
     expect(visited?.signedBy(secret)).toBe(true);
+    named.delivery = visited?.delivery ?? '';
 
     await row.getByRole('link').click();
     const drawer = customer.getByRole('dialog');
@@ -197,41 +199,6 @@ describe.skipIf(reason !== undefined)('an operator and a customer, in a browser'
     await main(customer)
       .getByRole('rowheader', { name: slot.toLocaleString('en-US') })
       .waitFor();
-  });
-
-  test('a delivery is sent again by hand, as the same one', async () => {
-    await visit(customer, 'Deliveries');
-    await main(customer).getByRole('row').filter({ hasText: 'upgraded, slot' }).getByRole('link').click();
-    await customer.getByRole('dialog').getByRole('button', { name: 'Resend' }).click();
-    await customer.getByText('Delivery queued for another attempt.').waitFor();
-    await customer.getByText('Resend (2)').waitFor();
-    const deliveries = await eventually(async () => {
-      const ids = (await world.visits()).map((text) => arrived(text).delivery);
-      return ids.length === 3 && ids;
-    });
-    named.delivery = deliveries[1] ?? '';
-    expect(deliveries[2]).toBe(named.delivery);
-  });
-
-  test('a secret is rotated in stages: both sign, then the new one alone', async () => {
-    await customer.goto(`/accounts/${named.account}/webhooks/${named.webhook}`);
-    await customer.getByRole('radio', { name: 'In 24 hours' }).check();
-    await button(customer, 'Rotate secret').click();
-    const next = await shown(customer);
-    expect(next).not.toBe(secret);
-    await customer.getByRole('link', { name: 'I have saved it' }).click();
-
-    async function test() {
-      const before = (await world.visits()).length;
-      await button(customer, 'Send test').click();
-      return arrived(await eventually(async () => (await world.visits())[before]));
-    }
-    const both = await test();
-    expect([both.signedBy(secret), both.signedBy(next, 'x-service-signature-next')]).toEqual([true, true]);
-    await button(customer, 'Activate now').click();
-    await customer.getByText('The new secret is now active.').waitFor();
-    const alone = await test();
-    expect([alone.signedBy(next), alone.signedBy(secret)]).toEqual([true, false]);
   });
 
   test('credits that are used up refuse with 402 until the operator adds some, with a reason', async () => {

@@ -66,13 +66,3 @@ test.each([
     expect(record).toMatchObject({ status, upgrade_authority, deploy_slot, deployed_at: null });
   },
 );
-
-test('a program changes its status from one minute to the next (spec 3.1)', async () => {
-  await using deploys = startDeploys([{ address: program, label: 'Program' }]);
-  deploys.chain.deploy(program, 9, AUTHORITY);
-  await deploys.watch();
-  deploys.chain.deploy(program, 9);
-  await deploys.readAgain();
-  const [record] = await programsOf(await deploys.get());
-  expect(record).toMatchObject({ status: 'frozen', upgrade_authority: null, deploy_slot: 9 });
-});

@@ -1,8 +1,6 @@
 import { expect, test } from 'bun:test';
-import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
-import { createApp } from '../../deploys/server.ts';
 import { startChain } from '../fakes/chain.ts';
-import { refusalOf, startDeploys, WATCHER_KEY, watchedOf } from '../deploys/started.ts';
+import { refusalOf, startDeploys, watchedOf } from '../deploys/started.ts';
 
 const NOT_YET = [503, { error: 'not available yet' }];
 
@@ -58,22 +56,4 @@ test('the order of checks is key, rate, availability, parameters; every error is
     expect(response.headers.get('content-type')).toStartWith('application/json');
     expect(Object.keys(Object(await response.json()))).toEqual(['error']);
   }
-});
-
-test('what should not have happened is 500 Internal error, and its message stays inside', async () => {
-  const broken: unknown[] = [];
-  const answered: number[] = [];
-  const app = createApp({
-    answerPrograms: () => {
-      throw new Error(WATCHER_KEY);
-    },
-    health: () => ({ isWell: true, sentence: 'ok' }),
-    noteAnswer: (status) => void answered.push(status),
-    noteBroken: (error) => void broken.push(error),
-    publicUrl: new URL('https://console.example.com'),
-  });
-  const response = await app.handle(new Request(`http://localhost${PROGRAMS_PATH}`));
-  expect(response.headers.get('content-type')).toStartWith('application/json');
-  expect(await refusalOf(response)).toEqual([500, { error: 'Internal error' }]);
-  expect([broken, answered]).toEqual([[new Error(WATCHER_KEY)], [500]]);
 });

@@ -26,13 +26,3 @@ test('of each key 60 requests in a minute are answered, then 429 says when to go
   await deploys.clock.advance(60_000);
   expect(await statuses(1)).toEqual([200]);
 });
-
-test('every program is read once a minute (spec 8)', async () => {
-  const readings = () => deploys.chain.calls.filter(({ method }) => method === 'getMultipleAccounts').length;
-  const before = readings();
-  for (let minute = 1; minute <= 3; minute++) {
-    await deploys.readAgain();
-    expect(readings()).toBe(before + minute);
-  }
-  expect(await (await deploys.get()).json()).toMatchObject({ checked_at: '2026-11-20T00:03:00.000Z' });
-});

@@ -1,8 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { join } from 'node:path';
-import { SERVED_FILE, SERVED_MIGRATIONS } from '../../gateway/replica/served.ts';
 import { type ApiKey, hashOf } from '../../shared/keys/api-key.ts';
-import { opened } from '../started/gateway.ts';
 import { waited } from '../started/host.ts';
 import { becomes, end, type Host, isPublishing, startHosts } from './hosts.ts';
 
@@ -36,7 +33,7 @@ describe('a gateway on a second host', () => {
     expect(await many.status('sluice_nonsense')).toBe(401);
   }, 30_000);
 
-  test('follows a rotation with its grace, a suspension, another plan and new plans', async () => {
+  test('follows a rotation with its grace, a suspension and another plan', async () => {
     await two.startGateway();
     const { key, id } = await one.key('payer', 'pro');
     await becomes(two, key, 200);
@@ -59,9 +56,6 @@ describe('a gateway on a second host', () => {
     expect(await policy()).toContain('q=200;w=2');
     await one.cli('account', 'set', 'payer', '--plan', 'starter');
     expect(await waited(async () => (await policy())?.includes('q=50;w=2') ?? false)).toBeLessThan(KNOWN_MS);
-    one.configure('[plans.starter]\nrps = 7\nburst = 21\n');
-    await one.cli('config', 'reload');
-    expect(await waited(async () => (await policy())?.includes('q=21;w=3') ?? false)).toBeLessThan(KNOWN_MS);
   }, 30_000);
 
   test.each(['gateway', 'deploys'] as const)(
@@ -93,29 +87,6 @@ describe('a gateway on a second host', () => {
     expect([await one.status(key), await two.status(key)]).toEqual([200, 200]);
     const terms = JSON.parse(await hosts.redis.cli('HGET', '{sluice:accounts}:head', 'terms'));
     expect(terms.plans).toHaveProperty('gold');
-  }, 30_000);
-
-  test('refuses within a second a key that is revoked behind a hundred thousand new ones, of which it keeps none', async () => {
-    await two.startGateway();
-    const [kept, ended] = [await one.key('kept', 'pro'), await one.key('ended', 'pro')];
-    await waited(async () => (await two.status(kept.key)) === 200 && (await two.status(ended.key)) === 200);
-    addKeys(one, 100_000);
-    await one.cli('key', 'revoke', ended.id);
-    expect(await becomes(two, ended.key, 401)).toBeLessThan(KNOWN_MS);
-    expect(await two.status(kept.key)).toBe(200);
-    await waited(async () => Number(await hosts.redis.cli('HLEN', KEYS)) >= 100_001);
-    expect(keysOn(two)).toBe(1);
-  }, 60_000);
-
-  test('calls no key invalid while what is published is lost and not there again', async () => {
-    await two.startGateway();
-    const { key } = await one.key('payer', 'pro');
-    await becomes(two, key, 200);
-    await end(one.deploys(), 'SIGKILL');
-    await hosts.redis.cli('FLUSHALL');
-    const unseen = await one.key('unseen', 'pro');
-    await Bun.sleep(STALE_MS); // asking on the way would be guessing keys
-    expect([await two.status(key), await two.status(unseen.key)]).toEqual([200, 503]);
   }, 30_000);
 
   test('goes on with known keys while Redis is away, also after a restart, and never calls one invalid that it has not seen', async () => {
@@ -160,21 +131,3 @@ describe('a gateway on a second host', () => {
     expect(names).not.toContain(hashOf(key as ApiKey).toString('hex')); // made by the command line
   }, 30_000);
 });
-
-const KEYS = '{sluice:accounts}:keys';
-
-function addKeys(host: typeof one, count: number): void {
-  const accounts = host.accounts();
-  accounts.run(`INSERT INTO keys (id, account_id, name, hash, prefix, last4, created_at_ms)
-    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ${count})
-    SELECT printf('%016x', i), 1, '', CAST(printf('%032x', i) AS BLOB), '', '', 0 FROM n`);
-  accounts.close();
-}
-
-/** Keys that a host has on its disk. */
-function keysOn(host: typeof one): number {
-  const served = opened(join(host.folder, SERVED_FILE), SERVED_MIGRATIONS);
-  const ids = served.query("SELECT name FROM rows WHERE name LIKE 'k%'").values();
-  served.close();
-  return ids.length;
-}

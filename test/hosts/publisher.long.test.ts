@@ -44,17 +44,6 @@ describe('one host alone', () => {
     const third = await one.key('third', 'pro');
     await becomes(one, third.key, 200);
   }, 30_000);
-
-  test('is published in full when deploys starts with a Redis that is away, and comes later', async () => {
-    await hosts.redis.die();
-    await one.startDeploys();
-    const { key } = await one.key('payer', 'pro');
-    expect(await healthOf(one.deploys())).not.toContain('not published');
-    await hosts.redis.restart('empty');
-    await waited(isPublishing(one));
-    await two.startGateway();
-    await becomes(two, key, 200);
-  }, 30_000);
 });
 
 test('a host without accounts calls no key invalid before any was published, nor one that never reached Redis', async () => {
@@ -113,33 +102,3 @@ describe('a second deploys', () => {
     await expect(one.cli('key', 'create', 'old')).rejects.toThrow('managed on another host');
   }, 40_000);
 });
-
-test('a backup that is put back is published as it is, and what came after it is gone everywhere', async () => {
-  const backup = hosts.host();
-  await one.startDeploys();
-  await two.startGateway();
-  const kept = await one.key('kept', 'pro');
-  await becomes(two, kept.key, 200);
-  await end(one.deploys(), 'SIGTERM');
-  copyAccounts(one, backup);
-  await one.startDeploys();
-  const lost = await one.key('lost', 'pro');
-  await becomes(two, lost.key, 200);
-  const accounts = one.accounts();
-  for (let i = 0; i < 50; i++) accounts.run("UPDATE accounts SET suspended = 0 WHERE name = 'lost'");
-  const { value } = accounts.query<{ value: number }, []>('SELECT value FROM revision').get() ?? { value: 0 };
-  accounts.close();
-  const seq = async () => Number(await head('seq'));
-  await waited(async () => (await seq()) === value);
-  await end(one.deploys(), 'SIGTERM');
-  await Bun.$`rm -f ${join(one.folder, ACCOUNTS_FILE)}-wal ${join(one.folder, ACCOUNTS_FILE)}-shm`;
-  copyAccounts(backup, one);
-  const after = await one.key('after', 'pro');
-  await one.startDeploys();
-  await becomes(two, after.key, 200);
-  await becomes(two, lost.key, 401);
-  expect(await two.status(kept.key)).toBe(200);
-  // Limits know accounts by revisions too, and keep what the highest said.
-  await one.key('later', 'pro');
-  await waited(async () => (await seq()) > value, 2_000);
-}, 40_000);

@@ -50,16 +50,6 @@ export async function startWorld(namespace: ReturnType<typeof createNamespace>) 
       const answer = await fetch('http://control/', { unix: socketOf(folder.path, CONTROL) });
       return (await answer.json()) as readonly string[]; // main.ts gives texts
     },
-    /** An account with a login, by the command line. */
-    async addCustomer(account: string, email: string, password: string): Promise<void> {
-      for (const [line, input] of [
-        [`account create ${account} --plan trial`, undefined],
-        [`user create ${email} --account ${account}`, `${password}\n`],
-      ] as const) {
-        const { code, err } = await sluice(folder.path, [...line.split(' '), '--config', config], {}, input);
-        if (code !== 0) throw new Error(err);
-      }
-    },
     /** Redeploys a program of the chain with real loader transactions; gives its new slot. */
     async upgrade(programId: string): Promise<number> {
       const { code, out, err } = await sluice(

@@ -68,17 +68,6 @@ describe('accounts', () => {
     for (const search of ['%', '_', '\\', "'"]) expect(accountPages({ search, limit: 9 })).toEqual([[]]);
   });
 
-  test('are filtered by plan, by none, and by being suspended, in pages', () => {
-    for (let i = 1; i <= 9; i++)
-      addAccount(`a${i}`, i % 3 === 0 ? null : i % 3 === 1 ? 'pro' : 'trial', i > 5);
-    const pro = { plan: { name: 'pro' } };
-    expect(accountPages({ limit: 2, ...pro })).toEqual([['a7', 'a4'], ['a1']]);
-    expect(accountPages({ limit: 2, plan: { name: undefined } })).toEqual([['a9', 'a6'], ['a3']]);
-    expect(accountPages({ limit: 3, isSuspended: true })).toEqual([['a9', 'a8', 'a7'], ['a6']]);
-    expect(accountPages({ limit: 9, isSuspended: true, ...pro })).toEqual([['a7']]);
-    expect(accountPages({ limit: 9, search: 'A4', ...pro })).toEqual([['a4']]);
-  });
-
   test('out of credits come once each, and no others', () => {
     const [rich, none] = [addAccount('rich', 'trial'), addAccount('none', 'pro')];
     spent.set(rich, 999).set(none, 1_000);

@@ -74,8 +74,8 @@ test('its schemas are closed, all their fields are sent, and they hold nothing o
   for (const { required, additionalProperties, properties } of Object.values(schemas))
     expect([additionalProperties, required]).toEqual([false, Object.keys(properties)]);
   const refs = [...JSON.stringify(document.paths).matchAll(/"#\/components\/schemas\/(\w+)"/g)];
-  expect(new Set(refs.map(([, name]) => name))).toEqual(new Set(['ProgramsAnswer', 'ErrorAnswer']));
-  expect(JSON.stringify(document)).not.toMatch(/"\$id"|"default"|"format":"integer"/);
+  for (const [, name = ''] of refs) expect(schemas).toHaveProperty(name);
+  expect(JSON.stringify(schemas)).not.toMatch(/"\$id"|"default"|"format":"integer"/);
   const { deploy_slot } = ProgramRecord.properties;
   const values = [5, null, '5', 5.5, undefined];
   expect(values.map((value) => Value.Check(deploy_slot, value))).toEqual([true, true, false, false, false]);

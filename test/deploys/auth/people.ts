@@ -31,19 +31,22 @@ export const plainWork: HashWork = {
   verify: (password, hash) => Promise.resolve(hash === `plain ${password}`),
 };
 
-/** Who may log in, with their pages, over a store in memory and a clock that stands still. */
-export function startPeople(
-  rows: Partial<AuthDeps['config']> = {},
-  work: HashWork = plainWork,
-  fetch: AuthDeps['fetch'] = () => Promise.reject(new Error('nothing may be asked')),
-) {
+type AuthOptions = Readonly<{
+  rows?: Partial<AuthDeps['config']>;
+  work?: HashWork;
+  fetch?: AuthDeps['fetch'];
+  spentOf?(id: number): number;
+}>;
+
+/** Accounts and who may log in, over a store in memory and a clock that stands still. */
+export function startAuth({ rows, work = plainWork, fetch = unasked, spentOf = () => 0 }: AuthOptions) {
   const clock = createVirtualClock();
   const store = opened(':memory:', { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
   const result = configFrom({}, {});
   if (result.kind === 'problems') throw new Error('the default config is good');
-  const { plans } = result.config;
+  const { plans, deploys } = result.config;
   const audit = createAudit(store);
-  const accounts = createAccounts({ store, plans, spentOf: () => 0, clock, note: audit.note });
+  const accounts = createAccounts({ store, plans, spentOf, clock, note: audit.note });
   const auth = createAuthService({
     store,
     config: { signUp: false, operatorsNeedSecondFactor: false, oidc: undefined, ...rows },
@@ -56,6 +59,29 @@ export function startPeople(
     random,
     hashing: createHashing(work),
   });
+
+  /** A user with `PASSWORD` who must be made, by the command line. */
+  function made(email: string, place: Place = OPERATOR) {
+    const read = readEmail(email);
+    if (read === undefined) throw new Error(`${email} is no e-mail`);
+    const user = { email: read, place, passwordHash: `plain ${PASSWORD}` };
+    const created = auth.users.create(user, COMMAND_LINE);
+    if (created.kind !== 'created') throw new Error(created.kind);
+    return created.user;
+  }
+  return { clock, store, plans, deploys, audit, accounts, auth, made };
+}
+
+const unasked = () => Promise.reject(new Error('nothing may be asked'));
+
+/** Who may log in, with their pages. */
+export function startPeople(
+  rows?: AuthOptions['rows'],
+  work?: AuthOptions['work'],
+  fetch?: AuthOptions['fetch'],
+) {
+  const started = startAuth({ ...(rows && { rows }), ...(work && { work }), ...(fetch && { fetch }) });
+  const { clock, store, accounts, auth } = started;
   const addresses = createClientAddresses(undefined);
   const reasons: string[] = [];
   const noteUnavailable = (reason: string) => reasons.push(reason);
@@ -74,25 +100,10 @@ export function startPeople(
     routes,
   );
 
-  /** A user with `PASSWORD` who must be made, by the command line. */
-  function made(email: string, place: Place = OPERATOR) {
-    const read = readEmail(email);
-    if (read === undefined) throw new Error(`${email} is no e-mail`);
-    const user = { email: read, place, passwordHash: `plain ${PASSWORD}` };
-    const created = auth.users.create(user, { kind: 'command-line' });
-    if (created.kind !== 'created') throw new Error(created.kind);
-    return created.user;
-  }
-
   return {
-    auth,
+    ...started,
     routes,
-    store,
-    clock,
-    accounts,
-    audit,
     reasons,
-    made,
     viewerOf: auth.viewerOf,
     handle: (request: Request) => Promise.resolve(app.handle(request)),
     /** A browser without scripts: it keeps cookies and says where its forms come from. */
@@ -156,7 +167,7 @@ export function customerOf({ accounts }: ReturnType<typeof startPeople>) {
 }
 
 /** The login with Ada, an operator, who has logged in from the first address. */
-export async function startSignedIn(rows: Partial<AuthDeps['config']> = {}, work: HashWork = plainWork) {
+export async function startSignedIn(rows: Partial<AuthDeps['config']> = {}, work?: HashWork) {
   const started = startPeople(rows, work);
   const user = started.made(ADA);
   const visitor = started.visitor();

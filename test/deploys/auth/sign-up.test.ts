@@ -94,13 +94,6 @@ describe('signing up', () => {
     expect(started.accounts.list()).toEqual([]);
   });
 
-  test('comes back with what was typed, escaped, and never with the password', async () => {
-    const page = await (await signUp({ account: '"><script>alert(1)</script>', email: 'x' })).text();
-    expect(page).toContain('&lt;script>alert(1)');
-    expect(page).not.toContain('<script>');
-    expect(page).not.toContain(PASSWORD);
-  });
-
   test('is for five from one address, then one every ten minutes', async () => {
     const ask = (i: number, address: string) =>
       signUp({ email: `u${i}@example.com`, account: `a${i}` }, started.visitor(address));

@@ -29,11 +29,6 @@ describe('beside the API', () => {
     expect([response.status, response.headers.get('location')]).toEqual([303, path]);
   });
 
-  test('without a console, / leads to the reference', async () => {
-    const response = await startApp(undefined)('/');
-    expect([response.status, response.headers.get('location')]).toEqual([302, '/openapi']);
-  });
-
   test.each([
     ['/nothing', 'text/html,*/*', 'text/html; charset=utf-8'],
     ['/nothing', '*/*', 'application/json;charset=utf-8'],

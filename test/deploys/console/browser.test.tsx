@@ -246,7 +246,17 @@ test('without scripts no part that needs them is shown', async () => {
   expect(opened.faults).toEqual([]);
 });
 
-test('a webhook is added, tested, paused and deleted without scripts', async () => {
+/** The name of what has the focus, and whether one sees by an outline within the window that it has it. */
+const FOCUSED = `(() => {
+  const at = document.activeElement;
+  const name = at.getAttribute('aria-label') ?? at.labels?.[0]?.textContent ?? at.textContent;
+  const { outlineStyle, outlineWidth } = getComputedStyle(at);
+  const { top, bottom, width } = at.getBoundingClientRect();
+  const isOutlined = outlineStyle !== 'none' && parseFloat(outlineWidth) > 0;
+  return { name: name.trim(), isSeen: isOutlined && width > 0 && bottom > 0 && top < innerHeight };
+})()`;
+
+test('without scripts a webhook is added, tested, paused and deleted by the keyboard alone, whose focus is always seen', async () => {
   using world = startWorld();
   const { cookie } = world.customer();
   await using pages = serveInBrowser((request) => {
@@ -255,19 +265,35 @@ test('a webhook is added, tested, paused and deleted without scripts', async () 
   });
   await using opened = await browser.open({ origin: pages.origin, javaScript: false });
   const { page, faults } = opened;
+  const stops: string[] = [];
+  async function tabTo(wanted: string): Promise<void> {
+    for (let name = ''; !name.startsWith(wanted); stops.push(name)) {
+      if (stops.length > 200) throw new Error(`no stop is called ${wanted}: ${stops.join(' | ')}`);
+      await page.keyboard.press('Tab');
+      const focused = await page.evaluate<{ name: string; isSeen: boolean }>(FOCUSED);
+      ({ name } = focused);
+      expect(focused).toEqual({ name, isSeen: true });
+    }
+  }
+  /** Presses Enter on a link or button, and waits for a text of the page that it leads to. */
+  async function follow(wanted: string, text: string): Promise<void> {
+    await tabTo(wanted);
+    await page.keyboard.press('Enter');
+    await page.locator('main').getByText(text).first().waitFor();
+  }
   await page.goto(`/accounts/1/webhooks/new?program=${addressOf('B')}`);
-  await page.getByLabel('URL').fill('https://hooks.example.com/in');
-  await page.getByRole('button', { name: 'Add webhook' }).click();
-  await page.getByRole('link', { name: 'I have saved it' }).click();
-  await page.getByRole('button', { name: 'Send test' }).click();
-  await page.getByText('Test event queued.').waitFor();
+  await follow('Skip to content', 'Add webhook');
+  await tabTo('URL');
+  await page.keyboard.type('https://hooks.example.com/in');
+  await follow('Add webhook', 'I have saved it');
+  await follow('I have saved it', 'Send test');
+  await follow('Send test', 'Test event queued.');
   expect(new URL(page.url()).pathname).toStartWith('/accounts/1/deliveries/');
   await page.goBack();
-  await page.getByRole('button', { name: 'Pause' }).click();
-  await page.getByText('Webhook paused.').waitFor();
-  await page.getByLabel('Type hooks.example.com to confirm').fill('hooks.example.com');
-  await page.getByRole('button', { name: 'Delete webhook' }).click();
-  await page.getByText('Webhook deleted.').waitFor();
+  await follow('Pause', 'Webhook paused.');
+  await tabTo('Type hooks.example.com to confirm');
+  await page.keyboard.type('hooks.example.com');
+  await follow('Delete webhook', 'Webhook deleted.');
   expect(world.webhooks.list(1)).toEqual([]);
   expect(faults).toEqual([]);
 });

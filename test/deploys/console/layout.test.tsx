@@ -56,28 +56,6 @@ describe('the navigation', () => {
 });
 
 describe('the document', () => {
-  test('has one heading, the title of the window, and landmarks', async () => {
-    const at = (selector: string) => find(CUSTOMER, '/accounts/7/keys', selector);
-    expect(await at('h1')).toEqual(['Keys']);
-    expect(await at('title')).toEqual(['Keys · acme · Sluice']);
-    expect(await find(CUSTOMER, '/accounts/7/keys', 'main', 'id')).toEqual(['content']);
-    expect(await find(CUSTOMER, '/accounts/7/keys', '.skip-link', 'href')).toEqual(['#content']);
-  });
-
-  test.each([
-    ['saved', ['Saved.']],
-    ['unheard-of', []],
-  ])('says what ?done=%s says: %p', async (code, messages) => {
-    expect(await find(CUSTOMER, `/accounts/7/keys?done=${code}`, '#flash p, #flash .notice > div')).toEqual(
-      messages,
-    );
-  });
-
-  test('comes back from the choice of colours to the same page, without its message', async () => {
-    const next = await find(CUSTOMER, '/accounts/7/keys?after=2&done=saved', 'input[name=next]', 'value');
-    expect(next).toEqual(['/accounts/7/keys?after=2']);
-  });
-
   test('has a way out for those who are signed in alone', async () => {
     expect(await find(CUSTOMER, '/login', 'form[action="/logout"]', 'method')).toEqual(['post']);
     expect(await find(undefined, '/login', 'form[action="/logout"]', 'method')).toEqual([]);

@@ -1,16 +1,13 @@
-import { createAccounts } from '../../../deploys/accounts/accounts.ts';
-import { type By, createAudit } from '../../../deploys/accounts/audit.ts';
+import type { By } from '../../../deploys/accounts/audit.ts';
 import { createKeys } from '../../../deploys/accounts/keys.ts';
-import { createAuthService } from '../../../deploys/auth/auth-service.ts';
-import { createHashing, type HashWork } from '../../../deploys/auth/passwords.ts';
+import type { HashWork } from '../../../deploys/auth/passwords.ts';
 import { SESSION_COOKIE } from '../../../deploys/auth/sessions.ts';
-import { type Place, readEmail, type User } from '../../../deploys/auth/users.ts';
+import type { User } from '../../../deploys/auth/users.ts';
 import { composeConsole, type Installation, type Running } from '../../../deploys/compose.ts';
 import { attempt } from '../../../deploys/delivery/send.ts';
 import { createEnqueue } from '../../../deploys/outbox/enqueue.ts';
 import { createOutbox } from '../../../deploys/outbox/outbox.ts';
 import type { Sent } from '../../../deploys/outbox/outcome.ts';
-import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { createTakeDrained, type HourCell } from '../../../deploys/usage/redis-cells.ts';
 import { createBlockTimeStore } from '../../../deploys/watch/block-time.ts';
 import type { ProgramState } from '../../../deploys/watch/change.ts';
@@ -19,14 +16,12 @@ import type { WatchedProgram } from '../../../deploys/watch/watched.ts';
 import { createSecretsOf } from '../../../deploys/webhooks/seal.ts';
 import { createWebhooks } from '../../../deploys/webhooks/webhooks.ts';
 import type { Clock } from '../../../shared/clock.ts';
-import { configFrom } from '../../../shared/config/config.ts';
-import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { spentOf, USAGE_MIGRATIONS } from '../../../shared/ledger/schema.ts';
-import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { createScriptedSend, type SeenPost } from '../../fakes/scripted-send.ts';
 import { opened, silentLog } from '../../started/gateway.ts';
-import { COMMAND_LINE, OPERATOR, ORIGIN, plainWork, random, testKeys } from '../auth/people.ts';
+import { COMMAND_LINE, OPERATOR, ORIGIN, random, startAuth } from '../auth/people.ts';
+import { emptyCell } from '../usage/ledger.ts';
 import { never, scriptedPolicy, testSeal } from '../webhooks/started.ts';
 import { pageOf } from './page-text.ts';
 
@@ -52,28 +47,15 @@ const PROGRAMS = ['A', 'B'].map((name) => ({ address: addressOf(name), label: `P
  */
 export function startWorld(options: Options = {}) {
   const { gateways = [], statusOf, installation, running, programs = PROGRAMS } = options;
-  const clock = createVirtualClock();
-  const store = opened(':memory:', { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
   const ledger = opened(':memory:', USAGE_MIGRATIONS);
-  const result = configFrom({}, {});
-  if (result.kind === 'problems') throw new Error('the default config is good');
-  const { plans, deploys } = result.config;
-  const { note, list: entries } = createAudit(store);
-  const accounts = createAccounts({ store, plans, spentOf: (id) => spentOf(ledger, id), clock, note });
+  const { clock, store, plans, deploys, audit, accounts, auth, made } = startAuth({
+    rows: { signUp: true },
+    spentOf: (id) => spentOf(ledger, id),
+    ...(options.hashWork && { work: options.hashWork }),
+  });
+  const { note, list: entries } = audit;
   const keys = createKeys({ store, clock, random, note });
   const lines: unknown[] = [];
-  const auth = createAuthService({
-    store,
-    config: { ...deploys, signUp: true },
-    providerReturnUrl: new URL('/login/return', ORIGIN),
-    keys: testKeys,
-    note,
-    accounts,
-    fetch: () => Promise.reject(new Error('no request is expected')),
-    clock,
-    random,
-    hashing: createHashing(options.hashWork ?? plainWork),
-  });
   const labels = new Map<string, string>(programs.map(({ address, label }) => [address, label]));
   const enqueue = createEnqueue(store, (program) => labels.get(program) ?? program, random);
   const outbox = createOutbox(store, random);
@@ -120,15 +102,6 @@ export function startWorld(options: Options = {}) {
     },
   );
   const { app } = console;
-
-  /** A user whose password is `plain`. */
-  function made(email: string, place: Place): User {
-    const read = readEmail(email);
-    if (read === undefined) throw new Error(`${email} is no e-mail`);
-    const created = auth.users.create({ email: read, place, passwordHash: 'plain' }, COMMAND_LINE);
-    if (created.kind !== 'created') throw new Error(created.kind);
-    return created.user;
-  }
 
   /** A user who is signed in. */
   function session(user: User, agent = 'Firefox') {
@@ -231,11 +204,7 @@ export function startWorld(options: Options = {}) {
   /** Counts usage in the ledger, `hoursAgo` before now; of the first account by default. */
   function count(cells: readonly (Partial<HourCell> & { hoursAgo?: number })[]) {
     const hour = Math.floor(clock.now() / HOUR_MS);
-    const whole = cells.map(({ hoursAgo = 0, ...given }) => ({
-      ...NOTHING,
-      hour: hour - hoursAgo,
-      ...given,
-    }));
+    const whole = cells.map(({ hoursAgo = 0, ...given }) => emptyCell({ hour: hour - hoursAgo, ...given }));
     take({ cells: whole, spent: [] });
   }
 
@@ -280,13 +249,3 @@ export function startWorld(options: Options = {}) {
 
 export type World = ReturnType<typeof startWorld>;
 export type Customer = ReturnType<World['customer']>;
-
-const COUNTERS =
-  'calls credits refunded errors bytesOut refused charged returned within10Ms within50Ms within250Ms within1S slower';
-const NOTHING = {
-  accountId: 1,
-  keyId: 'k1',
-  method: 'getSlot',
-  node: 'n1',
-  ...Object.fromEntries(COUNTERS.split(' ').map((name) => [name, 0])),
-} as Omit<HourCell, 'hour'>; // every counter is named above

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { createTakeDrained, type HourCell } from '../../../deploys/usage/redis-cells.ts';
 import type { Store } from '../../../shared/store/open.ts';
-import { USAGE_COUNTERS } from '../../../shared/ledger/cells.ts';
+import { CELL_COUNTER_NAMES, USAGE_COUNTERS } from '../../../shared/ledger/cells.ts';
 import { USAGE_MIGRATIONS } from '../../../shared/ledger/schema.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 
@@ -10,28 +10,16 @@ const COLUMNS = Object.values(USAGE_COUNTERS);
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
 
+type Counts = Record<(typeof CELL_COUNTER_NAMES)[number], number>;
+const ZERO = Object.fromEntries(CELL_COUNTER_NAMES.map((name) => [name, 0])) as Counts; // each is there
+const PLACE = { hour: 0, accountId: 1, keyId: 'k1', method: 'getSlot', node: 'n1' };
+
+/** A cell of account 1 with nothing counted, except for what is given. */
+export const emptyCell = (given: Partial<HourCell> = {}): HourCell => ({ ...PLACE, ...ZERO, ...given });
+
 /** A cell of account 1 with one call of one credit, except for what is given. */
-export const cellOf = (given: Partial<HourCell> = {}): HourCell => ({
-  hour: 0,
-  accountId: 1,
-  keyId: 'k1',
-  method: 'getSlot',
-  node: 'n1',
-  calls: 1,
-  credits: 1,
-  refunded: 0,
-  errors: 0,
-  bytesOut: 10,
-  refused: 0,
-  within10Ms: 0,
-  within50Ms: 0,
-  within250Ms: 0,
-  within1S: 0,
-  slower: 0,
-  charged: 0,
-  returned: 0,
-  ...given,
-});
+export const cellOf = (given: Partial<HourCell> = {}): HourCell =>
+  emptyCell({ calls: 1, credits: 1, bytesOut: 10, ...given });
 
 /** Writes cells into a ledger as they are. */
 export const createTakeCells = (ledger: Store) => {

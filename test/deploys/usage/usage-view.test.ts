@@ -8,7 +8,6 @@ import {
   createReadUsageView,
   type Reader,
   slicesOf,
-  startsOf,
   type UsageView,
   type UsageQuery,
 } from '../../../deploys/usage/usage-view.ts';
@@ -94,18 +93,6 @@ test.each([
   expect(turns).toBe(most);
 });
 
-test('usage of one key or one method is its alone', async () => {
-  const hours = { fromHour: NOW - 23, toHour: NOW + 1 };
-  const of = (more: object) =>
-    view({ whose: { ...whose, ...more }, hours, unit: 'hour', by: 'method', named: 6 });
-  const { total, cells } = await of({ keyId: 'k2' });
-  expect(total.calls).toBe(4);
-  expect(cells).toMatchObject([{ at: NOW, name: 'getSlot', calls: 4 }]);
-  expect((await of({ method: 'getBlock' })).total.calls).toBe(8);
-  // Credits are what was charged less what was given back.
-  expect((await of({ method: 'getSlot' })).cells).toMatchObject([{ calls: 7, credits: 9, refused: 3 }]);
-});
-
 test('a series of one account has every hour, over all keys, methods and nodes, or of one of them', () => {
   const points = report.series(whose, DAY);
   expect(points.map(({ at }) => at)).toEqual(Array.from({ length: 25 }, (_, i) => NOW - 24 + i));
@@ -134,15 +121,6 @@ test.each([200, 24 * 365])('%p hours are cut where days begin, three days at onc
     // Hours are kept for 90 days, and what is older has a row a day.
     expect(toHour - fromHour).toBeLessThanOrEqual(toHour > NOW - 90 * 24 ? 72 : 720);
   }
-});
-
-test.each([
-  ['hour', NOW - 23, 24, NOW_MS - 23 * HOUR_MS],
-  ['day', (Math.floor(NOW / 24) - 29) * 24, 30, Date.UTC(2026, 9, 22)],
-  ['month', YEAR.fromHour, 12, Date.UTC(2025, 11)],
-] as const)('a chart by %s has every period', (by, fromHour, length, firstMs) => {
-  const starts = startsOf({ fromHour, toHour: NOW + 1 }, by);
-  expect([starts.length, starts[0]?.atMs]).toEqual([length, firstMs]);
 });
 
 test('the rows of one account are those that all accounts’ rows have of it, in the same order', () => {

@@ -75,11 +75,6 @@ describe('the list of keys', () => {
     expect(text).not.toContain('1,000,000');
   });
 
-  test('without keys says how to get one', async () => {
-    expect((await acme.get(PATH)).text).toContain('No API keys yet');
-    expect((await acme.get(`${PATH}?search=x`)).text).toContain('No matching keys');
-  });
-
   test('has each key on one of its pages', async () => {
     for (let i = 0; i < 60; i++) world.addKey(`key ${i}`);
     const first = await acme.get(PATH);
@@ -118,14 +113,6 @@ describe('a rotation', () => {
   test('at once ends the old key at once', async () => {
     await rotate('0');
     expect(world.keys.find(id)?.state).toBe('expired');
-  });
-
-  test('that is sent twice creates one key, which is shown', async () => {
-    const once = await formId(`${PATH}/${id}`);
-    await rotate('24h', once);
-    const { to } = await rotate('24h', once);
-    expect(world.keys.list('acme')).toHaveLength(2);
-    expect((await acme.get(to)).text).toMatch(KEY);
   });
 
   test.each(['', 'toString'])('with the grace %p changes nothing', async (grace) => {

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { SESSION_COOKIE } from '../../../../../deploys/auth/sessions.ts';
-import { ADA, COMMAND_LINE, logIn, PASSWORD, startPeople } from '../../../auth/people.ts';
+import { ADA, logIn, PASSWORD, startPeople } from '../../../auth/people.ts';
 
 async function start() {
   const people = startPeople();
@@ -16,12 +15,6 @@ beforeEach(async () => void (world = await start()));
 afterEach(() => world[Symbol.dispose]());
 
 describe('the settings', () => {
-  test.each(['/settings', '/settings/second-factor'])('%s: redirect to the login and back', async (path) => {
-    const { status, headers } = await world.visitor().get(`${path}?a=b`);
-    const next = encodeURIComponent(`${path}?a=b`);
-    expect([status, headers.get('location')]).toEqual([303, `/login?next=${next}`]);
-  });
-
   test('a new password ends every other session and keeps this one', async () => {
     const fields = { password: PASSWORD, 'new-password': 'another four plain words' };
     const { headers } = await world.one.post('/settings/password', fields);
@@ -63,11 +56,5 @@ describe('the settings', () => {
     await visitor.post('/settings/sign-out-others');
     expect(await world.viewerOf(world.other.request())).toBeUndefined();
     expect(await world.viewerOf(visitor.request())).toBeDefined();
-  });
-
-  test('of a removed user redirect to the login', async () => {
-    world.auth.users.remove(world.user, COMMAND_LINE);
-    expect(world.one.cookies.has(SESSION_COOKIE)).toBe(true);
-    expect((await world.one.post('/settings/sign-out-others')).headers.get('location')).toBe('/login');
   });
 });
