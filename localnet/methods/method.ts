@@ -9,7 +9,6 @@ export type Method = Readonly<{
   answer(chain: Chain, params: Params): Json;
 }>;
 
-/** Methods by name. */
 export type NamedMethods = Readonly<Record<string, Method>>;
 
 /** A method that takes so many parameters, and so many more that may be absent. */
