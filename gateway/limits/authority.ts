@@ -99,10 +99,7 @@ function isWaiting({ sinceMs, expiresMs }: ScanHolding, clockMs: number): boolea
   return sinceMs > 0 && expiresMs - SCAN_LIFE_MS + SCAN_WAIT_MS > clockMs;
 }
 
-function contentionIn(
-  { nodes, scans, clockMs }: ScanState,
-  mine: ScanHolding,
-): Pick<ScanGrant, 'contended' | 'fair'> {
+function contentionIn({ nodes, scans, clockMs }: ScanState, mine: ScanHolding) {
   let [isWanted, contenders, free] = [false, 1, scans];
   for (const holding of nodes) {
     const held = scansHeldBy(holding, clockMs);
@@ -157,12 +154,10 @@ function encode({ rate, credits, scans }: State): string {
   return JSON.stringify([FORMAT, ...parts.map((part) => part ?? 0)]);
 }
 
-/** What every part of a new state begins with. */
 function newPart(revision: number, nowMs: number) {
   return { atMs: nowMs, clockMs: 0, revision, nodes: [] };
 }
 
-/** What came of a message. */
 export type Answer = Readonly<{
   /** The account's new blob; the old one when nothing changed. */
   blob: string;

@@ -119,7 +119,6 @@ export type LeaseStore = Readonly<{
 
 export type StoreOptions = Readonly<{
   clock: Clock;
-  /** Credits that a node, silent for a day, held and that are the account's again. */
   onReleased(accountId: number, released: Released): void;
 }>;
 
