@@ -101,7 +101,6 @@ type UpgradeContext = Readonly<{
   signal: AbortSignal;
 }>;
 
-/** Who pays, who may upgrade, and the buffer. */
 type Signers = Readonly<Record<'payer' | 'authority' | 'buffer', TransactionSigner>>;
 
 export async function fundPayer(context: UpgradeContext, payer: Address): Promise<void> {

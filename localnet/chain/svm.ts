@@ -55,7 +55,6 @@ export function createSvm() {
       inner.getProgramAccounts(addressBytes(owner)).map((found) => addressOf(found.address)),
     /** Runs a transaction and keeps what it did. A failed one keeps its fee only. */
     execute: (wire: Uint8Array) => executionFrom(inner.sendVersionedTransaction(wire)),
-    /** Runs a transaction and keeps nothing. */
     simulate(wire: Uint8Array, sigVerify: boolean): Simulation {
       inner.setSigverify(sigVerify);
       try {

@@ -125,7 +125,6 @@ export function createWireReader(wire: Uint8Array) {
     throw new MalformedWire('invalid value: a length above u16');
   }
 
-  /** As many items as a count says. */
   function list<Item>(read: () => Item): Item[] {
     return Array.from({ length: count() }, read);
   }
@@ -140,7 +139,6 @@ export function createWireReader(wire: Uint8Array) {
 
 const TABLE_HEADER_BYTES = 56;
 
-/** Keys loaded from lookup tables. */
 export type LoadedKeys = Readonly<{ writable: readonly Address[]; readonly: readonly Address[] }>;
 
 /** Looks the keys of a v0 message up. A table or an index that is not there gives nothing: the machine refuses it. */

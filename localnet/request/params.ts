@@ -129,7 +129,6 @@ export function isBase58(text: string): boolean {
   return /^[1-9A-HJ-NP-Za-km-z]*$/.test(text);
 }
 
-/** A JSON-RPC error object's members. */
 export type RpcError = Readonly<{ code: number; message: string; data?: Json }>;
 
 /**
