@@ -74,13 +74,7 @@ function topUpScans(
 }
 
 /** Permits that the node gets beyond what it keeps: what is free, less one for each node that waits longer. */
-function grantable(
-  state: ScanState,
-  mine: ScanHolding,
-  kept: number,
-  wanted: number,
-  sinceMs: number,
-): number {
+function grantable(state: ScanState, mine: ScanHolding, kept: number, wanted: number, sinceMs: number) {
   const { clockMs } = state;
   let free = state.scans - kept;
   for (const holding of state.nodes) {

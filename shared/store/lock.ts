@@ -9,8 +9,8 @@ const WAIT_MS = 1_500;
 const held = new Set<Database>();
 
 /**
- * Takes the lock of the app `name` on `dataDir`, or says why not in a `sentence` for the operator. Never throws. Only one process may hold it;
- * the system gives it up when the process dies, however it dies.
+ * Takes the lock of the app `name` on `dataDir`, or says why not in a `sentence` for the operator. Never throws. One process
+ * at most holds it; the system gives it up when the process dies, however it dies.
  */
 export function takeLock(dataDir: string, name: string) {
   let database: Database | undefined;
