@@ -1,6 +1,3 @@
-/*
- * The localnet whole: a chain, its file, the clock that moves it, and its listener.
- */
 import type { Address } from '@solana/kit';
 import type { Clock } from '../shared/clock.ts';
 import { createChain } from './chain/chain.ts';
@@ -9,13 +6,11 @@ import { serveLocalnet, type ServeOptions } from './http/server.ts';
 import type { AccountState } from './protocol/account.ts';
 import { createLedger, openDatabase } from './store/ledger.ts';
 
-/** What a localnet is made of. */
 type LocalnetOptions = Readonly<{
   /** Programs that exist from the start; only used when the chain is new. */
   programs: readonly GenesisProgram[];
   /** Where `localnet.db` lies; undefined keeps the chain in memory. */
   dataDir: string | undefined;
-  /** How long a slot takes. */
   slotMs: number;
   /** After how many slots a slot is finalized; at least 1. */
   rootedLag: number;
@@ -25,7 +20,7 @@ type LocalnetOptions = Readonly<{
   accounts?: readonly (readonly [Address, AccountState])[];
 }>;
 
-/** A localnet that stands still until it is run. */
+/** A chain, its file, the clock that moves it, and its listener; it stands still until it is run. */
 export type Localnet = Awaited<ReturnType<typeof createLocalnet>>;
 
 // Beyond this the clock was set or the machine slept: the chain goes on from where it is.

@@ -49,14 +49,8 @@ export async function runLocalnet({ path, env, supervised, random }: RunOptions)
     return complain(cause instanceof Error ? cause.message : String(cause));
   }
   if (supervised) writeLines('stdout', `${JSON.stringify({ ready: 'localnet', url: served.url })}\n`);
-  log.info(
-    {
-      url: served.url,
-      slot: Number(localnet.chain.slotAt('processed')),
-      genesis: localnet.chain.genesisHash,
-    },
-    'listening',
-  );
+  const { slotAt, genesisHash: genesis } = localnet.chain;
+  log.info({ url: served.url, slot: Number(slotAt('processed')), genesis }, 'listening');
 
   await localnet.run(stop);
   log.info('draining');

@@ -37,7 +37,6 @@ import { codeOf } from '../shared/store/private.ts';
 import { addressOf, LOADER_V3 } from './protocol/address.ts';
 import { upgradeAuthorityKeypair } from './protocol/keypair.ts';
 
-/** How long a redeploy may take in all. */
 const UPGRADE_TIMEOUT_MS = 60_000;
 const BUFFER_HEADER_BYTES = 37;
 const CHUNK_BYTES = 900;
@@ -96,32 +95,27 @@ export async function upgradeProgram(request: UpgradeRequest): Promise<UpgradeOu
   }
 }
 
-/** What the transactions need. */
 type UpgradeContext = Readonly<{
   rpc: Rpc<SolanaRpcApi & RequestAirdropApi>;
   clock: Clock;
   signal: AbortSignal;
 }>;
 
-/** Who pays, who may upgrade, and the buffer. */
 type Signers = Readonly<Record<'payer' | 'authority' | 'buffer', TransactionSigner>>;
 
-/** Gives a payer what a buffer and the fees cost. */
 export async function fundPayer(context: UpgradeContext, payer: Address): Promise<void> {
   const request = context.rpc.requestAirdrop(payer, PAYER_LAMPORTS, { commitment: 'confirmed' });
   await confirmed(context, await request.send({ abortSignal: context.signal }));
 }
 
-/** Puts code into a new buffer. */
 export async function writeBuffer(
   context: UpgradeContext,
-  { elf }: Pick<UpgradeTarget, 'elf'>,
+  { elf }: Readonly<{ elf: Uint8Array }>,
   { payer, authority, buffer }: Signers,
 ): Promise<void> {
   const space = BigInt(BUFFER_HEADER_BYTES + elf.length);
-  const rent = await context.rpc
-    .getMinimumBalanceForRentExemption(space)
-    .send({ abortSignal: context.signal });
+  const { rpc, signal } = context;
+  const rent = await rpc.getMinimumBalanceForRentExemption(space).send({ abortSignal: signal });
   const create = getCreateAccountInstruction({
     payer,
     newAccount: buffer,
@@ -220,19 +214,13 @@ function failed(signature: Signature, error: TransactionError): Error {
 }
 
 /** A program that an upgrade can be tried on. `elf` is the code it has now. */
-type UpgradeTarget = Readonly<{
-  program: Address;
-  programData: Address;
-  deploySlot: bigint;
-  authority: Address;
-  elf: Uint8Array;
-}>;
+type UpgradeTarget = Readonly<Awaited<ReturnType<typeof readTarget>>>;
 
 /** Why a program cannot be redeployed, in a sentence for the operator. */
 class Refusal extends Error {}
 
 /** Reads a program at `confirmed`. Throws a Refusal for what the upgradeable loader could not redeploy. */
-export async function readTarget(context: UpgradeContext, program: string): Promise<UpgradeTarget> {
+export async function readTarget(context: UpgradeContext, program: string) {
   if (!isAddress(program)) throw new Refusal(`${program} is not an address.`);
   const account = await readAccount(context, program);
   if (account === undefined) throw new Refusal(`There is no program ${program} on this chain.`);

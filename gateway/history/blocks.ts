@@ -44,11 +44,7 @@ async function liveList(request: HistoryRequest, live: BlockRange, list: ListPar
   return isWhole ? listReply(request, [slots]) : reply;
 }
 
-async function joinedList(
-  request: HistoryRequest,
-  ranges: readonly BlockRange[],
-  list: ListParams,
-): Promise<Reply> {
+async function joinedList(request: HistoryRequest, ranges: readonly BlockRange[], list: ListParams) {
   let { start, limit } = list;
   const isRange = limit === Infinity;
   const reachesEnd = ranges.at(-1)?.last === list.end;

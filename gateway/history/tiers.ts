@@ -97,7 +97,6 @@ export function fromGenesis<First extends number | undefined>(firstBlock: First)
   return firstBlock === 1 ? 0 : firstBlock;
 }
 
-/** Whether both ends are known. */
 export function isKnown(source: Source): source is BlockRange {
   return source.first !== undefined && source.last !== undefined;
 }
@@ -122,7 +121,6 @@ export function distinctArchives({ archive }: Tiers): readonly Source[] {
   return sources.toSorted((a, b) => (b.first ?? -1) - (a.first ?? -1));
 }
 
-/** The first slots of sources, as far as they are known. */
 export function firstsOf(sources: readonly Source[]): readonly number[] {
   return sources.flatMap(({ first }) => first ?? []);
 }

@@ -74,13 +74,7 @@ function topUpScans(
 }
 
 /** Permits that the node gets beyond what it keeps: what is free, less one for each node that waits longer. */
-function grantable(
-  state: ScanState,
-  mine: ScanHolding,
-  kept: number,
-  wanted: number,
-  sinceMs: number,
-): number {
+function grantable(state: ScanState, mine: ScanHolding, kept: number, wanted: number, sinceMs: number) {
   const { clockMs } = state;
   let free = state.scans - kept;
   for (const holding of state.nodes) {
@@ -99,10 +93,7 @@ function isWaiting({ sinceMs, expiresMs }: ScanHolding, clockMs: number): boolea
   return sinceMs > 0 && expiresMs - SCAN_LIFE_MS + SCAN_WAIT_MS > clockMs;
 }
 
-function contentionIn(
-  { nodes, scans, clockMs }: ScanState,
-  mine: ScanHolding,
-): Pick<ScanGrant, 'contended' | 'fair'> {
+function contentionIn({ nodes, scans, clockMs }: ScanState, mine: ScanHolding) {
   let [isWanted, contenders, free] = [false, 1, scans];
   for (const holding of nodes) {
     const held = scansHeldBy(holding, clockMs);
@@ -157,12 +148,10 @@ function encode({ rate, credits, scans }: State): string {
   return JSON.stringify([FORMAT, ...parts.map((part) => part ?? 0)]);
 }
 
-/** What every part of a new state begins with. */
 function newPart(revision: number, nowMs: number) {
   return { atMs: nowMs, clockMs: 0, revision, nodes: [] };
 }
 
-/** What came of a message. */
 export type Answer = Readonly<{
   /** The account's new blob; the old one when nothing changed. */
   blob: string;

@@ -12,7 +12,6 @@ export function createCallPermits() {
   /** Calls that wait, in the order of asking. Whoever waits, waits for a permit that is taken. */
   const queues = new Map<number, (() => void)[]>();
 
-  /** Takes a permit; false when all `max` are taken. */
   function take(accountId: number, max: number): boolean {
     const count = taken.get(accountId) ?? 0;
     if (count >= max) return false;
@@ -42,13 +41,10 @@ export function createCallPermits() {
   return { take, giveBack, wait, size: () => taken.size + queues.size };
 }
 
-/** A wait for a permit: what it gives when it is granted, and when `signal` aborts first. */
-type Wait<T> = Readonly<{ signal: AbortSignal; granted(): T; left(): T }>;
-
 /** Puts a wait into the queue until it is granted or its caller leaves; `change` does what changes the queue. */
 export function awaitPermit<T>(
   queue: (() => void)[],
-  { signal, granted, left }: Wait<T>,
+  { signal, granted, left }: Readonly<{ signal: AbortSignal; granted(): T; left(): T }>,
   change = (act: () => void) => act(),
 ): Promise<T> {
   const { promise, resolve } = Promise.withResolvers<T>();

@@ -25,7 +25,7 @@ export type Charge =
   /** The credits left cannot be known for now, or a charge cannot be made durable. */
   | { readonly kind: 'credits-unavailable' };
 
-export type OutOfCredits = Extract<Charge, { kind: 'out-of-credits' }>;
+type OutOfCredits = Extract<Charge, { kind: 'out-of-credits' }>;
 
 export type Charging = Readonly<{
   /** Takes rate and credits together, or neither. On a plan with credits it resolves when the charge is durable. Never rejects. */

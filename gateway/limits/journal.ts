@@ -119,9 +119,8 @@ export function createJournal(
     /** What each other node of this host has spent of an account, by now; none when the ledger cannot be read. */
     spentByOthers(accountId: number): ReadonlyMap<string, Spending> {
       try {
-        return new Map(
-          readOthers.all(accountId, node).map(({ node: other, ...spending }) => [other, spending]),
-        );
+        const rows = readOthers.all(accountId, node);
+        return new Map(rows.map(({ node: other, ...spending }) => [other, spending]));
       } catch {
         return new Map();
       }

@@ -130,10 +130,8 @@ export function createLeaseSync(options: LeaseSyncOptions) {
       while (rest.length > 0 && !signal.aborted) {
         const part = rest.slice(0, MESSAGES_MAX);
         // Of a node that does not run any more, below every fence, only the counters are taken.
-        const replies = await call(
-          isOwn ? { node, fence, seq: ++seq } : { node: of, fence: 0, seq: 0 },
-          part,
-        );
+        const sender = isOwn ? { node, fence, seq: ++seq } : { node: of, fence: 0, seq: 0 };
+        const replies = await call(sender, part);
         const missed = part.filter((_, at) => replies[at] === undefined);
         rest = [...missed, ...rest.slice(part.length)];
         if (missed.length > 0) await clock.sleep(RESYNC_MS, signal);

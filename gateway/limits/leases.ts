@@ -1,14 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/source.ts';
-import {
-  type Charge,
-  type Charging,
-  durable,
-  type OutOfCredits,
-  type Price,
-  StatedCredits,
-} from './charge.ts';
+import { type Charge, type Charging, durable, type Price, StatedCredits } from './charge.ts';
 import { CreditLease, type CreditLook, LATER_MS } from './credit-lease.ts';
 import type { Journal, Spending } from './journal.ts';
 import type { Message, Reply } from './messages.ts';
@@ -116,12 +109,7 @@ export function createLeases({ journal, revision, share }: AccountsOptions) {
   }
 
   /** The refusal of a price that the account is known not to have the credits for. */
-  function outOfCredits(
-    caller: Caller,
-    plan: Plan,
-    credits: number,
-    nowMs: number,
-  ): OutOfCredits | undefined {
+  function outOfCredits(caller: Caller, plan: Plan, credits: number, nowMs: number) {
     const account = accountOf(caller, plan, nowMs);
     const credit = account?.credit;
     if (credit === undefined || plan.credits === undefined || credits === 0) return undefined;
@@ -279,12 +267,7 @@ export function createLeases({ journal, revision, share }: AccountsOptions) {
 }
 
 /** Notes that a request waits for one of the limits; `wake` is called with the next reply. Gives what ends the wait. */
-export function joinWaiters(
-  account: Account,
-  { calls, credits }: Price,
-  asks: Asks,
-  wake: () => void,
-): () => void {
+export function joinWaiters(account: Account, { calls, credits }: Price, asks: Asks, wake: () => void) {
   const { rate, credit, plan } = account;
   const need = asks === 'ask-rate' ? Math.min(calls, plan.burst) : 0;
   const price = asks === 'ask-credits' ? credits : 0;

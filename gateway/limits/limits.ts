@@ -4,7 +4,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Config } from '../../shared/config/config.ts';
 import type { Log } from '../../shared/log.ts';
 import { NO_REDIS_ADDRESS } from '../../shared/redis/options.ts';
-import { type Lock, takeLock } from '../../shared/store/lock.ts';
+import { takeLock } from '../../shared/store/lock.ts';
 import type { Opened, Store } from '../../shared/store/open.ts';
 import { createLeases, createSharedCharging } from './leases.ts';
 import { type CallPermits, createCallPermits } from './calls.ts';
@@ -16,7 +16,6 @@ import { createScanPermits, type ScanPermits } from './scans.ts';
 import { openRedisStore } from './store-redis.ts';
 import { createSqliteStore } from './store-sqlite.ts';
 
-/** How a process shares accounts with others. */
 export type Sharing = Readonly<{
   /** Grows with every start of the process. */
   fence: number;
@@ -27,12 +26,6 @@ export type Sharing = Readonly<{
   /** Whether it reports what every node of this host spent, as those that do not run cannot; twice changes nothing. */
   reportsAll: boolean;
 }>;
-
-type ClaimingNode =
-  /** `node` has the process's rows in the ledger; `sharing` is `undefined` for one that is alone. */
-  | Readonly<{ kind: 'claimed'; node: string; sharing: Sharing | undefined; lock: Lock }>
-  /** `sentence` tells the operator why not: another process has it, or a file is wrong. */
-  | { readonly kind: 'refused'; readonly sentence: string };
 
 type ClaimOptions = Readonly<{
   config: Config;
@@ -56,8 +49,9 @@ export function processName(index: number): string {
  * Claims the id of process `index` of the gateway, 0 for one without a supervisor; no other process has it then. A process
  * that shares accounts is a node: its UUID is in the file `NAME.node` of the data directory, made at the first start, and
  * its fence is above all earlier ones. The node owns the name's journal, so the file may only be deleted with the ledger.
+ * `node` has the process's rows in the ledger; without `sharing` the process is alone. `sentence` tells the operator why not.
  */
-export function claimNodeId(index: number, options: ClaimOptions): ClaimingNode {
+export function claimNodeId(index: number, options: ClaimOptions) {
   const { config, isFirst, ledger, clock, makeId } = options;
   const { dataDir, redisUrl } = config.storage;
   const name = processName(index);
@@ -65,17 +59,18 @@ export function claimNodeId(index: number, options: ClaimOptions): ClaimingNode 
   if (locking.kind === 'refused') return locking;
   const { lock } = locking;
   if (redisUrl === undefined && config.gateway.processes === 1)
-    return { kind: 'claimed', node: name, sharing: undefined, lock };
+    return { kind: 'claimed', node: name, sharing: undefined, lock } as const;
   try {
     const node = nodeIdIn(join(dataDir, `${name}.node`), makeId);
     const fence = nextFence(ledger, node, clock.now());
     const openLeases = (onLoss: () => void) => openLeaseStore(options, onLoss);
     const sharing = { fence, openLeases, share: 1 / config.gateway.processes, reportsAll: isFirst };
-    return { kind: 'claimed', node, sharing, lock };
+    return { kind: 'claimed', node, sharing, lock } as const;
   } catch (error) {
     lock.release();
     const reason = error instanceof Error ? error.message : String(error);
-    return { kind: 'refused', sentence: `The node of ${name} in ${dataDir} cannot be known (${reason}).` };
+    const sentence = `The node of ${name} in ${dataDir} cannot be known (${reason}).`;
+    return { kind: 'refused', sentence } as const;
   }
 }
 

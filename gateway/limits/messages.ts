@@ -119,7 +119,6 @@ export type LeaseStore = Readonly<{
 
 export type StoreOptions = Readonly<{
   clock: Clock;
-  /** Credits that a node, silent for a day, held and that are the account's again. */
   onReleased(accountId: number, released: Released): void;
 }>;
 
@@ -138,11 +137,7 @@ export function isNewer({ fence, seq }: Pick<Sender, 'fence' | 'seq'>, than: typ
 export type Holding = { readonly node: string; fence: number; seq: number };
 
 /** The holding of the sender's node; a new one is older than every message. */
-export function holdingIn<Part extends object>(
-  nodes: (Holding & Part)[],
-  { node }: Sender,
-  empty: Part,
-): Holding & Part {
+export function holdingIn<Part extends object>(nodes: (Holding & Part)[], { node }: Sender, empty: Part) {
   const known = nodes.find((holding) => holding.node === node);
   if (known !== undefined) return known;
   const holding = { node, ...NO_MESSAGE, ...empty };

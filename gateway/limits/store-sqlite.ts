@@ -77,10 +77,7 @@ export function createSqliteStore(ledger: Store, { clock, onReleased }: StoreOpt
   });
 
   /** Answers in turns of a few messages each; what cannot be answered until the deadline has no reply. */
-  async function answerInTurns(
-    sender: Sender,
-    messages: readonly Message[],
-  ): Promise<readonly (Reply | undefined)[]> {
+  async function answerInTurns(sender: Sender, messages: readonly Message[]) {
     const untilMs = clock.monotonic() + STORE_DEADLINE_MS;
     const replies: (Reply | undefined)[] = [];
     for (let from = 0; from < messages.length; from += MESSAGES_MAX) {

@@ -99,13 +99,10 @@ function createLookup(served: Served, published: Published, follow: () => Promis
 
   return async function lookUp(hash: Buffer): Promise<KnownKey | undefined> {
     const name = hash.toString('latin1');
-    let finding = lookups.get(name);
-    if (finding === undefined) {
+    return lookups.getOrInsertComputed(name, () => {
       if (lookups.size >= LOOKUPS_MAX) throw new Error('too many keys are looked up');
-      finding = find(hash).finally(() => lookups.delete(name));
-      lookups.set(name, finding);
-    }
-    return finding;
+      return find(hash).finally(() => lookups.delete(name));
+    });
   };
 }
 

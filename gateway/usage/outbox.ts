@@ -28,7 +28,7 @@ export const KEPT_HERE = '';
 export type Unsent = CellPlace &
   Readonly<{
     version: number;
-    /** As of `countersText`; null: there is no such cell, only what was spent. */
+    /** In their order, after commas; null: there is no such cell, only what was spent. */
     counters: string | null;
     /** `CHARGED,REFUNDED`. */
     spent: string;

@@ -23,17 +23,14 @@ export type View = Readonly<{
   hold(): () => void;
 }>;
 
-/** Accounts by address. */
 export type AccountList = readonly (readonly [Address, AccountState | undefined])[];
 
-/** The accounts of one chain. */
 export type Accounts = ReturnType<typeof createAccounts>;
 
 /** All layers from this id on come after a moment. */
 type LayerId = number;
 type Layer = Readonly<{ id: LayerId; slot: bigint; images: Map<Address, AccountState | undefined> }>;
 
-/** The accounts that a machine holds. */
 export function createAccounts(svm: Svm) {
   const states = new Map<Address, AccountState>();
   const byOwner = new Map<Address, Set<Address>>();
@@ -41,10 +38,6 @@ export function createAccounts(svm: Svm) {
   const layers: Layer[] = [];
   let nextId: LayerId = 0;
   const holds = new Set<Readonly<{ from: LayerId }>>();
-
-  function account(address: Address): AccountState | undefined {
-    return states.get(address);
-  }
 
   function note(address: Address, after: AccountState | undefined): void {
     const before = states.get(address);
@@ -122,7 +115,7 @@ export function createAccounts(svm: Svm) {
   for (const owner of INITIAL_OWNERS) svm.addressesOwnedBy(owner).forEach(refresh);
   takeChanged();
   return {
-    account,
+    account: (address: Address) => states.get(address),
     refresh,
     set,
     setAll,

@@ -30,11 +30,6 @@ import { type AccountList, type Accounts, inWritingOrder, type View } from './ac
 import type { Slots } from './slots.ts';
 import type { Simulation, Svm } from './svm.ts';
 
-/** Kept in the block, or refused without a trace. */
-type Sent =
-  | Readonly<{ kind: 'kept'; record: TransactionRecord }>
-  | Readonly<{ kind: 'refused'; error: TransactionErrorJson }>;
-
 /** What came of a simulation, with the keys that its lookup tables gave. */
 export type SimulationResult = Simulation & Readonly<{ loaded: LoadedKeys }>;
 
@@ -45,6 +40,8 @@ const FEE_ONLY_ERRORS: ReadonlySet<unknown> = new Set([
   'InvalidProgramForExecution',
   'MaxLoadedAccountsDataSizeExceeded',
 ]);
+
+const refused = (error: TransactionErrorJson) => ({ kind: 'refused', error }) as const;
 
 /** The bank of the slot in progress. */
 export function createBank(
@@ -70,14 +67,13 @@ export function createBank(
     position = 0;
   }
 
-  /** Runs a transaction in the slot in progress, without a preflight. */
-  function send(transaction: Transaction): Sent {
+  /** Runs a transaction in the slot in progress, without a preflight: it is kept in the block, or refused without a trace. */
+  function send(transaction: Transaction) {
     const [slot, { account }] = [slots.tip(), accounts];
     const isFresh = slots.isRecentAt(slot, transaction.recentBlockhash);
     const nonceAddress = isFresh ? undefined : nonceAccountOf(transaction, account);
-    if (!isFresh && nonceAddress === undefined) return { kind: 'refused', error: 'BlockhashNotFound' };
-    if (ledger.find(transaction.signature) !== undefined)
-      return { kind: 'refused', error: 'AlreadyProcessed' };
+    if (!isFresh && nonceAddress === undefined) return refused('BlockhashNotFound');
+    if (ledger.find(transaction.signature) !== undefined) return refused('AlreadyProcessed');
     const loaded = loadKeys(transaction, account);
     const keys = allKeys(transaction, loaded);
     const before = keys.map((key) => [key, account(key)] as const);
@@ -88,7 +84,7 @@ export function createBank(
     const error = soundError(execution.error, transaction, account);
     if (error === undefined) for (const key of writableKeys) accounts.refresh(key);
     else if (takesFee(error, transaction, fee)) settleFailed(transaction, nonceAddress);
-    else return { kind: 'refused', error };
+    else return refused(error);
     const post = balancesOf(keys, account);
     const meta: TransactionMeta = {
       error: error ?? null,
@@ -109,7 +105,7 @@ export function createBank(
     const record = { slot, position, signature: transaction.signature, wire: transaction.wire, meta };
     keep(record, keys, before);
     position += 1;
-    return { kind: 'kept', record };
+    return { kind: 'kept', record } as const;
   }
 
   /** Whether a failed transaction paid its fee, which keeps it. Takes the fee where LiteSVM leaves it. */
@@ -124,10 +120,7 @@ export function createBank(
   }
 
   /** A transaction that failed changed its payer alone, and the nonce that carried it. */
-  function settleFailed(
-    { staticKeys: [payer], recentBlockhash }: Transaction,
-    nonceAddress: Address | undefined,
-  ): void {
+  function settleFailed({ staticKeys: [payer], recentBlockhash }: Transaction, nonceAddress?: Address): void {
     if (payer !== undefined) accounts.refresh(payer);
     const nonce = nonceAddress === undefined ? undefined : accounts.account(nonceAddress);
     if (nonceAddress !== undefined && nonce !== undefined)
@@ -180,16 +173,11 @@ export function createBank(
   /** Sets accounts and the clock back to what they were at a view, until restored. Nothing else runs in between. */
   function rewind(view: View, keys: readonly Address[]): () => void {
     if (view.slot === slots.tip()) return () => {};
-    const differing = new Set<Address>();
-    function consider(key: Address): boolean {
-      if (isSameAccount(view.account(key), accounts.account(key))) return false;
-      differing.add(key);
-      return true;
-    }
+    const differs = (key: Address) => !isSameAccount(view.account(key), accounts.account(key));
+    const differing = new Set(keys.filter(differs));
     for (const key of keys) {
-      consider(key);
       const programData = programDataOf(accounts.account(key));
-      if (programData !== undefined && consider(programData)) differing.add(key);
+      if (programData !== undefined && differs(programData)) differing.add(programData).add(key);
     }
     function write(slot: bigint, account: ReadAccount): void {
       setClock(slot);
@@ -209,7 +197,7 @@ const NOTHING_RAN = {
   innerInstructions: [],
   returnData: null,
   accounts: () => new Map<Address, AccountState>(),
-} as const;
+};
 
 /** A load error as Agave reports it: a program without an account does not exist; LiteSVM calls it not executable. */
 function soundError(

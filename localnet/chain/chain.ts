@@ -10,7 +10,6 @@ import { createBank } from './bank.ts';
 import { type Commitment, createSlots, startChain, type StartOptions } from './slots.ts';
 import { createSvm } from './svm.ts';
 
-/** A running chain. */
 export type Chain = Awaited<ReturnType<typeof createChain>>;
 
 /** Opens the chain of a ledger, or begins one, with its first slot in progress. */
@@ -37,7 +36,6 @@ export async function createChain(options: StartOptions & Readonly<{ ledger: Led
     genesisHash: getBase58Decoder().decode(genesisHash),
     slotAt: slots.at,
     viewAt: (commitment: Commitment): View => accounts.viewAt(slots.at(commitment)),
-    /** Ends the slot in progress and begins the next one. */
     advance(): void {
       slots.advance();
       bank.beginSlot();

@@ -13,10 +13,8 @@ import { BLOCKHASH_AGE_MAX, blockhashOf } from '../protocol/slot.ts';
 import type { Anchor, Ledger } from '../store/ledger.ts';
 import type { Accounts } from './accounts.ts';
 
-/** How settled a state is. */
 export type Commitment = 'processed' | 'confirmed' | 'finalized';
 
-/** The slots of one run. */
 export type Slots = ReturnType<typeof createSlots>;
 
 const SLOT_HASHES_MAX = 512;

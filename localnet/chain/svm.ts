@@ -14,24 +14,14 @@ import {
   LiteSvm,
   type TransactionMetadata,
 } from 'litesvm/dist/internal';
-import type { Json } from '../json/value.ts';
 import type { AccountState } from '../protocol/account.ts';
 import { addressBytes, addressOf } from '../protocol/address.ts';
-import { transactionErrorFrom, type TransactionErrorJson } from '../protocol/error.ts';
+import { transactionErrorFrom } from '../protocol/error.ts';
 import { epochOf, SLOTS_PER_EPOCH } from '../protocol/slot.ts';
-import type { InnerInstructions } from '../store/ledger.ts';
-
-/** What running a transaction gave; inner instructions and return data in Agave's form. */
-type Execution = Readonly<{
-  error: TransactionErrorJson | undefined;
-  logs: readonly string[];
-  unitsConsumed: bigint;
-  innerInstructions: InnerInstructions;
-  returnData: Json;
-}>;
 
 /** An execution whose accounts were not kept; `accounts` copies what they would have become, when it succeeded. */
-export type Simulation = Execution & Readonly<{ accounts(): ReadonlyMap<Address, AccountState> }>;
+export type Simulation = ReturnType<typeof executionFrom> &
+  Readonly<{ accounts(): ReadonlyMap<Address, AccountState> }>;
 
 /** The virtual machine with its accounts, at the slot that its clock was last set to. */
 export type Svm = ReturnType<typeof createSvm>;
@@ -65,7 +55,6 @@ export function createSvm() {
       inner.getProgramAccounts(addressBytes(owner)).map((found) => addressOf(found.address)),
     /** Runs a transaction and keeps what it did. A failed one keeps its fee only. */
     execute: (wire: Uint8Array) => executionFrom(inner.sendVersionedTransaction(wire)),
-    /** Runs a transaction and keeps nothing. */
     simulate(wire: Uint8Array, sigVerify: boolean): Simulation {
       inner.setSigverify(sigVerify);
       try {
@@ -108,7 +97,8 @@ function accountFrom(state: AccountState | undefined): Account {
 
 const base58 = getBase58Decoder();
 
-function executionFrom(outcome: TransactionMetadata | FailedTransactionMetadata): Execution {
+/** What running a transaction gave; inner instructions and return data in Agave's form. */
+function executionFrom(outcome: TransactionMetadata | FailedTransactionMetadata) {
   const failed = outcome instanceof FailedTransactionMetadata;
   const meta = failed ? outcome.meta() : outcome;
   const returned = meta.returnData();

@@ -8,17 +8,14 @@ import { parseAccount } from './parsed-account.ts';
 /** How account data is put into JSON. `binary` is the old default: a bare base58 string. */
 type AccountEncoding = 'binary' | 'base58' | 'base64' | 'base64+zstd' | 'jsonParsed';
 
-/** The part of the data that is wanted. */
 type DataSlice = Readonly<{ offset: bigint; length: bigint }>;
 
-/** How accounts are to be answered. */
 export type AccountForm = Readonly<{ encoding: AccountEncoding; slice: DataSlice | undefined }>;
 
 const ENCODINGS = ['binary', 'base64', 'base58', 'jsonParsed', 'base64+zstd'] as const;
 const BASE58_BYTES_MAX = 128;
 const base58 = getBase58Decoder();
 
-/** Reads `encoding` and `dataSlice` of a configuration. */
 export function readAccountForm(config: JsonObject, fallback: AccountEncoding): AccountForm {
   return {
     encoding: readVariant(config.encoding, ENCODINGS, fallback),
@@ -33,12 +30,7 @@ function readDataSlice(value: Json | undefined): DataSlice | undefined {
 }
 
 /** An account in Agave's form. `account` finds what jsonParsed needs besides it. */
-export function encodeAccount(
-  key: Address,
-  state: AccountState,
-  form: AccountForm,
-  account: ReadAccount,
-): Json {
+export function encodeAccount(key: Address, state: AccountState, form: AccountForm, account: ReadAccount) {
   return {
     data: encodeData(key, state, form, account),
     executable: state.executable,

@@ -246,11 +246,7 @@ function parse([, names, rows, decode]: Client, instruction: KeyedInstruction): 
 }
 
 /** The accounts by the words of a row; undefined when one is missing. */
-function accountsInfo(
-  words: readonly string[],
-  accounts: readonly Address[],
-  data: Fields,
-): JsonObject | undefined {
+function accountsInfo(words: readonly string[], accounts: readonly Address[], data: Fields) {
   const info: Record<string, Json> = {};
   // Where they are counted, the accounts that are left stand behind the signers of a multisig.
   const counted = data['numTokenAccounts'];

@@ -137,7 +137,6 @@ function encodeMember(name: string, value: unknown): Json | undefined {
   return Buffer.from(addressBytes(value as Address)).toString('base64'); // 32 bytes
 }
 
-/** A state of token accounts by its number. */
 export function stateName(state: number): string {
   return lowerFirst(TokenState[state] ?? '');
 }

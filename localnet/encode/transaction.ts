@@ -20,7 +20,6 @@ export function readTransactionEncoding(value: Json | undefined): TransactionEnc
   return readVariant(value, ['binary', 'base64', 'base58', 'json', 'jsonParsed'], 'json');
 }
 
-/** A transaction in an encoding. */
 export function encodeTransaction(
   transaction: Transaction,
   encoding: TransactionEncoding,
@@ -87,7 +86,6 @@ function keysOf(transaction: Transaction, { loadedWritable, loadedReadonly }: Tr
   return allKeys(transaction, { writable: loadedWritable, readonly: loadedReadonly });
 }
 
-/** Inner instructions in the form of jsonParsed, from their compiled form. */
 export function encodeParsedInner(inner: InnerInstructions, keys: readonly Address[]): Json {
   return inner.map(({ index, instructions }) => ({
     index,
@@ -176,7 +174,6 @@ export function encodeStatus(error: TransactionErrorJson | null): Json {
   return error === null ? { Ok: null } : { Err: error };
 }
 
-/** A token balance in Agave's form. */
 export function encodeTokenBalance(balance: TokenBalance): Json {
   return {
     accountIndex: balance.accountIndex,

@@ -17,7 +17,6 @@ export type OnFault = (cause: unknown) => void;
 /** Carries out one element of a body; its answer in pieces, in order of writing. */
 export type Dispatch = (element: Element) => Iterable<string>;
 
-/** Makes `dispatch` for a chain. */
 export function createDispatch(chain: Chain, onFault: OnFault): Dispatch {
   return function dispatch(element) {
     const { kind, idText } = element;

@@ -22,10 +22,10 @@ export type ServeOptions = Readonly<{
 }>;
 
 /** A listening localnet. `stop` lets answers under way finish; `stop(true)` cuts them. */
-export type ServedLocalnet = Readonly<{ url: string; stop(isAbrupt?: boolean): Promise<void> }>;
+export type ServedLocalnet = ReturnType<typeof serveLocalnet>;
 
 /** Serves a chain. Throws an Error with one sentence when the address cannot be had. */
-export function serveLocalnet(options: ServeOptions): ServedLocalnet {
+export function serveLocalnet(options: ServeOptions) {
   const { hostname, port } = options;
   try {
     const server = Bun.serve({
@@ -54,14 +54,17 @@ export function createAnswerRequest({ chain, onFault }: Pick<ServeOptions, 'chai
   const dispatch = createDispatch(chain, onFault);
 
   return async function answerRequest(request: Request): Promise<Response> {
-    if (request.method === 'OPTIONS') return preflight(request);
+    if (request.method === 'OPTIONS')
+      return new Response('', {
+        headers: { allow: 'OPTIONS, POST', accept: 'application/json', ...corsOf(request) },
+      });
     if (request.method === 'GET' && new URL(request.url).pathname === '/health') return text(200, 'ok');
     if (request.method !== 'POST')
       return text(405, 'Used HTTP Method is not allowed. POST or OPTIONS is required\n');
     if (!JSON_TYPE.test(request.headers.get('content-type') ?? '')) {
       return text(415, 'Supplied content type is not allowed. Content-Type: application/json is required\n');
     }
-    const body = await readBody(request, BODY_BYTES_MAX);
+    const body = await readBody(request);
     if (body === 'too-large') return text(413, 'request body size exceeds allowed maximum');
     const bodyText = textOf(body);
     if (bodyText === undefined) return text(400, 'request body is not UTF-8\n');
@@ -82,12 +85,6 @@ function text(status: number, body: string): Response {
   return new Response(body, { status, headers: { 'content-type': 'text/plain; charset=utf-8' } });
 }
 
-function preflight(request: Request): Response {
-  return new Response('', {
-    headers: { allow: 'OPTIONS, POST', accept: 'application/json', ...corsOf(request) },
-  });
-}
-
 function corsOf(request: Request): Record<string, string> {
   if (!request.headers.has('origin')) return {};
   const cors = { vary: 'origin', 'access-control-allow-origin': '*' };
@@ -101,14 +98,14 @@ function corsOf(request: Request): Record<string, string> {
   };
 }
 
-/** Reads a body, and stops reading at `bytesMax`. */
-async function readBody(request: Request, bytesMax: number): Promise<Uint8Array | 'too-large'> {
-  if (Number(request.headers.get('content-length') ?? 0) > bytesMax) return 'too-large';
+/** Reads a body, and stops reading above the limit. */
+async function readBody(request: Request): Promise<Uint8Array | 'too-large'> {
+  if (Number(request.headers.get('content-length') ?? 0) > BODY_BYTES_MAX) return 'too-large';
   const chunks: Uint8Array[] = [];
   let total = 0;
   for await (const chunk of request.body ?? []) {
     total += chunk.byteLength;
-    if (total > bytesMax) return 'too-large';
+    if (total > BODY_BYTES_MAX) return 'too-large';
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

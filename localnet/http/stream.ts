@@ -13,11 +13,7 @@ type Step = string | typeof TURN;
 type Chunk = Readonly<{ text: string; isLast: boolean }>;
 
 /** The body with the answers to elements, in their order: one text when it fits into a chunk, else a stream. */
-export async function bodyOf(
-  elements: readonly Element[],
-  isBatch: boolean,
-  dispatch: Dispatch,
-): Promise<string | ReadableStream<Uint8Array>> {
+export async function bodyOf(elements: readonly Element[], isBatch: boolean, dispatch: Dispatch) {
   const steps = isBatch ? batchSteps(elements, dispatch) : singleSteps(elements, dispatch);
   const first = await nextChunk(steps);
   return first.isLast ? first.text : streamOf(first, steps);

@@ -41,12 +41,10 @@ export function float(value: number): Json {
   return new RawJson(/[.e]/.test(text) ? text.replace('e+', 'e') : `${text}.0`);
 }
 
-/** Whether a value is an object with members. */
 export function isJsonObject(value: Json | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof RawJson);
 }
 
-/** Whether a value is a list. */
 export function isJsonArray(value: Json | undefined): value is readonly Json[] {
   return Array.isArray(value);
 }

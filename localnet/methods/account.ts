@@ -25,7 +25,6 @@ import { inContext, method, type NamedMethods } from './method.ts';
 const MULTIPLE_ACCOUNTS_MAX = 100;
 const LARGEST_MAX = 20;
 
-/** Accounts by address. */
 export const ACCOUNT_METHODS: NamedMethods = {
   getBalance: method(1, 1, (chain, [address, config]) => {
     const key = readAddress(address);
@@ -44,10 +43,8 @@ export const ACCOUNT_METHODS: NamedMethods = {
     const config = readConfig(options, 'RpcAccountInfoConfig');
     const form = readAccountForm(config, 'base64');
     const view = readView(chain, config);
-    return inContext(
-      view.slot,
-      keys.map((key) => encodeFound(view, key, form)),
-    );
+    const accounts = keys.map((key) => encodeFound(view, key, form));
+    return inContext(view.slot, accounts);
   }),
   getProgramAccounts: method(1, 1, (chain, [program, options]) => {
     const owner = readAddress(program);
@@ -80,10 +77,8 @@ export const ACCOUNT_METHODS: NamedMethods = {
     readBoolean(config.sortResults, true);
     const view = readView(chain, config);
     const all = filter === 'nonCirculating' ? [] : [...balances(view)];
-    return inContext(
-      view.slot,
-      all.sort((one, other) => Number(other.lamports - one.lamports)).slice(0, LARGEST_MAX),
-    );
+    const sorted = all.sort((one, other) => Number(other.lamports - one.lamports));
+    return inContext(view.slot, sorted.slice(0, LARGEST_MAX));
   }),
 };
 
@@ -104,7 +99,6 @@ function* balances(view: View): Generator<Readonly<{ address: Address; lamports:
  * when it is written out, from the held view, so a scan of any size holds one slice of one account at a time.
  */
 
-/** What is looked for, and how it is written. */
 export type Scan = Readonly<{
   owner: Address;
   filters: readonly Filter[];
@@ -129,7 +123,6 @@ function addressesOf(view: View, scan: Scan): readonly Address[] {
     .map(({ address }) => address);
 }
 
-/** The rows of a scan in Agave's form. */
 export function encodeRow(view: View, scan: Scan, address: Address, state: AccountState): Json {
   return { account: encodeAccount(address, state, scan.form, view.account), pubkey: address };
 }
@@ -159,7 +152,6 @@ function scanRows(view: View, scan: Scan): Json {
  * The filters of getProgramAccounts: at most four, all of which must hold.
  */
 
-/** Whether an account passes. */
 export type Filter = (state: AccountState) => boolean;
 
 const FILTERS_MAX = 4;
@@ -168,7 +160,6 @@ const BASE58_CHARACTERS_MAX = 175;
 const BASE64_CHARACTERS_MAX = 172;
 const base58 = getBase58Encoder();
 
-/** Reads the list of filters; none when absent. */
 function readFilters(value: Json | undefined): Filter[] {
   if (isAbsent(value)) return [];
   const listed = readList(value);

@@ -35,6 +35,7 @@ const STATUS_CACHE_SLOTS = 300n;
 const SIGNATURES_MAX = 1_000n;
 const START_OF_CHAIN: Place = { slot: -1n, position: 0 };
 const SLOT_RANGE_MAX = 500_000n;
+const DETAILS = ['full', 'signatures', 'none', 'accounts'] as const;
 
 /** Transactions by signature and by address, and blocks by slot. Every slot since 0 has a block; most are empty. */
 export const HISTORY_METHODS: NamedMethods = {
@@ -55,10 +56,8 @@ export const HISTORY_METHODS: NamedMethods = {
     const names = readInputs(signatures, STATUSES_MAX, readSignature);
     const config = readConfig(options, 'RpcSignatureStatusConfig');
     const isSearched = readBoolean(config.searchTransactionHistory, false);
-    return inContext(
-      chain.slotAt('processed'),
-      names.map((name) => statusOf(chain, name, isSearched)),
-    );
+    const statuses = names.map((name) => statusOf(chain, name, isSearched));
+    return inContext(chain.slotAt('processed'), statuses);
   }),
   getSignaturesForAddress: method(1, 1, (chain, [address, options]) => {
     const key = readAddress(address);
@@ -83,11 +82,7 @@ export const HISTORY_METHODS: NamedMethods = {
     const slot = readU64(slotParam);
     const config = readEncodingConfig(options);
     const form = readForm(config);
-    const details = readVariant(
-      config.transactionDetails,
-      ['full', 'signatures', 'none', 'accounts'],
-      'full',
-    );
+    const details = readVariant(config.transactionDetails, DETAILS, 'full');
     const hasRewards = readBoolean(config.rewards, true);
     requireBlock(slot, readHistorySlot(chain, { commitment: config.commitment }));
     const records = details === 'none' ? [] : chain.ledger.inSlot(slot);
@@ -140,7 +135,6 @@ function readEncodingConfig(options: Json | undefined): JsonObject {
   return typeof options === 'string' ? { encoding: options } : readConfig(options, 'RpcTransactionConfig');
 }
 
-/** How transactions are to be answered. */
 type Form = Readonly<{ encoding: TransactionEncoding; versionMax: bigint | undefined }>;
 
 function readForm(config: JsonObject): Form {

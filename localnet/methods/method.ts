@@ -9,7 +9,6 @@ export type Method = Readonly<{
   answer(chain: Chain, params: Params): Json;
 }>;
 
-/** Methods by name. */
 export type NamedMethods = Readonly<Record<string, Method>>;
 
 /** A method that takes so many parameters, and so many more that may be absent. */
@@ -20,7 +19,6 @@ export function method(required: number, optional: number, answer: Method['answe
 /** The version that stands in every context: the release of Agave whose runtime runs here. */
 export const API_VERSION = '4.3.0';
 
-/** A result in the context of a bank. */
 export function inContext(slot: bigint, value: Json): Json {
   return { context: { apiVersion: API_VERSION, slot }, value };
 }

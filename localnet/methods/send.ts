@@ -29,7 +29,6 @@ import {
 } from '../request/params.ts';
 import { inContext, method, type NamedMethods } from './method.ts';
 
-/** What changes the chain. */
 export const SEND_METHODS: NamedMethods = {
   sendTransaction: method(1, 1, (chain, [wire, options]) => {
     const config = readConfig(options, 'RpcSendTransactionConfig');
@@ -63,14 +62,10 @@ export const SEND_METHODS: NamedMethods = {
     const after = accountsAfter(view, result, transaction);
     const [pre, post] = [balancesOf(keys, view.account), balancesOf(keys, after)];
     const hasInner = readBoolean(config.innerInstructions, false);
+    const succeeded = result.error === undefined ? after : undefined;
     return inContext(view.slot, {
       ...encodeSimulation(result),
-      accounts: readAccounts(
-        config.accounts,
-        keys.length,
-        view,
-        result.error === undefined ? after : undefined,
-      ),
+      accounts: readAccounts(config.accounts, keys.length, view, succeeded),
       fee: feeOf(transaction),
       innerInstructions: hasInner ? encodeParsedInner(innerInstructions, keys) : null,
       loadedAddresses: loaded,
@@ -133,12 +128,7 @@ function accountsAfter(view: View, result: SimulationResult, transaction: Transa
 }
 
 /** The accounts that are wanted, each as it would be; `after` is undefined when the transaction failed. */
-function readAccounts(
-  value: Json | undefined,
-  max: number,
-  view: View,
-  after: ReadAccount | undefined,
-): Json {
+function readAccounts(value: Json | undefined, max: number, view: View, after: ReadAccount | undefined) {
   if (isAbsent(value)) return null;
   const config = readStruct(value, 'struct RpcSimulateTransactionAccountsConfig');
   const form = readAccountForm({ encoding: config.encoding }, 'base64');
@@ -193,7 +183,6 @@ function readWireEncoding(value: Json | undefined): WireEncoding {
   throw invalidParams(`unsupported encoding: ${readString(value)}. Supported encodings: base58, base64`);
 }
 
-/** Reads a transaction, or refuses with -32602. */
 function readWireTransaction(value: Json | undefined, encoding: WireEncoding): Transaction {
   return transactionFrom(decode(readString(value), encoding, TYPE));
 }

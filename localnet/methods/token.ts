@@ -50,10 +50,8 @@ export const TOKEN_METHODS: NamedMethods = {
       return amount === undefined ? [] : [{ holder, amount }];
     });
     const largest = balances.sort((one, other) => Number(other.amount - one.amount)).slice(0, LARGEST_MAX);
-    return inContext(
-      view.slot,
-      largest.map(({ holder, amount }) => ({ address: holder, ...amountOf(view, mint, amount) })),
-    );
+    const rows = largest.map(({ holder, amount }) => ({ address: holder, ...amountOf(view, mint, amount) }));
+    return inContext(view.slot, rows);
   }),
   getTokenAccountsByOwner: method(2, 1, (chain, params) =>
     tokenAccounts(chain, params, (owner) => hasAt(32, owner)),
@@ -78,10 +76,8 @@ function tokenAccounts(
   const { program, filter } = readSelection(view, selection);
   const isToken: Filter = (state) => tokenAccountOf(state) !== undefined;
   const scan: Scan = { owner: program, filters: [belongs, filter, isToken], form, isSorted: true };
-  return inContext(
-    view.slot,
-    Array.from(found(view, scan), ([address, state]) => encodeRow(view, scan, address, state)),
-  );
+  const rows = Array.from(found(view, scan), ([address, state]) => encodeRow(view, scan, address, state));
+  return inContext(view.slot, rows);
 }
 
 function hasAt(at: number, bytes: Uint8Array): Filter {

@@ -158,11 +158,9 @@ function voteAccount(chain: Chain, slot: bigint): Json {
 
 /** The node: it has an identity and no sockets for other validators. */
 function clusterNode(chain: Chain): JsonObject {
-  const sockets = 'gossip pubsub rpc serveRepair tpu tpuForwards tpuForwardsQuic tpuQuic tpuVote tvu'.split(
-    ' ',
-  );
+  const sockets = 'gossip pubsub rpc serveRepair tpu tpuForwards tpuForwardsQuic tpuQuic tpuVote tvu';
   return {
-    ...Object.fromEntries(sockets.map((socket) => [socket, null])),
+    ...Object.fromEntries(sockets.split(' ').map((socket) => [socket, null])),
     clientId: 'Agave',
     featureSet: chain.featureSetId,
     pubkey: identityKeypair().address,

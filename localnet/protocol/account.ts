@@ -11,7 +11,6 @@ export type AccountState = Readonly<{
   rentEpoch: bigint;
 }>;
 
-/** Finds an account at one moment. */
 export type ReadAccount = (address: Address) => AccountState | undefined;
 
 /** The rent epoch of every rent-exempt account: u64::MAX. */
@@ -44,7 +43,6 @@ const ACCOUNT_TYPE_ACCOUNT = 2;
 const tokenDecoder = getTokenDecoder();
 const mintDecoder = getMintDecoder();
 
-/** Whether an address is one of the two token programs. */
 export function isTokenProgram(address: Address): boolean {
   return address === TOKEN_PROGRAM || address === TOKEN_2022_PROGRAM;
 }

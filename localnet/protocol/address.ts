@@ -10,7 +10,6 @@ const MEMO_ENTRIES_MAX = 50_000;
 const encoder = getAddressEncoder();
 const decoder = getAddressDecoder();
 
-/** The address with these 32 bytes. */
 export function addressOf(bytes: ReadonlyUint8Array): Address {
   return decoder.decode(bytes);
 }

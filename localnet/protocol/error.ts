@@ -13,7 +13,6 @@ import {
 type InstructionErrorJson = string | Readonly<{ Custom: number }>;
 type AccountIndex = Readonly<{ account_index: number }>;
 
-/** A transaction's error as on the wire. */
 export type TransactionErrorJson =
   | string
   | Readonly<{ InstructionError: readonly [number, InstructionErrorJson] }>
@@ -21,7 +20,6 @@ export type TransactionErrorJson =
   | Readonly<{ InsufficientFundsForRent: AccountIndex }>
   | Readonly<{ ProgramExecutionTemporarilyRestricted: AccountIndex }>;
 
-/** The error of a failed execution, in Agave's form. */
 export function transactionErrorFrom(
   error: ReturnType<FailedTransactionMetadata['err']>,
 ): TransactionErrorJson {

@@ -7,25 +7,18 @@ import { addressBytes, addressOf, SYSTEM_PROGRAM } from './address.ts';
 const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
 
 /** An Ed25519 keypair that a seed always gives again. `privateKey` is the 32-byte seed that kit and web3.js take. */
-export type Keypair = Readonly<{
-  address: Address;
-  privateKey: Uint8Array;
-  sign(message: Uint8Array): Uint8Array;
-}>;
+export type Keypair = ReturnType<typeof keypairNamed>;
 
 /** The keypair of a name: anyone can derive it, so it guards nothing outside a localnet. */
-export function keypairNamed(name: string): Keypair {
+export function keypairNamed(name: string) {
   const privateKey = createHash('sha256').update(name).digest();
-  const key = createPrivateKey({
-    key: Buffer.concat([PKCS8_PREFIX, privateKey]),
-    format: 'der',
-    type: 'pkcs8',
-  });
+  const pkcs8 = Buffer.concat([PKCS8_PREFIX, privateKey]);
+  const key = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' });
   const publicDer = createPublicKey(key).export({ format: 'der', type: 'spki' });
   return {
     address: addressOf(publicDer.subarray(-32)),
     privateKey: new Uint8Array(privateKey),
-    sign: (message) => new Uint8Array(sign(null, message, key)),
+    sign: (message: Uint8Array) => new Uint8Array(sign(null, message, key)),
   };
 }
 

@@ -30,16 +30,12 @@ export type Transaction = ReturnType<typeof readWire>;
 /** One top-level instruction, in indexes of the account keys. */
 type Instruction = Transaction['instructions'][number];
 
-/** A transaction, or why the bytes are none. */
-type ReadTransaction =
-  Readonly<{ kind: 'read'; transaction: Transaction }> | Readonly<{ kind: 'malformed'; reason: string }>;
-
-/** Reads wire bytes. Trailing bytes are ignored and left out, as Agave ignores them. */
-export function readTransaction(bytes: Uint8Array): ReadTransaction {
+/** Reads wire bytes, or says why they are no transaction. Trailing bytes are ignored and left out, as Agave ignores them. */
+export function readTransaction(bytes: Uint8Array) {
   try {
-    return { kind: 'read', transaction: readWire(bytes) };
+    return { kind: 'read', transaction: readWire(bytes) } as const;
   } catch (cause) {
-    if (cause instanceof MalformedWire) return { kind: 'malformed', reason: cause.message };
+    if (cause instanceof MalformedWire) return { kind: 'malformed', reason: cause.message } as const;
     throw cause;
   }
 }
@@ -129,7 +125,6 @@ export function createWireReader(wire: Uint8Array) {
     throw new MalformedWire('invalid value: a length above u16');
   }
 
-  /** As many items as a count says. */
   function list<Item>(read: () => Item): Item[] {
     return Array.from({ length: count() }, read);
   }
@@ -144,7 +139,6 @@ export function createWireReader(wire: Uint8Array) {
 
 const TABLE_HEADER_BYTES = 56;
 
-/** Keys loaded from lookup tables. */
 export type LoadedKeys = Readonly<{ writable: readonly Address[]; readonly: readonly Address[] }>;
 
 /** Looks the keys of a v0 message up. A table or an index that is not there gives nothing: the machine refuses it. */
@@ -173,11 +167,7 @@ export function allKeys(transaction: Transaction, loaded: LoadedKeys): Address[]
  * The keys that the runtime lets be written: those that the message asks to write, but neither reserved ones (native
  * programs, sysvars) nor those called as a program, unless the upgradeable loader takes part (Agave's `is_maybe_writable`).
  */
-export function writableKeysOf(
-  transaction: Transaction,
-  loaded: LoadedKeys,
-  account: ReadAccount,
-): readonly Address[] {
+export function writableKeysOf(transaction: Transaction, loaded: LoadedKeys, account: ReadAccount) {
   const { signers, readonlySigners, readonlyOthers, staticKeys, instructions } = transaction;
   const keys = allKeys(transaction, loaded);
   const called = keys.includes(LOADER_V3) ? [] : instructions.map(({ programIdIndex }) => programIdIndex);

@@ -15,9 +15,7 @@ const MEMBERS: ReadonlySet<string> = new Set(['jsonrpc', 'method', 'params', 'id
 const U64_MAX = 18446744073709551615n;
 
 /** Reads a body; undefined when it is unreadable. Notifications are neither carried out nor answered. */
-export function readEnvelope(
-  text: string,
-): Readonly<{ isBatch: boolean; elements: readonly Element[] }> | undefined {
+export function readEnvelope(text: string) {
   let body: Json;
   try {
     body = parseJson(text);

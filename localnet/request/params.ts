@@ -17,7 +17,6 @@ const base58 = getBase58Encoder();
 /** Positional parameters: missing ones are undefined, null optional ones too. */
 export type Params = readonly (Json | undefined)[];
 
-/** Checks the number of parameters. */
 export function positional(params: Json, required: number, optional: number): Params {
   const listed = params ?? [];
   if (!isJsonArray(listed) && required + optional > 0) throw invalidParams('`params` should be an array');
@@ -32,12 +31,10 @@ export function positional(params: Json, required: number, optional: number): Pa
   );
 }
 
-/** Whether an optional value was left out. */
 export function isAbsent(value: Json | undefined): value is null | undefined {
   return value === undefined || value === null;
 }
 
-/** -32602 for a value of the wrong type. */
 export function wrongType(value: Json | undefined, expected: string): Error {
   return invalidParams(`Invalid params: invalid type: ${describe(value)}, expected ${expected}.`);
 }
@@ -51,7 +48,6 @@ function describe(value: Json | undefined): string {
   return isJsonArray(value) ? 'sequence' : 'map';
 }
 
-/** A string. */
 export function readString(value: Json | undefined): string {
   if (typeof value !== 'string') throw wrongType(value, 'a string');
   return value;
@@ -65,12 +61,10 @@ export function readU64(value: Json | undefined, type = 'u64', max = U64_MAX): b
   return value;
 }
 
-/** A u64, or undefined when absent. */
 export function readOptionalU64(value: Json | undefined, type?: string, max?: bigint): bigint | undefined {
   return isAbsent(value) ? undefined : readU64(value, type, max);
 }
 
-/** A boolean; `fallback` when absent. */
 export function readBoolean(value: Json | undefined, fallback: boolean): boolean {
   if (isAbsent(value)) return fallback;
   if (typeof value !== 'boolean') throw wrongType(value, 'a boolean');
@@ -90,18 +84,12 @@ export function readConfig(value: Json | undefined, name: string): JsonObject {
   return isAbsent(value) ? {} : readStruct(value, `struct ${name}`);
 }
 
-/** A list. */
 export function readList(value: Json | undefined): readonly Json[] {
   if (!isJsonArray(value)) throw wrongType(value, 'a sequence');
   return value;
 }
 
-/** A list of so many inputs at most. */
-export function readInputs<Item>(
-  value: Json | undefined,
-  max: number,
-  read: (item: Json) => Item,
-): readonly Item[] {
+export function readInputs<Item>(value: Json | undefined, max: number, read: (item: Json) => Item) {
   const listed = readList(value);
   if (listed.length > max) throw invalidParams(`Too many inputs provided; max ${max}`);
   return listed.map(read);
@@ -129,7 +117,6 @@ export function readAddress(value: Json | undefined): Address {
   throw invalidParams(`Invalid param: ${isBase58(text) ? 'WrongSize' : 'Invalid'}`);
 }
 
-/** A signature, base58. */
 export function readSignature(value: Json | undefined): string {
   const text = readString(value);
   if (!isBase58(text)) throw invalidParams('Invalid param: Invalid');
@@ -138,12 +125,10 @@ export function readSignature(value: Json | undefined): string {
   return text;
 }
 
-/** Whether a text is written in base58. */
 export function isBase58(text: string): boolean {
   return /^[1-9A-HJ-NP-Za-km-z]*$/.test(text);
 }
 
-/** A JSON-RPC error object's members. */
 export type RpcError = Readonly<{ code: number; message: string; data?: Json }>;
 
 /**

@@ -26,10 +26,8 @@ export type Anchor = Readonly<{ slot: bigint; atMs: number; slotMs: number }>;
 /** A place in the ledger: a transaction's slot and position within it. */
 export type Place = Readonly<{ slot: bigint; position: number }>;
 
-/** The store of one chain. */
 export type Ledger = ReturnType<typeof createLedger>;
 
-/** Reads and writes the tables of `db`. */
 export function createLedger(db: Database) {
   const sql = statements(db);
 
@@ -69,7 +67,6 @@ export function createLedger(db: Database) {
         .map((row) => ({ slot: row.slot, atMs: Number(row.at_ms), slotMs: Number(row.slot_ms) })),
     addAnchor: (anchor: Anchor) =>
       void sql.addAnchor.run({ slot: anchor.slot, at_ms: anchor.atMs, slot_ms: anchor.slotMs }),
-    lastSlot: (): bigint | undefined => sql.lastSlot.get()?.slot ?? undefined,
     count: (upTo: bigint): bigint => sql.count.get({ slot: upTo })?.n ?? 0n,
     /** Transactions in windows of `size` slots, from one slot until before another, by the window's number. */
     countsByWindow: (from: bigint, until: bigint, size: bigint): ReadonlyMap<bigint, bigint> =>
@@ -115,7 +112,6 @@ function statements(db: Database) {
     addAnchor: db.prepare('INSERT OR REPLACE INTO anchor VALUES ($slot, $at_ms, $slot_ms)'),
     insertTransaction: db.prepare('INSERT INTO tx VALUES ($slot, $position, $signature, $wire, $meta)'),
     insertAddress: db.prepare('INSERT INTO tx_address VALUES ($address, $slot, $position)'),
-    lastSlot: db.prepare<{ slot: bigint | null }, []>('SELECT max(slot) AS slot FROM tx'),
     count: db.prepare<{ n: bigint }, { slot: bigint }>('SELECT count(*) AS n FROM tx WHERE slot <= $slot'),
     countsByWindow: db.prepare<{ number: bigint; n: bigint }, { from: bigint; until: bigint; size: bigint }>(
       'SELECT slot / $size AS number, count(*) AS n FROM tx WHERE slot >= $from AND slot < $until GROUP BY number',

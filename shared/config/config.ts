@@ -23,15 +23,12 @@ export type DeploysConfig = Config['deploys'];
 export type StorageConfig = Config['storage'];
 export type OidcConfig = NonNullable<DeploysConfig['oidc']>;
 
-type ConfigResult =
-  | { readonly kind: 'config'; readonly config: Config }
-  | { readonly kind: 'problems'; readonly problems: readonly Problem[] };
-
 /** A whole config from a parsed TOML document, or every problem at once. Pure; `{}` gives the embedded default. */
-export function configFrom(document: unknown, env: Environment, unset: Unset = 'is-wrong'): ConfigResult {
+export function configFrom(document: unknown, env: Environment, unset: Unset = 'is-wrong') {
   const problems: Problem[] = [];
   const config = readConfig(new Table(document, '', { env, problems, unset }));
-  return problems.length > 0 ? { kind: 'problems', problems } : { kind: 'config', config };
+  if (problems.length > 0) return { kind: 'problems', problems } as const;
+  return { kind: 'config', config } as const;
 }
 
 function readConfig(root: Table) {

@@ -35,12 +35,9 @@ export const flag: Kind<boolean> = {
   read: (value) => (typeof value === 'boolean' ? value : undefined),
 };
 
-export function written<T>(
-  expected: string,
-  example: string,
-  read: (text: string) => T | undefined,
-): Kind<T> {
-  return { expected, example, read: (value) => (typeof value === 'string' ? read(value) : undefined) };
+export function written<T>(expected: string, example: string, read: (text: string) => T | undefined) {
+  const readText = (value: unknown) => (typeof value === 'string' ? read(value) : undefined);
+  return { expected, example, read: readText };
 }
 
 export function text(example: string): Kind<string> {

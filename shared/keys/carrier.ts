@@ -10,7 +10,6 @@ export const INVALID_KEY = 'Invalid or inactive API key';
 export const INVALID_KEY_CHALLENGE = `Bearer error="invalid_token", error_description="${INVALID_KEY}"`;
 
 const NONE: Carried = { kind: 'none' };
-const CONFLICT: Carried = { kind: 'conflict' };
 const PARAMETER = 'api-key';
 /** The query as nearly every SDK sends it: the key alone, with nothing to decode. */
 const QUERY = '?api-key=';
@@ -42,7 +41,7 @@ export function extractApiKey(headers: Headers, url: string): Carried {
   for (const text of token?.split(',') ?? []) note(text.trim());
   for (const text of authorization?.split(',') ?? []) note(bearerOf(text));
   if (query !== -1) for (const value of parametersOf(url.slice(query + 1))) note(value);
-  if (conflict) return CONFLICT;
+  if (conflict) return { kind: 'conflict' };
   return found === undefined ? NONE : { kind: 'text', text: found };
 }
 

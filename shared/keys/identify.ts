@@ -25,18 +25,16 @@ export function createIdentify(store: Store, clock: Clock): Identifier {
   return createIdentifier(createKeySource(store), createKeyUses(store, clock), clock, () => UNAVAILABLE);
 }
 
-/** Has a key of this hash looked up elsewhere; `learn` takes what was found. */
-type LookElsewhere<Late> = (hash: Buffer, learn: (key: KnownKey | undefined) => Identity) => Late;
-
 /**
  * Identifies by SHA-256 in `source`, with a memory of keys and of texts that are none in front. Keys in memory go on working
- * when the source does not answer; others are then `check-unavailable`.
+ * when the source does not answer; others are then `check-unavailable`. `lookElsewhere` has a key of a hash looked up
+ * elsewhere, and gives what was found to `learn`.
  */
 export function createIdentifier<Late>(
   source: KeySource<'elsewhere'>,
   uses: KeyUses,
   clock: Clock,
-  lookElsewhere: LookElsewhere<Late>,
+  lookElsewhere: (hash: Buffer, learn: (key: KnownKey | undefined) => Identity) => Late,
 ): Identifier<Late> {
   const lookup = createKeyLookup(source, clock);
 

@@ -53,7 +53,7 @@ export const CELL_COLUMNS: readonly string[] = [
 /** How long usage stays in Redis for a deploys that does not take it, in milliseconds. */
 export const SHARED_USAGE_LIFE_MS = 72 * 3_600_000;
 
-/** The hash of an account's cells in one hour: fields by `cellField`, values by `countersText`. */
+/** The hash of an account's cells in one hour: fields by `cellField`, values whole numbers after commas. */
 export function cellsKey(accountId: number, hour: number): string {
   return `{sluice:${accountId}}:usage:${hour}`;
 }
@@ -101,12 +101,7 @@ export function cellField({ keyId, method, node }: CellPlace): string {
   return JSON.stringify([keyId, method, node]);
 }
 
-/** Counters as text: whole numbers after commas, exact up to 2^53. */
-export function countersText(counters: readonly number[]): string {
-  return counters.join(',');
-}
-
-/** Reads such a text; one that was not sent is 0. */
+/** Reads one of a cell's counters; one that was not sent is 0. */
 export function counterAt(text: string, at: number): number {
   return Number(text.split(',')[at] ?? 0);
 }

@@ -201,9 +201,6 @@ export function serverFrom(info: string, place: string) {
 }
 
 /** Groups as one command each may be about: a single server takes all at once; in a cluster each may be elsewhere. */
-export function inOneCommand<Group>(
-  client: RedisClient,
-  groups: readonly Group[],
-): readonly (readonly Group[])[] {
+export function inOneCommand<Group>(client: RedisClient, groups: readonly Group[]) {
   return client instanceof Redis ? [groups] : groups.map((group) => [group]);
 }

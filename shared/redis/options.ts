@@ -79,12 +79,8 @@ export function clusterOptions(
   random: () => number,
   { db: _onlyZero, ...address }: RedisPlaces['options'],
 ) {
-  const {
-    enableOfflineQueue,
-    retryStrategy: _ofEveryNode,
-    reconnectOnError: _slots,
-    ...node
-  } = connectionOptions(deadlineMs, random);
+  const single = connectionOptions(deadlineMs, random);
+  const { enableOfflineQueue, retryStrategy: _ofEveryNode, reconnectOnError: _slots, ...node } = single;
   return {
     enableOfflineQueue,
     // The check asks one node at random, and takes one that is still being connected for the end of the cluster.

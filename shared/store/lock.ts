@@ -2,22 +2,17 @@ import { Database } from 'bun:sqlite';
 import { join } from 'node:path';
 import { codeOf, fileReason, keepPrivate } from './private.ts';
 
-/** A place that only one process may hold; the system gives it up when the process dies, however it dies. */
-export type Lock = Readonly<{ release(): void }>;
-
 /** How long a taker waits for a holder that is just ending, in milliseconds. */
 const WAIT_MS = 1_500;
 
 /** Held locks; an unreferenced database is collected, and its lock with it. */
 const held = new Set<Database>();
 
-type Locking =
-  | { readonly kind: 'locked'; readonly lock: Lock }
-  /** `sentence` tells the operator that another process has it, or why it cannot be had at all. */
-  | { readonly kind: 'refused'; readonly sentence: string };
-
-/** Takes the lock of the app `name` on `dataDir`, or says why not. Never throws. */
-export function takeLock(dataDir: string, name: string): Locking {
+/**
+ * Takes the lock of the app `name` on `dataDir`, or says why not in a `sentence` for the operator. Never throws. One process
+ * at most holds it; the system gives it up when the process dies, however it dies.
+ */
+export function takeLock(dataDir: string, name: string) {
   let database: Database | undefined;
   try {
     const path = join(dataDir, `${name}.lock`);
@@ -27,7 +22,7 @@ export function takeLock(dataDir: string, name: string): Locking {
     database.run('BEGIN EXCLUSIVE');
   } catch (error) {
     database?.close();
-    return { kind: 'refused', sentence: sentenceOf(error, dataDir, name) };
+    return { kind: 'refused', sentence: sentenceOf(error, dataDir, name) } as const;
   }
   const taken = database;
   held.add(taken);
@@ -35,7 +30,7 @@ export function takeLock(dataDir: string, name: string): Locking {
     held.delete(taken);
     taken.close();
   };
-  return { kind: 'locked', lock: { release } };
+  return { kind: 'locked', lock: { release } } as const;
 }
 
 function sentenceOf(error: unknown, dataDir: string, name: string): string {

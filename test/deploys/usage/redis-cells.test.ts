@@ -14,7 +14,6 @@ import {
   type CellPlace,
   cellsKey,
   CHANGED_CELLS,
-  countersText,
   NO_HOUR,
   placeText,
   spentKey,
@@ -64,8 +63,7 @@ const place = (accountId: number, method = 'getSlot', hour = 500_000): CellPlace
   method,
   node: 'n',
 });
-const counted = (calls: number) =>
-  countersText(CELL_COUNTER_NAMES.map((name) => (name === 'calls' ? calls : 0)));
+const counted = (calls: number) => CELL_COUNTER_NAMES.map((name) => (name === 'calls' ? calls : 0)).join(',');
 
 type Cli = (...args: readonly string[]) => Promise<string>;
 
