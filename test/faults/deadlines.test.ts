@@ -33,8 +33,8 @@ async function startBefore(backends: readonly (readonly [RawScript, object?])[],
 async function pass(seconds: number): Promise<void> {
   const asleep = virtual.sleeping();
   virtual.advance(1_000 * seconds);
-  // Woken code has run when it sleeps again; what is over does not.
-  for (let turn = 0; turn < 5 || (turn < 100 && virtual.sleeping() < asleep); turn++) await Bun.sleep(1);
+  // Probes are answered in 20 turns of the loop. Woken code has run when it sleeps again; what is over does not.
+  for (let turn = 0; turn < 20 || (turn < 100 && virtual.sleeping() < asleep); turn++) await Bun.sleep(1);
 }
 
 test('A8 an answer that does not begin in time is a 503 with the id, and the call was sent once, also over a connection used before', async () => {
