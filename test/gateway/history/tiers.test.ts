@@ -46,7 +46,6 @@ test.each([
   ['nobody has what is below the lowest archive', [node(300), archive(350, 250)]],
   ['an archive that told no top may reach', [node(300), archive(199, 1), archive(0, 150)]],
   ['they meet', [node(5_000), archive(4_999)]],
-  ['there is no archive', [node(5_000)]],
   ['there is no live node', [archive(4_320)]],
   ['the floor is not known', [node(undefined), archive(4_320)]],
 ] as const)('there is none when %s', (_, backends) => {
