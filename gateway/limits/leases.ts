@@ -19,7 +19,7 @@ export type Account = {
 
 /** What memory cannot tell, and the next reply for the account may. */
 type Asks = 'ask-rate' | 'ask-credits';
-export type Decision = Charge | Asks;
+type Decision = Charge | Asks;
 
 export type Leases = ReturnType<typeof createLeases>;
 

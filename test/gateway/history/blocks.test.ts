@@ -38,7 +38,6 @@ test.each([
 test.each([
   ['getBlocks', '[40,600000]'],
   ['getBlocks', '["40",60]'],
-  ['getBlocks', '[40,60,{},1]'],
   ['getBlocksWithLimit', '[40,0]'],
   ['getBlocksWithLimit', '[40,500001]'],
 ])("%s with %s goes on as it is, for the node's own words", async (method, params) => {

@@ -60,6 +60,7 @@ test.each([
   ['a null', 'null'],
   ['a row without a slot', '[{"signature":"s"}]'],
   ['a row that is none', '[7]'],
+  ['an object', '{}'],
 ])('%s is no page of an archive', async (_, json) => {
   hot.script((call) => result(call, '[]'));
   archive.script((call) => result(call, json));

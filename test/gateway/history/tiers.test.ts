@@ -44,13 +44,10 @@ test.each([
 test.each([
   ['archives overlap', [node(300), archive(260, 1), archive(350, 250)]],
   ['nobody has what is below the lowest archive', [node(300), archive(350, 250)]],
-  ['an archive begins above the live floor', [node(300), archive(350, 320)]],
   ['an archive that told no top may reach', [node(300), archive(199, 1), archive(0, 150)]],
   ['they meet', [node(5_000), archive(4_999)]],
-  ['there is no archive', [node(5_000)]],
   ['there is no live node', [archive(4_320)]],
   ['the floor is not known', [node(undefined), archive(4_320)]],
-  ['the top is not known', [node(5_000), archive(0)]],
 ] as const)('there is none when %s', (_, backends) => {
   expect(historyGap(backends)).toBeUndefined();
 });

@@ -32,13 +32,11 @@ test('ten thousand addresses are remembered, and the one that failed longest ago
 });
 
 test.each([
-  ['192.0.2.1', '192.0.2.1'],
   ['::ffff:192.0.2.1', '192.0.2.1'],
   ['2001:db8:0:1:2:3:4:5', '2001:db8:0:1'],
   ['2001:0DB8:0000:0001::5', '2001:db8:0:1'],
   ['::1', '0:0:0:0'],
   ['fe80::1%eth0', 'fe80:0:0:0'],
-  ['1:2:3::', '1:2:3:0'],
   ['64:ff9b::192.0.2.1', '64:ff9b:0:0'],
 ])('what one caller can have many of counts as one: %s is of %s', (address, neighbourhood) => {
   expect(neighbourhoodOf(address)).toBe(neighbourhood);

@@ -66,19 +66,6 @@ describe('counters', () => {
 });
 
 describe('a write that fails', () => {
-  test('does not end the process when nothing waits for the append', async () => {
-    using node = started();
-    const unhandled: unknown[] = [];
-    const note = (error: unknown) => void unhandled.push(error);
-    process.on('unhandledRejection', note);
-    node.break('spent');
-    void node.spend(1, 5);
-    node.endTurn();
-    for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate);
-    process.off('unhandledRejection', note);
-    expect(unhandled).toEqual([]);
-  });
-
   test('M15 is a trouble when it fails for a second, until the next that succeeds', async () => {
     using node = started();
     const mend = node.break('spent');

@@ -35,7 +35,6 @@ test.each([
   ['another letter case', call('getprogramaccounts'), 3],
   ['a notification', call('getProgramAccounts', ''), 0],
   ['an invalid element', scan.replace(':1', ':-1'), 0],
-  ['a scalar', '1', 0],
 ])('the price of a call: %s', (_, text, credits) => {
   expect(priceIn(text)).toEqual({ calls: 1, credits });
 });

@@ -80,12 +80,15 @@ test('a server that starts again empty grants nothing until it has heard what wa
   expect(await b.heard({ charged: 60, wanted: 500, needed: 10 })).toMatchObject(LEARNING);
   expect(await a.heard({ charged: 390, wanted: 10 })).toMatchObject(LEARNING);
   expect(Math.min(a.losses(), b.losses())).toBeGreaterThan(0);
+  // A rate starts again near empty.
+  const [forgotten] = await a.store.sync(senderOf('a', 100), [rateMessage({}, 2)]);
+  expect(forgotten?.rate?.remaining).toBe(10);
   await Bun.sleep(LEARNING_MS + 50);
   const late = await b.heard({ charged: 60, wanted: 1_000, needed: 550 });
   expect(late).toMatchObject({ learning: false, allowance: 550, available: 0 });
 });
 
-test('a balance that went back in time is found out by the node whose answered message it lacks', async () => {
+test('a balance that went back in time, or was deleted, is found out by a node whose answered message it lacks', async () => {
   await a.heard({ wanted: 100 });
   const older = await admin.get(leaseKey(1));
   await a.heard({ held: 100, wanted: 300 });
@@ -93,6 +96,9 @@ test('a balance that went back in time is found out by the node whose answered m
   expect(await a.heard({ held: 300, wanted: 300 })).toMatchObject({ allowance: 100, learning: true });
   expect(await b.heard({ wanted: 700, needed: 700 })).toMatchObject(LEARNING);
   expect([a.losses(), b.losses()]).toEqual([1, 0]);
+  await server.cli('FLUSHALL');
+  expect(await b.heard({ charged: 5, wanted: 400 })).toMatchObject(LEARNING);
+  expect(b.losses()).toBe(1);
 });
 
 test('L10 what is cut between its execution and its reply is neither granted nor charged twice', async () => {
@@ -117,10 +123,7 @@ test('L10 what is cut between its execution and its reply is neither granted nor
 const NODE = '11111111-1111-4111-8111-111111111111';
 
 test('L13 every account has one key with its tag, which ends when it equals none, and never with credits', async () => {
-  const plans = [
-    { rps: 5, burst: 10 },
-    { rps: 0.5, burst: 1_000 },
-  ];
+  const plans = [5, 0.5].map((rps) => ({ rps, burst: 100 }));
   const messages = plans.map((plan, at) => rateMessage({ ...plan, wanted: plan.burst, spent: at * 7 }, at));
   await admin.flushall();
   for (let seq = 1; seq <= 3; seq++) await a.store.sync(senderOf(NODE, seq), messages);

@@ -11,22 +11,26 @@ import { createVirtualClock } from '../virtual-clock.ts';
 const PAID = planOf(100);
 const TRIAL = planOf(5, 10, 1_000);
 
-/** A journal whose disk may be full. */
+/** A journal whose disk may be full, or held by another process. */
 function memoryJournal() {
   const spendings = new Map<number, { charged: number; refunded: number; elsewhere: number }>();
-  let full = false;
+  let [full, held] = [false, false];
   const journal: Journal = {
     spendingOf: (id) => spendings.getOrInsertComputed(id, () => ({ charged: 0, refunded: 0, elsewhere: 0 })),
     spentByOthers: () => new Map(),
     append: () => (full ? Promise.reject(new Error('disk full')) : Promise.resolve()),
-    isDurable: () => !full,
+    isDurable: () => !full && !held,
     flush: () => undefined,
     close: () => undefined,
     retry: () => undefined,
     isFailing: () => full,
     failure: () => (full ? 'disk full' : undefined),
   };
-  return { journal, setFull: (is: boolean) => void (full = is) };
+  return {
+    journal,
+    setFull: (is: boolean) => void (full = is),
+    setHeld: (is: boolean) => void (held = is),
+  };
 }
 
 /** Processes over one store, on one virtual clock. */
@@ -161,6 +165,20 @@ describe('a trial', () => {
     first.setFull(false);
     await world.pass(1_500);
     expect((await first.settle(990)).kind).toBe('charged');
+    expect(first.left()).toBe(0);
+  });
+
+  test('D9 that the journal has not written yet is not reported', async () => {
+    using world = processes(1);
+    const { first } = world;
+    await first.settle(10);
+    first.setHeld(true);
+    await first.settle(10);
+    await world.pass(1_200);
+    expect(world.creditsOf(1)?.nodes[0]?.charged).toBeLessThanOrEqual(10);
+    first.setHeld(false);
+    // The store is not taken for one that does not reply.
+    expect((await first.settle(980)).kind).toBe('charged');
     expect(first.left()).toBe(0);
   });
 

@@ -6,7 +6,6 @@ const BOTH = ['zstd', 'gzip'] as const;
 
 test.each<[string | null, Coding | undefined]>([
   [null, undefined],
-  ['br, deflate', undefined],
   ['gzip', 'gzip'],
   ['x-gzip', 'gzip'],
   ['GZIP ; Q=1', 'gzip'],

@@ -82,7 +82,6 @@ test.each([
   '{"jsonrpc":"2.0","error":{"code":-32602,"message":"x","data":{"result":[1],"value":[2]}},"id":1}',
   '{"jsonrpc":"2.0","result":null,"id":1}',
   '{"jsonrpc":"2.0","result":{"context":{"value":[1]},"value":{"result":[1]}},"id":1}',
-  '{"value":[1],"x":{"result":[1]}}',
 ])('%p has no accounts', (answer) => {
   expect(linesOf(answer)).toEqual({ text: '', last: undefined, found: false });
 });

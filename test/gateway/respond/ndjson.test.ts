@@ -70,7 +70,6 @@ describe('getProgramAccounts as lines', () => {
 
   test.each([
     ['application/json, Application/X-NDJSON;q=0.5', 'application/x-ndjson'],
-    ['*/*', 'application/json; charset=utf-8'],
     ['application/x-ndjson2', 'application/json; charset=utf-8'],
     ['application/json, application/x-ndjson;q=0.0', 'application/json; charset=utf-8'],
   ])('who accepts %s gets %s', async (accept, type) => {

@@ -139,8 +139,8 @@ export function startUsage({
       return startUsage({ folder, node, soon, time, bootMs: time.clock.monotonic() - 5 });
     },
     /** Makes writes to a table fail until the returned function is called. */
-    break(table: 'spent' | 'usage_hours' | 'buckets', when = '1') {
-      const fail = `WHEN ${when} BEGIN SELECT RAISE(ABORT, 'disk full'); END`;
+    break(table: 'spent' | 'usage_hours' | 'buckets') {
+      const fail = "BEGIN SELECT RAISE(ABORT, 'disk full'); END";
       ledger.run(`CREATE TRIGGER broken BEFORE INSERT ON ${table} ${fail}`);
       return () => void ledger.run('DROP TRIGGER broken');
     },
