@@ -41,16 +41,6 @@ describe('values', () => {
     const inFlight = (name: string) => plans.get(name)?.inFlight;
     expect(['pro', 'trial', 'big', 'small', 'scale'].map(inFlight)).toEqual([500, 4, 800, 16, 2_000]);
   });
-  test('answers are compressed by what the config names, in its order; by nothing until it does', () => {
-    const compressOf = (compress?: string) =>
-      configOf(compress === undefined ? {} : { gateway: { compress } }).gateway.compress;
-    expect([undefined, 'off', 'zstd', 'zstd,gzip'].map(compressOf)).toEqual([
-      [],
-      [],
-      ['zstd'],
-      ['zstd', 'gzip'],
-    ]);
-  });
   test('a price of the config replaces or adds one', () => {
     const { prices } = configOf({ credits: { default: 0, methods: { getBlock: 3, getNew: 4 } } });
     expect([prices.default, prices.methods.get('getBlock'), prices.methods.get('getNew')]).toEqual([0, 3, 4]);
