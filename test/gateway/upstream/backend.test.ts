@@ -60,13 +60,6 @@ const favourite = (account: number, names: readonly string[]) =>
   names.toSorted((a, b) => preference(account, numberOf(b)) - preference(account, numberOf(a)))[0];
 
 describe('the preference of accounts for backends', () => {
-  test('spreads accounts evenly', () => {
-    for (const name of NAMES) {
-      const share = ACCOUNTS.filter((account) => favourite(account, NAMES) === name).length / ACCOUNTS.length;
-      expect(Math.abs(share - 0.25)).toBeLessThan(0.03);
-    }
-  });
-
   test('spreads the accounts of a backend that left evenly over the others, and moves nobody else', () => {
     const left = NAMES.slice(1);
     const moved = new Map<string | undefined, number>();

@@ -141,6 +141,14 @@ describe('a stream', () => {
     });
   });
 
+  test('that does not begin as an object is no answer', async () => {
+    for (const framing of [CHUNKED, 'until-close', long] as const) {
+      const { made, state } = reply(['\n<html>', '</html>'], { framing });
+      expect((await judgeOf(made, 'gzip', true)).kind).toBe('garbage');
+      expect(state.cancelled).toBe(true);
+    }
+  });
+
   test('of declared length is trusted in its structure, but not in its id, unless the config says otherwise', async () => {
     for (const text of ['{"id":1,"result":["', '{"result":[,"id":1}']) {
       expect(await streamed([text], { framing: long })).toBe(text);

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test';
 import { type Backend, HEALTHY, numberOf, preference } from '../../../gateway/upstream/backend.ts';
-import { Latency } from '../../../gateway/upstream/latency.ts';
 import type { Lane } from '../../../shared/config/profiles.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { ACCOUNT_ABC, backendOf, forwardOf } from './of.ts';
@@ -215,21 +214,4 @@ describe('what is slow', () => {
     pass(10_000);
     expect(preferred()).toBe('a');
   });
-});
-
-test('a quantile is told to a tenth, and not from too few', () => {
-  const latency = new Latency();
-  for (let ms = 1; ms <= 1_000; ms++) latency.note(ms);
-  for (const [share, ms] of [
-    [0.5, 500],
-    [0.99, 990],
-  ] as const) {
-    const told = Latency.quantileMs([latency], share, 1_000) ?? 0;
-    expect(Math.abs(told - ms) / ms).toBeLessThan(0.1);
-  }
-  expect(Latency.quantileMs([latency], 0.5, 1_001)).toBeUndefined();
-  for (let step = 0; step < 6; step++) latency.turn();
-  expect(Latency.quantileMs([latency], 0.5, 1)).toBeUndefined();
-  for (const ms of [0, 1e-9, 1e9, Infinity]) latency.note(ms);
-  expect(Latency.quantileMs([latency], 1, 4)).toBeGreaterThan(60_000);
 });

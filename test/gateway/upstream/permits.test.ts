@@ -91,20 +91,6 @@ test('when none has room, a call waits until another leaves, says so, and has it
   expect([a.inFlight, b.inFlight]).toEqual([0, 0]);
 });
 
-test('it gives up when the time is over, and when the caller leaves, and then takes no place', async () => {
-  const { clock, advance } = createVirtualClock();
-  const a = full('a');
-  const late = enter([a], {}, clock);
-  advance(100);
-  expect(await late).toBeUndefined();
-  const caller = new AbortController();
-  const left = enter([a], { signal: caller.signal }, clock);
-  caller.abort();
-  expect(await left).toBeUndefined();
-  a.leave();
-  expect(a.inFlight).toBe(0);
-});
-
 test('B10 of many that wait each account has its turn, and of one account the first that came', async () => {
   const greedy = Array.from({ length: 50 }, (_, i) => `greedy ${i}`);
   const order = await orderOf([

@@ -3,7 +3,7 @@ import { type Backend, HEALTHY } from '../../../gateway/upstream/backend.ts';
 import { ACCOUNT_ABC, backendOf, callOf, forwardOf } from './of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { declaredUnknown, METHODS } from '../../../gateway/methods/table.ts';
-import { createMonotonicReads } from '../../../gateway/upstream/selection.ts';
+import { createMonotonicReads, createRetryBudget } from '../../../gateway/upstream/selection.ts';
 
 const three = () => [backendOf({ name: 'a' }), backendOf({ name: 'b' }), backendOf({ name: 'c' })] as const;
 
@@ -28,6 +28,12 @@ describe('the order in which backends are asked', () => {
     expect(names([a, b, c], clock)).toBe('b c a');
     advance(1_000);
     expect(names([a, b, c], clock)).toBe('a b c');
+  });
+
+  test('takes one whose slot is not known for good', () => {
+    const [a, b, c] = three();
+    b.slots.tip.confirmed = 310;
+    expect(names([a, b, c], createVirtualClock().clock, 300)).toBe('a b c');
   });
 
   test('puts one that is left out last: late before failing, and of the late ones the newest first', () => {
@@ -114,4 +120,17 @@ test('one absurd slot is forgotten within two minutes, however active the accoun
     seen.note(1, 'processed', slot);
   }
   expect([seen.highest(1, 'processed'), seen.highest(1, 'finalized')]).toEqual([111, 0]);
+});
+
+test('a quiet pool has two hundred retries, and in an outage of all there is one for each ten calls', () => {
+  const budget = createRetryBudget();
+  let saved = 0;
+  while (budget.take()) saved++;
+  expect(saved).toBe(200);
+  let retries = 0;
+  for (let call = 0; call < 10_000; call++) {
+    budget.deposit();
+    if (budget.take()) retries++;
+  }
+  expect(Math.abs(retries - 1_000)).toBeLessThanOrEqual(1);
 });

@@ -26,11 +26,6 @@ describe('an address', () => {
   });
 });
 
-test.each(['redis://user:100%@h:6379', 'http://h', 'redis://h/x', 'redis://', 'redis://h,', 'h'])(
-  '%s is no address',
-  (url) => expect(placesFrom(url)).toBeUndefined(),
-);
-
 describe('a connection', () => {
   const options = connectionOptions(100, () => 1);
   test('queues nothing, sends nothing twice and makes no caller wait', () => {
