@@ -125,15 +125,16 @@ test('a SIGHUP that comes while it starts does not end it, and gateways are aske
   accounts.close();
 });
 
-describe('it stops when it is asked to, with exit code 0', () => {
-  test.each(['SIGTERM', 'SIGINT'] as const)('by %s, also while the chain is away', async (signal) => {
+test.each(['SIGTERM', 'SIGINT'] as const)(
+  'it stops when it is asked to by %s, with exit code 0, also while the chain is away',
+  async (signal) => {
     using folder = folderWith('');
     await using app = await startProcess(folder.args, folder.path);
     app.kill(signal);
     expect(await app.exited).toBe(0);
     expect(await app.stderr).toBe('');
-  });
-});
+  },
+);
 
 describe('P9 browsers are told to come by https alone', () => {
   const HSTS = 'max-age=31536000';
