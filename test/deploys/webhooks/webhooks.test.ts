@@ -103,27 +103,19 @@ test('pausing skips what is open and what comes, and resuming lets new events th
   expect(webhooks.queue.states()).toEqual(['skipped', 'skipped', 'queued']);
 });
 
-describe('a webhook that is deleted', () => {
-  test('has its open deliveries cancelled and its secrets forgotten', async () => {
-    using webhooks = startWebhooks();
-    const { id } = await webhooks.made();
-    webhooks.queue.upgrade('A', 7);
-    webhooks.rotate(byMe, id, '24h');
-    expect(webhooks.remove(byMe, id)).toEqual({ kind: 'removed' });
-    expect(webhooks.queue.states()).toEqual(['cancelled']);
-    expect(webhooks.queue.values('SELECT hex(secret_ct), next_secret_ct FROM webhooks')).toEqual([
-      ['', null],
-    ]);
-    expect(() => webhooks.signedWith(id)).toThrow('does not exist');
-    expect(webhooks.list(ME)).toEqual([]);
-    expect(webhooks.remove(byMe, id)).toEqual({ kind: 'no-webhook' });
-  });
-
-  test('leaves no row when it never had a delivery', async () => {
-    using webhooks = startWebhooks();
-    webhooks.remove(byMe, (await webhooks.made()).id);
-    expect(webhooks.queue.values('SELECT id FROM webhooks')).toEqual([]);
-  });
+test('a webhook that is deleted has its open deliveries cancelled and its secrets forgotten, and leaves no row if it had none', async () => {
+  using webhooks = startWebhooks();
+  const { id } = await webhooks.made();
+  webhooks.queue.upgrade('A', 7);
+  webhooks.rotate(byMe, id, '24h');
+  expect(webhooks.remove(byMe, id)).toEqual({ kind: 'removed' });
+  expect(webhooks.queue.states()).toEqual(['cancelled']);
+  expect(webhooks.queue.values('SELECT hex(secret_ct), next_secret_ct FROM webhooks')).toEqual([['', null]]);
+  expect(() => webhooks.signedWith(id)).toThrow('does not exist');
+  expect(webhooks.list(ME)).toEqual([]);
+  expect(webhooks.remove(byMe, id)).toEqual({ kind: 'no-webhook' });
+  webhooks.remove(byMe, (await webhooks.made()).id);
+  expect(webhooks.queue.values('SELECT id FROM webhooks')).toEqual([[id]]);
 });
 
 test('no name is looked up for the webhook of another account', async () => {
