@@ -238,8 +238,8 @@ describe('webhooks', () => {
   /** The app, started on a folder, and how to ask it for webhooks. */
   async function started({ args, path, dataDir }: ReturnType<typeof folderWith>, headers = keyIn(dataDir)) {
     const app = await startProcess(args, path);
+    // oxlint-disable-next-line no-explicit-any -- read member by member
     async function ask(body?: object): Promise<[number, any]> {
-      // oxlint-disable-line no-explicit-any -- read member by member
       const init = body === undefined ? { headers } : { method: 'POST', headers, body: JSON.stringify(body) };
       const response = await fetch(new URL(WEBHOOKS_PATH, app.url), init);
       return [response.status, await response.json()];
