@@ -125,49 +125,48 @@ test('a SIGHUP that comes while it starts does not end it, and gateways are aske
   accounts.close();
 });
 
-describe('it stops when it is asked to, with exit code 0', () => {
-  test.each(['SIGTERM', 'SIGINT'] as const)('by %s, also while the chain is away', async (signal) => {
+test.each(['SIGTERM', 'SIGINT'] as const)(
+  'it stops when it is asked to by %s, with exit code 0, also while the chain is away',
+  async (signal) => {
     using folder = folderWith('');
     await using app = await startProcess(folder.args, folder.path);
     app.kill(signal);
     expect(await app.exited).toBe(0);
     expect(await app.stderr).toBe('');
-  });
-});
+  },
+);
 
-describe('P9 browsers are told to come by https alone', () => {
-  const HSTS = 'max-age=31536000';
-  const PUBLIC = { host: 'console.example.com' };
-  const PAGES = ['/login', '/health', '/api/v1/program-deploys/programs', '/openapi', '/nothing'];
+const HSTS = 'max-age=31536000';
+const PUBLIC_HOST = { host: 'console.example.com' };
+const PAGES = ['/login', '/health', '/api/v1/program-deploys/programs', '/openapi', '/nothing'];
 
-  /** Headers of a caller, how they say that they came, and what they are told. */
-  type Case = [string, Record<string, string>, string | null];
-  const past: Case[] = [
-    ['https, says the proxy', { 'x-forwarded-proto': 'https' }, HSTS],
-    ['https, says the last of two proxies', { 'x-forwarded-proto': 'http, https' }, HSTS],
-    ['https, says the config', PUBLIC, HSTS],
-    ['http, says the proxy', { ...PUBLIC, 'x-forwarded-proto': 'http' }, null],
-    ['http, says the last of two proxies', { ...PUBLIC, 'x-forwarded-proto': 'https, http' }, null],
-    ['http, past the proxy', {}, null],
-  ];
-  test.each<[string, Case[]]>([
-    ['https', past],
-    ['http', [['http, whatever the caller says', { ...PUBLIC, 'x-forwarded-proto': 'https' }, null]]],
-  ])(
-    'when they came by it, where the config says %s',
-    async (scheme, cases) => {
-      using folder = folderWith(`public_url = "${scheme}://console.example.com"`);
-      await using app = await startProcess(folder.args, folder.path);
-      for (const [way, headers, expected] of cases)
-        for (const path of PAGES) {
-          const answer = await fetch(new URL(path, app.url), { headers, redirect: 'manual' });
-          const told = answer.headers.get('strict-transport-security');
-          expect([way, path, told]).toEqual([way, path, expected]);
-        }
-    },
-    20_000,
-  );
-});
+/** Headers of a caller, how they say that they came, and what they are told. */
+type Case = [string, Record<string, string>, string | null];
+const past: Case[] = [
+  ['https, says the proxy', { 'x-forwarded-proto': 'https' }, HSTS],
+  ['https, says the last of two proxies', { 'x-forwarded-proto': 'http, https' }, HSTS],
+  ['https, says the config', PUBLIC_HOST, HSTS],
+  ['http, says the proxy', { ...PUBLIC_HOST, 'x-forwarded-proto': 'http' }, null],
+  ['http, says the last of two proxies', { ...PUBLIC_HOST, 'x-forwarded-proto': 'https, http' }, null],
+  ['http, past the proxy', {}, null],
+];
+test.each<[string, Case[]]>([
+  ['https', past],
+  ['http', [['http, whatever the caller says', { ...PUBLIC_HOST, 'x-forwarded-proto': 'https' }, null]]],
+])(
+  'P9 browsers that came by https are told to come by it alone, where the config says %s',
+  async (scheme, cases) => {
+    using folder = folderWith(`public_url = "${scheme}://console.example.com"`);
+    await using app = await startProcess(folder.args, folder.path);
+    for (const [way, headers, expected] of cases)
+      for (const path of PAGES) {
+        const answer = await fetch(new URL(path, app.url), { headers, redirect: 'manual' });
+        const told = answer.headers.get('strict-transport-security');
+        expect([way, path, told]).toEqual([way, path, expected]);
+      }
+  },
+  20_000,
+);
 
 describe('started by hand without an operator', () => {
   /** What it prints until it listens, to a terminal or to none. */

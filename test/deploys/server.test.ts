@@ -57,11 +57,8 @@ test.each(['listen', 'metrics'] as const)(
     // The other process would share its port: what refuses it must be ours.
     using taken = Bun.serve({ hostname: '127.0.0.1', port: 0, reusePort: true, fetch: text('other') });
     const port = taken.port ?? 0;
-    const outcome = listen(
-      { listen: ANY, metrics: ANY, [name]: { hostname: '127.0.0.1', port } },
-      text('api'),
-      text('m'),
-    );
+    const listeners = { listen: ANY, metrics: ANY, [name]: { hostname: '127.0.0.1', port } };
+    const outcome = listen(listeners, text('api'), text('m'));
     expect(outcome).toEqual({
       kind: 'refused',
       sentence: `The address 127.0.0.1:${port} cannot be listened on (another process has it); free it or change deploys.${name} in the config.`,

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { createAudit } from '../../../deploys/accounts/audit.ts';
 import { deliveryHealth } from '../../../deploys/delivery/deliveries.ts';
 import { bothHealths } from '../../../deploys/health/health.ts';
@@ -14,49 +14,47 @@ async function start(script: (post: SeenPost) => Sent | undefined) {
   return { ...queueOver(deploys.store), ...deploys };
 }
 
-describe('figures', () => {
-  test('count attempts by outcome, and show the backlog; a URL, which may hold a secret of its receiver, is not logged', async () => {
-    await using work = await start(({ post }) =>
-      post.url.hostname.startsWith('bad')
-        ? answered(500)
-        : post.url.hostname.startsWith('in')
-          ? failedWith('blocked_address')
-          : answered(200),
-    );
-    for (const id of ['good', 'bad', 'inward']) work.addWebhook(id);
-    work.store.run("UPDATE webhooks SET url = url || '?token=hidden'");
-    work.upgrade('A', 7, work.clock.now());
-    await work.clock.advance(2_000);
-    expect(await work.figures()).toMatchObject({
-      'deploys_attempts_total{outcome="succeeded",trigger="auto"}': 1,
-      'deploys_attempts_total{outcome="failed",trigger="auto"}': 1,
-      'deploys_attempts_total{outcome="blocked",trigger="auto"}': 1,
-      'deploys_attempts_blocked_total{reason="blocked_address"}': 1,
-      deploys_first_attempt_wait_seconds_count: 3,
-      deploys_deliveries_due: 0,
-      deploys_oldest_due_age_seconds: 0,
-      deploys_attempts_under_way: 0,
-      deploys_webhooks_failing: 2,
-    });
-    const lines = JSON.stringify(work.lines);
-    expect([lines.includes('not delivered'), lines.includes('hidden')]).toEqual([true, false]);
+test('figures count attempts by outcome, and show the backlog; a URL, which may hold a secret of its receiver, is not logged', async () => {
+  await using work = await start(({ post }) =>
+    post.url.hostname.startsWith('bad')
+      ? answered(500)
+      : post.url.hostname.startsWith('in')
+        ? failedWith('blocked_address')
+        : answered(200),
+  );
+  for (const id of ['good', 'bad', 'inward']) work.addWebhook(id);
+  work.store.run("UPDATE webhooks SET url = url || '?token=hidden'");
+  work.upgrade('A', 7, work.clock.now());
+  await work.clock.advance(2_000);
+  expect(await work.figures()).toMatchObject({
+    'deploys_attempts_total{outcome="succeeded",trigger="auto"}': 1,
+    'deploys_attempts_total{outcome="failed",trigger="auto"}': 1,
+    'deploys_attempts_total{outcome="blocked",trigger="auto"}': 1,
+    'deploys_attempts_blocked_total{reason="blocked_address"}': 1,
+    deploys_first_attempt_wait_seconds_count: 3,
+    deploys_deliveries_due: 0,
+    deploys_oldest_due_age_seconds: 0,
+    deploys_attempts_under_way: 0,
+    deploys_webhooks_failing: 2,
   });
+  const lines = JSON.stringify(work.lines);
+  expect([lines.includes('not delivered'), lines.includes('hidden')]).toEqual([true, false]);
+});
 
-  test('show how long an event has waited for its block time', async () => {
-    await using work = await start(() => answered(200));
-    work.addWebhook('one');
-    expect(await work.figures()).toMatchObject({ deploys_oldest_event_wait_seconds: 0 });
-    work.upgrade('A', 7, work.clock.now(), false);
-    await work.clock.advance(60_000);
-    work.upgrade('B', 8, work.clock.now(), false);
-    expect(await work.figures()).toMatchObject({
-      deploys_oldest_event_wait_seconds: 60,
-      deploys_deliveries_due: 0,
-    });
-    for (const slot of [7n, 8n]) work.times.save(slot, 1);
-    await work.clock.advance(2_000);
-    expect(await work.figures()).toMatchObject({ deploys_oldest_event_wait_seconds: 0 });
+test('figures show how long an event has waited for its block time', async () => {
+  await using work = await start(() => answered(200));
+  work.addWebhook('one');
+  expect(await work.figures()).toMatchObject({ deploys_oldest_event_wait_seconds: 0 });
+  work.upgrade('A', 7, work.clock.now(), false);
+  await work.clock.advance(60_000);
+  work.upgrade('B', 8, work.clock.now(), false);
+  expect(await work.figures()).toMatchObject({
+    deploys_oldest_event_wait_seconds: 60,
+    deploys_deliveries_due: 0,
   });
+  for (const slot of [7n, 8n]) work.times.save(slot, 1);
+  await work.clock.advance(2_000);
+  expect(await work.figures()).toMatchObject({ deploys_oldest_event_wait_seconds: 0 });
 });
 
 test('old deliveries and entries of the audit log are deleted', async () => {

@@ -12,31 +12,29 @@ const gapsOf = (posts: readonly TimedPost[]) =>
 const distinct = (values: readonly unknown[]) => new Set(values).size;
 const headerOf = ({ post }: TimedPost, name: string) => String(post.headers[name]);
 
-describe('a delivery that always fails (E18)', () => {
-  test('is attempted six times: at once and 30 s, 2 min, 10 min, 30 min, 2 h after each failure, each signed anew', async () => {
-    await using work = startWorker(() => failedWith('connection_reset'));
-    work.addWebhook('one');
-    await work.advance(SOON);
-    work.upgradeNow('A', 7);
-    await work.advance(4 * HOUR);
-    const posts = work.posts();
-    expect(posts[0]?.atMs).toBeLessThanOrEqual(START_MS + SOON);
-    expect(gapsOf(posts)).toEqual([30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE, 2 * HOUR]);
-    expect(work.rows('SELECT state, attempts, last_error FROM deliveries')).toEqual([
-      { state: 'failed', attempts: 6, last_error: 'connection_reset' },
-    ]);
-    expect(work.values('SELECT number FROM attempts ORDER BY n').flat()).toEqual([1, 2, 3, 4, 5, 6]);
-    expect([distinct(posts.map(({ id }) => id)), distinct(posts.map(({ text }) => text))]).toEqual([1, 1]);
-    expect(JSON.parse(posts[0]?.text ?? '')).toMatchObject({ id: posts[0]?.id, event: 'program.upgraded' });
-    expect(distinct(posts.map((post) => headerOf(post, 'X-Service-Signature')))).toBe(6);
-    for (const post of posts) {
-      expect(headerOf(post, 'X-Service-Event')).toBe('program.upgraded');
-      const timestamp = headerOf(post, 'X-Service-Timestamp');
-      expect(timestamp).toBe(String(Math.floor(post.atMs / 1_000)));
-      const signed = { timestamp, signature: headerOf(post, 'X-Service-Signature') };
-      expect(isSigned(new Secret(SECRET), signed, post.post.body, Number(timestamp))).toBe(true);
-    }
-  });
+test('a delivery that always fails is attempted six times: at once and 30 s, 2 min, 10 min, 30 min, 2 h after each failure, each signed anew (E18)', async () => {
+  await using work = startWorker(() => failedWith('connection_reset'));
+  work.addWebhook('one');
+  await work.advance(SOON);
+  work.upgradeNow('A', 7);
+  await work.advance(4 * HOUR);
+  const posts = work.posts();
+  expect(posts[0]?.atMs).toBeLessThanOrEqual(START_MS + SOON);
+  expect(gapsOf(posts)).toEqual([30 * SECOND, 2 * MINUTE, 10 * MINUTE, 30 * MINUTE, 2 * HOUR]);
+  expect(work.rows('SELECT state, attempts, last_error FROM deliveries')).toEqual([
+    { state: 'failed', attempts: 6, last_error: 'connection_reset' },
+  ]);
+  expect(work.values('SELECT number FROM attempts ORDER BY n').flat()).toEqual([1, 2, 3, 4, 5, 6]);
+  expect([distinct(posts.map(({ id }) => id)), distinct(posts.map(({ text }) => text))]).toEqual([1, 1]);
+  expect(JSON.parse(posts[0]?.text ?? '')).toMatchObject({ id: posts[0]?.id, event: 'program.upgraded' });
+  expect(distinct(posts.map((post) => headerOf(post, 'X-Service-Signature')))).toBe(6);
+  for (const post of posts) {
+    expect(headerOf(post, 'X-Service-Event')).toBe('program.upgraded');
+    const timestamp = headerOf(post, 'X-Service-Timestamp');
+    expect(timestamp).toBe(String(Math.floor(post.atMs / 1_000)));
+    const signed = { timestamp, signature: headerOf(post, 'X-Service-Signature') };
+    expect(isSigned(new Secret(SECRET), signed, post.post.body, Number(timestamp))).toBe(true);
+  }
 });
 
 test('2xx delivers, and anything else is tried again after 30 s (E7, E3, E4)', async () => {
@@ -102,24 +100,22 @@ describe('the worker', () => {
 
 const idsOf = (posts: readonly { id: string }[]) => posts.map(({ id }) => id);
 
-describe('a process that dies', () => {
-  test('after a POST and before its record sends once more under the same id, after the lease (E19)', async () => {
-    using queue = queueWith('one');
-    queue.upgrade('A', 7);
-    const [lost] = queue.outbox.claim(START_MS, []); // sent, and never recorded
-    const work = startWorker(() => answered(200), { queue });
-    await work.advance(29 * SECOND);
-    expect(work.posts()).toEqual([]);
-    await work.advance(6 * SECOND);
-    expect(work.posts()[0]?.post.body).toEqual(lost?.body ?? new Uint8Array());
-    expect(idsOf(work.posts())).toEqual([lost?.deliveryId ?? '']);
-    expect(work.values('SELECT n, state FROM attempts')).toEqual([
-      [1, 'interrupted'],
-      [2, 'succeeded'],
-    ]);
-    expect(work.reaped).toEqual([1]);
-    await work.stop();
-  });
+test('a process that dies after a POST and before its record sends once more under the same id, after the lease (E19)', async () => {
+  using queue = queueWith('one');
+  queue.upgrade('A', 7);
+  const [lost] = queue.outbox.claim(START_MS, []); // sent, and never recorded
+  const work = startWorker(() => answered(200), { queue });
+  await work.advance(29 * SECOND);
+  expect(work.posts()).toEqual([]);
+  await work.advance(6 * SECOND);
+  expect(work.posts()[0]?.post.body).toEqual(lost?.body ?? new Uint8Array());
+  expect(idsOf(work.posts())).toEqual([lost?.deliveryId ?? '']);
+  expect(work.values('SELECT n, state FROM attempts')).toEqual([
+    [1, 'interrupted'],
+    [2, 'succeeded'],
+  ]);
+  expect(work.reaped).toEqual([1]);
+  await work.stop();
 });
 
 describe('a stop (E22)', () => {

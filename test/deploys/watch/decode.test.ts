@@ -105,11 +105,9 @@ test('an answer gives its slot and one entry per address, null as absent', () =>
 
 test.each([
   ['nothing', undefined],
-  ['a list alone', [account]],
   ['one account too few', answer([])],
   ['no slot', answer([account], null)],
   ['a slot that numbers cannot hold', answer([account], 2 ** 53)],
-  ['an account that is a text', answer(['account'])],
   ['no owner', patched({ owner: undefined })],
   ['an owner that is no address', patched({ owner: 'abc' })],
   ['data in another encoding', patched({ data: ['AAAA', 'base58'] })],

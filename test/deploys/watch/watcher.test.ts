@@ -240,18 +240,16 @@ test('two short lags do not add up to a reset', async () => {
   expect(floors.slice(1)).not.toContain(undefined);
 });
 
-describe('block times', () => {
-  test('are filled in after every good reading, in the time until the next one', async () => {
-    const { clock, filled, wishes, startsMs } = start([read(1, 1), FAILED]);
-    wishes.fill = () => new Promise(() => {});
-    await clock.advance(MINUTE - 1);
-    expect(filled).toHaveLength(1);
-    expect(filled[0]?.signal.aborted).toBe(false);
-    await clock.advance(1);
-    expect(filled[0]?.signal.aborted).toBe(true);
-    expect(startsMs).toEqual([0, MINUTE]);
-    expect(filled).toHaveLength(1);
-  });
+test('block times are filled in after every good reading, in the time until the next one', async () => {
+  const { clock, filled, wishes, startsMs } = start([read(1, 1), FAILED]);
+  wishes.fill = () => new Promise(() => {});
+  await clock.advance(MINUTE - 1);
+  expect(filled).toHaveLength(1);
+  expect(filled[0]?.signal.aborted).toBe(false);
+  await clock.advance(1);
+  expect(filled[0]?.signal.aborted).toBe(true);
+  expect(startsMs).toEqual([0, MINUTE]);
+  expect(filled).toHaveLength(1);
 });
 
 test('a watcher that is stopped in the middle of a reading ends at once and records nothing', async () => {

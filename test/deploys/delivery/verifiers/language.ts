@@ -84,11 +84,9 @@ export async function ask({ file, code, needs, build, run }: Language, cases: st
 const RUN_MS_MAX = 90_000;
 
 async function runIn(cwd: string, command: readonly string[], input = '') {
-  const { CARGO_HOME, RUSTUP_HOME, GOCACHE } = process.env;
+  const kept = ['CARGO_HOME', 'RUSTUP_HOME', 'GOCACHE'].filter((name) => process.env[name]);
   const env = childEnv({
-    ...(CARGO_HOME && { CARGO_HOME }),
-    ...(RUSTUP_HOME && { RUSTUP_HOME }),
-    ...(GOCACHE && { GOCACHE }),
+    ...Object.fromEntries(kept.map((name) => [name, process.env[name] ?? ''])),
     CARGO_TARGET_DIR: join(cwd, 'target'),
     GOTOOLCHAIN: 'local',
     PYTHONIOENCODING: 'utf-8',
