@@ -33,7 +33,7 @@ export function listed<Item>(
 }
 
 /** Rows under a head of their names, in columns two spaces apart; nothing without rows. */
-export function tableOf(rows: readonly Readonly<Record<string, string>>[]): string {
+function tableOf(rows: readonly Readonly<Record<string, string>>[]): string {
   const lines = [Object.keys(rows[0] ?? {}), ...rows.map((row) => Object.values(row))];
   const widthOf = (column: number) => Math.max(...lines.map((cells) => cells[column]?.length ?? 0));
   const widths = lines[0]?.map((_, column) => widthOf(column)) ?? [];

@@ -73,19 +73,6 @@ describe('accounts', () => {
     ]);
     expect(seen(key)).toBe('known');
   });
-  test('and keys leave a note of every change in the audit log', async () => {
-    const { key_id } = await newKey('good payer');
-    await run('key', 'rename', key_id, 'bot');
-    using store = opened(join(folder.path, 'data', ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-    const notes = store
-      .query('SELECT actor_kind, action, subject FROM audit ORDER BY id DESC LIMIT 3')
-      .values();
-    expect(notes).toEqual([
-      ['command-line', 'key.rename', key_id],
-      ['command-line', 'key.create', key_id],
-      ['command-line', 'account.rename', expect.stringMatching(/^\d+$/)],
-    ]);
-  });
   const nobody = 'No account named "nobody". List accounts with: account list';
   const unknownKey = 'No key with ID "beef". List keys with: key list';
   const credits = (what: string) => `${what} must be a whole number, for example 250_000`;

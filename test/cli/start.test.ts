@@ -206,11 +206,4 @@ describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the
     expect(await call).toBe('cut');
     expect(await gone(installed)).toEqual([]);
   });
-
-  test('a config with problems reports them all and starts nothing', async () => {
-    installed = await installation('[bogus]\n[plans.A]\nrps = 0\n');
-    const { code, out, err } = await begin(installed).ended;
-    expect([code, out, err.trimEnd().split('\n').length]).toEqual([1, '', 3]);
-    expect(existsSync(installed.dataDir)).toBe(false);
-  });
 });

@@ -12,12 +12,6 @@ function slow() {
   return { stream, take: (error?: Error) => take(error) };
 }
 
-test('there is room in a stream that holds little', async () => {
-  const { stream } = slow();
-  stream.write('12345');
-  expect(await hasRoom(stream)).toBe(true);
-});
-
 test('a stream that is full has room when what it holds was taken, and not before', async () => {
   const { stream, take } = slow();
   stream.write('1234567890');

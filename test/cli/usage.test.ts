@@ -83,17 +83,6 @@ describe('usage', () => {
     ]);
   });
 
-  test('of the last 24 hours is what is meant without dates', async () => {
-    const now = Math.floor(Date.now() / 3_600_000);
-    using ledger = openLedger();
-    createTakeCells(ledger)([22, 23, 25].map((ago) => cellOf({ hour: now - ago, keyId: `${ago}` })));
-    // An hour may begin between the two readings of the clock: 22 hours ago is within it either way.
-    const keys = (await json()).map((row) => (row as typeof FIRST).key_id); // the shape is asserted above
-    expect(keys).toContain('22');
-    expect(keys).not.toContain('25');
-    ledger.run('DELETE FROM usage_hours WHERE hour >= ?', [now - 30]);
-  });
-
   test('that there was not is said in the table, and is nothing to a program', async () => {
     const never = ['--from', '2001-01-01', '--to', '2001-01-01'];
     expect(await run(...never)).toEqual({ code: 0, out: 'No usage in this period.\n', err: '' });

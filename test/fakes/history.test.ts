@@ -3,7 +3,6 @@ import { agavePage, blockText, createHistory, heldSlots, isOlder, rowText } from
 
 const shape = { seed: 7, slots: 90, epochSlots: 20, addresses: ['a', 'b'] };
 const history = createHistory(shape);
-const ALL = { floor: 0, top: 90 };
 
 test('the scripted chain is the same for the same seed; its transactions are newest first, in slots that have a block', () => {
   expect(createHistory(shape)).toEqual(history);
@@ -23,19 +22,6 @@ test('a row shows whether its bytes are kept, and a block names the block before
   expect(rows).toContain('\\u0041\\/b');
   const parents = history.slots.map((slot) => JSON.parse(blockText(history, slot)).parentSlot);
   expect(parents).toEqual([0, ...history.slots.slice(0, -1)]);
-});
-
-test('a page of Agave has both cursors exclusive, and any transaction may be one', () => {
-  const rows = history.transactions.filter(({ addresses }) => addresses.includes('a'));
-  const other = history.transactions.find(({ addresses }) => !addresses.includes('a'));
-  const [first, second, third] = rows;
-  const page = (before: unknown, until: unknown, limit = 1_000) =>
-    agavePage(history, ALL, { address: 'a', limit, before, until }, true);
-  expect(page(undefined, undefined)).toEqual({ kind: 'rows', rows });
-  expect(page(first?.signature, third?.signature)).toEqual({ kind: 'rows', rows: second ? [second] : [] });
-  expect(page(undefined, undefined, 2)).toEqual({ kind: 'rows', rows: rows.slice(0, 2) });
-  const older = rows.filter((row) => other !== undefined && isOlder(row, other));
-  expect(page(other?.signature, undefined)).toEqual({ kind: 'rows', rows: older });
 });
 
 test('a cursor that is not held is an error since 4.0, and before it an empty page or nothing', () => {

@@ -43,6 +43,7 @@ async function ask(lines: string, target = '/') {
 describe('F7 nothing of a caller but its call and its Accept-Encoding reaches a backend', () => {
   const OURS = ['host', 'content-type', 'authorization', 'accept-encoding', 'content-length'];
   const hostile = [
+    'connection: keep-alive, authorization, content-type',
     'cookie: session=1',
     'x-forwarded-for: 10.0.0.1',
     'x-real-ip: 10.0.0.1',
@@ -60,7 +61,7 @@ describe('F7 nothing of a caller but its call and its Accept-Encoding reaches a 
     'x-request-id: 1',
   ].join('\r\n');
 
-  test('E2 F7 headers of the caller, hop-by-hop ones too, with the key in a header', async () => {
+  test('E2 F7 headers of the caller, hop-by-hop ones and those that Connection names too, with the key in a header', async () => {
     const { upstream } = await ask(`${hostile}\r\nx-token: ${key}\r\nauthorization: Bearer ${key}\r\n`);
     expect(namesOf(upstream)).toEqual(OURS);
     expect(upstream).not.toContain(key);
@@ -73,13 +74,6 @@ describe('F7 nothing of a caller but its call and its Accept-Encoding reaches a 
     expect(upstream).toStartWith('POST /rpc/v1?token=of-the-operator HTTP/1.1\r\n');
     expect(upstream).not.toContain(key);
     expect(upstream).not.toContain('of-the-caller');
-  });
-
-  test('F7 headers that Connection names, and Connection itself', async () => {
-    const { upstream } = await ask(
-      `connection: keep-alive, authorization, content-type\r\nx-token: ${key}\r\n`,
-    );
-    expect(namesOf(upstream)).toEqual(OURS);
   });
 
   test.each(['gzip\xc4\x8d\xc4\x8ax-evil: 1', 'gzip\x8dx-evil: 1', '\xff'])(

@@ -22,13 +22,23 @@ type Printing = Readonly<{ printed(): string }>;
 const says = (gateway: Alone, health: string) => until(async () => (await gateway.health()) === health);
 
 /** Has every insert into a table of the ledger fail until the returned function is called. */
-function breakTable(gateway: Readonly<{ folder: string }>, table: string): () => void {
-  const ledger = new Database(join(gateway.folder, LEDGER_FILE));
-  ledger.run('PRAGMA busy_timeout = 5000');
-  ledger.run(`CREATE TRIGGER broken BEFORE INSERT ON ${table} BEGIN SELECT RAISE(FAIL, 'disk full'); END`);
+const breakTable = (gateway: Readonly<{ folder: string }>, table: string) =>
+  change(gateway, LEDGER_FILE, [
+    `CREATE TRIGGER broken BEFORE INSERT ON ${table} BEGIN SELECT RAISE(FAIL, 'disk full'); END`,
+    'DROP TRIGGER broken',
+  ]);
+
+const hideTable = (gateway: Readonly<{ folder: string }>, file: string, table: string) =>
+  change(gateway, file, [`ALTER TABLE ${table} RENAME TO hidden`, `ALTER TABLE hidden RENAME TO ${table}`]);
+
+/** Changes a database; gives what takes it back. */
+function change({ folder }: Readonly<{ folder: string }>, file: string, [there, back]: [string, string]) {
+  const database = new Database(join(folder, file));
+  database.run('PRAGMA busy_timeout = 5000');
+  database.run(there);
   return () => {
-    ledger.run('DROP TRIGGER broken');
-    ledger.close();
+    database.run(back);
+    database.close();
   };
 }
 
@@ -40,55 +50,56 @@ const lineOf = (gateway: Printing, msg: string) =>
     .map((line) => JSON.parse(line));
 
 describe('M15 what is wrong with a store is in /health and in the log, with its cause', () => {
-  test('M15 charges that are not written make it not ready', async () => {
+  test.each<[string, string, (gateway: Alone) => () => void, number, string, string, string]>([
+    [
+      'charges that are not written make it not ready',
+      LEDGER_FILE,
+      (gateway) => breakTable(gateway, 'spent'),
+      503,
+      '503',
+      'charges cannot be written to ledger.db, so trials are refused with 503',
+      'disk full',
+    ],
+    [
+      'usage that is not written is a remark, for callers are served',
+      LEDGER_FILE,
+      (gateway) => breakTable(gateway, 'usage_hours'),
+      200,
+      '200 ok, but',
+      'usage cannot be written to ledger.db',
+      'disk full',
+    ],
+    [
+      'accounts that cannot be read make it not ready, for revocations are not seen',
+      ACCOUNTS_FILE,
+      (gateway) => hideTable(gateway, ACCOUNTS_FILE, 'revision'),
+      200,
+      '503',
+      'sluice.db cannot be read',
+      'no such table: revision',
+    ],
+    [
+      'credits spent that cannot be read make it not ready, for trials are refused',
+      LEDGER_FILE,
+      (gateway) => hideTable(gateway, LEDGER_FILE, 'spent'),
+      503,
+      '503',
+      'ledger.db cannot be read, so trials are refused with 503',
+      'no such table: spent',
+    ],
+  ])('M15 %s', async (_name, file, spoil, status, health, what, cause) => {
     await using gateway = await startAlone(backend.url);
-    const trial = gateway.key('trial', 100);
-    const mend = breakTable(gateway, 'spent');
-    expect(await gateway.statusOf(trial)).toBe(503);
-    const what = 'charges cannot be written to ledger.db, so trials are refused with 503';
-    await says(gateway, `503 ${what} (disk full)`);
+    const key = gateway.key(status === 503 ? 'trial' : 'scale', 100);
+    await says(gateway, '200 ok');
+    const mend = spoil(gateway);
+    expect(await gateway.statusOf(key)).toBe(status);
+    await says(gateway, `${health} ${what} (${cause})`);
     const line = await until(async () => lineOf(gateway, what)[0]);
-    expect(line).toMatchObject({ level: 50, store: join(gateway.folder, LEDGER_FILE), cause: 'disk full' });
+    expect(line).toMatchObject({ level: 50, store: join(gateway.folder, file), cause });
     mend();
     await says(gateway, '200 ok');
+    expect(await gateway.statusOf(key)).toBe(200);
     await until(async () => lineOf(gateway, `no longer: ${what}`).length === 1);
-  });
-
-  test('M15 usage that is not written is a remark, for callers are served', async () => {
-    await using gateway = await startAlone(backend.url);
-    const mend = breakTable(gateway, 'usage_hours');
-    expect(await gateway.statusOf(gateway.key())).toBe(200);
-    await says(gateway, '200 ok, but usage cannot be written to ledger.db (disk full)');
-    await until(async () => lineOf(gateway, 'usage cannot be written to ledger.db').length === 1);
-    mend();
-    await says(gateway, '200 ok');
-  });
-
-  test('M15 accounts that cannot be read make it not ready, for revocations are not seen', async () => {
-    await using gateway = await startAlone(backend.url);
-    gateway.key();
-    await says(gateway, '200 ok');
-    gateway.accounts.run('ALTER TABLE revision RENAME TO hidden');
-    await says(gateway, '503 sluice.db cannot be read (no such table: revision)');
-    gateway.accounts.run('ALTER TABLE hidden RENAME TO revision');
-    await says(gateway, '200 ok');
-  });
-
-  test('M15 credits spent that cannot be read make it not ready, for trials are refused', async () => {
-    await using gateway = await startAlone(backend.url);
-    const trial = gateway.key('trial', 100);
-    await says(gateway, '200 ok');
-    using ledger = new Database(join(gateway.folder, LEDGER_FILE));
-    ledger.run('PRAGMA busy_timeout = 5000');
-    ledger.run('ALTER TABLE spent RENAME TO hidden');
-    expect(await gateway.statusOf(trial)).toBe(503);
-    const what = 'ledger.db cannot be read, so trials are refused with 503';
-    await says(gateway, `503 ${what} (no such table: spent)`);
-    const line = await until(async () => lineOf(gateway, what)[0]);
-    expect(line).toMatchObject({ store: join(gateway.folder, LEDGER_FILE), cause: 'no such table: spent' });
-    ledger.run('ALTER TABLE hidden RENAME TO spent');
-    await says(gateway, '200 ok');
-    expect(await gateway.statusOf(trial)).toBe(200);
   });
 
   test('M15 a Redis that is away or takes no writes is a remark, for limits go on by shares', async () => {

@@ -2,7 +2,6 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { randomBytes } from 'node:crypto';
 import { createKeys } from '../../deploys/accounts/keys.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { objectsOf, sluice } from '../cli/sluice.ts';
 import { startBackend } from '../fakes/backend.ts';
 import { openCaller, postText } from '../fakes/raw-caller.ts';
 import type { Store } from '../../shared/store/open.ts';
@@ -86,20 +85,4 @@ describe('E5 keys change while they are used', () => {
       expect(count()).toBe(1);
     },
   );
-});
-
-test("a key's last use is in the list of keys a moment later, and an unused key has none", async () => {
-  await using gateway = await startAlone(backend.url);
-  const [used, unused] = [gateway.key(), gateway.key()];
-  const before = Date.now();
-  for (let i = 0; i < 50; i++) expect(await gateway.statusOf(used)).toBe(200);
-  const listed = async () => {
-    const ended = await sluice(gateway.folder, ['key', 'list', '--json', '--config', gateway.config]);
-    return objectsOf(ended) as { last4: string; last_used_at: string | null }[]; // as the command line documents it
-  };
-  const lastUse = async (key: string) =>
-    (await listed()).find(({ last4 }) => last4 === key.slice(-4))?.last_used_at;
-  const at = await until(() => lastUse(used));
-  expect(Date.parse(at)).toBeWithin(before, Date.now() + 1);
-  expect(await lastUse(unused)).toBeNull();
 });

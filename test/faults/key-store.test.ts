@@ -1,11 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { join } from 'node:path';
-import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { startBackend } from '../fakes/backend.ts';
-import { addKey, JSON_HEADERS, opened, temporaryFolder } from '../started/gateway.ts';
-import { startProcess } from '../started/process.ts';
 import { until } from '../started/stack.ts';
-import { CALL, crewConfig, startCrew, startAlone } from './gateway-crew.ts';
+import { startCrew, startAlone } from './gateway-crew.ts';
 import { errorText } from './pair.ts';
 
 const CHECK_UNAVAILABLE = `503 ${errorText(-503, 'Key check unavailable', 1)}`;
@@ -61,22 +57,6 @@ describe('E3 when keys cannot be read', () => {
     }
     gateway.accounts.run('ROLLBACK');
     expect(longestMs).toBeLessThan(750);
-  });
-
-  test('E3 a gateway that starts while another process holds the database waits for it', async () => {
-    using folder = temporaryFolder();
-    const { args } = crewConfig(folder.path, { backendUrl: backend.url, processes: 1 });
-    const accounts = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-    const key = addKey(accounts, 'scale');
-    accounts.run('PRAGMA locking_mode = EXCLUSIVE');
-    accounts.run('UPDATE accounts SET created_at_ms = 1'); // takes the lock, and keeps it
-    const starting = startProcess(args, folder.path);
-    expect(await Promise.race([starting.then(() => 'started'), Bun.sleep(700)])).toBeUndefined();
-    accounts.run('PRAGMA locking_mode = NORMAL');
-    accounts.query('SELECT 1 FROM accounts').get(); // gives it up
-    await using gateway = await starting;
-    const init = { method: 'POST', body: CALL, headers: { ...JSON_HEADERS, 'x-token': key } };
-    expect((await fetch(gateway.url, init)).status).toBe(200);
   });
 
   test('E3 of several processes, one that cannot start in the outage is tried again while the others serve', async () => {

@@ -111,7 +111,7 @@ test('a stop that comes while the gateway still waits for its database is a stop
   expect(await child.exited).toBe(0);
 });
 
-test('a SIGHUP that comes while the gateway starts does not end it, and is not lost', async () => {
+test('a gateway waits for its database while another process holds it; a SIGHUP in that time does not end it, and is not lost', async () => {
   const listen = `127.0.0.1:${freePort()}`;
   const { child, key, release } = await startWaiting(
     config('[plans.tiny]\nrps = 1000\nmax_batch = 1\n', listen),
