@@ -132,21 +132,13 @@ test('with backends alone in the config, deploys reads through the gateway with 
   chain.blockTimes.set(5, 1_700_000_000);
   using folder = await configured(chain.url);
   await using _gateway = await folder.start('gateway');
-  const first = await folder.start('deploys');
+  await using deploys = await folder.start('deploys');
   const store = folder.store();
   const headers = { 'x-token': addKey(store, null) };
   const timed = [{ program_id: program, deploy_slot: 5, deployed_at: '2023-11-14T22:13:20Z' }];
-  expect(await timedAnswer(first.url, headers)).toMatchObject({ programs: timed });
-  expect(chain.calls.every(({ headers: seen }) => !seen.has('x-token'))).toBe(true);
-
-  await first[Symbol.asyncDispose]();
-  await using second = await folder.start('deploys');
-  expect(await timedAnswer(second.url, headers)).toMatchObject({ programs: timed });
-  const keys = store.query(
-    "SELECT revoked_at_ms IS NOT NULL AS ended FROM keys WHERE name <> 'test' ORDER BY 1",
-  );
-  expect(keys.all()).toEqual([{ ended: 0 }, { ended: 1 }]);
+  expect(await timedAnswer(deploys.url, headers)).toMatchObject({ programs: timed });
   store.close();
+  expect(chain.calls.every(({ headers: seen }) => !seen.has('x-token'))).toBe(true);
 }, 30_000);
 
 /** Asks until the deploy time is known; the test's own timeout bounds it. Few enough questions for the key's minute. */
