@@ -27,7 +27,7 @@ type Parts = Pick<ForwardParts, 'clock' | 'dueMs' | 'pool' | 'budget' | 'onRespo
     hedge?: Hedge | undefined;
   }>;
 
-/** A read joins one that is at most so old: what it gets is no older than that. */
+/** A read joins one that was begun at most so long ago, which bounds the age of its answer. */
 const SHARED_MS = 100;
 /** Longer parameters are lists of accounts, whose answers are rarely small. */
 const SHARED_PARAMS_BYTES_MAX = 1_024;
@@ -45,10 +45,10 @@ export function createDirect(parts: Parts): Direct {
     const one = new DirectCall(shared, { call, route, context, onReply });
     const backend = pool.preferred(route.backends, one.need);
     const isShared = route.method.shared === true && params.length <= SHARED_PARAMS_BYTES_MAX;
-    // Nobody else waits for the sample of a slow one.
+    // A call that samples a slow backend is not shared: no other waits for it.
     if (!isShared || backend === undefined || backend.latencies[route.method.lane]?.isSlow === true)
       return one.start(backend);
-    // Nor for a backend that is not their own.
+    // Only calls with the same preferred backend are shared.
     const place = hashOf(params, route.name.length ^ backend.number) & (SHARED_PLACES - 1);
     const leader = underWay[place];
     if (leader === undefined) {
@@ -62,7 +62,7 @@ export function createDirect(parts: Parts): Direct {
 function sharedFrom(parts: Parts) {
   return {
     ...parts,
-    /** Reads under way that may be joined, each at the place of its hash: a map by text costs more than all the rest. */
+    /** Reads under way that may be joined, each at the place of its hash: a map by text costs more than the rest of a call. */
     underWay: Array.from<DirectCall | undefined>({ length: SHARED_PLACES }),
     /** The request that is being written, with as much room for its head as for its body. */
     message: Buffer.allocUnsafe(2 * BODY_BYTES_MAX),

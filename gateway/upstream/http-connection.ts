@@ -11,7 +11,7 @@ export type BodyEnd =
 /**
  * Why a body broke off: the connection closed, was silent too long, broke its framing, or was cancelled; `unread`: its
  * reader was behind until the backend gave up, or read nothing for too long; `evicted`: it was not read while other
- * accounts waited for its connection. The last two, `LEFT_OUT` and `LOST`, only before any of it was passed on.
+ * accounts waited for its connection; `LEFT_OUT` and `LOST`: its backend was given up before any of it was passed on.
  */
 export type CutReason =
   'closed' | 'stalled' | 'bad-framing' | 'cancelled' | 'unread' | 'evicted' | typeof LEFT_OUT | typeof LOST;
