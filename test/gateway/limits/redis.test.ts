@@ -80,9 +80,9 @@ test('a server that starts again empty grants nothing until it has heard what wa
   expect(await b.heard({ charged: 60, wanted: 500, needed: 10 })).toMatchObject(LEARNING);
   expect(await a.heard({ charged: 390, wanted: 10 })).toMatchObject(LEARNING);
   expect(Math.min(a.losses(), b.losses())).toBeGreaterThan(0);
-  // A rate starts again near empty.
-  const [forgotten] = await a.store.sync(senderOf('a', 100), [rateMessage({}, 2)]);
-  expect(forgotten?.rate?.remaining).toBe(10);
+  // A rate that would take 40 seconds to fill up starts again near empty.
+  const [forgotten] = await a.store.sync(senderOf('a', 100), [rateMessage({ rps: 10, burst: 400 }, 2)]);
+  expect(forgotten?.rate?.remaining).toBe(1);
   await Bun.sleep(LEARNING_MS + 50);
   const late = await b.heard({ charged: 60, wanted: 1_000, needed: 550 });
   expect(late).toMatchObject({ learning: false, allowance: 550, available: 0 });
