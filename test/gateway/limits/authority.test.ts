@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { CREDIT_LIVE_MS } from '../../../gateway/limits/authority-credits.ts';
 import { RATE_FORGET_MS, RATE_LIFE_MS } from '../../../gateway/limits/authority-rate.ts';
+import { answer } from '../../../gateway/limits/authority.ts';
 import { startAuthority } from './authority-alone.ts';
+import { rateMessage, senderOf } from './stores.ts';
 
 // What the model, the differential and the scenarios do not show.
 
@@ -43,6 +45,14 @@ describe('a grant of a rate', () => {
       authority.wait(2_000);
     }
   });
+});
+
+test('a rate starts full, and near empty where a loss is more recent than it takes to fill up', () => {
+  const message = rateMessage({ rps: 10, burst: 100 });
+  const remaining = (sinceLossMs: number) =>
+    answer(undefined, senderOf('a', 1), message, { nowMs: 1, sinceLossMs, answeredSeq: 0 }).reply.rate
+      ?.remaining;
+  expect([0, 9_999, 10_000, Infinity].map(remaining)).toEqual([1, 1, 100, 100]);
 });
 
 test('nodes that went for good are forgotten', () => {

@@ -51,8 +51,18 @@ function credits(grant: Partial<CreditGrant>) {
   lease.report(0);
   const nothing = { allowance: 0, available: 0, heldByOthers: 0, recalled: false, learning: false };
   lease.settle({ ...nothing, taken: new Map(), ...grant }, 0);
-  return { lease, look: (nowMs: number) => lease.look(1, nowMs, true, false) };
+  return { lease, look: (nowMs: number, price = 1) => lease.look(price, nowMs, true, false) };
 }
+
+test('credits that a message returns cannot be charged before its reply, and are not gone meanwhile', () => {
+  const { lease, look } = credits({ allowance: 100 });
+  lease.offer(10, 0);
+  expect([look(1, 50), look(1, 150)]).toEqual(['enough', 'out']);
+  expect(lease.report(2)).toMatchObject({ wanted: 10 });
+  expect([look(3, 10), look(3, 50)]).toEqual(['enough', 'ask']);
+  lease.settle(undefined, 4);
+  expect(lease.allowance).toBe(10);
+});
 
 test('no credits are left only where a grant of this moment and of this allowance says so', () => {
   const found = (change?: (lease: CreditLease) => void) => {
