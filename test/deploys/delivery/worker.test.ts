@@ -37,6 +37,15 @@ test('a delivery that always fails is attempted six times: at once and 30 s, 2 m
   }
 });
 
+test('a delay counts from the end of the failed attempt, not from its start (E18)', async () => {
+  await using work = await startSending();
+  await work.advance(10 * SECOND);
+  const endedAtMs = work.clock.now();
+  work.network.posts[0]?.end(failedWith('timeout'));
+  await work.advance(MINUTE);
+  expect(work.posts()[1]?.atMs).toBe(endedAtMs + 30 * SECOND);
+});
+
 test('2xx delivers, and anything else is tried again after 30 s (E7, E3, E4)', async () => {
   const sent: Record<string, [end: Sent, error: string | null, state?: string]> = {
     'incomplete.example.com': [answered(200, 'half', 'incomplete'), null, 'succeeded'],
