@@ -1,5 +1,9 @@
 import { expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
+import { WEBHOOKS_PATH } from '../../deploys/api/webhook-routes.ts';
 import { startChain, addressOf } from '../fakes/chain.ts';
+import { temporaryFolder } from '../started/gateway.ts';
 import { startDeploys, until, watchedOf, WATCHER_KEY, AUTHORITY } from './started.ts';
 
 const bad = () => new Response(`<html>${WATCHER_KEY}</html>`, { status: 502 });
@@ -48,4 +52,21 @@ test('readings, deploys, statuses and answers are counted, and nothing else is s
     deploys_reading_age_seconds: 1.5,
   });
   expect((await deploys.answerMetrics(new Request('http://localhost/'))).status).toBe(404);
+});
+
+test('after a restart the rate of each key goes on, at both APIs (E40)', async () => {
+  using folder = temporaryFolder();
+  const started = () => startDeploys(watchedOf('A'), [startChain()], join(folder.path, 'sluice.db'));
+  const statuses = ({ answer }: ReturnType<typeof started>, key: string) =>
+    Promise.all(
+      [PROGRAMS_PATH, WEBHOOKS_PATH].map(async (path) => {
+        const request = new Request(`http://localhost${path}`, { headers: { 'x-token': key } });
+        return (await answer(request)).status;
+      }),
+    );
+  await using first = started();
+  for (let i = 0; i < 60; i++) expect(await statuses(first, first.key)).toEqual([503, 200]);
+  await using second = started();
+  expect(await statuses(second, first.key)).toEqual([429, 429]);
+  expect(await statuses(second, second.key)).toEqual([503, 200]);
 });

@@ -46,8 +46,9 @@ export function startDeploys(
     rpcKey: new Secret(WATCHER_KEY),
     pollMs: 60_000,
   };
-  const ledger = opened(':memory:', USAGE_MIGRATIONS);
-  const ledgerReader = opened(':memory:', USAGE_MIGRATIONS);
+  const ledgerPath = path === ':memory:' ? path : `${path}.usage`;
+  const ledger = opened(ledgerPath, USAGE_MIGRATIONS);
+  const ledgerReader = opened(ledgerPath, USAGE_MIGRATIONS);
   const log = silentLog(lines);
   const delivery = {
     send: scripted.send,
@@ -117,7 +118,7 @@ export function startDeploys(
     async [Symbol.asyncDispose]() {
       over.abort();
       await running;
-      store.close();
+      for (const each of [store, ledger, ledgerReader]) each.close();
       for (const chain of chains) await chain[Symbol.asyncDispose]();
     },
   };

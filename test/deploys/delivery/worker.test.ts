@@ -1,9 +1,12 @@
 import { describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
 import type { Sent } from '../../../deploys/outbox/outcome.ts';
+import { systemClock } from '../../../shared/clock.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered, failedWith } from '../../fakes/scripted-send.ts';
-import { queueWith } from '../outbox/queue.ts';
+import { temporaryFolder } from '../../started/gateway.ts';
+import { queueWith, startQueue } from '../outbox/queue.ts';
 import { isSigned } from './is-signed.ts';
 import { HOUR, MINUTE, SECOND, SECRET, SOON, startSending, startWorker, type TimedPost } from './working.ts';
 
@@ -35,6 +38,15 @@ test('a delivery that always fails is attempted six times: at once and 30 s, 2 m
     const signed = { timestamp, signature: headerOf(post, 'X-Service-Signature') };
     expect(isSigned(new Secret(SECRET), signed, post.post.body, Number(timestamp))).toBe(true);
   }
+});
+
+test('a delay counts from the end of the failed attempt, not from its start (E18)', async () => {
+  await using work = await startSending();
+  await work.advance(10 * SECOND);
+  const endedAtMs = work.clock.now();
+  work.network.posts[0]?.end(failedWith('timeout'));
+  await work.advance(MINUTE);
+  expect(work.posts()[1]?.atMs).toBe(endedAtMs + 30 * SECOND);
 });
 
 test('2xx delivers, and anything else is tried again after 30 s (E7, E3, E4)', async () => {
@@ -143,6 +155,28 @@ describe('a stop (E22)', () => {
     ]);
     expect(work.outbox.claim(work.clock.now(), [])).toHaveLength(1);
   });
+});
+
+test('SIGTERM during an attempt waits for its end, records it and exits 0; nothing is sent again (E22)', async () => {
+  using folder = temporaryFolder();
+  const path = join(folder.path, 'sluice.db');
+  using queue = startQueue(path);
+  queue.addWebhook('one');
+  queue.upgrade('A', 7, systemClock.now());
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, 'stopping-child.ts'), path], {
+    stdout: 'pipe',
+    stderr: 'inherit',
+  });
+  let printed = '';
+  for await (const chunk of child.stdout) {
+    printed += Buffer.from(chunk).toString();
+    child.kill('SIGTERM');
+  }
+  expect([await child.exited, child.signalCode, printed]).toEqual([0, null, 'sent\n']);
+  expect(queue.values('SELECT d.state, a.state FROM deliveries d JOIN attempts a')).toEqual([
+    ['delivered', 'succeeded'],
+  ]);
+  expect(queue.outbox.claim(systemClock.now() + 24 * HOUR, [])).toEqual([]);
 });
 
 describe('a full disk (E23)', () => {

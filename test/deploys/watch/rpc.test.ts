@@ -66,6 +66,20 @@ describe('what is no JSON-RPC answer is a failure with a reason that shows no bo
   });
 });
 
+test('an answer above a megabyte is left after the first bytes too many', async () => {
+  let sent = 0;
+  const left = Promise.withResolvers<void>();
+  const pull = (controller: ReadableStreamDefaultController) =>
+    sent++ < 64 ? controller.enqueue(new Uint8Array(65_536)) : controller.close();
+  const flood = new ReadableStream({ pull, cancel: () => left.resolve() }, { highWaterMark: 0 });
+  const call = backend({ fetch: async () => new Response(flood) });
+  expect(await call('getBlockTime', [1], signal)).toMatchObject({
+    reason: 'returned more than 1048576 bytes',
+  });
+  await left.promise;
+  expect(sent).toBe(17);
+});
+
 test('a backend that is not there is a failure with the code of the refusal', async () => {
   const call = backend({ url: new URL(`${NOBODY.href}${KEY}?k=${KEY}`) });
   expect(await call('getBlockTime', [1], signal)).toMatchObject({

@@ -230,6 +230,14 @@ describe('a reading in which most programs are gone', () => {
     expect(startsMs.length).toBeGreaterThan(steps.length);
     expect(contexts(saved)).toEqual(expected);
   });
+
+  test('keeps the slots that were seen: a program that comes back as it was is no deploy', async () => {
+    const { clock, found, saved, floors } = start([read(10, 9), gone(11), gone(12), gone(13), read(14, 9)]);
+    await clock.advance(4 * MINUTE);
+    expect(contexts(saved)).toEqual([10n, 13n, 14n]);
+    expect(floors.at(-1)?.deploySlots.get(program)).toBe(9n);
+    expect(found).toEqual([]);
+  });
 });
 
 test('two short lags do not add up to a reset', async () => {
