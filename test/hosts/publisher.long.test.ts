@@ -44,6 +44,17 @@ describe('one host alone', () => {
     const third = await one.key('third', 'pro');
     await becomes(one, third.key, 200);
   }, 30_000);
+
+  test('is published in full when deploys starts with a Redis that is away, and comes later', async () => {
+    await hosts.redis.die();
+    await one.startDeploys();
+    const { key } = await one.key('payer', 'pro');
+    expect(await healthOf(one.deploys())).not.toContain('not published');
+    await hosts.redis.restart('empty');
+    await waited(isPublishing(one));
+    await two.startGateway();
+    await becomes(two, key, 200);
+  }, 30_000);
 });
 
 test('a host without accounts calls no key invalid before any was published, nor one that never reached Redis', async () => {

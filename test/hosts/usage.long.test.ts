@@ -9,8 +9,9 @@ let hosts: Awaited<ReturnType<typeof startHosts>>;
 let one: Host;
 let two: Host;
 let key: string;
+const UNPACED = 'rps = 1_000_000\nburst = 1_000_000\n';
 beforeEach(async () => {
-  hosts = await startHosts('[plans.trial]\nrps = 1_000_000\nburst = 1_000_000\n');
+  hosts = await startHosts(`[plans.trial]\n${UNPACED}[plans.small]\ncredits = 60\n${UNPACED}`);
   [one, two] = [await hosts.publishing(), hosts.host()];
   await Promise.all([one.startGateway(), two.startGateway()]);
   ({ key } = await one.key('payer', 'trial'));
@@ -102,6 +103,19 @@ describe('usage of two hosts', () => {
     await one.startDeploys();
     await waited(() => callsIn(booksOf(two)) >= 22 && has(booksOf(one), booksOf(two)), 25_000);
     expect(callsIn(booksOf(one))).toBe(callsIn(booksOf(two)));
+  }, 60_000);
+
+  test('a trial spends its credits once', async () => {
+    const { key } = await one.key('spender', 'small');
+    await becomes(two, key, 200);
+    const statuses: number[] = [];
+    for (let i = 0; i < 400 && statuses.slice(-4).filter((status) => status === 402).length < 4; i++) {
+      const status = await (i % 2 === 0 ? one : two).status(key);
+      statuses.push(status);
+      if (status === 429 || status === 503) await Bun.sleep(1_000); // what its Retry-After says
+    }
+    expect(statuses.slice(-4)).toEqual([402, 402, 402, 402]);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(59); // beside the first
   }, 60_000);
 });
 

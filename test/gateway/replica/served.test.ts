@@ -188,6 +188,14 @@ describe('a key that was not served yet', () => {
     expect(redis.finds).toBe(4);
   });
 
+  test('is not called invalid on a row in Redis that cannot be read', async () => {
+    await using host = await started();
+    const text = host.newKey(true);
+    for (const id of host.redis.rows.keys()) host.redis.rows.set(id, '[1');
+    host.answer();
+    expect((await host.identify(text)).kind).toBe('check-unavailable');
+  });
+
   test('is looked up beside a thousand others, and further ones are not answered', async () => {
     await using host = await started();
     const { redis, newKey, identify, answer } = host;

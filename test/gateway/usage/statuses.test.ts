@@ -139,3 +139,12 @@ test('an error of the method is counted and paid for, in a batch and compressed'
   expect([getEpochInfo, getVersion]).toMatchObject([1, 2].map(() => ({ calls: 1, credits: 1, errors: 1 })));
   expect(getSlot?.errors).toBe(0);
 });
+
+test('keys of one account are counted apart', async () => {
+  const [one, other] = [gateway.key(), gateway.key()];
+  gateway.accounts.run('UPDATE keys SET account_id = (SELECT min(account_id) FROM keys)');
+  await post(call('getSlot'), one);
+  await post(call('getBlock'), other);
+  const methods = [one, other].map((key) => Object.keys(countedOf(gateway, key)));
+  expect(methods).toEqual([['getSlot'], ['getBlock']]);
+});
