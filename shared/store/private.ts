@@ -35,6 +35,7 @@ export function keepPrivate(path: string): void {
     try {
       closeToOthers(companion);
     } catch (error) {
+      if (codeOf(error) === 'ENOENT') continue; // another process has ended its transaction meanwhile
       throw new Error(`${companion}: ${fileReason(error)}`, { cause: error });
     }
   }
