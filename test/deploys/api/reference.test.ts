@@ -74,7 +74,9 @@ test('its schemas are closed, all their fields are sent, and they hold nothing o
   for (const { required, additionalProperties, properties } of Object.values(schemas))
     expect([additionalProperties, required]).toEqual([false, Object.keys(properties)]);
   const refs = [...JSON.stringify(document.paths).matchAll(/"#\/components\/schemas\/(\w+)"/g)];
-  for (const [, name = ''] of refs) expect(schemas).toHaveProperty(name);
+  const named = refs.map(([, name = '']) => name);
+  expect(named).toContain('ProgramsAnswer');
+  expect(named.filter((name) => !(name in schemas))).toEqual([]);
   expect(JSON.stringify(schemas)).not.toMatch(/"\$id"|"default"|"format":"integer"/);
   const { deploy_slot } = ProgramRecord.properties;
   const values = [5, null, '5', 5.5, undefined];
