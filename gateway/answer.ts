@@ -4,19 +4,19 @@ import type { PublishedTerms } from '../shared/publication.ts';
 import type { CallPermits } from './limits/calls.ts';
 import { type Charge, type Charging, priceOf } from './limits/charge.ts';
 import type { ScanPermits } from './limits/scans.ts';
-import { corsFields, preflight, readBody, refusalOfHead } from './request/http.ts';
-import type { IdentifyCaller, Peers } from './request/auth.ts';
+import { corsFields, preflight, refusalOfHead, type RpcRequest } from './request/http.ts';
+import type { IdentifyCaller } from './request/auth.ts';
 import { type Envelope, type Malformed, readEnvelope } from './request/envelope.ts';
 import { isForward, isScan, planCall } from './respond/planned-call.ts';
 import type { Respond } from './respond/respond.ts';
-import { CLOSE_CONNECTION, type Fields, type Refusal, refuse } from './respond/refusal.ts';
+import { CLOSE_CONNECTION, type Fields, type Refusal, refuse, type RpcResponse } from './respond/refusal.ts';
 import type { RouteOf } from './upstream/selection.ts';
 import type { Usage } from './usage/usage.ts';
 
-type Answer = Response | Promise<Response>;
+type Answer = RpcResponse | Promise<RpcResponse>;
 
-/** Answers one RPC request with a finished Response. */
-export type AnswerRequest = (request: Request, peers: Peers) => Answer;
+/** Answers one RPC request. */
+export type AnswerRequest = (request: RpcRequest) => Answer;
 
 /** The stages that touch the world. Every other step is a pure import. */
 type Stages = Readonly<{
@@ -45,19 +45,19 @@ export function createAnswer(stages: Stages): AnswerRequest {
   const { bodyBytesMax, terms, identify, routeOf, charging, permits, scans, respond, usage, onOutcome } =
     stages;
 
-  return async function answer(request, peers) {
+  return async function answer(request) {
     if (request.method === 'OPTIONS') return preflight(request.headers);
     const carried = extractApiKey(request.headers, request.url);
-    const found = identify(carried, request, peers);
+    const found = identify(carried, request);
     const before = found instanceof Promise ? await found : found;
     const bytesMax = before.kind === 'known' ? bodyBytesMax : Math.min(bodyBytesMax, KEYLESS_BYTES_MAX);
-    const body = refusalOfHead(request) ?? (await readBody(request, bytesMax));
-    if (body.kind === 'caller-left') return new Response(null, { status: 400 });
+    const body = refusalOfHead(request) ?? (await request.readBody(bytesMax));
+    if (body.kind === 'caller-left') return { status: 400, fields: {} };
     // The key may have been revoked, or its account changed, while the body arrived.
-    const again = before.kind === 'known' ? identify(carried, request, peers) : before;
+    const again = before.kind === 'known' ? identify(carried, request) : before;
     const identity = again instanceof Promise ? await again : again;
     if (identity.kind === 'known') {
-      if (body.kind === 'body') return answerCaller(request, identity.caller, body.bytes, peers);
+      if (body.kind === 'body') return answerCaller(request, identity.caller, body.bytes);
       usage.refused(identity.caller);
       return refuseRequest(request, body);
     }
@@ -69,7 +69,7 @@ export function createAnswer(stages: Stages): AnswerRequest {
     return refuseRequest(request, body);
   };
 
-  function answerCaller(request: Request, caller: Caller, body: Buffer, peers: Peers): Answer {
+  function answerCaller(request: RpcRequest, caller: Caller, body: Buffer): Answer {
     const { plans, prices } = terms();
     const plan = caller.plan === undefined ? undefined : plans.get(caller.plan);
     if (plan === undefined)
@@ -104,12 +104,12 @@ export function createAnswer(stages: Stages): AnswerRequest {
         return refusePlanned(charge);
       }
       counted.admit();
-      return respond({ request, peers, envelope, planned, caller, plan, credits, charge, usage: counted });
+      return respond({ request, envelope, planned, caller, plan, credits, charge, usage: counted });
     };
     const charge = charging.charge(caller, plan, { calls, credits, usageHook: counted });
     return charge instanceof Promise ? charge.then(admit) : admit(charge);
 
-    function refusePlanned(refusal: Refusal): Response {
+    function refusePlanned(refusal: Refusal): RpcResponse {
       usage.refused(caller, planned);
       return refuseRequest(request, refusal, envelope);
     }
@@ -117,18 +117,18 @@ export function createAnswer(stages: Stages): AnswerRequest {
 
   /** Refuses a request, in a form that its page may read. */
   function refuseRequest(
-    request: Request,
+    request: RpcRequest,
     refusal: Refusal,
     to?: Envelope | Malformed,
     fields: Fields = {},
-  ): Response {
+  ): RpcResponse {
     onOutcome(refusal.kind);
     return refuse(refusal, to, { ...fields, ...corsFields(request.headers) });
   }
 }
 
 /** Why a request has no caller, with a hint where its key stands in a place that is not read. */
-function refusalOf(identity: Refusal, { headers, url }: Request): Refusal {
+function refusalOf(identity: Refusal, { headers, url }: RpcRequest): Refusal {
   const isMisplaced = identity.kind === 'missing-key' && isKeyMisplaced(headers, url);
   return isMisplaced ? { kind: 'misplaced-key' } : identity;
 }

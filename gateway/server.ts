@@ -1,75 +1,74 @@
-import { Elysia } from 'elysia';
 import type { Clock } from '../shared/clock.ts';
 import { type GatewayConfig, gatewayUrl } from '../shared/config/config.ts';
 import { unreadableTls } from '../shared/config/load.ts';
 import { listenComplaint } from '../shared/process.ts';
 import type { AnswerRequest } from './answer.ts';
-import type { Health } from './status.ts';
-import type { Peers } from './request/auth.ts';
+import { CallerConnection, type Listener } from './listener/caller-connection.ts';
 import { NULL_ID, rpcError } from './request/envelope.ts';
-import { JSON_TYPE } from './respond/refusal.ts';
+import type { RpcRequest } from './request/http.ts';
+import { JSON_TYPE, type RpcResponse } from './respond/refusal.ts';
+import type { Health } from './status.ts';
 
 /** A connection pool in use sends its next request within this time. */
 const QUIET_MS = 250;
 
-/** The listener, whose clock ticks every four seconds, counts a silent stream as idle: it cuts so much later than its reader. */
-const IDLE_SLACK_SECONDS = 8;
-/** It cannot wait longer, unless for ever. */
-const LISTENER_SECONDS_MAX = 255;
+/** A caller that reads nothing is cut by the idle limit of its stream, exactly, and by its connection's so much later. */
+const IDLE_SLACK_MS = 8_000;
 
-/** Over TLS the listener counts a request without an answer as idle too. Scans, which take longer, say so themselves. */
-function listenerSeconds({ idleMs, deadlinesMs: { light, history, send }, tls }: GatewayConfig): number {
-  const waitMs = tls === undefined ? 0 : 2 * Math.max(light, history, send);
-  const seconds = Math.ceil(Math.max(idleMs, waitMs) / 1_000) + IDLE_SLACK_SECONDS;
-  return Math.min(LISTENER_SECONDS_MAX, seconds);
-}
+const TICK_MS = 1_000;
 
-/**
- * The routes. `POST /` is compiled to a plain call of its handler: it names nothing of the context but the request, parses
- * no body and has no hooks. No header or status may be set on the context: Elysia would read and encode streams again.
- */
-function createApp(config: GatewayConfig, shared: boolean, answer: AnswerRequest, health: Health) {
-  const { tls } = config;
-  const peers: Peers = {
-    requestIP: (request) => app.server?.requestIP(request) ?? null,
-    timeout: (request, seconds) => app.server?.timeout(request, seconds),
-  };
+/** The path of a target, which may be a whole URL (RFC 9112 3.2.2). */
+const PATH = /^(?:https?:\/\/[^/?#]*)?([^?#]*)/i;
+
+type Stages = Readonly<{ answer: AnswerRequest; health: Health }>;
+
+/** The routes. `POST /` alone, with or without a query, comes to its handler without a look at a pattern. */
+function createRoutes({ answer, health }: Stages): AnswerRequest {
   const ready = () => {
     const { ok, sentence } = health();
-    return new Response(`${sentence}\n`, { status: ok ? 200 : 503 });
+    return text(ok ? 200 : 503, `${sentence}\n`);
   };
-  const app = new Elysia({
-    precompile: true,
-    strictPath: true,
-    serve: {
-      idleTimeout: listenerSeconds(config),
-      // Bodies are bounded where they are read; the listener's own bound would answer with a bare 413.
-      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-      reusePort: shared,
-      development: false,
-      error: internalError,
-      ...(tls === undefined ? {} : { tls: { cert: Bun.file(tls.certPath), key: Bun.file(tls.keyPath) } }),
-    },
-  })
-    .onError(({ code, request }) => {
-      if (code !== 'NOT_FOUND') return internalError();
-      // Here and not in a route: Elysia looks for the path behind a host of three letters or more, or of http alone.
-      if (new URL(request.url).pathname === '/') return answer(request, peers);
-      return Response.json({ error: 'Not found. The RPC endpoint is POST /.' }, NOT_FOUND);
-    })
-    .get('/health', ready)
-    .get('/health/ready', ready)
-    .get('/health/live', () => new Response('ok\n'))
-    .post('/', ({ request }) => answer(request, peers), { parse: 'none' });
-  return app;
+  const pages = new Map([
+    ['/health', ready],
+    ['/health/ready', ready],
+    ['/health/live', () => text(200, 'ok\n')],
+  ]);
+  return function route(request: RpcRequest) {
+    const { url, method } = request;
+    if (url === '/' || url.startsWith('/?')) return answer(request);
+    const [, path = ''] = PATH.exec(url) ?? [];
+    if (path === '/' || path === '') return answer(request);
+    const page = method === 'GET' || method === 'HEAD' ? pages.get(path) : undefined;
+    return page?.() ?? NOT_FOUND;
+  };
 }
 
-const NOT_FOUND = { status: 404, headers: { 'content-type': 'application/json' } };
+function text(status: number, sentence: string): RpcResponse {
+  return { status, fields: { 'content-type': 'text/plain;charset=utf-8' }, body: Buffer.from(sentence) };
+}
+
+const NOT_FOUND: RpcResponse = {
+  status: 404,
+  fields: { 'content-type': 'application/json' },
+  body: Buffer.from(JSON.stringify({ error: 'Not found. The RPC endpoint is POST /.' })),
+};
 
 /** Unexpected errors end here; their messages are not sent. */
-function internalError(): Response {
+function internalError(): RpcResponse {
   const { bytes } = rpcError(-32603, 'Internal error', NULL_ID);
-  return new Response(bytes, { status: 500, headers: { 'content-type': JSON_TYPE } });
+  return { status: 500, fields: { 'content-type': JSON_TYPE }, body: bytes };
+}
+
+/** The field `date`, made once a second. */
+function createDate(clock: Clock) {
+  let second = -1;
+  let date = '';
+  return () => {
+    const now = Math.floor(clock.now() / 1_000);
+    if (now !== second) date = new Date(now * 1_000).toUTCString();
+    second = now;
+    return date;
+  };
 }
 
 /** How long the listener stays open for new connections after a stop: a load balancer reads the health two or three times. */
@@ -78,56 +77,101 @@ const LEAVE_MS = 5_000;
 /** Opens the RPC listener, or says in one sentence why it cannot. `shared`: other workers listen on the same address. */
 export function listen(
   config: GatewayConfig,
-  { answer, health }: Readonly<{ answer: AnswerRequest; health: Health }>,
+  { answer, health }: Stages,
   { clock, shared }: Readonly<{ clock: Clock; shared: boolean }>,
 ) {
-  const unreadable = unreadableTls(config.tls);
+  const { tls } = config;
+  const unreadable = unreadableTls(tls);
   if (unreadable !== undefined) return { kind: 'refused', sentence: unreadable } as const;
   let isDraining = false;
   let requestAtMs = 0;
-  const app = createApp(
-    config,
-    shared,
-    (request, peers) => (isDraining ? last(answer(request, peers)) : answer(request, peers)),
-    () => (isDraining ? { ok: false, sentence: 'draining' } : health()),
-  );
-  try {
-    app.listen(config.listen);
-  } catch (error) {
-    return { kind: 'refused', sentence: refusalOf(config, error) } as const;
-  }
-  const port = app.server?.port ?? config.listen.port;
-  const url = gatewayUrl({ ...config, listen: { ...config.listen, port } });
+  let isStopped = false;
+  const connections = new Set<CallerConnection>();
+  /** Resolves when no connection is left after the stop. */
+  const left = Promise.withResolvers<void>();
+  const ended = new AbortController();
+  const route = createRoutes({
+    answer,
+    health: () => (isDraining ? { ok: false, sentence: 'draining' } : health()),
+  });
+  const listener: Listener = {
+    clock,
+    quietMs: config.idleMs + IDLE_SLACK_MS,
+    answer(request) {
+      if (isDraining) requestAtMs = clock.monotonic();
+      return route(request);
+    },
+    internalError,
+    isDraining: () => isDraining,
+    date: createDate(clock),
+    onClose(connection) {
+      connections.delete(connection);
+      if (isStopped && connections.size === 0) left.resolve();
+    },
+  };
+  const opened = open();
+  if (typeof opened === 'string') return { kind: 'refused', sentence: opened } as const;
+  const socket = opened;
+  const url = gatewayUrl({ ...config, listen: { ...config.listen, port: socket.port } });
+  void tick();
   return {
     kind: 'listening',
     url,
     /** Closes connections without a request under way: for when descriptors are short. */
-    closeIdle: () => void app.server?.closeIdleConnections(),
+    closeIdle,
     close,
   } as const;
 
-  /** Ends the connection of a response while it drains, so that none is closed under a request that is on its way. */
-  async function last(pending: Response | Promise<Response>): Promise<Response> {
-    requestAtMs = clock.monotonic();
-    const response = await pending;
-    response.headers.set('connection', 'close');
-    return response;
+  function open() {
+    try {
+      return Bun.listen<CallerConnection>({
+        hostname: config.listen.hostname,
+        port: config.listen.port,
+        // The runtime has it, its type does not.
+        ...(shared ? { reusePort: true } : {}),
+        ...(tls === undefined ? {} : { tls: { cert: Bun.file(tls.certPath), key: Bun.file(tls.keyPath) } }),
+        socket: {
+          open(socket) {
+            socket.data = new CallerConnection(socket, listener);
+            connections.add(socket.data);
+          },
+          data: ({ data }, bytes) => data.onData(bytes),
+          drain: ({ data }) => data.onDrain(),
+          close: ({ data }) => data?.onClose(),
+          error: ({ data }) => data?.destroy(),
+        },
+      });
+    } catch (error) {
+      return refusalOf(config, error);
+    }
+  }
+
+  async function tick(): Promise<void> {
+    while (!ended.signal.aborted) {
+      await clock.sleep(TICK_MS, ended.signal);
+      for (const connection of connections) connection.onTick(clock.monotonic());
+    }
+  }
+
+  function closeIdle(): void {
+    for (const connection of connections) if (connection.isIdle) connection.destroy();
   }
 
   /** Drains while requests come, for `leaveMs` at most; lets responses under way end, and cuts them after `drainMs`. */
   async function close(drainMs = config.drainMs, leaveMs = LEAVE_MS): Promise<void> {
-    const closed = new AbortController();
-    void clock.sleep(drainMs, closed.signal).then(() => {
-      if (!closed.signal.aborted) void app.server?.stop(true);
-    });
+    const cut = clock.sleep(drainMs, ended.signal);
     isDraining = true;
     requestAtMs = clock.monotonic();
     const endMs = requestAtMs + Math.min(leaveMs, drainMs);
     const waitMs = () => Math.min(requestAtMs + QUIET_MS, endMs) - clock.monotonic();
     // New connections are still accepted, for clients that do not know yet.
-    while (waitMs() > 0) await clock.sleep(waitMs(), closed.signal);
-    await app.server?.stop();
-    closed.abort();
+    while (waitMs() > 0) await clock.sleep(waitMs(), ended.signal);
+    socket.stop();
+    closeIdle();
+    isStopped = true;
+    if (connections.size > 0) await Promise.race([cut, left.promise]);
+    for (const connection of connections) connection.destroy();
+    ended.abort();
   }
 }
 

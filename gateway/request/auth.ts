@@ -2,6 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Carried } from '../../shared/keys/carrier.ts';
 import type { Identifier } from '../../shared/keys/identify.ts';
 import type { Identity } from '../../shared/keys/source.ts';
+import type { RpcRequest } from './http.ts';
 
 /** So many in so long; a caller with a wrong key in its config asks far less, a guesser far more. */
 const FAILURES_MAX = 100;
@@ -71,21 +72,13 @@ export function neighbourhoodOf(address: string): string {
     .join(':');
 }
 
-/** The other ends of connections, as the listener knows them. */
-export type Peers = Readonly<{
-  /** `null` when the connection is closed, or has no address. */
-  requestIP(request: Request): Readonly<{ address: string }> | null;
-  /** The listener cuts a connection that is idle for so many seconds; 0: never. */
-  timeout(request: Request, seconds: number): void;
-}>;
-
 /** The address has had too many failed keys; it may try another one in `waitMs`. */
 export type Barred = { readonly kind: 'too-many-failed-keys'; readonly waitMs: number };
 
 type Found = Identity | Barred;
 
 /** Decides who a request's key belongs to. Never throws. */
-export type IdentifyCaller = (carried: Carried, request: Request, peers: Peers) => Found | Promise<Found>;
+export type IdentifyCaller = (carried: Carried, from: Pick<RpcRequest, 'address'>) => Found | Promise<Found>;
 
 /**
  * Identifies as `identify`, and bars addresses, which only the connection shows, that try many keys: from those, only good
@@ -95,13 +88,12 @@ export function createAuth(
   { identify, recall }: Pick<Identifier<Promise<Identity>>, 'identify' | 'recall'>,
   failed: ReturnType<typeof createFailedKeys>,
 ): IdentifyCaller {
-  return function identifyCaller(carried, request, peers) {
+  return function identifyCaller(carried, from) {
     if (carried.kind === 'none') return identify(carried);
-    return recall(carried) ?? lookedUp(carried, request, peers);
+    return recall(carried) ?? lookedUp(carried, from.address);
   };
 
-  async function lookedUp(carried: Carried, request: Request, peers: Peers): Promise<Found> {
-    const address = peers.requestIP(request)?.address;
+  async function lookedUp(carried: Carried, address?: string): Promise<Found> {
     if (address === undefined) return identify(carried);
     const waitMs = failed.waitMs(address);
     const barred = waitMs === undefined ? undefined : ({ kind: 'too-many-failed-keys', waitMs } as const);

@@ -1,3 +1,20 @@
+import type { HeadFields } from '../../shared/keys/carrier.ts';
+import type { RpcResponse } from '../respond/refusal.ts';
+
+/** A request whose head has been read. */
+export type RpcRequest = Readonly<{
+  method: string;
+  /** As it was sent: a path with its query, or a whole URL. */
+  url: string;
+  headers: HeadFields;
+  /** The other end of its connection; `undefined` when that is closed. */
+  address: string | undefined;
+  /** Aborted when the caller has left. Made when it is first read. */
+  signal: AbortSignal;
+  /** Reads at most `bytesMax` bytes; of a longer body the rest is not read. Single-use. Never rejects. */
+  readBody(bytesMax: number): Body | Promise<Body>;
+}>;
+
 /** A request whose method or content type this endpoint does not take. */
 export type HeadRefusal = Readonly<{ kind: 'not-post' | 'not-json'; reason: string }>;
 
@@ -8,7 +25,7 @@ const JSON_TYPE = /^\s*application\/json\s*(;|$)/i;
 export function refusalOfHead({
   method,
   headers,
-}: Pick<Request, 'method' | 'headers'>): HeadRefusal | undefined {
+}: Pick<RpcRequest, 'method' | 'headers'>): HeadRefusal | undefined {
   if (method !== 'POST') {
     const more = headers.has('upgrade') ? '; WebSocket is not offered' : '';
     return { kind: 'not-post', reason: `Only POST is allowed${more}` };
@@ -53,36 +70,8 @@ function codingsRead(header: string | null): string {
 /** A body longer than the config allows. `isEndless`: so much of it is still to come that its connection is better closed. */
 export type BodyRefusal = { readonly kind: 'body-too-large'; readonly isEndless: boolean };
 
-type Body =
+export type Body =
   { readonly kind: 'body'; readonly bytes: Buffer } | BodyRefusal | { readonly kind: 'caller-left' };
-
-/** Reads at most `bytesMax` bytes; of a longer body the rest is not read. Never rejects. */
-export function readBody(request: Request, bytesMax: number): Promise<Body> {
-  const length = request.headers.get('content-length');
-  if (length === null) return readChunks(request, bytesMax).catch(callerLeft);
-  if (Number(length) > bytesMax) return Promise.resolve(tooLarge(Number(length) > READ_OUT_BYTES_MAX));
-  // The listener reads no more than the declared length, so the fast whole read cannot exceed it.
-  return request.arrayBuffer().then((buffer) => ({ kind: 'body', bytes: Buffer.from(buffer) }), callerLeft);
-}
-
-async function readChunks({ body, signal }: Request, bytesMax: number): Promise<Body> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body ?? []) {
-    bytes += chunk.length;
-    if (bytes > bytesMax) return tooLarge(true);
-    chunks.push(chunk);
-  }
-  // The listener refuses bad framing behind the last chunk after it has given that: nothing is sent for such a request.
-  await new Promise(setImmediate);
-  return signal.aborted ? callerLeft() : { kind: 'body', bytes: Buffer.concat(chunks) };
-}
-
-const callerLeft = (): Body => ({ kind: 'caller-left' });
-const tooLarge = (isEndless: boolean): Body => ({ kind: 'body-too-large', isEndless });
-
-/** The listener reads a refused body on, so that a caller who sends first sees the refusal; it would do so for ever. */
-const READ_OUT_BYTES_MAX = 16_777_216;
 
 /** What an SDK in a browser sends beside the plain headers: kit and web3.js name themselves, and keys have two carriers. */
 const ALLOWED = 'content-type, accept, authorization, x-token, solana-client';
@@ -94,13 +83,13 @@ const SHARED: Readonly<Record<string, string>> = {
 };
 
 /** Headers that let a page of any origin read the answer, never with credentials: the key is in the request. */
-export function corsFields(headers: Headers): Readonly<Record<string, string>> {
+export function corsFields(headers: HeadFields): Readonly<Record<string, string>> {
   return headers.has('origin') ? SHARED : {};
 }
 
 /** The answer to a browser's question before its request; it needs no key. */
-export function preflight(request: Headers): Response {
-  const headers = {
+export function preflight(request: HeadFields): RpcResponse {
+  const fields = {
     allow: 'OPTIONS, POST',
     'access-control-allow-origin': '*',
     'access-control-allow-methods': 'OPTIONS, POST',
@@ -108,5 +97,5 @@ export function preflight(request: Headers): Response {
     'access-control-max-age': '86400', // a day, as Agave says
     vary: 'access-control-request-headers',
   };
-  return new Response(null, { status: 204, headers });
+  return { status: 204, fields };
 }

@@ -9,6 +9,7 @@ import {
   OPEN_OBJECT,
 } from '../json/scan.ts';
 import { memberOf } from '../json/slices.ts';
+import type { HeadFields } from '../../shared/keys/carrier.ts';
 import { rangesIn } from '../request/http.ts';
 import { stringEnd, CLOSE, KIND, OPEN, SPACE, STRING, UNENDED_ESCAPED } from '../json/structure.ts';
 import { EMPTY, type WritePiece } from '../upstream/http-connection.ts';
@@ -158,7 +159,7 @@ type Divided = Readonly<{ type: string; answer: ResponseStart }>;
 export const HELD_BYTES_MAX = 65_536;
 
 /** Whether the caller asks for lines: `Accept` names `application/x-ndjson`. */
-export function wantsLines(headers: Headers): boolean {
+export function wantsLines(headers: HeadFields): boolean {
   return rangesIn(headers.get('accept')).some(({ name, isRefused }) => name === NDJSON_TYPE && !isRefused);
 }
 

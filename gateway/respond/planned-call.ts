@@ -59,9 +59,6 @@ export function isScan(planned: PlannedCall): boolean {
   return planned.kind === 'forward' && planned.route.method.class === 'scan';
 }
 
-/** The listener's idle limit once a scan has begun. Until then none: over TLS a request without an answer counts as idle. */
-const IDLE_SECONDS = 255;
-
 /** Sends a call to a backend, a scan when it has a permit, a transaction to as many as the plan says. Never rejects. */
 export type Send = (planned: ForwardCall, plan: Plan, context: CallContext) => Promise<Reply>;
 
@@ -80,15 +77,13 @@ export function createSend(
     const begin = (onSettled = context.onSettled) =>
       forward(call, route, { ...context, onSettled, startedMs: clock.monotonic() });
     if (route.method.class !== 'scan') return begin();
-    context.setIdle?.(0);
-    const scan = (onSettled: () => void) => begin(onSettled).finally(() => context.setIdle?.(IDLE_SECONDS));
     const permit = permits.take(context.accountId, plan.scans, context.signal);
     // Without a wait when there is one: a batch's calls ask for places in its order.
-    if (!(permit instanceof Promise)) return scan(permit);
+    if (!(permit instanceof Promise)) return begin(permit);
     const onPermit = context.onWait?.();
     return permit.then((onSettled) => {
       onPermit?.();
-      return scan(onSettled);
+      return begin(onSettled);
     });
   };
 }

@@ -6,6 +6,7 @@ import { type Charge, rateFields, retryAfterSeconds } from '../limits/charge.ts'
 import type { Barred } from '../request/auth.ts';
 import { type Envelope, type Malformed, NULL_ID, rpcError } from '../request/envelope.ts';
 import type { BodyRefusal, HeadRefusal } from '../request/http.ts';
+import type { StreamBody, StreamEnd } from '../upstream/response-reader.ts';
 
 /** Invalid Request (JSON-RPC 2.0, section 5.1). */
 const INVALID_REQUEST = -32600;
@@ -28,6 +29,17 @@ export type Refusal =
 
 /** Header fields of an answer, by name. */
 export type Fields = Record<string, string>;
+
+/** A finished answer of the RPC endpoint, or one whose bytes are still to come. */
+export type RpcResponse = Readonly<{
+  status: number;
+  fields: Readonly<Fields>;
+  body?: Uint8Array<ArrayBuffer> | StreamBody;
+  /** How long a stream is, where that is known. */
+  length?: number | undefined;
+  /** Called when a stream has ended, unless its caller had left before it began. */
+  onEnd?: ((end: StreamEnd) => void) | undefined;
+}>;
 
 /** Status, JSON-RPC code, message and header fields of a refusal; `hint` stands in the error's `data`. */
 type Row = readonly [status: number, code: number, message: string, fields?: Fields, hint?: string];
@@ -92,7 +104,7 @@ export function refusalError(refusal: Refusal, id: Uint8Array): Uint8Array<Array
 }
 
 /** The finished answer: an error object for each call of `to`, or one with id null. `fields` are further headers. */
-export function refuse(refusal: Refusal, to?: Envelope | Malformed, fields: Fields = {}): Response {
+export function refuse(refusal: Refusal, to?: Envelope | Malformed, fields: Fields = {}): RpcResponse {
   const [status, code, message, own, hint] = rowOf(refusal);
   const errorFor = (id: Uint8Array) => rpcError(code, message, id, hint).bytes;
   const elements = to === undefined || to.kind === 'malformed' ? [] : to.elements;
@@ -101,7 +113,7 @@ export function refuse(refusal: Refusal, to?: Envelope | Malformed, fields: Fiel
   );
   const [first = errorFor(NULL_ID)] = errors;
   const body = to?.kind === 'batch' && errors.length > 0 ? arrayOf(errors) : first;
-  return new Response(body, { status, headers: { 'content-type': JSON_TYPE, ...own, ...fields } });
+  return { status, fields: { 'content-type': JSON_TYPE, ...own, ...fields }, body };
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8';

@@ -4,8 +4,7 @@ import type { Caller } from '../../shared/keys/source.ts';
 import type { CallPermits } from '../limits/calls.ts';
 import { type Charge, type Charging, rateFields } from '../limits/charge.ts';
 import type { Envelope } from '../request/envelope.ts';
-import type { Peers } from '../request/auth.ts';
-import { codingsIn, corsFields } from '../request/http.ts';
+import { codingsIn, corsFields, type RpcRequest } from '../request/http.ts';
 import { answerSlot } from '../upstream/backend.ts';
 import { bodyOf } from '../upstream/cache.ts';
 import { failureOf } from '../upstream/failure.ts';
@@ -14,7 +13,6 @@ import {
   decodeSmallBody,
   isUnread,
   type ResponseStart,
-  type StreamBody,
   type StreamEnd,
   watched,
   WHOLE_BYTES_MAX,
@@ -22,15 +20,13 @@ import {
 import { countedBody, type RequestUsage } from '../usage/usage.ts';
 import { type Beat, type Evict, type OnWait, type Part, spliceBatch } from './batch.ts';
 import { codingFor, compressed } from './compress.ts';
-import { createGather } from './gather.ts';
 import { divided, wantsLines } from './ndjson.ts';
 import type { AnsweredCall, ForwardCall, PlannedCall, Send } from './planned-call.ts';
-import { type Fields, JSON_TYPE, type Refusal, refusalError, refuse } from './refusal.ts';
+import { type Fields, JSON_TYPE, type Refusal, refusalError, refuse, type RpcResponse } from './refusal.ts';
 
 /** A request that was let in and paid for. One that has a call for a backend was let in with a permit for its first. */
 type Admitted = Readonly<{
-  request: Request;
-  peers: Pick<Peers, 'timeout'>;
+  request: RpcRequest;
   envelope: Envelope;
   /** One for each of its elements, in order. */
   planned: readonly PlannedCall[];
@@ -42,7 +38,7 @@ type Admitted = Readonly<{
 }>;
 
 /** Answers an admitted request: one element as it comes, or a batch spliced in order. */
-export type Respond = (admitted: Admitted) => Response | Promise<Response>;
+export type Respond = (admitted: Admitted) => RpcResponse | Promise<RpcResponse>;
 
 type WholeAnswer = Extract<Reply, { kind: 'whole' }>;
 type Unanswered = Exclude<Reply, ResponseStart>;
@@ -67,7 +63,6 @@ type Parts = Readonly<{
 
 export function createRespond(parts: Parts): Respond {
   const { send, charging, permits, onCall, onOutcome, codings, backendNames, gather, beat } = parts;
-  const gathered = createGather(gather);
 
   return function respond(admitted) {
     const [first] = admitted.planned;
@@ -76,7 +71,7 @@ export function createRespond(parts: Parts): Respond {
     if (admitted.envelope.kind === 'single' && first?.kind === 'answered')
       return answered(first.answer, JSON_TYPE, admitted);
     const isSilent = admitted.planned.every(({ kind }) => kind === 'notification');
-    if (isSilent) return new Response(null, { headers: fieldsOf(admitted, JSON_TYPE) });
+    if (isSilent) return { status: 200, fields: fieldsOf(admitted, JSON_TYPE) };
     const refund = refundsOf(charging, admitted);
     const { request } = admitted;
     return batchBody(admitted, refund).then((body) => {
@@ -85,23 +80,19 @@ export function createRespond(parts: Parts): Respond {
       const isWhole = body instanceof Uint8Array;
       const isLarge = !isWhole || body.length > WHOLE_BYTES_MAX;
       const coding = isLarge && codings.length > 0 ? wantedBy(request) : undefined;
-      const headers = fieldsOf(paid, JSON_TYPE, coding);
-      if (isLarge && codings.length > 0) headers['vary'] = VARY;
-      if (isWhole && coding === undefined) return new Response(body, { headers });
-      const stream = isWhole ? bodyOf([body]) : body;
-      return new Response(streamSingle(coding === undefined ? stream : compressed(stream, coding)), {
-        headers,
-      });
+      const fields = fieldsOf(paid, JSON_TYPE, coding);
+      if (isLarge && codings.length > 0) fields['vary'] = VARY;
+      if (coding === undefined) return { status: 200, fields, body };
+      return { status: 200, fields, body: compressed(isWhole ? bodyOf([body]) : body, coding) };
     });
   };
 
-  function forwarded(planned: ForwardCall, admitted: Admitted): Promise<Response> {
-    const { request, peers, caller, plan } = admitted;
+  function forwarded(planned: ForwardCall, admitted: Admitted): Promise<RpcResponse> {
+    const { request, caller, plan } = admitted;
     const asLines = planned.route.name === 'getProgramAccounts' && wantsLines(request.headers);
     return send(planned, plan, {
       acceptEncoding: asLines ? 'identity' : codingsIn(request.headers.get('accept-encoding')),
       accountId: caller.accountId,
-      setIdle: (seconds) => peers.timeout(request, seconds),
       // Lazy: the runtime makes the signal when it is first read.
       get signal() {
         return request.signal;
@@ -117,21 +108,21 @@ export function createRespond(parts: Parts): Respond {
     });
   }
 
-  function wantedBy({ headers }: Request): Coding | undefined {
+  function wantedBy({ headers }: RpcRequest): Coding | undefined {
     return codingFor(headers.get('accept-encoding'), codings);
   }
 
   /** An answer that its backend sent plain is compressed when it is large, or does not say how long it is. */
-  function answered(answer: ResponseStart, type: string, admitted: Admitted): Response | Promise<Response> {
+  function answered(answer: ResponseStart, type: string, admitted: Admitted): RpcResponse {
     const isLarge = answer.kind === 'stream' || answer.bytes.length > WHOLE_BYTES_MAX;
     const varies = isLarge && answer.encoding === undefined && codings.length > 0;
     const coding = varies ? wantedBy(admitted.request) : undefined;
-    const headers = fieldsOfAnswer(admitted, type, answer, coding ?? answer.encoding);
-    if (varies) headers['vary'] = VARY;
+    const fields = fieldsOfAnswer(admitted, type, answer, coding ?? answer.encoding);
+    if (varies) fields['vary'] = VARY;
     if (answer.kind === 'whole' && coding === undefined) {
       countError(answer, admitted.usage, 0);
       admitted.usage.answered(0, answer.bytes.length);
-      return new Response(answer.bytes, { headers });
+      return { status: 200, fields, body: answer.bytes };
     }
     const onEnd = (end: StreamEnd) => {
       // A stream that its backend cut is not paid for; one whose caller left or did not read it is.
@@ -142,12 +133,8 @@ export function createRespond(parts: Parts): Respond {
     // Bytes count as the backend sent them.
     const sent = answer.kind === 'stream' ? answer.body : bodyOf([answer.bytes]);
     const body = countedBody(sent, admitted.usage, 0);
-    if (coding !== undefined) return new Response(streamSingle(compressed(body, coding), onEnd), { headers });
-    const length = answer.kind === 'stream' ? answer.length : undefined;
-    if (length === undefined) return new Response(streamSingle(body, onEnd), { headers });
-    return gathered(body, length).then((all) => {
-      return new Response(all instanceof ReadableStream ? all : streamSingle(all, onEnd), { headers });
-    });
+    if (coding !== undefined) return { status: 200, fields, body: compressed(body, coding), onEnd };
+    return { status: 200, fields, body, length: answer.kind === 'stream' ? answer.length : undefined, onEnd };
   }
 
   function fieldsOf({ request, credits, charge, caller, plan }: Admitted, type: string, encoding?: string) {
@@ -179,9 +166,9 @@ export function createRespond(parts: Parts): Respond {
     return fields;
   }
 
-  function unanswered(reply: Unanswered, admitted: Admitted): Response {
+  function unanswered(reply: Unanswered, admitted: Admitted): RpcResponse {
     if (isUnanswered(reply)) refundsOf(charging, admitted)(0, !keepsRate(reply));
-    if (reply.kind === 'caller-left') return new Response(null, { status: 499 });
+    if (reply.kind === 'caller-left') return { status: 499, fields: {} };
     const { request, envelope, charge, usage } = admitted;
     usage.error(0);
     return refuse(refusalOf(reply), envelope, { ...rateFields(charge.rate), ...corsFields(request.headers) });
@@ -329,18 +316,3 @@ function slotOf(answer: ResponseStart, { planned }: Admitted): number {
 }
 
 const VARY = 'accept-encoding';
-
-/** A body as the listener reads it, which waits for its reader. Unless it was whole, the caller's connection is cut. */
-function streamSingle(body: StreamBody, onEnd?: (end: StreamEnd) => void): ReadableStream {
-  const source: Bun.DirectUnderlyingSource = {
-    type: 'direct',
-    async pull(controller) {
-      const end = await body.pipe((piece) => controller.write(piece));
-      onEnd?.(end);
-      if (end.kind === 'complete') controller.close();
-      else controller.close(new Error(`the answer broke off: ${end.reason}`));
-    },
-    cancel: () => body.cancel(),
-  };
-  return new ReadableStream(source);
-}

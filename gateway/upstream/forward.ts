@@ -62,8 +62,6 @@ export type CallContext = EnteringCall &
     acceptEncoding: string;
     /** Nodes leave their long-term storage out, because an archive serves it. */
     localOnly?: boolean;
-    /** Has the listener leave a connection open that is idle for so many seconds; 0: for any time. */
-    setIdle?: (seconds: number) => void;
     /** It is one of several requests of a call: the time to its first byte is its own. */
     isPart?: boolean;
     /** Other backends follow these, whose attempts share the time of one. */

@@ -42,7 +42,7 @@ export function readHead(bytes: Buffer, passedBytes = 0): HeadRead {
 }
 
 /** Bytes that may stand in a field's name (RFC 9110 5.6.2). */
-const IS_NAME = new Uint8Array(256);
+export const IS_NAME = new Uint8Array(256);
 for (const c of "!#$%&'*+.^_`|~-0123456789abcdefghijklmnopqrstuvwxyz")
   for (const either of [c, c.toUpperCase()]) IS_NAME[either.charCodeAt(0)] = 1;
 
@@ -121,7 +121,7 @@ function digitsIn(bytes: Uint8Array, from: number, count: number): number {
 }
 
 /** The index of the first byte from `i` on that no line may have inside. */
-function endOfLine(bytes: Uint8Array, i: number): number {
+export function endOfLine(bytes: Uint8Array, i: number): number {
   for (let c = bytes[i] ?? 0; c > CR || (c !== 0 && c !== CR && c !== LF); c = bytes[i] ?? 0) i++;
   return i;
 }
@@ -167,13 +167,17 @@ type DecoderState = 'data' | 'size' | 'gap' | 'trailer' | 'end' | 'surplus' | 'b
 /** Takes a body out of its framing. */
 export class BodyDecoder {
   state: DecoderState;
+  /** Bytes behind the body's end, of those that were pushed last. */
+  surplusBytes = 0;
   readonly #isChunked: boolean;
+  readonly #trailerBytesMax: number;
   /** What is to come of the chunk, or of a body without chunks. */
   #left: number;
   #line = '';
   #trailerBytes = 0;
 
-  constructor(framing: Framing) {
+  constructor(framing: Framing, trailerBytesMax = TRAILER_BYTES_MAX) {
+    this.#trailerBytesMax = trailerBytesMax;
     this.#isChunked = framing === 'chunked';
     this.#left = typeof framing === 'number' ? framing : Infinity;
     this.state = this.#isChunked ? 'size' : this.#left === 0 ? 'end' : 'data';
@@ -185,8 +189,10 @@ export class BodyDecoder {
     let end = 0;
     let i = 0;
     while (i < bytes.length && this.state !== 'bad' && this.state !== 'surplus') {
-      if (this.state === 'end') this.state = 'surplus';
-      else if (this.state === 'data') {
+      if (this.state === 'end') {
+        this.state = 'surplus';
+        this.surplusBytes = bytes.length - i;
+      } else if (this.state === 'data') {
         const length = Math.min(this.#left, bytes.length - i);
         if (end === 0) start = end = i;
         else bytes.copyWithin(end, i, i + length);
@@ -218,7 +224,7 @@ export class BodyDecoder {
     if (this.state === 'trailer') {
       if (line === '') return 'end';
       this.#trailerBytes += line.length + 2; // the line end counts too
-      return this.#trailerBytes > TRAILER_BYTES_MAX ? 'bad' : 'trailer';
+      return this.#trailerBytes > this.#trailerBytesMax ? 'bad' : 'trailer';
     }
     const [, digits] = /^([0-9a-fA-F]{1,12})[\t ]*(?:;.*)?$/.exec(line) ?? [];
     if (digits === undefined) return 'bad';

@@ -4,6 +4,9 @@ export type Carried =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'conflict' };
 
+/** The fields of a request's head, by lower-case name. */
+export type HeadFields = Pick<Headers, 'get' | 'has'>;
+
 /** The challenge of a 401: the one that every 401 has (RFC 9110 11.6.1), and that to a key that is not taken (RFC 6750, 3). */
 export const KEY_CHALLENGE = 'Bearer';
 export const INVALID_KEY = 'Invalid or inactive API key';
@@ -19,7 +22,7 @@ const PLAIN = /^\w+$/;
  * The key of a request as text (docs/spec.md 1): header `x-token`, header `Authorization: Bearer`, query `api-key`.
  * Empty carriers count as absent; the same value twice is one key.
  */
-export function extractApiKey(headers: Headers, url: string): Carried {
+export function extractApiKey(headers: HeadFields, url: string): Carried {
   const token = headers.get('x-token');
   const authorization = headers.get('authorization');
   const query = url.indexOf('?');
@@ -46,7 +49,7 @@ export function extractApiKey(headers: Headers, url: string): Carried {
 }
 
 /** Whether a request without a key has one where other services read theirs, and none is taken here. */
-export function isKeyMisplaced(headers: Headers, url: string): boolean {
+export function isKeyMisplaced(headers: HeadFields, url: string): boolean {
   const parameters = url.match(/[?&](?:apikey|api[-_]key)(?==)/gi) ?? [];
   return headers.has('x-api-key') || parameters.some((each) => !each.endsWith(PARAMETER));
 }

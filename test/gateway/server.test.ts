@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
+import type { RpcRequest } from '../../gateway/request/http.ts';
 import { listen } from '../../gateway/server.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { openCaller } from '../fakes/raw-caller.ts';
@@ -10,10 +11,10 @@ const NOT_FOUND = '{"error":"Not found. The RPC endpoint is POST /."}';
 
 describe('routes', () => {
   const health = () => ({ ok: true, sentence: 'ok' });
-  const answer = (request: Request) => {
-    if (request.headers.has('throw')) throw new Error('a secret');
-    if (request.headers.has('reject')) return Promise.reject(new Error('a secret'));
-    return Promise.resolve(new Response(request.method, { status: 202, headers: { 'x-own': '1' } }));
+  const answer = ({ headers, method }: RpcRequest) => {
+    if (headers.has('throw')) throw new Error('a secret');
+    if (headers.has('reject')) return Promise.reject(new Error('a secret'));
+    return { status: 202, fields: { 'x-own': '1' }, body: Buffer.from(method) };
   };
   let url: URL;
   let close: () => Promise<void>;
@@ -31,9 +32,8 @@ describe('routes', () => {
     async (method) => {
       for (const path of ['/', '/?api-key=a']) {
         const response = await fetch(new URL(path, url), { method });
-        const [own, type] = ['x-own', 'content-type'].map((name) => response.headers.get(name));
+        const own = response.headers.get('x-own');
         expect([response.status, own, await response.text()]).toEqual([202, '1', method]);
-        expect(type).toStartWith('text/plain');
       }
     },
   );
@@ -77,7 +77,7 @@ describe('routes', () => {
 
 test('M9 a gateway that can serve nothing is alive and not ready', async () => {
   const stages = {
-    answer: () => Promise.resolve(new Response()),
+    answer: () => ({ status: 200, fields: {} }),
     health: () => ({ ok: false, sentence: 'no backend' }),
   };
   const listening = listen(testConfig({}).gateway, stages, { clock: systemClock, shared: false });
@@ -97,7 +97,7 @@ describe('TLS', () => {
   const listenWith = (cert: string, key: string) => {
     const tls = { cert: join(TLS_FOLDER, cert), key: join(TLS_FOLDER, key) };
     const stages = {
-      answer: (request: Request) => Promise.resolve(new Response(request.method)),
+      answer: ({ method }: RpcRequest) => ({ status: 200, fields: {}, body: Buffer.from(method) }),
       health: () => ({ ok: true, sentence: 'ok' }),
     };
     return listen(testConfig({ gateway: { tls } }).gateway, stages, { clock: systemClock, shared: false });

@@ -4,11 +4,10 @@ import type { Carried } from '../../../shared/keys/carrier.ts';
 import { callerOf } from '../usage/started.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
-const request = new Request('http://gateway/');
 const text = (key: string): Carried => ({ kind: 'text', text: key });
 
 /** What becomes of keys, of which only `good` is, and `unsure` cannot be checked, from one address or from none. */
-function asking(address: string | null = 'a') {
+function asking(address: string | undefined = 'a') {
   let lookups = 0;
   const keys = {
     recall: () => undefined,
@@ -22,9 +21,7 @@ function asking(address: string | null = 'a') {
   };
   const { clock, advance } = createVirtualClock();
   const identify = createAuth(keys, createFailedKeys(clock));
-  const requestIP = () => (address === null ? null : { address });
-  const ask = async (carried: Carried) =>
-    (await identify(carried, request, { timeout: () => undefined, requestIP })).kind;
+  const ask = async (carried: Carried) => (await identify(carried, { address })).kind;
   return { ask, advance, lookups: () => lookups };
 }
 
@@ -54,6 +51,6 @@ test('a conflict is a failed key; no key, and a check that cannot be done, are n
 });
 
 test('a connection without an address is never barred', async () => {
-  const { ask } = asking(null);
+  const { ask } = asking(undefined);
   for (let i = 0; i < 200; i++) expect(await ask(text(`bad ${i}`))).toBe('invalid-key');
 });
