@@ -4,6 +4,7 @@ import type { RpcResponse } from '../respond/refusal.ts';
 import { EMPTY } from '../upstream/http-connection.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
 import { BodyDecoder } from '../upstream/http-parser.ts';
+import { atEndOfTurn } from '../upstream/turns.ts';
 import { type BadHead, readRequestHead, type RequestHead } from './request-head.ts';
 
 /** What a connection knows of its listener. */
@@ -180,7 +181,7 @@ export class CallerConnection {
 
   /** Whether it waits for a request, or for the rest of a head. */
   get isIdle(): boolean {
-    return this.#exchange === undefined && this.#state === 'open';
+    return this.#exchange === undefined && this.#state === 'open' && this.#ahead.length === 0;
   }
 
   onData(bytes: Buffer): void {
@@ -236,6 +237,10 @@ export class CallerConnection {
     this.#socket.terminate();
   }
 
+  endTurn(): void {
+    this.#write(EMPTY);
+  }
+
   /** Reads the body of the request under way. */
   readOn(isExpected: boolean): void {
     if (isExpected) this.#write(CONTINUE);
@@ -289,6 +294,15 @@ export class CallerConnection {
     const length = isWhole ? (body?.length ?? 0) : response.length;
     const isKept = this.#isKept(exchange, response, length);
     const head = this.#headOf(exchange.headers, response, length, isKept);
+    if (isWhole && (body?.length ?? 0) <= JOINED_BYTES_MAX) {
+      const bytes = exchange.method === 'HEAD' ? EMPTY : (body ?? EMPTY);
+      const joined = Buffer.allocUnsafe(head.length + bytes.length);
+      joined.write(head, 'latin1');
+      joined.set(bytes, head.length);
+      this.#ahead = this.#ahead.length === 0 ? joined : Buffer.concat([this.#ahead, joined]);
+      atEndOfTurn(this);
+      return this.#finish(exchange, isKept);
+    }
     this.#ahead = Buffer.from(head, 'latin1');
     if (!isWhole) return void this.#stream(exchange, { ...response, body }, isKept);
     this.#write(
@@ -404,6 +418,7 @@ export class CallerConnection {
   /** Ends the connection when all has been written. */
   #end(): void {
     if (this.#state !== 'open') return;
+    this.#write(EMPTY);
     this.#state = 'ending';
     if (this.#unwritten.length === 0) this.#linger();
   }
