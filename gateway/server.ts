@@ -134,6 +134,7 @@ export function listen(
           open(socket) {
             socket.data = new CallerConnection(socket, listener);
             connections.add(socket.data);
+            socket.setNoDelay(true);
           },
           data: ({ data }, bytes) => data.onData(bytes),
           drain: ({ data }) => data.onDrain(),

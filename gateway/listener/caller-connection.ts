@@ -43,7 +43,10 @@ class Exchange implements RpcRequest {
   readonly headers: RequestHead;
   readonly beganMs: number;
   readonly #connection: CallerConnection;
-  readonly #decoder: BodyDecoder;
+  /** There for a body in chunks. */
+  readonly #decoder: BodyDecoder | undefined;
+  /** What is to come of a body without chunks. */
+  #left: number;
   #pieces: Buffer[] = [];
   #bytes = 0;
   /** What is read of the body at most; `undefined`: nobody has asked for it yet. */
@@ -59,7 +62,8 @@ class Exchange implements RpcRequest {
     this.headers = head;
     this.#connection = connection;
     this.beganMs = beganMs;
-    this.#decoder = new BodyDecoder(head.framing, 0);
+    this.#decoder = head.framing === 'chunked' ? new BodyDecoder(head.framing, 0) : undefined;
+    this.#left = head.framing === 'chunked' ? Infinity : head.framing;
   }
 
   get method(): string {
@@ -81,18 +85,29 @@ class Exchange implements RpcRequest {
   }
 
   get isWhole(): boolean {
-    return this.#decoder.state === 'end' || this.#decoder.state === 'surplus';
+    return this.#left === 0;
   }
 
   /** Takes what the bytes hold of the body; gives those behind it, or that its framing is broken. */
   take(bytes: Buffer): Buffer | 'bad' {
-    const piece = this.#decoder.push(bytes);
-    if (this.#decoder.state === 'bad') return 'bad';
+    let [piece, restBytes] = [bytes, Math.max(0, bytes.length - this.#left)];
+    if (this.#decoder !== undefined) {
+      piece = this.#decoder.push(bytes);
+      const { state, surplusBytes } = this.#decoder;
+      if (state === 'bad') return 'bad';
+      if (state === 'end' || state === 'surplus') this.#left = 0;
+      restBytes = surplusBytes;
+    } else {
+      if (restBytes > 0) piece = bytes.subarray(0, this.#left);
+      this.#left -= piece.length;
+    }
     this.#bytes += piece.length;
-    if (piece.length > 0 && !this.isRefused) this.#pieces.push(piece);
-    if (this.isWhole) this.#give(this.#whole());
-    else if (this.#bytesMax !== undefined && this.#bytes > this.#bytesMax) this.#give(this.#tooLarge(true));
-    return this.isWhole ? bytes.subarray(bytes.length - this.#decoder.surplusBytes) : EMPTY;
+    if (!this.isRefused) this.#pieces.push(piece);
+    if (this.#asked !== undefined) {
+      if (this.isWhole) this.#give(this.#whole());
+      else if (this.#bytes > (this.#bytesMax ?? Infinity)) this.#give(this.#tooLarge(true));
+    }
+    return restBytes === 0 ? EMPTY : bytes.subarray(bytes.length - restBytes);
   }
 
   /** Whether so much has come that no more is read until it is asked for, or it is better not read at all. */
@@ -131,8 +146,8 @@ class Exchange implements RpcRequest {
 
   #whole(): Body {
     if (this.#bytesMax !== undefined && this.#bytes > this.#bytesMax) return this.#tooLarge(false);
-    const [first = EMPTY, ...more] = this.#pieces;
-    return { kind: 'body', bytes: more.length === 0 ? first : Buffer.concat(this.#pieces) };
+    const [first = EMPTY] = this.#pieces;
+    return { kind: 'body', bytes: this.#pieces.length <= 1 ? first : Buffer.concat(this.#pieces) };
   }
 
   #tooLarge(isEndless: boolean): Body {
@@ -141,8 +156,9 @@ class Exchange implements RpcRequest {
   }
 
   #give(body: Body): void {
-    this.#asked?.(body);
+    const asked = this.#asked;
     this.#asked = undefined;
+    asked?.(body);
   }
 }
 
@@ -238,7 +254,9 @@ export class CallerConnection {
   }
 
   endTurn(): void {
-    this.#write(EMPTY);
+    const ahead = this.#ahead;
+    this.#ahead = EMPTY;
+    this.#send(ahead);
   }
 
   /** Reads the body of the request under way. */
@@ -418,7 +436,7 @@ export class CallerConnection {
   /** Ends the connection when all has been written. */
   #end(): void {
     if (this.#state !== 'open') return;
-    this.#write(EMPTY);
+    this.endTurn();
     this.#state = 'ending';
     if (this.#unwritten.length === 0) this.#linger();
   }

@@ -1,3 +1,4 @@
+import { isAt } from '../json/scan.ts';
 import { endOfLine, IS_NAME } from '../upstream/http-parser.ts';
 
 /** A request's head as it came; its fields are looked up by their lower-case names. */
@@ -9,8 +10,6 @@ export class RequestHead {
   readonly framing: number | 'chunked';
   /** HTTP/1.0 has no chunks. */
   readonly isHttp11: boolean;
-  /** Whether the connection may carry another request. */
-  readonly keepsAlive: boolean;
   readonly #bytes: Buffer;
   /** Of each line the indexes of its name, its colon, and its value's first byte and end. */
   readonly #lines: readonly number[];
@@ -22,11 +21,13 @@ export class RequestHead {
     this.framing = framing;
     this.#bytes = bytes;
     this.#lines = lines;
+  }
+
+  /** Whether the connection may carry another request. */
+  get keepsAlive(): boolean {
     const connection = this.get('connection');
-    this.keepsAlive =
-      connection === null
-        ? line.isHttp11
-        : !CLOSE.test(connection) && (line.isHttp11 || KEEP_ALIVE.test(connection));
+    if (connection === null) return this.isHttp11;
+    return !CLOSE.test(connection) && (this.isHttp11 || KEEP_ALIVE.test(connection));
   }
 
   /** The field's value, those of several lines joined with ", "; `null`: there is none. */
@@ -61,7 +62,7 @@ const LINES_MAX = 200;
 const MORE = { kind: 'more' } as const;
 const BAD = { kind: 'bad', status: 400 } as const;
 const TOO_LARGE = { kind: 'bad', status: 431 } as const;
-const [CR, LF, TAB, SPACE, COLON] = [0x0d, 0x0a, 0x09, 0x20, 0x3a];
+const [CR, LF, TAB, SPACE, SLASH, COLON, DELETE] = [0x0d, 0x0a, 0x09, 0x20, 0x2f, 0x3a, 0x7f];
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i;
 const KEEP_ALIVE = /(?:^|,)[ \t]*keep-alive[ \t]*(?:,|$)/i;
@@ -102,23 +103,29 @@ export function readRequestHead(bytes: Buffer): HeadRead {
   return { kind: 'head', head: new RequestHead(line, framing, bytes, lines), end: at + END_OF_HEAD.length };
 }
 
-const VERSION = /^HTTP\/(\d)\.(\d)$/;
+const POST = Buffer.from('POST ');
+const HTTP_11 = Buffer.from(' HTTP/1.1\r');
+const VERSION = /^ HTTP\/(\d)\.(\d)$/;
 const TARGET = /^(?:\/|https?:\/\/[^/?#])/i;
 
 function requestLine(bytes: Buffer, from: number): RequestLine | BadHead {
+  const isPost = isAt(bytes, from, POST);
   let i = from;
   while (IS_NAME[bytes[i] ?? 0] === 1) i++;
-  const method = bytes.toString('latin1', from, i);
   if (bytes[i] !== SPACE) return BAD;
+  const method = isPost ? 'POST' : bytes.toString('latin1', from, i);
   const targetAt = ++i;
-  for (let c = bytes[i] ?? 0; c > SPACE && c !== 0x7f; c = bytes[i] ?? 0) i++;
-  const target = bytes.toString('latin1', targetAt, i);
+  for (let c = bytes[i] ?? 0; c > SPACE && c !== DELETE; c = bytes[i] ?? 0) i++;
+  const target =
+    i === targetAt + 1 && bytes[targetAt] === SLASH ? '/' : bytes.toString('latin1', targetAt, i);
+  const isHttp11 = isAt(bytes, i, HTTP_11);
   const end = endOfLine(bytes, i);
-  if (bytes[i] !== SPACE) return BAD;
-  const version = bytes.toString('latin1', i + 1, end);
-  const isHttp11 = version === 'HTTP/1.1';
-  if (!isHttp11 && version !== 'HTTP/1.0') return VERSION.test(version) ? { kind: 'bad', status: 505 } : BAD;
-  return TARGET.test(target) ? { method, target, isHttp11, end } : BAD;
+  if (!isHttp11) {
+    const version = bytes.toString('latin1', i, end);
+    if (!VERSION.test(version)) return BAD;
+    if (version !== ' HTTP/1.0') return { kind: 'bad', status: 505 };
+  }
+  return target === '/' || TARGET.test(target) ? { method, target, isHttp11, end } : BAD;
 }
 
 /** How the body is framed (RFC 9112 6.3); `undefined`: not in one way alone, or its host is not named once (RFC 9112 3.2). */
