@@ -4,12 +4,19 @@ import type { PublishedTerms } from '../shared/publication.ts';
 import type { CallPermits } from './limits/calls.ts';
 import { type Charge, type Charging, priceOf } from './limits/charge.ts';
 import type { ScanPermits } from './limits/scans.ts';
-import { corsFields, preflight, refusalOfHead, type RpcRequest } from './request/http.ts';
+import {
+  corsFields,
+  type Fields,
+  preflight,
+  refusalOfHead,
+  type RpcRequest,
+  type RpcResponse,
+} from './listener/http.ts';
 import type { IdentifyCaller } from './request/auth.ts';
 import { type Envelope, type Malformed, readEnvelope } from './request/envelope.ts';
 import { isForward, isScan, planCall } from './respond/planned-call.ts';
 import type { Respond } from './respond/respond.ts';
-import { CLOSE_CONNECTION, type Fields, type Refusal, refuse, type RpcResponse } from './respond/refusal.ts';
+import { CLOSE_CONNECTION, type Refusal, refuse } from './respond/refusal.ts';
 import type { RouteOf } from './upstream/selection.ts';
 import type { Usage } from './usage/usage.ts';
 

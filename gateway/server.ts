@@ -5,8 +5,8 @@ import { listenComplaint } from '../shared/process.ts';
 import type { AnswerRequest } from './answer.ts';
 import { CallerConnection, type Listener } from './listener/caller-connection.ts';
 import { NULL_ID, rpcError } from './request/envelope.ts';
-import type { RpcRequest } from './request/http.ts';
-import { JSON_TYPE, type RpcResponse } from './respond/refusal.ts';
+import type { RpcRequest, RpcResponse } from './listener/http.ts';
+import { JSON_TYPE } from './respond/refusal.ts';
 import type { Health } from './status.ts';
 
 /** A connection pool in use sends its next request within this time. */

@@ -1,6 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import type { Body, RpcRequest } from '../request/http.ts';
-import type { RpcResponse } from '../respond/refusal.ts';
+import type { Body, RpcRequest, RpcResponse } from './http.ts';
 import { EMPTY } from '../upstream/http-connection.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
 import { BodyDecoder } from '../upstream/http-parser.ts';

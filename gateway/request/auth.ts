@@ -2,7 +2,6 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Carried } from '../../shared/keys/carrier.ts';
 import type { Identifier } from '../../shared/keys/identify.ts';
 import type { Identity } from '../../shared/keys/source.ts';
-import type { RpcRequest } from './http.ts';
 
 /** So many in so long; a caller with a wrong key in its config asks far less, a guesser far more. */
 const FAILURES_MAX = 100;
@@ -77,8 +76,11 @@ export type Barred = { readonly kind: 'too-many-failed-keys'; readonly waitMs: n
 
 type Found = Identity | Barred;
 
+/** A request's connection; its address is `undefined` when that is closed. */
+type Connected = Readonly<{ address: string | undefined }>;
+
 /** Decides who a request's key belongs to. Never throws. */
-export type IdentifyCaller = (carried: Carried, from: Pick<RpcRequest, 'address'>) => Found | Promise<Found>;
+export type IdentifyCaller = (carried: Carried, from: Connected) => Found | Promise<Found>;
 
 /**
  * Identifies as `identify`, and bars addresses, which only the connection shows, that try many keys: from those, only good

@@ -1,7 +1,7 @@
 import type { Transform } from 'node:stream';
 import { constants, createGzip, createZstdCompress } from 'node:zlib';
 import type { Coding } from '../../shared/config/kinds.ts';
-import { rangesIn } from '../request/http.ts';
+import { rangesIn } from '../listener/http.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
 
 /** The header is read no further than this; who sends a longer one gets plain answers. */

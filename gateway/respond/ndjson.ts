@@ -10,7 +10,7 @@ import {
 } from '../json/scan.ts';
 import { memberOf } from '../json/slices.ts';
 import type { HeadFields } from '../../shared/keys/carrier.ts';
-import { rangesIn } from '../request/http.ts';
+import { rangesIn } from '../listener/http.ts';
 import { stringEnd, CLOSE, KIND, OPEN, SPACE, STRING, UNENDED_ESCAPED } from '../json/structure.ts';
 import { EMPTY, type WritePiece } from '../upstream/http-connection.ts';
 import type { ResponseStart, StreamedAnswer, StreamEnd } from '../upstream/response-reader.ts';

@@ -5,8 +5,7 @@ import { arrayOf } from '../json/slices.ts';
 import { type Charge, rateFields, retryAfterSeconds } from '../limits/charge.ts';
 import type { Barred } from '../request/auth.ts';
 import { type Envelope, type Malformed, NULL_ID, rpcError } from '../request/envelope.ts';
-import type { BodyRefusal, HeadRefusal } from '../request/http.ts';
-import type { StreamBody, StreamEnd } from '../upstream/response-reader.ts';
+import type { BodyRefusal, Fields, HeadRefusal, RpcResponse } from '../listener/http.ts';
 
 /** Invalid Request (JSON-RPC 2.0, section 5.1). */
 const INVALID_REQUEST = -32600;
@@ -26,20 +25,6 @@ export type Refusal =
   /** There is no key where one is read, and something that looks like one elsewhere. */
   | { readonly kind: 'misplaced-key' }
   | { readonly kind: 'no-backend' | 'maybe-sent' };
-
-/** Header fields of an answer, by name. */
-export type Fields = Record<string, string>;
-
-/** A finished answer of the RPC endpoint, or one whose bytes are still to come. */
-export type RpcResponse = Readonly<{
-  status: number;
-  fields: Readonly<Fields>;
-  body?: Uint8Array<ArrayBuffer> | StreamBody;
-  /** How long a stream is, where that is known. */
-  length?: number | undefined;
-  /** Called when a stream has ended, unless its caller had left before it began. */
-  onEnd?: ((end: StreamEnd) => void) | undefined;
-}>;
 
 /** Status, JSON-RPC code, message and header fields of a refusal; `hint` stands in the error's `data`. */
 type Row = readonly [status: number, code: number, message: string, fields?: Fields, hint?: string];

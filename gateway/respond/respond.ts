@@ -4,7 +4,7 @@ import type { Caller } from '../../shared/keys/source.ts';
 import type { CallPermits } from '../limits/calls.ts';
 import { type Charge, type Charging, rateFields } from '../limits/charge.ts';
 import type { Envelope } from '../request/envelope.ts';
-import { codingsIn, corsFields, type RpcRequest } from '../request/http.ts';
+import { codingsIn, corsFields, type Fields, type RpcRequest, type RpcResponse } from '../listener/http.ts';
 import { answerSlot } from '../upstream/backend.ts';
 import { bodyOf } from '../upstream/cache.ts';
 import { failureOf } from '../upstream/failure.ts';
@@ -22,7 +22,7 @@ import { type Beat, type Evict, type OnWait, type Part, spliceBatch } from './ba
 import { codingFor, compressed } from './compress.ts';
 import { divided, wantsLines } from './ndjson.ts';
 import type { AnsweredCall, ForwardCall, PlannedCall, Send } from './planned-call.ts';
-import { type Fields, JSON_TYPE, type Refusal, refusalError, refuse, type RpcResponse } from './refusal.ts';
+import { JSON_TYPE, type Refusal, refusalError, refuse } from './refusal.ts';
 
 /** A request that was let in and paid for. One that has a call for a backend was let in with a permit for its first. */
 type Admitted = Readonly<{

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { codingsIn } from '../../../gateway/request/http.ts';
+import { codingsIn } from '../../../gateway/listener/http.ts';
 
 test('an Accept-Encoding of more than a kilobyte is not looked through', () => {
   expect(codingsIn(`gzip${' '.repeat(1_020)}`)).toBe('gzip');

@@ -1,5 +1,5 @@
 import type { HeadFields } from '../../shared/keys/carrier.ts';
-import type { RpcResponse } from '../respond/refusal.ts';
+import type { StreamBody, StreamEnd } from '../upstream/response-reader.ts';
 
 /** A request whose head has been read. */
 export type RpcRequest = Readonly<{
@@ -13,6 +13,20 @@ export type RpcRequest = Readonly<{
   signal: AbortSignal;
   /** Reads at most `bytesMax` bytes; of a longer body the rest is not read. Single-use. Never rejects. */
   readBody(bytesMax: number): Body | Promise<Body>;
+}>;
+
+/** Header fields of an answer, by name. */
+export type Fields = Record<string, string>;
+
+/** A finished answer of the RPC endpoint, or one whose bytes are still to come. */
+export type RpcResponse = Readonly<{
+  status: number;
+  fields: Readonly<Fields>;
+  body?: Uint8Array<ArrayBuffer> | StreamBody;
+  /** How long a stream is, where that is known. */
+  length?: number | undefined;
+  /** Called when a stream has ended, unless its caller had left before it began. */
+  onEnd?: ((end: StreamEnd) => void) | undefined;
 }>;
 
 /** A request whose method or content type this endpoint does not take. */
