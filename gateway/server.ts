@@ -166,10 +166,10 @@ export function listen(
     const endMs = requestAtMs + Math.min(leaveMs, drainMs);
     const waitMs = () => Math.min(requestAtMs + QUIET_MS, endMs) - clock.monotonic();
     // New connections are still accepted, for clients that do not know yet.
-    while (waitMs() > 0) await clock.sleep(waitMs(), ended.signal);
+    while (waitMs() > 0 && !ended.signal.aborted) await clock.sleep(waitMs(), ended.signal);
     socket.stop();
-    closeIdle();
     isStopped = true;
+    for (const connection of connections) connection.drain();
     if (connections.size > 0) await Promise.race([cut, left.promise]);
     for (const connection of connections) connection.destroy();
     ended.abort();

@@ -25,10 +25,12 @@ export type Listener = Readonly<{
 const AHEAD_BYTES_MAX = 65_536;
 /** What is read of a refused body, so that a caller who sends first sees the refusal. */
 const READ_OUT_BYTES_MAX = 16_777_216;
-/** How long a caller may take to close a connection that was ended by an answer (RFC 9112 9.6). */
+/** How long a caller may take to close a connection that was ended by an answer, or to send more (RFC 9112 9.6). */
 const LINGER_MS = 2_000;
 /** So much of a body is copied, so that what stands before or behind it leaves in the same write. */
 const JOINED_BYTES_MAX = 16_384;
+/** Of a body that drips, smaller pieces are put together: each costs more than its bytes. */
+const PIECE_BYTES_MIN = 4_096;
 
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n');
 const LAST_CHUNK = Buffer.from('0\r\n\r\n');
@@ -101,7 +103,7 @@ class Exchange implements RpcRequest {
       this.#left -= piece.length;
     }
     this.#bytes += piece.length;
-    if (!this.isRefused) this.#pieces.push(piece);
+    if (!this.isRefused && piece.length > 0) this.#keep(piece);
     if (this.#asked !== undefined) {
       if (this.isWhole) this.#give(this.#whole());
       else if (this.#bytes > (this.#bytesMax ?? Infinity)) this.#give(this.#tooLarge(true));
@@ -127,7 +129,10 @@ class Exchange implements RpcRequest {
     if (this.#hasLeft) return CALLER_LEFT;
     const { promise, resolve } = Promise.withResolvers<Body>();
     this.#asked = resolve;
-    this.#connection.readOn(this.#bytes === 0 && /^100-continue$/i.test(this.headers.get('expect') ?? ''));
+    const { isHttp11 } = this.headers;
+    const isExpected =
+      isHttp11 && this.#bytes === 0 && /^100-continue$/i.test(this.headers.get('expect') ?? '');
+    this.#connection.readOn(isExpected);
     return promise;
   }
 
@@ -141,6 +146,12 @@ class Exchange implements RpcRequest {
     this.#hasLeft = true;
     this.#give(CALLER_LEFT);
     this.#abort?.abort();
+  }
+
+  #keep(piece: Buffer): void {
+    const last = this.#pieces.at(-1);
+    if (last === undefined || last.length >= PIECE_BYTES_MIN) this.#pieces.push(piece);
+    else this.#pieces[this.#pieces.length - 1] = Buffer.concat([last, piece]);
   }
 
   #whole(): Body {
@@ -181,6 +192,7 @@ export class CallerConnection {
   #drained: PromiseWithResolvers<void> | undefined;
   #state: 'open' | 'ending' | 'lingering' | 'closed' = 'open';
   #isPaused = false;
+  #isReadingHeads = false;
   /** The stream that is being passed on. */
   #body: StreamBody | undefined;
 
@@ -196,7 +208,8 @@ export class CallerConnection {
 
   /** Whether it waits for a request, or for the rest of a head. */
   get isIdle(): boolean {
-    return this.#exchange === undefined && this.#state === 'open' && this.#ahead.length === 0;
+    const isWritten = this.#ahead.length === 0 && this.#unwritten.length === 0;
+    return this.#exchange === undefined && this.#state === 'open' && isWritten;
   }
 
   onData(bytes: Buffer): void {
@@ -218,7 +231,9 @@ export class CallerConnection {
     }
     this.#drained?.resolve();
     this.#drained = undefined;
+    this.#sinceMs = this.#listener.clock.monotonic();
     if (this.#state === 'ending') this.#linger();
+    else if (this.#exchange !== undefined) this.#next(this.#exchange);
   }
 
   onClose(): void {
@@ -236,13 +251,20 @@ export class CallerConnection {
   onTick(nowMs: number): void {
     const { quietMs } = this.#listener;
     const exchange = this.#exchange;
-    if (this.#state === 'lingering') return nowMs - this.#sinceMs >= LINGER_MS ? this.destroy() : undefined;
-    const isStuck = this.#unwritten.length > 0 && nowMs - this.#stuckSinceMs >= quietMs;
+    const isLingering = this.#state === 'lingering';
+    const isUnread = isLingering || this.#unwritten.length > 0;
+    const isStuck = isUnread && nowMs - this.#stuckSinceMs >= quietMs;
     const isLate =
       exchange === undefined
-        ? nowMs - this.#sinceMs >= quietMs
+        ? (isLingering || !isUnread) && nowMs - this.#sinceMs >= (isLingering ? LINGER_MS : quietMs)
         : !exchange.isWhole && nowMs - exchange.beganMs >= quietMs;
     if (isStuck || isLate) this.destroy();
+  }
+
+  /** Ends it when no request is under way; the answer to one ends it by itself. */
+  drain(): void {
+    if (this.isIdle) this.destroy();
+    else if (this.#exchange === undefined) this.#end();
   }
 
   /** Ends the connection now. What has not left is lost. */
@@ -264,11 +286,19 @@ export class CallerConnection {
     this.#resume();
   }
 
+  /** Answers what is held, one after another: not by recursion, for a thousand heads may come in one read. */
   #readNext(): void {
+    if (this.#isReadingHeads) return;
+    this.#isReadingHeads = true;
     while (this.#exchange === undefined && this.#held.length > 0 && this.#state === 'open') {
       const read = readRequestHead(this.#held);
-      if (read.kind === 'more') return;
-      if (read.kind === 'bad') return this.#refuse(read);
+      if (read.kind === 'bad') this.#refuse(read);
+      if (read.kind === 'more') {
+        // It must not keep the memory of what came before it.
+        if (this.#held.buffer.byteLength > AHEAD_BYTES_MAX) this.#held = Buffer.from(this.#held);
+        break;
+      }
+      if (read.kind !== 'head') break;
       const exchange = new Exchange(read.head, this, this.#listener.clock.monotonic());
       const rest = this.#held.subarray(read.end);
       this.#held = EMPTY;
@@ -276,6 +306,7 @@ export class CallerConnection {
       if (rest.length > 0) this.#takeBody(exchange, rest);
       if (this.#exchange === exchange) this.#answer(exchange);
     }
+    this.#isReadingHeads = false;
   }
 
   #takeBody(exchange: Exchange, bytes: Buffer): void {
@@ -283,7 +314,7 @@ export class CallerConnection {
     if (rest === 'bad') return this.#refuse({ kind: 'bad', status: 400 });
     if (exchange.isWhole) {
       this.#held = rest;
-      if (exchange.isAnswered) this.#next();
+      this.#next(exchange);
     } else if (exchange.isEndless) this.destroy();
     else if (exchange.isAhead) this.#pause();
   }
@@ -301,12 +332,19 @@ export class CallerConnection {
     }
   }
 
+  /** An unexpected error costs this connection, and not the process. */
   #respond(exchange: Exchange, response: RpcResponse): void {
-    const { body } = response;
-    if (this.#exchange !== exchange || this.#state === 'closed') {
-      if (body !== undefined && !(body instanceof Uint8Array)) body.cancel();
-      return;
+    try {
+      const { body } = response;
+      if (this.#exchange === exchange && this.#state === 'open') this.#begin(exchange, response);
+      else if (body !== undefined && !(body instanceof Uint8Array)) body.cancel();
+    } catch {
+      this.destroy();
     }
+  }
+
+  #begin(exchange: Exchange, response: RpcResponse): void {
+    const { body } = response;
     const isWhole = body === undefined || body instanceof Uint8Array;
     const length = isWhole ? (body?.length ?? 0) : response.length;
     const isKept = this.#isKept(exchange, response, length);
@@ -316,12 +354,16 @@ export class CallerConnection {
       const joined = Buffer.allocUnsafe(head.length + bytes.length);
       joined.write(head, 'latin1');
       joined.set(bytes, head.length);
+      if (this.#ahead.length > JOINED_BYTES_MAX) this.endTurn();
       this.#ahead = this.#ahead.length === 0 ? joined : Buffer.concat([this.#ahead, joined]);
       atEndOfTurn(this);
       return this.#finish(exchange, isKept);
     }
-    this.#ahead = Buffer.from(head, 'latin1');
-    if (!isWhole) return void this.#stream(exchange, { ...response, body }, isKept);
+    this.#ahead = Buffer.concat([this.#ahead, Buffer.from(head, 'latin1')]);
+    if (!isWhole) {
+      this.#stream(exchange, { ...response, body }, isKept).catch(() => this.destroy());
+      return;
+    }
     this.#write(
       exchange.method === 'HEAD' || body === undefined
         ? EMPTY
@@ -360,7 +402,7 @@ export class CallerConnection {
     const end = await body.pipe((piece) => {
       if (isChunked) return this.#writeChunk(piece);
       left -= piece.length;
-      if (left > 0) return this.#write(piece);
+      if (left > 0 || piece.length === 0) return this.#write(piece);
       // An answer that turns out to be none at its end must not look whole.
       last = Buffer.from(piece.subarray(-1));
       return this.#write(piece.subarray(0, -1));
@@ -411,14 +453,14 @@ export class CallerConnection {
   #finish(exchange: Exchange, isKept: boolean): void {
     exchange.isAnswered = true;
     if (!isKept) return this.#end();
-    if (!exchange.isWhole) {
-      exchange.refuseBody();
-      return this.#resume();
-    }
-    this.#next();
+    if (exchange.isWhole) return this.#next(exchange);
+    exchange.refuseBody();
+    this.#resume();
   }
 
-  #next(): void {
+  /** Goes on to the next request once this one has come whole and its answer has left: a caller that does not read is not answered on. */
+  #next(exchange: Exchange): void {
+    if (!exchange.isAnswered || !exchange.isWhole || this.#unwritten.length > 0) return;
     this.#exchange = undefined;
     this.#sinceMs = this.#listener.clock.monotonic();
     if (this.#listener.isDraining()) return this.#end();
@@ -427,8 +469,10 @@ export class CallerConnection {
   }
 
   #refuse({ status }: BadHead): void {
-    this.#exchange?.leave();
-    this.#write(Buffer.from(`HTTP/1.1 ${status} ${REASONS[status]}\r\nConnection: close\r\n\r\n`));
+    const exchange = this.#exchange;
+    exchange?.leave();
+    if (exchange?.isAnswered !== true)
+      this.#write(Buffer.from(`HTTP/1.1 ${status} ${REASONS[status]}\r\nConnection: close\r\n\r\n`));
     this.#end();
   }
 
@@ -437,21 +481,22 @@ export class CallerConnection {
     if (this.#state !== 'open') return;
     this.endTurn();
     this.#state = 'ending';
+    this.#exchange = undefined;
+    this.#held = EMPTY;
     if (this.#unwritten.length === 0) this.#linger();
   }
 
   /** Says that no more comes, and reads on a while: what a caller has not read is lost when bytes meet a closed socket. */
   #linger(): void {
     this.#state = 'lingering';
-    this.#exchange = undefined;
-    this.#held = EMPTY;
-    this.#sinceMs = this.#listener.clock.monotonic();
+    this.#sinceMs = this.#stuckSinceMs = this.#listener.clock.monotonic();
     this.#resume();
     this.#socket.shutdown();
   }
 
   #readOutBytes = 0;
   #readOut(bytes: Buffer): void {
+    this.#sinceMs = this.#listener.clock.monotonic();
     this.#readOutBytes += bytes.length;
     if (this.#readOutBytes > READ_OUT_BYTES_MAX) this.destroy();
   }
