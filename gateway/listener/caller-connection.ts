@@ -252,11 +252,11 @@ export class CallerConnection {
     const { quietMs } = this.#listener;
     const exchange = this.#exchange;
     const isLingering = this.#state === 'lingering';
-    const isUnread = isLingering || this.#unwritten.length > 0;
-    const isStuck = isUnread && nowMs - this.#stuckSinceMs >= quietMs;
+    const isUnread = this.#unwritten.length > 0;
+    const isStuck = (isUnread || isLingering) && nowMs - this.#stuckSinceMs >= quietMs;
     const isLate =
       exchange === undefined
-        ? (isLingering || !isUnread) && nowMs - this.#sinceMs >= (isLingering ? LINGER_MS : quietMs)
+        ? !isUnread && nowMs - this.#sinceMs >= (isLingering ? LINGER_MS : quietMs)
         : !exchange.isWhole && nowMs - exchange.beganMs >= quietMs;
     if (isStuck || isLate) this.destroy();
   }
@@ -267,11 +267,13 @@ export class CallerConnection {
     else if (this.#exchange === undefined) this.#end();
   }
 
-  /** Ends the connection now. What has not left is lost. */
+  /** Ends the connection now. A reset loses what the system has not delivered yet, so only what is under way is cut by one. */
   destroy(): void {
     if (this.#state === 'closed') return;
+    const isCut = this.#exchange !== undefined || this.#unwritten.length > 0;
     this.onClose();
-    this.#socket.terminate();
+    if (isCut) this.#socket.terminate();
+    else this.#socket.close();
   }
 
   endTurn(): void {

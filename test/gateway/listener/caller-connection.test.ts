@@ -133,6 +133,24 @@ describe('a drain', () => {
     expect(bytes).toBeGreaterThan(30 << 20);
   });
 
+  test.each([
+    ['kept', '', 0],
+    ['ended by its answer', 'connection: close\r\n', 3_000],
+  ])('loses nothing of an answer that is on its way on a connection that is %s', async (_name, head, ms) => {
+    const { clock, advance } = createVirtualClock();
+    const { url, close } = start(bySize, clock);
+    using caller = await openCaller(url);
+    caller.pause();
+    caller.send(get(`/?${1 << 20}`, head));
+    await Bun.sleep(50);
+    advance(ms);
+    await Bun.sleep(5);
+    if (ms === 0) await close(0, 0);
+    caller.resume();
+    expect(await caller.ended).toBe('closed');
+    expect(caller.received()).toBeGreaterThan(1 << 20);
+  });
+
   test('ends once, however often it is asked for', async () => {
     const { clock, sleeping, advance } = createVirtualClock();
     const { close } = start(bySize, clock);
