@@ -136,6 +136,8 @@ export function listen(
             connections.add(socket.data);
             socket.setNoDelay(true);
           },
+          // Without it the runtime opens a connection only after its handshake: one that sends none would never end.
+          handshake: () => undefined,
           data: ({ data }, bytes) => data.onData(bytes),
           drain: ({ data }) => data.onDrain(),
           close: ({ data }) => data?.onClose(),

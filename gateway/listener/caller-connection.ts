@@ -272,8 +272,9 @@ export class CallerConnection {
     if (this.#state === 'closed') return;
     const isCut = this.#exchange !== undefined || this.#unwritten.length > 0;
     this.onClose();
-    if (isCut) this.#socket.terminate();
-    else this.#socket.close();
+    if (isCut) return void this.#socket.terminate();
+    this.#socket.shutdown();
+    this.#socket.close();
   }
 
   endTurn(): void {
