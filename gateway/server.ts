@@ -171,6 +171,9 @@ export function listen(
     while (waitMs() > 0 && !ended.signal.aborted) await clock.sleep(waitMs(), ended.signal);
     socket.stop();
     isStopped = true;
+    // The last that were accepted bring their first request yet.
+    if (connections.size > 0 && leaveMs > 0)
+      await Promise.race([cut, left.promise, clock.sleep(QUIET_MS, ended.signal)]);
     for (const connection of connections) connection.drain();
     if (connections.size > 0) await Promise.race([cut, left.promise]);
     for (const connection of connections) connection.destroy();

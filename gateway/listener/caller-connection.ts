@@ -1,8 +1,8 @@
 import type { Clock } from '../../shared/clock.ts';
-import type { Body, RpcRequest, RpcResponse } from './http.ts';
+import { AHEAD_BYTES_MAX, Exchange, READ_OUT_BYTES_MAX } from './exchange.ts';
+import type { RpcRequest, RpcResponse } from './http.ts';
 import { EMPTY } from '../upstream/http-connection.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
-import { BodyDecoder } from '../upstream/http-parser.ts';
 import { atEndOfTurn } from '../upstream/turns.ts';
 import { type BadHead, readRequestHead, type RequestHead } from './request-head.ts';
 
@@ -21,156 +21,16 @@ export type Listener = Readonly<{
   onClose(connection: CallerConnection): void;
 }>;
 
-/** What is kept of a body that nobody has asked for yet, and of requests behind the one under way. */
-const AHEAD_BYTES_MAX = 65_536;
-/** What is read of a refused body, so that a caller who sends first sees the refusal. */
-const READ_OUT_BYTES_MAX = 16_777_216;
 /** How long a caller may take to close a connection that was ended by an answer, or to send more (RFC 9112 9.6). */
 const LINGER_MS = 2_000;
 /** So much of a body is copied, so that what stands before or behind it leaves in the same write. */
 const JOINED_BYTES_MAX = 16_384;
-/** Of a body that drips, smaller pieces are put together: each costs more than its bytes. */
-const PIECE_BYTES_MIN = 4_096;
 
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n');
 const LAST_CHUNK = Buffer.from('0\r\n\r\n');
 const LINE_END = Buffer.from('\r\n');
-const CALLER_LEFT: Body = { kind: 'caller-left' };
 
 type StreamedResponse = RpcResponse & Readonly<{ body: StreamBody }>;
-
-/** The request under way on a connection. */
-class Exchange implements RpcRequest {
-  readonly headers: RequestHead;
-  readonly beganMs: number;
-  readonly #connection: CallerConnection;
-  /** There for a body in chunks. */
-  readonly #decoder: BodyDecoder | undefined;
-  /** What is to come of a body without chunks. */
-  #left: number;
-  #pieces: Buffer[] = [];
-  #bytes = 0;
-  /** What is read of the body at most; `undefined`: nobody has asked for it yet. */
-  #bytesMax: number | undefined;
-  #asked: ((body: Body) => void) | undefined;
-  #abort: AbortController | undefined;
-  #hasLeft = false;
-  /** Whether the body is read no more, but for its end. */
-  isRefused = false;
-  isAnswered = false;
-
-  constructor(head: RequestHead, connection: CallerConnection, beganMs: number) {
-    this.headers = head;
-    this.#connection = connection;
-    this.beganMs = beganMs;
-    this.#decoder = head.framing === 'chunked' ? new BodyDecoder(head.framing, 0) : undefined;
-    this.#left = head.framing === 'chunked' ? Infinity : head.framing;
-  }
-
-  get method(): string {
-    return this.headers.method;
-  }
-
-  get url(): string {
-    return this.headers.target;
-  }
-
-  get address(): string | undefined {
-    return this.#connection.address;
-  }
-
-  get signal(): AbortSignal {
-    this.#abort ??= new AbortController();
-    if (this.#hasLeft) this.#abort.abort();
-    return this.#abort.signal;
-  }
-
-  get isWhole(): boolean {
-    return this.#left === 0;
-  }
-
-  /** Takes what the bytes hold of the body; gives those behind it, or that its framing is broken. */
-  take(bytes: Buffer): Buffer | 'bad' {
-    let [piece, restBytes] = [bytes, Math.max(0, bytes.length - this.#left)];
-    if (this.#decoder !== undefined) {
-      piece = this.#decoder.push(bytes);
-      const { state, surplusBytes } = this.#decoder;
-      if (state === 'bad') return 'bad';
-      if (state === 'end' || state === 'surplus') this.#left = 0;
-      restBytes = surplusBytes;
-    } else {
-      if (restBytes > 0) piece = bytes.subarray(0, this.#left);
-      this.#left -= piece.length;
-    }
-    this.#bytes += piece.length;
-    if (!this.isRefused && piece.length > 0) this.#keep(piece);
-    if (this.#asked !== undefined) {
-      if (this.isWhole) this.#give(this.#whole());
-      else if (this.#bytes > (this.#bytesMax ?? Infinity)) this.#give(this.#tooLarge(true));
-    }
-    return restBytes === 0 ? EMPTY : bytes.subarray(bytes.length - restBytes);
-  }
-
-  /** Whether so much has come that no more is read until it is asked for, or it is better not read at all. */
-  get isAhead(): boolean {
-    return this.#bytesMax === undefined && !this.isRefused && this.#bytes > AHEAD_BYTES_MAX;
-  }
-
-  get isEndless(): boolean {
-    return this.isRefused && this.#bytes > READ_OUT_BYTES_MAX;
-  }
-
-  readBody(bytesMax: number): Body | Promise<Body> {
-    this.#bytesMax = bytesMax;
-    const { framing } = this.headers;
-    if (framing !== 'chunked' && framing > bytesMax) return this.#tooLarge(framing > READ_OUT_BYTES_MAX);
-    if (this.#bytes > bytesMax) return this.#tooLarge(!this.isWhole);
-    if (this.isWhole) return this.#whole();
-    if (this.#hasLeft) return CALLER_LEFT;
-    const { promise, resolve } = Promise.withResolvers<Body>();
-    this.#asked = resolve;
-    const { isHttp11 } = this.headers;
-    const isExpected =
-      isHttp11 && this.#bytes === 0 && /^100-continue$/i.test(this.headers.get('expect') ?? '');
-    this.#connection.readOn(isExpected);
-    return promise;
-  }
-
-  /** Reads no more of the body than its end. */
-  refuseBody(): void {
-    this.isRefused = true;
-    this.#pieces = [];
-  }
-
-  leave(): void {
-    this.#hasLeft = true;
-    this.#give(CALLER_LEFT);
-    this.#abort?.abort();
-  }
-
-  #keep(piece: Buffer): void {
-    const last = this.#pieces.at(-1);
-    if (last === undefined || last.length >= PIECE_BYTES_MIN) this.#pieces.push(piece);
-    else this.#pieces[this.#pieces.length - 1] = Buffer.concat([last, piece]);
-  }
-
-  #whole(): Body {
-    if (this.#bytesMax !== undefined && this.#bytes > this.#bytesMax) return this.#tooLarge(false);
-    const [first = EMPTY] = this.#pieces;
-    return { kind: 'body', bytes: this.#pieces.length <= 1 ? first : Buffer.concat(this.#pieces) };
-  }
-
-  #tooLarge(isEndless: boolean): Body {
-    this.refuseBody();
-    return { kind: 'body-too-large', isEndless };
-  }
-
-  #give(body: Body): void {
-    const asked = this.#asked;
-    this.#asked = undefined;
-    asked?.(body);
-  }
-}
 
 /**
  * One HTTP/1.1 connection of a caller, which carries one request at a time; those behind it wait. A class: it has an
