@@ -121,10 +121,10 @@ export class CallerConnection {
     if (isStuck || isLate) this.destroy();
   }
 
-  /** Ends it when no request is under way; the answer to one ends it by itself. */
+  /** Ends it unless an answer is waited for, which ends it by itself. */
   drain(): void {
     if (this.isIdle) this.destroy();
-    else if (this.#exchange === undefined) this.#end();
+    else if (this.#exchange?.isAnswered !== false) this.#end();
   }
 
   /** Ends the connection now. A reset loses what the system has not delivered yet, so only what is under way is cut by one. */

@@ -145,6 +145,15 @@ describe('a drain', () => {
     expect(caller.received()).toBeGreaterThan(1 << 20);
   });
 
+  test('does not wait for the rest of a body that was refused', async () => {
+    const { url, close } = start(() => text('no'), createVirtualClock().clock);
+    using caller = await openCaller(url);
+    caller.send('POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nabc');
+    await caller.until('\r\n\r\nno');
+    await close(10_000, 0);
+    expect(await caller.ended).toBe('closed');
+  });
+
   test('answers the first request of a connection that was accepted last, and ends the others', async () => {
     const { clock, advance, sleeping } = createVirtualClock();
     const { url, close } = start(bySize, clock);
