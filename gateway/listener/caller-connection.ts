@@ -25,6 +25,8 @@ export type Listener = Readonly<{
 const AHEAD_BYTES_MAX = 65_536;
 /** What is read of a refused body, so that a caller who sends first sees the refusal. */
 const READ_OUT_BYTES_MAX = 16_777_216;
+/** All chunk extensions of a body together: nothing is in them. */
+const EXTENSION_BYTES_MAX = 16_384;
 /** How long a caller may take to close a connection that was ended by an answer (RFC 9112 9.6). */
 const LINGER_MS = 2_000;
 /** So much of a body is copied, so that what stands before or behind it leaves in the same write. */
@@ -61,7 +63,8 @@ class Exchange implements RpcRequest {
     this.headers = head;
     this.#connection = connection;
     this.beganMs = beganMs;
-    this.#decoder = head.framing === 'chunked' ? new BodyDecoder(head.framing, 0) : undefined;
+    this.#decoder =
+      head.framing === 'chunked' ? new BodyDecoder(head.framing, 0, EXTENSION_BYTES_MAX) : undefined;
     this.#left = head.framing === 'chunked' ? Infinity : head.framing;
   }
 
@@ -92,6 +95,8 @@ class Exchange implements RpcRequest {
     let [piece, restBytes] = [bytes, Math.max(0, bytes.length - this.#left)];
     if (this.#decoder !== undefined) {
       piece = this.#decoder.push(bytes);
+      // It must not hold on to all that it came in, which may be chunk sizes.
+      if (2 * piece.length < bytes.length) piece = Buffer.from(piece);
       const { state, surplusBytes } = this.#decoder;
       if (state === 'bad') return 'bad';
       if (state === 'end' || state === 'surplus') this.#left = 0;
@@ -330,10 +335,16 @@ export class CallerConnection {
     this.#finish(exchange, isKept);
   }
 
-  #isKept({ headers }: Exchange, { fields }: RpcResponse, length: number | undefined): boolean {
+  #isKept({ headers, isWhole }: Exchange, { fields }: RpcResponse, length: number | undefined): boolean {
     const isBounded = length !== undefined || headers.isHttp11;
+    // Who was to be told to send the body, and was not, may send the next request in its place (RFC 9110 10.1.1).
+    const isUntold = !isWhole && headers.expectsContinue;
     return (
-      headers.keepsAlive && isBounded && fields['connection'] !== 'close' && !this.#listener.isDraining()
+      headers.keepsAlive &&
+      isBounded &&
+      !isUntold &&
+      fields['connection'] !== 'close' &&
+      !this.#listener.isDraining()
     );
   }
 
