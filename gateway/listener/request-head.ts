@@ -127,7 +127,7 @@ function requestLine(bytes: Buffer, from: number): RequestLine | BadHead {
   if (bytes[i] !== SPACE) return BAD;
   const method = isPost ? 'POST' : bytes.toString('latin1', from, i);
   const targetAt = ++i;
-  for (let c = bytes[i] ?? 0; c > SPACE && c !== DELETE; c = bytes[i] ?? 0) i++;
+  for (let c = bytes[i] ?? 0; c > SPACE && c < DELETE; c = bytes[i] ?? 0) i++;
   const target =
     i === targetAt + 1 && bytes[targetAt] === SLASH ? '/' : bytes.toString('latin1', targetAt, i);
   const isHttp11 = isAt(bytes, i, HTTP_11);
