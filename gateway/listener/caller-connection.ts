@@ -23,10 +23,10 @@ export type Listener = Readonly<{
 
 /** What is kept of a body that nobody has asked for yet, and of requests behind the one under way. */
 const AHEAD_BYTES_MAX = 65_536;
-/** What is read of a refused body, so that a caller who sends first sees the refusal. */
-const READ_OUT_BYTES_MAX = 16_777_216;
 /** All chunk extensions of a body together: nothing is in them. */
 const EXTENSION_BYTES_MAX = 16_384;
+/** What is read of a refused body, so that a caller who sends first sees the refusal. */
+const READ_OUT_BYTES_MAX = 16_777_216;
 /** How long a caller may take to close a connection that was ended by an answer (RFC 9112 9.6). */
 const LINGER_MS = 2_000;
 /** So much of a body is copied, so that what stands before or behind it leaves in the same write. */
