@@ -23,8 +23,6 @@ export type Listener = Readonly<{
 
 /** What is kept of a body that nobody has asked for yet, and of requests behind the one under way. */
 const AHEAD_BYTES_MAX = 65_536;
-/** All chunk extensions of a body together: nothing is in them. */
-const EXTENSION_BYTES_MAX = 16_384;
 /** What is read of a refused body, so that a caller who sends first sees the refusal. */
 const READ_OUT_BYTES_MAX = 16_777_216;
 /** How long a caller may take to close a connection that was ended by an answer (RFC 9112 9.6). */
@@ -63,8 +61,7 @@ class Exchange implements RpcRequest {
     this.headers = head;
     this.#connection = connection;
     this.beganMs = beganMs;
-    this.#decoder =
-      head.framing === 'chunked' ? new BodyDecoder(head.framing, 0, EXTENSION_BYTES_MAX) : undefined;
+    this.#decoder = head.framing === 'chunked' ? new BodyDecoder(head.framing, true) : undefined;
     this.#left = head.framing === 'chunked' ? Infinity : head.framing;
   }
 
@@ -336,16 +333,10 @@ export class CallerConnection {
   }
 
   #isKept({ headers, isWhole }: Exchange, { fields }: RpcResponse, length: number | undefined): boolean {
-    const isBounded = length !== undefined || headers.isHttp11;
-    // Who was to be told to send the body, and was not, may send the next request in its place (RFC 9110 10.1.1).
-    const isUntold = !isWhole && headers.expectsContinue;
-    return (
-      headers.keepsAlive &&
-      isBounded &&
-      !isUntold &&
-      fields['connection'] !== 'close' &&
-      !this.#listener.isDraining()
-    );
+    if (fields['connection'] === 'close' || this.#listener.isDraining()) return false;
+    // Who waits for a 100 in vain may send the next request in place of the body (RFC 9110 10.1.1).
+    if (!isWhole && headers.expectsContinue) return false;
+    return headers.keepsAlive && (length !== undefined || headers.isHttp11);
   }
 
   #headOf(head: RequestHead, { status, fields }: RpcResponse, length: number | undefined, isKept: boolean) {

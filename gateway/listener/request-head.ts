@@ -34,9 +34,9 @@ export class RequestHead {
     return keepsAlive(this.get('connection') ?? '', this.isHttp11);
   }
 
-  /** Whether the caller waits for a 100 before it sends the body. */
+  /** Whether the caller waits for a 100 before it sends the body. HTTP/1.0 has none (RFC 9110 10.1.1). */
   get expectsContinue(): boolean {
-    return EXPECTATION.test(this.get('expect') ?? '');
+    return this.isHttp11 && EXPECTATION.test(this.get('expect') ?? '');
   }
 
   /** The field's value, those of several lines joined with ", "; `null`: there is none. */

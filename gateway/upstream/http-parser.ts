@@ -166,6 +166,8 @@ function bad(reason: string): Extract<HeadRead, { kind: 'bad' }> {
 const LINE_BYTES_MAX = 1_024;
 /** All trailer lines together: they are read past, and must not keep a connection that has said all. */
 const TRAILER_BYTES_MAX = 4_096;
+/** All chunk extensions of a request together. */
+const EXTENSION_BYTES_MAX = 16_384;
 
 /**
  * Where a body's bytes lie next: in its `data`, or (RFC 9112 7.1) in a chunk's `size` line, in the `gap` behind its data,
@@ -188,9 +190,10 @@ export class BodyDecoder {
   #line = '';
   #trailerBytes = 0;
 
-  constructor(framing: Framing, trailerBytesMax = TRAILER_BYTES_MAX, extensionBytesMax = Infinity) {
-    this.#trailerBytesMax = trailerBytesMax;
-    this.#extensionBytesLeft = extensionBytesMax;
+  /** A request has no use for trailers. */
+  constructor(framing: Framing, isRequest = false) {
+    this.#trailerBytesMax = isRequest ? 0 : TRAILER_BYTES_MAX;
+    this.#extensionBytesLeft = isRequest ? EXTENSION_BYTES_MAX : Infinity;
     this.#isChunked = framing === 'chunked';
     this.#left = typeof framing === 'number' ? framing : Infinity;
     this.state = this.#isChunked ? 'size' : this.#left === 0 ? 'end' : 'data';
