@@ -61,7 +61,7 @@ class Exchange implements RpcRequest {
     this.headers = head;
     this.#connection = connection;
     this.beganMs = beganMs;
-    this.#decoder = head.framing === 'chunked' ? new BodyDecoder(head.framing, 0) : undefined;
+    this.#decoder = head.framing === 'chunked' ? new BodyDecoder(head.framing, true) : undefined;
     this.#left = head.framing === 'chunked' ? Infinity : head.framing;
   }
 
@@ -92,6 +92,8 @@ class Exchange implements RpcRequest {
     let [piece, restBytes] = [bytes, Math.max(0, bytes.length - this.#left)];
     if (this.#decoder !== undefined) {
       piece = this.#decoder.push(bytes);
+      // It must not hold on to all that it came in, which may be chunk sizes.
+      if (2 * piece.length < bytes.length) piece = Buffer.from(piece);
       const { state, surplusBytes } = this.#decoder;
       if (state === 'bad') return 'bad';
       if (state === 'end' || state === 'surplus') this.#left = 0;
@@ -330,11 +332,11 @@ export class CallerConnection {
     this.#finish(exchange, isKept);
   }
 
-  #isKept({ headers }: Exchange, { fields }: RpcResponse, length: number | undefined): boolean {
-    const isBounded = length !== undefined || headers.isHttp11;
-    return (
-      headers.keepsAlive && isBounded && fields['connection'] !== 'close' && !this.#listener.isDraining()
-    );
+  #isKept({ headers, isWhole }: Exchange, { fields }: RpcResponse, length: number | undefined): boolean {
+    if (fields['connection'] === 'close' || this.#listener.isDraining()) return false;
+    // Who waits for a 100 in vain may send the next request in place of the body (RFC 9110 10.1.1).
+    if (!isWhole && headers.expectsContinue) return false;
+    return headers.keepsAlive && (length !== undefined || headers.isHttp11);
   }
 
   #headOf(head: RequestHead, { status, fields }: RpcResponse, length: number | undefined, isKept: boolean) {
