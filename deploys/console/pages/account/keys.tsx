@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
 import { type KeyRow, type KeyState, TOO_MANY_KEYS } from '../../../accounts/keys.ts';
-import { HOUR_MS } from '../../../usage/calendar.ts';
+import { HOUR_MS, lastHours } from '../../../usage/calendar.ts';
 import { sumOf } from '../../../usage/report.ts';
 import { Sparkline } from '../../components/charts.tsx';
 import { SecretBox } from '../../components/code.tsx';
@@ -54,8 +54,7 @@ export function keyListPage(
     ...(before && { before: { createdAtMs: before.atMs, id: before.id } }),
   };
   const { items, next } = keys.page(selection);
-  const toHour = Math.floor(nowMs / HOUR_MS) + 1;
-  const used = usage.byKey({ accountId: account.id }, { fromHour: toHour - WEEK_HOURS, toHour });
+  const used = usage.byKey({ accountId: account.id }, lastHours(WEEK_HOURS, nowMs));
   const calls = new Map(used.map(({ name, counts }) => [name, counts.calls]));
   const path = paths.keys(account.id);
   const isNarrowed = search !== '' || before !== undefined;
@@ -303,8 +302,7 @@ function keyFacts(row: KeyRow) {
 }
 
 function keyUse(usage: AccountServices['usage'], whose: { accountId: number; keyId: string }, nowMs: number) {
-  const toHour = Math.floor(nowMs / HOUR_MS) + 1;
-  const points = usage.series(whose, { fromHour: toHour - 168, toHour });
+  const points = usage.series(whose, lastHours(WEEK_HOURS, nowMs));
   const week = sumOf(points.map(({ counts }) => counts));
   const day = points.slice(-24).map(({ counts }) => counts.calls);
   const dayCalls = day.reduce((sum, calls) => sum + calls, 0);
