@@ -32,10 +32,7 @@ type SessionDeps = Readonly<{
 
 const READS = new Set(['GET', 'HEAD']);
 
-/**
- * Admits by the account's key, or by the session of a viewer with an account where no key is carried: a key that is wrong is
- * never made good by a session. The key comes first and its rate second, as with the programs.
- */
+/** Admits by the account's key, or without a key by a session; a wrong key is never made good by a session. */
 export function createAdmit({ identify, enter, clock, session }: AdmitDeps): Admit {
   return function admit(request) {
     const carried = extractApiKey(request.headers, request.url);

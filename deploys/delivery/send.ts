@@ -12,10 +12,7 @@ export type SecretsOf = (webhookId: string, atMs: number) => Secrets;
 
 export type Sending = Readonly<{ send: Send; secretsOf: SecretsOf }>;
 
-/**
- * One attempt: signed with the secrets of this moment, sent to the URL of this moment. Never rejects: an internal error
- * is a failed attempt, so it is not retried without end.
- */
+/** One signed attempt. Never rejects: an internal error is a failed attempt, or it would be retried without end. */
 export async function attempt(
   claim: Claim,
   parts: Sending & Readonly<{ clock: Clock; noteBroken(error: unknown): void }>,

@@ -41,10 +41,7 @@ function bodyOf(id: string, event: EventKind, createdAtMs: number, data: object)
   return Buffer.from(JSON.stringify({ id, event, created_at: new Date(createdAtMs).toISOString(), data }));
 }
 
-/**
- * Makes deliveries. Those of a paused webhook are recorded and not sent; those of an event have no body, and are not sent,
- * until its block time is known.
- */
+/** Makes deliveries: `skipped` ones of a paused webhook, and ones without a body, not sent yet, of an event without block time. */
 export function createEnqueue(
   store: Store,
   labelOf: (program: Address) => string,

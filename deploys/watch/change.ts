@@ -20,10 +20,7 @@ export type Deploy = Readonly<{ program: Address; previousSlot: Slot; deploySlot
 /** The newest deploy slot seen of each program, which a reading in which it is `missing` does not remove. */
 export type DeploySlots = ReadonlyMap<Address, Slot>;
 
-/**
- * The deploys between what was seen before and a new reading. A program's first slot is no deploy: an event must
- * carry the slot before it. So the first reading after a start yields none (docs/spec.md 4.1).
- */
+/** The deploys since `seen`. A first slot of a program is none: the event must name the slot before it (docs/spec.md 4.1). */
 export function deploysBetween(seen: DeploySlots, after: Reading): Deploy[] {
   const deploys: Deploy[] = [];
   for (const [program, state] of after.programs) {

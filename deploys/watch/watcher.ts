@@ -126,10 +126,7 @@ function nextStartMs(pollMs: number, firstStartMs: number, nowMs: number, failur
   return Math.min(onGrid, nowMs + retryMs);
 }
 
-/**
- * The log of readings. `before` is what the last run had stored: deploys since then make no events (docs/spec.md 4.1), so
- * this log is their only record.
- */
+/** The log of readings, and the only record of deploys since `before`, the last run's slots: they make no events (docs/spec.md 4.1). */
 export function createNotes(log: Log, watched: readonly WatchedProgram[], before: DeploySlots) {
   const labels = new Map(watched.map(({ address, label }) => [address, label]));
   let stored = before;

@@ -134,10 +134,7 @@ export async function durable(
   }
 }
 
-/**
- * Charges accounts that no other process charges, by arithmetic on memory. Ending the process must not refill a burst, so
- * buckets are written to the ledger.
- */
+/** Charges accounts that no other process charges, in memory. The ledger keeps the buckets, so that a restart does not refill them. */
 export function createCharging(journal: Journal, ledger: Store, clock: Clock) {
   const buckets = readBuckets(ledger, clock);
   const stated = new StatedCredits();
