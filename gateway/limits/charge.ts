@@ -1,4 +1,4 @@
-import type { Clock } from '../../shared/clock.ts';
+import { type Clock, retryAfterSeconds } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/source.ts';
 import type { Migrations, Store } from '../../shared/store/open.ts';
@@ -109,11 +109,6 @@ export function refill(bucket: Bucket, nowMs: number): void {
 export function shortMs({ tokens, burst, rps }: Bucket, calls: number): number {
   const need = Math.min(calls, burst);
   return tokens + EPSILON >= need ? 0 : ((need - tokens) / rps) * 1_000;
-}
-
-/** Whole seconds after which a call that was refused for `waitMs` succeeds; at least 1 (RFC 9110 10.2.3). */
-export function retryAfterSeconds(waitMs: number): number {
-  return Math.max(1, Math.ceil(waitMs / 1_000));
 }
 
 /** Waits for the journal; a charge that cannot be written is taken back by `undo` and refused, so that nothing is lost. */

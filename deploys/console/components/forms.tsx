@@ -270,7 +270,7 @@ export function ActionPanel({ title, children, ...form }: ActionProps) {
   );
 }
 
-type ConfirmProps = Omit<ActionProps, 'kind'> &
+export type ConfirmProps = Omit<ActionProps, 'kind'> &
   Readonly<{
     id?: string | undefined;
     /** What must be typed, letter by letter: the name of what will be gone. */

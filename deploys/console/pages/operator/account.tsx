@@ -9,7 +9,6 @@ import {
   ActionPanel,
   ButtonLink,
   confirmErrors,
-  ConfirmPanel,
   type FormErrors,
   formIdFrom,
   newFormId,
@@ -23,7 +22,7 @@ import { Link, Tabs } from '../../components/links.tsx';
 import type { Answer, ViewerContext, ViewerForm } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { type FlashCode, idFrom, paths, redirect } from '../../paths.ts';
-import { AccountBadge, accountErrors, creditsFrom, NO_PLAN, planOptions } from './accounts.tsx';
+import { AccountBadge, accountErrors, confirmPage, creditsFrom, NO_PLAN, planOptions } from './accounts.tsx';
 import { auditTable, createWhoOf } from './audit.tsx';
 import { userTable } from './user.tsx';
 
@@ -303,26 +302,17 @@ export function suspendAccount(services: PageServices, context: ViewerForm): Res
   });
 }
 
-function showSuspend({ show }: ViewerContext, { id, name }: Account, errors?: FormErrors): Response {
-  return show({
-    title: `Suspend ${name}`,
-    crumbs: [
-      ['Accounts', paths.operatorAccounts],
-      [name, paths.operatorAccount(id)],
-    ],
-    status: errors && 422,
-    body: (
-      <ConfirmPanel
-        title="Suspend"
-        action={`${paths.operatorAccount(id)}/suspend`}
-        phrase={name}
-        button="Suspend account"
-        errors={errors}
-      >
-        All API keys stop working within a second, at the RPC endpoint and the program API, until you resume
-        the account. Users can still sign in and webhooks are still sent. You can resume it at any time.
-      </ConfirmPanel>
-    ),
+function showSuspend(context: ViewerContext, { id, name }: Account, errors?: FormErrors): Response {
+  const path = paths.operatorAccount(id);
+  return confirmPage(context, `Suspend ${name}`, [name, path], {
+    title: 'Suspend',
+    action: `${path}/suspend`,
+    phrase: name,
+    button: 'Suspend account',
+    errors,
+    children:
+      'All API keys stop working within a second, at the RPC endpoint and the program API, until you resume the ' +
+      'account. Users can still sign in and webhooks are still sent. You can resume it at any time.',
   });
 }
 
