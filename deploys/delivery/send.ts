@@ -58,10 +58,7 @@ export function signatureOf(secret: Secret, timestampSeconds: number, body: Uint
   return `sha256=${hmac.digest('hex')}`;
 }
 
-/**
- * One POST to a receiver, at most 13 s long: 3 s for DNS and 10 s for the rest. Never rejects. It ends at once when
- * `signal` aborts: as `aborted`, or with what has been answered if there is a status line.
- */
+/** One POST: 3 s for DNS, 10 s for the rest. Never rejects. `signal` ends it as `aborted`, or with the answer so far. */
 export type Send = (post: Post, signal: AbortSignal) => Promise<Sent>;
 
 /** A sender that goes only where `policy` lets it. */

@@ -77,10 +77,7 @@ export function createEnqueue(
   }
 
   return {
-    /**
-     * Writes an event for each deploy that a webhook wants, and a delivery for every such webhook. To be called in the
-     * transaction that stores the reading: otherwise a crash could lose or double an event.
-     */
+    /** Writes events and their deliveries in the transaction that stores the reading: else a crash could lose or double some. */
     deploys,
     /** Adds a test delivery of an existing webhook; returns its id. To be called in a transaction. */
     ping(webhookId: string, nowMs: number): string {
