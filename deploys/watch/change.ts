@@ -52,10 +52,7 @@ export function shrunkIn(before: Reading['programs'], after: Reading): Address |
 /** Programs that may be gone from one reading to the next, whatever their share of all. */
 const VANISHED_MAX = 9;
 
-/**
- * How many programs vanished, if they are more than half and at least ten: rather than closed in one minute they are
- * unknown to a backend that has lost its accounts. `undefined` for a plausible reading.
- */
+/** How many programs vanished, if more than half and at least ten: such a backend has lost accounts. `undefined`: plausible. */
 export function implausibleIn(before: Reading['programs'], after: Reading) {
   const there = [...before].filter(([, { status }]) => status !== 'missing');
   const gone = there.filter(([program]) => after.programs.get(program)?.status === 'missing');

@@ -43,10 +43,7 @@ const STATED_MAX = 50_000;
 
 type Stated = { total: number; charged: number; least: number };
 
-/**
- * The credits left that answers state: never more than there are, and from one process, and so on one connection, they
- * rise only when credits are added. A refund shows when as much has been spent again.
- */
+/** The credits left that answers state: never more than there are, and from one process higher only after credits were added. */
 export class StatedCredits {
   #recent = new Map<number, Stated>();
   #older: ReadonlyMap<number, Stated> = new Map();
@@ -82,10 +79,7 @@ export function priceOf(elements: readonly Readonly<{ credits: number }>[]): Pri
   return { calls: elements.length, credits };
 }
 
-/**
- * At most `burst` tokens, and `rps` more every second: tokens at an instant of the monotonic clock; a fraction, and below
- * zero while a large batch is paid off. Mutable, and without a part of its own: every call looks at one.
- */
+/** At most `burst` tokens, `rps` more every second, at `atMs` (monotonic); below zero while a large batch is paid off. Mutable. */
 export type Bucket = { tokens: number; atMs: number; rps: number; burst: number };
 
 /** Rounding of many small refills; far below one call. */

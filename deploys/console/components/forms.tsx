@@ -329,6 +329,9 @@ export function newFormId(random: (bytes: number) => Uint8Array): string {
   return Buffer.from(random(FORM_ID_BYTES)).toString('base64url');
 }
 
+/** The error of a form without an id, or with an altered one. */
+export const INCOMPLETE_FORM = 'The form was incomplete. Please try again.';
+
 /** The id of a form that was sent; `undefined`: it has none from `newFormId`. */
 export function formIdFrom(form: URLSearchParams): string | undefined {
   const id = form.get('once');

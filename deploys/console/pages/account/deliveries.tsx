@@ -1,10 +1,10 @@
 /** @jsxImportSource preact */
 import { useContext } from 'preact/hooks';
 import {
-  type AccountDelivery,
   type AttemptRow,
   type DeliveryFilter,
   type DeliveryPage,
+  type DeliveryRow,
   ID_PART_MIN,
 } from '../../../outbox/list.ts';
 import { ATTEMPTS_MAX, type DeliveryState, SEND_TEXTS } from '../../../outbox/outcome.ts';
@@ -105,7 +105,7 @@ function filters(
 /** Deliveries, each opening at the side; the webhook is not named where all are of one. */
 export function deliveryTable(
   accountId: number,
-  rows: readonly AccountDelivery[],
+  rows: readonly DeliveryRow[],
   empty: string,
   isOfOneWebhook: boolean,
 ) {
@@ -151,7 +151,7 @@ export function deliveryTable(
   );
 }
 
-function State({ row }: Readonly<{ row: AccountDelivery }>) {
+function State({ row }: Readonly<{ row: DeliveryRow }>) {
   const nowMs = useContext(Now);
   const { state, nextAttemptAtMs, resendAtMs } = row;
   return (
@@ -165,7 +165,7 @@ function State({ row }: Readonly<{ row: AccountDelivery }>) {
   );
 }
 
-function eventCell({ eventKind, label, deploySlot }: AccountDelivery) {
+function eventCell({ eventKind, label, deploySlot }: DeliveryRow) {
   if (label === null) return <code>{eventKind}</code>;
   return (
     <span class="lines">
@@ -178,7 +178,7 @@ function eventCell({ eventKind, label, deploySlot }: AccountDelivery) {
 }
 
 /** `503 in 240 ms`, `timeout in 10.0 s`. */
-function answerText({ lastStatus, lastError, tookMs }: AccountDelivery): string {
+function answerText({ lastStatus, lastError, tookMs }: DeliveryRow): string {
   const word = lastStatus ?? (lastError === null ? undefined : wordOf(lastError));
   if (word === undefined) return '–';
   return tookMs === null ? String(word) : `${word} in ${latencyText(Math.max(0, tookMs))}`;

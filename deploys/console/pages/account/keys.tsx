@@ -13,6 +13,7 @@ import {
   Filters,
   type FormErrors,
   formIdFrom,
+  INCOMPLETE_FORM,
   newFormId,
   PostForm,
   RadioFields,
@@ -130,7 +131,8 @@ export function newKeyPage({ random }: AccountServices, context: AccountContext)
 export function createKey({ keys, oneTimeSecrets, random }: AccountServices, context: AccountForm): Response {
   const { account, form: sent, viewer } = context;
   const once = formIdFrom(sent);
-  if (once === undefined) return showForm(context, newFormId(random), { sent, errors: { form: STALE_FORM } });
+  if (once === undefined)
+    return showForm(context, newFormId(random), { sent, errors: { form: INCOMPLETE_FORM } });
   const result = keys.create(account.name, (sent.get('name') ?? '').trim(), byOf(context).actor, once);
   switch (result.kind) {
     case 'created':
@@ -179,8 +181,6 @@ function showForm({ account, show }: AccountContext, once: string, returned: Ret
 }
 
 const BAD_KEY_NAME = 'Use 1–64 printable characters, with no leading or trailing spaces.';
-/** The error of a form without an id, or with an altered one. */
-const STALE_FORM = 'The form was incomplete. Please try again.';
 
 const STATES: Readonly<Record<KeyState, StateWord>> = {
   active: ['Active', 'good'],
@@ -372,7 +372,7 @@ export function rotateKey(services: AccountServices, context: AccountForm): Resp
   const once = formIdFrom(form);
   const grace = GRACES.find(({ value }) => value === form.get('grace'));
   const again = (form: string) => keyPage(services, context, { rotate: { form } });
-  if (once === undefined) return again(STALE_FORM);
+  if (once === undefined) return again(INCOMPLETE_FORM);
   if (grace === undefined) return again('Choose when the old key expires.');
   const result = services.keys.rotate(id, grace.ms, byOf(context).actor, account.id, once);
   switch (result.kind) {

@@ -11,6 +11,7 @@ import {
   confirmErrors,
   type FormErrors,
   formIdFrom,
+  INCOMPLETE_FORM,
   newFormId,
   PostForm,
   type Returned,
@@ -265,7 +266,7 @@ export function addCredits(services: PageServices, context: ViewerForm): Respons
       return showAccount(services, context, account, {
         of: 'credits',
         sent: form,
-        errors: { form: INCOMPLETE },
+        errors: { form: INCOMPLETE_FORM },
       });
     const [credits, reason] = [creditsFrom(form.get('credits') ?? ''), form.get('reason')?.trim() ?? ''];
     const result = services.accounts.addCredits(account.name, { credits, reason, once }, by);
@@ -338,7 +339,7 @@ export function addUser(services: PageServices, context: ViewerForm): Answer {
     const email = readEmail(context.form.get('email') ?? '');
     const id = context.form.get('user') ?? '';
     if (email === undefined) return refuse({ email: 'Enter a valid email address.' });
-    if (!/^[0-9a-f]{24}$/.test(id)) return refuse({ form: INCOMPLETE });
+    if (!/^[0-9a-f]{24}$/.test(id)) return refuse({ form: INCOMPLETE_FORM });
     const password = makePassword(random);
     const hashed = await auth.hashing.hash(password, 'known');
     if (hashed.kind === 'busy') return refuse({ form: 'The server is busy. Please try again.' });
@@ -355,5 +356,4 @@ export function addUser(services: PageServices, context: ViewerForm): Answer {
   });
 }
 
-const INCOMPLETE = 'The form was incomplete. Please try again.';
 const TAKEN = "A user with this email already exists. You can reset the password on the user's page.";
