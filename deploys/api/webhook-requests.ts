@@ -4,7 +4,7 @@ import type { Identify } from '../../shared/keys/identify.ts';
 import { actorOf, type By } from '../accounts/audit.ts';
 import { isSameOrigin, type ViewerOf } from '../auth/auth-service.ts';
 import type { WebhookFilter } from '../webhooks/send-again.ts';
-import type { DeliveryState } from '../outbox/outcome.ts';
+import { DELIVERY_STATES } from '../outbox/outcome.ts';
 import { type Takeover, TAKEOVERS } from '../webhooks/change.ts';
 import type { Refusal } from './refusal.ts';
 import type { Enter } from './request-log.ts';
@@ -184,15 +184,6 @@ function isTakeover(value: unknown): value is Takeover {
 
 const LIMIT = 50;
 const LIMIT_MAX = 100;
-const STATES: readonly DeliveryState[] = [
-  'queued',
-  'attempting',
-  'retry_scheduled',
-  'delivered',
-  'failed',
-  'skipped',
-  'cancelled',
-];
 
 /** The page of deliveries that a query asks for: `state`, `limit` from 1 to 100, and the `cursor` of the page before. */
 export function pageFrom(webhookId: string, query: URLSearchParams): Read<WebhookFilter> {
@@ -200,8 +191,9 @@ export function pageFrom(webhookId: string, query: URLSearchParams): Read<Webhoo
   const limit = limitText ? Number(limitText) : LIMIT;
   if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX)
     return malformed(`limit must be from 1 to ${LIMIT_MAX}`);
-  const state = STATES.find((known) => known === stateText);
-  if (stateText && state === undefined) return malformed(`state must be one of ${STATES.join(', ')}`);
+  const state = DELIVERY_STATES.find((known) => known === stateText);
+  if (stateText && state === undefined)
+    return malformed(`state must be one of ${DELIVERY_STATES.join(', ')}`);
   const [, atMs, id] = /^(\d{1,15})_([0-9a-f-]{36})$/.exec(cursor ?? '') ?? [];
   if (cursor && id === undefined) return malformed('cursor is of no page');
   const after = id === undefined ? undefined : { createdAtMs: Number(atMs), id };

@@ -69,6 +69,7 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
   const queries = (['steady', 'failing'] as const).map((name) => ({
     name,
     due: store.prepare<DueRow, DueFilter & Readonly<Record<'nowMs' | 'limit', number>>>(DUE[name]),
+    /** When no account below its fair share had anything due. */
     fairAtMs: -Infinity,
   }));
 

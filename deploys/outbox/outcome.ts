@@ -74,8 +74,16 @@ export const ATTEMPTS_MAX = RETRY_DELAYS_MS.length + 1;
 /** The longest wait; whatever is due later was scheduled while the clock was wrong. */
 export const WAIT_MS_MAX = 7_200_000;
 
-export type DeliveryState =
-  'queued' | 'attempting' | 'retry_scheduled' | 'delivered' | 'failed' | 'skipped' | 'cancelled';
+export const DELIVERY_STATES = [
+  'queued',
+  'attempting',
+  'retry_scheduled',
+  'delivered',
+  'failed',
+  'skipped',
+  'cancelled',
+] as const;
+export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 /** A delivery whose attempt ends. `endsAs` is what it becomes without a success, if its webhook was deleted or paused meanwhile. */
 export type Ended = Readonly<{

@@ -54,7 +54,7 @@ type RateLook = 'lease' | 'debt' | 'alone' | 'ask' | 'short';
 /** When a message about an account's rate or credits is sent; `soon`: not yet, so the next tick looks again. */
 export type Due = 'now' | 'soon' | 'never';
 
-/** Least time between messages while the nodes together want more than the rate, and while they do not. */
+/** Pause between messages, at most: while the nodes together want more than the rate, and while they do not. */
 const CONTENDED_MS = 200;
 const UNCONTENDED_MS = 30;
 /** Least time between messages for a waiting batch, which do not wait for `Pace`: the authority is to reserve its tokens. */
@@ -76,7 +76,8 @@ const HEARD_MS = 2_000;
 const RECOVERING_MS = 1_000;
 
 /**
- * One account's rate in this process. Instants are of the monotonic clock.
+ * One account's rate in this process, a node: it leases tokens from the authority, which keeps the account's bucket in
+ * the store that all nodes share. Instants are of the monotonic clock.
  *
  * Tokens are held (granted and not spent, until `#expiresMs`) or owed (spent and not granted). Requests are decided by
  * these and by the last reply: until when the authority's bucket is empty, what it refused, whether nodes compete.

@@ -7,7 +7,7 @@ import {
   type DeliveryRow,
   ID_PART_MIN,
 } from '../../../outbox/list.ts';
-import { ATTEMPTS_MAX, type DeliveryState, SEND_TEXTS } from '../../../outbox/outcome.ts';
+import { ATTEMPTS_MAX, DELIVERY_STATES, type DeliveryState, SEND_TEXTS } from '../../../outbox/outcome.ts';
 import { DAY_MS } from '../../../usage/calendar.ts';
 import { CodeBlock } from '../../components/code.tsx';
 import { Ago, bytesText, countText, latencyText, Now, Time } from '../../components/format.tsx';
@@ -87,7 +87,7 @@ function filters(
         'state',
         'State',
         filter.state,
-        STATES.map((value) => ({ value, label: STATE_WORDS[value][0] })),
+        DELIVERY_STATES.map((value) => ({ value, label: STATE_WORDS[value][0] })),
       )}
       {filterSelect(
         'event',
@@ -192,12 +192,11 @@ export const SPANS = [
   { value: '30d', label: 'Last 30 days', ms: 30 * DAY_MS },
 ] as const;
 
-const STATES = Object.keys(STATE_WORDS) as readonly DeliveryState[]; // Object.keys forgets the keys' type
 const EVENTS = ['program.upgraded', 'ping'] as const;
 
 /** The filter in an address. Members that cannot be read are left out. */
 function filterFrom(query: URLSearchParams, nowMs: number): DeliveryFilter {
-  const state = STATES.find((known) => known === query.get('state'));
+  const state = DELIVERY_STATES.find((known) => known === query.get('state'));
   const eventKind = EVENTS.find((known) => known === query.get('event'));
   const span = SPANS.find(({ value }) => value === query.get('time'));
   const [webhookId, programId] = [query.get('webhook') || undefined, query.get('program') || undefined];
