@@ -66,8 +66,8 @@ export function createSendAgain(deps: WebhookDeps, { ping }: Pick<Enqueue, 'ping
   });
 
   /** Wakes the worker, after the commit of what made something due. */
-  function woken<Outcome extends Readonly<{ kind: string }>>(outcome: Outcome): Outcome {
-    if (outcome.kind === 'queued' || outcome.kind === 'due') wake();
+  function woken<Outcome extends Readonly<{ kind: string; deliveries?: number }>>(outcome: Outcome): Outcome {
+    if (outcome.kind === 'queued' || (outcome.kind === 'due' && outcome.deliveries !== 0)) wake();
     return outcome;
   }
 
