@@ -73,7 +73,7 @@ function programFilterFrom(url: string): ProgramFilter {
   return { kind: 'programs', addresses };
 }
 
-/** docs/spec.md 3: newest deploy first, programs without a deploy slot last, equals by label, then address. */
+/** The answer of docs/spec.md 3: newest deploy first, programs without a deploy slot last, equals by label, then address. */
 export function programsAnswer(
   latest: Latest,
   watched: readonly WatchedProgram[],

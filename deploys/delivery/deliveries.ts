@@ -31,7 +31,7 @@ export function createDeliveries(parts: Parts) {
 /** How long a delivery may be due before something is wrong. */
 const DUE_MS_MAX = 300_000;
 
-/** Unhealthy while the queue fails, or while deliveries were due for five minutes and none was attempted. */
+/** Unhealthy while the queue fails, or when one is due for five minutes and none is attempted: receivers that hang do not count. */
 export function deliveryHealth(
   { trouble, underWay }: WorkerState,
   { due, oldestDueAtMs }: ReturnType<Outbox['backlog']>,

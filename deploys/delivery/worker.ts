@@ -27,7 +27,7 @@ const CLOCK_MOVED_MS = 5_000;
 /** After a stop: how long attempts may go on before they are aborted, and how long recording may take after that. */
 const [DRAIN_MS, GIVEN_UP_MS] = [10_000, 500];
 
-/** Attempts due deliveries until `signal` aborts. A turn records ended attempts, then claims; if it fails, both are repeated. */
+/** Sends due deliveries until `signal` aborts. Each turn records attempts that ended, then claims; one that fails is repeated. */
 export function createWorker(deps: WorkerParts) {
   const { outbox, clock } = deps;
   const wakeup = createWakeup(clock);

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
 import type { Audit, By, Detail } from '../accounts/audit.ts';
 
-/** As its account sees it; times are Unix ms. `programs` null: all. `failingSinceMs` and the count are of automatic attempts. */
+/** A webhook as its account sees it; times are Unix ms. `programs` null: all. Failures are counted of automatic attempts alone. */
 export type Webhook = Readonly<{
   id: string;
   accountId: number;
