@@ -69,10 +69,10 @@ type ConsoleUsers = Readonly<{
 
 export type Running = Readonly<{
   watcher(): Pick<WatcherSeen, 'health' | 'checkedAtMs' | 'contextSlot' | 'programs'>;
-  deliveries(): Health | undefined;
+  deliveries(): Health;
   /** `undefined`: no Redis is configured, and there are no other hosts. */
   publication(): PublicationState | undefined;
-  webhooks: Webhooks | undefined;
+  webhooks: Webhooks;
 }>;
 
 export type DeploysInputs = Readonly<{
@@ -312,10 +312,9 @@ export function composeConsole(
     webhooksOf: (accountId) => webhookRows.list(accountId, clock.now()),
     readUsed: (hours, accountId) => readUsage(ledger, hours, accountId),
     minutes,
-    webhookPages: running.webhooks && webhookServices(inputs, running.webhooks),
+    ...webhookServices(inputs, running.webhooks),
     rpcUrl,
     oneTimeSecrets: createOneTimeSecrets(clock, random),
-    random,
     operator: operatorServices(inputs, installation, running, over.signal),
   });
   const changes = createAttempts(CHANGES, random);

@@ -44,10 +44,7 @@ const WATCHER_TAKEN =
 /** How long responses may take to end after a stop. */
 const DRAIN_MS = 5_000;
 
-/**
- * Runs the app until a signal; returns the exit code. What prevents a start goes to standard error, a sentence each. Only
- * one runs on a database: two watchers would send every event twice. `random` gives n uniform bytes.
- */
+/** Runs the app until a signal; gives the exit code. Only one runs on a database: two would send every event twice. */
 export async function runDeploys(
   path: string | undefined,
   env: Environment,

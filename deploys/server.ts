@@ -167,10 +167,7 @@ function withWholeUrl(request: Request): Request | undefined {
   return new Request(new URL(request.url, NO_HOST).href, request);
 }
 
-/**
- * Tells browsers that used https to keep to it (RFC 6797). https ends at a proxy: the proxy says so, or the host is the
- * public one.
- */
+/** Tells browsers that used https, by what the proxy says or by the public host, to stay with it (RFC 6797). */
 export function withStrictTransport(response: Response, request: Request, publicUrl: URL): Response {
   const said = request.headers.get('x-forwarded-proto')?.split(',').at(-1)?.trim();
   const isHttps = said === undefined ? new URL(request.url).host === publicUrl.host : said === 'https';

@@ -9,6 +9,11 @@ export type Clock = Readonly<{
   sleep(ms: number, signal: AbortSignal): Promise<void>;
 }>;
 
+/** Whole seconds that last as long as `ms`, at least 1: what a Retry-After says (RFC 9110 10.2.3). */
+export function retryAfterSeconds(ms: number): number {
+  return Math.max(1, Math.ceil(ms / 1_000));
+}
+
 /** The longest wait that timers know, 24.8 days: beyond it they warn, and do not wait at all. */
 const SLEEP_MS_MAX = 2_147_483_647;
 

@@ -6,10 +6,7 @@ import { codeOf } from './store/private.ts';
 /** The one Bun this project is built and tested on; `package.json` `engines.bun` is the only place that says it. */
 export const BUN_VERSION: string = manifest.engines.bun;
 
-/**
- * One sentence for the user when `running` is older than `wanted`, else `undefined`.
- * Older releases cut streams silently and buffer whole answers, so there is no degraded mode.
- */
+/** A sentence for the user when `running` is older than `wanted`: older releases cut streams silently and buffer whole answers. */
 export function bunComplaint(running: string | undefined, wanted: string = BUN_VERSION): string | undefined {
   if (running !== undefined && running.localeCompare(wanted, undefined, { numeric: true }) >= 0)
     return undefined;

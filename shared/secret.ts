@@ -1,9 +1,6 @@
 const REDACTED = '[secret]';
 
-/**
- * A value that must never be printed: logs, JSON and template strings show `[secret]`.
- * A class because the value needs a private slot that no serialiser can reach.
- */
+/** A value that logs, JSON and template strings show as `[secret]`. A class, because no serialiser reaches its private slot. */
 export class Secret {
   readonly #value: string;
 

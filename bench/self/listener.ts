@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { AnswerRequest } from '../../gateway/answer.ts';
+import type { RpcRequest } from '../../gateway/listener/http.ts';
 import { listen } from '../../gateway/server.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { testConfig } from '../../test/started/gateway.ts';
@@ -10,7 +10,7 @@ import { type OwnBench, type OwnRun, runOwn } from './report.ts';
 import { median, ratios, spread } from './statistics.ts';
 
 const LIMIT_MS = 170_000;
-const LISTENERS = ['bun', 'elysia'] as const;
+const LISTENERS = ['bun', 'sluice'] as const;
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
 /** What a child is started with, before the name of its listener. */
 const SERVE = 'serve';
@@ -19,8 +19,7 @@ const FIELDS = { 'content-type': 'application/json; charset=utf-8', 'x-credits-c
 
 const BENCH: OwnBench = {
   path: import.meta.path,
-  about: `CPU time that Elysia's compiled POST / of the gateway's listener takes for a constant answer, beside Bun's own route
-with the same answer. Both run in turn, each on core 0, with wrk (64 connections) on core 1.
+  about: `CPU time that the gateway's listener takes for a constant answer, beside Bun.serve with the same answer. Both run in turn, each on core 0, with wrk (64 connections) on core 1.
 Linux, two cores and wrk are needed.`,
   options: {
     seconds: { value: 'S', help: 'of each measurement', least: 1, most: 60, preset: 2 },
@@ -39,16 +38,21 @@ if (import.meta.main) {
 
 /** Serves the constant answer on a free port, and prints its address. */
 function serve(listener: string, read: boolean): void {
-  const answer: AnswerRequest = async (request) => {
-    if (read) await request.arrayBuffer();
-    return new Response(ANSWER, { headers: FIELDS });
-  };
-  if (listener === 'elysia') {
+  if (listener === 'sluice') {
+    const body = Buffer.from(ANSWER);
+    const answer = async (request: RpcRequest) => {
+      if (read) await request.readBody(65_536);
+      return { status: 200, fields: FIELDS, body };
+    };
     const health = () => ({ ok: true, sentence: 'ok' });
     const options = { clock: systemClock, shared: false };
     const listening = listen(testConfig({}).gateway, { answer, health }, options);
     return console.log(listening.kind === 'listening' ? listening.url.href : listening.sentence);
   }
+  const answer = async (request: Request) => {
+    if (read) await request.arrayBuffer();
+    return new Response(ANSWER, { headers: FIELDS });
+  };
   const routes = { '/': { POST: answer } };
   const server = Bun.serve({ hostname: '127.0.0.1', port: 0, development: false, routes });
   console.log(server.url.href);
@@ -60,22 +64,16 @@ async function measure({ signal, number, progress, table, say }: OwnRun): Promis
   const field = 'wrk.headers["content-type"] = "application/json"';
   writeFileSync(script, `wrk.method = "POST"\nwrk.body = '${CALL}'\n${field}\n`);
   try {
-    const rows = [['body', 'Bun, µs a call', 'Elysia, µs a call', 'ratio', 'Elysia adds, µs']];
+    const rows = [['body', 'Bun, µs a call', 'Sluice, µs a call', 'ratio', 'difference, µs']];
     for (const read of [false, true]) {
-      const [bun = [], elysia = []] = await inTurn(
+      const [bun = [], own = []] = await inTurn(
         { script, read, rounds: number('rounds'), seconds: number('seconds') },
         signal,
         progress,
       );
-      const added = elysia.map((value, i) => value - (bun[i] ?? Number.NaN));
-      const ratio = spread(ratios(elysia, bun), 2);
-      rows.push([
-        read ? 'read' : 'unread',
-        spread(bun, 1),
-        spread(elysia, 1),
-        ratio,
-        median(added).toFixed(1),
-      ]);
+      const added = own.map((value, i) => value - (bun[i] ?? Number.NaN));
+      const ratio = spread(ratios(own, bun), 2);
+      rows.push([read ? 'read' : 'unread', spread(bun, 1), spread(own, 1), ratio, median(added).toFixed(1)]);
     }
     table(rows);
     say(`${number('rounds')} rounds of ${number('seconds')} s each, in turn: median (lowest-highest).`);

@@ -94,10 +94,7 @@ const DEMO_PLAN = 'pro';
 /** The one key that is kept in the clear, readable by the owner alone. */
 const DEMO_KEY_FILE = 'demo-key';
 
-/**
- * The demo account's key: the one of the last start while it is good, else a new one. `undefined`: the account of the
- * demo's name is another's.
- */
+/** The demo account's key: the last start's while it is good, else a new one. `undefined`: the account of that name is not ours. */
 export function demoKeyOf({ config, accounts, keys }: Books): string | undefined {
   const file = join(config.storage.dataDir, DEMO_KEY_FILE);
   tighten(file);

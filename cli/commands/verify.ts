@@ -32,10 +32,7 @@ export const verify: Command = {
 
 type Project = Pick<World, 'root' | 'env' | 'out'>;
 
-/**
- * Checks types, lint and format of the project at `root` and runs its tests, each whatever the others found.
- * The last line is `N passed, M failed`; gives the exit code that goes with it.
- */
+/** Checks types, lint and format and runs the tests, each whatever the others found; ends with `N passed, M failed` and its exit code. */
 export async function verifyProject(project: Project, all: boolean): Promise<0 | 1> {
   const bun = process.execPath;
   const checks = [
@@ -87,10 +84,7 @@ async function slowest(timings: string, files: readonly string[]): Promise<strin
 /** One program of the verification, run to its end or to its deadline. */
 type Step = Readonly<{ title: string; command: readonly string[]; msMax: number }>;
 
-/**
- * Runs a step in the project's root and passes its output on as it comes. Gives its lines and the exit code, `null` when
- * the step was killed.
- */
+/** Runs a step in the project's root and passes its output on. Gives its lines and its exit code, `null` when it was killed. */
 export async function runStep({ title, command, msMax }: Step, { root, env, out }: Project) {
   out(`\n== ${title}\n`);
   const child = Bun.spawn([...command], {
@@ -131,10 +125,7 @@ type Machine = Readonly<{
   run(title: string, command: readonly string[]): Promise<boolean>;
 }>;
 
-/**
- * Installs the programs that are missing through apt, as root or with a sudo that asks no password.
- * Gives the packages that are missing still, each to be named to the user. Never rejects.
- */
+/** Installs missing programs by apt, as root or by a sudo without password; gives the packages that are missing still. Never rejects. */
 export async function installSystemPackages({ has, isRoot, run }: Machine): Promise<readonly string[]> {
   const missing = () =>
     SYSTEM_PROGRAMS.filter(({ names }) => !names.some(has)).map((program) => program.package);

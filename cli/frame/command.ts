@@ -73,10 +73,7 @@ export type Command = Readonly<{
   act(invocation: Invocation): Outcome | Promise<Outcome>;
 }>;
 
-/**
- * A command by its usage: what is typed in lower case, operands in capitals, the options that it takes beside `--config` and
- * `--json`: `key create ACCOUNT --name`.
- */
+/** A command by its usage, such as `key create ACCOUNT --name`: words in lower case, operands in capitals, options of its own. */
 export function command(usage: string, summary: string, act: Command['act']): Command {
   const words = usage.split(' ');
   return {

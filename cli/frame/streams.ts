@@ -34,10 +34,7 @@ export async function firstLine(stream: ReadableStream<Uint8Array>): Promise<str
   return line.replace(/\r$/, '');
 }
 
-/**
- * Resolves when `stream` has room for more: true, or false when its reader has gone, as `head` does. From the first
- * call on, a reader that goes is no error.
- */
+/** Gives true when `stream` has room for more, false when its reader has gone, as `head` does; that is no error from then on. */
 export async function hasRoom(stream: Writable): Promise<boolean> {
   if (!stream.listeners('error').includes(ignore)) stream.on('error', ignore);
   if (stream.destroyed || stream.errored !== null) return false;

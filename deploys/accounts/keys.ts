@@ -213,10 +213,7 @@ function createKeyRows(store: Store, clock: Clock) {
         `${account === undefined ? '' : 'WHERE accounts.name = $account'} ORDER BY keys.created_at_ms, keys.id`,
         account === undefined ? {} : { account },
       ),
-    /**
-     * The newest first; of one account when given. With `search`, those that have it in their name or id, in either case
-     * of A to Z, and those that end with it.
-     */
+    /** The newest first. `search`: a part of the name or id in either case of A to Z, or the last four characters. */
     page(request: PageRequest<KeyPlace> & Readonly<{ accountId?: number }>): Page<KeyRow, KeyPlace> {
       const { accountId, search = '', before = LAST } = request;
       const shown = pageLimit(request.limit);

@@ -29,10 +29,7 @@ export type Put = Readonly<{
   rows: readonly PublishedRow[];
 }>;
 
-/**
- * The publication in Redis, for the one deploys that publishes. Everything rejects while Redis does not answer. `false` and
- * `undefined` mean that the right to publish is lost, or Redis is not as it was left, and nothing was changed.
- */
+/** The publication in Redis. Rejects while Redis does not answer; `false` and `undefined`: another publishes, or Redis lost data. */
 export type RedisHead = NonNullable<ReturnType<typeof openRedisHead>>;
 
 type RedisHeadOptions = Readonly<{

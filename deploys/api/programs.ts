@@ -73,10 +73,7 @@ function programFilterFrom(url: string): ProgramFilter {
   return { kind: 'programs', addresses };
 }
 
-/**
- * The answer of the programs endpoint (docs/spec.md 3): newest deploy first, programs without a deploy slot last, and
- * equals by label, then address. `timeOf` gives the Unix seconds of a slot once they are known.
- */
+/** The answer of docs/spec.md 3: newest deploy first, programs without a deploy slot last, equals by label, then address. */
 export function programsAnswer(
   latest: Latest,
   watched: readonly WatchedProgram[],

@@ -1,4 +1,4 @@
-import type { Clock } from '../../shared/clock.ts';
+import { type Clock, retryAfterSeconds } from '../../shared/clock.ts';
 import type { KeyId } from '../../shared/keys/api-key.ts';
 import type { Store } from '../../shared/store/open.ts';
 
@@ -34,10 +34,8 @@ export function createRequestLog<Key = KeyId>(keysMax: number = KEYS_MAX, kept?:
     const nowMs = Math.floor(now);
     const log = (logs.get(key) ?? []).filter((atMs) => nowMs - atMs < WINDOW_MS);
     const [oldestMs] = log;
-    if (log.length >= REQUESTS_MAX && oldestMs !== undefined) {
-      const waitMs = oldestMs + WINDOW_MS - nowMs;
-      return { kind: 'over-rate', retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) };
-    }
+    if (log.length >= REQUESTS_MAX && oldestMs !== undefined)
+      return { kind: 'over-rate', retryAfterSeconds: retryAfterSeconds(oldestMs + WINDOW_MS - nowMs) };
     logs.delete(key);
     const [quietest = key] = logs.keys();
     if (logs.size >= keysMax) logs.delete(quietest);

@@ -4,7 +4,7 @@ import type { Identify } from '../../shared/keys/identify.ts';
 import { actorOf, type By } from '../accounts/audit.ts';
 import { isSameOrigin, type ViewerOf } from '../auth/auth-service.ts';
 import type { WebhookFilter } from '../webhooks/send-again.ts';
-import type { DeliveryState } from '../outbox/outcome.ts';
+import { DELIVERY_STATES } from '../outbox/outcome.ts';
 import { type Takeover, TAKEOVERS } from '../webhooks/change.ts';
 import type { Refusal } from './refusal.ts';
 import type { Enter } from './request-log.ts';
@@ -32,10 +32,7 @@ type SessionDeps = Readonly<{
 
 const READS = new Set(['GET', 'HEAD']);
 
-/**
- * Admits by the account's key, or by the session of a viewer with an account where no key is carried: a key that is wrong is
- * never made good by a session. The key comes first and its rate second, as with the programs.
- */
+/** Admits by the account's key, or without a key by a session; a wrong key is never made good by a session. */
 export function createAdmit({ identify, enter, clock, session }: AdmitDeps): Admit {
   return function admit(request) {
     const carried = extractApiKey(request.headers, request.url);
@@ -187,15 +184,6 @@ function isTakeover(value: unknown): value is Takeover {
 
 const LIMIT = 50;
 const LIMIT_MAX = 100;
-const STATES: readonly DeliveryState[] = [
-  'queued',
-  'attempting',
-  'retry_scheduled',
-  'delivered',
-  'failed',
-  'skipped',
-  'cancelled',
-];
 
 /** The page of deliveries that a query asks for: `state`, `limit` from 1 to 100, and the `cursor` of the page before. */
 export function pageFrom(webhookId: string, query: URLSearchParams): Read<WebhookFilter> {
@@ -203,8 +191,9 @@ export function pageFrom(webhookId: string, query: URLSearchParams): Read<Webhoo
   const limit = limitText ? Number(limitText) : LIMIT;
   if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX)
     return malformed(`limit must be from 1 to ${LIMIT_MAX}`);
-  const state = STATES.find((known) => known === stateText);
-  if (stateText && state === undefined) return malformed(`state must be one of ${STATES.join(', ')}`);
+  const state = DELIVERY_STATES.find((known) => known === stateText);
+  if (stateText && state === undefined)
+    return malformed(`state must be one of ${DELIVERY_STATES.join(', ')}`);
   const [, atMs, id] = /^(\d{1,15})_([0-9a-f-]{36})$/.exec(cursor ?? '') ?? [];
   if (cursor && id === undefined) return malformed('cursor is of no page');
   const after = id === undefined ? undefined : { createdAtMs: Number(atMs), id };

@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto';
+import { retryAfterSeconds } from '../../shared/clock.ts';
 
 /** How many attempts there may be at once, and how long it takes until one more is allowed. */
 export type Pace = Readonly<{ burst: number; refillMs: number }>;
@@ -29,8 +30,7 @@ export function createAttempts({ burst, refillMs }: Pace, random: (bytes: number
       const passedMs = Math.max(0, nowMs - (seenAtMs[place] ?? 0)); // a clock that steps back gives nothing
       const level = Math.max(0, (levels[place] ?? 0) - passedMs / refillMs);
       const above = level + 1 - burst;
-      if (above > 0)
-        return { kind: 'too-many', retryAfterSeconds: Math.max(1, Math.ceil((above * refillMs) / 1_000)) };
+      if (above > 0) return { kind: 'too-many', retryAfterSeconds: retryAfterSeconds(above * refillMs) };
       levels[place] = level + 1;
       seenAtMs[place] = nowMs;
       return { kind: 'allowed' };

@@ -21,10 +21,7 @@ export function createOneTimeSecrets(clock: Pick<Clock, 'now'>, random: (bytes: 
     }
   }
   return {
-    /**
-     * Keeps a secret for a viewer; gives the value of `?shown=` in the address to send them to. `ticket` is that value
-     * where the form chooses it, so that a form sent twice leads to one secret.
-     */
+    /** Keeps a secret for a viewer under `ticket`, which `?shown=` of the page that shows it names. */
     put(userId: string, secret: string, ticket = Buffer.from(random(TICKET_BYTES)).toString('base64url')) {
       forgetOld();
       waiting.set(`${userId} ${ticket}`, { secret, untilMs: clock.now() + WAIT_MS });

@@ -85,8 +85,8 @@ export type OperatorServices = Readonly<{
   queue: ReadQueue;
   failing: ReturnType<typeof createFailing>;
   watcher(): WatcherSeen;
-  /** Whether deliveries are sent; `undefined`: this process sends none. */
-  deliveries(): Health | undefined;
+  /** Whether deliveries are sent. */
+  deliveries(): Health;
   /** How accounts and keys come to gateways on other hosts; `undefined`: there are none. */
   publication(): PublicationState | undefined;
   storeSizes(): readonly StoreSize[];
@@ -94,7 +94,8 @@ export type OperatorServices = Readonly<{
   readRedis: ReadRedis | undefined;
 }>;
 
-/** Services of all pages; `webhookPages` is absent where no webhooks are kept. */
+/** Services of all pages. */
 export type PageServices = LoginServices &
   AccountServices &
-  Readonly<{ operator: OperatorServices; webhookPages?: WebhookServices | undefined }>;
+  WebhookServices &
+  Readonly<{ operator: OperatorServices }>;

@@ -29,12 +29,11 @@ const ACCOUNT = ':accountId';
 
 /** Every page of the console, one row each. */
 export function routesOf(services: PageServices): readonly Route[] {
-  const { webhookPages } = services;
   return [
     ...startRoutes(services),
     ...accountRoutes(services),
     ...operatorRoutes(services),
-    ...(webhookPages === undefined ? [] : webhookRoutes(webhookPages)),
+    ...webhookRoutes(services),
     ...loginRoutes(services),
   ];
 }

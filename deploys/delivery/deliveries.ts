@@ -31,10 +31,7 @@ export function createDeliveries(parts: Parts) {
 /** How long a delivery may be due before something is wrong. */
 const DUE_MS_MAX = 300_000;
 
-/**
- * Not well while the queue is unavailable, or while something has been due for five minutes and no attempt is in progress.
- * What waits behind a receiver that hangs does not count, or any receiver could make this service look ill.
- */
+/** Unhealthy while the queue fails, or when one is due for five minutes and none is attempted: receivers that hang do not count. */
 export function deliveryHealth(
   { trouble, underWay }: WorkerState,
   { due, oldestDueAtMs }: ReturnType<Outbox['backlog']>,

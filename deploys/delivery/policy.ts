@@ -22,10 +22,7 @@ export function internetPolicy(ownHosts: readonly string[]): NetworkPolicy {
   return { resolve: resolveInDns, isPublic: isPublicAddress, ca: undefined, ownHosts };
 }
 
-/**
- * Ports from 1024 up that the Fetch standard calls bad: an answer to a POST from one of them could be another
- * protocol's. `node:https` has no such list.
- */
+/** Ports from 1024 up that the Fetch standard blocks, because another protocol answers there; `node:https` does not. */
 const BAD_PORTS = new Set([
   1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697,
   10080,
@@ -108,10 +105,7 @@ const PRIVATE_SUFFIXES = 'localhost local internal lan home.arpa onion test inva
 // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
 const ODD = /[\u0000-\u0020\u007f-\u00a0\\]/;
 
-/**
- * A webhook's URL from the text a customer typed, or the rule that it breaks. Store its `href`, and never parse the text
- * again. Where the name leads is checked before every attempt.
- */
+/** A webhook's URL from the text a customer typed, or the rule it breaks. Store its `href`: the text is never parsed again. */
 export function readWebhookUrl(
   text: string,
   { ownHosts }: Pick<NetworkPolicy, 'ownHosts'>,
@@ -152,10 +146,7 @@ function isPublicName(name: string, ownHosts: readonly string[]): boolean {
 /** An address that was found public, and the only kind that is connected to. */
 export type Pin = Readonly<{ address: string; family: 4 | 6 }>;
 
-/**
- * Where a host leads, or why nothing can be sent there. `unresolved` is trouble on the way to the answer; `no-address` and
- * `not-public` are the answer.
- */
+/** The addresses of a host, or why nothing can be sent there; `unresolved`: DNS did not answer. */
 type ResolvedHost =
   | Readonly<{ kind: 'public'; pins: readonly [Pin, ...Pin[]] }>
   | Readonly<{ kind: 'not-public' | 'no-address' | 'unresolved'; code: FailureCode; detail: string }>;

@@ -8,10 +8,7 @@ import type { AttemptEnd, BodyKind, FailureCode, Phases } from '../outbox/outcom
 import { codeOf } from '../health/outbound.ts';
 import { canonicalIp, literalOf, type Pin, portOf } from './policy.ts';
 
-/**
- * One attempt. `content-type` and `user-agent` are added to `headers` unless they are there; the headers of the connection
- * cannot be overridden.
- */
+/** One request. `headers` may replace `content-type` and `user-agent`, but none of the connection. */
 export type Post = Readonly<{ url: URL; headers: Readonly<Record<string, string>>; body: Uint8Array }>;
 
 /** `pins` are the only addresses that are ever connected to. */
@@ -27,10 +24,7 @@ const INTERIM_MAX = 1_000;
 /** Least time for one address before the next is tried. */
 const ADDRESS_MS_MIN = 250;
 
-/**
- * POSTs over HTTP/1.1 and TLS 1.2 or later, each on a connection of its own. Never rejects; at most 10 s. `ca` as in the
- * policy.
- */
+/** POSTs over HTTP/1.1 and TLS 1.2 or later, each on its own connection. Never rejects; at most 10 s. `ca` is the policy's. */
 export function createPost(ca: string | undefined, clock: Clock) {
   // An agent of its own knows no proxies of the environment; a new connection per attempt is never another's pin.
   const agent = new Agent({ keepAlive: false, maxCachedSessions: 0 });

@@ -12,10 +12,7 @@ export type SecretsOf = (webhookId: string, atMs: number) => Secrets;
 
 export type Sending = Readonly<{ send: Send; secretsOf: SecretsOf }>;
 
-/**
- * One attempt: signed with the secrets of this moment, sent to the URL of this moment. Never rejects: an internal error
- * is a failed attempt, so it is not retried without end.
- */
+/** One signed attempt. Never rejects: an internal error is a failed attempt, or it would be retried without end. */
 export async function attempt(
   claim: Claim,
   parts: Sending & Readonly<{ clock: Clock; noteBroken(error: unknown): void }>,
@@ -61,10 +58,7 @@ export function signatureOf(secret: Secret, timestampSeconds: number, body: Uint
   return `sha256=${hmac.digest('hex')}`;
 }
 
-/**
- * One POST to a receiver, at most 13 s long: 3 s for DNS and 10 s for the rest. Never rejects. It ends at once when
- * `signal` aborts: as `aborted`, or with what has been answered if there is a status line.
- */
+/** One POST: 3 s for DNS, 10 s for the rest. Never rejects. `signal` ends it as `aborted`, or with the answer so far. */
 export type Send = (post: Post, signal: AbortSignal) => Promise<Sent>;
 
 /** A sender that goes only where `policy` lets it. */

@@ -5,7 +5,7 @@ import { attempt, type Sending } from './send.ts';
 
 export type WorkerNotes = Readonly<{
   noteEnded(result: Result, recorded: Recorded): void;
-  /** Attempts of a process that died are repeated. */
+  /** So many attempts of a process that died were ended as interrupted. */
   noteReaped(count: number): void;
   noteClockMoved(byMs: number): void;
   noteBroken(error: unknown): void;
@@ -18,19 +18,16 @@ type WorkerParts = Sending & WorkerNotes & Readonly<{ outbox: Outbox; clock: Clo
 /** `trouble` is why the last turn failed. */
 export type WorkerState = Readonly<{ underWay: number; trouble: unknown }>;
 
-/** The longest sleep, after which rows of others and a changed wall clock are noticed at the latest. */
+/** The longest pause between turns: rows that the command line wrote, and a wall clock that was set, are noticed after it. */
 const WAIT_MS_MAX = 1_000;
-/** The shortest time between turns: what ends meanwhile is written in one transaction, and other work gets to run. */
+/** The shortest time between turns: attempts that end in it are recorded in one transaction, and other work can run. */
 const TURN_MS_MIN = 20;
 const REAP_MS = 5_000;
 const CLOCK_MOVED_MS = 5_000;
-/** How long attempts may take to end after a stop, and to be recorded after they were aborted. */
+/** After a stop: how long attempts may go on before they are aborted, and how long recording may take after that. */
 const [DRAIN_MS, GIVEN_UP_MS] = [10_000, 500];
 
-/**
- * Sends what is due until its signal aborts: due → claim → sign → send → finish. A delivery is claimed, with the
- * attempt's row, before its POST. Its result is kept in memory until it is written, and nothing is claimed before that.
- */
+/** Sends due deliveries until `signal` aborts. Each turn records attempts that ended, then claims; one that fails is repeated. */
 export function createWorker(deps: WorkerParts) {
   const { outbox, clock } = deps;
   const wakeup = createWakeup(clock);
@@ -40,7 +37,7 @@ export function createWorker(deps: WorkerParts) {
   let trouble: unknown;
   let restMs = WAIT_MS_MAX;
   let reapAtMs = clock.monotonic();
-  let aheadMs = clock.now() - clock.monotonic();
+  let wallAheadMs = clock.now() - clock.monotonic();
 
   async function run(signal: AbortSignal): Promise<void> {
     signal.addEventListener('abort', wakeup.notify, { once: true });
@@ -61,7 +58,7 @@ export function createWorker(deps: WorkerParts) {
     const nowMs = clock.now();
     const claims = outbox.claim(nowMs, underWay.values());
     for (const claim of claims) void start(claim);
-    // There may be more than one portion. What is due but has no place waits for the end of an attempt, which notifies.
+    // More may be due than one claim takes. What was due and found no capacity is claimed when an attempt ends.
     if (claims.length > 0) wakeup.notify();
     restMs = Math.min(WAIT_MS_MAX, (outbox.nextDueAtMs(nowMs) ?? Infinity) - nowMs);
   }
@@ -72,7 +69,7 @@ export function createWorker(deps: WorkerParts) {
     wakeup.notify();
   }
 
-  /** Writes all that ended since the last turn in one transaction; a place is free once its result is written. */
+  /** Records the attempts that ended since the last turn, in one transaction; until then they count as under way. */
   function record() {
     if (ended.length === 0) return;
     const recorded = outbox.finish(ended);
@@ -81,13 +78,13 @@ export function createWorker(deps: WorkerParts) {
     for (const [i, result] of written.entries()) deps.noteEnded(result, recorded[i] ?? 'stale');
   }
 
-  /** A clock that is set back moves due times with it. One that is set forward does not: a host that slept woke up late. */
+  /** Moves due times back with a wall clock that is set back. After a leap ahead they stay: the host may have been asleep. */
   function followClock() {
     const nowAheadMs = clock.now() - clock.monotonic();
-    const movedMs = nowAheadMs - aheadMs;
+    const movedMs = nowAheadMs - wallAheadMs;
     if (movedMs < -CLOCK_MOVED_MS) outbox.advanceDue(-movedMs);
     if (Math.abs(movedMs) > CLOCK_MOVED_MS) deps.noteClockMoved(movedMs);
-    aheadMs = nowAheadMs;
+    wallAheadMs = nowAheadMs;
   }
 
   function reap() {
@@ -108,7 +105,7 @@ export function createWorker(deps: WorkerParts) {
     }
   }
 
-  /** A turn that fails, for example on a full disk, is repeated; unwritten results are kept. */
+  /** What fails, for example on a full disk, is repeated in the next turn; results that were not written are kept. */
   function guarded(act: () => void) {
     try {
       act();

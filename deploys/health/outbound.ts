@@ -2,10 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 
 type Within<T> = { readonly kind: 'done'; readonly value: T } | { readonly kind: 'timed-out' };
 
-/**
- * Does `work` under a signal that aborts after `timeoutMs` or with `signal`, and stops waiting at that instant even if
- * `work` ignores its signal. What `work` throws before then is thrown.
- */
+/** Does `work`, whose signal aborts after `timeoutMs` or with `signal`; then nothing waits for it any more. Throws what it throws. */
 export async function within<T>(
   clock: Clock,
   timeoutMs: number,

@@ -41,10 +41,7 @@ function bodyOf(id: string, event: EventKind, createdAtMs: number, data: object)
   return Buffer.from(JSON.stringify({ id, event, created_at: new Date(createdAtMs).toISOString(), data }));
 }
 
-/**
- * Makes deliveries. Those of a paused webhook are recorded and not sent; those of an event have no body, and are not sent,
- * until its block time is known.
- */
+/** Makes deliveries: `skipped` ones of a paused webhook, and ones without a body, not sent yet, of an event without block time. */
 export function createEnqueue(
   store: Store,
   labelOf: (program: Address) => string,
@@ -80,10 +77,7 @@ export function createEnqueue(
   }
 
   return {
-    /**
-     * Writes an event for each deploy that a webhook wants, and a delivery for every such webhook. To be called in the
-     * transaction that stores the reading: otherwise a crash could lose or double an event.
-     */
+    /** Writes events and their deliveries in the transaction that stores the reading: else a crash could lose or double some. */
     deploys,
     /** Adds a test delivery of an existing webhook; returns its id. To be called in a transaction. */
     ping(webhookId: string, nowMs: number): string {

@@ -17,6 +17,10 @@ export type DeliveryRow = Readonly<{
   programId: string | null;
   label: string | null;
   deploySlot: number | null;
+  /** Of its webhook. */
+  url: string;
+  /** How long its newest attempt took, in milliseconds; `null` before it has ended. */
+  tookMs: number | null;
 }>;
 
 /** One attempt as a page shows it. The JSON members are as they were stored; the answer's body goes after 30 days. */
@@ -41,15 +45,8 @@ export type AttemptRow = Readonly<{
   answerBodyKind: 'whole' | 'cut' | 'incomplete' | null;
 }>;
 
-export type AccountDelivery = DeliveryRow &
-  Readonly<{
-    url: string;
-    /** How long its newest attempt took, in milliseconds; `null` before it has ended. */
-    tookMs: number | null;
-  }>;
-
 /** A delivery with the body it is sent with, absent while its event waits for its block time, and every attempt. */
-export type Delivery = AccountDelivery & Readonly<{ body: Uint8Array | null; tries: readonly AttemptRow[] }>;
+export type Delivery = DeliveryRow & Readonly<{ body: Uint8Array | null; tries: readonly AttemptRow[] }>;
 
 type ListPosition = Pick<DeliveryRow, 'createdAtMs' | 'id'>;
 
@@ -66,7 +63,7 @@ export type DeliveryFilter = Readonly<{
 }>;
 
 /** `next` is where to go on, even after a page without rows, because each page reads a bounded number of deliveries. */
-export type DeliveryPage = Readonly<{ rows: readonly AccountDelivery[]; next: ListPosition | undefined }>;
+export type DeliveryPage = Readonly<{ rows: readonly DeliveryRow[]; next: ListPosition | undefined }>;
 
 /** Deliveries that one page reads to find those that fit. */
 export const LOOKED_AT_MAX = 5_000;
@@ -96,7 +93,7 @@ const BELOW = 'd.created_at_ms <= $atMs AND (d.created_at_ms < $atMs OR d.id > $
 export function createAccountDeliveries(store: Store) {
   const ofAccount = statementsBy(store, 'd.account_id');
   const ofWebhook = statementsBy(store, 'd.webhook_id');
-  const byPrefix = store.prepare<AccountDelivery, { accountId: number; from: string; to: string }>(`
+  const byPrefix = store.prepare<DeliveryRow, { accountId: number; from: string; to: string }>(`
     SELECT ${COLUMNS} ${FROM} AND d.id >= $from AND d.id < $to ORDER BY d.id LIMIT ${LIMIT_MAX}`);
   const one = store.prepare<Omit<Delivery, 'tries'>, { accountId: number; id: string }>(`
     SELECT d.body, ${COLUMNS} ${FROM} AND d.id = $id`);
@@ -140,7 +137,7 @@ export function createAccountDeliveries(store: Store) {
       return { rows, next: positionOf(last ?? (isOlder ? end : undefined)) };
     },
     /** Those whose id begins with `idPart`; none for less than `ID_PART_MIN` characters. */
-    search(accountId: number, idPart: string): readonly AccountDelivery[] {
+    search(accountId: number, idPart: string): readonly DeliveryRow[] {
       const from = idPart.toLowerCase();
       if (from.length < ID_PART_MIN || !/^[0-9a-f-]{1,36}$/.test(from)) return [];
       return byPrefix.all({ accountId, from, to: `${from}g` });
@@ -165,7 +162,7 @@ function statementsBy(store: Store, owner: 'd.account_id' | 'd.webhook_id') {
     edge: store.prepare<ListPosition, Bound>(`
       SELECT d.created_at_ms AS createdAtMs, d.id FROM deliveries d WHERE ${owner} = $owner AND ${BELOW}
       ORDER BY d.created_at_ms DESC, d.id LIMIT 1 OFFSET ${LOOKED_AT_MAX - 1}`),
-    list: store.prepare<AccountDelivery, FilterValues>(`
+    list: store.prepare<DeliveryRow, FilterValues>(`
       SELECT ${COLUMNS} ${FROM} AND ${owner} = $owner AND ${BELOW}
         AND d.created_at_ms >= $floorMs AND (d.created_at_ms > $floorMs OR d.id <= $floorId)
         AND ($state IS NULL OR d.state = $state) AND ($eventKind IS NULL OR d.event_kind = $eventKind)

@@ -127,10 +127,7 @@ function answerOf(sent: Sent | undefined) {
   };
 }
 
-/**
- * Ends attempts whose lease has expired, because their process died, as `interrupted`. `mine` are the deliveries that
- * this process is attempting, which are never reaped, however late. To be called in a transaction.
- */
+/** In a transaction: ends attempts as `interrupted` whose lease expired with their process; never those of this one, `mine`. */
 function createReap(store: Store, finish: Finish) {
   const expired = store.prepare<Omit<Attempted, 'number'> & { number: number | null }, [number]>(`
     SELECT d.id AS deliveryId, d.webhook_id AS webhookId, d.lease_token AS token, a.n, a.number

@@ -10,10 +10,7 @@ export type Phases = Readonly<
 /** How a body ended: all of it is kept, it was longer than what is kept, or it broke off or was too slow. */
 export type BodyKind = 'whole' | 'cut' | 'incomplete';
 
-/**
- * What the customer is told of an attempt without an answer: one fixed sentence each, which names no address. An
- * attacker who points webhooks at private networks learns nothing from it.
- */
+/** The error of an attempt without a response, as customers read it. None names an address: that would reveal private networks. */
 export const SEND_TEXTS = {
   timeout: 'No response within 10 seconds',
   dns_error: 'Host name could not be resolved',
@@ -52,10 +49,7 @@ export type AttemptEnd =
     }>
   | Readonly<{ kind: 'failed'; code: FailureCode; detail: string }>;
 
-/**
- * What an attempt means for its delivery. `interrupted` says nothing about the receiver, whose answer is unknown.
- * `error` is a short word for the dashboard, such as `http_404` or `timeout`.
- */
+/** What an attempt means for its delivery; `interrupted`: its response is unknown. `error` is a code such as `http_404` or `timeout`. */
 export type Verdict =
   | { readonly kind: 'succeeded' }
   | { readonly kind: 'failed' | 'blocked'; readonly error: string }
@@ -80,8 +74,16 @@ export const ATTEMPTS_MAX = RETRY_DELAYS_MS.length + 1;
 /** The longest wait; whatever is due later was scheduled while the clock was wrong. */
 export const WAIT_MS_MAX = 7_200_000;
 
-export type DeliveryState =
-  'queued' | 'attempting' | 'retry_scheduled' | 'delivered' | 'failed' | 'skipped' | 'cancelled';
+export const DELIVERY_STATES = [
+  'queued',
+  'attempting',
+  'retry_scheduled',
+  'delivered',
+  'failed',
+  'skipped',
+  'cancelled',
+] as const;
+export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 /** A delivery whose attempt ends. `endsAs` is what it becomes without a success, if its webhook was deleted or paused meanwhile. */
 export type Ended = Readonly<{

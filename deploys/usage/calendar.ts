@@ -37,6 +37,12 @@ export type Unit = keyof typeof UNITS;
 /** Hours since 1970 (UTC), from the first up to and without the second. */
 export type Hours = Readonly<{ fromHour: number; toHour: number }>;
 
+/** The last so many hours, the one that is now included. */
+export function lastHours(count: number, nowMs: number): Hours {
+  const toHour = Math.floor(nowMs / HOUR_MS) + 1;
+  return { fromHour: toHour - count, toHour };
+}
+
 /** The periods that the hours touch, from the first up to and without the second. */
 export function touched({ fromHour, toHour }: Hours, unit: Unit) {
   const { of } = UNITS[unit];

@@ -102,10 +102,7 @@ const LATEST = MINUTES * WIDTH;
 /** Accounts in memory, 1 KB each; further ones count in the totals alone, until others have been idle for an hour. */
 const ACCOUNTS_MAX = 20_000;
 
-/**
- * Minutes are kept in memory alone: the hours have the same counts, and to keep minutes in the ledger would write a row per
- * active account every few seconds, beside gateways that write charges.
- */
+/** Kept in memory alone: in the ledger they would be a row per active account every few seconds. */
 export function createMinutes() {
   const total = emptyRing();
   const accounts = new Map<number, Uint32Array>();

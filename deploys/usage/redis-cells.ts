@@ -114,10 +114,7 @@ export function openRedisCells({ url, clock, random, isOwn, onWarning }: Deps) {
   };
 
   return {
-    /**
-     * Hands over what changed until `signal` aborts. It may come twice, late or out of order; when `take` throws it was
-     * not written, and comes again. Never rejects.
-     */
+    /** Hands over what changed until `signal` aborts: perhaps twice, late or out of order, and again when `take` throws. Never rejects. */
     async run(take: (drained: Drained) => void, signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         try {

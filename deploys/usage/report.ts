@@ -1,6 +1,6 @@
 import { USAGE_COUNTER_NAMES, USAGE_COUNTERS, type UsageCounter } from '../../shared/ledger/cells.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { DAY_MS, HOUR_MS, type Hours, monthOf, touched, type Unit } from './calendar.ts';
+import { DAY_MS, HOUR_MS, type Hours, lastHours, monthOf, touched, type Unit } from './calendar.ts';
 
 /** What was counted; `refunded` is of `credits`, and the five from `within10Ms` to `slower` are how fast answers began. */
 export type Counts = Readonly<Record<UsageCounter, number>>;
@@ -129,13 +129,11 @@ export function forecastOf(
   { accountId, creditsLeft, createdAtMs }: Allowance,
   nowMs: number,
 ): Forecast {
-  const toHour = Math.floor(nowMs / HOUR_MS) + 1;
-
   function atPaceOf(days: number): number | undefined {
-    const fromHour = toHour - 24 * days;
-    const spent = report.spent(accountId, { fromHour, toHour });
+    const hours = lastHours(24 * days, nowMs);
+    const spent = report.spent(accountId, hours);
     if (spent <= 0) return undefined;
-    const overMs = Math.max(HOUR_MS, nowMs - Math.max(createdAtMs, fromHour * HOUR_MS));
+    const overMs = Math.max(HOUR_MS, nowMs - Math.max(createdAtMs, hours.fromHour * HOUR_MS));
     return (creditsLeft / spent) * overMs;
   }
 

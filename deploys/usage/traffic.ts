@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { HOUR_MS, type Hours } from './calendar.ts';
+import { type Hours, lastHours } from './calendar.ts';
 
 /** What was done in a time; `credits` less what was given back. */
 export type Done = Readonly<{ calls: number; credits: number; refused: number; errors: number }>;
@@ -56,9 +56,8 @@ export function createReadTraffic({ ledger, clock, planOf, signal }: Deps): Read
 
   async function addUp(hours: number): Promise<Traffic> {
     const atMs = clock.now();
-    const toHour = Math.floor(atMs / HOUR_MS) + 1;
     const [accounts, methods] = [new Map<number, Done>(), new Map<string, Done>()];
-    for await (const rows of readPortions({ fromHour: toHour - hours, toHour }, signal))
+    for await (const rows of readPortions(lastHours(hours, atMs), signal))
       for (const { accountId, method, ...done } of rows) {
         accounts.set(accountId, plus(accounts.get(accountId), done));
         methods.set(method, plus(methods.get(method), done));

@@ -33,10 +33,7 @@ const [AWAITED_RETRY_MS_MIN, AWAITED_RETRY_MS_MAX] = [1_000, 15_000];
 /** After so long, a block time that an event waits for is retried as rarely as any other. */
 const URGENT_MS = 600_000;
 
-/**
- * Looks up block times of deploy slots. An absent time is never final: a backend may have lost the block, or not written
- * it yet, so the slot is retried, ever more rarely.
- */
+/** Looks up block times of deploy slots. One that no backend has yet is retried, ever more rarely. */
 export function createBlockTimes({ backends, store, awaited, clock }: Deps) {
   let waits = new Map<Slot, Wait>();
   const missingOf = (slots: readonly Slot[]) => slots.filter((slot) => store.find(slot) === undefined);
@@ -90,10 +87,7 @@ export function createBlockTimes({ backends, store, awaited, clock }: Deps) {
   }
 
   return {
-    /**
-     * Looks up the block times of a reading and those that events wait for, which may be of deploys that no reading shows
-     * any more, until none is missing or the signal aborts: first those of events, then the newest.
-     */
+    /** Looks up the block times of a reading and of waiting events, these first, until none is missing or `signal` aborts. */
     fill,
     /** Retries every slot at once, because the chain is another one. */
     forgetWaits: () => waits.clear(),

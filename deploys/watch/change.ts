@@ -20,10 +20,7 @@ export type Deploy = Readonly<{ program: Address; previousSlot: Slot; deploySlot
 /** The newest deploy slot seen of each program, which a reading in which it is `missing` does not remove. */
 export type DeploySlots = ReadonlyMap<Address, Slot>;
 
-/**
- * The deploys between what was seen before and a new reading. A program's first slot is no deploy: an event must
- * carry the slot before it. So the first reading after a start yields none (docs/spec.md 4.1).
- */
+/** The deploys since `seen`. A first slot of a program is none: the event must name the slot before it (docs/spec.md 4.1). */
 export function deploysBetween(seen: DeploySlots, after: Reading): Deploy[] {
   const deploys: Deploy[] = [];
   for (const [program, state] of after.programs) {
@@ -55,10 +52,7 @@ export function shrunkIn(before: Reading['programs'], after: Reading): Address |
 /** Programs that may be gone from one reading to the next, whatever their share of all. */
 const VANISHED_MAX = 9;
 
-/**
- * How many programs vanished, if they are more than half and at least ten: rather than closed in one minute they are
- * unknown to a backend that has lost its accounts. `undefined` for a plausible reading.
- */
+/** How many programs vanished, if more than half and at least ten: such a backend has lost accounts. `undefined`: plausible. */
 export function implausibleIn(before: Reading['programs'], after: Reading) {
   const there = [...before].filter(([, { status }]) => status !== 'missing');
   const gone = there.filter(([program]) => after.programs.get(program)?.status === 'missing');

@@ -16,10 +16,7 @@ export const PROGRAMS_MAX = 1_000;
 /** Characters of a label: it stands in tables, logs and webhooks. */
 const LABEL_LENGTH_MAX = 100;
 
-/**
- * A list of programs from parsed JSON: an array of `{"program_id": address, "label": text}`. Further members, such
- * as the built-in list's `kind`, are notes of the list's keeper and ignored. Addresses are unique; labels need not be.
- */
+/** Programs from parsed JSON: an array of `{"program_id": address, "label": text}`, no address twice; other members are ignored. */
 export function watchedFrom(json: unknown): Watched {
   if (!Array.isArray(json)) return problems('the list of programs must be a JSON array');
   if (json.length === 0) return problems('the list of programs is empty; nothing would be watched');

@@ -114,10 +114,7 @@ const TOO_SLOW = `the reading took longer than ${READING_MS_MAX / 1_000} s`;
 /** Waits after failed readings, in milliseconds; the last one repeats. */
 const RETRY_MS = [250, 500, 1_000, 2_000, 4_000, 8_000, 15_000] as const;
 
-/**
- * When to read next: on a fixed grid of `pollMs` from `firstStartMs`, skipping starts that were missed; sooner after
- * `failures` failed readings in a row, because a backend that is just starting should cost seconds and not a minute.
- */
+/** When to read next: on a grid of `pollMs` from `firstStartMs`, and sooner after failures in a row: a backend may just be starting. */
 function nextStartMs(pollMs: number, firstStartMs: number, nowMs: number, failures: number): number {
   const elapsed = Math.max(0, nowMs - firstStartMs);
   const onGrid = firstStartMs + (Math.floor(elapsed / pollMs) + 1) * pollMs;
@@ -126,10 +123,7 @@ function nextStartMs(pollMs: number, firstStartMs: number, nowMs: number, failur
   return Math.min(onGrid, nowMs + retryMs);
 }
 
-/**
- * The log of readings. `before` is what the last run had stored: deploys since then make no events (docs/spec.md 4.1), so
- * this log is their only record.
- */
+/** The log of readings, and the only record of deploys since `before`, the last run's slots: they make no events (docs/spec.md 4.1). */
 export function createNotes(log: Log, watched: readonly WatchedProgram[], before: DeploySlots) {
   const labels = new Map(watched.map(({ address, label }) => [address, label]));
   let stored = before;

@@ -79,10 +79,7 @@ export function createRemove(deps: WebhookDeps): (by: By, id: string) => Removed
   });
 }
 
-/**
- * Ends open deliveries of a webhook that is deleted (`cancelled`) or paused (`skipped`), without attempts in progress. To
- * be called in the transaction that deletes or pauses it.
- */
+/** Ends open deliveries of a deleted (`cancelled`) or paused (`skipped`) webhook, in the caller's transaction; not attempts under way. */
 export function createCancelPending(store: Store) {
   const close = store.prepare(`
     UPDATE deliveries SET state = ?1, last_error = ?2, next_attempt_at_ms = NULL, finished_at_ms = ?3

@@ -87,10 +87,7 @@ type CreatedOnce =
 
 type Made = { settingsHash: Uint8Array; webhookId: string };
 
-/**
- * Creates a webhook under a key of the caller's: the same key and settings make no second one
- * (draft-ietf-httpapi-idempotency-key-header). Rejected requests are not stored, which bounds the keys of an account.
- */
+/** Creates one webhook for a key of the caller's (draft-ietf-httpapi-idempotency-key-header). Rejected requests store no key. */
 export function createCreateOnce(
   { store, rows, clock }: WebhookDeps,
   create: ReturnType<typeof createCreate>,

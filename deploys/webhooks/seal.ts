@@ -57,10 +57,7 @@ function contextOf({ accountId, webhookId }: Owner): string {
   return `webhook secret of ${accountId}/${webhookId}`;
 }
 
-/**
- * AES-256-GCM under 32 bytes of key: 12 bytes of nonce, the ciphertext, 16 bytes of tag. It opens only with the same
- * `context`. Random nonces are safe: a collision becomes likely only after some billions of texts.
- */
+/** AES-256-GCM: 12 bytes of nonce, the ciphertext, 16 of tag; opens with the same `context`. Random nonces do for billions of texts. */
 export function encrypt(key: Uint8Array, text: Uint8Array, context: string, random: Random): Buffer {
   const nonce = random(NONCE_BYTES);
   const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });

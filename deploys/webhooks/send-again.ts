@@ -65,25 +65,22 @@ export function createSendAgain(deps: WebhookDeps, { ping }: Pick<Enqueue, 'ping
     return { kind: 'due', deliveries };
   });
 
+  /** Wakes the worker, after the commit of what made something due. */
+  function woken<Outcome extends Readonly<{ kind: string; deliveries?: number }>>(outcome: Outcome): Outcome {
+    if (outcome.kind === 'queued' || (outcome.kind === 'due' && outcome.deliveries !== 0)) wake();
+    return outcome;
+  }
+
   return {
     /** Sends a `ping` through the queue, as any event is. */
-    sendTest: (by: By, id: string): Tested => {
-      const tested = test(by, id);
-      if (tested.kind === 'queued') wake(); // after the commit
-      return tested;
-    },
+    sendTest: (by: By, id: string): Tested => woken(test(by, id)),
     /** One more attempt of a delivery, with the same id and body; the automatic schedule is unchanged. */
     resendOne: (by: By, id: string, deliveryId: string): Resent => {
-      const resent = one(by, id, deliveryId);
-      if (resent.kind === 'due') wake();
+      const resent = woken(one(by, id, deliveryId));
       return resent.kind === 'no-webhook' ? { kind: 'no-delivery' } : resent;
     },
     /** One more attempt of each failed delivery created at `sinceMs` or later. */
-    resendAllFailed: (by: By, id: string, sinceMs: number): AllResent => {
-      const resent = failed(by, id, sinceMs);
-      if (resent.kind === 'due' && resent.deliveries > 0) wake();
-      return resent;
-    },
+    resendAllFailed: (by: By, id: string, sinceMs: number): AllResent => woken(failed(by, id, sinceMs)),
     /** How many deliveries `resendAllFailed` would send; none while the webhook is paused. */
     failedSince: (accountId: number, id: string, sinceMs: number): number =>
       rows.find(accountId, id, clock.now()) === undefined ? 0 : (countFailed.get(id, sinceMs)?.n ?? 0),

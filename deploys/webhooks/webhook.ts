@@ -2,10 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
 import type { Audit, By, Detail } from '../accounts/audit.ts';
 
-/**
- * A webhook as its account sees it. Instants are Unix milliseconds. `programs` is null for all watched programs.
- * `failingSinceMs` and the count are of automatic attempts. `nextSecretAtMs` is when the next secret takes over.
- */
+/** A webhook as its account sees it; times are Unix ms. `programs` null: all. Failures are counted of automatic attempts alone. */
 export type Webhook = Readonly<{
   id: string;
   accountId: number;

@@ -10,10 +10,7 @@ import { createSendAgain } from './send-again.ts';
 import { createCheckSettings } from './settings.ts';
 import { createWebhookRows, type Webhook } from './webhook.ts';
 
-/**
- * All operations on webhooks. Every function takes the account, and does not find what is another's. Changes take the
- * actor too, and write the audit log in the same transaction.
- */
+/** All operations on webhooks of an account, others' are not found. A change writes the audit log in its transaction. */
 export function createWebhooks(
   parts: Readonly<{
     store: Store;

@@ -1,3 +1,4 @@
+import { retryAfterSeconds } from '../../shared/clock.ts';
 import {
   type Holding,
   holdingIn,
@@ -207,7 +208,7 @@ function reserve(state: RateState, needed: number, isServed: boolean): void {
   const waitMs = waitFor(state, needed);
   if (waitMs > RESERVE_MS) return;
   state.reserved = needed;
-  state.reservedMs = state.clockMs + Math.max(1, Math.ceil(waitMs / 1_000)) * 1_000 + RESERVE_GRACE_MS;
+  state.reservedMs = state.clockMs + retryAfterSeconds(waitMs) * 1_000 + RESERVE_GRACE_MS;
 }
 
 /** Milliseconds after which the bucket has so many tokens if none are taken and every live lease is lost. */

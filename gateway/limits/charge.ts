@@ -1,4 +1,4 @@
-import type { Clock } from '../../shared/clock.ts';
+import { type Clock, retryAfterSeconds } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/source.ts';
 import type { Migrations, Store } from '../../shared/store/open.ts';
@@ -43,10 +43,7 @@ const STATED_MAX = 50_000;
 
 type Stated = { total: number; charged: number; least: number };
 
-/**
- * The credits left that answers state: never more than there are, and from one process, and so on one connection, they
- * rise only when credits are added. A refund shows when as much has been spent again.
- */
+/** The credits left that answers state: never more than there are, and from one process higher only after credits were added. */
 export class StatedCredits {
   #recent = new Map<number, Stated>();
   #older: ReadonlyMap<number, Stated> = new Map();
@@ -82,10 +79,7 @@ export function priceOf(elements: readonly Readonly<{ credits: number }>[]): Pri
   return { calls: elements.length, credits };
 }
 
-/**
- * At most `burst` tokens, and `rps` more every second: tokens at an instant of the monotonic clock; a fraction, and below
- * zero while a large batch is paid off. Mutable, and without a part of its own: every call looks at one.
- */
+/** At most `burst` tokens, `rps` more every second, at `atMs` (monotonic); below zero while a large batch is paid off. Mutable. */
 export type Bucket = { tokens: number; atMs: number; rps: number; burst: number };
 
 /** Rounding of many small refills; far below one call. */
@@ -111,11 +105,6 @@ export function shortMs({ tokens, burst, rps }: Bucket, calls: number): number {
   return tokens + EPSILON >= need ? 0 : ((need - tokens) / rps) * 1_000;
 }
 
-/** Whole seconds after which a call that was refused for `waitMs` succeeds; at least 1 (RFC 9110 10.2.3). */
-export function retryAfterSeconds(waitMs: number): number {
-  return Math.max(1, Math.ceil(waitMs / 1_000));
-}
-
 /** Waits for the journal; a charge that cannot be written is taken back by `undo` and refused, so that nothing is lost. */
 export async function durable(
   journal: Journal,
@@ -134,10 +123,7 @@ export async function durable(
   }
 }
 
-/**
- * Charges accounts that no other process charges, by arithmetic on memory. Ending the process must not refill a burst, so
- * buckets are written to the ledger.
- */
+/** Charges accounts that no other process charges, in memory. The ledger keeps the buckets, so that a restart does not refill them. */
 export function createCharging(journal: Journal, ledger: Store, clock: Clock) {
   const buckets = readBuckets(ledger, clock);
   const stated = new StatedCredits();

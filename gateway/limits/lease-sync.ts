@@ -22,10 +22,7 @@ const FORGET_A_TICK = 2_000;
 /** Messages of a kind in one call of the store, and calls under way: a stuck store fills no memory. */
 const MESSAGES_MAX = 512;
 const CALLS_MAX = 16;
-/**
- * After so many calls in a row without a reply the store is out: more than can be under way, so that a moment in which it
- * hangs is not enough. From then on one call a second is sent, until one has a reply.
- */
+/** Calls in a row without a reply, more than can be under way, after which the store counts as out and is tried once a second. */
 const FAILED_MAX = CALLS_MAX + 4;
 const PROBE_MS = 1_000;
 /** What could not be reported is tried again after this pause. */

@@ -30,7 +30,7 @@ export const COMBINE_MS = 340;
 /** How long a request may wait for the authority when memory cannot tell: for its rate, and for the last credits of a trial. */
 export const RATE_WAIT_MS = 50;
 export const CREDITS_WAIT_MS = 100;
-/** At up to so many calls a second what an account owes is reported at once. */
+/** A plan of at most this rate is slow: what it spends beyond its grants is reported at once. */
 const SLOW_RPS = 10;
 
 type AccountsOptions = Readonly<{
@@ -201,8 +201,8 @@ export function createLeases({ journal, revision, share }: AccountsOptions) {
   }
 
   /**
-   * A full bucket refills nothing until a call is reported, and Retry-After is too short until then: the error grows as
-   * rps shrinks. An account that asks for more than there is gets it in smaller parts.
+   * Whether the account must report at once: a request found too few tokens, or a slow plan spent some that were not yet
+   * granted. Until that is reported the authority's bucket does not refill, and each Retry-After is too short by the delay.
    */
   function isOverdrawn({ plan, rate }: Account, nowMs: number): boolean {
     return rate.isStarved || (plan.rps <= SLOW_RPS && rate.isOwing(nowMs));

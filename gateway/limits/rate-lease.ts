@@ -2,15 +2,15 @@ import { RATE_LIFE_MS } from './authority-rate.ts';
 import { type Bucket, refill, shortMs } from './charge.ts';
 import type { RateGrant, RateReport } from './messages.ts';
 
-/** Older offers fade with a time constant of a second. */
+/** Time constant with which earlier requests fade from the average. */
 const FADE_MS = 1_000;
 
-/** How much was offered lately, a second. */
+/** What requests wanted lately, a second: calls or credits, as a moving average. */
 export class Demand {
   #perSecond = 0;
   constructor(public lastMs: number) {}
 
-  /** Counts an offer, also one that is refused: a starved process must still grow its share. */
+  /** Counts a request, refused or not: a process without tokens must be able to gain a share of them. */
   offer(amount: number, nowMs: number): void {
     this.#perSecond = this.at(nowMs) + amount * (1_000 / FADE_MS);
     this.lastMs = nowMs;
@@ -21,20 +21,20 @@ export class Demand {
   }
 }
 
-/** After a rest so many messages may follow at once on the first. */
+/** Messages that may follow the first one without a pause after a rest. */
 const SPARE_MAX = 2;
 
-/** How often one account's messages may be sent. */
+/** Limits how often messages about one account are sent: one an interval, and some more after a rest. */
 export class Pace {
   #lastMs = Number.NEGATIVE_INFINITY;
   #spare = SPARE_MAX;
 
-  /** When the next message may be sent; `nowMs` when it may be now. */
+  /** The earliest time of the next message, `nowMs` or later. */
   nextMs(intervalMs: number, nowMs: number): number {
     return this.#spare > 0 ? nowMs : Math.max(nowMs, this.#lastMs + intervalMs);
   }
 
-  /** Notes that a message is sent at `nowMs`, in its turn or not. */
+  /** Counts a message sent at `nowMs`, also one that did not wait for `nextMs`. */
   note(intervalMs: number, nowMs: number): void {
     const turns = Math.floor((nowMs - this.#lastMs) / intervalMs);
     this.#spare = Math.max(0, Math.min(SPARE_MAX, this.#spare + turns - 1));
@@ -46,68 +46,70 @@ export class Pace {
 export type RatePlan = Readonly<{ rps: number; burst: number; debtMax: number }>;
 
 /**
- * Where a request's tokens come from: those that are held, a debt to the authority, or this process's own bucket.
- * `ask`: memory cannot tell. `short`: there are too few; after `waitMs` of the lease without other calls there are enough.
+ * Which tokens a request may take: granted ones (`lease`), some that are granted later (`debt`), the own bucket's (`alone`);
+ * or none: before the authority replies (`ask`), or for the lease's `waitMs` (`short`).
  */
 type RateLook = 'lease' | 'debt' | 'alone' | 'ask' | 'short';
 
-/** When a part of an account has to send: `now`; `soon`, to be looked at again; or not at all. */
+/** When a message about an account's rate or credits is sent; `soon`: not yet, so the next tick looks again. */
 export type Due = 'now' | 'soon' | 'never';
 
-/** The gaps between messages: where all want more than there is and share what comes in, and where there is enough. */
+/** Pause between messages, at most: while the nodes together want more than the rate, and while they do not. */
 const CONTENDED_MS = 200;
 const UNCONTENDED_MS = 30;
-/** A message for a batch is sent out of turn, so that tokens are reserved for it; at most so often. */
+/** Least time between messages for a waiting batch, which do not wait for `Pace`: the authority is to reserve its tokens. */
 const BATCH_GAP_MS = 50;
-/** A lease is renewed, or its rest returned, so long before it ends. */
+/** How long before its end a lease is renewed, or what is left of it returned. */
 const RENEW_MS = 400;
-/** A request that was granted tokens takes them in the turns of the event loop that follow, or has left. */
+/** How long tokens granted to a waiting request are kept for it: it takes them at once, unless its client has left. */
 const IMMEDIATE_MS = 5;
-/** An account without a request in this time is at rest. */
+/** An account without a request for this long is idle. */
 const IDLE_MS = 2_000;
 
-/** An account with fewer calls between two messages leases nothing ahead: what one process holds, others lack. */
+/** An account with fewer calls an interval leases nothing ahead: tokens held for nothing are missing in other processes. */
 const AHEAD_MIN = 2;
-/** The bucket of an account in use starts with what so much time refills: the lease was spent a moment ago. */
+/** Seconds of refill that the own bucket of an account in use starts with: its lease may just have been spent. */
 const ALONE_START_SECONDS = 0.1;
-/** So long after the authority's first reply each node has reported what it still uses, or never will. */
+/** How long after the first reply that follows an outage every live node has reported. */
 const HEARD_MS = 2_000;
-/** What was let in alone for so much longer than the bucket takes to fill is not paid off: the bucket overflowed meanwhile. */
+/** In an outage longer by this than the bucket takes to fill, what was spent alone is no debt: the bucket had overflowed. */
 const RECOVERING_MS = 1_000;
 
 /**
- * One account's rate in this process. Instants are of the monotonic clock.
+ * One account's rate in this process, a node: it leases tokens from the authority, which keeps the account's bucket in
+ * the store that all nodes share. Instants are of the monotonic clock.
  *
- * A token is held (granted and not spent, before `#expiresMs`), owed (spent and not granted), or the authority's. Memory
- * knows of the authority until when it is empty, what it refused, and until when more is wanted than there is.
+ * Tokens are held (granted and not spent, until `#expiresMs`) or owed (spent and not granted). Requests are decided by
+ * these and by the last reply: until when the authority's bucket is empty, what it refused, whether nodes compete.
  *
  *     heard --no reply--> alone --reply--> alone, recovering --every node heard--> heard
  *
- * Alone, this process lets in its share of the rate from a bucket of its own; the shares of all nodes sum to about one.
- * It goes on so until all nodes that had a share are back: the first would else be granted what the others let in alone.
+ * Alone, this process spends its share of the rate from a bucket of its own; the shares of all nodes sum to about one.
+ * It stays so until all these nodes have reported again: else the authority would grant the first of them the shares that
+ * the others still spend.
  */
 export class RateLease {
   readonly demand: Demand;
   /** Tokens that requests wait for, and the most that one of them needs. */
   waiting = 0;
   waitingMost = 0;
-  /** A request since the last message found less than it needed, also with a debt. */
+  /** Since the last message a request found too few tokens, a debt included. */
   isStarved = false;
   /** The wait of the last `short` look. */
   waitMs = 0;
-  /** Let in alone and not yet reported. */
+  /** Taken from the own bucket and not yet reported. */
   spentAlone = 0;
   granted = 0;
   spent = 0;
   emptyUntilMs = 0;
   #plan: RatePlan;
   readonly #pace = new Pace();
-  /** Whether the authority's count of what this process spent is known; until then counts are from 0. */
+  /** Whether a reply has told what this process had spent before; until then `spent` counts from 0. */
   #isKnown = false;
   #expiresMs = 0;
-  /** Returned by requests that were refused after all. */
+  /** Given back by requests that were refused after all; may be spent again. */
   #returned = 0;
-  /** For a request that waited, which takes them at once or loses them: they count as spent. */
+  /** Granted to a waiting request, which takes them at once or loses them; `spent` has them already. */
   #immediate = 0;
   #immediateUntilMs = 0;
   #remaining: number;
@@ -122,7 +124,7 @@ export class RateLease {
   /** Since when the authority has not replied, or not all nodes are back; `undefined` while it is heard. */
   #aloneSinceMs: number | undefined;
   #aloneBucket: Bucket | undefined;
-  /** This process's part of the rate, by what was offered to each node and the rest in equal parts, and the nodes, when all had reported. */
+  /** This process's part of the rate when alone, and the number of nodes; both of the last time when all had reported. */
   #share: number;
   #nodes = 1;
   /** Since when the authority has replied without a miss; `undefined` before its first reply. */
@@ -136,20 +138,20 @@ export class RateLease {
     this.demand = new Demand(nowMs);
   }
 
-  /** What memory knows of the authority is about the old plan. */
+  /** Forgets what replies said about the old plan. */
   changePlan(plan: RatePlan): void {
     this.#plan = plan;
     this.emptyUntilMs = this.#contendedUntilMs = this.#refusedUntilMs = 0;
     if (this.#aloneBucket !== undefined) Object.assign(this.#aloneBucket, this.#ownRate());
   }
 
-  /** Milliseconds between messages: what comes in meanwhile is a quarter of the burst, so that the bucket is never full. */
+  /** Milliseconds between messages: a quarter of the burst is refilled in them, so that the authority's bucket never overflows. */
   get #intervalMs(): number {
     const { rps, burst } = this.#plan;
     return Math.min(500, Math.max(25, (burst / (4 * rps)) * 1_000));
   }
 
-  /** A process that gets what it wants may send again soon. */
+  /** Least time between two messages: short, unless nodes compete for tokens. */
   #gapMs(nowMs: number): number {
     return nowMs < this.#contendedUntilMs
       ? Math.min(CONTENDED_MS, this.#intervalMs)
@@ -160,7 +162,7 @@ export class RateLease {
     return this.#pace.nextMs(this.#gapMs(nowMs), nowMs);
   }
 
-  /** No request came for as long as messages are apart. */
+  /** No request came for a whole interval. */
   #isQuiet(nowMs: number): boolean {
     return nowMs - this.demand.lastMs > this.#intervalMs;
   }
@@ -175,12 +177,12 @@ export class RateLease {
     return this.granted - this.spent + this.#returned + this.#immediate;
   }
 
-  /** Something is owed to an authority that is heard. */
+  /** Tokens are owed to an authority that replies. */
   isOwing(nowMs: number): boolean {
     return this.#aloneSinceMs === undefined && this.held(nowMs) < 0;
   }
 
-  /** Decides whether `calls` may be let in; takes nothing. `isCrowded`: so many accounts have debts to report that no more may owe. */
+  /** Decides whether `calls` may be let in; takes nothing. `isCrowded`: too many accounts have a debt to report for another one. */
   look(calls: number, nowMs: number, mayWait: boolean, storeOut: boolean, isCrowded: boolean): RateLook {
     const { burst, debtMax } = this.#plan;
     const need = Math.min(calls, burst);
@@ -197,13 +199,13 @@ export class RateLease {
     return this.#short(Math.max(sendMs - nowMs, need > 1 ? Math.ceil((need * 1_000) / this.#plan.rps) : 0));
   }
 
-  /** A wait has to count what other processes may have let in and not yet reported. */
+  /** Refuses for `waitMs` and for the time that pays off the debts that other nodes may have. */
   #short(waitMs: number): RateLook {
     this.waitMs = waitMs + Math.ceil(((this.#nodes - 1) * this.#plan.debtMax * 1_000) / this.#plan.rps);
     return 'short';
   }
 
-  /** How long the authority is known to have nothing for this request; 0: that is not known. */
+  /** How long the authority is known to have too few tokens for this request; 0: unknown. */
   #knownWait(need: number, nowMs: number): number {
     const refusedMs = need >= this.#refused ? this.#refusedUntilMs - nowMs : 0;
     if (need > 1) return Math.max(0, refusedMs);
@@ -223,7 +225,7 @@ export class RateLease {
     return { rps: this.#plan.rps * this.#share, burst: Math.max(1, this.#plan.burst * this.#share) };
   }
 
-  /** Begins to do without the authority. The bucket is kept: a store that comes and goes refills nothing. */
+  /** Begins to spend from the own bucket. An earlier one is kept: a store that comes and goes must not refill it. */
   #goAlone(sinceMs: number, nowMs: number): Bucket {
     if (this.#aloneBucket !== undefined && this.#aloneSinceMs !== undefined) return this.#aloneBucket;
     this.#aloneSinceMs = sinceMs;
@@ -247,7 +249,7 @@ export class RateLease {
     this.spent += calls - immediate - returned;
   }
 
-  /** What was spent stays spent: it was reported. */
+  /** Takes back the tokens of a refused request; `spent` stays, since it may have been reported. */
   giveBack(calls: number, nowMs: number): void {
     if (nowMs < this.#expiresMs) this.#returned = Math.min(this.#plan.burst, this.#returned + calls);
   }
@@ -263,7 +265,7 @@ export class RateLease {
   #target(nowMs: number, aheadMs: number): number {
     const { rps, burst } = this.#plan;
     const demand = this.demand.at(nowMs);
-    // Tokens that no request needs are kept from other nodes.
+    // Tokens held for nothing are missing in other nodes.
     if (demand * this.#intervalMs < AHEAD_MIN * 1_000 || this.#isQuiet(nowMs)) return 0;
     const cap = Math.max(1, Math.floor((burst - (rps * this.#intervalMs) / 1_000) / this.#nodes));
     return Math.min(cap, Math.ceil((demand * (this.#intervalMs + aheadMs)) / 1_000));
@@ -286,11 +288,11 @@ export class RateLease {
     return held > 0 || target > held ? 'soon' : 'never';
   }
 
-  /** What is held above what is wanted is out of reach from here on: others may be granted it. */
+  /** The message to send. It returns what is held above what it wants, which may not be spent from here on. */
   report(nowMs: number, aheadMs: number): RateReport {
     const { rps, burst } = this.#plan;
     const aloneMs = nowMs - (this.#aloneSinceMs ?? nowMs);
-    // A node that was alone for longer than leases live first asks which others are back.
+    // After more than the life of a lease alone, nothing is wanted until the reply tells which nodes are back.
     const target = aloneMs > RATE_LIFE_MS ? 0 : this.#target(nowMs, aheadMs);
     const needed = this.waitingMost;
     const wanted = Math.max(0, target + this.waiting - needed);
@@ -307,7 +309,7 @@ export class RateLease {
     return { rps, burst, spent: this.#isKnown ? spent + alone : 0, wanted, needed, weight, recovering };
   }
 
-  /** Without a grant it is unknown whether the message was heard. */
+  /** Takes in the reply. Without one it is unknown whether the message arrived, and the process goes on alone. */
   settle(grant: RateGrant | undefined, nowMs: number): void {
     const sent = this.#sent;
     if (sent === undefined) return;
@@ -331,18 +333,18 @@ export class RateLease {
     this.#refusedUntilMs = isRefused ? nowMs + waitMs : 0;
     const oneMs = Math.ceil(((1 - remaining) * 1_000) / this.#plan.rps);
     this.emptyUntilMs = remaining < 1 ? nowMs + Math.min(waitMs, oneMs) : 0;
-    // A bucket that is low although less is offered than comes in, as after an outage, is so for a moment.
+    // Nodes do not compete over a bucket that is low while they want less than the rate, as after an outage.
     const isContended = granted - spent < sent.wanted && weights >= this.#plan.rps;
     this.#contendedUntilMs = isContended ? nowMs + 2 * this.#intervalMs : 0;
     this.spentAlone -= sent.alone;
     if (nowMs - (this.#aloneSinceMs ?? nowMs) > RATE_LIFE_MS && !areBack) return;
-    // What was let in alone while this reply was on its way is spent like all else.
+    // What was spent alone while this reply was on its way is reported with the next message.
     this.spent += this.spentAlone;
     this.spentAlone = 0;
     this.#aloneSinceMs = undefined;
   }
 
-  /** Gives whether all nodes that shared the account before have reported since the last outage. */
+  /** Updates nodes and share; gives whether all nodes of before the outage have reported since. */
   #noteNodes({ nodes, weights }: RateGrant, nowMs: number): boolean {
     if (this.#repliesSinceMs === undefined || nowMs - this.#heardMs > HEARD_MS) this.#repliesSinceMs = nowMs;
     const areHeard = nowMs - this.#repliesSinceMs >= HEARD_MS;
@@ -355,7 +357,7 @@ export class RateLease {
     return true;
   }
 
-  /** At rest nothing is lost: the next message asks what was spent. What was let in alone counts until its bucket is full again. */
+  /** Nothing is lost by forgetting an idle account: a reply tells what was spent. Its own bucket must be full first. */
   mayForget(nowMs: number): boolean {
     if (this.#sent !== undefined || this.waiting !== 0 || this.held(nowMs) !== 0) return false;
     const bucket = this.#aloneBucket;

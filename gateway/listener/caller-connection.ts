@@ -235,11 +235,11 @@ export class CallerConnection {
     this.#finish(exchange, isKept);
   }
 
-  #isKept({ headers }: Exchange, { fields }: RpcResponse, length: number | undefined): boolean {
-    const isBounded = length !== undefined || headers.isHttp11;
-    return (
-      headers.keepsAlive && isBounded && fields['connection'] !== 'close' && !this.#listener.isDraining()
-    );
+  #isKept({ headers, isWhole }: Exchange, { fields }: RpcResponse, length: number | undefined): boolean {
+    if (fields['connection'] === 'close' || this.#listener.isDraining()) return false;
+    // Who waits for a 100 in vain may send the next request in place of the body (RFC 9110 10.1.1).
+    if (!isWhole && headers.expectsContinue) return false;
+    return headers.keepsAlive && (length !== undefined || headers.isHttp11);
   }
 
   #headOf(head: RequestHead, { status, fields }: RpcResponse, length: number | undefined, isKept: boolean) {

@@ -42,7 +42,7 @@ export class Exchange implements RpcRequest {
     this.headers = head;
     this.#connection = connection;
     this.beganMs = beganMs;
-    this.#decoder = head.framing === 'chunked' ? new BodyDecoder(head.framing, 0) : undefined;
+    this.#decoder = head.framing === 'chunked' ? new BodyDecoder(head.framing, true) : undefined;
     this.#left = head.framing === 'chunked' ? Infinity : head.framing;
   }
 
@@ -73,6 +73,8 @@ export class Exchange implements RpcRequest {
     let [piece, restBytes] = [bytes, Math.max(0, bytes.length - this.#left)];
     if (this.#decoder !== undefined) {
       piece = this.#decoder.push(bytes);
+      // It must not hold on to all that it came in, which may be chunk sizes.
+      if (2 * piece.length < bytes.length) piece = Buffer.from(piece);
       const { state, surplusBytes } = this.#decoder;
       if (state === 'bad') return 'bad';
       if (state === 'end' || state === 'surplus') this.#left = 0;
@@ -108,10 +110,7 @@ export class Exchange implements RpcRequest {
     if (this.#hasLeft) return CALLER_LEFT;
     const { promise, resolve } = Promise.withResolvers<Body>();
     this.#asked = resolve;
-    const { isHttp11 } = this.headers;
-    const isExpected =
-      isHttp11 && this.#bytes === 0 && /^100-continue$/i.test(this.headers.get('expect') ?? '');
-    this.#connection.readOn(isExpected);
+    this.#connection.readOn(this.#bytes === 0 && this.headers.expectsContinue);
     return promise;
   }
 

@@ -1,8 +1,9 @@
 import { unreachable } from '../../shared/brand.ts';
+import { retryAfterSeconds } from '../../shared/clock.ts';
 import { INVALID_KEY, INVALID_KEY_CHALLENGE, KEY_CHALLENGE } from '../../shared/keys/carrier.ts';
 import type { Identity } from '../../shared/keys/source.ts';
 import { arrayOf } from '../json/slices.ts';
-import { type Charge, rateFields, retryAfterSeconds } from '../limits/charge.ts';
+import { type Charge, rateFields } from '../limits/charge.ts';
 import type { Barred } from '../request/auth.ts';
 import { type Envelope, type Malformed, NULL_ID, rpcError } from '../request/envelope.ts';
 import type { BodyRefusal, Fields, HeadRefusal, RpcResponse } from '../listener/http.ts';

@@ -81,11 +81,8 @@ function parsed(bytes: Buffer, from: number, at: number): Exclude<HeadRead, { ki
     i = endOfLine(bytes, colon);
     const field = FIELDS[colon - name];
     if (field === undefined || !isName(bytes, name, field.name)) continue;
-    let start = colon + 1;
-    let end = i;
-    // The space around a value is these two bytes alone (RFC 9110 5.6.3).
-    while (start < end && (bytes[start] === SPACE || bytes[start] === TAB)) start++;
-    while (start < end && (bytes[end - 1] === SPACE || bytes[end - 1] === TAB)) end--;
+    const start = startOfValue(bytes, colon);
+    const end = endOfValue(bytes, start, i);
     if (colon - name === LENGTH) {
       const digits = end > start && end - start <= 15 ? digitsIn(bytes, start, end - start) : NaN;
       // Twice, it is the same digits: `030` after `30` is another length to a reader of octal numbers.
@@ -111,7 +108,7 @@ function parsed(bytes: Buffer, from: number, at: number): Exclude<HeadRead, { ki
 }
 
 /** A number of so many digits; `NaN`: it is none. */
-function digitsIn(bytes: Uint8Array, from: number, count: number): number {
+export function digitsIn(bytes: Uint8Array, from: number, count: number): number {
   let n = 0;
   for (let i = from; i < from + count; i++) {
     const digit = (bytes[i] ?? 0) - 0x30;
@@ -126,6 +123,19 @@ export function endOfLine(bytes: Uint8Array, i: number): number {
   return i;
 }
 
+/** The first byte of a value. The space around one is these two bytes alone (RFC 9110 5.6.3). */
+export function startOfValue(bytes: Uint8Array, colon: number): number {
+  let i = colon + 1;
+  while (bytes[i] === SPACE || bytes[i] === TAB) i++;
+  return i;
+}
+
+/** The index behind a value, in a line that ends before `i`. */
+export function endOfValue(bytes: Uint8Array, start: number, i: number): number {
+  while (i > start && (bytes[i - 1] === SPACE || bytes[i - 1] === TAB)) i--;
+  return i;
+}
+
 /** Whether a name as long as the field's is that, in whatever case. */
 function isName(bytes: Uint8Array, from: number, field: Uint8Array): boolean {
   // Of two bytes of a name that differ by this bit alone, both are letters, or the other one is no name's.
@@ -133,7 +143,7 @@ function isName(bytes: Uint8Array, from: number, field: Uint8Array): boolean {
   return true;
 }
 
-function keepsAlive(connection: string, isHttp11: boolean): boolean {
+export function keepsAlive(connection: string, isHttp11: boolean): boolean {
   if (connection === '' || connection === 'keep-alive') return isHttp11 || connection !== '';
   return !CLOSE.test(connection) && (isHttp11 || KEEP_ALIVE.test(connection));
 }
@@ -156,6 +166,8 @@ function bad(reason: string): Extract<HeadRead, { kind: 'bad' }> {
 const LINE_BYTES_MAX = 1_024;
 /** All trailer lines together: they are read past, and must not keep a connection that has said all. */
 const TRAILER_BYTES_MAX = 4_096;
+/** All chunk extensions of a request together. */
+const EXTENSION_BYTES_MAX = 16_384;
 
 /**
  * Where a body's bytes lie next: in its `data`, or (RFC 9112 7.1) in a chunk's `size` line, in the `gap` behind its data,
@@ -171,13 +183,17 @@ export class BodyDecoder {
   surplusBytes = 0;
   readonly #isChunked: boolean;
   readonly #trailerBytesMax: number;
+  /** How many bytes of chunk extensions may still come. */
+  #extensionBytesLeft: number;
   /** What is to come of the chunk, or of a body without chunks. */
   #left: number;
   #line = '';
   #trailerBytes = 0;
 
-  constructor(framing: Framing, trailerBytesMax = TRAILER_BYTES_MAX) {
-    this.#trailerBytesMax = trailerBytesMax;
+  /** A request has no use for trailers. */
+  constructor(framing: Framing, isRequest = false) {
+    this.#trailerBytesMax = isRequest ? 0 : TRAILER_BYTES_MAX;
+    this.#extensionBytesLeft = isRequest ? EXTENSION_BYTES_MAX : Infinity;
     this.#isChunked = framing === 'chunked';
     this.#left = typeof framing === 'number' ? framing : Infinity;
     this.state = this.#isChunked ? 'size' : this.#left === 0 ? 'end' : 'data';
@@ -228,6 +244,8 @@ export class BodyDecoder {
     }
     const [, digits] = /^([0-9a-fA-F]{1,12})[\t ]*(?:;.*)?$/.exec(line) ?? [];
     if (digits === undefined) return 'bad';
+    this.#extensionBytesLeft -= line.length - digits.length;
+    if (this.#extensionBytesLeft < 0) return 'bad';
     this.#left = Number.parseInt(digits, 16);
     return this.#left === 0 ? 'trailer' : 'data';
   }

@@ -149,10 +149,7 @@ export function plansInUse(accounts: Store): ReadonlyMap<string, number> {
 /** The account of the embedded chain's demonstration, and the name of its keys. */
 export const DEMO = 'demo';
 
-/**
- * Revokes every active demo key: one that was printed to a terminal and stands in a file has no place in front of
- * real backends. Gives how many were active.
- */
+/** Revokes every active demo key, since one stands in a terminal and a file, and gives how many: none may reach real backends. */
 export function retireDemoKeys(accounts: Store, nowMs: number): number {
   const revoked = accounts.prepare<unknown, { nowMs: number; demo: string }>(`
     UPDATE keys SET revoked_at_ms = $nowMs

@@ -13,6 +13,14 @@ const COUNTERS = `
 
 const LATENCIES = ['within_10ms', 'within_50ms', 'within_250ms', 'within_1s', 'slower'];
 
+const sumsBy = (unit: 'day' | 'month') => `CREATE TABLE usage_${unit}s (
+      ${unit} INTEGER NOT NULL,
+      account_id INTEGER NOT NULL,
+      key_id TEXT NOT NULL,
+      method TEXT NOT NULL,${COUNTERS},
+      PRIMARY KEY (${unit}, account_id, key_id, method)
+    ) STRICT, WITHOUT ROWID;`;
+
 /**
  * The tables that both apps touch; a gateway writes, deploys adds up.
  *
@@ -47,20 +55,8 @@ export const USAGE_MIGRATIONS: Migrations = {
       returned INTEGER NOT NULL,
       PRIMARY KEY (hour, account_id, key_id, method, node)
     ) STRICT, WITHOUT ROWID;
-    CREATE TABLE usage_days (
-      day INTEGER NOT NULL,
-      account_id INTEGER NOT NULL,
-      key_id TEXT NOT NULL,
-      method TEXT NOT NULL,${COUNTERS},
-      PRIMARY KEY (day, account_id, key_id, method)
-    ) STRICT, WITHOUT ROWID;
-    CREATE TABLE usage_months (
-      month INTEGER NOT NULL,
-      account_id INTEGER NOT NULL,
-      key_id TEXT NOT NULL,
-      method TEXT NOT NULL,${COUNTERS},
-      PRIMARY KEY (month, account_id, key_id, method)
-    ) STRICT, WITHOUT ROWID;
+    ${sumsBy('day')}
+    ${sumsBy('month')}
     CREATE TABLE usage_settled (
       account_id INTEGER NOT NULL,
       node TEXT NOT NULL,

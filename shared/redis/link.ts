@@ -37,10 +37,7 @@ const REFUSALS = /^(?:WRONGPASS|NOAUTH|NOPERM|OOM|MISCONF|READONLY|NOREPLICAS|FO
 const REFUSAL_LENGTH_MAX = 160;
 const SENTENCES_MAX = 50;
 
-/**
- * Connects to a Redis or a Redis Cluster and stays connected: what breaks is connected again without end. One address
- * of a cluster is enough; the server says what it is.
- */
+/** Connects to a Redis or, by one of its addresses, to a Redis Cluster; a broken connection is made again without end. */
 export function openRedisLink<Name extends string>(options: RedisLinkOptions<Name>) {
   const found = placesFrom(options.url);
   if (found === undefined) return undefined;

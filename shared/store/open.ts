@@ -51,10 +51,7 @@ export function openStore(path: string, migrations: Migrations, extent: 'whole' 
   }
 }
 
-/**
- * Watches whether a store's file is in its place: SQLite goes on for ever with one that was deleted or replaced. Gives what
- * became of it, as a clause.
- */
+/** Gives, as a clause, what became of a store's file: SQLite goes on without end with one that was deleted or replaced. */
 export function watchFile({ filename: store }: Store) {
   const opened = idOf(store); // there is none of a database in memory
   return () => {

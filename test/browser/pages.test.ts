@@ -8,7 +8,6 @@ test('every route that answers GET is a page of the list, or is named as none', 
     origin: 'https://console.example.com',
     rpcUrl: new URL('https://rpc.example.com'),
     auth: { config: { signUp: true, oidc: {} }, providerLogin: {} },
-    webhookPages: { webhooks: {} },
     operator: {},
   } as unknown as PageServices; // enough for the table with all that a config can allow
   const shown = routesOf(deps).filter(({ answers }) => answers.get !== undefined);

@@ -51,6 +51,7 @@ describe('F6 a request whose end two readers could see in two places is refused,
     ['a chunk of 0x', 'transfer-encoding: chunked\r\n', `0x${IN_CHUNKS}`],
     ['a chunk beyond 64 bits', 'transfer-encoding: chunked\r\n', `fffffffffffffffff\r\n${CALL}\r\n0\r\n\r\n`],
     ['a chunk without its line end', 'transfer-encoding: chunked\r\n', `${AS_CHUNK.slice(0, -2)}XX0\r\n\r\n`],
+    ['much in extensions', 'transfer-encoding: chunked\r\n', `1;${'x'.repeat(999)}\r\n \r\n`.repeat(17)],
     ['a trailer', 'transfer-encoding: chunked\r\n', `${AS_CHUNK}0\r\nx-token: b\r\n\r\n`],
     ['a head of 100 KB', `x-a: ${'a'.repeat(100_000)}\r\n${LENGTH}`, CALL],
     ['five hundred header lines', `${'x-a: 1\r\n'.repeat(500)}${LENGTH}`, CALL],
@@ -114,6 +115,17 @@ describe('F6 a request that is odd and clear is one call to the configured backe
     caller.send(CALL);
     expect(await caller.until(GOOD)).toContain('HTTP/1.1 200 ');
   });
+});
+
+test('F6 who is refused before a 100 ends with that: what comes next may be its body or a request', async () => {
+  using caller = await openCaller(gateway.url);
+  const head = HEAD.replace('application/json', 'text/plain');
+  caller.send(`POST / HTTP/1.1\r\n${head}expect: 100-continue\r\n${LENGTH}\r\n`);
+  expect(await caller.until('\r\n\r\n')).toMatch(/^HTTP\/1\.1 415 [^]*\r\nconnection: close\r\n/);
+  const before = backend.calls();
+  caller.send(smuggled());
+  await caller.ended;
+  expect([caller.text().split('HTTP/1.1 ').length, backend.calls()]).toEqual([2, before]);
 });
 
 describe('F6 what a backend sends beside its answer reaches no caller', () => {

@@ -270,7 +270,7 @@ export function ActionPanel({ title, children, ...form }: ActionProps) {
   );
 }
 
-type ConfirmProps = Omit<ActionProps, 'kind'> &
+export type ConfirmProps = Omit<ActionProps, 'kind'> &
   Readonly<{
     id?: string | undefined;
     /** What must be typed, letter by letter: the name of what will be gone. */
@@ -328,6 +328,9 @@ const FORM_ID = /^[\w-]{22}$/;
 export function newFormId(random: (bytes: number) => Uint8Array): string {
   return Buffer.from(random(FORM_ID_BYTES)).toString('base64url');
 }
+
+/** The error of a form without an id, or with an altered one. */
+export const INCOMPLETE_FORM = 'The form was incomplete. Please try again.';
 
 /** The id of a form that was sent; `undefined`: it has none from `newFormId`. */
 export function formIdFrom(form: URLSearchParams): string | undefined {

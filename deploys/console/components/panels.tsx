@@ -272,12 +272,12 @@ export function StateBadge({ of: [text, tone] }: Readonly<{ of: StateWord }>) {
   return <Badge tone={tone}>{text}</Badge>;
 }
 
-type NoticeProps = Readonly<{ tone: Tone; role?: 'alert'; children: ComponentChildren }>;
+type NoticeProps = Readonly<{ tone: Tone; children: ComponentChildren }>;
 
 /** A highlighted sentence, with a shape beside its colour. */
-export function Notice({ tone, role, children }: NoticeProps) {
+export function Notice({ tone, children }: NoticeProps) {
   return (
-    <div class={`notice tone-${tone}`} role={role}>
+    <div class={`notice tone-${tone}`}>
       <Icon name={SHAPES[tone]} />
       <div>{children}</div>
     </div>

@@ -50,7 +50,7 @@ describe('a claim', () => {
 
 test.each(Object.entries(DUE))('deliveries without room are skipped by index alone: %s', (_name, due) => {
   using queue = startQueue();
-  const given = { nowMs: 1, again: 1, accounts: '[7]', webhooks: '["a"]', hosts: '["b"]', limit: 1 };
+  const given = { nowMs: 1, retries: 1, accounts: '[7]', webhooks: '["a"]', hosts: '["b"]', limit: 1 };
   const plan = queue.store
     .query<{ detail: string }, typeof given>(`EXPLAIN QUERY PLAN ${due}`)
     .all(given)

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { type Bucket, refill, retryAfterSeconds, shortMs } from '../../../gateway/limits/charge.ts';
+import { type Bucket, refill, shortMs } from '../../../gateway/limits/charge.ts';
+import { retryAfterSeconds } from '../../../shared/clock.ts';
 
 type Rate = Readonly<{ burst: number; rps: number }>;
 const full = (rate: Rate, atMs = 0): Bucket => ({ tokens: rate.burst, atMs, ...rate });

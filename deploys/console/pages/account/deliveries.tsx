@@ -1,13 +1,13 @@
 /** @jsxImportSource preact */
 import { useContext } from 'preact/hooks';
 import {
-  type AccountDelivery,
   type AttemptRow,
   type DeliveryFilter,
   type DeliveryPage,
+  type DeliveryRow,
   ID_PART_MIN,
 } from '../../../outbox/list.ts';
-import { ATTEMPTS_MAX, type DeliveryState, SEND_TEXTS } from '../../../outbox/outcome.ts';
+import { ATTEMPTS_MAX, DELIVERY_STATES, type DeliveryState, SEND_TEXTS } from '../../../outbox/outcome.ts';
 import { DAY_MS } from '../../../usage/calendar.ts';
 import { CodeBlock } from '../../components/code.tsx';
 import { Ago, bytesText, countText, latencyText, Now, Time } from '../../components/format.tsx';
@@ -87,7 +87,7 @@ function filters(
         'state',
         'State',
         filter.state,
-        STATES.map((value) => ({ value, label: STATE_WORDS[value][0] })),
+        DELIVERY_STATES.map((value) => ({ value, label: STATE_WORDS[value][0] })),
       )}
       {filterSelect(
         'event',
@@ -105,7 +105,7 @@ function filters(
 /** Deliveries, each opening at the side; the webhook is not named where all are of one. */
 export function deliveryTable(
   accountId: number,
-  rows: readonly AccountDelivery[],
+  rows: readonly DeliveryRow[],
   empty: string,
   isOfOneWebhook: boolean,
 ) {
@@ -151,7 +151,7 @@ export function deliveryTable(
   );
 }
 
-function State({ row }: Readonly<{ row: AccountDelivery }>) {
+function State({ row }: Readonly<{ row: DeliveryRow }>) {
   const nowMs = useContext(Now);
   const { state, nextAttemptAtMs, resendAtMs } = row;
   return (
@@ -165,7 +165,7 @@ function State({ row }: Readonly<{ row: AccountDelivery }>) {
   );
 }
 
-function eventCell({ eventKind, label, deploySlot }: AccountDelivery) {
+function eventCell({ eventKind, label, deploySlot }: DeliveryRow) {
   if (label === null) return <code>{eventKind}</code>;
   return (
     <span class="lines">
@@ -178,7 +178,7 @@ function eventCell({ eventKind, label, deploySlot }: AccountDelivery) {
 }
 
 /** `503 in 240 ms`, `timeout in 10.0 s`. */
-function answerText({ lastStatus, lastError, tookMs }: AccountDelivery): string {
+function answerText({ lastStatus, lastError, tookMs }: DeliveryRow): string {
   const word = lastStatus ?? (lastError === null ? undefined : wordOf(lastError));
   if (word === undefined) return '–';
   return tookMs === null ? String(word) : `${word} in ${latencyText(Math.max(0, tookMs))}`;
@@ -192,12 +192,11 @@ export const SPANS = [
   { value: '30d', label: 'Last 30 days', ms: 30 * DAY_MS },
 ] as const;
 
-const STATES = Object.keys(STATE_WORDS) as readonly DeliveryState[]; // Object.keys forgets the keys' type
 const EVENTS = ['program.upgraded', 'ping'] as const;
 
 /** The filter in an address. Members that cannot be read are left out. */
 function filterFrom(query: URLSearchParams, nowMs: number): DeliveryFilter {
-  const state = STATES.find((known) => known === query.get('state'));
+  const state = DELIVERY_STATES.find((known) => known === query.get('state'));
   const eventKind = EVENTS.find((known) => known === query.get('event'));
   const span = SPANS.find(({ value }) => value === query.get('time'));
   const [webhookId, programId] = [query.get('webhook') || undefined, query.get('program') || undefined];

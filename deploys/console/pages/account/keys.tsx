@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
 import { type KeyRow, type KeyState, TOO_MANY_KEYS } from '../../../accounts/keys.ts';
-import { HOUR_MS } from '../../../usage/calendar.ts';
+import { HOUR_MS, lastHours } from '../../../usage/calendar.ts';
 import { sumOf } from '../../../usage/report.ts';
 import { Sparkline } from '../../components/charts.tsx';
 import { SecretBox } from '../../components/code.tsx';
@@ -13,6 +13,7 @@ import {
   Filters,
   type FormErrors,
   formIdFrom,
+  INCOMPLETE_FORM,
   newFormId,
   PostForm,
   RadioFields,
@@ -54,8 +55,7 @@ export function keyListPage(
     ...(before && { before: { createdAtMs: before.atMs, id: before.id } }),
   };
   const { items, next } = keys.page(selection);
-  const toHour = Math.floor(nowMs / HOUR_MS) + 1;
-  const used = usage.byKey({ accountId: account.id }, { fromHour: toHour - WEEK_HOURS, toHour });
+  const used = usage.byKey({ accountId: account.id }, lastHours(WEEK_HOURS, nowMs));
   const calls = new Map(used.map(({ name, counts }) => [name, counts.calls]));
   const path = paths.keys(account.id);
   const isNarrowed = search !== '' || before !== undefined;
@@ -131,7 +131,8 @@ export function newKeyPage({ random }: AccountServices, context: AccountContext)
 export function createKey({ keys, oneTimeSecrets, random }: AccountServices, context: AccountForm): Response {
   const { account, form: sent, viewer } = context;
   const once = formIdFrom(sent);
-  if (once === undefined) return showForm(context, newFormId(random), { sent, errors: { form: STALE_FORM } });
+  if (once === undefined)
+    return showForm(context, newFormId(random), { sent, errors: { form: INCOMPLETE_FORM } });
   const result = keys.create(account.name, (sent.get('name') ?? '').trim(), byOf(context).actor, once);
   switch (result.kind) {
     case 'created':
@@ -180,8 +181,6 @@ function showForm({ account, show }: AccountContext, once: string, returned: Ret
 }
 
 const BAD_KEY_NAME = 'Use 1–64 printable characters, with no leading or trailing spaces.';
-/** The error of a form without an id, or with an altered one. */
-const STALE_FORM = 'The form was incomplete. Please try again.';
 
 const STATES: Readonly<Record<KeyState, StateWord>> = {
   active: ['Active', 'good'],
@@ -303,8 +302,7 @@ function keyFacts(row: KeyRow) {
 }
 
 function keyUse(usage: AccountServices['usage'], whose: { accountId: number; keyId: string }, nowMs: number) {
-  const toHour = Math.floor(nowMs / HOUR_MS) + 1;
-  const points = usage.series(whose, { fromHour: toHour - 168, toHour });
+  const points = usage.series(whose, lastHours(WEEK_HOURS, nowMs));
   const week = sumOf(points.map(({ counts }) => counts));
   const day = points.slice(-24).map(({ counts }) => counts.calls);
   const dayCalls = day.reduce((sum, calls) => sum + calls, 0);
@@ -374,7 +372,7 @@ export function rotateKey(services: AccountServices, context: AccountForm): Resp
   const once = formIdFrom(form);
   const grace = GRACES.find(({ value }) => value === form.get('grace'));
   const again = (form: string) => keyPage(services, context, { rotate: { form } });
-  if (once === undefined) return again(STALE_FORM);
+  if (once === undefined) return again(INCOMPLETE_FORM);
   if (grace === undefined) return again('Choose when the old key expires.');
   const result = services.keys.rotate(id, grace.ms, byOf(context).actor, account.id, once);
   switch (result.kind) {

@@ -2,7 +2,7 @@
 import type { Plan } from '../../../../shared/config/plans.ts';
 import type { Account } from '../../../accounts/account-row.ts';
 import type { KeyRow } from '../../../accounts/keys.ts';
-import { DAY_MS, HOUR_MS } from '../../../usage/calendar.ts';
+import { DAY_MS, lastHours } from '../../../usage/calendar.ts';
 import type { Minute } from '../../../usage/minutes.ts';
 import { type Counts, type Forecast, forecastOf, forecastText, type Part } from '../../../usage/report.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
@@ -44,8 +44,7 @@ export function overviewPage(
     creditsLeft === undefined
       ? undefined
       : forecastOf(usage, { accountId: id, creditsLeft, createdAtMs }, nowMs);
-  const toHour = Math.floor(nowMs / HOUR_MS) + 1;
-  const hours = { fromHour: toHour - 24, toHour };
+  const hours = lastHours(24, nowMs);
   const newest = keys.page({ accountId: id, limit: KEYS }).items;
   const state = { account, plan, forecast, keys: newest, webhooks: webhooksOf(id) };
   const found = [...ofAccount(state), ...ofWebhooks(state, nowMs), ...ofKeys(state, nowMs)];
@@ -60,7 +59,7 @@ export function overviewPage(
       </>
     ),
     body: (
-      <Live id="overview" from={url.pathname} everySeconds={5}>
+      <Live id="overview" from={url.pathname}>
         <div class="panel-stack">
           {found.length > 0 && (
             <section class="notices" aria-label="Needs attention">

@@ -1,5 +1,13 @@
 /** @jsxImportSource preact */
-import { DAY_MS, HOUR_MS, type Hours, monthOf, UNITS, type Unit } from '../../../usage/calendar.ts';
+import {
+  DAY_MS,
+  HOUR_MS,
+  type Hours,
+  lastHours,
+  monthOf,
+  UNITS,
+  type Unit,
+} from '../../../usage/calendar.ts';
 import { CSV_HEAD, csvLine, type Used } from '../../../usage/read-usage.ts';
 import { type Counts, type Dimension, type Measure, MEASURES } from '../../../usage/report.ts';
 import { type Reader, startsOf, type UsageView } from '../../../usage/usage-view.ts';
@@ -26,9 +34,9 @@ const PERIOD_NAMES = Object.keys(PERIODS) as readonly Period[]; // Object.keys f
 
 /** Its hours, from where the first of its hours, days or months begins up to and with the hour that is now. */
 function hoursOf(period: Period, nowMs: number): Hours {
-  const toHour = Math.floor(nowMs / HOUR_MS) + 1;
+  const { toHour } = lastHours(1, nowMs);
   if (period === '12m') return { fromHour: UNITS.month.startMs(monthOf(nowMs).month - 11) / HOUR_MS, toHour };
-  if (PERIODS[period].unit === 'hour') return { fromHour: toHour - 24 * PERIODS[period].days, toHour };
+  if (PERIODS[period].unit === 'hour') return lastHours(24 * PERIODS[period].days, nowMs);
   return { fromHour: 24 * (Math.floor(nowMs / DAY_MS) - PERIODS[period].days + 1), toHour };
 }
 

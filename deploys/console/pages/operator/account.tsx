@@ -9,9 +9,9 @@ import {
   ActionPanel,
   ButtonLink,
   confirmErrors,
-  ConfirmPanel,
   type FormErrors,
   formIdFrom,
+  INCOMPLETE_FORM,
   newFormId,
   PostForm,
   type Returned,
@@ -23,7 +23,7 @@ import { Link, Tabs } from '../../components/links.tsx';
 import type { Answer, ViewerContext, ViewerForm } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { type FlashCode, idFrom, paths, redirect } from '../../paths.ts';
-import { AccountBadge, accountErrors, creditsFrom, NO_PLAN, planOptions } from './accounts.tsx';
+import { AccountBadge, accountErrors, confirmPage, creditsFrom, NO_PLAN, planOptions } from './accounts.tsx';
 import { auditTable, createWhoOf } from './audit.tsx';
 import { userTable } from './user.tsx';
 
@@ -266,7 +266,7 @@ export function addCredits(services: PageServices, context: ViewerForm): Respons
       return showAccount(services, context, account, {
         of: 'credits',
         sent: form,
-        errors: { form: INCOMPLETE },
+        errors: { form: INCOMPLETE_FORM },
       });
     const [credits, reason] = [creditsFrom(form.get('credits') ?? ''), form.get('reason')?.trim() ?? ''];
     const result = services.accounts.addCredits(account.name, { credits, reason, once }, by);
@@ -303,26 +303,17 @@ export function suspendAccount(services: PageServices, context: ViewerForm): Res
   });
 }
 
-function showSuspend({ show }: ViewerContext, { id, name }: Account, errors?: FormErrors): Response {
-  return show({
-    title: `Suspend ${name}`,
-    crumbs: [
-      ['Accounts', paths.operatorAccounts],
-      [name, paths.operatorAccount(id)],
-    ],
-    status: errors && 422,
-    body: (
-      <ConfirmPanel
-        title="Suspend"
-        action={`${paths.operatorAccount(id)}/suspend`}
-        phrase={name}
-        button="Suspend account"
-        errors={errors}
-      >
-        All API keys stop working within a second, at the RPC endpoint and the program API, until you resume
-        the account. Users can still sign in and webhooks are still sent. You can resume it at any time.
-      </ConfirmPanel>
-    ),
+function showSuspend(context: ViewerContext, { id, name }: Account, errors?: FormErrors): Response {
+  const path = paths.operatorAccount(id);
+  return confirmPage(context, `Suspend ${name}`, [name, path], {
+    title: 'Suspend',
+    action: `${path}/suspend`,
+    phrase: name,
+    button: 'Suspend account',
+    errors,
+    children:
+      'All API keys stop working within a second, at the RPC endpoint and the program API, until you resume the ' +
+      'account. Users can still sign in and webhooks are still sent. You can resume it at any time.',
   });
 }
 
@@ -348,7 +339,7 @@ export function addUser(services: PageServices, context: ViewerForm): Answer {
     const email = readEmail(context.form.get('email') ?? '');
     const id = context.form.get('user') ?? '';
     if (email === undefined) return refuse({ email: 'Enter a valid email address.' });
-    if (!/^[0-9a-f]{24}$/.test(id)) return refuse({ form: INCOMPLETE });
+    if (!/^[0-9a-f]{24}$/.test(id)) return refuse({ form: INCOMPLETE_FORM });
     const password = makePassword(random);
     const hashed = await auth.hashing.hash(password, 'known');
     if (hashed.kind === 'busy') return refuse({ form: 'The server is busy. Please try again.' });
@@ -365,5 +356,4 @@ export function addUser(services: PageServices, context: ViewerForm): Answer {
   });
 }
 
-const INCOMPLETE = 'The form was incomplete. Please try again.';
 const TAKEN = "A user with this email already exists. You can reset the password on the user's page.";

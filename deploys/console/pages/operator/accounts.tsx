@@ -6,6 +6,8 @@ import { actorOf } from '../../../accounts/audit.ts';
 import { countText, Time } from '../../components/format.tsx';
 import {
   ButtonLink,
+  ConfirmPanel,
+  type ConfirmProps,
   Filters,
   filterSelect,
   type FormErrors,
@@ -15,7 +17,7 @@ import {
   TextField,
 } from '../../components/forms.tsx';
 import { Badge, Empty, Panel, Table } from '../../components/panels.tsx';
-import { Link, Pager } from '../../components/links.tsx';
+import { type Crumb, Link, Pager } from '../../components/links.tsx';
 import type { ViewerContext, ViewerForm } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { idFrom, paths, redirect } from '../../paths.ts';
@@ -128,6 +130,21 @@ export function newAccountPage(
         </PostForm>
       </Panel>
     ),
+  });
+}
+
+/** A page that has a phrase typed before a change; also as it comes back. `thing` is the page that it belongs to. */
+export function confirmPage(
+  { show }: ViewerContext,
+  title: string,
+  thing: Crumb,
+  panel: ConfirmProps,
+): Response {
+  return show({
+    title,
+    crumbs: [['Accounts', paths.operatorAccounts], thing],
+    status: panel.errors && 422,
+    body: <ConfirmPanel {...panel} />,
   });
 }
 

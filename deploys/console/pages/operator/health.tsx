@@ -99,7 +99,7 @@ function troublesOf(state: State): readonly string[] {
   const without = operators.filter(({ hasSecondFactor }) => !hasSecondFactor).length;
   const who = `${countText(without)} ${without === 1 ? 'operator does' : 'operators do'}`;
   return [
-    ...[watcher.health, deliveries].flatMap((health) => (health?.isWell === false ? [health.sentence] : [])),
+    ...[watcher.health, deliveries].flatMap((health) => (health.isWell ? [] : [health.sentence])),
     ...[publication && complaintOf(publication)].flatMap((complaint) => complaint ?? []),
     ...gateways.flatMap((gateway) =>
       gateway.kind === 'seen' ? [] : [`Gateway ${gateway.host} is unreachable (${gateway.reason}).`],
@@ -151,13 +151,9 @@ function servicePanel({ deliveries, publication, gateways }: State) {
         ['Bun', Bun.version],
         [
           'Deliveries',
-          deliveries === undefined ? (
-            'Not sent by this process'
-          ) : (
-            <>
-              {wellBadge(deliveries)} <Link to={paths.queue}>Queue</Link>
-            </>
-          ),
+          <>
+            {wellBadge(deliveries)} <Link to={paths.queue}>Queue</Link>
+          </>,
         ],
         publication !== undefined && ['Accounts and keys', <StateBadge of={PUBLICATION[publication.kind]} />],
         ...gateways.map((gateway): Fact => {

@@ -15,7 +15,6 @@ import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { errorText, STATE_WORDS } from '../account/deliveries.tsx';
 import { paths } from '../../paths.ts';
-import type { Health } from '../../../health/health.ts';
 import { COUNT_MAX, type QueueState, type Reason, type WrongAttempt } from '../../../outbox/list.ts';
 import type { FailingWebhook } from '../../../webhooks/webhook-health.ts';
 import { DAY_MS } from '../../../usage/calendar.ts';
@@ -30,7 +29,8 @@ export function queuePage(
   { operator, accounts }: PageServices,
   { url, nowMs, show }: ViewerContext,
 ): Response {
-  const { queue, failing, deliveries } = operator;
+  const { queue, failing } = operator;
+  const health = operator.deliveries();
   const nameOf = (accountId: number) => accounts.findById(accountId)?.name ?? String(accountId);
   const here = withQuery(url, {});
   const after = cursorFrom(url.searchParams.get('after'));
@@ -44,7 +44,7 @@ export function queuePage(
       <>
         <Live id="queue" from={here}>
           <div class="panel-stack">
-            {troubleNotice(deliveries())}
+            {!health.isWell && <Notice tone="bad">{health.sentence}</Notice>}
             {figures(queue.state(nowMs), nowMs)}
           </div>
         </Live>
@@ -72,11 +72,6 @@ export function queuePage(
       </>
     ),
   });
-}
-
-function troubleNotice(health: Health | undefined) {
-  if (health === undefined) return <Notice tone="warning">Deliveries are not sent by this process.</Notice>;
-  return health.isWell ? null : <Notice tone="bad">{health.sentence}</Notice>;
 }
 
 function figures(state: QueueState, nowMs: number) {

@@ -7,7 +7,7 @@ import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
 import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { paths } from '../../paths.ts';
-import { HOUR_MS } from '../../../usage/calendar.ts';
+import { HOUR_MS, lastHours } from '../../../usage/calendar.ts';
 import type { Minute } from '../../../usage/minutes.ts';
 import type { Done } from '../../../usage/traffic.ts';
 
@@ -26,7 +26,7 @@ export async function trafficPage(
   const { atMs, total, byMethod, byPlan, top } = await operator.readTraffic(hours);
   const methodsLeft = byMethod.length - METHODS_SHOWN;
   const nameOf = (id: number) => accounts.findById(id)?.name ?? `Account ${id} (deleted)`;
-  const fromMs = (Math.floor(atMs / HOUR_MS) + 1 - hours) * HOUR_MS;
+  const fromMs = lastHours(hours, atMs).fromHour * HOUR_MS;
   return show({
     title: 'Traffic',
     aside: <Badge tone="waiting">Live</Badge>,

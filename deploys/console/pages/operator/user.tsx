@@ -17,6 +17,7 @@ import { Link } from '../../components/links.tsx';
 import type { Answer, ViewerContext, ViewerForm } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
 import { paths, redirect } from '../../paths.ts';
+import { confirmPage } from './accounts.tsx';
 
 /** The user of the path, where there is one. */
 function onUser<A extends Answer>(
@@ -91,26 +92,17 @@ export function resetSecondFactor(services: PageServices, context: ViewerForm): 
   });
 }
 
-function showSecondFactor({ show }: ViewerContext, { id, email }: User, errors?: FormErrors): Response {
-  return show({
-    title: 'Reset two-factor authentication',
-    crumbs: [
-      ['Accounts', paths.operatorAccounts],
-      [email, paths.user(id)],
-    ],
-    status: errors && 422,
-    body: (
-      <ConfirmPanel
-        title="Reset"
-        action={`${paths.user(id)}/second-factor`}
-        phrase={email}
-        button="Reset two-factor authentication"
-        errors={errors}
-      >
-        For a user who lost their phone and backup codes. Verify their identity first: their password alone
-        will be enough to sign in.
-      </ConfirmPanel>
-    ),
+function showSecondFactor(context: ViewerContext, { id, email }: User, errors?: FormErrors): Response {
+  const button = 'Reset two-factor authentication';
+  return confirmPage(context, button, [email, paths.user(id)], {
+    title: 'Reset',
+    action: `${paths.user(id)}/second-factor`,
+    phrase: email,
+    button,
+    errors,
+    children:
+      'For a user who lost their phone and backup codes. Verify their identity first: their password alone will be ' +
+      'enough to sign in.',
   });
 }
 

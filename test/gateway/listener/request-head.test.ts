@@ -1,0 +1,168 @@
+import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { readRequestHead, type RequestHead } from '../../../gateway/listener/request-head.ts';
+import { BodyDecoder } from '../../../gateway/upstream/http-parser.ts';
+
+const bytesOf = (text: string) => Buffer.from(text, 'latin1');
+const post = (...lines: string[]) => ['POST / HTTP/1.1', 'host: a', ...lines].join('\r\n') + '\r\n\r\n';
+const request = (line: string) => `${line}\r\nhost: a\r\n\r\n`;
+const longOf = (bytes: number) => post(`x: ${'a'.repeat(bytes - post('x: ').length + 4)}`);
+const LENGTH = 'content-length: 2';
+const CHUNKED = 'transfer-encoding: chunked';
+
+function headOf(text: string): RequestHead {
+  const read = readRequestHead(bytesOf(text));
+  if (read.kind !== 'head') throw new Error(JSON.stringify(read));
+  return read.head;
+}
+
+describe('a head that two readers could understand in two ways is refused', () => {
+  test.each<[string, string, number]>([
+    ['no target', request('POST HTTP/1.1'), 400],
+    ['no version', request('POST /'), 400],
+    ['two spaces', request('POST /  HTTP/1.1'), 400],
+    ['a tab for a space', request('POST\t/ HTTP/1.1'), 400],
+    ['a space before the method', request(' POST / HTTP/1.1'), 400],
+    ['a space behind the version', request('POST / HTTP/1.1 '), 400],
+    ['a space in the target', request('POST /a b HTTP/1.1'), 400],
+    ['a byte in the target that some take for a space', request('POST /\xa0 HTTP/1.1'), 400],
+    ['a fragment', request('POST /#a HTTP/1.1'), 400],
+    ['a fragment in a query', request('POST /?api-key=a#b HTTP/1.1'), 400],
+    ['an asterisk', request('OPTIONS * HTTP/1.1'), 400],
+    ['an authority', request('CONNECT a:80 HTTP/1.1'), 400],
+    ['a URL without an authority', request('POST http:///a HTTP/1.1'), 400],
+    ['another scheme', request('POST ftp://a/ HTTP/1.1'), 400],
+    ['a method that is no name', request('PO(ST / HTTP/1.1'), 400],
+    ['lower case in the version', request('POST / http/1.1'), 400],
+    ['a line feed behind the version', 'POST / HTTP/1.1\nhost: a\r\n\r\n', 400],
+    ['a later version', request('POST / HTTP/1.2'), 505],
+    ['HTTP/2', request('POST / HTTP/2.0'), 505],
+    ['two line ends before it', `\r\n\r\n${post()}`, 400],
+    ['no host', 'POST / HTTP/1.1\r\nx: a\r\n\r\n', 400],
+    ['two hosts', post('Host: a'), 400],
+    ['a NUL', post('x: \0'), 400],
+    ['a line feed alone', post('x: a\ny: b'), 400],
+    ['a carriage return alone', post('x: a\ry: b'), 400],
+    ['a folded line', post('x: a', ' b'), 400],
+    ['a space before a colon', post('x : a'), 400],
+    ['no name', post(': a'), 400],
+    ['a name beyond ASCII', post('x\xe9: a'), 400],
+    ['an empty length', post('content-length:'), 400],
+    ['a sign', post('content-length: +2'), 400],
+    ['a list of lengths', post('content-length: 2, 2'), 400],
+    ['two lengths', post(LENGTH, 'content-length: 3'), 400],
+    ['the same length in other digits', post(LENGTH, 'content-length: 02'), 400],
+    ['a length of 16 digits', post('content-length: 0000000000000002'), 400],
+    ['a vertical tab before a length', post('content-length: \x0b2'), 400],
+    ['a length and chunks', post('content-length: 0', CHUNKED), 400],
+    ['chunks twice', post(CHUNKED, CHUNKED), 400],
+    ['a coding with a parameter', post(`${CHUNKED};a=b`), 400],
+    ['a coding that is none', post('transfer-encoding: identity'), 400],
+    ['an empty coding', post('transfer-encoding:'), 400],
+    ['chunks in HTTP/1.0', `POST / HTTP/1.0\r\n${CHUNKED}\r\n\r\n`, 400],
+    ['201 lines', post(...Array<string>(200).fill('x: a')), 431],
+  ])('%s', (_name, text, status) => {
+    expect(readRequestHead(bytesOf(text))).toEqual({ kind: 'bad', status } as never);
+  });
+});
+
+test.each<[string, number | 'chunked', boolean]>([
+  [post(), 0, true],
+  [`\r\n${post(LENGTH)}`, 2, true],
+  [post(...Array<string>(199).fill('x: a')), 0, true],
+  [post('Content-Length:\t02 \t', 'CONTENT-LENGTH:02'), 2, true],
+  [post('Transfer-Encoding:\tChunked \t'), 'chunked', true],
+  [post('content_length: 9', 'x: \x01\x7f\xff'), 0, true],
+  [post('connection: x, Close'), 0, false],
+  [post('connection: keep-alive', 'connection: close'), 0, false],
+  [post('connection: closed'), 0, true],
+  ['POST / HTTP/1.0\r\n\r\n', 0, false],
+  ['POST / HTTP/1.0\r\nconnection: x , Keep-Alive\r\n\r\n', 0, true],
+  ['POST / HTTP/1.0\r\nconnection: keep-alive, close\r\n\r\n', 0, false],
+  [request('GET HTTPS://a?b HTTP/1.1'), 0, true],
+  [request('OPTIONS //a/../%00?\\"< HTTP/1.1'), 0, true],
+])('the body of %j is of %p bytes, and its connection goes on: %p', (text, framing, keepsAlive) => {
+  const head = headOf(text);
+  expect([head.framing, head.keepsAlive]).toEqual([framing, keepsAlive]);
+});
+
+test.each([
+  ['100-Continue', true],
+  ['100-continue-not', false],
+  ['a', false],
+])('who expects %j waits for a 100: %p', (value, expected) => {
+  expect(headOf(post(`Expect: ${value}`)).expectsContinue).toBe(expected);
+});
+
+test('a head is as long as it may be wherever it is split, and not a byte longer', () => {
+  const [longest, tooLong] = [bytesOf(longOf(16_384)), bytesOf(longOf(16_385))];
+  for (let cut = 1; cut <= 5; cut++) expect(readRequestHead(longest.subarray(0, -cut)).kind).toBe('more');
+  expect([readRequestHead(longest).kind, readRequestHead(tooLong).kind]).toEqual(['head', 'bad']);
+  expect(readRequestHead(bytesOf('a'.repeat(16_388)))).toEqual({ kind: 'bad', status: 431 });
+});
+
+const NAME = "!#$%&'*+.^_`|~-09azAZ";
+const nameOf = (maxLength: number) => fc.string({ unit: fc.constantFrom(...NAME), minLength: 1, maxLength });
+/** All but the bytes that end a line; the space around it is not its own. */
+const value = fc
+  .uint8Array({ maxLength: 20 })
+  .map((bytes) => Buffer.from(bytes.filter((c) => c !== 0 && c !== 10 && c !== 13)).toString('latin1'))
+  .map((text) => text.replace(/^[ \t]+|[ \t]+$/g, ''));
+const blank = fc.constantFrom('', ' ', '\t', ' \t ');
+const field = fc.record({ name: nameOf(18).map((name) => `x${name}`), value, before: blank, after: blank });
+const generated = fc.record({
+  method: fc.oneof(fc.constantFrom('POST', 'GET', 'POSTS'), nameOf(8)),
+  target: fc
+    .string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((c) => String.fromCharCode(c)), maxLength: 30 })
+    .map((text) => `/${text.replaceAll('#', '')}`),
+  fields: fc.array(field, { maxLength: 8 }),
+  chunks: fc.option(
+    fc.array(fc.record({ data: fc.uint8Array({ minLength: 1, maxLength: 40 }), noise: fc.nat(3) })),
+  ),
+  cuts: fc.array(fc.nat(2_000), { maxLength: 6 }),
+});
+const NOISE = ['', ';', '\t;a="b"', ' '];
+
+test('a head, and chunks behind it, are read as they were meant, however noisy and wherever cut', () => {
+  const property = fc.property(generated, ({ method, target, fields, chunks, cuts }) => {
+    const lines = fields.map(({ name, value: text, before, after }) => `${name}:${before}${text}${after}`);
+    const [body, coding] = chunks === null ? ['', []] : [`${textOf(chunks)}0\r\n\r\n`, [CHUNKED]];
+    const head = [`${method} ${target} HTTP/1.1`, ...lines, 'Host: a', ...coding].join('\r\n') + '\r\n\r\n';
+    const wire = bytesOf(`${head}${body}GET /`);
+    for (let end = 0; end < head.length; end++)
+      expect(readRequestHead(wire.subarray(0, end))).toEqual({ kind: 'more' });
+    const read = readRequestHead(wire);
+    if (read.kind !== 'head') throw new Error(JSON.stringify(read));
+    expect(read.end).toBe(head.length);
+    expect([read.head.method, read.head.target]).toEqual([method, target]);
+    for (const { name } of fields.filter((each) => /^[a-z\d-]+$/i.test(each.name))) {
+      const values = fields.filter((each) => each.name.toLowerCase() === name.toLowerCase());
+      expect(read.head.get(name.toLowerCase())).toBe(values.map((each) => each.value).join(', '));
+    }
+    expect([read.head.has('y'), read.head.framing]).toEqual([false, chunks === null ? 0 : 'chunked']);
+    if (chunks === null) return;
+    const decoder = new BodyDecoder('chunked', true);
+    const at = cuts.map((cut) => Math.min(read.end + cut, wire.length)).toSorted((a, b) => a - b);
+    const pieces = [...at, wire.length].map((end, i) =>
+      Buffer.from(decoder.push(Buffer.from(wire.subarray(at[i - 1] ?? read.end, end)))),
+    );
+    expect(Buffer.concat(pieces)).toEqual(Buffer.concat(chunks.map(({ data }) => data)));
+    expect(['end', 'surplus']).toContain(decoder.state);
+  });
+  fc.assert(property, { numRuns: 300 });
+
+  function textOf(chunks: readonly Readonly<{ data: Uint8Array; noise: number }>[]): string {
+    const text = chunks.map(({ data, noise }) => {
+      const size = data.length.toString(16).padStart(noise, '0');
+      return `${size}${NOISE[noise] ?? ''}\r\n${Buffer.from(data).toString('latin1')}\r\n`;
+    });
+    return text.join('');
+  }
+});
+
+test('chunk extensions of more bytes than the limit, over all chunks, break the body', () => {
+  const chunk = bytesOf(`1;${'x'.repeat(1_000)}\r\na\r\n`);
+  const decoder = new BodyDecoder('chunked', true);
+  const states = Array.from({ length: 17 }, () => (decoder.push(Buffer.from(chunk)), decoder.state));
+  expect(states).toEqual([...Array<string>(16).fill('size'), 'bad'] as never);
+});
