@@ -84,7 +84,7 @@ export class CallerConnection {
 
   onDrain(): void {
     for (let piece = this.#unwritten[0]; piece !== undefined; piece = this.#unwritten[0]) {
-      const written = Math.max(0, this.#socket.write(piece));
+      const written = this.#put(piece);
       if (written > 0) this.#stuckSinceMs = this.#listener.clock.monotonic();
       if (written < piece.length) return void (this.#unwritten[0] = piece.subarray(written));
       this.#unwritten.shift();
@@ -304,12 +304,19 @@ export class CallerConnection {
   /** Hands bytes, which may be overwritten afterwards, to the system; gives a promise when not all of them are taken at once. */
   #send(bytes: Buffer): Promise<void> | undefined {
     if (this.#state === 'closed' || bytes.length === 0) return this.#drained?.promise;
-    const written = this.#unwritten.length > 0 ? 0 : Math.max(0, this.#socket.write(bytes));
+    const written = this.#unwritten.length > 0 ? 0 : this.#put(bytes);
     if (written === bytes.length) return undefined;
     if (this.#unwritten.length === 0) this.#stuckSinceMs = this.#listener.clock.monotonic();
     this.#unwritten.push(Buffer.from(bytes.subarray(written)));
     this.#drained ??= Promise.withResolvers();
     return this.#drained.promise;
+  }
+
+  /** A write that meets a reset ends the connection, later: where it does not read, the runtime does not tell of it. */
+  #put(bytes: Buffer): number {
+    const written = this.#socket.write(bytes);
+    if (written < 0) queueMicrotask(() => this.destroy());
+    return Math.max(0, written);
   }
 
   /** The answer has been written: the next request, or the end of the connection. */

@@ -93,6 +93,32 @@ describe('requests behind others', () => {
   });
 });
 
+test('a caller that leaves is noticed, also with so much behind its request that no more is read', async () => {
+  const hasLeft = Promise.withResolvers<void>();
+  const cancelled = Promise.withResolvers<void>();
+  const { url } = start(() => ({
+    ...text(''),
+    body: {
+      cancel: () => cancelled.resolve(),
+      async pipe(write) {
+        void write(Buffer.from('first'));
+        await hasLeft.promise;
+        for (let i = 0; i < 3; i++) void write(Buffer.from('more'));
+        await cancelled.promise;
+        return { kind: 'cut', reason: 'cancelled', bytes: 5 };
+      },
+    },
+  }));
+  const caller = await openCaller(url);
+  caller.send(sized('s') + 'x'.repeat(200_000));
+  await caller.until('first');
+  await caller.flushed();
+  caller[Symbol.dispose]();
+  await caller.ended;
+  hasLeft.resolve();
+  await cancelled.promise;
+});
+
 test.each<[string, Answer]>([
   ['an answer', () => broken],
   ['a later answer', async () => broken],
