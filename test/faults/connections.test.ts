@@ -82,17 +82,13 @@ test('F9 two thousand requests one after another on one connection are all answe
 describe('F9 requests behind one that has not been answered yet', () => {
   const idsIn = (text: string) => [...text.matchAll(/"id":(\d+)\}/g)].map(([, id]) => Number(id));
 
-  test.each([2, 3, 10])(
-    'F9 %d requests in one write are answered in order or not at all',
-    async (requests) => {
-      using caller = await openCaller(gateway.url);
-      const ids = Array.from({ length: requests }, (_, i) => i + 1);
-      caller.send(ids.map((id) => postText(call(id), key)).join(''));
-      await caller.until(answer(requests));
-      const answered = idsIn(caller.text());
-      expect(answered).toEqual(ids.slice(0, answered.length));
-    },
-  );
+  test.each([2, 3, 10])('F9 %d requests in one write are answered in order', async (requests) => {
+    using caller = await openCaller(gateway.url);
+    const ids = Array.from({ length: requests }, (_, i) => i + 1);
+    caller.send(ids.map((id) => postText(call(id), key)).join(''));
+    await caller.until(answer(requests));
+    expect(idsIn(caller.text())).toEqual(ids);
+  });
 
   test('F9 a request in the middle of a streamed answer never ends that answer cleanly before its end', async () => {
     const gate = Promise.withResolvers<void>();
