@@ -45,15 +45,18 @@ export function openLedger(dataDir: string | undefined) {
   const sql = statements(db);
   for (const statement of Object.values(sql)) statement.safeIntegers(true);
 
-  const commit = db.transaction(
-    (record: TransactionRecord | undefined, keys: readonly Address[], accounts: Changed) => {
+  /** All writes of `work`, or none. */
+  const atomically = (work: () => void) => db.transaction(work).immediate();
+
+  function commit(record: TransactionRecord | undefined, keys: readonly Address[], accounts: Changed): void {
+    atomically(() => {
       for (const [key, state] of accounts) writeAccount(key, state);
       if (record === undefined) return;
       const { slot, position, signature, wire, meta } = record;
       sql.insertTransaction.run({ slot, position, signature, wire, meta: printJson(meta) });
       for (const key of new Set(keys)) sql.insertAddress.run({ address: key, slot, position });
-    },
-  );
+    });
+  }
 
   function writeAccount(key: Address, state: AccountState | undefined): void {
     sql.writeAccount.run({
@@ -69,10 +72,8 @@ export function openLedger(dataDir: string | undefined) {
   return {
     get: (name: string) => sql.get.get({ name })?.value,
     set: (name: string, value: string) => void sql.set.run({ name, value }),
-    /** All writes of `work`, or none. */
-    atomically: (work: () => void) => db.transaction(work).immediate(),
-    commit: (record: TransactionRecord | undefined, keys: readonly Address[], changed: Changed) =>
-      void commit.immediate(record, keys, changed),
+    atomically,
+    commit,
     /** Every account that was ever written; without a state, it was removed. */
     accounts: () => sql.accounts.all().map((row) => [address(row.address), stateFrom(row)] as const),
     anchors: (): Anchor[] =>
