@@ -70,6 +70,18 @@ describe('the rest of a short page comes from the archive', () => {
   });
 });
 
+test('a live node is asked for every part of a page without its long-term storage', async () => {
+  await page([node, superbankAt], { before: live[0]?.signature, until: rows.at(-1)?.signature });
+  await page([probed(hot.url, 'agave', undefined, 90), superbankAt]);
+  learnt(superbankAt, 0, 50); // so that the slots up to the live node's first must be known to be skipped
+  await page([node, superbankAt]);
+  const methods = new Set(hot.seen.map(({ method }) => method));
+  expect(methods).toEqual(new Set([METHOD, 'getSignatureStatuses', 'getBlocksWithLimit', 'getBlock']));
+  expect(new Set(hot.seen.map(({ request }) => request.headers.get('x-bigtable')))).toEqual(
+    new Set(['disabled']),
+  );
+});
+
 test('a node that answers from its long-term storage although it is told not to changes no page', async () => {
   const all = signatures(rows);
   const [newer, older] = [all[1], all.at(-3)];
