@@ -79,7 +79,8 @@ export async function runApp(
   exit(complaints);
 }
 
-function exit(complaints: readonly string[]): never {
+/** Ends the process at once: with 1 and these lines on standard error, or with 0 when there are none. */
+export function exit(complaints: readonly string[]): never {
   for (const line of complaints) process.stderr.write(`${line}\n`);
   process.exit(complaints.length === 0 ? 0 : 1);
 }
