@@ -176,16 +176,9 @@ function parseStake({ data }: AccountState): Parsed {
 }
 
 function encodeStake({ delegation, creditsObserved }: Stake): Json {
-  const { voterPubkey, stake, activationEpoch, deactivationEpoch } = delegation;
-  return {
-    creditsObserved,
-    delegation: {
-      voter: voterPubkey,
-      stake: stake.toString(),
-      activationEpoch: activationEpoch.toString(),
-      deactivationEpoch: deactivationEpoch.toString(),
-    },
-  };
+  const { voterPubkey: voter, stake, activationEpoch, deactivationEpoch } = delegation;
+  const epochs = { activationEpoch: String(activationEpoch), deactivationEpoch: String(deactivationEpoch) };
+  return { creditsObserved, delegation: { voter, stake: String(stake), ...epochs } };
 }
 
 /** Amounts that serde writes as texts, although they are numbers. */
