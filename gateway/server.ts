@@ -136,6 +136,8 @@ export function listen(
             connections.add(socket.data);
             socket.setNoDelay(true);
           },
+          // Without it the runtime opens a connection only after its handshake: one that sends none would never end.
+          handshake: () => undefined,
           data: ({ data }, bytes) => data.onData(bytes),
           drain: ({ data }) => data.onDrain(),
           close: ({ data }) => data?.onClose(),
@@ -166,10 +168,13 @@ export function listen(
     const endMs = requestAtMs + Math.min(leaveMs, drainMs);
     const waitMs = () => Math.min(requestAtMs + QUIET_MS, endMs) - clock.monotonic();
     // New connections are still accepted, for clients that do not know yet.
-    while (waitMs() > 0) await clock.sleep(waitMs(), ended.signal);
+    while (waitMs() > 0 && !ended.signal.aborted) await clock.sleep(waitMs(), ended.signal);
     socket.stop();
-    closeIdle();
     isStopped = true;
+    // The last that were accepted bring their first request yet.
+    if (connections.size > 0 && leaveMs > 0)
+      await Promise.race([cut, left.promise, clock.sleep(QUIET_MS, ended.signal)]);
+    for (const connection of connections) connection.drain();
     if (connections.size > 0) await Promise.race([cut, left.promise]);
     for (const connection of connections) connection.destroy();
     ended.abort();

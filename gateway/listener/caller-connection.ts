@@ -1,8 +1,8 @@
 import type { Clock } from '../../shared/clock.ts';
-import type { Body, RpcRequest, RpcResponse } from './http.ts';
+import { AHEAD_BYTES_MAX, Exchange, READ_OUT_BYTES_MAX } from './exchange.ts';
+import type { RpcRequest, RpcResponse } from './http.ts';
 import { EMPTY } from '../upstream/http-connection.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
-import { BodyDecoder } from '../upstream/http-parser.ts';
 import { atEndOfTurn } from '../upstream/turns.ts';
 import { type BadHead, readRequestHead, type RequestHead } from './request-head.ts';
 
@@ -21,11 +21,7 @@ export type Listener = Readonly<{
   onClose(connection: CallerConnection): void;
 }>;
 
-/** What is kept of a body that nobody has asked for yet, and of requests behind the one under way. */
-const AHEAD_BYTES_MAX = 65_536;
-/** What is read of a refused body, so that a caller who sends first sees the refusal. */
-const READ_OUT_BYTES_MAX = 16_777_216;
-/** How long a caller may take to close a connection that was ended by an answer (RFC 9112 9.6). */
+/** How long a caller may take to close a connection that was ended by an answer, or to send more (RFC 9112 9.6). */
 const LINGER_MS = 2_000;
 /** So much of a body is copied, so that what stands before or behind it leaves in the same write. */
 const JOINED_BYTES_MAX = 16_384;
@@ -33,135 +29,8 @@ const JOINED_BYTES_MAX = 16_384;
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n');
 const LAST_CHUNK = Buffer.from('0\r\n\r\n');
 const LINE_END = Buffer.from('\r\n');
-const CALLER_LEFT: Body = { kind: 'caller-left' };
 
 type StreamedResponse = RpcResponse & Readonly<{ body: StreamBody }>;
-
-/** The request under way on a connection. */
-class Exchange implements RpcRequest {
-  readonly headers: RequestHead;
-  readonly beganMs: number;
-  readonly #connection: CallerConnection;
-  /** There for a body in chunks. */
-  readonly #decoder: BodyDecoder | undefined;
-  /** What is to come of a body without chunks. */
-  #left: number;
-  #pieces: Buffer[] = [];
-  #bytes = 0;
-  /** What is read of the body at most; `undefined`: nobody has asked for it yet. */
-  #bytesMax: number | undefined;
-  #asked: ((body: Body) => void) | undefined;
-  #abort: AbortController | undefined;
-  #hasLeft = false;
-  /** Whether the body is read no more, but for its end. */
-  isRefused = false;
-  isAnswered = false;
-
-  constructor(head: RequestHead, connection: CallerConnection, beganMs: number) {
-    this.headers = head;
-    this.#connection = connection;
-    this.beganMs = beganMs;
-    this.#decoder = head.framing === 'chunked' ? new BodyDecoder(head.framing, true) : undefined;
-    this.#left = head.framing === 'chunked' ? Infinity : head.framing;
-  }
-
-  get method(): string {
-    return this.headers.method;
-  }
-
-  get url(): string {
-    return this.headers.target;
-  }
-
-  get address(): string | undefined {
-    return this.#connection.address;
-  }
-
-  get signal(): AbortSignal {
-    this.#abort ??= new AbortController();
-    if (this.#hasLeft) this.#abort.abort();
-    return this.#abort.signal;
-  }
-
-  get isWhole(): boolean {
-    return this.#left === 0;
-  }
-
-  /** Takes what the bytes hold of the body; gives those behind it, or that its framing is broken. */
-  take(bytes: Buffer): Buffer | 'bad' {
-    let [piece, restBytes] = [bytes, Math.max(0, bytes.length - this.#left)];
-    if (this.#decoder !== undefined) {
-      piece = this.#decoder.push(bytes);
-      // It must not hold on to all that it came in, which may be chunk sizes.
-      if (2 * piece.length < bytes.length) piece = Buffer.from(piece);
-      const { state, surplusBytes } = this.#decoder;
-      if (state === 'bad') return 'bad';
-      if (state === 'end' || state === 'surplus') this.#left = 0;
-      restBytes = surplusBytes;
-    } else {
-      if (restBytes > 0) piece = bytes.subarray(0, this.#left);
-      this.#left -= piece.length;
-    }
-    this.#bytes += piece.length;
-    if (!this.isRefused) this.#pieces.push(piece);
-    if (this.#asked !== undefined) {
-      if (this.isWhole) this.#give(this.#whole());
-      else if (this.#bytes > (this.#bytesMax ?? Infinity)) this.#give(this.#tooLarge(true));
-    }
-    return restBytes === 0 ? EMPTY : bytes.subarray(bytes.length - restBytes);
-  }
-
-  /** Whether so much has come that no more is read until it is asked for, or it is better not read at all. */
-  get isAhead(): boolean {
-    return this.#bytesMax === undefined && !this.isRefused && this.#bytes > AHEAD_BYTES_MAX;
-  }
-
-  get isEndless(): boolean {
-    return this.isRefused && this.#bytes > READ_OUT_BYTES_MAX;
-  }
-
-  readBody(bytesMax: number): Body | Promise<Body> {
-    this.#bytesMax = bytesMax;
-    const { framing } = this.headers;
-    if (framing !== 'chunked' && framing > bytesMax) return this.#tooLarge(framing > READ_OUT_BYTES_MAX);
-    if (this.#bytes > bytesMax) return this.#tooLarge(!this.isWhole);
-    if (this.isWhole) return this.#whole();
-    if (this.#hasLeft) return CALLER_LEFT;
-    const { promise, resolve } = Promise.withResolvers<Body>();
-    this.#asked = resolve;
-    this.#connection.readOn(this.#bytes === 0 && /^100-continue$/i.test(this.headers.get('expect') ?? ''));
-    return promise;
-  }
-
-  /** Reads no more of the body than its end. */
-  refuseBody(): void {
-    this.isRefused = true;
-    this.#pieces = [];
-  }
-
-  leave(): void {
-    this.#hasLeft = true;
-    this.#give(CALLER_LEFT);
-    this.#abort?.abort();
-  }
-
-  #whole(): Body {
-    if (this.#bytesMax !== undefined && this.#bytes > this.#bytesMax) return this.#tooLarge(false);
-    const [first = EMPTY] = this.#pieces;
-    return { kind: 'body', bytes: this.#pieces.length <= 1 ? first : Buffer.concat(this.#pieces) };
-  }
-
-  #tooLarge(isEndless: boolean): Body {
-    this.refuseBody();
-    return { kind: 'body-too-large', isEndless };
-  }
-
-  #give(body: Body): void {
-    const asked = this.#asked;
-    this.#asked = undefined;
-    asked?.(body);
-  }
-}
 
 /**
  * One HTTP/1.1 connection of a caller, which carries one request at a time; those behind it wait. A class: it has an
@@ -183,6 +52,7 @@ export class CallerConnection {
   #drained: PromiseWithResolvers<void> | undefined;
   #state: 'open' | 'ending' | 'lingering' | 'closed' = 'open';
   #isPaused = false;
+  #isReadingHeads = false;
   /** The stream that is being passed on. */
   #body: StreamBody | undefined;
 
@@ -198,7 +68,8 @@ export class CallerConnection {
 
   /** Whether it waits for a request, or for the rest of a head. */
   get isIdle(): boolean {
-    return this.#exchange === undefined && this.#state === 'open' && this.#ahead.length === 0;
+    const isWritten = this.#ahead.length === 0 && this.#unwritten.length === 0;
+    return this.#exchange === undefined && this.#state === 'open' && isWritten;
   }
 
   onData(bytes: Buffer): void {
@@ -220,7 +91,9 @@ export class CallerConnection {
     }
     this.#drained?.resolve();
     this.#drained = undefined;
+    this.#sinceMs = this.#listener.clock.monotonic();
     if (this.#state === 'ending') this.#linger();
+    else if (this.#exchange !== undefined) this.#next(this.#exchange);
   }
 
   onClose(): void {
@@ -238,20 +111,30 @@ export class CallerConnection {
   onTick(nowMs: number): void {
     const { quietMs } = this.#listener;
     const exchange = this.#exchange;
-    if (this.#state === 'lingering') return nowMs - this.#sinceMs >= LINGER_MS ? this.destroy() : undefined;
-    const isStuck = this.#unwritten.length > 0 && nowMs - this.#stuckSinceMs >= quietMs;
+    const isLingering = this.#state === 'lingering';
+    const isUnread = this.#unwritten.length > 0;
+    const isStuck = (isUnread || isLingering) && nowMs - this.#stuckSinceMs >= quietMs;
     const isLate =
       exchange === undefined
-        ? nowMs - this.#sinceMs >= quietMs
+        ? !isUnread && nowMs - this.#sinceMs >= (isLingering ? LINGER_MS : quietMs)
         : !exchange.isWhole && nowMs - exchange.beganMs >= quietMs;
     if (isStuck || isLate) this.destroy();
   }
 
-  /** Ends the connection now. What has not left is lost. */
+  /** Ends it unless an answer is waited for, which ends it by itself. */
+  drain(): void {
+    if (this.isIdle) this.destroy();
+    else if (this.#exchange?.isAnswered !== false) this.#end();
+  }
+
+  /** Ends the connection now. A reset loses what the system has not delivered yet, so only what is under way is cut by one. */
   destroy(): void {
     if (this.#state === 'closed') return;
+    const isCut = this.#exchange !== undefined || this.#unwritten.length > 0;
     this.onClose();
-    this.#socket.terminate();
+    if (isCut) return void this.#socket.terminate();
+    this.#socket.shutdown();
+    this.#socket.close();
   }
 
   endTurn(): void {
@@ -266,11 +149,19 @@ export class CallerConnection {
     this.#resume();
   }
 
+  /** Answers what is held, one after another: not by recursion, for a thousand heads may come in one read. */
   #readNext(): void {
+    if (this.#isReadingHeads) return;
+    this.#isReadingHeads = true;
     while (this.#exchange === undefined && this.#held.length > 0 && this.#state === 'open') {
       const read = readRequestHead(this.#held);
-      if (read.kind === 'more') return;
-      if (read.kind === 'bad') return this.#refuse(read);
+      if (read.kind === 'bad') this.#refuse(read);
+      if (read.kind === 'more') {
+        // It must not keep the memory of what came before it.
+        if (this.#held.buffer.byteLength > AHEAD_BYTES_MAX) this.#held = Buffer.from(this.#held);
+        break;
+      }
+      if (read.kind !== 'head') break;
       const exchange = new Exchange(read.head, this, this.#listener.clock.monotonic());
       const rest = this.#held.subarray(read.end);
       this.#held = EMPTY;
@@ -278,6 +169,7 @@ export class CallerConnection {
       if (rest.length > 0) this.#takeBody(exchange, rest);
       if (this.#exchange === exchange) this.#answer(exchange);
     }
+    this.#isReadingHeads = false;
   }
 
   #takeBody(exchange: Exchange, bytes: Buffer): void {
@@ -285,7 +177,7 @@ export class CallerConnection {
     if (rest === 'bad') return this.#refuse({ kind: 'bad', status: 400 });
     if (exchange.isWhole) {
       this.#held = rest;
-      if (exchange.isAnswered) this.#next();
+      this.#next(exchange);
     } else if (exchange.isEndless) this.destroy();
     else if (exchange.isAhead) this.#pause();
   }
@@ -303,12 +195,19 @@ export class CallerConnection {
     }
   }
 
+  /** An unexpected error costs this connection, and not the process. */
   #respond(exchange: Exchange, response: RpcResponse): void {
-    const { body } = response;
-    if (this.#exchange !== exchange || this.#state === 'closed') {
-      if (body !== undefined && !(body instanceof Uint8Array)) body.cancel();
-      return;
+    try {
+      const { body } = response;
+      if (this.#exchange === exchange && this.#state === 'open') this.#begin(exchange, response);
+      else if (body !== undefined && !(body instanceof Uint8Array)) body.cancel();
+    } catch {
+      this.destroy();
     }
+  }
+
+  #begin(exchange: Exchange, response: RpcResponse): void {
+    const { body } = response;
     const isWhole = body === undefined || body instanceof Uint8Array;
     const length = isWhole ? (body?.length ?? 0) : response.length;
     const isKept = this.#isKept(exchange, response, length);
@@ -318,12 +217,16 @@ export class CallerConnection {
       const joined = Buffer.allocUnsafe(head.length + bytes.length);
       joined.write(head, 'latin1');
       joined.set(bytes, head.length);
+      if (this.#ahead.length > JOINED_BYTES_MAX) this.endTurn();
       this.#ahead = this.#ahead.length === 0 ? joined : Buffer.concat([this.#ahead, joined]);
       atEndOfTurn(this);
       return this.#finish(exchange, isKept);
     }
-    this.#ahead = Buffer.from(head, 'latin1');
-    if (!isWhole) return void this.#stream(exchange, { ...response, body }, isKept);
+    this.#ahead = Buffer.concat([this.#ahead, Buffer.from(head, 'latin1')]);
+    if (!isWhole) {
+      this.#stream(exchange, { ...response, body }, isKept).catch(() => this.destroy());
+      return;
+    }
     this.#write(
       exchange.method === 'HEAD' || body === undefined
         ? EMPTY
@@ -362,7 +265,7 @@ export class CallerConnection {
     const end = await body.pipe((piece) => {
       if (isChunked) return this.#writeChunk(piece);
       left -= piece.length;
-      if (left > 0) return this.#write(piece);
+      if (left > 0 || piece.length === 0) return this.#write(piece);
       // An answer that turns out to be none at its end must not look whole.
       last = Buffer.from(piece.subarray(-1));
       return this.#write(piece.subarray(0, -1));
@@ -413,14 +316,14 @@ export class CallerConnection {
   #finish(exchange: Exchange, isKept: boolean): void {
     exchange.isAnswered = true;
     if (!isKept) return this.#end();
-    if (!exchange.isWhole) {
-      exchange.refuseBody();
-      return this.#resume();
-    }
-    this.#next();
+    if (exchange.isWhole) return this.#next(exchange);
+    exchange.refuseBody();
+    this.#resume();
   }
 
-  #next(): void {
+  /** Goes on to the next request once this one has come whole and its answer has left: a caller that does not read is not answered on. */
+  #next(exchange: Exchange): void {
+    if (!exchange.isAnswered || !exchange.isWhole || this.#unwritten.length > 0) return;
     this.#exchange = undefined;
     this.#sinceMs = this.#listener.clock.monotonic();
     if (this.#listener.isDraining()) return this.#end();
@@ -429,8 +332,10 @@ export class CallerConnection {
   }
 
   #refuse({ status }: BadHead): void {
-    this.#exchange?.leave();
-    this.#write(Buffer.from(`HTTP/1.1 ${status} ${REASONS[status]}\r\nConnection: close\r\n\r\n`));
+    const exchange = this.#exchange;
+    exchange?.leave();
+    if (exchange?.isAnswered !== true)
+      this.#write(Buffer.from(`HTTP/1.1 ${status} ${REASONS[status]}\r\nConnection: close\r\n\r\n`));
     this.#end();
   }
 
@@ -439,21 +344,22 @@ export class CallerConnection {
     if (this.#state !== 'open') return;
     this.endTurn();
     this.#state = 'ending';
+    this.#exchange = undefined;
+    this.#held = EMPTY;
     if (this.#unwritten.length === 0) this.#linger();
   }
 
   /** Says that no more comes, and reads on a while: what a caller has not read is lost when bytes meet a closed socket. */
   #linger(): void {
     this.#state = 'lingering';
-    this.#exchange = undefined;
-    this.#held = EMPTY;
-    this.#sinceMs = this.#listener.clock.monotonic();
+    this.#sinceMs = this.#stuckSinceMs = this.#listener.clock.monotonic();
     this.#resume();
     this.#socket.shutdown();
   }
 
   #readOutBytes = 0;
   #readOut(bytes: Buffer): void {
+    this.#sinceMs = this.#listener.clock.monotonic();
     this.#readOutBytes += bytes.length;
     if (this.#readOutBytes > READ_OUT_BYTES_MAX) this.destroy();
   }
