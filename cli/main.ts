@@ -1,23 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import { dirname } from 'node:path';
-import { bunComplaint } from '../shared/process.ts';
+import { bunComplaint, exit } from '../shared/process.ts';
 
 // Nothing else may be imported before the version is known and the packages are there.
 const complaint = bunComplaint(process.versions.bun);
-if (complaint !== undefined) {
-  process.stderr.write(`${complaint}\n`);
-  process.exit(1);
-}
+if (complaint !== undefined) exit([complaint]);
 
 const root = dirname(import.meta.dirname);
 const argv = process.argv.slice(2);
 const { installPackages, packagesAreStale } = await import('./packages.ts');
 if (argv[0] === 'start' || argv[0] === 'verify' || packagesAreStale(root)) {
   const problem = await installPackages(root, process.env);
-  if (problem !== undefined) {
-    process.stderr.write(problem);
-    process.exit(1);
-  }
+  if (problem !== undefined) exit([problem]);
 }
 
 const [{ run }, { systemClock }, { firstLine, hasRoom }] = await Promise.all([

@@ -22,7 +22,7 @@ export async function installPackages(
     timeout: INSTALL_MS_MAX,
   });
   const [out, err] = await Promise.all([install.stdout.text(), install.stderr.text(), install.exited]);
-  if (install.exitCode !== 0) return `${out}${err}The packages could not be installed. See above.\n`;
+  if (install.exitCode !== 0) return `${out}${err}The packages could not be installed. See above.`;
   if (packagesAreStale(root)) touch(join(root, 'node_modules'), join(root, 'bun.lock'));
   return undefined;
 }

@@ -44,7 +44,7 @@ import { createBlockTimes, createBlockTimeStore } from './watch/block-time.ts';
 import { createRead } from './watch/read.ts';
 import { createHistory, createProgramList, createReadings } from './watch/readings.ts';
 import { createRpcBackend, type Fetch } from './watch/rpc.ts';
-import type { WatchedProgram } from './watch/watched.ts';
+import type { WatchedProgram } from '../shared/watched.ts';
 import { createNotes, createWatcher, healthOf } from './watch/watcher.ts';
 import { gaugeSealedElsewhere, type Seal } from './webhooks/seal.ts';
 import { createFailing, createWebhookHealth } from './webhooks/webhook-health.ts';

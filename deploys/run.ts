@@ -3,14 +3,14 @@ import { systemClock } from '../shared/clock.ts';
 import type { Config } from '../shared/config/config.ts';
 import { loadConfig } from '../shared/config/load.ts';
 import { createConfigReader } from '../shared/config/reload.ts';
-import type { Environment } from '../shared/config/table.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS, plansInUse, requestReload } from '../shared/keys/schema.ts';
 import { LEDGER_FILE, USAGE_MIGRATIONS } from '../shared/ledger/schema.ts';
 import { createLog, type Log, writeLines } from '../shared/log.ts';
 import type { Secret } from '../shared/secret.ts';
-import { stopSignal } from '../shared/process.ts';
+import { type AppStart, stopSignal } from '../shared/process.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
+import { readWatched } from '../shared/watched.ts';
 import { createAccounts } from './accounts/accounts.ts';
 import { createAudit } from './accounts/audit.ts';
 import { issueOwnKey, needsOwnKey } from './accounts/own-key.ts';
@@ -26,7 +26,6 @@ import { storeSize } from './health/health.ts';
 import { createReadRedis } from './health/neighbours.ts';
 import { DEPLOYS_MIGRATIONS } from './schema.ts';
 import { listen } from './server.ts';
-import { readWatched } from './watch/watched.ts';
 import {
   countSealed,
   createSeal,
@@ -44,35 +43,33 @@ const WATCHER_TAKEN =
 /** How long responses may take to end after a stop. */
 const DRAIN_MS = 5_000;
 
-/** Runs the app until a signal; gives the exit code. Only one runs on a database: two would send every event twice. */
+/** Runs the app until a signal; gives what prevents a start. Only one runs on a database: two would send every event twice. */
 export async function runDeploys(
-  path: string | undefined,
-  env: Environment,
-  supervised: boolean,
+  { configPath, env, supervised }: AppStart,
   random: Random,
-): Promise<number> {
+): Promise<readonly string[]> {
   const stop = stopSignal(supervised);
-  const loaded = loadConfig(path, env);
-  if (loaded.kind === 'unusable') return complain(...loaded.lines);
+  const loaded = loadConfig(configPath, env);
+  if (loaded.kind === 'unusable') return loaded.lines;
   const { config } = loaded;
   const watched = readWatched(config.deploys.programsPath);
-  if (watched.kind === 'problems') return complain(...watched.lines);
+  if (watched.kind === 'problems') return watched.lines;
 
   const { dataDir } = config.storage;
   // Before anything is opened: a later release must not migrate what an earlier one still runs on.
   const locking = takeLock(dataDir, 'deploys');
-  if (locking.kind === 'refused') return complain(locking.sentence);
+  if (locking.kind === 'refused') return [locking.sentence];
   const migrations = { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS };
   const opened = openStore(join(dataDir, ACCOUNTS_FILE), migrations, 'whole');
-  if (opened.kind === 'unusable') return complain(opened.sentence);
+  if (opened.kind === 'unusable') return [opened.sentence];
   // Power loss must not take back a delivery that was recorded: the receiver would hear of it twice.
   opened.store.run('PRAGMA synchronous = FULL');
   const ledger = openStore(join(dataDir, LEDGER_FILE), USAGE_MIGRATIONS);
-  if (ledger.kind === 'unusable') return complain(ledger.sentence);
+  if (ledger.kind === 'unusable') return [ledger.sentence];
   const ledgerReader = openStore(join(dataDir, LEDGER_FILE), USAGE_MIGRATIONS);
-  if (ledgerReader.kind === 'unusable') return complain(ledgerReader.sentence);
+  if (ledgerReader.kind === 'unusable') return [ledgerReader.sentence];
   const sealing = takeSealingKeys(config.storage.secret, dataDir, random, countSealed(opened.store));
-  if (sealing.kind === 'unusable') return complain(sealing.sentence);
+  if (sealing.kind === 'unusable') return [sealing.sentence];
 
   const log = createLog('deploys');
   const used = () => plansInUse(opened.store);
@@ -82,7 +79,7 @@ export async function runDeploys(
   if (configReader.hasChanged()) askForReload(opened.store, log);
   const issuing = { store: opened.store, plans: config.plans, clock: systemClock, random };
   const issued = needsOwnKey(config) ? issueOwnKey(issuing) : undefined;
-  if (issued?.kind === 'name-taken') return complain(WATCHER_TAKEN);
+  if (issued?.kind === 'name-taken') return [WATCHER_TAKEN];
   if (issued) log.info("reading through this installation's gateway with a key of its own");
   const deploys = composeDeploys({
     config: { ...config.deploys, rpcKey: issued ? issued.key : config.deploys.rpcKey },
@@ -99,7 +96,7 @@ export async function runDeploys(
     delivery: deliveryDepsOf(config, opened.store, createSeal(sealing.keys, random), log),
   });
   const listening = listen(config.deploys, deploys.answer, deploys.answerMetrics);
-  if (listening.kind === 'refused') return complain(listening.sentence);
+  if (listening.kind === 'refused') return [listening.sentence];
   if (!supervised) inviteOperator(config, opened.store, listening.url, random);
   if (supervised) writeLines('stdout', `${JSON.stringify({ ready: 'deploys', url: listening.url.href })}\n`);
   // Hosts alone: the rest of a provider's address may be a key.
@@ -112,7 +109,7 @@ export async function runDeploys(
   for (const { store } of [opened, ledger, ledgerReader]) store.close();
   locking.lock.release();
   log.info('stopped');
-  return 0;
+  return [];
 }
 
 /** Nothing where browsers would not keep the login. */
@@ -201,9 +198,4 @@ function deliveryDepsOf({ deploys }: Config, store: Store, seal: Seal, log: Log)
       'webhooks cannot be signed: their secrets are encrypted under another storage.secret',
     );
   return { seal, policy, send: createSender(policy, systemClock), secretsOf: createSecretsOf(store, seal) };
-}
-
-function complain(...sentences: readonly string[]): 1 {
-  for (const sentence of sentences) writeLines('stderr', `${sentence}\n`);
-  return 1;
 }

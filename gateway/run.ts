@@ -11,7 +11,7 @@ import {
   retireDemoKeys,
 } from '../shared/keys/schema.ts';
 import { createLog, type Log, writeLines } from '../shared/log.ts';
-import { fired, stopSignal } from '../shared/process.ts';
+import { type AppStart, fired, stopSignal } from '../shared/process.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
 import { createGateway, type Gateway } from './compose.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from './ledger.ts';
@@ -21,16 +21,13 @@ import { openHosts } from './replica/hosts.ts';
 import { listen } from './server.ts';
 import type { PortClaim, ReloadedConfig, SupervisorLink } from './workers.ts';
 
-type Run = Readonly<{
-  configPath: string | undefined;
-  env: Environment;
-  /** The end of standard input is a stop, and standard output gets the ready line. */
-  supervised: boolean;
-  random(): number;
-  makeId(): string;
-  /** The link of a worker to its supervisor; `undefined` for a process without one. */
-  link: SupervisorLink | undefined;
-}>;
+type Run = AppStart &
+  Readonly<{
+    random(): number;
+    makeId(): string;
+    /** The link of a worker to its supervisor; `undefined` for a process without one. */
+    link: SupervisorLink | undefined;
+  }>;
 
 /** Runs a serving process, or the supervisor of several, until a stop; resolves to a sentence for each problem that ended it. */
 export async function startGateway(run: Run): Promise<readonly string[]> {

@@ -1,14 +1,14 @@
 import type { Address } from '@solana/kit';
 import type { Clock } from '../shared/clock.ts';
 import { createChain } from './chain/chain.ts';
-import { genesisAccounts, type GenesisProgram } from './genesis/accounts.ts';
+import { genesisAccounts } from './genesis/accounts.ts';
 import { serveLocalnet, type ServeOptions } from './http/server.ts';
 import type { AccountState } from './protocol/account.ts';
-import { createLedger, openDatabase } from './store/ledger.ts';
+import { openLedger } from './store/ledger.ts';
 
 type LocalnetOptions = Readonly<{
   /** Programs that exist from the start; only used when the chain is new. */
-  programs: readonly GenesisProgram[];
+  programs: readonly Address[];
   /** Where `localnet.db` lies; undefined keeps the chain in memory. */
   dataDir: string | undefined;
   slotMs: number;
@@ -30,7 +30,7 @@ const PACE_WHEN_AHEAD = 1.25;
 /** Opens or begins a localnet. Throws an Error with one sentence when its file cannot be used. */
 export async function createLocalnet(options: LocalnetOptions) {
   const { clock, slotMs } = options;
-  const ledger = createLedger(openDatabase(options.dataDir));
+  const ledger = openLedger(options.dataDir);
   const chain = await createChain({
     ledger,
     slotMs,

@@ -8,30 +8,7 @@ import {
   getWriteInstruction,
 } from '@solana-program/loader-v3';
 import { getCreateAccountInstruction } from '@solana-program/system';
-import {
-  type Address,
-  appendTransactionMessageInstructions,
-  createKeyPairSignerFromPrivateKeyBytes,
-  createSolanaRpc,
-  createTransactionMessage,
-  generateKeyPairSigner,
-  getBase64EncodedWireTransaction,
-  type Instruction,
-  isAddress,
-  isSolanaError,
-  lamports,
-  pipe,
-  type RequestAirdropApi,
-  type Rpc,
-  setTransactionMessageFeePayerSigner,
-  setTransactionMessageLifetimeUsingBlockhash,
-  type Signature,
-  signTransactionMessageWithSigners,
-  SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR,
-  type SolanaRpcApi,
-  type TransactionError,
-  type TransactionSigner,
-} from '@solana/kit';
+import * as kit from '@solana/kit';
 import type { Clock } from '../shared/clock.ts';
 import { codeOf } from '../shared/store/private.ts';
 import { addressOf, LOADER_V3 } from './protocol/address.ts';
@@ -40,7 +17,7 @@ import { upgradeAuthorityKeypair } from './protocol/keypair.ts';
 const UPGRADE_TIMEOUT_MS = 60_000;
 const BUFFER_HEADER_BYTES = 37;
 const CHUNK_BYTES = 900;
-const PAYER_LAMPORTS = lamports(100_000_000_000n);
+const PAYER_LAMPORTS = kit.lamports(100_000_000_000n);
 const POLL_MS = 50;
 const PROGRAM_BYTES = 36;
 const HEADER_BYTES = 45;
@@ -56,7 +33,7 @@ type UpgradeRequest = Readonly<{
   programId: string;
   clock: Clock;
   signal: AbortSignal;
-  authority?: TransactionSigner;
+  authority?: kit.TransactionSigner;
   timeoutMs?: number;
 }>;
 
@@ -64,17 +41,17 @@ type UpgradeRequest = Readonly<{
 export async function upgradeProgram(request: UpgradeRequest): Promise<UpgradeOutcome> {
   const { rpcUrl, programId, clock, timeoutMs = UPGRADE_TIMEOUT_MS } = request;
   const signal = AbortSignal.any([request.signal, AbortSignal.timeout(timeoutMs)]);
-  const context = { rpc: createSolanaRpc(rpcUrl), clock, signal };
+  const context = { rpc: kit.createSolanaRpc(rpcUrl), clock, signal };
   try {
     const target = await readTarget(context, programId);
     const authority =
       request.authority ??
-      (await createKeyPairSignerFromPrivateKeyBytes(upgradeAuthorityKeypair().privateKey));
+      (await kit.createKeyPairSignerFromPrivateKeyBytes(upgradeAuthorityKeypair().privateKey));
     if (authority.address !== target.authority)
       throw new Refusal(`${programId} may only be redeployed by ${target.authority}.`);
     const signers = {
-      payer: await generateKeyPairSigner(),
-      buffer: await generateKeyPairSigner(),
+      payer: await kit.generateKeyPairSigner(),
+      buffer: await kit.generateKeyPairSigner(),
       authority,
     };
     await fundPayer(context, signers.payer.address);
@@ -86,7 +63,7 @@ export async function upgradeProgram(request: UpgradeRequest): Promise<UpgradeOu
       return { kind: 'failed', sentence: `${programId} was not redeployed within ${timeoutMs} ms.` };
     const reason = cause instanceof Error ? cause.message : String(cause);
     const isUnreachable =
-      isSolanaError(cause, SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR) ||
+      kit.isSolanaError(cause, kit.SOLANA_ERROR__RPC__TRANSPORT_HTTP_ERROR) ||
       /^(Connection|ECONN|ENOTFOUND|FailedToOpen)/.test(codeOf(cause));
     const sentence = isUnreachable
       ? `No localnet answers at ${rpcUrl} (${reason}).`
@@ -96,14 +73,14 @@ export async function upgradeProgram(request: UpgradeRequest): Promise<UpgradeOu
 }
 
 type UpgradeContext = Readonly<{
-  rpc: Rpc<SolanaRpcApi & RequestAirdropApi>;
+  rpc: kit.Rpc<kit.SolanaRpcApi & kit.RequestAirdropApi>;
   clock: Clock;
   signal: AbortSignal;
 }>;
 
-type Signers = Readonly<Record<'payer' | 'authority' | 'buffer', TransactionSigner>>;
+type Signers = Readonly<Record<'payer' | 'authority' | 'buffer', kit.TransactionSigner>>;
 
-export async function fundPayer(context: UpgradeContext, payer: Address): Promise<void> {
+export async function fundPayer(context: UpgradeContext, payer: kit.Address): Promise<void> {
   const request = context.rpc.requestAirdrop(payer, PAYER_LAMPORTS, { commitment: 'confirmed' });
   await confirmed(context, await request.send({ abortSignal: context.signal }));
 }
@@ -128,7 +105,7 @@ export async function writeBuffer(
     bufferAuthority: authority.address,
   });
   await confirmed(context, await send(context, payer, [create, initialize]));
-  const [bufferAccount, writes]: [Address, Signature[]] = [buffer.address, []];
+  const [bufferAccount, writes]: [kit.Address, kit.Signature[]] = [buffer.address, []];
   for (let offset = 0; offset < elf.length; offset += CHUNK_BYTES) {
     const bytes = elf.subarray(offset, offset + CHUNK_BYTES);
     const write = getWriteInstruction({ bufferAccount, bufferAuthority: authority, offset, bytes });
@@ -162,7 +139,7 @@ export async function upgradeFrom(context: UpgradeContext, target: UpgradeTarget
 }
 
 /** The loader's word for a program that was deployed in this slot already, among other things. */
-function isInvalidArgument(error: TransactionError): boolean {
+function isInvalidArgument(error: kit.TransactionError): boolean {
   return (
     typeof error === 'object' &&
     'InstructionError' in error &&
@@ -172,32 +149,32 @@ function isInvalidArgument(error: TransactionError): boolean {
 
 export async function send(
   { rpc, signal }: UpgradeContext,
-  payer: TransactionSigner,
-  instructions: Instruction[],
+  payer: kit.TransactionSigner,
+  instructions: kit.Instruction[],
   skipPreflight = false,
-): Promise<Signature> {
+): Promise<kit.Signature> {
   const { value: blockhash } = await rpc
     .getLatestBlockhash({ commitment: 'confirmed' })
     .send({ abortSignal: signal });
-  const message = pipe(
-    createTransactionMessage({ version: 0 }),
-    (made) => setTransactionMessageFeePayerSigner(payer, made),
-    (made) => setTransactionMessageLifetimeUsingBlockhash(blockhash, made),
-    (made) => appendTransactionMessageInstructions(instructions, made),
+  const message = kit.pipe(
+    kit.createTransactionMessage({ version: 0 }),
+    (made) => kit.setTransactionMessageFeePayerSigner(payer, made),
+    (made) => kit.setTransactionMessageLifetimeUsingBlockhash(blockhash, made),
+    (made) => kit.appendTransactionMessageInstructions(instructions, made),
   );
-  const wire = getBase64EncodedWireTransaction(await signTransactionMessageWithSigners(message));
+  const wire = kit.getBase64EncodedWireTransaction(await kit.signTransactionMessageWithSigners(message));
   const config = { encoding: 'base64', preflightCommitment: 'confirmed', skipPreflight } as const;
   return rpc.sendTransaction(wire, config).send({ abortSignal: signal });
 }
 
 /** Waits for a transaction to be confirmed; throws with its error, or when the signal aborts. */
-async function confirmed(context: UpgradeContext, signature: Signature): Promise<void> {
+async function confirmed(context: UpgradeContext, signature: kit.Signature): Promise<void> {
   const { err } = await landing(context, signature);
   if (err !== null) throw failed(signature, err);
 }
 
 /** Waits for a transaction's slot to be confirmed, whether it failed or not; throws when the signal aborts. */
-export async function landing({ rpc, clock, signal }: UpgradeContext, signature: Signature) {
+export async function landing({ rpc, clock, signal }: UpgradeContext, signature: kit.Signature) {
   for (;;) {
     signal.throwIfAborted();
     const { value } = await rpc.getSignatureStatuses([signature]).send({ abortSignal: signal });
@@ -208,7 +185,7 @@ export async function landing({ rpc, clock, signal }: UpgradeContext, signature:
   }
 }
 
-function failed(signature: Signature, error: TransactionError): Error {
+function failed(signature: kit.Signature, error: kit.TransactionError): Error {
   const print = (_name: string, part: unknown) => (typeof part === 'bigint' ? Number(part) : part);
   return new Error(`transaction ${signature} failed: ${JSON.stringify(error, print)}`);
 }
@@ -221,7 +198,7 @@ class Refusal extends Error {}
 
 /** Reads a program at `confirmed`. Throws a Refusal for what the upgradeable loader could not redeploy. */
 export async function readTarget(context: UpgradeContext, program: string) {
-  if (!isAddress(program)) throw new Refusal(`${program} is not an address.`);
+  if (!kit.isAddress(program)) throw new Refusal(`${program} is not an address.`);
   const account = await readAccount(context, program);
   if (account === undefined) throw new Refusal(`There is no program ${program} on this chain.`);
   if (account.owner !== LOADER_V3 || account.data.length !== PROGRAM_BYTES || account.data[0] !== 2) {
@@ -243,7 +220,7 @@ export async function readTarget(context: UpgradeContext, program: string) {
   };
 }
 
-async function readAccount({ rpc, signal }: UpgradeContext, address: Address) {
+async function readAccount({ rpc, signal }: UpgradeContext, address: kit.Address) {
   const config = { commitment: 'confirmed', encoding: 'base64' } as const;
   const { value } = await rpc.getAccountInfo(address, config).send({ abortSignal: signal });
   return value === null ? undefined : { owner: value.owner, data: Buffer.from(value.data[0], 'base64') };

@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util';
 import manifest from '../package.json';
 import type { Listen } from './config/kinds.ts';
-import { codeOf } from './store/private.ts';
+import type { Environment } from './config/table.ts';
+import { codeOf, fileComplaint } from './store/private.ts';
 
 /** The one Bun this project is built and tested on; `package.json` `engines.bun` is the only place that says it. */
 export const BUN_VERSION: string = manifest.engines.bun;
@@ -40,20 +41,45 @@ export function fired(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
-export type ConfigPath =
-  | { readonly kind: 'path'; readonly path: string | undefined }
-  /** `lines` are for the operator. */
-  | { readonly kind: 'unusable'; readonly lines: readonly string[] };
+/** How an app was started. */
+export type AppStart = Readonly<{
+  /** The value of `--config`, the only argument that it takes. */
+  configPath: string | undefined;
+  env: Environment;
+  /** The end of standard input is a stop, and standard output gets the ready line. */
+  supervised: boolean;
+}>;
 
-/** The value of `--config` in an app's arguments, the only one it takes. */
-export function configPathFrom(args: readonly string[], app: string): ConfigPath {
+/**
+ * Runs an app to the end of the process. `start` imports the app, since an older Bun may fail on the imports themselves; it
+ * gives a sentence for each problem that prevented the start or ended it.
+ */
+export async function runApp(
+  app: string,
+  env: Environment,
+  start: (how: AppStart) => Promise<readonly string[]>,
+): Promise<never> {
+  const complaint = bunComplaint(process.versions.bun);
+  if (complaint !== undefined) exit([complaint]);
+  let configPath: string | undefined;
   try {
-    const { values } = parseArgs({ args: [...args], options: { config: { type: 'string' } }, strict: true });
-    return { kind: 'path', path: values.config };
+    const options = { config: { type: 'string' } } as const;
+    configPath = parseArgs({ args: process.argv.slice(2), options, strict: true }).values.config;
   } catch (error) {
     const reason = error instanceof Error ? error.message : 'The arguments cannot be read.';
-    return { kind: 'unusable', lines: [reason, `Usage: bun ${app}/main.ts [--config FILE]`] };
+    exit([reason, `Usage: bun ${app}/main.ts [--config FILE]`]);
   }
+  const how = { configPath, env, supervised: env['SLUICE_SUPERVISED'] === '1' };
+  const complaints = await start(how).catch((error) => [fileComplaint(error)]);
+  const { settleOutputs } = await import('./log.ts');
+  await settleOutputs();
+  exit(complaints);
+}
+
+/** Ends the process at once: with 1 and these lines on standard error, or with 0 when there are none. */
+export function exit(complaints: readonly string[]): never {
+  for (const line of complaints) process.stderr.write(`${line}\n`);
+  process.exit(complaints.length === 0 ? 0 : 1);
 }
 
 /** One sentence for the operator when the address of the config's `key` cannot be listened on. */

@@ -1,5 +1,5 @@
 import { createReadRedis } from '../../deploys/health/neighbours.ts';
-import { readWatched } from '../../deploys/watch/watched.ts';
+import { readWatched } from '../../shared/watched.ts';
 import { METHODS } from '../../gateway/methods/table.ts';
 import type { BackendConfig } from '../../shared/config/backends.ts';
 import type { Config } from '../../shared/config/config.ts';

@@ -1,10 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { watchedFrom } from '../../deploys/watch/watched.ts';
+import { readWatched } from '../../shared/watched.ts';
 import { upgradeProgram } from '../../localnet/upgrade.ts';
 import { urlOf } from '../../shared/config/config.ts';
 import { loadConfig } from '../../shared/config/load.ts';
-import { codeOf, fileReason } from '../../shared/store/private.ts';
 import { onConfig } from '../frame/books.ts';
 import { command, done, failed, type Outcome } from '../frame/command.ts';
 
@@ -15,26 +13,18 @@ export const programsCheck = command(
     if (file !== undefined) return checked(file);
     const loaded = loadConfig(options.config, world.env);
     if (loaded.kind === 'unusable') return failed(...loaded.lines);
-    return checked(loaded.config.deploys.programsPath ?? join(world.root, 'deploys/watch/programs.json'));
+    return checked(loaded.config.deploys.programsPath ?? join(world.root, 'shared/programs.json'));
   },
 );
 
 function checked(file: string): Outcome {
-  const problems = (lines: readonly string[]): Outcome => ({
-    kind: 'failed',
-    lines,
-    objects: [{ ok: false, file, problems: lines }],
-  });
-  try {
-    const watched = watchedFrom(JSON.parse(readFileSync(file, 'utf8')));
-    if (watched.kind === 'problems') return problems(watched.lines.map((line) => `${file}: ${line}`));
-    const programs = watched.programs.length;
-    return done(`OK: ${file}: ${programs} programs.`, { ok: true, file, programs });
-  } catch (error) {
-    const isRead = error instanceof SyntaxError;
-    const why = isRead ? `is not valid JSON: ${fileReason(error)}` : `cannot be read (${codeOf(error)}).`;
-    return problems([`The list of programs ${file} ${why}`]);
+  const watched = readWatched(file);
+  if (watched.kind === 'problems') {
+    const { lines } = watched;
+    return { kind: 'failed', lines, objects: [{ ok: false, file, problems: lines }] };
   }
+  const programs = watched.programs.length;
+  return done(`OK: ${file}: ${programs} programs.`, { ok: true, file, programs });
 }
 
 export const localnetUpgrade = onConfig(

@@ -3,7 +3,7 @@ import { deliveryRecord, webhookRecord } from '../../deploys/api/webhook-answers
 import { internetPolicy } from '../../deploys/delivery/policy.ts';
 import { createEnqueue } from '../../deploys/outbox/enqueue.ts';
 import { type AccountDeliveries, createAccountDeliveries } from '../../deploys/outbox/list.ts';
-import { readWatched } from '../../deploys/watch/watched.ts';
+import { readWatched } from '../../shared/watched.ts';
 import { type Takeover, TAKEOVERS } from '../../deploys/webhooks/change.ts';
 import { WEBHOOKS_MAX } from '../../deploys/webhooks/create.ts';
 import { countSealed, createSeal, takeSealingKeys } from '../../deploys/webhooks/seal.ts';

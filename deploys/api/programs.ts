@@ -4,7 +4,7 @@ import { extractApiKey } from '../../shared/keys/carrier.ts';
 import type { Identify } from '../../shared/keys/identify.ts';
 import { secondsIso } from '../outbox/enqueue.ts';
 import { deploySlotOf, type ProgramState } from '../watch/change.ts';
-import type { WatchedProgram } from '../watch/watched.ts';
+import type { WatchedProgram } from '../../shared/watched.ts';
 import type { Latest } from '../watch/watcher.ts';
 import { shortened } from '../webhooks/settings.ts';
 import { refusalResponse } from './refusal.ts';

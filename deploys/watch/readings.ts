@@ -1,7 +1,7 @@
 import { type Address, address } from '@solana/kit';
 import type { Migrations, Store } from '../../shared/store/open.ts';
 import { deploySlotOf, type DeploySlots, type ProgramState, type Reading } from './change.ts';
-import type { WatchedProgram } from './watched.ts';
+import type { WatchedProgram } from '../../shared/watched.ts';
 import type { Latest } from './watcher.ts';
 
 /**

@@ -4,7 +4,7 @@ import type { Health } from '../health/health.ts';
 import { type Deploy, deploysBetween, type DeploySlots, type Reading, seenAfter } from './change.ts';
 import { within } from '../health/outbound.ts';
 import type { Floor, Read, ReadingOutcome } from './read.ts';
-import type { WatchedProgram } from './watched.ts';
+import type { WatchedProgram } from '../../shared/watched.ts';
 
 /** The last good reading of this run. `checkedAtMs` is when it began: whatever was final then is in it. */
 export type Latest = Readonly<{ reading: Reading; checkedAtMs: number }>;

@@ -1,7 +1,8 @@
 import { type Address, getBase58Decoder } from '@solana/kit';
 import type { Json, JsonObject } from '../json/value.ts';
 import type { AccountState, ReadAccount } from '../protocol/account.ts';
-import { isAbsent, readStruct, readU64, readVariant, RpcFailure } from '../request/params.ts';
+import { isAbsent, RpcFailure } from '../request/params.ts';
+import * as read from '../request/params.ts';
 import { base64Json, zstdJson } from './data.ts';
 import { parseAccount } from './parsed-account.ts';
 
@@ -18,15 +19,15 @@ const base58 = getBase58Decoder();
 
 export function readAccountForm(config: JsonObject, fallback: AccountEncoding): AccountForm {
   return {
-    encoding: readVariant(config.encoding, ENCODINGS, fallback),
+    encoding: read.variant(config.encoding, ENCODINGS, fallback),
     slice: readDataSlice(config.dataSlice),
   };
 }
 
 function readDataSlice(value: Json | undefined): DataSlice | undefined {
   if (isAbsent(value)) return undefined;
-  const { offset, length } = readStruct(value, 'struct UiDataSliceConfig', 'offset', 'length');
-  return { offset: readU64(offset, 'usize'), length: readU64(length, 'usize') };
+  const { offset, length } = read.struct(value, 'struct UiDataSliceConfig', 'offset', 'length');
+  return { offset: read.u64(offset, 'usize'), length: read.u64(length, 'usize') };
 }
 
 /** An account in Agave's form. `account` finds what jsonParsed needs besides it. */

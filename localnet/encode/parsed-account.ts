@@ -14,25 +14,7 @@ import {
   getU64Decoder,
   unwrapOption,
 } from '@solana/kit';
-import {
-  getSysvarClockDecoder,
-  getSysvarEpochRewardsDecoder,
-  getSysvarEpochScheduleDecoder,
-  getSysvarLastRestartSlotDecoder,
-  getSysvarRecentBlockhashesDecoder,
-  getSysvarRentDecoder,
-  getSysvarSlotHashesDecoder,
-  getSysvarStakeHistoryDecoder,
-  SYSVAR_CLOCK_ADDRESS,
-  SYSVAR_EPOCH_REWARDS_ADDRESS,
-  SYSVAR_EPOCH_SCHEDULE_ADDRESS,
-  SYSVAR_LAST_RESTART_SLOT_ADDRESS,
-  SYSVAR_RECENT_BLOCKHASHES_ADDRESS,
-  SYSVAR_RENT_ADDRESS,
-  SYSVAR_SLOT_HASHES_ADDRESS,
-  SYSVAR_SLOT_HISTORY_ADDRESS,
-  SYSVAR_STAKE_HISTORY_ADDRESS,
-} from '@solana/sysvars';
+import * as sysvars from '@solana/sysvars';
 import { float, type Json, type JsonObject, parseJson, piecesJson } from '../json/value.ts';
 import {
   type AccountState,
@@ -194,16 +176,9 @@ function parseStake({ data }: AccountState): Parsed {
 }
 
 function encodeStake({ delegation, creditsObserved }: Stake): Json {
-  const { voterPubkey, stake, activationEpoch, deactivationEpoch } = delegation;
-  return {
-    creditsObserved,
-    delegation: {
-      voter: voterPubkey,
-      stake: stake.toString(),
-      activationEpoch: activationEpoch.toString(),
-      deactivationEpoch: deactivationEpoch.toString(),
-    },
-  };
+  const { voterPubkey: voter, stake, activationEpoch, deactivationEpoch } = delegation;
+  const epochs = { activationEpoch: String(activationEpoch), deactivationEpoch: String(deactivationEpoch) };
+  return { creditsObserved, delegation: { voter, stake: String(stake), ...epochs } };
 }
 
 /** Amounts that serde writes as texts, although they are numbers. */
@@ -224,19 +199,23 @@ function getFeesDecoder(): Decoder<unknown> {
 const SYSVAR_LISTS: ReadonlySet<string> = new Set(['recentBlockhashes', 'slotHashes']);
 
 const SYSVARS: Readonly<Record<Address, readonly [type: string, decoder: () => Decoder<unknown>]>> = {
-  [SYSVAR_CLOCK_ADDRESS]: ['clock', getSysvarClockDecoder],
-  [SYSVAR_EPOCH_REWARDS_ADDRESS]: ['epochRewards', getSysvarEpochRewardsDecoder],
-  [SYSVAR_EPOCH_SCHEDULE_ADDRESS]: ['epochSchedule', getSysvarEpochScheduleDecoder],
-  [SYSVAR_LAST_RESTART_SLOT_ADDRESS]: ['lastRestartSlot', getSysvarLastRestartSlotDecoder],
-  [SYSVAR_RECENT_BLOCKHASHES_ADDRESS]: ['recentBlockhashes', getSysvarRecentBlockhashesDecoder],
+  [sysvars.SYSVAR_CLOCK_ADDRESS]: ['clock', sysvars.getSysvarClockDecoder],
+  [sysvars.SYSVAR_EPOCH_REWARDS_ADDRESS]: ['epochRewards', sysvars.getSysvarEpochRewardsDecoder],
+  [sysvars.SYSVAR_EPOCH_SCHEDULE_ADDRESS]: ['epochSchedule', sysvars.getSysvarEpochScheduleDecoder],
+  [sysvars.SYSVAR_LAST_RESTART_SLOT_ADDRESS]: ['lastRestartSlot', sysvars.getSysvarLastRestartSlotDecoder],
+  [sysvars.SYSVAR_RECENT_BLOCKHASHES_ADDRESS]: [
+    'recentBlockhashes',
+    sysvars.getSysvarRecentBlockhashesDecoder,
+  ],
   [FEES_SYSVAR]: ['fees', getFeesDecoder],
-  [SYSVAR_RENT_ADDRESS]: ['rent', getSysvarRentDecoder],
-  [SYSVAR_SLOT_HASHES_ADDRESS]: ['slotHashes', getSysvarSlotHashesDecoder],
-  [SYSVAR_STAKE_HISTORY_ADDRESS]: ['stakeHistory', getSysvarStakeHistoryDecoder],
+  [sysvars.SYSVAR_RENT_ADDRESS]: ['rent', sysvars.getSysvarRentDecoder],
+  [sysvars.SYSVAR_SLOT_HASHES_ADDRESS]: ['slotHashes', sysvars.getSysvarSlotHashesDecoder],
+  [sysvars.SYSVAR_STAKE_HISTORY_ADDRESS]: ['stakeHistory', sysvars.getSysvarStakeHistoryDecoder],
 };
 
 function parseSysvar({ data }: AccountState, key: Address): Parsed | undefined {
-  if (key === SYSVAR_SLOT_HISTORY_ADDRESS) return { type: 'slotHistory', info: parseSlotHistory(data) };
+  if (key === sysvars.SYSVAR_SLOT_HISTORY_ADDRESS)
+    return { type: 'slotHistory', info: parseSlotHistory(data) };
   const [type, decoder] = SYSVARS[key] ?? [];
   if (type === undefined || decoder === undefined) return undefined;
   const isList = SYSVAR_LISTS.has(type);

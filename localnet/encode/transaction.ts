@@ -3,7 +3,8 @@ import type { Json, JsonObject } from '../json/value.ts';
 import { SYSTEM_PROGRAM } from '../protocol/address.ts';
 import type { TransactionErrorJson } from '../protocol/error.ts';
 import { allKeys, type Transaction } from '../protocol/transaction.ts';
-import { readVariant, RpcFailure } from '../request/params.ts';
+import { RpcFailure } from '../request/params.ts';
+import * as read from '../request/params.ts';
 import type { InnerInstructions, TokenBalance, TransactionMeta } from '../store/ledger.ts';
 import { encodeInstruction, type KeyedInstruction } from './instruction.ts';
 import { encodeTokenAmount } from './token.ts';
@@ -17,7 +18,7 @@ const TOP_LEVEL_STACK_HEIGHT = 1;
 
 /** Reads an encoding; json when absent. */
 export function readTransactionEncoding(value: Json | undefined): TransactionEncoding {
-  return readVariant(value, ['binary', 'base64', 'base58', 'json', 'jsonParsed'], 'json');
+  return read.variant(value, ['binary', 'base64', 'base58', 'json', 'jsonParsed'], 'json');
 }
 
 export function encodeTransaction(

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { address, type Address, getProgramDerivedAddress, isAddress } from '@solana/kit';
+import { type Address, getProgramDerivedAddress } from '@solana/kit';
 import { type AccountState, RENT_EXEMPT_EPOCH } from '../protocol/account.ts';
 import {
   addressBytes,
@@ -26,7 +26,7 @@ type Account = readonly [Address, AccountState];
 
 /** The accounts of a new localnet. `rentMinimum` is the rent for an account of so many bytes. */
 export async function genesisAccounts(
-  programs: readonly GenesisProgram[],
+  programs: readonly Address[],
   rentMinimum: (bytes: number) => bigint,
 ): Promise<readonly Account[]> {
   const authority = addressBytes(upgradeAuthorityKeypair().address);
@@ -62,7 +62,7 @@ export async function genesisAccounts(
   }
 
   const ofPrograms = await Promise.all(
-    programs.map((program, index) => programAccounts(address(program.program_id), formAt(index))),
+    programs.map((program, index) => programAccounts(program, formAt(index))),
   );
   return [
     [faucetKeypair().address, account(SYSTEM_PROGRAM, false, [], FAUCET_LAMPORTS)],
@@ -90,19 +90,4 @@ function formAt(index: number): ProgramForm {
 
 function u64(value: bigint): Uint8Array {
   return new Uint8Array(BigUint64Array.of(value).buffer);
-}
-
-/** A program to exist from the start; other members of the list's entries are ignored. */
-export type GenesisProgram = Readonly<{ program_id: string }>;
-
-/** The programs of a parsed list. Throws an Error with a sentence that names the list and the entry at fault. */
-export function programsFrom(list: unknown, name: string): readonly GenesisProgram[] {
-  if (!Array.isArray(list)) throw new Error(`The list of programs ${name} is not a JSON array.`);
-  const entries: readonly unknown[] = list;
-  return entries.map((entry, index) => {
-    const programId =
-      typeof entry === 'object' && entry !== null && 'program_id' in entry ? entry.program_id : undefined;
-    if (typeof programId === 'string' && isAddress(programId)) return { program_id: programId };
-    throw new Error(`The list of programs ${name} has no address at entry ${index + 1} (program_id).`);
-  });
 }

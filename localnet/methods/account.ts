@@ -4,22 +4,8 @@ import { type AccountForm, encodeAccount, readAccountForm } from '../encode/acco
 import { isJsonArray, type Json, type JsonObject, piecesJson, printJsonPieces } from '../json/value.ts';
 import { type AccountState, isTokenAccount } from '../protocol/account.ts';
 import { addressBytes } from '../protocol/address.ts';
-import {
-  invalidParams,
-  isAbsent,
-  isBase58,
-  readAddress,
-  readBoolean,
-  readConfig,
-  readInputs,
-  readList,
-  readStruct,
-  readString,
-  readU64,
-  readVariant,
-  readView,
-  wrongType,
-} from '../request/params.ts';
+import { invalidParams, isAbsent, isBase58, wrongType } from '../request/params.ts';
+import * as read from '../request/params.ts';
 import { inContext, method, type NamedMethods } from './method.ts';
 
 const MULTIPLE_ACCOUNTS_MAX = 100;
@@ -27,40 +13,40 @@ const LARGEST_MAX = 20;
 
 export const ACCOUNT_METHODS: NamedMethods = {
   getBalance: method(1, 1, (chain, [address, config]) => {
-    const key = readAddress(address);
-    const view = readView(chain, readConfig(config, 'RpcContextConfig'));
+    const key = read.address(address);
+    const view = read.view(chain, read.config(config, 'RpcContextConfig'));
     return inContext(view.slot, view.account(key)?.lamports ?? 0n);
   }),
   getAccountInfo: method(1, 1, (chain, [address, options]) => {
-    const key = readAddress(address);
-    const config = readConfig(options, 'RpcAccountInfoConfig');
+    const key = read.address(address);
+    const config = read.config(options, 'RpcAccountInfoConfig');
     const form = readAccountForm(config, 'binary');
-    const view = readView(chain, config);
+    const view = read.view(chain, config);
     return inContext(view.slot, encodeFound(view, key, form));
   }),
   getMultipleAccounts: method(1, 1, (chain, [addresses, options]) => {
-    const keys = readInputs(addresses, MULTIPLE_ACCOUNTS_MAX, readAddress);
-    const config = readConfig(options, 'RpcAccountInfoConfig');
+    const keys = read.inputs(addresses, MULTIPLE_ACCOUNTS_MAX, read.address);
+    const config = read.config(options, 'RpcAccountInfoConfig');
     const form = readAccountForm(config, 'base64');
-    const view = readView(chain, config);
+    const view = read.view(chain, config);
     const accounts = keys.map((key) => encodeFound(view, key, form));
     return inContext(view.slot, accounts);
   }),
   getProgramAccounts: method(1, 1, (chain, [program, options]) => {
-    const owner = readAddress(program);
-    const config = readConfig(options, 'RpcProgramAccountsConfig');
+    const owner = read.address(program);
+    const config = read.config(options, 'RpcProgramAccountsConfig');
     const form = readAccountForm(config, 'binary');
     const filters = readFilters(config.filters);
-    const hasContext = readBoolean(config.withContext, false);
-    const isSorted = readBoolean(config.sortResults, true);
-    const view = readView(chain, config);
+    const hasContext = read.boolean(config.withContext, false);
+    const isSorted = read.boolean(config.sortResults, true);
+    const view = read.view(chain, config);
     const rows = scanRows(view, { owner, filters, form, isSorted });
     return hasContext ? inContext(view.slot, rows) : rows;
   }),
   getSupply: method(0, 1, (chain, [options]) => {
-    const config = readConfig(options, 'RpcSupplyConfig');
-    readBoolean(config.excludeNonCirculatingAccountsList, false);
-    const view = readView(chain, config);
+    const config = read.config(options, 'RpcSupplyConfig');
+    read.boolean(config.excludeNonCirculatingAccountsList, false);
+    const view = read.view(chain, config);
     let total = 0n;
     for (const { lamports } of balances(view)) total += lamports;
     // Nothing is locked up here, so everything circulates.
@@ -72,10 +58,10 @@ export const ACCOUNT_METHODS: NamedMethods = {
     });
   }),
   getLargestAccounts: method(0, 1, (chain, [options]) => {
-    const config = readConfig(options, 'RpcLargestAccountsConfig');
-    const filter = readVariant(config.filter, ['circulating', 'nonCirculating'], 'circulating');
-    readBoolean(config.sortResults, true);
-    const view = readView(chain, config);
+    const config = read.config(options, 'RpcLargestAccountsConfig');
+    const filter = read.variant(config.filter, ['circulating', 'nonCirculating'], 'circulating');
+    read.boolean(config.sortResults, true);
+    const view = read.view(chain, config);
     const all = filter === 'nonCirculating' ? [] : [...balances(view)];
     const sorted = all.sort((one, other) => Number(other.lamports - one.lamports));
     return inContext(view.slot, sorted.slice(0, LARGEST_MAX));
@@ -162,29 +148,29 @@ const base58 = getBase58Encoder();
 
 function readFilters(value: Json | undefined): Filter[] {
   if (isAbsent(value)) return [];
-  const listed = readList(value);
+  const listed = read.list(value);
   if (listed.length > FILTERS_MAX) throw invalidParams(`Too many filters provided; max ${FILTERS_MAX}`);
   return listed.map(readFilter);
 }
 
 function readFilter(value: Json): Filter {
   if (value === 'tokenAccountState') return (state) => isTokenAccount(state.data);
-  const filter = readStruct(value, 'enum RpcFilterType');
+  const filter = read.struct(value, 'enum RpcFilterType');
   const [name, ...others] = Object.keys(filter);
   if (name === undefined || others.length > 0)
     throw invalidParams('Invalid params: invalid value: map, expected map with a single key.');
   if (name === 'dataSize') {
-    const size = readU64(filter.dataSize);
+    const size = read.u64(filter.dataSize);
     return (state) => BigInt(state.data.length) === size;
   }
   if (name === 'memcmp') return readMemcmp(filter.memcmp);
-  readVariant(name, ['dataSize', 'memcmp', 'tokenAccountState'], 'dataSize');
+  read.variant(name, ['dataSize', 'memcmp', 'tokenAccountState'], 'dataSize');
   throw wrongType(value, 'enum RpcFilterType');
 }
 
 function readMemcmp(value: Json | undefined): Filter {
-  const memcmp = readStruct(value, 'struct Memcmp', 'offset', 'bytes');
-  const offset = readU64(memcmp.offset, 'usize');
+  const memcmp = read.struct(value, 'struct Memcmp', 'offset', 'bytes');
+  const offset = read.u64(memcmp.offset, 'usize');
   const bytes = readBytes(memcmp);
   if (bytes.length > MEMCMP_BYTES_MAX) throw invalidParams('Invalid param: DataTooLarge');
   return function matches(state) {
@@ -196,9 +182,9 @@ function readMemcmp(value: Json | undefined): Filter {
 
 function readBytes(value: JsonObject): Uint8Array {
   if (isJsonArray(value.bytes))
-    return Uint8Array.from(value.bytes, (byte) => Number(readU64(byte, 'u8', 255n)));
-  const text = readString(value.bytes);
-  if (readVariant(value.encoding, ['base58', 'base64', 'bytes'], 'base58') === 'base64') {
+    return Uint8Array.from(value.bytes, (byte) => Number(read.u64(byte, 'u8', 255n)));
+  const text = read.string(value.bytes);
+  if (read.variant(value.encoding, ['base58', 'base64', 'bytes'], 'base58') === 'base64') {
     if (text.length > BASE64_CHARACTERS_MAX) throw invalidParams('Invalid param: DataTooLarge');
     const decoded = Buffer.from(text, 'base64');
     if (decoded.toString('base64') === text) return decoded;

@@ -4,16 +4,7 @@ import { computeBudgetOf, feeOf } from '../protocol/fee.ts';
 import { identityKeypair } from '../protocol/keypair.ts';
 import { epochOf, firstSlotOf, SLOTS_PER_EPOCH } from '../protocol/slot.ts';
 import { nonceAccountOf } from '../protocol/transaction.ts';
-import {
-  readAddress,
-  readBankSlot,
-  readCommitmentConfig,
-  readConfig,
-  readInputs,
-  readString,
-  readU64,
-  readView,
-} from '../request/params.ts';
+import * as read from '../request/params.ts';
 import { transactionOf } from './history.ts';
 import { API_VERSION, inContext, method, type NamedMethods } from './method.ts';
 import { decode, transactionFrom } from './send.ts';
@@ -39,15 +30,15 @@ export const CLUSTER_METHODS: NamedMethods = {
   getFirstAvailableBlock: method(0, 0, () => 0),
   minimumLedgerSlot: method(0, 0, () => 0),
   getMinimumBalanceForRentExemption: method(1, 1, (chain, [bytes, config]) => {
-    readCommitmentConfig(config);
-    return chain.rentExemptMinimum(Number(readU64(bytes, 'usize', ACCOUNT_BYTES_MAX)));
+    read.commitmentConfig(config);
+    return chain.rentExemptMinimum(Number(read.u64(bytes, 'usize', ACCOUNT_BYTES_MAX)));
   }),
-  getSlot: method(0, 1, (chain, [config]) => readBankSlot(chain, config)),
+  getSlot: method(0, 1, (chain, [config]) => read.bankSlot(chain, config)),
   // Every slot has a block.
-  getBlockHeight: method(0, 1, (chain, [config]) => readBankSlot(chain, config)),
-  getTransactionCount: method(0, 1, (chain, [config]) => chain.ledger.count(readBankSlot(chain, config))),
+  getBlockHeight: method(0, 1, (chain, [config]) => read.bankSlot(chain, config)),
+  getTransactionCount: method(0, 1, (chain, [config]) => chain.ledger.count(read.bankSlot(chain, config))),
   getEpochInfo: method(0, 1, (chain, [config]) => {
-    const slot = readBankSlot(chain, config);
+    const slot = read.bankSlot(chain, config);
     const epoch = epochOf(slot);
     return {
       absoluteSlot: slot,
@@ -59,30 +50,30 @@ export const CLUSTER_METHODS: NamedMethods = {
     };
   }),
   getLatestBlockhash: method(0, 1, (chain, [config]) => {
-    const slot = readBankSlot(chain, config);
+    const slot = read.bankSlot(chain, config);
     return inContext(slot, chain.latestBlockhash(slot));
   }),
   isBlockhashValid: method(1, 1, (chain, [hash, config]) => {
-    const blockhash = readAddress(hash);
-    const slot = readBankSlot(chain, config);
+    const blockhash = read.address(hash);
+    const slot = read.bankSlot(chain, config);
     return inContext(slot, chain.isRecentAt(slot, blockhash));
   }),
   getFeeForMessage: method(1, 1, (chain, [text, options]) => {
-    const message = decode(readString(text), 'base64', MESSAGE_TYPE);
-    const config = readConfig(options, 'RpcContextConfig');
+    const message = decode(read.string(text), 'base64', MESSAGE_TYPE);
+    const config = read.config(options, 'RpcContextConfig');
     // A message counts its signatures in its header; unsigned ones make it a transaction.
     const signers = message[(message[0] ?? 0) >= 0x80 ? 1 : 0] ?? 0;
     const transaction = transactionFrom(
       Buffer.concat([Uint8Array.of(signers), new Uint8Array(signers * 64), message]),
     );
-    const view = readView(chain, config);
+    const view = read.view(chain, config);
     const isKnown =
       chain.isRecentAt(view.slot, transaction.recentBlockhash) ||
       nonceAccountOf(transaction, view.account) !== undefined;
     return inContext(view.slot, isKnown ? feeOf(transaction) : null);
   }),
   getRecentPrioritizationFees: method(0, 1, (chain, [addresses]) => {
-    const keys = readInputs(addresses ?? [], FEE_ADDRESSES_MAX, readAddress);
+    const keys = read.inputs(addresses ?? [], FEE_ADDRESSES_MAX, read.address);
     const last = chain.slotAt('confirmed');
     return Array.from({ length: Number(FEE_SLOTS) }, (_, index) => {
       const slot = last - FEE_SLOTS + 1n + BigInt(index);

@@ -12,20 +12,8 @@ import {
 import { integersJson, isJsonObject, type Json, type JsonObject } from '../json/value.ts';
 import { SYSTEM_PROGRAM } from '../protocol/address.ts';
 import { readTransaction, type Transaction } from '../protocol/transaction.ts';
-import {
-  invalidParams,
-  isAbsent,
-  readAddress,
-  readBoolean,
-  readConfig,
-  readHistorySlot,
-  readInputs,
-  readOptionalU64,
-  readSignature,
-  readU64,
-  readVariant,
-  RpcFailure,
-} from '../request/params.ts';
+import { invalidParams, isAbsent, RpcFailure } from '../request/params.ts';
+import * as read from '../request/params.ts';
 import type { Place, TransactionRecord } from '../store/ledger.ts';
 import { inContext, method, type NamedMethods } from './method.ts';
 
@@ -40,10 +28,10 @@ const DETAILS = ['full', 'signatures', 'none', 'accounts'] as const;
 /** Transactions by signature and by address, and blocks by slot. Every slot since 0 has a block; most are empty. */
 export const HISTORY_METHODS: NamedMethods = {
   getTransaction: method(1, 1, (chain, [signature, options]) => {
-    const name = readSignature(signature);
+    const name = read.signature(signature);
     const config = readEncodingConfig(options);
     const form = readForm(config);
-    const slotMax = readHistorySlot(chain, { commitment: config.commitment });
+    const slotMax = read.historySlot(chain, { commitment: config.commitment });
     const record = chain.ledger.find(name);
     if (record === undefined || record.slot > slotMax) return null;
     return {
@@ -53,18 +41,18 @@ export const HISTORY_METHODS: NamedMethods = {
     };
   }),
   getSignatureStatuses: method(1, 1, (chain, [signatures, options]) => {
-    const names = readInputs(signatures, STATUSES_MAX, readSignature);
-    const config = readConfig(options, 'RpcSignatureStatusConfig');
-    const isSearched = readBoolean(config.searchTransactionHistory, false);
+    const names = read.inputs(signatures, STATUSES_MAX, read.signature);
+    const config = read.config(options, 'RpcSignatureStatusConfig');
+    const isSearched = read.boolean(config.searchTransactionHistory, false);
     const statuses = names.map((name) => statusOf(chain, name, isSearched));
     return inContext(chain.slotAt('processed'), statuses);
   }),
   getSignaturesForAddress: method(1, 1, (chain, [address, options]) => {
-    const key = readAddress(address);
-    const config = readConfig(options, 'RpcSignaturesForAddressConfig');
-    const limit = readOptionalU64(config.limit, 'usize') ?? SIGNATURES_MAX;
+    const key = read.address(address);
+    const config = read.config(options, 'RpcSignaturesForAddressConfig');
+    const limit = read.optionalU64(config.limit, 'usize') ?? SIGNATURES_MAX;
     if (limit < 1n || limit > SIGNATURES_MAX) throw invalidParams(`Invalid limit; max ${SIGNATURES_MAX}`);
-    const tip: Place = { slot: readHistorySlot(chain, config) + 1n, position: 0 };
+    const tip: Place = { slot: read.historySlot(chain, config) + 1n, position: 0 };
     const cursor = readCursor(chain, config.before) ?? tip;
     const before = cursor.slot < tip.slot ? cursor : tip;
     const after = readCursor(chain, config.until) ?? START_OF_CHAIN;
@@ -79,12 +67,12 @@ export const HISTORY_METHODS: NamedMethods = {
     }));
   }),
   getBlock: method(1, 1, (chain, [slotParam, options]) => {
-    const slot = readU64(slotParam);
+    const slot = read.u64(slotParam);
     const config = readEncodingConfig(options);
     const form = readForm(config);
-    const details = readVariant(config.transactionDetails, DETAILS, 'full');
-    const hasRewards = readBoolean(config.rewards, true);
-    requireBlock(slot, readHistorySlot(chain, { commitment: config.commitment }));
+    const details = read.variant(config.transactionDetails, DETAILS, 'full');
+    const hasRewards = read.boolean(config.rewards, true);
+    requireBlock(slot, read.historySlot(chain, { commitment: config.commitment }));
     const records = details === 'none' ? [] : chain.ledger.inSlot(slot);
     const parent = slot === 0n ? 0n : slot - 1n;
     const block = {
@@ -108,23 +96,23 @@ export const HISTORY_METHODS: NamedMethods = {
     }
   }),
   getBlockTime: method(1, 0, (chain, [slotParam]) => {
-    const slot = readU64(slotParam);
+    const slot = read.u64(slotParam);
     requireBlock(slot, chain.slotAt('confirmed'));
     return chain.blockTimeOf(slot);
   }),
   getBlocks: method(1, 2, (chain, [startParam, endParam, options]) => {
-    const start = readU64(startParam);
+    const start = read.u64(startParam);
     const hasEnd = !isJsonObject(endParam);
-    const config = readConfig(hasEnd ? options : endParam, 'RpcContextConfig');
-    const tip = readHistorySlot(chain, config);
-    const end = smaller((hasEnd ? readOptionalU64(endParam) : undefined) ?? start + SLOT_RANGE_MAX, tip);
+    const config = read.config(hasEnd ? options : endParam, 'RpcContextConfig');
+    const tip = read.historySlot(chain, config);
+    const end = smaller((hasEnd ? read.optionalU64(endParam) : undefined) ?? start + SLOT_RANGE_MAX, tip);
     if (end - start > SLOT_RANGE_MAX) throw invalidParams(`Slot range too large; max ${SLOT_RANGE_MAX}`);
     return integersJson(Number(start), Number(end));
   }),
   getBlocksWithLimit: method(2, 1, (chain, [startParam, limitParam, options]) => {
-    const start = readU64(startParam);
-    const limit = readU64(limitParam, 'usize');
-    const tip = readHistorySlot(chain, readConfig(options, 'RpcContextConfig'));
+    const start = read.u64(startParam);
+    const limit = read.u64(limitParam, 'usize');
+    const tip = read.historySlot(chain, read.config(options, 'RpcContextConfig'));
     if (limit > SLOT_RANGE_MAX) throw invalidParams(`Limit too large; max ${SLOT_RANGE_MAX}`);
     return integersJson(Number(start), Number(smaller(start + limit - 1n, tip)));
   }),
@@ -132,7 +120,7 @@ export const HISTORY_METHODS: NamedMethods = {
 
 /** A configuration, or the old form of a bare encoding. */
 function readEncodingConfig(options: Json | undefined): JsonObject {
-  return typeof options === 'string' ? { encoding: options } : readConfig(options, 'RpcTransactionConfig');
+  return typeof options === 'string' ? { encoding: options } : read.config(options, 'RpcTransactionConfig');
 }
 
 type Form = Readonly<{ encoding: TransactionEncoding; versionMax: bigint | undefined }>;
@@ -140,7 +128,7 @@ type Form = Readonly<{ encoding: TransactionEncoding; versionMax: bigint | undef
 function readForm(config: JsonObject): Form {
   return {
     encoding: readTransactionEncoding(config.encoding),
-    versionMax: readOptionalU64(config.maxSupportedTransactionVersion, 'u8', 255n),
+    versionMax: read.optionalU64(config.maxSupportedTransactionVersion, 'u8', 255n),
   };
 }
 
@@ -172,7 +160,7 @@ export function transactionOf(record: TransactionRecord): Transaction {
 
 function readCursor(chain: Chain, signature: Json | undefined): Place | undefined {
   if (isAbsent(signature)) return undefined;
-  const name = readSignature(signature);
+  const name = read.signature(signature);
   const record = chain.ledger.find(name);
   if (record === undefined) throw new RpcFailure(-32020, `Transaction ${name} not found`);
   return record;

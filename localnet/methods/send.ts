@@ -11,49 +11,35 @@ import { feeOf } from '../protocol/fee.ts';
 import { faucetKeypair, transferWire } from '../protocol/keypair.ts';
 import { BLOCKHASH_AGE_MAX } from '../protocol/slot.ts';
 import { allKeys, readTransaction, type Transaction } from '../protocol/transaction.ts';
-import {
-  invalidParams,
-  isAbsent,
-  isBase58,
-  readAddress,
-  readBoolean,
-  readConfig,
-  readList,
-  readOptionalU64,
-  readPreflightCommitment,
-  readString,
-  readStruct,
-  readU64,
-  readView,
-  RpcFailure,
-} from '../request/params.ts';
+import { invalidParams, isAbsent, isBase58, RpcFailure } from '../request/params.ts';
+import * as read from '../request/params.ts';
 import { inContext, method, type NamedMethods } from './method.ts';
 
 export const SEND_METHODS: NamedMethods = {
   sendTransaction: method(1, 1, (chain, [wire, options]) => {
-    const config = readConfig(options, 'RpcSendTransactionConfig');
+    const config = read.config(options, 'RpcSendTransactionConfig');
     const transaction = readWireTransaction(wire, readWireEncoding(config.encoding));
-    readOptionalU64(config.maxRetries, 'usize');
-    const isUnchecked = readBoolean(config.skipPreflight, false);
-    preflight(chain, transaction, { ...config, commitment: readPreflightCommitment(config) }, isUnchecked);
-    // As on a cluster, what the bank refuses after this vanishes: its signature just never appears.
+    read.optionalU64(config.maxRetries, 'usize');
+    const isSkipped = read.boolean(config.skipPreflight, false);
+    preflight(chain, transaction, { ...config, commitment: read.preflightCommitment(config) }, isSkipped);
+    // As on a cluster, the caller does not hear of a refusal by the bank: the signature never gets a status.
     chain.send(transaction);
     return transaction.signature;
   }),
   requestAirdrop: method(2, 1, (chain, [address, lamports, options]) => {
-    const to = readAddress(address);
-    const amount = readU64(lamports);
-    const config = readConfig(options, 'RpcRequestAirdropConfig');
-    const blockhash = isAbsent(config.recentBlockhash) ? undefined : readAddress(config.recentBlockhash);
+    const to = read.address(address);
+    const amount = read.u64(lamports);
+    const config = read.config(options, 'RpcRequestAirdropConfig');
+    const blockhash = isAbsent(config.recentBlockhash) ? undefined : read.address(config.recentBlockhash);
     return airdrop(chain, to, amount, blockhash);
   }),
   simulateTransaction: method(1, 1, (chain, [wire, options]) => {
-    const config = readConfig(options, 'RpcSimulateTransactionConfig');
+    const config = read.config(options, 'RpcSimulateTransactionConfig');
     const transaction = readWireTransaction(wire, readWireEncoding(config.encoding));
-    const sigVerify = readBoolean(config.sigVerify, false);
-    const isReplaced = readBoolean(config.replaceRecentBlockhash, false);
+    const sigVerify = read.boolean(config.sigVerify, false);
+    const isReplaced = read.boolean(config.replaceRecentBlockhash, false);
     if (sigVerify && isReplaced) throw invalidParams('sigVerify may not be used with replaceRecentBlockhash');
-    const view = readView(chain, config);
+    const view = read.view(chain, config);
     const latest = chain.latestBlockhash(view.slot);
     const replaceBlockhash = isReplaced ? latest.blockhash : undefined;
     const result = simulate(chain, view, transaction, { sigVerify, replaceBlockhash });
@@ -61,7 +47,7 @@ export const SEND_METHODS: NamedMethods = {
     const keys = allKeys(transaction, loaded);
     const after = accountsAfter(view, result, transaction);
     const [pre, post] = [balancesOf(keys, view.account), balancesOf(keys, after)];
-    const hasInner = readBoolean(config.innerInstructions, false);
+    const hasInner = read.boolean(config.innerInstructions, false);
     const succeeded = result.error === undefined ? after : undefined;
     return inContext(view.slot, {
       ...encodeSimulation(result),
@@ -78,16 +64,17 @@ export const SEND_METHODS: NamedMethods = {
   }),
 };
 
-function preflight(chain: Chain, transaction: Transaction, config: JsonObject, isUnchecked: boolean): void {
-  const view = readView(chain, config);
-  if (isUnchecked) return;
+/** Simulates a transaction before it is sent, and throws -32002 when it fails; a skipped one only checks `minContextSlot`. */
+function preflight(chain: Chain, transaction: Transaction, config: JsonObject, isSkipped: boolean): void {
+  const view = read.view(chain, config);
+  if (isSkipped) return;
   const result = simulate(chain, view, transaction, { sigVerify: true, replaceBlockhash: undefined });
   if (result.error === undefined) return;
   const message = `Transaction simulation failed: ${transactionErrorText(result.error)}`;
   throw new RpcFailure(-32002, message, encodeSimulation(result));
 }
 
-/** Runs a transaction and keeps nothing; refuses what no signature or no index fits. */
+/** Runs a transaction and keeps nothing; throws when a signature is wrong or an index is out of range. */
 function simulate(chain: Chain, ...parameters: Parameters<Chain['simulate']>): SimulationResult {
   const result = chain.simulate(...parameters);
   if (result.error === 'SignatureFailure')
@@ -97,13 +84,14 @@ function simulate(chain: Chain, ...parameters: Parameters<Chain['simulate']>): S
   return result;
 }
 
+/** Sends a transfer from the faucet; gives its signature. Without a `blockhash`, takes the newest that makes it a new transaction. */
 function airdrop(chain: Chain, to: Address, lamports: bigint, blockhash: string | undefined): string {
   const faucet = faucetKeypair();
   const newest = chain.slotAt('processed') - 1n;
   for (let age = 0n; age < BLOCKHASH_AGE_MAX; age += 1n) {
     const wire = transferWire(faucet, to, lamports, blockhash ?? chain.blockhashOf(newest - age));
     const transaction = transactionFrom(wire);
-    // The same airdrop within a slot would be the same transaction: an older blockhash makes it another one.
+    // Two equal airdrops with one blockhash have one signature, and the second is refused: use an older blockhash.
     if (blockhash === undefined && chain.ledger.find(transaction.signature) !== undefined) continue;
     const outcome = chain.send(transaction);
     const error = outcome.kind === 'kept' ? outcome.record.meta.error : outcome.error;
@@ -114,7 +102,7 @@ function airdrop(chain: Chain, to: Address, lamports: bigint, blockhash: string 
   throw invalidParams(`airdrop request failed: more than ${BLOCKHASH_AGE_MAX} equal requests at once`);
 }
 
-/** The accounts as the transaction would leave them: with the fee alone taken, when it failed. */
+/** Reads accounts as they are after the simulation; a failed transaction has only paid its fee. */
 function accountsAfter(view: View, result: SimulationResult, transaction: Transaction): ReadAccount {
   const payer = transaction.staticKeys[0];
   const paid = payer === undefined ? undefined : view.account(payer);
@@ -127,23 +115,23 @@ function accountsAfter(view: View, result: SimulationResult, transaction: Transa
   };
 }
 
-/** The accounts that are wanted, each as it would be; `after` is undefined when the transaction failed. */
+/** The accounts that the caller asks for, as they are after the simulation; all null when the transaction failed (`after` is undefined). */
 function readAccounts(value: Json | undefined, max: number, view: View, after: ReadAccount | undefined) {
   if (isAbsent(value)) return null;
-  const config = readStruct(value, 'struct RpcSimulateTransactionAccountsConfig');
+  const config = read.struct(value, 'struct RpcSimulateTransactionAccountsConfig');
   const form = readAccountForm({ encoding: config.encoding }, 'base64');
   if (form.encoding === 'binary' || form.encoding === 'base58')
     throw invalidParams('base58 encoding not supported');
-  const addresses = readList(config.addresses);
+  const addresses = read.list(config.addresses);
   if (addresses.length > max) throw invalidParams(`Too many accounts provided; max ${max}`);
-  return addresses.map(readAddress).map((address) => {
+  return addresses.map(read.address).map((address) => {
     const state = after?.(address);
     const isThere = state !== undefined && state.lamports > 0n;
     return isThere ? encodeAccount(address, state, form, view.account) : null;
   });
 }
 
-/** RpcSimulateTransactionResult as a preflight gives it: all members, null where there is nothing. */
+/** Agave's RpcSimulateTransactionResult as a failed preflight has it: every member, most of them null. */
 function encodeSimulation(simulation: SimulationResult): JsonObject {
   return {
     accounts: null,
@@ -164,7 +152,7 @@ function encodeSimulation(simulation: SimulationResult): JsonObject {
 }
 
 /*
- * A transaction as a parameter: text in base58 or base64, of bytes that are one.
+ * A transaction as a parameter: its wire bytes in base58 or base64.
  */
 
 const RAW_BYTES_MAX = 1_232;
@@ -180,11 +168,11 @@ type WireEncoding = 'base58' | 'base64';
 function readWireEncoding(value: Json | undefined): WireEncoding {
   if (isAbsent(value)) return 'base58';
   if (value === 'base58' || value === 'base64') return value;
-  throw invalidParams(`unsupported encoding: ${readString(value)}. Supported encodings: base58, base64`);
+  throw invalidParams(`unsupported encoding: ${read.string(value)}. Supported encodings: base58, base64`);
 }
 
 function readWireTransaction(value: Json | undefined, encoding: WireEncoding): Transaction {
-  return transactionFrom(decode(readString(value), encoding, TYPE));
+  return transactionFrom(decode(read.string(value), encoding, TYPE));
 }
 
 /** Reads bytes as a transaction, or refuses with -32602. */

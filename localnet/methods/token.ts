@@ -6,16 +6,8 @@ import { encodeMintAmount } from '../encode/token.ts';
 import type { Json } from '../json/value.ts';
 import { type AccountState, isTokenProgram, mintOf, tokenAccountOf } from '../protocol/account.ts';
 import { addressBytes, TOKEN_2022_PROGRAM } from '../protocol/address.ts';
-import {
-  invalidParams,
-  type Params,
-  readAddress,
-  readCommitmentConfig,
-  readConfig,
-  readStruct,
-  readView,
-  wrongType,
-} from '../request/params.ts';
+import { invalidParams, type Params, wrongType } from '../request/params.ts';
+import * as read from '../request/params.ts';
 import { encodeRow, type Filter, found, type Scan } from './account.ts';
 import { inContext, method, type NamedMethods } from './method.ts';
 
@@ -24,15 +16,15 @@ const LARGEST_MAX = 20;
 /** Token balances, supplies, and the token accounts of an owner, a delegate or a mint. */
 export const TOKEN_METHODS: NamedMethods = {
   getTokenAccountBalance: method(1, 1, (chain, [address, options]) => {
-    const key = readAddress(address);
-    const view = readView(chain, readCommitmentConfig(options));
+    const key = read.address(address);
+    const view = read.view(chain, read.commitmentConfig(options));
     const token = tokenAccountOf(existing(view, key, 'could not find account'));
     if (token === undefined) throw invalidParams('Invalid param: not a Token account');
     return inContext(view.slot, amountOf(view, existingMint(view, token.mint), token.amount));
   }),
   getTokenSupply: method(1, 1, (chain, [address, options]) => {
-    const key = readAddress(address);
-    const view = readView(chain, readCommitmentConfig(options));
+    const key = read.address(address);
+    const view = read.view(chain, read.commitmentConfig(options));
     const state = existing(view, key, 'could not find account');
     if (!isTokenProgram(state.owner)) throw invalidParams('Invalid param: not a Token mint');
     const mint = mintOf(state);
@@ -40,8 +32,8 @@ export const TOKEN_METHODS: NamedMethods = {
     return inContext(view.slot, amountOf(view, state, mint.supply));
   }),
   getTokenLargestAccounts: method(1, 1, (chain, [address, options]) => {
-    const key = readAddress(address);
-    const view = readView(chain, readCommitmentConfig(options));
+    const key = read.address(address);
+    const view = read.view(chain, read.commitmentConfig(options));
     const mint = existingMint(view, key);
     const form = readAccountForm({}, 'base64');
     const ofMint = { owner: mint.owner, filters: [hasAt(0, addressBytes(key))], form, isSorted: false };
@@ -69,10 +61,10 @@ function tokenAccounts(
   [key, selection, options]: Params,
   belongsTo: (key: Uint8Array) => Filter,
 ): Json {
-  const belongs = belongsTo(addressBytes(readAddress(key)));
-  const config = readConfig(options, 'RpcAccountInfoConfig');
+  const belongs = belongsTo(addressBytes(read.address(key)));
+  const config = read.config(options, 'RpcAccountInfoConfig');
   const form = readAccountForm(config, 'binary');
-  const view = readView(chain, config);
+  const view = read.view(chain, config);
   const { program, filter } = readSelection(view, selection);
   const isToken: Filter = (state) => tokenAccountOf(state) !== undefined;
   const scan: Scan = { owner: program, filters: [belongs, filter, isToken], form, isSorted: true };
@@ -85,13 +77,13 @@ function hasAt(at: number, bytes: Uint8Array): Filter {
 }
 
 function readSelection(view: View, value: Json | undefined): Readonly<{ program: Address; filter: Filter }> {
-  const selection = readStruct(value, 'enum RpcTokenAccountsFilter');
+  const selection = read.struct(value, 'enum RpcTokenAccountsFilter');
   if (selection.mint !== undefined) {
-    const mint = readAddress(selection.mint);
+    const mint = read.address(selection.mint);
     return { program: existingMint(view, mint).owner, filter: hasAt(0, addressBytes(mint)) };
   }
   if (selection.programId === undefined) throw wrongType(value, 'enum RpcTokenAccountsFilter');
-  const program = readAddress(selection.programId);
+  const program = read.address(selection.programId);
   if (!isTokenProgram(program)) throw invalidParams('Invalid param: unrecognized Token program id');
   return { program, filter: () => true };
 }

@@ -7,22 +7,8 @@ import type { Chain } from '../chain/chain.ts';
 import { float, integersJson, isJsonObject, type Json, type JsonObject } from '../json/value.ts';
 import { identityKeypair, voteKeypair } from '../protocol/keypair.ts';
 import { epochOf, firstSlotOf, SLOTS_PER_EPOCH } from '../protocol/slot.ts';
-import {
-  invalidParams,
-  isAbsent,
-  readAddress,
-  readBankSlot,
-  readBoolean,
-  readCommitment,
-  readCommitmentConfig,
-  readConfig,
-  readHistorySlot,
-  readList,
-  readOptionalU64,
-  readStruct,
-  readU64,
-  RpcFailure,
-} from '../request/params.ts';
+import { invalidParams, isAbsent, RpcFailure } from '../request/params.ts';
+import * as read from '../request/params.ts';
 import { API_VERSION, inContext, method, type NamedMethods } from './method.ts';
 
 const STAKE_LAMPORTS = 1_000_000_000_000n;
@@ -41,32 +27,32 @@ const SAMPLE_MS = 60_000;
 /** Votes, leaders, production, samples and inflation. */
 export const VALIDATOR_METHODS: NamedMethods = {
   getVoteAccounts: method(0, 1, (chain, [options]) => {
-    const config = readConfig(options, 'RpcGetVoteAccountsConfig');
-    const wanted = isAbsent(config.votePubkey) ? voteKeypair().address : readAddress(config.votePubkey);
-    readBoolean(config.keepUnstakedDelinquents, false);
-    const distance = readOptionalU64(config.delinquentSlotDistance) ?? DELINQUENT_SLOTS;
-    const slot = chain.slotAt(readCommitment(config));
+    const config = read.config(options, 'RpcGetVoteAccountsConfig');
+    const wanted = isAbsent(config.votePubkey) ? voteKeypair().address : read.address(config.votePubkey);
+    read.boolean(config.keepUnstakedDelinquents, false);
+    const distance = read.optionalU64(config.delinquentSlotDistance) ?? DELINQUENT_SLOTS;
+    const slot = chain.slotAt(read.commitment(config));
     const accounts = wanted === voteKeypair().address ? [voteAccount(chain, slot)] : [];
     // A vote is for the slot before, at best.
     const isCurrent = slot - 1n > (slot >= distance ? slot - distance : 0n);
     return { current: isCurrent ? accounts : [], delinquent: isCurrent ? [] : accounts };
   }),
   getLeaderSchedule: method(0, 2, (chain, [first, second]) => {
-    const config = readConfig(isJsonObject(first) ? first : second, 'RpcLeaderScheduleConfig');
-    const identity = isAbsent(config.identity) ? identityKeypair().address : readAddress(config.identity);
-    const current = chain.slotAt(readCommitment(config));
-    const slot = (isJsonObject(first) ? undefined : readOptionalU64(first)) ?? current;
+    const config = read.config(isJsonObject(first) ? first : second, 'RpcLeaderScheduleConfig');
+    const identity = isAbsent(config.identity) ? identityKeypair().address : read.address(config.identity);
+    const current = chain.slotAt(read.commitment(config));
+    const slot = (isJsonObject(first) ? undefined : read.optionalU64(first)) ?? current;
     if (!hasSchedule(chain, epochOf(slot))) return null;
     return identity === identityKeypair().address
       ? { [identity]: integersJson(0, Number(SLOTS_PER_EPOCH) - 1) }
       : {};
   }),
   getSlotLeader: method(0, 1, (chain, [options]) => {
-    readBankSlot(chain, options);
+    read.bankSlot(chain, options);
     return identityKeypair().address;
   }),
   getSlotLeaders: method(2, 0, (chain, [startParam, limitParam]) => {
-    const [start, limit] = [readU64(startParam), readU64(limitParam)];
+    const [start, limit] = [read.u64(startParam), read.u64(limitParam)];
     if (limit > LEADERS_MAX) throw invalidParams(`Invalid limit; max ${LEADERS_MAX}`);
     // No more slots than one epoch has.
     const epochs = limit === 0n ? [] : [epochOf(start), epochOf(start + limit - 1n)];
@@ -78,26 +64,26 @@ export const VALIDATOR_METHODS: NamedMethods = {
   }),
   getClusterNodes: method(0, 0, (chain) => [clusterNode(chain)]),
   getBlockProduction: method(0, 1, (chain, [options]) => {
-    const config = readConfig(options, 'RpcBlockProductionConfig');
+    const config = read.config(options, 'RpcBlockProductionConfig');
     const { address } = identityKeypair();
-    const isOurs = isAbsent(config.identity) || readAddress(config.identity) === address;
-    const slot = chain.slotAt(readCommitment(config));
+    const isOurs = isAbsent(config.identity) || read.address(config.identity) === address;
+    const slot = chain.slotAt(read.commitment(config));
     const range = readProductionRange(config, slot);
     const count = range.lastSlot - range.firstSlot + 1n;
     return inContext(slot, { byIdentity: isOurs ? { [address]: [count, count] } : {}, range });
   }),
   getBlockCommitment: method(1, 0, (chain, [slotParam]) => ({
-    commitment: lockouts(chain, readU64(slotParam)),
+    commitment: lockouts(chain, read.u64(slotParam)),
     totalStake: STAKE_LAMPORTS,
   })),
   getRecentPerformanceSamples: method(0, 1, (chain, [limitParam]) => {
-    const limit = readOptionalU64(limitParam, 'usize') ?? SAMPLES_MAX;
+    const limit = read.optionalU64(limitParam, 'usize') ?? SAMPLES_MAX;
     if (limit > SAMPLES_MAX) throw invalidParams(`Invalid limit; max ${SAMPLES_MAX}`);
     return samples(chain, limit);
   }),
   // Fees are burned and no rewards are paid: there is no inflation.
   getInflationGovernor: method(0, 1, (_chain, [config]) => {
-    readCommitmentConfig(config);
+    read.commitmentConfig(config);
     const none = float(0);
     return { foundation: none, foundationTerm: none, initial: none, taper: none, terminal: none };
   }),
@@ -107,11 +93,11 @@ export const VALIDATOR_METHODS: NamedMethods = {
     return { epoch, foundation: none, total: none, validator: none };
   }),
   getInflationReward: method(1, 1, (chain, [addresses, options]) => {
-    const keys = readList(addresses).map(readAddress);
-    const config = readConfig(options, 'RpcEpochConfig');
-    const slot = readHistorySlot(chain, config);
+    const keys = read.list(addresses).map(read.address);
+    const config = read.config(options, 'RpcEpochConfig');
+    const slot = read.historySlot(chain, config);
     const current = epochOf(slot);
-    const epoch = readOptionalU64(config.epoch) ?? (current === 0n ? 0n : current - 1n);
+    const epoch = read.optionalU64(config.epoch) ?? (current === 0n ? 0n : current - 1n);
     // The rewards of an epoch stand in the first block of the next one.
     const boundary = firstSlotOf(epoch + 1n);
     if (boundary > slot) throw new RpcFailure(-32004, `Block not available for slot ${boundary}`);
@@ -126,7 +112,7 @@ export const VALIDATOR_METHODS: NamedMethods = {
   // This chain's consensus has no genesis certificate.
   getAgGenesisCert: method(0, 0, () => null),
   getStakeMinimumDelegation: method(0, 1, (chain, [options]) =>
-    inContext(readBankSlot(chain, options), DELEGATION_MIN),
+    inContext(read.bankSlot(chain, options), DELEGATION_MIN),
   ),
 };
 
@@ -181,9 +167,9 @@ function shredVersion(genesisHash: string): number {
 
 function readProductionRange(config: JsonObject, slot: bigint) {
   if (isAbsent(config.range)) return { firstSlot: firstSlotOf(epochOf(slot)), lastSlot: slot };
-  const range = readStruct(config.range, 'struct RpcBlockProductionConfigRange', 'firstSlot');
-  const firstSlot = readU64(range.firstSlot);
-  const lastSlot = readOptionalU64(range.lastSlot) ?? slot;
+  const range = read.struct(config.range, 'struct RpcBlockProductionConfigRange', 'firstSlot');
+  const firstSlot = read.u64(range.firstSlot);
+  const lastSlot = read.optionalU64(range.lastSlot) ?? slot;
   if (lastSlot < firstSlot)
     throw invalidParams(`lastSlot, ${lastSlot}, cannot be less than firstSlot, ${firstSlot}`);
   const oldest = slot + 1n > SLOT_HISTORY ? slot + 1n - SLOT_HISTORY : 0n;

@@ -1,5 +1,5 @@
 /*
- * Readers of parameters. They refuse with -32602 in serde's words; members that no reader asks for are ignored, as
+ * Readers of parameters, named for what they read: import them as `read`. They refuse with -32602 in serde's words; members that no reader asks for are ignored, as
  * Agave ignores them.
  */
 import { type Address, getBase58Encoder, isAddress } from '@solana/kit';
@@ -48,31 +48,31 @@ function describe(value: Json | undefined): string {
   return isJsonArray(value) ? 'sequence' : 'map';
 }
 
-export function readString(value: Json | undefined): string {
+export function string(value: Json | undefined): string {
   if (typeof value !== 'string') throw wrongType(value, 'a string');
   return value;
 }
 
 /** A u64, up to `max`. */
-export function readU64(value: Json | undefined, type = 'u64', max = U64_MAX): bigint {
+export function u64(value: Json | undefined, type = 'u64', max = U64_MAX): bigint {
   if (typeof value !== 'bigint') throw wrongType(value, type);
   if (value < 0n || value > max)
     throw invalidParams(`Invalid params: invalid value: integer \`${value}\`, expected ${type}.`);
   return value;
 }
 
-export function readOptionalU64(value: Json | undefined, type?: string, max?: bigint): bigint | undefined {
-  return isAbsent(value) ? undefined : readU64(value, type, max);
+export function optionalU64(value: Json | undefined, type?: string, max?: bigint): bigint | undefined {
+  return isAbsent(value) ? undefined : u64(value, type, max);
 }
 
-export function readBoolean(value: Json | undefined, fallback: boolean): boolean {
+export function boolean(value: Json | undefined, fallback: boolean): boolean {
   if (isAbsent(value)) return fallback;
   if (typeof value !== 'boolean') throw wrongType(value, 'a boolean');
   return value;
 }
 
 /** A map with the members that it cannot do without. */
-export function readStruct(value: Json | undefined, name: string, ...required: string[]): JsonObject {
+export function struct(value: Json | undefined, name: string, ...required: string[]): JsonObject {
   if (!isJsonObject(value)) throw wrongType(value, name);
   const missing = required.find((member) => value[member] === undefined);
   if (missing !== undefined) throw invalidParams(`Invalid params: missing field \`${missing}\`.`);
@@ -80,29 +80,29 @@ export function readStruct(value: Json | undefined, name: string, ...required: s
 }
 
 /** A configuration object; empty when absent. */
-export function readConfig(value: Json | undefined, name: string): JsonObject {
-  return isAbsent(value) ? {} : readStruct(value, `struct ${name}`);
+export function config(value: Json | undefined, name: string): JsonObject {
+  return isAbsent(value) ? {} : struct(value, `struct ${name}`);
 }
 
-export function readList(value: Json | undefined): readonly Json[] {
+export function list(value: Json | undefined): readonly Json[] {
   if (!isJsonArray(value)) throw wrongType(value, 'a sequence');
   return value;
 }
 
-export function readInputs<Item>(value: Json | undefined, max: number, read: (item: Json) => Item) {
-  const listed = readList(value);
+export function inputs<Item>(value: Json | undefined, max: number, read: (item: Json) => Item) {
+  const listed = list(value);
   if (listed.length > max) throw invalidParams(`Too many inputs provided; max ${max}`);
   return listed.map(read);
 }
 
 /** One of the names of an enumeration; `fallback` when absent. */
-export function readVariant<const Name extends string>(
+export function variant<const Name extends string>(
   value: Json | undefined,
   names: readonly Name[],
   fallback: Name,
 ): Name {
   if (isAbsent(value)) return fallback;
-  const text = readString(value);
+  const text = string(value);
   const found = names.find((name) => name === text);
   if (found !== undefined) return found;
   const expected = names.map((name) => `\`${name}\``);
@@ -111,14 +111,14 @@ export function readVariant<const Name extends string>(
 }
 
 /** An address, or a blockhash, which has its form. Agave distinguishes invalid base58 from a wrong length. */
-export function readAddress(value: Json | undefined): Address {
-  const text = readString(value);
+export function address(value: Json | undefined): Address {
+  const text = string(value);
   if (isAddress(text)) return text;
   throw invalidParams(`Invalid param: ${isBase58(text) ? 'WrongSize' : 'Invalid'}`);
 }
 
-export function readSignature(value: Json | undefined): string {
-  const text = readString(value);
+export function signature(value: Json | undefined): string {
+  const text = string(value);
   if (!isBase58(text)) throw invalidParams('Invalid param: Invalid');
   if (text.length > SIGNATURE_CHARACTERS_MAX || base58.encode(text).length !== SIGNATURE_BYTES)
     throw invalidParams('Invalid param: WrongSize');
@@ -149,44 +149,44 @@ export function invalidParams(message: string, data?: Json): RpcFailure {
 }
 
 /** The commitment of a configuration: finalized when absent, and when misspelt, because Agave flattens it. */
-export function readCommitment({ commitment }: JsonObject): Commitment {
+export function commitment({ commitment }: JsonObject): Commitment {
   return COMMITMENTS.find((each) => each === commitment) ?? 'finalized';
 }
 
 /** A commitment that is a parameter of its own: Agave insists on it being there, and a known one. */
-export function readCommitmentConfig(param: Json | undefined): JsonObject {
+export function commitmentConfig(param: Json | undefined): JsonObject {
   if (isAbsent(param)) return {};
-  const { commitment } = readStruct(param, 'struct CommitmentConfig', 'commitment');
-  return { commitment: readVariant(commitment, COMMITMENTS, 'finalized') };
+  const { commitment } = struct(param, 'struct CommitmentConfig', 'commitment');
+  return { commitment: variant(commitment, COMMITMENTS, 'finalized') };
 }
 
 /** The commitment of a preflight, which Agave does not flatten either. */
-export function readPreflightCommitment(config: JsonObject): Commitment {
-  return readVariant(config.preflightCommitment, COMMITMENTS, 'finalized');
+export function preflightCommitment(config: JsonObject): Commitment {
+  return variant(config.preflightCommitment, COMMITMENTS, 'finalized');
 }
 
 /** The slot of a commitment for the history methods, which know nothing of the slot in progress. */
-export function readHistorySlot(chain: Chain, config: JsonObject): bigint {
-  const commitment = readCommitment(config);
-  if (commitment === 'processed') throw invalidParams('Method does not support commitment below `confirmed`');
-  return reached(chain.slotAt(commitment), config);
+export function historySlot(chain: Chain, config: JsonObject): bigint {
+  const named = commitment(config);
+  if (named === 'processed') throw invalidParams('Method does not support commitment below `confirmed`');
+  return reached(chain.slotAt(named), config);
 }
 
 /** The slot of a commitment's bank; -32016 while it is below the configuration's minContextSlot. */
-export function readBankSlot(chain: Chain, param: Json | undefined): bigint {
-  const config = readConfig(param, 'RpcContextConfig');
-  return reached(chain.slotAt(readCommitment(config)), config);
+export function bankSlot(chain: Chain, param: Json | undefined): bigint {
+  const settings = config(param, 'RpcContextConfig');
+  return reached(chain.slotAt(commitment(settings)), settings);
 }
 
 /** The state at a commitment; -32016 as above. */
-export function readView(chain: Chain, config: JsonObject): View {
-  const view = chain.viewAt(readCommitment(config));
-  reached(view.slot, config);
-  return view;
+export function view(chain: Chain, config: JsonObject): View {
+  const found = chain.viewAt(commitment(config));
+  reached(found.slot, config);
+  return found;
 }
 
 function reached(slot: bigint, config: JsonObject): bigint {
-  const minimum = readOptionalU64(config.minContextSlot);
+  const minimum = optionalU64(config.minContextSlot);
   if (minimum === undefined || slot >= minimum) return slot;
   throw new RpcFailure(-32016, 'Minimum context slot has not been reached', { contextSlot: slot });
 }

@@ -2,10 +2,10 @@
  * What the chain keeps on disk: who it is, how far it went, its accounts and its transactions. Empty blocks are not
  * kept; they follow from the seed and the anchors.
  */
-import { Database } from 'bun:sqlite';
 import { join } from 'node:path';
 import { address, type Address } from '@solana/kit';
-import { codeOf, fileReason, keepPrivate } from '../../shared/store/private.ts';
+import { takeLock } from '../../shared/store/lock.ts';
+import { type Migrations, openStore, type Store } from '../../shared/store/open.ts';
 import { type Json, parseJson, printJson } from '../json/value.ts';
 import type { AccountState } from '../protocol/account.ts';
 import type { TransactionErrorJson } from '../protocol/error.ts';
@@ -26,20 +26,37 @@ export type Anchor = Readonly<{ slot: bigint; atMs: number; slotMs: number }>;
 /** A place in the ledger: a transaction's slot and position within it. */
 export type Place = Readonly<{ slot: bigint; position: number }>;
 
-export type Ledger = ReturnType<typeof createLedger>;
+export type Ledger = ReturnType<typeof openLedger>;
 
-export function createLedger(db: Database) {
+/**
+ * Opens `localnet.db` in `dataDir`, or a ledger in memory when that is undefined. One process owns it: two chains on one
+ * file would each overwrite the other's accounts. Throws an Error with one sentence when the file cannot be used.
+ */
+export function openLedger(dataDir: string | undefined) {
+  const locking = dataDir === undefined ? undefined : takeLock(dataDir, 'localnet');
+  if (locking?.kind === 'refused') throw new Error(locking.sentence);
+  const path = dataDir === undefined ? ':memory:' : join(dataDir, 'localnet.db');
+  const opened = openStore(path, MIGRATIONS, 'whole');
+  if (opened.kind === 'unusable') {
+    locking?.lock.release();
+    throw new Error(opened.sentence);
+  }
+  const db = opened.store;
   const sql = statements(db);
+  for (const statement of Object.values(sql)) statement.safeIntegers(true);
 
-  const commit = db.transaction(
-    (record: TransactionRecord | undefined, keys: readonly Address[], accounts: Changed) => {
+  /** All writes of `work`, or none. */
+  const atomically = (work: () => void) => db.transaction(work).immediate();
+
+  function commit(record: TransactionRecord | undefined, keys: readonly Address[], accounts: Changed): void {
+    atomically(() => {
       for (const [key, state] of accounts) writeAccount(key, state);
       if (record === undefined) return;
       const { slot, position, signature, wire, meta } = record;
       sql.insertTransaction.run({ slot, position, signature, wire, meta: printJson(meta) });
       for (const key of new Set(keys)) sql.insertAddress.run({ address: key, slot, position });
-    },
-  );
+    });
+  }
 
   function writeAccount(key: Address, state: AccountState | undefined): void {
     sql.writeAccount.run({
@@ -55,10 +72,8 @@ export function createLedger(db: Database) {
   return {
     get: (name: string) => sql.get.get({ name })?.value,
     set: (name: string, value: string) => void sql.set.run({ name, value }),
-    /** All writes of `work`, or none. */
-    atomically: (work: () => void) => db.transaction(work).immediate(),
-    commit: (record: TransactionRecord | undefined, keys: readonly Address[], changed: Changed) =>
-      void commit.immediate(record, keys, changed),
+    atomically,
+    commit,
     /** Every account that was ever written; without a state, it was removed. */
     accounts: () => sql.accounts.all().map((row) => [address(row.address), stateFrom(row)] as const),
     anchors: (): Anchor[] =>
@@ -89,16 +104,17 @@ export function createLedger(db: Database) {
         })
         .map(recordFrom),
     close(): void {
-      // An unfinalized statement would keep the file open, and with it the lock.
+      // An unfinalized statement would keep the file open.
       for (const statement of Object.values(sql)) statement.finalize();
       db.close();
+      locking?.lock.release();
     },
   } as const;
 }
 
 type Changed = Iterable<readonly [Address, AccountState | undefined]>;
 
-function statements(db: Database) {
+function statements(db: Store) {
   return {
     get: db.prepare<{ value: string }, { name: string }>('SELECT value FROM chain WHERE name = $name'),
     set: db.prepare('INSERT INTO chain VALUES ($name, $value) ON CONFLICT DO UPDATE SET value = $value'),
@@ -194,69 +210,9 @@ export type TransactionRecord = Readonly<{
   meta: TransactionMeta;
 }>;
 
-const BUSY_TIMEOUT_MS = 2_000;
-
-/**
- * Opens `<dataDir>/localnet.db`, or a database in memory when `dataDir` is undefined. One process owns it: a second
- * one is refused. Throws an Error with one sentence for the operator when the file cannot be used.
- */
-export function openDatabase(dataDir: string | undefined): Database {
-  const path = dataDir === undefined ? ':memory:' : join(dataDir, 'localnet.db');
-  let db: Database | undefined;
-  try {
-    if (dataDir !== undefined) keepPrivate(path);
-    db = new Database(path, { create: true, strict: true, safeIntegers: true });
-    prepare(db);
-    return db;
-  } catch (cause) {
-    db?.close();
-    throw new Error(`The localnet's database ${path} cannot be used: ${complaintAbout(cause)}.`, {
-      cause,
-    });
-  }
-}
-
-function prepare(db: Database): void {
-  db.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-  // Exclusive: two chains on one file would each overwrite the other's accounts.
-  db.run('PRAGMA locking_mode = EXCLUSIVE');
-  db.run('PRAGMA journal_mode = WAL');
-  db.run('PRAGMA synchronous = NORMAL');
-  const version = db.query<{ user_version: bigint }, []>('PRAGMA user_version').get()?.user_version ?? 0n;
-  if (version !== 0n && version !== BigInt(SCHEMA_VERSION))
-    throw new Error(`its format is ${version}, not ${SCHEMA_VERSION}; another version of localnet made it`);
-  const check = db.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get();
-  if (check?.quick_check !== 'ok') throw new DamagedDatabase('it is damaged');
-  db.run('BEGIN IMMEDIATE');
-  db.exec(SCHEMA);
-  db.run(`PRAGMA user_version = ${SCHEMA_VERSION}`);
-  db.run('COMMIT');
-}
-
-/** What a failed check throws: with this, and only with this, the file itself is bad. */
-class DamagedDatabase extends Error {}
-
-/**
- * One clause for the operator on what keeps the file from being opened. Only a file that is itself bad is advised to be
- * removed: anything else would cost a chain that is whole.
- */
-function complaintAbout(cause: unknown): string {
-  const message = fileReason(cause);
-  const code = codeOf(cause);
-  if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED'))
-    return 'another localnet runs on it';
-  if (
-    cause instanceof DamagedDatabase ||
-    code.startsWith('SQLITE_NOTADB') ||
-    code.startsWith('SQLITE_CORRUPT')
-  )
-    return `${message}; remove the file to start a new chain`;
-  if (code === 'SQLITE_FULL') return 'the disk is full';
-  return message;
-}
-
 /** The tables of one chain. `address`, `owner` and `signature` are base58; u64 are kept as the i64 of the same bits. */
-const SCHEMA = `
+const MIGRATIONS: Migrations = {
+  'localnet-1': `
 CREATE TABLE IF NOT EXISTS chain (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS anchor (slot INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, slot_ms INTEGER NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS account (
@@ -271,7 +227,5 @@ CREATE TABLE IF NOT EXISTS tx_address (
   address TEXT NOT NULL, slot INTEGER NOT NULL, position INTEGER NOT NULL,
   PRIMARY KEY (address, slot, position)
 ) STRICT, WITHOUT ROWID;
-`;
-
-/** Raised whenever the tables change; a file with another version is refused. */
-const SCHEMA_VERSION = 1;
+`,
+};

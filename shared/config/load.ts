@@ -9,12 +9,9 @@ const CONFIG_FILE = 'sluice.toml';
 /** A config that is in order, and the text that it is of. */
 export type LoadedConfig = Readonly<{ kind: 'loaded'; config: Config; read: ConfigText }>;
 
-export type Loaded =
-  | LoadedConfig
-  /** `lines` are whole sentences for the operator. */
-  | { readonly kind: 'unusable'; readonly lines: readonly string[] };
-
-type Unusable = Extract<Loaded, { kind: 'unusable' }>;
+/** `lines` are whole sentences for the operator. */
+type Unusable = Readonly<{ kind: 'unusable'; lines: readonly string[] }>;
+export type Loaded = LoadedConfig | Unusable;
 
 /** A config as it was read: the text of the file of that name; without a text, the embedded default. */
 export type ConfigText = Readonly<{ name: string; text?: string | undefined }>;

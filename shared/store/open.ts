@@ -112,8 +112,8 @@ function migrate(database: Database, migrations: Migrations, extent: 'whole' | '
   database.run(
     'CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at TEXT NOT NULL) WITHOUT ROWID',
   );
-  const applied = database.prepare<{ name: string }, []>('SELECT name FROM migrations');
-  const note = database.prepare(
+  const applied = database.query<{ name: string }, []>('SELECT name FROM migrations');
+  const note = database.query(
     "INSERT INTO migrations (name, applied_at) VALUES (?, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))",
   );
   const apply = database.transaction(() => {

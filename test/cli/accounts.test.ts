@@ -110,6 +110,9 @@ describe('keys', () => {
   beforeAll(() => run('account', 'create', 'holder'));
 
   test('are shown once, on stdout, and work', async () => {
+    expect((await run('key', 'list', 'holder')).out).toBe(
+      'No keys yet. Create one with: key create ACCOUNT\n',
+    );
     const { out, err } = await run('key', 'create', 'holder', '--name', 'bot');
     const key = /^sluice_\w{38}$/m.exec(out)?.[0] ?? '';
     expect(seen(key)).toBe('known');

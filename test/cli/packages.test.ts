@@ -50,6 +50,6 @@ test('a lock file that does not match is reported in the words of the installer 
   const lock = await Bun.file(join(folder.path, 'bun.lock')).text();
   const problem = await installPackages(folder.path, plainEnv());
   expect(problem).toContain('lockfile had changes, but lockfile is frozen');
-  expect(problem).toEndWith('The packages could not be installed. See above.\n');
+  expect(problem).toEndWith('The packages could not be installed. See above.');
   expect(await Bun.file(join(folder.path, 'bun.lock')).text()).toBe(lock);
 });

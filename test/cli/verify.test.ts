@@ -113,6 +113,19 @@ test.each([
   expect(summaryOf(output, code)).toMatchObject({ ...expected, failures: [] });
 });
 
+test('failures are shown with their file and what was printed before them, each once', () => {
+  const files = [
+    'test/a.test.ts:\n(pass) one\nprinted\nerror: expect(1).toBe(2)\n(fail) two [1ms]\n(pass) three\n',
+    'test/b.test.ts:\n\n# Unhandled error between tests\n-----\nerror: at once\n-----\n',
+    'test/c.test.ts:\n(pass) four\n',
+    '1 tests failed:\n(fail) two [1ms]\n 3 pass\n 2 fail\nRan 5 tests across 3 files.',
+  ];
+  expect(summaryOf(files.join('\n'), 1).failures).toEqual([
+    'test/a.test.ts:\nprinted\nerror: expect(1).toBe(2)\n(fail) two [1ms]',
+    files[1]?.trimEnd() ?? '',
+  ]);
+});
+
 /** A machine with these commands; `installs` says what apt-get can bring, `fails` which commands fail. */
 function machine(options: Readonly<{ has: string[]; root?: boolean; installs?: string[]; fails?: RegExp }>) {
   const present = new Set(options.has);

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
-import { readWatched } from '../../deploys/watch/watched.ts';
-import builtIn from '../../deploys/watch/programs.json';
+import { readWatched } from '../../shared/watched.ts';
+import builtIn from '../../shared/programs.json';
 import { addressOf } from '../fakes/chain.ts';
 import { AUTHORITY, programsOf, refusalOf, startDeploys, watchedOf } from '../deploys/started.ts';
 

@@ -58,7 +58,7 @@ describe('it refuses to start with one sentence and exit code 1', () => {
       'its list of programs is no JSON',
       'programs = "list.json"',
       ({ path }) => writeFileSync(join(path, 'list.json'), '[{'),
-      /^The list of programs list\.json cannot be read \(.+\)\.\n$/,
+      /^The list of programs list\.json is not valid JSON: .+\n$/,
     ],
   ])('when %s', async (_, rows, spoil, sentence) => {
     using folder = folderWith(rows);

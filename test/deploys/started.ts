@@ -1,7 +1,7 @@
 import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
 import { composeDeploys, type DeploysInputs } from '../../deploys/compose.ts';
 import { DEPLOYS_MIGRATIONS } from '../../deploys/schema.ts';
-import type { WatchedProgram } from '../../deploys/watch/watched.ts';
+import type { WatchedProgram } from '../../shared/watched.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { USAGE_MIGRATIONS } from '../../shared/ledger/schema.ts';
 import { Secret } from '../../shared/secret.ts';

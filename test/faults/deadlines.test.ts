@@ -202,6 +202,30 @@ test('A8 the time that a call waits for a place is part of its deadline', async 
   expect((await second).status).toBe(503);
 });
 
+test.each([
+  ['ends', 10, 0],
+  ['leaves no time for an answer', 9.9, 1],
+])(
+  'A8 a call whose wait for a place %s is a 503, is not sent, and keeps no place',
+  async (_, seconds, released) => {
+    const arrived: RawExchange[] = [];
+    const keep = (exchange: RawExchange) => void arrived.push(exchange);
+    await using narrow = await startBefore([[keep, { max_connections: 1 }]]);
+    const first = narrow.post(callText(1, 'getProgramAccounts', '["x"]'), narrow.key());
+    while (arrived.length < 1) await Bun.sleep(1); // until it has the place
+    const asleep = virtual.sleeping();
+    const second = narrow.post(callText(2), narrow.key());
+    while (virtual.sleeping() === asleep) await Bun.sleep(1); // until it waits
+    await pass(seconds);
+    expect(await soFar(second.then(() => 'answered'))).toBe(released === 0 ? 'answered' : undefined);
+    if (arrived[0] !== undefined) await echoId(arrived[0]);
+    expect([(await second).status, await (await second).text()]).toEqual([503, lostText(2)]);
+    await (await first).text();
+    expect(arrived.length).toBe(1);
+    expect(narrow.gateway.status().backends[0]).toMatchObject({ in_flight: 0 });
+  },
+);
+
 test('B5 a call that is not answered fails alone, at its own deadline; the answers before it are delivered at once, those behind it afterwards', async () => {
   const silent = Promise.withResolvers<void>();
   backend.script((exchange) => (idOf(exchange) === 2 ? silent.resolve() : echoId(exchange)));

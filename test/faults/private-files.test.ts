@@ -40,7 +40,7 @@ const modes = () =>
 /** The files of one that runs, all for their owner alone. */
 const OWN = Object.fromEntries(
   `sluice.db sluice.db-wal sluice.db-shm ledger.db ledger.db-wal ledger.db-shm localnet.db localnet.db-wal
-   secret demo-key gateway.lock gateway-1.lock gateway-2.lock deploys.lock gateway-1.node gateway-2.node
+   localnet.lock secret demo-key gateway.lock gateway-1.lock gateway-2.lock deploys.lock gateway-1.node gateway-2.node
    gateway.log deploys.log localnet.log`
     .split(/\s+/)
     .map((name) => [name, '600']),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import programs from '../../deploys/watch/programs.json';
+import programs from '../../shared/programs.json';
 import { addressOf, LOADER_V2, LOADER_V3, LOADER_V4 } from '../../localnet/protocol/address.ts';
-import { GENESIS_SLOT, programsFrom } from '../../localnet/genesis/accounts.ts';
+import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
 import { upgradeAuthorityKeypair } from '../../localnet/protocol/keypair.ts';
 import { alice, BEGAN_MS, object, startChain, systemAccount, list } from './harness.ts';
 import { builtWire } from './wire.ts';
@@ -58,18 +58,5 @@ describe('the programs at genesis', () => {
     ]); // within the list
     const signature = await net.send(wire);
     expect(object(list(await net.valueOf('getSignatureStatuses', [signature]))[0])['err']).toEqual(err);
-  });
-});
-
-describe('the list of programs', () => {
-  test.each([
-    [{}, 'The list of programs a.json is not a JSON array.'],
-    [
-      [{ program_id: LOADER_V2 }, { program_id: 'x' }],
-      'The list of programs a.json has no address at entry 2 (program_id).',
-    ],
-    [[null], 'The list of programs a.json has no address at entry 1 (program_id).'],
-  ])('%p is refused in one sentence', (value, sentence) => {
-    expect(() => programsFrom(value, 'a.json')).toThrow(sentence);
   });
 });

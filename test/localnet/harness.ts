@@ -1,4 +1,4 @@
-import type { Address } from '@solana/kit';
+import { address, type Address } from '@solana/kit';
 import type { AccountState } from '../../localnet/protocol/account.ts';
 import { addressBytes, addressOf, SYSTEM_PROGRAM } from '../../localnet/protocol/address.ts';
 import { type Keypair, keypairNamed, transferWire } from '../../localnet/protocol/keypair.ts';
@@ -40,7 +40,7 @@ export type HarnessOptions = Readonly<{
 /** A localnet whose slots the test ends by hand, asked without a socket. */
 export async function startChain(options: HarnessOptions = {}) {
   const localnet = await createLocalnet({
-    programs: options.programs ?? [],
+    programs: (options.programs ?? []).map(({ program_id: id }) => address(id)),
     dataDir: options.dataDir,
     slotMs: SLOT_MS,
     rootedLag: options.rootedLag ?? ROOTED_LAG,

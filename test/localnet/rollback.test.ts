@@ -2,11 +2,11 @@ import { expect, test } from 'bun:test';
 import { createChain } from '../../localnet/chain/chain.ts';
 import { transferWire } from '../../localnet/protocol/keypair.ts';
 import { readTransaction } from '../../localnet/protocol/transaction.ts';
-import { createLedger, openDatabase } from '../../localnet/store/ledger.ts';
+import { openLedger } from '../../localnet/store/ledger.ts';
 import { alice, BEGAN_MS, bob, systemAccount } from './harness.ts';
 
 test('a transaction that cannot be written down did not happen, and the chain goes on', async () => {
-  const ledger = createLedger(openDatabase(undefined));
+  const ledger = openLedger(undefined);
   let isFull = false;
   const chain = await createChain({
     ledger: {

@@ -271,17 +271,18 @@ describe('simulateTransaction', () => {
     ]);
   });
 
-  test('runs at the state of its commitment and puts everything back', async () => {
+  test('runs at the state of its commitment, shows a failure without accounts and with its fee taken, and changes nothing', async () => {
     using net = await startRich();
     await net.transfer(alice, bob.address, 9_000_000_000n);
     const wire = builtWire(alice, net.blockhash('finalized'), [
       { program: SYSTEM, accounts: [alice.address, addressNumber(5)], data: transferData(5_000_000_000n) },
     ]);
     expect(await net.simulate(wire, { commitment: 'finalized' })).toMatchObject({ err: null });
-    const accounts = { encoding: 'base64', addresses: [addressNumber(5)] };
+    const accounts = { encoding: 'base64', addresses: [alice.address] };
     expect(await net.simulate(wire, { accounts })).toMatchObject({
       err: { InstructionError: [0n, { Custom: 1n }] },
       accounts: [null],
+      postBalances: [999_990_000n, 0n, 1n],
     });
     expect(await net.balance(bob.address)).toBe(9_000_000_000n);
     expect(await net.balance(addressNumber(5))).toBe(0n);

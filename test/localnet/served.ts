@@ -1,3 +1,4 @@
+import { address } from '@solana/kit';
 import { createLocalnet } from '../../localnet/compose.ts';
 import { systemClock } from '../../shared/clock.ts';
 
@@ -5,7 +6,7 @@ import { systemClock } from '../../shared/clock.ts';
 export async function startServed(programs: readonly Readonly<{ program_id: string }>[] = []) {
   const faults: unknown[] = [];
   const localnet = await createLocalnet({
-    programs,
+    programs: programs.map(({ program_id: id }) => address(id)),
     dataDir: undefined,
     slotMs: 20,
     rootedLag: 3,

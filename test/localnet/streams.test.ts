@@ -87,6 +87,21 @@ describe('a scan is streamed', () => {
     expect(balances.has(addressNumber(77))).toBe(false);
   });
 
+  test('from a view that is held as it was, however often an account changes after it', async () => {
+    using net = await startChain({ accounts: [...RICH, [bob.address, systemAccount(1_005_000n)]] });
+    net.advance(10);
+    await net.transfer(alice, bob.address, 1_000_000n);
+    const view = net.chain.viewAt('processed');
+    const release = view.hold();
+    for (const lamports of [2_000_000n, 3_000_000n]) await net.transfer(alice, bob.address, lamports);
+    expect(net.chain.viewAt('confirmed').account(bob.address)?.lamports).toBe(1_005_000n);
+    net.advance(20);
+    expect(view.account(bob.address)?.lamports).toBe(2_005_000n);
+    release();
+    net.advance(1);
+    expect(net.chain.heldSlots()).toBeLessThanOrEqual(6);
+  });
+
   test('and is released when the client goes away', async () => {
     using net = await startChain({ accounts });
     await (await readerOf(await net.request(SCAN))).cancel();

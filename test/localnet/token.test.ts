@@ -86,6 +86,8 @@ describe('token amounts', () => {
     [0n, 0, '0'],
     [1n, 6, '0.000001'],
     [1_500_000n, 6, '1.5'],
+    [1_000_000n, 6, '1'],
+    [100n, 0, '100'],
     [18446744073709551615n, 9, '18446744073.709551615'],
   ])('%p with %i decimals is %s', (amount, decimals, words) => {
     expect(encodeTokenAmount(amount, decimals)).toMatchObject({ uiAmountString: words });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { createSolanaRpc, generateKeyPairSigner } from '@solana/kit';
-import programs from '../../deploys/watch/programs.json';
+import programs from '../../shared/programs.json';
 import { fundPayer, readTarget, upgradeFrom, upgradeProgram, writeBuffer } from '../../localnet/upgrade.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { LOADER_V3 } from '../../localnet/protocol/address.ts';

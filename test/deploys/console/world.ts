@@ -12,7 +12,7 @@ import { createTakeDrained, type HourCell } from '../../../deploys/usage/redis-c
 import { createBlockTimeStore } from '../../../deploys/watch/block-time.ts';
 import type { ProgramState } from '../../../deploys/watch/change.ts';
 import { createReadings } from '../../../deploys/watch/readings.ts';
-import type { WatchedProgram } from '../../../deploys/watch/watched.ts';
+import type { WatchedProgram } from '../../../shared/watched.ts';
 import { createSecretsOf } from '../../../deploys/webhooks/seal.ts';
 import { createWebhooks } from '../../../deploys/webhooks/webhooks.ts';
 import type { Clock } from '../../../shared/clock.ts';

@@ -21,6 +21,7 @@ const fakes = fakesOf(history);
 const hot = fakes.node(60, 90);
 const faithful = fakes.faithful(0, 3);
 const superbank = fakes.superbank(0, 59);
+const deep = fakes.node(0, 90);
 const node = probed(hot.url, 'agave', 60, 90);
 const faithfulAt = probed(faithful.url, 'old-faithful', 1, 79);
 const superbankAt = probed(superbank.url, 'superbank');
@@ -67,6 +68,33 @@ describe('the rest of a short page comes from the archive', () => {
       all.slice(0, all.indexOf(until ?? '')),
     );
   });
+});
+
+test('a live node is asked for every part of a page without its long-term storage', async () => {
+  await page([node, superbankAt], { before: live[0]?.signature, until: rows.at(-1)?.signature });
+  await page([probed(hot.url, 'agave', undefined, 90), superbankAt]);
+  learnt(superbankAt, 0, 50); // so that the slots up to the live node's first must be known to be skipped
+  await page([node, superbankAt]);
+  const methods = new Set(hot.seen.map(({ method }) => method));
+  expect(methods).toEqual(new Set([METHOD, 'getSignatureStatuses', 'getBlocksWithLimit', 'getBlock']));
+  expect(new Set(hot.seen.map(({ request }) => request.headers.get('x-bigtable')))).toEqual(
+    new Set(['disabled']),
+  );
+});
+
+test('a node that answers from its long-term storage although it is told not to changes no page', async () => {
+  const all = signatures(rows);
+  const [newer, older] = [all[1], all.at(-3)];
+  for (const archive of [superbankAt, faithfulAt])
+    for (const [before, until] of [[], [newer], [older], [undefined, older], [newer, older]]) {
+      const expected = all.slice(
+        before ? all.indexOf(before) + 1 : 0,
+        until ? all.indexOf(until) : undefined,
+      );
+      const backends = [probed(deep.url, 'agave', 60, 90), archive];
+      expect(await page(backends, { before, until })).toEqual(expected);
+      expect(await page(backends, { before, until, limit: 2 })).toEqual(expected.slice(0, 2));
+    }
 });
 
 test('a page from below a transaction of others has all rows of its slot: nothing tells their order', async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
-import builtIn from '../../../deploys/watch/programs.json';
-import { PROGRAMS_MAX, watchedFrom } from '../../../deploys/watch/watched.ts';
-import { addressOf } from '../../fakes/chain.ts';
+import builtIn from '../../shared/programs.json';
+import { PROGRAMS_MAX, watchedFrom } from '../../shared/watched.ts';
+import { addressOf } from '../fakes/chain.ts';
 
 const [one, two] = [addressOf('one'), addressOf('two')];
 const linesOf = (json: unknown) => {

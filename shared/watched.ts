@@ -1,6 +1,8 @@
 import { type Address, isAddress } from '@solana/kit';
 import { readFileSync } from 'node:fs';
+import { shown } from './config/table.ts';
 import builtIn from './programs.json';
+import { codeOf, fileReason } from './store/private.ts';
 
 export type WatchedProgram = Readonly<{ address: Address; label: string }>;
 
@@ -57,13 +59,7 @@ function labelOf({ label: text }: Item, i: number, lines: string[]): string | un
   return undefined;
 }
 
-function shown(value: unknown): string {
-  if (value === undefined) return 'nothing';
-  const text = JSON.stringify(value);
-  return text.length > 60 ? `${text.slice(0, 57)}...` : text;
-}
-
-/** The programs to watch: those of the JSON file at `path`, else the built-in list. Never throws for a bad file. */
+/** The programs that are watched: those of the JSON file at `path`, else the built-in list. Never throws for a bad file. */
 export function readWatched(path: string | undefined): Watched {
   if (path === undefined) return watchedFrom(builtIn);
   try {
@@ -71,7 +67,8 @@ export function readWatched(path: string | undefined): Watched {
     if (watched.kind === 'watched') return watched;
     return { kind: 'problems', lines: watched.lines.map((line) => `${path}: ${line}`) };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    return { kind: 'problems', lines: [`The list of programs ${path} cannot be read (${reason}).`] };
+    const isRead = error instanceof SyntaxError;
+    const why = isRead ? `is not valid JSON: ${fileReason(error)}` : `cannot be read (${codeOf(error)}).`;
+    return problems(`The list of programs ${path} ${why}`);
   }
 }
