@@ -7,7 +7,7 @@ import { createVirtualClock } from '../virtual-clock.ts';
 const text = (key: string): Carried => ({ kind: 'text', text: key });
 
 /** What becomes of keys, of which only `good` is, and `unsure` cannot be checked, from one address or from none. */
-function asking(address: string | undefined = 'a') {
+function asking(from: Readonly<{ address: string | undefined }> = { address: 'a' }) {
   let lookups = 0;
   const keys = {
     recall: () => undefined,
@@ -21,7 +21,7 @@ function asking(address: string | undefined = 'a') {
   };
   const { clock, advance } = createVirtualClock();
   const identify = createAuth(keys, createFailedKeys(clock));
-  const ask = async (carried: Carried) => (await identify(carried, { address })).kind;
+  const ask = async (carried: Carried) => (await identify(carried, from)).kind;
   return { ask, advance, lookups: () => lookups };
 }
 
@@ -51,6 +51,6 @@ test('a conflict is a failed key; no key, and a check that cannot be done, are n
 });
 
 test('a connection without an address is never barred', async () => {
-  const { ask } = asking(undefined);
+  const { ask } = asking({ address: undefined });
   for (let i = 0; i < 200; i++) expect(await ask(text(`bad ${i}`))).toBe('invalid-key');
 });
