@@ -260,7 +260,9 @@ test('M13 a trial spends its credits once, whatever numbers its processes have h
   const key = crew.key('prepaid', CREDITS);
   const counts = new Map<number | 'lost', number>();
   const ledger = opened(join(crew.folder, LEDGER_FILE), LEDGER_MIGRATIONS);
+  const numbers = new Set<number>();
   for (let calls = 1; !counts.has(402); calls++) {
+    for (const number of crew.processes().keys()) numbers.add(number);
     const spent = spentOf(ledger, 1);
     const status = await crew.post(key).then(
       (answer) => answer.status,
@@ -278,7 +280,7 @@ test('M13 a trial spends its credits once, whatever numbers its processes have h
   ledger.close();
   await allListen(crew);
   expect(await statuses(crew, key)).toEqual([402]);
-  expect(Math.max(...crew.processes().keys())).toBeGreaterThan(2);
+  expect(Math.max(...numbers)).toBeGreaterThan(2);
   const answered = counts.get(200) ?? 0;
   expect(answered).toBeWithin(CREDITS - (counts.get('lost') ?? 0), CREDITS + 1);
 });
