@@ -4,19 +4,12 @@ import type { PublishedTerms } from '../shared/publication.ts';
 import type { CallPermits } from './limits/calls.ts';
 import { type Charge, type Charging, priceOf } from './limits/charge.ts';
 import type { ScanPermits } from './limits/scans.ts';
-import {
-  corsFields,
-  type Fields,
-  preflight,
-  refusalOfHead,
-  type RpcRequest,
-  type RpcResponse,
-} from './listener/http.ts';
+import { corsFields, preflight, refusalOfHead, type RpcRequest, type RpcResponse } from './listener/http.ts';
 import type { IdentifyCaller } from './request/auth.ts';
 import { type Envelope, type Malformed, readEnvelope } from './request/envelope.ts';
 import { isForward, isScan, planCall } from './respond/planned-call.ts';
 import type { Respond } from './respond/respond.ts';
-import { CLOSE_CONNECTION, type Refusal, refuse } from './respond/refusal.ts';
+import { type Refusal, refuse } from './respond/refusal.ts';
 import type { RouteOf } from './upstream/selection.ts';
 import type { Usage } from './usage/usage.ts';
 
@@ -71,9 +64,7 @@ export function createAnswer(stages: Stages): AnswerRequest {
     const refusal = refusalOf(identity, request);
     if (body.kind === 'body')
       return refuseRequest(request, refusal, readEnvelope(body.bytes, REFUSED_BATCH_MAX));
-    if (body.kind === 'body-too-large')
-      return refuseRequest(request, refusal, undefined, body.isEndless ? CLOSE_CONNECTION : {});
-    return refuseRequest(request, body);
+    return refuseRequest(request, body.kind === 'body-too-large' ? refusal : body);
   };
 
   function answerCaller(request: RpcRequest, caller: Caller, body: Buffer): Answer {
@@ -123,14 +114,9 @@ export function createAnswer(stages: Stages): AnswerRequest {
   }
 
   /** Refuses a request, in a form that its page may read. */
-  function refuseRequest(
-    request: RpcRequest,
-    refusal: Refusal,
-    to?: Envelope | Malformed,
-    fields: Fields = {},
-  ): RpcResponse {
+  function refuseRequest(request: RpcRequest, refusal: Refusal, to?: Envelope | Malformed): RpcResponse {
     onOutcome(refusal.kind);
-    return refuse(refusal, to, { ...fields, ...corsFields(request.headers) });
+    return refuse(refusal, to, corsFields(request.headers));
   }
 }
 

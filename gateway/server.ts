@@ -71,7 +71,7 @@ function createDate(clock: Clock) {
   };
 }
 
-/** How long the listener stays open for new connections after a stop: a load balancer reads the health two or three times. */
+/** So long at most the listener stays open after a stop, while requests come: a load balancer reads the health two or three times. */
 const LEAVE_MS = 5_000;
 
 /** Opens the RPC listener, or says in one sentence why it cannot. `shared`: other workers listen on the same address. */
@@ -88,7 +88,7 @@ export function listen(
   let isStopped = false;
   const connections = new Set<CallerConnection>();
   /** Resolves when no connection is left after the stop. */
-  const left = Promise.withResolvers<void>();
+  const allClosed = Promise.withResolvers<void>();
   const ended = new AbortController();
   const route = createRoutes({
     answer,
@@ -106,7 +106,7 @@ export function listen(
     date: createDate(clock),
     onClose(connection) {
       connections.delete(connection);
-      if (isStopped && connections.size === 0) left.resolve();
+      if (isStopped && connections.size === 0) allClosed.resolve();
     },
   };
   const opened = open();
@@ -117,7 +117,7 @@ export function listen(
   return {
     kind: 'listening',
     url,
-    /** Closes connections without a request under way: for when descriptors are short. */
+    /** Closes connections without a request under way, unfinished heads and handshakes too: for when descriptors are short. */
     closeIdle,
     close,
   } as const;
@@ -173,9 +173,9 @@ export function listen(
     isStopped = true;
     // The last that were accepted bring their first request yet.
     if (connections.size > 0 && leaveMs > 0)
-      await Promise.race([cut, left.promise, clock.sleep(QUIET_MS, ended.signal)]);
-    for (const connection of connections) connection.drain();
-    if (connections.size > 0) await Promise.race([cut, left.promise]);
+      await Promise.race([cut, allClosed.promise, clock.sleep(QUIET_MS, ended.signal)]);
+    for (const connection of connections) connection.endWhenAnswered();
+    if (connections.size > 0) await Promise.race([cut, allClosed.promise]);
     for (const connection of connections) connection.destroy();
     ended.abort();
   }

@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import { AHEAD_BYTES_MAX, Exchange, READ_OUT_BYTES_MAX } from './exchange.ts';
+import { WAITING_BYTES_MAX, Exchange, READ_OUT_BYTES_MAX } from './exchange.ts';
 import type { RpcRequest, RpcResponse } from './http.ts';
 import { EMPTY } from '../upstream/http-connection.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
@@ -9,7 +9,7 @@ import { type BadHead, readRequestHead, type RequestHead } from './request-head.
 /** What a connection knows of its listener. */
 export type Listener = Readonly<{
   clock: Clock;
-  /** A head and a body must have come whole so long after their first byte, and a next request so long after an answer. */
+  /** A body must have come whole so long after its head, and a next request must begin so long after an answer. */
   quietMs: number;
   answer(request: RpcRequest): RpcResponse | Promise<RpcResponse>;
   /** Answers when `answer` fails; that is unexpected. */
@@ -21,6 +21,8 @@ export type Listener = Readonly<{
   onClose(connection: CallerConnection): void;
 }>;
 
+/** A head must have come whole so long after the connection was opened, or after its first byte on one that was used before. */
+const HEAD_MS = 10_000;
 /** How long a caller may take to close a connection that was ended by an answer, or to send more (RFC 9112 9.6). */
 const LINGER_MS = 2_000;
 /** So much of a body is copied, so that what stands before or behind it leaves in the same write. */
@@ -32,10 +34,7 @@ const LINE_END = Buffer.from('\r\n');
 
 type StreamedResponse = RpcResponse & Readonly<{ body: StreamBody }>;
 
-/**
- * One HTTP/1.1 connection of a caller, which carries one request at a time; those behind it wait. A class: it has an
- * identity, changes with every byte, and ends.
- */
+/** One HTTP/1.1 connection of a caller, which carries one request at a time; those behind it wait. */
 export class CallerConnection {
   readonly #socket: Bun.Socket<CallerConnection>;
   readonly #listener: Listener;
@@ -45,14 +44,17 @@ export class CallerConnection {
   /** Since when the next head is waited for. */
   #sinceMs: number;
   /** What leaves together with the next bytes: a head, or a chunk's size. */
-  #ahead: Buffer = EMPTY;
+  #corked: Buffer = EMPTY;
   #unwritten: Buffer[] = [];
   /** Since when nothing of that could be written. */
   #stuckSinceMs = 0;
   #drained: PromiseWithResolvers<void> | undefined;
+  /** It ends when all has been written; then it lingers: nothing more is sent, and what comes is thrown away. */
   #state: 'open' | 'ending' | 'lingering' | 'closed' = 'open';
   #isPaused = false;
   #isReadingHeads = false;
+  /** Whether it has not carried a request yet. */
+  #isNew = true;
   /** The stream that is being passed on. */
   #body: StreamBody | undefined;
 
@@ -68,7 +70,7 @@ export class CallerConnection {
 
   /** Whether it waits for a request, or for the rest of a head. */
   get isIdle(): boolean {
-    const isWritten = this.#ahead.length === 0 && this.#unwritten.length === 0;
+    const isWritten = this.#corked.length === 0 && this.#unwritten.length === 0;
     return this.#exchange === undefined && this.#state === 'open' && isWritten;
   }
 
@@ -79,7 +81,7 @@ export class CallerConnection {
     if (this.#held.length === 0 && exchange === undefined) this.#sinceMs = this.#listener.clock.monotonic();
     this.#held = this.#held.length === 0 ? bytes : Buffer.concat([this.#held, bytes]);
     if (exchange === undefined) this.#readNext();
-    else if (this.#held.length > AHEAD_BYTES_MAX) this.#pause();
+    this.#pace();
   }
 
   onDrain(): void {
@@ -112,17 +114,18 @@ export class CallerConnection {
     const { quietMs } = this.#listener;
     const exchange = this.#exchange;
     const isLingering = this.#state === 'lingering';
+    const waitMs = isLingering ? LINGER_MS : this.#isNew || this.#held.length > 0 ? HEAD_MS : quietMs;
     const isUnread = this.#unwritten.length > 0;
     const isStuck = (isUnread || isLingering) && nowMs - this.#stuckSinceMs >= quietMs;
     const isLate =
       exchange === undefined
-        ? !isUnread && nowMs - this.#sinceMs >= (isLingering ? LINGER_MS : quietMs)
+        ? !isUnread && nowMs - this.#sinceMs >= waitMs
         : !exchange.isWhole && nowMs - exchange.beganMs >= quietMs;
     if (isStuck || isLate) this.destroy();
   }
 
   /** Ends it unless an answer is waited for, which ends it by itself. */
-  drain(): void {
+  endWhenAnswered(): void {
     if (this.isIdle) this.destroy();
     else if (this.#exchange?.isAnswered !== false) this.#end();
   }
@@ -137,16 +140,17 @@ export class CallerConnection {
     this.#socket.close();
   }
 
+  /** Writes what the turn has gathered (`turns.ts`). */
   endTurn(): void {
-    const ahead = this.#ahead;
-    this.#ahead = EMPTY;
+    const ahead = this.#corked;
+    this.#corked = EMPTY;
     this.#send(ahead);
   }
 
   /** Reads the body of the request under way. */
   readOn(isExpected: boolean): void {
     if (isExpected) this.#write(CONTINUE);
-    this.#resume();
+    this.#pace();
   }
 
   /** Answers what is held, one after another: not by recursion, for a thousand heads may come in one read. */
@@ -158,7 +162,7 @@ export class CallerConnection {
       if (read.kind === 'bad') this.#refuse(read);
       if (read.kind === 'more') {
         // It must not keep the memory of what came before it.
-        if (this.#held.buffer.byteLength > AHEAD_BYTES_MAX) this.#held = Buffer.from(this.#held);
+        if (this.#held.buffer.byteLength > WAITING_BYTES_MAX) this.#held = Buffer.from(this.#held);
         break;
       }
       if (read.kind !== 'head') break;
@@ -178,8 +182,8 @@ export class CallerConnection {
     if (exchange.isWhole) {
       this.#held = rest;
       this.#next(exchange);
-    } else if (exchange.isEndless) this.destroy();
-    else if (exchange.isAhead) this.#pause();
+    } else if (exchange.isAnswered && exchange.isEndless) this.#end();
+    this.#pace();
   }
 
   #answer(exchange: Exchange): void {
@@ -206,39 +210,36 @@ export class CallerConnection {
     }
   }
 
+  /** A small answer leaves at the end of the turn, a large one at once, a stream as it comes; that to HEAD is a head alone. */
   #begin(exchange: Exchange, response: RpcResponse): void {
-    const { body } = response;
-    const isWhole = body === undefined || body instanceof Uint8Array;
-    const length = isWhole ? (body?.length ?? 0) : response.length;
+    const { body = EMPTY } = response;
+    const isStream = !(body instanceof Uint8Array);
+    if (isStream) this.#body = body;
+    const length = isStream ? response.length : body.length;
     const isKept = this.#isKept(exchange, response, length);
     const head = this.#headOf(exchange.headers, response, length, isKept);
-    if (isWhole && (body?.length ?? 0) <= JOINED_BYTES_MAX) {
-      const bytes = exchange.method === 'HEAD' ? EMPTY : (body ?? EMPTY);
-      const joined = Buffer.allocUnsafe(head.length + bytes.length);
-      joined.write(head, 'latin1');
-      joined.set(bytes, head.length);
-      if (this.#ahead.length > JOINED_BYTES_MAX) this.endTurn();
-      this.#ahead = this.#ahead.length === 0 ? joined : Buffer.concat([this.#ahead, joined]);
-      atEndOfTurn(this);
-      return this.#finish(exchange, isKept);
-    }
-    this.#ahead = Buffer.concat([this.#ahead, Buffer.from(head, 'latin1')]);
-    if (!isWhole) {
+    if (isStream) {
+      this.#corked = Buffer.concat([this.#corked, Buffer.from(head, 'latin1')]);
       this.#stream(exchange, { ...response, body }, isKept).catch(() => this.destroy());
       return;
     }
-    this.#write(
-      exchange.method === 'HEAD' || body === undefined
-        ? EMPTY
-        : Buffer.from(body.buffer, body.byteOffset, body.length),
-    );
+    const bytes = exchange.method === 'HEAD' ? EMPTY : body;
+    const joined = Buffer.allocUnsafe(head.length + bytes.length);
+    joined.write(head, 'latin1');
+    joined.set(bytes, head.length);
+    if (this.#corked.length + joined.length > JOINED_BYTES_MAX) this.#write(joined);
+    else {
+      this.#corked = this.#corked.length === 0 ? joined : Buffer.concat([this.#corked, joined]);
+      atEndOfTurn(this);
+    }
     this.#finish(exchange, isKept);
   }
 
-  #isKept({ headers, isWhole }: Exchange, { fields }: RpcResponse, length: number | undefined): boolean {
+  #isKept(exchange: Exchange, { fields }: RpcResponse, length: number | undefined): boolean {
+    const { headers, isWhole, leftBytes } = exchange;
     if (fields['connection'] === 'close' || this.#listener.isDraining()) return false;
     // Who waits for a 100 in vain may send the next request in place of the body (RFC 9110 10.1.1).
-    if (!isWhole && headers.expectsContinue) return false;
+    if (!isWhole && (headers.expectsContinue || leftBytes > READ_OUT_BYTES_MAX)) return false;
     return headers.keepsAlive && (length !== undefined || headers.isHttp11);
   }
 
@@ -261,12 +262,11 @@ export class CallerConnection {
     const isChunked = length === undefined && exchange.headers.isHttp11;
     let left = length ?? Infinity;
     let last = EMPTY;
-    this.#body = body;
     const end = await body.pipe((piece) => {
       if (isChunked) return this.#writeChunk(piece);
       left -= piece.length;
       if (left > 0 || piece.length === 0) return this.#write(piece);
-      // An answer that turns out to be none at its end must not look whole.
+      // The last byte waits: an answer that turns out to be none at its end must not look whole.
       last = Buffer.from(piece.subarray(-1));
       return this.#write(piece.subarray(0, -1));
     });
@@ -283,7 +283,7 @@ export class CallerConnection {
 
   #writeChunk(piece: Buffer): Promise<void> | undefined {
     if (piece.length === 0) return this.#drained?.promise;
-    this.#ahead = Buffer.concat([this.#ahead, Buffer.from(`${piece.length.toString(16)}\r\n`)]);
+    this.#corked = Buffer.concat([this.#corked, Buffer.from(`${piece.length.toString(16)}\r\n`)]);
     // Some clients give a chunk to its reader with its line end.
     const tail = Buffer.concat([piece.subarray(-JOINED_BYTES_MAX), LINE_END]);
     if (piece.length <= JOINED_BYTES_MAX) return this.#write(tail);
@@ -293,9 +293,9 @@ export class CallerConnection {
 
   /** Writes bytes, behind those that are to leave with them, so that neither is sent alone where it is small. */
   #write(bytes: Buffer): Promise<void> | undefined {
-    const ahead = this.#ahead;
+    const ahead = this.#corked;
     if (ahead.length === 0) return this.#send(bytes);
-    this.#ahead = EMPTY;
+    this.#corked = EMPTY;
     const joined = bytes.length <= 2 * JOINED_BYTES_MAX ? bytes : bytes.subarray(0, JOINED_BYTES_MAX);
     this.#send(Buffer.concat([ahead, joined]));
     return this.#send(bytes.subarray(joined.length));
@@ -325,17 +325,18 @@ export class CallerConnection {
     if (!isKept) return this.#end();
     if (exchange.isWhole) return this.#next(exchange);
     exchange.refuseBody();
-    this.#resume();
+    this.#pace();
   }
 
   /** Goes on to the next request once this one has come whole and its answer has left: a caller that does not read is not answered on. */
   #next(exchange: Exchange): void {
     if (!exchange.isAnswered || !exchange.isWhole || this.#unwritten.length > 0) return;
     this.#exchange = undefined;
+    this.#isNew = false;
     this.#sinceMs = this.#listener.clock.monotonic();
     if (this.#listener.isDraining()) return this.#end();
-    this.#resume();
     this.#readNext();
+    this.#pace();
   }
 
   #refuse({ status }: BadHead): void {
@@ -360,7 +361,7 @@ export class CallerConnection {
   #linger(): void {
     this.#state = 'lingering';
     this.#sinceMs = this.#stuckSinceMs = this.#listener.clock.monotonic();
-    this.#resume();
+    this.#pace();
     this.#socket.shutdown();
   }
 
@@ -371,15 +372,16 @@ export class CallerConnection {
     if (this.#readOutBytes > READ_OUT_BYTES_MAX) this.destroy();
   }
 
-  #pause(): void {
-    this.#isPaused = true;
-    this.#socket.pause();
-  }
-
-  #resume(): void {
-    if (!this.#isPaused) return;
-    this.#isPaused = false;
-    this.#socket.resume();
+  /** Stops reading while enough waits: requests behind the one under way, or a body that was not asked for. */
+  #pace(): void {
+    if (this.#state === 'closed') return;
+    const exchange = this.#exchange;
+    const isBody = exchange !== undefined && !exchange.isWhole;
+    const isEnough = isBody ? exchange.isWaiting : this.#held.length > WAITING_BYTES_MAX;
+    if (isEnough === this.#isPaused) return;
+    this.#isPaused = isEnough;
+    if (isEnough) this.#socket.pause();
+    else this.#socket.resume();
   }
 }
 

@@ -4,7 +4,7 @@ import type { Body, RpcRequest } from './http.ts';
 import type { RequestHead } from './request-head.ts';
 
 /** What is kept of a body that nobody has asked for yet, and of requests behind the one under way. */
-export const AHEAD_BYTES_MAX = 65_536;
+export const WAITING_BYTES_MAX = 65_536;
 /** What is read of a refused body, so that a caller who sends first sees the refusal. */
 export const READ_OUT_BYTES_MAX = 16_777_216;
 /** Of a body that drips, smaller pieces are put together: each costs more than its bytes. */
@@ -14,7 +14,7 @@ const CALLER_LEFT: Body = { kind: 'caller-left' };
 /** What an exchange asks of its connection. */
 type Connection = Readonly<{
   address: string | undefined;
-  /** Reads the body of the request under way; `isExpected`: its caller waits for a word before it sends that. */
+  /** Reads the body of the request under way; `isExpected`: its caller waits for `100 Continue`. */
   readOn(isExpected: boolean): void;
 }>;
 
@@ -25,17 +25,17 @@ export class Exchange implements RpcRequest {
   readonly #connection: Connection;
   /** There for a body in chunks. */
   readonly #decoder: BodyDecoder | undefined;
-  /** What is to come of a body without chunks. */
-  #left: number;
+  /** What is to come of the body; infinite while one in chunks has not ended. */
+  leftBytes: number;
   #pieces: Buffer[] = [];
   #bytes = 0;
   /** What is read of the body at most; `undefined`: nobody has asked for it yet. */
   #bytesMax: number | undefined;
-  #asked: ((body: Body) => void) | undefined;
+  #settle: ((body: Body) => void) | undefined;
   #abort: AbortController | undefined;
   #hasLeft = false;
   /** Whether the body is read no more, but for its end. */
-  isRefused = false;
+  #isRefused = false;
   isAnswered = false;
 
   constructor(head: RequestHead, connection: Connection, beganMs: number) {
@@ -43,7 +43,7 @@ export class Exchange implements RpcRequest {
     this.#connection = connection;
     this.beganMs = beganMs;
     this.#decoder = head.framing === 'chunked' ? new BodyDecoder(head.framing, true) : undefined;
-    this.#left = head.framing === 'chunked' ? Infinity : head.framing;
+    this.leftBytes = head.framing === 'chunked' ? Infinity : head.framing;
   }
 
   get method(): string {
@@ -65,58 +65,58 @@ export class Exchange implements RpcRequest {
   }
 
   get isWhole(): boolean {
-    return this.#left === 0;
+    return this.leftBytes === 0;
   }
 
   /** Takes what the bytes hold of the body; gives those behind it, or that its framing is broken. */
   take(bytes: Buffer): Buffer | 'bad' {
-    let [piece, restBytes] = [bytes, Math.max(0, bytes.length - this.#left)];
+    let [piece, restBytes] = [bytes, Math.max(0, bytes.length - this.leftBytes)];
     if (this.#decoder !== undefined) {
       piece = this.#decoder.push(bytes);
       // It must not hold on to all that it came in, which may be chunk sizes.
       if (2 * piece.length < bytes.length) piece = Buffer.from(piece);
       const { state, surplusBytes } = this.#decoder;
       if (state === 'bad') return 'bad';
-      if (state === 'end' || state === 'surplus') this.#left = 0;
+      if (state === 'end' || state === 'surplus') this.leftBytes = 0;
       restBytes = surplusBytes;
     } else {
-      if (restBytes > 0) piece = bytes.subarray(0, this.#left);
-      this.#left -= piece.length;
+      if (restBytes > 0) piece = bytes.subarray(0, this.leftBytes);
+      this.leftBytes -= piece.length;
     }
     this.#bytes += piece.length;
-    if (!this.isRefused && piece.length > 0) this.#keep(piece);
-    if (this.#asked !== undefined) {
+    if (!this.#isRefused && piece.length > 0) this.#keep(piece);
+    if (this.#settle !== undefined) {
       if (this.isWhole) this.#give(this.#whole());
-      else if (this.#bytes > (this.#bytesMax ?? Infinity)) this.#give(this.#tooLarge(true));
+      else if (this.#bytes > (this.#bytesMax ?? Infinity)) this.#give(this.#tooLarge());
     }
     return restBytes === 0 ? EMPTY : bytes.subarray(bytes.length - restBytes);
   }
 
-  /** Whether so much has come that no more is read until it is asked for, or it is better not read at all. */
-  get isAhead(): boolean {
-    return this.#bytesMax === undefined && !this.isRefused && this.#bytes > AHEAD_BYTES_MAX;
+  /** Whether so much has come that no more is read until it is asked for. */
+  get isWaiting(): boolean {
+    return this.#bytesMax === undefined && !this.#isRefused && this.#bytes > WAITING_BYTES_MAX;
   }
 
   get isEndless(): boolean {
-    return this.isRefused && this.#bytes > READ_OUT_BYTES_MAX;
+    return this.#isRefused && this.#bytes > READ_OUT_BYTES_MAX;
   }
 
   readBody(bytesMax: number): Body | Promise<Body> {
     this.#bytesMax = bytesMax;
     const { framing } = this.headers;
-    if (framing !== 'chunked' && framing > bytesMax) return this.#tooLarge(framing > READ_OUT_BYTES_MAX);
-    if (this.#bytes > bytesMax) return this.#tooLarge(!this.isWhole);
+    if (framing !== 'chunked' && framing > bytesMax) return this.#tooLarge();
+    if (this.#bytes > bytesMax) return this.#tooLarge();
     if (this.isWhole) return this.#whole();
     if (this.#hasLeft) return CALLER_LEFT;
     const { promise, resolve } = Promise.withResolvers<Body>();
-    this.#asked = resolve;
+    this.#settle = resolve;
     this.#connection.readOn(this.#bytes === 0 && this.headers.expectsContinue);
     return promise;
   }
 
   /** Reads no more of the body than its end. */
   refuseBody(): void {
-    this.isRefused = true;
+    this.#isRefused = true;
     this.#pieces = [];
   }
 
@@ -133,19 +133,19 @@ export class Exchange implements RpcRequest {
   }
 
   #whole(): Body {
-    if (this.#bytesMax !== undefined && this.#bytes > this.#bytesMax) return this.#tooLarge(false);
+    if (this.#bytesMax !== undefined && this.#bytes > this.#bytesMax) return this.#tooLarge();
     const [first = EMPTY] = this.#pieces;
     return { kind: 'body', bytes: this.#pieces.length <= 1 ? first : Buffer.concat(this.#pieces) };
   }
 
-  #tooLarge(isEndless: boolean): Body {
+  #tooLarge(): Body {
     this.refuseBody();
-    return { kind: 'body-too-large', isEndless };
+    return { kind: 'body-too-large' };
   }
 
   #give(body: Body): void {
-    const asked = this.#asked;
-    this.#asked = undefined;
+    const asked = this.#settle;
+    this.#settle = undefined;
     asked?.(body);
   }
 }

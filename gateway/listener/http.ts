@@ -77,12 +77,13 @@ function codingsRead(header: string | null): string {
   if ((header?.length ?? 0) > 1_024) return 'identity'; // which suits everybody; a long one is not worth its time
   const accepted = new Map(rangesIn(header).map(({ name, isRefused }) => [name, !isRefused]));
   const codings = CODINGS.filter((name) => accepted.get(name) ?? accepted.get('*')).join(', ') || 'identity';
-  if (codingsByHeader.size < HEADERS_MAX) codingsByHeader.set(header, codings);
+  if (codingsByHeader.size >= HEADERS_MAX) codingsByHeader.clear();
+  codingsByHeader.set(header, codings);
   return codings;
 }
 
-/** A body longer than the config allows. `isEndless`: so much of it is still to come that its connection is better closed. */
-export type BodyRefusal = { readonly kind: 'body-too-large'; readonly isEndless: boolean };
+/** A body longer than the config allows. */
+export type BodyRefusal = { readonly kind: 'body-too-large' };
 
 export type Body =
   { readonly kind: 'body'; readonly bytes: Buffer } | BodyRefusal | { readonly kind: 'caller-left' };

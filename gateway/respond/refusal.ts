@@ -66,7 +66,7 @@ function rowOf(refusal: Refusal): Row {
     case 'malformed':
       return [400, refusal.code, refusal.reason];
     case 'body-too-large':
-      return [413, INVALID_REQUEST, 'Request body too large', refusal.isEndless ? CLOSE_CONNECTION : {}];
+      return [413, INVALID_REQUEST, 'Request body too large'];
     case 'not-json':
       return [415, INVALID_REQUEST, refusal.reason];
     case 'not-post':
@@ -75,8 +75,6 @@ function rowOf(refusal: Refusal): Row {
       return unreachable(refusal);
   }
 }
-
-export const CLOSE_CONNECTION: Fields = { connection: 'close' };
 
 /** `retry-after` of at least one second, beside other fields. */
 function retryAfter(waitMs: number, fields: Fields = {}): Fields {

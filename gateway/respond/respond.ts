@@ -261,7 +261,7 @@ function whileWaiting<T>(permit: Promise<T>, onWait: OnWait): Promise<T> {
 }
 
 function refusalOf({ kind }: Unanswered): Refusal {
-  if (kind === 'too-large') return { kind: 'body-too-large', isEndless: false };
+  if (kind === 'too-large') return { kind: 'body-too-large' };
   return { kind: kind === 'maybe-sent' ? kind : 'no-backend' };
 }
 

@@ -93,6 +93,33 @@ describe('requests behind others', () => {
   });
 });
 
+test('behind answers that are waited for no more than a read is taken in', async () => {
+  let asked = 0;
+  const { url } = start(async ({ url: { length } }) => {
+    asked++;
+    await new Promise(setImmediate);
+    return text('x'.repeat(length > 9_000 ? 1 : 77));
+  });
+  using caller = await openCaller(url);
+  const before = process.memoryUsage().rss;
+  // 60 MB in requests of 10 KB; were each answer to let in a whole read, all of them would be held at once.
+  const request = sized('y'.repeat(10_000));
+  for (let i = 0; i < 60; i++) caller.send(request.repeat(100));
+  caller.send(sized('end'));
+  while (asked < 3_000) await Bun.sleep(1); // bounded by the test's own timeout
+  expect(caller.received()).toBeLessThan(6_000 * 200);
+  expect(process.memoryUsage().rss - before).toBeLessThan(320 << 20);
+  await caller.until('x'.repeat(77));
+  expect(asked).toBe(6_001);
+});
+
+test('a long body that is not read ends the connection of its refusal', async () => {
+  const { url } = start(() => text('no'));
+  using caller = await openCaller(url);
+  caller.send('POST /other HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000000\r\n\r\n');
+  expect(await caller.until('POST /.')).toContain('connection: close\r\n');
+});
+
 test('a caller that leaves is noticed, also with so much behind its request that no more is read', async () => {
   const hasLeft = Promise.withResolvers<void>();
   const cancelled = Promise.withResolvers<void>();

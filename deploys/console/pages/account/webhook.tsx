@@ -57,6 +57,7 @@ export function webhookPage(
   return show({
     title: host,
     status: status ?? (deleteErrors && 422),
+    retryAfterSeconds: refusal?.kind === 'over-rate' ? refusal.retryAfterSeconds : undefined,
     crumbs: [['Webhooks', paths.webhooks(account.id)]],
     aside: (
       <>
