@@ -16,7 +16,7 @@ import {
   STATE_WORDS,
   wordOf,
 } from './deliveries.tsx';
-import { type PageRefusal, refusalStatus, refusalText, WebhookUrl } from './webhooks.tsx';
+import { type PageRefusal, refusalHead, refusalText, WebhookUrl } from './webhooks.tsx';
 import { paths, redirect } from '../../paths.ts';
 import { ATTEMPTS_MAX, RETRY_DELAYS_MS } from '../../../outbox/outcome.ts';
 import type { Delivery, AttemptRow } from '../../../outbox/list.ts';
@@ -58,7 +58,7 @@ export function deliveryPage(
   const isMoving = delivery.finishedAtMs === null || delivery.resendAtMs !== null || isUnderWay;
   return show({
     title: `Delivery ${delivery.id.slice(0, 8)}`,
-    status: refusal && refusalStatus(refusal),
+    ...refusalHead(refusal),
     crumbs: [['Deliveries', paths.deliveries(account.id)]],
     aside: <PostForm action={`${path}/resend`} button="Resend" isInline />,
     body: (

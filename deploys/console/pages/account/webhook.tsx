@@ -20,7 +20,7 @@ import {
   failureShare,
   hostOf,
   type PageRefusal,
-  refusalStatus,
+  refusalHead,
   refusalText,
   WebhookState,
   WebhookUrl,
@@ -43,7 +43,7 @@ export function webhookIdIn({ params }: AccountContext): string {
 export function webhookPage(
   services: WebhookServices,
   context: AccountContext,
-  { refusal, deleteErrors, status = refusal && refusalStatus(refusal) }: Outcome = {},
+  { refusal, deleteErrors, status }: Outcome = {},
 ): Response {
   const id = webhookIdIn(context);
   const { account, nowMs, url, show, notFound } = context;
@@ -56,8 +56,8 @@ export function webhookPage(
   const host = hostOf(webhook);
   return show({
     title: host,
-    status: status ?? (deleteErrors && 422),
-    retryAfterSeconds: refusal?.kind === 'over-rate' ? refusal.retryAfterSeconds : undefined,
+    ...refusalHead(refusal),
+    ...(status === undefined ? deleteErrors && { status: 422 } : { status }),
     crumbs: [['Webhooks', paths.webhooks(account.id)]],
     aside: (
       <>

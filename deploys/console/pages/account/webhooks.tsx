@@ -5,7 +5,7 @@ import { Ago, Now, shareText, spanText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
 import { Badge, Empty, Live, StateBadge, TablePanel } from '../../components/panels.tsx';
 import { Link, Pager, withQuery } from '../../components/links.tsx';
-import type { AccountContext } from '../../context.ts';
+import type { AccountContext, Content } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import { STATE_WORDS, wordOf } from './deliveries.tsx';
 import { labelsOf } from './programs.tsx';
@@ -193,6 +193,10 @@ const REFUSALS = {
   'too-many': `The account has reached the maximum of ${WEBHOOKS_MAX} webhooks.`,
 };
 
-export function refusalStatus({ kind }: PageRefusal): number {
-  return kind === 'over-rate' ? 429 : 409;
+/** Status and `Retry-After` of a page with a refusal. */
+export function refusalHead(refusal?: PageRefusal): Pick<Content, 'status' | 'retryAfterSeconds'> {
+  if (refusal === undefined) return {};
+  return refusal.kind === 'over-rate'
+    ? { status: 429, retryAfterSeconds: refusal.retryAfterSeconds }
+    : { status: 409 };
 }
