@@ -173,7 +173,7 @@ function framingOf(bytes: Buffer, lines: Lines, isHttp11: boolean): number | 'ch
 
 /** Whether a name as long as `name`, which is in lower case, is that, in whatever case. */
 function isNamed(bytes: Buffer, from: number, name: string): boolean {
-  // Of two bytes of a name that differ by this bit alone, both are letters, or the other one is no name's.
+  // Letters differ by this bit in their case alone; of a hyphen the other byte is a line end, which no name holds.
   for (let i = 0; i < name.length; i++)
     if (((bytes[from + i] ?? 0) | 0x20) !== name.charCodeAt(i)) return false;
   return true;

@@ -65,7 +65,7 @@ export function sendTest(services: WebhookServices, context: AccountForm): Respo
       ? redirect(`${paths.webhook(account.id, id)}?test=${tested.deliveryId}`)
       : redirect(paths.delivery(account.id, tested.deliveryId), 'test-queued');
   if (tested.kind === 'no-webhook') return context.notFound();
-  return webhookPage(services, context, { refusal: tested, ...(isPart && { status: 200 }) });
+  return webhookPage(services, context, { refusal: tested, ...(isPart && { head: {} }) });
 }
 
 const SINCE = [{ value: '1h', label: 'Last hour', ms: HOUR_MS }, ...SPANS] as const;

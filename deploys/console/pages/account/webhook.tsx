@@ -11,7 +11,7 @@ import {
 import { Columns, factList, Notice, Panel, type Stat, statRow } from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
 import type { Delivery } from '../../../outbox/list.ts';
-import type { AccountContext } from '../../context.ts';
+import type { AccountContext, Content } from '../../context.ts';
 import type { WebhookServices } from '../../page-services.ts';
 import { attemptText, deliveryTable, responseBody, wordOf } from './deliveries.tsx';
 import { labelsOf } from './programs.tsx';
@@ -33,7 +33,7 @@ import type { Webhook } from '../../../webhooks/webhook.ts';
 const RECENT = 8;
 
 /** How a form on the page ended; `status` replaces the refusal's own. */
-type Outcome = Readonly<{ refusal?: PageRefusal; deleteErrors?: FormErrors; status?: number }>;
+type Outcome = Readonly<{ refusal?: PageRefusal; deleteErrors?: FormErrors; head?: Pick<Content, 'status'> }>;
 
 export function webhookIdIn({ params }: AccountContext): string {
   return params['webhookId'] ?? '';
@@ -43,7 +43,7 @@ export function webhookIdIn({ params }: AccountContext): string {
 export function webhookPage(
   services: WebhookServices,
   context: AccountContext,
-  { refusal, deleteErrors, status }: Outcome = {},
+  { refusal, deleteErrors, head = deleteErrors ? { status: 422 } : refusalHead(refusal) }: Outcome = {},
 ): Response {
   const id = webhookIdIn(context);
   const { account, nowMs, url, show, notFound } = context;
@@ -56,8 +56,7 @@ export function webhookPage(
   const host = hostOf(webhook);
   return show({
     title: host,
-    ...refusalHead(refusal),
-    ...(status === undefined ? deleteErrors && { status: 422 } : { status }),
+    ...head,
     crumbs: [['Webhooks', paths.webhooks(account.id)]],
     aside: (
       <>
