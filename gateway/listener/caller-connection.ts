@@ -218,17 +218,19 @@ export class CallerConnection {
     const length = isStream ? response.length : body.length;
     const isKept = this.#isKept(exchange, response, length);
     const head = this.#headOf(exchange.headers, response, length, isKept);
-    if (isStream) {
+    const bytes = isStream || exchange.method === 'HEAD' ? EMPTY : body;
+    if (isStream || bytes.length > JOINED_BYTES_MAX) {
       this.#corked = Buffer.concat([this.#corked, Buffer.from(head, 'latin1')]);
-      this.#stream(exchange, { ...response, body }, isKept).catch(() => this.destroy());
-      return;
-    }
-    const bytes = exchange.method === 'HEAD' ? EMPTY : body;
-    const joined = Buffer.allocUnsafe(head.length + bytes.length);
-    joined.write(head, 'latin1');
-    joined.set(bytes, head.length);
-    if (this.#corked.length + joined.length > JOINED_BYTES_MAX) this.#write(joined);
-    else {
+      if (isStream) {
+        this.#stream(exchange, { ...response, body }, isKept).catch(() => this.destroy());
+        return;
+      }
+      this.#write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+    } else {
+      const joined = Buffer.allocUnsafe(head.length + bytes.length);
+      joined.write(head, 'latin1');
+      joined.set(bytes, head.length);
+      if (this.#corked.length > JOINED_BYTES_MAX) this.endTurn();
       this.#corked = this.#corked.length === 0 ? joined : Buffer.concat([this.#corked, joined]);
       atEndOfTurn(this);
     }

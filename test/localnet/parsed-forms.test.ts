@@ -62,14 +62,13 @@ test.each(
     const writableKeys = keys.flatMap(({ pubkey, writable }) =>
       writable === true ? [address(text(pubkey))] : [],
     );
-    // Of the meta only its keys are read for the message.
-    const meta = { writableKeys, loadedWritable: [], loadedReadonly: [] } as unknown as TransactionMeta;
+    const keysAlone = { writableKeys, loadedWritable: [], loadedReadonly: [] };
+    const meta = keysAlone as unknown as TransactionMeta; // no more of it is read for the message
     const encoded = encodeTransaction(read.transaction, 'jsonParsed', meta);
     // The fixture leaves out what is the same of each: that the transaction itself names it.
     const accountKeys = keys.map((key) => ({ ...key, source: 'transaction' }));
     expect(object(asSent(encoded))['message']).toEqual({ ...object(message), accountKeys });
-    // The fixture has them in the form in which the ledger keeps them.
-    const inner = compiledInner as unknown as InnerInstructions;
+    const inner = compiledInner as unknown as InnerInstructions; // as the ledger keeps them
     expect(asSent(encodeParsedInner(inner, read.transaction.staticKeys))).toEqual(innerInstructions ?? null);
   },
 );

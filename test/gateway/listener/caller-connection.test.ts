@@ -273,6 +273,28 @@ test('a caller that reads slowly is not cut for the age of its answer, one that 
   expect(caller.received()).toBeLessThan(60 << 20);
 });
 
+test('a head must come whole within ten seconds, of the connection or of its first byte; an idle connection is kept', async () => {
+  const { clock, advance } = createVirtualClock();
+  const { url } = start(bySize, clock, { idle_seconds: 120 });
+  const [silent, half, idle, late] = await Promise.all([1, 2, 3, 4].map(() => openCaller(url)));
+  half?.send('GET / HTTP/1.1\r\n');
+  for (const used of [idle, late]) used?.send(sized(1));
+  for (const used of [idle, late]) await used?.until('\r\n\r\nx');
+  advance(9_000);
+  late?.send('GET /?5 HTTP/1.1\r\n');
+  // On another connection, so that what was sent before it has come.
+  idle?.send(sized(2));
+  await idle?.until('\r\n\r\nxx');
+  advance(1_001);
+  expect(await Promise.all([silent?.ended, half?.ended])).toEqual(['closed', 'closed']);
+  advance(12_000);
+  await late?.ended;
+  expect(late?.text()).not.toContain('xxxxx');
+  idle?.send(sized(33));
+  expect(await idle?.until('x'.repeat(33))).toEndWith('x'.repeat(33));
+  idle?.[Symbol.dispose]();
+});
+
 test('a connection that never finishes its TLS handshake is ended', async () => {
   const folder = join(import.meta.dir, '../../fixtures/tls');
   const tls = { cert: join(folder, 'localhost.pem'), key: join(folder, 'localhost-key.pem') };
