@@ -1,4 +1,4 @@
-import { configOf, elementsOf, memberOf, withConfig } from '../json/slices.ts';
+import { configOf, elementsOf, joined, memberOf } from '../json/slices.ts';
 import { isNull } from '../json/scan.ts';
 import { type Call, rpcError, rpcResult } from '../request/envelope.ts';
 import { type Forward, READ_HERE, readReply, type Reply, type TimedContext } from '../upstream/forward.ts';
@@ -6,8 +6,8 @@ import type { ForwardRoute, Pool } from '../upstream/selection.ts';
 
 /**
  * Adds the rules of single methods. The pool answers for its health, and for the first block of all backends with history
- * as soon as it is known. The flag `searchTransactionHistory` of `getSignatureStatuses` never reaches a backend; when it
- * was true, a null entry becomes -32011: the caller would read it as "never happened". Errors are Agave's
+ * as soon as it is known. The flag `searchTransactionHistory` of `getSignatureStatuses` reaches a backend as false; when
+ * it was true, a null entry becomes -32011: the caller would read it as "never happened". Errors are Agave's
  * (`custom_error.rs`).
  */
 export function withRules(forward: Forward, pool: Pool): Forward {
@@ -50,12 +50,24 @@ const PARAMS_BYTES_MAX = 65_536;
 /** 256 statuses of the longest kind are about 60 KB. */
 const ANSWER_BYTES_MAX = 1_048_576;
 
-/** The caller's bytes without the flag in their second value, and whether it was true; Agave refuses named parameters. */
+/**
+ * The caller's bytes with the flag in their second value as `false`, and whether it was true. The member stays, because
+ * Agave 3.1 refuses a config without it; what is no boolean stays too, for the node to refuse, and so do named parameters.
+ */
 export function withoutHistory(params: Uint8Array | undefined) {
-  // Of two flags the last one counts, as it does for JSON.parse.
-  const flag = configOf(params).findLast(({ name }) => name === FLAG);
-  if (params === undefined || flag === undefined) return { params, wantsHistory: false };
-  return { params: withConfig(params, (name) => name !== FLAG), wantsHistory: flag.value[0] === TRUE };
+  const flags = configOf(params).filter(({ name }) => name === FLAG);
+  const set = flags.filter(({ value }) => value[0] === TRUE);
+  if (params === undefined || set.length === 0) return { params, wantsHistory: false };
+  const parts: (string | Uint8Array)[] = [];
+  let end = 0;
+  for (const { value } of set) {
+    const at = value.byteOffset - params.byteOffset;
+    parts.push(params.subarray(end, at), 'false');
+    end = at + value.length;
+  }
+  parts.push(params.subarray(end));
+  // Of two flags the last one counts, as it does for Agave and JSON.parse.
+  return { params: joined(parts), wantsHistory: set.at(-1) === flags.at(-1) };
 }
 
 const FLAG = 'searchTransactionHistory';

@@ -74,10 +74,10 @@ describe('B2 every element passes the rules of a call', () => {
     expect(beside.text).toBe(`[${resultText(7)},${answer}]`);
   });
 
-  test('B2 the history flag of getSignatureStatuses never reaches a backend from a batch either', async () => {
+  test('B2 the history flag of getSignatureStatuses reaches a backend as false from a batch too', async () => {
     const flag = '[["sig"],{"searchTransactionHistory":true}]';
     await ask([call('1', 'getSignatureStatuses', flag)], gateway.key('scale'));
-    expect(backend.seen.at(-1)?.params).toEqual([['sig'], {}]);
+    expect(backend.seen.at(-1)?.params).toEqual([['sig'], { searchTransactionHistory: false }]);
   });
 
   test('B2 white space before the bracket changes nothing, and a byte order mark is not JSON', async () => {

@@ -12,9 +12,9 @@ const bytesOf = (text: string) => new TextEncoder().encode(text);
 const textOf = (bytes: Uint8Array | undefined) =>
   bytes === undefined ? undefined : new TextDecoder().decode(bytes);
 
-function stripped(params: string | undefined) {
-  const { params: left, wantsHistory } = withoutHistory(params === undefined ? undefined : bytesOf(params));
-  return [textOf(left), wantsHistory];
+function forwarded(params: string | undefined) {
+  const { params: given, wantsHistory } = withoutHistory(params === undefined ? undefined : bytesOf(params));
+  return [textOf(given), wantsHistory];
 }
 
 const FOUND =
@@ -51,32 +51,57 @@ const ASKED = '[["s1","s2"],{"searchTransactionHistory":true}]';
 const NOT_AVAILABLE =
   '{"jsonrpc":"2.0","error":{"code":-32011,"message":"Transaction history is not available from this node"},"id":18446744073709551615}';
 
-test('searchTransactionHistory never reaches a backend, in any config, which otherwise says what it said', () => {
+const TRUES = ['"searchTransactionHistory":true', '"\\u0073earchTransactionHistory" : true'];
+
+test('searchTransactionHistory reaches a backend as false wherever it is true, and every byte beside it as it came', () => {
   const name = fc.constantFrom('"a"', '"searchTransactionHistory"', '"\\u0073earchTransactionHistory"');
-  const members = fc.array(fc.record({ name, value: jsonText }), { maxLength: 5 });
+  const value = fc.oneof(jsonText, fc.constantFrom('true', 'false', 'null', '"true"', '[true]'));
+  const members = fc.array(fc.record({ name, value }), { maxLength: 5 });
   const [gaps, ends] = [fc.constantFrom('', ' ', '\n'), fc.constantFrom('', ',1')];
+  let replaced = 0;
   fc.assert(
     fc.property(jsonText, members, gaps, ends, (first, config, gap, more) => {
       const isFlag = (member: { name: string }) => JSON.parse(member.name) === 'searchTransactionHistory';
-      const [text, wantsHistory] = stripped(`[${gap}${first},${gap}${objectText(config, gap)}${gap}${more}]`);
-      const kept = config.filter((member) => !isFlag(member));
-      expect(JSON.parse(String(text))).toEqual(JSON.parse(`[${first},${objectText(kept, '')}${more}]`));
-      expect(wantsHistory).toBe(config.findLast(isFlag)?.value === 'true');
-      for (const { value } of kept) expect(String(text)).toContain(value);
+      const textWith = (list: typeof config) => `[${gap}${first},${gap}${objectText(list, gap)}${gap}${more}]`;
+      const expected = config.map((each) =>
+        isFlag(each) && each.value === 'true' ? { ...each, value: 'false' } : each,
+      );
+      if (config.some((each, i) => each !== expected[i])) replaced++;
+      const wantsHistory = config.findLast(isFlag)?.value === 'true';
+      expect(forwarded(textWith(config))).toEqual([textWith(expected), wantsHistory]);
     }),
     { numRuns: 1_000 },
   );
+  expect(replaced).toBeGreaterThan(100);
 });
 
 test.each([
   undefined,
+  '[["s"]]',
+  '[["s"],null]',
+  '[["s"],{}]',
   '[["s"], { "a" : 18446744073709551615 }]',
+  '[["s"],{"searchTransactionHistory":false,"b":1}]',
+  // A node refuses what is no boolean, and so it comes to it as it is.
+  '[["s"],{"searchTransactionHistory":"true"}]',
+  '[["s"],{"searchTransactionHistory":null}]',
+  '[["s"],{"searchTransactionHistory":1}]',
   '[{"searchTransactionHistory":true}]',
   '[["s"],{"a":{"searchTransactionHistory":true}}]',
   '{"signatures":["s"],"searchTransactionHistory":true}',
   '[["s"],"searchTransactionHistory"]',
-])("params without the flag are the caller's own bytes: %p", (params) => {
-  expect(stripped(params)).toEqual([params, false]);
+])("params that ask for no history are the caller's own bytes: %p", (params) => {
+  expect(forwarded(params)).toEqual([params, false]);
+});
+
+test('of two flags the last one counts, and neither reaches a backend as true', () => {
+  const [plain, escaped] = TRUES;
+  const off = '"searchTransactionHistory":false';
+  expect(forwarded(`[["s"],{${plain},"b":1,${escaped}}]`)).toEqual([
+    `[["s"],{${off},"b":1,"\\u0073earchTransactionHistory" : false}]`,
+    true,
+  ]);
+  expect(forwarded(`[["s"],{${plain},${off}}]`)).toEqual([`[["s"],{${off},${off}}]`, false]);
 });
 
 test("a null entry is answered -32011 under the caller's id when history was requested, else passed on", async () => {
