@@ -296,9 +296,10 @@ function isUnanswered(reply: Reply): boolean {
   return reply.kind !== 'whole' && reply.kind !== 'stream';
 }
 
-/** Whether a call that has no answer keeps its token of the rate: a backend replied, or its caller left. */
+/** Whether a call without an answer keeps its token: a backend replied, or may have acted on it, or its caller left. */
 function keepsRate(reply: Reply): boolean {
-  return reply.kind === 'caller-left' || ('replied' in reply && reply.replied === true);
+  if (reply.kind === 'caller-left' || reply.kind === 'maybe-sent') return true;
+  return 'replied' in reply && reply.replied === true;
 }
 
 /** Counts an answer that is an error, compressed or not. */

@@ -63,7 +63,7 @@ export function createFanOut({ clock, pool, budget, onResponseStart, forward, on
     const begun = await forward(call, route, own);
     const reply = await readReply(begun, ANSWER_BYTES_MAX);
     // Its node may have taken the transaction, whatever kept the rest of the answer away.
-    return begun.kind === 'stream' && reply.kind !== 'whole' ? { kind: 'maybe-sent', replied: true } : reply;
+    return begun.kind === 'stream' && reply.kind !== 'whole' ? { kind: 'maybe-sent' } : reply;
   }
 
   /** The first that says that the chain has it or will, or of all replies the one with the lowest rank, the first of equal ones. */

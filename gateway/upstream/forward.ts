@@ -35,8 +35,10 @@ import type { ForwardRoute, Need, Pool, RetryBudget } from './selection.ts';
 /** A backend's answer under way, or what is left to say when no backend gave one. */
 export type Reply =
   | ResponseStart
-  /** `too-large` for every backend; `maybe-sent`: a transaction whose outcome is unknown. `replied`: the rate keeps its token. */
-  | Readonly<{ kind: 'no-backend' | 'too-large' | 'maybe-sent'; replied?: boolean }>
+  /** `too-large` for every backend. `replied`: the rate keeps its token. */
+  | Readonly<{ kind: 'no-backend' | 'too-large'; replied?: boolean }>
+  /** A transaction whose outcome is unknown. A backend may have worked on it, so the rate keeps its token. */
+  | { readonly kind: 'maybe-sent' }
   /** The caller left before an answer began. What was sent was sent, so the call is paid for, unless it was `unsent`. */
   | { readonly kind: 'caller-left'; readonly unsent?: true };
 
@@ -328,7 +330,7 @@ function createFailover({ clock, pool, onFailure }: ForwardParts, name: string, 
     },
     /** What there is to say when no attempt was the answer; too large is what every backend found too long. */
     rest(): Reply {
-      if (maybeSent) return { kind: 'maybe-sent', replied };
+      if (maybeSent) return { kind: 'maybe-sent' };
       return kept?.answer ?? { kind: tooLarge === true ? 'too-large' : 'no-backend', replied };
     },
   };

@@ -1,7 +1,7 @@
 import { afterName, afterSpace, afterString, afterValue, COMMA } from '../json/scan.ts';
 import { Structure } from '../json/structure.ts';
 import { answerSlot } from './backend.ts';
-import { type Failure, failureOf, GIVEN_UP } from './failure.ts';
+import { type Failure, failureOf, GIVEN_UP, mayHaveActed } from './failure.ts';
 import {
   CodedAnswer,
   decode,
@@ -215,7 +215,10 @@ export async function judge(
   const { pieces } = body;
   const coding = head.encoding?.toLowerCase();
   const encoding = coding === 'identity' ? undefined : coding;
-  if (status !== 200 && !mayHoldError(head, encoding)) return discarded(body, { kind: 'status', status });
+  const failure = { kind: 'status', status } as const;
+  // What a time-out or a broken front says of a write is not known to be about it, whatever its body says.
+  const isAnswerless = !mayHoldError(head, encoding) || (isWrite && mayHaveActed(failure));
+  if (status !== 200 && isAnswerless) return discarded(body, failure);
   if (!head.isJson) return discarded(body, { kind: 'garbage', reason: 'not JSON by its content type' });
   if (encoding !== undefined && !acceptEncoding.split(', ').includes(encoding))
     return discarded(body, { kind: 'garbage', reason: 'encoded as it was not asked to' });
@@ -248,7 +251,7 @@ export async function judge(
     if (!(await answer.end())) return FOREIGN;
   }
   const isAnswer = status === 200 || (whole.kind === 'whole' && failureOf(whole.bytes) !== undefined);
-  return isAnswer ? whole : { kind: 'status', status };
+  return isAnswer ? whole : failure;
 }
 
 /** Statuses by which a front speaks for itself, whatever its body says: our credentials, its limits, its capacity. */

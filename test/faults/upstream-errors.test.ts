@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { failure, result, type Script, startBackend } from '../fakes/backend.ts';
 import { startGateway } from '../started/gateway.ts';
+import { startRawBackend } from '../fakes/raw-backend.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { errorText, lostText } from './pair.ts';
 
@@ -271,6 +272,14 @@ describe('G4 G5 a send', () => {
     ...[500, 502, 504, 520, 408, 202].map((code): [string, Script] => [`${code}`, status(code)]),
     ['an empty answer', status(200, '', 'application/json')],
     ['half an answer', status(200, '{"jsonrpc":"2.0","resu', 'application/json')],
+    ...[408, 500, 502, 504, 524].flatMap((code) =>
+      [-32005, -32603, -32002, -32429].map((error): [string, Script] => [
+        `${code} with ${error}`,
+        () => json(saying(error), code),
+      ]),
+    ),
+    ['500 with an error without an id', () => json(errorText(-32603, 'timeout'), 500)],
+    ['500 with a signature', (call) => json(`{"jsonrpc":"2.0","result":"sig","id":${call.id}}`, 500)],
   ])('G4 whose outcome is unknown after %s is not sent again, and the answer says so', async (_, script) => {
     for (const method of [SEND, 'requestAirdrop', 'sendSmartTransaction']) {
       asked = [];
@@ -278,6 +287,41 @@ describe('G4 G5 a send', () => {
       expect(await ask(method, ['tx'])).toEqual({ status: 504, text: MAYBE_SENT });
       expect(asked.length).toBe(1);
     }
+  });
+
+  test.each([400, 404, 422])('G4 that %p says was not taken has the error it says', async (code) => {
+    scripts = [() => json(saying(-32602), code), good];
+    expect(await ask(SEND, ['tx'])).toEqual({ status: 200, text: saying(-32602) });
+    expect(asked.length).toBe(1);
+  });
+
+  test.each([429, 503])('G4 that %p turns away is sent to another, whatever its body says', async (code) => {
+    scripts = [() => json(saying(-32602), code), good];
+    expect((await ask(SEND, ['tx'])).text).toContain('"good"');
+    expect(asked.length).toBe(2);
+  });
+
+  test('G4 whose outcome is unknown keeps its token of the rate, alone and in a batch, with a reply and without', async () => {
+    const { burst } = gateway.config.plans.get('trial') ?? { burst: 0 };
+    const send = { jsonrpc: '2.0', id: 'me', method: SEND, params: ['tx'] };
+    const lost: readonly Script[] = [status(502), () => json(saying(-32603), 500)];
+    for (const script of lost) {
+      const trial = gateway.key('trial', 100);
+      scripts = Array.from({ length: burst }, () => script);
+      for (let n = 0; n < burst; n++) expect((await gateway.post(send, trial)).status).toBe(504);
+      expect((await gateway.post(send, trial)).status).toBe(429);
+      const other = gateway.key('trial', 100);
+      const batch = Array.from({ length: burst }, () => send);
+      scripts = batch.map(() => script);
+      expect(await (await gateway.post(batch, other)).text()).toBe(`[${batch.map(() => MAYBE_SENT)}]`);
+      expect((await gateway.post(batch, other)).status).toBe(429);
+    }
+    using silent = startRawBackend((exchange) => exchange.end());
+    await using alone = await startGateway({ backends: [{ name: 'a', url: silent.url }] }, clock.clock);
+    const trial = alone.key('trial', 100);
+    for (let n = 0; n < burst; n++) expect((await alone.post(send, trial)).status).toBe(504);
+    expect((await alone.post(send, trial)).status).toBe(429);
+    expect(silent.calls()).toBe(burst);
   });
 
   test('G4 whose outcome is unknown costs no credits, and has no Retry-After', async () => {

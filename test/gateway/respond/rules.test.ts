@@ -62,7 +62,8 @@ test('searchTransactionHistory reaches a backend as false wherever it is true, a
   fc.assert(
     fc.property(jsonText, members, gaps, ends, (first, config, gap, more) => {
       const isFlag = (member: { name: string }) => JSON.parse(member.name) === 'searchTransactionHistory';
-      const textWith = (list: typeof config) => `[${gap}${first},${gap}${objectText(list, gap)}${gap}${more}]`;
+      const textWith = (list: typeof config) =>
+        `[${gap}${first},${gap}${objectText(list, gap)}${gap}${more}]`;
       const expected = config.map((each) =>
         isFlag(each) && each.value === 'true' ? { ...each, value: 'false' } : each,
       );
