@@ -13,9 +13,8 @@ export type Claim = Readonly<{
   token: string;
   n: number;
   number: number | undefined;
-  /** Whether its webhook's last attempt failed, and whether one succeeded within the last minute. */
+  /** Whether its webhook's last attempt failed. */
   isFailing: boolean;
-  isTrusted: boolean;
   createdAtMs: number;
   claimedAtMs: number;
 }>;
@@ -29,7 +28,7 @@ const TRUSTED_MS = 60_000;
 /** Attempts started by one call of `claim`: a TLS handshake takes a millisecond of CPU, and other work must run between. */
 const CLAIMS_MAX = 16;
 
-type DueRow = Omit<Claim, 'token' | 'n' | 'number' | 'isFailing' | 'isTrusted' | 'claimedAtMs'> &
+type DueRow = Omit<Claim, 'token' | 'n' | 'number' | 'isFailing' | 'claimedAtMs'> &
   Readonly<{ attempts: number; nextAttemptAtMs: number | null; isFailing: number; isTrusted: number }>;
 
 /** What a query must leave out: retries and manual attempts unless `retries` is 1, and all of the ids in these JSON arrays. */
@@ -37,12 +36,13 @@ type DueFilter = Readonly<{ retries: number } & Record<'accounts' | 'webhooks' |
 
 const FAILING = 'SELECT id FROM webhooks WHERE failing_since_ms IS NOT NULL AND deleted_at_ms IS NULL';
 
+const IS_TRUSTED = `(w.last_success_at_ms IS NOT NULL AND w.last_success_at_ms > $nowMs - ${TRUSTED_MS})`;
+
 /** Due deliveries, oldest first. What is left out is skipped within the index: a receiver that hangs may have 100,000 due. */
 const dueWhere = (only: string, exceptAlso: string) => `
   SELECT d.id AS deliveryId, w.account_id AS accountId, d.webhook_id AS webhookId, d.event_kind AS eventKind, d.body,
     d.attempts, d.created_at_ms AS createdAtMs, d.next_attempt_at_ms AS nextAttemptAtMs, w.url, w.host,
-    w.failing_since_ms IS NOT NULL AS isFailing,
-    w.last_success_at_ms IS NOT NULL AND w.last_success_at_ms > $nowMs - ${TRUSTED_MS} AS isTrusted
+    w.failing_since_ms IS NOT NULL AS isFailing, ${IS_TRUSTED} AS isTrusted
   FROM deliveries d INDEXED BY deliveries_due CROSS JOIN webhooks w ON w.id = d.webhook_id
   WHERE d.due_at_ms <= $nowMs
     AND ($retries OR (d.attempts = 0 AND d.resend_at_ms IS NULL))
@@ -66,6 +66,8 @@ export const DUE = {
  */
 export function createClaim(store: Store, random: (bytes: number) => Uint8Array) {
   const take = createTake(store, random);
+  const trusted = store.prepare<{ id: string }, { nowMs: number; webhooks: string }>(`
+    SELECT w.id FROM webhooks w WHERE w.id IN (SELECT value FROM json_each($webhooks)) AND ${IS_TRUSTED}`);
   const queries = (['steady', 'failing'] as const).map((name) => ({
     name,
     due: store.prepare<DueRow, DueFilter & Readonly<Record<'nowMs' | 'limit', number>>>(DUE[name]),
@@ -73,8 +75,10 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
     fairAtMs: -Infinity,
   }));
 
-  const claim = store.transaction((nowMs: number, underWay: Iterable<Claim>): Claim[] => {
-    const pools = createPools(underWay);
+  const claim = store.transaction((nowMs: number, underWay: readonly Claim[]): Claim[] => {
+    // By the clock and the rows of the queries below: trust may have run out since an attempt began.
+    const webhooks = JSON.stringify(underWay.map(({ webhookId }) => webhookId));
+    const pools = createPools(underWay, new Set(trusted.all({ nowMs, webhooks }).map(({ id }) => id)));
     const claims: Claim[] = [];
 
     for (const query of queries) {
@@ -83,14 +87,16 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
 
       const claimUpTo = (accountMax: number, isOnePerWebhook: boolean) => {
         for (let limit = free(); limit > 0; limit = free()) {
+          const before = claims.length;
           const rows = query.due.all({ nowMs, limit, ...pool.full(accountMax, isOnePerWebhook) });
           for (const row of rows) {
             if (!pool.fits(row, accountMax, isOnePerWebhook)) continue;
             const claimed = take(row, nowMs);
-            pools.add(claimed);
+            pools.add(claimed, row.isTrusted === 1);
             claims.push(claimed);
           }
-          if (rows.length < limit) return;
+          // Rows of which none fits would come again, in a transaction that locks the database for everybody.
+          if (rows.length < limit || claims.length === before) return;
         }
       };
 
@@ -102,7 +108,7 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
     }
     return claims;
   });
-  return (nowMs: number, underWay: Iterable<Claim>): Claim[] => claim.immediate(nowMs, underWay);
+  return (nowMs: number, underWay: Iterable<Claim>): Claim[] => claim.immediate(nowMs, [...underWay]);
 }
 
 /** Leases a due row and writes its attempt; to be called in a transaction. */
@@ -123,7 +129,7 @@ function createTake(store: Store, random: (bytes: number) => Uint8Array) {
     RETURNING n`);
 
   return function take(row: DueRow, nowMs: number): Claim {
-    const { attempts, nextAttemptAtMs, isFailing, isTrusted, ...due } = row;
+    const { attempts, nextAttemptAtMs, isFailing, isTrusted: _, ...due } = row;
     const isAutomatic = nextAttemptAtMs !== null && nextAttemptAtMs <= nowMs;
     const token = Buffer.from(random(16)).toString('hex');
     (isAutomatic ? leaseAuto : leaseManual).run(token, nowMs + LEASE_MS, due.deliveryId);
@@ -131,8 +137,7 @@ function createTake(store: Store, random: (bytes: number) => Uint8Array) {
     const trigger = isAutomatic ? 'auto' : 'manual';
     const signedAt = Math.floor(nowMs / 1_000);
     const begun = begin.get(due.deliveryId, number ?? null, trigger, due.url, nowMs, signedAt);
-    const flags = { isFailing: isFailing === 1, isTrusted: isTrusted === 1 };
-    return { ...due, ...flags, token, n: begun?.n ?? 1, number, claimedAtMs: nowMs };
+    return { ...due, isFailing: isFailing === 1, token, n: begun?.n ?? 1, number, claimedAtMs: nowMs };
   };
 }
 
@@ -156,17 +161,17 @@ const FURTHER_MAX = 256;
 /** Attempts that each account gets before any account gets more. */
 const PER_ACCOUNT_FIRST = 4;
 
-function createPools(underWay: Iterable<Claim>) {
+/** `trusted` are those webhooks under way that are trusted in this turn. */
+function createPools(underWay: readonly Claim[], trusted: Set<string>) {
   const byWebhook = new Map<string, number>();
   const byHost = new Map<string, number>();
-  const trusted = new Set<string>();
   let further = 0;
   const [steady, failing] = [createPool(STEADY_BOUNDS), createPool(FAILING_BOUNDS)];
-  for (const claim of underWay) add(claim);
+  for (const claim of underWay) add(claim, false);
 
-  function add(claim: Claim) {
+  function add(claim: Claim, isTrusted: boolean) {
     if (byWebhook.has(claim.webhookId)) further++;
-    if (claim.isTrusted) trusted.add(claim.webhookId);
+    if (isTrusted) trusted.add(claim.webhookId);
     count(byWebhook, claim.webhookId);
     count(byHost, claim.host);
     (claim.isFailing ? failing : steady).add(claim);

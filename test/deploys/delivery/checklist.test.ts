@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const ROWS = 40;
+const ROWS = 41;
 const TESTS = join(import.meta.dir, '..', '..');
 
 const page = readFileSync(join(import.meta.dir, 'README.md'), 'utf8');

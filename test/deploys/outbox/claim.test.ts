@@ -123,6 +123,31 @@ describe('places', () => {
   });
 });
 
+describe('trust in a webhook is decided once a turn, whatever it was when its attempts began (E41)', () => {
+  const underWayAndDue = (succeededAtMs: number) => {
+    const queue = queueWith('one');
+    for (let slot = 1; slot <= 40; slot++) queue.upgrade('A', slot);
+    queue.trust(succeededAtMs);
+    return { queue, claims: queue.outbox.claim(START_MS, []) };
+  };
+
+  test('trust that ran out leaves it one attempt at once', () => {
+    const { queue, claims } = underWayAndDue(START_MS - 59_999);
+    expect(claims).toHaveLength(4);
+    expect(queue.outbox.claim(START_MS + 1, claims.slice(1))).toEqual([]);
+    expect(queue.outbox.claim(START_MS + 1, [])).toHaveLength(1);
+    queue[Symbol.dispose]();
+  });
+
+  test('trust that came, or that a clock set back brings again, counts at once', () => {
+    const { queue, claims } = underWayAndDue(START_MS - 60_000);
+    expect(claims).toHaveLength(1);
+    queue.trust(START_MS);
+    expect(queue.outbox.claim(START_MS, claims)).toHaveLength(3);
+    queue[Symbol.dispose]();
+  });
+});
+
 describe('places of webhooks whose last attempt failed (E35)', () => {
   const fail = (queue: ReturnType<typeof startQueue>) =>
     queue.store.run('UPDATE webhooks SET failing_since_ms = 1');
