@@ -1,5 +1,5 @@
 /**
- * Time as an argument. `now` is Unix milliseconds; `monotonic` is milliseconds from an arbitrary start and
+ * Time as an argument. `now` is whole Unix milliseconds; `monotonic` is milliseconds with fractions from an arbitrary start and
  * never steps back, so rates and deadlines use it; `sleep` resolves early, without rejecting, when `signal` aborts. A
  * wait that is over already, or is no number, is none.
  */

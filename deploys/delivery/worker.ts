@@ -81,7 +81,8 @@ export function createWorker(deps: WorkerParts) {
   /** Moves due times back with a wall clock that is set back. After a leap ahead they stay: the host may have been asleep. */
   function followClock() {
     const nowAheadMs = clock.now() - clock.monotonic();
-    const movedMs = nowAheadMs - wallAheadMs;
+    // Due times are whole milliseconds; a monotonic clock has fractions.
+    const movedMs = Math.round(nowAheadMs - wallAheadMs);
     if (movedMs < -CLOCK_MOVED_MS) outbox.advanceDue(-movedMs);
     if (Math.abs(movedMs) > CLOCK_MOVED_MS) deps.noteClockMoved(movedMs);
     wallAheadMs = nowAheadMs;

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 
-/** A clock that stands still until it is advanced. */
+/** A clock that stands still until it is advanced. As the system's, `monotonic` has fractions and `now` has none. */
 export type VirtualClock = Clock &
   Readonly<{
     /** Lets `ms` pass: every sleeper due by then wakes at its own instant, and what it starts goes as far as it can. */
@@ -11,6 +11,11 @@ export type VirtualClock = Clock &
 
 /** 2026-11-20T00:00:00Z, so that timestamps in tests can be read. */
 export const START_MS = Date.UTC(2026, 10, 20);
+
+/** How long the host has run after `elapsedMs` of a test: no whole number, and by a clock that drifts from that on the wall. */
+export function monotonicOf(elapsedMs: number): number {
+  return 86_399_999.390625 + elapsedMs * (1 + 2 ** -20);
+}
 
 export function createVirtualClock(startMs: number = START_MS): VirtualClock {
   const sleeping = new Set<{ dueMs: number; wake(): void }>();
@@ -44,8 +49,8 @@ export function createVirtualClock(startMs: number = START_MS): VirtualClock {
   }
 
   return {
-    now: () => startMs + elapsedMs,
-    monotonic: () => elapsedMs,
+    now: () => Math.floor(startMs + elapsedMs),
+    monotonic: () => monotonicOf(elapsedMs),
     sleep,
     advance,
     sleepers: () => sleeping.size,

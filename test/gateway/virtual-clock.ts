@@ -1,13 +1,14 @@
 import type { Clock } from '../../shared/clock.ts';
+import { monotonicOf } from '../fakes/chain-clock.ts';
 
-/** A clock that stands still until it is advanced. */
+/** A clock that stands still until it is advanced. As the system's, `monotonic` has fractions and `now` has none. */
 export function createVirtualClock(startMs = 1_000_000) {
   let nowMs = startMs;
   const sleeps = new Set<{ untilMs: number; wake(): void }>();
 
   const clock: Clock = {
-    now: () => nowMs,
-    monotonic: () => nowMs,
+    now: () => Math.floor(nowMs),
+    monotonic: () => monotonicOf(nowMs),
     sleep: (ms, signal) =>
       new Promise((resolve) => {
         if (signal.aborted) return resolve();

@@ -14,6 +14,7 @@ import type { Commitment } from '../../localnet/chain/slots.ts';
 import { createLocalnet } from '../../localnet/compose.ts';
 import { createAnswerRequest } from '../../localnet/http/server.ts';
 import type { Clock } from '../../shared/clock.ts';
+import { monotonicOf } from '../fakes/chain-clock.ts';
 
 export const ROOTED_LAG = 4;
 export const SLOT_MS = 400;
@@ -23,7 +24,7 @@ export const BEGAN_MS = 1_767_225_600_000;
 /** A clock that stands still. */
 export const stillClock: Clock = {
   now: () => BEGAN_MS,
-  monotonic: () => 0,
+  monotonic: () => monotonicOf(0),
   sleep: () => {
     throw new Error('nothing may wait here');
   },

@@ -99,7 +99,7 @@ describe('wishes to stop', () => {
     expect(await state(wishes.asked)).toBe('waiting');
     wishes.note();
     wishes.note();
-    await clock.advance(500);
+    await clock.advance(499);
     wishes.note();
     expect([await state(wishes.asked), await state(wishes.insisted)]).toEqual(['wished', 'waiting']);
     await clock.advance(1);

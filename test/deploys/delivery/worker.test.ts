@@ -256,6 +256,16 @@ describe('a wall clock that is moved (E26)', () => {
     expect(work.moved).toEqual([-HOUR, -HOUR, -HOUR]);
   });
 
+  test('back by any part of a second stops nothing, nor do ten changes in a minute', async () => {
+    await using work = await startSending(() => answered(500));
+    for (let i = 1; i <= 10; i++) {
+      work.moveWallClock(i % 3 === 0 ? 7 * SECOND : -(5 * SECOND + i));
+      await work.advance(2_900.5 + i / 8);
+    }
+    expect(work.troubles).toEqual([]);
+    expect(work.posts()).toHaveLength(2);
+  });
+
   test('while an attempt is under way takes no lease from it', async () => {
     await using work = await startSending();
     work.moveWallClock(HOUR);

@@ -14,6 +14,7 @@ import {
 import { systemClock } from '../../../shared/clock.ts';
 import { explained } from '../explained.ts';
 import { cellOf, createTakeCells, HOUR_MS, startLedger } from './ledger.ts';
+import { monotonicOf } from '../../fakes/chain-clock.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 20, 13);
 const NOW = NOW_MS / HOUR_MS;
@@ -87,7 +88,7 @@ test.each([
   const read = createReadUsageView({
     usage: report,
     turns: { enter: () => ({ turn: () => Promise.resolve(void turns++), leave: () => undefined }) },
-    clock: { monotonic: () => (nowMs += partMs) },
+    clock: { monotonic: () => monotonicOf((nowMs += partMs)) },
   });
   await read({ whose, hours: YEAR, unit, by: 'method', named: 2 }, 'u1', never);
   expect(turns).toBe(most);

@@ -20,13 +20,14 @@ type Given = Readonly<{
 /** Block times over scripted backends; `asked` has the slots in the order the first was asked for them, and when. */
 function start({ shown = [], awaited = [], sinceMs = START_MS, answers }: Given) {
   const clock = createVirtualClock();
+  const startMs = clock.monotonic();
   const stored = new Map<bigint, number>();
   const asked: [slot: bigint, atMs: number][] = [];
   const backends = answers.map((answer, i) => ({
     name: `backend ${i}`,
     call: async (_: string, [given]: readonly unknown[]) => {
       const slot = BigInt(Number(given));
-      if (i === 0) asked.push([slot, clock.monotonic()]);
+      if (i === 0) asked.push([slot, Math.round(clock.monotonic() - startMs)]);
       return answer(slot);
     },
   }));

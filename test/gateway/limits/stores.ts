@@ -15,6 +15,7 @@ import { systemClock } from '../../../shared/clock.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 import { startRedisCluster } from '../../started/redis-cluster.ts';
 import { startRedis } from '../../started/redis.ts';
+import { monotonicOf } from '../../fakes/chain-clock.ts';
 
 /** One place where leases meet, which any number of processes share: the path of a ledger or the address of a Redis. */
 export type Place = Readonly<{ at: string }> & AsyncDisposable;
@@ -37,7 +38,7 @@ function placeOf(server: AsyncDisposable & Readonly<{ url: string }>): Place {
 /** The store of one more process, which no busy machine makes give up; a Redis that it meets has been there for long. */
 export async function joined(at: string): Promise<LeaseStore> {
   if (!at.startsWith('redis:')) {
-    const clock = { ...systemClock, monotonic: () => 0 };
+    const clock = { ...systemClock, monotonic: () => monotonicOf(0) };
     return createSqliteStore(opened(at, LEDGER_MIGRATIONS), { clock, onReleased: () => undefined });
   }
   let laterMs = 0;

@@ -110,7 +110,7 @@ export function createWorld(options: WorldOptions) {
   const agenda = createAgenda();
   const caller = callerOf(ACCOUNT, options.total);
   let { plan } = options;
-  let nowMs = 1_000;
+  let nowMs = 1_000.390625;
   let storeSkewMs = 0;
   let revision = 1;
   let blob: string | undefined;
