@@ -1,12 +1,13 @@
 import { extractApiKey, isKeyMisplaced } from '../shared/keys/carrier.ts';
-import type { Caller } from '../shared/keys/source.ts';
+import type { Plan } from '../shared/config/plans.ts';
+import type { Caller, Identity } from '../shared/keys/source.ts';
 import type { PublishedTerms } from '../shared/publication.ts';
 import type { CallPermits } from './limits/calls.ts';
 import { type Charge, type Charging, priceOf } from './limits/charge.ts';
 import type { ScanPermits } from './limits/scans.ts';
 import { corsFields, preflight, refusalOfHead, type RpcRequest, type RpcResponse } from './listener/http.ts';
-import type { IdentifyCaller } from './request/auth.ts';
-import { type Envelope, type Malformed, readEnvelope } from './request/envelope.ts';
+import type { Barred, IdentifyCaller } from './request/auth.ts';
+import { type BodyRead, type Malformed, malformed, readEnvelope } from './request/envelope.ts';
 import { isForward, isScan, planCall } from './respond/planned-call.ts';
 import type { Respond } from './respond/respond.ts';
 import { type Refusal, refuse } from './respond/refusal.ts';
@@ -40,7 +41,7 @@ const REFUSED_BATCH_MAX = 1_000;
 /** No more is read of the body of a caller without a valid key. */
 const KEYLESS_BYTES_MAX = 65_536;
 
-/** The whole way of a request: key, head, body, key once more, envelope, price, charge, answer. */
+/** The whole way of a request: key, head, body, envelope, key once more, price, charge, answer. */
 export function createAnswer(stages: Stages): AnswerRequest {
   const { bodyBytesMax, terms, identify, routeOf, charging, permits, scans, respond, usage, onOutcome } =
     stages;
@@ -53,36 +54,40 @@ export function createAnswer(stages: Stages): AnswerRequest {
     const bytesMax = before.kind === 'known' ? bodyBytesMax : Math.min(bodyBytesMax, KEYLESS_BYTES_MAX);
     const body = refusalOfHead(request) ?? (await request.readBody(bytesMax));
     if (body.kind === 'caller-left') return { status: 400, fields: {} };
+    if (body.kind !== 'body') {
+      if (before.kind === 'known') usage.refused(before.caller);
+      const isKeyless = before.kind !== 'known' && body.kind === 'body-too-large';
+      return refuseRequest(request, isKeyless ? refusalOf(before, request) : body);
+    }
+    const reading = readEnvelope(body.bytes, elementsMaxOf(before));
+    const read = reading instanceof Promise ? await reading : reading;
     // The key may have been revoked, or its account changed, while the body arrived.
     const again = before.kind === 'known' ? identify(carried, request) : before;
     const identity = again instanceof Promise ? await again : again;
-    if (identity.kind === 'known') {
-      if (body.kind === 'body') return answerCaller(request, identity.caller, body.bytes);
-      usage.refused(identity.caller);
-      return refuseRequest(request, body);
-    }
-    const refusal = refusalOf(identity, request);
-    if (body.kind === 'body')
-      return refuseRequest(request, refusal, readEnvelope(body.bytes, REFUSED_BATCH_MAX));
-    return refuseRequest(request, body.kind === 'body-too-large' ? refusal : body);
+    if (identity.kind === 'known') return answerCaller(request, identity.caller, read);
+    return refuseRequest(request, refusalOf(identity, request), read);
   };
 
-  function answerCaller(request: RpcRequest, caller: Caller, body: Buffer): Answer {
-    const { plans, prices } = terms();
-    const plan = caller.plan === undefined ? undefined : plans.get(caller.plan);
-    if (plan === undefined)
-      return refuseRequest(request, { kind: 'invalid-key' }, readEnvelope(body, REFUSED_BATCH_MAX));
+  function planOf({ plan }: Caller): Plan | undefined {
+    return plan === undefined ? undefined : terms().plans.get(plan);
+  }
 
-    const envelope = readEnvelope(body, plan.batchMax);
-    if (envelope.kind === 'malformed') {
-      usage.refused(caller);
-      // What is too long for the plan is refused as every batch is.
-      return refuseRequest(request, envelope, readEnvelope(body, REFUSED_BATCH_MAX));
-    }
-    const [only] = envelope.elements;
-    const planned = envelope.elements.map((element) => planCall(element, routeOf, prices));
-    if (envelope.kind === 'single' && only?.kind === 'invalid')
-      return refusePlanned({ kind: 'malformed', code: -32600, reason: only.reason });
+  function elementsMaxOf(identity: Identity | Barred): number {
+    const plan = identity.kind === 'known' ? planOf(identity.caller) : undefined;
+    return Math.max(REFUSED_BATCH_MAX, plan?.batchMax ?? 0);
+  }
+
+  function answerCaller(request: RpcRequest, caller: Caller, read: BodyRead): Answer {
+    const plan = planOf(caller);
+    if (plan === undefined) return refuseRequest(request, { kind: 'invalid-key' }, read);
+    if (read.kind === 'malformed') return refuseShape(request, caller, plan, read, read);
+    if (read.kind === 'too-long' || read.elements.length > plan.batchMax)
+      return refuseShape(request, caller, plan, malformed(`Batch too large; max ${plan.batchMax}`), read);
+    const [only] = read.elements;
+    if (read.kind === 'single' && only?.kind === 'invalid')
+      return refuseShape(request, caller, plan, malformed(only.reason), read);
+    const envelope = read;
+    const planned = envelope.elements.map((element) => planCall(element, routeOf, terms().prices));
     const { calls, credits } = priceOf(planned);
     // 402 before 429: permits come back by themselves, and credits do not.
     if (planned.some(isScan) && !scans.hasRoom(caller.accountId, plan.scans))
@@ -113,8 +118,23 @@ export function createAnswer(stages: Stages): AnswerRequest {
     }
   }
 
+  /** Refuses what is no request for its shape, for a token: to read it has cost as much as a call does. */
+  function refuseShape(
+    request: RpcRequest,
+    caller: Caller,
+    plan: Plan,
+    shape: Malformed,
+    to: BodyRead,
+  ): Answer {
+    usage.refused(caller);
+    const charge = charging.charge(caller, plan, { calls: 1, credits: 0 });
+    const refused = (charged: Charge) =>
+      refuseRequest(request, charged.kind === 'over-rate' ? charged : shape, to);
+    return charge instanceof Promise ? charge.then(refused) : refused(charge);
+  }
+
   /** Refuses a request, in a form that its page may read. */
-  function refuseRequest(request: RpcRequest, refusal: Refusal, to?: Envelope | Malformed): RpcResponse {
+  function refuseRequest(request: RpcRequest, refusal: Refusal, to?: BodyRead): RpcResponse {
     onOutcome(refusal.kind);
     return refuse(refusal, to, corsFields(request.headers));
   }

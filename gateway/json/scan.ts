@@ -2,8 +2,12 @@
 const BAD = -1;
 /** JSON, but nested deeper than `DEPTH_MAX`. */
 export const DEEP = -2;
+/** Ended by who gets the values. */
+export const STOPPED = -3;
+/** There is more to walk. */
+export const PAUSED = -4;
 
-/** Levels of arrays and objects in one value. The deepest real request (a filter in a config in params) has 6. */
+/** Levels of arrays and objects in one value, as many as the bits of two words. The deepest real request (a filter in a config in params) has 6. */
 export const DEPTH_MAX = 64;
 
 export const QUOTE = 0x22;
@@ -46,35 +50,97 @@ export function wholeNumberAt(bytes: Uint8Array, i: number): number {
 /**
  * The index after the JSON value that starts at or after `start`, or `BAD`, or `DEEP`. The whole grammar is
  * checked, so that a slice may be forwarded as it is: nothing a backend reads differently gets through.
- * `depth` is the number of arrays and objects already open around it.
  */
-export function afterValue(bytes: Uint8Array, start: number, depth = 0): number {
-  const i = afterSpace(bytes, start);
-  const c = bytes[i];
-  if (c === QUOTE) return afterString(bytes, i);
-  if (c !== OPEN_ARRAY && c !== OPEN_OBJECT) return afterScalar(bytes, i);
-  return depth >= DEPTH_MAX ? DEEP : afterItems(bytes, i, depth + 1);
+export function afterValue(bytes: Uint8Array, start: number): number {
+  return new Walk(bytes, start).go();
 }
 
-/** Reads an element, or the value of a member named at `from`, as `afterValue` does; a negative number ends the walk. */
-type ReadItem = (bytes: Uint8Array, value: number, depth: number, from: number) => number;
+/** Gets a value that has ended: how many arrays and objects are open around it, its bytes, and where its name begins, -1: it has none. True ends the walk. */
+type OnValue = (depth: number, from: number, to: number, nameFrom: number) => boolean;
 
-/** The same for the array or object that opens at `open`; `depth` is the number of those open around its items. */
-export function afterItems(bytes: Uint8Array, open: number, depth: number, read?: ReadItem): number {
-  const isObject = bytes[open] === OPEN_OBJECT;
-  const close = isObject ? CLOSE_OBJECT : CLOSE_ARRAY;
-  let i = afterSpace(bytes, open + 1);
-  if (bytes[i] === close) return i + 1;
-  for (;;) {
-    const from = i;
-    if (isObject && (i = afterName(bytes, i)) === BAD) return BAD;
-    i = afterSpace(bytes, i);
-    i = read === undefined ? afterValue(bytes, i, depth) : read(bytes, i, depth, from);
-    if (i < 0) return i;
-    i = afterSpace(bytes, i);
-    if (bytes[i] === close) return i + 1;
-    if (bytes[i] !== COMMA) return BAD;
-    i = afterSpace(bytes, i + 1);
+/** Walks over one JSON value, in one go or in several; its values of at most `depthSeen` are given to `onValue` as they end. */
+export class Walk {
+  readonly #bytes: Uint8Array;
+  readonly #depthSeen: number;
+  readonly #onValue: OnValue | undefined;
+  #at: number;
+  #depth = 0;
+  /** Of what is open, a bit each, the innermost the lowest of `#near`: 1 is an object. */
+  #near = 0;
+  #far = 0;
+  /** Where the values seen that are under way begin, and their names, by depth. */
+  readonly #froms: number[] = [];
+  readonly #names: number[] = [];
+
+  constructor(bytes: Uint8Array, start: number, depthSeen = -1, onValue?: OnValue) {
+    this.#bytes = bytes;
+    this.#at = start;
+    this.#depthSeen = depthSeen;
+    this.#onValue = onValue;
+  }
+
+  /** Goes on to the end of the value, giving the index after it, `BAD`, `DEEP` or `STOPPED`; `PAUSED` behind so many bytes. */
+  go(bytesMax = Infinity): number {
+    // Locals, because a field is written to memory at every step.
+    const bytes = this.#bytes;
+    const depthSeen = this.#depthSeen;
+    let i = this.#at;
+    const pause = i + bytesMax;
+    let depth = this.#depth;
+    let near = this.#near;
+    let far = this.#far;
+    for (;;) {
+      if (i >= pause) {
+        this.#at = i;
+        this.#depth = depth;
+        this.#near = near;
+        this.#far = far;
+        return PAUSED;
+      }
+      i = afterSpace(bytes, i);
+      const c = bytes[i];
+      if (depth <= depthSeen) this.#froms[depth] = i;
+      let hasEnded = c !== OPEN_ARRAY && c !== OPEN_OBJECT;
+      if (hasEnded) {
+        i = c === QUOTE ? afterString(bytes, i) : afterScalar(bytes, i);
+        if (i === BAD) return BAD;
+      } else {
+        if (depth === DEPTH_MAX) return DEEP;
+        depth++;
+        far = (far << 1) | (near >>> 31);
+        near = (near << 1) | (c === OPEN_OBJECT ? 1 : 0);
+        i = afterSpace(bytes, i + 1);
+      }
+      // Ends what ends here, up to what has a next item, or has its first.
+      for (;;) {
+        const isObject = (near & 1) === 1;
+        if (hasEnded) {
+          if (depth <= depthSeen && this.#end(depth, i, isObject)) return STOPPED;
+          if (depth === 0) return i;
+          i = afterSpace(bytes, i);
+        }
+        const isLast = bytes[i] === (isObject ? CLOSE_OBJECT : CLOSE_ARRAY);
+        if (!isLast) {
+          if (hasEnded && bytes[i] !== COMMA) return BAD;
+          if (hasEnded) i = afterSpace(bytes, i + 1);
+          if (isObject) {
+            if (depth <= depthSeen) this.#names[depth] = i;
+            if ((i = afterName(bytes, i)) === BAD) return BAD;
+          }
+          break;
+        }
+        i++;
+        depth--;
+        near = (near >>> 1) | (far << 31);
+        far >>>= 1;
+        hasEnded = true;
+      }
+    }
+  }
+
+  #end(depth: number, to: number, isMember: boolean): boolean {
+    const nameFrom = isMember ? (this.#names[depth] ?? -1) : -1;
+    return this.#onValue?.(depth, this.#froms[depth] ?? 0, to, nameFrom) === true;
   }
 }
 
@@ -91,20 +157,26 @@ export function afterString(bytes: Uint8Array, i: number): number {
     while (c >= 0x20 && c !== QUOTE && c !== BACKSLASH) c = bytes[++i] ?? 0;
     if (c === QUOTE) return i + 1;
     if (c !== BACKSLASH) return BAD;
-    const escape = bytes[++i] ?? 0;
-    if (escape === LETTER_U) {
-      for (let digits = 0; digits < 4; digits++) if (!HEX.includes(bytes[++i] ?? 0)) return BAD;
-    } else if (!ESCAPES.includes(escape)) return BAD;
+    const escape = ESCAPE[bytes[++i] ?? 0];
+    if (escape === 0) return BAD;
+    if (escape === 1) continue;
+    if (HEX[bytes[++i] ?? 0] === 0 || HEX[bytes[++i] ?? 0] === 0) return BAD;
+    if (HEX[bytes[++i] ?? 0] === 0 || HEX[bytes[++i] ?? 0] === 0) return BAD;
   }
 }
 
-const LETTER_U = 0x75;
-const HEX = Buffer.from('0123456789abcdefABCDEF');
-const ESCAPES = Buffer.from('"\\/bfnrt');
+/** 1 for what may stand behind a backslash, 2 for the letter before four hexadecimal digits. */
+const ESCAPE = new Uint8Array(256);
+for (const c of '"\\/bfnrt') ESCAPE[c.charCodeAt(0)] = 1;
+ESCAPE[0x75] = 2;
+const HEX = new Uint8Array(256);
+for (const c of '0123456789abcdefABCDEF') HEX[c.charCodeAt(0)] = 1;
 const LITERALS = ['true', 'false', 'null'].map((text) => Buffer.from(text));
+const LETTERS = 0x61;
 
 function afterScalar(bytes: Uint8Array, i: number): number {
-  for (const literal of LITERALS) if (isAt(bytes, i, literal)) return i + literal.length;
+  if ((bytes[i] ?? 0) >= LETTERS)
+    for (const literal of LITERALS) if (isAt(bytes, i, literal)) return i + literal.length;
   if (bytes[i] === MINUS) i++;
   if (bytes[i] === ZERO) i++;
   else if ((i = afterDigits(bytes, i)) === BAD) return BAD;

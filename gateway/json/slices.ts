@@ -1,4 +1,4 @@
-import { OPEN_ARRAY, OPEN_OBJECT, afterItems, afterSpace, afterString, afterValue, textIn } from './scan.ts';
+import { OPEN_ARRAY, OPEN_OBJECT, Walk, afterSpace, afterString, textIn } from './scan.ts';
 
 /** One member of an object: its decoded name, its value's bytes, and the bytes of both. */
 type Member = Readonly<{ name: string; value: Buffer; whole: Buffer }>;
@@ -22,12 +22,15 @@ function itemsOf(json: Uint8Array | undefined, opening: number) {
   const bytes = Buffer.from(json.buffer, json.byteOffset, json.length);
   const open = afterSpace(bytes, 0);
   if (bytes[open] !== opening) return undefined;
-  const end = afterItems(bytes, open, 0, (_, value, depth, from) => {
-    const to = afterValue(bytes, value, depth);
-    items.push({ value: bytes.subarray(value, to), whole: bytes.subarray(from, to) });
-    return to;
+  const walk = new Walk(bytes, open, 1, (depth, from, to, nameFrom) => {
+    if (depth === 1)
+      items.push({
+        value: bytes.subarray(from, to),
+        whole: bytes.subarray(nameFrom < 0 ? from : nameFrom, to),
+      });
+    return false;
   });
-  return end < 0 ? undefined : items;
+  return walk.go() < 0 ? undefined : items;
 }
 
 /** The value of a member's last appearance, as `JSON.parse` takes it. */

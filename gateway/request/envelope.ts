@@ -1,14 +1,16 @@
 import { isUtf8 } from 'node:buffer';
 import {
+  BACKSLASH,
   CLOSE_OBJECT,
   DEEP,
   OPEN_ARRAY,
   OPEN_OBJECT,
+  PAUSED,
   QUOTE,
-  afterItems,
+  STOPPED,
+  Walk,
   afterSpace,
   afterString,
-  afterValue,
   isAt,
   isNull,
   textIn,
@@ -86,43 +88,56 @@ export const NULL_ID = Buffer.from('null');
 /** The members that mean something; others are accepted and not forwarded. */
 const NAMES = ['id', 'method', 'params', 'jsonrpc'] as const;
 type Name = (typeof NAMES)[number];
-type Members = Record<Name, Buffer | undefined>;
 const QUOTED = NAMES.map((name) => Buffer.from(`"${name}"`));
 const VERSION = Buffer.from('"2.0"');
+/** A call has four, and SDKs add one or two. */
+const MEMBERS_MAX = 64;
+/** One of our names, or the version, is no longer when every character of it is escaped. */
+const ESCAPED_BYTES_MAX = 2 + 6 * 'jsonrpc'.length;
+/** No method that a node or a config knows is longer. */
+const METHOD_BYTES_MAX = 1_024;
 
-/** Adds the element at `start`; gives the index after it, `BAD` or `DEEP`. `depth` counts what is open around it. */
-function readElement(body: Buffer, start: number, depth: number, elements: Element[]): number {
-  if (body[start] !== OPEN_OBJECT) {
-    elements.push(invalid(NULL_ID, 'not an object'));
-    return afterValue(body, start, depth);
+/** The members of the object under way. */
+class Members {
+  id: Buffer | undefined;
+  method: Buffer | undefined;
+  params: Buffer | undefined;
+  jsonrpc: Buffer | undefined;
+  /** One of them that stands twice; an id that does decides, whatever else does: the answer must not pick one of the two. */
+  twice: Name | undefined;
+  count = 0;
+
+  add(body: Buffer, from: number, to: number, nameFrom: number): void {
+    const name = ++this.count <= MEMBERS_MAX ? nameAt(body, nameFrom) : undefined;
+    if (name === undefined) return;
+    if (this[name] !== undefined && this.twice !== 'id') this.twice = name;
+    this[name] = body.subarray(from, to);
   }
-  const members: Members = { id: undefined, method: undefined, params: undefined, jsonrpc: undefined };
-  let twice: Name | undefined;
-  const end = afterItems(body, start, depth + 1, (_, from, around, nameFrom) => {
-    const to = afterValue(body, from, around);
-    const name = nameAt(body, nameFrom);
-    if (name === undefined) return to;
-    // An id that stands twice decides, whatever else does: the answer must not pick one of the two.
-    if (members[name] !== undefined && twice !== 'id') twice = name;
-    members[name] = body.subarray(from, to);
-    return to;
-  });
-  if (end > 0) elements.push(elementFrom(members, twice));
-  return end;
 }
 
-function elementFrom(members: Members, twice: Name | undefined): Element {
-  const { params, jsonrpc = NULL_ID } = members;
+function elementFrom(members: Members): Element {
+  const { params, jsonrpc = NULL_ID, twice, count } = members;
+  // Behind the last that was looked at there may be another id.
+  if (count > MEMBERS_MAX) return invalid(NULL_ID, `more than ${MEMBERS_MAX} members`);
   const id = twice === 'id' ? NULL_ID : idFrom(members.id);
   if (id === undefined) return invalid(NULL_ID, 'id must be a string, an unsigned integer or null');
   if (twice !== undefined) return invalid(id, `two members named ${twice}`);
-  if (!isAt(jsonrpc, 0, VERSION) && textIn(jsonrpc) !== '2.0') return invalid(id, 'jsonrpc must be "2.0"');
-  const method = textIn(members.method);
-  if (method === undefined) return invalid(id, 'method must be a string');
+  if (!isVersion(jsonrpc)) return invalid(id, 'jsonrpc must be "2.0"');
+  if (members.method?.[0] !== QUOTE) return invalid(id, 'method must be a string');
   const isParams =
     params === undefined || params[0] === OPEN_ARRAY || params[0] === OPEN_OBJECT || isNull(params);
   if (!isParams) return invalid(id, 'params must be an array or an object');
-  return members.id === undefined ? NOTIFICATION : { kind: 'call', id, method, params };
+  if (members.id === undefined) return NOTIFICATION;
+  return { kind: 'call', id, method: methodIn(members.method), params };
+}
+
+function isVersion(json: Buffer): boolean {
+  return isAt(json, 0, VERSION) || (json.length <= ESCAPED_BYTES_MAX && textIn(json) === '2.0');
+}
+
+/** The name of a method; of one that nobody serves, because it is too long, it is empty. */
+function methodIn(json: Buffer): string {
+  return (json.length <= METHOD_BYTES_MAX ? textIn(json) : undefined) ?? '';
 }
 
 const NOTIFICATION: Element = { kind: 'notification' };
@@ -146,7 +161,9 @@ function idFrom(slice: Buffer | undefined): Buffer | undefined {
 /** The member whose name begins at `from`, by its decoded name: `"\u0069d"` is `id`. */
 function nameAt(bytes: Buffer, from: number): Name | undefined {
   for (let n = 0; n < NAMES.length; n++) if (isAt(bytes, from, QUOTED[n] ?? NULL_ID)) return NAMES[n];
-  const text = textIn(bytes.subarray(from, afterString(bytes, from)));
+  const to = afterString(bytes, from);
+  if (to - from > ESCAPED_BYTES_MAX || !bytes.subarray(from, to).includes(BACKSLASH)) return undefined;
+  const text = textIn(bytes.subarray(from, to));
   return NAMES.find((name) => name === text);
 }
 
@@ -156,29 +173,93 @@ export type Envelope = Readonly<{ kind: 'single' | 'batch'; elements: readonly E
 /** A body that is not JSON (-32700), or is JSON but no request (-32600). It is answered with id null. */
 export type Malformed = Readonly<{ kind: 'malformed'; code: -32700 | -32600; reason: string }>;
 
-/** The envelope of a body, by one pass over its bytes; a batch is refused at its first element above `batchMax`. */
-export function readEnvelope(body: Buffer, batchMax: number): Envelope | Malformed {
-  if (!isUtf8(body)) return PARSE_ERROR;
-  const start = afterSpace(body, 0);
-  const elements: Element[] = [];
-  const isBatch = body[start] === OPEN_ARRAY;
-  const end = isBatch
-    ? afterItems(body, start, 1, (_, from, depth) => {
-        const to = readElement(body, from, depth, elements);
-        return to > 0 && elements.length > batchMax ? TOO_MANY : to;
-      })
-    : readElement(body, start, 0, elements);
-  if (end === DEEP) return malformed('Invalid request: nested too deeply');
-  if (end === TOO_MANY) return malformed(`Batch too large; max ${batchMax}`);
-  if (end < 0 || afterSpace(body, end) !== body.length) return PARSE_ERROR;
-  if (elements.length === 0) return malformed('Invalid request: empty batch');
-  return { kind: isBatch ? 'batch' : 'single', elements };
+/** A batch of more elements than were to be read. */
+type TooLong = Readonly<{ kind: 'too-long' }>;
+
+/** What a body is. */
+export type BodyRead = Envelope | Malformed | TooLong;
+
+/** What is walked in one turn of the event loop, of all bodies together: 2 ms for the worst there are. */
+const SLICE_BYTES = 65_536;
+
+/**
+ * What a body of at most `elementsMax` elements is, by one pass over its bytes. That of a long one is made in slices, each
+ * in a turn of the loop that it shares with no other, so that neither one body nor many of them hold up other calls.
+ */
+export function readEnvelope(
+  body: Buffer,
+  elementsMax: number,
+  sliceBytes = SLICE_BYTES,
+): BodyRead | Promise<BodyRead> {
+  const reading = new Reading(body, elementsMax);
+  return body.length <= sliceBytes ? (reading.go(Infinity) ?? PARSE_ERROR) : inSlices(reading, sliceBytes);
 }
 
-/** Ends the walk over a batch, beside `BAD` and `DEEP`. */
-const TOO_MANY = -3;
+async function inSlices(reading: Reading, sliceBytes: number): Promise<BodyRead> {
+  for (;;) {
+    await turnOfItsOwn();
+    const read = reading.go(sliceBytes);
+    if (read !== undefined) return read;
+  }
+}
 
-function malformed(reason: string): Malformed {
+let lastTurn = Promise.resolve();
+
+function turnOfItsOwn(): Promise<void> {
+  return (lastTurn = lastTurn.then(() => new Promise((resolve) => void setImmediate(resolve))));
+}
+
+/** A body that is being read. */
+class Reading {
+  readonly #body: Buffer;
+  readonly #elementsMax: number;
+  readonly #isBatch: boolean;
+  readonly #walk: Walk;
+  readonly #elements: Element[] = [];
+  #members = new Members();
+  #isUtf8: boolean | undefined;
+
+  constructor(body: Buffer, elementsMax: number) {
+    this.#body = body;
+    this.#elementsMax = elementsMax;
+    const start = afterSpace(body, 0);
+    this.#isBatch = body[start] === OPEN_ARRAY;
+    const depth = this.#isBatch ? 1 : 0;
+    this.#walk = new Walk(body, start, depth + 1, (at, from, to, nameFrom) =>
+      at === depth ? this.#addElement(from) : this.#addMember(at, from, to, nameFrom),
+    );
+  }
+
+  #addMember(at: number, from: number, to: number, nameFrom: number): boolean {
+    if (nameFrom >= 0 && at > 0) this.#members.add(this.#body, from, to, nameFrom);
+    return false;
+  }
+
+  #addElement(from: number): boolean {
+    if (this.#elements.length === this.#elementsMax) return true;
+    const isObject = this.#body[from] === OPEN_OBJECT;
+    this.#elements.push(isObject ? elementFrom(this.#members) : invalid(NULL_ID, 'not an object'));
+    if (this.#members.count > 0) this.#members = new Members();
+    return false;
+  }
+
+  /** Reads so many bytes on, or the text that they end in; `undefined`: there is more. */
+  go(bytesMax: number): BodyRead | undefined {
+    const body = this.#body;
+    this.#isUtf8 ??= isUtf8(body);
+    if (!this.#isUtf8) return PARSE_ERROR;
+    const end = this.#walk.go(bytesMax);
+    if (end === PAUSED) return undefined;
+    if (end === STOPPED) return { kind: 'too-long' };
+    if (end === DEEP) return malformed('Invalid request: nested too deeply');
+    if (end < 0 || afterSpace(body, end) !== body.length) return PARSE_ERROR;
+    if (this.#elements.length === 0) return malformed('Invalid request: empty batch');
+    return { kind: this.#isBatch ? 'batch' : 'single', elements: this.#elements };
+  }
+}
+
+/** A body that is JSON, but no request. */
+export function malformed(reason: string): Malformed {
   return { kind: 'malformed', code: -32600, reason };
 }
 

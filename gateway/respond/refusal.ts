@@ -5,7 +5,7 @@ import type { Identity } from '../../shared/keys/source.ts';
 import { arrayOf } from '../json/slices.ts';
 import { type Charge, rateFields } from '../limits/charge.ts';
 import type { Barred } from '../request/auth.ts';
-import { type Envelope, type Malformed, NULL_ID, rpcError } from '../request/envelope.ts';
+import { type BodyRead, type Malformed, NULL_ID, rpcError } from '../request/envelope.ts';
 import type { BodyRefusal, Fields, HeadRefusal, RpcResponse } from '../listener/http.ts';
 
 /** Invalid Request (JSON-RPC 2.0, section 5.1). */
@@ -88,10 +88,10 @@ export function refusalError(refusal: Refusal, id: Uint8Array): Uint8Array<Array
 }
 
 /** The finished answer: an error object for each call of `to`, or one with id null. `fields` are further headers. */
-export function refuse(refusal: Refusal, to?: Envelope | Malformed, fields: Fields = {}): RpcResponse {
+export function refuse(refusal: Refusal, to?: BodyRead, fields: Fields = {}): RpcResponse {
   const [status, code, message, own, hint] = rowOf(refusal);
   const errorFor = (id: Uint8Array) => rpcError(code, message, id, hint).bytes;
-  const elements = to === undefined || to.kind === 'malformed' ? [] : to.elements;
+  const elements = to !== undefined && 'elements' in to ? to.elements : [];
   const errors = elements.flatMap((element) =>
     element.kind === 'notification' ? [] : [errorFor(element.id)],
   );

@@ -142,3 +142,42 @@ test.each(['[]', '[ ]', ' [\n] '])('B9 the empty batch %j is one -32600 object',
     sent: 0,
   });
 });
+
+describe('C13 what a known key sends in a shape that is no request costs one token, however long it is', () => {
+  const many = Array.from({ length: 65 }, (_, i) => `"${i}":0`).join();
+  test.each([
+    ['no JSON', '{'],
+    ['no JSON at the end of half a megabyte', `[${call('1')},"${'\\n'.repeat(250_000)}"`],
+    ['no object', '7'],
+    ['no version', '{}'],
+    ['too many members', `{${many}}`],
+    ['an empty batch', '[]'],
+    ['a batch above the plan', `[${calls(21).join()}]`],
+    ['a batch above every plan', `[${calls(1_001).join()}]`],
+  ])('C13 %s', async (_name, body) => {
+    const key = gateway.key('four');
+    const statuses = async (count: number) => {
+      const all: number[] = [];
+      while (all.length < count) all.push((await ask(body, key)).status);
+      return all;
+    };
+    expect(await statuses(6)).toEqual([400, 400, 400, 400, 429, 429]);
+    virtual.advance(1_000);
+    expect(await statuses(2)).toEqual([400, 429]);
+    expect((await ask(call('1'), key)).status).toBe(429);
+  });
+
+  test('C13 and no credits: they are not asked for, nor taken', async () => {
+    const key = gateway.key('trial', 1);
+    for (const body of ['{', '[]', '7']) expect((await ask(body, key)).status).toBe(400);
+    expect((await gateway.post(call('1'), key)).headers.get('x-credits-left')).toBe('0');
+    for (const body of ['{', '[]', '7']) expect((await ask(body, key)).status).toBe(400);
+  });
+
+  test('C13 and what is refused before its body is read costs nothing', async () => {
+    const key = gateway.key('four');
+    const headers = { 'content-type': 'text/plain' };
+    for (let i = 0; i < 5; i++) expect((await gateway.post(call('1'), key, { headers })).status).toBe(415);
+    expect((await ask(calls(4), key)).status).toBe(200);
+  });
+});

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
 import { priceOf } from '../../../gateway/limits/charge.ts';
-import { readEnvelope } from '../../../gateway/request/envelope.ts';
 import { planCall } from '../../../gateway/respond/planned-call.ts';
 import { createRouter } from '../../../gateway/upstream/selection.ts';
+import { readAtOnce } from '../request/body.ts';
 import { backendOf } from '../upstream/of.ts';
 
 const PRICES = {
@@ -18,7 +18,7 @@ const routeOf = createRouter([backendOf()]);
 
 /** The price of a batch of these elements, planned for a backend without the assets lane. */
 function priceIn(...texts: string[]) {
-  const envelope = readEnvelope(Buffer.from(`[${texts.join()}]`), 100);
+  const envelope = readAtOnce(`[${texts.join()}]`);
   if (envelope.kind !== 'batch') throw new Error(JSON.stringify(envelope));
   return priceOf(envelope.elements.map((element) => planCall(element, routeOf, PRICES)));
 }

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { rateFields } from '../../../gateway/limits/charge.ts';
-import { readEnvelope } from '../../../gateway/request/envelope.ts';
 import { refuse } from '../../../gateway/respond/refusal.ts';
+import { readAtOnce } from '../request/body.ts';
 
-const envelopeOf = (text: string) => readEnvelope(Buffer.from(text), 100);
 describe('the ids of a refusal', () => {
   const error = (id: string) =>
     `{"jsonrpc":"2.0","error":{"code":-401,"message":"Missing API key"},"id":${id}}`;
@@ -27,7 +26,7 @@ describe('the ids of a refusal', () => {
     ],
     ['a batch of notifications alone', `[${NOTIFICATION},${NOTIFICATION}]`, error('null')],
   ])('for %s', async (_, body, text) => {
-    expect(String(refuse({ kind: 'missing-key' }, envelopeOf(body)).body)).toBe(text);
+    expect(String(refuse({ kind: 'missing-key' }, readAtOnce(body)).body)).toBe(text);
   });
 });
 
