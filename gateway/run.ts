@@ -11,7 +11,7 @@ import {
   retireDemoKeys,
 } from '../shared/keys/schema.ts';
 import { createLog, type Log, writeLines } from '../shared/log.ts';
-import { type AppStart, fired, stopSignal } from '../shared/process.ts';
+import { type AppStart, fired, PARENT_ENDED, stopSignal } from '../shared/process.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
 import { createGateway, type Gateway } from './compose.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from './ledger.ts';
@@ -95,6 +95,13 @@ async function runGateway(
   return [];
 }
 
+/**
+ * A process whose parent died blocks the next start, which needs its seat and port: it closes its listener at once, and
+ * its calls have less time than after a signal. `SEATS_WAIT_MS` of the supervisor is above both with the end of the process.
+ */
+const ORPHAN_DRAIN_MS = 4_000;
+const ORPHAN_LEAVE_MS = 250;
+
 type Parts = Readonly<{
   gateway: Gateway;
   accounts: Store;
@@ -123,19 +130,21 @@ async function serve(
   const metrics =
     link === undefined ? listenForMetrics(metricsAddress, gateway.metrics, gateway.status) : undefined;
   if (metrics?.kind === 'refused') return [metrics.sentence];
+  // Calls need leases, health and keys to the last one: a scan may wait for its permit far into the drain.
+  const lastCallLeft = new AbortController();
   let maintenance: Promise<void>;
   if (link === undefined) {
     const used = () => plansInUse(accounts);
     const configReader = createConfigReader(loaded, { env, used, clock });
     const reloadOwn = async () => reloadTerms(await configReader.readAgain(), gateway, log);
     const reloadAll = () => void reloadOwn().then(announce);
-    maintenance = gateway.runMaintenance(() => void reloadOwn(), stop, rpc.closeIdle);
+    maintenance = gateway.runMaintenance(() => void reloadOwn(), lastCallLeft.signal, rpc.closeIdle);
     process.on('SIGHUP', reloadAll);
     // A change may have come while this process started.
     if (configReader.hasChanged()) reloadAll();
   } else {
     // Of several processes the supervisor reads the config for all.
-    maintenance = gateway.runMaintenance(link.reload, stop, rpc.closeIdle);
+    maintenance = gateway.runMaintenance(link.reload, lastCallLeft.signal, rpc.closeIdle);
     void link.serve(servingOf(gateway, env, announce), clock, stop);
   }
   if (metrics !== undefined) {
@@ -145,8 +154,11 @@ async function serve(
   }
   await fired(stop);
   log.info('draining');
-  await rpc.close();
+  if (stop.reason === PARENT_ENDED)
+    await rpc.close(Math.min(ORPHAN_DRAIN_MS, listeners.drainMs), ORPHAN_LEAVE_MS);
+  else await rpc.close();
   await metrics?.close();
+  lastCallLeft.abort();
   await maintenance;
   return [];
 }

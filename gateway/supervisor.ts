@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { AggregatorRegistry, Registry } from 'prom-client';
 import type { Clock } from '../shared/clock.ts';
-import { gatewayUrl } from '../shared/config/config.ts';
+import { type Config, gatewayUrl } from '../shared/config/config.ts';
 import type { Listen } from '../shared/config/kinds.ts';
 import type { ConfigText, LoadedConfig } from '../shared/config/load.ts';
 import { createConfigReader } from '../shared/config/reload.ts';
@@ -12,6 +12,7 @@ import { fired, listenComplaint } from '../shared/process.ts';
 import { createLog, droppedLines, type Log, writeLines } from '../shared/log.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { openStore } from '../shared/store/open.ts';
+import { processName } from './limits/limits.ts';
 import { togetherStatus } from './status.ts';
 import { expose, listenForMetrics } from './metrics.ts';
 import { HEARTBEAT_MS, launchWorker, type MetricsJson, type PortClaim, type Worker } from './workers.ts';
@@ -260,6 +261,24 @@ export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOption
   };
 }
 
+/** How long a start waits for the processes of a supervisor that died; they end within 5 s. */
+const SEATS_WAIT_MS = 7_000;
+const SEATS_PAUSE_MS = 100;
+
+/** A sentence for a seat whose process still runs, of an earlier supervisor; looked at before any process starts, so that none serves in vain. */
+async function occupiedSeat({ gateway, storage }: Config, stop: AbortSignal, clock: Clock) {
+  const untilMs = clock.monotonic() + SEATS_WAIT_MS;
+  for (let seat = 1; seat <= gateway.processes && !stop.aborted;) {
+    const locking = takeLock(storage.dataDir, processName(seat));
+    if (locking.kind === 'locked') {
+      locking.lock.release();
+      seat++;
+    } else if (clock.monotonic() >= untilMs) return locking.sentence;
+    else await clock.sleep(SEATS_PAUSE_MS, stop);
+  }
+  return undefined;
+}
+
 /** How the supervisor was started; its workers are started with the same. */
 type Started = Readonly<{ configPath: string | undefined; env: Environment; supervised: boolean }>;
 
@@ -279,6 +298,9 @@ export async function superviseGateway(
   const { listen, metrics: metricsAddress, processes, drainMs } = config.gateway;
   const locking = takeLock(config.storage.dataDir, 'gateway');
   if (locking.kind === 'refused') return [locking.sentence];
+  const occupied = await occupiedSeat(config, stop, clock);
+  if (stop.aborted) return [];
+  if (occupied !== undefined) return [occupied];
   const claim = await claimPort(listen);
   if (claim.kind === 'refused') return [claim.sentence];
   const address = { ...listen, port: claim.port };

@@ -15,6 +15,9 @@ export function bunComplaint(running: string | undefined, wanted: string = BUN_V
   return `Sluice needs Bun ${wanted} or newer${found}; run it with: npx -y bun@${wanted} start`;
 }
 
+/** The reason of a stop that came with the death of the parent. */
+export const PARENT_ENDED = 'the parent ended';
+
 /**
  * An AbortSignal that fires when the process shall stop: SIGINT, SIGTERM, or, when `supervised`, the end of
  * its standard input, which is how a child learns that its parent died, even by SIGKILL. A second SIGINT ends the
@@ -29,8 +32,8 @@ export function stopSignal(supervised: boolean): AbortSignal {
     stop('SIGINT');
   });
   if (supervised) {
-    process.stdin.on('end', () => stop('the parent ended'));
-    process.stdin.on('error', () => stop('the parent ended'));
+    process.stdin.on('end', () => stop(PARENT_ENDED));
+    process.stdin.on('error', () => stop(PARENT_ENDED));
     process.stdin.resume();
   }
   return controller.signal;
