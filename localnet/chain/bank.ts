@@ -31,7 +31,14 @@ import type { Slots } from './slots.ts';
 import type { Simulation, Svm } from './svm.ts';
 
 /** What came of a simulation, with the keys that its lookup tables gave. */
-export type SimulationResult = Simulation & Readonly<{ loaded: LoadedKeys }>;
+export type SimulationResult = Simulation &
+  Readonly<{
+    loaded: LoadedKeys;
+    /** How far it came: its signatures were wrong, it was refused without a fee, or it paid its fee and ran. */
+    stage: 'unverified' | 'refused' | 'processed';
+    /** Bytes that Agave counts against the transaction's limit of loaded data; none before it was processed. */
+    loadedBytes: number;
+  }>;
 
 const base58Encoder = getBase58Encoder();
 // Errors of loading, after the fee payer was found good: the fee is taken and the transaction kept (SIMD-0082).
@@ -145,8 +152,6 @@ export function createBank(
     { sigVerify, replaceBlockhash }: Readonly<{ sigVerify: boolean; replaceBlockhash: string | undefined }>,
   ): SimulationResult {
     const loaded = loadKeys(transaction, view.account);
-    const refusal = replaceBlockhash === undefined ? ageError(view, transaction) : undefined;
-    if (refusal !== undefined) return { ...NOTHING_RAN, error: refusal, loaded };
     const wire =
       replaceBlockhash === undefined
         ? transaction.wire
@@ -155,7 +160,15 @@ export function createBank(
     const restore = rewind(view, keys);
     try {
       const simulation = svm.simulate(wire, sigVerify);
-      return { ...simulation, error: soundError(simulation.error, transaction, view.account), loaded };
+      const nothing = { ...NOTHING_RAN, loaded, loadedBytes: 0 };
+      // Agave verifies the signatures before it asks anything of the bank.
+      if (simulation.error === 'SignatureFailure')
+        return { ...nothing, error: simulation.error, stage: 'unverified' };
+      const refusal = replaceBlockhash === undefined ? ageError(view, transaction) : undefined;
+      const error = refusal ?? soundError(simulation.error, transaction, view.account);
+      if (error !== undefined && !isProcessed(error)) return { ...nothing, error, stage: 'refused' };
+      const loadedBytes = loadedBytesOf(transaction, loaded, view.account);
+      return { ...simulation, error, loaded, stage: 'processed', loadedBytes };
     } finally {
       restore();
     }
@@ -199,6 +212,11 @@ const NOTHING_RAN = {
   accounts: () => new Map<Address, AccountState>(),
 };
 
+/** Whether a transaction with this error paid its fee: one that ran and failed, or whose programs could not be loaded. */
+function isProcessed(error: TransactionErrorJson): boolean {
+  return typeof error === 'object' || FEE_ONLY_ERRORS.has(error);
+}
+
 /** A load error as Agave reports it: a program without an account does not exist; LiteSVM calls it not executable. */
 function soundError(
   error: TransactionErrorJson | undefined,
@@ -213,6 +231,22 @@ function soundError(
 function programDataOf(state: AccountState | undefined): Address | undefined {
   if (state?.executable !== true || state.owner !== LOADER_V3) return undefined;
   return addressOf(state.data.subarray(4, 36));
+}
+
+const ACCOUNT_BYTES = 64;
+const LOOKUP_TABLE_BYTES = 8_248;
+
+/** What loading counts (SIMD-0186): each account that exists with its data, each program's code once, and each table. */
+function loadedBytesOf(transaction: Transaction, loaded: LoadedKeys, account: ReadAccount): number {
+  const keys = allKeys(transaction, loaded);
+  const code = new Set(keys.flatMap((key) => programDataOf(account(key)) ?? []));
+  const counted = [...keys, ...code.difference(new Set(keys))];
+  const ofTables = transaction.lookups.length * LOOKUP_TABLE_BYTES;
+  return counted.map(account).reduce((sum, state) => sum + bytesOf(state), ofTables);
+}
+
+function bytesOf(state: AccountState | undefined): number {
+  return state === undefined ? 0 : ACCOUNT_BYTES + state.data.length;
 }
 
 /** Lamports and token balances of `keys` at one time. Token balances exist for initialized accounts whose mint exists. */

@@ -15,7 +15,8 @@ import {
   type TransactionMetadata,
 } from 'litesvm/dist/internal';
 import type { AccountState } from '../protocol/account.ts';
-import { addressBytes, addressOf } from '../protocol/address.ts';
+import { addressBytes, addressOf, MEMO_PROGRAM } from '../protocol/address.ts';
+import { debugText } from '../protocol/debug-text.ts';
 import { transactionErrorFrom } from '../protocol/error.ts';
 import { epochOf, SLOTS_PER_EPOCH } from '../protocol/slot.ts';
 
@@ -105,7 +106,7 @@ function executionFrom(outcome: TransactionMetadata | FailedTransactionMetadata)
   const data = Buffer.from(returned.data());
   return {
     error: failed ? transactionErrorFrom(outcome.err()) : undefined,
-    logs: meta.logs(),
+    logs: memoLogs(meta.logs()),
     unitsConsumed: meta.computeUnitsConsumed(),
     innerInstructions: meta.innerInstructions().flatMap((list, index) => {
       const instructions = list.map((inner) => {
@@ -124,4 +125,25 @@ function executionFrom(outcome: TransactionMetadata | FailedTransactionMetadata)
         ? null
         : { programId: addressOf(returned.programId()), data: [data.toString('base64'), 'base64'] },
   };
+}
+
+const LOG = 'Program log: ';
+const MEMO_LENGTH = /^Memo \(len \d+\)$/;
+
+/**
+ * The logs with what release 3 of the memo program prints, which is the one at its address on clusters. LiteSVM has release
+ * 4 there, which does the same and prints it in more lines: `Signed by:` before the signers, `Memo (len 2)` before the text.
+ */
+function memoLogs(logs: readonly string[]): readonly string[] {
+  let printed: 'others' | 'memo' | 'signers' | 'length' = 'others';
+  return logs.flatMap((line) => {
+    if (line.startsWith(`Program ${MEMO_PROGRAM} `)) printed = line.includes(' invoke [') ? 'memo' : 'others';
+    if (printed === 'others' || !line.startsWith(LOG)) return [line];
+    const text = line.slice(LOG.length);
+    if (printed === 'length') return [`${LOG}Memo (len ${Buffer.byteLength(text)}): ${debugText(text)}`];
+    if (text === 'Signed by:') printed = 'signers';
+    else if (MEMO_LENGTH.test(text)) printed = 'length';
+    else return [`${LOG}Signed by ${text}`];
+    return [];
+  });
 }

@@ -1,6 +1,5 @@
 /*
- * jsonParsed accounts, as Agave's account decoder gives them (`account-decoder/src`). What it cannot parse is base64;
- * so are vote accounts here, of which a localnet has none.
+ * jsonParsed accounts, as Agave's account decoder gives them (`account-decoder/src`). What it cannot parse is base64.
  */
 import { getAddressLookupTableDecoder } from '@solana-program/address-lookup-table';
 import { getStakeStateV2Decoder, type Stake } from '@solana-program/stake';
@@ -15,7 +14,7 @@ import {
   unwrapOption,
 } from '@solana/kit';
 import * as sysvars from '@solana/sysvars';
-import { float, type Json, type JsonObject, parseJson, piecesJson } from '../json/value.ts';
+import { type Json, type JsonObject, parseJson, piecesJson } from '../json/value.ts';
 import {
   type AccountState,
   MULTISIG_BYTES,
@@ -33,15 +32,17 @@ import {
   SYSVAR_OWNER,
   TOKEN_2022_PROGRAM,
   TOKEN_PROGRAM,
+  VOTE_PROGRAM,
 } from '../protocol/address.ts';
+import { LOOKUP_TABLE_HEADER_BYTES } from '../protocol/transaction.ts';
 import { base64Json, encodeDecoded } from './data.ts';
 import { encodeExtensions, encodeMintAmount, stateName } from './token.ts';
+import { encodeVote } from './vote.ts';
 
 type Parsed = Readonly<{ type: string; info?: Json }>;
 type Parse = (state: AccountState, key: Address, account: ReadAccount) => Parsed | undefined;
 
 const NONCE_BYTES = 80;
-const LOOKUP_TABLE_BYTES = 56;
 const VALIDATOR_INFO = address('Va1idator1nfo111111111111111111111111111111');
 const FEES_SYSVAR = address('SysvarFees111111111111111111111111111111111');
 
@@ -53,6 +54,7 @@ const PARSERS: Readonly<Record<Address, readonly [program: string, parse: Parse]
   [ADDRESS_LOOKUP_TABLE_PROGRAM]: ['address-lookup-table', parseLookupTable],
   [CONFIG_PROGRAM]: ['config', parseConfig],
   [STAKE_PROGRAM]: ['stake', parseStake],
+  [VOTE_PROGRAM]: ['vote', parseVote],
   [SYSVAR_OWNER]: ['sysvar', parseSysvar],
 };
 
@@ -132,7 +134,7 @@ function parseNonce({ data }: AccountState): Parsed | undefined {
 }
 
 function parseLookupTable(state: AccountState): Parsed | undefined {
-  if (state.data.length < LOOKUP_TABLE_BYTES) return undefined;
+  if (state.data.length < LOOKUP_TABLE_HEADER_BYTES) return undefined;
   if (state.data[0] === 0) return { type: 'uninitialized' };
   const data = getAddressLookupTableDecoder().decode(state.data);
   const info = {
@@ -181,9 +183,14 @@ function encodeStake({ delegation, creditsObserved }: Stake): Json {
   return { creditsObserved, delegation: { voter, stake: String(stake), ...epochs } };
 }
 
+function parseVote({ data }: AccountState, key: Address): Parsed | undefined {
+  const info = encodeVote(data, key);
+  return info === undefined ? undefined : { type: 'vote', info };
+}
+
 /** Amounts that serde writes as texts, although they are numbers. */
 const SYSVAR_TEXTS: ReadonlySet<string> = new Set([
-  'lamportsPerByteYear',
+  'lamportsPerByte',
   'lamportsPerSignature',
   'totalPoints',
   'totalRewards',
@@ -193,6 +200,11 @@ const SYSVAR_TEXTS: ReadonlySet<string> = new Set([
 function getFeesDecoder(): Decoder<unknown> {
   const calculator = getStructDecoder([['lamportsPerSignature', getU64Decoder()]]);
   return getStructDecoder([['feeCalculator', calculator]]);
+}
+
+/** Since Agave 4.1 the first field alone: the threshold is 1 and nothing is burned (SIMD-0194). */
+function getRentDecoder(): Decoder<unknown> {
+  return getStructDecoder([['lamportsPerByte', getU64Decoder()]]);
 }
 
 /** Lists count in a u64, of which these decoders take the lower half for all of it. */
@@ -208,7 +220,7 @@ const SYSVARS: Readonly<Record<Address, readonly [type: string, decoder: () => D
     sysvars.getSysvarRecentBlockhashesDecoder,
   ],
   [FEES_SYSVAR]: ['fees', getFeesDecoder],
-  [sysvars.SYSVAR_RENT_ADDRESS]: ['rent', sysvars.getSysvarRentDecoder],
+  [sysvars.SYSVAR_RENT_ADDRESS]: ['rent', getRentDecoder],
   [sysvars.SYSVAR_SLOT_HASHES_ADDRESS]: ['slotHashes', sysvars.getSysvarSlotHashesDecoder],
   [sysvars.SYSVAR_STAKE_HISTORY_ADDRESS]: ['stakeHistory', sysvars.getSysvarStakeHistoryDecoder],
 };
@@ -224,8 +236,7 @@ function parseSysvar({ data }: AccountState, key: Address): Parsed | undefined {
 }
 
 function encodeSysvarMember(name: string, value: unknown): Json | undefined {
-  if (SYSVAR_TEXTS.has(name)) return String(value);
-  return name === 'exemptionThreshold' ? float(Number(value)) : undefined;
+  return SYSVAR_TEXTS.has(name) ? String(value) : undefined;
 }
 
 /** A bit for each of the last 1,048,576 slots, lowest first: an option of the words, the count of bits, the next slot. */

@@ -153,7 +153,7 @@ export function encodeMeta(
     logMessages: meta.logs,
     returnData: meta.returnData === null ? undefined : meta.returnData,
     // No rewards are paid on this chain: fees are burned.
-    rewards: hasRewards ? [] : undefined,
+    rewards: hasRewards ? [] : null,
   };
 }
 

@@ -4,15 +4,14 @@ import { computeBudgetOf, feeOf } from '../protocol/fee.ts';
 import { identityKeypair } from '../protocol/keypair.ts';
 import { epochOf, firstSlotOf, SLOTS_PER_EPOCH } from '../protocol/slot.ts';
 import { nonceAccountOf } from '../protocol/transaction.ts';
+import { wireMessage } from '../request/encoded.ts';
 import * as read from '../request/params.ts';
 import { transactionOf } from './history.ts';
 import { API_VERSION, inContext, method, type NamedMethods } from './method.ts';
-import { decode, transactionFrom } from './send.ts';
 
 const ACCOUNT_BYTES_MAX = 10n * 1024n * 1024n;
 const FEE_SLOTS = 150n;
 const FEE_ADDRESSES_MAX = 128;
-const MESSAGE_TYPE = 'solana_message::versions::VersionedMessage';
 
 /** The node's identity and constants, the position of the chain by commitment, and what transactions cost. */
 export const CLUSTER_METHODS: NamedMethods = {
@@ -59,13 +58,8 @@ export const CLUSTER_METHODS: NamedMethods = {
     return inContext(slot, chain.isRecentAt(slot, blockhash));
   }),
   getFeeForMessage: method(1, 1, (chain, [text, options]) => {
-    const message = decode(read.string(text), 'base64', MESSAGE_TYPE);
+    const transaction = wireMessage(text);
     const config = read.config(options, 'RpcContextConfig');
-    // A message counts its signatures in its header; unsigned ones make it a transaction.
-    const signers = message[(message[0] ?? 0) >= 0x80 ? 1 : 0] ?? 0;
-    const transaction = transactionFrom(
-      Buffer.concat([Uint8Array.of(signers), new Uint8Array(signers * 64), message]),
-    );
     const view = read.view(chain, config);
     const isKnown =
       chain.isRecentAt(view.slot, transaction.recentBlockhash) ||

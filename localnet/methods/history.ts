@@ -92,7 +92,7 @@ export const HISTORY_METHODS: NamedMethods = {
       case 'full':
         return { ...block, transactions: records.map((record) => encodeFull(record, form, hasRewards)) };
       case 'accounts':
-        return { ...block, transactions: records.map((record) => encodeAccounts(record, form)) };
+        return { ...block, transactions: records.map((record) => encodeAccounts(record, form, hasRewards)) };
     }
   }),
   getBlockTime: method(1, 0, (chain, [slotParam]) => {
@@ -141,11 +141,11 @@ function encodeFull(record: TransactionRecord, { encoding, versionMax }: Form, h
   };
 }
 
-function encodeAccounts(record: TransactionRecord, { versionMax }: Form): Json {
+function encodeAccounts(record: TransactionRecord, { versionMax }: Form, hasRewards: boolean): Json {
   const transaction = transactionOf(record);
   const { signatures } = transaction;
   return {
-    meta: encodeBalances(record.meta),
+    meta: { ...encodeBalances(record.meta), rewards: hasRewards ? [] : undefined },
     transaction: { accountKeys: encodeKeys(transaction, record.meta), signatures },
     version: encodeVersion(transaction, versionMax),
   };

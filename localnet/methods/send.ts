@@ -1,4 +1,4 @@
-import { type Address, getBase58Encoder } from '@solana/kit';
+import type { Address } from '@solana/kit';
 import type { View } from '../chain/accounts.ts';
 import { balancesOf, type SimulationResult } from '../chain/bank.ts';
 import type { Chain } from '../chain/chain.ts';
@@ -10,18 +10,23 @@ import { transactionErrorText } from '../protocol/error.ts';
 import { feeOf } from '../protocol/fee.ts';
 import { faucetKeypair, transferWire } from '../protocol/keypair.ts';
 import { BLOCKHASH_AGE_MAX } from '../protocol/slot.ts';
-import { allKeys, readTransaction, type Transaction } from '../protocol/transaction.ts';
-import { invalidParams, isAbsent, isBase58, RpcFailure } from '../request/params.ts';
+import { sanitizeError } from '../protocol/sanitize.ts';
+import { allKeys, type Transaction } from '../protocol/transaction.ts';
+import { transactionFrom, wireTransaction } from '../request/encoded.ts';
+import { invalidParams, isAbsent, RpcFailure } from '../request/params.ts';
 import * as read from '../request/params.ts';
 import { inContext, method, type NamedMethods } from './method.ts';
 
 export const SEND_METHODS: NamedMethods = {
   sendTransaction: method(1, 1, (chain, [wire, options]) => {
     const config = read.config(options, 'RpcSendTransactionConfig');
-    const transaction = readWireTransaction(wire, readWireEncoding(config.encoding));
-    read.optionalU64(config.maxRetries, 'usize');
+    const named = read.preflightCommitment(config);
     const isSkipped = read.boolean(config.skipPreflight, false);
-    preflight(chain, transaction, { ...config, commitment: read.preflightCommitment(config) }, isSkipped);
+    read.optionalU64(config.maxRetries, 'usize');
+    const transaction = wireTransaction(wire, config.encoding);
+    const view = read.view(chain, { ...config, commitment: isSkipped ? 'processed' : named });
+    requireSanitized(transaction, view);
+    if (!isSkipped) preflight(chain, view, transaction);
     // As on a cluster, the caller does not hear of a refusal by the bank: the signature never gets a status.
     chain.send(transaction);
     return transaction.signature;
@@ -35,56 +40,48 @@ export const SEND_METHODS: NamedMethods = {
   }),
   simulateTransaction: method(1, 1, (chain, [wire, options]) => {
     const config = read.config(options, 'RpcSimulateTransactionConfig');
-    const transaction = readWireTransaction(wire, readWireEncoding(config.encoding));
+    const transaction = wireTransaction(wire, config.encoding);
     const sigVerify = read.boolean(config.sigVerify, false);
     const isReplaced = read.boolean(config.replaceRecentBlockhash, false);
     if (sigVerify && isReplaced) throw invalidParams('sigVerify may not be used with replaceRecentBlockhash');
     const view = read.view(chain, config);
     const latest = chain.latestBlockhash(view.slot);
     const replaceBlockhash = isReplaced ? latest.blockhash : undefined;
-    const result = simulate(chain, view, transaction, { sigVerify, replaceBlockhash });
-    const { loaded, innerInstructions } = result;
-    const keys = allKeys(transaction, loaded);
+    requireSanitized(transaction, view);
+    const result = chain.simulate(view, transaction, { sigVerify, replaceBlockhash });
+    const keys = allKeys(transaction, result.loaded);
     const after = accountsAfter(view, result, transaction);
-    const [pre, post] = [balancesOf(keys, view.account), balancesOf(keys, after)];
-    const hasInner = read.boolean(config.innerInstructions, false);
+    const hasInner = read.boolean(config.innerInstructions, false) && result.stage === 'processed';
     const succeeded = result.error === undefined ? after : undefined;
     return inContext(view.slot, {
-      ...encodeSimulation(result),
+      ...encodeSimulation(result, transaction),
+      ...(result.stage === 'unverified' ? {} : encodeBothBalances(keys, view.account, after)),
       accounts: readAccounts(config.accounts, keys.length, view, succeeded),
-      fee: feeOf(transaction),
-      innerInstructions: hasInner ? encodeParsedInner(innerInstructions, keys) : null,
-      loadedAddresses: loaded,
-      preBalances: pre.lamports,
-      postBalances: post.lamports,
-      preTokenBalances: pre.tokens.map(encodeTokenBalance),
-      postTokenBalances: post.tokens.map(encodeTokenBalance),
+      innerInstructions: hasInner ? encodeParsedInner(result.innerInstructions, keys) : null,
+      loadedAddresses: result.loaded,
       replacementBlockhash: isReplaced ? latest : null,
     });
   }),
 };
 
-/** Simulates a transaction before it is sent, and throws -32002 when it fails; a skipped one only checks `minContextSlot`. */
-function preflight(chain: Chain, transaction: Transaction, config: JsonObject, isSkipped: boolean): void {
-  const view = read.view(chain, config);
-  if (isSkipped) return;
-  const result = simulate(chain, view, transaction, { sigVerify: true, replaceBlockhash: undefined });
+/** Refuses what is no transaction at a bank; Agave does so before signatures and preflight. */
+function requireSanitized(transaction: Transaction, view: View): void {
+  const error = sanitizeError(transaction, view);
+  if (error !== undefined) throw invalidParams(`invalid transaction: ${transactionErrorText(error)}`);
+}
+
+/** Simulates a transaction before it is sent, and throws -32002 when it fails. */
+function preflight(chain: Chain, view: View, transaction: Transaction): void {
+  const result = chain.simulate(view, transaction, { sigVerify: true, replaceBlockhash: undefined });
   if (result.error === undefined) return;
   const message = `Transaction simulation failed: ${transactionErrorText(result.error)}`;
-  throw new RpcFailure(-32002, message, encodeSimulation(result));
+  throw new RpcFailure(-32002, message, encodeSimulation(result, transaction));
 }
 
-/** Runs a transaction and keeps nothing; throws when a signature is wrong or an index is out of range. */
-function simulate(chain: Chain, ...parameters: Parameters<Chain['simulate']>): SimulationResult {
-  const result = chain.simulate(...parameters);
-  if (result.error === 'SignatureFailure')
-    throw new RpcFailure(-32003, 'Transaction signature verification failure');
-  if (result.error === 'SanitizeFailure')
-    throw invalidParams('invalid transaction: Transaction failed to sanitize accounts offsets correctly');
-  return result;
-}
-
-/** Sends a transfer from the faucet; gives its signature. Without a `blockhash`, takes the newest that makes it a new transaction. */
+/**
+ * Sends a transfer from the faucet; gives its signature, of which the status tells whether it landed. Without a `blockhash`,
+ * takes the newest that makes it a new transaction.
+ */
 function airdrop(chain: Chain, to: Address, lamports: bigint, blockhash: string | undefined): string {
   const faucet = faucetKeypair();
   const newest = chain.slotAt('processed') - 1n;
@@ -93,25 +90,31 @@ function airdrop(chain: Chain, to: Address, lamports: bigint, blockhash: string 
     const transaction = transactionFrom(wire);
     // Two equal airdrops with one blockhash have one signature, and the second is refused: use an older blockhash.
     if (blockhash === undefined && chain.ledger.find(transaction.signature) !== undefined) continue;
-    const outcome = chain.send(transaction);
-    const error = outcome.kind === 'kept' ? outcome.record.meta.error : outcome.error;
-    if (error !== null && error !== 'AlreadyProcessed')
-      throw invalidParams(`airdrop request failed: ${transactionErrorText(error)}`);
+    chain.send(transaction);
     return transaction.signature;
   }
   throw invalidParams(`airdrop request failed: more than ${BLOCKHASH_AGE_MAX} equal requests at once`);
 }
 
-/** Reads accounts as they are after the simulation; a failed transaction has only paid its fee. */
+/** Reads accounts as they are after the simulation; a failed transaction has only paid its fee, if that. */
 function accountsAfter(view: View, result: SimulationResult, transaction: Transaction): ReadAccount {
-  const payer = transaction.staticKeys[0];
-  const paid = payer === undefined ? undefined : view.account(payer);
-  const fee = feeOf(transaction);
+  const [payer] = transaction.staticKeys;
   const changed = result.accounts();
   return function after(address) {
-    if (result.error === undefined) return changed.get(address) ?? view.account(address);
-    if (address !== payer || paid === undefined || paid.lamports < fee) return view.account(address);
-    return { ...paid, lamports: paid.lamports - fee };
+    const before = view.account(address);
+    if (result.error === undefined) return changed.get(address) ?? before;
+    if (address !== payer || before === undefined || result.stage !== 'processed') return before;
+    return { ...before, lamports: before.lamports - feeOf(transaction) };
+  };
+}
+
+function encodeBothBalances(keys: readonly Address[], before: ReadAccount, after: ReadAccount): JsonObject {
+  const [pre, post] = [balancesOf(keys, before), balancesOf(keys, after)];
+  return {
+    preBalances: pre.lamports,
+    postBalances: post.lamports,
+    preTokenBalances: pre.tokens.map(encodeTokenBalance),
+    postTokenBalances: post.tokens.map(encodeTokenBalance),
   };
 }
 
@@ -132,13 +135,13 @@ function readAccounts(value: Json | undefined, max: number, view: View, after: R
 }
 
 /** Agave's RpcSimulateTransactionResult as a failed preflight has it: every member, most of them null. */
-function encodeSimulation(simulation: SimulationResult): JsonObject {
+function encodeSimulation(simulation: SimulationResult, transaction: Transaction): JsonObject {
   return {
     accounts: null,
     err: simulation.error ?? null,
-    fee: null,
+    fee: simulation.stage === 'processed' ? feeOf(transaction) : null,
     innerInstructions: null,
-    loadedAccountsDataSize: null,
+    loadedAccountsDataSize: simulation.loadedBytes,
     loadedAddresses: null,
     logs: simulation.logs,
     postBalances: null,
@@ -149,56 +152,4 @@ function encodeSimulation(simulation: SimulationResult): JsonObject {
     returnData: simulation.returnData,
     unitsConsumed: simulation.unitsConsumed,
   };
-}
-
-/*
- * A transaction as a parameter: its wire bytes in base58 or base64.
- */
-
-const RAW_BYTES_MAX = 1_232;
-const BASE58_CHARACTERS_MAX = 1_683;
-const BASE64_CHARACTERS_MAX = 1_644;
-const TYPE = 'solana_transaction::versioned::VersionedTransaction';
-const base58Encoder = getBase58Encoder();
-
-/** The encodings of the parameter; base58 is the default. */
-type WireEncoding = 'base58' | 'base64';
-
-/** Reads the encoding; Agave names the ones it supports. */
-function readWireEncoding(value: Json | undefined): WireEncoding {
-  if (isAbsent(value)) return 'base58';
-  if (value === 'base58' || value === 'base64') return value;
-  throw invalidParams(`unsupported encoding: ${read.string(value)}. Supported encodings: base58, base64`);
-}
-
-function readWireTransaction(value: Json | undefined, encoding: WireEncoding): Transaction {
-  return transactionFrom(decode(read.string(value), encoding, TYPE));
-}
-
-/** Reads bytes as a transaction, or refuses with -32602. */
-export function transactionFrom(wire: Uint8Array): Transaction {
-  const read = readTransaction(wire);
-  if (read.kind === 'read') return read.transaction;
-  throw invalidParams(`failed to deserialize ${TYPE}: ${read.reason}`);
-}
-
-/** Decodes text, within Agave's sizes. */
-export function decode(text: string, encoding: WireEncoding, type: string): Uint8Array {
-  const charactersMax = encoding === 'base58' ? BASE58_CHARACTERS_MAX : BASE64_CHARACTERS_MAX;
-  if (text.length > charactersMax) {
-    throw invalidParams(
-      `${encoding} encoded ${type} too large: ${text.length} bytes (max: encoded/raw ${charactersMax}/${RAW_BYTES_MAX})`,
-    );
-  }
-  const wire = encoding === 'base58' ? decodeBase58(text) : Buffer.from(text, 'base64');
-  if (encoding === 'base64' && wire.toString('base64') !== text)
-    throw invalidParams('invalid base64 encoding: InvalidByte');
-  if (wire.length > RAW_BYTES_MAX)
-    throw invalidParams(`decoded ${type} too large: ${wire.length} bytes (max: ${RAW_BYTES_MAX} bytes)`);
-  return new Uint8Array(wire);
-}
-
-function decodeBase58(text: string): Buffer {
-  if (!isBase58(text)) throw invalidParams('invalid base58 encoding: InvalidCharacter');
-  return Buffer.from(base58Encoder.encode(text));
 }

@@ -1,6 +1,6 @@
 /*
  * The state of a cluster of one validator: it leads every slot, makes every block and votes for each in time.
- * Its votes are no transactions here, so its vote account is a name with a stake and no account on the chain.
+ * Its votes are no transactions here, so its account on the chain stays as it was before the first.
  */
 import { getBase58Encoder } from '@solana/kit';
 import type { Chain } from '../chain/chain.ts';

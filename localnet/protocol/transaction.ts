@@ -137,7 +137,8 @@ export function createWireReader(wire: Uint8Array) {
  * from lookup tables; and which of them may be written.
  */
 
-const TABLE_HEADER_BYTES = 56;
+/** What a lookup table has before its addresses. */
+export const LOOKUP_TABLE_HEADER_BYTES = 56;
 
 export type LoadedKeys = Readonly<{ writable: readonly Address[]; readonly: readonly Address[] }>;
 
@@ -149,7 +150,7 @@ export function loadKeys(transaction: Transaction, account: ReadAccount): Loaded
     const table = account(lookup.table);
     if (table === undefined || table.owner !== ADDRESS_LOOKUP_TABLE_PROGRAM) continue;
     const keyAt = (index: number) => {
-      const start = TABLE_HEADER_BYTES + index * 32;
+      const start = LOOKUP_TABLE_HEADER_BYTES + index * 32;
       return start + 32 <= table.data.length ? [addressOf(table.data.subarray(start, start + 32))] : [];
     };
     writable.push(...lookup.writable.flatMap(keyAt));

@@ -108,8 +108,7 @@ getHealth | {} | -32602 | Invalid parameters: No parameters were expected
 getBalance | [] | -32602 | \`params\` should have at least 1 argument(s)
 getBalance | ["a",{},1] | -32602 | Invalid parameters: Expected from 1 to 2 parameters.
 requestAirdrop | ["{alice}",-1] | -32602 | Invalid params: invalid value: integer \`-1\`, expected u64.
-requestAirdrop | ["{alice}",18446744073709551615] | -32602 | airdrop request failed: Error processing Instruction 0: custom program error: 0x1
-sendTransaction | ["%%%",{"encoding":"base64"}] | -32602 | invalid base64 encoding: InvalidByte
+sendTransaction | ["%%%",{"encoding":"base64"}] | -32602 | invalid base64 encoding: InvalidByte(0, 37)
 sendTransaction | ["{long64}",{"encoding":"base64"}] | -32602 | base64 encoded solana_transaction::versioned::VersionedTransaction too large: 1648 bytes (max: encoded/raw 1644/1232)
 sendTransaction | ["{long58}"] | -32602 | base58 encoded solana_transaction::versioned::VersionedTransaction too large: 1684 bytes (max: encoded/raw 1683/1232)
 sendTransaction | ["{bytes}",{"encoding":"base64"}] | -32602 | decoded solana_transaction::versioned::VersionedTransaction too large: 1233 bytes (max: 1232 bytes)
@@ -117,7 +116,7 @@ simulateTransaction | ["{transfer}",{"encoding":"base64","accounts":{"encoding":
 simulateTransaction | ["{transfer}",{"encoding":"base64","accounts":{"encoding":"base58","addresses":[]}}] | -32602 | base58 encoding not supported
 simulateTransaction | ["{transfer}",{"encoding":"base64","accounts":{"encoding":"base64"}}] | -32602 | Invalid params: invalid type: null, expected a sequence.
 simulateTransaction | ["{transfer}",{"encoding":"base64","sigVerify":true,"replaceRecentBlockhash":true}] | -32602 | sigVerify may not be used with replaceRecentBlockhash
-sendTransaction | ["0OIl"] | -32602 | invalid base58 encoding: InvalidCharacter
+sendTransaction | ["0OIl"] | -32602 | invalid base58 encoding: InvalidCharacter { character: '0', index: 0 }
 sendTransaction | ["AQID",{"encoding":"base64"}] | -32602 | failed to deserialize solana_transaction::versioned::VersionedTransaction: io error: unexpected end of file
 sendTransaction | ["{transfer}",{"encoding":"base64","preflightCommitment":"bogus"}] | -32602 | Invalid params: unknown variant \`bogus\`, expected one of \`processed\`, \`confirmed\`, \`finalized\`.
 sendTransaction | ["a",{"encoding":"json"}] | -32602 | unsupported encoding: json. Supported encodings: base58, base64

@@ -7,13 +7,25 @@ import {
   NonceVersion,
 } from '@solana-program/system';
 import { lamports, type Address } from '@solana/kit';
+import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
 import {
   ADDRESS_LOOKUP_TABLE_PROGRAM,
   addressBytes,
   addressOf,
   SYSTEM_PROGRAM,
 } from '../../localnet/protocol/address.ts';
-import { addressNumber, alice, bob, CHECKED, object, ownedAccount, RICH, startChain } from './harness.ts';
+import {
+  addressNumber,
+  alice,
+  base64,
+  bob,
+  CHECKED,
+  object,
+  ownedAccount,
+  RICH,
+  startChain,
+  UNCHECKED,
+} from './harness.ts';
 import { kitWire, signerOf } from './kit-transaction.ts';
 import { SYSTEM } from './wire.ts';
 
@@ -99,11 +111,22 @@ function tableData(addresses: readonly Address[]): Uint8Array {
   return data;
 }
 
+/** A lookup table whose addresses were added in a slot that has not come yet, as for a transaction in that slot. */
+function extendedNow(addresses: readonly Address[]): Uint8Array {
+  const data = tableData(addresses);
+  new DataView(data.buffer).setBigUint64(12, GENESIS_SLOT + 1_000n, true);
+  return data;
+}
+
+const TOO_MANY = [...Array.from({ length: 9 }, (_, index) => addressNumber(800 + index)), bob.address];
+
 async function startTabled() {
   const net = await startChain({
     accounts: [
       ...RICH,
       [TABLE, ownedAccount(ADDRESS_LOOKUP_TABLE_PROGRAM, tableData([addressNumber(1), bob.address]))],
+      [addressNumber(502), ownedAccount(ADDRESS_LOOKUP_TABLE_PROGRAM, new Uint8Array(56))],
+      [addressNumber(503), ownedAccount(ADDRESS_LOOKUP_TABLE_PROGRAM, extendedNow([bob.address]))],
     ],
   });
   net.advance(10);
@@ -191,14 +214,17 @@ describe('a v0 transaction with a lookup table', () => {
     });
   });
 
-  test('is refused when its table is not there', async () => {
+  test.each<[Address, Address[], string]>([
+    [addressNumber(501), [bob.address], "Transaction loads an address table account that doesn't exist"],
+    [alice.address, [bob.address], 'Transaction loads an address table account with an invalid owner'],
+    [addressNumber(502), [bob.address], 'Transaction loads an address table account with invalid data'],
+    [addressNumber(503), [bob.address], 'Transaction address table lookup uses an invalid index'],
+    [TABLE, TOO_MANY, 'Transaction address table lookup uses an invalid index'],
+  ])('is refused for a table that gives nothing: %s', async (table, addresses, words) => {
     const { net, transfer } = tabled;
-    const tables = { [addressNumber(501)]: [bob.address] };
-    expect(await net.preflightError(await kitWire(alice, net.blockhash(), [transfer], tables))).toMatchObject(
-      {
-        code: -32002n,
-        data: { err: 'AddressLookupTableNotFound' },
-      },
-    );
+    const wire = await kitWire(alice, net.blockhash(), [transfer], { [table]: addresses });
+    const refusal = { code: -32602n, message: `invalid transaction: ${words}` };
+    expect(await net.preflightError(wire)).toEqual(refusal);
+    expect(await net.refusal('sendTransaction', base64(wire), UNCHECKED)).toEqual(refusal);
   });
 });
