@@ -62,13 +62,13 @@ export class StatedCredits {
     return stated;
   }
 
-  /** The credits left after so many were charged and refunded; `undefined` for an account that is not remembered. */
-  left(accountId: number, charged: number, refunded: number): number | undefined {
+  /** The credits left, `atMost` so many, after so many were charged and refunded; `undefined` for an account that is not remembered. */
+  left(accountId: number, charged: number, refunded: number, atMost = Infinity): number | undefined {
     const stated = this.#recent.get(accountId) ?? this.#older.get(accountId);
     if (stated === undefined) return undefined;
     stated.charged = Math.max(stated.charged, charged);
     const left = Math.max(0, stated.total - (stated.charged - refunded));
-    return (stated.least = Math.min(stated.least, left));
+    return (stated.least = Math.min(stated.least, left, atMost));
   }
 }
 

@@ -71,7 +71,7 @@ export class CreditLease {
     if (storeOut || (failedMs !== undefined && nowMs - failedMs < REFRESH_MS)) return 'unavailable';
     if (grant !== undefined && nowMs - this.#grantedMs < PROOF_MS) {
       if (grant.learning) return 'unavailable';
-      if (grant.available + grant.heldByOthers + this.allowance < credits) return 'out';
+      if (this.withinReach < credits) return 'out';
       if (grant.available <= 0) return 'later';
     }
     if (mayWait) return 'ask';
@@ -79,6 +79,12 @@ export class CreditLease {
     const isSlow = sent !== undefined && nowMs - sent.atMs >= SLOW_MS;
     const replies = failedMs === undefined && !isSlow && grant !== undefined && !grant.learning;
     return replies ? 'later' : 'unavailable';
+  }
+
+  /** Credits that the last grant left to this node and to those that live. */
+  get withinReach(): number {
+    const { available = 0, heldByOthers = 0 } = this.#grant ?? {};
+    return available + heldByOthers + this.allowance;
   }
 
   /** The caller appends it to the journal. */
@@ -93,10 +99,10 @@ export class CreditLease {
     this.#spending.refunded += credits;
   }
 
-  /** Credits that this host has not spent, of which other hosts may have spent some; `onHost` is what its other nodes spent. */
-  unspent(onHost: ReadonlyMap<string, Spending>): number {
+  /** Credits that are not known to be spent; `others` is what other nodes are known to have spent. */
+  unspent(others: ReadonlyMap<string, Spending>): number {
     let spent = this.#spending.charged - this.#spending.refunded;
-    for (const { charged, refunded } of onHost.values()) spent += charged - refunded;
+    for (const { charged, refunded } of others.values()) spent += charged - refunded;
     return this.#total - spent;
   }
 

@@ -7,6 +7,9 @@ export type Spending = { charged: number; refunded: number };
 /** With what other nodes had spent when it was read: it does not change while this node is alone. */
 type JournalledSpending = Spending & { readonly elsewhere: number };
 
+/** What another node spent. Of one on another host it is what deploys was told: the node may have spent more since. */
+export type OtherSpending = Spending & { readonly isOnHost: boolean };
+
 export type Journal = Readonly<ReturnType<typeof createJournal>>;
 
 /** What is written in the same transaction as the counters, so that both agree to the unit whenever the process dies. */
@@ -43,9 +46,9 @@ export function createJournal(
     for (const [id, { charged, refunded }] of appended) write.run(id, node, charged, refunded);
     sameTransaction?.write();
   });
-  const readOthers = ledger.prepare<Omit<SpentRow, 'accountId'>, [number, string]>(
-    'SELECT node, charged, refunded FROM spent WHERE account_id = ? AND node <> ?',
-  );
+  const readOthers = ledger.prepare<Spending & { node: string; known: number }, [number, string]>(`
+    SELECT node, charged, refunded, node IN (SELECT node FROM nodes) AS known FROM spent
+    WHERE account_id = ? AND node <> ?`);
   const spendings = new Map<number, JournalledSpending>();
   const appended = new Map<number, Spending>();
   let turn: PromiseWithResolvers<void> | undefined;
@@ -116,11 +119,13 @@ export function createJournal(
 
   return {
     spendingOf,
-    /** What each other node of this host has spent of an account, by now; none when the ledger cannot be read. */
-    spentByOthers(accountId: number): ReadonlyMap<string, Spending> {
+    /** What each other node in this ledger has spent of an account; none when the ledger cannot be read. */
+    spentByOthers(accountId: number): ReadonlyMap<string, OtherSpending> {
       try {
         const rows = readOthers.all(accountId, node);
-        return new Map(rows.map(({ node: other, ...spending }) => [other, spending]));
+        return new Map(
+          rows.map(({ node: other, known, ...spent }) => [other, { ...spent, isOnHost: known === 1 }]),
+        );
       } catch {
         return new Map();
       }

@@ -122,24 +122,28 @@ export function createLeases({ journal, revision, share }: AccountsOptions) {
   /** The journals of this host know of the last credit before the store does. */
   function outOf(account: Account, credit: CreditLease, look: CreditLook, credits: number, nowMs: number) {
     if (look === 'enough') return undefined;
-    const onHost = spentByOthers(account.id);
-    if (look !== 'out' && credit.unspent(onHost) >= credits) return undefined;
-    const left = creditsLeft(account.id, onHost) ?? 0;
+    const others = spentByOthers(account.id);
+    if (look !== 'out' && credit.unspent(others) >= credits) return undefined;
+    // What a dead process holds is neither spent nor to be had.
+    const left = creditsLeft(account.id, others, look === 'out' ? credit.withinReach : Infinity) ?? 0;
     return { kind: 'out-of-credits', rate: stateOf(account, nowMs), creditsLeft: left } as const;
   }
 
-  /** The credits left that are stated; what nodes of other hosts hold may be spent. */
-  function creditsLeft(accountId: number, onHost = spentByOthers(accountId)): number | undefined {
+  /** The credits left that are stated, `atMost` so many; what nodes of other hosts hold may be spent. */
+  function creditsLeft(accountId: number, others = spentByOthers(accountId), atMost = Infinity) {
     const own = spendingOf(accountId);
     if (own === undefined) return undefined;
     let { charged, refunded } = own;
-    for (const other of onHost.values()) {
+    for (const other of others.values()) {
       charged += other.charged;
       refunded += other.refunded;
     }
-    for (const [node, taken] of accounts.get(accountId)?.credit?.taken ?? [])
-      if (!onHost.has(node)) charged += taken;
-    return stated.left(accountId, charged, refunded);
+    for (const [node, taken] of accounts.get(accountId)?.credit?.taken ?? []) {
+      const known = others.get(node);
+      if (known === undefined) charged += taken;
+      else if (!known.isOnHost) charged += Math.max(0, taken - (known.charged - known.refunded));
+    }
+    return stated.left(accountId, charged, refunded, atMost);
   }
 
   /** Gives back what was taken for calls that no backend answered. The caller appends credits to the journal. */

@@ -57,8 +57,13 @@ describe('counters', () => {
       [1, 'b', 49, 10],
       [1, 'c', 50, 0],
     ]);
-    const others = { a: { charged: 50, refunded: 30 }, c: { charged: 50, refunded: 0 } };
-    expect(node.journal.spentByOthers(1)).toEqual(new Map(Object.entries(others)));
+    // Of a node without a start here deploys wrote what another host reported.
+    node.ledger.run("INSERT INTO nodes VALUES ('c', 1)");
+    const others = new Map([
+      ['a', { charged: 50, refunded: 30, isOnHost: false }],
+      ['c', { charged: 50, refunded: 0, isOnHost: true }],
+    ]);
+    expect(node.journal.spentByOthers(1)).toEqual(others);
     expect(node.journal.spentByOthers(2)).toEqual(new Map());
     const own = { accountId: 1, node: 'b', charged: 49, refunded: 10 };
     expect([spentBy(node.ledger, 'b'), spentBy(node.ledger, null).length]).toEqual([[own], 3]);

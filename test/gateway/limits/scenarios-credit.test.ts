@@ -142,6 +142,46 @@ describe('L20 the credits left that a process states', () => {
   });
 });
 
+describe('L24 what a dead process holds', () => {
+  /** Spends all that can be had while node 1 is dead with what it held; gives what node 0 said at the end, and what is left. */
+  function spendBesideDead(areHosts: boolean | 'told') {
+    const total = 1_000;
+    const world = createWorld({ plan: { ...WIDE, credits: total }, nodes: 2, areHosts });
+    const said: { kind: Charge['kind']; stated: number | undefined }[] = [];
+    const call = (ms: number, i: number, note = false) =>
+      world.at(1_001 + ms, () =>
+        world.request(world.node(i), { calls: 1, credits: 1 }, (charge) => {
+          if (note) said.push({ kind: charge.kind, stated: world.stated(world.node(i), charge) });
+        }),
+      );
+    for (let ms = 0; ms < 3_000; ms += 10) for (const i of [0, 1]) call(ms, i, i === 0);
+    world.at(4_001, () => world.crash(world.node(1)));
+    for (let ms = 3_000; ms < 20_000; ms += 10) call(ms, 0, true);
+    world.run(25_000);
+    const left = world.nodes.reduce(
+      (sum, { memory: { charged, refunded } }) => sum - charged + refunded,
+      total,
+    );
+    return { said, left };
+  }
+
+  test.each([[false], [true], ['told' as const]])(
+    'is neither spent nor to be had, and 402 never says that so much is left as was refused, with hosts %p',
+    (areHosts) => {
+      const { said, left } = spendBesideDead(areHosts);
+      expect(left).toBeGreaterThan(0); // what the dead one holds
+      const refused = said.filter(({ kind }) => kind === 'out-of-credits');
+      expect(refused.length).toBeGreaterThan(0);
+      expect(new Set(refused.map(({ stated }) => stated))).toEqual(new Set([0]));
+      const stated = said.flatMap((each) => each.stated ?? []);
+      expect(stated).toEqual(stated.toSorted((a, b) => b - a));
+      // On hosts the last admitted call says it as well: what other hosts hold may be spent.
+      const admitted = said.findLast(({ kind }) => kind === 'charged');
+      if (areHosts !== false) expect(admitted?.stated).toBe(0);
+    },
+  );
+});
+
 describe('L21 when the last credit is spent', () => {
   /** What was answered to calls that came `laterMs` after the last one that was charged, or later. */
   function kindsAfter(plan: Plan, perSecond: number, areHosts: boolean, laterMs: number) {

@@ -9,7 +9,7 @@ import {
 } from '../../../gateway/limits/leases.ts';
 import { type Answer, answer, decode, SCAN_FORGET_MS } from '../../../gateway/limits/authority.ts';
 import type { Charge, Price } from '../../../gateway/limits/charge.ts';
-import type { Spending } from '../../../gateway/limits/journal.ts';
+import type { OtherSpending, Spending } from '../../../gateway/limits/journal.ts';
 import type { Message, Reply } from '../../../gateway/limits/messages.ts';
 import { createScanPermits } from '../../../gateway/limits/scans.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
@@ -28,8 +28,8 @@ export type WorldOptions = Readonly<{
   fate?: (from: Node) => Fate;
   /** Credits ever given, when they are not the plan's. */
   total?: number;
-  /** Each node is a host of its own, and sees no other's journal. */
-  areHosts?: boolean;
+  /** Each node is a host of its own, and sees no other's journal, or as the host of deploys what others reported. */
+  areHosts?: boolean | 'told';
 }>;
 
 const [TICK_MS, AHEAD_MS, DEADLINE_MS] = [20, 60, 100];
@@ -56,7 +56,7 @@ export type Node = {
 /** A journal of one account in which everything is durable at once. */
 export const journalOf = (
   spending: Spending,
-  spentByOthers = (): ReadonlyMap<string, Spending> => new Map(),
+  spentByOthers = (): ReadonlyMap<string, OtherSpending> => new Map(),
 ) => ({
   spendingOf: () => spending,
   spentByOthers,
@@ -127,8 +127,12 @@ export function createWorld(options: WorldOptions) {
 
   function makeNode(name: string, fence: number, disk: Spending): Node {
     const memory = { ...disk };
-    const others = () => (areHosts ? [] : nodes.filter(({ id }) => id !== name));
-    const journal = journalOf(memory, () => new Map(others().map(({ id, disk: spent }) => [id, spent])));
+    const others = () => (areHosts === true ? [] : nodes.filter(({ id }) => id !== name));
+    const isOnHost = areHosts === false;
+    const journal = journalOf(
+      memory,
+      () => new Map(others().map(({ id, disk: spent }) => [id, { ...spent, isOnHost }])),
+    );
     const accounts = createLeases({ journal, revision: () => revision, share: 1 / count });
     const scans = createScanPermits({
       monotonic: () => nowMs,
