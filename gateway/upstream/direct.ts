@@ -243,9 +243,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
   #fail(backend: Backend, outcome: HttpReply | ResponseStart | Failure): void {
     this.isOver = true;
     this.#noteTime(backend, outcome.kind !== 'no-answer' && outcome.kind !== 'unsent');
-    const isStale = outcome.kind === 'no-answer' && outcome.stale === true;
-    if (isStale) backend.leave();
-    this.#forward(isStale ? undefined : { backend, outcome });
+    this.#forward({ backend, outcome });
     if (this.followers === undefined) return;
     // Those that shared it must not go back there: `forward` has not marked it as failed yet.
     const leftOut = 'reason' in outcome && outcome.reason === LEFT_OUT ? backend : undefined;

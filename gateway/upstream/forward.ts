@@ -181,11 +181,13 @@ export function createForward(parts: ForwardParts): Forward {
         accountId,
         hasOther: untried.some(({ isSilent }) => !isSilent),
         localOnly: localOnly && PROFILES[config.profile].bigtable,
+        // Once more on a new one; another kept one may be closing too.
+        isNew: isStale(sent),
       };
       const sentMs = clock.monotonic();
-      const reply = sent ?? (await client.send(request, signal));
+      const reply = sent === undefined || request.isNew ? await client.send(request, signal) : sent;
       const ms = clock.monotonic() - sentMs;
-      if (sent === undefined) pool.noteTime(backend, backends, need, ms, reply.kind === 'reply');
+      if (reply !== sent) pool.noteTime(backend, backends, need, ms, reply.kind === 'reply');
       if (reply.kind !== 'reply') return reply;
       return judge(reply, call.id, acceptEncoding, config.trustsEnd, signal, method.class === 'write');
     }
@@ -240,6 +242,11 @@ export function createForward(parts: ForwardParts): Forward {
     onRetry(made);
     return made;
   }
+}
+
+/** Whether a kept connection closed without a byte: what that means for its backend, a new one shows. */
+function isStale(sent: FirstAttempt['outcome'] | undefined): boolean {
+  return sent?.kind === 'no-answer' && sent.stale === true;
 }
 
 /** The outcome of an attempt; an answer with the name of the backend that gave it. */

@@ -95,6 +95,8 @@ type HttpRequest = Readonly<{
   accountId?: number;
   /** The node leaves out the BigTable behind it. */
   localOnly?: boolean;
+  /** It goes over no kept connection: one has closed under it. */
+  isNew?: boolean;
 }>;
 
 /** Agave's switch for one request (`rpc_service.rs`). */
@@ -160,13 +162,13 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
 
   /** Resolves when a body has begun, or by `dueMs`. Until then `signal` ends the exchange, later its reader. Never rejects. */
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply | NoReply> {
-    const { body, acceptEncoding, dueMs, localOnly = false, ...traits } = request;
+    const { body, acceptEncoding, dueMs, localOnly = false, isNew = false, ...traits } = request;
     const fresh = traits.kind === 'write';
     const dueAtMs = clock.monotonic() + dueMs;
     const endOfHead = `${body.length}\r\n${localOnly ? NO_BIGTABLE : ''}\r\n`;
     const message = Buffer.concat([headFor(acceptEncoding), Buffer.from(endOfHead), body]);
     const isAlive = clock.monotonic() - (idle.at(-1)?.activeAtMs ?? -Infinity) <= FRESH_MS;
-    const reused = fresh && !isAlive ? undefined : idle.pop();
+    const reused = isNew || (fresh && !isAlive) ? undefined : idle.pop();
     if (reused !== undefined) {
       const outcome = await exchange(reused);
       // The backend closed it while it was idle, before it read a byte of ours: not a failure of the backend.

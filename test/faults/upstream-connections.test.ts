@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { startBackend } from '../fakes/backend.ts';
 import { plain, startRawBackend } from '../fakes/raw-backend.ts';
 import { startGateway } from '../started/gateway.ts';
+import { idOf, resultText } from './pair.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { freePort } from '../started/ports.ts';
 
@@ -37,6 +38,48 @@ describe('G8 a kept connection that the backend closes', () => {
     expect((await gateway.post(CALL, key)).status).toBe(503);
     expect(backend.calls()).toBe(2);
   });
+
+  test.each([
+    ['getBlockHeight', 'end'],
+    ['getBlockHeight', 'reset'],
+    ['getBalance', 'reset'],
+    ['getProgramAccounts', 'reset'],
+    ['getSignatureStatuses', 'reset'],
+  ] as const)(
+    'G8 goes once more to its backend, on a new connection, and then elsewhere, however many are kept: %s, %s',
+    async (method, how) => {
+      const WARM = 4;
+      const waiting: (() => unknown)[] = [];
+      const asked: string[] = [];
+      const startNamed = (name: string) =>
+        startRawBackend((exchange) => {
+          asked.push(name);
+          const answer = () => exchange.send(plain(resultText(1, idOf(exchange))));
+          if (asked.length > WARM) return name === asked[0] ? exchange[how]() : answer();
+          // So many are under way at once that its backend has as many connections.
+          if (waiting.push(answer) === WARM) for (const each of waiting) each();
+        });
+      using a = startNamed('a');
+      using b = startNamed('b');
+      await using gateway = await startGateway({
+        backends: [
+          { name: 'a', url: a.url },
+          { name: 'b', url: b.url },
+        ],
+      });
+      const key = gateway.key();
+      const warm = await Promise.all(Array.from({ length: WARM }, () => gateway.post(CALL, key)));
+      expect(warm.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+      const [first = ''] = asked;
+      const opened = [a, b].map(({ connections }) => connections());
+      const call = { jsonrpc: '2.0', id: 1, method, params: [['x']] };
+      const answer = await gateway.post(call, key);
+      expect([answer.status, await answer.text()]).toEqual([200, ANSWER]);
+      expect(asked.slice(WARM)).toEqual([first, first, first === 'a' ? 'b' : 'a']);
+      const index = first === 'a' ? 0 : 1;
+      expect([a, b][index]?.connections()).toBe((opened[index] ?? 0) + 1);
+    },
+  );
 
   test('G8 idle for 15 s is closed by the gateway first: Agave closes at 20', async () => {
     const clock = createVirtualClock();
