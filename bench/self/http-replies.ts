@@ -67,7 +67,8 @@ const STATUS_LINES = choices(
     'HTTP/1.1\t200 OK¦\r\nHTTP/1.1 200 OK¦HTTP/1.1 200 a\nb: c¦HTTP/1.1 200 \0¦HTTP/1.1 000 OK¦',
 );
 const INTERIMS = choices(
-  'HTTP/1.1 100 Continue¦HTTP/1.1 103 Early\r\nlink: <a>¦HTTP/1.0 102¦HTTP/1.1 100 x\r\ncontent-length: 9',
+  'HTTP/1.1 100 Continue¦HTTP/1.1 103 Early\r\nlink: <a>¦HTTP/1.0 102¦HTTP/1.1 100 x\r\ncontent-length: 9¦' +
+    'HTTP/1.1 101 Switching Protocols\r\nupgrade: h2c',
 );
 
 /** A reply whose body has `tag`: most are legal, the others nearly. */
@@ -248,6 +249,7 @@ export function expectedOf(wire: Buffer, end: Case['end']): Expected {
       headers.set(name.toLowerCase(), known === undefined ? value : `${known}, ${value}`);
     }
     rest = rest.slice(length + 4);
+    if (status === '101') return refused;
     if (status.startsWith('1')) {
       interimBytes += length + 4;
       if (interimBytes > HEAD_BYTES_MAX) return refused;

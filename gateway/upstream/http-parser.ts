@@ -26,6 +26,9 @@ export const HEAD_BYTES_MAX = 32_768;
 
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 
+/** What no request of ours allows: whatever follows is no HTTP (RFC 9110 7.8). */
+const SWITCHING_PROTOCOLS = 101;
+
 /** Reads a head; interim (1xx) ones are passed over, `passedBytes` of them before. `end`: the body's first byte. */
 export function readHead(bytes: Buffer, passedBytes = 0): HeadRead {
   let from = 0;
@@ -36,6 +39,7 @@ export function readHead(bytes: Buffer, passedBytes = 0): HeadRead {
     if (at === -1) return { kind: 'more', from };
     const read = parsed(bytes, from, at);
     if (read.kind !== 'head' || read.head.status >= 200) return read;
+    if (read.head.status === SWITCHING_PROTOCOLS) return bad('it changes the protocol');
     from = read.end;
     if (passedBytes + from > HEAD_BYTES_MAX) return bad('its interim heads do not end');
   }

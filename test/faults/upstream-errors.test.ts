@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { failure, result, type Script, startBackend } from '../fakes/backend.ts';
 import { startGateway } from '../started/gateway.ts';
-import { startRawBackend } from '../fakes/raw-backend.ts';
+import { plain, startRawBackend } from '../fakes/raw-backend.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { errorText, lostText } from './pair.ts';
 
@@ -175,6 +175,28 @@ describe('G2 an answer of a front is classed by its status', () => {
       expect(asked.length).toBe(1);
     },
   );
+
+  test.each([
+    ['getBlock', [5]],
+    ['getBalance', ['x']],
+  ])('G2 101 of a backend is a failure of it, whatever follows: %s', async (method, params) => {
+    const switched = 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n';
+    let asked = 0;
+    using odd = startRawBackend((exchange) => {
+      asked++;
+      return exchange.send(`${switched}${plain('{"jsonrpc":"2.0","result":7,"id":1}')}`);
+    });
+    await using well = startBackend();
+    await using both = await startGateway({
+      backends: [odd, well].map(({ url }, i) => ({ name: 'ab'.charAt(i), url })),
+    });
+    for (let n = 0; n < 100 && asked === 0; n++) {
+      const answer = await both.post({ jsonrpc: '2.0', id: 1, method, params }, both.key());
+      expect(await answer.json()).toEqual({ jsonrpc: '2.0', id: 1, result: `answer to ${method}` });
+    }
+    expect(asked).toBe(1);
+    expect(await both.gateway.metrics.text()).toMatch(/backend_failures_total\{backend="a"[^}]*\} 1/);
+  });
 
   test.each([401, 403, 429, 503])('G2 %p outranks whatever its body says', async (code) => {
     scripts = [() => json(saying(-32602), code), good];

@@ -24,6 +24,12 @@ describe('interim heads', () => {
   });
 });
 
+test('a change of protocol that was not requested is no reply, also behind interim heads', () => {
+  const SWITCH = 'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n';
+  for (const text of [SWITCH, `${SWITCH}${FINAL}{}`, `${HINT}${SWITCH}${FINAL}{}`])
+    expect(readOf(text).kind).toBe('bad');
+});
+
 const small = (line: string) =>
   Buffer.from(
     `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n${line}\r\ncontent-length: 2\r\n\r\n{}`,
