@@ -150,6 +150,20 @@ export function afterName(bytes: Uint8Array, i: number): number {
   return bytes[colon] === COLON ? colon + 1 : BAD;
 }
 
+/** The index of the value of the first member of the object at `open` that has this quoted name, or `BAD`; what stands before it is walked. */
+export function valueAt(bytes: Uint8Array, open: number, name: Uint8Array): number {
+  if (bytes[open] !== OPEN_OBJECT) return BAD;
+  for (let i = afterSpace(bytes, open + 1); ;) {
+    const colon = afterName(bytes, i);
+    if (colon === BAD) return BAD;
+    if (isAt(bytes, i, name)) return afterSpace(bytes, colon);
+    const end = afterValue(bytes, colon);
+    i = end < 0 ? end : afterSpace(bytes, end);
+    if (bytes[i] !== COMMA) return BAD;
+    i = afterSpace(bytes, i + 1);
+  }
+}
+
 /** The index after the string whose opening quote is at `i`, or `BAD`. */
 export function afterString(bytes: Uint8Array, i: number): number {
   for (;;) {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { BackendConfig } from '../../shared/config/backends.ts';
 import { type Lane, PROFILES } from '../../shared/config/profiles.ts';
-import { wholeNumberAt } from '../json/scan.ts';
+import { afterSpace, valueAt, wholeNumberAt } from '../json/scan.ts';
 import type { HttpClient } from './http-client.ts';
 import { BEHIND_MS } from './http-connection.ts';
 import { Latency } from './latency.ts';
@@ -70,18 +70,23 @@ export function isLiveNode({ profile, lanes }: Pick<BackendConfig, 'profile' | '
 export const COMMITMENTS = ['processed', 'confirmed', 'finalized'] as const;
 export type Commitment = (typeof COMMITMENTS)[number];
 
-/** Bytes at an answer's beginning in which its slot stands, on every known node. */
-const HEAD_BYTES = 256;
+/** Bytes at an answer's beginning in which its slot stands, on every known node: each writes the context before the value. */
+const HEAD_BYTES = 1_024;
 
-const CONTEXT = Buffer.from('"context":');
-const SLOT = Buffer.from('"slot":');
-const RESULT = Buffer.from('"result":');
+const RESULT = Buffer.from('"result"');
+const CONTEXT = Buffer.from('"context"');
+const SLOT = Buffer.from('"slot"');
 
-/** The slot that an answer says it was read at: its context's, or the result of `getSlot`; 0 when it says none. */
+/**
+ * The slot that an answer says it was read at: that of its result's own context, or the result of `getSlot`; 0 when it
+ * says none. Found by its structure, because the data of an account may hold whatever its owner likes.
+ */
 export function answerSlot(method: string | undefined, answer: Buffer): number {
-  const name = method === 'getSlot' ? RESULT : SLOT;
-  const at = answer.indexOf(name, method === 'getSlot' ? 0 : answer.indexOf(CONTEXT));
-  return at === -1 || at > HEAD_BYTES ? 0 : wholeNumberAt(answer, at + name.length) || 0;
+  const head = answer.length > HEAD_BYTES ? answer.subarray(0, HEAD_BYTES) : answer;
+  const result = valueAt(head, afterSpace(head, 0), RESULT);
+  if (method === 'getSlot') return wholeNumberAt(head, result) || 0;
+  const context = valueAt(head, result, CONTEXT);
+  return wholeNumberAt(head, valueAt(head, context, SLOT)) || 0;
 }
 
 /** The time that is looked back on, in seconds. */
@@ -202,6 +207,8 @@ export class Backend {
     firstLocalBlock: undefined,
     firstBlock: undefined,
   };
+  /** The newest slot that it was taken to have at its last probe, and when; 0: there was none. */
+  probed = { slot: 0, atMs: 0 };
   readonly number: number;
   readonly queue = new FairQueue();
   readonly recent = new Recent();
@@ -235,6 +242,13 @@ export class Backend {
     this.client = client;
     this.connectionsMax = Math.max(1, Math.floor(config.connectionsMax / processes));
     this.number = numberOf(config.name);
+  }
+
+  /** Whether it may have the slot that an answer says: far above its last probe it has not, whoever wrote that. */
+  mayHaveReached(slot: number, clock: Clock): boolean {
+    const { slot: probed, atMs } = this.probed;
+    const ahead = slot - probed - AHEAD_SLOTS_MAX;
+    return probed === 0 || ahead <= 0 || ahead <= ((clock.monotonic() - atMs) / 1_000) * SLOTS_PER_SECOND_MAX;
   }
 
   get hasRoom(): boolean {
@@ -361,6 +375,11 @@ export class Backend {
     return this.#failures > 0 && clock.monotonic() < this.#failedUntilMs;
   }
 }
+
+/** Four times the pace of a cluster. */
+const SLOTS_PER_SECOND_MAX = 10;
+/** A probe's slots are some seconds old when they are taken, and a node that catches up is faster than the chain. */
+const AHEAD_SLOTS_MAX = 64;
 
 /** The other calls do not wait longer for that of the probation. */
 const PROBATION_MS = 3_000;

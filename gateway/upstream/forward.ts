@@ -322,7 +322,10 @@ function createFailover({ clock, pool, onFailure }: ForwardParts, name: string, 
       const { buffer, byteOffset, length } = decodeSmallBody(outcome) ?? outcome.bytes;
       const bytes = Buffer.from(buffer, byteOffset, length);
       const error = failureOf(bytes);
-      if (error === undefined) return afterAnswer(backend, outcome, answerSlot(name, bytes), others);
+      if (error === undefined) {
+        const slot = need.commitment === undefined ? 0 : answerSlot(name, bytes);
+        return afterAnswer(backend, outcome, slot, others);
+      }
       const isThrottled = THROTTLED.has(error.code);
       if (isThrottled || error.code === NODE_UNHEALTHY) backend.markFailed(clock);
       else backend.markWell();

@@ -308,10 +308,17 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     backend.health = healthAfter(before, reading, { ...measure, ...own });
     if (trouble === 'unreachable') onUnreachable(backend);
     if (isOtherChain) slots.firstLocalBlock = slots.firstBlock = undefined;
+    const newest = Math.max(...COMMITMENTS.map((commitment) => read[commitment] ?? 0));
+    // What it says is not believed beside others that are far behind it: then its slots are not known.
+    const isDoubted = measure.slot > 0 && newest > measure.slot + FAR_SLOTS;
+    const isUnknown = isOtherChain || isDoubted;
     // As read, and not the highest: a node that was set back to an older snapshot has not what it had.
     for (const commitment of COMMITMENTS)
-      slots.tip[commitment] = isOtherChain ? 0 : (read[commitment] ?? slots.tip[commitment]);
-    backend.finalized = isOtherChain ? 0 : (read.finalized ?? backend.finalized);
+      slots.tip[commitment] = isUnknown ? 0 : (read[commitment] ?? slots.tip[commitment]);
+    const finalized = read.finalized ?? backend.finalized;
+    backend.finalized = isOtherChain ? 0 : isDoubted ? Math.min(finalized, measure.slot) : finalized;
+    const slot = isUnknown || newest === 0 ? measure.slot : newest;
+    if (slot > 0) backend.probed = { slot, atMs: measure.nowMs };
     if (before.excludedBecause !== backend.health.excludedBecause) onChange(backend);
   }
 }

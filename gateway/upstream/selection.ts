@@ -279,9 +279,10 @@ export function createPool(options: PoolOptions) {
       return next !== undefined && isFit(next, need, BEHIND) ? next : undefined;
     },
     ...createLatencyWatch(options),
-    /** Takes the slot at which an answer was read. */
-    learn({ slots }: Backend, { accountId, commitment }: Need, slot: number): void {
-      if (commitment === undefined || slot === 0) return;
+    /** Takes the slot at which an answer was read, unless it cannot be true. */
+    learn(backend: Backend, { accountId, commitment }: Need, slot: number): void {
+      if (commitment === undefined || slot === 0 || !backend.mayHaveReached(slot, clock)) return;
+      const { slots } = backend;
       slots.tip[commitment] = Math.max(slots.tip[commitment], slot);
       if (backends.length > 1) reads.note(accountId, commitment, slot);
     },

@@ -131,6 +131,47 @@ test('G10 a gateway that has just looked does not look again before its time: tw
   while (looks < 2) await Bun.sleep(1); // bounded by the test's own timeout
 });
 
+describe('G10 what stands in the data of an account', () => {
+  const FAKE = '"context":{"slot":999999999},"slot":999999999';
+  const DATA = `{${FAKE},"result":{${FAKE}}}`;
+  const contextOf = (slot: number) => `"context":{"apiVersion":"4.2.0","slot":${slot}}`;
+
+  test.each<[string, string, (slot: number) => string]>([
+    ['getAccountInfo', 'parsed, before the context', (slot) => `{"value":${DATA},${contextOf(slot)}}`],
+    ['getAccountInfo', 'parsed, behind it', (slot) => `{${contextOf(slot)},"value":${DATA}}`],
+    ['getAccountInfo', 'as text', (slot) => `{"value":${JSON.stringify(DATA)},${contextOf(slot)}}`],
+    ['getAccountInfo', 'and no context', () => `{"value":${DATA}}`],
+    ['getProgramAccounts', 'and no context', () => `[{"account":{"data":${DATA}},"pubkey":"x"}]`],
+    ['getProgramAccounts', 'of a stream', () => `[{"account":${DATA}},"${'x'.repeat(100_000)}"]`],
+    ['getEpochInfo', 'of a method without a context', (slot) => `{"absoluteSlot":${slot},"x":${DATA}}`],
+  ])('G10 sets the slot of no backend: %s, %s', async (method, _, resultAt) => {
+    await pass(2);
+    const key = await keyOn('a');
+    for (const node of nodes) node.script((call) => result(call, resultAt(node.now.slot - 1)));
+    for (const commitment of ['processed', 'confirmed', 'finalized']) {
+      const params = method === 'getEpochInfo' ? [{ commitment }] : ['x', { commitment }];
+      const answer = await gateway.post({ jsonrpc: '2.0', id: 1, method, params }, key);
+      expect(await answer.text()).toContain('999999999');
+    }
+    // Those at the last probe, or of the real context.
+    const slots = [...(await probes()).matchAll(/ (\d+)/g)].map(([, slot]) => Number(slot));
+    expect([slots.length, Math.max(...slots) < 1_100]).toEqual([9, true]);
+    const other = await keyOn('b');
+    expect([await askedOf(other), await askedOf(key)]).toEqual(['b', 'a']);
+  });
+
+  test('G10 what a node says beyond its probes draws no caller to it', async () => {
+    await pass(2);
+    const key = await keyOn('a');
+    nodeOf('a').script((call) => result(call, `{${contextOf(999_999_999)},"value":1}`));
+    await askedOf(key);
+    nodeOf('a').now.down = true;
+    nodeOf('a').script(() => new Response('down', { status: 503 }));
+    expect(['b', 'c']).toContain((await askedOf(key)).replace('a', ''));
+    expect(await probes()).not.toContain('999999999');
+  });
+});
+
 describe('G7 a pool in trouble', () => {
   test('G7 one liar cannot empty it', async () => {
     nodeOf('b').now.slot = 4_000_000_000;

@@ -2,7 +2,8 @@ import { describe, expect, test } from 'bun:test';
 import type { BackendConfig } from '../../../shared/config/backends.ts';
 import { failure } from '../../fakes/backend.ts';
 import { type LiveState, startLiveNode } from '../../fakes/live-node.ts';
-import { ACCOUNT_ABC, backendOf, forwardOf } from './of.ts';
+import { declaredUnknown, METHODS } from '../../../gateway/methods/table.ts';
+import { ACCOUNT_ABC, backendOf, callOf, forwardOf } from './of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 type Node = Readonly<{ state?: Partial<LiveState>; config?: Partial<BackendConfig> }>;
@@ -174,6 +175,82 @@ describe('what is finalized', () => {
     await using all = await pooled({}, {}, { state: { genesis: 'G2' } });
     await all.pass(2);
     expect(all.pool.finality()).toEqual({ slot: 978, resets: 1 });
+  });
+});
+
+const CONFIRMED = { accountId: ACCOUNT_ABC, commitment: 'confirmed', slotMin: 0 } as const;
+
+/** A pool of these slots, as the last probe showed them, what a call of an account then needs, and what a backend is known to have. */
+async function shown(...slots: readonly number[]) {
+  const all = await pooled(...slots.map((slot) => ({ state: { slot: slot - 5 } })));
+  await all.pass(1);
+  const call = callOf('getBalance', '["x",{"commitment":"confirmed"}]');
+  const method = METHODS.get('getBalance') ?? declaredUnknown('getBalance');
+  return {
+    ...all,
+    learn(index: number, slot: number) {
+      const backend = all.backends[index];
+      if (backend !== undefined) all.pool.learn(backend, CONFIRMED, slot);
+    },
+    needed: () => all.pool.needOf(call, method, ACCOUNT_ABC).slotMin,
+    tips: () => all.backends.map(({ slots: { tip } }) => tip.confirmed),
+  };
+}
+
+describe('G10 a slot far above the last probe', () => {
+  test('G10 of an answer is not believed: neither of its backend nor as what its caller has been shown', async () => {
+    await using all = await shown(1_000, 1_000);
+    for (const slot of [999_999_999, 1e14, 1_065]) all.learn(0, slot);
+    expect([all.tips(), all.needed()]).toEqual([[999, 999], 0]);
+    all.learn(0, 1_064);
+    expect([all.tips(), all.needed()]).toEqual([[1_064, 999], 1_064]);
+  });
+
+  test('G10 is one by the time since then: ten slots a second and 64 are believed', async () => {
+    await using all = await shown(1_000, 1_000);
+    all.advance(10_050);
+    all.learn(0, 1_165);
+    expect(all.needed()).toBe(0);
+    all.learn(0, 1_164);
+    expect(all.needed()).toBe(1_164);
+  });
+
+  test('G10 of a probe is not believed beside others, which say what its backend is measured by', async () => {
+    for (const others of [[1_000], [1_000, 1_010], [1_000, 1_010, 1_020]]) {
+      await using all = await shown(999_999_999, ...others);
+      const best = others.length === 1 ? 1_000 : Math.max(...others);
+      expect(all.backends[0]?.slots.tip).toEqual({ processed: 0, confirmed: 0, finalized: 0 });
+      expect(all.tips().slice(1)).toEqual(others.map((slot) => slot - 1));
+      expect(all.pool.finality().slot).toBe(968);
+      all.learn(0, 999_999_999);
+      expect([all.needed(), all.tips()[0]]).toEqual([0, 0]);
+      all.learn(0, best + 63);
+      expect(all.needed()).toBe(best + 63);
+    }
+  });
+
+  test('G10 of the only node is believed, and so is what answers say before any probe', async () => {
+    await using all = await shown(999_999_999);
+    expect(all.tips()).toEqual([999_999_998]);
+    await using other = await pooled({}, {});
+    const [a] = other.backends;
+    if (a === undefined) throw new Error('two nodes');
+    other.pool.learn(a, CONFIRMED, 5_000);
+    expect(a.slots.tip.confirmed).toBe(5_000);
+  });
+
+  test('G10 is believed again when its node comes back to the others, or they to it', async () => {
+    await using all = await shown(999_999_999, 1_000, 1_000);
+    const [a, b] = all.nodes;
+    if (a !== undefined) a.slot = 1_010;
+    await all.pass(1);
+    expect(all.tips()).toEqual([1_014, 1_004, 1_004]);
+    if (b !== undefined) b.slot = 5_000;
+    await all.pass(1);
+    expect(all.tips()).toEqual([1_019, 0, 1_009]);
+    for (const node of all.nodes) node.slot = 5_010;
+    await all.pass(1);
+    expect(all.tips()).toEqual([5_014, 5_014, 5_014]);
   });
 });
 

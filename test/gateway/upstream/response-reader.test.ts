@@ -6,19 +6,85 @@ import fc from 'fast-check';
 
 const slotIn = (method: string, text: string) => answerSlot(method, Buffer.from(text));
 
+const DATA = '{"context":{"slot":999},"slot":999,"result":{"context":{"slot":999}}}';
+const rpc = (result: string) => `{"jsonrpc":"2.0","result":${result},"id":1}\n`;
+
 test.each([
   ['{"jsonrpc":"2.0","id":"x","result":{"context":{"slot":314},"value":1}}', 314],
-  ['{"jsonrpc":"2.0","result":{"context": {"slot":314,"apiVersion":"1"},"value":1},"id":1}', 314],
-  ['{"jsonrpc":"2.0","result":{"value":1},"id":1}', 0],
-  ['{"jsonrpc":"2.0","result":[{"context":"x"}],"id":1}', 0],
+  [' {\n"jsonrpc" : "2.0" , "result" : { "context" : { "slot" : 314 } } , "id":1}', 314],
+  [rpc('{"context": {"slot":314,"apiVersion":"1"},"value":1}'), 314],
+  [rpc('{"context":{"apiVersion":"3.1.8","slot":314},"value":1}'), 314],
+  [rpc(`{"context":{"slot":314},"value":${DATA}}`), 314],
+  [rpc(`{"value":${DATA},"context":{"slot":314}}`), 314],
+  [rpc(`{"value":[${DATA}],"context":{"data":${DATA},"slot":314}}`), 314],
+  [rpc(`{"value":${JSON.stringify(DATA)},"context":{"slot":314}}`), 314],
+  [`{"x":${DATA},"result":{"context":{"slot":314}},"id":1}`, 314],
+  [`{"id":${JSON.stringify(DATA)},"result":{"context":{"slot":314}}}`, 314],
+  // No context of the result's own.
+  [rpc('{"value":1}'), 0],
+  [rpc(`{"value":${DATA}}`), 0],
+  [rpc(`[${DATA}]`), 0],
+  [rpc(`[{"account":${DATA},"pubkey":"x"}]`), 0],
+  [rpc(JSON.stringify(DATA)), 0],
+  [rpc('{"slot":999,"blockTime":1}'), 0],
+  [rpc('{"context":[{"slot":999}],"slot":999}'), 0],
+  [rpc('{"context":"slot","slot":999}'), 0],
+  [rpc('{"context":null,"value":{"slot":999}}'), 0],
+  [rpc('{"context":{},"slot":999}'), 0],
+  [rpc('{"context":{"x":{"slot":999}}}'), 0],
+  [rpc('{"\\"context":{"slot":999}}'), 0],
+  [`{"context":{"slot":999},"result":1}`, 0],
+  [`{"jsonrpc":"2.0","error":{"code":1,"message":"m","data":${DATA}},"id":1}`, 0],
+  // No slot.
+  ...['-1', '1.5', '1e3', '"314"', 'null', '[314]', '9999999999999999'].map((slot): [string, number] => [
+    rpc(`{"context":{"slot":${slot}}}`),
+    0,
+  ]),
+  // Cut, or no JSON.
   ['{"jsonrpc":"2.0","result":{"context":{"slot":31', 0],
+  ['{"jsonrpc":"2.0","result":{"value":"\\"context\\":{\\"slot\\":999},', 0],
+  ['{"jsonrpc" "result":{"context":{"slot":999}}}', 0],
+  [`[${rpc('{"context":{"slot":999}}')}]`, 0],
   ['', 0],
 ])('the context of %p is at %p', (text, slot) => expect(slotIn('getBalance', text)).toBe(slot));
 
+test('a slot is that of the context of the result, whatever else has its name', () => {
+  const { tree } = fc.letrec((tie) => ({
+    tree: fc.oneof(
+      { maxDepth: 4, withCrossShrink: true },
+      fc.nat(1_000),
+      fc.constantFrom('"context":{"slot":999}', '\\', null),
+      fc.array(tie('tree'), { maxLength: 3 }),
+      fc.dictionary(fc.constantFrom('context', 'slot', 'result', '"slot"', 'value'), tie('tree'), {
+        maxKeys: 4,
+      }),
+    ),
+  }));
+  let found = 0;
+  fc.assert(
+    fc.property(tree, tree, tree, (first, result, slot) => {
+      const text = JSON.stringify({
+        value: first,
+        result: { value: result, context: { value: slot, slot } },
+      });
+      const expected = typeof slot === 'number' && text.length < 1_000 ? slot : 0;
+      if (expected > 0) found++;
+      if (text.length < 1_000) expect([text, slotIn('getBalance', text)]).toEqual([text, expected]);
+      const alone = JSON.stringify({ result: first });
+      const own = Object(Object(Object(first))['context'])['slot'];
+      expect([alone, slotIn('getBalance', alone)]).toEqual([alone, typeof own === 'number' ? own : 0]);
+    }),
+    { numRuns: 2_000 },
+  );
+  expect(found).toBeGreaterThan(100);
+});
+
 test('the result of getSlot is a slot, and of no other method; what stands behind the first bytes is not read', () => {
-  const text = '{"jsonrpc":"2.0","result":314,"id":1}';
+  const text = rpc('314');
   expect([slotIn('getSlot', text), slotIn('getBlockHeight', text)]).toEqual([314, 0]);
-  expect(slotIn('getBalance', `{"x":"${'y'.repeat(300)}","context":{"slot":314}}`)).toBe(0);
+  expect(slotIn('getSlot', rpc(`{"context":{"slot":314}}`))).toBe(0);
+  expect(slotIn('getSlot', `{"id":{"result":314}}`)).toBe(0);
+  expect(slotIn('getBalance', rpc(`{"x":"${'y'.repeat(1_024)}","context":{"slot":314}}`))).toBe(0);
 });
 
 test('a body is read to its end, up to its bound and not a byte further, and one that breaks off says how', async () => {
