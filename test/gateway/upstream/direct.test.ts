@@ -204,9 +204,9 @@ describe('identical reads that are under way', () => {
     using gateway = world();
     const exchanges = gateway.held();
     const texts = [gateway.text()];
-    gateway.advance(100);
+    gateway.advance(99.9);
     texts.push(gateway.text());
-    gateway.advance(1);
+    gateway.advance(0.2);
     texts.push(gateway.text());
     await happened(() => exchanges.length === 2);
     await nothingMore();
