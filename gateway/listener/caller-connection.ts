@@ -1,19 +1,22 @@
 import type { Clock } from '../../shared/clock.ts';
 import { WAITING_BYTES_MAX, Exchange, READ_OUT_BYTES_MAX } from './exchange.ts';
-import type { RpcRequest, RpcResponse } from './http.ts';
+import type { CallerRequest } from './caller-request.ts';
+import type { RpcResponse } from './http.ts';
 import { EMPTY } from '../upstream/http-connection.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
 import { atEndOfTurn } from '../upstream/turns.ts';
 import { type BadHead, readRequestHead, type RequestHead } from './request-head.ts';
+import { rpcResponseOf } from './web.ts';
+
+/** A route's answer, as it is or as a `Response` that is yet to be read. */
+type Answer = RpcResponse | Response;
 
 /** What a connection knows of its listener. */
 export type Listener = Readonly<{
   clock: Clock;
   /** A body must have come whole so long after its head, and a next request must begin so long after an answer. */
   quietMs: number;
-  answer(request: RpcRequest): RpcResponse | Promise<RpcResponse>;
-  /** Answers when `answer` fails; that is unexpected. */
-  internalError(): RpcResponse;
+  answer(request: CallerRequest): Answer | Promise<Answer>;
   /** Whether connections end with the answer under way. */
   isDraining(): boolean;
   /** The field `date` of a response (RFC 9110 6.6.1). */
@@ -31,6 +34,8 @@ const JOINED_BYTES_MAX = 16_384;
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n');
 const LAST_CHUNK = Buffer.from('0\r\n\r\n');
 const LINE_END = Buffer.from('\r\n');
+/** Where no error hook of the app has answered. */
+const BROKEN: RpcResponse = { status: 500, fields: {} };
 
 type StreamedResponse = RpcResponse & Readonly<{ body: StreamBody }>;
 
@@ -64,8 +69,10 @@ export class CallerConnection {
     this.#sinceMs = listener.clock.monotonic();
   }
 
-  get address(): string | undefined {
-    return this.#state === 'closed' ? undefined : this.#socket.remoteAddress;
+  get peer(): Bun.SocketAddress | null {
+    if (this.#state === 'closed') return null;
+    const { remoteAddress: address, remoteFamily: family, remotePort: port } = this.#socket;
+    return { address, family, port };
   }
 
   /** Whether it waits for a request, or for the rest of a head. */
@@ -188,19 +195,24 @@ export class CallerConnection {
 
   #answer(exchange: Exchange): void {
     try {
-      const response = this.#listener.answer(exchange);
-      if (!(response instanceof Promise)) return this.#respond(exchange, response);
-      response.then(
-        (each) => this.#respond(exchange, each),
-        () => this.#respond(exchange, this.#listener.internalError()),
-      );
+      const answer = this.#listener.answer(exchange);
+      if (answer instanceof Promise) this.#await(exchange, answer);
+      else this.#respond(exchange, answer);
     } catch {
-      this.#respond(exchange, this.#listener.internalError());
+      this.#respond(exchange, BROKEN);
     }
   }
 
+  #await(exchange: Exchange, answer: Promise<Answer>): void {
+    answer.then(
+      (each) => this.#respond(exchange, each),
+      () => this.#respond(exchange, BROKEN),
+    );
+  }
+
   /** An unexpected error costs this connection, and not the process. */
-  #respond(exchange: Exchange, response: RpcResponse): void {
+  #respond(exchange: Exchange, response: Answer): void {
+    if (response instanceof Response) return this.#await(exchange, rpcResponseOf(response, exchange.method));
     try {
       const { body } = response;
       if (this.#exchange === exchange && this.#state === 'open') this.#begin(exchange, response);
@@ -215,10 +227,11 @@ export class CallerConnection {
     const { body = EMPTY } = response;
     const isStream = !(body instanceof Uint8Array);
     if (isStream) this.#body = body;
-    const length = isStream ? response.length : body.length;
+    const isHead = exchange.method === 'HEAD';
+    const length = isStream || (isHead && response.body === undefined) ? response.length : body.length;
     const isKept = this.#isKept(exchange, response, length);
     const head = this.#headOf(exchange.headers, response, length, isKept);
-    const bytes = isStream || exchange.method === 'HEAD' ? EMPTY : body;
+    const bytes = isStream || isHead ? EMPTY : body;
     if (isStream || bytes.length > JOINED_BYTES_MAX) {
       this.#corked = Buffer.concat([this.#corked, Buffer.from(head, 'latin1')]);
       if (isStream) {
@@ -245,13 +258,15 @@ export class CallerConnection {
     return headers.keepsAlive && (length !== undefined || headers.isHttp11);
   }
 
-  #headOf(head: RequestHead, { status, fields }: RpcResponse, length: number | undefined, isKept: boolean) {
+  #headOf(head: RequestHead, response: RpcResponse, length: number | undefined, isKept: boolean) {
+    const { status, fields, cookies } = response;
     let text = `HTTP/1.1 ${status} ${REASONS[status] ?? ''}\r\n`;
     for (const name in fields) if (name !== 'connection') text += `${name}: ${fields[name]}\r\n`;
+    if (cookies !== undefined) for (const cookie of cookies) text += `set-cookie: ${cookie}\r\n`;
     if (!isKept) text += 'connection: close\r\n';
     else if (!head.isHttp11) text += 'connection: keep-alive\r\n';
     if (length === undefined) text += head.isHttp11 ? 'transfer-encoding: chunked\r\n' : '';
-    else if (status !== 204) text += `content-length: ${length}\r\n`;
+    else if (status !== 204 && status !== 304) text += `content-length: ${length}\r\n`;
     return `${text}date: ${this.#listener.date()}\r\n\r\n`;
   }
 

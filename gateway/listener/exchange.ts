@@ -1,6 +1,7 @@
 import { EMPTY } from '../upstream/http-connection.ts';
 import { BodyDecoder } from '../upstream/http-parser.ts';
-import type { Body, RpcRequest } from './http.ts';
+import { CallerRequest } from './caller-request.ts';
+import type { Body } from './http.ts';
 import type { RequestHead } from './request-head.ts';
 
 /** What is kept of a body that nobody has asked for yet, and of requests behind the one under way. */
@@ -13,13 +14,13 @@ const CALLER_LEFT: Body = { kind: 'caller-left' };
 
 /** What an exchange asks of its connection. */
 type Connection = Readonly<{
-  address: string | undefined;
+  peer: Bun.SocketAddress | null;
   /** Reads the body of the request under way; `isExpected`: its caller waits for `100 Continue`. */
   readOn(isExpected: boolean): void;
 }>;
 
 /** The request under way on a connection. */
-export class Exchange implements RpcRequest {
+export class Exchange extends CallerRequest {
   readonly headers: RequestHead;
   readonly beganMs: number;
   readonly #connection: Connection;
@@ -39,6 +40,7 @@ export class Exchange implements RpcRequest {
   isAnswered = false;
 
   constructor(head: RequestHead, connection: Connection, beganMs: number) {
+    super();
     this.headers = head;
     this.#connection = connection;
     this.beganMs = beganMs;
@@ -46,16 +48,8 @@ export class Exchange implements RpcRequest {
     this.leftBytes = head.framing === 'chunked' ? Infinity : head.framing;
   }
 
-  get method(): string {
-    return this.headers.method;
-  }
-
-  get url(): string {
-    return this.headers.target;
-  }
-
-  get address(): string | undefined {
-    return this.#connection.address;
+  get peer(): Bun.SocketAddress | null {
+    return this.#connection.peer;
   }
 
   get signal(): AbortSignal {

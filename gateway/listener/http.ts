@@ -4,7 +4,7 @@ import type { StreamBody, StreamEnd } from '../upstream/response-reader.ts';
 /** A request whose head has been read. */
 export type RpcRequest = Readonly<{
   method: string;
-  /** As it was sent: a path with its query, or a whole URL. */
+  /** The path and the query stand in it as they were sent, behind an origin that says nothing. */
   url: string;
   headers: HeadFields;
   /** The other end of its connection; `undefined` when that is closed. */
@@ -22,6 +22,8 @@ export type Fields = Record<string, string>;
 export type RpcResponse = Readonly<{
   status: number;
   fields: Readonly<Fields>;
+  /** The values of `set-cookie`, which is a line each (RFC 6265 3). */
+  cookies?: readonly string[] | undefined;
   body?: Uint8Array<ArrayBuffer> | StreamBody;
   /** How long a stream is, where that is known. */
   length?: number | undefined;

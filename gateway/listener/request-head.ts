@@ -8,7 +8,7 @@ import {
   startOfValue,
 } from '../upstream/http-parser.ts';
 
-/** A request's head as it came; its fields are looked up by their lower-case names. */
+/** A request's head as it came. Its fields are looked up in it, in whatever case; to go through all of them costs a `Headers`. */
 export class RequestHead {
   readonly method: string;
   /** A path with its query, or a whole URL. */
@@ -56,6 +56,42 @@ export class RequestHead {
 
   has(name: string): boolean {
     return this.get(name) !== null;
+  }
+
+  entries() {
+    return this.#all().entries();
+  }
+
+  [Symbol.iterator]() {
+    return this.entries();
+  }
+
+  keys() {
+    return this.#all().keys();
+  }
+
+  values() {
+    return this.#all().values();
+  }
+
+  forEach(take: (value: string, name: string) => void): void {
+    this.#all().forEach((value, name) => take(value, name));
+  }
+
+  toJSON() {
+    return this.#all().toJSON();
+  }
+
+  #all(): Headers {
+    const headers = new Headers();
+    const [bytes, lines] = [this.#bytes, this.#lines];
+    for (let i = 0; i + 1 < lines.length; i += 2) {
+      const colon = lines[i + 1] ?? 0;
+      const start = startOfValue(bytes, colon);
+      const value = bytes.toString('latin1', start, endOfValue(bytes, start, (lines[i + 2] ?? 0) - 2));
+      headers.append(bytes.toString('latin1', lines[i], colon), value);
+    }
+    return headers;
   }
 }
 
@@ -171,10 +207,10 @@ function framingOf(bytes: Buffer, lines: Lines, isHttp11: boolean): number | 'ch
   return isHttp11 && length === undefined ? 'chunked' : undefined;
 }
 
-/** Whether a name as long as `name`, which is in lower case, is that, in whatever case. */
+/** Whether a name as long as `name` is that, in whatever case of either. */
 function isNamed(bytes: Buffer, from: number, name: string): boolean {
   // Letters differ by this bit in their case alone; of a hyphen the other byte is a line end, which no name holds.
   for (let i = 0; i < name.length; i++)
-    if (((bytes[from + i] ?? 0) | 0x20) !== name.charCodeAt(i)) return false;
+    if (((bytes[from + i] ?? 0) | 0x20) !== (name.charCodeAt(i) | 0x20)) return false;
   return true;
 }

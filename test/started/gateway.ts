@@ -87,7 +87,7 @@ export async function startGateway(
   });
   const listening = listen(config.gateway, gateway, { clock: systemClock, shared: false });
   if (listening.kind === 'refused') throw new Error(listening.sentence);
-  const { url } = listening;
+  const { url, app } = listening;
   const over = new AbortController();
 
   /** Posts `body` (a text, or a value to print) with `key` in `x-token`. */
@@ -107,6 +107,7 @@ export async function startGateway(
 
   return {
     url,
+    app,
     accounts,
     ledger,
     gateway,

@@ -1,0 +1,135 @@
+import type { Clock } from '../../shared/clock.ts';
+import { type GatewayConfig, gatewayUrl } from '../../shared/config/config.ts';
+import type { Listen } from '../../shared/config/kinds.ts';
+import { CallerConnection, type Listener } from './caller-connection.ts';
+import { CallerRequest } from './caller-request.ts';
+
+/** A connection pool in use sends its next request within this time. */
+const QUIET_MS = 250;
+
+/** A caller that reads nothing is cut by the idle limit of its stream, exactly, and by its connection's so much later. */
+const IDLE_SLACK_MS = 8_000;
+
+const TICK_MS = 1_000;
+
+/** So long at most the listener stays open after a stop, while requests come: a load balancer reads the health two or three times. */
+const LEAVE_MS = 5_000;
+
+export type SocketListener = ReturnType<typeof createListener>;
+
+/** A listener for the connections of callers, which is opened once. `shared`: other workers listen on the same address. */
+export function createListener(
+  config: GatewayConfig,
+  { clock, shared }: Readonly<{ clock: Clock; shared: boolean }>,
+) {
+  let socket: Bun.TCPSocketListener<CallerConnection> | undefined;
+  let isDraining = false;
+  let requestAtMs = 0;
+  let isStopped = false;
+  let closing: Promise<void> | undefined;
+  const connections = new Set<CallerConnection>();
+  /** Resolves when no connection is left after the stop. */
+  const allClosed = Promise.withResolvers<void>();
+  const ended = new AbortController();
+  return { open, closeIdle, close, isDraining: () => isDraining };
+
+  /** Throws where the address, the certificate or its key cannot be used. Gives what hooks of the app know of a server. */
+  function open(at: Partial<Listen>, fetch: (request: Request) => unknown) {
+    const { tls } = config;
+    const address = { ...config.listen, ...at };
+    const listener: Listener = {
+      clock,
+      quietMs: config.idleMs + IDLE_SLACK_MS,
+      answer(request) {
+        if (isDraining) requestAtMs = clock.monotonic();
+        // It has what Elysia reads of a request, and gets what the adapter made of the answer.
+        return fetch(request as unknown as Request) as ReturnType<Listener['answer']>;
+      },
+      isDraining: () => isDraining,
+      date: createDate(clock),
+      onClose(connection) {
+        connections.delete(connection);
+        if (isStopped && connections.size === 0) allClosed.resolve();
+      },
+    };
+    socket = Bun.listen<CallerConnection>({
+      ...address,
+      // The runtime has it, its type does not.
+      ...(shared ? { reusePort: true } : {}),
+      ...(tls === undefined ? {} : { tls: { cert: Bun.file(tls.certPath), key: Bun.file(tls.keyPath) } }),
+      socket: {
+        open(socket) {
+          socket.data = new CallerConnection(socket, listener);
+          connections.add(socket.data);
+          socket.setNoDelay(true);
+        },
+        // Without it the runtime opens a connection only after its handshake: one that sends none would never end.
+        handshake: () => undefined,
+        data: ({ data }, bytes) => data.onData(bytes),
+        drain: ({ data }) => data.onDrain(),
+        close: ({ data }) => data?.onClose(),
+        error: ({ data }) => data?.destroy(),
+      },
+    });
+    void tick();
+    const { port } = socket;
+    return {
+      hostname: address.hostname,
+      port,
+      url: gatewayUrl({ ...config, listen: { ...address, port } }),
+      development: false,
+      requestIP: (request: unknown) => (request instanceof CallerRequest ? request.peer : null),
+      stop: (isNow = false) => (isNow ? close(0, 0) : close()),
+    };
+  }
+
+  async function tick(): Promise<void> {
+    while (!ended.signal.aborted) {
+      await clock.sleep(TICK_MS, ended.signal);
+      for (const connection of connections) connection.onTick(clock.monotonic());
+    }
+  }
+
+  /** Closes connections without a request under way, unfinished heads and handshakes too: for when descriptors are short. */
+  function closeIdle(): void {
+    for (const connection of connections) if (connection.isIdle) connection.destroy();
+  }
+
+  /** Drains, once; with no time for it, cuts what is under way, also when it drains already. */
+  function close(drainMs = config.drainMs, leaveMs = LEAVE_MS): Promise<void> {
+    if (drainMs === 0 && closing !== undefined) ended.abort();
+    return (closing ??= drain(drainMs, leaveMs));
+  }
+
+  /** Drains while requests come, for `leaveMs` at most; lets responses under way end, and cuts them after `drainMs`. */
+  async function drain(drainMs: number, leaveMs: number): Promise<void> {
+    const cut = clock.sleep(drainMs, ended.signal);
+    isDraining = true;
+    requestAtMs = clock.monotonic();
+    const endMs = requestAtMs + Math.min(leaveMs, drainMs);
+    const waitMs = () => Math.min(requestAtMs + QUIET_MS, endMs) - clock.monotonic();
+    // New connections are still accepted, for clients that do not know yet.
+    while (waitMs() > 0 && !ended.signal.aborted) await clock.sleep(waitMs(), ended.signal);
+    socket?.stop();
+    isStopped = true;
+    // The last that were accepted bring their first request yet.
+    if (connections.size > 0 && leaveMs > 0)
+      await Promise.race([cut, allClosed.promise, clock.sleep(QUIET_MS, ended.signal)]);
+    for (const connection of connections) connection.endWhenAnswered();
+    if (connections.size > 0) await Promise.race([cut, allClosed.promise]);
+    for (const connection of connections) connection.destroy();
+    ended.abort();
+  }
+}
+
+/** The field `date`, made once a second. */
+function createDate(clock: Clock) {
+  let second = -1;
+  let date = '';
+  return () => {
+    const now = Math.floor(clock.now() / 1_000);
+    if (now !== second) date = new Date(now * 1_000).toUTCString();
+    second = now;
+    return date;
+  };
+}
