@@ -121,7 +121,7 @@ const generated = fc.record({
   ),
   cuts: fc.array(fc.nat(2_000), { maxLength: 6 }),
 });
-const NOISE = ['', ';', '\t;a="b"', ' '];
+const NOISE = ['', ';a', '\t;a="b"', ' ; c = d;e'];
 
 test('a head, and chunks behind it, are read as they were meant, however noisy and wherever cut', () => {
   const property = fc.property(generated, ({ method, target, fields, chunks, cuts }) => {
