@@ -1,9 +1,9 @@
 import type { Address } from '@solana/kit';
 import type { Clock } from '../shared/clock.ts';
 import { createChain } from './chain/chain.ts';
+import type { FileAccount } from './genesis/account-files.ts';
 import { genesisAccounts } from './genesis/accounts.ts';
 import { serveLocalnet, type ServeOptions } from './http/server.ts';
-import type { AccountState } from './protocol/account.ts';
 import { openLedger } from './store/ledger.ts';
 
 type LocalnetOptions = Readonly<{
@@ -16,8 +16,8 @@ type LocalnetOptions = Readonly<{
   rootedLag: number;
   clock: Clock;
   random(bytes: number): Uint8Array;
-  /** Further accounts of a new chain; a program must follow its ProgramData. */
-  accounts?: readonly (readonly [Address, AccountState])[];
+  /** Written where the chain never had an account of the address. */
+  accounts: readonly FileAccount[];
 }>;
 
 /** A chain, its file, the clock that moves it, and its listener; it stands still until it is run. */
@@ -37,10 +37,8 @@ export async function createLocalnet(options: LocalnetOptions) {
     rootedLag: options.rootedLag,
     nowMs: clock.now(),
     random: options.random,
-    genesis: async (rentMinimum) => [
-      ...(await genesisAccounts(options.programs, rentMinimum)),
-      ...(options.accounts ?? []),
-    ],
+    genesis: (rentMinimum) => genesisAccounts(options.programs, rentMinimum),
+    files: options.accounts,
   });
 
   /** Moves the chain by the clock until the signal aborts. */

@@ -1,9 +1,11 @@
 import { systemClock } from '../shared/clock.ts';
 import { loadConfig } from '../shared/config/load.ts';
+import type { Environment } from '../shared/config/table.ts';
 import { createLog, writeLines } from '../shared/log.ts';
-import { type AppStart, stopSignal } from '../shared/process.ts';
+import { ACCOUNT_FILES, type AppStart, stopSignal } from '../shared/process.ts';
 import { readWatched } from '../shared/watched.ts';
 import { createLocalnet, type Localnet } from './compose.ts';
+import { type AccountSources, readAccountFiles } from './genesis/account-files.ts';
 import type { ServedLocalnet } from './http/server.ts';
 
 /** How long answers under way may take to end after a stop signal. */
@@ -24,12 +26,15 @@ export async function runLocalnet(
   const watched = readWatched(deploys.programsPath);
   if (watched.kind === 'problems') return watched.lines;
   const programs = watched.programs.map(({ address }) => address);
+  const files = readAccountFiles({ dir: config.accountsDir, named: namedFiles(env) });
+  if (files.kind === 'problems') return files.lines;
   const log = createLog('localnet');
   let localnet: Localnet | undefined;
   let served: ServedLocalnet;
   try {
     const { dataDir } = storage;
-    localnet = await createLocalnet({ ...config, programs, dataDir, clock: systemClock, random });
+    const { accounts } = files;
+    localnet = await createLocalnet({ ...config, programs, accounts, dataDir, clock: systemClock, random });
     const onFault = (cause: unknown) => log.error({ err: cause }, 'a call failed');
     served = localnet.serve({ ...config.listen, onFault });
   } catch (cause) {
@@ -54,4 +59,9 @@ async function drain(served: ServedLocalnet): Promise<void> {
   const late = systemClock.sleep(DRAIN_MS, ended.signal).then(() => served.stop(true));
   await Promise.race([served.stop(), late]);
   ended.abort();
+}
+
+/** The `--account ADDRESS FILE` of `sluice start`, which it passes on as JSON. */
+function namedFiles(env: Environment): AccountSources['named'] {
+  return JSON.parse(env[ACCOUNT_FILES] ?? '[]');
 }

@@ -15,6 +15,9 @@ export function bunComplaint(running: string | undefined, wanted: string = BUN_V
   return `Sluice needs Bun ${wanted} or newer${found}; run it with: npx -y bun@${wanted} start`;
 }
 
+/** The variable by which `sluice start` passes its `--account` pairs on to the localnet, as a list of them in JSON. */
+export const ACCOUNT_FILES = 'SLUICE_ACCOUNT_FILES';
+
 /** The reason of a stop that came with the death of the parent. */
 export const PARENT_ENDED = 'the parent ended';
 

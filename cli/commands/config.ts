@@ -1,6 +1,7 @@
 import { createReadRedis } from '../../deploys/health/neighbours.ts';
 import { readWatched } from '../../shared/watched.ts';
 import { METHODS } from '../../gateway/methods/table.ts';
+import { readAccountFiles } from '../../localnet/genesis/account-files.ts';
 import type { BackendConfig } from '../../shared/config/backends.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { blankComplaint, loadConfig, readConfig, unreadableTls } from '../../shared/config/load.ts';
@@ -69,10 +70,15 @@ function shown({ hostname, port }: Config['gateway']['listen']): string {
 }
 
 /** What is wrong with the files that a valid config names, a sentence each. */
-function fileProblems({ gateway, deploys }: Config): readonly string[] {
+function fileProblems({ gateway, deploys, localnet, backends }: Config): readonly string[] {
   const tls = unreadableTls(gateway.tls);
   const watched = readWatched(deploys.programsPath);
-  return [...(tls === undefined ? [] : [tls]), ...(watched.kind === 'problems' ? watched.lines : [])];
+  const dir = backends.length === 0 ? localnet.accountsDir : undefined;
+  const accounts = readAccountFiles({ dir, named: [] });
+  return [
+    ...(tls === undefined ? [] : [tls]),
+    ...[watched, accounts].flatMap((read) => (read.kind === 'problems' ? read.lines : [])),
+  ];
 }
 
 /** What the operator may not expect of a config that is valid. */

@@ -3,10 +3,12 @@ import { join } from 'node:path';
 import { consoleComplaint } from '../../deploys/auth/provider.ts';
 import { consoleUrlOf, inviteFirstOperator, showLink } from '../../deploys/auth/sign-up.ts';
 import { firstOperatorLink, paths } from '../../deploys/console/paths.ts';
+import { readAccountFiles } from '../../localnet/genesis/account-files.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { loadConfig } from '../../shared/config/load.ts';
 import { hashOf, keyIdOf, readApiKey } from '../../shared/keys/api-key.ts';
 import { DEMO, requestReload, retireDemoKeys } from '../../shared/keys/schema.ts';
+import { ACCOUNT_FILES } from '../../shared/process.ts';
 import { tighten } from '../../shared/store/private.ts';
 import { type Books, COMMAND_LINE, onConfig, withBooks } from '../frame/books.ts';
 import { failed, type Invocation, type Outcome } from '../frame/command.ts';
@@ -14,7 +16,7 @@ import { type AppName, runEverything } from '../start/apps.ts';
 import { createStopWishes, watchRunners } from '../start/stops.ts';
 
 export const start = onConfig(
-  'start',
+  'start --account...',
   'Run the gateway, deploys and, if the config has no backends, an embedded chain.',
   run,
 );
@@ -30,11 +32,18 @@ export function endMsOf(drainMs: number): number {
   return Math.max(30_000, drainMs + 5_000);
 }
 
+const NO_CHAIN =
+  'start --account loads accounts into the embedded chain, which does not run: the config has backends.';
+
 async function run(config: Config, invocation: Invocation): Promise<Outcome> {
-  const { world, options } = invocation;
-  const { clock, root, env, err } = world;
+  const { world, options, pairs } = invocation;
+  const { clock, root, err } = world;
   const { dataDir } = config.storage;
   const embedded = config.backends.length === 0;
+  if (!embedded && pairs.length > 0) return failed(NO_CHAIN);
+  const files = readAccountFiles({ dir: embedded ? config.localnet.accountsDir : undefined, named: pairs });
+  if (files.kind === 'problems') return failed(...files.lines);
+  const env = { ...world.env, [ACCOUNT_FILES]: JSON.stringify(pairs) };
   const prepare = (books: Books) => {
     const demoKey = embedded ? demoKeyOf(books) : undefined;
     if (embedded && demoKey === undefined) return failed(DEMO_TAKEN);

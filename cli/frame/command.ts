@@ -44,11 +44,18 @@ const OPTIONS = {
 type Option = keyof typeof OPTIONS;
 const OPTION_NAMES = Object.keys(OPTIONS) as Option[]; // Object.keys forgets the keys' type
 
+type Pair = readonly [address: string, file: string];
+
+/** The option of pairs as usage texts show it. It may be given more than once. */
+const PAIRED = '--account ADDRESS FILE';
+
 /** One call of a command, its arguments checked against the command's own list. */
 export type Invocation = Readonly<{
   operands: readonly string[];
   /** An option without a value is an empty text. */
   options: Readonly<Partial<Record<Option, string>>>;
+  /** Each `--account ADDRESS FILE`, of a command that takes such pairs. */
+  pairs: readonly Pair[];
   world: World;
 }>;
 
@@ -69,14 +76,20 @@ export type Command = Readonly<{
   /** As shown: `NAME` is needed, `[FILE]` is not. */
   operands: readonly string[];
   options: readonly Option[];
+  /** Whether `--account` is followed by an address and a file, instead of by a name. */
+  takesPairs?: boolean;
   summary: string;
   act(invocation: Invocation): Outcome | Promise<Outcome>;
 }>;
 
-/** A command by its usage, such as `key create ACCOUNT --name`: words in lower case, operands in capitals, options of its own. */
+/**
+ * A command by its usage, such as `key create ACCOUNT --name`: words in lower case, operands in capitals, options of its own;
+ * `--account...` takes pairs.
+ */
 export function command(usage: string, summary: string, act: Command['act']): Command {
   const words = usage.split(' ');
   return {
+    takesPairs: words.includes('--account...'),
     words: words.filter((word) => /^[a-z]/.test(word)).join(' '),
     operands: words.filter((word) => /^\[?[A-Z]/.test(word)),
     options: [...OPTION_NAMES.filter((option) => words.includes(`--${option}`)), 'config', 'json'],
@@ -103,13 +116,16 @@ type Arguments =
   | { readonly kind: 'mistake'; readonly sentence: string; readonly command?: Command };
 
 /** The words and options of a command line, before they are compared with a command. */
-type Read = Pick<Invocation, 'options'> & Readonly<{ words: readonly string[]; help: boolean }>;
+type Read = Pick<Invocation, 'options' | 'pairs'> & Readonly<{ words: readonly string[]; help: boolean }>;
 
 /** Reads `argv` against `commands`. Pure: the same table gives the usage texts. */
 export function argumentsFrom(argv: readonly string[], commands: readonly Command[]): Arguments {
-  const read = readTokens(argv);
+  const read = readTokens(
+    argv,
+    commands.filter(({ takesPairs }) => takesPairs === true),
+  );
   if (typeof read === 'string') return { kind: 'mistake', sentence: read };
-  const { options } = read;
+  const { options, pairs } = read;
   const help = read.help || read.words[0] === 'help';
   const words = read.words[0] === 'help' ? read.words.slice(1) : read.words;
   const command = commands.find((each) => each.words.split(' ').every((word, i) => words[i] === word));
@@ -118,7 +134,7 @@ export function argumentsFrom(argv: readonly string[], commands: readonly Comman
   const operands = words.slice(command.words.split(' ').length);
   const sentence = mistakeIn(command, operands, options);
   if (sentence !== undefined) return { kind: 'mistake', sentence, command };
-  return { kind: 'command', command, operands, options };
+  return { kind: 'command', command, operands, options, pairs };
 }
 
 function mistakeIn(command: Command, operands: readonly string[], options: Invocation['options']) {
@@ -131,7 +147,7 @@ function mistakeIn(command: Command, operands: readonly string[], options: Invoc
 }
 
 /** Words and options in any order, or one sentence about the first option that cannot be read. */
-function readTokens(argv: readonly string[]): Read | string {
+function readTokens(argv: readonly string[], paired: readonly Command[]): Read | string {
   const known = OPTION_NAMES.map(
     (name) => [name, { type: takesValue(name) ? 'string' : 'boolean' }] as const,
   );
@@ -144,13 +160,25 @@ function readTokens(argv: readonly string[]): Read | string {
   });
   const words: string[] = [];
   const options: Partial<Record<Option, string>> = {};
+  const pairs: Pair[] = [];
+  // The word behind `--account ADDRESS` is its file where the others call a command that takes pairs.
+  const follows = (index: number) => isAccount(tokens[index - 1]) && tokens[index]?.kind === 'positional';
+  const [first] = tokens.flatMap((token, index) =>
+    token.kind === 'positional' && !follows(index) ? [token.value] : [],
+  );
+  const takesPairs = paired.some((each) => each.words === first);
   let help = false;
-  for (const token of tokens) {
-    if (token.kind === 'positional') words.push(token.value);
+  for (const [index, token] of tokens.entries()) {
+    if (token.kind === 'positional' && !(takesPairs && follows(index))) words.push(token.value);
     if (token.kind !== 'option') continue;
     const { rawName, value = '', inlineValue } = token;
     const name = OPTION_NAMES.find((each) => each === token.name);
-    if (token.name === 'help') help = true;
+    if (takesPairs && isAccount(token)) {
+      const file = tokens[index + 1];
+      if (value === '' || file?.kind !== 'positional')
+        return `Option ${rawName} requires an address and a file.`;
+      pairs.push([value, file.value]);
+    } else if (token.name === 'help') help = true;
     else if (name === undefined) return `Unknown option ${rawName}.`;
     else if (!takesValue(name)) {
       if (token.value !== undefined) return `Option ${rawName} takes no value.`;
@@ -162,7 +190,11 @@ function readTokens(argv: readonly string[]): Read | string {
       options[name] = value;
     }
   }
-  return { words, options, help };
+  return { words, options, pairs, help };
+}
+
+function isAccount(token: Readonly<{ kind: string; name?: string }> | undefined): boolean {
+  return token?.kind === 'option' && token.name === 'account';
 }
 
 function takesValue(option: Option): boolean {
@@ -196,13 +228,15 @@ export function usageOf(commands: readonly Command[]): string {
 
 /** The usage of one command. */
 export function usageOfCommand(command: Command): string {
-  const options = command.options.map(shownOption).join(' ');
+  const paired = command.takesPairs === true ? [PAIRED] : [];
+  const options = [...paired, ...command.options.map(shownOption)].join(' ');
   return `Usage: ${PROGRAM} ${synopsis(command)}\n\n${command.summary}\nOptions: ${options}\n`;
 }
 
-function synopsis({ words, operands, options }: Command): string {
-  const own = options.filter((option) => option !== 'config' && option !== 'json');
-  return [words, ...operands, ...own.map((option) => `[${shownOption(option)}]`)].join(' ');
+function synopsis({ words, operands, options, takesPairs }: Command): string {
+  const own = options.filter((option) => option !== 'config' && option !== 'json').map(shownOption);
+  const paired = takesPairs === true ? [`[${PAIRED}]...`] : [];
+  return [words, ...operands, ...paired, ...own.map((option) => `[${option}]`)].join(' ');
 }
 
 function shownOption(option: Option): string {

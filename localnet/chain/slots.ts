@@ -7,11 +7,12 @@
  * times of any number of empty blocks cost a row per run.
  */
 import type { Address } from '@solana/kit';
+import type { FileAccount } from '../genesis/account-files.ts';
 import { GENESIS_SLOT } from '../genesis/accounts.ts';
 import type { AccountState } from '../protocol/account.ts';
 import { BLOCKHASH_AGE_MAX, blockhashOf } from '../protocol/slot.ts';
 import type { Anchor, Ledger } from '../store/ledger.ts';
-import type { Accounts } from './accounts.ts';
+import type { AccountList, Accounts } from './accounts.ts';
 
 export type Commitment = 'processed' | 'confirmed' | 'finalized';
 
@@ -118,12 +119,13 @@ const GENESIS_SLOT_MS = 400;
 /** Where a run begins. `seed` is what every blockhash derives from. */
 type Start = Readonly<{ seed: Uint8Array; slot: bigint; anchors: readonly Anchor[] }>;
 
-/** What a run begins with. `genesis` gives the accounts of a new chain, in writing order. */
+/** What a run begins with. `genesis` gives the accounts of a new chain; `files` more, for addresses without a past. */
 export type StartOptions = Readonly<{
   slotMs: number;
   nowMs: number;
   random(bytes: number): Uint8Array;
   genesis(rentMinimum: (bytes: number) => bigint): Promise<readonly (readonly [Address, AccountState])[]>;
+  files: readonly FileAccount[];
 }>;
 
 /**
@@ -134,15 +136,21 @@ export async function startChain(
   ledger: Ledger,
   accounts: Accounts,
   rentMinimum: (bytes: number) => bigint,
-  { slotMs, nowMs, random, genesis }: StartOptions,
+  { slotMs, nowMs, random, genesis, files }: StartOptions,
 ): Promise<Start> {
   const [stored, reserved, known] = [ledger.get('seed'), ledger.get('reserved_slot'), ledger.anchors()];
   const written = stored === undefined ? await genesis(rentMinimum) : ledger.accounts();
   if (stored !== undefined && (reserved === undefined || known.length === 0))
     throw new Error("The localnet's database holds no whole chain; remove the file to start a new one.");
   accounts.setAll(written);
+  const past = new Set(stored === undefined ? [] : written.map(([address]) => address));
+  const added = setFiles(
+    accounts,
+    files.filter(({ address }) => !past.has(address)),
+  );
   accounts.takeChanged();
   if (stored !== undefined) {
+    ledger.commit(undefined, [], added);
     const slot = BigInt(reserved ?? 0) + 1n;
     const anchor = nextAnchor(known, slot, nowMs, slotMs);
     ledger.addAnchor(anchor);
@@ -156,9 +164,25 @@ export async function startChain(
   ];
   ledger.atomically(() => {
     anchors.forEach(ledger.addAnchor);
-    ledger.commit(undefined, [], written);
+    ledger.commit(undefined, [], [...written, ...added]);
     ledger.set('reserved_slot', String(GENESIS_SLOT));
     ledger.set('seed', Buffer.from(seed).toString('hex'));
   });
   return { seed, slot: GENESIS_SLOT, anchors };
+}
+
+/** Writes the accounts of files, programs last; throws an Error with a sentence that names the file of one that is no program. */
+function setFiles(accounts: Accounts, files: readonly FileAccount[]): AccountList {
+  const ordered = files.toSorted(
+    (one, other) => Number(one.state.executable) - Number(other.state.executable),
+  );
+  for (const { file, address, state } of ordered) {
+    try {
+      accounts.set(address, state);
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      throw new Error(`${file}: account.data: holds no program that can be run (${why})`, { cause });
+    }
+  }
+  return ordered.map(({ address, state }) => [address, state] as const);
 }

@@ -178,6 +178,8 @@ function localnetFrom(table: Table) {
     listen: table.takeOr('listen', listen, { hostname: '127.0.0.1', port: 8890 }),
     slotMs: table.takeOr('slot_ms', integer(10, 60_000, '400'), 400),
     rootedLag: table.takeOr('rooted_lag', integer(1, 512, '32'), 32),
+    /** Files of accounts that the chain is given. */
+    accountsDir: table.take('accounts', text('"accounts"')),
   });
 }
 

@@ -18,6 +18,8 @@ const commands = [
   command('thing make', ['NAME', '[FILE]'], ['plan', 'json']),
   command('thing list', [], ['json']),
   command('go', [], ['config']),
+  { ...command('run', ['[FILE]'], ['config']), takesPairs: true },
+  command('list', [], ['account']),
 ];
 const read = (...argv: string[]) => argumentsFrom(argv, commands);
 
@@ -30,7 +32,36 @@ describe('arguments', () => {
   test('after -- are never options', () => {
     expect(read('thing', 'make', '--', '--plan')).toMatchObject({ kind: 'command', operands: ['--plan'] });
   });
+  test.each<[string[], string[], [string, string][], object]>([
+    [
+      ['run', '--account', 'A', 'a.json', '--account', 'B', 'b.json'],
+      [],
+      [
+        ['A', 'a.json'],
+        ['B', 'b.json'],
+      ],
+      {},
+    ],
+    [['--account', 'A', 'a.json', 'run', '--config', 'c'], [], [['A', 'a.json']], { config: 'c' }],
+    [
+      ['run', 'file', '--account=A', 'a.json', '--account', '-', 'b.json'],
+      ['file'],
+      [
+        ['A', 'a.json'],
+        ['-', 'b.json'],
+      ],
+      {},
+    ],
+    [['list', '--account', 'A'], [], [], { account: 'A' }],
+    [['--account', 'A', 'list'], [], [], { account: 'A' }],
+  ])('%j may have pairs of an address and a file, again and again', (argv, operands, pairs, options) =>
+    expect(read(...argv)).toMatchObject({ kind: 'command', operands, pairs, options }),
+  );
   test.each([
+    [['run', '--account', 'A'], 'Option --account requires an address and a file.'],
+    [['run', '--account', 'A', '--config', 'c'], 'Option --account requires an address and a file.'],
+    [['list', '--account', 'A', '--account', 'B'], 'Option --account was given more than once.'],
+    [['list', '--account', '-'], 'Option --account requires a value.'],
     [[], 'No command given.'],
     [['nope'], 'Unknown command "nope".'],
     [['thing'], '"thing" must be followed by one of: make, list.'],

@@ -111,11 +111,12 @@ describe('config check', () => {
 
   test('names every file that cannot be read', async () => {
     const { code, err } = await check(
-      '[gateway]\ntls = { cert = "/nowhere/c.pem", key = "/nowhere/k.pem" }\n[deploys]\nprograms = "/nowhere/p.json"\n',
+      '[gateway]\ntls = { cert = "/nowhere/c.pem", key = "/nowhere/k.pem" }\n[deploys]\nprograms = "/nowhere/p.json"\n[localnet]\naccounts = "/nowhere/a"\n',
     );
-    const [tls, programs] = err.split('\n');
+    const [tls, programs, accounts] = err.split('\n');
     expect([code, tls]).toEqual([1, 'The file /nowhere/c.pem of gateway.tls cannot be read (ENOENT).']);
     expect(programs).toStartWith('The list of programs /nowhere/p.json cannot be read');
+    expect(accounts).toStartWith('localnet.accounts: the folder /nowhere/a cannot be read');
   });
 
   test.each([

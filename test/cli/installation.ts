@@ -18,10 +18,10 @@ metrics = "127.0.0.1:${freePort()}"
 [deploys]
 listen = "127.0.0.1:${deploys}"
 metrics = "127.0.0.1:${freePort()}"
-[localnet]
-listen = "127.0.0.1:${localnet}"
 [storage]
 data_dir = "${dataDir}"
+[localnet]
+listen = "127.0.0.1:${localnet}"
 ${more}`,
   );
   return { ...folder, config, dataDir, ports: { gateway, deploys, localnet } };

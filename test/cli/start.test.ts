@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { getBase58Decoder } from '@solana/kit';
 import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
 import { result, startBackend } from '../fakes/backend.ts';
 import { objectsOf, ROOT, sluice } from './sluice.ts';
@@ -122,6 +123,55 @@ describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the
     );
     expect(err).toContain('gateway exited (code 1), so everything is being stopped');
     expect(await gone(installed)).toEqual([]);
+  });
+
+  test('accounts of a folder and of --account are on the chain, and a bad file is a sentence before anything starts', async () => {
+    const address = (byte: number) => getBase58Decoder().decode(new Uint8Array(32).fill(byte));
+    const text = (pubkey: string, lamports: number) =>
+      JSON.stringify({
+        pubkey,
+        account: { lamports, data: ['AQID', 'base64'], owner: address(7), executable: false, rentEpoch: 0 },
+      });
+    installed = await installation('accounts = "accounts"\n');
+    const folder = join(installed.path, 'accounts');
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'bad.json'), text('somebody', 1));
+    const named = join(installed.path, 'one.json');
+    writeFileSync(named, text(address(1), 11));
+    const args = ['--account', address(2), named, '--account', '-', named];
+    const refused = await begin(installed, { args }).ended;
+    expect([refused.code, refused.out, refused.err]).toEqual([
+      1,
+      '',
+      'accounts/bad.json: pubkey: found "somebody", expected an address in base58\n',
+    ]);
+    expect(existsSync(installed.dataDir)).toBe(false);
+
+    writeFileSync(join(folder, 'bad.json'), text(address(3), 33));
+    const started = begin(installed, { args });
+    const [key = ''] = /sluice_\w{38}/.exec(await started.ready) ?? [];
+    const balanceOf = async (of: string) => {
+      const call = { jsonrpc: '2.0', id: 1, method: 'getBalance', params: [of] };
+      const response = await fetch(`http://127.0.0.1:${installed.ports.gateway}/`, {
+        method: 'POST',
+        body: JSON.stringify(call),
+        headers: { 'content-type': 'application/json', 'x-token': key },
+      });
+      return Object(await response.json()).result.value;
+    };
+    expect(await Promise.all([1, 2, 3].map((byte) => balanceOf(address(byte))))).toEqual([11, 11, 33]);
+    process.kill(started.pid, 'SIGTERM');
+    expect(await started.ended).toMatchObject({ code: 0 });
+    expect(await gone(installed)).toEqual([]);
+  });
+
+  test('--account is refused where no embedded chain runs', async () => {
+    installed = await installation('[[backends]]\nname = "a"\nurl = "http://127.0.0.1:1"\n');
+    const { code, out, err } = await begin(installed, { args: ['--account', '-', 'a.json'] }).ended;
+    expect([code, out]).toEqual([1, '']);
+    expect(err).toBe(
+      'start --account loads accounts into the embedded chain, which does not run: the config has backends.\n',
+    );
   });
 
   test('a corrupt database is one clear sentence, and nothing is started', async () => {

@@ -47,7 +47,7 @@ export async function startChain(options: HarnessOptions = {}) {
     rootedLag: options.rootedLag ?? ROOTED_LAG,
     clock: options.clock ?? stillClock,
     random: (bytes) => new Uint8Array(bytes).fill(7),
-    ...(options.accounts === undefined ? {} : { accounts: options.accounts }),
+    accounts: (options.accounts ?? []).map(([of, state]) => ({ file: 'test', address: of, state })),
   });
   const { chain } = localnet;
   const faults: unknown[] = [];

@@ -18,6 +18,7 @@ test('a transaction that cannot be written down did not happen, and the chain go
     },
     slotMs: 400,
     rootedLag: 4,
+    files: [],
     nowMs: BEGAN_MS,
     random: (bytes) => new Uint8Array(bytes),
     genesis: async () => [[alice.address, systemAccount(10_000_000_000n)]],

@@ -7,6 +7,7 @@ export async function startServed(programs: readonly Readonly<{ program_id: stri
   const faults: unknown[] = [];
   const localnet = await createLocalnet({
     programs: programs.map(({ program_id: id }) => address(id)),
+    accounts: [],
     dataDir: undefined,
     slotMs: 20,
     rootedLag: 3,
