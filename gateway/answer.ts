@@ -8,7 +8,7 @@ import type { ScanPermits } from './limits/scans.ts';
 import { corsFields, preflight, refusalOfHead, type RpcRequest, type RpcResponse } from './listener/http.ts';
 import type { Barred, IdentifyCaller } from './request/auth.ts';
 import { type BodyRead, type Malformed, malformed, readEnvelope } from './request/envelope.ts';
-import { isForward, isScan, planCall } from './respond/planned-call.ts';
+import { isForward, isScan, planCall, type PlannedCall } from './respond/planned-call.ts';
 import type { Respond } from './respond/respond.ts';
 import { type Refusal, refuse } from './respond/refusal.ts';
 import type { RouteOf } from './upstream/selection.ts';
@@ -37,6 +37,9 @@ type Stages = Readonly<{
 
 /** A refused batch is answered call by call up to this many, where no plan applies or the batch exceeds the plan's. */
 const REFUSED_BATCH_MAX = 1_000;
+
+/** Refusals and errors of our own that are longer need a permit, as calls do: they too may stay unread. */
+const OWN_BYTES_MAX = 16_384;
 
 /** No more is read of the body of a caller without a valid key. */
 const KEYLESS_BYTES_MAX = 65_536;
@@ -89,13 +92,18 @@ export function createAnswer(stages: Stages): AnswerRequest {
     const envelope = read;
     const planned = envelope.elements.map((element) => planCall(element, routeOf, terms().prices));
     const { calls, credits } = priceOf(planned);
+    const refusePlanned = (refusal: Refusal) => {
+      usage.refused(caller, planned);
+      return refuseCaller(request, caller, plan, refusal, envelope);
+    };
     // 402 before 429: permits come back by themselves, and credits do not.
     if (planned.some(isScan) && !scans.hasRoom(caller.accountId, plan.scans))
       return refusePlanned(
         charging.outOfCredits(caller, plan, credits) ?? { kind: 'over-scans', max: plan.scans },
       );
     const isForwarded = planned.some(isForward);
-    if (isForwarded && !permits.take(caller.accountId, plan.inFlight))
+    const needsPermit = isForwarded || ownBytesOf(planned) > OWN_BYTES_MAX;
+    if (needsPermit && !permits.take(caller.accountId, plan.inFlight))
       return refusePlanned(
         charging.outOfCredits(caller, plan, credits) ?? { kind: 'over-calls', max: plan.inFlight },
       );
@@ -103,19 +111,30 @@ export function createAnswer(stages: Stages): AnswerRequest {
     const counted = usage.begin(caller, planned);
     const admit = (charge: Charge): Answer => {
       if (charge.kind !== 'charged') {
-        if (isForwarded) permits.giveBack(caller.accountId);
+        if (needsPermit) permits.giveBack(caller.accountId);
         return refusePlanned(charge);
       }
+      if (needsPermit && !isForwarded) request.onSent(() => permits.giveBack(caller.accountId));
       counted.admit();
       return respond({ request, envelope, planned, caller, plan, credits, charge, usage: counted });
     };
     const charge = charging.charge(caller, plan, { calls, credits, usageHook: counted });
     return charge instanceof Promise ? charge.then(admit) : admit(charge);
+  }
 
-    function refusePlanned(refusal: Refusal): RpcResponse {
-      usage.refused(caller, planned);
-      return refuseRequest(request, refusal, envelope);
-    }
+  /** Refuses a request call by call, as far as the account may have so much in memory. */
+  function refuseCaller(
+    request: RpcRequest,
+    { accountId }: Caller,
+    { inFlight }: Plan,
+    refusal: Refusal,
+    to: BodyRead,
+  ): RpcResponse {
+    const refused = refuseRequest(request, refusal, to);
+    if (!(refused.body instanceof Uint8Array) || refused.body.length <= OWN_BYTES_MAX) return refused;
+    if (!permits.take(accountId, inFlight)) return refuse(refusal, undefined, corsFields(request.headers));
+    request.onSent(() => permits.giveBack(accountId));
+    return refused;
   }
 
   /** Refuses what is no request for its shape, for a token: to read it has cost as much as a call does. */
@@ -129,7 +148,7 @@ export function createAnswer(stages: Stages): AnswerRequest {
     usage.refused(caller);
     const charge = charging.charge(caller, plan, { calls: 1, credits: 0 });
     const refused = (charged: Charge) =>
-      refuseRequest(request, charged.kind === 'over-rate' ? charged : shape, to);
+      refuseCaller(request, caller, plan, charged.kind === 'over-rate' ? charged : shape, to);
     return charge instanceof Promise ? charge.then(refused) : refused(charge);
   }
 
@@ -138,6 +157,12 @@ export function createAnswer(stages: Stages): AnswerRequest {
     onOutcome(refusal.kind);
     return refuse(refusal, to, corsFields(request.headers));
   }
+}
+
+function ownBytesOf(planned: readonly PlannedCall[]): number {
+  let bytes = 0;
+  for (const one of planned) if (one.kind === 'answered') bytes += one.answer.bytes.length;
+  return bytes;
 }
 
 /** Why a request has no caller, with a hint where its key stands in a place that is not read. */

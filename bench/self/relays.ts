@@ -234,7 +234,8 @@ async function timeLoop(seconds: number): Promise<void> {
     const headers = new Headers({ ...JSON_HEADERS, 'content-length': String(body.length), 'x-token': token });
     const readBody = () => ({ kind: 'body', bytes: Buffer.from(body) }) as const;
     const { signal } = new AbortController();
-    return { method: 'POST', url: '/', headers, address: undefined, signal, readBody };
+    const onSent = (then: () => void) => then();
+    return { method: 'POST', url: '/', headers, address: undefined, signal, onSent, readBody };
   });
   for (let second = 0; second < seconds; second++) {
     const before = process.cpuUsage();

@@ -125,9 +125,9 @@ class Scans {
 }
 
 /**
- * The permits of this process. A permit is held from before the call is sent until no backend works on it any more, to
- * the last byte of its answer. A batch itself prevents that one of its scans waits in vain for another. Without a link
- * all that a plan allows may run here.
+ * The permits of this process. A permit is held from before the call is sent until no backend works on it any more, and
+ * outside of a batch until the last byte of its answer has been sent. A batch itself prevents that one of its scans waits
+ * in vain for another. Without a link all that a plan allows may run here.
  */
 export function createScanPermits(link?: ScanLink) {
   const accounts = new Map<number, Scans>();

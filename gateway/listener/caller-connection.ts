@@ -51,6 +51,8 @@ export class CallerConnection {
   /** What leaves together with the next bytes: a head, or a chunk's size. */
   #corked: Buffer = EMPTY;
   #unwritten: Buffer[] = [];
+  /** Answered, but not to the last byte. */
+  #unsent: Exchange[] = [];
   /** Since when nothing of that could be written. */
   #stuckSinceMs = 0;
   #drained: PromiseWithResolvers<void> | undefined;
@@ -100,6 +102,7 @@ export class CallerConnection {
     }
     this.#drained?.resolve();
     this.#drained = undefined;
+    this.#settleSent();
     this.#sinceMs = this.#listener.clock.monotonic();
     if (this.#state === 'ending') this.#linger();
     else if (this.#exchange !== undefined) this.#next(this.#exchange);
@@ -110,10 +113,11 @@ export class CallerConnection {
     this.#state = 'closed';
     this.#listener.onClose(this);
     this.#unwritten = [];
-    this.#held = EMPTY;
+    this.#held = this.#corked = EMPTY;
     this.#exchange?.leave();
     this.#body?.cancel();
     this.#drained?.resolve();
+    this.#settleSent();
   }
 
   /** Ends what has been waited for too long; called about once a second. */
@@ -152,6 +156,14 @@ export class CallerConnection {
     const ahead = this.#corked;
     this.#corked = EMPTY;
     this.#send(ahead);
+    if (this.#unsent.length > 0) this.#settleSent();
+  }
+
+  #settleSent(): void {
+    if (this.#unsent.length === 0 || this.#corked.length > 0 || this.#unwritten.length > 0) return;
+    const sent = this.#unsent;
+    this.#unsent = [];
+    for (const exchange of sent) exchange.sent();
   }
 
   /** Reads the body of the request under way. */
@@ -165,6 +177,8 @@ export class CallerConnection {
     if (this.#isReadingHeads) return;
     this.#isReadingHeads = true;
     while (this.#exchange === undefined && this.#held.length > 0 && this.#state === 'open') {
+      // The permit of an answer is given back before the next request asks for one.
+      if (this.#unsent.length > 0) this.endTurn();
       const read = readRequestHead(this.#held);
       if (read.kind === 'bad') this.#refuse(read);
       if (read.kind === 'more') {
@@ -339,10 +353,17 @@ export class CallerConnection {
   /** The answer has been written: the next request, or the end of the connection. */
   #finish(exchange: Exchange, isKept: boolean): void {
     exchange.isAnswered = true;
+    this.#awaitSent(exchange);
     if (!isKept) return this.#end();
     if (exchange.isWhole) return this.#next(exchange);
     exchange.refuseBody();
     this.#pace();
+  }
+
+  #awaitSent(exchange: Exchange): void {
+    if (!exchange.isAwaited) return exchange.sent();
+    this.#unsent.push(exchange);
+    this.#settleSent();
   }
 
   /** Goes on to the next request once this one has come whole and its answer has left: a caller that does not read is not answered on. */
@@ -367,6 +388,7 @@ export class CallerConnection {
   /** Ends the connection when all has been written. */
   #end(): void {
     if (this.#state !== 'open') return;
+    if (this.#exchange !== undefined) this.#awaitSent(this.#exchange);
     this.endTurn();
     this.#state = 'ending';
     this.#exchange = undefined;

@@ -21,6 +21,7 @@ export abstract class CallerRequest implements RpcRequest {
   abstract readonly headers: RequestHead;
   abstract readonly peer: Bun.SocketAddress | null;
   abstract readonly signal: AbortSignal;
+  abstract onSent(then: () => void): void;
   abstract readBody(bytesMax: number): Body | Promise<Body>;
   #web: Request | undefined;
 

@@ -38,6 +38,8 @@ export class Exchange extends CallerRequest {
   /** Whether the body is read no more, but for its end. */
   #isRefused = false;
   isAnswered = false;
+  #isSent = false;
+  #afterSent: (() => void) | undefined;
 
   constructor(head: RequestHead, connection: Connection, beganMs: number) {
     super();
@@ -118,6 +120,25 @@ export class Exchange extends CallerRequest {
     this.#hasLeft = true;
     this.#give(CALLER_LEFT);
     this.#abort?.abort();
+    this.sent();
+  }
+
+  onSent(then: () => void): void {
+    if (this.#isSent) return then();
+    const before = this.#afterSent;
+    this.#afterSent = before === undefined ? then : () => (before(), then());
+  }
+
+  /** Whether anything waits for the answer to be sent. */
+  get isAwaited(): boolean {
+    return this.#afterSent !== undefined;
+  }
+
+  sent(): void {
+    const then = this.#afterSent;
+    this.#isSent = true;
+    this.#afterSent = undefined;
+    then?.();
   }
 
   #keep(piece: Buffer): void {

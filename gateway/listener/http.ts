@@ -11,6 +11,8 @@ export type RpcRequest = Readonly<{
   address: string | undefined;
   /** Aborted when the caller has left. Made when it is first read. */
   signal: AbortSignal;
+  /** Calls `then` when the last byte of the answer has been handed to the system, or when the caller has left. */
+  onSent(then: () => void): void;
   /** Reads at most `bytesMax` bytes; of a longer body the rest is not read. Single-use. Never rejects. */
   readBody(bytesMax: number): Body | Promise<Body>;
 }>;

@@ -20,6 +20,8 @@ export function rpcRequestOf(request: Request): RpcRequest {
     get signal() {
       return request.signal;
     },
+    // There is no connection that could keep it.
+    onSent: (then) => then(),
     readBody: (bytesMax) => readBody(request, bytesMax),
   };
 }

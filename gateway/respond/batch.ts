@@ -20,6 +20,8 @@ export type Start = (onWait: OnWait, evict: Evict) => Promise<Part>;
 
 /** Calls of one batch under way at once. */
 const PARALLEL_MAX = 8;
+/** While a batch holds so much of its answers, for its caller does not read them or an earlier one is not there, it starts no more calls. */
+export const HELD_BYTES_MAX = 524_288;
 
 /**
  * The calls of one batch, started in order; a next one starts when an answer is held whole, or its stream has been written.
@@ -35,12 +37,14 @@ function createBatchScheduler(starts: readonly Start[], signal: AbortSignal) {
   /** Streams that wait for their turn, and may be evicted. */
   const held = new Map<number, StreamBody>();
   let free = PARALLEL_MAX;
+  let heldBytes = 0;
   let next = 0;
   let now = 0;
   let isEvicting = false;
 
   function launch(): void {
-    for (; free > 0 && next < starts.length && !signal.aborted; free--) void begin(next++);
+    for (; free > 0 && heldBytes < HELD_BYTES_MAX && next < starts.length && !signal.aborted; free--)
+      void begin(next++);
   }
 
   function begin(place: number): Promise<Part> {
@@ -51,18 +55,16 @@ function createBatchScheduler(starts: readonly Start[], signal: AbortSignal) {
     if (answer === undefined) throw new RangeError(`a batch of ${starts.length} has no call ${place}`);
     begun[place] = answer;
     void answer.then((part) => {
-      if (part.kind === 'bytes') release();
-      else if (part.mayRepeat && place > now) {
+      if (part.kind === 'bytes') {
+        heldBytes += part.bytes.length;
+        free++;
+        launch();
+      } else if (part.mayRepeat && place > now) {
         held.set(place, part.body);
         void evictForWaiters();
       }
     });
     return answer;
-  }
-
-  function release(): void {
-    free++;
-    launch();
   }
 
   function wait(place: number): () => void {
@@ -101,8 +103,13 @@ function createBatchScheduler(starts: readonly Start[], signal: AbortSignal) {
       held.delete(place);
       return begun[place] ?? begin(place);
     },
-    /** Called when a stream has been written. */
-    done: release,
+    /** Called when the answer at `place` has been written. */
+    written(place: number, part: Part): void {
+      begun[place] = undefined;
+      if (part.kind === 'bytes') heldBytes -= part.bytes.length;
+      else free++;
+      launch();
+    },
   };
 }
 
@@ -136,7 +143,7 @@ export async function spliceBatch(
   stop.abort();
   const whole = arrayOf(gathered.map(({ bytes }) => bytes));
   if (gathered.length < starts.length || signal.aborted) return { pipe, cancel: () => abort.abort() };
-  for (const { onSent } of gathered) onSent?.();
+  gathered.forEach(({ onSent }) => onSent?.());
   return whole;
 
   async function gatherParts(): Promise<void> {
@@ -156,8 +163,12 @@ export async function spliceBatch(
     };
     try {
       await put(Buffer.from(whole.buffer, whole.byteOffset, whole.length - 1));
-      for (const { onSent } of gathered) onSent?.();
-      for (let i = gathered.length; i < starts.length; i++) await writeElement(i, put);
+      const count = gathered.length;
+      gathered.splice(0).forEach((part, i) => {
+        part.onSent?.();
+        scheduler.written(i, part);
+      });
+      for (let i = count; i < starts.length; i++) await writeElement(i, put);
       await put(CLOSE_ARRAY);
       return { kind: 'complete', bytes };
     } catch (error) {
@@ -175,7 +186,7 @@ export async function spliceBatch(
       const { buffer, byteOffset, length } = part.bytes;
       await write(Buffer.from(buffer, byteOffset, length));
       part.onSent?.();
-      return;
+      return scheduler.written(place, part);
     }
     const end = await part.body.pipe(write);
     signal.throwIfAborted();
@@ -183,7 +194,7 @@ export async function spliceBatch(
       if (!isUnread(end)) onCut(place);
       throw new Error('an answer of the batch broke off');
     }
-    scheduler.done();
+    scheduler.written(place, part);
   }
 }
 

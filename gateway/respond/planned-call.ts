@@ -3,6 +3,7 @@ import type { Plan, Prices } from '../../shared/config/plans.ts';
 import type { ScanPermits } from '../limits/scans.ts';
 import { METHODS } from '../methods/table.ts';
 import { type Call, type Element, type OwnAnswer, rpcError } from '../request/envelope.ts';
+import type { RpcRequest } from '../listener/http.ts';
 import type { Direct } from '../upstream/direct.ts';
 import type { FanOut } from '../upstream/fan-out.ts';
 import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
@@ -59,8 +60,11 @@ export function isScan(planned: PlannedCall): boolean {
   return planned.kind === 'forward' && planned.route.method.class === 'scan';
 }
 
+/** `request`: the call is all of it, and its scan has a permit until the answer has been sent. */
+type SendContext = CallContext & Readonly<{ request?: Pick<RpcRequest, 'onSent'> }>;
+
 /** Sends a call to a backend, a scan when it has a permit, a transaction to as many as the plan says. Never rejects. */
-export type Send = (planned: ForwardCall, plan: Plan, context: CallContext) => Promise<Reply>;
+export type Send = (planned: ForwardCall, plan: Plan, context: SendContext) => Promise<Reply>;
 
 export function createSend(
   direct: Direct,
@@ -77,13 +81,16 @@ export function createSend(
     const begin = (onSettled = context.onSettled) =>
       forward(call, route, { ...context, onSettled, startedMs: clock.monotonic() });
     if (route.method.class !== 'scan') return begin();
+    const { request } = context;
+    const scan = (giveBack: () => void) =>
+      begin(request === undefined ? giveBack : () => request.onSent(giveBack));
     const permit = permits.take(context.accountId, plan.scans, context.signal);
     // Without a wait when there is one: a batch's calls ask for places in its order.
-    if (!(permit instanceof Promise)) return begin(permit);
+    if (!(permit instanceof Promise)) return scan(permit);
     const onPermit = context.onWait?.();
-    return permit.then((onSettled) => {
+    return permit.then((giveBack) => {
       onPermit?.();
-      return begin(onSettled);
+      return scan(giveBack);
     });
   };
 }

@@ -21,7 +21,13 @@ import { countedBody, type RequestUsage } from '../usage/usage.ts';
 import { type Beat, type Evict, type OnWait, type Part, spliceBatch } from './batch.ts';
 import { codingFor, compressed } from './compress.ts';
 import { divided, wantsLines } from './ndjson.ts';
-import type { AnsweredCall, ForwardCall, PlannedCall, Send } from './planned-call.ts';
+import {
+  type AnsweredCall,
+  type ForwardCall,
+  isForward,
+  type PlannedCall,
+  type Send,
+} from './planned-call.ts';
 import { JSON_TYPE, type Refusal, refusalError, refuse } from './refusal.ts';
 
 /** A request that was let in and paid for. One that has a call for a backend was let in with a permit for its first. */
@@ -48,7 +54,7 @@ type Outcome = 'answered' | Unanswered['kind'];
 type Parts = Readonly<{
   send: Send;
   charging: Pick<Charging, 'refund' | 'creditsLeft'>;
-  permits: Pick<CallPermits, 'wait' | 'giveBack'>;
+  permits: Pick<CallPermits, 'ofBatch' | 'giveBack'>;
   /** Called once with the outcome of a call, and again when it was sent again without an answer. */
   onCall(method: string, outcome: Outcome): void;
   /** Called with the outcome of an admitted request; a batch counts as answered, whatever its calls return. */
@@ -89,16 +95,18 @@ export function createRespond(parts: Parts): Respond {
 
   function forwarded(planned: ForwardCall, admitted: Admitted): Promise<RpcResponse> {
     const { request, caller, plan } = admitted;
+    const { accountId } = caller;
     const asLines = planned.route.name === 'getProgramAccounts' && wantsLines(request.headers);
     return send(planned, plan, {
       acceptEncoding: asLines ? 'identity' : codingsIn(request.headers.get('accept-encoding')),
-      accountId: caller.accountId,
+      accountId,
       // Lazy: the runtime makes the signal when it is first read.
       get signal() {
         return request.signal;
       },
-    }).then((sent) => {
-      const reply = withPermit(sent, caller.accountId, request);
+      request,
+    }).then((reply) => {
+      request.onSent(() => permits.giveBack(accountId));
       const outcome = outcomeOf(reply);
       onCall(planned.label, outcome);
       onOutcome(outcome);
@@ -174,29 +182,15 @@ export function createRespond(parts: Parts): Respond {
     return refuse(refusalOf(reply), envelope, { ...rateFields(charge.rate), ...corsFields(request.headers) });
   }
 
-  /** Has the permit of a call given back when its answer is there, or its stream has ended. */
-  function withPermit(reply: Reply, accountId: number, caller: Readonly<{ signal: AbortSignal }>): Reply {
-    if (reply.kind === 'stream') {
-      const { body } = reply;
-      const giveBack = () => permits.giveBack(accountId);
-      return { ...reply, body: { ...body, ...watched(body, caller.signal, giveBack) } };
-    }
-    permits.giveBack(accountId);
-    return reply;
-  }
-
   function batchBody(admitted: Admitted, refund: Refund): ReturnType<typeof spliceBatch> {
     const { request, planned, plan, caller, usage } = admitted;
     const answered = planned.flatMap((one, index) => (one.kind === 'notification' ? [] : [{ one, index }]));
     const abort = new AbortController();
     const unsent = new Set(answered.map(({ index }) => index));
-    /** The call that has the permit with which the batch was let in. */
-    const admitting = answered.find(({ one }) => one.kind === 'forward')?.index ?? -1;
-    const abandon = () => {
-      // What was never sent costs nothing, whoever broke the batch off.
-      unsent.forEach((index) => refund(index));
-      if (unsent.delete(admitting)) permits.giveBack(caller.accountId);
-    };
+    const calls = permits.ofBatch(caller.accountId, plan.inFlight);
+    if (planned.some(isForward)) request.onSent(calls.sent);
+    // What was never sent costs nothing, whoever broke the batch off.
+    const abandon = () => unsent.forEach((index) => refund(index));
     abort.signal.addEventListener('abort', abandon, { once: true });
     // The caller may have left while the charge was written; an aborted signal fires no event.
     const leave = () => abort.abort(request.signal.reason);
@@ -232,11 +226,10 @@ export function createRespond(parts: Parts): Respond {
       const { signal } = abort;
       const { accountId } = caller;
       const by = { acceptEncoding: 'identity', accountId, signal, onWait, evict, batchPosition };
-      const isAdmitting = isFirst && index === admitting;
-      const permit = isAdmitting || permits.wait(accountId, plan.inFlight, signal);
+      const permit = calls.wait(signal);
       // Without a wait when there is one: the calls ask for connections in the batch's order.
       const isPermitted = permit instanceof Promise ? await whileWaiting(permit, onWait) : permit;
-      const reply = isPermitted ? withPermit(await send(one, plan, by), accountId, abort) : NOT_SENT;
+      const reply = isPermitted ? whenEnded(await send(one, plan, by), signal, calls.done) : NOT_SENT;
       const outcome = outcomeOf(reply);
       if (isFirst || outcome !== 'answered') onCall(one.label, outcome);
       // One that was evicted has been sent before.
@@ -251,6 +244,14 @@ export function createRespond(parts: Parts): Respond {
       return { kind: 'bytes', bytes, onSent: () => usage.bytes(index, bytes.length) };
     }
   }
+}
+
+/** Calls `then` when an answer is there whole, or its stream has ended. */
+function whenEnded(reply: Reply, signal: AbortSignal, then: () => void): Reply {
+  if (reply.kind === 'stream')
+    return { ...reply, body: { ...reply.body, ...watched(reply.body, signal, then) } };
+  then();
+  return reply;
 }
 
 const NOT_SENT: Reply = { kind: 'caller-left', unsent: true };

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
 import { result, type SeenCall, streamed } from '../fakes/backend.ts';
+import type { RpcRequest } from '../../gateway/listener/http.ts';
 import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
 import { errorText, pair } from './pair.ts';
 
@@ -250,5 +251,80 @@ describe('L22 a batch needs a permit for its first call alone', () => {
     );
     for (const text of both) expect(JSON.parse(text).length).toBe(5);
     await expectAllFree(key);
+  });
+});
+
+describe('L25 a permit is held until the last byte of the answer has been sent', () => {
+  /** Asks for an answer that stays unsent until `sent` is called. */
+  async function unsent(body: unknown, key: string) {
+    const then: (() => void)[] = [];
+    const request: RpcRequest = {
+      method: 'POST',
+      url: '/',
+      headers: new Headers({ 'content-type': 'application/json', 'x-token': key }),
+      address: '127.0.0.1',
+      signal: new AbortController().signal,
+      onSent: (each) => void then.push(each),
+      readBody: () => ({ kind: 'body', bytes: Buffer.from(JSON.stringify(body)) }),
+    };
+    const { status } = await gateway.gateway.answer(request);
+    return { status, sent: () => then.splice(0).forEach((each) => each()) };
+  }
+  const ids = (count: number) =>
+    Array.from({ length: count }, (_, i) => ({ ...call('plain', 'getNothing'), id: 'i'.repeat(2_000) + i }));
+
+  test.each<readonly [string, () => unknown]>([
+    ['a call', () => call('plain')],
+    ['a call that no backend answers', () => call('failing')],
+    ['a batch', () => [call('plain'), SILENT, call('plain')]],
+    [
+      'a batch of more calls than there are permits',
+      () => ids(19).map((_, i) => ({ ...call('plain'), id: i })),
+    ],
+    ['a batch of more than 16 KB of errors', () => ids(9)],
+    ['a refusal of more than 16 KB', () => ids(21)],
+  ])('L25 of %s', async (_name, body) => {
+    const key = gateway.key('one');
+    for (let i = 0; i < 3; i++) {
+      const first = await unsent(body(), key);
+      expect(first.status).not.toBe(429);
+      expect((await unsent(call('plain'), key)).status).toBe(429);
+      first.sent();
+    }
+    const last = await unsent(call('plain'), key);
+    expect(last.status).toBe(200);
+    last.sent();
+  });
+
+  test('L25 of a scan too', async () => {
+    const key = gateway.key('scanner', 1_000);
+    const begun: (() => void)[] = [];
+    const scan = async () => void begun.push((await unsent(call('rows', 'getProgramAccounts'), key)).sent);
+    const scans = [scan(), scan(), scan()];
+    for (let i = 1; i <= scans.length; i++) {
+      while (begun.length < i) await Bun.sleep(1); // bounded by the test's own timeout
+      await rest();
+      expect(begun.length).toBe(i);
+      begun[i - 1]?.();
+    }
+    await Promise.all(scans);
+  });
+
+  test('L25 a refusal that is longer, with all permits taken, is one object', async () => {
+    const key = gateway.key('one');
+    const first = await unsent(call('plain'), key);
+    const refused = await gateway.post(ids(21), key);
+    expect(await refused.text()).toBe(errorText(-32600, 'Batch too large; max 20'));
+    first.sent();
+    expect(JSON.parse(await (await gateway.post(ids(21), key)).text())).toHaveLength(21);
+  });
+
+  test('L25 and on a connection it is given back before the next request asks for one', async () => {
+    using caller = await openCaller(gateway.url);
+    const body = () => postText(JSON.stringify(call('plain')), key);
+    const key = gateway.key('one');
+    caller.send(`${body()}${body()}${body()}`);
+    while (caller.text().split('"result"').length < 4) await Bun.sleep(1); // bounded by the test's own timeout
+    expect(caller.text()).not.toContain('429');
   });
 });

@@ -9,14 +9,16 @@ describe.each(['calls', 'scans'])('%s of one account', (kind) => {
   /** One permit, and who has had it so far. */
   function waiting() {
     const [calls, scans] = [createCallPermits(), createScanPermits()];
+    calls.take(1, 1);
+    const batch = calls.ofBatch(1, 1);
     const order: string[] = [];
     const give = new Map<string, () => void>();
     return {
       order,
-      size: kind === 'calls' ? calls.size : scans.size,
+      size: () => (kind === 'calls' ? (batch.sent(), calls.size()) : scans.size()),
       async take(name: string, signal = never) {
         if (kind === 'scans') give.set(name, await scans.take(1, 1, signal));
-        else give.set(name, (await calls.wait(1, 1, signal)) ? () => calls.giveBack(1) : () => undefined);
+        else give.set(name, (await batch.wait(signal)) ? batch.done : () => undefined);
         order.push(name);
       },
       async giveBack(name: string) {

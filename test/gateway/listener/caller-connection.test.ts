@@ -14,7 +14,8 @@ const text = (body: string): RpcResponse => ({ status: 200, fields: {}, body: Bu
 const get = (path: string, head = '') => `GET ${path} HTTP/1.1\r\nhost: a\r\n${head}\r\n`;
 const sized = (bytes: number | string, head = '') => get(`/?${bytes}`, head);
 /** Answers with so many bytes as the query says. */
-const bySize: Answer = ({ url }) => text('x'.repeat(Number(url.slice(url.indexOf('?') + 1))));
+const sizeIn = ({ url }: RpcRequest) => Number(url.slice(url.indexOf('?') + 1));
+const bySize: Answer = (request) => text('x'.repeat(sizeIn(request)));
 
 /** A stream of these pieces that ends so. */
 const stream = (pieces: readonly string[], kind: 'complete' | 'cut', length?: number): RpcResponse => ({
@@ -304,4 +305,72 @@ test('a connection that never finishes its TLS handshake is ended', async () => 
   let isOver = false;
   void silent.ended.then(() => (isOver = true));
   for (; !isOver; await Bun.sleep(1)) advance(10_000); // it may not have been accepted yet
+});
+
+describe('L25 an answer counts as sent', () => {
+  /** Answers so, and notes which answers have been sent. */
+  function noting(answerTo: (size: number) => RpcResponse) {
+    const sent: number[] = [];
+    const { url } = start((request) => {
+      const size = sizeIn(request);
+      request.onSent(() => void sent.push(size));
+      return answerTo(size);
+    });
+    return { url, sent };
+  }
+  const whole = (size: number) => text('x'.repeat(size));
+  const streamed = (size: number) => stream(Array(size >> 16).fill('x'.repeat(1 << 16)), 'complete', size);
+  const LARGE = 64 << 20;
+
+  test.each([
+    ['whole', whole],
+    ['streamed', streamed],
+  ])('L25 when its last byte has left, and not before: one that is %s', async (_name, answerTo) => {
+    const { url, sent } = noting(answerTo);
+    using caller = await openCaller(url);
+    caller.pause();
+    caller.send(sized(LARGE));
+    for (let turn = 0; turn < 100; turn++) await Bun.sleep(1);
+    expect(sent).toEqual([]);
+    caller.resume();
+    while (caller.received() < LARGE) await Bun.sleep(1); // bounded by the test's own timeout
+    while (sent.length < 1) await Bun.sleep(1);
+    expect(sent).toEqual([LARGE]);
+  });
+
+  test.each([
+    ['small', 3, whole],
+    ['cut', 3, () => stream(['x'], 'cut')],
+    ['cut with a length', 3, () => stream(['x'], 'cut', 7)],
+    ['that is not read when its caller leaves', LARGE, whole],
+    ['streamed that is not read when its caller leaves', LARGE, streamed],
+  ])('L25 one that is %s, once', async (_name, size, answerTo) => {
+    const { url, sent } = noting(answerTo);
+    const caller = await openCaller(url);
+    if (size === LARGE) caller.pause();
+    caller.send(sized(size));
+    if (size === LARGE) {
+      await caller.flushed();
+      for (let turn = 0; turn < 20; turn++) await Bun.sleep(1);
+      caller.reset();
+    }
+    while (sent.length < 1) await Bun.sleep(1); // bounded by the test's own timeout
+    caller.reset();
+    await Bun.sleep(1);
+    expect(sent).toEqual([size]);
+  });
+
+  test('L25 before the request behind it is read', async () => {
+    const sent: number[] = [];
+    const { url } = start((request) => {
+      const size = sizeIn(request);
+      expect(sent).toEqual(Array.from({ length: size - 1 }, (_, i) => i + 1));
+      request.onSent(() => void sent.push(size));
+      return whole(size);
+    });
+    using caller = await openCaller(url);
+    caller.send([1, 2, 3, 4].map((size) => sized(size)).join(''));
+    await caller.until('xxxx');
+    while (sent.length < 4) await Bun.sleep(1); // bounded by the test's own timeout
+  });
 });
