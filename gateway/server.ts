@@ -1,4 +1,11 @@
-import { Elysia, type ElysiaAdapter } from 'elysia';
+import {
+  Elysia,
+  type ElysiaAdapter,
+  ElysiaCustomStatusResponse,
+  InvalidCookieSignature,
+  NotFoundError,
+  ParseError,
+} from 'elysia';
 import type { Clock } from '../shared/clock.ts';
 import type { GatewayConfig } from '../shared/config/config.ts';
 import { unreadableTls } from '../shared/config/load.ts';
@@ -16,8 +23,8 @@ type Stages = Readonly<{ answer: AnswerRequest; health: Health }>;
 const UNREAD = { parse: 'none' } as const;
 
 /**
- * The routes. What stands before `POST /` is `answer`'s: it reads the body in its own bounds, and refuses other methods by
- * the key. HEAD is named beside GET, because Elysia's own sets fields on what a route gives.
+ * The routes, for `adapter` or for an app that uses them. `answer` reads the body of `/` itself, in its own bounds, and
+ * refuses other methods than POST. HEAD is named beside GET: the one that Elysia makes sets fields on a `Response`.
  */
 export function createApp({ answer, health }: Stages, adapter: ElysiaAdapter) {
   const rpc = async ({ request }: { request: Request }) => new Direct(await answer(rpcRequestOf(request)));
@@ -27,12 +34,10 @@ export function createApp({ answer, health }: Stages, adapter: ElysiaAdapter) {
   };
   const live = () => text(200, 'ok');
 
-  return new Elysia({ adapter, strictPath: true })
-    .onError({ as: 'global' }, ({ code }) => {
-      if (code === 'NOT_FOUND') return NOT_FOUND;
-      // What a plugin's route refuses by itself, with Elysia's words.
-      if (typeof code === 'number' || code === 'VALIDATION' || code === 'PARSE') return undefined;
-      return INTERNAL_ERROR;
+  return new Elysia({ adapter, strictPath: true, handler: { standardHostname: false } })
+    .onError({ as: 'global' }, ({ error }) => {
+      if (error instanceof NotFoundError) return NOT_FOUND;
+      return isRefusal(error) ? undefined : INTERNAL_ERROR;
     })
     .post('/', rpc, UNREAD)
     .head('/', rpc)
@@ -44,6 +49,15 @@ export function createApp({ answer, health }: Stages, adapter: ElysiaAdapter) {
     .get('/health/live', live)
     .head('/health/live', live);
 }
+
+/** Whether an error is how a plugin's route refuses a request: Elysia knows its answer. */
+function isRefusal(error: unknown): boolean {
+  if (typeof error !== 'object' || error === null) return false;
+  if ('toResponse' in error && typeof error.toResponse === 'function') return true;
+  return REFUSALS.some((each) => error instanceof each);
+}
+
+const REFUSALS = [ElysiaCustomStatusResponse, ParseError, InvalidCookieSignature];
 
 function text(status: number, sentence: string): Direct {
   const body = Buffer.from(`${sentence}\n`);
@@ -82,7 +96,7 @@ export function listen(
   return {
     kind: 'listening',
     app,
-    url: app.server?.url ?? new URL('http://localhost'),
+    url: listener.url(),
     closeIdle: listener.closeIdle,
     /** `app.stop()`, with other limits than those of the config. */
     async close(drainMs?: number, leaveMs?: number): Promise<void> {

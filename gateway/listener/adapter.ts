@@ -17,7 +17,7 @@ export class Direct {
   }
 }
 
-type Set = Parameters<typeof web.mapResponse>[1];
+type ContextSet = Parameters<typeof web.mapResponse>[1];
 
 /**
  * Elysia on a listener of ours. A route's answer goes to the connection as it is where it is `Direct`, and by a `Response`
@@ -29,11 +29,11 @@ export function createAdapter(listener: SocketListener): ElysiaAdapter {
     name: 'sluice',
     handler: {
       ...web,
-      mapResponse: (value, set, request) => map(value, request, set, web.mapResponse),
-      mapEarlyResponse: (value, set, request) => map(value, request, set, web.mapEarlyResponse),
+      mapResponse: (value, set, request) => mapped(value, request, set, web.mapResponse),
+      mapEarlyResponse: (value, set, request) => mapped(value, request, set, web.mapEarlyResponse),
       mapCompactResponse(value, request) {
         if (value instanceof Direct && request instanceof CallerRequest) return value.response;
-        return map(value, request, undefined, (each) => web.mapCompactResponse(each, request));
+        return mapped(value, request, undefined, (each) => web.mapCompactResponse(each, request));
       },
     },
     // Without it Elysia maps what `onError` gives without its request.
@@ -55,22 +55,22 @@ export function createAdapter(listener: SocketListener): ElysiaAdapter {
   };
 }
 
-function map(
+function mapped(
   value: unknown,
   request: unknown,
-  set: Set | undefined,
-  mapOther: (value: unknown, set: Set, request: unknown) => unknown,
+  set: ContextSet | undefined,
+  mapOther: (value: unknown, set: ContextSet, request: unknown) => unknown,
 ): unknown {
   // Elysia's own functions would go on with what it resolves to.
-  if (value instanceof Promise) return value.then((each) => map(each, request, set, mapOther));
-  if (!(value instanceof Direct)) return mapOther(value, set as Set, request); // the one without a set ignores it
+  if (value instanceof Promise) return value.then((each) => mapped(each, request, set, mapOther));
+  if (!(value instanceof Direct)) return mapOther(value, set as ContextSet, request); // the one without a set ignores it
   const response = set === undefined ? value.response : withSet(value.response, set);
   if (request instanceof CallerRequest) return response;
   return webResponseOf(response, request instanceof Request ? request.method : 'GET');
 }
 
 /** The answer with what hooks have set beside it, as Elysia does it with a `Response`. */
-function withSet(response: RpcResponse, set: Set): RpcResponse {
+function withSet(response: RpcResponse, set: ContextSet): RpcResponse {
   const { status, fields } = response;
   const hasFields = Object.keys(set.headers).length > 0 || set.cookie !== undefined;
   if (!hasFields && (set.status === 200 || status !== 200)) return response;

@@ -22,6 +22,7 @@ export function createListener(
   config: GatewayConfig,
   { clock, shared }: Readonly<{ clock: Clock; shared: boolean }>,
 ) {
+  let address = config.listen;
   let socket: Bun.TCPSocketListener<CallerConnection> | undefined;
   let isDraining = false;
   let requestAtMs = 0;
@@ -31,12 +32,13 @@ export function createListener(
   /** Resolves when no connection is left after the stop. */
   const allClosed = Promise.withResolvers<void>();
   const ended = new AbortController();
-  return { open, closeIdle, close, isDraining: () => isDraining };
+  return { open, url, closeIdle, close, isDraining: () => isDraining };
 
   /** Throws where the address, the certificate or its key cannot be used. Gives what hooks of the app know of a server. */
   function open(at: Partial<Listen>, fetch: (request: Request) => unknown) {
+    if (socket !== undefined) throw new Error('It has been opened already.');
     const { tls } = config;
-    const address = { ...config.listen, ...at };
+    address = { ...address, ...at };
     const listener: Listener = {
       clock,
       quietMs: config.idleMs + IDLE_SLACK_MS,
@@ -71,16 +73,19 @@ export function createListener(
         error: ({ data }) => data?.destroy(),
       },
     });
+    address = { ...address, port: socket.port };
     void tick();
-    const { port } = socket;
     return {
-      hostname: address.hostname,
-      port,
-      url: gatewayUrl({ ...config, listen: { ...address, port } }),
+      ...address,
+      url: url(),
       development: false,
       requestIP: (request: unknown) => (request instanceof CallerRequest ? request.peer : null),
       stop: (isNow = false) => (isNow ? close(0, 0) : close()),
     };
+  }
+
+  function url(): URL {
+    return gatewayUrl({ ...config, listen: address });
   }
 
   async function tick(): Promise<void> {
