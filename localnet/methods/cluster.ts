@@ -53,7 +53,7 @@ export const CLUSTER_METHODS: NamedMethods = {
     return inContext(slot, chain.latestBlockhash(slot));
   }),
   isBlockhashValid: method(1, 1, (chain, [hash, config]) => {
-    const blockhash = read.address(hash);
+    const blockhash = read.blockhash(hash);
     const slot = read.bankSlot(chain, config);
     return inContext(slot, chain.isRecentAt(slot, blockhash));
   }),

@@ -42,7 +42,7 @@ export const HISTORY_METHODS: NamedMethods = {
   }),
   getSignatureStatuses: method(1, 1, (chain, [signatures, options]) => {
     const names = read.inputs(signatures, STATUSES_MAX, read.signature);
-    const config = read.config(options, 'RpcSignatureStatusConfig');
+    const config = read.config(options, 'RpcSignatureStatusConfig', 'searchTransactionHistory');
     const isSearched = read.boolean(config.searchTransactionHistory, false);
     const statuses = names.map((name) => statusOf(chain, name, isSearched));
     return inContext(chain.slotAt('processed'), statuses);

@@ -6,7 +6,7 @@ import { encodeMintAmount } from '../encode/token.ts';
 import type { Json } from '../json/value.ts';
 import { type AccountState, isTokenProgram, mintOf, tokenAccountOf } from '../protocol/account.ts';
 import { addressBytes, TOKEN_2022_PROGRAM } from '../protocol/address.ts';
-import { invalidParams, type Params, wrongType } from '../request/params.ts';
+import { invalidParams, type Params } from '../request/params.ts';
 import * as read from '../request/params.ts';
 import { encodeRow, type Filter, found, type Scan } from './account.ts';
 import { inContext, method, type NamedMethods } from './method.ts';
@@ -82,7 +82,8 @@ function readSelection(view: View, value: Json | undefined): Readonly<{ program:
     const mint = read.address(selection.mint);
     return { program: existingMint(view, mint).owner, filter: hasAt(0, addressBytes(mint)) };
   }
-  if (selection.programId === undefined) throw wrongType(value, 'enum RpcTokenAccountsFilter');
+  if (selection.programId === undefined)
+    throw invalidParams('Invalid params: invalid value: map, expected map with a single key.');
   const program = read.address(selection.programId);
   if (!isTokenProgram(program)) throw invalidParams('Invalid param: unrecognized Token program id');
   return { program, filter: () => true };

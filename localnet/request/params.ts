@@ -79,9 +79,9 @@ export function struct(value: Json | undefined, name: string, ...required: strin
   return value;
 }
 
-/** A configuration object; empty when absent. */
-export function config(value: Json | undefined, name: string): JsonObject {
-  return isAbsent(value) ? {} : struct(value, `struct ${name}`);
+/** A configuration object, with the members that it cannot do without; empty when absent. */
+export function config(value: Json | undefined, name: string, ...required: string[]): JsonObject {
+  return isAbsent(value) ? {} : struct(value, `struct ${name}`, ...required);
 }
 
 export function list(value: Json | undefined): readonly Json[] {
@@ -110,11 +110,20 @@ export function variant<const Name extends string>(
   throw invalidParams(`Invalid params: unknown variant \`${text}\`, expected ${listed}.`);
 }
 
-/** An address, or a blockhash, which has its form. Agave distinguishes invalid base58 from a wrong length. */
+/** An address. Agave distinguishes invalid base58 from a wrong length. */
 export function address(value: Json | undefined): Address {
+  return keyOf(value, 'Invalid param: ');
+}
+
+/** A blockhash has the form of an address; Agave refuses one in the bare words of its parser. */
+export function blockhash(value: Json | undefined): Address {
+  return keyOf(value, '');
+}
+
+function keyOf(value: Json | undefined, complaint: string): Address {
   const text = string(value);
   if (isAddress(text)) return text;
-  throw invalidParams(`Invalid param: ${isBase58(text) ? 'WrongSize' : 'Invalid'}`);
+  throw invalidParams(`${complaint}${isBase58(text) ? 'WrongSize' : 'Invalid'}`);
 }
 
 export function signature(value: Json | undefined): string {

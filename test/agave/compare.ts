@@ -41,7 +41,8 @@ type Compared = Readonly<{ kind: 'same' | 'moving' | 'other'; alone: string; thr
 /** Looks at the node, the gateway and the node again, until what the gateway gives is what the node gave before or after. */
 async function compare(question: Question, node: string, gateway: string, key?: string): Promise<Compared> {
   const body = bodyOf(question, RECORDED_ID);
-  const print = ({ status, contentType, answer }: Omit<Exchange, 'name'>) => `${status} ${contentType} ${answer}`;
+  const print = ({ status, contentType, answer }: Omit<Exchange, 'name'>) =>
+    `${status} ${contentType} ${answer}`;
   let [alone, through] = [print(await ask(node, body)), ''];
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     through = print(await ask(gateway, body, key));

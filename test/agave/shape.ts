@@ -1,10 +1,11 @@
 import type { Json } from '../../localnet/json/value.ts';
 import { isJsonArray, isJsonObject } from '../../localnet/json/value.ts';
 
-/** What an answer says but for what each chain has of its own: numbers, and what looks like an address or a hash. */
+/** What an answer says but for what each chain has of its own: numbers, characters, and what looks like an address or a hash. */
 export function masked(text: string): string {
   return text
     .replaceAll(/"[1-9A-HJ-NP-Za-km-z]{32,88}"/g, '"KEY"')
+    .replaceAll(/'.'/g, "'C'")
     .replaceAll(/-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/gi, 'N');
 }
 
@@ -17,7 +18,9 @@ const KEY = /^[1-9A-HJ-NP-Za-km-z]{32,88}$/;
 export function shapeOf(value: Json): string {
   if (isJsonArray(value)) return `[${[...new Set(value.map(shapeOf))].toSorted().join(' | ')}]`;
   if (isJsonObject(value)) {
-    const members = Object.entries(value).map(([name, part]) => `${KEY.test(name) ? 'KEY' : name}: ${shapeOf(part ?? null)}`);
+    const members = Object.entries(value).map(
+      ([name, part]) => `${KEY.test(name) ? 'KEY' : name}: ${shapeOf(part ?? null)}`,
+    );
     return `{${[...new Set(members)].join(', ')}}`;
   }
   if (typeof value === 'string') return KEY.test(value) ? 'key' : 'text';

@@ -7,24 +7,37 @@ const recorded = recordedExchanges();
 const CALLER_ID = String.raw`"caller \u0022id\"\\"`;
 
 /** What the gateway answers otherwise than the node behind it, and the section of docs/spec.md that says so. */
-const BY_RULE: Readonly<Record<string, string>> = {};
+const BY_RULE: Readonly<Record<string, string>> = {
+  'getHealth 1': '2.3: the health of the pool',
+  'getSignatureStatuses 4': '2.3: what is asked for with its history and not found is -32011',
+  'getNothing 1': '2.5: no backend serves it',
+  'getConfirmedBlock 1': '2.5: no backend serves it',
+};
 
 let backend: ReturnType<typeof startBackend>;
 let gateway: Awaited<ReturnType<typeof startGateway>>;
 let key: string;
 beforeAll(async () => {
+  // A recorded node, with the id of the moment in place of the recorded one. The gateway never asks it to search its history.
   const byCall = new Map(
-    [...recorded.values()].map(({ request, answer, status }) => [callOf(request), { answer, status }]),
+    [...recorded.values()].map(({ request, answer, status }) => [
+      callOf(request).replace('"searchTransactionHistory":true', '"searchTransactionHistory":false'),
+      { answer, status },
+    ]),
   );
-  // A recorded node, with the id of the moment in place of the recorded one.
   backend = startBackend(({ text, id }) => {
     const exchange = byCall.get(callOf(text));
     if (exchange === undefined) return new Response('not recorded', { status: 500 });
     const { answer, status } = exchange;
     const headers = { 'content-type': 'application/json; charset=utf-8' };
-    return new Response(answer.replace(`"id":${RECORDED_ID}}`, () => `"id":${id}}`), { status, headers });
+    return new Response(
+      answer.replace(`"id":${RECORDED_ID}}`, () => `"id":${id}}`),
+      { status, headers },
+    );
   });
-  gateway = await startGateway({ backends: [{ name: 'agave', url: backend.url, methods: ['requestAirdrop'] }] });
+  gateway = await startGateway({
+    backends: [{ name: 'agave', url: backend.url, methods: ['requestAirdrop'] }],
+  });
   key = gateway.key();
 });
 afterAll(async () => {
@@ -41,7 +54,10 @@ function callOf(request: string): string {
 
 describe('what Agave 3.1.8 answered passes the gateway to the byte, but for the id', () => {
   test.each([...recorded.values()])('$name', async ({ name, request, answer, status, contentType }) => {
-    const response = await gateway.post(request.replace(RECORDED_ID, () => CALLER_ID), key);
+    const response = await gateway.post(
+      request.replace(RECORDED_ID, () => CALLER_ID),
+      key,
+    );
     const own = [response.status, response.headers.get('content-type'), await response.text()];
     const theirs = [status, contentType, answer.replace(`"id":${RECORDED_ID}}`, () => `"id":${CALLER_ID}}`)];
     if (name in BY_RULE) expect(own).not.toEqual(theirs);
