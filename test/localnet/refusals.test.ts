@@ -74,7 +74,7 @@ getTokenAccountsByOwner | ["{alice}",{"mint":"{alice}"}] | -32602 | Invalid para
 getTokenAccountsByOwner | ["{alice}",{"mint":"{foreign}"}] | -32602 | Invalid param: not a Token mint
 getTokenAccountsByOwner | ["{alice}",{"mint":"{token}"}] | -32602 | Invalid param: Token mint could not be unpacked
 getTokenAccountsByOwner | ["{alice}",{"programId":"{alice}"}] | -32602 | Invalid param: unrecognized Token program id
-getTokenAccountsByDelegate | ["{alice}",{}] | -32602 | Invalid params: invalid type: map, expected enum RpcTokenAccountsFilter.
+getTokenAccountsByDelegate | ["{alice}",{}] | -32602 | Invalid params: invalid value: map, expected map with a single key.
 getTransaction | ["{hash}",{"commitment":"processed"}] | -32602 | Method does not support commitment below \`confirmed\`
 getTransaction | ["{hash}",{"encoding":"xml"}] | -32602 | Invalid params: unknown variant \`xml\`, expected one of \`binary\`, \`base64\`, \`base58\`, \`json\`, \`jsonParsed\`.
 getTransaction | ["{hash}",{"maxSupportedTransactionVersion":256}] | -32602 | Invalid params: invalid value: integer \`256\`, expected u8.
