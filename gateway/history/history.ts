@@ -18,7 +18,7 @@ const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
 ]);
 
 /** The parameters of history methods that are parsed, in bytes; real ones are below a kilobyte. */
-const PARAMS_BYTES_MAX = 65_536;
+const PARAMS_BYTES_MAX = 8_192;
 
 /** Adds history across tiers, so that a caller sees one chain; with one tier alone a call goes to `forward` as it is. */
 export function withHistory(forward: Forward, clock: Clock): Forward {

@@ -214,6 +214,15 @@ export function textIn(json: Buffer | undefined): string | undefined {
   return quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1);
 }
 
+/** Whether the JSON string at `from` is a text, in quotes `quoted`, however it is escaped. */
+export function isTextAt(bytes: Buffer, from: number, quoted: Uint8Array, text: string): boolean {
+  if (isAt(bytes, from, quoted)) return true;
+  const to = afterString(bytes, from);
+  // No character takes more than six bytes to escape, and none is shorter than itself.
+  if (to - from > 2 + 6 * text.length || to - from <= quoted.length) return false;
+  return textIn(bytes.subarray(from, to)) === text;
+}
+
 /** Whether a value is there and is `null`; one that is absent is not. */
 export function isNull(json: Uint8Array | undefined): boolean {
   return json !== undefined && json.length === 4 && json[0] === 0x6e;

@@ -1,51 +1,63 @@
-import { OPEN_ARRAY, OPEN_OBJECT, Walk, afterSpace, afterString, textIn } from './scan.ts';
+import { OPEN_ARRAY, OPEN_OBJECT, Walk, afterSpace, afterString, isTextAt, textIn } from './scan.ts';
 
 /** One member of an object: its decoded name, its value's bytes, and the bytes of both. */
 type Member = Readonly<{ name: string; value: Buffer; whole: Buffer }>;
 
 /** The values of a JSON array as slices of its bytes; `undefined` when it is none. */
 export function elementsOf(json: Uint8Array | undefined): readonly Buffer[] | undefined {
-  return itemsOf(json, OPEN_ARRAY)?.map(({ value }) => value);
+  const values: Buffer[] = [];
+  const isArray = eachItem(json, OPEN_ARRAY, (bytes, from, to) => values.push(bytes.subarray(from, to)));
+  return isArray ? values : undefined;
 }
 
 /** The members of a JSON object in their order, repeated ones too; `undefined` when it is none. */
 export function membersOf(json: Uint8Array | undefined): readonly Member[] | undefined {
-  return itemsOf(json, OPEN_OBJECT)?.map(({ value, whole }) => {
-    const name = textIn(whole.subarray(0, afterString(whole, 0))) ?? '';
-    return { name, value, whole };
+  const members: Member[] = [];
+  const isObject = eachItem(json, OPEN_OBJECT, (bytes, from, to, nameFrom) => {
+    const name = textIn(bytes.subarray(nameFrom, afterString(bytes, nameFrom))) ?? '';
+    members.push({ name, value: bytes.subarray(from, to), whole: bytes.subarray(nameFrom, to) });
   });
+  return isObject ? members : undefined;
 }
 
-function itemsOf(json: Uint8Array | undefined, opening: number) {
-  if (json === undefined) return undefined;
-  const items: Omit<Member, 'name'>[] = [];
+type OnItem = (bytes: Buffer, from: number, to: number, nameFrom: number) => void;
+
+/** Gives the elements or members of a value that opens so; false: it is none, whatever was given. */
+function eachItem(json: Uint8Array | undefined, opening: number, onItem: OnItem): boolean {
+  if (json === undefined) return false;
   const bytes = Buffer.from(json.buffer, json.byteOffset, json.length);
   const open = afterSpace(bytes, 0);
-  if (bytes[open] !== opening) return undefined;
+  if (bytes[open] !== opening) return false;
   const walk = new Walk(bytes, open, 1, (depth, from, to, nameFrom) => {
-    if (depth === 1)
-      items.push({
-        value: bytes.subarray(from, to),
-        whole: bytes.subarray(nameFrom < 0 ? from : nameFrom, to),
-      });
+    if (depth === 1) onItem(bytes, from, to, nameFrom);
     return false;
   });
-  return walk.go() < 0 ? undefined : items;
+  return walk.go() >= 0;
+}
+
+/** The values of all members of that name, in their order, however it is escaped. The others cost a few steps each. */
+export function valuesOf(json: Uint8Array | undefined, name: string): readonly Buffer[] {
+  const values: Buffer[] = [];
+  const quoted = Buffer.from(JSON.stringify(name));
+  const isObject = eachItem(json, OPEN_OBJECT, (bytes, from, to, nameFrom) => {
+    if (isTextAt(bytes, nameFrom, quoted, name)) values.push(bytes.subarray(from, to));
+  });
+  return isObject ? values : [];
 }
 
 /** The value of a member's last appearance, as `JSON.parse` takes it. */
 export function memberOf(json: Uint8Array | undefined, name: string): Buffer | undefined {
-  return membersOf(json)?.findLast((member) => member.name === name)?.value;
+  return valuesOf(json, name).at(-1);
 }
 
-/** The members of the config in the second place of parameters; none when there is no config. */
-export function configOf(params: Uint8Array | undefined): readonly Member[] {
-  return membersOf(elementsOf(params)?.[1]) ?? [];
+/** The config in the second place of parameters. */
+export function configOf(params: Uint8Array | undefined): Buffer | undefined {
+  return elementsOf(params)?.[1];
 }
 
 /** Parameters without those members of their config whose names are not kept; every byte beside them stays the caller's. */
 export function withConfig(params: Uint8Array, keeps: (name: string) => boolean): Uint8Array {
-  const members = configOf(params);
+  const members = membersOf(configOf(params)) ?? [];
   const kept = members.flatMap(({ name, whole }) => (keeps(name) ? [whole] : []));
   const [first] = members;
   const last = members.at(-1);

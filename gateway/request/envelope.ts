@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer';
 import {
-  BACKSLASH,
   CLOSE_OBJECT,
   DEEP,
   OPEN_ARRAY,
@@ -10,9 +9,9 @@ import {
   STOPPED,
   Walk,
   afterSpace,
-  afterString,
   isAt,
   isNull,
+  isTextAt,
   textIn,
 } from '../json/scan.ts';
 import { joined } from '../json/slices.ts';
@@ -92,8 +91,6 @@ const QUOTED = NAMES.map((name) => Buffer.from(`"${name}"`));
 const VERSION = Buffer.from('"2.0"');
 /** A call has four, and SDKs add one or two. */
 const MEMBERS_MAX = 64;
-/** One of our names, or the version, is no longer when every character of it is escaped. */
-const ESCAPED_BYTES_MAX = 2 + 6 * 'jsonrpc'.length;
 /** No method that a node or a config knows is longer. */
 const METHOD_BYTES_MAX = 1_024;
 
@@ -132,7 +129,7 @@ function elementFrom(members: Members): Element {
 }
 
 function isVersion(json: Buffer): boolean {
-  return isAt(json, 0, VERSION) || (json.length <= ESCAPED_BYTES_MAX && textIn(json) === '2.0');
+  return json[0] === QUOTE && isTextAt(json, 0, VERSION, '2.0');
 }
 
 /** The name of a method; of one that nobody serves, because it is too long, it is empty. */
@@ -158,13 +155,10 @@ function idFrom(slice: Buffer | undefined): Buffer | undefined {
   return slice.length < U64_MAX.length || slice.toString('latin1') <= U64_MAX ? slice : undefined;
 }
 
-/** The member whose name begins at `from`, by its decoded name: `"\u0069d"` is `id`. */
+/** The member whose name begins at `from`, however it is escaped: `"\u0069d"` is `id`. */
 function nameAt(bytes: Buffer, from: number): Name | undefined {
   for (let n = 0; n < NAMES.length; n++) if (isAt(bytes, from, QUOTED[n] ?? NULL_ID)) return NAMES[n];
-  const to = afterString(bytes, from);
-  if (to - from > ESCAPED_BYTES_MAX || !bytes.subarray(from, to).includes(BACKSLASH)) return undefined;
-  const text = textIn(bytes.subarray(from, to));
-  return NAMES.find((name) => name === text);
+  return NAMES.find((name, n) => isTextAt(bytes, from, QUOTED[n] ?? NULL_ID, name));
 }
 
 /** A body as JSON-RPC: one element, or a batch in the caller's order. */

@@ -1,4 +1,4 @@
-import { configOf, elementsOf, joined, memberOf } from '../json/slices.ts';
+import { configOf, elementsOf, joined, memberOf, valuesOf } from '../json/slices.ts';
 import { isNull } from '../json/scan.ts';
 import { type Call, rpcError, rpcResult } from '../request/envelope.ts';
 import { type Forward, READ_HERE, readReply, type Reply, type TimedContext } from '../upstream/forward.ts';
@@ -44,8 +44,8 @@ export function withRules(forward: Forward, pool: Pool): Forward {
   }
 }
 
-/** 256 signatures are 23 KB; megabytes are not searched for a flag. */
-const PARAMS_BYTES_MAX = 65_536;
+/** 256 signatures are 23 KB; more is not searched for a flag. */
+const PARAMS_BYTES_MAX = 32_768;
 
 /** 256 statuses of the longest kind are about 60 KB. */
 const ANSWER_BYTES_MAX = 1_048_576;
@@ -55,12 +55,12 @@ const ANSWER_BYTES_MAX = 1_048_576;
  * Agave 3.1 refuses a config without it; what is no boolean stays too, for the node to refuse, and so do named parameters.
  */
 export function withoutHistory(params: Uint8Array | undefined) {
-  const flags = configOf(params).filter(({ name }) => name === FLAG);
-  const set = flags.filter(({ value }) => value[0] === TRUE);
+  const flags = valuesOf(configOf(params), FLAG);
+  const set = flags.filter(([first]) => first === TRUE);
   if (params === undefined || set.length === 0) return { params, wantsHistory: false };
   const parts: (string | Uint8Array)[] = [];
   let end = 0;
-  for (const { value } of set) {
+  for (const value of set) {
     const at = value.byteOffset - params.byteOffset;
     parts.push(params.subarray(end, at), 'false');
     end = at + value.length;

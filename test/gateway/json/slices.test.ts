@@ -1,6 +1,13 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { arrayOf, elementsOf, memberOf, membersOf, numberIn } from '../../../gateway/json/slices.ts';
+import {
+  arrayOf,
+  elementsOf,
+  memberOf,
+  membersOf,
+  numberIn,
+  valuesOf,
+} from '../../../gateway/json/slices.ts';
 import { isNull, textIn } from '../../../gateway/json/scan.ts';
 import { jsonText, objectText } from './json-text.ts';
 
@@ -29,6 +36,29 @@ test('the members of any object are its own bytes, in order', () => {
       );
     }),
   );
+});
+
+test('the values of a name are those of its members, however it is escaped', () => {
+  const names = fc.constantFrom(
+    '"a"',
+    '"\\u0061"',
+    '"aa"',
+    '"\\""',
+    '"\\u0022"',
+    '"\\n"',
+    '"é"',
+    '"\\u00e9"',
+    '""',
+  );
+  const members = fc.array(fc.record({ name: names, value: jsonText }), { maxLength: 8 });
+  fc.assert(
+    fc.property(members, fc.constantFrom('a', '"', '\n', 'é', ''), (list, wanted) => {
+      const found = valuesOf(bytesOf(objectText(list, ' ')), wanted);
+      const expected = list.filter(({ name }) => JSON.parse(name) === wanted);
+      expect(found.map(textOf)).toEqual(expected.map(({ value }) => value));
+    }),
+  );
+  for (const none of ['[{"a":1}]', '{"a":1', '"a"', '']) expect(valuesOf(bytesOf(none), 'a')).toEqual([]);
 });
 
 test('of a member that stands twice the last one counts', () => {
