@@ -1,5 +1,10 @@
 import { createHttpClient, type HttpClient } from '../../gateway/upstream/http-client.ts';
-import type { ExchangeHandler, HttpReply, NoReply } from '../../gateway/upstream/http-connection.ts';
+import {
+  Connection,
+  type ExchangeHandler,
+  type HttpReply,
+  type NoReply,
+} from '../../gateway/upstream/http-connection.ts';
 import type { ResponseHead } from '../../gateway/upstream/http-parser.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { createVirtualClock } from '../../test/gateway/virtual-clock.ts';
@@ -20,6 +25,8 @@ const LANES = 8;
 const DUE_MS = 1_000;
 /** Real time after which an exchange or a connection that should have ended is a finding. */
 const HANG_MS = 30_000;
+/** No read may hold up the loop for longer. */
+const READ_MS_MAX = 10;
 const PROGRESS_MS = 1_000;
 /** Beyond the time that is asked for. */
 const LIMIT_BEYOND_MS = 60_000;
@@ -27,6 +34,8 @@ const LIMIT_BEYOND_MS = 60_000;
 type Summary = Readonly<{
   episodes: number;
   outcomes: ReadonlyMap<string, number>;
+  /** What the read took that took the most. */
+  readMs: number;
   finding: string | undefined;
 }>;
 
@@ -46,9 +55,9 @@ if (import.meta.main) process.exit(await runOwn(BENCH, process.argv.slice(2)));
 
 async function measure({ signal, number, progress, say }: OwnRun): Promise<boolean> {
   const seed = Math.floor(number('seed'));
-  const { episodes, outcomes, finding } = await fuzz(seed, number('seconds'), progress, signal);
+  const { episodes, outcomes, readMs, finding } = await fuzz(seed, number('seconds'), progress, signal);
   const counts = [...outcomes].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, n]) => `${name} ${n}`);
-  say(`${episodes} episodes from seed ${seed}: ${counts.join(', ')}`);
+  say(`${episodes} episodes from seed ${seed}: ${counts.join(', ')}; no read above ${readMs.toFixed(1)} ms`);
   say(finding === undefined ? 'no finding' : `FINDING ${finding}`);
   return finding === undefined;
 }
@@ -69,12 +78,15 @@ export async function fuzz(
   const onRejection = (error: unknown) =>
     void (finding ??= `a rejection that nothing handles: ${String(error)}`);
   process.on('unhandledRejection', onRejection);
+  const reads = timedReads();
   const lane = async () => {
     const isOver = () => signal?.aborted === true || systemClock.monotonic() - startedMs >= seconds * 1_000;
     while (finding === undefined && !isOver()) {
       const episode = next++;
       try {
         await runEpisode(randomOf(episode), count);
+        if (reads.longestMs() > READ_MS_MAX)
+          finding ??= `seeds up to ${episode}: a read held up the loop for ${reads.longestMs()} ms`;
       } catch (error) {
         finding ??= `seed ${episode}: ${error instanceof Error ? error.message : String(error)}`;
       }
@@ -85,7 +97,21 @@ export async function fuzz(
   };
   await Promise.all(Array.from({ length: LANES }, lane));
   process.off('unhandledRejection', onRejection);
-  return { episodes: next - seed, outcomes, finding };
+  reads.stop();
+  return { episodes: next - seed, outcomes, readMs: reads.longestMs(), finding };
+}
+
+/** Measures what a connection does with each read, by the shorter of time and CPU time: other processes take the one, other threads the other. */
+function timedReads() {
+  const { onData } = Connection.prototype;
+  let longestMs = 0;
+  Connection.prototype.onData = function (bytes) {
+    const [startedMs, before] = [systemClock.monotonic(), process.cpuUsage()];
+    onData.call(this, bytes);
+    const ms = Math.min(systemClock.monotonic() - startedMs, process.cpuUsage(before).user / 1_000);
+    longestMs = Math.max(longestMs, ms);
+  };
+  return { longestMs: () => longestMs, stop: () => void (Connection.prototype.onData = onData) };
 }
 
 /** One request, its reply and how both are handled. */

@@ -186,7 +186,8 @@ const TRAILERS = choices(
 function chunksOf(random: Random, body: Buffer): Buffer {
   const parts: Buffer[] = [];
   const biggest = random.one([1, 7, 100, 4_096, 70_000]);
-  const step = Math.max(biggest, body.length / 400);
+  const isFine = body.length < 100_000 && random.below(20) === 0;
+  const step = isFine ? 1 : Math.max(biggest, body.length / 400);
   const oddAt = random.below(8) === 0 ? random.below(6) : -1;
   for (let at = 0, i = 0; at < body.length; i++) {
     const piece = body.subarray(at, (at += random.below(step) + 1));
