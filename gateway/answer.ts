@@ -5,7 +5,14 @@ import type { PublishedTerms } from '../shared/publication.ts';
 import type { CallPermits } from './limits/calls.ts';
 import { type Charge, type Charging, priceOf } from './limits/charge.ts';
 import type { ScanPermits } from './limits/scans.ts';
-import { corsFields, preflight, refusalOfHead, type RpcRequest, type RpcResponse } from './listener/http.ts';
+import {
+  type Body,
+  corsFields,
+  preflight,
+  refusalOfHead,
+  type RpcRequest,
+  type RpcResponse,
+} from './listener/http.ts';
 import type { Barred, IdentifyCaller } from './request/auth.ts';
 import { type BodyRead, type Malformed, malformed, readEnvelope } from './request/envelope.ts';
 import { isForward, isScan, planCall, type PlannedCall } from './respond/planned-call.ts';
@@ -54,8 +61,7 @@ export function createAnswer(stages: Stages): AnswerRequest {
     const carried = extractApiKey(request.headers, request.url);
     const found = identify(carried, request);
     const before = found instanceof Promise ? await found : found;
-    const bytesMax = before.kind === 'known' ? bodyBytesMax : Math.min(bodyBytesMax, KEYLESS_BYTES_MAX);
-    const body = refusalOfHead(request) ?? (await request.readBody(bytesMax));
+    const body = refusalOfHead(request) ?? (await readBody(request, before));
     if (body.kind === 'caller-left') return { status: 400, fields: {} };
     if (body.kind !== 'body') {
       if (before.kind === 'known') usage.refused(before.caller);
@@ -70,6 +76,12 @@ export function createAnswer(stages: Stages): AnswerRequest {
     if (identity.kind === 'known') return answerCaller(request, identity.caller, read);
     return refuseRequest(request, refusalOf(identity, request), read);
   };
+
+  /** Who has no valid key sends less. */
+  function readBody(request: RpcRequest, identity: Identity | Barred): Body | Promise<Body> {
+    if (identity.kind === 'known') return request.readBody(bodyBytesMax, identity.caller.accountId);
+    return request.readBody(Math.min(bodyBytesMax, KEYLESS_BYTES_MAX));
+  }
 
   function planOf({ plan }: Caller): Plan | undefined {
     return plan === undefined ? undefined : terms().plans.get(plan);

@@ -1,11 +1,14 @@
 import type { Clock } from '../../shared/clock.ts';
-import { WAITING_BYTES_MAX, Exchange, READ_OUT_BYTES_MAX } from './exchange.ts';
+import type { BodyBudget, Holder, Share } from './body-budget.ts';
 import type { CallerRequest } from './caller-request.ts';
+import { compact, Exchange, READ_OUT_BYTES_MAX, UNCOUNTED_BYTES_MAX, WAITING_BYTES_MAX } from './exchange.ts';
 import type { RpcResponse } from './http.ts';
 import { EMPTY } from '../upstream/http-connection.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
-import { atEndOfTurn } from '../upstream/turns.ts';
-import { type BadHead, readRequestHead, type RequestHead } from './request-head.ts';
+import { Outgoing } from './outgoing.ts';
+import { type BadHead, readRequestHead } from './request-head.ts';
+import { bareHead, responseHead } from './response-head.ts';
+import { awaitWork } from './turn-work.ts';
 import { rpcResponseOf } from './web.ts';
 
 /** A route's answer, as it is or as a `Response` that is yet to be read. */
@@ -14,6 +17,7 @@ type Answer = RpcResponse | Response;
 /** What a connection knows of its listener. */
 export type Listener = Readonly<{
   clock: Clock;
+  bodies: BodyBudget;
   /** A body must have come whole so long after its head, and a next request must begin so long after an answer. */
   quietMs: number;
   answer(request: CallerRequest): Answer | Promise<Answer>;
@@ -24,20 +28,22 @@ export type Listener = Readonly<{
   onClose(connection: CallerConnection): void;
 }>;
 
-/** A head must have come whole so long after the connection was opened, or after its first byte on one that was used before. */
-const HEAD_MS = 10_000;
+/**
+ * A head must have come whole so long after the connection was opened, or after its first byte on one that was used before;
+ * without a valid key its body too. So long at most such a request's connection lives after its refusal.
+ */
+const STRANGER_MS = 10_000;
+/** A connection ends after so many refused requests without a valid key in a row. */
+const REFUSALS_MAX = 200;
+/** A caller who has ended its sending side is probed so long after that, and after twice the time again. */
+const PROBE_MS = 250;
 /** How long a caller may take to close a connection that was ended by an answer, or to send more (RFC 9112 9.6). */
 const LINGER_MS = 2_000;
-/** So much of a body is copied, so that what stands before or behind it leaves in the same write. */
-const JOINED_BYTES_MAX = 16_384;
 
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n');
 const LAST_CHUNK = Buffer.from('0\r\n\r\n');
-const LINE_END = Buffer.from('\r\n');
 /** Where no error hook of the app has answered. */
 const BROKEN: RpcResponse = { status: 500, fields: {} };
-
-type StreamedResponse = RpcResponse & Readonly<{ body: StreamBody }>;
 
 /** One HTTP/1.1 connection of a caller, which carries one request at a time; those behind it wait. */
 export class CallerConnection {
@@ -48,26 +54,34 @@ export class CallerConnection {
   #exchange: Exchange | undefined;
   /** Since when the next head is waited for. */
   #sinceMs: number;
-  /** What leaves together with the next bytes: a head, or a chunk's size. */
-  #corked: Buffer = EMPTY;
-  #unwritten: Buffer[] = [];
-  /** Answered, but not to the last byte. */
-  #unsent: Exchange[] = [];
-  /** Since when nothing of that could be written. */
-  #stuckSinceMs = 0;
-  #drained: PromiseWithResolvers<void> | undefined;
+  readonly #out: Outgoing;
   /** It ends when all has been written; then it lingers: nothing more is sent, and what comes is thrown away. */
   #state: 'open' | 'ending' | 'lingering' | 'closed' = 'open';
   #isPaused = false;
-  #isReadingHeads = false;
+  /** Whether what is held waits for its turn (`turn-work.ts`), or is the first part of a head. */
+  #isQueued = false;
+  #isPartial = false;
+  /** What that takes of the memory for bodies. */
+  readonly #share: Share;
   /** Whether it has not carried a request yet. */
   #isNew = true;
+  /** Whether it has not, or only refused ones without a valid key, and how many of those in a row. */
+  #isStranger = true;
+  #refusals = 0;
+  /** Whose the last request was. */
+  #holder: Holder = 'keyless';
+  /** Whether the caller has ended its sending side; when it is probed, and after what time once more. */
+  #isHalfClosed = false;
+  #probeAtMs = 0;
+  #probeMs = PROBE_MS;
   /** The stream that is being passed on. */
   #body: StreamBody | undefined;
 
   constructor(socket: Bun.Socket<CallerConnection>, listener: Listener) {
     this.#socket = socket;
     this.#listener = listener;
+    this.#out = new Outgoing(socket, listener.clock, () => this.destroy());
+    this.#share = listener.bodies.share();
     this.#sinceMs = listener.clock.monotonic();
   }
 
@@ -79,60 +93,80 @@ export class CallerConnection {
 
   /** Whether it waits for a request, or for the rest of a head. */
   get isIdle(): boolean {
-    const isWritten = this.#corked.length === 0 && this.#unwritten.length === 0;
-    return this.#exchange === undefined && this.#state === 'open' && isWritten;
+    return this.#exchange === undefined && this.#state === 'open' && this.#out.isWritten && !this.#isQueued;
+  }
+
+  /**
+   * Whether it is given up where descriptors are short: it waits for a request, or for the rest of one. Who has no valid
+   * key is not waited for while it does not read its refusal either; who has one gets the time of a head for a body.
+   */
+  get isSpare(): boolean {
+    const exchange = this.#exchange;
+    if (exchange === undefined) return this.isIdle || (typeof this.#holder !== 'number' && !this.#isQueued);
+    if (!exchange.hasKey) return !exchange.isWhole || exchange.isAnswered;
+    return !exchange.isWhole && this.#listener.clock.monotonic() - exchange.beganMs >= STRANGER_MS;
   }
 
   onData(bytes: Buffer): void {
     if (this.#state !== 'open') return this.#readOut(bytes);
     const exchange = this.#exchange;
-    if (exchange !== undefined && !exchange.isWhole) return this.#takeBody(exchange, bytes);
-    if (this.#held.length === 0 && exchange === undefined) this.#sinceMs = this.#listener.clock.monotonic();
-    this.#held = this.#held.length === 0 ? bytes : Buffer.concat([this.#held, bytes]);
-    if (exchange === undefined) this.#readNext();
-    this.#pace();
+    if (this.#isQueued) this.#held = Buffer.concat([this.#held, bytes]);
+    else if (exchange !== undefined && !exchange.isWhole) this.#takeBody(exchange, bytes);
+    else {
+      const isFirst = this.#held.length === 0 && exchange === undefined && !this.#isNew;
+      if (isFirst) this.#sinceMs = this.#listener.clock.monotonic();
+      this.#held = this.#held.length === 0 ? bytes : Buffer.concat([this.#held, bytes]);
+      if (exchange === undefined && !this.#out.isUnread) this.#readRequest();
+    }
+    this.#goOn();
+  }
+
+  /**
+   * The caller has ended its sending side. Whether it has left altogether shows when something is written to it, by a reset;
+   * until then a request that came whole is answered (RFC 9112 9.6), and an answer that takes time is preceded by a 100.
+   */
+  onHalfClose(): void {
+    this.#isHalfClosed = true;
+    this.#probeAtMs = this.#listener.clock.monotonic() + PROBE_MS;
+    if (this.#state === 'lingering') this.destroy();
+    else this.#goOn();
   }
 
   onDrain(): void {
-    for (let piece = this.#unwritten[0]; piece !== undefined; piece = this.#unwritten[0]) {
-      const written = this.#put(piece);
-      if (written > 0) this.#stuckSinceMs = this.#listener.clock.monotonic();
-      if (written < piece.length) return void (this.#unwritten[0] = piece.subarray(written));
-      this.#unwritten.shift();
-    }
-    this.#drained?.resolve();
-    this.#drained = undefined;
-    this.#settleSent();
+    if (!this.#out.drain()) return;
     this.#sinceMs = this.#listener.clock.monotonic();
     if (this.#state === 'ending') this.#linger();
     else if (this.#exchange !== undefined) this.#next(this.#exchange);
+    else this.#goOn();
   }
 
   onClose(): void {
     if (this.#state === 'closed') return;
     this.#state = 'closed';
     this.#listener.onClose(this);
-    this.#unwritten = [];
-    this.#held = this.#corked = EMPTY;
+    this.#held = EMPTY;
+    this.#count();
     this.#exchange?.leave();
     this.#body?.cancel();
-    this.#drained?.resolve();
-    this.#settleSent();
+    this.#out.close();
   }
 
-  /** Ends what has been waited for too long; called about once a second. */
+  /** Ends what has been waited for too long, and probes who may have left; called twice a second. */
   onTick(nowMs: number): void {
     const { quietMs } = this.#listener;
     const exchange = this.#exchange;
+    const patienceMs = this.#isStranger ? STRANGER_MS : quietMs;
     const isLingering = this.#state === 'lingering';
-    const waitMs = isLingering ? LINGER_MS : this.#isNew || this.#held.length > 0 ? HEAD_MS : quietMs;
-    const isUnread = this.#unwritten.length > 0;
-    const isStuck = (isUnread || isLingering) && nowMs - this.#stuckSinceMs >= quietMs;
+    const waitMs = isLingering ? LINGER_MS : this.#held.length > 0 ? STRANGER_MS : patienceMs;
+    const { isUnread, stuckSinceMs } = this.#out;
+    const isStuck = (isUnread || isLingering) && nowMs - stuckSinceMs >= patienceMs;
+    const bodyMs = exchange?.hasKey === true ? quietMs : STRANGER_MS;
     const isLate =
       exchange === undefined
         ? !isUnread && nowMs - this.#sinceMs >= waitMs
-        : !exchange.isWhole && nowMs - exchange.beganMs >= quietMs;
+        : !exchange.isWhole && nowMs - (exchange.answeredMs ?? exchange.beganMs) >= bodyMs;
     if (isStuck || isLate) this.destroy();
+    else if (this.#isHalfClosed && nowMs >= this.#probeAtMs) this.#probe(nowMs);
   }
 
   /** Ends it unless an answer is waited for, which ends it by itself. */
@@ -144,67 +178,97 @@ export class CallerConnection {
   /** Ends the connection now. A reset loses what the system has not delivered yet, so only what is under way is cut by one. */
   destroy(): void {
     if (this.#state === 'closed') return;
-    const isCut = this.#exchange !== undefined || this.#unwritten.length > 0;
+    const isCut = this.#exchange !== undefined || this.#out.isUnread;
     this.onClose();
     if (isCut) return void this.#socket.terminate();
     this.#socket.shutdown();
     this.#socket.close();
   }
 
-  /** Writes what the turn has gathered (`turns.ts`). */
-  endTurn(): void {
-    const ahead = this.#corked;
-    this.#corked = EMPTY;
-    this.#send(ahead);
-    if (this.#unsent.length > 0) this.#settleSent();
-  }
-
-  #settleSent(): void {
-    if (this.#unsent.length === 0 || this.#corked.length > 0 || this.#unwritten.length > 0) return;
-    const sent = this.#unsent;
-    this.#unsent = [];
-    for (const exchange of sent) exchange.sent();
-  }
-
   /** Reads the body of the request under way. */
   readOn(isExpected: boolean): void {
-    if (isExpected) this.#write(CONTINUE);
+    if (isExpected) this.#out.write(CONTINUE);
     this.#pace();
   }
 
-  /** Answers what is held, one after another: not by recursion, for a thousand heads may come in one read. */
-  #readNext(): void {
-    if (this.#isReadingHeads) return;
-    this.#isReadingHeads = true;
-    while (this.#exchange === undefined && this.#held.length > 0 && this.#state === 'open') {
-      // The permit of an answer is given back before the next request asks for one.
-      if (this.#unsent.length > 0) this.endTurn();
-      const read = readRequestHead(this.#held);
-      if (read.kind === 'bad') this.#refuse(read);
-      if (read.kind === 'more') {
-        // It must not keep the memory of what came before it.
-        if (this.#held.buffer.byteLength > WAITING_BYTES_MAX) this.#held = Buffer.from(this.#held);
-        break;
+  /** Goes on with what is held: a part of a body, or one request. Gives what that cost (`turn-work.ts`). */
+  workOn(): number {
+    this.#isQueued = false;
+    if (this.#state !== 'open') return 1;
+    const bytes = compact(this.#held);
+    const exchange = this.#exchange;
+    this.#held = bytes;
+    if (exchange === undefined) this.#readRequest();
+    else this.#takeBody(exchange, bytes);
+    const left = this.#held.length;
+    this.#goOn();
+    return 1 + ((bytes.length - left) >> 10);
+  }
+
+  /** Has what is held read in its turn, as soon as that can be; ends the connection where nothing more can come. */
+  #goOn(): void {
+    const exchange = this.#exchange;
+    if (this.#state === 'open' && !this.#isQueued) {
+      const isBody = exchange !== undefined && !exchange.isWhole;
+      const isNext = exchange === undefined && !this.#isPartial;
+      if (this.#held.length > 0 && (isBody || (isNext && !this.#out.isUnread))) {
+        this.#isQueued = true;
+        awaitWork(this);
+      } else if (
+        this.#isHalfClosed &&
+        (isBody || (exchange === undefined && !(isNext && this.#held.length > 0)))
+      ) {
+        exchange?.leave();
+        this.#end();
       }
-      if (read.kind !== 'head') break;
-      const exchange = new Exchange(read.head, this, this.#listener.clock.monotonic());
-      const rest = this.#held.subarray(read.end);
-      this.#held = EMPTY;
-      this.#exchange = exchange;
-      if (rest.length > 0) this.#takeBody(exchange, rest);
-      if (this.#exchange === exchange) this.#answer(exchange);
     }
-    this.#isReadingHeads = false;
+    this.#count();
+    this.#pace();
   }
 
+  /** Counts what is held beyond what every connection may. */
+  #count(): void {
+    const bytes = this.#held.length === 0 ? 0 : this.#held.buffer.byteLength;
+    const holder = this.#exchange?.holder ?? this.#holder;
+    if (!this.#share(holder, bytes > UNCOUNTED_BYTES_MAX ? bytes : 0)) this.destroy();
+  }
+
+  /** Sends what every client of HTTP/1.1 passes over (RFC 9110 15.2). One of HTTP/1.0 gets what could be answered at once. */
+  #probe(nowMs: number): void {
+    const exchange = this.#exchange;
+    if (exchange === undefined || exchange.isAnswered || this.#body !== undefined) return;
+    if (!exchange.headers.isHttp11) return this.destroy();
+    this.#out.write(CONTINUE);
+    this.#probeAtMs = nowMs + (this.#probeMs *= 2);
+  }
+
+  #readRequest(): void {
+    // The permit of an answer is given back before the next request asks for one.
+    if (this.#out.isAwaited) this.#out.endTurn();
+    const read = readRequestHead(this.#held);
+    this.#isPartial = read.kind === 'more';
+    if (read.kind === 'bad') return this.#refuse(read);
+    // It must not keep the memory of what came before it.
+    if (read.kind === 'more') return void (this.#held = compact(this.#held));
+    const exchange = new Exchange(read.head, this, this.#listener.bodies, this.#sinceMs);
+    const rest = this.#held.subarray(read.end);
+    this.#held = EMPTY;
+    this.#exchange = exchange;
+    if (rest.length > 0) this.#takeBody(exchange, rest);
+    if (this.#exchange !== exchange) return;
+    this.#answer(exchange);
+    // Whose it is may have to be looked up first.
+    if (!exchange.isCounted) exchange.count('unknown');
+  }
+
+  /** Takes what the bytes hold of a body; of one in chunks a part, for a chunk may be a byte. */
   #takeBody(exchange: Exchange, bytes: Buffer): void {
-    const rest = exchange.take(bytes);
+    const end = exchange.headers.framing === 'chunked' ? WAITING_BYTES_MAX : bytes.length;
+    const rest = exchange.take(end < bytes.length ? bytes.subarray(0, end) : bytes);
     if (rest === 'bad') return this.#refuse({ kind: 'bad', status: 400 });
-    if (exchange.isWhole) {
-      this.#held = rest;
-      this.#next(exchange);
-    } else if (exchange.isAnswered && exchange.isEndless) this.#end();
-    this.#pace();
+    this.#held = end < bytes.length ? bytes.subarray(end - rest.length) : rest;
+    if (exchange.isWhole) this.#next(exchange);
+    else if (exchange.isAnswered && exchange.isEndless) this.#end();
   }
 
   #answer(exchange: Exchange): void {
@@ -238,168 +302,110 @@ export class CallerConnection {
 
   /** A small answer leaves at the end of the turn, a large one at once, a stream as it comes; that to HEAD is a head alone. */
   #begin(exchange: Exchange, response: RpcResponse): void {
-    const { body = EMPTY } = response;
+    const { body = EMPTY, status } = response;
+    this.#isStranger = !exchange.hasKey && status >= 400 && status < 500;
+    this.#refusals = this.#isStranger ? this.#refusals + 1 : 0;
     const isStream = !(body instanceof Uint8Array);
     if (isStream) this.#body = body;
     const isHead = exchange.method === 'HEAD';
     const length = isStream || (isHead && response.body === undefined) ? response.length : body.length;
     const isKept = this.#isKept(exchange, response, length);
-    const head = this.#headOf(exchange.headers, response, length, isKept);
-    const bytes = isStream || isHead ? EMPTY : body;
-    if (isStream || bytes.length > JOINED_BYTES_MAX) {
-      this.#corked = Buffer.concat([this.#corked, Buffer.from(head, 'latin1')]);
-      if (isStream) {
-        this.#stream(exchange, { ...response, body }, isKept).catch(() => this.destroy());
-        return;
-      }
-      this.#write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
-    } else {
-      const joined = Buffer.allocUnsafe(head.length + bytes.length);
-      joined.write(head, 'latin1');
-      joined.set(bytes, head.length);
-      if (this.#corked.length > JOINED_BYTES_MAX) this.endTurn();
-      this.#corked = this.#corked.length === 0 ? joined : Buffer.concat([this.#corked, joined]);
-      atEndOfTurn(this);
+    const head = responseHead(exchange.headers, response, length, isKept, this.#listener.date());
+    if (isStream) {
+      this.#out.cork(head);
+      return void this.#stream(exchange, body, response, isKept).catch(() => this.destroy());
     }
+    this.#out.add(head, isHead ? EMPTY : body);
     this.#finish(exchange, isKept);
   }
 
   #isKept(exchange: Exchange, { fields }: RpcResponse, length: number | undefined): boolean {
     const { headers, isWhole, leftBytes } = exchange;
     if (fields['connection'] === 'close' || this.#listener.isDraining()) return false;
+    if (this.#refusals >= REFUSALS_MAX || (this.#isHalfClosed && this.#held.length === 0)) return false;
     // Who waits for a 100 in vain may send the next request in place of the body (RFC 9110 10.1.1).
     if (!isWhole && (headers.expectsContinue || leftBytes > READ_OUT_BYTES_MAX)) return false;
     return headers.keepsAlive && (length !== undefined || headers.isHttp11);
   }
 
-  #headOf(head: RequestHead, response: RpcResponse, length: number | undefined, isKept: boolean) {
-    const { status, fields, cookies } = response;
-    let text = `HTTP/1.1 ${status} ${REASONS[status] ?? ''}\r\n`;
-    for (const name in fields) if (name !== 'connection') text += `${name}: ${fields[name]}\r\n`;
-    if (cookies !== undefined) for (const cookie of cookies) text += `set-cookie: ${cookie}\r\n`;
-    if (!isKept) text += 'connection: close\r\n';
-    else if (!head.isHttp11) text += 'connection: keep-alive\r\n';
-    if (length === undefined) text += head.isHttp11 ? 'transfer-encoding: chunked\r\n' : '';
-    else if (status !== 204 && status !== 304) text += `content-length: ${length}\r\n`;
-    return `${text}date: ${this.#listener.date()}\r\n\r\n`;
-  }
-
   /** Passes a stream on as it comes. Unless it was whole, the connection ends without the end of the answer. */
   async #stream(
     exchange: Exchange,
-    { body, length, onEnd }: StreamedResponse,
+    body: StreamBody,
+    { length, onEnd }: RpcResponse,
     isKept: boolean,
   ): Promise<void> {
     const isChunked = length === undefined && exchange.headers.isHttp11;
     let left = length ?? Infinity;
     let last = EMPTY;
     const end = await body.pipe((piece) => {
-      if (isChunked) return this.#writeChunk(piece);
+      if (isChunked) return this.#out.writeChunk(piece);
       left -= piece.length;
-      if (left > 0 || piece.length === 0) return this.#write(piece);
+      if (left > 0 || piece.length === 0) return this.#out.write(piece);
       // The last byte waits: an answer that turns out to be none at its end must not look whole.
       last = Buffer.from(piece.subarray(-1));
-      return this.#write(piece.subarray(0, -1));
+      return this.#out.write(piece.subarray(0, -1));
     });
     this.#body = undefined;
     onEnd?.(end);
     if (this.#state === 'closed') return;
     const isWhole = end.kind === 'complete' && (length === undefined || left === 0);
-    this.#write(isChunked && isWhole ? LAST_CHUNK : isWhole ? last : EMPTY);
+    this.#out.write(isChunked && isWhole ? LAST_CHUNK : isWhole ? last : EMPTY);
     if (isWhole) return this.#finish(exchange, isKept);
     // Where the end shows by itself, what has been written still arrives.
-    if ((isChunked || length !== undefined) && this.#unwritten.length === 0) this.#end();
+    if ((isChunked || length !== undefined) && !this.#out.isUnread) this.#end();
     else this.destroy();
-  }
-
-  #writeChunk(piece: Buffer): Promise<void> | undefined {
-    if (piece.length === 0) return this.#drained?.promise;
-    this.#corked = Buffer.concat([this.#corked, Buffer.from(`${piece.length.toString(16)}\r\n`)]);
-    // Some clients give a chunk to its reader with its line end.
-    const tail = Buffer.concat([piece.subarray(-JOINED_BYTES_MAX), LINE_END]);
-    if (piece.length <= JOINED_BYTES_MAX) return this.#write(tail);
-    this.#write(piece.subarray(0, -JOINED_BYTES_MAX));
-    return this.#write(tail);
-  }
-
-  /** Writes bytes, behind those that are to leave with them, so that neither is sent alone where it is small. */
-  #write(bytes: Buffer): Promise<void> | undefined {
-    const ahead = this.#corked;
-    if (ahead.length === 0) return this.#send(bytes);
-    this.#corked = EMPTY;
-    const joined = bytes.length <= 2 * JOINED_BYTES_MAX ? bytes : bytes.subarray(0, JOINED_BYTES_MAX);
-    this.#send(Buffer.concat([ahead, joined]));
-    return this.#send(bytes.subarray(joined.length));
-  }
-
-  /** Hands bytes, which may be overwritten afterwards, to the system; gives a promise when not all of them are taken at once. */
-  #send(bytes: Buffer): Promise<void> | undefined {
-    if (this.#state === 'closed' || bytes.length === 0) return this.#drained?.promise;
-    const written = this.#unwritten.length > 0 ? 0 : this.#put(bytes);
-    if (written === bytes.length) return undefined;
-    if (this.#unwritten.length === 0) this.#stuckSinceMs = this.#listener.clock.monotonic();
-    this.#unwritten.push(Buffer.from(bytes.subarray(written)));
-    this.#drained ??= Promise.withResolvers();
-    return this.#drained.promise;
-  }
-
-  /** A write that meets a reset ends the connection, later: where it does not read, the runtime does not tell of it. */
-  #put(bytes: Buffer): number {
-    const written = this.#socket.write(bytes);
-    if (written < 0) queueMicrotask(() => this.destroy());
-    return Math.max(0, written);
   }
 
   /** The answer has been written: the next request, or the end of the connection. */
   #finish(exchange: Exchange, isKept: boolean): void {
-    exchange.isAnswered = true;
-    this.#awaitSent(exchange);
+    exchange.answeredMs = this.#listener.clock.monotonic();
+    this.#out.awaitSent(exchange);
     if (!isKept) return this.#end();
     if (exchange.isWhole) return this.#next(exchange);
     exchange.refuseBody();
     this.#pace();
   }
 
-  #awaitSent(exchange: Exchange): void {
-    if (!exchange.isAwaited) return exchange.sent();
-    this.#unsent.push(exchange);
-    this.#settleSent();
-  }
-
   /** Goes on to the next request once this one has come whole and its answer has left: a caller that does not read is not answered on. */
   #next(exchange: Exchange): void {
-    if (!exchange.isAnswered || !exchange.isWhole || this.#unwritten.length > 0) return;
+    if (!exchange.isAnswered || !exchange.isWhole || this.#out.isUnread) return;
+    exchange.release();
     this.#exchange = undefined;
+    this.#holder = exchange.holder;
     this.#isNew = false;
     this.#sinceMs = this.#listener.clock.monotonic();
-    if (this.#listener.isDraining()) return this.#end();
-    this.#readNext();
-    this.#pace();
+    if (this.#listener.isDraining()) this.#end();
+    else this.#goOn();
   }
 
   #refuse({ status }: BadHead): void {
     const exchange = this.#exchange;
+    this.#isStranger ||= exchange?.hasKey !== true;
     exchange?.leave();
-    if (exchange?.isAnswered !== true)
-      this.#write(Buffer.from(`HTTP/1.1 ${status} ${REASONS[status]}\r\nConnection: close\r\n\r\n`));
+    if (exchange?.isAnswered !== true) this.#out.write(Buffer.from(bareHead(status)));
     this.#end();
   }
 
   /** Ends the connection when all has been written. */
   #end(): void {
     if (this.#state !== 'open') return;
-    if (this.#exchange !== undefined) this.#awaitSent(this.#exchange);
-    this.endTurn();
+    if (this.#exchange !== undefined) this.#out.awaitSent(this.#exchange);
+    this.#out.endTurn();
     this.#state = 'ending';
+    if (this.#exchange !== undefined) this.#holder = this.#exchange.holder;
+    this.#exchange?.release();
     this.#exchange = undefined;
     this.#held = EMPTY;
-    if (this.#unwritten.length === 0) this.#linger();
+    this.#count();
+    if (!this.#out.isUnread) this.#linger();
   }
 
   /** Says that no more comes, and reads on a while: what a caller has not read is lost when bytes meet a closed socket. */
   #linger(): void {
     this.#state = 'lingering';
-    this.#sinceMs = this.#stuckSinceMs = this.#listener.clock.monotonic();
+    if (this.#isHalfClosed) return this.destroy();
+    this.#sinceMs = this.#out.stuckSinceMs = this.#listener.clock.monotonic();
     this.#pace();
     this.#socket.shutdown();
   }
@@ -416,28 +422,10 @@ export class CallerConnection {
     if (this.#state === 'closed') return;
     const exchange = this.#exchange;
     const isBody = exchange !== undefined && !exchange.isWhole;
-    const isEnough = isBody ? exchange.isWaiting : this.#held.length > WAITING_BYTES_MAX;
+    const isEnough = this.#held.length > WAITING_BYTES_MAX || (isBody && exchange.isWaiting);
     if (isEnough === this.#isPaused) return;
     this.#isPaused = isEnough;
     if (isEnough) this.#socket.pause();
     else this.#socket.resume();
   }
 }
-
-const REASONS: Readonly<Record<number, string>> = {
-  200: 'OK',
-  204: 'No Content',
-  400: 'Bad Request',
-  401: 'Unauthorized',
-  402: 'Payment Required',
-  404: 'Not Found',
-  405: 'Method Not Allowed',
-  413: 'Content Too Large',
-  415: 'Unsupported Media Type',
-  429: 'Too Many Requests',
-  431: 'Request Header Fields Too Large',
-  500: 'Internal Server Error',
-  503: 'Service Unavailable',
-  504: 'Gateway Timeout',
-  505: 'HTTP Version Not Supported',
-};

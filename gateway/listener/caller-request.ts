@@ -22,7 +22,7 @@ export abstract class CallerRequest implements RpcRequest {
   abstract readonly peer: Bun.SocketAddress | null;
   abstract readonly signal: AbortSignal;
   abstract onSent(then: () => void): void;
-  abstract readBody(bytesMax: number): Body | Promise<Body>;
+  abstract readBody(bytesMax: number, holder?: number): Body | Promise<Body>;
   #web: Request | undefined;
 
   get method(): string {

@@ -13,8 +13,11 @@ export type RpcRequest = Readonly<{
   signal: AbortSignal;
   /** Calls `then` when the last byte of the answer has been handed to the system, or when the caller has left. */
   onSent(then: () => void): void;
-  /** Reads at most `bytesMax` bytes; of a longer body the rest is not read. Single-use. Never rejects. */
-  readBody(bytesMax: number): Body | Promise<Body>;
+  /**
+   * Reads at most `bytesMax` bytes; of a longer body the rest is not read. `holder` is the account of a valid key, whose
+   * memory the body is then; without one there is less room and time for it. Single-use. Never rejects.
+   */
+  readBody(bytesMax: number, holder?: number): Body | Promise<Body>;
 }>;
 
 /** Header fields of an answer, by name. */
@@ -86,8 +89,8 @@ function codingsRead(header: string | null): string {
   return codings;
 }
 
-/** A body longer than the config allows. */
-export type BodyRefusal = { readonly kind: 'body-too-large' };
+/** A body longer than the config allows, or too many bodies under way. */
+export type BodyRefusal = { readonly kind: 'body-too-large' | 'bodies-full' };
 
 export type Body =
   { readonly kind: 'body'; readonly bytes: Buffer } | BodyRefusal | { readonly kind: 'caller-left' };

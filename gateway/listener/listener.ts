@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { type GatewayConfig, gatewayUrl } from '../../shared/config/config.ts';
 import type { Listen } from '../../shared/config/kinds.ts';
+import { BodyBudget } from './body-budget.ts';
 import { CallerConnection, type Listener } from './caller-connection.ts';
 import { CallerRequest } from './caller-request.ts';
 
@@ -10,7 +11,7 @@ const QUIET_MS = 250;
 /** A caller that reads nothing is cut by the idle limit of its stream, exactly, and by its connection's so much later. */
 const IDLE_SLACK_MS = 8_000;
 
-const TICK_MS = 1_000;
+const TICK_MS = 500;
 
 /** So long at most the listener stays open after a stop, while requests come: a load balancer reads the health two or three times. */
 const LEAVE_MS = 5_000;
@@ -41,6 +42,7 @@ export function createListener(
     address = { ...address, ...at };
     const listener: Listener = {
       clock,
+      bodies: new BodyBudget(config.bodiesBytes),
       quietMs: config.idleMs + IDLE_SLACK_MS,
       answer(request) {
         if (isDraining) requestAtMs = clock.monotonic();
@@ -56,6 +58,7 @@ export function createListener(
     };
     socket = Bun.listen<CallerConnection>({
       ...address,
+      allowHalfOpen: true,
       // The runtime has it, its type does not.
       ...(shared ? { reusePort: true } : {}),
       ...(tls === undefined ? {} : { tls: { cert: Bun.file(tls.certPath), key: Bun.file(tls.keyPath) } }),
@@ -68,6 +71,7 @@ export function createListener(
         // Without it the runtime opens a connection only after its handshake: one that sends none would never end.
         handshake: () => undefined,
         data: ({ data }, bytes) => data.onData(bytes),
+        end: ({ data }) => data.onHalfClose(),
         drain: ({ data }) => data.onDrain(),
         close: ({ data }) => data?.onClose(),
         error: ({ data }) => data?.destroy(),
@@ -95,9 +99,9 @@ export function createListener(
     }
   }
 
-  /** Closes connections without a request under way, unfinished heads and handshakes too: for when descriptors are short. */
+  /** Closes connections without a whole request under way, and unfinished handshakes: for when descriptors are short. */
   function closeIdle(): void {
-    for (const connection of connections) if (connection.isIdle) connection.destroy();
+    for (const connection of connections) if (connection.isSpare) connection.destroy();
   }
 
   /** Drains, once; with no time for it, cuts what is under way, also when it drains already. */

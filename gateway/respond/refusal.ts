@@ -67,6 +67,8 @@ function rowOf(refusal: Refusal): Row {
       return [400, refusal.code, refusal.reason];
     case 'body-too-large':
       return [413, INVALID_REQUEST, 'Request body too large'];
+    case 'bodies-full':
+      return [503, -503, 'Too many request bodies under way', retryAfter(0)];
     case 'not-json':
       return [415, INVALID_REQUEST, refusal.reason];
     case 'not-post':

@@ -91,6 +91,19 @@ function gatewayFrom(table: Table, deadlines: Table) {
   const tls = table.has('tls') ? tlsFrom(table.table('tls')) : undefined;
   const address = table.takeOr('listen', listen, { hostname: '127.0.0.1', port: 8899 });
   const ownUrl = gatewayUrl({ listen: address, tls });
+  const bodyBytesMax = table.takeOr('max_body_bytes', integer(1_024, 134_217_728, '1_048_576'), 1_048_576);
+  // One account gets at most three quarters of it, so a longest body must fit twice.
+  const bodiesBytesMin = 2 * bodyBytesMax;
+  const bodiesBytes =
+    table.take('bodies_bytes', integer(1_048_576, 17_179_869_184, '134_217_728')) ??
+    Math.max(134_217_728, bodiesBytesMin);
+  if (bodiesBytes < bodiesBytesMin)
+    table.problem(
+      'bodies_bytes',
+      bodiesBytes,
+      'at least twice gateway.max_body_bytes',
+      String(bodiesBytesMin),
+    );
   return table.close({
     listen: address,
     metrics: table.takeOr('metrics', listen, { hostname: '127.0.0.1', port: 9464 }),
@@ -100,7 +113,9 @@ function gatewayFrom(table: Table, deadlines: Table) {
     processes: table.takeOr('processes', integer(1, 256, '2'), 1),
     /** A stream or a request silent for this long is cut. */
     idleMs: 1_000 * table.takeOr('idle_seconds', integer(1, IDLE_SECONDS_MAX, '120'), 120),
-    bodyBytesMax: table.takeOr('max_body_bytes', integer(1_024, 134_217_728, '1_048_576'), 1_048_576),
+    bodyBytesMax,
+    /** Memory for request bodies under way, in each process. */
+    bodiesBytes,
     /** How long answers under way may take to end after a stop. */
     drainMs: 1_000 * table.takeOr('drain_seconds', integer(1, 3_600, '25'), 25),
     /** Between two looks at every backend. */

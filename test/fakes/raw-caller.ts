@@ -23,6 +23,8 @@ export type RawCaller = Disposable &
     resume(): void;
     /** Called with every piece that comes. */
     onData(take: (bytes: Buffer) => void): void;
+    /** Ends the sending side (FIN), and reads on. */
+    halfClose(): void;
     /** Breaks the connection (RST). */
     reset(): void;
   }>;
@@ -33,7 +35,8 @@ const KEPT_CHARACTERS = 4 << 20;
 /** Opens a connection to the origin of `url`, from `localAddress` when it is given: every 127.x.y.z is this machine (Linux). */
 export async function openCaller(url: URL, localAddress?: string): Promise<RawCaller> {
   const from = localAddress === undefined ? {} : { localAddress };
-  const socket = connect({ port: Number(url.port), host: url.hostname, ...from });
+  const socket = connect({ port: Number(url.port), host: url.hostname, allowHalfOpen: true, ...from });
+  socket.once('end', () => socket.end());
   await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject));
   return callerOn(socket);
 }
@@ -81,6 +84,7 @@ function callerOn(socket: Socket): RawCaller {
     onData: (take) => void socket.on('data', take),
     pause: () => void socket.pause(),
     resume: () => void socket.resume(),
+    halfClose: () => void socket.end(),
     reset: () => void socket.resetAndDestroy(),
     [Symbol.dispose]: () => void socket.destroy(),
   };

@@ -1,0 +1,85 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { TURN_COST } from '../../../gateway/listener/turn-work.ts';
+import { openCaller } from '../../fakes/raw-caller.ts';
+import { atRest } from '../../faults/gateway-process.ts';
+import { get, open, post, statusesIn, text } from './open-listener.ts';
+
+/** The most requests that one turn of the loop has answered. */
+let mostInTurn = 0;
+let inTurn = 0;
+let isWatching = false;
+const answering = (status = 200) => {
+  inTurn++;
+  mostInTurn = Math.max(mostInTurn, inTurn);
+  return text('', status);
+};
+beforeEach(() => {
+  [mostInTurn, inTurn, isWatching] = [0, 0, true];
+  const turn = () => {
+    inTurn = 0;
+    if (isWatching) setImmediate(turn);
+  };
+  turn();
+});
+afterEach(() => void (isWatching = false));
+
+describe('F14 requests that are sent ahead', () => {
+  test('F14 of many callers are answered in turns of the loop, a share in each, also where nothing is read', async () => {
+    let answered = 0;
+    const { url } = open(() => {
+      answered++;
+      return answering();
+    });
+    using callers = new DisposableStack();
+    const all = await Promise.all(Array.from({ length: 10 }, () => openCaller(url)));
+    for (const caller of all) {
+      callers.use(caller).pause();
+      caller.send(get('/').repeat(5_000));
+    }
+    await atRest(() => answered, 50);
+    // All of them, or as many as the system holds answers for.
+    expect(answered).toBeGreaterThan(20_000);
+    // The first request of a read is answered with the read; a turn of ours may lie between two of the queue.
+    expect(mostInTurn).toBeLessThanOrEqual(2 * TURN_COST + 2 * all.length);
+  });
+
+  test('F14 let a caller between them who sends one', async () => {
+    const order: string[] = [];
+    const { url } = open(({ url: target }) => {
+      order.push(target);
+      return text('');
+    });
+    using flood = await openCaller(url);
+    using one = await openCaller(url);
+    flood.send(get('/').repeat(20_000));
+    while (order.length === 0) await Bun.sleep(0); // awaits the first answer
+    const before = order.length;
+    one.send(get('/?one'));
+    await one.until('\r\n\r\n');
+    // It waits for a few turns of the loop, and not for the flood.
+    expect(order.findIndex((target) => target.endsWith('/?one')) - before).toBeLessThan(20 * TURN_COST);
+    await flood.until('\r\n\r\n', 20_000);
+    expect(order.length).toBe(20_001);
+  });
+
+  test('F14 after two hundred refused ones in a row the connection ends; a good one between them begins the count anew', async () => {
+    const { url } = open(({ url: target }) => text('', Number(target.slice(target.indexOf('?') + 1))));
+    using caller = await openCaller(url);
+    caller.send(get('/?401').repeat(199) + get('/?200') + get('/?404').repeat(1_000));
+    await caller.ended;
+    const codes = statusesIn(caller.text());
+    expect(codes).toEqual([...Array<number>(199).fill(401), 200, ...Array<number>(200).fill(404)]);
+    expect(caller.text().match(/connection: close/g)?.length).toBe(1);
+  });
+
+  test('F14 what a valid key is refused does not end its connection', async () => {
+    const { url } = open(async (request) => {
+      await request.readBody(100, 1);
+      return text('', 429);
+    });
+    using caller = await openCaller(url);
+    caller.send(post('{}').repeat(300));
+    await caller.until('HTTP/1.1 429', 300);
+    expect(caller.text()).not.toContain('connection: close');
+  });
+});
