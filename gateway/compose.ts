@@ -9,7 +9,8 @@ import type { PublishedTerms } from '../shared/publication.ts';
 import type { Store } from '../shared/store/open.ts';
 import { createAnswer } from './answer.ts';
 import { createGcTuner } from './gc-tuner.ts';
-import { healthOf, statusOf } from './status.ts';
+import { createHostHealth, type Findings, type HostHealth } from './health.ts';
+import { statusOf, unwellOf } from './status.ts';
 import { createTroubles } from './troubles.ts';
 import { historyGap } from './history/tiers.ts';
 import { withHistory } from './history/history.ts';
@@ -41,6 +42,8 @@ type Deps = Readonly<{
   sharing?: Sharing | undefined;
   /** Deploys on another host; `undefined`: accounts and usage are this host's alone. */
   hosts?: Hosts | undefined;
+  /** Looks at the health of the host for all of its processes; until it has, this one says what it finds. `undefined`: it is alone. */
+  supervisor?: Readonly<{ found(findings: Findings): void; health(): HostHealth | undefined }> | undefined;
   config: Config;
   accounts: Store;
   ledger: Store;
@@ -71,7 +74,7 @@ const RECENT_TURNS = (TURN_SECONDS * 1_000) / TEND_MS;
 const USAGE_LOST = 'usage was not counted, for the ledger takes no writes';
 
 export function createGateway(deps: Deps) {
-  const { node, sharing, hosts, config, accounts, ledger, clock, log, random } = deps;
+  const { node, sharing, hosts, supervisor, config, accounts, ledger, clock, log, random } = deps;
   const { probeMs, bodyBytesMax, cacheBytes } = config.gateway;
   const dueMs = dueMsBy(config.gateway.deadlinesMs);
   const backends = backendsOf(config).map((each) => backendFrom(each, clock, config));
@@ -87,7 +90,8 @@ export function createGateway(deps: Deps) {
     sharing === undefined
       ? limitsAlone(journal, ledger, clock)
       : limitsShared({ node, sharing, journal, ledger, clock, revision });
-  const troubles = createTroubles({ ...deps, journal, usage, link: limits.link });
+  const lookForTroubles = createTroubles({ ...deps, journal, usage, link: limits.link });
+  const host = createHostHealth(clock, supervisor === undefined ? log : undefined);
   const cache = cacheBytes === 0 ? undefined : new Cache(cacheBytes);
   const metrics = createMetrics(backends, limits.link, cache);
   const pool = poolOf(backends, metrics, deps);
@@ -129,6 +133,12 @@ export function createGateway(deps: Deps) {
     }
   }
 
+  function look(closeIdle?: () => void): void {
+    const findings = { troubles: lookForTroubles(closeIdle), ...unwellOf(backends, clock) };
+    host.look([findings]);
+    supervisor?.found(findings);
+  }
+
   /** Runs until `signal` aborts. `reload` gets the revision of a config to be read again; `closeIdle`: descriptors are short. */
   async function runMaintenance(
     reload: (revision: number) => void,
@@ -145,6 +155,7 @@ export function createGateway(deps: Deps) {
       collectNow: fullGC,
       compact: () => Bun.gc(true),
     });
+    look(closeIdle);
     for (let turn = 1; !signal.aborted; turn++) {
       await clock.sleep(TEND_MS, signal);
       const now = revisionIn(revisions) ?? seen;
@@ -152,7 +163,7 @@ export function createGateway(deps: Deps) {
       if (now !== undefined) accountsRevision = now.value + now.config;
       // Refused requests append nothing, so the journal itself tries again.
       journal.retry();
-      if (turn % LOOK_TURNS === 0) troubles.look(closeIdle);
+      if (turn % LOOK_TURNS === 0) look(closeIdle);
       for (const { client } of backends) client.tick();
       pool.compareLatencies();
       hedge?.tick();
@@ -179,7 +190,7 @@ export function createGateway(deps: Deps) {
 
   return {
     answer,
-    health: () => healthOf(backends, clock, troubles.now()),
+    health: () => supervisor?.health() ?? host.now(),
     metrics,
     status: () => statusOf(backends, clock),
     setTerms: (changed: PublishedTerms) => void (terms = changed),

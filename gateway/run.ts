@@ -80,7 +80,17 @@ async function runGateway(
   const opening = openHosts({ ...stores, ...run, storage, isFirst, clock, log });
   if (opening.kind === 'refused') return [opening.sentence];
   const { hosts } = opening;
-  const gateway = createGateway({ node, sharing, hosts, config, ...stores, clock, log, random });
+  const gateway = createGateway({
+    node,
+    sharing,
+    hosts,
+    supervisor: link,
+    config,
+    ...stores,
+    clock,
+    log,
+    random,
+  });
   await Promise.all([gateway.probeAll(stop), hosts?.accounts.settle(stop)]);
 
   const announce = () => (hosts === undefined ? undefined : reloadElsewhere(accounts.store, log));

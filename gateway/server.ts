@@ -16,7 +16,7 @@ import { createListener } from './listener/listener.ts';
 import { rpcRequestOf } from './listener/web.ts';
 import { NULL_ID, rpcError } from './request/envelope.ts';
 import { JSON_TYPE } from './respond/refusal.ts';
-import type { Health } from './status.ts';
+import type { Health } from './health.ts';
 
 type Stages = Readonly<{ answer: AnswerRequest; health: Health }>;
 

@@ -1,28 +1,26 @@
 import manifest from '../package.json' with { type: 'json' };
 import type { Clock } from '../shared/clock.ts';
 import type { BackendStatus, GatewayStatus } from '../shared/gateway-status.ts';
-import type { Trouble } from './troubles.ts';
+import type { Findings } from './health.ts';
 import { type Backend, isLiveNode, RECENT_SECONDS } from './upstream/backend.ts';
 
-/** Says in a sentence whether the gateway can serve. */
-export type Health = () => Readonly<{ ok: boolean; sentence: string }>;
+/** A backend whose calls fail is behind others for a second or more; so is one that lost a single call. */
+const FAILING_MS = 2_000;
+/** Calls of a failing backend succeed now and then. */
+const FAILING_CLEAR_MS = 3_000;
 
-/** Whether callers can be served correctly, with all that is not well: a live node must be well, or any backend without one. */
-export function healthOf(
-  backends: readonly Backend[],
-  clock: Clock,
-  troubles: readonly Trouble[],
-): ReturnType<Health> {
-  const clauses = troubles.map(({ what, cause }) => (cause === undefined ? what : `${what} (${cause})`));
-  const unwell = backends.filter((backend) => troubleOf(backend, clock) !== undefined);
-  const names = unwell.map((backend) => `${backend.config.name} (${troubleOf(backend, clock)})`).join(', ');
+/** The backends that are not well, and the names of those of which one must be: a live node, or any without one. */
+export function unwellOf(backends: readonly Backend[], clock: Clock): Pick<Findings, 'unwell' | 'needed'> {
+  const unwell = backends.flatMap((backend) => {
+    const cause = troubleOf(backend, clock);
+    if (cause === undefined) return [];
+    const trouble = { what: backend.config.name, cause, stops: false };
+    const isExcluded = backend.health.excludedBecause !== undefined;
+    return isExcluded ? trouble : { ...trouble, raiseMs: FAILING_MS, clearMs: FAILING_CLEAR_MS };
+  });
   const live = backends.filter(({ config }) => isLiveNode(config));
-  const needed = live.length > 0 ? live : backends;
-  const isServed = needed.some((backend) => !unwell.includes(backend));
-  const ok = isServed && !troubles.some(({ stops }) => stops);
-  if (names !== '') clauses.push(`${isServed ? 'not these backends' : 'no backend is well'}: ${names}`);
-  if (clauses.length === 0) return { ok, sentence: 'ok' };
-  return { ok, sentence: `${ok ? 'ok, but ' : ''}${clauses.join('; ')}` };
+  const needed = (live.length > 0 ? live : backends).map(({ config }) => config.name);
+  return { unwell, needed };
 }
 
 function troubleOf(backend: Backend, clock: Clock): string | undefined {

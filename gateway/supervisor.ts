@@ -12,6 +12,7 @@ import { fired, listenComplaint } from '../shared/process.ts';
 import { createLog, droppedLines, type Log, writeLines } from '../shared/log.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { openStore } from '../shared/store/open.ts';
+import { createHostHealth, type HostHealth } from './health.ts';
 import { processName } from './limits/limits.ts';
 import { togetherStatus } from './status.ts';
 import { expose, listenForMetrics } from './metrics.ts';
@@ -102,6 +103,8 @@ export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOption
   const totals = new MetricTotals();
   const running = new Map<number, Running>();
   const failed = Promise.withResolvers<string>();
+  const host = createHostHealth(clock, log);
+  let health: HostHealth | undefined;
   let restarts = 0;
   let hangs = 0;
 
@@ -217,6 +220,7 @@ export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOption
     let [lookedMs, onTimeSinceMs] = [clock.monotonic(), -Infinity];
     while (!end.aborted) {
       await clock.sleep(HEARTBEAT_MS, end);
+      lookAtHost();
       const nowMs = clock.monotonic();
       if (nowMs - lookedMs > 2 * HEARTBEAT_MS) onTimeSinceMs = nowMs;
       lookedMs = nowMs;
@@ -229,6 +233,17 @@ export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOption
         one.worker.signal('SIGKILL');
       }
     }
+  }
+
+  /** Folds what the workers found last into the health of the host, and tells each when it changes. */
+  function lookAtHost(): void {
+    const listeners = [...running.values()].filter(({ state }) => state === 'listening');
+    const found = listeners.flatMap(({ worker }) => worker.findings() ?? []);
+    if (found.length === 0) return;
+    const now = host.look(found);
+    if (now.ok === health?.ok && now.sentence === health.sentence) return;
+    health = now;
+    for (const { worker } of running.values()) worker.setHealth(now);
   }
 
   /** Hands plans and prices to every worker; with `announces`, one of them notifies other apps. */
@@ -252,6 +267,8 @@ export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOption
 
   return {
     run,
+    lookAtHost,
+    health: () => health,
     setReloadedConfig,
     collect,
     totals,
@@ -316,7 +333,8 @@ export async function superviseGateway(
 
   function launch(worker: number, seat: number): Worker {
     const assignment = () => ({ seat, config: loaded.read, reloaded });
-    return launchWorker({ worker, command, env, assignment, port, onReload, clock });
+    const { health, lookAtHost: onFound } = pool;
+    return launchWorker({ worker, command, env, assignment, port, onReload, onFound, health, clock });
   }
 
   function readPlansInUse(): ReadonlyMap<string, number> {

@@ -1,21 +1,10 @@
 import { basename } from 'node:path';
 import type { Config } from '../shared/config/config.ts';
 import { descriptorsMax, descriptorTrouble, fileReason } from '../shared/store/private.ts';
-import type { Log } from '../shared/log.ts';
 import { type Store, watchFile } from '../shared/store/open.ts';
+import type { Trouble } from './health.ts';
 import type { StoreLink } from './limits/lease-sync.ts';
 import type { Hosts } from './replica/hosts.ts';
-
-/** What is wrong with this process or its stores, for `/health` and the log. */
-export type Trouble = Readonly<{
-  /** A clause that stays the same while it lasts. */
-  what: string;
-  /** The file or server that it is about, for the log, and what that said. */
-  store?: string;
-  cause?: string | undefined;
-  /** Callers cannot be served correctly, so this process is not ready. */
-  stops: boolean;
-}>;
 
 type Sources = Readonly<{
   accounts: Store;
@@ -26,8 +15,10 @@ type Sources = Readonly<{
   journal: Readonly<{ failure(): string | undefined }>;
   usage: Readonly<{ failure(): string | undefined }>;
   link: StoreLink | undefined;
-  log: Log;
 }>;
+
+/** A full disk takes a small write now and then, and of several processes each tries a store when it has something for it. */
+const CLEAR_MS = 3_000;
 
 /** Readings of a store that may fail in a row: another process may hold the file for a moment. */
 const FAILED_MAX = 2;
@@ -56,8 +47,8 @@ function createReading<Row>(store: Store, sql: string) {
 const NO_SOURCE =
   'no accounts are known: the Redis of storage.redis was not reached yet, or nothing is published there and no account is kept here';
 
-/** Watches what a process needs besides its backends. */
-export function createTroubles({ accounts, ledger, hosts, config, journal, usage, link, log }: Sources) {
+/** Gives what looks at all that a process needs besides its backends. */
+export function createTroubles({ accounts, ledger, hosts, config, journal, usage, link }: Sources) {
   const descriptorsAtMost = descriptorsMax();
   const files = [accounts, ledger].map(watchFile);
   const reading = createReading<{ some: number }>(
@@ -66,7 +57,6 @@ export function createTroubles({ accounts, ledger, hosts, config, journal, usage
   );
   const ledgerReading = createReading(ledger, 'SELECT 1 FROM spent LIMIT 1');
   let hasAccount = false;
-  let known: readonly Trouble[] = [];
 
   function ofAccounts(): Trouble | undefined {
     const source = hosts?.accounts.source();
@@ -90,43 +80,37 @@ export function createTroubles({ accounts, ledger, hosts, config, journal, usage
       { what: charges, store, cause: journal.failure(), stops: true },
       { what: `usage cannot be written to ${name}`, store, cause: usage.failure(), stops: false },
     ];
-    return all.filter(({ cause: why }) => why !== undefined);
+    return all.filter(({ cause: why }) => why !== undefined).map((each) => ({ ...each, clearMs: CLEAR_MS }));
   }
 
   function ofSharing(): Trouble | undefined {
     if (link?.isOut() !== true) return undefined;
     const store = config.storage.redisUrl === undefined ? ledger.filename : 'Redis';
-    const why = `${basename(store)} is away or full`;
-    return { what: 'the store of shared limits does not answer', store, cause: why, stops: false };
+    const { how, error } = link.failure() ?? { how: 'away', error: 'no reply' };
+    const cause = `${basename(store)} is ${how}: ${error}`;
+    return {
+      what: 'the store of shared limits does not answer',
+      store,
+      cause,
+      stops: false,
+      clearMs: CLEAR_MS,
+    };
   }
 
-  function allWith(descriptors: Trouble | undefined): readonly Trouble[] {
-    hasAccount ||= reading.get()?.some === 1;
+  /** What is wrong now; to be called once a second. Idle connections are closed while descriptors are short. */
+  return function look(closeIdle?: () => void): readonly Trouble[] {
+    if (hasAccount) reading.get();
+    else hasAccount = reading.get()?.some === 1;
+    ledgerReading.get();
+    const descriptors = descriptorTrouble(descriptorsAtMost);
+    if (descriptors !== undefined) closeIdle?.();
     const changes = files.map((changeOf) => changeOf());
     return [
       ofAccounts(),
       ...changes.map((change) => change && { ...change, stops: true }),
       ...ofLedger(),
       ofSharing(),
-      descriptors,
+      descriptors && { ...descriptors, clearMs: CLEAR_MS },
     ].filter((trouble) => trouble !== undefined);
-  }
-
-  return {
-    now: () => allWith(descriptorTrouble(descriptorsAtMost)),
-    /** Looks again and logs what has changed; called once a second. Idle connections are closed while descriptors are short. */
-    look(closeIdle?: () => void): void {
-      if (hasAccount) reading.get();
-      ledgerReading.get();
-      const before = known;
-      const descriptors = descriptorTrouble(descriptorsAtMost);
-      known = allWith(descriptors);
-      if (descriptors !== undefined) closeIdle?.();
-      const isIn = (some: readonly Trouble[], { what }: Trouble) => some.some((other) => other.what === what);
-      for (const each of known.filter((trouble) => !isIn(before, trouble)))
-        log.error({ store: each.store, cause: each.cause }, each.what);
-      for (const { what, store } of before.filter((trouble) => !isIn(known, trouble)))
-        log.info({ store }, `no longer: ${what}`);
-    },
   };
 }

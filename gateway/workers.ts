@@ -4,6 +4,7 @@ import type { ConfigText } from '../shared/config/load.ts';
 import type { Environment } from '../shared/config/table.ts';
 import type { GatewayStatus } from '../shared/gateway-status.ts';
 import { writeLines } from '../shared/log.ts';
+import type { Findings, HostHealth } from './health.ts';
 
 /** The metrics of a process with their values, in prom-client's own shape; they go from process to process as JSON. */
 export type MetricsJson = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
@@ -25,16 +26,18 @@ export type PortClaim =
 type ToWorker =
   | Readonly<{ kind: 'assignment'; assignment: Assignment }>
   | Readonly<{ kind: 'listen'; claim: PortClaim }>
+  | Readonly<{ kind: 'health'; health: HostHealth }>
   | Readonly<{ kind: 'reloaded'; reloaded: ReloadedConfig }>
   | { readonly kind: 'report' };
 
 /**
  * Messages of a worker to its supervisor: it runs and needs its assignment; everything but its listener is open; it
- * listens; its event loop turns; it drains; the database requests that plans and prices are read again, by a number that
+ * listens; its event loop turns; it drains; what it found at a look, once a second; the database requests that plans and prices are read again, by a number that
  * only grows.
  */
 type FromWorker =
   | { readonly kind: 'started' | 'prepared' | 'listening' | 'beat' | 'draining' }
+  | { readonly kind: 'found'; readonly findings: Findings }
   | { readonly kind: 'reload'; readonly revision: number }
   | { readonly kind: 'report'; readonly report: WorkerReport };
 
@@ -60,10 +63,12 @@ export function supervisorLinkFrom(worker: string | undefined, channel: Channel)
   const port = Promise.withResolvers<PortClaim>();
   let serving: Serving | undefined;
   let early: ReloadedConfig | undefined;
+  let health: HostHealth | undefined;
   channel.on('message', (value) => {
     const message = value as ToWorker | null; // the supervisor is this project; a kind of another version matches nothing
     if (message?.kind === 'assignment') assignment.resolve(message.assignment);
     if (message?.kind === 'listen') port.resolve(message.claim);
+    if (message?.kind === 'health') health = message.health;
     if (message?.kind === 'reloaded' && serving === undefined) early = message.reloaded;
     if (message?.kind === 'reloaded') serving?.setReloadedConfig(message.reloaded);
     if (message?.kind === 'report') void serving?.report().then((report) => send({ kind: 'report', report }));
@@ -100,6 +105,9 @@ export function supervisorLinkFrom(worker: string | undefined, channel: Channel)
       }
       send({ kind: 'draining' });
     },
+    /** Reports what this process found; the health of the host comes back when it changes. */
+    found: (findings: Findings) => send({ kind: 'found', findings }),
+    health: () => health,
     /** Asks the supervisor to read plans and prices again. */
     reload: (revision: number) => send({ kind: 'reload', revision }),
   };
@@ -147,6 +155,9 @@ type Launch = Readonly<{
   assignment(): Assignment;
   port(): Promise<PortClaim>;
   onReload(revision: number): void;
+  onFound(): void;
+  /** The health of the host so far. */
+  health(): HostHealth | undefined;
   clock: Clock;
 }>;
 
@@ -154,10 +165,21 @@ const START_MS_MAX = 60_000;
 const REPORT_MS_MAX = 1_000;
 
 /** Starts a worker, or throws. Its standard input is a pipe, so that it sees the end of this process however that dies. */
-export function launchWorker({ worker, command, env, assignment, port, onReload, clock }: Launch) {
+export function launchWorker({
+  worker,
+  command,
+  env,
+  assignment,
+  port,
+  onReload,
+  onFound,
+  health,
+  clock,
+}: Launch) {
   const listening = Promise.withResolvers<boolean>();
   const draining = Promise.withResolvers<void>();
   let heardAtMs = clock.monotonic();
+  let findings: Findings | undefined;
   let reporting: PromiseWithResolvers<WorkerReport> | undefined;
   const child = Bun.spawn([process.execPath, ...command], {
     env: { ...env, SLUICE_SUPERVISED: '1', [WORKER_VARIABLE]: String(worker) },
@@ -182,9 +204,17 @@ export function launchWorker({ worker, command, env, assignment, port, onReload,
   function take(value: unknown): void {
     const message = value as FromWorker | null; // the worker is this project; a kind of another version matches nothing
     heardAtMs = clock.monotonic();
-    if (message?.kind === 'started') send({ kind: 'assignment', assignment: assignment() });
+    if (message?.kind === 'started') {
+      send({ kind: 'assignment', assignment: assignment() });
+      const known = health();
+      if (known !== undefined) setHealth(known);
+    }
     if (message?.kind === 'prepared') void port().then((claim) => send({ kind: 'listen', claim }));
     if (message?.kind === 'draining') draining.resolve();
+    if (message?.kind === 'found') {
+      ({ findings } = message);
+      onFound();
+    }
     if (message?.kind === 'reload') onReload(message.revision);
     if (message?.kind === 'report') {
       reporting?.resolve(message.report);
@@ -203,6 +233,10 @@ export function launchWorker({ worker, command, env, assignment, port, onReload,
     } catch {
       // It is gone; `ended` resolves.
     }
+  }
+
+  function setHealth(known: HostHealth): void {
+    send({ kind: 'health', health: known });
   }
 
   async function report(): Promise<WorkerReport | undefined> {
@@ -225,6 +259,9 @@ export function launchWorker({ worker, command, env, assignment, port, onReload,
     /** `undefined` when it does not report in time. */
     report,
     setReloadedConfig: (reloaded: ReloadedConfig) => send({ kind: 'reloaded', reloaded }),
+    /** What it found at its last look; `undefined` before the first. */
+    findings: () => findings,
+    setHealth,
     signal: (name: 'SIGTERM' | 'SIGKILL') => child.kill(name),
   };
 }

@@ -6,7 +6,7 @@ import type { ScanLeases } from './scans.ts';
 
 /** Carries messages between the leases and their store, off the way of requests. */
 export type LeaseSync = ReturnType<typeof createLeaseSync>;
-export type StoreLink = Pick<LeaseSync, 'isOut' | 'counts'>;
+export type StoreLink = Pick<LeaseSync, 'isOut' | 'failure' | 'counts'>;
 
 type LeaseSyncOptions = Readonly<{
   accounts: Leases;
@@ -135,6 +135,7 @@ export function createLeaseSync(options: LeaseSyncOptions) {
       }
     },
     isOut,
+    failure: store.failure,
     /** What was sent since the process started. */
     counts: () => counts,
   };

@@ -109,10 +109,15 @@ export type Reply = Readonly<{
 /** Credits that a node held when it was last heard, long ago, and that are the account's again. */
 export type Released = Readonly<{ node: string; credits: number }>;
 
+/** Why a store gave no reply: it takes no writes, or it cannot be reached or used, with what it or the system said. */
+export type StoreFailure = Readonly<{ how: 'away' | 'full'; error: string }>;
+
 /** Where the leases of all nodes meet. */
 export type LeaseStore = Readonly<{
   /** Replies in the messages' order; `undefined`: it may have been taken. Messages are absolute. Never rejects. */
   sync(sender: Sender, messages: readonly Message[]): Promise<readonly (Reply | undefined)[]>;
+  /** Why the last call that had no reply had none; `undefined` before the first. */
+  failure(): StoreFailure | undefined;
   /** Calls that are under way then have no reply, and later ones have none at once. */
   close(): Promise<void>;
 }>;

@@ -117,6 +117,7 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
     const done = new AbortController();
 
     function finish({ at, message }: Draft, { reply, isLost, released }: Answer): void {
+      server.answered();
       const { accountId, credits, scans } = message;
       // Granted by a server that may not know of other nodes' grants; the next message returns it.
       if (server.strangers() !== losses && (credits !== undefined || scans !== undefined)) return;
@@ -157,5 +158,5 @@ export function openRedisStore(options: RedisStoreOptions): LeaseStore | undefin
     return [...replies];
   }
 
-  return { sync: exchange, close: server.close };
+  return { sync: exchange, failure: server.failure, close: server.close };
 }

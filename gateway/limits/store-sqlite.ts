@@ -1,5 +1,5 @@
 import type { Migrations, Store } from '../../shared/store/open.ts';
-import { isBusy } from '../../shared/store/private.ts';
+import { codeOf, fileReason, isBusy } from '../../shared/store/private.ts';
 import { answer } from './authority.ts';
 import {
   type LeaseStore,
@@ -7,6 +7,7 @@ import {
   type Reply,
   type Sender,
   STORE_DEADLINE_MS,
+  type StoreFailure,
   type StoreOptions,
 } from './messages.ts';
 
@@ -58,6 +59,7 @@ export function createSqliteStore(ledger: Store, { clock, onReleased }: StoreOpt
       (SELECT account_id FROM leases WHERE until_ms < ? ORDER BY until_ms LIMIT ?)`);
   const closing = new AbortController();
   let sweptMs = Number.NEGATIVE_INFINITY;
+  let failure: StoreFailure | undefined;
 
   const answerAll = ledger.transaction((sender: Sender, messages: readonly Message[]) => {
     // Wall time is the one clock that all processes of a host share. The authority bears its steps.
@@ -99,6 +101,7 @@ export function createSqliteStore(ledger: Store, { clock, onReleased }: StoreOpt
       try {
         return act();
       } catch (error) {
+        failure = { how: codeOf(error) === 'SQLITE_FULL' ? 'full' : 'away', error: fileReason(error) };
         if (!isBusy(error) || clock.monotonic() + pauseMs > untilMs) return undefined;
       }
       await clock.sleep(pauseMs, closing.signal);
@@ -107,6 +110,7 @@ export function createSqliteStore(ledger: Store, { clock, onReleased }: StoreOpt
 
   return {
     sync: answerInTurns,
+    failure: () => failure,
     async close() {
       closing.abort();
       ledger.close();

@@ -1,5 +1,6 @@
 import { Cluster, Redis } from 'ioredis';
 import type { Clock } from '../clock.ts';
+import { codeOf } from '../store/private.ts';
 import { clusterOptions, connectionOptions, placesFrom } from './options.ts';
 
 export type RedisClient = Redis | Cluster;
@@ -34,6 +35,8 @@ const CLOSE_MS = 500;
 
 /** What an operator must mend: rights, memory, disk, a role, a script. All else comes and goes with the network. */
 const REFUSALS = /^(?:WRONGPASS|NOAUTH|NOPERM|OOM|MISCONF|READONLY|NOREPLICAS|FORMAT|ERR) /;
+/** The refusals of a server without room for writes. */
+const FULL = /^(?:OOM|MISCONF) /;
 const REFUSAL_LENGTH_MAX = 160;
 const SENTENCES_MAX = 50;
 
@@ -47,6 +50,7 @@ export function openRedisLink<Name extends string>(options: RedisLinkOptions<Nam
   const runIds = new Map<string, string>();
   const said = new Set<string>();
   let masters: ReadonlySet<string> = new Set();
+  let lastError: Error | undefined;
   let strangers = 0;
   let checking = 0;
   let closed = false;
@@ -62,7 +66,7 @@ export function openRedisLink<Name extends string>(options: RedisLinkOptions<Nam
   function openCluster(): Cluster {
     const settings = clusterOptions(deadlineMs, random, places.options);
     const cluster = new Cluster([...places.nodes], { ...settings, scripts });
-    cluster.on('error', ignore);
+    cluster.on('error', refused);
     cluster.on('node error', (error) => refused(error));
     cluster.on('+node', (node: Redis) => {
       watch(node);
@@ -126,10 +130,16 @@ export function openRedisLink<Name extends string>(options: RedisLinkOptions<Nam
 
   /** Takes note that a command was refused, and why; warns the operator of what does not pass by itself. */
   function refused(error: unknown): void {
-    if (!(error instanceof Error) || !REFUSALS.test(error.message)) return;
-    // What follows names the script, and would make one cause look like several.
-    const [reason = ''] = error.message.split(/\.? script: /, 1);
-    warn(`Redis refuses a command (${reason.slice(0, REFUSAL_LENGTH_MAX)}).`);
+    if (!(error instanceof Error)) return;
+    lastError = error;
+    if (REFUSALS.test(error.message)) warn(`Redis refuses a command (${reasonOf(error)}).`);
+  }
+
+  /** Why it gives no reply; without an error it gives none in time. */
+  function failure() {
+    const isFull = lastError !== undefined && FULL.test(lastError.message);
+    const error = lastError === undefined ? `no reply within ${deadlineMs} ms` : reasonOf(lastError);
+    return { how: isFull ? 'full' : 'away', error } as const;
   }
 
   return {
@@ -145,6 +155,9 @@ export function openRedisLink<Name extends string>(options: RedisLinkOptions<Nam
       return strangers;
     },
     refused,
+    failure,
+    /** Notes that it answers: what it refused before says nothing any more. */
+    answered: () => void (lastError = undefined),
     /** Resolves when every connection has ended, or was left. */
     async close(): Promise<void> {
       closed = true;
@@ -158,6 +171,12 @@ export function openRedisLink<Name extends string>(options: RedisLinkOptions<Nam
       late.abort();
     },
   };
+}
+
+/** What an error says, in a line; what follows names the script, and would make one cause look like several. */
+function reasonOf(error: Error): string {
+  const [reason = ''] = (error.message || codeOf(error)).split(/\.? script: /, 1);
+  return reason.replaceAll(/\s+/g, ' ').slice(0, REFUSAL_LENGTH_MAX);
 }
 
 function placeOf({ options: { host = '', port = 0 } }: Redis): string {

@@ -26,6 +26,7 @@ export function createLeaseStore(clock: Clock, wayMs = 1) {
         return reply;
       });
     },
+    failure: () => undefined,
     close: async () => undefined,
   };
   return {

@@ -13,6 +13,8 @@ export type CrewOptions = Readonly<{
   processes: number;
   /** `gateway.listen`; any free port when absent. */
   listen?: string;
+  /** `storage.data_dir`, when it is not the folder of the config. */
+  dataDir?: string;
   /** More TOML: lines of `[gateway]` and of `[storage]`, and what stands at the end of the file. */
   gatewayLines?: string;
   storageLines?: string;
@@ -22,13 +24,13 @@ export type CrewOptions = Readonly<{
 /** Writes the config of gateway processes into `folder`; gives its path and the port of the metrics. */
 export function crewConfig(folder: string, options: CrewOptions) {
   const { backendUrl, processes, listen = '127.0.0.1:0', gatewayLines = '', extra = '' } = options;
-  const { storageLines = '' } = options;
+  const { storageLines = '', dataDir = folder } = options;
   const metricsPort = freePort();
   const path = join(folder, 'sluice.toml');
   writeFileSync(
     path,
     `[gateway]\nlisten = "${listen}"\nmetrics = "127.0.0.1:${metricsPort}"\nprocesses = ${processes}\n${gatewayLines}` +
-      `[storage]\ndata_dir = "${folder}"\n${storageLines}[[backends]]\nname = "a"\nurl = "${backendUrl}"\n${extra}`,
+      `[storage]\ndata_dir = "${dataDir}"\n${storageLines}[[backends]]\nname = "a"\nurl = "${backendUrl}"\n${extra}`,
   );
   return { path, metricsPort, args: [join(ROOT, 'gateway/main.ts'), '--config', path] };
 }
@@ -37,7 +39,8 @@ export function crewConfig(folder: string, options: CrewOptions) {
 export async function startCrew(options: CrewOptions & { limits?: string }) {
   const folder = temporaryFolder();
   const { args, path, metricsPort } = crewConfig(folder.path, options);
-  const accounts = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  const { dataDir = folder.path } = options;
+  const accounts = opened(join(dataDir, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
   const started = await startProcess(args, folder.path, {}, options.limits);
 
   /** The pid of every process of ours, by its slot (Linux). */
@@ -61,13 +64,13 @@ export async function startCrew(options: CrewOptions & { limits?: string }) {
   }
 
   function chargedIn(slot: number, byNode: ReadonlyMap<string, number>): [number, number][] {
-    const charged = byNode.get(readFileSync(join(folder.path, `gateway-${slot}.node`), 'utf8').trim());
+    const charged = byNode.get(readFileSync(join(dataDir, `gateway-${slot}.node`), 'utf8').trim());
     return charged === undefined ? [] : [[slot, charged]];
   }
 
   return {
     ...started,
-    folder: folder.path,
+    folder: dataDir,
     accounts,
     processes,
     pidOf(slot: number): number {
@@ -88,7 +91,7 @@ export async function startCrew(options: CrewOptions & { limits?: string }) {
     },
     /** Credits that each process has charged, by its slot, as the ledger says. */
     charged(): ReadonlyMap<number, number> {
-      const ledger = opened(join(folder.path, LEDGER_FILE), LEDGER_MIGRATIONS);
+      const ledger = opened(join(dataDir, LEDGER_FILE), LEDGER_MIGRATIONS);
       const rows = ledger.query<{ node: string; charged: number }, []>(
         'SELECT node, sum(charged) AS charged FROM spent GROUP BY node',
       );

@@ -108,15 +108,20 @@ describe('M15 what is wrong with a store is in /health and in the log, with its 
     const key = gateway.key();
     await until(async () => (await gateway.statusOf(key)) === 200);
     await redis.cli('CONFIG', 'SET', 'maxmemory', '1');
-    const remark = '200 ok, but the store of shared limits does not answer (Redis is away or full)';
-    const isTold = async () => (await gateway.statusOf(key)) === 200 && (await gateway.health()) === remark;
-    await until(isTold);
+    const remark = (cause: string) =>
+      until(async () => {
+        if ((await gateway.statusOf(key)) !== 200) return undefined;
+        const said = await gateway.health();
+        return said.startsWith(`200 ok, but the store of shared limits does not answer (${cause}`);
+      });
+    const full = 'Redis is full: OOM command not allowed when used memory > ';
+    await remark(full);
     const line = await until(async () => lineOf(gateway, 'the store of shared limits does not answer')[0]);
-    expect(line).toMatchObject({ level: 50, store: 'Redis', cause: 'Redis is away or full' });
+    expect(line).toMatchObject({ level: 50, store: 'Redis', cause: expect.stringContaining(full) });
     await redis.cli('CONFIG', 'SET', 'maxmemory', '0');
     await until(async () => (await gateway.statusOf(key)) === 200 && (await gateway.health()) === '200 ok');
     await redis.die();
-    await until(isTold);
+    await remark('Redis is away: ');
   });
 
   test('M15 so is a ledger by which processes of one host cannot share limits', async () => {
@@ -133,11 +138,11 @@ describe('M15 what is wrong with a store is in /health and in the log, with its 
     const mend = breakTable(crew, 'leases');
     const store = join(crew.folder, LEDGER_FILE);
     const what = 'the store of shared limits does not answer';
-    await until(
-      async () => [...(await healths())].join() === `ok, but ${what} (ledger.db is away or full)\n`,
-    );
-    await until(async () => lineOf(crew, what).length === 2);
-    expect(lineOf(crew, what)[0]).toMatchObject({ store, cause: 'ledger.db is away or full' });
+    const cause = 'ledger.db is away: disk full';
+    await until(async () => [...(await healths())].join() === `ok, but ${what} (${cause})\n`);
+    const lines = lineOf(crew, what);
+    expect(lines).toHaveLength(1); // of the host, whichever of its processes saw it
+    expect(lines[0]).toMatchObject({ store, cause });
     mend();
     await until(async () => [...(await healths())].join() === 'ok\n');
   });
@@ -227,11 +232,14 @@ describe('M17 a process that is out of descriptors', () => {
     await says(gateway, '200 ok');
     using callers = new DisposableStack();
     const isShort = /^200 ok, but file descriptors are short \(about \d+ of 128 are in use\)$/;
-    const open = async () => {
+    const open = async () =>
       callers.use(await openCaller(gateway.url)).send('POST / HTTP/1.1\r\nhost: a\r\n');
-      return isShort.test(await gateway.health());
-    };
-    for (let opened = 0; !(await open());) expect(++opened).toBeLessThan(LIMIT);
+    // Slowly at the end: it looks once a second.
+    for (let opened = 0; !isShort.test(await gateway.health()); opened++) {
+      expect(opened).toBeLessThan(LIMIT);
+      await open();
+      if (opened > LIMIT / 2) await Bun.sleep(150);
+    }
     await until(async () => lineOf(gateway, 'file descriptors are short').length === 1);
     // The listener closes them by itself in twelve seconds.
     callers.dispose();

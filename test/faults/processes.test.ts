@@ -150,7 +150,7 @@ test('I1 a drain says so at /health, and lets an answer under way end', async ()
     const response = await fetch(new URL('/health', crew.url), { keepalive: false });
     return `${response.status} ${await response.text()}`;
   };
-  expect(await health()).toBe('200 ok\n');
+  await until(async () => (await health()) === '200 ok\n');
   const underWay = crew.post(key);
   await until(async () => backend.seen.length === 1);
   crew.kill('SIGTERM');
@@ -164,7 +164,7 @@ test('I1 a drain says so at /health, and lets an answer under way end', async ()
   gate.resolve();
   expect((await underWay).status).toBe(200);
   expect(await crew.exited).toBe(0);
-});
+}, 20_000);
 
 test('I1 a drain follows when the supervisor is killed: no process stays behind', async () => {
   await using crew = await start({ processes: 2 });

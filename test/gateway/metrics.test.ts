@@ -15,7 +15,11 @@ const valueOf = (text: string, sample: string) =>
 describe('the metrics text', () => {
   test('shows the store of shared limits as it is when it is asked', async () => {
     const link = { out: true, counted: { messages: 7, asks: 30, failed: 2 } };
-    const metrics = createMetrics([], { isOut: () => link.out, counts: () => link.counted });
+    const metrics = createMetrics([], {
+      failure: () => undefined,
+      isOut: () => link.out,
+      counts: () => link.counted,
+    });
     const shown = async () => {
       const text = await metrics.text();
       const names = [

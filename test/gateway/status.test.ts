@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { healthOf, statusOf, togetherStatus } from '../../gateway/status.ts';
-import type { Trouble } from '../../gateway/troubles.ts';
+import { statusOf, togetherStatus, unwellOf } from '../../gateway/status.ts';
 import { type Backend, HEALTHY, type HealthState } from '../../gateway/upstream/backend.ts';
 import { type BackendStatus, gatewayStatusFrom } from '../../shared/gateway-status.ts';
 import { LANES_BY_DEFAULT } from '../../shared/config/profiles.ts';
@@ -95,13 +94,11 @@ test('what is written is what is read, and nothing else is', () => {
     expect(gatewayStatusFrom(wrong)).toBeUndefined();
 });
 
-const health = (backends: readonly Backend[], ...troubles: Trouble[]) => healthOf(backends, clock, troubles);
-
 const node = (name: string) => backendOf({ name });
 const archive = (name: string) => backendOf({ name, profile: 'superbank', lanes: ['archive'] });
 
-describe('the health', () => {
-  test('names the backends that are not well, each with its reason', () => {
+describe('of the backends', () => {
+  test('those that are not well are named with their reasons, one whose calls fail when that lasts', () => {
     const states: Partial<HealthState>[] = [
       {},
       { excludedBecause: 'lagging', lagSlots: 40 },
@@ -114,29 +111,19 @@ describe('the health', () => {
     );
     const failing = node('f');
     failing.markFailed(clock);
-    const names = 'b (40 slots behind), c (HTTP 401), d (of another chain), e (answers again), f (failing)';
-    const sentence = `ok, but not these backends: ${names}`;
-    expect(health([...nodes, failing])).toEqual({ ok: true, sentence });
-    expect(health([node('a'), archive('b')])).toEqual({ ok: true, sentence: 'ok' });
+    const { unwell } = unwellOf([...nodes, failing], clock);
+    expect(unwell.map(({ what, cause, raiseMs = 0 }) => [what, cause, raiseMs > 1_000])).toEqual([
+      ['b', '40 slots behind', false],
+      ['c', 'HTTP 401', false],
+      ['d', 'of another chain', false],
+      ['e', 'answers again', false],
+      ['f', 'failing', true],
+    ]);
   });
 
-  test('is bad when no backend that serves accounts is well, or, of a gateway of archives, none of these', () => {
+  test('one of the live nodes is needed, or any where there is none', () => {
     const [a, b, c] = [node('a'), archive('b'), archive('c')];
-    a.health = c.health = { ...HEALTHY, excludedBecause: 'unreachable', reason: 'ECONNREFUSED' };
-    expect(health([a, b])).toEqual({ ok: false, sentence: 'no backend is well: a (ECONNREFUSED)' });
-    expect([health([b, c]).ok, health([c]).ok]).toEqual([true, false]);
-  });
-
-  const UNCOUNTED = { what: 'usage is not written', cause: 'the disk is full', stops: false };
-  const UNPAID = { what: 'charges are not written', stops: true };
-
-  test('tells troubles with their causes, beside the backends, and is bad when one stops the service', () => {
-    const [a, b] = [node('a'), node('b')];
-    const sentence = 'ok, but usage is not written (the disk is full)';
-    expect(health([a], UNCOUNTED)).toEqual({ ok: true, sentence });
-    b.markFailed(clock);
-    const all =
-      'charges are not written; usage is not written (the disk is full); not these backends: b (failing)';
-    expect(health([a, b], UNPAID, UNCOUNTED)).toEqual({ ok: false, sentence: all });
+    expect(unwellOf([a, b], clock).needed).toEqual(['a']);
+    expect(unwellOf([b, c], clock).needed).toEqual(['b', 'c']);
   });
 });

@@ -9,6 +9,7 @@ import {
   type Worker,
   type WorkerExit,
 } from '../../gateway/workers.ts';
+import type { Findings, HostHealth, Trouble } from '../../gateway/health.ts';
 import { togetherStatus } from '../../gateway/status.ts';
 import { createVirtualClock, type VirtualClock } from '../fakes/chain-clock.ts';
 import { silentLog } from '../started/gateway.ts';
@@ -23,6 +24,8 @@ describe('the worker pool', () => {
     const ended = Promise.withResolvers<WorkerExit>();
     const signals: string[] = [];
     const reloaded: ReloadedConfig[] = [];
+    const healths: HostHealth[] = [];
+    let findings: Findings | undefined;
     let hangsSinceMs: number | undefined;
     const worker: Worker = {
       listening: listening.promise,
@@ -31,6 +34,8 @@ describe('the worker pool', () => {
       heardAtMs: () => hangsSinceMs ?? clock.monotonic(),
       report: () => Promise.resolve(undefined),
       setReloadedConfig: (given) => void reloaded.push(given),
+      findings: () => findings,
+      setHealth: (health) => void healths.push(health),
       signal: (name) => void signals.push(name),
     };
     return {
@@ -39,6 +44,8 @@ describe('the worker pool', () => {
       worker,
       signals,
       reloaded,
+      healths,
+      find: (...troubles: readonly Trouble[]) => void (findings = { troubles, unwell: [], needed: [] }),
       /** Each gives what follows of it. */
       listen: () => (listening.resolve(true), clock.advance(0)),
       drain: () => (draining.resolve(), clock.advance(0)),
@@ -104,6 +111,31 @@ describe('the worker pool', () => {
     expect(isReady()).toBe(false);
     await at(2).listen();
     expect(isReady()).toBe(true);
+  });
+
+  test('what one worker finds all say, each time it changes, and what a dead one found fades', async () => {
+    const { pool, at, clock } = await started(2);
+    const FULL = { what: 'usage cannot be written', cause: 'the disk is full', stops: false, clearMs: 5_000 };
+    const said = () => [0, 1].map((i) => at(i).healths.map(({ sentence }) => sentence));
+    const TOLD = 'ok, but usage cannot be written (the disk is full)';
+    at(0).find();
+    pool.lookAtHost();
+    expect(said()).toEqual([['ok'], ['ok']]);
+    at(1).find(FULL);
+    pool.lookAtHost();
+    at(0).find(FULL);
+    at(1).find();
+    await clock.advance(1_000);
+    expect(said()).toEqual([
+      ['ok', TOLD],
+      ['ok', TOLD],
+    ]);
+    await at(0).end();
+    for (let second = 0; second < 5; second++) await clock.advance(1_000);
+    expect(at(1).healths).toHaveLength(2);
+    await clock.advance(1_000);
+    expect(at(1).healths.at(-1)).toEqual({ ok: true, sentence: 'ok' });
+    expect(pool.health()).toEqual({ ok: true, sentence: 'ok' });
   });
 
   test.each([0, 1])(
