@@ -73,8 +73,11 @@ export async function runDeploys(
 
   const log = createLog('deploys');
   const used = () => plansInUse(opened.store);
-  const configReader = createConfigReader(loaded, { env, used, clock: systemClock });
-  process.on('SIGHUP', () => askForReload(opened.store, log));
+  const configReader = createConfigReader(loaded, { env, used, clock: systemClock, log });
+  process.on('SIGHUP', () => {
+    askForReload(opened.store, log);
+    void configReader.readAgain(); // names what needs a restart
+  });
   // A change may have come while this process started.
   if (configReader.hasChanged()) askForReload(opened.store, log);
   const issuing = { store: opened.store, plans: config.plans, clock: systemClock, random };

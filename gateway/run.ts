@@ -145,7 +145,7 @@ async function serve(
   let maintenance: Promise<void>;
   if (link === undefined) {
     const used = () => plansInUse(accounts);
-    const configReader = createConfigReader(loaded, { env, used, clock });
+    const configReader = createConfigReader(loaded, { env, used, clock, log });
     const reloadOwn = async () => reloadTerms(await configReader.readAgain(), gateway, log);
     const reloadAll = () => void reloadOwn().then(announce);
     maintenance = gateway.runMaintenance(() => void reloadOwn(), lastCallLeft.signal, rpc.closeIdle);

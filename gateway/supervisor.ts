@@ -347,7 +347,7 @@ export async function superviseGateway(
     }
   }
 
-  const configReader = createConfigReader(loaded, { env, used: readPlansInUse, clock });
+  const configReader = createConfigReader(loaded, { env, used: readPlansInUse, clock, log });
 
   /** Reads plans and prices again for all workers; a config that is refused changes nothing. */
   async function reload(announces: boolean): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts';
+import type { Log } from '../log.ts';
 import { fileReason } from '../store/private.ts';
 import { blankComplaint, type Loaded, type LoadedConfig, parseConfig, readConfig } from './load.ts';
 import type { Environment } from './table.ts';
@@ -10,11 +11,22 @@ const READS_MAX = 25;
 
 /**
  * Reads the config of a running app again, when it has not been written for a moment. Refused is one that is unusable, says
- * nothing, or has lost a plan that accounts are on; `used` counts accounts by plan, and may throw.
+ * nothing, or has lost a plan that accounts are on; `used` counts accounts by plan, and may throw. Keys that differ from those
+ * of the start and need a restart are named in the log.
  */
 export function createConfigReader(
   started: LoadedConfig,
-  { env, used, clock }: Readonly<{ env: Environment; used(): ReadonlyMap<string, number>; clock: Clock }>,
+  {
+    env,
+    used,
+    clock,
+    log,
+  }: Readonly<{
+    env: Environment;
+    used(): ReadonlyMap<string, number>;
+    clock: Clock;
+    log: Pick<Log, 'warn'>;
+  }>,
 ) {
   let last = started;
   let underWay: Promise<Loaded> | undefined;
@@ -47,6 +59,8 @@ export function createConfigReader(
     const lines = blank === undefined ? complaintsAbout(gone) : [blank];
     if (lines.length > 0) return { kind: 'unusable', lines };
     last = loaded;
+    const keys = changedKeys(started.read.text, loaded.read.text);
+    if (keys.length > 0) log.warn({ keys }, 'these keys of the config have changed and need a restart');
     return loaded;
   }
 
@@ -66,6 +80,28 @@ export function createConfigReader(
 
   return { readAgain, hasChanged };
 }
+
+/** Tables that are reloaded. */
+const LIVE = new Set(['plans', 'credits']);
+
+/** The keys, such as `gateway.listen`, that differ between two texts and need a restart; a list is one key. */
+function changedKeys(before = '', after = ''): readonly string[] {
+  const tables = [Bun.TOML.parse(before), Bun.TOML.parse(after)];
+  return differences(tables[0], tables[1], '').filter((key) => !LIVE.has(key.split('.', 1)[0] ?? ''));
+}
+
+function differences(before: unknown, after: unknown, path: string): readonly string[] {
+  if (Bun.deepEquals(before, after, true)) return [];
+  if (!isTable(before ?? after) || !isTable(after ?? before)) return [path];
+  const [a, b] = [new Map(entriesOf(before)), new Map(entriesOf(after))];
+  return [...new Set([...a.keys(), ...b.keys()])].flatMap((key) =>
+    differences(a.get(key), b.get(key), path === '' ? key : `${path}.${key}`),
+  );
+}
+
+const isTable = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value);
+const entriesOf = (table: unknown): [string, unknown][] =>
+  typeof table === 'object' && table !== null ? Object.entries(table) : [];
 
 export function lostPlans(gone: readonly string[], used: ReadonlyMap<string, number>): readonly string[] {
   return gone

@@ -25,7 +25,9 @@ function reading(
   const started = loadConfig(path, {});
   if (started.kind === 'unusable') throw new Error(started.lines.join());
   const clock = { ...systemClock, sleep: async () => pauses.shift()?.() };
-  return { path, write, ...createConfigReader(started, { env: {}, used, clock }) };
+  const named: unknown[] = [];
+  const log = { warn: (fields: object) => void named.push(fields) };
+  return { path, write, named, ...createConfigReader(started, { env: {}, used, clock, log }) };
 }
 
 test('no plan may go while it is not known whether accounts are on it', async () => {
@@ -70,4 +72,19 @@ test('a file that does not rest is refused', async () => {
   const lines = [`The config file ${path} is still being written.`];
   expect(await readAgain()).toEqual({ kind: 'unusable', lines });
   expect(writes).toBeLessThan(100);
+});
+
+test('M22 keys that have changed since the start and need a restart are named, and no value', async () => {
+  const { path, named, readAgain } = reading(['gold'], () => new Map());
+  const write = (text: string) => writeFileSync(path, text);
+  write('[plans.gold]\nrps = 2\n[credits]\ndefault = 2\n[credits.methods]\ngetSlot = 3\n');
+  await readAgain();
+  expect(named).toEqual([]);
+  const backend = '[[backends]]\nname = "s3cret"\nurl = "http://127.0.0.1:1/"\n';
+  write(`[gateway]\nprocesses = 2\n[deadlines]\nlight = 5\n[plans.gold]\nrps = 3\n${backend}`);
+  await readAgain();
+  expect(named).toEqual([{ keys: ['gateway.processes', 'deadlines.light', 'backends'] }]);
+  write('[plans.gold]\nrps = 3\n');
+  await readAgain();
+  expect(named).toHaveLength(1);
 });
