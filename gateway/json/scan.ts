@@ -156,8 +156,10 @@ export function valueAt(bytes: Uint8Array, open: number, name: Uint8Array): numb
   for (let i = afterSpace(bytes, open + 1); ;) {
     const colon = afterName(bytes, i);
     if (colon === BAD) return BAD;
-    if (isAt(bytes, i, name)) return afterSpace(bytes, colon);
-    const end = afterValue(bytes, colon);
+    const value = afterSpace(bytes, colon);
+    if (isAt(bytes, i, name)) return value;
+    // A walk is made for what needs one: texts stand before a slot on every call.
+    const end = bytes[value] === QUOTE ? afterString(bytes, value) : afterValue(bytes, value);
     i = end < 0 ? end : afterSpace(bytes, end);
     if (bytes[i] !== COMMA) return BAD;
     i = afterSpace(bytes, i + 1);

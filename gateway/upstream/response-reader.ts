@@ -250,8 +250,11 @@ export async function judge(
     await answer.push(Buffer.from(buffer, byteOffset, length));
     if (!(await answer.end())) return FOREIGN;
   }
-  const isAnswer = status === 200 || (whole.kind === 'whole' && failureOf(whole.bytes) !== undefined);
-  return isAnswer ? whole : failure;
+  if (status === 200) return whole;
+  if (whole.kind !== 'whole') return failure;
+  if (failureOf(whole.bytes) !== undefined) return whole;
+  // Refused by its status and taken by its body: who sent it cannot rely on either.
+  return isWrite ? { kind: 'garbage', reason: `a result under HTTP ${status}` } : failure;
 }
 
 /** Statuses by which a front speaks for itself, whatever its body says: our credentials, its limits, its capacity. */

@@ -301,7 +301,10 @@ describe('G4 G5 a send', () => {
       ]),
     ),
     ['500 with an error without an id', () => json(errorText(-32603, 'timeout'), 500)],
-    ['500 with a signature', (call) => json(`{"jsonrpc":"2.0","result":"sig","id":${call.id}}`, 500)],
+    ...[400, 500].map((code): [string, Script] => [
+      `${code} with a signature`,
+      (call) => json(`{"jsonrpc":"2.0","result":"sig","id":${call.id}}`, code),
+    ]),
   ])('G4 whose outcome is unknown after %s is not sent again, and the answer says so', async (_, script) => {
     for (const method of [SEND, 'requestAirdrop', 'sendSmartTransaction']) {
       asked = [];
