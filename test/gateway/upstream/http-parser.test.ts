@@ -131,6 +131,8 @@ describe('the line of a chunk', () => {
     '5;a="b"c',
     '5;a b',
     '5;a="\x01"',
+    '5;\0',
+    '5;a="\0"',
   ])('%j is none of a request, and read past in a response, which goes no further', (line) => {
     expect([decoded(inChunk(line), true), decoded(inChunk(line), false)]).toEqual(['bad', 'end hello']);
   });
@@ -144,8 +146,6 @@ describe('the line of a chunk', () => {
     '5 5',
     '5x',
     '5\0',
-    '5;\0',
-    '5;a="\0"',
     '5;a\rb',
     '5\n',
     '5;a\n',
@@ -171,6 +171,7 @@ describe('the line of a chunk', () => {
       ['1\r\nx\r\n', 1 << 20],
       ['1;a\r\nx\r\n', TURN_BYTES],
       ['1 \r\nx\r\n', TURN_BYTES],
+      [`1;${'x'.repeat(900)}\r\nx\r\n`, 1 << 20],
     ];
     for (const [line, bytes] of all) {
       let leastMs = Infinity;
