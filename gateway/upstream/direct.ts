@@ -3,7 +3,7 @@ import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
 import { answerSlot, type Backend, hashOf } from './backend.ts';
 import type { Failure } from './failure.ts';
 import { plainIdAt } from './followed-answer.ts';
-import type { CallContext, Forward, ForwardParts, Reply } from './forward.ts';
+import { type CallContext, type Forward, type ForwardParts, isStale, type Reply } from './forward.ts';
 import type { Hedge, HedgedCall } from './hedge.ts';
 import { EMPTY, type ExchangeHandler, type HttpReply, LEFT_OUT, type NoReply } from './http-connection.ts';
 import { judgeWhole, type ResponseStart } from './response-reader.ts';
@@ -244,10 +244,18 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     this.isOver = true;
     this.#noteTime(backend, outcome.kind !== 'no-answer' && outcome.kind !== 'unsent');
     this.#forward({ backend, outcome });
-    if (this.followers === undefined) return;
-    // Those that shared it must not go back there: `forward` has not marked it as failed yet.
-    const leftOut = 'reason' in outcome && outcome.reason === LEFT_OUT ? backend : undefined;
-    this.followers.forEach((each) => (each.hasLeft() ? each.#forward(undefined) : each.#restart(leftOut)));
+    for (const follower of this.followers ?? []) follower.#goOn(backend, outcome);
+  }
+
+  /** The attempt that it shared has no plain result. */
+  #goOn(backend: Backend, outcome: HttpReply | ResponseStart | Failure): void {
+    if (this.hasLeft()) return this.#forward(undefined);
+    if (isStale(outcome) && backend.hasRoomFor(this.accountId)) {
+      backend.enter(this.#shared.clock);
+      return this.#forward({ backend, outcome });
+    }
+    // It must not go back there: `forward` has not marked it as failed yet.
+    this.#restart('reason' in outcome && outcome.reason === LEFT_OUT ? backend : undefined);
   }
 
   #forward(first: Parameters<Forward>[3]): void {

@@ -245,8 +245,8 @@ export function createForward(parts: ForwardParts): Forward {
 }
 
 /** Whether a kept connection closed without a byte: what that means for its backend, a new one shows. */
-function isStale(sent: FirstAttempt['outcome'] | undefined): boolean {
-  return sent?.kind === 'no-answer' && sent.stale === true;
+export function isStale(outcome: FirstAttempt['outcome'] | undefined): boolean {
+  return outcome?.kind === 'no-answer' && outcome.stale === true;
 }
 
 /** The outcome of an attempt; an answer with the name of the backend that gave it. */

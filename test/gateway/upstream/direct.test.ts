@@ -200,6 +200,22 @@ describe('identical reads that are under way', () => {
     expect(gateway.fakes[0]?.calls()).toBe(2);
   });
 
+  test('go once more to their backend, each on a new connection, when the kept one of the first closes, and then elsewhere', async () => {
+    using gateway = world(2);
+    const warm = gateway.held();
+    const before = ['a', 'b', 'c', 'd'].map((params) => gateway.text({ params: `["${params}"]` }));
+    await happened(() => warm.length === before.length);
+    for (const exchange of warm) await exchange.send(plain(rpc(idOf(exchange), '7')));
+    await Promise.all(before);
+    const [first, second] = gateway.fakes;
+    const connections = first?.connections() ?? 0;
+    first?.script(({ reset }) => reset());
+    const texts = ['1', '2', '3'].map((id) => gateway.text({ id }));
+    expect(await Promise.all(texts)).toEqual(['1', '2', '3'].map((id) => rpc(id, '1')));
+    expect([first?.calls(), first?.connections(), second?.calls()]).toEqual([4 + 1 + 3, connections + 3, 3]);
+    expect(gateway.inFlight()).toEqual([0, 0]);
+  });
+
   test('are joined only within 100 ms, so that an answer is no older than that', async () => {
     using gateway = world();
     const exchanges = gateway.held();
