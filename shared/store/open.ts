@@ -2,6 +2,7 @@ import { Database } from 'bun:sqlite';
 import { statSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Brand } from '../brand.ts';
+import { giveId, idInHeader, idOf, isOverwritten, noteId } from './identity.ts';
 import { codeOf, fileReason, keepPrivate } from './private.ts';
 
 /** An open SQLite file in WAL mode with every migration applied. */
@@ -34,7 +35,10 @@ const WAL_PAUSE_MS = 10;
 export function openStore(path: string, migrations: Migrations, extent: 'whole' | 'part' = 'part'): Opened {
   let database: Database | undefined;
   try {
-    if (path !== ':memory:') keepPrivate(path);
+    if (path !== ':memory:') {
+      keepPrivate(path);
+      if (isOverwritten(path)) return { kind: 'unusable', sentence: overwrittenSentence(path) };
+    }
     database = new Database(path, { create: true, strict: true });
     database.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
     refuseNewer(database);
@@ -43,6 +47,7 @@ export function openStore(path: string, migrations: Migrations, extent: 'whole' 
     database.run('PRAGMA foreign_keys = ON');
     check(database);
     migrate(database, migrations, extent);
+    if (path !== ':memory:') noteId(database, path);
     // The brand is this function's to give: the file was opened, checked and migrated above.
     return { kind: 'open', store: database as Store };
   } catch (error) {
@@ -52,22 +57,35 @@ export function openStore(path: string, migrations: Migrations, extent: 'whole' 
 }
 
 /** Gives, as a clause, what became of a store's file: SQLite goes on without end with one that was deleted or replaced. */
-export function watchFile({ filename: store }: Store) {
-  const opened = idOf(store); // there is none of a database in memory
+export function watchFile(opened: Store) {
+  const { filename: store } = opened;
+  const place = placeOf(store); // there is none of a database in memory
+  const id = idOf(opened);
+  const name = basename(store);
   return () => {
-    const now = idOf(store);
-    if (now === opened || now === UNSEEN) return undefined;
-    const name = basename(store);
-    const how = now === undefined ? 'deleted' : 'replaced';
-    const cause = 'restart every app when the right file is in its place';
-    return { what: `${name} was ${how} under this process`, store, cause };
+    const now = placeOf(store);
+    if (now === UNSEEN) return undefined;
+    if (now !== place) {
+      const how = now === undefined ? 'deleted' : 'replaced';
+      const cause = 'restart every app when the right file is in its place';
+      return { what: `${name} was ${how} under this process`, store, cause };
+    }
+    const idNow = now === undefined ? id : idInHeader(store);
+    if (idNow === 0 || idNow === id) return undefined;
+    return { what: `${name} was copied over under this process`, store, cause: OVERWRITTEN };
   };
+}
+
+const OVERWRITTEN = 'stop every app, delete its -wal and -shm files, copy it again, and start them';
+
+function overwrittenSentence(path: string): string {
+  return `The database ${path} was copied over one that another process has open; ${OVERWRITTEN}.`;
 }
 
 const UNSEEN = 'unseen';
 
 /** What is the same of a file for as long as it is the same; `undefined` when there is none. */
-function idOf(path: string): string | undefined {
+function placeOf(path: string): string | undefined {
   try {
     const found = statSync(path, { bigint: true, throwIfNoEntry: false });
     return found && `${found.dev} ${found.ino}`;
@@ -127,6 +145,7 @@ function migrate(database: Database, migrations: Migrations, extent: 'whole' | '
       note.run(name);
     }
     database.run(`PRAGMA user_version = ${FORMAT}`);
+    giveId(database);
   });
   apply.immediate();
 }
