@@ -69,7 +69,7 @@ export function isOverwritten(path: string): boolean {
 }
 
 /** Whether another process, or another connection of this one, has the store open. */
-export function isHeld(path: string): boolean {
+function isHeld(path: string): boolean {
   let probe: Database | undefined;
   try {
     probe = new Database(path, { readwrite: true });
