@@ -1,4 +1,4 @@
-import type { HeadFields } from '../../shared/keys/carrier.ts';
+import { type HeadFields, trimmed } from '../../shared/keys/carrier.ts';
 import type { StreamBody, StreamEnd } from '../upstream/response-reader.ts';
 
 /** A request whose head has been read. */
@@ -115,9 +115,16 @@ export function preflight(request: HeadFields): RpcResponse {
     allow: 'OPTIONS, POST',
     'access-control-allow-origin': '*',
     'access-control-allow-methods': 'OPTIONS, POST',
-    'access-control-allow-headers': request.get('access-control-request-headers') ?? ALLOWED,
+    'access-control-allow-headers': fieldNamesIn(request.get('access-control-request-headers')) || ALLOWED,
     'access-control-max-age': '86400', // a day, as Agave says
     vary: 'access-control-request-headers',
   };
   return { status: 204, fields };
+}
+
+/** A list of field names as it came, or those of them that are names. */
+function fieldNamesIn(list: string | null): string {
+  const all = (list ?? '').split(',');
+  const names = all.filter((name) => /^[!#$%&'*+.^_`|~\w-]+$/.test(trimmed(name)));
+  return trimmed(names.join(','));
 }

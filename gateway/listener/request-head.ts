@@ -1,12 +1,6 @@
+import { trimmed } from '../../shared/keys/carrier.ts';
 import { isAt } from '../json/scan.ts';
-import {
-  digitsIn,
-  endOfLine,
-  endOfValue,
-  IS_NAME,
-  keepsAlive,
-  startOfValue,
-} from '../upstream/http-parser.ts';
+import { digitsIn, endOfValue, IS_NAME, keepsAlive, startOfValue } from '../upstream/http-parser.ts';
 
 /** A request's head as it came. Its fields are looked up in it, in whatever case; to go through all of them costs a `Headers`. */
 export class RequestHead {
@@ -101,7 +95,7 @@ type Lines = readonly number[];
 type RequestLine = Readonly<{ method: string; target: string; isHttp11: boolean; end: number }>;
 
 /** A refused head gets a status alone: who speaks another protocol would not understand more. */
-export type BadHead = Readonly<{ kind: 'bad'; status: 400 | 431 | 505 }>;
+export type BadHead = Readonly<{ kind: 'bad'; status: 400 | 431 | 501 | 505 }>;
 
 type HeadRead =
   Readonly<{ kind: 'head'; head: RequestHead; end: number }> | Readonly<{ kind: 'more' }> | BadHead;
@@ -113,7 +107,9 @@ const LINES_MAX = 200;
 const MORE = { kind: 'more' } as const;
 const BAD = { kind: 'bad', status: 400 } as const;
 const TOO_LARGE = { kind: 'bad', status: 431 } as const;
-const [CR, LF, SPACE, SLASH, COLON, DELETE] = [0x0d, 0x0a, 0x20, 0x2f, 0x3a, 0x7f];
+/** A transfer coding that is not known here, before chunks (RFC 9112 6.1). */
+const UNKNOWN_CODING = { kind: 'bad', status: 501 } as const;
+const [TAB, LF, CR, SPACE, SLASH, COLON, DELETE] = [0x09, 0x0a, 0x0d, 0x20, 0x2f, 0x3a, 0x7f];
 const EXPECTATION = /^100-continue$/i;
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 
@@ -139,22 +135,47 @@ export function readRequestHead(bytes: Buffer): HeadRead {
     let colon = name;
     while (IS_NAME[bytes[colon] ?? 0] === 1) colon++;
     if (bytes[colon] !== COLON || colon === name) return BAD;
-    i = endOfLine(bytes, colon);
+    i = endOfText(bytes, colon);
     lines.push(name, colon);
   }
   if (i !== at) return BAD;
   if (lines.length > 2 * LINES_MAX) return TOO_LARGE;
   lines.push(at + 2);
   const framing = framingOf(bytes, lines, line.isHttp11);
-  if (framing === undefined) return BAD;
-  return { kind: 'head', head: new RequestHead(line, framing, bytes, lines), end: at + END_OF_HEAD.length };
+  if (typeof framing === 'object') return framing;
+  const end = at + END_OF_HEAD.length;
+  // It must not keep the memory of much that came behind it.
+  const own = bytes.length > 2 * HEAD_BYTES_MAX ? Buffer.concat([bytes.subarray(0, end)]) : bytes;
+  return { kind: 'head', head: new RequestHead(line, framing, own, lines), end };
+}
+
+/** The index of the first byte from `i` on that no line may have inside: a control character other than a tab (RFC 9110 5.5). */
+function endOfText(bytes: Uint8Array, from: number): number {
+  let i = from;
+  for (let c = bytes[i] ?? 0; (c >= SPACE && c !== DELETE) || c === TAB; c = bytes[i] ?? 0) i++;
+  return i;
 }
 
 const POST = Buffer.from('POST ');
 const HTTP_11 = Buffer.from(' HTTP/1.1\r');
 const VERSION = /^ HTTP\/(\d)\.(\d)$/;
-/** A path or a URL, without a fragment, which one reader would cut off and another would not (RFC 9112 3.2). */
-const TARGET = /^(?:\/|https?:\/\/[^/?#])[^#]*$/i;
+/** The bytes of a host's name (RFC 3986 3.2.2) but for the comma, at which some cut a field. */
+const NAME = "[A-Za-z0-9._~!$&'()*+;=%-]";
+const HOST = `(?:${NAME}+|\\[[0-9A-Fa-f:.]+\\])(?::\\d*)?`;
+/** A path or a URL, without a fragment, which one reader would cut off and another would not, or a user (RFC 9112 3.2). */
+const TARGET = new RegExp(`^(?:/|https?://${HOST}(?=[/?]|$))[^#]*$`, 'i');
+const HOST_FIELD = new RegExp(`^${HOST}$`);
+/** Hosts that were good, of which nearly all callers name the same few. */
+const knownHosts = new Set<string>();
+const KNOWN_HOSTS_MAX = 64;
+
+function isHost(text: string): boolean {
+  if (knownHosts.has(text)) return true;
+  if (!HOST_FIELD.test(text)) return false;
+  if (knownHosts.size >= KNOWN_HOSTS_MAX) knownHosts.clear();
+  knownHosts.add(text);
+  return true;
+}
 
 function requestLine(bytes: Buffer, from: number): RequestLine | BadHead {
   const isPost = isAt(bytes, from, POST);
@@ -167,21 +188,26 @@ function requestLine(bytes: Buffer, from: number): RequestLine | BadHead {
   const target =
     i === targetAt + 1 && bytes[targetAt] === SLASH ? '/' : bytes.toString('latin1', targetAt, i);
   const isHttp11 = isAt(bytes, i, HTTP_11);
-  const end = endOfLine(bytes, i);
+  const end = endOfText(bytes, i);
   if (!isHttp11) {
     const version = bytes.toString('latin1', i, end);
     if (!VERSION.test(version) || version === ' HTTP/1.1') return BAD; // the latter without its line end
     if (version !== ' HTTP/1.0') return { kind: 'bad', status: 505 };
   }
+  // What is asked of the whole server is asked of its one endpoint (RFC 9112 3.2.4).
+  if (target === '*' && method === 'OPTIONS') return { method, target: '/', isHttp11, end };
   return target === '/' || TARGET.test(target) ? { method, target, isHttp11, end } : BAD;
 }
 
-/** How the body is framed (RFC 9112 6.3); `undefined`: not in one way alone, or its host is not named once (RFC 9112 3.2). */
-function framingOf(bytes: Buffer, lines: Lines, isHttp11: boolean): number | 'chunked' | undefined {
+/** A coding with parameters or without, that is not the one in chunks. */
+const CODING = /^(?!chunked\b)[!#$%&'*+.^_`|~\w-]+(?:[ \t]*;.*)?$/i;
+
+/** How the body is framed (RFC 9112 6.3); bad where that is not in one way alone, or no host is named, or several are (RFC 9112 3.2). */
+function framingOf(bytes: Buffer, lines: Lines, isHttp11: boolean): number | 'chunked' | BadHead {
   let hosts = 0;
   let length: number | undefined;
   let digits = 0;
-  let isChunked = false;
+  let coding: string | undefined;
   for (let i = 0; i + 1 < lines.length; i += 2) {
     const name = lines[i] ?? 0;
     const colon = lines[i + 1] ?? 0;
@@ -189,22 +215,27 @@ function framingOf(bytes: Buffer, lines: Lines, isHttp11: boolean): number | 'ch
     if (nameBytes !== 4 && nameBytes !== 14 && nameBytes !== 17) continue;
     const start = startOfValue(bytes, colon);
     const valueBytes = endOfValue(bytes, start, (lines[i + 2] ?? 0) - 2) - start;
-    if (nameBytes === 4 && isNamed(bytes, name, 'host')) hosts++;
-    else if (nameBytes === 14 && isNamed(bytes, name, 'content-length')) {
+    if (nameBytes === 4 && isNamed(bytes, name, 'host')) {
+      hosts++;
+      if (!isHost(bytes.toString('latin1', start, start + valueBytes))) return BAD;
+    } else if (nameBytes === 14 && isNamed(bytes, name, 'content-length')) {
       const n = valueBytes > 0 && valueBytes <= 15 ? digitsIn(bytes, start, valueBytes) : NaN;
       // Twice, it is the same digits: `030` after `30` is another length to a reader of octal numbers.
-      if (Number.isNaN(n) || (length !== undefined && (length !== n || digits !== valueBytes)))
-        return undefined;
+      if (Number.isNaN(n) || (length !== undefined && (length !== n || digits !== valueBytes))) return BAD;
       length = n;
       digits = valueBytes;
     } else if (nameBytes === 17 && isNamed(bytes, name, 'transfer-encoding')) {
-      if (isChunked || valueBytes !== 7 || !isNamed(bytes, start, 'chunked')) return undefined;
-      isChunked = true;
+      const value = bytes.toString('latin1', start, start + valueBytes);
+      coding = coding === undefined ? value : `${coding}, ${value}`;
     }
   }
-  if (hosts > 1 || (hosts === 0 && isHttp11)) return undefined;
-  if (!isChunked) return length ?? 0;
-  return isHttp11 && length === undefined ? 'chunked' : undefined;
+  if (hosts > 1 || (hosts === 0 && isHttp11)) return BAD;
+  if (coding === undefined) return length ?? 0;
+  if (!isHttp11 || length !== undefined) return BAD;
+  const codings = coding.split(',').map(trimmed);
+  const last = codings.pop();
+  if (last?.toLowerCase() !== 'chunked' || !codings.every((each) => CODING.test(each))) return BAD;
+  return codings.length === 0 ? 'chunked' : UNKNOWN_CODING;
 }
 
 /** Whether a name as long as `name` is that, in whatever case of either. */

@@ -122,7 +122,7 @@ export function digitsIn(bytes: Uint8Array, from: number, count: number): number
 }
 
 /** The index of the first byte from `i` on that no line may have inside. */
-export function endOfLine(bytes: Uint8Array, i: number): number {
+function endOfLine(bytes: Uint8Array, i: number): number {
   for (let c = bytes[i] ?? 0; c > CR || (c !== 0 && c !== CR && c !== LF); c = bytes[i] ?? 0) i++;
   return i;
 }
@@ -185,6 +185,7 @@ for (const [value, digit] of [...'0123456789abcdef'].entries())
 const TOKEN = /[!#$%&'*+.^_`|~0-9A-Za-z-]+/.source;
 const QUOTED = /"(?:[\t !#-[\]-~\x80-\xff]|\\[\t -~\x80-\xff])*"/.source;
 /** RFC 9112 7.1.1. */
+const TRAILER = new RegExp(`^${TOKEN}:[\\t -~\\x80-\\xff]*\\r\\n$`);
 const EXTENSIONS = new RegExp(`^(?:[ \\t]*;[ \\t]*${TOKEN}(?:[ \\t]*=[ \\t]*(?:${TOKEN}|${QUOTED}))?)+$`);
 
 /**
@@ -226,9 +227,8 @@ export class BodyDecoder {
   /** Bytes behind the body's end, of those that were pushed last. */
   surplusBytes = 0;
   readonly #isChunked: boolean;
-  /** Of a request the extensions are checked: whoever reads it behind us could cut it elsewhere. Those of a response go no further. */
+  /** Of a request extensions and trailers are checked: who reads it beside us could cut it elsewhere. Those of a response go no further. */
   readonly #isRequest: boolean;
-  readonly #trailerBytesMax: number;
   /** How many bytes of chunk extensions may still come. */
   #extensionBytesLeft: number;
   /** What is to come of the chunk, or of a body without chunks. */
@@ -240,10 +240,8 @@ export class BodyDecoder {
   #line = '';
   #trailerBytes = 0;
 
-  /** A request has no use for trailers. */
   constructor(framing: Framing, isRequest = false) {
     this.#isRequest = isRequest;
-    this.#trailerBytesMax = isRequest ? 0 : TRAILER_BYTES_MAX;
     this.#extensionBytesLeft = isRequest ? EXTENSION_BYTES_MAX : Infinity;
     this.#isChunked = framing === 'chunked';
     this.#left = typeof framing === 'number' ? framing : this.#isChunked ? 0 : Infinity;
@@ -352,7 +350,8 @@ export class BodyDecoder {
       this.#line = '';
       this.#trailerBytes += line.length;
       if (line === '\r\n') this.state = 'end';
-      else if (!line.endsWith('\r\n') || this.#trailerBytes > this.#trailerBytesMax) this.state = 'bad';
+      else if (!line.endsWith('\r\n') || this.#trailerBytes > TRAILER_BYTES_MAX) this.state = 'bad';
+      else if (this.#isRequest && !TRAILER.test(line)) this.state = 'bad';
     }
     return next;
   }

@@ -41,7 +41,7 @@ export function extractApiKey(headers: HeadFields, url: string): Carried {
     found = text;
   };
   // A header line sent twice arrives joined with a comma, which no key holds.
-  for (const text of token?.split(',') ?? []) note(text.trim());
+  for (const text of token?.split(',') ?? []) note(trimmed(text));
   for (const text of authorization?.split(',') ?? []) note(bearerOf(text));
   if (query !== -1) for (const value of parametersOf(url.slice(query + 1))) note(value);
   if (conflict) return { kind: 'conflict' };
@@ -56,8 +56,19 @@ export function isKeyMisplaced(headers: HeadFields, url: string): boolean {
 
 /** The token of a Bearer header; the scheme is case-insensitive (RFC 9110 11.1). Other schemes carry no key. */
 function bearerOf(header: string): string | undefined {
-  return /^bearer +(.*)$/i.exec(header.trim())?.[1]?.trim();
+  const [, token] = /^bearer +(.*)$/i.exec(trimmed(header)) ?? [];
+  return token === undefined ? undefined : trimmed(token);
 }
+
+/** Without the blanks of HTTP around it (RFC 9110 5.6.3), and no others: another reader would not take those for blanks. */
+export function trimmed(text: string): string {
+  let [start, end] = [0, text.length];
+  while (start < end && isBlank(text.charCodeAt(start))) start++;
+  while (end > start && isBlank(text.charCodeAt(end - 1))) end--;
+  return text.slice(start, end);
+}
+
+const isBlank = (code: number) => code === 0x20 || code === 0x09;
 
 /** Every `api-key` in a query string. `URL` is not used: it costs more than the rest of this file together. */
 function* parametersOf(query: string): Generator<string> {
@@ -65,7 +76,7 @@ function* parametersOf(query: string): Generator<string> {
   for (const pair of (end === -1 ? query : query.slice(0, end)).split('&')) {
     const equals = pair.indexOf('=');
     if (equals === -1 || decoded(pair.slice(0, equals)) !== PARAMETER) continue;
-    yield decoded(pair.slice(equals + 1)).trim();
+    yield trimmed(decoded(pair.slice(equals + 1)));
   }
 }
 

@@ -57,7 +57,17 @@ describe('F6 a request whose end two readers could see in two places is refused,
       'transfer-encoding: chunked\r\n',
       IN_CHUNKS.replace('\r\n', `${end}\r\n`),
     ]),
-    ['a trailer', 'transfer-encoding: chunked\r\n', `${AS_CHUNK}0\r\nx-token: b\r\n\r\n`],
+    ['a trailer that is no field', 'transfer-encoding: chunked\r\n', `${AS_CHUNK}0\r\nx-a : b\r\n\r\n`],
+    [
+      'a trailer with a control character',
+      'transfer-encoding: chunked\r\n',
+      `${AS_CHUNK}0\r\nx: \x07\r\n\r\n`,
+    ],
+    [
+      'long trailers',
+      'transfer-encoding: chunked\r\n',
+      `${AS_CHUNK}0\r\n${`x: ${'a'.repeat(995)}\r\n`.repeat(5)}\r\n`,
+    ],
     ['a head of 100 KB', `x-a: ${'a'.repeat(100_000)}\r\n${LENGTH}`, CALL],
     ['five hundred header lines', `${'x-a: 1\r\n'.repeat(500)}${LENGTH}`, CALL],
   ])('F6 %s', async (_name, lines, body) => {
@@ -91,7 +101,7 @@ describe('F6 a request whose end two readers could see in two places is refused,
     using caller = await openCaller(gateway.url);
     caller.send(`${request}${smuggled()}`);
     await caller.ended;
-    expect(caller.text()).toMatch(/^HTTP\/1\.1 (400|431|505) [^\r]+\r\nConnection: close\r\n\r\n$/);
+    expect(caller.text()).toMatch(/^HTTP\/1\.1 (400|431|501|505) [^\r]+\r\nConnection: close\r\n\r\n$/);
     expect(backend.calls()).toBe(before);
   }
 });
@@ -101,6 +111,12 @@ describe('F6 a request that is odd and clear is one call to the configured backe
     ['the same Content-Length twice', '/', `${LENGTH}${LENGTH}`, CALL],
     ['a tab before chunked', '/', 'transfer-encoding:\tchunked\r\n', IN_CHUNKS],
     ['a chunk extension', '/', 'transfer-encoding: chunked\r\n', IN_CHUNKS.replace('\r\n', ';a=b\r\n')],
+    [
+      'trailers, which are no fields of the request',
+      '/',
+      'transfer-encoding: chunked\r\n',
+      `${AS_CHUNK}0\r\nx-token: b\r\ncontent-length: 9\r\n\r\n`,
+    ],
     ['the URL of another host as target', 'http://127.0.0.1:1/', LENGTH, CALL],
     ['the host of another', '/', `x-forwarded-host: 127.0.0.1:1\r\n${LENGTH}`, CALL],
     ['an expectation', '/', `expect: 100-continue\r\n${LENGTH}`, CALL],
@@ -120,6 +136,17 @@ describe('F6 a request that is odd and clear is one call to the configured backe
     caller.send(CALL);
     expect(await caller.until(GOOD)).toContain('HTTP/1.1 200 ');
   });
+});
+
+test('F6 who has no valid key is refused without a 100, with id null', async () => {
+  using caller = await openCaller(gateway.url);
+  const head = HEAD.replace(key, 'sluice_nobody');
+  caller.send(`POST / HTTP/1.1\r\n${head}expect: 100-continue\r\n${LENGTH}\r\n`);
+  await caller.ended;
+  expect(caller.text()).toMatch(/^HTTP\/1\.1 401 [^]*\r\nconnection: close\r\n[^]*"id":null}\s*$/);
+  using sent = await openCaller(gateway.url);
+  sent.send(`POST / HTTP/1.1\r\n${head}expect: 100-continue\r\n${LENGTH}\r\n${CALL}`);
+  expect(await sent.until('"id":1}')).toMatch(/^HTTP\/1\.1 401 /);
 });
 
 test('F6 who is refused before a 100 ends with that: what comes next may be its body or a request', async () => {

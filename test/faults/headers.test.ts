@@ -149,6 +149,18 @@ describe('F10 a page of any origin', () => {
     expect(headers.get('access-control-max-age')).toBe('86400');
   });
 
+  test.each([
+    ['x-a, <script>, x-b', 'x-a, x-b'],
+    ['x a,x-b', 'x-b'],
+    ['\xe9', 'content-type, accept, authorization, x-token, solana-client'],
+    [`x${'\t '.repeat(5_000)}x`, 'content-type, accept, authorization, x-token, solana-client'],
+  ])('F10 gets of %j the names alone', async (list, names) => {
+    using caller = await openCaller(gateway.url);
+    const head = `OPTIONS / HTTP/1.1\r\nhost: a\r\naccess-control-request-headers: ${list}\r\n\r\n`;
+    caller.send(Buffer.from(head, 'latin1'));
+    expect(await caller.until('\r\n\r\n')).toContain(`\r\naccess-control-allow-headers: ${names}\r\n`);
+  });
+
   test('F10 may read every answer and refusal with its fields, and is never allowed credentials', async () => {
     const large = GOOD.replace('7', `"${'a'.repeat(1 << 20)}"`);
     backend.script(({ text, send }) => send(plain(text.includes('getBlock') ? large : GOOD)));

@@ -171,6 +171,13 @@ describe('E7 an odd spelling is a missing or an invalid key, or the key', () => 
     ['bEaReR and three spaces', (key) => [`authorization: bEaReR   ${key}\r\n`], 200],
     ['Bearer and a tab', (key) => [`authorization: Bearer\t${key}\r\n`], 401],
     ['Bearer twice', (key) => [`authorization: Bearer Bearer ${key}\r\n`], 401],
+    ['a blank and a tab around', (key) => [`x-token: \t ${key} \t\r\n`], 200],
+    ['Bearer and blanks around', (key) => [`authorization:  Bearer  ${key}\t\r\n`], 200],
+    ['blanks in the query', (key) => ['', `/?api-key=%20${key}%09`], 200],
+    ['a blank of another alphabet before', (key) => [`x-token: \xa0${key}\r\n`], 401],
+    ['a blank of another alphabet behind', (key) => [`authorization: Bearer ${key}\xa0\r\n`], 401],
+    ['a line separator in the query', (key) => ['', `/?api-key=${key}%E2%80%A8`], 401],
+    ['a line feed in the query', (key) => ['', `/?api-key=%0A${key}`], 401],
     ['in quotes', (key) => [`x-token: "${key}"\r\n`], 401],
   ])('E7 %s', async (_, spelling, status) => {
     await using gateway = await start();
