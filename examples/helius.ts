@@ -10,5 +10,11 @@ const helius = createHelius({
   transport: () => retrying(createDefaultRpcTransport({ url, headers: { 'x-token': key } })),
 });
 console.log('slot', await helius.getSlot());
-// Where nobody serves DAS, as on the embedded chain: "Method not found: no backend here serves getAsset".
-console.log('asset', (await helius.getAsset({ id })).content?.metadata?.name);
+try {
+  console.log('asset', (await helius.getAsset({ id })).content?.metadata?.name);
+} catch (error) {
+  // An `Error` with the server's words: on the embedded chain, nobody serves DAS.
+  const text = String(Object(error).message);
+  if (!text.includes('no backend here serves getAsset')) throw error;
+  console.log('no asset: no backend of this service serves DAS');
+}

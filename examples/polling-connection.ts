@@ -58,20 +58,33 @@ export class PollingConnection extends Connection {
     commitment: Commitment = this.commitment ?? 'finalized',
   ): Promise<RpcResponseAndContext<SignatureResult>> {
     const given = typeof strategy === 'string' ? { signature: strategy } : strategy;
+    checkSignature(given.signature);
     // Where nobody says when it expires: not after a blockhash that is fetched now.
     const { lastValidBlockHeight } =
       'lastValidBlockHeight' in given ? given : await this.getLatestBlockhash('confirmed');
     for (let isOver = false; ; await new Promise((resolve) => setTimeout(resolve, this.pollMs))) {
       if ('abortSignal' in given) given.abortSignal?.throwIfAborted();
-      const { context, value } = await this.getSignatureStatuses([given.signature]);
+      const { value } = await this.getSignatureStatuses([given.signature]);
       const [status] = value;
+      // The transaction's own slot, which the commitment has reached; that of the answer is still in progress.
       if (status?.confirmationStatus && RANKS[status.confirmationStatus] >= RANKS[commitment])
-        return { context, value: { err: status.err } };
+        return { context: { slot: status.slot }, value: { err: status.err } };
       if (!status && isOver) throw new TransactionExpiredBlockheightExceededError(given.signature);
       // One more status is read after this height: the last block it is valid in may have come between the two.
       isOver = !status && (await this.getBlockHeight('confirmed')) > lastValidBlockHeight;
     }
   }
+}
+
+/** As web3.js checks it: the status of what is no signature would be asked for until the blockhash is over. */
+function checkSignature(signature: string): void {
+  let bytes: Uint8Array;
+  try {
+    bytes = bs58.decode(signature);
+  } catch {
+    throw new Error(`signature must be base58 encoded: ${signature}`);
+  }
+  if (bytes.length !== 64) throw new Error('signature has invalid length');
 }
 
 /** `fetch` that waits as long as `Retry-After` says and sends again: a transaction refused with it was not sent. */

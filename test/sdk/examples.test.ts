@@ -97,6 +97,34 @@ describe.concurrent('each example in TypeScript runs as it stands', () => {
   );
 });
 
+test(
+  'helius ends in a sentence where nobody serves DAS, and in the error where it is another',
+  async () => {
+    const endings = ['Method not found: no backend here serves getAsset', 'Asset Not Found'].map(
+      async (message) => {
+        await using server = Bun.serve({
+          port: 0,
+          async fetch(request) {
+            const { id, method } = Object(await request.json());
+            const error = { code: method === 'getAsset' ? -32_601 : 0, message };
+            return Response.json({
+              jsonrpc: '2.0',
+              id,
+              ...(method === 'getSlot' ? { result: 7 } : { error }),
+            });
+          },
+        });
+        return await run([process.execPath, 'helius.ts'], EXAMPLES, { SLUICE_URL: server.url.href });
+      },
+    );
+    expect(await Promise.all(endings)).toEqual([
+      'slot 7n\nno asset: no backend of this service serves DAS\n',
+      expect.stringMatching(/^slot 7n\n$/),
+    ]);
+  },
+  TEST_MS_MAX,
+);
+
 describe.concurrent('the scan of the examples', () => {
   const account = (address: string, data = 'AgAAAA==') => {
     const held = {
@@ -164,7 +192,9 @@ describe('docs/sdk.md', () => {
       for (const part of code.split(/\n(?=\n\/\*\*)/)) expect(file).toContain(part.trim());
     }
   });
-  test('names the packages of each example in TypeScript', () => {
+  const { dependencies, devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  const versions = { ...dependencies, ...devDependencies };
+  test('names the packages of each example in TypeScript, with the versions of the tests', () => {
     for (const [entry] of ENTRIES) {
       const [, others = '', packages = ''] =
         new RegExp(`^\\| \`${entry}.ts\`(.*?) *\\| \`(.*)\` *\\|$`, 'm').exec(page) ?? [];
@@ -178,16 +208,14 @@ describe('docs/sdk.md', () => {
       const named = new Set(bare.map((name) => (/^(@[^/]+\/)?[^/]+/.exec(name) ?? [''])[0]));
       const beside = imported.filter((name) => name.startsWith('./')).map((name) => name.slice(2));
       expect([entry, files.slice(1)]).toEqual([entry, [...new Set(beside)]]);
-      expect([entry, packages.replace('@1 ', ' ').split(' ').toSorted()]).toEqual([
-        entry,
-        [...named].toSorted(),
-      ]);
+      // What stands in the table of clients is what this installs.
+      const pinned = [...named].map((name) => `${name}@${versions[name]}`);
+      expect([entry, packages.split(' ').toSorted()]).toEqual([entry, pinned.toSorted()]);
     }
   });
   test('names the versions that are installed for the tests', () => {
-    const { dependencies, devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
     const read = (path: string) => readFileSync(join(EXAMPLES, path), 'utf8');
-    const asked = { ...dependencies, ...devDependencies, umi: devDependencies['@metaplex-foundation/umi'] };
+    const asked = { ...versions, umi: versions['@metaplex-foundation/umi'] };
     const rows = [...page.matchAll(/^\| (\S+) (\d+\.\d+\.\d+) +\|/gm)].map(([, name = '', version]) => [
       name,
       version,

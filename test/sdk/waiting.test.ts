@@ -179,15 +179,38 @@ describe('the PollingConnection of the examples', () => {
   ] as const)('waits for %s until it is %s', async (commitment, until) => {
     const reached = ['processed', 'confirmed', 'finalized'];
     let looks = 0;
+    const inProgress = 90;
     const fetch = (async (_: string, { body }: RequestInit = {}) => {
       const { id, method } = JSON.parse(String(body));
       expect(method).toBe('getSignatureStatuses');
-      const status = { slot: 1, confirmations: null, err: null, confirmationStatus: reached[looks++] };
-      return Response.json({ jsonrpc: '2.0', id, result: { context: { slot: 1 }, value: [status] } });
+      const status = { slot: 58, confirmations: null, err: null, confirmationStatus: reached[looks++] };
+      const result = { context: { slot: inProgress }, value: [status] };
+      return Response.json({ jsonrpc: '2.0', id, result });
     }) as FetchFn; // without Bun's `preconnect`
     const strategy = { signature: NEVER_SENT, blockhash: '', lastValidBlockHeight: 1 };
-    await quickly('http://127.0.0.1:1', { fetch }).confirmTransaction(strategy, commitment);
+    const confirmed = await quickly('http://127.0.0.1:1', { fetch }).confirmTransaction(strategy, commitment);
     expect(reached[looks - 1]).toBe(until);
+    // A slot that the commitment has reached, and not the one in progress.
+    expect(confirmed).toEqual({ context: { slot: 58 }, value: { err: null } });
+  });
+
+  test.each([
+    ['http://127.0.0.1:8899', 'ws://127.0.0.1:8900'],
+    ['https://rpc.example.com/?api-key=k', 'wss://rpc.example.com/?api-key=k'],
+  ])('and every other Connection would dial a WebSocket for %s at %s', (url, dialled) => {
+    expect(new Connection(url)).toMatchObject({ _rpcWsEndpoint: dialled });
+  });
+
+  test('refuses what is no signature in the words of web3.js, and asks nobody', async () => {
+    const plain = new Connection('http://127.0.0.1:1');
+    for (const signature of ['not base58', '1'.repeat(63), '', '0'.repeat(64)]) {
+      const strategy = { signature, blockhash: '', lastValidBlockHeight: 1 };
+      for (const given of [strategy, signature]) {
+        const words = await plain.confirmTransaction(given as string).catch((error: Error) => error.message); // or a strategy
+        expect(words).toContain('signature');
+        await expect(quickly('http://127.0.0.1:1').confirmTransaction(given)).rejects.toThrow(String(words));
+      }
+    }
   });
 });
 
