@@ -255,7 +255,12 @@ class LoadRun {
     const fromMs = Math.max(nowMs, this.#heldUntilMs);
     if (untilMs <= fromMs) return;
     this.#heldUntilMs = untilMs;
-    this.#heldBackMs += Math.min(untilMs, this.#endMs) - Math.min(fromMs, this.#endMs);
+    this.#heldBackMs += this.#withinCounted(untilMs) - this.#withinCounted(fromMs);
+  }
+
+  /** An instant, or the nearest one of the time that counts. */
+  #withinCounted(ms: number): number {
+    return Math.min(Math.max(ms, this.#countFromMs), this.#endMs);
   }
 
   #unsentAt(endMs: number): number {

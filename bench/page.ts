@@ -14,9 +14,10 @@ export function pageOf(result: Result): string {
     "base-uri 'none'",
     "form-action 'none'",
   ].join('; ');
-  // A second that the run did not fill would look like a fall. In a data block nothing but `<` can end it.
+  // A second that the run did not fill would look like a fall of a rate; of transfers it has the last ones.
   const whole = result.run.filter(({ second }) => second + 1 <= result.seconds + 0.05);
-  const run = whole.length > 0 ? whole : result.run;
+  const run = result.counted !== 'transfers' && whole.length > 0 ? whole : result.run;
+  // In a data block nothing but `<` can end it.
   const data = JSON.stringify({
     run,
     timings: result.timings,

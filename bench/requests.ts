@@ -115,10 +115,20 @@ function outcomeOf(status: number, answer: unknown, id: number | undefined): str
   return 'id' in answer && answer.id === id ? RESULT : FOREIGN;
 }
 
-/** A refusal by its HTTP status and its code. */
+/** What a refusal says when the key's plan lets too few scans run at once. */
+const SCAN_LIMIT = /at most ([\d,]{1,9}) scans at once/;
+
+/** How many scans a plan lets run at once, by an outcome that it was refused for. */
+export function scanLimitOf(outcome: string): string | undefined {
+  return SCAN_LIMIT.exec(outcome)?.[1];
+}
+
+/** A refusal by its HTTP status and its code, and by the limit of scans where that is what refused. */
 function refusalOf(status: number, answer: unknown): string {
-  const { code } = Object(Object(answer).error);
-  return Number.isInteger(code) ? `${status} ${code}` : `HTTP ${status}, no JSON-RPC`;
+  const { code, message } = Object(Object(answer).error);
+  if (!Number.isInteger(code)) return `HTTP ${status}, no JSON-RPC`;
+  const [limit] = SCAN_LIMIT.exec(String(message)) ?? [];
+  return limit === undefined ? `${status} ${code}` : `${status} ${code}, ${limit}`;
 }
 
 /** The outcome of an answer that is too long to be kept, by how it begins. */

@@ -12,6 +12,7 @@ import {
   callsFrom,
   outcomesOf,
   type RequestSource,
+  scanLimitOf,
   type WeightedCall,
   weightedCallsFrom,
 } from './requests.ts';
@@ -177,7 +178,15 @@ function loadNotes(options: Load, { recorder, unsent }: Loaded): readonly string
         ]
       : []),
     ...(options.command === 'batch' ? ['A request is one batch.'] : []),
+    ...Object.entries(recorder.outcomes).flatMap(([outcome, count]) => {
+      const limit = options.command === 'mixed' ? scanLimitOf(outcome) : undefined;
+      return limit === undefined ? [] : [scanLimitNote(limit, count)];
+    }),
   ];
+}
+
+function scanLimitNote(limit: string, count: number): string {
+  return `The plan of this key allows ${limit} scans at once, and ${shown(count)} calls were refused for that alone: use --connections ${limit}, or a plan with more scans.`;
 }
 
 async function scanResult(options: ScanOptions, world: World): Promise<Result> {

@@ -103,7 +103,8 @@
             value: (_, step) => (step === null || step === undefined ? '-' : digits(10 ** (step / 10))),
           },
           line('count', '--first', {
-            paths: uPlot.paths.bars({ size: [0.9] }),
+            // A bar ends at the upper edge of its range, which is its place on the axis.
+            paths: uPlot.paths.bars({ size: [0.9], align: -1 }),
             fill: resolved('--first'),
             points: { show: false },
           }),

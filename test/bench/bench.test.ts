@@ -100,6 +100,28 @@ describe('against a gateway in front of the embedded chain', () => {
     expect([err, code]).toEqual(['--file: none.ndjson cannot be read.\n', 2]);
   });
 
+  test('a mix says when the limit of scans of a plan is what refuses', async () => {
+    let calls = 0;
+    using server = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      async fetch(request) {
+        const { id } = Object(await request.json());
+        const message = 'Rate limit exceeded: at most 2 scans at once';
+        if (calls++ % 4 === 0)
+          return Response.json({ jsonrpc: '2.0', error: { code: -429, message }, id }, { status: 429 });
+        return Response.json({ jsonrpc: '2.0', result: [], id });
+      },
+    });
+    writeFileSync(inFolder('scans.ndjson'), '{"method":"getProgramAccounts","params":[]}');
+    const run = `--url ${server.url.href} --file scans.ndjson --calls 20 --warm-up 0 --connections 1 --json -`;
+    const { outcomes, notes }: Result = JSON.parse((await bench(`mixed ${run}`)).out);
+    expect(outcomes).toEqual({ '200 result': 15, '429 -429, at most 2 scans at once': 5 });
+    expect(notes).toContain(
+      'The plan of this key allows 2 scans at once, and 5 calls were refused for that alone: use --connections 2, or a plan with more scans.',
+    );
+  });
+
   test('a scan reads JSON and lines alike, account by account', async () => {
     const scan = `scan --programs ${LOADERS} --slice 0:45 --calls 1`;
     const [json] = (await measured(`${scan} --sha256`)).scans ?? [];

@@ -158,6 +158,19 @@ describe('after an answer with Retry-After', () => {
     expect([retryAfters, recorder.failures, recorder.answers]).toEqual([1, 1, 5]);
   });
 
+  test('what is held back during the warm-up, or after the end, does not count', async () => {
+    const load = { warmUpSeconds: 0.4, seconds: 1.2, perSecond: 100 };
+    // Refused at 20 ms for a second: 380 ms of it are warm-up.
+    const { heldBackMs, retryAfters } = await loadOf(load, refuseThird);
+    expect(heldBackMs).toBeWithin(615, 625);
+    expect(retryAfters).toBe(0);
+    // Once more at 1,100 ms: of that second, the last 500 are left.
+    const twice: Behaviour = (n) => ({ ms: 1, ...((n === 2 || n === 3) && { reply: refusal }) });
+    expect((await loadOf(load, twice)).heldBackMs).toBeWithin(1_190, 1_200);
+    const early: Behaviour = (n) => ({ ms: 1, ...(n === 2 && { reply: { ...refusal, retryAfter: 0.3 } }) });
+    expect((await loadOf(load, early)).heldBackMs).toBe(0);
+  });
+
   test('the calls that were due in an open loop are late', async () => {
     const { timing } = await loadOf({ perSecond: 10 }, refuseThird);
     expect(timing.max).toBeWithin(850, 1_000);

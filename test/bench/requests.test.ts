@@ -62,6 +62,12 @@ describe('the outcome of an answer', () => {
     ['{"jsonrpc":"2.0","result":1,"id":2}', 200, '200, the id of another call'],
     ['{"jsonrpc":"2.0","error":{"code":-32601,"message":"x"},"id":1}', 200, '200 -32601'],
     ['{"jsonrpc":"2.0","error":{"code":-429,"message":"x"},"id":null}', 429, '429 -429'],
+    [
+      '{"jsonrpc":"2.0","error":{"code":-429,"message":"Rate limit exceeded: at most 2 scans at once"},"id":1}',
+      429,
+      '429 -429, at most 2 scans at once',
+    ],
+    ['{"jsonrpc":"2.0","error":{"code":-429,"message":7},"id":1}', 429, '429 -429'],
     ['<html>busy</html>', 502, 'HTTP 502'],
     ['<html>hello</html>', 200, '200, no JSON-RPC'],
     ['{"jsonrpc":"2.0","result":1,"id":1}', 503, 'HTTP 503, no JSON-RPC'],
