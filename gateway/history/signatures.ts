@@ -3,7 +3,7 @@ import type { Backend } from '../upstream/backend.ts';
 import { failureOf } from '../upstream/failure.ts';
 import type { Reply } from '../upstream/forward.ts';
 import { arrayOf, elementsOf, joined, memberOf, membersOf, numberIn, withConfig } from '../json/slices.ts';
-import { isNull, textIn } from '../json/scan.ts';
+import { isNull, textIn, turnOfItsOwn } from '../json/scan.ts';
 import {
   type Above,
   type Changes,
@@ -365,14 +365,18 @@ function pageOf(request: HistoryRequest, rows: readonly Row[]): Reply {
 async function readPage(request: HistoryRequest, backends: readonly Backend[], changes: Changes) {
   const reply = await request.read(backends, changes);
   const json = reply.kind === 'whole' ? reply.bytes : undefined;
-  const rows = rowsIn(memberOf(json, 'result'));
+  const rows = await rowsIn(memberOf(json, 'result'));
   return { reply, rows, code: rows === undefined && json ? failureOf(json)?.code : undefined };
 }
 
-function rowsIn(list: Uint8Array | undefined): readonly Row[] | undefined {
+/** Rows that are read in one turn of the loop: 2 ms for the longest. */
+const SLICE_ROWS = 100;
+
+async function rowsIn(list: Uint8Array | undefined): Promise<readonly Row[] | undefined> {
   const rows: Row[] = [];
   const elements = elementsOf(list);
   for (const bytes of elements ?? []) {
+    if (rows.length % SLICE_ROWS === SLICE_ROWS - 1) await turnOfItsOwn();
     // Signatures and slots are ASCII. Parsed whole, because that is six times as fast as looking for two members.
     const row: unknown = JSON.parse(bytes.toString('latin1'));
     const { signature, slot }: { signature?: unknown; slot?: unknown } = Object(row);

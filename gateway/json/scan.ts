@@ -229,3 +229,10 @@ export function isTextAt(bytes: Buffer, from: number, quoted: Uint8Array, text: 
 export function isNull(json: Uint8Array | undefined): boolean {
   return json !== undefined && json.length === 4 && json[0] === 0x6e;
 }
+
+let lastTurn = Promise.resolve();
+
+/** The next turn of the event loop that no other waits for here: what takes long is done in slices, one a turn. */
+export function turnOfItsOwn(): Promise<void> {
+  return (lastTurn = lastTurn.then(() => new Promise((resolve) => void setImmediate(resolve))));
+}

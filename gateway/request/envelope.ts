@@ -12,6 +12,7 @@ import {
   isAt,
   isNull,
   isTextAt,
+  turnOfItsOwn,
   textIn,
 } from '../json/scan.ts';
 import { joined } from '../json/slices.ts';
@@ -195,12 +196,6 @@ async function inSlices(reading: Reading, sliceBytes: number): Promise<BodyRead>
     const read = reading.go(sliceBytes);
     if (read !== undefined) return read;
   }
-}
-
-let lastTurn = Promise.resolve();
-
-function turnOfItsOwn(): Promise<void> {
-  return (lastTurn = lastTurn.then(() => new Promise((resolve) => void setImmediate(resolve))));
 }
 
 /** A body that is being read. */

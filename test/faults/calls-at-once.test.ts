@@ -267,7 +267,8 @@ describe('L25 a permit is held until the last byte of the answer has been sent',
       onSent: (each) => void then.push(each),
       readBody: () => ({ kind: 'body', bytes: Buffer.from(JSON.stringify(body)) }),
     };
-    const { status } = await gateway.gateway.answer(request);
+    const { status, body: answered } = await gateway.gateway.answer(request);
+    if (answered !== undefined && !(answered instanceof Uint8Array)) await answered.pipe(() => undefined);
     return { status, sent: () => then.splice(0).forEach((each) => each()) };
   }
   const ids = (count: number) =>
