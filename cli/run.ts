@@ -13,6 +13,7 @@ import {
 import { accountCommands } from './commands/account.ts';
 import { configCommands } from './commands/config.ts';
 import { keyCommands } from './commands/key.ts';
+import { restore } from './commands/restore.ts';
 import { localnetUpgrade, programsCheck } from './commands/programs.ts';
 import { start } from './commands/start.ts';
 import { audit, usage } from './commands/usage.ts';
@@ -29,6 +30,7 @@ const COMMANDS: readonly Command[] = [
   usage,
   audit,
   ...configCommands,
+  restore,
   programsCheck,
   localnetUpgrade,
   verify,

@@ -40,6 +40,7 @@ const OPTIONS = {
   json: '',
   operator: '',
   all: '',
+  overwrite: '',
 } as const;
 type Option = keyof typeof OPTIONS;
 const OPTION_NAMES = Object.keys(OPTIONS) as Option[]; // Object.keys forgets the keys' type

@@ -69,9 +69,10 @@ export function isOverwritten(path: string): boolean {
 }
 
 /** Whether another process, or another connection of this one, has the store open. */
-function isHeld(path: string): boolean {
+export function isHeld(path: string): boolean {
   let probe: Database | undefined;
   try {
+    if (idInHeader(path) === 0) return false;
     probe = new Database(path, { readwrite: true });
     probe.run('PRAGMA busy_timeout = 0');
     probe.run('PRAGMA locking_mode = EXCLUSIVE');

@@ -100,6 +100,7 @@ const COMMANDS = [
   ['usage', ''],
   ['audit', ''],
   ['config', 'check reload'],
+  ['restore', ''],
   ['programs', 'check'],
   ['localnet', 'upgrade'],
   ['verify', ''],

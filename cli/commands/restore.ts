@@ -1,0 +1,132 @@
+import { Database } from 'bun:sqlite';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
+import { LEDGER_FILE } from '../../shared/ledger/schema.ts';
+import { isHeld } from '../../shared/store/identity.ts';
+import { fileReason } from '../../shared/store/private.ts';
+import { onConfig } from '../frame/books.ts';
+import { done, failed, type Outcome } from '../frame/command.ts';
+
+const DATABASES = [ACCOUNTS_FILE, LEDGER_FILE] as const;
+const SECRET_FILE = 'secret';
+const SUFFIXES = ['', '-wal', '-shm', '-id'];
+
+/** Puts the databases of a deploys that was stopped, or of a backup, in the place of those of this host. */
+export const restore = onConfig(
+  'restore FOLDER --overwrite',
+  'Put the databases and the secret of FOLDER in place, after a check; say what that would overwrite.',
+  ({ storage: { dataDir, redisUrl } }, { operands: [folder = ''], options, world }): Outcome => {
+    const held = [dataDir, folder].flatMap((at) => DATABASES.map((file) => join(at, file))).filter(isHeld);
+    if (held.length > 0)
+      return failed(
+        ...held.map((path) => `${path} is open in another process; stop every app that uses it.`),
+      );
+    const overwritten = valuesIn(dataDir);
+    if (overwritten.length > 0 && options.overwrite === undefined)
+      return failed(
+        `This would overwrite in ${resolve(dataDir)}:`,
+        ...overwritten.map((line) => `  ${line}`),
+        'Run it again with --overwrite to put these files aside.',
+      );
+    const made = copiesOf(folder, dataDir);
+    if (made.kind === 'failed') return made;
+    const aside = overwritten.length === 0 ? undefined : asideIn(dataDir, world.clock.now());
+    putAside(dataDir, aside);
+    for (const file of made.files) renameSync(join(dataDir, `${file}.new`), join(dataDir, file));
+    const lines = [
+      `Restored ${made.files.join(', ')} into ${resolve(dataDir)}.`,
+      ...(aside === undefined ? [] : [`What stood there is in ${aside}.`]),
+      ...(redisUrl === undefined ? [] : [USAGE_NOTE]),
+    ];
+    return done(lines.join('\n'), { restored: made.files, overwritten, aside: aside ?? null });
+  },
+  'is-absent',
+);
+
+const USAGE_NOTE =
+  'Note: delete the Redis key {sluice:usage}:life before deploys starts, so that other hosts send their last 72 hours again.';
+
+/** What would be lost with the files of a data directory, a line each. */
+function valuesIn(dataDir: string): readonly string[] {
+  const counts: readonly (readonly [file: string, sql: string, what: string])[] = [
+    [ACCOUNTS_FILE, 'SELECT count(*) AS count FROM accounts', 'accounts'],
+    [ACCOUNTS_FILE, 'SELECT count(*) AS count FROM keys', 'keys'],
+    [LEDGER_FILE, 'SELECT total(charged - refunded) AS count FROM spent', 'credits spent'],
+    [
+      LEDGER_FILE,
+      'SELECT count(*) AS count FROM unsent',
+      'counts of usage that were not yet sent to deploys',
+    ],
+  ];
+  const rows = counts.flatMap(([file, sql, what]) => {
+    const count = countIn(join(dataDir, file), sql);
+    return count === 0 ? [] : `${file}: ${count ?? 'an unknown number of'} ${what}`;
+  });
+  const nodes = nodesIn(dataDir);
+  if (rows.some((row) => row.startsWith(LEDGER_FILE)) && nodes.length > 0)
+    rows.push(
+      `${nodes.join(', ')}: these processes begin as new ones, and what they hold comes back after a day`,
+    );
+  return rows;
+}
+
+/** A count in a database; `undefined` when it cannot be read, and 0 when there is none. */
+function countIn(path: string, sql: string): number | undefined {
+  if (!existsSync(path)) return 0;
+  try {
+    using database = new Database(path, { readwrite: true });
+    return database.query<{ count: number }, []>(sql).get()?.count ?? 0;
+  } catch {
+    return undefined;
+  }
+}
+
+const nodesIn = (dataDir: string) =>
+  existsSync(dataDir) ? readdirSync(dataDir).filter((name) => name.endsWith('.node')) : [];
+
+/** Copies each database whole, log included, beside its place; nothing is left when one is missing or damaged. */
+function copiesOf(folder: string, dataDir: string) {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const files: string[] = [];
+  try {
+    for (const file of DATABASES) {
+      copyDatabase(join(folder, file), join(dataDir, `${file}.new`));
+      files.push(file);
+    }
+    if (existsSync(join(folder, SECRET_FILE))) {
+      copyFileSync(join(folder, SECRET_FILE), join(dataDir, `${SECRET_FILE}.new`));
+      files.push(SECRET_FILE);
+    }
+    return { kind: 'copied', files } as const;
+  } catch (error) {
+    for (const file of [...DATABASES, SECRET_FILE]) rmSync(join(dataDir, `${file}.new`), { force: true });
+    return failed(`${resolve(folder)} cannot be restored (${fileReason(error)}); nothing was changed.`);
+  }
+}
+
+function copyDatabase(from: string, to: string): void {
+  if (!existsSync(from)) throw new Error(`${from} is not there`);
+  rmSync(to, { force: true });
+  using database = new Database(from, { readwrite: true });
+  const check = database.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get()?.quick_check;
+  if (check !== 'ok') throw new Error(`${from} is damaged: ${check}`);
+  database.run('VACUUM INTO ?', [to]);
+}
+
+/** Puts away what stood there; without a folder, which nothing of value needs, it goes. Node files belong to the ledger. */
+function putAside(dataDir: string, aside: string | undefined): void {
+  const databases = DATABASES.flatMap((file) => SUFFIXES.map((suffix) => `${file}${suffix}`));
+  const isNew = existsSync(join(dataDir, `${SECRET_FILE}.new`));
+  const files = [...databases, ...nodesIn(dataDir), ...(isNew ? [SECRET_FILE] : [])];
+  for (const file of files.filter((name) => existsSync(join(dataDir, name)))) {
+    if (aside === undefined && file !== SECRET_FILE) rmSync(join(dataDir, file));
+    else if (aside !== undefined) renameSync(join(dataDir, file), join(aside, file));
+  }
+}
+
+function asideIn(dataDir: string, nowMs: number): string {
+  const aside = join(resolve(dataDir), `replaced-${new Date(nowMs).toISOString().replaceAll(/[:.]/g, '-')}`);
+  mkdirSync(aside, { mode: 0o700 });
+  return aside;
+}

@@ -1,0 +1,128 @@
+import { Database } from 'bun:sqlite';
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
+import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
+import { opened, temporaryFolder } from '../started/gateway.ts';
+import { sluice } from './sluice.ts';
+
+let [from, to]: ReturnType<typeof temporaryFolder>[] = [];
+beforeEach(() => {
+  [from, to] = [temporaryFolder(), temporaryFolder()];
+  writeFileSync(join(to.path, 'sluice.toml'), `[storage]\ndata_dir = "${to.path}"\n`);
+});
+afterEach(() => {
+  from?.[Symbol.dispose]();
+  to?.[Symbol.dispose]();
+});
+
+/** The databases of a host with so many accounts, the ledger with credits spent by them; kept open, or closed. */
+function host(folder: string, accounts: number) {
+  const store = opened(join(folder, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  // Without statements of its own: the runtime lets go of a file only when these are collected.
+  for (let id = 1; id <= accounts; id++) {
+    store.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (?, ?, 'scale', 1)", [
+      id,
+      `${id}`,
+    ]);
+    store.run(
+      "INSERT INTO keys (id, account_id, name, hash, prefix, last4, created_at_ms) VALUES (?1, ?2, '', CAST(?1 AS BLOB), '', '', 1)",
+      [`k${id}`, id],
+    );
+  }
+  const ledger = opened(join(folder, LEDGER_FILE), LEDGER_MIGRATIONS);
+  if (accounts > 0) ledger.run("INSERT INTO spent VALUES (1, 'n', ?, 3)", [10 * accounts]);
+  writeFileSync(join(folder, 'secret'), `secret of ${accounts}\n`, { mode: 0o600 });
+  writeFileSync(join(folder, 'gateway-1.node'), '0b0e8f1c-3c1c-4c38-8a4e-000000000000\n');
+  return () => {
+    store.close();
+    ledger.close();
+  };
+}
+
+const run = (...args: string[]) => sluice(to?.path ?? '', ['restore', from?.path ?? '', ...args]);
+const count = (folder: string, file: string, sql: string) => {
+  using database = new Database(join(folder, file));
+  return Object.values(database.query<Record<string, number>, []>(sql).get() ?? {})[0];
+};
+const accountsIn = (folder: string) => count(folder, ACCOUNTS_FILE, 'SELECT count(*) FROM accounts');
+
+test('M24 a copy is put in place, with its log, for its owner alone', async () => {
+  const [source, target] = [from?.path ?? '', to?.path ?? ''];
+  host(source, 2)();
+  expect(await run()).toEqual({
+    code: 0,
+    out: `Restored ${ACCOUNTS_FILE}, ${LEDGER_FILE}, secret into ${target}.\n`,
+    err: '',
+  });
+  expect(accountsIn(target)).toBe(2);
+  expect(count(target, LEDGER_FILE, 'SELECT sum(charged) FROM spent')).toBe(20);
+  expect(readFileSync(join(target, 'secret'), 'utf8')).toBe('secret of 2\n');
+  expect(existsSync(join(target, 'gateway-1.node'))).toBe(false);
+  opened(join(target, LEDGER_FILE), LEDGER_MIGRATIONS).close();
+  expect(statSync(join(target, LEDGER_FILE)).mode & 0o077).toBe(0);
+});
+
+test('M24 what would be overwritten is said and stays; with --overwrite it is put aside', async () => {
+  const [source, target] = [from?.path ?? '', to?.path ?? ''];
+  host(source, 2)();
+  host(target, 3)();
+  const said = await run();
+  expect([said.code, said.err]).toEqual([
+    1,
+    [
+      `This would overwrite in ${target}:`,
+      `  ${ACCOUNTS_FILE}: 3 accounts`,
+      `  ${ACCOUNTS_FILE}: 3 keys`,
+      `  ${LEDGER_FILE}: 27 credits spent`,
+      '  gateway-1.node: these processes begin as new ones, and what they hold comes back after a day',
+      'Run it again with --overwrite to put these files aside.',
+      '',
+    ].join('\n'),
+  ]);
+  expect(accountsIn(target)).toBe(3);
+  const done = await run('--overwrite', '--json');
+  const { aside } = JSON.parse(done.out) as { aside: string }; // as the command prints it
+  expect(done.code).toBe(0);
+  expect([accountsIn(target), accountsIn(aside)]).toEqual([2, 3]);
+  expect(readFileSync(join(aside, 'secret'), 'utf8')).toBe('secret of 3\n');
+  expect(readdirSync(aside)).toContain('gateway-1.node');
+  expect(existsSync(join(target, 'gateway-1.node'))).toBe(false);
+});
+
+test.each(['the copy', 'the data directory'])(
+  'M24 nothing is done while a process has %s open',
+  async (which) => {
+    const [source, target] = [from?.path ?? '', to?.path ?? ''];
+    const [closeSource, closeTarget] = [host(source, 2), host(target, 3)];
+    if (which === 'the copy') closeTarget();
+    else closeSource();
+    const at = which === 'the copy' ? source : target;
+    const { code, err } = await run('--overwrite');
+    expect([code, err]).toEqual([
+      1,
+      [ACCOUNTS_FILE, LEDGER_FILE]
+        .map((file) => `${join(at, file)} is open in another process; stop every app that uses it.\n`)
+        .join(''),
+    ]);
+    if (which === 'the copy') closeSource();
+    else closeTarget();
+    expect(accountsIn(target)).toBe(3);
+  },
+);
+
+test('M24 a copy that is missing or damaged changes nothing', async () => {
+  const [source, target] = [from?.path ?? '', to?.path ?? ''];
+  host(target, 3)();
+  expect((await run('--overwrite')).err).toBe(
+    `${source} cannot be restored (${join(source, ACCOUNTS_FILE)} is not there); nothing was changed.\n`,
+  );
+  host(source, 2)();
+  writeFileSync(join(source, LEDGER_FILE), readFileSync(join(source, LEDGER_FILE)).fill(7, 4_096));
+  const { code, err } = await run('--overwrite');
+  expect(code).toBe(1);
+  expect(err).toEndWith('; nothing was changed.\n');
+  expect(accountsIn(target)).toBe(3);
+  expect(readdirSync(target).filter((name) => name.endsWith('.new'))).toEqual([]);
+});
