@@ -12,6 +12,7 @@ import {
 } from './frame/command.ts';
 import { accountCommands } from './commands/account.ts';
 import { configCommands } from './commands/config.ts';
+import { takeOver } from './commands/deploys.ts';
 import { keyCommands } from './commands/key.ts';
 import { restore } from './commands/restore.ts';
 import { localnetUpgrade, programsCheck } from './commands/programs.ts';
@@ -31,6 +32,7 @@ const COMMANDS: readonly Command[] = [
   audit,
   ...configCommands,
   restore,
+  takeOver,
   programsCheck,
   localnetUpgrade,
   verify,

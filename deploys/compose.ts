@@ -8,12 +8,8 @@ import type { Store } from '../shared/store/open.ts';
 import { createAccounts } from './accounts/accounts.ts';
 import { createAudit } from './accounts/audit.ts';
 import { createKeys } from './accounts/keys.ts';
-import {
-  createPublication,
-  type Publication,
-  type PublicationDeps,
-  type PublicationState,
-} from './accounts/publication.ts';
+import type { Ownership } from './accounts/ownership.ts';
+import { createPublication, type Publication, type PublicationDeps } from './accounts/publication.ts';
 import { createProgramsAnswer } from './api/programs.ts';
 import { createRequestLog, keptRequests } from './api/request-log.ts';
 import { createAdmit } from './api/webhook-requests.ts';
@@ -71,7 +67,9 @@ export type Running = Readonly<{
   watcher(): Pick<WatcherSeen, 'health' | 'checkedAtMs' | 'contextSlot' | 'programs'>;
   deliveries(): Health;
   /** `undefined`: no Redis is configured, and there are no other hosts. */
-  publication(): PublicationState | undefined;
+  publication(): Ownership | undefined;
+  /** Why changes are refused, as a sentence. Absent, they never are. */
+  whyReadOnly?: (() => string | undefined) | undefined;
   webhooks: Webhooks;
 }>;
 
@@ -113,9 +111,12 @@ export function composeDeploys(inputs: DeploysInputs) {
   });
   const { registry } = metrics;
   const publication = inputs.redis && createPublication({ ...inputs, ...inputs.redis, registry });
-  const deliveries = createDeliveries({ ...delivery, store, outbox, registry, clock, log });
+  const permit = publication?.permit;
+  const deliveries = createDeliveries({ ...delivery, store, outbox, registry, clock, log, permit });
   const { wake } = deliveries;
-  const { watcher, timeOf } = composeWatcher(inputs, { enqueue, outbox, metrics, wake });
+  const whyReadOnly = () => publication?.whyReadOnly();
+  const eventsAre = () => publication?.events() ?? 'made';
+  const { watcher, timeOf } = composeWatcher(inputs, { enqueue, outbox, metrics, wake, eventsAre });
   gaugeSealedElsewhere(registry, store, delivery.seal);
   const isWatched = (address: string) => labels.has(address);
   const webhooks = createWebhooks({ ...delivery, store, clock, enqueue, wake, isWatched, random });
@@ -136,10 +137,11 @@ export function composeDeploys(inputs: DeploysInputs) {
       },
       deliveries: deliveries.health,
       publication: () => publication?.state(),
+      whyReadOnly,
       webhooks,
     });
   const app = createApp({
-    webhooks: webhookRoutesOf(inputs, webhooks, keys.identify),
+    webhooks: { ...webhookRoutesOf(inputs, webhooks, keys.identify), whyReadOnly },
     answerPrograms: createProgramsAnswer({
       identify: keys.identify,
       enter: enterOf('programs', inputs),
@@ -233,9 +235,15 @@ function enterOf(api: string, { ledger: store, clock, log }: DeploysInputs) {
 /** The watcher with what it reads through and writes to. `wake` is called when a block time has become known. */
 function composeWatcher(
   { config, programs, store, clock, fetch, log }: DeploysInputs,
-  parts: Readonly<{ enqueue: Enqueue; outbox: Outbox; metrics: Metrics; wake(): void }>,
+  parts: Readonly<{
+    enqueue: Enqueue;
+    outbox: Outbox;
+    metrics: Metrics;
+    wake(): void;
+    eventsAre: Publication['events'];
+  }>,
 ) {
-  const { enqueue, outbox, metrics, wake } = parts;
+  const { enqueue, outbox, metrics, wake, eventsAre } = parts;
   const backends = config.rpcUrls.map((url, i) =>
     createRpcBackend({ name: `rpc_urls[${i}]`, url, key: config.rpcKey }, { fetch, clock }),
   );
@@ -252,10 +260,13 @@ function composeWatcher(
   const watcher = createWatcher({
     read: createRead(backends, addresses),
     save: (latest, deploys, genesisHash) => {
-      const addEvents = () => enqueue.deploys(deploys, clock.now());
-      if (readings.save(latest, genesisHash, addEvents) === 'same-chain') return;
-      blockTimes.forgetWaits();
-      notes.noteOtherChain();
+      const now = eventsAre();
+      const addEvents = () => (now === 'made' ? enqueue.deploys(deploys, clock.now()) : undefined);
+      if (readings.save(latest, genesisHash, addEvents) !== 'same-chain') {
+        blockTimes.forgetWaits();
+        notes.noteOtherChain();
+      }
+      return now === 'held-back' ? now : 'saved';
     },
     fillBlockTimes: blockTimes.fill,
     noteRead: (latest, deploys, reasons) => {
@@ -325,6 +336,7 @@ export function composeConsole(
       clock,
       origin,
       takeChange: (userId, nowMs) => changes.take(userId, nowMs),
+      whyReadOnly: running.whyReadOnly,
       noteBroken: (error) => log.error({ err: error }, 'a page of the console failed'),
     },
     routes,

@@ -7,7 +7,8 @@ import { type Problem, Table } from './config/table.ts';
  */
 
 /**
- * A hash. `origin`: whose accounts; `holder`: the start of deploys that publishes; `epoch`: another one whenever Redis may have
+ * A hash. `origin`: whose accounts; `holder`: the start of deploys that publishes; `generation`: how many have; `turns`: turns of
+ * deliveries up to now; `epoch`: another one whenever Redis may have
  * lost something; `whole`: 1 as soon as all accounts and keys were written in this epoch; `version`: entries ever written to the
  * log of this epoch; `puts`: writes in this epoch; `seq`: the revision of the accounts database up to which all changes are in;
  * `config`, `termsId`, `terms`: plans and prices.
@@ -20,11 +21,19 @@ export const KEYS = '{sluice:accounts}:keys';
 export const ACCOUNTS = '{sluice:accounts}:accounts';
 /** A stream of the latest changes, under ids `VERSION-0` without gaps; the oldest are dropped. */
 export const LOG = '{sluice:accounts}:log';
+/**
+ * When keys ended: a sorted set of ids of revoked and expiring keys by Unix milliseconds. A database that takes over, and knows
+ * of less, ends them too. The oldest are dropped.
+ */
+export const ENDED = '{sluice:accounts}:ended';
 /** When keys were used last: a sorted set of key ids by Unix milliseconds, until deploys has taken them. */
 export const USES = '{sluice:accounts}:uses';
 
-/** A row of an account or key: its name, which is `a` or `k` and the id, and its text, which is empty for one that is not there. */
-export type PublishedRow = readonly [name: string, text: string];
+/**
+ * A row of an account or key: its name, which is `a` or `k` and the id, and its text, which is empty for one that is not there.
+ * `endsAtMs`: of a revoked or expiring key.
+ */
+export type PublishedRow = readonly [name: string, text: string, endsAtMs?: number];
 
 type PublishedAccount = Readonly<{ plan: string | null; creditsGranted: number | null; suspended: boolean }>;
 /** A key that is not revoked. `hash` is its SHA-256 in hex. */

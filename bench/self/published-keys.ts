@@ -55,7 +55,10 @@ async function measure({ signal, number, progress, table, say }: OwnRun): Promis
   if (publication === undefined) throw new Error('the address is none');
   const over = new AbortController();
   const publishing = publication.run(AbortSignal.any([signal, over.signal]));
-  const published = await beaten(() => publication.state().kind === 'publishing', signal);
+  const published = await beaten(() => {
+    const state = publication.state();
+    return state.kind === 'sole' && state.isWhole;
+  }, signal);
   const bytes = Number(/used_memory:(\d+)/.exec(await redis.cli('INFO', 'memory'))?.[1]);
 
   const opening = openHosts({

@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type Accounts, createAccounts } from '../../deploys/accounts/accounts.ts';
 import { type Actor, createAudit } from '../../deploys/accounts/audit.ts';
+import { createChanges } from '../../deploys/accounts/changes.ts';
 import { createKeys, type Keys } from '../../deploys/accounts/keys.ts';
 import { createUsers, type Users } from '../../deploys/auth/users.ts';
 import { DEPLOYS_MIGRATIONS } from '../../deploys/schema.ts';
@@ -43,6 +44,8 @@ type Absent = 'create' | 'refuse';
 
 type ActOn<T> = (part: T, invocation: Invocation) => Outcome | Promise<Outcome>;
 
+const OLDER =
+  'This database is older than what deploys has published from a copy of it: changes here would be lost. Use the newer one; or, if this one is to count, run: bun run sluice deploys take-over';
 const ELSEWHERE =
   'The accounts and the usage of this installation are managed on another host. Run this command there.';
 
@@ -56,14 +59,17 @@ export function onConfig(usage: string, summary: string, act: ActOn<Config>, uns
 
 /**
  * A command, by its usage, that opens the database of the config, lets `act` work on it and closes it; the apps may run
- * meanwhile. It refuses where accounts are managed on another host.
+ * meanwhile. It refuses where accounts are managed on another host, or in a newer copy of the database.
  */
 export function onBooks(usage: string, summary: string, act: ActOn<Books>, absent?: Absent): Command {
   const open = (config: Config, invocation: Invocation) =>
     withBooks<Outcome>(
       config,
       invocation.world,
-      (books) => (isRemote(books) ? failed(ELSEWHERE) : act(books, invocation)),
+      (books) => {
+        if (isBehind(books)) return failed(OLDER);
+        return isRemote(books) ? failed(ELSEWHERE) : act(books, invocation);
+      },
       absent,
     );
   return onConfig(usage, summary, open, 'is-absent');
@@ -101,6 +107,13 @@ export async function withBooks<T>(
     keys: createKeys({ store, clock, random, note }),
     users: createUsers(store, { note, clock, random }),
   });
+}
+
+/** Whether deploys found a newer copy published, and no operator has said since that this one counts. */
+function isBehind({ config: { storage }, store }: Books): boolean {
+  if (storage.redisUrl === undefined) return false;
+  const { behind, takeOver } = createChanges(store).last();
+  return behind !== null && takeOver === 0;
 }
 
 /** Whether the gateways of this data directory serve accounts that another host publishes. */

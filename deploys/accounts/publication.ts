@@ -3,32 +3,26 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import { type PublishedTerms, termsText } from '../../shared/publication.ts';
 import type { Store } from '../../shared/store/open.ts';
+import { codeOf } from '../../shared/store/private.ts';
 import { createFigures } from '../health/figures.ts';
 import type { Health } from '../health/health.ts';
 import { type Changes, createChanges } from './changes.ts';
-import { type Claim, LEASE_MS, openRedisHead, type Put, type RedisHead } from './redis-head.ts';
-
-/** How far accounts and keys are published to Redis. */
-export type PublicationState =
-  /** All accounts and keys are in Redis, and changes go there. */
-  | { readonly kind: 'publishing' }
-  /** All accounts and keys are being written; until then a key that is not found may be one that is still to come. */
-  | { readonly kind: 'building' }
-  /** Redis does not answer. */
-  | { readonly kind: 'away' }
-  /** Redis has the accounts of another database. */
-  | { readonly kind: 'other-origin'; readonly origin: string }
-  /** Another deploys publishes this database or a copy of it. */
-  | { readonly kind: 'held' };
-
-/** What an operator must do; `undefined`: nothing. */
-export function complaintOf(state: PublicationState): string | undefined {
-  if (state.kind === 'other-origin')
-    return `Accounts and keys are not published: Redis has those of another database (origin ${state.origin}). Run deploys where that database is, or delete the Redis keys {sluice:accounts}* to publish this one.`;
-  return state.kind === 'held'
-    ? 'Accounts and keys are not published: another deploys publishes this database or a copy of it. Stop one of the two.'
-    : undefined;
-}
+import {
+  complaintOf,
+  deliveriesOf,
+  nextOwnership,
+  type Ownership,
+  type OwnershipEvent,
+  whyReadOnly,
+} from './ownership.ts';
+import {
+  type Claim,
+  type Claiming,
+  LEASE_MS,
+  openRedisHead,
+  type Put,
+  type RedisHead,
+} from './redis-head.ts';
 
 /** The publication of accounts, keys, plans and prices to the gateways of other hosts. */
 export type Publication = NonNullable<ReturnType<typeof createPublication>>;
@@ -44,8 +38,14 @@ export type PublicationDeps = Readonly<{
   readTerms(): Promise<PublishedTerms | undefined>;
 }>;
 
-/** The lease of a deploys that was just killed ends within this time: until then nothing is logged. */
-const HELD_QUIETLY_MS = LEASE_MS + 2_000;
+/** The lease of a deploys that was just killed ends, and a connection is made, within this time: until then nothing is logged. */
+const QUIET_MS: Partial<Readonly<Record<Ownership['kind'], number>>> = {
+  waiting: LEASE_MS + 2_000,
+  unknown: 2_000,
+  'cut-off': 2_000,
+};
+/** How long `/health` tells that this database took over. */
+const TAKEN_OVER_MS = 3_600_000;
 
 /** `undefined` when `url` is no address of a Redis. */
 export function createPublication({ store, url, clock, log, random, registry, readTerms }: PublicationDeps) {
@@ -64,38 +64,46 @@ export function createPublication({ store, url, clock, log, random, registry, re
     'deploys_accounts_published',
     'With storage.redis: 1 while this deploys publishes accounts and keys to gateways on other hosts, else 0',
   );
-  let state: PublicationState = { kind: 'away' };
-  let logged: PublicationState['kind'] = 'away';
+  let state: Ownership = { kind: 'unknown' };
+  let logged = '';
   let sinceMs = clock.monotonic();
   let claimedMs = Number.NEGATIVE_INFINITY;
+  let takenOver: TakenOver | undefined;
+  let takenOverMs = 0;
 
-  function noteState(now: PublicationState): void {
+  const noteState: PublisherNotes['noteState'] = (now, askedMs) => {
     if (now.kind !== state.kind) sinceMs = clock.monotonic();
     state = now;
-    gauge.set(now.kind === 'publishing' ? 1 : 0);
-    if (now.kind === 'publishing' || now.kind === 'building') claimedMs = clock.monotonic();
-    if (now.kind === logged || isQuiet()) return;
-    logged = now.kind;
+    gauge.set(now.kind === 'sole' && now.isWhole ? 1 : 0);
+    if (now.kind === 'sole') claimedMs = askedMs;
+    const name = now.kind === 'sole' && !now.isWhole ? 'building' : now.kind;
+    if (name === logged || isQuiet()) return;
+    logged = name;
     const complaint = complaintOf(now);
     if (complaint !== undefined) log.error(complaint);
-    else if (now.kind === 'away') log.warn('Redis does not answer: changes of accounts and keys wait');
-    else if (now.kind === 'building') log.info('all accounts and keys are being written to Redis');
-    else log.info('accounts and keys are published');
-  }
+    else if (now.kind === 'sole' && now.isWhole) log.info('accounts and keys are published');
+    else if (now.kind === 'sole') log.info('all accounts and keys are being written to Redis');
+    else log.warn(remarkOf(now) ?? 'Redis does not answer');
+  };
+
+  const noteTakenOver: PublisherNotes['noteTakenOver'] = (now) => {
+    [takenOver, takenOverMs] = [now, clock.monotonic()];
+    log.warn(
+      { generation: now.generation, ended_keys: now.ended },
+      'this database took over, as an operator said',
+    );
+  };
 
   function isQuiet(): boolean {
-    return state.kind === 'held' && clock.monotonic() - sinceMs < HELD_QUIETLY_MS;
+    return clock.monotonic() - sinceMs < (QUIET_MS[state.kind] ?? 0);
   }
 
-  function shownState(): PublicationState {
-    return isQuiet() ? { kind: 'building' } : state;
-  }
+  const isOwn = () => state.kind === 'sole' && clock.monotonic() - claimedMs < LEASE_MS;
 
-  const isOwn = () => clock.monotonic() - claimedMs < LEASE_MS;
   return {
     /** Publishes until `signal` aborts. Never rejects. */
     async run(signal: AbortSignal): Promise<void> {
-      const publisher = { changes, head, clock, makeEpoch: name, readTerms, noteState };
+      const publisher = { changes, head, clock, makeEpoch: name, readTerms, noteState, noteTakenOver };
       await Promise.all([
         runPublisher(publisher, signal),
         takeLastUses({ store, head, isOwn, clock }, signal),
@@ -103,13 +111,58 @@ export function createPublication({ store, url, clock, log, random, registry, re
     },
     /** Redis being away is no reason to take deploys out of service: what is known goes on working. */
     health(): Health {
-      const complaint = complaintOf(shownState());
-      return { isWell: complaint === undefined, sentence: complaint ?? 'ok' };
+      const complaint = isQuiet() ? undefined : complaintOf(state);
+      if (complaint !== undefined) return { isWell: false, sentence: complaint };
+      const remark = isQuiet() ? undefined : remarkOf(state);
+      if (remark !== undefined) return { isWell: true, hasRemark: true, sentence: remark };
+      if (takenOver === undefined || clock.monotonic() - takenOverMs > TAKEN_OVER_MS)
+        return { isWell: true, sentence: 'ok' };
+      const { generation, ended } = takenOver;
+      const sentence = `This database took over as generation ${generation}; ${ended} keys that had ended stay ended.`;
+      return { isWell: true, hasRemark: true, sentence };
     },
-    state: shownState,
+    /** As it is shown: what may pass in a moment is no trouble yet. */
+    state: (): Ownership => (isQuiet() ? { kind: 'sole', isWhole: false } : state),
+    /** Why changes are refused now, as a sentence. */
+    whyReadOnly: () => whyReadOnly(state),
     /** Whether what gateways on other hosts count is of this database's accounts. */
     isOwn,
+    /** What becomes of the deploys that a reading shows. */
+    events: (): 'made' | 'held-back' | 'dropped' => eventsOf(state),
+    /**
+     * Whether a turn of deliveries may begin. Redis hears of it first, so that an older copy of this database is known for one
+     * even if nothing but deliveries happened since.
+     */
+    async permit(): Promise<boolean> {
+      const may = deliveriesOf(state);
+      if (may !== 'fenced') return may === 'free';
+      const turns = changes.nextTurn();
+      return head.turn(turns).catch(() => false);
+    },
   };
+}
+
+/** What is told of a state beside complaints. */
+function remarkOf({ kind }: Ownership): string | undefined {
+  switch (kind) {
+    case 'cut-off':
+      return 'Redis does not answer: changes of accounts and keys do not reach gateways on other hosts, and webhooks wait.';
+    case 'unpublished':
+      return 'Redis does not answer: accounts and keys do not reach gateways on other hosts, and webhooks wait.';
+    case 'taking-over':
+      return 'This database takes over as soon as Redis answers.';
+    default:
+      return undefined;
+  }
+}
+
+/**
+ * While it is not known whether this database counts, its deploys wait: they become events when it does. Those of a database
+ * that does not count are another's, which sends them under ids of its own.
+ */
+function eventsOf({ kind }: Ownership): 'made' | 'held-back' | 'dropped' {
+  if (kind === 'unknown' || kind === 'waiting') return 'held-back';
+  return kind === 'behind' || kind === 'taking-over' ? 'dropped' : 'made';
 }
 
 /** How often last uses are taken, and how many in one transaction. */
@@ -144,22 +197,32 @@ async function takeLastUses(
 
 type Claimed = Extract<Claim, { kind: 'claimed' }>;
 
-type PublisherDeps = Readonly<{
-  changes: Changes;
-  head: RedisHead;
-  clock: Clock;
-  /** A name that no other epoch has. */
-  makeEpoch(): string;
-  readTerms: PublicationDeps['readTerms'];
-  /** Called after every turn. */
-  noteState(state: PublicationState): void;
+type TakenOver = Readonly<{ generation: number; ended: number }>;
+
+type PublisherNotes = Readonly<{
+  /** Called after every turn; `askedMs` is when Redis was asked. */
+  noteState(state: Ownership, askedMs: number): void;
+  /** So many keys were ended that had ended elsewhere. */
+  noteTakenOver(now: TakenOver): void;
 }>;
+
+type PublisherDeps = PublisherNotes &
+  Readonly<{
+    changes: Changes;
+    head: RedisHead;
+    clock: Clock;
+    /** A name that no other epoch has. */
+    makeEpoch(): string;
+    readTerms: PublicationDeps['readTerms'];
+  }>;
 
 /** How often the database is read, and Redis when nothing has changed: a revocation has a second in all. */
 const LOOK_MS = 100;
 const CLAIM_MS = 500;
 /** Milliseconds between two portions: everything else in this process has its turn then. */
 const PAUSE_MS = 1;
+/** Keys that end within this time may end while a backlog is written. */
+const SOON_MS = 600_000;
 /** How often everything in Redis is compared with the database, a portion every `CLAIM_MS`. */
 const SWEEP_MS = 3_600_000;
 
@@ -170,23 +233,23 @@ const SWEEP_MS = 3_600_000;
 export async function runPublisher(deps: PublisherDeps, signal: AbortSignal): Promise<void> {
   const { clock, changes, head, noteState } = deps;
   const turn = createTurn(deps);
-  let claimedMs = Number.NEGATIVE_INFINITY;
+  let askedMs = Number.NEGATIVE_INFINITY;
   let seen = '';
   while (!signal.aborted) {
     let hasMore = false;
     try {
       const { value, config } = changes.revision();
       const now = `${value} ${config}`;
-      if (now !== seen || clock.monotonic() - claimedMs >= CLAIM_MS) {
-        claimedMs = clock.monotonic();
+      if (now !== seen || clock.monotonic() - askedMs >= CLAIM_MS) {
+        askedMs = clock.monotonic();
         const taken = await turn();
-        noteState(taken.state);
+        noteState(taken.state, askedMs);
         hasMore = taken.hasMore ?? false;
         // A change that could not be published is one that is still to come.
-        seen = taken.state.kind === 'publishing' && !hasMore ? now : '';
+        seen = taken.state.kind === 'sole' && taken.state.isWhole && !hasMore ? now : '';
       }
     } catch {
-      noteState({ kind: 'away' });
+      // The database itself does not answer, which its own health tells.
     }
     await clock.sleep(hasMore ? PAUSE_MS : LOOK_MS, signal);
   }
@@ -196,37 +259,73 @@ export async function runPublisher(deps: PublisherDeps, signal: AbortSignal): Pr
 /** Another deploys publishes, or Redis is not as it was left. */
 class LostClaim extends Error {}
 
-type Turn = Readonly<{ state: PublicationState; hasMore?: boolean }>;
+type Turn = Readonly<{ state: Ownership; hasMore?: boolean }>;
 
-function createTurn({ changes, head, clock, makeEpoch, readTerms }: PublisherDeps): () => Promise<Turn> {
+function createTurn(deps: PublisherDeps): () => Promise<Turn> {
+  const { changes, head, clock, makeEpoch, readTerms, noteTakenOver } = deps;
   const publishTerms = createTerms(changes, head, readTerms);
-  let isNoted = false;
+  const claim = createClaim(changes, head, clock);
+  let state: Ownership = { kind: 'unknown' };
+  let ended = 0;
   let sweep: ReturnType<typeof everything> | undefined;
   let sweptMs = clock.monotonic();
-  let revokedUpTo = 0;
+  let urgentUpTo = 0;
 
   return async function turn() {
-    if (!isNoted) {
-      const offered = await head.claim(false);
-      if (offered.kind !== 'claimed') return { state: offered };
-      // Before Redis names it: a gateway beside this file must never take it for a copy.
-      changes.addPublisher(head.holder, clock.now());
-      isNoted = true;
-    }
-    const claim = await head.claim(true);
-    if (claim.kind !== 'claimed') return { state: claim };
+    const { behind, published, generation: own, takeOver } = changes.last();
+    if (behind !== null && state.kind === 'unknown')
+      state = nextOwnership(state, { kind: 'later', own, published: behind });
+    if (takeOver === 1) tellTakeOver();
+    if (state.kind === 'behind') return { state };
     try {
-      await publishTerms(claim);
-      const isContinued = await continued(claim);
-      const { isWhole, hasMore } = await publishSome(isContinued && claim.isWhole);
-      return { state: { kind: isWhole ? 'publishing' : 'building' }, hasMore };
+      // Before the claim too: a gateway beside this file reads it as soon as Redis names its holder.
+      if (state.kind === 'taking-over') ended += await endKeys();
+      const claimed = await claim(state.kind === 'taking-over');
+      if (claimed.kind !== 'claimed') return { state: moved(claimed) };
+      if (state.kind === 'taking-over') await takeAllOver(claimed);
+      await publishTerms(claimed);
+      const isContinued = await continued(claimed);
+      const { isWhole, hasMore } = await publishSome(isContinued && claimed.isWhole);
+      return { state: moved({ kind: 'claimed', isWhole }), hasMore };
     } catch (error) {
       sweep = undefined; // it may have given a portion that was not written
-      // The next claim says which of the two it is.
-      if (error instanceof LostClaim) return { state: { kind: 'held' } };
-      throw error;
+      // Another took the right, or Redis lost something. The next claim says which of the two it is.
+      if (error instanceof LostClaim) return { state: moved({ kind: 'claimed', isWhole: false }) };
+      if (codeOf(error).startsWith('SQLITE_')) throw error;
+      return { state: moved({ kind: 'away', wasPublished: published > 0 }) };
     }
   };
+
+  function moved(event: OwnershipEvent): Ownership {
+    const next = nextOwnership(state, event);
+    if (next.kind === 'behind' && state.kind !== 'behind') changes.noteBehind(next.published);
+    state = next;
+    return next;
+  }
+
+  function tellTakeOver(): void {
+    const { kind } = moved({ kind: 'told' });
+    if (kind === 'sole' || kind === 'other-origin') changes.dropTakeOver();
+  }
+
+  /** What Redis has becomes this database's: keys that ended, also since they were looked at before the claim, and all figures. */
+  async function takeAllOver({ seq, turns, generation }: Claimed): Promise<void> {
+    ended += await endKeys();
+    changes.noteTakenOver(seq, turns);
+    noteTakenOver({ generation, ended });
+    ended = 0;
+  }
+
+  /** Ends here the keys that ended in Redis; gives how many that were. */
+  async function endKeys(): Promise<number> {
+    let count = 0;
+    for (let from = 0; ;) {
+      const ends = (await head.ended(from)).map(([id, atMs]) => [id, Number(atMs)] as const);
+      if (ends.length === 0) return count;
+      count += changes.end(ends, clock.now());
+      from += ends.length;
+    }
+  }
 
   /** Whether Redis is exactly as this database left it; begins an epoch if not. */
   async function continued({ epoch, puts, seq }: Claimed): Promise<boolean> {
@@ -235,7 +334,7 @@ function createTurn({ changes, head, clock, makeEpoch, readTerms }: PublisherDep
     const next = makeEpoch();
     if (!(await head.begin(next))) throw new LostClaim();
     changes.begin(next, seq);
-    [sweep, revokedUpTo] = [undefined, 0];
+    [sweep, urgentUpTo] = [undefined, 0];
     return false;
   }
 
@@ -244,12 +343,13 @@ function createTurn({ changes, head, clock, makeEpoch, readTerms }: PublisherDep
     const { published } = changes.last();
     const { rows, upTo, isLast } = changes.after(published);
     if (upTo > published) {
-      // A key must end within a second, however many rows are on their way before it.
+      // A key or an account must end within a second, however many rows are on their way before it.
       const { value } = changes.revision();
-      const isUrgent = !isLast && value !== revokedUpTo;
-      const urgent = isUrgent ? changes.revokedAfter(Math.max(upTo, revokedUpTo)) : [];
+      const isUrgent = !isLast && value !== urgentUpTo;
+      const soonMs = clock.now() + SOON_MS;
+      const urgent = isUrgent ? changes.urgentAfter(Math.max(upTo, urgentUpTo), soonMs) : [];
       await put({ seq: upTo, log: 'all', isWhole: false, rows: [...urgent, ...rows] });
-      if (isUrgent) revokedUpTo = value;
+      if (isUrgent) urgentUpTo = value;
       return { isWhole, hasMore: !isLast || !isWhole };
     }
     if (sweep === undefined && isWhole && clock.monotonic() - sweptMs < SWEEP_MS)
@@ -280,11 +380,54 @@ function createTurn({ changes, head, clock, makeEpoch, readTerms }: PublisherDep
   }
 
   async function put(words: Omit<Put, 'epoch' | 'puts'>): Promise<void> {
-    const { epoch, puts, published } = changes.last();
+    const { epoch, puts, published, announced } = changes.last();
+    if (words.seq > announced) changes.announce(words.seq);
     const now = await head.put({ epoch: epoch ?? '', puts, ...words });
     if (now === undefined) throw new LostClaim();
     if (now !== puts || words.seq > published) changes.sent(now, words.seq);
   }
+}
+
+/**
+ * Claims the right to publish for this start. It is claimed over the very holder that was seen before, and the database has its
+ * generation and holder before Redis does: so of two starts that claim at once one gets it, and the other is behind.
+ */
+function createClaim(changes: Changes, head: RedisHead, clock: Clock) {
+  let over: string | undefined;
+
+  function claimAs(how: Claiming['how']): Promise<Claim> {
+    const { announced, turns, generation } = changes.last();
+    return head.claim({ how, announced, turns, generation, over: over ?? '' });
+  }
+
+  type Unclaimed = Exclude<OwnershipEvent, { kind: 'away' | 'claimed' | 'told' }>;
+
+  function refusalOf(found: Exclude<Claim, Claimed>): Unclaimed | undefined {
+    if (found.kind === 'other-origin') return found;
+    const own = changes.last().generation;
+    const { holder, generation: published } = found;
+    const isKnown = holder === '' || holder === head.holder || changes.knows(holder);
+    if (found.kind === 'later' || published > own || !isKnown) return { kind: 'later', own, published };
+    return found.kind === 'held' ? { kind: 'held' } : undefined;
+  }
+
+  return async function claim(isTakeOver: boolean): Promise<Claimed | Unclaimed> {
+    if (over === undefined || isTakeOver) {
+      const found = await claimAs('look');
+      // A look takes nothing.
+      if (found.kind === 'claimed') throw new Error('Redis gave a claim that was not wanted');
+      const refusal = refusalOf(found);
+      if (refusal !== undefined && (!isTakeOver || refusal.kind === 'other-origin')) return refusal;
+      if (found.kind === 'other-origin') return found;
+      const generation = Math.max(changes.last().generation, found.generation) + 1;
+      changes.addPublisher(head.holder, clock.now(), generation);
+      over = found.holder;
+    }
+    const claimed = await claimAs(isTakeOver ? 'take-over' : 'claim');
+    if (claimed.kind === 'claimed') return claimed;
+    over = undefined; // to be looked at again
+    return refusalOf(claimed) ?? { kind: 'held' };
+  };
 }
 
 /** Publishes plans and prices when they differ from what Redis has. */

@@ -1,21 +1,47 @@
 import type { Clock } from '../../shared/clock.ts';
-import { ACCOUNTS, HEAD, KEYS, LEASE, LOG, type PublishedRow, USES } from '../../shared/publication.ts';
+import {
+  ACCOUNTS,
+  ENDED,
+  HEAD,
+  KEYS,
+  LEASE,
+  LOG,
+  type PublishedRow,
+  USES,
+} from '../../shared/publication.ts';
 import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
 import { PORTION } from './changes.ts';
 
-/** What Redis says when the right to publish is claimed. */
+/** The start of deploys that Redis names, and its generation; empty and 0 when nothing was published. */
+type Holder = Readonly<{ holder: string; generation: number }>;
+
+/**
+ * What Redis says when the right to publish is looked at or claimed. `free`: nobody has it, or another holder than expected had it
+ * meanwhile. `later`: Redis has a revision or a turn that the database has not.
+ */
 export type Claim =
-  | Readonly<{
-      kind: 'claimed';
-      epoch: string;
-      puts: number;
-      isWhole: boolean;
-      seq: number;
-      config: number;
-      termsId: string;
-    }>
-  | Readonly<{ kind: 'other-origin'; origin: string }>
-  | Readonly<{ kind: 'held' }>;
+  | (Holder &
+      Readonly<{
+        kind: 'claimed';
+        epoch: string;
+        puts: number;
+        isWhole: boolean;
+        seq: number;
+        config: number;
+        termsId: string;
+        turns: number;
+      }>)
+  | (Holder & Readonly<{ kind: 'free' | 'held' | 'later' }>)
+  | Readonly<{ kind: 'other-origin'; origin: string }>;
+
+/** What the database knows to be published, and under which generation it claims over which holder. `take-over` claims over any. */
+export type Claiming = Readonly<{
+  how: 'look' | 'claim' | 'take-over';
+  announced: number;
+  turns: number;
+  generation: number;
+  over: string;
+}>;
 
 /** Rows to be written in an epoch, where `puts` writes were made before; `seq` is the revision up to which all changes are in then. */
 export type Put = Readonly<{
@@ -49,21 +75,40 @@ const DEADLINE_MS = 1_000;
 /** Changes that a host may miss without reading all the keys that it serves again; about 100 bytes each. */
 export const LOG_MAX = 10_000;
 
-/** Keys: head, lease. Words: origin, holder, lease in ms, `1` to take the right or `0` to only see it. Takes or renews the right to publish. */
+/** Ends of keys that are kept, about 100 bytes each: the oldest are of keys that no backup in use still has. */
+const ENDED_MAX = 100_000;
+
+/** Keys: head, lease. Words: origin, holder, lease in ms, then the members of `Claiming`. Looks at the right to publish, takes or renews it. */
 const CLAIM: RedisScript = {
   keys: 2,
   lua: `
-local origin = redis.call('HGET', KEYS[1], 'origin')
-if origin and origin ~= ARGV[1] then return {'other-origin', origin} end
+local names = {'origin', 'holder', 'generation', 'epoch', 'puts', 'whole', 'seq', 'config', 'termsId', 'turns'}
+local head = redis.call('HMGET', KEYS[1], unpack(names))
+for i = 1, #names do head[i] = head[i] or '' end
+local origin, holder, generation = head[1], head[2], head[3]
+if origin ~= '' and origin ~= ARGV[1] then return {'other-origin', origin} end
 local lease = redis.call('GET', KEYS[2])
-if lease and lease ~= ARGV[2] then return {'held'} end
-if ARGV[4] == '1' then
-  redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
-  redis.call('HSET', KEYS[1], 'origin', ARGV[1], 'holder', ARGV[2])
+local turns = math.max(tonumber(head[10]) or 0, tonumber(ARGV[6]))
+if ARGV[4] ~= 'take-over' then
+  local isLater = (tonumber(head[7]) or 0) > tonumber(ARGV[5]) or turns > tonumber(ARGV[6])
+  local isHeld = lease and lease ~= ARGV[2]
+  local isFree = ARGV[4] == 'look' or (holder ~= '' and holder ~= ARGV[2] and holder ~= ARGV[8])
+  local kind = isLater and 'later' or isHeld and 'held' or isFree and 'free'
+  if kind then return {kind, holder, generation} end
 end
-local head = redis.call('HMGET', KEYS[1], 'epoch', 'puts', 'whole', 'seq', 'config', 'termsId')
-for i = 1, 6 do head[i] = head[i] or '' end
-return {'claimed', unpack(head)}`,
+redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+redis.call('HSET', KEYS[1], 'origin', ARGV[1], 'holder', ARGV[2], 'generation', ARGV[7], 'turns', turns)
+return {'claimed', ARGV[2], ARGV[7], unpack(head, 4)}`,
+};
+
+/** Keys: head, lease. Words: holder, lease in ms, turns. Renews the right for a turn of deliveries. */
+const TURN: RedisScript = {
+  keys: 2,
+  lua: `
+if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 'lost' end
+redis.call('PEXPIRE', KEYS[2], ARGV[2])
+redis.call('HSET', KEYS[1], 'turns', ARGV[3])
+return 'put'`,
 };
 
 /** Keys: head, lease, log. Words: holder, fields and values. A new epoch begins with an empty log. */
@@ -76,19 +121,20 @@ redis.call('HSET', KEYS[1], unpack(ARGV, 2))
 return 'put'`,
 };
 
-/** Words: holder, epoch, puts, seq, what to log, `1` with the last rows; then names and texts. Replies the puts of the epoch, which grow by a change. */
+/** Words: holder, epoch, puts, seq, what to log, `1` with the last rows; then names, texts and ends. Replies the puts of the epoch, which grow by a change. */
 const PUT: RedisScript = {
-  keys: 5,
+  keys: 6,
   lua: `
 if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 'lost' end
 local head = redis.call('HMGET', KEYS[1], 'epoch', 'puts', 'version', 'seq', 'whole')
 if head[1] ~= ARGV[2] or head[2] ~= ARGV[3] then return 'lost' end
 local version, puts, isChanged = tonumber(head[3]), tonumber(head[2]), false
-for i = 7, #ARGV, 2 do
-  local name, text = ARGV[i], ARGV[i + 1]
+for i = 7, #ARGV, 3 do
+  local name, text, ends = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local rows, id = string.sub(name, 1, 1) == 'k' and KEYS[3] or KEYS[4], string.sub(name, 2)
   local differs = (redis.call('HGET', rows, id) or '') ~= text
   if differs and text == '' then redis.call('HDEL', rows, id) elseif differs then redis.call('HSET', rows, id, text) end
+  if ends ~= '' then redis.call('ZADD', KEYS[6], 'LT', ends, id) end
   local isLogged = ARGV[5] == 'all' or (differs and ARGV[5] ~= 'none')
   if isLogged then
     version = version + 1
@@ -110,6 +156,7 @@ if ARGV[6] == '1' and head[5] ~= '1' then
   redis.call('HSET', KEYS[1], 'whole', 1)
   isChanged = true
 end
+redis.call('ZREMRANGEBYRANK', KEYS[6], 0, -${ENDED_MAX + 1})
 if isChanged then puts = puts + 1 end
 redis.call('HSET', KEYS[1], 'version', version, 'puts', puts)
 return puts`,
@@ -139,6 +186,7 @@ return 'put'`,
 
 const SCRIPTS = {
   sluiceClaim: CLAIM,
+  sluiceTurn: TURN,
   sluiceWrite: WRITE,
   sluicePut: PUT,
   sluiceLeave: LEAVE,
@@ -183,25 +231,33 @@ export function openRedisHead({ url, clock, random, onWarning, origin, holder }:
     holder,
     isConnected: () => link.client() !== undefined,
     /** Takes or renews the right, or only sees whether it can be taken. */
-    async claim(take: boolean): Promise<Claim> {
-      const words = [origin, holder, LEASE_MS, take ? 1 : 0];
-      const [kind, first = '', ...rest] = textsIn(
+    async claim({ how, announced, turns: done, generation, over }: Claiming): Promise<Claim> {
+      const words = [origin, holder, LEASE_MS, how, announced, done, generation, over];
+      const [kind, first = '', second, ...rest] = textsIn(
         await call((redis) => redis.sluiceClaim(HEAD, LEASE, ...words)),
       );
-      if (kind === 'held') return { kind };
       if (kind === 'other-origin') return { kind, origin: first };
-      const [puts, whole, seq, config, termsId = ''] = rest;
-      const numbers = { puts: Number(puts), seq: Number(seq), config: Number(config) };
-      return { kind: 'claimed', epoch: first, isWhole: whole === '1', termsId, ...numbers };
+      const seen = { holder: first, generation: Number(second) };
+      if (kind === 'held' || kind === 'free' || kind === 'later') return { kind, ...seen };
+      const [epoch = '', puts, whole, seq, config, termsId = '', turns] = rest;
+      const numbers = { puts: Number(puts), seq: Number(seq), config: Number(config), turns: Number(turns) };
+      return { kind: 'claimed', ...seen, epoch, isWhole: whole === '1', termsId, ...numbers };
     },
+    /** Renews the right for a turn of deliveries, of which so many were; `false`: another has it, or nobody. */
+    turn: async (turns: number): Promise<boolean> =>
+      (await call((redis) => redis.sluiceTurn(HEAD, LEASE, holder, LEASE_MS, turns))) === 'put',
+    /** Ids of keys with when they end, from a place on in the order of their ends. */
+    ended: async (from: number): Promise<readonly Pair[]> =>
+      pairsIn(await call((redis) => redis.zrange(ENDED, `${from}`, `${from + PORTION - 1}`, 'WITHSCORES'))),
     /** Begins an epoch over whatever rows are there. */
     begin: (epoch: string) => write('epoch', epoch, 'version', 0, 'puts', 0, 'whole', 0),
     terms: (config: number, termsId: string, terms: string) =>
       write('config', config, 'termsId', termsId, 'terms', terms),
     /** Gives the puts of the epoch with this one. */
     async put({ epoch, puts, seq, log, isWhole, rows }: Put): Promise<number | undefined> {
-      const words = [holder, epoch, puts, seq, log, isWhole ? 1 : 0, ...rows.flat()];
-      const reply = await call((redis) => redis.sluicePut(HEAD, LEASE, KEYS, ACCOUNTS, LOG, ...words));
+      const texts = rows.flatMap(([name, text, endsAtMs = '']) => [name, text, endsAtMs]);
+      const words = [holder, epoch, puts, seq, log, isWhole ? 1 : 0, ...texts];
+      const reply = await call((redis) => redis.sluicePut(HEAD, LEASE, KEYS, ACCOUNTS, LOG, ENDED, ...words));
       return typeof reply === 'number' ? reply : undefined;
     },
     /** Names of some rows that Redis has; the next cursor is `0` after the last. */
@@ -253,7 +309,10 @@ export async function whyUnpublished(options: Options): Promise<string | undefin
   const never = new AbortController().signal;
   try {
     while (!head.isConnected() && clock.monotonic() < endMs) await clock.sleep(LOOK_MS, never);
-    const { kind } = await head.claim(false);
+    // Whatever is published there.
+    const all = Number.MAX_SAFE_INTEGER;
+    const nothing = { announced: all, turns: all, generation: 0, over: '' };
+    const { kind } = await head.claim({ how: 'look', ...nothing });
     if (kind === 'other-origin') return 'Redis has the accounts of another database';
     return kind === 'held' ? undefined : 'no deploys publishes accounts';
   } catch {

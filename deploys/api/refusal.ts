@@ -13,6 +13,8 @@ export type Refusal =
   | { readonly kind: 'malformed-body' | 'conflict' | 'unfit' | 'unresolved'; readonly text: string }
   /** `allow` lists the methods that there are, `GET, HEAD` by default. */
   | { readonly kind: 'wrong-method'; readonly allow?: string }
+  /** No change is taken now; the text says why. */
+  | { readonly kind: 'read-only'; readonly text: string }
   /** A change by a session that did not come from a page of the console. */
   | { readonly kind: 'other-origin' }
   | { readonly kind: 'broken' };
@@ -46,6 +48,7 @@ export function refusalResponse(refusal: Refusal): Response {
     case 'unfit':
       return errorResponse(STATUSES[refusal.kind], refusal.text);
     case 'unresolved':
+    case 'read-only':
       return errorResponse(503, refusal.text, RETRY_SOON);
     default: {
       const [status, text, headers] = FIXED[refusal.kind];

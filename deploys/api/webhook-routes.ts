@@ -37,7 +37,12 @@ import {
 /** Where an account manages its webhooks. */
 export const WEBHOOKS_PATH = '/api/v1/webhooks';
 
-export type WebhookRoutesDeps = Readonly<{ admit: Admit; webhooks: Webhooks }>;
+export type WebhookRoutesDeps = Readonly<{
+  admit: Admit;
+  webhooks: Webhooks;
+  /** Why changes are refused, as a sentence. Absent, they never are. */
+  whyReadOnly?: (() => string | undefined) | undefined;
+}>;
 
 type Admitted = Readonly<{ by: By; id: string; delivery: string; request: Request }>;
 
@@ -196,7 +201,7 @@ export const WEBHOOK_ROUTES = [
 ];
 
 /** The routes of webhooks; `admit` decides who is let in, before anything of the request is read. */
-export function createWebhookRoutes({ admit, webhooks }: WebhookRoutesDeps) {
+export function createWebhookRoutes({ admit, webhooks, whyReadOnly }: WebhookRoutesDeps) {
   const app = new Elysia();
   for (const [path, routes] of Map.groupBy(WEBHOOK_ROUTES, (each) => each.path)) {
     const methods = routes.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
@@ -205,6 +210,8 @@ export function createWebhookRoutes({ admit, webhooks }: WebhookRoutesDeps) {
       const handler = async ({ request, params }: Context): Promise<Response> => {
         const admission = await admit(request);
         if (admission.kind !== 'admitted') return refusalResponse(admission);
+        const text = method === 'GET' ? undefined : whyReadOnly?.();
+        if (text !== undefined) return refusalResponse({ kind: 'read-only', text });
         const { id = '', delivery = '' } = params ?? {};
         return handle(webhooks, { by: admission.by, id, delivery, request });
       };

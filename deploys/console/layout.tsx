@@ -229,6 +229,7 @@ export function createShow(assets: AssetPaths): Show {
 export type RouteRefusal =
   | { readonly kind: 'not-found' | 'other-origin' | 'no-form' | 'too-slow' | 'broken' }
   | { readonly kind: 'wrong-method'; readonly allow: string }
+  | { readonly kind: 'read-only'; readonly sentence: string }
   /** Too many changes by one user. */
   | { readonly kind: 'too-many'; readonly retryAfterSeconds: number };
 
@@ -252,6 +253,7 @@ const TEXTS: Readonly<Record<RouteRefusal['kind'], readonly [status: number, tit
       'Too many changes',
       'Too many changes in a short time. Nothing was changed. Try again in',
     ],
+    'read-only': [503, 'No changes now', ''],
     broken: [
       500,
       'Something went wrong',
@@ -263,12 +265,13 @@ const TEXTS: Readonly<Record<RouteRefusal['kind'], readonly [status: number, tit
 export function refusalContent(refusal: RouteRefusal): Content {
   const [status, title, text] = TEXTS[refusal.kind];
   const retryAfterSeconds = refusal.kind === 'too-many' ? refusal.retryAfterSeconds : undefined;
+  const shown = refusal.kind === 'read-only' ? refusal.sentence : text;
   return {
     title,
     status,
     retryAfterSeconds,
     body: (
-      <Empty title={retryAfterSeconds === undefined ? text : `${text} ${retryAfterSeconds} s.`}>
+      <Empty title={retryAfterSeconds === undefined ? shown : `${text} ${retryAfterSeconds} s.`}>
         <Link to={paths.start}>Back to home</Link>
       </Empty>
     ),

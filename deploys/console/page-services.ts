@@ -2,7 +2,7 @@ import type { Plan } from '../../shared/config/plans.ts';
 import type { Accounts } from '../accounts/accounts.ts';
 import type { Audit } from '../accounts/audit.ts';
 import type { Keys } from '../accounts/keys.ts';
-import type { PublicationState } from '../accounts/publication.ts';
+import type { Ownership } from '../accounts/ownership.ts';
 import type { Enter } from '../api/request-log.ts';
 import type { AddressOf } from '../auth/attempts.ts';
 import type { AuthService } from '../auth/auth-service.ts';
@@ -88,7 +88,7 @@ export type OperatorServices = Readonly<{
   /** Whether deliveries are sent. */
   deliveries(): Health;
   /** How accounts and keys come to gateways on other hosts; `undefined`: there are none. */
-  publication(): PublicationState | undefined;
+  publication(): Ownership | undefined;
   storeSizes(): readonly StoreSize[];
   /** `undefined`: no Redis is configured. */
   readRedis: ReadRedis | undefined;

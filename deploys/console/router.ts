@@ -42,6 +42,8 @@ export type ConsoleDeps = Readonly<{
   origin: string;
   /** Counts a change that a user is about to make. */
   takeChange(userId: string, nowMs: number): Attempt;
+  /** Why changes are refused, as a sentence. Absent, they never are. */
+  whyReadOnly?: (() => string | undefined) | undefined;
   /** Hears of what should not have happened. */
   noteBroken(error: unknown): void;
 }>;
@@ -78,7 +80,7 @@ type Visit = Readonly<{ request: Request; url: URL; viewer: Viewer | undefined; 
 
 /** The way of every request to the console: viewer, admission, page. Never rejects. */
 function createAnswer(deps: ConsoleDeps, show: ReturnType<typeof createShow>) {
-  const { viewerOf, clock, origin, takeChange, noteBroken } = deps;
+  const { viewerOf, clock, origin, takeChange, whyReadOnly, noteBroken } = deps;
 
   /** Answers for `route`; without one there is nothing at this address. */
   return async function answer(
@@ -127,6 +129,8 @@ function createAnswer(deps: ConsoleDeps, show: ReturnType<typeof createShow>) {
       };
     if (body === undefined) return { kind: 'other-origin' };
     if (body.kind !== 'form') return body;
+    const sentence = SESSION_PATHS.includes(route.path) ? undefined : whyReadOnly?.();
+    if (sentence !== undefined) return { kind: 'read-only', sentence };
     const pace = paceOf(route, viewer, context.nowMs);
     return pace.kind === 'allowed' ? answers.post({ ...context, form: body.form }) : pace;
   }
@@ -180,6 +184,9 @@ function admit(
   const account = isSeen ? accountOf(id) : undefined;
   return account === undefined ? { kind: 'not-found' } : { kind: 'admitted', account };
 }
+
+/** Sessions are nobody else's: who may log in looks at pages, whatever else is refused. */
+const SESSION_PATHS: readonly string[] = [paths.login, paths.secondStep, paths.logout, paths.theme];
 
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 /** How long the body of a form may take to arrive; one of 64 KiB needs moments on any line. */

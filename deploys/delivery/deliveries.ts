@@ -8,9 +8,17 @@ import type { Health } from '../health/health.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { createPrune, tendOutbox } from '../outbox/prune.ts';
 import type { Sending } from './send.ts';
-import { createWorker, type WorkerNotes, type WorkerState } from './worker.ts';
+import { createWorker, type WorkerNotes, type WorkerParts, type WorkerState } from './worker.ts';
 
-type Parts = Sending & Readonly<{ store: Store; outbox: Outbox; registry: Registry; clock: Clock; log: Log }>;
+type Parts = Sending &
+  Readonly<{
+    store: Store;
+    outbox: Outbox;
+    registry: Registry;
+    clock: Clock;
+    log: Log;
+    permit?: WorkerParts['permit'] | undefined;
+  }>;
 
 /** The worker with its metrics and its log, and what removes old deliveries. */
 export function createDeliveries(parts: Parts) {

@@ -13,7 +13,14 @@ export type WorkerNotes = Readonly<{
   noteTrouble(error: unknown): void;
 }>;
 
-type WorkerParts = Sending & WorkerNotes & Readonly<{ outbox: Outbox; clock: Clock }>;
+export type WorkerParts = Sending &
+  WorkerNotes &
+  Readonly<{
+    outbox: Outbox;
+    clock: Clock;
+    /** Whether a turn may claim: another process may have the right to send by now. Absent, it always may. */
+    permit?: (() => Promise<boolean>) | undefined;
+  }>;
 
 /** `trouble` is why the last turn failed. */
 export type WorkerState = Readonly<{ underWay: number; trouble: unknown }>;
@@ -43,24 +50,29 @@ export function createWorker(deps: WorkerParts) {
     signal.addEventListener('abort', wakeup.notify, { once: true });
     while (!signal.aborted) {
       const turnedAtMs = clock.monotonic();
-      guarded(turn);
+      await guarded(() => turn(signal));
       await wakeup.wait(restMs);
       await clock.sleep(turnedAtMs + TURN_MS_MIN - clock.monotonic(), signal);
     }
     await drain();
   }
 
-  function turn() {
+  async function turn(signal: AbortSignal): Promise<void> {
     record();
     followClock();
     if (clock.monotonic() >= reapAtMs) reap();
     if (outbox.release(clock.now()) === 'more') wakeup.notify();
+    const may = deps.permit === undefined || !outbox.isDue(clock.now()) || (await deps.permit());
+    if (may && !signal.aborted) claim();
     const nowMs = clock.now();
-    const claims = outbox.claim(nowMs, underWay.values());
+    restMs = Math.min(WAIT_MS_MAX, (outbox.nextDueAtMs(nowMs) ?? Infinity) - nowMs);
+  }
+
+  function claim() {
+    const claims = outbox.claim(clock.now(), underWay.values());
     for (const claim of claims) void start(claim);
     // More may be due than one claim takes. What was due and found no capacity is claimed when an attempt ends.
     if (claims.length > 0) wakeup.notify();
-    restMs = Math.min(WAIT_MS_MAX, (outbox.nextDueAtMs(nowMs) ?? Infinity) - nowMs);
   }
 
   async function start(claim: Claim): Promise<void> {
@@ -101,15 +113,15 @@ export function createWorker(deps: WorkerParts) {
   }
 
   async function recordUntil(endMs: number): Promise<void> {
-    while ((guarded(record), underWay.size > 0 && clock.monotonic() < endMs)) {
+    while ((await guarded(record), underWay.size > 0 && clock.monotonic() < endMs)) {
       await wakeup.wait(Math.min(WAIT_MS_MAX, endMs - clock.monotonic()));
     }
   }
 
   /** What fails, for example on a full disk, is repeated in the next turn; results that were not written are kept. */
-  function guarded(act: () => void) {
+  async function guarded(act: () => void | Promise<void>): Promise<void> {
     try {
-      act();
+      await act();
       trouble = undefined;
     } catch (error) {
       [trouble, restMs] = [error, WAIT_MS_MAX];

@@ -3,12 +3,13 @@ import { basename } from 'node:path';
 import { descriptorsMax, descriptorTrouble, fileReason } from '../../shared/store/private.ts';
 import { type Store, watchFile } from '../../shared/store/open.ts';
 
-export type Health = Readonly<{ isWell: boolean; sentence: string }>;
+/** `hasRemark`: it is well, and there is something to tell all the same. */
+export type Health = Readonly<{ isWell: boolean; sentence: string; hasRemark?: true }>;
 
-/** Two parts' health as one: well if both are; the second is told only when it is not. */
+/** Two parts' health as one: well if both are; the second is told only when it is not, or has a remark. */
 export function bothHealths(first: Health, second: Health | undefined): Health {
-  if (second === undefined || second.isWell) return first;
-  return { isWell: false, sentence: `${first.sentence} ${second.sentence}` };
+  if (second === undefined || (second.isWell && second.hasRemark === undefined)) return first;
+  return { isWell: first.isWell && second.isWell, sentence: `${first.sentence} ${second.sentence}` };
 }
 
 /** Watches whether the databases are in their places and can be read, and whether descriptors are left. */

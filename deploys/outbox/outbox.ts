@@ -24,6 +24,7 @@ export function createOutbox(store: Store, random: (bytes: number) => Uint8Array
   return {
     release,
     awaited,
+    isDue: (nowMs: number): boolean => isDue.get(nowMs) !== null,
     // Usually nothing is due, which needs no write lock.
     claim: (nowMs: number, underWay: Iterable<Claim>): readonly Claim[] =>
       isDue.get(nowMs) === null ? [] : claim(nowMs, underWay),

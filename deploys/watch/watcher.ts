@@ -15,8 +15,11 @@ type WatchState = Readonly<{ latest: Latest | undefined; trouble: Unread | undef
 
 type WatcherDeps = Readonly<{
   read: Read;
-  /** Stores a reading and the events of its deploys in one transaction; throws when it cannot. */
-  save(latest: Latest, deploys: readonly Deploy[], genesisHash: string | undefined): void;
+  /**
+   * Stores a reading and the events of its deploys in one transaction; throws when it cannot. `held-back`: it cannot be said yet
+   * whether they are to become events here, so the next reading must find them again.
+   */
+  save(latest: Latest, deploys: readonly Deploy[], genesisHash: string | undefined): 'saved' | 'held-back';
   /** Looks up what the reading still lacks, until `signal` aborts. */
   fillBlockTimes(reading: Reading, signal: AbortSignal): Promise<void>;
   noteRead(latest: Latest, deploys: readonly Deploy[], reasons: readonly string[]): void;
@@ -76,16 +79,16 @@ export function createWatcher(deps: WatcherDeps) {
     const seen = before?.deploySlots ?? new Map();
     const deploys = deploysBetween(seen, latest.reading);
     const genesisHash = outcome.kind === 'implausible' ? undefined : outcome.genesisHash;
-    deps.save(latest, deploys, genesisHash);
+    const isHeldBack = deps.save(latest, deploys, genesisHash) === 'held-back' && before !== undefined;
     floor = {
       ...latest.reading,
-      deploySlots: seenAfter(seen, latest.reading),
+      deploySlots: isHeldBack ? seen : seenAfter(seen, latest.reading),
       genesisHash: genesisHash ?? before?.genesisHash,
     };
     state = { latest, trouble: undefined };
     behindSinceMs = undefined;
     implausible = 0;
-    deps.noteRead(latest, deploys, outcome.reasons);
+    deps.noteRead(latest, isHeldBack ? [] : deploys, outcome.reasons);
     return latest;
   }
 

@@ -110,9 +110,18 @@ const USES_AT_ONCE = 500;
 /** How long a start waits for a Redis that does not answer, when nothing is known from earlier. */
 const SETTLE_MS = 2_000;
 const SETTLE_STEP_MS = 20;
+/** How long it waits for what Redis has now when it is known where accounts were read before: this file may be an older copy. */
+const FIRST_LOOK_MS = 500;
 
 /** The accounts of an installation with many hosts, as one process of one host knows them. */
 type SharedAccounts = ReturnType<typeof createSharedAccounts>;
+
+async function sendUses(uses: ReturnType<typeof createWaitingUses>, { noteUses }: Published): Promise<void> {
+  const some = uses.some(USES_AT_ONCE);
+  if (some.length === 0) return;
+  await noteUses(some);
+  uses.done(some);
+}
 
 type Parts = Readonly<{ accounts: Store; served: Served; published: Published; clock: Clock; log: Log }>;
 
@@ -123,6 +132,7 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
   const lookUp = createLookup(served, published, follow);
   let seen: ServedState | undefined;
   let readsFrom: AccountsSource = 'unknown';
+  let hasLooked = false;
   let terms: PublishedTerms | undefined;
   readState();
 
@@ -140,8 +150,7 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
   );
 
   function isLocal(): boolean {
-    // A first account that was made a moment ago settles it.
-    if (readsFrom === 'unknown') readState();
+    if (readsFrom === 'unknown') readState(); // a first account that was made a moment ago settles it
     if (readsFrom === 'unknown') throw new Error('it is not known yet whose accounts count');
     return readsFrom === 'local';
   }
@@ -165,17 +174,11 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
   async function look(): Promise<number> {
     const touched = seen?.touched;
     // Redis or the file does not answer: what is known stands.
-    const restMs = await follow().catch(() => LOOK_MS);
+    const restMs = await follow().catch(() => undefined);
+    hasLooked ||= restMs !== undefined;
     readState();
     if (seen?.touched !== touched) keys.refresh();
-    return restMs;
-  }
-
-  async function sendUses(): Promise<void> {
-    const some = remoteUses.some(USES_AT_ONCE);
-    if (some.length === 0) return;
-    await published.noteUses(some);
-    remoteUses.done(some);
+    return restMs ?? LOOK_MS;
   }
 
   return {
@@ -196,19 +199,20 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
     revision: () => (readsFrom === 'remote' && seen !== undefined ? seen.revision + seen.config : undefined),
     /** Plans and prices as they were published; `undefined`: the own config's count. */
     terms: () => (readsFrom === 'remote' ? terms : undefined),
-    /** Resolves when it is known where to read, or after a moment without an answer. */
+    /** Resolves when it is known where to read, and what Redis has now, or after a moment without an answer. */
     async settle(signal: AbortSignal): Promise<void> {
-      const untilMs = clock.monotonic() + SETTLE_MS;
-      while (readsFrom === 'unknown' && clock.monotonic() < untilMs && !signal.aborted) {
+      const sinceMs = clock.monotonic();
+      const mostMs = () => (readsFrom === 'unknown' ? SETTLE_MS : hasLooked ? 0 : FIRST_LOOK_MS);
+      while (clock.monotonic() - sinceMs < mostMs() && !signal.aborted) {
         await look();
-        if (readsFrom === 'unknown') await clock.sleep(SETTLE_STEP_MS, signal);
+        if (mostMs() > 0) await clock.sleep(SETTLE_STEP_MS, signal);
       }
     },
     /** Follows what is published until `signal` aborts. Never rejects. */
     async tend(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         const restMs = await look();
-        await sendUses().catch(() => undefined); // they wait for a Redis that answers
+        await sendUses(remoteUses, published).catch(() => undefined); // they wait for a Redis that answers
         await clock.sleep(restMs, signal);
       }
     },

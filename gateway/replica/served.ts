@@ -122,7 +122,7 @@ export function createServed(store: Store) {
     const now = state();
     if (now.epoch !== epoch || now.position > version) return false;
     for (const { key, account } of keys) {
-      if (key[1] !== '' && account[1] !== '') for (const row of [key, account]) put.run(...row);
+      if (key[1] !== '' && account[1] !== '') for (const [name, text] of [key, account]) put.run(name, text);
       const isGone = key[1] === '' && isWhole && drop.run(key[0]).changes > 0;
       if (isGone) store.run('UPDATE state SET touched = touched + 1');
     }

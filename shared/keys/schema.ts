@@ -22,9 +22,12 @@ function noting(name: string, event: string, subject: 'account' | 'key', row: 'n
  *
  * For gateways on other hosts: `origin` distinguishes this database and its copies from every other. `changes` has one row per
  * account and key with the revision of its latest change, also of one that is deleted. `publication` says what this database
- * published last: all changes up to `published` are in Redis in `epoch`, by as many writes as `puts`. `publishers` are the
- * starts of deploys on this very file that published it: the holder named in Redis is one of them, or the file is a copy of
- * an earlier state.
+ * published last: all changes up to `published` are in Redis in `epoch`, by as many writes as `puts`. `generation` counts the
+ * starts that published, `turns` the turns of deliveries; they and `announced`, the highest revision that Redis may have, are
+ * written here before Redis has them, so one that is higher there was written by a later state of this file. `behind` is the
+ * published generation when that was found, and `take_over` 1 when an operator said that this file counts all the same.
+ * `publishers` are the starts of deploys on this very file that published it: the holder named in Redis is one of them, or
+ * the file is a copy of an earlier state.
  */
 export const ACCOUNTS_MIGRATIONS: Migrations = {
   'accounts-1': `
@@ -126,6 +129,14 @@ export const ACCOUNTS_MIGRATIONS: Migrations = {
   `,
   'keys-working-1': `
     CREATE INDEX keys_working ON keys (account_id, expires_at_ms, revoked_at_ms) WHERE revoked_at_ms IS NULL;
+  `,
+  'accounts-4-generation': `
+    ALTER TABLE publication ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE publication ADD COLUMN announced INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE publication ADD COLUMN turns INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE publication ADD COLUMN behind INTEGER;
+    ALTER TABLE publication ADD COLUMN take_over INTEGER NOT NULL DEFAULT 0;
+    UPDATE publication SET announced = (SELECT value FROM revision) WHERE epoch IS NOT NULL;
   `,
 };
 

@@ -101,6 +101,7 @@ const COMMANDS = [
   ['audit', ''],
   ['config', 'check reload'],
   ['restore', ''],
+  ['deploys', 'take-over'],
   ['programs', 'check'],
   ['localnet', 'upgrade'],
   ['verify', ''],

@@ -1,5 +1,6 @@
 import { createChanges } from '../../../deploys/accounts/changes.ts';
-import { type PublicationState, runPublisher } from '../../../deploys/accounts/publication.ts';
+import type { Ownership } from '../../../deploys/accounts/ownership.ts';
+import { runPublisher } from '../../../deploys/accounts/publication.ts';
 import { openRedisHead, type Put } from '../../../deploys/accounts/redis-head.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import type { Store } from '../../../shared/store/open.ts';
@@ -20,7 +21,8 @@ export function publish(store: Store, url: string, { onPut, clock = systemClock 
   const changes = createChanges(store);
   const head = headAt(url, changes.origin);
   const over = new AbortController();
-  let state: PublicationState | undefined;
+  let state: Ownership | undefined;
+  const takenOver: number[] = [];
   let epochs = 0;
   async function put(words: Put) {
     await onPut?.(words);
@@ -34,6 +36,7 @@ export function publish(store: Store, url: string, { onPut, clock = systemClock 
       makeEpoch: () => `epoch ${++epochs} ${crypto.randomUUID()}`,
       readTerms: async () => testConfig({}),
       noteState: (now) => void (state = now),
+      noteTakenOver: ({ ended }) => void takenOver.push(ended),
     },
     over.signal,
   );
@@ -41,5 +44,6 @@ export function publish(store: Store, url: string, { onPut, clock = systemClock 
     over.abort();
     await publishing;
   }
-  return { stop, epochs: () => epochs, state: () => state?.kind };
+  const isWhole = () => state?.kind === 'sole' && state.isWhole;
+  return { stop, epochs: () => epochs, state: () => state?.kind, isWhole, takenOver };
 }

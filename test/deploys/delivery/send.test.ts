@@ -275,7 +275,7 @@ test('a receiver that accepts and never answers has failed after 10 s, and is le
   const sending = sendTo(receiver.url(NAME), { clock });
   const visit = await receiver.visit();
   const sent = await around(sending, clock, 10_000);
-  expect([gist(sent), sent.phases.totalMs]).toEqual(['timeout: no response within 10 s', 10_000]);
+  expect([gist(sent), Math.round(sent.phases.totalMs)]).toEqual(['timeout: no response within 10 s', 10_000]);
   await visit.gone;
 });
 
@@ -305,7 +305,7 @@ test('a body that drips leaves the status, and is let go after 10 s (E3, P9)', a
   }
   const sent = await around(sending, clock, 2_000);
   expect(sent).toMatchObject({ kind: 'answered', status: 200, bodyKind: 'incomplete' });
-  expect(sent.phases.totalMs).toBe(10_000);
+  expect(Math.round(sent.phases.totalMs)).toBe(10_000);
   await released(drip.visit);
 });
 

@@ -276,6 +276,37 @@ describe('a wall clock that is moved (E26)', () => {
   });
 });
 
+describe('a turn that may not send (E42)', () => {
+  test('claims nothing, and sends as soon as it may; nothing due asks for nothing', async () => {
+    let [may, asked] = [false, 0];
+    const permit = async () => (asked++, may);
+    await using work = startWorker(() => answered(200), { permit });
+    await work.advance(10 * SECOND);
+    expect(asked).toBe(0);
+    work.addWebhook('one');
+    work.upgradeNow('A', 7);
+    await work.advance(10 * SECOND);
+    expect([work.posts().length, work.states()]).toEqual([0, ['queued']]);
+    expect(asked).toBeWithin(5, 15);
+    may = true;
+    await work.advance(SECOND + SOON);
+    expect([work.posts().length, work.states()]).toEqual([1, ['delivered']]);
+    expect(work.troubles).toEqual([]);
+  });
+
+  test('a stop that comes while it asks is not followed by a claim', async () => {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    await using work = startWorker(() => answered(200), { permit: () => promise });
+    work.addWebhook('one');
+    work.upgradeNow('A', 7);
+    await work.advance(SECOND);
+    work.askToStop();
+    resolve(true);
+    await work.stop();
+    expect([work.posts().length, work.states()]).toEqual([0, ['queued']]);
+  });
+});
+
 test('an attempt whose lease another process took is not recorded, and that is reported (E25)', async () => {
   await using work = await startSending();
   work.outbox.reap(work.clock.now() + 30 * SECOND, new Set()); // another process, with its lock bypassed

@@ -30,6 +30,7 @@ type More = Readonly<{
   queue?: ReturnType<typeof startQueue>;
   secretsOf?: SecretsOf;
   outbox?: (outbox: Outbox) => Outbox;
+  permit?: () => Promise<boolean>;
 }>;
 
 /** A running worker over a real queue in memory, a scripted network, and a clock that stands still. */
@@ -48,6 +49,7 @@ export function startWorker(script: (post: SeenPost) => Sent | undefined = () =>
     send: network.send,
     secretsOf: more.secretsOf ?? (() => ({ current: new Secret(SECRET), next: undefined })),
     clock,
+    permit: more.permit,
     noteEnded: (...args) => void ended.push(args),
     noteReaped: (count) => void reaped.push(count),
     noteClockMoved: (byMs) => void moved.push(byMs),

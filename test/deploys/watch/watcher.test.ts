@@ -43,7 +43,7 @@ function start(steps: readonly Step[], pollMs = MINUTE) {
   const unread: Unread[] = [];
   const broken: unknown[] = [];
   const filled: { reading: Reading; signal: AbortSignal }[] = [];
-  const wishes = { save: () => {}, fill: NO_FILL };
+  const wishes = { save: () => {}, saves: 'saved' as 'saved' | 'held-back', fill: NO_FILL };
   const watcher = createWatcher({
     read: async (floor, signal) => {
       startsMs.push(Math.round(clock.monotonic() - sinceMs));
@@ -56,6 +56,7 @@ function start(steps: readonly Step[], pollMs = MINUTE) {
       stored.push(...deploys);
       hashes.push(genesisHash);
       saved.push(latest);
+      return wishes.saves;
     },
     fillBlockTimes: (current, signal) => {
       filled.push({ reading: current, signal });
@@ -110,6 +111,17 @@ describe('the minute (spec 1.1, 8)', () => {
     await clock.advance(250);
     expect(startsMs).toEqual([0, 30_250]);
   });
+});
+
+test('deploys that are held back are found again by the next reading, once they are saved', async () => {
+  const { clock, wishes, stored, found } = start([read(1, 1), read(2, 2), read(3, 3), read(4, 3)]);
+  await clock.advance(0);
+  wishes.saves = 'held-back';
+  await clock.advance(MINUTE);
+  expect([stored.length, found]).toEqual([1, []]);
+  wishes.saves = 'saved';
+  await clock.advance(2 * MINUTE);
+  expect(found).toMatchObject([{ previousSlot: 1n, deploySlot: 3n }]);
 });
 
 describe('failures', () => {

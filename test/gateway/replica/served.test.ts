@@ -40,7 +40,7 @@ const account = (plan = 'pro'): PublishedRow => [
   'a1',
   accountText({ plan, creditsGranted: null, suspended: false }),
 ];
-const rowOf = (of: Buffer): PublishedRow => [
+const rowOf = (of: Buffer): [name: string, text: string] => [
   `k${keyIdOf(of)}`,
   keyText({ hash: of.toString('hex'), accountId: 1, expiresAtMs: null }),
 ];

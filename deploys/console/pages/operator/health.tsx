@@ -20,7 +20,7 @@ import type { ViewerContext } from '../../context.ts';
 import type { PageServices, WatcherSeen } from '../../page-services.ts';
 import { userTable } from './user.tsx';
 import { paths } from '../../paths.ts';
-import { complaintOf, type PublicationState } from '../../../accounts/publication.ts';
+import { complaintOf, type Ownership } from '../../../accounts/ownership.ts';
 import type { Health, StoreSize } from '../../../health/health.ts';
 import type { RedisSeen } from '../../../health/neighbours.ts';
 
@@ -131,13 +131,20 @@ function wellBadge({ isWell }: Health) {
 }
 
 /** How accounts and keys come to gateways on other hosts. */
-const PUBLICATION: Readonly<Record<PublicationState['kind'], StateWord>> = {
-  publishing: ['Published', 'good'],
-  building: ['Publishing', 'waiting'],
-  away: ['Redis unreachable', 'warning'],
+const PUBLICATION: Readonly<Record<Ownership['kind'], StateWord>> = {
+  sole: ['Published', 'good'],
+  unknown: ['Redis unreachable', 'warning'],
+  unpublished: ['Redis unreachable', 'warning'],
+  'cut-off': ['Redis unreachable', 'warning'],
+  'taking-over': ['Publishing', 'waiting'],
   'other-origin': ['Not published', 'bad'],
-  held: ['Not published', 'bad'],
+  waiting: ['Not published', 'bad'],
+  behind: ['Older copy', 'bad'],
 };
+
+function publicationWord(state: Ownership): StateWord {
+  return state.kind === 'sole' && !state.isWhole ? PUBLICATION['taking-over'] : PUBLICATION[state.kind];
+}
 
 function servicePanel({ deliveries, publication, gateways }: State) {
   const versions = new Set(
@@ -155,7 +162,7 @@ function servicePanel({ deliveries, publication, gateways }: State) {
             {wellBadge(deliveries)} <Link to={paths.queue}>Queue</Link>
           </>,
         ],
-        publication !== undefined && ['Accounts and keys', <StateBadge of={PUBLICATION[publication.kind]} />],
+        publication !== undefined && ['Accounts and keys', <StateBadge of={publicationWord(publication)} />],
         ...gateways.map((gateway): Fact => {
           const isSeen = gateway.kind === 'seen';
           return [

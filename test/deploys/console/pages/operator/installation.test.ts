@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test';
-import type { PublicationState } from '../../../../../deploys/accounts/publication.ts';
+import type { Ownership } from '../../../../../deploys/accounts/ownership.ts';
 import { startSeeded } from '../../seed.ts';
 import { type Options, startWorld } from '../../world.ts';
 
@@ -142,11 +142,11 @@ describe('health', () => {
   });
 
   test('says how accounts are published to other hosts, and what to do when they are not', async () => {
-    const healthOf = async (publication: () => PublicationState) =>
+    const healthOf = async (publication: () => Ownership) =>
       (await empty({ publication }).operator.get('/operator/health')).text;
-    expect(await healthOf(() => ({ kind: 'publishing' }))).toContain('Accounts and keys Published');
-    expect(await healthOf(() => ({ kind: 'away' }))).toContain('Accounts and keys Redis unreachable');
-    const held = await healthOf(() => ({ kind: 'held' }));
+    expect(await healthOf(() => ({ kind: 'sole', isWhole: true }))).toContain('Accounts and keys Published');
+    expect(await healthOf(() => ({ kind: 'cut-off' }))).toContain('Accounts and keys Redis unreachable');
+    const held = await healthOf(() => ({ kind: 'waiting' }));
     expect(held).toContain('Accounts and keys Not published');
     expect(held).toContain('Stop one of the two.');
   });

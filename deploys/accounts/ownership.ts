@@ -1,0 +1,139 @@
+import { unreachable } from '../../shared/brand.ts';
+
+/**
+ * Whether this database is the one that counts. Several copies of one can exist: that of the old host after a move, a backup
+ * that was put back. What is published in Redis says which is the latest: it names the start of deploys that published last
+ * (its holder, of which `publishers` of the database knows all of its own), and has a generation and revisions that only grow.
+ *
+ * ```mermaid
+ * stateDiagram-v2
+ *   [*] --> unknown
+ *   unknown --> unpublished: Redis is away, and never had it
+ *   unknown --> waiting: an earlier start has the lease
+ *   unknown --> sole: claimed
+ *   unpublished --> sole: claimed
+ *   waiting --> sole: claimed
+ *   sole --> cutOff: Redis is away
+ *   cutOff --> sole: claimed
+ *   sole --> behind: another start has published
+ *   unknown --> behind: published is later
+ *   waiting --> behind: published is later
+ *   cutOff --> behind: published is later
+ *   behind --> takingOver: an operator says that this one is true
+ *   waiting --> takingOver: the same
+ *   takingOver --> sole: claimed
+ *   unknown --> otherOrigin: accounts of another database
+ * ```
+ *
+ * `behind` is left only by an operator, also when Redis has lost everything since: that something later existed is known. A
+ * start that cannot reach Redis does not know whether it is a copy. It waits, because a delivery that is late can still be
+ * sent, and one that was sent twice, or a change to the wrong copy, cannot be taken back.
+ */
+export type Ownership =
+  /** Redis has not answered this start yet. */
+  | { readonly kind: 'unknown' }
+  /** Redis does not answer, and this database was never in one: nothing later than it can be known there. */
+  | { readonly kind: 'unpublished' }
+  /** An earlier start that this database knows of has the lease: it ended a moment ago, or this is a copy of a running one. */
+  | { readonly kind: 'waiting' }
+  /** This start publishes. `isWhole`: all accounts and keys are in Redis; until then one that is not found may still come. */
+  | { readonly kind: 'sole'; readonly isWhole: boolean }
+  /** This start published until Redis went away. */
+  | { readonly kind: 'cut-off' }
+  /** What is published is later than this database. */
+  | { readonly kind: 'behind'; readonly own: number; readonly published: number }
+  /** An operator has said that this database is the true one, and Redis does not know yet. */
+  | { readonly kind: 'taking-over' }
+  /** Redis has the accounts of another database. */
+  | { readonly kind: 'other-origin'; readonly origin: string };
+
+/** What one look at Redis, or an operator, says. `own` and `published` are generations. */
+export type OwnershipEvent =
+  | { readonly kind: 'away'; readonly wasPublished: boolean }
+  | { readonly kind: 'held' }
+  | { readonly kind: 'claimed'; readonly isWhole: boolean }
+  | { readonly kind: 'later'; readonly own: number; readonly published: number }
+  | { readonly kind: 'other-origin'; readonly origin: string }
+  | { readonly kind: 'told' };
+
+/** The state after an event. Pure. */
+export function nextOwnership(state: Ownership, event: OwnershipEvent): Ownership {
+  if (state.kind === 'behind') return event.kind === 'told' ? { kind: 'taking-over' } : state;
+  switch (event.kind) {
+    case 'claimed':
+      return { kind: 'sole', isWhole: event.isWhole };
+    case 'other-origin':
+      return event;
+    case 'told':
+      // Two installations that share a Redis by mistake must not take each other's place.
+      return state.kind === 'other-origin' || state.kind === 'sole' ? state : { kind: 'taking-over' };
+    case 'later':
+      return state.kind === 'taking-over' ? state : { ...event, kind: 'behind' };
+    case 'held':
+      return state.kind === 'taking-over' ? state : { kind: 'waiting' };
+    case 'away':
+      return afterSilence(state, event.wasPublished);
+    default:
+      return unreachable(event);
+  }
+}
+
+function afterSilence(state: Exclude<Ownership, { kind: 'behind' }>, wasPublished: boolean): Ownership {
+  switch (state.kind) {
+    case 'sole':
+    case 'cut-off':
+      return { kind: 'cut-off' };
+    case 'unknown':
+    case 'waiting':
+      return wasPublished ? { kind: 'unknown' } : { kind: 'unpublished' };
+    default:
+      return state;
+  }
+}
+
+/**
+ * Whether deliveries may go out. `fenced`: each turn first has Redis confirm that this start still holds the lease, which no
+ * other can take meanwhile.
+ */
+export function deliveriesOf({ kind }: Ownership): 'fenced' | 'free' | 'none' {
+  // Deliveries of an installation of its own are nobody else's.
+  if (kind === 'other-origin') return 'free';
+  return kind === 'sole' || kind === 'cut-off' ? 'fenced' : 'none';
+}
+
+const TAKE_OVER = 'bun run sluice deploys take-over';
+const FROZEN = 'nothing is published, no webhook is sent, and changes are refused';
+
+/** Why changes are refused, as a sentence; `undefined`: they are taken. */
+export function whyReadOnly(state: Ownership): string | undefined {
+  switch (state.kind) {
+    case 'behind':
+      return complaintOf(state);
+    case 'unknown':
+    case 'waiting':
+      return 'It is not known yet whether another copy of this database is in use. Nothing was changed. Try again in a moment.';
+    default:
+      return undefined;
+  }
+}
+
+/** What an operator must do; `undefined`: nothing. */
+export function complaintOf(state: Ownership): string | undefined {
+  switch (state.kind) {
+    case 'behind':
+      return `This database is older than what is published (generation ${state.own}, published is ${state.published}): ${FROZEN}. Stop this deploys and use the newer database; or, if this one is to count, run: ${TAKE_OVER}`;
+    case 'waiting':
+      return `Another deploys uses this database or a copy of it: here ${FROZEN}. Stop one of the two.`;
+    case 'unknown':
+      return `Redis does not answer, so it is not known whether a newer copy of this database is in use: until it does ${FROZEN}.`;
+    case 'other-origin':
+      return `Accounts and keys are not published: Redis has those of another database (origin ${state.origin}). Run deploys where that database is, or delete the Redis keys {sluice:accounts}* to publish this one.`;
+    case 'unpublished':
+    case 'cut-off':
+    case 'taking-over':
+    case 'sole':
+      return undefined;
+    default:
+      return unreachable(state);
+  }
+}

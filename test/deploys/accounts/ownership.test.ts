@@ -1,0 +1,89 @@
+import { expect, test } from 'bun:test';
+import {
+  complaintOf,
+  deliveriesOf,
+  nextOwnership,
+  type Ownership,
+  type OwnershipEvent,
+  whyReadOnly,
+} from '../../../deploys/accounts/ownership.ts';
+
+const STATES = {
+  unknown: { kind: 'unknown' },
+  unpublished: { kind: 'unpublished' },
+  waiting: { kind: 'waiting' },
+  sole: { kind: 'sole', isWhole: true },
+  'cut-off': { kind: 'cut-off' },
+  behind: { kind: 'behind', own: 6, published: 7 },
+  'taking-over': { kind: 'taking-over' },
+  'other-origin': { kind: 'other-origin', origin: 'there' },
+} satisfies { [Kind in Ownership['kind']]: Extract<Ownership, { kind: Kind }> };
+
+const EVENTS = {
+  away: { kind: 'away', wasPublished: true },
+  'never there': { kind: 'away', wasPublished: false },
+  held: { kind: 'held' },
+  claimed: { kind: 'claimed', isWhole: false },
+  later: { kind: 'later', own: 1, published: 2 },
+  other: { kind: 'other-origin', origin: 'elsewhere' },
+  told: { kind: 'told' },
+} satisfies Record<string, OwnershipEvent>;
+
+type Row = readonly [from: keyof typeof STATES, ...to: readonly (keyof typeof STATES)[]];
+
+/** To which state each event leads, in the order of `EVENTS`. */
+const TABLE: readonly Row[] = [
+  ['unknown', 'unknown', 'unpublished', 'waiting', 'sole', 'behind', 'other-origin', 'taking-over'],
+  ['unpublished', 'unpublished', 'unpublished', 'waiting', 'sole', 'behind', 'other-origin', 'taking-over'],
+  ['waiting', 'unknown', 'unpublished', 'waiting', 'sole', 'behind', 'other-origin', 'taking-over'],
+  ['sole', 'cut-off', 'cut-off', 'waiting', 'sole', 'behind', 'other-origin', 'sole'],
+  ['cut-off', 'cut-off', 'cut-off', 'waiting', 'sole', 'behind', 'other-origin', 'taking-over'],
+  ['behind', 'behind', 'behind', 'behind', 'behind', 'behind', 'behind', 'taking-over'],
+  [
+    'taking-over',
+    'taking-over',
+    'taking-over',
+    'taking-over',
+    'sole',
+    'taking-over',
+    'other-origin',
+    'taking-over',
+  ],
+  [
+    'other-origin',
+    'other-origin',
+    'other-origin',
+    'waiting',
+    'sole',
+    'behind',
+    'other-origin',
+    'other-origin',
+  ],
+];
+
+test.each(TABLE)('whose database it is, from %s, after every event (E42)', (from, ...to) => {
+  expect(TABLE.map(([state]) => state)).toEqual(Object.keys(STATES) as (typeof from)[]);
+  const events: readonly OwnershipEvent[] = Object.values(EVENTS);
+  expect(events.map((event) => nextOwnership(STATES[from], event).kind)).toEqual([...to]);
+});
+
+test.each([
+  // Redis itself confirms the turns of who was cut off, or does not.
+  ['unknown', 'none', 'no', 'told'],
+  ['unpublished', 'none', 'yes', 'quiet'],
+  ['waiting', 'none', 'no', 'told'],
+  ['sole', 'fenced', 'yes', 'quiet'],
+  ['cut-off', 'fenced', 'yes', 'quiet'],
+  ['behind', 'none', 'no', 'told'],
+  ['taking-over', 'none', 'yes', 'quiet'],
+  ['other-origin', 'free', 'yes', 'told'],
+] as const)('%s: deliveries %s, changes %s, operator %s', (kind, deliveries, changes, operator) => {
+  const state = STATES[kind];
+  expect(deliveriesOf(state)).toBe(deliveries);
+  expect(whyReadOnly(state) === undefined ? 'yes' : 'no').toBe(changes);
+  expect(complaintOf(state) === undefined ? 'quiet' : 'told').toBe(operator);
+});
+
+test('who is behind is told both generations and the command that decides', () => {
+  expect(complaintOf(STATES.behind)).toMatch(/generation 6, published is 7.*sluice deploys take-over/);
+});
