@@ -101,6 +101,8 @@ describe('a second deploys', () => {
     const old = await one.key('old', 'pro');
     await waited(isPublishing(one));
     await becomes(one, old.key, 200);
+    // A copy of what is not published yet would be older than what is published then.
+    await waited(async () => (await hosts.redis.cli('HEXISTS', '{sluice:accounts}:keys', old.id)) === '1');
     copyAccounts(one, two);
     await two.startDeploys();
     await waited(async () => (await healthOf(two.deploys())).includes('Stop one of the two'));
