@@ -11,7 +11,7 @@ import {
   preflight,
   refusalOfHead,
   type RpcRequest,
-  type RpcResponse,
+  RpcResponse,
 } from './listener/http.ts';
 import type { Barred, IdentifyCaller } from './request/auth.ts';
 import { type BodyRead, type Malformed, malformed, readEnvelope } from './request/envelope.ts';
@@ -62,7 +62,7 @@ export function createAnswer(stages: Stages): AnswerRequest {
     const found = identify(carried, request);
     const before = found instanceof Promise ? await found : found;
     const body = refusalOfHead(request) ?? (await readBody(request, before));
-    if (body.kind === 'caller-left') return { status: 400, fields: {} };
+    if (body.kind === 'caller-left') return new RpcResponse({ status: 400, fields: {} });
     if (body.kind !== 'body') {
       if (before.kind === 'known') usage.refused(before.caller);
       const isKeyless = before.kind !== 'known' && body.kind === 'body-too-large';

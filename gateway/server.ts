@@ -11,7 +11,8 @@ import type { GatewayConfig } from '../shared/config/config.ts';
 import { unreadableTls } from '../shared/config/load.ts';
 import { listenComplaint } from '../shared/process.ts';
 import type { AnswerRequest } from './answer.ts';
-import { createAdapter, Direct } from './listener/adapter.ts';
+import { createAdapter } from './listener/adapter.ts';
+import { RpcResponse } from './listener/http.ts';
 import { createListener } from './listener/listener.ts';
 import { rpcRequestOf } from './listener/web.ts';
 import { NULL_ID, rpcError } from './request/envelope.ts';
@@ -27,7 +28,8 @@ const UNREAD = { parse: 'none' } as const;
  * refuses other methods than POST. HEAD is named beside GET: the one that Elysia makes sets fields on a `Response`.
  */
 export function createApp({ answer, health }: Stages, adapter: ElysiaAdapter) {
-  const rpc = async ({ request }: { request: Request }) => new Direct(await answer(rpcRequestOf(request)));
+  // By its text Elysia sees that it is to be awaited, so that errors come to `onError`.
+  const rpc = ({ request }: { request: Request }) => answer(rpcRequestOf(request));
   const ready = () => {
     const { ok, sentence } = health();
     return text(ok ? 200 : 503, sentence);
@@ -59,19 +61,19 @@ function isRefusal(error: unknown): boolean {
 
 const REFUSALS = [ElysiaCustomStatusResponse, ParseError, InvalidCookieSignature];
 
-function text(status: number, sentence: string): Direct {
-  const body = Buffer.from(`${sentence}\n`);
-  return new Direct({ status, fields: { 'content-type': 'text/plain;charset=utf-8' }, body });
+function text(status: number, sentence: string): RpcResponse {
+  const fields = { 'content-type': 'text/plain;charset=utf-8' };
+  return new RpcResponse({ status, fields, body: Buffer.from(`${sentence}\n`) });
 }
 
-const NOT_FOUND = new Direct({
+const NOT_FOUND = new RpcResponse({
   status: 404,
   fields: { 'content-type': 'application/json' },
   body: Buffer.from(JSON.stringify({ error: 'Not found. The RPC endpoint is POST /.' })),
 });
 
 /** Unexpected errors end here; their messages are not sent. */
-const INTERNAL_ERROR = new Direct({
+const INTERNAL_ERROR = new RpcResponse({
   status: 500,
   fields: { 'content-type': JSON_TYPE },
   body: rpcError(-32603, 'Internal error', NULL_ID).bytes,

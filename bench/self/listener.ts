@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { RpcRequest } from '../../gateway/listener/http.ts';
+import { type RpcRequest, RpcResponse } from '../../gateway/listener/http.ts';
 import { listen } from '../../gateway/server.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { testConfig } from '../../test/started/gateway.ts';
@@ -42,7 +42,7 @@ function serve(listener: string, read: boolean): void {
     const body = Buffer.from(ANSWER);
     const answer = async (request: RpcRequest) => {
       if (read) await request.readBody(65_536);
-      return { status: 200, fields: FIELDS, body };
+      return new RpcResponse({ status: 200, fields: FIELDS, body });
     };
     const health = () => ({ ok: true, sentence: 'ok' });
     const options = { clock: systemClock, shared: false };

@@ -2,25 +2,16 @@ import type { ElysiaAdapter } from 'elysia';
 import { WebStandardAdapter } from 'elysia/adapter/web-standard';
 import type { Listen } from '../../shared/config/kinds.ts';
 import { CallerRequest } from './caller-request.ts';
-import type { RpcResponse } from './http.ts';
+import { RpcResponse } from './http.ts';
 import type { SocketListener } from './listener.ts';
 import { webResponseOf } from './web.ts';
 
 const web = WebStandardAdapter.handler;
 
-/** What a route gives for an answer that goes to a connection as it is, its stream with its length. */
-export class Direct {
-  readonly response: RpcResponse;
-
-  constructor(response: RpcResponse) {
-    this.response = response;
-  }
-}
-
 type ContextSet = Parameters<typeof web.mapResponse>[1];
 
 /**
- * Elysia on a listener of ours. A route's answer goes to the connection as it is where it is `Direct`, and by a `Response`
+ * Elysia on a listener of ours. A route's answer goes to the connection as it is where it is an `RpcResponse`, and by a `Response`
  * otherwise; `app.handle` gives a `Response` always.
  */
 export function createAdapter(listener: SocketListener): ElysiaAdapter {
@@ -32,7 +23,7 @@ export function createAdapter(listener: SocketListener): ElysiaAdapter {
       mapResponse: (value, set, request) => mapped(value, request, set, web.mapResponse),
       mapEarlyResponse: (value, set, request) => mapped(value, request, set, web.mapEarlyResponse),
       mapCompactResponse(value, request) {
-        if (value instanceof Direct && request instanceof CallerRequest) return value.response;
+        if (value instanceof RpcResponse && request instanceof CallerRequest) return value;
         return mapped(value, request, undefined, (each) => web.mapCompactResponse(each, request));
       },
     },
@@ -63,10 +54,10 @@ function mapped(
 ): unknown {
   // Elysia's own functions would go on with what it resolves to.
   if (value instanceof Promise) return value.then((each) => mapped(each, request, set, mapOther));
-  if (!(value instanceof Direct)) return mapOther(value, set as ContextSet, request); // the one without a set ignores it
-  const response = set === undefined ? value.response : withSet(value.response, set);
+  if (!(value instanceof RpcResponse)) return mapOther(value, set as ContextSet, request); // the one without a set ignores it
+  const response = set === undefined ? value : withSet(value, set);
   if (request instanceof CallerRequest) return response;
-  return webResponseOf(response, request instanceof Request ? request.method : 'GET');
+  return webResponseOf(response, request instanceof Request ? request : undefined);
 }
 
 /** The answer with what hooks have set beside it, as Elysia does it with a `Response`. */
@@ -78,7 +69,12 @@ function withSet(response: RpcResponse, set: ContextSet): RpcResponse {
   const { headers } = merged;
   const cookies = headers.getSetCookie();
   headers.delete('set-cookie');
-  return { ...response, status: merged.status, fields: Object.fromEntries(headers), cookies };
+  return new RpcResponse({
+    ...response,
+    status: merged.status,
+    fields: Object.fromEntries(headers),
+    cookies,
+  });
 }
 
 function addressIn(options: Parameters<ReturnType<ElysiaAdapter['listen']>>[0]): Partial<Listen> {

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { BodyBudget, Holder, Share } from './body-budget.ts';
 import type { CallerRequest } from './caller-request.ts';
 import { compact, Exchange, READ_OUT_BYTES_MAX, UNCOUNTED_BYTES_MAX, WAITING_BYTES_MAX } from './exchange.ts';
-import type { RpcResponse } from './http.ts';
+import { RpcResponse } from './http.ts';
 import { EMPTY } from '../upstream/http-connection.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
 import { Outgoing } from './outgoing.ts';
@@ -43,7 +43,7 @@ const LINGER_MS = 2_000;
 const CONTINUE = Buffer.from('HTTP/1.1 100 Continue\r\n\r\n');
 const LAST_CHUNK = Buffer.from('0\r\n\r\n');
 /** Where no error hook of the app has answered. */
-const BROKEN: RpcResponse = { status: 500, fields: {} };
+const BROKEN = new RpcResponse({ status: 500, fields: {} });
 
 /** One HTTP/1.1 connection of a caller, which carries one request at a time; those behind it wait. */
 export class CallerConnection {

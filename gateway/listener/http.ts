@@ -23,18 +23,41 @@ export type RpcRequest = Readonly<{
 /** Header fields of an answer, by name. */
 export type Fields = Record<string, string>;
 
-/** A finished answer of the RPC endpoint, or one whose bytes are still to come. */
-export type RpcResponse = Readonly<{
+type RpcResponseInit = Readonly<{
   status: number;
   fields: Readonly<Fields>;
   /** The values of `set-cookie`, which is a line each (RFC 6265 3). */
   cookies?: readonly string[] | undefined;
-  body?: Uint8Array<ArrayBuffer> | StreamBody;
+  body?: Uint8Array<ArrayBuffer> | StreamBody | undefined;
   /** How long a stream is, where that is known. */
   length?: number | undefined;
   /** Called when a stream has ended, unless its caller had left before it began. */
   onEnd?: ((end: StreamEnd) => void) | undefined;
 }>;
+
+/**
+ * A finished answer of the RPC endpoint, or one whose bytes are still to come. A connection gets it as it is. It is a class
+ * because a route of a plugin may give an object with the same members, which is sent as JSON.
+ */
+export class RpcResponse implements RpcResponseInit {
+  readonly status: number;
+  readonly fields: Readonly<Fields>;
+  readonly cookies: RpcResponseInit['cookies'];
+  readonly body: RpcResponseInit['body'];
+  readonly length: number | undefined;
+  readonly onEnd: RpcResponseInit['onEnd'];
+  /** For the compiler, which else takes an object with the same members for one. */
+  declare private readonly nominal: true;
+
+  constructor({ status, fields, cookies, body, length, onEnd }: RpcResponseInit) {
+    this.status = status;
+    this.fields = fields;
+    this.cookies = cookies;
+    this.body = body;
+    this.length = length;
+    this.onEnd = onEnd;
+  }
+}
 
 /** A request whose method or content type this endpoint does not take. */
 export type HeadRefusal = Readonly<{ kind: 'not-post' | 'not-json'; reason: string }>;
@@ -119,7 +142,7 @@ export function preflight(request: HeadFields): RpcResponse {
     'access-control-max-age': '86400', // a day, as Agave says
     vary: 'access-control-request-headers',
   };
-  return { status: 204, fields };
+  return new RpcResponse({ status: 204, fields });
 }
 
 /** A list of field names as it came, or those of them that are names. */

@@ -1,11 +1,14 @@
 import type { StreamBody } from '../upstream/response-reader.ts';
 import { CallerRequest } from './caller-request.ts';
-import type { Body, Fields, RpcRequest, RpcResponse } from './http.ts';
+import { type Body, type Fields, type RpcRequest, RpcResponse } from './http.ts';
 
 /** So much of a body that is there at once is gathered, to send its length. */
 const GATHERED_BYTES_MAX = 1_048_576;
 /** What a listener writes itself. */
 const OWN_FIELDS = new Set(['content-length', 'transfer-encoding', 'date']);
+
+/** What is called when the answer to a request of `app.handle` has been read, or is read no more. */
+const afterSent = new WeakMap<Request, () => void>();
 
 /** A request as the RPC endpoint reads it: that of a connection is one, any other comes from `app.handle`. */
 export function rpcRequestOf(request: Request): RpcRequest {
@@ -20,8 +23,7 @@ export function rpcRequestOf(request: Request): RpcRequest {
     get signal() {
       return request.signal;
     },
-    // There is no connection that could keep it.
-    onSent: (then) => then(),
+    onSent: (then) => void afterSent.set(request, then),
     readBody: (bytesMax) => readBody(request, bytesMax),
   };
 }
@@ -41,22 +43,28 @@ async function readBody({ body }: Request, bytesMax: number): Promise<Body> {
   return { kind: 'body', bytes: Buffer.concat(pieces) };
 }
 
-/** The answer of `app.handle`: the same status, fields and bytes that a connection gets. */
-export function webResponseOf(response: RpcResponse, method: string): Response {
+/** The answer of `app.handle`: the same status, fields and bytes that a connection gets. Hooks of the app may have no request. */
+export function webResponseOf(response: RpcResponse, request: Request | undefined): Response {
   const { status, fields, cookies = [], body } = response;
   const headers = new Headers(fields);
   for (const cookie of cookies) headers.append('set-cookie', cookie);
+  const isHead = request?.method === 'HEAD';
   const isStream = body !== undefined && !(body instanceof Uint8Array);
   const length = isStream ? response.length : (body?.length ?? 0);
   if (length !== undefined && status !== 204) headers.set('content-length', String(length));
-  if (!isStream) return new Response(method === 'HEAD' || length === 0 ? null : body, { status, headers });
-  if (method !== 'HEAD') return new Response(webStreamOf(body, response), { status, headers });
-  body.cancel();
-  return new Response(null, { status, headers });
+  const sent = () => request !== undefined && afterSent.get(request)?.();
+  if (isStream && !isHead) return new Response(webStreamOf(body, response, sent), { status, headers });
+  if (isStream) body.cancel();
+  sent();
+  return new Response(isStream || isHead || length === 0 ? null : body, { status, headers });
 }
 
 /** The bytes of a body, which fails where it is cut. */
-function webStreamOf(body: StreamBody, { length, onEnd }: RpcResponse): ReadableStream<Uint8Array> {
+function webStreamOf(
+  body: StreamBody,
+  { length, onEnd }: RpcResponse,
+  sent: () => void,
+): ReadableStream<Uint8Array> {
   let wanted: PromiseWithResolvers<void> | undefined;
   let isCancelled = false;
   const run = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
@@ -70,6 +78,7 @@ function webStreamOf(body: StreamBody, { length, onEnd }: RpcResponse): Readable
       return wanted.promise;
     });
     onEnd?.(end);
+    sent();
     if (isCancelled) return;
     if (end.kind === 'complete' && (left ?? 0) === 0) controller.close();
     else controller.error(new Error('The answer was cut.'));
@@ -101,10 +110,10 @@ export async function rpcResponseOf(response: Response, method: string): Promise
   }
   const length = lengthIn(response.headers);
   const body = await bodyOf(response, length);
-  if (method !== 'HEAD') return { status, fields, cookies, body, length };
+  if (method !== 'HEAD') return new RpcResponse({ status, fields, cookies, body, length });
   if (!(body instanceof Uint8Array)) body.cancel();
   const isWhole = body instanceof Uint8Array && response.body !== null;
-  return { status, fields, cookies, length: isWhole ? body.length : length };
+  return new RpcResponse({ status, fields, cookies, length: isWhole ? body.length : length });
 }
 
 function lengthIn(headers: Headers): number | undefined {

@@ -6,7 +6,7 @@ import { arrayOf } from '../json/slices.ts';
 import { type Charge, rateFields } from '../limits/charge.ts';
 import type { Barred } from '../request/auth.ts';
 import { type BodyRead, type Malformed, NULL_ID, rpcError } from '../request/envelope.ts';
-import type { BodyRefusal, Fields, HeadRefusal, RpcResponse } from '../listener/http.ts';
+import { type BodyRefusal, type Fields, type HeadRefusal, RpcResponse } from '../listener/http.ts';
 
 /** Invalid Request (JSON-RPC 2.0, section 5.1). */
 const INVALID_REQUEST = -32600;
@@ -99,7 +99,7 @@ export function refuse(refusal: Refusal, to?: BodyRead, fields: Fields = {}): Rp
   );
   const [first = errorFor(NULL_ID)] = errors;
   const body = to?.kind === 'batch' && errors.length > 0 ? arrayOf(errors) : first;
-  return { status, fields: { 'content-type': JSON_TYPE, ...own, ...fields }, body };
+  return new RpcResponse({ status, fields: { 'content-type': JSON_TYPE, ...own, ...fields }, body });
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8';

@@ -4,7 +4,7 @@ import type { Caller } from '../../shared/keys/source.ts';
 import type { CallPermits } from '../limits/calls.ts';
 import { type Charge, type Charging, rateFields } from '../limits/charge.ts';
 import type { Envelope } from '../request/envelope.ts';
-import { codingsIn, corsFields, type Fields, type RpcRequest, type RpcResponse } from '../listener/http.ts';
+import { codingsIn, corsFields, type Fields, type RpcRequest, RpcResponse } from '../listener/http.ts';
 import { answerSlot } from '../upstream/backend.ts';
 import { bodyOf } from '../upstream/cache.ts';
 import { failureOf } from '../upstream/failure.ts';
@@ -77,7 +77,7 @@ export function createRespond(parts: Parts): Respond {
     if (admitted.envelope.kind === 'single' && first?.kind === 'answered')
       return answered(first.answer, JSON_TYPE, admitted);
     const isSilent = admitted.planned.every(({ kind }) => kind === 'notification');
-    if (isSilent) return { status: 200, fields: fieldsOf(admitted, JSON_TYPE) };
+    if (isSilent) return new RpcResponse({ status: 200, fields: fieldsOf(admitted, JSON_TYPE) });
     const refund = refundsOf(charging, admitted);
     const { request } = admitted;
     return batchBody(admitted, refund).then((body) => {
@@ -88,8 +88,12 @@ export function createRespond(parts: Parts): Respond {
       const coding = isLarge && codings.length > 0 ? wantedBy(request) : undefined;
       const fields = fieldsOf(paid, JSON_TYPE, coding);
       if (isLarge && codings.length > 0) fields['vary'] = VARY;
-      if (coding === undefined) return { status: 200, fields, body };
-      return { status: 200, fields, body: compressed(isWhole ? bodyOf([body]) : body, coding) };
+      if (coding === undefined) return new RpcResponse({ status: 200, fields, body });
+      return new RpcResponse({
+        status: 200,
+        fields,
+        body: compressed(isWhole ? bodyOf([body]) : body, coding),
+      });
     });
   };
 
@@ -130,7 +134,7 @@ export function createRespond(parts: Parts): Respond {
     if (answer.kind === 'whole' && coding === undefined) {
       countError(answer, admitted.usage, 0);
       admitted.usage.answered(0, answer.bytes.length);
-      return { status: 200, fields, body: answer.bytes };
+      return new RpcResponse({ status: 200, fields, body: answer.bytes });
     }
     const onEnd = (end: StreamEnd) => {
       // A stream that its backend cut is not paid for; one whose caller left or did not read it is.
@@ -141,8 +145,10 @@ export function createRespond(parts: Parts): Respond {
     // Bytes count as the backend sent them.
     const sent = answer.kind === 'stream' ? answer.body : bodyOf([answer.bytes]);
     const body = countedBody(sent, admitted.usage, 0);
-    if (coding !== undefined) return { status: 200, fields, body: compressed(body, coding), onEnd };
-    return { status: 200, fields, body, length: answer.kind === 'stream' ? answer.length : undefined, onEnd };
+    if (coding !== undefined)
+      return new RpcResponse({ status: 200, fields, body: compressed(body, coding), onEnd });
+    const length = answer.kind === 'stream' ? answer.length : undefined;
+    return new RpcResponse({ status: 200, fields, body, length, onEnd });
   }
 
   function fieldsOf({ request, credits, charge, caller, plan }: Admitted, type: string, encoding?: string) {
@@ -176,7 +182,7 @@ export function createRespond(parts: Parts): Respond {
 
   function unanswered(reply: Unanswered, admitted: Admitted): RpcResponse {
     if (isUnanswered(reply)) refundsOf(charging, admitted)(0, !keepsRate(reply));
-    if (reply.kind === 'caller-left') return { status: 499, fields: {} };
+    if (reply.kind === 'caller-left') return new RpcResponse({ status: 499, fields: {} });
     const { request, envelope, charge, usage } = admitted;
     usage.error(0);
     return refuse(refusalOf(reply), envelope, { ...rateFields(charge.rate), ...corsFields(request.headers) });

@@ -1,7 +1,7 @@
 import { expect } from 'bun:test';
 import { Elysia } from 'elysia';
 import { createAdapter } from '../../gateway/listener/adapter.ts';
-import type { RpcRequest, RpcResponse } from '../../gateway/listener/http.ts';
+import { type RpcRequest, RpcResponse } from '../../gateway/listener/http.ts';
 import { createListener } from '../../gateway/listener/listener.ts';
 import { createApp } from '../../gateway/server.ts';
 import { systemClock } from '../../shared/clock.ts';
@@ -39,11 +39,8 @@ export async function onBoth(app: App, url: URL, path: string, init: () => Init)
 }
 const lengthOf = (body: string) => String(Buffer.byteLength(body));
 
-const text = (body: string): RpcResponse => ({
-  status: 200,
-  fields: { 'x-own': 'own' },
-  body: Buffer.from(body),
-});
+const text = (body: string) =>
+  new RpcResponse({ status: 200, fields: { 'x-own': 'own' }, body: Buffer.from(body) });
 
 /** Answers with the method and what it is asked for in the query: an error, or a stream of 5 bytes, whole or cut. */
 async function answer({ method, url, headers }: RpcRequest): Promise<RpcResponse> {
@@ -59,7 +56,8 @@ async function answer({ method, url, headers }: RpcRequest): Promise<RpcResponse
       else controller.close();
     },
   });
-  return { ...text(''), body: streamBodyOf(pieces), length: how.includes('length') ? 5 : undefined };
+  const length = how.includes('length') ? 5 : undefined;
+  return new RpcResponse({ ...text(''), body: streamBodyOf(pieces), length });
 }
 
 const open: { stop(isNow?: boolean): Promise<unknown> }[] = [];

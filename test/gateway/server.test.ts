@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import type { RpcRequest } from '../../gateway/listener/http.ts';
+import { type RpcRequest, RpcResponse } from '../../gateway/listener/http.ts';
 import { listen } from '../../gateway/server.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { openCaller } from '../fakes/raw-caller.ts';
@@ -14,7 +14,7 @@ describe('routes', () => {
   const answer = ({ headers, method }: RpcRequest) => {
     if (headers.has('throw')) throw new Error('a secret');
     if (headers.has('reject')) return Promise.reject(new Error('a secret'));
-    return { status: 202, fields: { 'x-own': '1' }, body: Buffer.from(method) };
+    return new RpcResponse({ status: 202, fields: { 'x-own': '1' }, body: Buffer.from(method) });
   };
   let url: URL;
   let close: () => Promise<void>;
@@ -77,7 +77,7 @@ describe('routes', () => {
 
 test('M9 a gateway that can serve nothing is alive and not ready', async () => {
   const stages = {
-    answer: () => ({ status: 200, fields: {} }),
+    answer: () => new RpcResponse({ status: 200, fields: {} }),
     health: () => ({ ok: false, sentence: 'no backend' }),
   };
   const listening = listen(testConfig({}).gateway, stages, { clock: systemClock, shared: false });
@@ -97,7 +97,8 @@ describe('TLS', () => {
   const listenWith = (cert: string, key: string) => {
     const tls = { cert: join(TLS_FOLDER, cert), key: join(TLS_FOLDER, key) };
     const stages = {
-      answer: ({ method }: RpcRequest) => ({ status: 200, fields: {}, body: Buffer.from(method) }),
+      answer: ({ method }: RpcRequest) =>
+        new RpcResponse({ status: 200, fields: {}, body: Buffer.from(method) }),
       health: () => ({ ok: true, sentence: 'ok' }),
     };
     return listen(testConfig({ gateway: { tls } }).gateway, stages, { clock: systemClock, shared: false });

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { status, t } from 'elysia';
-import { Direct } from '../../../gateway/listener/adapter.ts';
+import { RpcResponse } from '../../../gateway/listener/http.ts';
 import { openCaller } from '../../fakes/raw-caller.ts';
 import { JSON_HEADERS } from '../../started/gateway.ts';
 import { type Init, onBoth, serve, stopAll } from '../both-ways.ts';
@@ -22,7 +22,7 @@ describe('hooks of a plugin work on connections as by app.handle,', () => {
         })
         .derive({ as: 'global' }, ({ headers, query }) => ({ asked: `${headers['x-asked']} ${query['a']}` }))
         .onAfterHandle({ as: 'global' }, ({ response, asked, set, cookie }) => {
-          set.headers['x-after'] = `${asked} ${response instanceof Direct}`;
+          set.headers['x-after'] = `${asked} ${response instanceof RpcResponse}`;
           cookie['seen']?.set({ value: '1', httpOnly: true });
           cookie['again']?.set({ value: '2' });
         })
@@ -71,8 +71,8 @@ describe('hooks of a plugin work on connections as by app.handle,', () => {
 test('F13 a hook may give another answer in place of one of the gateway', async () => {
   const { app, url } = serve(undefined, (plugin) =>
     plugin.onAfterHandle({ as: 'global' }, ({ response }) => {
-      if (!(response instanceof Direct)) return undefined;
-      return new Direct({ ...response.response, status: 202, fields: { 'x-hook': '1' } });
+      if (!(response instanceof RpcResponse)) return undefined;
+      return new RpcResponse({ ...response, status: 202, fields: { 'x-hook': '1' } });
     }),
   );
   const found = await onBoth(app, url, '/?stream-length', () => ({ method: 'POST' }));

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import type { RpcRequest, RpcResponse } from '../../../gateway/listener/http.ts';
+import { type RpcRequest, RpcResponse } from '../../../gateway/listener/http.ts';
 import { listen } from '../../../gateway/server.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { openCaller, type RawCaller } from '../../fakes/raw-caller.ts';
@@ -10,7 +10,7 @@ import { createVirtualClock } from '../virtual-clock.ts';
 
 type Answer = (request: RpcRequest) => RpcResponse | Promise<RpcResponse>;
 
-const text = (body: string): RpcResponse => ({ status: 200, fields: {}, body: Buffer.from(body) });
+const text = (body: string, status = 200) => new RpcResponse({ status, fields: {}, body: Buffer.from(body) });
 const get = (path: string, head = '') => `GET ${path} HTTP/1.1\r\nhost: a\r\n${head}\r\n`;
 const sized = (bytes: number | string, head = '') => get(`/?${bytes}`, head);
 /** Answers with so many bytes as the query says. */
@@ -18,18 +18,19 @@ const sizeIn = ({ url }: RpcRequest) => Number(url.slice(url.indexOf('?') + 1));
 const bySize: Answer = (request) => text('x'.repeat(sizeIn(request)));
 
 /** A stream of these pieces that ends so. */
-const stream = (pieces: readonly string[], kind: 'complete' | 'cut', length?: number): RpcResponse => ({
-  status: 200,
-  fields: {},
-  length,
-  body: {
-    cancel: () => undefined,
-    async pipe(write) {
-      for (const piece of pieces) await write(Buffer.from(piece));
-      return kind === 'cut' ? { kind, reason: 'closed', bytes: 0 } : { kind, bytes: 0 };
+const stream = (pieces: readonly string[], kind: 'complete' | 'cut', length?: number) =>
+  new RpcResponse({
+    status: 200,
+    fields: {},
+    length,
+    body: {
+      cancel: () => undefined,
+      async pipe(write) {
+        for (const piece of pieces) await write(Buffer.from(piece));
+        return kind === 'cut' ? { kind, reason: 'closed', bytes: 0 } : { kind, bytes: 0 };
+      },
     },
-  },
-});
+  });
 
 const statuses = (answers: string) =>
   [...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, code]) => Number(code));
@@ -112,7 +113,7 @@ test('behind answers that are waited for no more than a read is taken in', async
   expect(process.memoryUsage().rss - before).toBeLessThan(320 << 20);
   await caller.until('x'.repeat(77));
   expect(asked).toBe(6_001);
-});
+}, 30_000); // sixty megabytes take seconds beside other work
 
 test('a long body that is not read ends the connection of its refusal', async () => {
   const { url } = start(() => text('no'));
@@ -124,19 +125,22 @@ test('a long body that is not read ends the connection of its refusal', async ()
 test('a caller that leaves is noticed, also with so much behind its request that no more is read', async () => {
   const hasLeft = Promise.withResolvers<void>();
   const cancelled = Promise.withResolvers<void>();
-  const { url } = start(() => ({
-    ...text(''),
-    body: {
-      cancel: () => cancelled.resolve(),
-      async pipe(write) {
-        void write(Buffer.from('first'));
-        await hasLeft.promise;
-        for (let i = 0; i < 3; i++) void write(Buffer.from('more'));
-        await cancelled.promise;
-        return { kind: 'cut', reason: 'cancelled', bytes: 5 };
-      },
-    },
-  }));
+  const { url } = start(
+    () =>
+      new RpcResponse({
+        ...text(''),
+        body: {
+          cancel: () => cancelled.resolve(),
+          async pipe(write) {
+            void write(Buffer.from('first'));
+            await hasLeft.promise;
+            for (let i = 0; i < 3; i++) void write(Buffer.from('more'));
+            await cancelled.promise;
+            return { kind: 'cut', reason: 'cancelled', bytes: 5 };
+          },
+        },
+      }),
+  );
   const caller = await openCaller(url);
   caller.send(sized('s') + 'x'.repeat(200_000));
   await caller.until('first');
@@ -150,8 +154,11 @@ test('a caller that leaves is noticed, also with so much behind its request that
 test.each<[string, Answer]>([
   ['an answer', () => broken],
   ['a later answer', async () => broken],
-  ['the end of a stream', () => ({ ...stream(['a'], 'complete'), onEnd: defect })],
-  ['a stream', () => ({ ...text(''), body: { pipe: async () => defect(), cancel: () => undefined } })],
+  ['the end of a stream', () => new RpcResponse({ ...stream(['a'], 'complete'), onEnd: defect })],
+  [
+    'a stream',
+    () => new RpcResponse({ ...text(''), body: { pipe: async () => defect(), cancel: () => undefined } }),
+  ],
 ])('an unexpected error of %s costs its own connection alone', async (_name, answer) => {
   const { url } = start((request) => (request.url.endsWith('/?1') ? bySize(request) : answer(request)));
   using other = await openCaller(url);
@@ -164,12 +171,7 @@ test.each<[string, Answer]>([
 function defect(): never {
   throw new Error('a defect');
 }
-const broken: RpcResponse = {
-  status: 200,
-  get fields() {
-    return defect();
-  },
-};
+const broken: RpcResponse = Object.defineProperty(text(''), 'fields', { get: defect });
 
 describe('a drain', () => {
   test('waits for an answer that its caller has not read yet', async () => {
@@ -231,7 +233,7 @@ describe('a drain', () => {
 });
 
 test('a request is not answered a second time for what is broken behind its refusal', async () => {
-  const { url } = start(() => ({ ...text('no'), status: 415 }));
+  const { url } = start(() => text('no', 415));
   using caller = await openCaller(url);
   caller.send('POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n');
   await caller.until('no');

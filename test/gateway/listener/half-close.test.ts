@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { join } from 'node:path';
+import { RpcResponse } from '../../../gateway/listener/http.ts';
 import type { StreamEnd } from '../../../gateway/upstream/response-reader.ts';
 import { openCaller } from '../../fakes/raw-caller.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
@@ -74,20 +75,23 @@ describe('F16 a caller that ends its sending side', () => {
     const ends: StreamEnd[] = [];
     const cancelled = Promise.withResolvers<void>();
     const next = Promise.withResolvers<void>();
-    const { url } = open(() => ({
-      ...text(''),
-      body: {
-        cancel: () => cancelled.resolve(),
-        async pipe(write) {
-          void write(Buffer.from('first'));
-          await next.promise;
-          void write(Buffer.from('second'));
-          await cancelled.promise;
-          return { kind: 'cut', reason: 'cancelled', bytes: 5 };
-        },
-      },
-      onEnd: (end) => void ends.push(end),
-    }));
+    const { url } = open(
+      () =>
+        new RpcResponse({
+          ...text(''),
+          body: {
+            cancel: () => cancelled.resolve(),
+            async pipe(write) {
+              void write(Buffer.from('first'));
+              await next.promise;
+              void write(Buffer.from('second'));
+              await cancelled.promise;
+              return { kind: 'cut', reason: 'cancelled', bytes: 5 };
+            },
+          },
+          onEnd: (end) => void ends.push(end),
+        }),
+    );
     const caller = await openCaller(url);
     caller.send(get('/'));
     await caller.until('first');

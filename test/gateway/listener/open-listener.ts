@@ -1,5 +1,5 @@
 import { afterEach } from 'bun:test';
-import type { RpcRequest, RpcResponse } from '../../../gateway/listener/http.ts';
+import { type RpcRequest, RpcResponse } from '../../../gateway/listener/http.ts';
 import { listen } from '../../../gateway/server.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { testConfig } from '../../started/gateway.ts';
@@ -23,11 +23,8 @@ export function open(answer: Answer, clock: Clock = systemClock, gateway: object
   return listening;
 }
 
-export const text = (body: string, status = 200): RpcResponse => ({
-  status,
-  fields: {},
-  body: Buffer.from(body),
-});
+export const text = (body: string, status = 200): RpcResponse =>
+  new RpcResponse({ status, fields: {}, body: Buffer.from(body) });
 export const get = (path: string, head = '') => `GET ${path} HTTP/1.1\r\nhost: a\r\n${head}\r\n`;
 export const post = (body: string, head = '') =>
   `POST / HTTP/1.1\r\nhost: a\r\ncontent-length: ${body.length}\r\n${head}\r\n${body}`;
