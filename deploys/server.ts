@@ -5,7 +5,7 @@ import { listenComplaint } from '../shared/process.ts';
 import { createOpenapi, PROGRAMS_OPERATION, REFERENCE_PATH } from './api/openapi.ts';
 import { PROGRAMS_PATH } from './api/programs.ts';
 import { REFERENCE_POLICY, referencePage } from './api/reference-page.ts';
-import { refusalResponse } from './api/refusal.ts';
+import { refusalResponse, thrownRefusal } from './api/refusal.ts';
 import { createWebhookRoutes, type WebhookRoutesDeps } from './api/webhook-routes.ts';
 import type { Console } from './console/router.ts';
 import type { Health } from './health/health.ts';
@@ -15,7 +15,7 @@ type AppDeps = Readonly<{
   /** Absent, there are no webhooks. */
   webhooks?: WebhookRoutesDeps | undefined;
   health(): Health;
-  /** Called with the status of every answer of the programs endpoint, and of every 500. */
+  /** Called with the status of every answer of the programs endpoint, and of what was thrown. */
   noteAnswer(status: number): void;
   noteBroken(error: unknown): void;
   publicUrl: URL;
@@ -47,8 +47,9 @@ export function createApp(deps: AppDeps) {
     .onError(({ code, error, request }) => {
       if (code === 'NOT_FOUND') return nothingAt(request, deps.console);
       deps.noteBroken(error);
-      deps.noteAnswer(500);
-      return refusalResponse({ kind: 'broken' });
+      const response = refusalResponse(thrownRefusal(error));
+      deps.noteAnswer(response.status);
+      return response;
     })
     .use(createOpenapi(deps.publicUrl))
     .use(deps.webhooks ? createWebhookRoutes(deps.webhooks) : new Elysia())

@@ -1,5 +1,6 @@
 import { INVALID_KEY, INVALID_KEY_CHALLENGE, KEY_CHALLENGE } from '../../shared/keys/carrier.ts';
 import type { Identity } from '../../shared/keys/source.ts';
+import { unwritableReason } from '../../shared/store/private.ts';
 import type { Entry } from './request-log.ts';
 
 /** Every expected no of the program API (docs/spec.md 3.2). */
@@ -17,7 +18,15 @@ export type Refusal =
   | { readonly kind: 'read-only'; readonly text: string }
   /** A change by a session that did not come from a page of the console. */
   | { readonly kind: 'other-origin' }
+  /** The database cannot be written, for a reason that is no fault of the request or of the program. */
+  | { readonly kind: 'unwritable'; readonly reason: string }
   | { readonly kind: 'broken' };
+
+/** What an error that was thrown is to the caller. */
+export function thrownRefusal(error: unknown): Extract<Refusal, { kind: 'unwritable' | 'broken' }> {
+  const reason = unwritableReason(error);
+  return reason === undefined ? { kind: 'broken' } : { kind: 'unwritable', reason };
+}
 
 /** A first reading and a key check that stumbled both take seconds at most. */
 const RETRY_SOON = { 'retry-after': '1' };
@@ -50,6 +59,12 @@ export function refusalResponse(refusal: Refusal): Response {
     case 'unresolved':
     case 'read-only':
       return errorResponse(503, refusal.text, RETRY_SOON);
+    case 'unwritable':
+      return errorResponse(
+        503,
+        `The database cannot be written now: ${refusal.reason}. Nothing was changed.`,
+        RETRY_SOON,
+      );
     default: {
       const [status, text, headers] = FIXED[refusal.kind];
       return errorResponse(status, text, headers);

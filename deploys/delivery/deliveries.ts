@@ -2,6 +2,7 @@ import type { Registry } from 'prom-client';
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
 import type { Store } from '../../shared/store/open.ts';
+import { unwritableReason } from '../../shared/store/private.ts';
 import { createAudit } from '../accounts/audit.ts';
 import { createFigures } from '../health/figures.ts';
 import type { Health } from '../health/health.ts';
@@ -45,8 +46,11 @@ export function deliveryHealth(
   { due, oldestDueAtMs }: ReturnType<Outbox['backlog']>,
   nowMs: number,
 ): Health {
-  if (trouble !== undefined)
-    return { isWell: false, sentence: 'Deliveries cannot be recorded, so none are sent; see the log.' };
+  if (trouble !== undefined) {
+    const why = unwritableReason(trouble);
+    const sentence = `Deliveries cannot be recorded, so none are sent${why === undefined ? '; see the log' : ` (${why})`}.`;
+    return { isWell: false, sentence };
+  }
   const waitedMs = nowMs - (oldestDueAtMs ?? nowMs);
   if (waitedMs <= DUE_MS_MAX || underWay > 0) return { isWell: true, sentence: `${due} deliveries are due.` };
   const minutes = Math.round(waitedMs / 60_000);

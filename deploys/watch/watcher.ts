@@ -4,6 +4,7 @@ import type { Health } from '../health/health.ts';
 import { type Deploy, deploysBetween, type DeploySlots, type Reading, seenAfter } from './change.ts';
 import { within } from '../health/outbound.ts';
 import type { Floor, Read, ReadingOutcome } from './read.ts';
+import { unwritableReason } from '../../shared/store/private.ts';
 import type { WatchedProgram } from '../../shared/watched.ts';
 
 /** The last good reading of this run. `checkedAtMs` is when it began: whatever was final then is in it. */
@@ -178,6 +179,11 @@ export function healthOf({ latest, trouble }: WatchState, pollMs: number, nowMs:
 }
 
 function reasonOf(trouble: Unread): string {
-  if (trouble.kind === 'broken') return 'The last reading failed because of an internal error; see the log.';
+  if (trouble.kind === 'broken') {
+    const reason = unwritableReason(trouble.error);
+    return reason === undefined
+      ? 'The last reading failed because of an internal error; see the log.'
+      : `The last reading could not be stored (${reason}).`;
+  }
   return `The last reading failed: ${trouble.reasons.join('; ')}.`;
 }

@@ -90,6 +90,12 @@ export function fileComplaint(error: unknown): string {
   return `The file ${String(error.path)} could not be used (${reason}).`;
 }
 
+/** Why a database cannot be written now, as a clause; `undefined`: the error is another one. An operator mends it, no program. */
+export function unwritableReason(error: unknown): string | undefined {
+  const isDisk = /^(?:SQLITE_(?:FULL|IOERR|READONLY|BUSY|LOCKED|CANTOPEN)|ENOSPC|EDQUOT|EIO|EROFS)/;
+  return isDisk.test(codeOf(error)) ? fileReason(error) : undefined;
+}
+
 /** The system's or SQLite's code of an error; empty when it has none. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';

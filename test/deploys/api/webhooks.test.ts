@@ -2,12 +2,12 @@ import { Value } from '@sinclair/typebox/value';
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { REQUESTS_MAX } from '../../../deploys/api/request-log.ts';
 import { DeliveriesAnswer, WebhooksAnswer, WebhookSecretAnswer } from '../../../deploys/api/schema.ts';
-import { WEBHOOKS_PATH } from '../../../deploys/api/webhook-routes.ts';
+import { createWebhookRoutes, WEBHOOKS_PATH } from '../../../deploys/api/webhook-routes.ts';
 import { answered } from '../../fakes/scripted-send.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { until } from '../started.ts';
 import { startWebhookApi } from '../webhooks/api.ts';
-import { URL_TEXT } from '../webhooks/started.ts';
+import { startWebhooks, URL_TEXT } from '../webhooks/started.ts';
 
 let api: ReturnType<typeof startWebhookApi>;
 beforeEach(() => void (api = startWebhookApi()));
@@ -203,6 +203,46 @@ describe('a request is refused', () => {
     expect(await api.ask('GET', `/${id}`)).toEqual([500, { error: 'Internal error' }]);
     expect(JSON.stringify(api.lines)).toContain('a request failed');
   });
+
+  test('in a sentence that says why when the disk is full, and changes nothing (E45)', async () => {
+    const id = await api.made();
+    const pages = api.store.query<{ page_count: number }, []>('PRAGMA page_count').get()?.page_count ?? 0;
+    api.store.run(`PRAGMA max_page_count = ${pages}`);
+    const description = 'x'.repeat(200);
+    const answers: unknown[] = [];
+    // Pages that are in use take a few more rows.
+    for (let i = 0; i < 40; i++)
+      answers.push(await api.ask('POST', '', { url: `${URL_TEXT}&${i}`, description }));
+    const full = 'The database cannot be written now: the disk is full. Nothing was changed.';
+    expect(answers.at(-1)).toEqual([503, { error: full }]);
+    expect(answers).not.toContainEqual([500, expect.anything()]);
+    expect((await api.ask('GET', `/${id}`))[0]).toBe(200);
+    api.store.run('PRAGMA max_page_count = 1000000');
+    expect((await api.ask('POST', '', { url: URL_TEXT, description }))[0]).toBe(201);
+  });
+});
+
+test('no change is taken while another copy of the database may be in use; reading goes on (E42)', async () => {
+  const sentence = 'This database is older.';
+  const by = { accountId: 1, actor: { kind: 'command-line' } } as const;
+  using webhooks = startWebhooks();
+  const app = createWebhookRoutes({
+    admit: () => ({ kind: 'admitted', by }),
+    webhooks,
+    whyReadOnly: () => sentence,
+  });
+  const ask = async (method: string, path: string) => {
+    const response = await app.handle(new Request(`http://localhost${WEBHOOKS_PATH}${path}`, { method }));
+    return [response.status, await response.json()];
+  };
+  expect(await ask('GET', '')).toEqual([200, { webhooks: [] }]);
+  const changes = [
+    ['POST', ''],
+    ['PATCH', `/${ABSENT}`],
+    ['DELETE', `/${ABSENT}`],
+    ['POST', `/${ABSENT}/test`],
+  ] as const;
+  for (const [method, path] of changes) expect(await ask(method, path)).toEqual([503, { error: sentence }]);
 });
 
 test('the OpenAPI document and the reference page have every operation', async () => {

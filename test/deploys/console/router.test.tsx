@@ -140,6 +140,25 @@ test('a page that breaks is a 500 that tells the reason to the log alone, with t
   expect(response.headers.get('cache-control')).toBe('no-store');
 });
 
+test('a full disk is a 503 that says so (E45)', async () => {
+  const full = Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
+  const viewerOf = () => Promise.reject(full);
+  const { ask, broken } = startConsole(undefined, ROUTES, { viewerOf });
+  const response = await ask('/accounts/7/keys');
+  expect([response.status, broken]).toEqual([503, [full]]);
+  expect(await response.text()).toContain(
+    'The database cannot be written now: the disk is full. Nothing was changed.',
+  );
+});
+
+test('no change is taken while another copy of the database may be in use, but who may look may log in and out (E42)', async () => {
+  const whyReadOnly = () => 'This database is older.';
+  const { post, ask } = startConsole(CUSTOMER, ROUTES, { whyReadOnly });
+  const refused = await post('/accounts/7/keys', { name: 'new' });
+  expect([refused.status, (await refused.text()).includes(whyReadOnly())]).toEqual([503, true]);
+  expect([(await ask('/accounts/7/keys')).status, (await post('/logout', {})).status]).toEqual([200, 303]);
+});
+
 test('a session that cannot be looked up is a 500', async () => {
   const viewerOf = () => Promise.reject(new Error('database is gone'));
   const { ask, broken } = startConsole(undefined, ROUTES, { viewerOf });

@@ -2,20 +2,20 @@ import { expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const ROWS = 44;
+const ROWS = 45;
 const TESTS = join(import.meta.dir, '..', '..');
 
 const page = readFileSync(join(import.meta.dir, 'README.md'), 'utf8');
 
 /** Numbers in parentheses in the names of tests, by file. */
 const tested = new Map(
-  [...new Bun.Glob('{deploys,hosts,shared}/**/*.test.ts').scanSync({ cwd: TESTS })].map((path) => {
+  [...new Bun.Glob('{deploys,hosts,shared}/**/*.test.{ts,tsx}').scanSync({ cwd: TESTS })].map((path) => {
     const text = readFileSync(join(TESTS, path), 'utf8');
     const groups = [...text.matchAll(/\(((?:[EP]\d{1,2}|spec [\d.]+)(?:, [^()]*)?)\)/g)].map(
       ([, group]) => group ?? '',
     );
     return [
-      path.replace(/^deploys\//, '').replace(/(?:\.long)?\.test\.ts$/, ''),
+      path.replace(/^deploys\//, '').replace(/(?:\.long)?\.test\.tsx?$/, ''),
       new Set(groups.flatMap((group) => group.match(/\bE\d{1,2}\b/g) ?? [])),
     ];
   }),
