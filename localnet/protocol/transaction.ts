@@ -99,13 +99,13 @@ export function createWireReader(wire: Uint8Array) {
 
   function byte(): number {
     const value = wire[at];
-    if (value === undefined) throw new MalformedWire('io error: unexpected end of file');
+    if (value === undefined) throw new MalformedWire('io error: failed to fill whole buffer');
     at += 1;
     return value;
   }
 
   function bytes(length: number): Uint8Array {
-    if (at + length > wire.length) throw new MalformedWire('io error: unexpected end of file');
+    if (at + length > wire.length) throw new MalformedWire('io error: failed to fill whole buffer');
     at += length;
     return wire.subarray(at - length, at);
   }

@@ -13,8 +13,9 @@ const BASE58_CHARACTERS_MAX = 1_683;
 const BASE64_CHARACTERS_MAX = 1_644;
 const TRANSACTION = 'solana_transaction::versioned::VersionedTransaction';
 const MESSAGE = 'solana_message::versions::VersionedMessage';
-const VERSIONED = 0x80;
 const PADDING = 0x3d;
+/** One signature of zeros. */
+const UNSIGNED = Uint8Array.of(1, ...new Uint8Array(64));
 const base58 = getBase58Encoder();
 
 /** The encodings of the parameter; base58 is the default. */
@@ -29,12 +30,10 @@ export function wireTransaction(value: Json | undefined, encoding: Json | undefi
   return transactionFrom(decode(text, encoding ?? 'base58', TRANSACTION));
 }
 
-/** Reads a message. It counts its signatures in its header; unsigned ones make it a transaction. */
+/** Reads a message: a transaction without its signatures, of which the fee is what its header counts. */
 export function wireMessage(value: Json | undefined): Transaction {
   const message = decode(string(value), 'base64', MESSAGE);
-  const signers = message[(message[0] ?? 0) >= VERSIONED ? 1 : 0] ?? 0;
-  const signatures = [Uint8Array.of(signers), new Uint8Array(signers * 64)];
-  return transactionFrom(Buffer.concat([...signatures, message]), MESSAGE);
+  return transactionFrom(Buffer.concat([UNSIGNED, message]), MESSAGE);
 }
 
 /** Reads wire bytes, or refuses what is no `type`. */

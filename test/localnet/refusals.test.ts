@@ -117,7 +117,7 @@ simulateTransaction | ["{transfer}",{"encoding":"base64","accounts":{"encoding":
 simulateTransaction | ["{transfer}",{"encoding":"base64","accounts":{"encoding":"base64"}}] | -32602 | Invalid params: invalid type: null, expected a sequence.
 simulateTransaction | ["{transfer}",{"encoding":"base64","sigVerify":true,"replaceRecentBlockhash":true}] | -32602 | sigVerify may not be used with replaceRecentBlockhash
 sendTransaction | ["0OIl"] | -32602 | invalid base58 encoding: InvalidCharacter { character: '0', index: 0 }
-sendTransaction | ["AQID",{"encoding":"base64"}] | -32602 | failed to deserialize solana_transaction::versioned::VersionedTransaction: io error: unexpected end of file
+sendTransaction | ["AQID",{"encoding":"base64"}] | -32602 | failed to deserialize solana_transaction::versioned::VersionedTransaction: io error: failed to fill whole buffer
 sendTransaction | ["{transfer}",{"encoding":"base64","preflightCommitment":"bogus"}] | -32602 | Invalid params: unknown variant \`bogus\`, expected one of \`processed\`, \`confirmed\`, \`finalized\`.
 sendTransaction | ["a",{"encoding":"json"}] | -32602 | unsupported encoding: json. Supported encodings: base58, base64
 `;
