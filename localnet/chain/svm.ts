@@ -15,7 +15,7 @@ import {
   type TransactionMetadata,
 } from 'litesvm/dist/internal';
 import type { AccountState } from '../protocol/account.ts';
-import { addressBytes, addressOf, MEMO_PROGRAM } from '../protocol/address.ts';
+import { addressBytes, addressOf, MEMO_PROGRAM, SYSVAR_OWNER } from '../protocol/address.ts';
 import { debugText } from '../protocol/debug-text.ts';
 import { transactionErrorFrom } from '../protocol/error.ts';
 import { epochOf, SLOTS_PER_EPOCH } from '../protocol/slot.ts';
@@ -41,12 +41,17 @@ export function createSvm() {
     inner.setClock(new Clock(slot, epochStartSeconds, epoch, epoch + 1n, unixSeconds));
   }
 
+  const rentMinimum = (bytes: number) => inner.minimumBalanceForRentExemption(BigInt(bytes));
+
   return {
     setTime,
     setSlotHashes: (hashes: Readonly<{ slot: bigint; hash: string }>[]) => inner.setSlotHashes(hashes),
     account(address: Address): AccountState | undefined {
       const found = inner.getAccount(addressBytes(address));
-      return found === null ? undefined : stateFrom(found);
+      if (found === null) return undefined;
+      const state = stateFrom(found);
+      // LiteSVM gives a sysvar one lamport whenever it writes it; clusters keep them free of rent.
+      return state.owner === SYSVAR_OWNER ? { ...state, lamports: rentMinimum(state.data.length) } : state;
     },
     /** Writes an account, or removes it. Throws when an executable account does not hold a valid program. */
     setAccount(address: Address, state: AccountState | undefined): void {
@@ -71,7 +76,7 @@ export function createSvm() {
         inner.setSigverify(true);
       }
     },
-    rentExemptMinimum: (bytes: number) => inner.minimumBalanceForRentExemption(BigInt(bytes)),
+    rentExemptMinimum: rentMinimum,
     /** The runtime's feature set: the first four bytes of the hash of its features, as Agave names it. */
     featureSetId(): number {
       const features = FeatureSet.allEnabled().getActiveFeatures().sort(Buffer.compare);

@@ -44,8 +44,6 @@ function readWire(bytes: Uint8Array) {
   const reader = createWireReader(bytes);
   const readAddress = () => addressOf(reader.bytes(ADDRESS_BYTES));
   const signatures = reader.list(() => base58.decode(reader.bytes(SIGNATURE_BYTES)));
-  const [signature] = signatures;
-  if (signature === undefined) throw new MalformedWire('a transaction without a signature');
   const messageAt = reader.at();
   const first = reader.byte();
   if (first > VERSIONED) throw new MalformedWire(`transaction version ${first - VERSIONED} is not supported`);
@@ -68,6 +66,8 @@ function readWire(bytes: Uint8Array) {
   });
   const lookups = version === 0 ? reader.list(readLookup) : [];
   const wire = bytes.slice(0, reader.at());
+  const [signature] = signatures;
+  if (signature === undefined) throw new MalformedWire('a transaction without a signature');
   const header = { version, signers, readonlySigners, readonlyOthers } as const;
   const parts = { staticKeys, blockhashAt, recentBlockhash, instructions, lookups };
   return { signature, signatures, wire, message: wire.subarray(messageAt), ...header, ...parts } as const;

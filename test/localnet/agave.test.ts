@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'bun:test';
 import type { Json } from '../../localnet/json/value.ts';
 import { debugText } from '../../localnet/protocol/debug-text.ts';
-import { addressBytes, MEMO_PROGRAM, TOKEN_PROGRAM, VOTE_PROGRAM } from '../../localnet/protocol/address.ts';
+import {
+  addressBytes,
+  MEMO_PROGRAM,
+  SYSVAR_OWNER,
+  TOKEN_PROGRAM,
+  VOTE_PROGRAM,
+} from '../../localnet/protocol/address.ts';
 import {
   faucetKeypair,
   identityKeypair,
@@ -177,6 +183,18 @@ describe('the bytes of loaded accounts', () => {
     const loadedAccountsDataSize = 64n + (64n + (await space(TOKEN_PROGRAM))) + (64n + code);
     expect(await net.simulate(call)).toMatchObject({ loadedAccountsDataSize });
   });
+});
+
+test('every sysvar has what keeps it free of rent, in each slot', async () => {
+  using net = await startChain();
+  const sysvars = () => net.result('getProgramAccounts', SYSVAR_OWNER, { ...processed, withContext: false });
+  const first = list(await sysvars()).map(object);
+  expect(first.length).toBeGreaterThan(6);
+  net.advance(3);
+  for (const { account } of [...first, ...list(await sysvars()).map(object)]) {
+    const { lamports, space } = object(account);
+    expect(lamports).toBe((128n + integer(space)) * 6_960n);
+  }
 });
 
 test('the rent sysvar is parsed as its one field that still counts', async () => {

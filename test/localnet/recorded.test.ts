@@ -28,8 +28,6 @@ const OTHERWISE: Readonly<Record<string, string>> = {
   'getBlock 5': 'no costUnits, no votes',
   'getBlocks 3': 'its chain is longer than the range',
   'getFeeForMessage 2': 'the words of the decoder of Agave 4',
-  'sendTransaction 7': 'the words of the decoder of Agave 4',
-  'sendTransaction 8': 'the words of the decoder of Agave 4',
   'getProgramAccounts 8': 'the vote state of Agave 4, and no votes',
 };
 
