@@ -1,8 +1,39 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { BodyDecoder } from '../../../gateway/upstream/http-parser.ts';
 import { TURN_COST } from '../../../gateway/listener/turn-work.ts';
 import { openCaller } from '../../fakes/raw-caller.ts';
 import { atRest } from '../../faults/gateway-process.ts';
 import { get, open, post, statusesIn, text } from './open-listener.ts';
+
+describe('F18 a long body', () => {
+  test('F18 in chunks of a byte is walked in turns of the loop, a part in each, and comes whole', async () => {
+    const { push } = BodyDecoder.prototype;
+    let [inThisTurn, most] = [0, 0];
+    BodyDecoder.prototype.push = function (bytes) {
+      inThisTurn += bytes.length;
+      most = Math.max(most, inThisTurn);
+      return push.call(this, bytes);
+    };
+    let isOver = false;
+    const turn = () => {
+      inThisTurn = 0;
+      if (!isOver) setImmediate(turn);
+    };
+    turn();
+    const { url } = open(async (request) => {
+      const body = await request.readBody(1 << 20, 1);
+      return text(body.kind === 'body' ? `${body.bytes.length} bytes` : body.kind);
+    });
+    using caller = await openCaller(url);
+    const wire = `${'1\r\na\r\n'.repeat(500_000)}0\r\n\r\n`;
+    caller.send(`POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n${wire}`);
+    expect(await caller.until(' bytes')).toEndWith('\r\n\r\n500000 bytes');
+    isOver = true;
+    BodyDecoder.prototype.push = push;
+    // A part that begins in a turn ends in it; a turn of ours may lie between two of the queue's.
+    expect(most).toBeLessThan(2 * (1_024 * TURN_COST + 65_536));
+  });
+});
 
 /** The most requests that one turn of the loop has answered. */
 let mostInTurn = 0;

@@ -1,0 +1,249 @@
+import { BodyBudget } from '../../gateway/listener/body-budget.ts';
+import { CallerConnection } from '../../gateway/listener/caller-connection.ts';
+import { createListener } from '../../gateway/listener/listener.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { testConfig } from '../../test/started/gateway.ts';
+import { createVirtualClock } from '../../test/gateway/virtual-clock.ts';
+import { type Random, randomOf } from './http-replies.ts';
+import { answerTo, type CallerPlan, checkAnswers, planOf } from './listener-requests.ts';
+import { type OwnBench, type OwnRun, runOwn } from './report.ts';
+
+/** Episodes at once, each with a listener and a clock of its own. */
+const LANES = 4;
+/** Real time after which a connection that should have ended is a finding. */
+const HANG_MS = 30_000;
+/** What is written at once of a caller's bytes. */
+const WRITE_BYTES_MAX = 1 << 20;
+/**
+ * No turn of the loop may be held up for longer by what a listener does in it. What a busy machine makes of one run is not
+ * believed before it comes again: so many episodes are run so often, alone.
+ */
+const TURN_MS_MAX = 10;
+const SUSPECTS_MAX = 20;
+const RUNS = 3;
+const PROGRESS_MS = 1_000;
+/** Beyond the time that is asked for. */
+const LIMIT_BEYOND_MS = 60_000;
+
+const BENCH: OwnBench = {
+  path: import.meta.path,
+  about: `The listener for callers against pseudo-random requests. Ends with 1 at the first finding.
+One episode is the same whenever its seed is, up to the timing of the machine.`,
+  options: {
+    seconds: { value: 'S', help: 'how long', least: 0.1, most: 86_400, preset: 600 },
+    seed: { value: 'N', help: 'the first episode', least: 0, most: 2 ** 31, preset: 1 },
+  },
+  limitMs: ({ number }) => 1_000 * number('seconds') + LIMIT_BEYOND_MS,
+  measure,
+};
+
+if (import.meta.main) process.exit(await runOwn(BENCH, process.argv.slice(2)));
+
+async function measure({ signal, number, progress, say }: OwnRun): Promise<boolean> {
+  const seed = Math.floor(number('seed'));
+  const { episodes, counts, turnMs, suspects, finding } = await fuzz(
+    seed,
+    number('seconds'),
+    progress,
+    signal,
+  );
+  const parts = [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, n]) => `${name} ${n}`);
+  say(
+    `${episodes} episodes from seed ${seed}: ${parts.join(', ')}; ${suspects} with a turn above ${TURN_MS_MAX} ms, of which none above ${turnMs.toFixed(1)} ms came again`,
+  );
+  say(finding === undefined ? 'no finding' : `FINDING ${finding}`);
+  return finding === undefined;
+}
+
+/** Runs episodes from `seed` on for so many seconds, up to the first finding, or until `signal` aborts. */
+export async function fuzz(
+  seed: number,
+  seconds: number,
+  report: (line: string) => void = () => undefined,
+  signal?: AbortSignal,
+) {
+  const counts = new Map<string, number>();
+  const count = (name: string) => void counts.set(name, (counts.get(name) ?? 0) + 1);
+  const startedMs = systemClock.monotonic();
+  let next = seed;
+  let finding: string | undefined;
+  let reportedMs = startedMs;
+  const onRejection = (error: unknown) =>
+    void (finding ??= `a rejection that nothing handles: ${String(error)}`);
+  process.on('unhandledRejection', onRejection);
+  const work = timedTurns();
+  const suspects = new Set<number>();
+  const budgets = new Set<BodyBudget>();
+  const { share } = BodyBudget.prototype;
+  BodyBudget.prototype.share = function () {
+    budgets.add(this);
+    return share.call(this);
+  };
+  const lane = async () => {
+    const isOver = () => signal?.aborted === true || systemClock.monotonic() - startedMs >= seconds * 1_000;
+    while (finding === undefined && !isOver()) {
+      const episode = next++;
+      try {
+        await runEpisode(randomOf(episode), count);
+        if (work.takeLongestMs() > TURN_MS_MAX) suspects.add(episode);
+      } catch (error) {
+        finding ??= `seed ${episode}: ${error instanceof Error ? error.message : String(error)}`;
+      }
+      if (systemClock.monotonic() - reportedMs < PROGRESS_MS) continue;
+      reportedMs = systemClock.monotonic();
+      report(`${((reportedMs - startedMs) / 1_000).toFixed(0)} s, ${next - seed} episodes`);
+    }
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+  let turnMs = 0;
+  for (const episode of [...suspects].slice(0, SUSPECTS_MAX)) {
+    const longestMs = await leastOf(RUNS, async () => {
+      work.takeLongestMs();
+      await runEpisode(randomOf(episode), () => undefined);
+      return work.takeLongestMs();
+    });
+    turnMs = Math.max(turnMs, longestMs);
+    if (longestMs > TURN_MS_MAX) finding ??= `seed ${episode}: a turn is held up for ${longestMs} ms`;
+  }
+  process.off('unhandledRejection', onRejection);
+  work.stop();
+  BodyBudget.prototype.share = share;
+  if ([...budgets].some(({ bytes }) => bytes > 0)) finding ??= 'a listener without connections holds bodies';
+  return { episodes: next - seed, counts, turnMs, suspects: suspects.size, finding };
+}
+
+async function leastOf(times: number, measureOnce: () => Promise<number>): Promise<number> {
+  let least = Infinity;
+  for (let i = 0; i < times; i++) least = Math.min(least, await measureOnce());
+  return least;
+}
+
+/**
+ * Measures what connections do in each turn of the loop together, by the shorter of time and CPU time: other processes take
+ * the one, other threads the other.
+ */
+function timedTurns() {
+  const steps = ['onData', 'workOn', 'onDrain', 'onHalfClose'] as const;
+  const own = CallerConnection.prototype as unknown as Record<string, (...args: unknown[]) => unknown>;
+  const before = steps.map((name) => own[name]);
+  let [turnMs, longestMs, depth, isOver] = [0, 0, 0, false];
+  const endTurn = () => {
+    longestMs = Math.max(longestMs, turnMs);
+    turnMs = 0;
+    if (!isOver) setImmediate(endTurn);
+  };
+  endTurn();
+  steps.forEach((name, i) => {
+    own[name] = function (...args) {
+      // Work is done inside other steps too.
+      if (depth > 0) return before[i]?.apply(this, args);
+      const [startedMs, cpu] = [systemClock.monotonic(), process.cpuUsage()];
+      depth++;
+      try {
+        return before[i]?.apply(this, args);
+      } finally {
+        depth--;
+        turnMs += Math.min(systemClock.monotonic() - startedMs, process.cpuUsage(cpu).user / 1_000);
+      }
+    };
+  });
+  return {
+    takeLongestMs() {
+      const taken = longestMs;
+      longestMs = 0;
+      return taken;
+    },
+    stop() {
+      isOver = true;
+      steps.forEach((name, i) => {
+        const step = before[i];
+        if (step !== undefined) own[name] = step;
+      });
+    },
+  };
+}
+
+/** Some callers at once of one listener. */
+async function runEpisode(random: Random, count: (name: string) => void): Promise<void> {
+  const { clock, advance } = createVirtualClock();
+  const { gateway } = testConfig({});
+  const listener = createListener(gateway, { clock, shared: false });
+  const { port } = listener.open({ port: 0 }, (request) => answerTo(request as never)); // ours has what it reads of one
+  try {
+    const plans = Array.from({ length: 1 + random.below(5) }, (_, i) => planOf(random, `${i}`));
+    await Promise.all(plans.map((plan) => runCaller(port, plan, random, count)));
+    // Those who have left are probed.
+    for (let i = 0; i < 4; i++) {
+      advance(500.5);
+      await turns(3);
+    }
+  } finally {
+    await listener.close(0, 0);
+  }
+}
+
+async function runCaller(port: number, plan: CallerPlan, random: Random, count: (name: string) => void) {
+  const pieces: Buffer[] = [];
+  let [isOpen, isWritable] = [true, true];
+  let drained = Promise.withResolvers<void>();
+  const socket = await Bun.connect({
+    hostname: '127.0.0.1',
+    port,
+    allowHalfOpen: true,
+    socket: {
+      data: (_socket, bytes) => void pieces.push(Buffer.from(bytes)),
+      drain: () => drained.resolve(),
+      end: (each) => void each.end(),
+      error: () => undefined,
+      close() {
+        isOpen = false;
+        drained.resolve();
+      },
+    },
+  });
+  socket.setNoDelay(true);
+  if (plan.reads === 'late') socket.pause();
+  let at = 0;
+  for (const split of [...plan.splits, plan.wire.length]) {
+    while (at < split && isOpen && isWritable) {
+      const written = socket.write(plan.wire.subarray(at, Math.min(split, at + WRITE_BYTES_MAX)));
+      if (written < 0) isWritable = false;
+      else at += written;
+      if (at >= split) break;
+      drained = Promise.withResolvers();
+      await Promise.race([drained.promise, turns(20)]);
+    }
+    await turns(random.below(plan.gap + 1));
+    if (plan.reads === 'late' && at < split) break;
+  }
+  if (plan.reads === 'late') await turns(random.below(30));
+  if (plan.reads === 'late' && isOpen) socket.resume();
+  if (plan.end === 'reset') {
+    socket.terminate();
+    count('reset');
+    return;
+  }
+  // What a caller that reads late has not written yet.
+  for (; at < plan.wire.length && isOpen; await turns(1))
+    at += Math.max(0, socket.write(plan.wire.subarray(at, at + WRITE_BYTES_MAX)));
+  if (isOpen) socket.shutdown();
+  await until(
+    () => !isOpen,
+    () => `${plan.text}\n  its connection does not end`,
+  );
+  const seen = checkAnswers(plan, Buffer.concat(pieces));
+  if (typeof seen === 'string') throw new Error(`${plan.text}\n  ${seen}`);
+  for (const name of seen) count(name);
+}
+
+async function turns(n: number): Promise<void> {
+  for (let i = 0; i < n; i++) await new Promise(setImmediate);
+}
+
+async function until(isSo: () => boolean, what: () => string): Promise<void> {
+  const startedMs = systemClock.monotonic();
+  while (!isSo()) {
+    if (systemClock.monotonic() - startedMs > HANG_MS) throw new Error(what());
+    await turns(1);
+  }
+}
