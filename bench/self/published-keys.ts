@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { DEPLOYS_MIGRATIONS } from '../../deploys/schema.ts';
 import { createPublication } from '../../deploys/accounts/publication.ts';
 import { openHosts } from '../../gateway/replica/hosts.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
@@ -37,7 +38,7 @@ async function measure({ signal, number, progress, table, say }: OwnRun): Promis
   await using redis = await startRedis();
   using one = temporaryFolder();
   using two = temporaryFolder();
-  const accounts = opened(join(one.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+  const accounts = opened(join(one.path, ACCOUNTS_FILE), { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
   fill(accounts, keys);
   progress('publishing');
   const config = configFrom({ storage: { data_dir: two.path, redis: redis.url } }, {});

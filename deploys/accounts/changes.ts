@@ -100,6 +100,8 @@ export function createChanges(store: Store) {
 function createStanding(store: Store) {
   const lastOf = store.prepare<LastPublished, []>(`
     SELECT epoch, puts, published, generation, announced, turns, behind, take_over AS takeOver FROM publication`);
+  const latestEntry = store.prepare<{ id: number | null }, []>(`
+    SELECT max(id) AS id FROM audit WHERE id > (SELECT audited FROM publication)`);
   const publisher = store.prepare('SELECT 1 FROM publishers WHERE token = ?');
   const nextTurn = store.prepare<{ turns: number }, []>(`
     UPDATE publication SET turns = turns + 1 RETURNING turns`);
@@ -124,6 +126,11 @@ function createStanding(store: Store) {
     announce: (seq: number) => void store.run('UPDATE publication SET announced = max(announced, ?)', [seq]),
     /** Counts a turn of deliveries, before Redis does. */
     nextTurn: (): number => nextTurn.get()?.turns ?? 0,
+    /** Counts what was changed beside accounts and keys, all of which is audited, as a turn. */
+    countEntries(): void {
+      const { id } = latestEntry.get() ?? { id: null };
+      if (id !== null) store.run('UPDATE publication SET turns = turns + 1, audited = ?', [id]);
+    },
     noteBehind: (published: number) => void store.run('UPDATE publication SET behind = ?', [published]),
     /** What Redis has is this file's from now on: nothing there is later any more. */
     noteTakenOver: (seq: number, turns: number) =>
@@ -168,15 +175,16 @@ function createEnd(store: Store) {
     WHERE id = ?1 AND revoked_at_ms IS NULL AND coalesce(expires_at_ms, 9e15) > ?2`);
   const revoke = store.prepare('UPDATE keys SET revoked_at_ms = ?2 WHERE id = ?1');
   const expire = store.prepare('UPDATE keys SET expires_at_ms = ?2 WHERE id = ?1');
-  const end = store.transaction((ends: readonly (readonly [id: string, atMs: number])[], nowMs: number) => {
-    const known = ends.flatMap(([id, atMs]) => {
-      const row = ending.get(id, atMs);
-      return row === null ? [] : [{ id, atMs, ...row }];
+  const end = store.transaction((ends: readonly (readonly [name: string, atMs: number])[], nowMs: number) => {
+    const known = ends.flatMap(([name, atMs]) => {
+      const [isRevoked, id] = [name.startsWith('r'), name.slice(1)];
+      // A revoked key has ended whatever the clocks say.
+      const row = ending.get(id, isRevoked ? 0 : atMs);
+      return row === null ? [] : [{ id, atMs, isRevoked, ...row }];
     });
-    for (const { id, atMs, accountId } of known) {
-      const isOver = atMs <= nowMs;
-      (isOver ? revoke : expire).run(id, atMs);
-      const action = isOver ? 'key.revoke' : 'key.expire';
+    for (const { id, atMs, isRevoked, accountId } of known) {
+      (isRevoked ? revoke : expire).run(id, atMs);
+      const action = isRevoked ? 'key.revoke' : 'key.expire';
       const detail = { because: 'it ended in the database that was taken over from' };
       note({ atMs: nowMs, actor: { kind: 'command-line' }, action, accountId, subject: id, detail });
     }

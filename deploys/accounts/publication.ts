@@ -278,6 +278,7 @@ function createTurn(deps: PublisherDeps): () => Promise<Turn> {
     if (takeOver === 1) tellTakeOver();
     if (state.kind === 'behind') return { state };
     try {
+      changes.countEntries();
       // Before the claim too: a gateway beside this file reads it as soon as Redis names its holder.
       if (state.kind === 'taking-over') ended += await endKeys();
       const claimed = await claim(state.kind === 'taking-over');

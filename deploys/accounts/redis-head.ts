@@ -134,7 +134,7 @@ for i = 7, #ARGV, 3 do
   local rows, id = string.sub(name, 1, 1) == 'k' and KEYS[3] or KEYS[4], string.sub(name, 2)
   local differs = (redis.call('HGET', rows, id) or '') ~= text
   if differs and text == '' then redis.call('HDEL', rows, id) elseif differs then redis.call('HSET', rows, id, text) end
-  if ends ~= '' then redis.call('ZADD', KEYS[6], 'LT', ends, id) end
+  if ends ~= '' then redis.call('ZADD', KEYS[6], 'LT', ends, (text == '' and 'r' or 'x') .. id) end
   local isLogged = ARGV[5] == 'all' or (differs and ARGV[5] ~= 'none')
   if isLogged then
     version = version + 1
@@ -246,7 +246,7 @@ export function openRedisHead({ url, clock, random, onWarning, origin, holder }:
     /** Renews the right for a turn of deliveries, of which so many were; `false`: another has it, or nobody. */
     turn: async (turns: number): Promise<boolean> =>
       (await call((redis) => redis.sluiceTurn(HEAD, LEASE, holder, LEASE_MS, turns))) === 'put',
-    /** Ids of keys with when they end, from a place on in the order of their ends. */
+    /** Keys that are revoked or end, as `ENDED` names them, with when; from a place on in the order of their ends. */
     ended: async (from: number): Promise<readonly Pair[]> =>
       pairsIn(await call((redis) => redis.zrange(ENDED, `${from}`, `${from + PORTION - 1}`, 'WITHSCORES'))),
     /** Begins an epoch over whatever rows are there. */

@@ -23,7 +23,8 @@ function noting(name: string, event: string, subject: 'account' | 'key', row: 'n
  * For gateways on other hosts: `origin` distinguishes this database and its copies from every other. `changes` has one row per
  * account and key with the revision of its latest change, also of one that is deleted. `publication` says what this database
  * published last: all changes up to `published` are in Redis in `epoch`, by as many writes as `puts`. `generation` counts the
- * starts that published, `turns` the turns of deliveries; they and `announced`, the highest revision that Redis may have, are
+ * starts that published, `turns` the turns of deliveries, and those in which the audit log had grown (beyond the entry `audited`); they
+ * and `announced`, the highest revision that Redis may have, are
  * written here before Redis has them, so one that is higher there was written by a later state of this file. `behind` is the
  * published generation when that was found, and `take_over` 1 when an operator said that this file counts all the same.
  * `publishers` are the starts of deploys on this very file that published it: the holder named in Redis is one of them, or
@@ -137,6 +138,9 @@ export const ACCOUNTS_MIGRATIONS: Migrations = {
     ALTER TABLE publication ADD COLUMN behind INTEGER;
     ALTER TABLE publication ADD COLUMN take_over INTEGER NOT NULL DEFAULT 0;
     UPDATE publication SET announced = (SELECT value FROM revision) WHERE epoch IS NOT NULL;
+  `,
+  'accounts-5-audited': `
+    ALTER TABLE publication ADD COLUMN audited INTEGER NOT NULL DEFAULT 0;
   `,
 };
 

@@ -311,6 +311,17 @@ describe('L25 a permit is held until the last byte of the answer has been sent',
     await Promise.all(scans);
   });
 
+  test('L25 by app.handle they are given back when the answer has been read', async () => {
+    const key = gateway.key('scanner', 1_000);
+    const body = () => JSON.stringify(call('rows', 'getProgramAccounts'));
+    const headers = { 'content-type': 'application/json', 'x-token': key };
+    for (let i = 0; i < 20; i++) {
+      const request = new Request('http://localhost/', { method: 'POST', headers, body: body() });
+      const answer = await gateway.app.handle(request);
+      expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('"a":2')]);
+    }
+  });
+
   test('L25 a refusal that is longer, with all permits taken, is one object', async () => {
     const key = gateway.key('one');
     const first = await unsent(call('plain'), key);

@@ -1,6 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
 import { Redis } from 'ioredis';
+import { createAudit } from '../../../deploys/accounts/audit.ts';
 import { createChanges, PORTION } from '../../../deploys/accounts/changes.ts';
 import { type Claiming, LOG_MAX, type Put, type RedisHead } from '../../../deploys/accounts/redis-head.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
@@ -66,7 +67,8 @@ function addKeys(from: number, upTo: number): void {
     for (let n = from; n <= upTo; n++) add.run(id(n), Buffer.from(id(n)));
   })();
 }
-const revoke = (n: number) => void store.run('UPDATE keys SET revoked_at_ms = 1 WHERE id = ?', [id(n)]);
+const revoke = (n: number, atMs = 1) =>
+  void store.run('UPDATE keys SET revoked_at_ms = ? WHERE id = ?', [atMs, id(n)]);
 /** Names in the log, those that are gone with a minus. */
 const logged = async () =>
   (await admin.xrange(LOG, '-', '+')).map(([, [name, text]]) => (text === '' ? '-' : '+') + name);
@@ -248,12 +250,16 @@ test('a Redis that was emptied, went back or was written by another is written a
 function copyOf(database: Store): Store {
   return Database.deserialize(database.serialize(), { strict: true }) as Store; // it was one
 }
+/** A change of something that is not published. */
+const edit = () =>
+  createAudit(store).note({ atMs: 0, actor: { kind: 'command-line' }, action: 'webhook.edit', subject: 'w' });
 const takeOver = () => void store.run('UPDATE publication SET take_over = 1');
 
 describe('an older copy of the database (E42)', () => {
   test.each<[string, (publisher: ReturnType<typeof publish>) => Promise<unknown>]>([
     ['whose accounts have changed since', async () => (addKeys(6, 6), waited(isPublished))],
     ['whose deliveries went on since', async () => void createChanges(store).nextTurn()],
+    ['of which anything else has changed since', async () => (edit(), createChanges(store).countEntries())],
     [
       'that was started again since',
       async (publisher) => {
@@ -313,6 +319,7 @@ describe('an older copy of the database (E42)', () => {
     addKeys(6, 30);
     revoke(2);
     revoke(9);
+    revoke(4, Date.now() + 3_600_000); // by a clock that is ahead
     store.run('UPDATE keys SET expires_at_ms = ? WHERE id = ?', [START_MS * 2, id(3)]);
     await waited(isPublished);
     const [current, { value }] = [store, createChanges(store).revision()];
@@ -321,7 +328,7 @@ describe('an older copy of the database (E42)', () => {
     await waited(() => second.state() === 'behind');
     takeOver();
     await waited(second.isWhole);
-    expect(second.takenOver).toEqual([2]);
+    expect(second.takenOver).toEqual([3]);
     expect(
       store
         .query('SELECT id, revoked_at_ms, expires_at_ms FROM keys WHERE id IN (?, ?)')

@@ -1,0 +1,238 @@
+import { Database } from 'bun:sqlite';
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { Redis } from 'ioredis';
+import { Registry } from 'prom-client';
+import { createPublication } from '../../../deploys/accounts/publication.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
+import { type Clock, systemClock } from '../../../shared/clock.ts';
+import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
+import { HEAD, KEYS, LEASE } from '../../../shared/publication.ts';
+import type { Store } from '../../../shared/store/open.ts';
+import { opened, silentLog, testConfig } from '../../started/gateway.ts';
+import { waited } from '../../started/host.ts';
+import { type StartedRedis, startRedis } from '../../started/redis.ts';
+
+const ORDERS = 20;
+const STEPS = 80;
+/** How much faster time goes for a publisher than for its Redis. */
+const HASTE = 20;
+const HOSTS = ['one', 'two'] as const;
+type HostName = (typeof HOSTS)[number];
+
+let server: StartedRedis;
+let admin: Redis;
+beforeAll(async () => {
+  server = await startRedis();
+  admin = new Redis(server.port);
+});
+afterAll(async () => {
+  admin.disconnect();
+  await server[Symbol.asyncDispose]();
+});
+
+/** Numbers from 0 up to 1, the same for the same seed (mulberry32). */
+function randomOf(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+function newStore(bytes?: Uint8Array): Store {
+  if (bytes !== undefined) return Database.deserialize(bytes, { strict: true }) as Store; // it was one
+  const store = opened(':memory:', { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
+  store.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (1, 'payer', 'pro', 0)");
+  // What a reading finds, under the id of its delivery.
+  store.run(
+    'CREATE TABLE found (event INTEGER PRIMARY KEY, id TEXT NOT NULL, is_sent INTEGER NOT NULL DEFAULT 0)',
+  );
+  return store;
+}
+
+/** Two hosts with a copy of one database each, of which some run, and what may never happen to them. */
+function startWorld(seed: number) {
+  const random = randomOf(seed);
+  const pick = <T>(some: readonly T[]): T => some[Math.floor(random() * some.length)] as T; // none is empty
+  const data = new Map<HostName, Store>([['one', newStore()]]);
+  const running = new Map<HostName, ReturnType<typeof start>>();
+  const backups: Uint8Array[] = [];
+  const revoked = new Set<string>();
+  /** Ids under which each event was sent. */
+  const sent = new Map<number, Set<string>>();
+  let [keys, events] = [0, 0];
+
+  function start(name: HostName, store: Store) {
+    const aheadMs = Math.floor((random() - 0.5) * 7_200_000.5);
+    const clock: Clock = {
+      now: () => Date.now() + aheadMs,
+      monotonic: () => performance.now() * HASTE,
+      sleep: (ms, signal) => systemClock.sleep(ms / HASTE, signal),
+    };
+    const over = new AbortController();
+    const publication = createPublication({
+      store,
+      url: server.url,
+      clock,
+      log: silentLog(),
+      registry: new Registry(),
+      random: (bytes) => crypto.getRandomValues(new Uint8Array(bytes)),
+      readTerms: async () => testConfig({}),
+    });
+    if (publication === undefined) throw new Error('the address is none');
+    const ended = publication.run(over.signal);
+    const stop = async () => (over.abort(), await ended);
+    return { name, store, publication, stop, heldBack: new Set<number>() };
+  }
+
+  async function stop(name: HostName, how: 'asked' | 'killed'): Promise<void> {
+    const app = running.get(name);
+    const holder = await admin.get(LEASE);
+    await app?.stop();
+    running.delete(name);
+    // Who is killed leaves its lease, which ends soon.
+    if (how === 'killed' && holder !== null && (await admin.get(LEASE)) === null)
+      await admin.set(LEASE, holder, 'PX', 100);
+  }
+
+  async function begin(name: HostName): Promise<void> {
+    const store = data.get(name);
+    if (store === undefined || running.has(name)) return;
+    running.set(name, start(name, store));
+  }
+
+  /** What the owner alone may do, and everybody tries. */
+  async function act({ name, store, publication, heldBack }: ReturnType<typeof start>): Promise<void> {
+    const add = store.prepare('INSERT OR IGNORE INTO found (event, id) VALUES (?, ?)');
+    if (publication.events() === 'made') for (const event of heldBack) add.run(event, crypto.randomUUID());
+    if (publication.events() !== 'held-back') heldBack.clear();
+    if (!(await publication.permit())) return;
+    for (const row of store
+      .query<{ event: number; id: string }, []>('SELECT event, id FROM found WHERE is_sent = 0')
+      .all()) {
+      const ids = sent.get(row.event) ?? new Set();
+      sent.set(row.event, ids.add(row.id));
+      if (ids.size > 1) throw new Error(`${name} sent event ${row.event} under another id`);
+      store.run('UPDATE found SET is_sent = 1 WHERE event = ?', [row.event]);
+    }
+  }
+
+  async function change({ store, publication }: ReturnType<typeof start>): Promise<void> {
+    if (publication.whyReadOnly() !== undefined) return;
+    const id = (++keys).toString(16).padStart(16, '0');
+    store.run(
+      "INSERT INTO keys (id, account_id, name, hash, prefix, last4, created_at_ms) VALUES (?, 1, '', ?, '', '', 0)",
+      [id, Buffer.from(id)],
+    );
+    const working = store.query<{ id: string }, []>('SELECT id FROM keys WHERE revoked_at_ms IS NULL').all();
+    if (random() < 0.3) return;
+    const ended = pick(working).id;
+    store.run('UPDATE keys SET revoked_at_ms = ? WHERE id = ?', [Date.now(), ended]);
+    // One that did not leave this host before it ended is known to nobody else.
+    if (random() < 0.3) return;
+    await settled();
+    if (publication.isOwn() && (await admin.hexists(KEYS, ended)) === 0) revoked.add(ended);
+  }
+
+  /** Waits until everybody knows what he is, and who publishes has published all. */
+  const settled = () =>
+    waited(async () => {
+      for (const { publication, store } of running.values()) {
+        const state = publication.state();
+        if (state.kind !== 'behind' && !(state.kind === 'sole' && state.isWhole)) {
+          if (state.kind !== 'waiting' && (state.kind !== 'sole' || publication.isOwn())) return false;
+          if (running.size === 1) return false;
+        }
+        const { value } = store.query<{ value: number }, []>('SELECT value FROM revision').get() ?? {
+          value: 0,
+        };
+        if (state.kind === 'sole' && state.isWhole && Number(await admin.hget(HEAD, 'seq')) < value)
+          return false;
+      }
+      return true;
+    });
+
+  async function step(): Promise<void> {
+    const name = pick(HOSTS);
+    const other = name === 'one' ? 'two' : 'one';
+    const app = running.get(name);
+    const kind = pick([
+      'start',
+      'stop',
+      'kill',
+      'move',
+      'back up',
+      'restore',
+      'take over',
+      'change',
+      'change',
+      'change',
+      'change',
+      'upgrade',
+      'upgrade',
+    ] as const);
+    if (kind === 'start') await begin(name);
+    if (kind === 'stop') await stop(name, 'asked');
+    if (kind === 'kill') await stop(name, 'killed');
+    if (kind === 'move') {
+      await stop(name, pick(['asked', 'killed'] as const));
+      await stop(other, 'asked');
+      const bytes = data.get(name)?.serialize();
+      if (bytes !== undefined) data.set(other, newStore(bytes));
+      await begin(other);
+    }
+    if (kind === 'back up' && data.has(name)) backups.push(data.get(name)?.serialize() ?? new Uint8Array());
+    if (kind === 'restore' && backups.length > 0) {
+      await stop(name, 'asked');
+      data.set(name, newStore(pick(backups)));
+      await begin(name);
+    }
+    if (kind === 'take over') {
+      data.get(name)?.run('UPDATE publication SET take_over = 1');
+      await begin(name);
+    }
+    if (kind === 'change' && app !== undefined) await change(app);
+    if (kind === 'upgrade') {
+      events++;
+      for (const each of running.values())
+        if (each.publication.events() !== 'dropped') each.heldBack.add(events);
+    }
+    // Before anything has settled: whoever is not the one must not be able to act.
+    for (const each of running.values()) await act(each);
+    if (random() < 0.6) await settled();
+    for (const each of running.values()) await act(each);
+    if (![...running.values()].some(({ publication }) => publication.isOwn())) return;
+    await settled();
+    const published = new Set(await admin.hkeys(KEYS));
+    expect([...revoked].filter((id) => published.has(id))).toEqual([]);
+  }
+
+  async function end(): Promise<{ sent: number; revoked: number }> {
+    for (const name of HOSTS) await stop(name, 'asked');
+    for (const store of data.values()) store.close();
+    return { sent: sent.size, revoked: revoked.size };
+  }
+
+  return { begin, step, end };
+}
+
+test('in whatever order hosts are killed, moved, restored and taken over, with clocks hours apart: no revoked key works, and no event is sent under two ids (E42)', async () => {
+  const counted = { sent: 0, revoked: 0 };
+  for (let seed = 1; seed <= ORDERS; seed++) {
+    await admin.flushall();
+    const world = startWorld(seed);
+    await world.begin('one');
+    try {
+      for (let step = 0; step < STEPS; step++) await world.step();
+    } finally {
+      const { sent, revoked } = await world.end();
+      counted.sent += sent;
+      counted.revoked += revoked;
+    }
+  }
+  // It is seen at all.
+  expect(counted.sent).toBeGreaterThan(ORDERS);
+  expect(counted.revoked).toBeGreaterThan(ORDERS);
+}, 300_000);
