@@ -7,7 +7,7 @@ export const STOPPED = -3;
 /** There is more to walk. */
 export const PAUSED = -4;
 
-/** Levels of arrays and objects in one value, as many as the bits of two words. The deepest real request (a filter in a config in params) has 6. */
+/** Levels of arrays and objects in one value. The deepest real request (a filter in a config in params) has 6. */
 export const DEPTH_MAX = 64;
 
 export const QUOTE = 0x22;
@@ -65,9 +65,9 @@ export class Walk {
   readonly #onValue: OnValue | undefined;
   #at: number;
   #depth = 0;
-  /** Of what is open, a bit each, the innermost the lowest of `#near`: 1 is an object. */
-  #near = 0;
-  #far = 0;
+  /** Of what is open, a bit each, the innermost the lowest of `#kinds`: 1 is an object. In words of 32, the outer ones behind it. */
+  #kinds = 0;
+  readonly #outer: number[] = [];
   /** Where the values seen that are under way begin, and their names, by depth. */
   readonly #froms: number[] = [];
   readonly #names: number[] = [];
@@ -87,14 +87,12 @@ export class Walk {
     let i = this.#at;
     const pause = i + bytesMax;
     let depth = this.#depth;
-    let near = this.#near;
-    let far = this.#far;
+    let kinds = this.#kinds;
     for (;;) {
       if (i >= pause) {
         this.#at = i;
         this.#depth = depth;
-        this.#near = near;
-        this.#far = far;
+        this.#kinds = kinds;
         return PAUSED;
       }
       i = afterSpace(bytes, i);
@@ -106,14 +104,14 @@ export class Walk {
         if (i === BAD) return BAD;
       } else {
         if (depth === DEPTH_MAX) return DEEP;
+        if (depth > 0 && (depth & 31) === 0) this.#outer.push(kinds);
         depth++;
-        far = (far << 1) | (near >>> 31);
-        near = (near << 1) | (c === OPEN_OBJECT ? 1 : 0);
+        kinds = (kinds << 1) | (c === OPEN_OBJECT ? 1 : 0);
         i = afterSpace(bytes, i + 1);
       }
       // Ends what ends here, up to what has a next item, or has its first.
       for (;;) {
-        const isObject = (near & 1) === 1;
+        const isObject = (kinds & 1) === 1;
         if (hasEnded) {
           if (depth <= depthSeen && this.#end(depth, i, isObject)) return STOPPED;
           if (depth === 0) return i;
@@ -131,8 +129,7 @@ export class Walk {
         }
         i++;
         depth--;
-        near = (near >>> 1) | (far << 31);
-        far >>>= 1;
+        kinds = depth > 0 && (depth & 31) === 0 ? (this.#outer.pop() ?? 0) : kinds >>> 1;
         hasEnded = true;
       }
     }

@@ -360,7 +360,7 @@ export class CallerConnection {
   /** The answer has been written: the next request, or the end of the connection. */
   #finish(exchange: Exchange, isKept: boolean): void {
     exchange.answeredMs = this.#listener.clock.monotonic();
-    this.#out.awaitSent(exchange);
+    this.#out.awaitSent(exchange.sending);
     if (!isKept) return this.#end();
     if (exchange.isWhole) return this.#next(exchange);
     exchange.refuseBody();
@@ -390,7 +390,7 @@ export class CallerConnection {
   /** Ends the connection when all has been written. */
   #end(): void {
     if (this.#state !== 'open') return;
-    if (this.#exchange !== undefined) this.#out.awaitSent(this.#exchange);
+    if (this.#exchange !== undefined) this.#out.awaitSent(this.#exchange.sending);
     this.#out.endTurn();
     this.#state = 'ending';
     if (this.#exchange !== undefined) this.#holder = this.#exchange.holder;

@@ -2,6 +2,7 @@ import { EMPTY } from '../upstream/http-connection.ts';
 import { BodyDecoder } from '../upstream/http-parser.ts';
 import type { BodyBudget, Holder, Share } from './body-budget.ts';
 import { CallerRequest } from './caller-request.ts';
+import { Sending } from './sending.ts';
 import type { Body, BodyRefusal } from './http.ts';
 import type { RequestHead } from './request-head.ts';
 
@@ -55,8 +56,7 @@ export class Exchange extends CallerRequest {
   #refused: Body | undefined;
   /** `undefined` while the answer has not been written. */
   answeredMs: number | undefined;
-  #isSent = false;
-  #afterSent: (() => void) | undefined;
+  readonly sending = new Sending();
 
   constructor(head: RequestHead, connection: Connection, budget: BodyBudget, beganMs: number) {
     super();
@@ -151,25 +151,11 @@ export class Exchange extends CallerRequest {
     this.release();
     this.#give(CALLER_LEFT);
     this.#abort?.abort();
-    this.sent();
+    this.sending.sent();
   }
 
   onSent(then: () => void): void {
-    if (this.#isSent) return then();
-    const before = this.#afterSent;
-    this.#afterSent = before === undefined ? then : () => (before(), then());
-  }
-
-  /** Whether anything waits for the answer to be sent. */
-  get isAwaited(): boolean {
-    return this.#afterSent !== undefined;
-  }
-
-  sent(): void {
-    const then = this.#afterSent;
-    this.#isSent = true;
-    this.#afterSent = undefined;
-    then?.();
+    this.sending.onSent(then);
   }
 
   /** Counts what is held, from now on, as the holder's; without room for it the body is refused. */

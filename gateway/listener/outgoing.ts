@@ -1,13 +1,11 @@
 import type { Clock } from '../../shared/clock.ts';
 import { EMPTY } from '../upstream/http-connection.ts';
 import { atEndOfTurn } from '../upstream/turns.ts';
+import type { Sending } from './sending.ts';
 
 /** So much of a body is copied, so that what stands before or behind it leaves in the same write. */
 const JOINED_BYTES_MAX = 16_384;
 const LINE_END = Buffer.from('\r\n');
-
-/** An answer whose last byte may be waited for. */
-type Sent = Readonly<{ isAwaited: boolean; sent(): void }>;
 
 /** What leaves by a connection: it is written in as few pieces as it can be, and kept as far as the system does not take it. */
 export class Outgoing {
@@ -18,7 +16,7 @@ export class Outgoing {
   #corked: Buffer = EMPTY;
   #unwritten: Buffer[] = [];
   /** Answers that have been given, but have not left to the last byte. */
-  #unsent: Sent[] = [];
+  #unsent: Sending[] = [];
   #drained: PromiseWithResolvers<void> | undefined;
   #isClosed = false;
   /** Since when nothing of what is unread could be written. */
@@ -109,7 +107,7 @@ export class Outgoing {
   }
 
   /** Tells an answer, which has been written, when its last byte has left. */
-  awaitSent(answer: Sent): void {
+  awaitSent(answer: Sending): void {
     if (!answer.isAwaited) return answer.sent();
     this.#unsent.push(answer);
     this.#settleSent();

@@ -1,20 +1,23 @@
 import type { StreamBody } from '../upstream/response-reader.ts';
 import { CallerRequest } from './caller-request.ts';
 import { type Body, type Fields, type RpcRequest, RpcResponse } from './http.ts';
+import { Sending } from './sending.ts';
 
 /** So much of a body that is there at once is gathered, to send its length. */
 const GATHERED_BYTES_MAX = 1_048_576;
 /** What a listener writes itself. */
 const OWN_FIELDS = new Set(['content-length', 'transfer-encoding', 'date']);
 
-/** What is called when the answer to a request of `app.handle` has been read, or is read no more. */
-const afterSent = new WeakMap<Request, () => void>();
+/** What waits for the answers to requests of `app.handle`. */
+const sendings = new WeakMap<Request, Sending>();
 
 /** A request as the RPC endpoint reads it: that of a connection is one, any other comes from `app.handle`. */
 export function rpcRequestOf(request: Request): RpcRequest {
   const own: unknown = request;
   if (own instanceof CallerRequest) return own;
   const { method, url, headers } = request;
+  const sending = new Sending();
+  sendings.set(request, sending);
   return {
     method,
     url,
@@ -23,7 +26,7 @@ export function rpcRequestOf(request: Request): RpcRequest {
     get signal() {
       return request.signal;
     },
-    onSent: (then) => void afterSent.set(request, then),
+    onSent: (then) => sending.onSent(then),
     readBody: (bytesMax) => readBody(request, bytesMax),
   };
 }
@@ -52,7 +55,7 @@ export function webResponseOf(response: RpcResponse, request: Request | undefine
   const isStream = body !== undefined && !(body instanceof Uint8Array);
   const length = isStream ? response.length : (body?.length ?? 0);
   if (length !== undefined && status !== 204) headers.set('content-length', String(length));
-  const sent = () => request !== undefined && afterSent.get(request)?.();
+  const sent = () => request !== undefined && sendings.get(request)?.sent();
   if (isStream && !isHead) return new Response(webStreamOf(body, response, sent), { status, headers });
   if (isStream) body.cancel();
   sent();
