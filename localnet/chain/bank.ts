@@ -17,6 +17,7 @@ import { epochOf, firstSlotOf } from '../protocol/slot.ts';
 import {
   advancedNonce,
   allKeys,
+  derivesNonce,
   type LoadedKeys,
   loadKeys,
   memoOf,
@@ -55,7 +56,7 @@ export function createBank(
   svm: Svm,
   accounts: Accounts,
   ledger: Ledger,
-  slots: Pick<Slots, 'tip' | 'at' | 'hashes' | 'blockTimeOf' | 'isRecentAt'>,
+  slots: Pick<Slots, 'tip' | 'at' | 'hashes' | 'blockTimeOf' | 'isRecentAt' | 'latestBlockhash'>,
 ) {
   let position = 0;
 
@@ -87,7 +88,9 @@ export function createBank(
     const writableKeys = writableKeysOf(transaction, loaded, account);
     const pre = balancesOf(keys, account);
     const fee = feeOf(transaction);
-    const execution = svm.execute(transaction.wire);
+    const execution = derivesNonce(transaction)
+      ? executeNonce(transaction)
+      : svm.execute(transaction.wire, true);
     const error = soundError(execution.error, transaction, account);
     if (error === undefined) for (const key of writableKeys) accounts.refresh(key);
     else if (takesFee(error, transaction, fee)) settleFailed(transaction, nonceAddress);
@@ -115,6 +118,17 @@ export function createBank(
     return { kind: 'kept', record } as const;
   }
 
+  /** The newest blockhash of a bank, which LiteSVM takes from the transaction itself. */
+  const newestHash = (slot: bigint) =>
+    new Uint8Array(base58Encoder.encode(slots.latestBlockhash(slot).blockhash));
+
+  /** Runs a transaction that derives nonces in its bank: with that one's blockhash, once its own signatures are verified. */
+  function executeNonce(transaction: Transaction) {
+    const verified = svm.simulate(transaction.wire, true);
+    if (verified.error === 'SignatureFailure') return verified;
+    return svm.execute(withBlockhash(transaction, newestHash(slots.tip())), false);
+  }
+
   /** Whether a failed transaction paid its fee, which keeps it. Takes the fee where LiteSVM leaves it. */
   function takesFee(error: TransactionErrorJson, { staticKeys: [payer] }: Transaction, fee: bigint): boolean {
     const before = payer === undefined ? undefined : accounts.account(payer);
@@ -127,11 +141,11 @@ export function createBank(
   }
 
   /** A transaction that failed changed its payer alone, and the nonce that carried it. */
-  function settleFailed({ staticKeys: [payer], recentBlockhash }: Transaction, nonceAddress?: Address): void {
+  function settleFailed({ staticKeys: [payer] }: Transaction, nonceAddress?: Address): void {
     if (payer !== undefined) accounts.refresh(payer);
     const nonce = nonceAddress === undefined ? undefined : accounts.account(nonceAddress);
     if (nonceAddress !== undefined && nonce !== undefined)
-      accounts.set(nonceAddress, advancedNonce(nonce, recentBlockhash));
+      accounts.set(nonceAddress, advancedNonce(nonce, newestHash(slots.tip())));
   }
 
   /** Writes it down; what cannot be written did not happen. */
@@ -159,7 +173,11 @@ export function createBank(
     const keys = [...allKeys(transaction, loaded), ...transaction.lookups.map(({ table }) => table)];
     const restore = rewind(view, keys);
     try {
-      const simulation = svm.simulate(wire, sigVerify);
+      const own = svm.simulate(wire, sigVerify);
+      const isRunAgain = own.error !== 'SignatureFailure' && derivesNonce(transaction);
+      const simulation = isRunAgain
+        ? svm.simulate(withBlockhash(transaction, newestHash(view.slot)), false)
+        : own;
       const nothing = { ...NOTHING_RAN, loaded, loadedBytes: 0 };
       // Agave verifies the signatures before it asks anything of the bank.
       if (simulation.error === 'SignatureFailure')

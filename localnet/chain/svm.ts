@@ -60,7 +60,14 @@ export function createSvm() {
     addressesOwnedBy: (owner: Address): Address[] =>
       inner.getProgramAccounts(addressBytes(owner)).map((found) => addressOf(found.address)),
     /** Runs a transaction and keeps what it did. A failed one keeps its fee only. */
-    execute: (wire: Uint8Array) => executionFrom(inner.sendVersionedTransaction(wire)),
+    execute(wire: Uint8Array, sigVerify: boolean) {
+      inner.setSigverify(sigVerify);
+      try {
+        return executionFrom(inner.sendVersionedTransaction(wire));
+      } finally {
+        inner.setSigverify(true);
+      }
+    },
     simulate(wire: Uint8Array, sigVerify: boolean): Simulation {
       inner.setSigverify(sigVerify);
       try {

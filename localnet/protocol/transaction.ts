@@ -8,7 +8,6 @@ import { type Address, getBase58Decoder } from '@solana/kit';
 import type { AccountState, ReadAccount } from './account.ts';
 import {
   ADDRESS_LOOKUP_TABLE_PROGRAM,
-  addressBytes,
   addressOf,
   LOADER_V3,
   MEMO_PROGRAM,
@@ -188,6 +187,13 @@ export function writableKeysOf(transaction: Transaction, loaded: LoadedKeys, acc
  */
 
 const ADVANCE_NONCE_ACCOUNT = 4;
+const WITHDRAW_NONCE_ACCOUNT = 5;
+const INITIALIZE_NONCE_ACCOUNT = 6;
+const WITH_NEWEST_BLOCKHASH: ReadonlySet<unknown> = new Set([
+  ADVANCE_NONCE_ACCOUNT,
+  WITHDRAW_NONCE_ACCOUNT,
+  INITIALIZE_NONCE_ACCOUNT,
+]);
 const NONCE_ACCOUNT_BYTES = 80;
 const nonceDecoder = getNonceDecoder();
 const nonceEncoder = getNonceEncoder();
@@ -208,9 +214,16 @@ export function nonceAccountOf(transaction: Transaction, account: ReadAccount): 
   return signs ? nonceAddress : undefined;
 }
 
-/** The nonce account after `blockhash` was used up by a transaction that failed. */
-export function advancedNonce(state: AccountState, blockhash: Address): AccountState {
-  const next = createHash('sha256').update('DURABLE_NONCE').update(addressBytes(blockhash)).digest();
+/** Whether an instruction makes a nonce, or compares one with what would be made: both of the bank's newest blockhash. */
+export function derivesNonce(transaction: Transaction): boolean {
+  return transaction.instructions.some(
+    (each) => programOf(transaction, each) === SYSTEM_PROGRAM && WITH_NEWEST_BLOCKHASH.has(each.data[0]),
+  );
+}
+
+/** The nonce account after its nonce was used up by a transaction that failed, in a bank of this newest blockhash. */
+export function advancedNonce(state: AccountState, blockhash: Uint8Array): AccountState {
+  const next = createHash('sha256').update('DURABLE_NONCE').update(blockhash).digest();
   const nonce = { ...nonceDecoder.decode(state.data), blockhash: addressOf(next) };
   return { ...state, data: new Uint8Array(nonceEncoder.encode(nonce)) };
 }

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { createHash } from 'node:crypto';
 import {
   getAdvanceNonceAccountInstruction,
+  getCreateAccountInstruction,
+  getInitializeNonceAccountInstruction,
   getNonceEncoder,
   getTransferSolInstruction,
   NonceState,
@@ -14,6 +17,7 @@ import {
   addressOf,
   SYSTEM_PROGRAM,
 } from '../../localnet/protocol/address.ts';
+import { keypairNamed } from '../../localnet/protocol/keypair.ts';
 import {
   addressNumber,
   alice,
@@ -70,6 +74,7 @@ describe('a durable nonce', () => {
     expect(await net.preflightError(await wire(FIRST, 2_000_000n))).toMatchObject({
       data: { err: 'BlockhashNotFound' },
     });
+    net.advance();
     await net.send(await wire(nonce(), 2_000_000n), CHECKED);
     expect(await net.balance(bob.address)).toBe(3_000_000n);
   });
@@ -82,6 +87,50 @@ describe('a durable nonce', () => {
     expect(await net.statusOf(signature)).toMatchObject({ err });
     expect(nonce()).not.toBe(FIRST);
     expect(await net.balance(alice.address)).toBe(9_999_995_000n);
+  });
+
+  test('derives from the newest block, so that one blockhash makes an account and advances it in a later slot alone', async () => {
+    using net = await startChain({ accounts: RICH });
+    net.advance(10);
+    const [payer, newAccount] = [await signerOf(alice), await signerOf(keypairNamed('a nonce'))];
+    const nonceAccount = newAccount.address;
+    const cached = net.blockhash();
+    const advance = getAdvanceNonceAccountInstruction({ nonceAccount, nonceAuthority: payer });
+    const advanceWire = await kitWire(alice, cached, [advance]);
+    const created = { payer, newAccount, lamports: 1_500_000n, space: 80n, programAddress: SYSTEM_PROGRAM };
+    await net.send(
+      await kitWire(alice, cached, [
+        getCreateAccountInstruction(created),
+        getInitializeNonceAccountInstruction({ nonceAccount, nonceAuthority: alice.address }),
+      ]),
+      CHECKED,
+    );
+    const nonce = () =>
+      addressOf(
+        net.chain.viewAt('processed').account(nonceAccount)?.data.subarray(40, 72) ?? new Uint8Array(32),
+      );
+    const first = nonce();
+    const once = { InstructionError: [0n, { Custom: 7n }] };
+    expect(await net.preflightError(advanceWire)).toMatchObject({ data: { err: once } });
+    net.advance();
+    const forged = new Uint8Array(advanceWire);
+    forged[5] = (forged[5] ?? 0) ^ 1;
+    expect(await net.statusOf(await net.send(forged))).toBeNull();
+    expect(await net.statusOf(await net.send(advanceWire, CHECKED))).toMatchObject({ err: null });
+    expect(nonce()).not.toBe(first);
+    // A transaction that carries the nonce leaves one of the newest block, too, also when it fails.
+    for (const amount of [1n, 10n ** 15n]) {
+      net.advance();
+      const before = nonce();
+      const pay = getTransferSolInstruction({
+        source: payer,
+        destination: alice.address,
+        amount: lamports(amount),
+      });
+      await net.send(await kitWire(alice, before, [advance, pay]));
+      const next = createHash('sha256').update('DURABLE_NONCE');
+      expect(nonce()).toBe(addressOf(next.update(addressBytes(net.blockhash() as Address)).digest())); // has its form
+    }
   });
 
   test('is not accepted from another authority', async () => {
