@@ -359,22 +359,23 @@ export class CallerConnection {
 
   /** The answer has been written: the next request, or the end of the connection. */
   #finish(exchange: Exchange, isKept: boolean): void {
-    exchange.answeredMs = this.#listener.clock.monotonic();
+    const nowMs = this.#listener.clock.monotonic();
+    exchange.answeredMs = nowMs;
     this.#out.awaitSent(exchange.sending);
     if (!isKept) return this.#end();
-    if (exchange.isWhole) return this.#next(exchange);
+    if (exchange.isWhole) return this.#next(exchange, nowMs);
     exchange.refuseBody();
     this.#pace();
   }
 
   /** Goes on to the next request once this one has come whole and its answer has left: a caller that does not read is not answered on. */
-  #next(exchange: Exchange): void {
+  #next(exchange: Exchange, nowMs = this.#listener.clock.monotonic()): void {
     if (!exchange.isAnswered || !exchange.isWhole || this.#out.isUnread) return;
     exchange.release();
     this.#exchange = undefined;
     this.#holder = exchange.holder;
     this.#isNew = false;
-    this.#sinceMs = this.#listener.clock.monotonic();
+    this.#sinceMs = nowMs;
     if (this.#listener.isDraining()) this.#end();
     else this.#goOn();
   }

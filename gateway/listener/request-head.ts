@@ -165,16 +165,20 @@ const HOST = `(?:${NAME}+|\\[[0-9A-Fa-f:.]+\\])(?::\\d*)?`;
 /** A path or a URL, without a fragment, which one reader would cut off and another would not, or a user (RFC 9112 3.2). */
 const TARGET = new RegExp(`^(?:/|https?://${HOST}(?=[/?]|$))[^#]*$`, 'i');
 const HOST_FIELD = new RegExp(`^${HOST}$`);
-/** Hosts that were good, of which nearly all callers name the same few. */
-const knownHosts = new Set<string>();
-const KNOWN_HOSTS_MAX = 64;
+const IS_HOST = new Uint8Array(256);
+for (let c = 0; c < 256; c++) if (HOST_FIELD.test(String.fromCharCode(c))) IS_HOST[c] = 1;
 
-function isHost(text: string): boolean {
-  if (knownHosts.has(text)) return true;
-  if (!HOST_FIELD.test(text)) return false;
-  if (knownHosts.size >= KNOWN_HOSTS_MAX) knownHosts.clear();
-  knownHosts.add(text);
-  return true;
+/** Nearly every host shows by its bytes alone to be one: a name, with a port or without. */
+function isHost(bytes: Buffer, from: number, end: number): boolean {
+  let i = from;
+  while (i < end && IS_HOST[bytes[i] ?? 0] === 1) i++;
+  const colon = i;
+  if (i < end && bytes[i] === COLON) for (i++; i < end && isDigit(bytes[i]);) i++;
+  return (i === end && colon > from) || HOST_FIELD.test(bytes.toString('latin1', from, end));
+}
+
+function isDigit(byte = 0): boolean {
+  return byte >= 0x30 && byte <= 0x39;
 }
 
 function requestLine(bytes: Buffer, from: number): RequestLine | BadHead {
@@ -217,7 +221,7 @@ function framingOf(bytes: Buffer, lines: Lines, isHttp11: boolean): number | 'ch
     const valueBytes = endOfValue(bytes, start, (lines[i + 2] ?? 0) - 2) - start;
     if (nameBytes === 4 && isNamed(bytes, name, 'host')) {
       hosts++;
-      if (!isHost(bytes.toString('latin1', start, start + valueBytes))) return BAD;
+      if (!isHost(bytes, start, start + valueBytes)) return BAD;
     } else if (nameBytes === 14 && isNamed(bytes, name, 'content-length')) {
       const n = valueBytes > 0 && valueBytes <= 15 ? digitsIn(bytes, start, valueBytes) : NaN;
       // Twice, it is the same digits: `030` after `30` is another length to a reader of octal numbers.
