@@ -1,4 +1,4 @@
-import { extractApiKey, isKeyMisplaced } from '../shared/keys/carrier.ts';
+import { type Carried, extractApiKey, isKeyMisplaced } from '../shared/keys/carrier.ts';
 import type { Plan } from '../shared/config/plans.ts';
 import type { Caller, Identity } from '../shared/keys/source.ts';
 import type { PublishedTerms } from '../shared/publication.ts';
@@ -8,6 +8,7 @@ import type { ScanPermits } from './limits/scans.ts';
 import {
   type Body,
   corsFields,
+  type HeadRefusal,
   preflight,
   refusalOfHead,
   type RpcRequest,
@@ -22,6 +23,7 @@ import type { RouteOf } from './upstream/selection.ts';
 import type { Usage } from './usage/usage.ts';
 
 type Answer = RpcResponse | Promise<RpcResponse>;
+type Found = Identity | Barred;
 
 /** Answers one RPC request. */
 export type AnswerRequest = (request: RpcRequest) => Answer;
@@ -51,34 +53,60 @@ const OWN_BYTES_MAX = 16_384;
 /** No more is read of the body of a caller without a valid key. */
 const KEYLESS_BYTES_MAX = 65_536;
 
-/** The whole way of a request: key, head, body, envelope, key once more, price, charge, answer. */
+/**
+ * The whole way of a request: key, head, body, envelope, key once more, price, charge, answer. A step gives a promise only where
+ * it waits: the promises that `async` makes all the same cost as much as Elysia's route.
+ */
 export function createAnswer(stages: Stages): AnswerRequest {
   const { bodyBytesMax, terms, identify, routeOf, charging, permits, scans, respond, usage, onOutcome } =
     stages;
 
-  return async function answer(request) {
+  return function answer(request) {
     if (request.method === 'OPTIONS') return preflight(request.headers);
     const carried = extractApiKey(request.headers, request.url);
     const found = identify(carried, request);
-    const before = found instanceof Promise ? await found : found;
-    const body = refusalOfHead(request) ?? (await readBody(request, before));
+    return found instanceof Promise
+      ? found.then((before) => answerKey(request, carried, before))
+      : answerKey(request, carried, found);
+  };
+
+  function answerKey(request: RpcRequest, carried: Carried, before: Found): Answer {
+    const body = refusalOfHead(request) ?? readBody(request, before);
+    return body instanceof Promise
+      ? body.then((each) => answerBody(request, carried, before, each))
+      : answerBody(request, carried, before, body);
+  }
+
+  function answerBody(
+    request: RpcRequest,
+    carried: Carried,
+    before: Found,
+    body: Body | HeadRefusal,
+  ): Answer {
     if (body.kind === 'caller-left') return new RpcResponse({ status: 400, fields: {} });
     if (body.kind !== 'body') {
       if (before.kind === 'known') usage.refused(before.caller);
       const isKeyless = before.kind !== 'known' && body.kind === 'body-too-large';
       return refuseRequest(request, isKeyless ? refusalOf(before, request) : body);
     }
-    const reading = readEnvelope(body.bytes, elementsMaxOf(before));
-    const read = reading instanceof Promise ? await reading : reading;
+    const read = readEnvelope(body.bytes, elementsMaxOf(before));
+    return read instanceof Promise
+      ? read.then((each) => answerEnvelope(request, carried, before, each))
+      : answerEnvelope(request, carried, before, read);
+  }
+
+  function answerEnvelope(request: RpcRequest, carried: Carried, before: Found, read: BodyRead): Answer {
+    const answerAs = (identity: Found) =>
+      identity.kind === 'known'
+        ? answerCaller(request, identity.caller, read)
+        : refuseRequest(request, refusalOf(identity, request), read);
     // The key may have been revoked, or its account changed, while the body arrived.
     const again = before.kind === 'known' ? identify(carried, request) : before;
-    const identity = again instanceof Promise ? await again : again;
-    if (identity.kind === 'known') return answerCaller(request, identity.caller, read);
-    return refuseRequest(request, refusalOf(identity, request), read);
-  };
+    return again instanceof Promise ? again.then(answerAs) : answerAs(again);
+  }
 
   /** Who has no valid key sends less. */
-  function readBody(request: RpcRequest, identity: Identity | Barred): Body | Promise<Body> {
+  function readBody(request: RpcRequest, identity: Found): Body | Promise<Body> {
     if (identity.kind === 'known') return request.readBody(bodyBytesMax, identity.caller.accountId);
     return request.readBody(Math.min(bodyBytesMax, KEYLESS_BYTES_MAX));
   }
@@ -87,7 +115,7 @@ export function createAnswer(stages: Stages): AnswerRequest {
     return plan === undefined ? undefined : terms().plans.get(plan);
   }
 
-  function elementsMaxOf(identity: Identity | Barred): number {
+  function elementsMaxOf(identity: Found): number {
     const plan = identity.kind === 'known' ? planOf(identity.caller) : undefined;
     return Math.max(REFUSED_BATCH_MAX, plan?.batchMax ?? 0);
   }
