@@ -2,6 +2,7 @@
  * Account data as text. What is large is made a slice at a time while it is written, because an account has up to
  * 10 MiB and its reader may be slow.
  */
+import { constants, zstdCompressSync } from 'node:zlib';
 import { isOption, unwrapOption } from '@solana/kit';
 import { type Json, piecesJson } from '../json/value.ts';
 
@@ -16,8 +17,19 @@ export function base64Json(data: Uint8Array): Json {
 
 /** Base64 of the zstd frame of bytes that do not change; large ones are compressed when they are written. */
 export function zstdJson(data: Uint8Array): Json {
-  if (data.length <= AT_ONCE_BYTES) return base64Of(Bun.zstdCompressSync(data));
-  return piecesJson(() => base64Pieces(Bun.zstdCompressSync(data)));
+  if (data.length <= AT_ONCE_BYTES) return base64Of(zstdFrame(data));
+  return piecesJson(() => base64Pieces(zstdFrame(data)));
+}
+
+/** The byte of a frame behind its magic number and its descriptor, where its content's length is left out. */
+const WINDOW_AT = 5;
+const WINDOW_2_MIB = 0x58;
+
+/** A frame that begins as those of Agave's encoder, which does not know the length: without it, with the usual window. */
+function zstdFrame(data: Uint8Array): Uint8Array {
+  const frame = zstdCompressSync(data, { params: { [constants.ZSTD_c_contentSizeFlag]: 0 } });
+  frame[WINDOW_AT] = WINDOW_2_MIB;
+  return frame;
 }
 
 function* base64Pieces(data: Uint8Array): Generator<string> {

@@ -185,6 +185,22 @@ describe('the bytes of loaded accounts', () => {
   });
 });
 
+test.each([
+  ['a few bytes', Buffer.from('test data'), 'KLUv/QBYSQAAdGVzdCBkYXRh'],
+  ['none', Buffer.alloc(0), 'KLUv/QBYAQAA'],
+  ['more than are made at once', crypto.getRandomValues(Buffer.alloc(60_000)), undefined],
+  ['more than the window', Buffer.alloc(3 * 1024 * 1024, 'abc'), undefined],
+])('base64+zstd of %s is a frame without the length of its content', async (_, data, frame) => {
+  const key = addressNumber(710);
+  using net = await startChain({ accounts: [[key, ownedAccount(MEMO_PROGRAM, new Uint8Array(data))]] });
+  const found = object(await net.valueOf('getAccountInfo', key, { encoding: 'base64+zstd' }));
+  const [encoded, encoding] = list(found['data']).map(text);
+  const bytes = Buffer.from(encoded ?? '', 'base64');
+  expect([encoding, bytes.readUInt32LE(0), bytes[4], bytes[5]]).toEqual(['base64+zstd', 0xfd2fb528, 0, 0x58]);
+  expect(Buffer.from(Bun.zstdDecompressSync(bytes))).toEqual(data);
+  if (frame !== undefined) expect(encoded).toBe(frame);
+});
+
 test('every sysvar has what keeps it free of rent, in each slot', async () => {
   using net = await startChain();
   const sysvars = () => net.result('getProgramAccounts', SYSVAR_OWNER, { ...processed, withContext: false });
