@@ -135,7 +135,7 @@ async function serve(
   if (claim === undefined) return [];
   if (claim.kind === 'refused') return [claim.sentence];
   const rpcConfig = { ...listeners, listen: { ...address, port: claim.port } };
-  const rpc = listen(rpcConfig, gateway, { clock, shared: link !== undefined });
+  const rpc = listen(rpcConfig, gateway, { clock, shared: link !== undefined, beat: link?.beat });
   if (rpc.kind === 'refused') return [rpc.sentence];
   const metrics =
     link === undefined ? listenForMetrics(metricsAddress, gateway.metrics, gateway.status) : undefined;

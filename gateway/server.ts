@@ -6,14 +6,13 @@ import {
   NotFoundError,
   ParseError,
 } from 'elysia';
-import type { Clock } from '../shared/clock.ts';
 import type { GatewayConfig } from '../shared/config/config.ts';
 import { unreadableTls } from '../shared/config/load.ts';
 import { listenComplaint } from '../shared/process.ts';
 import type { AnswerRequest } from './answer.ts';
 import { createAdapter } from './listener/adapter.ts';
 import { RpcResponse } from './listener/http.ts';
-import { createListener } from './listener/listener.ts';
+import { createListener, type ListenerOptions } from './listener/listener.ts';
 import { rpcRequestOf } from './listener/web.ts';
 import { NULL_ID, rpcError } from './request/envelope.ts';
 import { JSON_TYPE } from './respond/refusal.ts';
@@ -79,12 +78,8 @@ const INTERNAL_ERROR = new RpcResponse({
   body: rpcError(-32603, 'Internal error', NULL_ID).bytes,
 });
 
-/** Opens the app on its address, or says in one sentence why it cannot. `shared`: other workers listen there too. */
-export function listen(
-  config: GatewayConfig,
-  { answer, health }: Stages,
-  options: Readonly<{ clock: Clock; shared: boolean }>,
-) {
+/** Opens the app on its address, or says in one sentence why it cannot. */
+export function listen(config: GatewayConfig, { answer, health }: Stages, options: ListenerOptions) {
   const unreadable = unreadableTls(config.tls);
   if (unreadable !== undefined) return { kind: 'refused', sentence: unreadable } as const;
   const listener = createListener(config, options);

@@ -82,6 +82,8 @@ export function supervisorLinkFrom(worker: string | undefined, channel: Channel)
     }
   }
 
+  const beat = () => send({ kind: 'beat' });
+
   return {
     /** From 1 on. */
     worker: Number(worker),
@@ -101,10 +103,12 @@ export function supervisorLinkFrom(worker: string | undefined, channel: Channel)
       send({ kind: 'listening' });
       while (!stop.aborted) {
         await clock.sleep(HEARTBEAT_MS, stop);
-        if (!stop.aborted) send({ kind: 'beat' });
+        if (!stop.aborted) beat();
       }
       send({ kind: 'draining' });
     },
+    /** Reports that the worker lives. */
+    beat,
     /** Reports what this process found; the health of the host comes back when it changes. */
     found: (findings: Findings) => send({ kind: 'found', findings }),
     health: () => health,

@@ -13,20 +13,28 @@ const IDLE_SLACK_MS = 8_000;
 
 const TICK_MS = 500;
 
+const BEAT_MS = 1_000;
+
 /** So long at most the listener stays open after a stop, while requests come: a load balancer reads the health two or three times. */
 const LEAVE_MS = 5_000;
 
 export type SocketListener = ReturnType<typeof createListener>;
 
-/** A listener for the connections of callers, which is opened once. `shared`: other workers listen on the same address. */
-export function createListener(
-  config: GatewayConfig,
-  { clock, shared }: Readonly<{ clock: Clock; shared: boolean }>,
-) {
+export type ListenerOptions = Readonly<{
+  clock: Clock;
+  /** Whether other workers listen on the same address. */
+  shared: boolean;
+  /** Called about once a second while requests are answered: timers may have no turn meanwhile. */
+  beat?: (() => void) | undefined;
+}>;
+
+/** A listener for the connections of callers, which is opened once. */
+export function createListener(config: GatewayConfig, { clock, shared, beat }: ListenerOptions) {
   let address = config.listen;
   let socket: Bun.TCPSocketListener<CallerConnection> | undefined;
   let isDraining = false;
   let requestAtMs = 0;
+  let beatAtMs = 0;
   let isStopped = false;
   let closing: Promise<void> | undefined;
   const connections = new Set<CallerConnection>();
@@ -46,6 +54,10 @@ export function createListener(
       quietMs: config.idleMs + IDLE_SLACK_MS,
       answer(request) {
         if (isDraining) requestAtMs = clock.monotonic();
+        if (beat !== undefined && clock.monotonic() >= beatAtMs) {
+          beatAtMs = clock.monotonic() + BEAT_MS;
+          beat();
+        }
         // It has what Elysia reads of a request, and gets what the adapter made of the answer.
         return fetch(request as unknown as Request) as ReturnType<Listener['answer']>;
       },

@@ -15,9 +15,18 @@ afterEach(async () => {
 });
 
 /** Opens a listener, until the test's end, whose `POST /` is answered by `answer`. */
-export function open(answer: Answer, clock: Clock = systemClock, gateway: object = {}): Opened {
+export function open(
+  answer: Answer,
+  clock: Clock = systemClock,
+  gateway: object = {},
+  beat?: () => void,
+): Opened {
   const health = () => ({ ok: true, sentence: 'ok' });
-  const listening = listen(testConfig({ gateway }).gateway, { answer, health }, { clock, shared: false });
+  const listening = listen(
+    testConfig({ gateway }).gateway,
+    { answer, health },
+    { clock, shared: false, beat },
+  );
   if (listening.kind === 'refused') throw new Error(listening.sentence);
   opened.push(listening);
   return listening;

@@ -3,7 +3,27 @@ import { BodyDecoder } from '../../../gateway/upstream/http-parser.ts';
 import { TURN_COST } from '../../../gateway/listener/turn-work.ts';
 import { openCaller } from '../../fakes/raw-caller.ts';
 import { atRest } from '../../faults/gateway-process.ts';
+import { createVirtualClock } from '../virtual-clock.ts';
 import { get, open, post, statusesIn, text } from './open-listener.ts';
+
+test('M12 a worker that answers says that it lives, also where its timers have no turn', async () => {
+  const { clock, advance } = createVirtualClock();
+  let beats = 0;
+  // No timer runs while a listener answers one request behind the other.
+  const { url } = open(
+    () => {
+      advance(0.3);
+      return text('');
+    },
+    clock,
+    {},
+    () => void beats++,
+  );
+  using caller = await openCaller(url);
+  caller.send(get('/').repeat(10_000));
+  await caller.until('HTTP/1.1 200', 10_000);
+  expect(beats).toBe(3);
+});
 
 describe('F18 a long body', () => {
   test('F18 in chunks of a byte is walked in turns of the loop, a part in each, and comes whole', async () => {
