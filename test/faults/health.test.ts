@@ -246,6 +246,24 @@ describe('M17 a process that is out of descriptors', () => {
     await says(gateway, '200 ok');
   });
 
+  test.each([
+    ['half a body', 'content-length: 9\r\n\r\nhalf'],
+    ['a refused body that does not come', 'content-length: 900000\r\n\r\n'],
+    ['a body in chunks that does not end', 'transfer-encoding: chunked\r\n\r\n1\r\na\r\n'],
+  ])(
+    'M17 closes connections without a valid key that keep %s, so that calls are answered',
+    async (_name, rest) => {
+      backend.probed((seen) => result(seen, '1'));
+      backend.script((seen) => result(seen, '1'));
+      await using gateway = await startAlone(backend.url, {}, LIMITS);
+      const key = gateway.key();
+      using callers = new DisposableStack();
+      const head = 'POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n';
+      for (let i = 0; i < 2 * LIMIT; i++) callers.use(await openCaller(gateway.url)).send(`${head}${rest}`);
+      expect(await gateway.statusOf(key)).toBe(200);
+    },
+  );
+
   test('M17 closes idle connections, so that new ones are answered', async () => {
     await using gateway = await startAlone(backend.url, {}, LIMITS);
     gateway.key();
