@@ -35,6 +35,8 @@ export type Listener = Readonly<{
 const STRANGER_MS = 10_000;
 /** A connection ends after so many refused requests without a valid key in a row. */
 const REFUSALS_MAX = 200;
+/** What is walked at once of a body in chunks. */
+const PART_BYTES_MAX = 16_384;
 /** A caller who has ended its sending side is probed so long after that, and after twice the time again. */
 const PROBE_MS = 250;
 /** How long a caller may take to close a connection that was ended by an answer, or to send more (RFC 9112 9.6). */
@@ -111,7 +113,7 @@ export class CallerConnection {
     if (this.#state !== 'open') return this.#readOut(bytes);
     const exchange = this.#exchange;
     if (this.#isQueued) this.#held = Buffer.concat([this.#held, bytes]);
-    else if (exchange !== undefined && !exchange.isWhole) this.#takeBody(exchange, bytes);
+    else if (exchange !== undefined && !exchange.isWhole) this.#offer(exchange, bytes);
     else {
       const isFirst = this.#held.length === 0 && exchange === undefined && !this.#isNew;
       if (isFirst) this.#sinceMs = this.#listener.clock.monotonic();
@@ -254,16 +256,22 @@ export class CallerConnection {
     const rest = this.#held.subarray(read.end);
     this.#held = EMPTY;
     this.#exchange = exchange;
-    if (rest.length > 0) this.#takeBody(exchange, rest);
+    if (rest.length > 0) this.#offer(exchange, rest);
     if (this.#exchange !== exchange) return;
     this.#answer(exchange);
     // Whose it is may have to be looked up first.
     if (!exchange.isCounted) exchange.count('unknown');
   }
 
-  /** Takes what the bytes hold of a body; of one in chunks a part, for a chunk may be a byte. */
+  /** Much in chunks waits for its turn: a chunk may be a byte. */
+  #offer(exchange: Exchange, bytes: Buffer): void {
+    if (exchange.headers.framing === 'chunked' && bytes.length > PART_BYTES_MAX) this.#held = bytes;
+    else this.#takeBody(exchange, bytes);
+  }
+
+  /** Takes what the bytes hold of a body; of one in chunks a part. */
   #takeBody(exchange: Exchange, bytes: Buffer): void {
-    const end = exchange.headers.framing === 'chunked' ? WAITING_BYTES_MAX : bytes.length;
+    const end = exchange.headers.framing === 'chunked' ? PART_BYTES_MAX : bytes.length;
     const rest = exchange.take(end < bytes.length ? bytes.subarray(0, end) : bytes);
     if (rest === 'bad') return this.#refuse({ kind: 'bad', status: 400 });
     this.#held = end < bytes.length ? bytes.subarray(end - rest.length) : rest;

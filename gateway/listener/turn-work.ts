@@ -6,9 +6,9 @@ type Worker = Readonly<{
 
 /**
  * What one turn of the event loop does of such work, over all connections of the process. A request that is refused takes
- * some 10 µs, and a kilobyte of chunks of one byte 20: a turn is a millisecond or two, however many connections send ahead.
+ * some 10 µs, and a kilobyte of chunks of one byte 20: a turn is a millisecond or two, and some more before it is compiled, however many connections send ahead.
  */
-export const TURN_COST = 96;
+export const TURN_COST = 64;
 
 const waiting: Worker[] = [];
 let left = TURN_COST;
