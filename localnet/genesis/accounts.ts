@@ -8,19 +8,16 @@ import {
   LOADER_V4,
   NATIVE_LOADER,
   SYSTEM_PROGRAM,
-  VOTE_PROGRAM,
 } from '../protocol/address.ts';
-import { faucetKeypair, identityKeypair, upgradeAuthorityKeypair, voteKeypair } from '../protocol/keypair.ts';
+import { faucetKeypair, upgradeAuthorityKeypair } from '../protocol/keypair.ts';
 import { epochOf } from '../protocol/slot.ts';
 import { noopElf } from './noop-elf.ts';
+import { validatorAccounts } from './validator.ts';
 
 /** The slot in which a new localnet begins. Its features are active from 447,552,000 on. */
 export const GENESIS_SLOT = 450_000_000n;
 
 const FAUCET_LAMPORTS = 500_000_000_000_000_000n;
-// As a test validator gives them.
-const IDENTITY_LAMPORTS = 500_000_000_000n;
-const VOTE_LAMPORTS = 1_000_000_000_000_000n;
 
 const DEPLOYS_WITHIN_SLOTS = 86_400_000n; // 400 days before genesis
 const DEPLOYS_UNTIL_SLOTS = 10_000n; // none in the last hour: a new deploy is then a real one
@@ -71,8 +68,7 @@ export async function genesisAccounts(
   );
   return [
     [faucetKeypair().address, account(SYSTEM_PROGRAM, false, [], FAUCET_LAMPORTS)],
-    [identityKeypair().address, account(SYSTEM_PROGRAM, false, [], IDENTITY_LAMPORTS)],
-    [voteKeypair().address, account(VOTE_PROGRAM, false, [newVoteState()], VOTE_LAMPORTS)],
+    ...validatorAccounts(epochOf(GENESIS_SLOT), rentMinimum),
     // LiteSVM runs no loader v4; without its account, a call of one of its programs would abort the process.
     [LOADER_V4, account(NATIVE_LOADER, true, [Buffer.from('loader_v4')], 1n)],
     ...ofPrograms.flat(),
@@ -93,24 +89,6 @@ function formAt(index: number): ProgramForm {
   if (index % 41 === 11) return 'loader-v2';
   if (index % 23 === 5) return 'frozen';
   return 'upgradeable';
-}
-
-const VOTE_STATE_BYTES = 3_762;
-const ALL_BPS = 10_000;
-
-/** The vote account of the validator before its first vote: version 4, which names its voter for the epoch of genesis. */
-function newVoteState(): Uint8Array {
-  const [identity, vote] = [addressBytes(identityKeypair().address), addressBytes(voteKeypair().address)];
-  const state = new Uint8Array(VOTE_STATE_BYTES);
-  const [node, withdrawer, rewardsCollector, revenueCollector] = [identity, vote, vote, identity];
-  const noVotes = [u64(0n), Uint8Array.of(0)];
-  const voters = [u64(1n), u64(epochOf(GENESIS_SLOT)), vote];
-  const noCredits = [u64(0n), u64(0n), u64(0n)];
-  const keys = [node, withdrawer, rewardsCollector, revenueCollector];
-  const commissions = new Uint8Array(Uint16Array.of(0, ALL_BPS).buffer);
-  const rewards = [...keys, commissions, u64(0n), Uint8Array.of(0)];
-  state.set(Buffer.concat([Uint8Array.of(3, 0, 0, 0), ...rewards, ...noVotes, ...voters, ...noCredits]));
-  return state;
 }
 
 function u64(value: bigint): Uint8Array {

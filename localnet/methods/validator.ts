@@ -4,6 +4,7 @@
  */
 import { getBase58Encoder } from '@solana/kit';
 import type { Chain } from '../chain/chain.ts';
+import { STAKE_LAMPORTS } from '../genesis/validator.ts';
 import { float, integersJson, isJsonObject, type Json, type JsonObject } from '../json/value.ts';
 import { identityKeypair, voteKeypair } from '../protocol/keypair.ts';
 import { epochOf, firstSlotOf, SLOTS_PER_EPOCH } from '../protocol/slot.ts';
@@ -11,7 +12,6 @@ import { invalidParams, isAbsent, RpcFailure } from '../request/params.ts';
 import * as read from '../request/params.ts';
 import { API_VERSION, inContext, method, type NamedMethods } from './method.ts';
 
-const STAKE_LAMPORTS = 1_000_000_000_000n;
 /** The minimum of the stake program here, on which every feature is active. */
 const DELEGATION_MIN = 1_000_000_000n;
 const CREDITS_PER_SLOT = 16n;

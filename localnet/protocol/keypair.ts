@@ -31,6 +31,9 @@ export const upgradeAuthorityKeypair = () => keypairNamed('sluice localnet upgra
 /** Names the account that the localnet's only validator votes with. */
 export const voteKeypair = () => keypairNamed('sluice localnet vote account');
 
+/** Owns what is staked on the localnet's only validator. */
+export const stakeKeypair = () => keypairNamed('sluice localnet stake account');
+
 /** Names the localnet's only validator. */
 export const identityKeypair = () => keypairNamed('sluice localnet identity');
 

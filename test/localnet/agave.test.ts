@@ -4,6 +4,7 @@ import { debugText } from '../../localnet/protocol/debug-text.ts';
 import {
   addressBytes,
   MEMO_PROGRAM,
+  STAKE_PROGRAM,
   SYSVAR_OWNER,
   TOKEN_PROGRAM,
   VOTE_PROGRAM,
@@ -11,6 +12,7 @@ import {
 import {
   faucetKeypair,
   identityKeypair,
+  stakeKeypair,
   transferWire,
   voteKeypair,
 } from '../../localnet/protocol/keypair.ts';
@@ -254,7 +256,7 @@ test.each<[string, bigint, Json]>([
   expect(await net.balance(addressNumber(9))).toBe(0n);
 });
 
-test('the identity and the vote account that the node names exist, and the largest accounts have them', async () => {
+test('the identity and the vote account that the node names exist with its stake, and the largest accounts have them', async () => {
   using net = await startChain();
   const [identity, vote] = [identityKeypair().address, voteKeypair().address];
   expect(await net.balance(identity)).toBe(500_000_000_000n);
@@ -284,6 +286,37 @@ test('the identity and the vote account that the node names exist, and the large
       },
     },
   });
+  const stakes = list(await net.result('getProgramAccounts', STAKE_PROGRAM, { encoding: 'jsonParsed' })).map(
+    object,
+  );
+  expect(stakes.map(({ pubkey, account }) => [pubkey, object(account)['data']])).toEqual([
+    [
+      stakeKeypair().address,
+      {
+        program: 'stake',
+        space: 200n,
+        parsed: {
+          type: 'delegated',
+          info: {
+            meta: {
+              authorized: { staker: stakeKeypair().address, withdrawer: stakeKeypair().address },
+              lockup: { custodian: SYSTEM, epoch: 0n, unixTimestamp: 0n },
+              rentExemptReserve: '2282880',
+            },
+            stake: {
+              creditsObserved: 0n,
+              delegation: {
+                activationEpoch: '18446744073709551615',
+                deactivationEpoch: '18446744073709551615',
+                stake: '1000000000000',
+                voter: vote,
+              },
+            },
+          },
+        },
+      },
+    ],
+  ]);
   const largest = list(await net.valueOf('getLargestAccounts')).map((each) => object(each)['address']);
   expect(largest).toEqual(expect.arrayContaining([faucetKeypair().address, identity, vote]));
 });
