@@ -115,8 +115,7 @@ export function composeDeploys(inputs: DeploysInputs) {
   const deliveries = createDeliveries({ ...delivery, store, outbox, registry, clock, log, permit });
   const { wake } = deliveries;
   const whyReadOnly = () => publication?.whyReadOnly();
-  const eventsAre = () => publication?.events() ?? 'made';
-  const { watcher, timeOf } = composeWatcher(inputs, { enqueue, outbox, metrics, wake, eventsAre });
+  const { watcher, timeOf } = composeWatcher(inputs, { enqueue, outbox, metrics, wake, publication });
   gaugeSealedElsewhere(registry, store, delivery.seal);
   const isWatched = (address: string) => labels.has(address);
   const webhooks = createWebhooks({ ...delivery, store, clock, enqueue, wake, isWatched, random });
@@ -240,10 +239,10 @@ function composeWatcher(
     outbox: Outbox;
     metrics: Metrics;
     wake(): void;
-    eventsAre: Publication['events'];
+    publication: Publication | undefined;
   }>,
 ) {
-  const { enqueue, outbox, metrics, wake, eventsAre } = parts;
+  const { enqueue, outbox, metrics, wake, publication } = parts;
   const backends = config.rpcUrls.map((url, i) =>
     createRpcBackend({ name: `rpc_urls[${i}]`, url, key: config.rpcKey }, { fetch, clock }),
   );
@@ -260,12 +259,13 @@ function composeWatcher(
   const watcher = createWatcher({
     read: createRead(backends, addresses),
     save: (latest, deploys, genesisHash) => {
-      const now = eventsAre();
+      const now = publication?.events() ?? 'made';
       const addEvents = () => (now === 'made' ? enqueue.deploys(deploys, clock.now()) : undefined);
       if (readings.save(latest, genesisHash, addEvents) !== 'same-chain') {
         blockTimes.forgetWaits();
         notes.noteOtherChain();
       }
+      publication?.noteReading();
       return now === 'held-back' ? now : 'saved';
     },
     fillBlockTimes: blockTimes.fill,

@@ -70,6 +70,7 @@ export function createPublication({ store, url, clock, log, random, registry, re
   let claimedMs = Number.NEGATIVE_INFINITY;
   let takenOver: TakenOver | undefined;
   let takenOverMs = 0;
+  let isFirstReading = false;
 
   const noteState: PublisherNotes['noteState'] = (now, askedMs) => {
     if (now.kind !== state.kind) sinceMs = clock.monotonic();
@@ -87,7 +88,7 @@ export function createPublication({ store, url, clock, log, random, registry, re
   };
 
   const noteTakenOver: PublisherNotes['noteTakenOver'] = (now) => {
-    [takenOver, takenOverMs] = [now, clock.monotonic()];
+    [takenOver, takenOverMs, isFirstReading] = [now, clock.monotonic(), true];
     log.warn(
       { generation: now.generation, ended_keys: now.ended },
       'this database took over, as an operator said',
@@ -127,8 +128,10 @@ export function createPublication({ store, url, clock, log, random, registry, re
     whyReadOnly: () => whyReadOnly(state),
     /** Whether what gateways on other hosts count is of this database's accounts. */
     isOwn,
-    /** What becomes of the deploys that a reading shows. */
-    events: (): 'made' | 'held-back' | 'dropped' => eventsOf(state),
+    /** What becomes of the deploys that a reading shows: the first after a take-over has those that another may have sent. */
+    events: (): 'made' | 'held-back' | 'dropped' => (isFirstReading ? 'dropped' : eventsOf(state)),
+    /** A reading with its events was stored. */
+    noteReading: () => void (isFirstReading = false),
     /**
      * Whether a turn of deliveries may begin. Redis hears of it first, so that an older copy of this database is known for one
      * even if nothing but deliveries happened since.
