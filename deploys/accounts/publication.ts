@@ -80,11 +80,7 @@ export function createPublication({ store, url, clock, log, random, registry, re
     const name = now.kind === 'sole' && !now.isWhole ? 'building' : now.kind;
     if (name === logged || isQuiet()) return;
     logged = name;
-    const complaint = complaintOf(now);
-    if (complaint !== undefined) log.error(complaint);
-    else if (now.kind === 'sole' && now.isWhole) log.info('accounts and keys are published');
-    else if (now.kind === 'sole') log.info('all accounts and keys are being written to Redis');
-    else log.warn(remarkOf(now) ?? 'Redis does not answer');
+    logState(log, now);
   };
 
   const noteTakenOver: PublisherNotes['noteTakenOver'] = (now) => {
@@ -99,6 +95,9 @@ export function createPublication({ store, url, clock, log, random, registry, re
     return clock.monotonic() - sinceMs < (QUIET_MS[state.kind] ?? 0);
   }
 
+  /** What may pass in a moment is no trouble yet. */
+  const shownState = (): Ownership => (isQuiet() ? { kind: 'sole', isWhole: false } : state);
+
   const isOwn = () => state.kind === 'sole' && clock.monotonic() - claimedMs < LEASE_MS;
 
   return {
@@ -112,18 +111,10 @@ export function createPublication({ store, url, clock, log, random, registry, re
     },
     /** Redis being away is no reason to take deploys out of service: what is known goes on working. */
     health(): Health {
-      const complaint = isQuiet() ? undefined : complaintOf(state);
-      if (complaint !== undefined) return { isWell: false, sentence: complaint };
-      const remark = isQuiet() ? undefined : remarkOf(state);
-      if (remark !== undefined) return { isWell: true, hasRemark: true, sentence: remark };
-      if (takenOver === undefined || clock.monotonic() - takenOverMs > TAKEN_OVER_MS)
-        return { isWell: true, sentence: 'ok' };
-      const { generation, ended } = takenOver;
-      const sentence = `This database took over as generation ${generation}; ${ended} keys that had ended stay ended.`;
-      return { isWell: true, hasRemark: true, sentence };
+      const isOver = clock.monotonic() - takenOverMs > TAKEN_OVER_MS;
+      return healthOf(shownState(), isOver ? undefined : takenOver);
     },
-    /** As it is shown: what may pass in a moment is no trouble yet. */
-    state: (): Ownership => (isQuiet() ? { kind: 'sole', isWhole: false } : state),
+    state: shownState,
     /** Why changes are refused now, as a sentence. */
     whyReadOnly: () => whyReadOnly(state),
     /** Whether what gateways on other hosts count is of this database's accounts. */
@@ -143,6 +134,27 @@ export function createPublication({ store, url, clock, log, random, registry, re
       return head.turn(turns).catch(() => false);
     },
   };
+}
+
+function healthOf(state: Ownership, takenOver: TakenOver | undefined): Health {
+  const complaint = complaintOf(state);
+  if (complaint !== undefined) return { isWell: false, sentence: complaint };
+  const remark = remarkOf(state);
+  if (remark !== undefined) return { isWell: true, hasRemark: true, sentence: remark };
+  if (takenOver === undefined) return { isWell: true, sentence: 'ok' };
+  const { generation, ended } = takenOver;
+  const sentence = `This database took over as generation ${generation}; ${ended} keys that had ended stay ended.`;
+  return { isWell: true, hasRemark: true, sentence };
+}
+
+function logState(log: Log, state: Ownership): void {
+  const complaint = complaintOf(state);
+  if (complaint !== undefined) log.error(complaint);
+  else if (state.kind !== 'sole') log.warn(remarkOf(state) ?? 'Redis does not answer');
+  else
+    log.info(
+      state.isWhole ? 'accounts and keys are published' : 'all accounts and keys are being written to Redis',
+    );
 }
 
 /** What is told of a state beside complaints. */

@@ -49,7 +49,8 @@ export function createVirtualClock(startMs: number = START_MS): VirtualClock {
   }
 
   return {
-    now: () => Math.floor(startMs + elapsedMs),
+    // Waits that are reckoned by the other clock end a fraction early.
+    now: () => Math.round(startMs + elapsedMs),
     monotonic: () => monotonicOf(elapsedMs),
     sleep,
     advance,

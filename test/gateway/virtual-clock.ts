@@ -7,7 +7,7 @@ export function createVirtualClock(startMs = 1_000_000) {
   const sleeps = new Set<{ untilMs: number; wake(): void }>();
 
   const clock: Clock = {
-    now: () => Math.floor(nowMs),
+    now: () => Math.round(nowMs),
     monotonic: () => monotonicOf(nowMs),
     sleep: (ms, signal) =>
       new Promise((resolve) => {
