@@ -59,8 +59,8 @@ export function result({ id }: SeenCall, json: string): Response {
 }
 
 /** An error of the method in Agave's form. */
-export function failure({ id }: SeenCall, code: number, message: string): Response {
-  const error = JSON.stringify({ code, message });
+export function failure({ id }: SeenCall, code: number, message: string, data?: object): Response {
+  const error = JSON.stringify({ code, message, data });
   return new Response(`{"jsonrpc":"2.0","error":${error},"id":${id}}\n`, JSON_TYPE);
 }
 

@@ -61,7 +61,8 @@ export function startChain() {
       { dataSlice: { length: number }; minContextSlot?: number },
     ]; // this file's one caller
     if ((options.minContextSlot ?? 0) > chain.slot) {
-      return { error: { code: -32016, message: 'Minimum context slot has not been reached' } };
+      const data = { contextSlot: chain.slot };
+      return { error: { code: -32016, message: 'Minimum context slot has not been reached', data } };
     }
     const value = addresses.map((name) => accountJson(accounts.get(name), options.dataSlice.length));
     return { result: { context: { apiVersion: '4.0.0', slot: chain.slot }, value } };

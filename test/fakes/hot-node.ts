@@ -87,7 +87,7 @@ function statuses(history: History, view: Held, signatures: unknown): string {
       ? 'null'
       : `{"confirmationStatus":"finalized","confirmations":null,"err":null,"slot":${found.slot},"status":{"Ok":null}}`;
   });
-  return `{"context":{"slot":${view.top}},"value":[${values.join(',')}]}`;
+  return `{"context":{"apiVersion":"3.1.8","slot":${view.top}},"value":[${values.join(',')}]}`;
 }
 
 function cleanedUp(slot: number, { floor }: Held): string {

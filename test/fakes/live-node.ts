@@ -35,7 +35,7 @@ function answer(call: SeenCall, now: LiveState): Response | Promise<Response> {
   const config = configOf(call);
   const slot = now.slot - (LAGS[String(config['commitment'] ?? 'finalized')] ?? 0);
   if (typeof config['minContextSlot'] === 'number' && slot < config['minContextSlot']) {
-    return failure(call, -32016, 'Minimum context slot has not been reached');
+    return failure(call, -32016, 'Minimum context slot has not been reached', { contextSlot: slot });
   }
   switch (call.method) {
     case 'getSlot':
