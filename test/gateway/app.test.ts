@@ -84,6 +84,23 @@ describe('the gateway answers app.handle as it answers a connection', () => {
       expect((await gateway.app.handle(new Request(`http://${host}/health/live`))).status).toBe(200);
   });
 
+  test('F13 a call of app.handle holds its permit until its answer has been read', async () => {
+    await using single = await startGateway({
+      backends: [{ name: 'a', url: backend.url }],
+      plans: { single: { rps: 1_000, burst: 1_000, in_flight: 1 } },
+    });
+    const init = {
+      ...post(CALL('getBlock'))(),
+      headers: { ...JSON_HEADERS, 'x-token': single.key('single') },
+    };
+    const ask = () => single.app.handle(new Request('http://localhost/', init));
+    const first = await ask();
+    const second = await ask();
+    expect([first.status, second.status]).toEqual([200, 429]);
+    await first.text();
+    expect((await ask()).status).toBe(200);
+  });
+
   test('F13 by app.handle too, a stream is held back while it is not read, and left when its reader leaves', async () => {
     const left = Promise.withResolvers<void>();
     let sent = 0;

@@ -64,7 +64,7 @@ describe('requests behind others', () => {
     const codes = statuses(await caller.until('x'.repeat(77)));
     expect(codes.length).toBe(20_001);
     expect(codes.every((code, i) => code === (i % 2 === 0 && i < 20_000 ? 404 : 200))).toBe(true);
-  });
+  }, 30_000); // seconds beside other work
 
   test('small, large and streamed answers leave in their order', async () => {
     const { url } = start((request) =>
