@@ -25,7 +25,7 @@ const LANES = 8;
 const DUE_MS = 1_000;
 /** Real time after which an exchange or a connection that should have ended is a finding. */
 const HANG_MS = 30_000;
-/** No read may hold up the loop for longer. */
+/** No read may hold up the loop for longer, on a machine that does nothing else. */
 const READ_MS_MAX = 10;
 const PROGRESS_MS = 1_000;
 /** Beyond the time that is asked for. */
@@ -58,8 +58,10 @@ async function measure({ signal, number, progress, say }: OwnRun): Promise<boole
   const { episodes, outcomes, readMs, finding } = await fuzz(seed, number('seconds'), progress, signal);
   const counts = [...outcomes].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, n]) => `${name} ${n}`);
   say(`${episodes} episodes from seed ${seed}: ${counts.join(', ')}; no read above ${readMs.toFixed(1)} ms`);
-  say(finding === undefined ? 'no finding' : `FINDING ${finding}`);
-  return finding === undefined;
+  const isSlow = readMs > READ_MS_MAX;
+  const found = finding ?? (isSlow ? `a read held up the loop for ${readMs.toFixed(1)} ms` : undefined);
+  say(found === undefined ? 'no finding' : `FINDING ${found}`);
+  return found === undefined;
 }
 
 /** Runs episodes from `seed` on for so many seconds, up to the first finding, or until `signal` aborts. */
@@ -85,8 +87,6 @@ export async function fuzz(
       const episode = next++;
       try {
         await runEpisode(randomOf(episode), count);
-        if (reads.longestMs() > READ_MS_MAX)
-          finding ??= `seeds up to ${episode}: a read held up the loop for ${reads.longestMs()} ms`;
       } catch (error) {
         finding ??= `seed ${episode}: ${error instanceof Error ? error.message : String(error)}`;
       }
