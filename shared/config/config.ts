@@ -92,16 +92,16 @@ function gatewayFrom(table: Table, deadlines: Table) {
   const address = table.takeOr('listen', listen, { hostname: '127.0.0.1', port: 8899 });
   const ownUrl = gatewayUrl({ listen: address, tls });
   const bodyBytesMax = table.takeOr('max_body_bytes', integer(1_024, 134_217_728, '1_048_576'), 1_048_576);
-  // One account gets at most three quarters of it, so a longest body must fit twice.
-  const bodiesBytesMin = 2 * bodyBytesMax;
+  // One account gets at most three quarters of it, of which a longest body must find room.
+  const bodiesBytesMin = 1.5 * bodyBytesMax;
   const bodiesBytes =
-    table.take('bodies_bytes', integer(1_048_576, 17_179_869_184, '134_217_728')) ??
+    table.take('bodies_bytes', integer(65_536, 17_179_869_184, '134_217_728')) ??
     Math.max(134_217_728, bodiesBytesMin);
   if (bodiesBytes < bodiesBytesMin)
     table.problem(
       'bodies_bytes',
       bodiesBytes,
-      'at least twice gateway.max_body_bytes',
+      'one and a half times gateway.max_body_bytes',
       String(bodiesBytesMin),
     );
   return table.close({

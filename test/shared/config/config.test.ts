@@ -76,6 +76,13 @@ describe('values', () => {
   });
 });
 
+test('the memory for bodies under way has room for the longest, also where only that is set', () => {
+  const bytesOf = (gateway: object) => configOf({ gateway }).gateway.bodiesBytes;
+  expect(bytesOf({})).toBe(134_217_728);
+  expect(bytesOf({ max_body_bytes: 134_217_728 })).toBe(201_326_592);
+  expect(bytesOf({ bodies_bytes: 1_572_864 })).toBe(1_572_864);
+});
+
 describe('a problem names its key', () => {
   test.each([
     ['gatway', { gatway: {} }],
@@ -85,6 +92,8 @@ describe('a problem names its key', () => {
     ['gateway.listen', { gateway: { listen: '127.0.0.1:65536' } }],
     ['gateway.listen', { gateway: { listen: '::1:80' } }],
     ['gateway.processes', { gateway: { processes: 1.5 } }],
+    ['gateway.bodies_bytes', { gateway: { bodies_bytes: 1_572_863 } }],
+    ['gateway.bodies_bytes', { gateway: { bodies_bytes: 100_000, max_body_bytes: 66_667 } }],
     ['gateway.hedge', { gateway: { hedge: 1 } }],
     ['gateway.tls.key', { gateway: { tls: { cert: 'c.pem' } } }],
     ['gateway.tls.cert', { gateway: { tls: { key: 'k.pem' } } }],
