@@ -42,7 +42,9 @@ const GONE = { 404: errorOf('The account has no such webhook or delivery') };
 export const CONFLICT = { 409: errorOf('It conflicts with the current state; the text says why') };
 export const UNFIT = {
   422: errorOf('A value that is not accepted, such as a URL that is not public; the text says why'),
-  503: errorOf('The host of the URL cannot be looked up now, or keys cannot be checked: retry with backoff'),
+  503: errorOf(
+    'The host of the URL cannot be looked up now, keys cannot be checked, or no change can be taken; the text says why: retry with backoff',
+  ),
 };
 
 export type Description = Readonly<{

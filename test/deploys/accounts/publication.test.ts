@@ -398,11 +398,14 @@ test('a log that is not of its epoch is begun again', async () => {
 }, 20_000);
 
 test('the log keeps the latest changes', async () => {
-  publish();
+  const { epochs } = publish();
   await waited(isPublished);
   addKeys(1, LOG_MAX + 4 * PORTION);
   await waited(isPublished);
-  expect(await admin.xlen(LOG)).toBeWithin(LOG_MAX, LOG_MAX + 2 * PORTION);
+  const kept = await admin.xlen(LOG);
+  expect(kept).toBeLessThan(LOG_MAX + 2 * PORTION);
+  // A write that took a second on a busy machine begins another epoch, and its log.
+  if (epochs() === 1) expect(kept).toBeGreaterThanOrEqual(LOG_MAX);
 }, 20_000);
 
 test('a use that came again while it was taken stays', async () => {

@@ -276,6 +276,25 @@ describe('a wall clock that is moved (E26)', () => {
   });
 });
 
+test('80 deliveries resent by hand to a receiver that takes five seconds end one after the other, past the minute of its trust (E41)', async () => {
+  await using work = startWorker();
+  work.addWebhook('one');
+  for (let slot = 1; slot <= 80; slot++) work.upgrade('A', slot);
+  work.store.run(`UPDATE deliveries SET state = 'failed', attempts = 6, next_attempt_at_ms = NULL,
+    finished_at_ms = ${START_MS}, resend_at_ms = ${START_MS}`);
+  work.trust();
+  let [answeredUpTo, mostAtOnce] = [0, 0];
+  for (let round = 1; round <= 60; round++) {
+    await work.advance(5 * SECOND);
+    const open = work.network.posts.slice(answeredUpTo);
+    mostAtOnce = Math.max(mostAtOnce, open.length);
+    answeredUpTo += open.length;
+    for (const post of open) post.end(answered(200));
+  }
+  expect([mostAtOnce, work.posts().length, new Set(work.states())]).toEqual([4, 80, new Set(['delivered'])]);
+  expect(work.troubles).toEqual([]);
+});
+
 describe('a turn that may not send (E42)', () => {
   test('claims nothing, and sends as soon as it may; nothing due asks for nothing', async () => {
     let [may, asked] = [false, 0];
