@@ -10,14 +10,15 @@ export async function startHosts(extra = '') {
   const redis = await startRedis();
   const hosts: Host[] = [];
 
-  function host(processes = 1): Host {
-    const made = createHost({ redisUrl: redis.url, backendUrl: backend.url, processes, extra });
+  function host(processes = 1, env: Record<string, string> = {}): Host {
+    const made = createHost({ redisUrl: redis.url, backendUrl: backend.url, processes, extra, env });
     hosts.push(made);
     return made;
   }
 
   return {
     redis,
+    backend,
     host,
     /** A host whose deploys publishes its accounts. */
     async publishing(): Promise<Host> {

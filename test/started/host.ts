@@ -15,10 +15,12 @@ type HostOptions = Readonly<{
   processes?: number;
   /** More TOML at the end of the config. */
   extra?: string;
+  /** More of the environment of its apps. */
+  env?: Record<string, string>;
 }>;
 
 /** A data directory and a config of its own: what a host has apart from the others, on this machine. */
-export function createHost({ redisUrl, backendUrl, processes = 1, extra = '' }: HostOptions) {
+export function createHost({ redisUrl, backendUrl, processes = 1, extra = '', env = {} }: HostOptions) {
   const folder = temporaryFolder();
   const config = join(folder.path, 'sluice.toml');
   // A port that the system chose could be taken by a connection before several processes share it. One process alone has
@@ -45,7 +47,8 @@ export function createHost({ redisUrl, backendUrl, processes = 1, extra = '' }: 
   }
 
   async function start(app: 'gateway' | 'deploys'): Promise<Started & AsyncDisposable> {
-    const started = await startProcess([join(ROOT, `${app}/main.ts`), '--config', config], folder.path);
+    const args = [join(ROOT, `${app}/main.ts`), '--config', config];
+    const started = await startProcess(args, folder.path, env);
     running.push(started);
     return started;
   }

@@ -1,0 +1,253 @@
+import { expect, test } from 'bun:test';
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
+import { LEDGER_FILE } from '../../shared/ledger/schema.ts';
+import { queueOver } from '../deploys/outbox/queue.ts';
+import { result, type SeenCall } from '../fakes/backend.ts';
+import { seeded } from '../gateway/limits/load.ts';
+import { temporaryFolder } from '../started/gateway.ts';
+import { waited } from '../started/host.ts';
+import { ROOT } from '../started/process.ts';
+import { end, type Host, isPublishing, startHosts } from './hosts.ts';
+
+/** Each is the four kinds of trouble in a random order. */
+const ORDERS = 20;
+const KINDS = ['kill', 'move', 'restore', 'clock'] as const;
+const SKEW_MS_MAX = 7_200_000;
+const PATIENCE_MS = 30_000;
+
+const HOLD = '{"jsonrpc":"2.0","id":1,"method":"getBalance","params":["held"]}';
+
+/** Two hosts with gateways, of which one is the home of deploys, and what must hold of them whatever happens. */
+async function startWorld(random: () => number) {
+  const hosts = await startHosts('[plans.ample]\nrps = 1_000_000\nburst = 1_000_000\n');
+  const scratch = temporaryFolder();
+  const skewFile = join(scratch.path, 'skew');
+  const env = { BUN_OPTIONS: `--preload ${join(ROOT, 'test/started/skewed-clock.ts')}`, SKEW_FILE: skewFile };
+  let [home, away] = [hosts.host(2, env), hosts.host(2, env)];
+  const revoked: string[] = [];
+  const attempted = new Map<number, Set<string>>();
+  let gate: PromiseWithResolvers<void> | undefined;
+  let slot = 0;
+  hosts.backend.script(async (seen: SeenCall) => {
+    if (seen.text.includes('held')) await gate?.promise;
+    return result(seen, '1');
+  });
+
+  const number = (below: number) => Math.floor(random() * below);
+  const published = () => waited(isPublishing(home), PATIENCE_MS);
+  const served = (key: string) =>
+    waited(async () => (await home.status(key)) === 200 && (await away.status(key)) === 200, PATIENCE_MS);
+
+  await home.startDeploys();
+  await waited(isPublishing(home), PATIENCE_MS);
+  const good = await home.key('payer', 'ample');
+  await home.startGateway();
+  await away.startGateway();
+  await served(good.key);
+
+  /** Stops a gateway while calls wait at its backend: each has its answer. */
+  async function stopGateway(host: Host): Promise<void> {
+    const { backend } = hosts;
+    const before = backend.seen.length;
+    gate = Promise.withResolvers();
+    const calls = Array.from({ length: 6 }, (_, i) =>
+      host.post(good.key, HOLD.replace('held', `held ${slot} ${i}`)),
+    );
+    await waited(() => backend.seen.length >= before + calls.length, PATIENCE_MS);
+    host.gateway().kill('SIGTERM');
+    await Bun.sleep(number(500)); // anywhere in its drain
+    gate.resolve();
+    const statuses = await Promise.all(calls.map(async (call) => (await call).status));
+    expect(statuses).toEqual(calls.map(() => 200));
+    expect(await host.gateway().exited).toBe(0);
+  }
+
+  /** An upgrade as the watcher of each deploys that runs finds it. */
+  function upgrade(...running: readonly Host[]): number {
+    slot++;
+    for (const host of running) {
+      const store = host.accounts();
+      const queue = queueOver(store);
+      if (queue.rows("SELECT id FROM webhooks WHERE id = 'hook'").length === 0) queue.addWebhook('hook');
+      queue.upgrade('A', slot, Date.now());
+      store.close();
+    }
+    return slot;
+  }
+
+  /** Notes under which ids each upgrade was sent; gives the slots that this host has sent. */
+  function sentBy(host: Host): ReadonlySet<number> {
+    const store = host.accounts();
+    const rows = store
+      .query<{ slot: number; id: string }, []>(
+        `SELECT deploy_slot AS slot, deliveries.id AS id FROM attempts
+         JOIN deliveries ON deliveries.id = delivery_id JOIN events ON events.id = event_id`,
+      )
+      .all();
+    store.close();
+    for (const each of rows) attempted.getOrInsert(each.slot, new Set()).add(each.id);
+    return new Set(rows.map((row) => row.slot));
+  }
+
+  async function revokeOne(): Promise<void> {
+    const [made] = await home.cli('key', 'create', 'payer');
+    const key = made?.['key'] ?? '';
+    await served(key);
+    await home.cli('key', 'revoke', made?.['key_id'] ?? '');
+    await waited(
+      async () => (await home.status(key)) === 401 && (await away.status(key)) === 401,
+      PATIENCE_MS,
+    );
+    revoked.push(key);
+  }
+
+  async function expectRevoked(): Promise<void> {
+    for (const host of [home, away])
+      for (const key of revoked.slice(-5))
+        expect([host === home, await host.status(key)]).toEqual([host === home, 401]);
+  }
+
+  /** A copy of what deploys keeps, as its files are when it stands. */
+  function copyOf(host: Host): string {
+    const folder = temporaryFolder();
+    for (const file of [ACCOUNTS_FILE, LEDGER_FILE, 'secret'])
+      for (const suffix of ['', '-wal'])
+        if (existsSync(join(host.folder, `${file}${suffix}`)))
+          copyFileSync(join(host.folder, `${file}${suffix}`), join(folder.path, `${file}${suffix}`));
+    return folder.path;
+  }
+
+  async function kill(): Promise<void> {
+    const host = random() < 0.5 ? home : away;
+    const what = number(3);
+    if (what === 0) {
+      const { pid } = host.gateway();
+      const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+        .trim()
+        .split(' ')
+        .map(Number);
+      process.kill(children[number(children.length)] ?? 0, 'SIGKILL');
+    } else if (what === 1) {
+      await end(host.gateway(), 'SIGKILL');
+      await host.startGateway();
+    } else {
+      await end(home.deploys(), 'SIGKILL');
+      await home.startDeploys();
+    }
+  }
+
+  async function move(): Promise<void> {
+    await end(home.deploys(), 'SIGTERM');
+    const copy = copyOf(home);
+    await stopGateway(away);
+    await away.cli('restore', copy, '--overwrite');
+    [home, away] = [away, home];
+    await home.startDeploys();
+    await home.startGateway();
+    await published();
+    // The copy that stayed behind is started once more.
+    await away.startDeploys();
+    const both = upgrade(home, away);
+    await waited(() => sentBy(home).has(both), PATIENCE_MS);
+    expect(sentBy(away).has(both)).toBe(false);
+    await end(away.deploys(), 'SIGTERM');
+  }
+
+  async function restore(): Promise<void> {
+    await end(home.deploys(), 'SIGTERM');
+    const backup = copyOf(home);
+    await home.startDeploys();
+    await published();
+    await revokeOne();
+    await end(home.deploys(), 'SIGTERM');
+    await stopGateway(home);
+    sentBy(home);
+    await home.cli('restore', backup, '--overwrite');
+    await home.startDeploys();
+    await home.startGateway();
+    await expectRevoked();
+    await home.cli('deploys', 'take-over');
+  }
+
+  async function setClock(): Promise<void> {
+    writeFileSync(skewFile, String(Math.floor((2 * random() - 1) * SKEW_MS_MAX) + 0.390625));
+  }
+
+  return {
+    acts: { kill, move, restore, clock: setClock },
+    /** What must hold again after each. */
+    async settle(): Promise<void> {
+      await published();
+      await served(good.key);
+      await expectRevoked();
+      const now = upgrade(home);
+      await waited(() => sentBy(home).has(now), PATIENCE_MS);
+    },
+    revokeOne,
+    attempted,
+    revoked,
+    /** What `/health` of each gateway says now; nothing of one that is down. */
+    healths: () =>
+      Promise.all(
+        [home, away].map((host) =>
+          fetch(new URL('/health', host.gateway().url), { keepalive: false }).then(
+            async (answer) => [host.folder, `${answer.status} ${await answer.text()}`] as const,
+            () => [host.folder, undefined] as const,
+          ),
+        ),
+      ),
+    async [Symbol.asyncDispose]() {
+      await hosts[Symbol.asyncDispose]();
+      scratch[Symbol.dispose]();
+    },
+  };
+}
+
+function shuffled<T>(items: readonly T[], random: () => number): readonly T[] {
+  return items
+    .map((item) => [random(), item] as const)
+    .toSorted(([a], [b]) => a - b)
+    .map(([, item]) => item);
+}
+
+test(
+  'in twenty random orders of kills, moves, restores and clock changes no revoked key works, no event has two ids, no call is lost in a stop, and /health does not flap',
+  async () => {
+    const random = seeded(20_261_124);
+    await using world = await startWorld(random);
+    for (let order = 0; order < ORDERS; order++) {
+      for (const kind of shuffled(KINDS, random)) {
+        const said = new Map<string, string[]>();
+        let isOver = false;
+        const watching = (async () => {
+          while (!isOver) {
+            for (const [host, now] of await world.healths()) {
+              const all = said.getOrInsert(host, []);
+              if (now !== undefined && all.at(-1) !== now) all.push(now);
+            }
+            await Bun.sleep(50);
+          }
+        })();
+        await world.acts[kind]();
+        await world.settle();
+        isOver = true;
+        await watching;
+        // Well, then troubled, then well again: nothing else is said twice.
+        for (const all of said.values())
+          expect([order, kind, all, all.length]).toEqual([
+            order,
+            kind,
+            all,
+            Math.min(all.length, new Set(all).size + 1),
+          ]);
+      }
+      await world.revokeOne();
+    }
+    expect(world.attempted.size).toBeGreaterThan(ORDERS * KINDS.length);
+    expect([...world.attempted].filter(([, ids]) => ids.size > 1)).toEqual([]);
+    expect(world.revoked.length).toBeGreaterThan(ORDERS);
+  },
+  30 * 60_000,
+);
