@@ -261,7 +261,7 @@ test('M13 a trial spends its credits once, whatever numbers its processes have h
   const counts = new Map<number | 'lost', number>();
   const ledger = opened(join(crew.folder, LEDGER_FILE), LEDGER_MIGRATIONS);
   const numbers = new Set<number>();
-  for (let calls = 1; !counts.has(402); calls++) {
+  for (let answers = 0; !counts.has(402);) {
     for (const number of crew.processes().keys()) numbers.add(number);
     const spent = spentOf(ledger, 1);
     const status = await crew.post(key).then(
@@ -272,7 +272,9 @@ test('M13 a trial spends its credits once, whatever numbers its processes have h
     // 429 only while another process still holds the last ones.
     if (status === 429) expect(spent).toBeLessThan(CREDITS);
     const [first] = crew.processes().values();
-    if (calls % 50 === 0 && first !== undefined) process.kill(first, 'SIGTERM');
+    // Nobody listens: who starts is let go on, or the pool gives up.
+    if (status === 'lost') continue;
+    if (++answers % 50 === 0 && first !== undefined) process.kill(first, 'SIGTERM');
   }
   // 503: on a busy machine the ledger answers later than a call waits.
   expect([...counts.keys()].filter((status) => ![200, 402, 429, 503, 'lost'].includes(status))).toEqual([]);
@@ -283,7 +285,7 @@ test('M13 a trial spends its credits once, whatever numbers its processes have h
   expect(Math.max(...numbers)).toBeGreaterThan(2);
   const answered = counts.get(200) ?? 0;
   expect(answered).toBeWithin(CREDITS - (counts.get('lost') ?? 0), CREDITS + 1);
-});
+}, 60_000);
 
 test.each([1, 2])(
   'M14 a drain of %d processes ends by gateway.drain_seconds, and cuts what is left',
