@@ -84,6 +84,7 @@ function toldAgain(
   return nowMs - causeMs < CAUSE_MS ? { kind: 'told', trouble, causeMs } : told(first, nowMs);
 }
 
+export const HOST_DRAINING: HostHealth = { ok: false, sentence: 'draining' };
 const WELL: HostHealth = { ok: true, sentence: 'ok' };
 
 /** The health of the host: whoever looks for all of its processes takes in what they found and logs what changes. */

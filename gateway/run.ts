@@ -14,6 +14,7 @@ import { createLog, type Log, writeLines } from '../shared/log.ts';
 import { type AppStart, fired, PARENT_ENDED, stopSignal } from '../shared/process.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
 import { createGateway, type Gateway } from './compose.ts';
+import { HOST_DRAINING } from './health.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from './ledger.ts';
 import { claimNodeId, processName } from './limits/limits.ts';
 import { listenForMetrics } from './metrics.ts';
@@ -135,7 +136,9 @@ async function serve(
   if (claim === undefined) return [];
   if (claim.kind === 'refused') return [claim.sentence];
   const rpcConfig = { ...listeners, listen: { ...address, port: claim.port } };
-  const rpc = listen(rpcConfig, gateway, { clock, shared: link !== undefined, beat: link?.beat });
+  const health = () => (stop.reason === PARENT_ENDED ? HOST_DRAINING : gateway.health());
+  const stages = { ...gateway, health };
+  const rpc = listen(rpcConfig, stages, { clock, shared: link !== undefined, beat: link?.beat });
   if (rpc.kind === 'refused') return [rpc.sentence];
   const metrics =
     link === undefined ? listenForMetrics(metricsAddress, gateway.metrics, gateway.status) : undefined;

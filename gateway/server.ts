@@ -16,7 +16,7 @@ import { createListener, type ListenerOptions } from './listener/listener.ts';
 import { rpcRequestOf } from './listener/web.ts';
 import { NULL_ID, rpcError } from './request/envelope.ts';
 import { JSON_TYPE } from './respond/refusal.ts';
-import type { Health } from './health.ts';
+import { HOST_DRAINING, type Health } from './health.ts';
 
 type Stages = Readonly<{ answer: AnswerRequest; health: Health }>;
 
@@ -83,7 +83,8 @@ export function listen(config: GatewayConfig, { answer, health }: Stages, option
   const unreadable = unreadableTls(config.tls);
   if (unreadable !== undefined) return { kind: 'refused', sentence: unreadable } as const;
   const listener = createListener(config, options);
-  const healthNow = () => (listener.isDraining() ? { ok: false, sentence: 'draining' } : health());
+  // One of several that drains alone says how the host is.
+  const healthNow = () => (listener.isDraining() && !options.shared ? HOST_DRAINING : health());
   const app = createApp({ answer, health: healthNow }, createAdapter(listener));
   try {
     app.listen(config.listen);

@@ -12,7 +12,7 @@ import { fired, listenComplaint } from '../shared/process.ts';
 import { createLog, droppedLines, type Log, writeLines } from '../shared/log.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { openStore } from '../shared/store/open.ts';
-import { createHostHealth, type HostHealth } from './health.ts';
+import { createHostHealth, HOST_DRAINING, type HostHealth } from './health.ts';
 import { processName } from './limits/limits.ts';
 import { togetherStatus } from './status.ts';
 import { expose, listenForMetrics } from './metrics.ts';
@@ -210,6 +210,7 @@ export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOption
   /** Makes every worker drain and waits; resolves to those that had to be killed. */
   async function drain(): Promise<readonly number[]> {
     const all = [...running];
+    setHealth(HOST_DRAINING);
     for (const [, { worker }] of all) worker.signal('SIGTERM');
     const late = await Promise.all(all.map(([number, one]) => (one.late ??= killLate(number, one))));
     return all.map(([number]) => number).filter((_, i) => late[i]);
@@ -239,8 +240,11 @@ export function createWorkerPool({ size, launch, endMs, clock, log }: PoolOption
   function lookAtHost(): void {
     const listeners = [...running.values()].filter(({ state }) => state === 'listening');
     const found = listeners.flatMap(({ worker }) => worker.findings() ?? []);
-    if (found.length === 0) return;
-    const now = host.look(found);
+    if (found.length === 0 || health === HOST_DRAINING) return;
+    setHealth(host.look(found));
+  }
+
+  function setHealth(now: HostHealth): void {
     if (now.ok === health?.ok && now.sentence === health.sentence) return;
     health = now;
     for (const { worker } of running.values()) worker.setHealth(now);

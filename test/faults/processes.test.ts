@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync } from 'node:fs';
 import { result, type SeenCall, startBackend } from '../fakes/backend.ts';
 import { hasEnded } from '../started/process.ts';
@@ -10,6 +10,8 @@ const PLANS =
   '[plans.prepaid]\nrps = 100000\nburst = 100000\ncredits = 100000\n[plans.tiny]\nrps = 1000\nmax_batch = 1\n' +
   // A rate that is never reached, also by one process that knows nothing yet.
   '[plans.ample]\nrps = 1_000_000\nburst = 1_000_000\n';
+
+setDefaultTimeout(30_000);
 
 let backend: ReturnType<typeof startBackend>;
 beforeEach(() => void (backend = startBackend()));
@@ -115,7 +117,7 @@ test('G15 processes share the connections of a backend, and their status has the
   });
   gate.resolve();
   for (const answer of answers) expect((await answer).status).toBe(200);
-}, 20_000);
+});
 
 test('I1 a drain sends pooled callers away without a reset: every answer that comes is whole, and the last of its connection says so', async () => {
   await using crew = await start();
@@ -164,7 +166,7 @@ test('I1 a drain says so at /health, and lets an answer under way end', async ()
   gate.resolve();
   expect((await underWay).status).toBe(200);
   expect(await crew.exited).toBe(0);
-}, 20_000);
+});
 
 test('I1 a drain follows when the supervisor is killed: no process stays behind', async () => {
   await using crew = await start({ processes: 2 });

@@ -136,3 +136,30 @@ describe('M20 after the death of a supervisor', () => {
     expect(existsSync(join(folder.path, 'gateway-1.node'))).toBe(false);
   });
 });
+
+test('M21 while one process drains alone /health says what it said before, whichever is asked', async () => {
+  await using crew = await start();
+  const key = crew.key('many');
+  await until(async () => (await crew.health()) === '200 ok');
+  const gate = Promise.withResolvers<void>();
+  backend.script(async (seen) => {
+    await gate.promise;
+    return streamed(seen, 1);
+  });
+  const calls = Array.from({ length: 8 }, (_, i) => crew.post(key, scanOf(i)));
+  await until(async () => backend.seen.length === calls.length);
+  const draining = crew.pidOf(1);
+  process.kill(draining, 'SIGTERM');
+  const said = new Set<string>();
+  // Its listener stays open while requests come, for five seconds at most.
+  await until(async () => {
+    // A connection that the closing listener had accepted is reset.
+    for (const each of await Promise.allSettled([1, 2, 3, 4].map(crew.health)))
+      if (each.status === 'fulfilled') said.add(each.value);
+    return crew.processes().has(3) && (await crew.metric('sluice_gateway_processes')) === 2;
+  });
+  gate.resolve();
+  for (const call of calls) expect((await (await call).text()).length).toBeGreaterThan(1 << 20);
+  await until(async () => hasEnded(draining));
+  expect([...said]).toEqual(['200 ok']);
+});
