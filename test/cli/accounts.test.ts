@@ -213,3 +213,38 @@ test('audit lists what was changed and by whom, the newest first, also of one ac
   expect(own.out).toMatch(/^AT +BY +ACTION +ACCOUNT +DETAIL\n20[^\n]* command line +account.create +acme /);
   expect(own.out).not.toContain('joe');
 }, 30_000);
+
+describe('deploys take-over', () => {
+  const written = (more: string) => {
+    const path = join(folder.path, 'copies.toml');
+    writeFileSync(path, `[storage]\ndata_dir = "${join(folder.path, 'copies')}"\n${more}`);
+    return path;
+  };
+
+  test('says that there is nothing to take over without storage.redis', async () => {
+    const { code, out, err } = await run('deploys', 'take-over', '--config', written(''));
+    expect([code, out, err]).toEqual([1, '', expect.stringContaining('has no storage.redis')]);
+  });
+
+  test('is a request to deploys, audited, whether it runs or not, and lets other commands work again', async () => {
+    const config = written('redis = "redis://127.0.0.1:1"\n[[backends]]\nname = "a"\nurl = "http://h"\n');
+    await run('account', 'create', 'payer', '--config', config);
+    const store = opened(join(folder.path, 'copies', ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
+    store.run('UPDATE publication SET generation = 6, behind = 7');
+    const refused = await run('key', 'create', 'payer', '--config', config);
+    expect([refused.code, refused.err]).toEqual([
+      1,
+      expect.stringContaining('bun run sluice deploys take-over'),
+    ]);
+    expect(await json('deploys', 'take-over', '--config', config)).toEqual([
+      { take_over: 'requested', generation: 6, published_generation: 7 },
+    ]);
+    expect((await run('key', 'create', 'payer', '--config', config)).code).toBe(0);
+    expect(store.query('SELECT action, actor_kind FROM audit ORDER BY id').values()).toContainEqual([
+      'deploys.take-over',
+      'command-line',
+    ]);
+    expect(store.query('SELECT take_over FROM publication').values()).toEqual([[1]]);
+    store.close();
+  });
+});
