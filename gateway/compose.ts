@@ -20,6 +20,7 @@ import { dueMsBy } from './methods/table.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { Hosts } from './replica/hosts.ts';
 import { createFailedKeys, createAuth } from './request/auth.ts';
+import { createSendIds } from './request/send-id.ts';
 import { createSend } from './respond/planned-call.ts';
 import { createRespond } from './respond/respond.ts';
 import { createDirect } from './upstream/direct.ts';
@@ -50,6 +51,8 @@ type Deps = Readonly<{
   clock: Clock;
   log: Log;
   random(): number;
+  /** Fills bytes that nobody can guess. */
+  fillRandom(bytes: Uint8Array): unknown;
 }>;
 
 /** The gateway without a listener. */
@@ -74,7 +77,7 @@ const RECENT_TURNS = (TURN_SECONDS * 1_000) / TEND_MS;
 const USAGE_LOST = 'usage was not counted, for the ledger takes no writes';
 
 export function createGateway(deps: Deps) {
-  const { node, sharing, hosts, supervisor, config, accounts, ledger, clock, log, random } = deps;
+  const { node, sharing, hosts, supervisor, config, accounts, ledger, clock, log } = deps;
   const { probeMs, bodyBytesMax, cacheBytes } = config.gateway;
   const dueMs = dueMsBy(config.gateway.deadlinesMs);
   const backends = backendsOf(config).map((each) => backendFrom(each, clock, config));
@@ -95,8 +98,8 @@ export function createGateway(deps: Deps) {
   const cache = cacheBytes === 0 ? undefined : new Cache(cacheBytes);
   const metrics = createMetrics(backends, limits.link, cache);
   const pool = poolOf(backends, metrics, deps);
-  const parts = { clock, dueMs, pool, budget: createRetryBudget(), ...eventsFor(metrics, log, clock) };
-  const forward = createForward({ ...parts, random });
+  const parts = { clock, dueMs, pool, ...sendingFrom(deps), ...eventsFor(metrics, log, clock) };
+  const forward = createForward(parts);
   const acrossTiers = withHistory(forward, clock);
   const cached = cache === undefined ? acrossTiers : withCache(acrossTiers, cache, pool);
   const hedge = config.gateway.hedge ? createHedge(parts, metrics.hedge) : undefined;
@@ -229,6 +232,11 @@ function poolOf(backends: readonly Backend[], metrics: Metrics, { config, clock,
   });
 }
 
+/** What all calls to backends share. */
+function sendingFrom({ fillRandom, random }: Deps) {
+  return { nextId: createSendIds(fillRandom), budget: createRetryBudget(), random };
+}
+
 /** Counts what happens on the way to backends. Logs one line a penalty, not one a call: a dead backend under load must not fill the disk. */
 function eventsFor(metrics: Metrics, log: Log, clock: Clock): ForwardEvents {
   return {
@@ -251,8 +259,9 @@ function eventsFor(metrics: Metrics, log: Log, clock: Clock): ForwardEvents {
 
 function backendFrom(backend: BackendConfig, clock: Clock, { gateway }: Config): Backend {
   const { idleMs, processes } = gateway;
+  const { url, codings } = backend;
   const headers = new Map([...backend.headers].map(([name, value]) => [name, value.reveal()]));
-  return new Backend(backend, createHttpClient({ url: backend.url, headers, clock, idleMs }), processes);
+  return new Backend(backend, createHttpClient({ url, codings, headers, clock, idleMs }), processes);
 }
 
 /** The names by which callers see backends: the config's own, or a number for one that may be an address, hashed or not. */
@@ -286,7 +295,8 @@ function backendsOf({ backends, localnet }: Config): readonly BackendConfig[] {
       headers: new Map(),
       bodyBytesMax: undefined,
       connectionsMax: 512,
-      trustsEnd: undefined,
+      trustsEnd: false,
+      codings: [],
     },
   ];
 }

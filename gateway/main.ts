@@ -7,5 +7,11 @@ await runApp('gateway', process.env, async (how) => {
   const { startGateway } = await import('./run.ts');
   const { supervisorLinkFrom, WORKER_VARIABLE } = await import('./workers.ts');
   const link = supervisorLinkFrom(process.env[WORKER_VARIABLE], process);
-  return startGateway({ ...how, random: Math.random, makeId: () => crypto.randomUUID(), link });
+  return startGateway({
+    ...how,
+    random: Math.random,
+    fillRandom: (bytes) => crypto.getRandomValues(bytes),
+    makeId: () => crypto.randomUUID(),
+    link,
+  });
 });

@@ -25,6 +25,7 @@ import type { PortClaim, ReloadedConfig, SupervisorLink } from './workers.ts';
 type Run = AppStart &
   Readonly<{
     random(): number;
+    fillRandom(bytes: Uint8Array): unknown;
     makeId(): string;
     /** The link of a worker to its supervisor; `undefined` for a process without one. */
     link: SupervisorLink | undefined;
@@ -58,7 +59,7 @@ async function runGateway(
   run: Run,
   stop: AbortSignal,
 ): Promise<readonly string[]> {
-  const { link, random } = run;
+  const { link, random, fillRandom } = run;
   const { config } = loaded;
   const { storage } = config;
   const number = link?.worker ?? 0;
@@ -91,6 +92,7 @@ async function runGateway(
     clock,
     log,
     random,
+    fillRandom,
   });
   await Promise.all([gateway.probeAll(stop), hosts?.accounts.settle(stop)]);
 

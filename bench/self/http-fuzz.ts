@@ -157,7 +157,13 @@ async function runEpisode(random: Random, count: (name: string) => void): Promis
   const { clock, advance } = createVirtualClock();
   const exchanges: Exchange[] = [];
   const server = startServer(exchanges);
-  const client = createHttpClient({ url: new URL(server.url), headers: new Map(), clock, idleMs: DUE_MS });
+  const client = createHttpClient({
+    url: new URL(server.url),
+    codings: [],
+    headers: new Map(),
+    clock,
+    idleMs: DUE_MS,
+  });
   try {
     for (let step = random.below(5); step >= 0; step--) {
       const started = Array.from({ length: random.one([1, 1, 1, 2, 4]) }, (_, i) =>
@@ -229,7 +235,7 @@ function start(client: HttpClient, exchange: Exchange, random: Random): void {
     exchange.observed = { kind: 'complete', body: bytes, status: 200, head: undefined };
   };
   if (mode === 'small' || mode === 'handler') {
-    const message = Buffer.concat([client.headFor('identity'), Buffer.from(`${body.length}\r\n\r\n`), body]);
+    const message = Buffer.concat([client.head, Buffer.from(`${body.length}\r\n\r\n`), body]);
     const handler: ExchangeHandler = mode === 'small' ? { onSmallReply, onOutcome } : { onOutcome };
     client.start(message, message.length, DUE_MS, handler);
     message.fill('X');
@@ -238,7 +244,6 @@ function start(client: HttpClient, exchange: Exchange, random: Random): void {
   const leaving = new AbortController();
   const request = {
     body,
-    acceptEncoding: 'identity',
     dueMs: DUE_MS,
     kind: mode === 'fresh' ? 'write' : 'light',
   } as const;

@@ -1,3 +1,4 @@
+import { randomFillSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createGateway } from '../../gateway/compose.ts';
 import { LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
@@ -222,7 +223,13 @@ async function timeLoop(seconds: number): Promise<void> {
   });
   const accounts = opened(':memory:', ACCOUNTS_MIGRATIONS);
   const ledger = opened(':memory:', LEDGER_MIGRATIONS);
-  const own = { node: 'one', clock: systemClock, log: silentLog(), random: () => 0.5 };
+  const own = {
+    node: 'one',
+    clock: systemClock,
+    log: silentLog(),
+    random: () => 0.5,
+    fillRandom: randomFillSync,
+  };
   const gateway = createGateway({ config, accounts, ledger, ...own });
   const token = addKey(accounts, 'bench');
   const requests = Array.from({ length: LOOPED }, (_, i) => {

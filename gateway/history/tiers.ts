@@ -11,7 +11,7 @@ import {
   type Reply,
   type TimedContext,
 } from '../upstream/forward.ts';
-import { SMALL_BODY_BYTES_MAX, decodeSmallBody } from '../upstream/response-reader.ts';
+import { SMALL_BODY_BYTES_MAX } from '../upstream/response-reader.ts';
 import type { ForwardRoute, Gap } from '../upstream/selection.ts';
 import { elementsOf, joined, memberOf, numberIn } from '../json/slices.ts';
 import { isNull } from '../json/scan.ts';
@@ -21,7 +21,7 @@ export type Tiers = Readonly<{ live: readonly Backend[]; archive: readonly Backe
 
 /** What a request to backends changes in the caller's call; `localOnly` excludes the long-term storage behind a node. */
 export type Changes = Readonly<{ method?: string; params?: Uint8Array | undefined }> &
-  Pick<Partial<CallContext>, 'localOnly' | 'signal' | 'acceptEncoding' | 'hasNext' | 'isReadHere'>;
+  Pick<Partial<CallContext>, 'localOnly' | 'signal' | 'hasNext' | 'isReadHere'>;
 
 /**
  * What a tier's reply says about the other tier: `refused`, an error that the other tier would repeat, or the caller has
@@ -42,8 +42,8 @@ export function classify(reply: Reply): ReplyClass {
   if (reply.kind === 'stream') return { kind: 'found' };
   if (reply.kind === 'caller-left') return { kind: 'refused' };
   if (reply.kind !== 'whole') return { kind: 'unreachable' };
-  const bytes = reply.bytes.length > SMALL_BODY_BYTES_MAX ? undefined : decodeSmallBody(reply);
-  if (bytes === undefined) return { kind: 'found' };
+  const { bytes } = reply;
+  if (bytes.length > SMALL_BODY_BYTES_MAX) return { kind: 'found' };
   const failure = failureOf(bytes);
   if (failure === undefined) return { kind: isNull(memberOf(bytes, 'result')) ? 'null' : 'found' };
   const { code, message } = failure;

@@ -15,7 +15,7 @@ export const COMMA = 0x2c;
 const MINUS = 0x2d;
 const ZERO = 0x30;
 const NINE = 0x39;
-const COLON = 0x3a;
+export const COLON = 0x3a;
 export const BACKSLASH = 0x5c;
 export const OPEN_ARRAY = 0x5b;
 export const CLOSE_ARRAY = 0x5d;
@@ -187,7 +187,8 @@ for (const c of '0123456789abcdefABCDEF') HEX[c.charCodeAt(0)] = 1;
 const LITERALS = ['true', 'false', 'null'].map((text) => Buffer.from(text));
 const LETTERS = 0x61;
 
-function afterScalar(bytes: Uint8Array, i: number): number {
+/** The index after a number or literal, or `BAD`. */
+export function afterScalar(bytes: Uint8Array, i: number): number {
   if ((bytes[i] ?? 0) >= LETTERS)
     for (const literal of LITERALS) if (isAt(bytes, i, literal)) return i + literal.length;
   if (bytes[i] === MINUS) i++;

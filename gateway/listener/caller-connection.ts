@@ -348,11 +348,12 @@ export class CallerConnection {
     let last = EMPTY;
     const end = await body.pipe((piece) => {
       if (isChunked) return this.#out.writeChunk(piece);
+      const lastAt = Math.max(0, left - 1);
       left -= piece.length;
       if (left > 0 || piece.length === 0) return this.#out.write(piece);
-      // The last byte waits: an answer that turns out to be none at its end must not look whole.
-      last = Buffer.from(piece.subarray(-1));
-      return this.#out.write(piece.subarray(0, -1));
+      // The last byte waits, and nothing follows it: an answer that turns out to be none at its end must not look whole.
+      last = Buffer.from(piece.subarray(lastAt, lastAt + 1));
+      return this.#out.write(piece.subarray(0, lastAt));
     });
     this.#body = undefined;
     onEnd?.(end);

@@ -93,25 +93,6 @@ export function rangesIn(header: string | null) {
     });
 }
 
-const CODINGS = ['zstd', 'br', 'gzip', 'deflate'];
-/** The codings to request by `Accept-Encoding`, of which a handful of clients send nearly all. */
-const codingsByHeader = new Map<string | null, string>();
-const HEADERS_MAX = 64;
-
-/** The known content codings that a caller reads, as they are requested upstream (RFC 9110 12.5.3); `identity`: none. */
-export function codingsIn(header: string | null): string {
-  return codingsByHeader.get(header) ?? codingsRead(header);
-}
-
-function codingsRead(header: string | null): string {
-  if ((header?.length ?? 0) > 1_024) return 'identity'; // which suits everybody; a long one is not worth its time
-  const accepted = new Map(rangesIn(header).map(({ name, isRefused }) => [name, !isRefused]));
-  const codings = CODINGS.filter((name) => accepted.get(name) ?? accepted.get('*')).join(', ') || 'identity';
-  if (codingsByHeader.size >= HEADERS_MAX) codingsByHeader.clear();
-  codingsByHeader.set(header, codings);
-  return codings;
-}
-
 /** A body longer than the config allows, or too many bodies under way. */
 export type BodyRefusal = { readonly kind: 'body-too-large' | 'bodies-full' };
 

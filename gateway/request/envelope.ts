@@ -16,6 +16,7 @@ import {
   textIn,
 } from '../json/scan.ts';
 import { joined } from '../json/slices.ts';
+import { SEND_ID_BYTES } from './send-id.ts';
 
 /** One JSON-RPC call. `id` and `params` are the caller's own bytes, so 64-bit numbers and escapes survive. */
 export type Call = Readonly<{
@@ -26,13 +27,19 @@ export type Call = Readonly<{
 }>;
 
 /** The length of what `writeRequest` writes. */
-export function requestBytes({ id, params }: Call, member: Uint8Array): number {
+export function requestBytes({ params }: Call, member: Uint8Array): number {
   const paramsBytes = params === undefined ? 0 : BEFORE_PARAMS.length + params.length;
-  return BEFORE_ID.length + id.length + member.length + paramsBytes + 1;
+  return BEFORE_ID.length + SEND_ID_BYTES + member.length + paramsBytes + 1;
 }
 
-/** Writes `{"jsonrpc":"2.0","id":ID,"method":"NAME","params":PARAMS}` at an index; gives the index behind it. */
-export function writeRequest({ id, params }: Call, member: Uint8Array, into: Buffer, at: number): number {
+/** Writes `{"jsonrpc":"2.0","id":ID,"method":"NAME","params":PARAMS}` at an index, under an id of our own; gives the index behind it. */
+export function writeRequest(
+  { params }: Call,
+  id: Uint8Array,
+  member: Uint8Array,
+  into: Buffer,
+  at: number,
+): number {
   into.set(BEFORE_ID, at);
   at += BEFORE_ID.length;
   // Calling the runtime costs more than to copy a few bytes.
@@ -57,7 +64,7 @@ const BEFORE_ID = Buffer.from('{"jsonrpc":"2.0","id":');
 const BEFORE_PARAMS = Buffer.from(',"params":');
 
 /** An answer that the gateway makes itself. */
-export type OwnAnswer = Readonly<{ kind: 'whole'; bytes: Uint8Array<ArrayBuffer>; encoding: undefined }>;
+export type OwnAnswer = Readonly<{ kind: 'whole'; bytes: Uint8Array<ArrayBuffer> }>;
 
 /** `{"jsonrpc":"2.0","error":{"code":C,"message":"M"},"id":ID}`; `data` with a hint at most: strict clients refuse more. */
 export function rpcError(code: number, message: string, id: Uint8Array, hint?: string): OwnAnswer {
@@ -72,7 +79,7 @@ export function rpcResult(result: string | Uint8Array, id: Uint8Array): OwnAnswe
 
 function ownAnswer(member: string, id: Uint8Array, value: string | Uint8Array = ''): OwnAnswer {
   const bytes = joined(['{"jsonrpc":"2.0",', member, value, ',"id":', id, '}']);
-  return { kind: 'whole', bytes, encoding: undefined };
+  return { kind: 'whole', bytes };
 }
 
 /** What stands where a call should. Only a `call` is answered by a backend. */
@@ -119,6 +126,7 @@ function elementFrom(members: Members): Element {
   if (count > MEMBERS_MAX) return invalid(NULL_ID, `more than ${MEMBERS_MAX} members`);
   const id = twice === 'id' ? NULL_ID : idFrom(members.id);
   if (id === undefined) return invalid(NULL_ID, 'id must be a string, an unsigned integer or null');
+  if (id.length > ID_BYTES_MAX) return invalid(NULL_ID, 'id is longer than 64 KB');
   if (twice !== undefined) return invalid(id, `two members named ${twice}`);
   if (!isVersion(jsonrpc)) return invalid(id, 'jsonrpc must be "2.0"');
   if (members.method?.[0] !== QUOTE) return invalid(id, 'method must be a string');
@@ -143,6 +151,9 @@ const NOTIFICATION: Element = { kind: 'notification' };
 function invalid(id: Uint8Array, reason: string): Element {
   return { kind: 'invalid', id, reason: `Invalid request: ${reason}` };
 }
+
+/** A longer id is not written into an answer, or into each of its refusals. */
+const ID_BYTES_MAX = 65_536;
 
 /** The largest id that Agave can answer. */
 const U64_MAX = '18446744073709551615';

@@ -206,7 +206,7 @@ async function dividedStream(
   await Promise.race([decided.promise, ended]);
   kind ??= 'json';
   const type = kind === 'lines' ? NDJSON_TYPE : JSON_TYPE;
-  return { type, answer: { kind: 'stream', body: { pipe, cancel }, encoding: undefined, slot, backend } };
+  return { type, answer: { kind: 'stream', body: { pipe, cancel }, slot, backend } };
 
   /** The backend's fault, which nothing else on the way has seen. */
   function reject(): void {

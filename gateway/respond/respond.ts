@@ -4,13 +4,12 @@ import type { Caller } from '../../shared/keys/source.ts';
 import type { CallPermits } from '../limits/calls.ts';
 import { type Charge, type Charging, rateFields } from '../limits/charge.ts';
 import type { Envelope } from '../request/envelope.ts';
-import { codingsIn, corsFields, type Fields, type RpcRequest, RpcResponse } from '../listener/http.ts';
+import { corsFields, type Fields, type RpcRequest, RpcResponse } from '../listener/http.ts';
 import { answerSlot } from '../upstream/backend.ts';
 import { bodyOf } from '../upstream/cache.ts';
 import { failureOf } from '../upstream/failure.ts';
 import type { Reply } from '../upstream/forward.ts';
 import {
-  decodeSmallBody,
   isUnread,
   type ResponseStart,
   type StreamEnd,
@@ -102,7 +101,6 @@ export function createRespond(parts: Parts): Respond {
     const { accountId } = caller;
     const asLines = planned.route.name === 'getProgramAccounts' && wantsLines(request.headers);
     return send(planned, plan, {
-      acceptEncoding: asLines ? 'identity' : codingsIn(request.headers.get('accept-encoding')),
       accountId,
       // Lazy: the runtime makes the signal when it is first read.
       get signal() {
@@ -124,12 +122,12 @@ export function createRespond(parts: Parts): Respond {
     return codingFor(headers.get('accept-encoding'), codings);
   }
 
-  /** An answer that its backend sent plain is compressed when it is large, or does not say how long it is. */
+  /** An answer is compressed when it is large, or does not say how long it is. */
   function answered(answer: ResponseStart, type: string, admitted: Admitted): RpcResponse {
     const isLarge = answer.kind === 'stream' || answer.bytes.length > WHOLE_BYTES_MAX;
-    const varies = isLarge && answer.encoding === undefined && codings.length > 0;
+    const varies = isLarge && codings.length > 0;
     const coding = varies ? wantedBy(admitted.request) : undefined;
-    const fields = fieldsOfAnswer(admitted, type, answer, coding ?? answer.encoding);
+    const fields = fieldsOfAnswer(admitted, type, answer, coding);
     if (varies) fields['vary'] = VARY;
     if (answer.kind === 'whole' && coding === undefined) {
       countError(answer, admitted.usage, 0);
@@ -231,7 +229,7 @@ export function createRespond(parts: Parts): Respond {
       const batchPosition = { batch: admitted, index };
       const { signal } = abort;
       const { accountId } = caller;
-      const by = { acceptEncoding: 'identity', accountId, signal, onWait, evict, batchPosition };
+      const by = { accountId, signal, onWait, evict, batchPosition };
       const permit = calls.wait(signal);
       // Without a wait when there is one: the calls ask for connections in the batch's order.
       const isPermitted = permit instanceof Promise ? await whileWaiting(permit, onWait) : permit;
@@ -309,16 +307,14 @@ function keepsRate(reply: Reply): boolean {
   return 'replied' in reply && reply.replied === true;
 }
 
-/** Counts an answer that is an error, compressed or not. */
+/** Counts an answer that is an error. */
 function countError(answer: WholeAnswer, usage: Admitted['usage'], index: number): void {
-  const bytes = answer.isResult ? undefined : decodeSmallBody(answer);
-  if (bytes !== undefined && failureOf(bytes) !== undefined) usage.error(index);
+  if (!answer.isResult && failureOf(answer.bytes) !== undefined) usage.error(index);
 }
 
 /** The slot that an answer says it was read at; 0: it says none. */
 function slotOf(answer: ResponseStart, { planned }: Admitted): number {
   if (answer.kind === 'stream') return answer.slot ?? 0;
-  if (answer.encoding !== undefined) return 0;
   const { buffer, byteOffset, length } = answer.bytes;
   return answerSlot(planned[0]?.label, Buffer.from(buffer, byteOffset, length));
 }

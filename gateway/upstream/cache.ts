@@ -1,7 +1,7 @@
 import { afterSpace, wholeNumberAt } from '../json/scan.ts';
 import { elementsOf, numberIn } from '../json/slices.ts';
 import type { Call } from '../request/envelope.ts';
-import { plainIdAt, RESULT_AT } from './followed-answer.ts';
+import { endIdAt, RESULT_AT } from './followed-answer.ts';
 import type { CallContext, Forward, Reply } from './forward.ts';
 import { type StreamBody, watched, WHOLE_BYTES_MAX } from './response-reader.ts';
 import type { Pool } from './selection.ts';
@@ -55,7 +55,7 @@ export class Cache {
   /** Keeps a plain result that is not null, in memory of its own. */
   keep(key: string, bytes: Buffer, id: Uint8Array, backend?: string): void {
     const isNull = bytes[afterSpace(bytes, RESULT_AT)] === LETTER_N;
-    const idAt = isNull ? -1 : plainIdAt(bytes, id);
+    const idAt = isNull ? -1 : endIdAt(bytes, id);
     const cost = bytes.length + key.length + ENTRY_BYTES;
     if (idAt === -1 || this.#entries.has(key) || !this.#take(cost, cost)) return;
     const [before, after] = [bytes.subarray(0, idAt), bytes.subarray(idAt + id.length)];
@@ -147,7 +147,7 @@ export function withCache(forward: Forward, cache: Cache, pool: Pick<Pool, 'fina
       if (isFinal && pool.finality().resets === resets) cache.keep(key, bytes, call.id, backend);
     };
     return reply.then((start) => {
-      if ((start.kind !== 'whole' && start.kind !== 'stream') || start.encoding !== undefined) return start;
+      if (start.kind !== 'whole' && start.kind !== 'stream') return start;
       if (start.kind === 'whole') {
         keep([start.bytes], start.backend);
         return start;
@@ -178,10 +178,10 @@ export function withCache(forward: Forward, cache: Cache, pool: Pick<Pool, 'fina
       };
       const length = parts.reduce((bytes, part) => bytes + part.length, 0);
       const body = watched(bodyOf(parts), signal, onEnd);
-      return { kind: 'stream', body, encoding: undefined, length, backend };
+      return { kind: 'stream', body, length, backend };
     }
     onSettled?.();
-    return { kind: 'whole', bytes: Buffer.concat(parts), encoding: undefined, isResult: true, backend };
+    return { kind: 'whole', bytes: Buffer.concat(parts), isResult: true, backend };
   }
 }
 

@@ -2,7 +2,7 @@ import { isAt } from '../json/scan.ts';
 import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
 import { answerSlot, type Backend, hashOf } from './backend.ts';
 import type { Failure } from './failure.ts';
-import { plainIdAt } from './followed-answer.ts';
+import { plainIdAt, withOwnId } from './followed-answer.ts';
 import { type CallContext, type Forward, type ForwardParts, isStale, type Reply } from './forward.ts';
 import type { Hedge, HedgedCall } from './hedge.ts';
 import { EMPTY, type ExchangeHandler, type HttpReply, LEFT_OUT, type NoReply } from './http-connection.ts';
@@ -21,7 +21,7 @@ export type Direct = (
   onReply: (reply: Reply) => void,
 ) => void;
 
-type Parts = Pick<ForwardParts, 'clock' | 'dueMs' | 'pool' | 'budget' | 'onResponseStart'> &
+type Parts = Pick<ForwardParts, 'clock' | 'dueMs' | 'pool' | 'budget' | 'nextId' | 'onResponseStart'> &
   Readonly<{
     forward: Forward;
     hedge?: Hedge | undefined;
@@ -82,6 +82,8 @@ class DirectCall implements ExchangeHandler, HedgedCall {
   backend: Backend | undefined;
   followers: DirectCall[] | undefined;
   body: Buffer | undefined;
+  /** What its own attempt was sent under. */
+  sentId: Uint8Array = EMPTY;
   /** It is answered, or left to `forward`: what its own attempt may still give is not wanted. */
   isOver = false;
 
@@ -105,27 +107,30 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     backend.enter(clock);
     budget.deposit();
     this.backend = backend;
-    this.#send(backend, bodyBytes, dueMs[route.method.class], this);
+    this.sentId = this.#send(backend, bodyBytes, dueMs[route.method.class], this);
     if (hedge !== undefined && route.method.class === 'light' && route.backends.length > 1) hedge.watch(this);
   }
 
-  #send(backend: Backend, bodyBytes: number, dueMs: number, handler: ExchangeHandler): void {
-    const { call, route, context } = this.read;
-    const { message } = this.#shared;
-    const head = backend.client.headFor(context.acceptEncoding);
+  /** Gives the id that it is sent under. */
+  #send(backend: Backend, bodyBytes: number, dueMs: number, handler: ExchangeHandler): Uint8Array {
+    const { call, route } = this.read;
+    const { message, nextId } = this.#shared;
+    const { head } = backend.client;
+    const sentId = nextId();
     message.set(head);
     const length = `${bodyBytes}\r\n\r\n`;
     for (let i = 0; i < length.length; i++) message[head.length + i] = length.charCodeAt(i);
-    const end = writeRequest(call, route.member, message, head.length + length.length);
+    const end = writeRequest(call, sentId, route.member, message, head.length + length.length);
     backend.client.start(message, end, dueMs, handler);
+    return sentId;
   }
 
   /** Sends it to a second backend, within the deadline of the first. */
-  sendTo(backend: Backend, handler: ExchangeHandler): void {
+  sendTo(backend: Backend, handler: ExchangeHandler): Uint8Array {
     const { call, route } = this.read;
     const { clock, dueMs } = this.#shared;
     const endMs = this.sentMs + dueMs[route.method.class];
-    this.#send(backend, requestBytes(call, route.member), endMs - clock.monotonic(), handler);
+    return this.#send(backend, requestBytes(call, route.member), endMs - clock.monotonic(), handler);
   }
 
   get able(): readonly Backend[] {
@@ -152,17 +157,18 @@ class DirectCall implements ExchangeHandler, HedgedCall {
   }
 
   endTurn(): void {
-    const { backend, body } = this;
+    const { backend, body, sentId } = this;
     if (backend === undefined || body === undefined) return;
     if (this.isOver) return this.#drop(backend, true);
-    if (!this.answerWith(backend, body, this.sentMs))
-      this.#fail(backend, judgeWhole(body, this.read.call.id));
+    if (this.answerWith(backend, body, sentId, this.sentMs)) return;
+    const ids = { sentId, ownId: this.read.call.id };
+    this.#fail(backend, judgeWhole(body, ids, backend.config.trustsEnd));
   }
 
   /** Answers all who wait with what a backend gave, sent to it at `sentMs`; false: it is no plain result, or too old. */
-  answerWith(backend: Backend, body: Buffer, sentMs: number): boolean {
+  answerWith(backend: Backend, body: Buffer, sentId: Uint8Array, sentMs: number): boolean {
     const { call, route } = this.read;
-    const idAt = backend.config.trustsEnd === false ? -1 : plainIdAt(body, call.id);
+    const idAt = plainIdAt(body, sentId);
     const slot = idAt === -1 ? 0 : answerSlot(route.name, body);
     if (idAt === -1 || (slot > 0 && slot < this.need.slotMin)) return false;
     const nowMs = this.#shared.clock.monotonic();
@@ -171,14 +177,14 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     backend.leave();
     backend.markWell();
     this.#shared.pool.noteTime(backend, route.backends, this.need, nowMs - sentMs);
-    this.#answer(body, slot, backend, nowMs);
-    if (this.followers === undefined) return true;
-    for (const follower of this.followers) {
+    for (const follower of this.followers ?? []) {
       const { id } = follower.read.call;
-      const own = [body.subarray(0, idAt), id, body.subarray(idAt + call.id.length)];
+      const own = [body.subarray(0, idAt), id, body.subarray(idAt + sentId.length)];
       if (slot < follower.need.slotMin) follower.#restart();
       else follower.#answer(Buffer.concat(own), slot, backend, nowMs);
     }
+    // Last, because it may take the answer's own memory.
+    this.#answer(withOwnId(body, idAt, call.id), slot, backend, nowMs);
     return true;
   }
 
@@ -236,14 +242,14 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     onResponseStart(route.method, nowMs - this.startedMs);
     // A Buffer of a read is never over shared memory.
     const own = bytes as Uint8Array<ArrayBuffer>;
-    onReply({ kind: 'whole', bytes: own, encoding: undefined, isResult: true, backend: backend.config.name });
+    onReply({ kind: 'whole', bytes: own, isResult: true, backend: backend.config.name });
   }
 
   /** The attempt has no plain result: what to do about it is decided by `forward`, for each caller alone. */
   #fail(backend: Backend, outcome: HttpReply | ResponseStart | Failure): void {
     this.isOver = true;
     this.#noteTime(backend, outcome.kind !== 'no-answer' && outcome.kind !== 'unsent');
-    this.#forward({ backend, outcome });
+    this.#forward({ backend, sentId: this.sentId, outcome });
     for (const follower of this.followers ?? []) follower.#goOn(backend, outcome);
   }
 
@@ -252,7 +258,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     if (this.hasLeft()) return this.#forward(undefined);
     if (isStale(outcome) && backend.hasRoomFor(this.accountId)) {
       backend.enter(this.#shared.clock);
-      return this.#forward({ backend, outcome });
+      return this.#forward({ backend, sentId: EMPTY, outcome });
     }
     // It must not go back there: `forward` has not marked it as failed yet.
     this.#restart('reason' in outcome && outcome.reason === LEFT_OUT ? backend : undefined);
@@ -272,7 +278,7 @@ type Read = Readonly<{
 }>;
 
 function isSameRead(a: Read, b: Read): boolean {
-  if (a.route !== b.route || a.context.acceptEncoding !== b.context.acceptEncoding) return false;
+  if (a.route !== b.route) return false;
   const [one, other] = [a.call.params ?? EMPTY, b.call.params ?? EMPTY];
   return one.length === other.length && isAt(one, 0, other);
 }

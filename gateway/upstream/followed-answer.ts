@@ -1,43 +1,142 @@
-import type { Transform } from 'node:stream';
-import * as zlib from 'node:zlib';
-import { isAt, isNull } from '../json/scan.ts';
-import { membersOf } from '../json/slices.ts';
+import { afterNested } from '../json/nested.ts';
+import {
+  afterName,
+  afterSpace,
+  afterString,
+  CLOSE_OBJECT,
+  COLON,
+  COMMA,
+  isAt,
+  isNull,
+  OPEN_OBJECT,
+  textIn,
+} from '../json/scan.ts';
 import { Structure } from '../json/structure.ts';
+import { SEND_ID_BYTES } from '../request/send-id.ts';
 import { failureOf } from './failure.ts';
+import { EMPTY, type WritePiece } from './http-connection.ts';
 
 const RESULT = Buffer.from('{"jsonrpc":"2.0","result":');
 /** Where the result of a plain answer stands. */
 export const RESULT_AT = RESULT.length;
 const ID = Buffer.from(',"id":');
 const OBJECT = '{"jsonrpc":';
-const NAME = '"id"';
-/** Where an id that stands first has ended, of any usual length. */
-export const HEAD_BYTES = 512;
-/** Bytes that are decoded at a time: of fewer, going from thread to thread costs more. */
-const DECODED_BYTES = 262_144;
+const NAME = Buffer.from('"id"');
 const LF = 0x0a;
-const CLOSE_BRACE = 0x7d;
+const BACKSLASH = '\\';
 
-/** The index of the id in a whole answer `{"jsonrpc":"2.0","result":RESULT,"id":ID}` with this id, as nodes write it; -1 for any other. */
-export function plainIdAt(bytes: Buffer, id: Uint8Array): number {
+/** Every byte of an answer up to this length is checked, however it came; of a longer one its ids and its ends. */
+export const CHECKED_BYTES_MAX = 65_536;
+/** An id that stands first has ended by then. */
+const HEAD_BYTES = 512;
+/** More than such an end is longer than its id, with white space behind it. */
+const TAIL_BYTES = 128 + SEND_ID_BYTES;
+
+/** The index of the id in what begins and ends as `{"jsonrpc":"2.0","result":RESULT,"id":ID}`; -1 for any other. */
+export function endIdAt(bytes: Buffer, id: Uint8Array): number {
   // Agave ends its answers with a line feed.
   const end = bytes[bytes.length - 1] === LF ? bytes.length - 2 : bytes.length - 1;
   const idAt = end - id.length;
-  if (!isAt(bytes, 0, RESULT) || bytes[end] !== CLOSE_BRACE) return -1;
-  if (!isAt(bytes, idAt, id) || !isAt(bytes, idAt - ID.length, ID)) return -1;
-  if (bytes.indexOf(OBJECT, 1, 'latin1') !== -1) return -1; // two objects in one body are none
-  if (bytes.indexOf(NAME, RESULT_AT, 'latin1') === idAt - NAME.length - 1) return idAt;
-  const answer = new FollowedAnswer(id, false); // an id within its result, or another call's
-  return answer.push(bytes) && answer.end() ? idAt : -1;
+  if (!isAt(bytes, 0, RESULT) || bytes[end] !== CLOSE_OBJECT) return -1;
+  return isAt(bytes, idAt, id) && isAt(bytes, idAt - ID.length, ID) ? idAt : -1;
 }
 
-/** What begins an object, or has not begun. */
-export const OBJECT_START = /^[ \t\r\n]*(?:\{|$)/;
+/** The same for a whole answer to the call that was sent under the id; -1 for any other. */
+export function plainIdAt(bytes: Buffer, id: Uint8Array): number {
+  const idAt = endIdAt(bytes, id);
+  if (idAt === -1) return -1;
+  if (bytes.length <= CHECKED_BYTES_MAX)
+    return afterSpace(bytes, afterNested(bytes, RESULT_AT)) === idAt - ID.length ? idAt : -1;
+  const answer = new FollowedAnswer(id, EMPTY, false);
+  answer.push(bytes, ignore);
+  return answer.end(ignore) ? idAt : -1;
+}
 
-/** Ids that every node writes as they came: without escapes, and no number that a double cannot hold. */
-const PLAIN_ID = /^(?:\d{1,15}|"[\w.:-]{0,64}"|null)$/;
-/** More than such an end is longer than its id, with white space behind it. */
-const TAIL_CHARACTERS = 128;
+function ignore(): void {
+  // only whether it is an answer is wanted
+}
+
+/** Where the caller's id goes: in place of the bytes from `from` to `to`, and with its name where an error has none. */
+type Place = Readonly<{ from: number; to: number; isNamed: boolean }>;
+
+/** A whole answer to the call that was sent under an id, with the caller's id in its place; `undefined`: it is none. */
+export function answerFor(bytes: Buffer, sentId: Uint8Array, ownId: Uint8Array, isTrusted: boolean) {
+  if (bytes.length > CHECKED_BYTES_MAX) {
+    const pieces: Buffer[] = [];
+    const write: WritePiece = (piece) => void pieces.push(piece);
+    const answer = new FollowedAnswer(sentId, ownId, isTrusted);
+    answer.push(bytes, write);
+    return answer.end(write) ? Buffer.concat(pieces) : undefined;
+  }
+  const plainAt = plainIdAt(bytes, sentId);
+  const place = plainAt === -1 ? placeIn(bytes, sentId) : { from: plainAt, to: plainAt + sentId.length };
+  return place && withId(bytes, place, ownId);
+}
+
+/** A plain answer with the caller's id in place of the one at an index, in the same memory where that is long enough. */
+export function withOwnId(bytes: Buffer, idAt: number, ownId: Uint8Array): Buffer {
+  const behind = idAt + SEND_ID_BYTES;
+  if (ownId.length > SEND_ID_BYTES) return withId(bytes, { from: idAt, to: behind }, ownId);
+  let at = idAt;
+  // Calling the runtime costs more than to copy a few bytes.
+  for (let i = 0; i < ownId.length; i++) bytes[at++] = ownId[i] ?? 0;
+  for (let i = behind; i < bytes.length; i++) bytes[at++] = bytes[i] ?? 0;
+  return bytes.subarray(0, at);
+}
+
+function withId(
+  bytes: Buffer,
+  { from, to, isNamed = true }: Omit<Place, 'isNamed'> & Partial<Place>,
+  id: Uint8Array,
+) {
+  return Buffer.concat([bytes.subarray(0, from), isNamed ? EMPTY : ID, id, bytes.subarray(to)]);
+}
+
+/**
+ * Where the id of a short answer stands, whose whole grammar is checked. It is the first member or the last, `jsonrpc` aside,
+ * where it is found in a stream too; in an error it may stand anywhere, be null, or be missing: nodes and their fronts write
+ * so about a request that they have not read.
+ */
+function placeIn(bytes: Buffer, sentId: Uint8Array): Place | undefined {
+  const members: { name: string | undefined; nameAt: number; from: number; to: number }[] = [];
+  let i = afterSpace(bytes, 0);
+  if (bytes[i] !== OPEN_OBJECT) return undefined;
+  do {
+    const nameAt = afterSpace(bytes, i + 1);
+    const from = afterSpace(bytes, afterName(bytes, nameAt));
+    const to = from < 0 ? from : afterNested(bytes, from);
+    if (to < 0) return undefined;
+    members.push({ name: textIn(bytes.subarray(nameAt, afterString(bytes, nameAt))), nameAt, from, to });
+    i = afterSpace(bytes, to);
+  } while (bytes[i] === COMMA);
+  if (bytes[i] !== CLOSE_OBJECT || afterSpace(bytes, i + 1) !== bytes.length) return undefined;
+  const isError = failureOf(bytes) !== undefined;
+  const ids = members.filter(({ name }) => name === 'id');
+  const [id] = ids;
+  if (id === undefined) return isError ? { from: i, to: i, isNamed: false } : undefined;
+  if (ids.length > 1 || !members.some(({ name }) => name === 'result' || name === 'error')) return undefined;
+  const { from, to } = id;
+  const place = { from, to, isNamed: true };
+  if (isError) return isAt(bytes, from, sentId) || isNull(bytes.subarray(from, to)) ? place : undefined;
+  const others = members.filter(({ name }) => name !== 'jsonrpc');
+  const isFirst = others[0] === id && to < HEAD_BYTES;
+  const isLast = others.at(-1) === id && bytes.length - from <= TAIL_BYTES - ID.length;
+  const isFound = (isFirst || isLast) && isAt(bytes, id.nameAt, NAME) && isAt(bytes, from, sentId);
+  return isFound ? place : undefined;
+}
+
+/** Whether bytes begin an object, or nothing yet. */
+export function isObjectStart(bytes: Uint8Array): boolean {
+  const at = afterSpace(bytes, 0);
+  return at === bytes.length || bytes[at] === OPEN_OBJECT;
+}
+
+const TELLING = /"(?:result|error)"\s*:/;
+
+/** Whether the start of an answer shows what it is, and whether its id stands first: the id would stand before what tells. */
+export function isTelling(start: Buffer): boolean {
+  return start.length >= HEAD_BYTES || TELLING.test(start.toString('latin1'));
+}
 
 /** Another answer behind this one. Data may hold an object that begins so, but behind a colon, a comma or a bracket. */
 const SECOND = /[^:,[]\{"jsonrpc":/;
@@ -45,103 +144,123 @@ const SECOND = /[^:,[]\{"jsonrpc":/;
 /** An id where it stands first or last, where no other object's can: the brace before or behind it is the answer's own. */
 const FIRST_ID = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("(?:[^"\\]|\\.)*"|[\w.+-]+)\s*,/;
 const LAST_ID = /,\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|[\w.+-]+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/;
-
-/** The characters of an id of which a node escapes each. */
-function idLengthMax(id: Uint8Array): number {
-  return 6 * id.length;
-}
-
-/** Whether an id in an answer is that of the call: a node may have written it anew. */
-function isIdOf(text: string, id: Uint8Array): boolean {
-  const own = Buffer.from(id).toString();
-  try {
-    return text === own || JSON.parse(text) === JSON.parse(own);
-  } catch {
-    return false;
-  }
-}
-
-/** Whether an answer, of which `start` has a character for each byte, begins with the id of another call. */
-export function isForeignStart(start: string, id: Uint8Array): boolean {
-  const [, first] = FIRST_ID.exec(start) ?? [];
-  return first !== undefined && !isIdOf(Buffer.from(first, 'latin1').toString(), id);
-}
-
-/** Whether a whole answer has no id, or that of another call; an error about a request that was not read has none. */
-export function isForeign(answer: Uint8Array, id: Uint8Array): boolean {
-  const ids = membersOf(answer)?.flatMap(({ name, value }) => (name === 'id' ? [value] : [])) ?? [];
-  if (ids.length > 0 && ids.every((value) => isIdOf(value.toString(), id))) return false;
-  return !ids.every(isNull) || failureOf(answer) === undefined;
-}
+/** The name of a member, and an id that has begun. */
+const NAMED = /"id"\s*:\s*("[A-Z2-7]*)?$/;
 
 /** A depth that no answer reaches: what is followed from its middle on may close more than it opens. */
 const MIDDLE_DEPTH = 2 ** 20;
 
 /**
- * Checks an answer as it comes: one object that begins or ends in the id of the call, and has no other id. To search for
- * names takes a tenth of the time of following the structure, so that is followed only where it must: of an answer whose
- * end nothing else shows, and from the first `"id"` on that stands elsewhere, whose depth is known at the end. The end is
- * shown by its framing, or by the id at the end of a plain answer: a quote in a string is escaped, so that no string holds
- * that.
+ * Checks an answer as it comes, and passes it on with the caller's id: one object that begins or ends in the id it was sent
+ * under, and has no other id. That id is looked for only at both ends: what may be its beginning is held until more has come,
+ * and the end of the answer until all is known. To search for names takes a tenth of the time of following the structure,
+ * so that is followed only where it must: of an answer that does not begin as nodes write results, unless its end is
+ * trusted, and from the first member `"id"` on that stands elsewhere, whose depth is known at the end. The end of a plain
+ * result is shown by the id: a quote in a string is escaped, so that no string holds that.
  */
 export class FollowedAnswer {
-  readonly #id: Uint8Array;
-  readonly #isFramed: boolean;
-  readonly #startLength: number;
-  /** What has come, until it is as long as an id that stands first can end. */
-  #start: Buffer | undefined = Buffer.alloc(0);
-  #beginsInId = false;
-  /** Its framing or its id will show that it is whole. */
+  readonly #sentId: Uint8Array;
+  readonly #sentText: string;
+  readonly #ownId: Uint8Array;
+  readonly #isTrusted: boolean;
+  /** What has come, until it shows whether its id stands first. */
+  #start: Buffer | undefined = EMPTY;
+  #hasFirstId = false;
+  /** Its structure need not be followed to its end. */
   #hasEnd = false;
   #structure: Structure | undefined;
-  /** The least depth of an `"id"`, and how many stand there. */
+  /** The least depth of a member `"id"`, and how many stand there. */
   #idDepth = Infinity;
   #ids = 0;
+  /** Whether what comes next shows that a string `"id"` was a name. */
+  #mayBeName = false;
   #tail = '';
+  /** All that has come, as long as it is short. */
+  #all: Buffer[] | undefined = [];
+  #bytes = 0;
+  /** The member of the id and what follows, or what may be its beginning. */
+  #held = EMPTY;
   isBroken = false;
 
-  constructor(id: Uint8Array, isFramed: boolean) {
-    this.#id = id;
-    this.#isFramed = isFramed;
-    this.#startLength = HEAD_BYTES + idLengthMax(id);
+  constructor(sentId: Uint8Array, ownId: Uint8Array, isTrusted: boolean) {
+    this.#sentId = sentId;
+    this.#sentText = Buffer.from(sentId).toString('latin1');
+    this.#ownId = ownId;
+    this.#isTrusted = isTrusted;
   }
 
-  push(piece: Buffer): boolean {
-    if (this.#start === undefined) this.#follow(piece);
-    else {
-      this.#start = Buffer.concat([this.#start, piece]);
-      const text = this.#start.toString('latin1', 0, this.#startLength);
-      if (isForeignStart(text, this.#id) || !OBJECT_START.test(text)) this.isBroken = true;
-      if (this.#start.length >= this.#startLength) this.#begin(this.#start);
+  /** Passes on what may be; gives what `write` gave last. */
+  push(piece: Buffer, write: WritePiece): unknown {
+    this.#bytes += piece.length;
+    if (this.#bytes > CHECKED_BYTES_MAX) this.#all = undefined;
+    this.#all?.push(Buffer.from(piece));
+    if (this.#start === undefined) {
+      this.#follow(piece);
+      return this.#pass(piece, write);
     }
-    return !this.isBroken;
+    const start = Buffer.concat([this.#start, piece]);
+    const isHeld = isObjectStart(start) && !isTelling(start);
+    this.#start = isHeld ? start : undefined;
+    return isHeld ? undefined : this.#begin(start, write);
   }
 
-  #begin(start: Buffer): void {
-    this.#start = undefined;
-    const [first = ''] = FIRST_ID.exec(start.toString('latin1', 0, this.#startLength)) ?? [];
-    const isPlain = isAt(start, 0, RESULT) && PLAIN_ID.test(Buffer.from(this.#id).toString('latin1'));
-    this.#beginsInId = first !== '';
-    this.#hasEnd = this.#isFramed || isPlain;
+  #begin(start: Buffer, write: WritePiece): unknown {
+    const text = start.toString('latin1', 0, HEAD_BYTES);
+    const [first = '', id] = FIRST_ID.exec(text) ?? [];
+    this.#hasFirstId = id !== undefined;
+    if (!isObjectStart(start) || (id !== undefined && id !== this.#sentText)) this.isBroken = true;
+    this.#hasEnd = this.#isTrusted || isAt(start, 0, RESULT);
     if (!this.#hasEnd) this.#structure = new Structure();
     this.#structure?.push(start.subarray(0, first.length));
     this.#follow(start.subarray(first.length));
+    if (id === undefined) return this.#pass(start, write);
+    const from = first.lastIndexOf(id);
+    return this.#pass(withId(start, { from, to: from + id.length }, this.#ownId), write);
+  }
+
+  #pass(piece: Buffer, write: WritePiece): unknown {
+    if (this.isBroken) return undefined;
+    const bytes = this.#held.length === 0 ? piece : Buffer.concat([this.#held, piece]);
+    const end = this.#hasFirstId ? bytes.length : Math.max(0, bytes.length - this.#heldBytes());
+    this.#held = end === bytes.length ? EMPTY : Buffer.from(bytes.subarray(end));
+    return end === 0 ? undefined : write(bytes.subarray(0, end));
+  }
+
+  /** The length of the member of the last id in the end of what has come, with what follows it, or of what may be its beginning. */
+  #heldBytes(): number {
+    const at = this.#tail.lastIndexOf(this.#sentText);
+    const [named = '', begun = ''] = NAMED.exec(at === -1 ? this.#tail : this.#tail.slice(0, at)) ?? [];
+    if (at !== -1) return this.#tail.length - at + named.length;
+    return this.#sentText.startsWith(begun) ? named.length : 0;
   }
 
   #follow(piece: Buffer): void {
     if (this.#hasEnd && this.#hasSecond(piece)) this.isBroken = true;
+    if (this.#mayBeName) this.#noteName(piece, 0);
     let followed = 0;
     for (const at of this.#idsIn(piece)) {
+      const next = piece[afterSpace(piece, at + NAME.length)];
+      if (next !== undefined && next !== COLON) continue;
+      const from = Math.max(0, at);
       if (this.#structure === undefined) this.#structure = middle(at < 0 ? this.#tail.slice(at) : '');
-      else this.#structure.push(piece.subarray(followed, Math.max(0, at)));
-      followed = Math.max(0, at);
-      const { depth } = this.#structure;
-      if (depth < this.#idDepth) [this.#idDepth, this.#ids] = [depth, 0];
-      if (depth === this.#idDepth) this.#ids++;
+      else this.#structure.push(piece.subarray(followed, from));
+      followed = from;
+      this.#noteName(piece, at + NAME.length);
     }
     if (this.#structure?.push(piece.subarray(followed)) === false) this.isBroken = true;
-    const length = TAIL_CHARACTERS + idLengthMax(this.#id);
-    this.#tail = (this.#tail + piece.subarray(-length).toString('latin1')).slice(-length);
+    this.#tail = (this.#tail + piece.toString('latin1', Math.max(0, piece.length - TAIL_BYTES))).slice(
+      -TAIL_BYTES,
+    );
+  }
+
+  /** Counts the string `"id"`, where the structure is followed up to, if it is a name: a colon comes next, at `from` or later. */
+  #noteName(piece: Buffer, from: number): void {
+    const next = piece[afterSpace(piece, from)];
+    this.#mayBeName = next === undefined;
+    if (next !== COLON) return;
+    const depth = this.#structure?.depth ?? 0;
+    if (depth < this.#idDepth) [this.#idDepth, this.#ids] = [depth, 0];
+    if (depth === this.#idDepth) this.#ids++;
   }
 
   /** Whether another answer begins in the piece, or began at the end of the one before. */
@@ -153,27 +272,34 @@ export class FollowedAnswer {
     return false;
   }
 
-  /** Where each `"id"` begins that no backslash puts into a string; one that began in the piece before has a negative index. */
+  /** Where each string `"id"` begins; one that began in the piece before has a negative index. */
   *#idsIn(piece: Buffer): Iterable<number> {
     const before = this.#tail.slice(-NAME.length);
     const edge = before + piece.toString('latin1', 0, NAME.length - 1);
-    const across = edge.indexOf(NAME, Math.max(0, before.length - NAME.length + 1));
-    if (across !== -1 && edge[across - 1] !== '\\') yield across - before.length;
-    for (let at = -1; (at = piece.indexOf(NAME, at + 1, 'latin1')) !== -1;)
-      if ((at === 0 ? before.at(-1) : String.fromCharCode(piece[at - 1] ?? 0)) !== '\\') yield at;
+    const across = edge.indexOf('"id"', Math.max(0, before.length - NAME.length + 1));
+    if (across !== -1 && edge[across - 1] !== BACKSLASH) yield across - before.length;
+    for (let at = -1; (at = piece.indexOf(NAME, at + 1)) !== -1;)
+      if ((at === 0 ? before.at(-1) : String.fromCharCode(piece[at - 1] ?? 0)) !== BACKSLASH) yield at;
   }
 
-  /** Whether it was the answer to the call, now that it has ended. */
-  end(): boolean {
-    if (this.#start !== undefined) this.#begin(this.#start);
+  /** Passes on the rest, if it was the answer to the call, now that it has ended; gives whether it was. */
+  end(write: WritePiece): boolean {
+    if (this.#start !== undefined) this.#begin(this.#start, write);
+    this.#start = undefined;
+    if (this.isBroken || !this.#isAnswer()) return false;
+    if (this.#hasFirstId) return true;
+    const from = this.#held.indexOf(this.#sentId);
+    write(withId(this.#held, { from, to: from + SEND_ID_BYTES }, this.#ownId));
+    return true;
+  }
+
+  #isAnswer(): boolean {
     const [, last] = LAST_ID.exec(this.#tail) ?? [];
-    if (this.isBroken || (last !== undefined && !isIdOf(Buffer.from(last, 'latin1').toString(), this.#id)))
-      return false;
-    const hasEnd =
-      this.#isFramed || (this.#hasEnd ? last !== undefined : this.#structure?.isComplete === true);
-    if (!hasEnd || (last === undefined && !this.#beginsInId)) return false;
+    if (last !== (this.#hasFirstId ? undefined : this.#sentText)) return false;
+    if (this.#all !== undefined) return placeIn(Buffer.concat(this.#all), this.#sentId) !== undefined;
+    if (!this.#hasEnd && this.#structure?.isComplete !== true) return false;
     const idDepth = this.#idDepth - (this.#structure?.depth ?? 0);
-    return last === undefined ? idDepth > 1 : idDepth === 1 && this.#ids === 1;
+    return this.#hasFirstId ? idDepth > 1 : idDepth === 1 && this.#ids === 1;
   }
 }
 
@@ -182,108 +308,4 @@ function middle(text: string): Structure {
   const structure = new Structure(MIDDLE_DEPTH);
   structure.push(Buffer.from(text));
   return structure;
-}
-
-/** One for what is whole, and one for what comes in pieces. */
-type Decoders = readonly [typeof zlib.zstdDecompressSync, (options: { chunkSize: number }) => Transform];
-
-const DECODERS: Readonly<Record<string, Decoders>> = {
-  gzip: [zlib.gunzipSync, zlib.createGunzip],
-  deflate: [zlib.inflateSync, zlib.createInflate],
-  br: [zlib.brotliDecompressSync, zlib.createBrotliDecompress],
-  zstd: [zlib.zstdDecompressSync, zlib.createZstdDecompress],
-};
-const BARE_DEFLATE: Decoders = [zlib.inflateRawSync, zlib.createInflateRaw];
-/** The low half of the first byte of zlib's format (RFC 1950). */
-const ZLIB_METHOD = 8;
-
-/** The decoders of bytes that begin so: some servers send deflate without the format around it, and callers read that too. */
-function decodersOf(encoding: string, [first = ZLIB_METHOD]: Uint8Array): Decoders | undefined {
-  const isBare = encoding === 'deflate' && (first & 0x0f) !== ZLIB_METHOD;
-  return isBare ? BARE_DEFLATE : DECODERS[encoding];
-}
-
-/** All that is coded in the bytes; `undefined` when it is longer, or cannot be decoded. */
-export function decode(bytes: Uint8Array, encoding: string, bytesMax: number): Uint8Array | undefined {
-  try {
-    return decodersOf(encoding, bytes)?.[0](bytes, { maxOutputLength: bytesMax });
-  } catch {
-    return undefined;
-  }
-}
-
-/** CRC and length, which end a gzip member, and a byte behind them. */
-const GZIP_END_BYTES = 9;
-
-/**
- * Decodes a compressed answer on another thread, a piece at a time, and checks what it decodes. What cannot be decoded is
- * no answer. Bytes behind the end of its coding are ignored, unless they decode to more of it.
- */
-export class CodedAnswer {
-  readonly #encoding: string;
-  readonly #answer: FollowedAnswer;
-  #decoder: Transform | undefined;
-  #decodedBytes = 0;
-  #codedEnd = Buffer.alloc(0);
-  /** It is no one answer to the call, as far as it is decoded. */
-  isBroken = false;
-  /** Settles when no more is decoded. The runtime calls back for no piece from then on. */
-  #done: PromiseWithResolvers<void> | undefined;
-
-  constructor(id: Uint8Array, encoding: string) {
-    this.#encoding = encoding;
-    this.#answer = new FollowedAnswer(id, false);
-  }
-
-  #begin(piece: Buffer): PromiseWithResolvers<void> {
-    this.#decoder = decodersOf(this.#encoding, piece)?.[1]({ chunkSize: DECODED_BYTES })
-      .on('error', (error) => this.#fail(error))
-      .on('end', () => this.cancel())
-      .on('data', (decoded: Buffer) => this.#follow(decoded));
-    return Promise.withResolvers();
-  }
-
-  #follow(piece: Buffer): void {
-    if (!this.#answer.push(piece)) this.isBroken = true;
-    this.#decodedBytes += piece.length;
-  }
-
-  /** Two decoders take bytes behind the end for an error: zstd's any that begin a piece, gzip's a single one. */
-  #fail({ code }: NodeJS.ErrnoException): void {
-    const isBehindZstd = code === 'ZSTD_error_prefix_unknown';
-    const isCut = this.#encoding !== 'gzip' || code !== 'Z_BUF_ERROR' || !this.#endsBeforeLastByte();
-    if (!isBehindZstd && isCut) this.isBroken = true;
-    this.cancel();
-  }
-
-  /** Whether what was decoded is as long as a gzip member that ends before the last byte says. */
-  #endsBeforeLastByte(): boolean {
-    const end = this.#codedEnd;
-    return end.length === GZIP_END_BYTES && end.readUInt32LE(4) === this.#decodedBytes % 2 ** 32;
-  }
-
-  /** Settles when the piece, which is kept meanwhile, is decoded, or no more is. */
-  push(piece: Buffer): Promise<void> {
-    this.#done ??= this.#begin(piece);
-    this.#codedEnd = Buffer.concat([this.#codedEnd, piece.subarray(-GZIP_END_BYTES)]).subarray(
-      -GZIP_END_BYTES,
-    );
-    const written = Promise.withResolvers<void>();
-    this.#decoder?.write(piece, () => written.resolve());
-    return Promise.race([written.promise, this.#done.promise]);
-  }
-
-  /** Decodes no more. */
-  cancel(): void {
-    this.#decoder?.destroy();
-    this.#decoder = undefined;
-    this.#done?.resolve();
-  }
-
-  /** Ends it; gives whether it is the answer to the call. */
-  async end(): Promise<boolean> {
-    this.#decoder?.end();
-    await this.#done?.promise;
-    return !this.isBroken && this.#answer.end();
-  }
 }

@@ -20,7 +20,6 @@ import {
 } from './failure.ts';
 import { type HttpReply, LOST } from './http-connection.ts';
 import {
-  decodeSmallBody,
   isUnread,
   judge,
   readAll,
@@ -55,13 +54,15 @@ export type Forward = (
 ) => Promise<Reply>;
 
 /** An attempt that was made before, by the straight way (`direct.ts`), at a backend that is not left yet. */
-type FirstAttempt = Readonly<{ backend: Backend; outcome: HttpReply | ResponseStart | Failure }>;
+type FirstAttempt = Readonly<{
+  backend: Backend;
+  sentId: Uint8Array;
+  outcome: HttpReply | ResponseStart | Failure;
+}>;
 
 /** A call's caller, and how it is sent. */
 export type CallContext = EnteringCall &
   Readonly<{
-    /** The content encodings the caller can read. */
-    acceptEncoding: string;
     /** Nodes leave their long-term storage out, because an archive serves it. */
     localOnly?: boolean;
     /** It is one of several requests of a call: the time to its first byte is its own. */
@@ -98,6 +99,8 @@ export type ForwardParts = ForwardEvents &
     dueMs: Readonly<Record<MethodClass, number>>;
     pool: Pool;
     budget: RetryBudget;
+    /** The id of the next send to a backend. */
+    nextId(): Uint8Array;
     /** A number from 0 up to 1. */
     random(): number;
   }>;
@@ -113,19 +116,18 @@ const LATER_MS_MIN = 200;
 const LATER_MS_MAX = 400;
 
 export function createForward(parts: ForwardParts): Forward {
-  const { clock, pool, budget, random, dueMs, onResponseStart, onRetry, onCut } = parts;
+  const { clock, pool, budget, nextId, random, dueMs, onResponseStart, onRetry, onCut } = parts;
 
   return async function forward(call, { name, member, method, backends }, context, first) {
-    const { signal, accountId, acceptEncoding, localOnly = false, startedMs, onSettled } = context;
+    const { signal, accountId, localOnly = false, startedMs, onSettled } = context;
     const limitMs = dueMs[method.class];
     let sinceMs = clock.monotonic();
     const begunMs = context.isPart ? sinceMs : startedMs;
     const lastMs = Math.min(startedMs + 2 * limitMs, context.hasNext ? sinceMs + limitMs : Infinity);
-    const body = Buffer.allocUnsafe(requestBytes(call, member));
-    writeRequest(call, member, body, 0);
+    const bytes = requestBytes(call, member);
     const need = pool.needOf(call, method, accountId);
     const failover = createFailover(parts, name, method, need);
-    const able = backends.filter(({ config }) => body.length <= (config.bodyBytesMax ?? Infinity));
+    const able = backends.filter(({ config }) => bytes <= (config.bodyBytesMax ?? Infinity));
     if (able.length === 0) return over({ kind: 'too-large' });
     const ordered = pool.inOrder(able, need);
     const waitMs = endMsAt(ordered) - sinceMs;
@@ -137,7 +139,7 @@ export function createForward(parts: ForwardParts): Forward {
     if (entered === undefined) return over({ kind: 'no-backend' });
     if (first === undefined && !context.isCopy) budget.deposit();
     const untried = ordered.filter((backend) => backend !== entered);
-    let sent = first?.outcome;
+    let sent = first;
     let left = Infinity;
     let waits = 0;
     for (let at: Backend | undefined = entered; at !== undefined; at = enterNext(untried, clock)) {
@@ -171,25 +173,29 @@ export function createForward(parts: ForwardParts): Forward {
     return over(failover.rest());
 
     /** Sends the call to one backend once, and judges the reply, or what came of it when it was `sent` before. Never rejects. */
-    async function attempt(backend: Backend, sent: FirstAttempt['outcome'] | undefined) {
+    async function attempt(backend: Backend, sent: FirstAttempt | undefined) {
       const { config, client } = backend;
+      const isNew = isStale(sent?.outcome);
+      const known = isNew ? undefined : sent;
+      const sentId = known?.sentId ?? nextId();
+      const body = Buffer.allocUnsafe(bytes);
+      writeRequest(call, sentId, member, body, 0);
       const request = {
         body,
-        acceptEncoding,
         dueMs: endMsAt([backend]) - clock.monotonic(),
         kind: method.class,
         accountId,
         hasOther: untried.some(({ isSilent }) => !isSilent),
         localOnly: localOnly && PROFILES[config.profile].bigtable,
         // Once more on a new one; another kept one may be closing too.
-        isNew: isStale(sent),
+        isNew,
       };
       const sentMs = clock.monotonic();
-      const reply = sent === undefined || request.isNew ? await client.send(request, signal) : sent;
+      const reply = known?.outcome ?? (await client.send(request, signal));
       const ms = clock.monotonic() - sentMs;
-      if (reply !== sent) pool.noteTime(backend, backends, need, ms, reply.kind === 'reply');
+      if (known === undefined) pool.noteTime(backend, backends, need, ms, reply.kind === 'reply');
       if (reply.kind !== 'reply') return reply;
-      return judge(reply, call.id, acceptEncoding, config.trustsEnd, signal, method.class === 'write');
+      return judge(reply, { sentId, ownId: call.id }, config.trustsEnd, signal, method.class === 'write');
     }
 
     /** When the next attempt, at one of these backends, must have given its first byte. */
@@ -256,14 +262,14 @@ function namedBy({ config }: Backend, outcome: ResponseStart | Failure): Respons
 }
 
 /** How a call is sent whose answer `readReply` reads. */
-export const READ_HERE = { acceptEncoding: 'identity', isReadHere: true };
+export const READ_HERE = { isReadHere: true };
 
 /** Reads a reply to its end. One that is cut or above `bytesMax` is `no-backend`. */
 export async function readReply(reply: Reply, bytesMax: number): Promise<Exclude<Reply, { kind: 'stream' }>> {
   if (reply.kind !== 'stream') return reply;
   const bytes = await readAll(reply.body, bytesMax);
   if (typeof bytes === 'string') return { kind: 'no-backend', replied: true };
-  return { kind: 'whole', bytes, encoding: undefined, backend: reply.backend };
+  return { kind: 'whole', bytes, backend: reply.backend };
 }
 
 function enterNext(backends: Backend[], clock: Clock): Backend | undefined {
@@ -319,7 +325,7 @@ function createFailover({ clock, pool, onFailure }: ForwardParts, name: string, 
       replied ||= outcome.kind !== 'unsent' && outcome.kind !== 'no-answer';
       if (outcome.kind !== 'whole' && outcome.kind !== 'stream') return afterFailure(backend, outcome);
       if (outcome.kind === 'stream') return afterAnswer(backend, outcome, outcome.slot ?? 0, others);
-      const { buffer, byteOffset, length } = decodeSmallBody(outcome) ?? outcome.bytes;
+      const { buffer, byteOffset, length } = outcome.bytes;
       const bytes = Buffer.from(buffer, byteOffset, length);
       const error = failureOf(bytes);
       if (error === undefined) {

@@ -79,7 +79,7 @@ async function ask(
   localOnly = false,
 ): Promise<ProbeAnswer> {
   const body = Buffer.from(`{"jsonrpc":"2.0","id":"${PROBE_ID}","method":"${method}","params":${params}}`);
-  const request = { body, acceptEncoding: 'identity', dueMs: PROBE_MS, kind: 'meta', localOnly } as const;
+  const request = { body, dueMs: PROBE_MS, kind: 'meta', localOnly } as const;
   const reply = await client.send(request, signal);
   return reply.kind === 'reply' ? readAnswer(reply, signal) : reply.reason;
 }

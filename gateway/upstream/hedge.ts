@@ -14,8 +14,9 @@ export type HedgedCall = Readonly<{
   /** It is answered, or no longer a matter of its first attempt. */
   isOver: boolean;
   hasLeft(): boolean;
-  sendTo(backend: Backend, handler: ExchangeHandler): void;
-  answerWith(backend: Backend, body: Buffer, sentMs: number): boolean;
+  /** Gives the id that it is sent under. */
+  sendTo(backend: Backend, handler: ExchangeHandler): Uint8Array;
+  answerWith(backend: Backend, body: Buffer, sentId: Uint8Array, sentMs: number): boolean;
 }>;
 
 /** One second attempt for so many calls; what is saved up must not be a burst. */
@@ -66,10 +67,10 @@ export function createHedge(
       second.endProbation();
     };
     const endWith = (body: Buffer) =>
-      !call.isOver && call.answerWith(second, body, sentMs) ? onHedge('won') : drop();
+      !call.isOver && call.answerWith(second, body, sentId, sentMs) ? onHedge('won') : drop();
     second.enter(clock);
     onHedge('made');
-    call.sendTo(second, {
+    const sentId = call.sendTo(second, {
       hasOther: true,
       hasLeft: () => call.isOver || call.hasLeft(),
       onSmallReply: (body) => atEndOfTurn({ endTurn: () => endWith(body) }),

@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
+import type { Coding } from '../../shared/config/kinds.ts';
 import { descriptorsInUse } from '../../shared/store/private.ts';
 import type { MethodClass } from '../methods/table.ts';
 import { userinfoOf } from '../../shared/secret.ts';
@@ -86,7 +87,6 @@ type Socket = Bun.Socket<Connection | undefined>;
 
 type HttpRequest = Readonly<{
   body: Uint8Array;
-  acceptEncoding: string;
   dueMs: number;
   /** A `write` does not go over a connection that may just be closing, because it must not be sent twice. */
   kind: MethodClass;
@@ -104,6 +104,8 @@ const NO_BIGTABLE = 'x-bigtable: disabled\r\n';
 
 type ClientOptions = Readonly<{
   url: URL;
+  /** The codings that its answers may have; none: they come as they are. */
+  codings: readonly Coding[];
   headers: ReadonlyMap<string, string>;
   clock: Clock;
   /** A body whose backend is silent for this long is cut. */
@@ -112,21 +114,19 @@ type ClientOptions = Readonly<{
 
 /** Agave closes idle connections after 20 s; ours go first, so that a request does not meet a closing one. */
 const KEEP_MS = 15_000;
-/** Combinations of the known content codings. */
-const HEADS_MAX = 64;
 /** A connection used this recently is taken to be alive for a request that must not be sent twice. */
 const FRESH_MS = 1_000;
 
 /** Keep-alive connections to one backend. */
 export type HttpClient = Readonly<ReturnType<typeof createHttpClient>>;
 
-export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions) {
-  const prefix = prefixOf(url, headers);
+export function createHttpClient({ url, codings, headers, clock, idleMs }: ClientOptions) {
+  /** A request's head up to the value of Content-Length. */
+  const head = Buffer.from(headOf(url, codings, headers), 'latin1');
   const idle: Connection[] = [];
   const connections = new Set<Connection>();
   /** The calls whose connection is not open yet, by what gives them up. */
   const connecting = new Map<AbortController, Unanswered>();
-  const heads = new Map<string, Buffer>();
   let isClosed = false;
   const owner: ConnectionOwner = {
     clock,
@@ -138,17 +138,7 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     },
   };
 
-  /** A request's head up to the value of Content-Length. */
-  function headFor(acceptEncoding: string): Buffer {
-    const known = heads.get(acceptEncoding);
-    if (known !== undefined) return known;
-    const text = `${prefix}accept-encoding: ${acceptEncoding}\r\ncontent-length: `;
-    const head = Buffer.from(text, 'latin1');
-    if (heads.size < HEADS_MAX) heads.set(acceptEncoding, head);
-    return head;
-  }
-
-  /** Sends `length` bytes of `message`, which begins with a head of `headFor` and may be overwritten afterwards. */
+  /** Sends `length` bytes of `message`, which begins with `head` and may be overwritten afterwards. */
   function start(message: Buffer, length: number, dueMs: number, handler: ExchangeHandler): void {
     const reused = idle.pop();
     const dueAtMs = clock.monotonic() + dueMs;
@@ -162,11 +152,11 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
 
   /** Resolves when a body has begun, or by `dueMs`. Until then `signal` ends the exchange, later its reader. Never rejects. */
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply | NoReply> {
-    const { body, acceptEncoding, dueMs, localOnly = false, isNew = false, ...traits } = request;
+    const { body, dueMs, localOnly = false, isNew = false, ...traits } = request;
     const fresh = traits.kind === 'write';
     const dueAtMs = clock.monotonic() + dueMs;
     const endOfHead = `${body.length}\r\n${localOnly ? NO_BIGTABLE : ''}\r\n`;
-    const message = Buffer.concat([headFor(acceptEncoding), Buffer.from(endOfHead), body]);
+    const message = Buffer.concat([head, Buffer.from(endOfHead), body]);
     const isAlive = clock.monotonic() - (idle.at(-1)?.activeAtMs ?? -Infinity) <= FRESH_MS;
     const reused = isNew || (fresh && !isAlive) ? undefined : idle.pop();
     if (reused !== undefined) {
@@ -226,11 +216,11 @@ export function createHttpClient({ url, headers, clock, idleMs }: ClientOptions)
     for (const connection of connections) connection.destroy('cancelled');
   }
 
-  return { send, start, headFor, calls, tick, abandon, close };
+  return { send, start, head, calls, tick, abandon, close };
 }
 
 /** The request's head up to what changes from request to request. */
-function prefixOf(url: URL, headers: ReadonlyMap<string, string>): string {
+function headOf(url: URL, codings: readonly Coding[], headers: ReadonlyMap<string, string>): string {
   const lines = [
     `POST ${url.pathname}${url.search} HTTP/1.1`,
     `host: ${url.host}`,
@@ -240,5 +230,6 @@ function prefixOf(url: URL, headers: ReadonlyMap<string, string>): string {
   if (username !== '' && !headers.has('authorization'))
     lines.push(`authorization: Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`);
   for (const [name, value] of headers) lines.push(`${name}: ${value}`);
-  return `${lines.join('\r\n')}\r\n`;
+  lines.push(`accept-encoding: ${codings.join(', ') || 'identity'}`, 'content-length: ');
+  return lines.join('\r\n');
 }

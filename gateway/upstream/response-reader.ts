@@ -2,26 +2,18 @@ import { afterName, afterSpace, afterString, afterValue, COMMA } from '../json/s
 import { Structure } from '../json/structure.ts';
 import { answerSlot } from './backend.ts';
 import { type Failure, failureOf, GIVEN_UP, mayHaveActed } from './failure.ts';
-import {
-  CodedAnswer,
-  decode,
-  FollowedAnswer,
-  HEAD_BYTES,
-  isForeign,
-  isForeignStart,
-  OBJECT_START,
-} from './followed-answer.ts';
+import { codingOf, DecodedBody } from './decoded-body.ts';
+import { answerFor, CHECKED_BYTES_MAX, FollowedAnswer, isObjectStart, isTelling } from './followed-answer.ts';
 import type { BodyEnd, CutReason, HttpReply, ReplyBody, WritePiece } from './http-connection.ts';
 import type { Framing, ResponseHead } from './http-parser.ts';
 
-/** An answer that has begun. `encoding` is its content-encoding, passed on untouched. */
+/** An answer that has begun, with the caller's id. */
 export type ResponseStart = WholeAnswer | StreamedAnswer;
 
 /** All of it, held: it is small. */
 export type WholeAnswer = Readonly<{
   kind: 'whole';
   bytes: Uint8Array<ArrayBuffer>;
-  encoding: string | undefined;
   /** It is known to be a result, and no error. */
   isResult?: boolean;
   /** The name of the backend that gave it; absent: it is of our own making. */
@@ -32,10 +24,9 @@ export type WholeAnswer = Readonly<{
 export type StreamedAnswer = Readonly<{
   kind: 'stream';
   body: StreamBody;
-  encoding: string | undefined;
   /** The slot that its first bytes say it was read at; 0 or absent: none. */
   slot?: number;
-  /** How long it is, where its backend said so. */
+  /** How long it is, where its backend said so, with the caller's id. */
   length?: number | undefined;
   backend?: WholeAnswer['backend'];
 }>;
@@ -65,7 +56,7 @@ export function isUnread(end: StreamEnd): boolean {
   return end.kind === 'cut' && (end.reason === 'unread' || end.reason === 'evicted');
 }
 
-/** Reads an uncompressed body to its end; says why not when it is cut, or cancelled above `bytesMax`. Never rejects. */
+/** Reads a body to its end; says why not when it is cut, or cancelled above `bytesMax`. Never rejects. */
 export async function readAll(body: StreamBody, bytesMax: number): Promise<Uint8Array<ArrayBuffer> | string> {
   const pieces: Buffer[] = [];
   let bytes = 0;
@@ -130,13 +121,6 @@ export function mayBeFailure(start: Buffer): boolean {
 /** No null and no error that matters is longer. */
 export const SMALL_BODY_BYTES_MAX = 4_096;
 
-/** A whole answer, decompressed; `undefined` when it becomes longer than nulls and errors are, or cannot be read. */
-export function decodeSmallBody({ bytes, encoding }: WholeAnswer): Uint8Array | undefined {
-  if (encoding === undefined) return bytes;
-  if (bytes.length > SMALL_BODY_BYTES_MAX) return undefined;
-  return decode(bytes, encoding, SMALL_BODY_BYTES_MAX);
-}
-
 /** Decides by all pieces of a body so far: wait for more, pass it on, or refuse it. */
 type Choose = (pieces: readonly Buffer[]) => 'hold' | 'pass' | 'refuse';
 
@@ -154,87 +138,68 @@ async function hold(body: ReplyBody, choose: Choose, signal: AbortSignal): Promi
   return choice;
 }
 
-/** The body, cut at the first byte that shows that it is no one answer to the call, or when it ends too early. */
-function checked(body: StreamBody, id: Uint8Array, isTrusted: boolean): StreamBody {
-  const answer = new FollowedAnswer(id, isTrusted);
+/** The body with the caller's id, cut at the first byte that shows that it is no one answer to the call, or when it ends too early. */
+function checked(body: StreamBody, { sentId, ownId }: CallIds, isTrusted: boolean): StreamBody {
+  const answer = new FollowedAnswer(sentId, ownId, isTrusted);
   return {
     cancel: (reason) => body.cancel(reason),
     offer: (evict) => body.offer?.(evict),
     async pipe(write) {
-      const end = await body.pipe((piece) => (answer.push(piece) ? write(piece) : body.cancel()));
-      const isCut = answer.isBroken || (end.kind === 'complete' && !answer.end());
-      return isCut ? { kind: 'cut', reason: 'bad-json', bytes: end.bytes } : end;
-    },
-  };
-}
-
-/** A compressed body, cut when it shows that it is no one answer to the call. A piece is passed on while the next is decoded. */
-function checkedCoded(body: StreamBody, encoding: string, id: Uint8Array): StreamBody {
-  return {
-    cancel: (reason) => body.cancel(reason),
-    offer: (evict) => body.offer?.(evict),
-    async pipe(write) {
-      const answer = new CodedAnswer(id, encoding);
-      let decoded: Promise<void> | undefined;
-      const end = await body.pipe(async (piece) => {
-        const own = Buffer.from(piece);
-        const before = decoded;
-        decoded = answer.push(own);
-        await Promise.resolve(); // after the connection has noted that it waits
-        body.noteRead?.(); // it is not for its reader that decoding takes time
-        await (before ?? decoded); // nothing is passed on before the first bytes have shown whose answer it is
-        if (answer.isBroken) return body.cancel();
-        body.noteUnread?.();
-        return write(own);
+      const end = await body.pipe((piece) => {
+        const wait = answer.push(piece, write);
+        if (answer.isBroken) body.cancel();
+        return wait;
       });
-      const isCut = answer.isBroken || (end.kind === 'complete' && !(await answer.end()));
-      answer.cancel();
+      const isCut = answer.isBroken || (end.kind === 'complete' && !answer.end(write));
       return isCut ? { kind: 'cut', reason: 'bad-json', bytes: end.bytes } : end;
     },
   };
 }
 
 /** Answers up to this length are held and sent at once, with a Content-Length; longer ones are streamed. */
-export const WHOLE_BYTES_MAX = 65_536;
+export const WHOLE_BYTES_MAX = CHECKED_BYTES_MAX;
+
+/** The id under which a call was sent, and its caller's, which comes back in its place. */
+type CallIds = Readonly<{ sentId: Uint8Array; ownId: Uint8Array }>;
 
 /**
- * Judges a reply to the call of this id by its head and first bytes: an answer, or a failure whose body is cancelled. A
- * coding that is not in `acceptEncoding` is a failure: its caller could not read it. `trustsEnd`: a body of a known length
- * is complete at its last byte. The answer to a write is held however it is framed: its caller must learn that it was cut.
- * Aborting `signal` cancels what is held. Never rejects.
+ * Judges a reply to a call by its head and first bytes: an answer, or a failure whose body is cancelled. `isTrusted`: where
+ * an answer does not end in its id, its end is that of its framing. The answer to a write is held however it is framed: its
+ * caller must learn that it was cut. Aborting `signal` cancels what is held. Never rejects.
  */
 export async function judge(
-  { head, body }: HttpReply,
-  id: Uint8Array,
-  acceptEncoding: string,
-  trustsEnd: boolean | undefined,
+  { head, body: came }: HttpReply,
+  ids: CallIds,
+  isTrusted: boolean,
   signal: AbortSignal,
   isWrite = false,
 ): Promise<ResponseStart | Failure> {
-  const { status, framing } = head;
-  const { pieces } = body;
-  const coding = head.encoding?.toLowerCase();
-  const encoding = coding === 'identity' ? undefined : coding;
+  const { status } = head;
   const failure = { kind: 'status', status } as const;
   // What a time-out or a broken front says of a write is not known to be about it, whatever its body says.
-  const isAnswerless = !mayHoldError(head, encoding) || (isWrite && mayHaveActed(failure));
-  if (status !== 200 && isAnswerless) return discarded(body, failure);
-  if (!head.isJson) return discarded(body, { kind: 'garbage', reason: 'not JSON by its content type' });
-  if (encoding !== undefined && !acceptEncoding.split(', ').includes(encoding))
-    return discarded(body, { kind: 'garbage', reason: 'encoded as it was not asked to' });
+  const isAnswerless = !mayHoldError(head) || (isWrite && mayHaveActed(failure));
+  if (status !== 200 && isAnswerless) return discarded(came, failure);
+  if (!head.isJson) return discarded(came, { kind: 'garbage', reason: 'not JSON by its content type' });
+  const coding = codingOf(head.encoding);
+  if (coding === undefined)
+    return discarded(came, { kind: 'garbage', reason: 'in a coding that is not known' });
+  const isPlain = coding === 'identity';
+  const body = isPlain ? came : new DecodedBody(came, coding);
+  const framing = isPlain ? head.framing : 'chunked';
   const isThere = body.end?.kind === 'complete';
-  const choose = isThere ? () => 'hold' as const : isWrite ? whileSmall : chooseFor(framing, encoding);
+  const choose = isThere
+    ? () => 'hold' as const
+    : isWrite || status !== 200
+      ? whileSmall
+      : chooseFor(framing);
   const choice = await hold(body, choose, signal);
   if (choice === 'refuse') return discarded(body, NO_OBJECT);
   if (choice === 'pass') {
-    const length = typeof framing === 'number' ? framing : undefined;
-    if (encoding !== undefined)
-      return { kind: 'stream', body: checkedCoded(body, encoding, id), encoding, length };
-    const start = Buffer.concat(pieces);
-    if (isForeignStart(start.toString('latin1', 0, HEAD_BYTES), id)) return discarded(body, FOREIGN);
-    const isTrusted = trustsEnd ?? length !== undefined;
-    const slot = answerSlot(undefined, start);
-    return { kind: 'stream', body: checked(body, id, isTrusted), encoding, slot, length };
+    if (status !== 200) return discarded(body, failure);
+    const slot = answerSlot(undefined, Buffer.concat(body.pieces));
+    const { sentId, ownId } = ids;
+    const length = typeof framing === 'number' ? framing - sentId.length + ownId.length : undefined;
+    return { kind: 'stream', body: checked(body, ids, isTrusted), slot, length };
   }
   const { end } = body;
   const whole: ResponseStart | Failure =
@@ -243,13 +208,7 @@ export async function judge(
           kind: 'no-answer',
           reason: GIVEN_UP.has(end.reason) ? end.reason : `a body cut short: ${end.reason}`,
         }
-      : judgeWhole(Buffer.concat(pieces), id, encoding);
-  if (encoding !== undefined && whole.kind === 'whole' && decodeSmallBody(whole) === undefined) {
-    const answer = new CodedAnswer(id, encoding);
-    const { buffer, byteOffset, length } = whole.bytes;
-    await answer.push(Buffer.from(buffer, byteOffset, length));
-    if (!(await answer.end())) return FOREIGN;
-  }
+      : judgeWhole(Buffer.concat(body.pieces), ids, isTrusted);
   if (status === 200) return whole;
   if (whole.kind !== 'whole') return failure;
   if (failureOf(whole.bytes) !== undefined) return whole;
@@ -261,16 +220,16 @@ export async function judge(
 const OF_THE_FRONT = new Set([401, 403, 413, 429, 503]);
 
 /** Whether a status may be no failure of the backend: some put the method's own error into a 4xx or 500. */
-function mayHoldError({ status, isJson, framing }: ResponseHead, encoding: string | undefined): boolean {
+function mayHoldError({ status, isJson, framing }: ResponseHead): boolean {
   const isShort = typeof framing === 'number' && framing <= WHOLE_BYTES_MAX;
-  return status >= 400 && !OF_THE_FRONT.has(status) && isJson && encoding === undefined && isShort;
+  return status >= 400 && !OF_THE_FRONT.has(status) && isJson && isShort;
 }
 
 /** Short answers are held to their end. When the length is not known, so is what is small, an error or a null. */
-function chooseFor(framing: Framing, encoding: string | undefined): Choose {
-  if (typeof framing !== 'number') return encoding === undefined ? untilItTells() : whileComplete(encoding);
+function chooseFor(framing: Framing): Choose {
+  if (typeof framing !== 'number') return untilItTells();
   if (framing <= WHOLE_BYTES_MAX) return () => 'hold';
-  return (pieces) => (encoding !== undefined || startsAnObject(pieces) ? 'pass' : 'refuse');
+  return (pieces) => (startsAnObject(pieces) ? 'pass' : 'refuse');
 }
 
 function whileSmall(pieces: readonly Buffer[]): ReturnType<Choose> {
@@ -280,14 +239,16 @@ function whileSmall(pieces: readonly Buffer[]): ReturnType<Choose> {
 const NO_OBJECT: Failure = { kind: 'garbage', reason: 'not a JSON object' };
 const FOREIGN: Failure = { kind: 'garbage', reason: 'not one answer to the call' };
 
-/** Judges a body that came whole, for the call of this id. */
-export function judgeWhole(body: Buffer, id: Uint8Array, encoding?: string): ResponseStart | Failure {
+/** Judges a body that came whole. */
+export function judgeWhole(
+  body: Buffer,
+  { sentId, ownId }: CallIds,
+  isTrusted: boolean,
+): ResponseStart | Failure {
   if (body.length === 0) return { kind: 'garbage', reason: 'an empty body' };
-  const answer: WholeAnswer = { kind: 'whole', bytes: new Uint8Array(body), encoding };
-  const text = decodeSmallBody(answer);
-  if (text === undefined) return answer;
-  if (!isObject(Buffer.from(text.buffer, text.byteOffset, text.length))) return NO_OBJECT;
-  return isForeign(text, id) ? FOREIGN : answer;
+  const answer = answerFor(body, sentId, ownId, isTrusted);
+  if (answer !== undefined) return { kind: 'whole', bytes: answer };
+  return startsAnObject([body]) ? FOREIGN : NO_OBJECT;
 }
 
 /** Holds what is complete, and errors and nulls as long as they are small; passes a real result on at its first byte. */
@@ -300,27 +261,12 @@ function untilItTells(): Choose {
     seen = pieces.length;
     const start = Buffer.concat(pieces);
     if (start.length > WHOLE_BYTES_MAX) return 'pass';
-    return structure.isComplete || mayBeFailure(start) ? 'hold' : 'pass';
+    return structure.isComplete || !isTelling(start) || mayBeFailure(start) ? 'hold' : 'pass';
   };
-}
-
-/** Holds a compressed answer when the first that comes of it is all of a null or an error: such are short. */
-function whileComplete(encoding: string): Choose {
-  return (pieces) => {
-    const bytes = new Uint8Array(Buffer.concat(pieces));
-    const smallBody = decodeSmallBody({ kind: 'whole', bytes, encoding });
-    // zstd gives what it has of a frame that is cut.
-    return smallBody !== undefined && isObject(Buffer.from(smallBody)) ? 'hold' : 'pass';
-  };
-}
-
-function isObject(bytes: Buffer): boolean {
-  const structure = new Structure();
-  return structure.push(bytes) && structure.isComplete && startsAnObject([bytes]);
 }
 
 function startsAnObject(pieces: readonly Buffer[]): boolean {
-  return OBJECT_START.test(pieces[0]?.toString('latin1', 0, 64) ?? '');
+  return pieces[0] === undefined || isObjectStart(pieces[0]);
 }
 
 function discarded(body: ReplyBody, failure: Failure): Failure {

@@ -1,5 +1,5 @@
 import type { Secret } from '../secret.ts';
-import { flag, httpUrl, integer, names, oneOf, secret, text } from './kinds.ts';
+import { flag, httpUrl, codings, integer, names, oneOf, secret, text } from './kinds.ts';
 import { type Lane, LANES, PROFILE_NAMES, PROFILES } from './profiles.ts';
 import type { Table } from './table.ts';
 
@@ -42,8 +42,10 @@ function backendFrom(table: Table) {
     bodyBytesMax: table.take('max_body_bytes', integer(256, 1_073_741_824, '51_200')) ?? usual.bodyBytesMax,
     /** Calls in flight to it from one gateway process. */
     connectionsMax: table.takeOr('max_connections', integer(1, 65_535, '512'), usual.connectionsMax),
-    /** Whether an answer that ended within its framing is taken to be whole; `undefined`: when its length was known. */
-    trustsEnd: table.take('trusts_end', flag) ?? usual.trustsEnd,
+    /** Whether a long answer that does not end in its id is taken to be whole because its framing ended. */
+    trustsEnd: table.takeOr('trusts_end', flag, false),
+    /** The codings that its answers may have, which are decoded here; none: it is asked for plain ones. */
+    codings: table.takeOr('codings', codings, []),
   });
 }
 

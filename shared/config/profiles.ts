@@ -26,8 +26,6 @@ type Profile = Readonly<{
   /** Longest request body it takes, in bytes; `undefined` when it is configured at the node. */
   bodyBytesMax: number | undefined;
   connectionsMax: number;
-  /** `false`: it may end a broken answer as if it were whole, whatever its framing says. */
-  trustsEnd: false | undefined;
   processed: boolean;
   /** Whether a request header tells it to leave its BigTable out (`x-bigtable: disabled`, Agave `rpc_service.rs`). */
   bigtable: boolean;
@@ -52,7 +50,6 @@ const AGAVE: Profile = {
   // MAX_REQUEST_BODY_SIZE of Agave's `rpc_service.rs`.
   bodyBytesMax: 51_200,
   connectionsMax: CONNECTIONS_BY_DEFAULT,
-  trustsEnd: undefined,
   processed: true,
   bigtable: true,
   pages: { untilInclusive: false, ordered: true, beforeSlot: false },
@@ -112,7 +109,6 @@ export const PROFILES: Readonly<Record<ProfileName, Profile>> = {
     methods: ['getTokenAccountsByMint'],
     bodyBytesMax: undefined,
     connectionsMax: 100,
-    trustsEnd: false,
     processed: false,
     bigtable: false,
   },

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Connection, Keypair, LAMPORTS_PER_SOL } from '@solana/web3.js';
 import type { Result } from '../../bench/result.ts';
-import { plain, type RawExchange, refusedUrl, startRawBackend } from '../fakes/raw-backend.ts';
+import { framed as plain, type RawExchange, refusedUrl, startRawBackend } from '../fakes/raw-backend.ts';
 import { startBrowser } from '../started/browser.ts';
 import { temporaryFolder } from '../started/gateway.ts';
 import { childEnv, ROOT } from '../started/process.ts';

@@ -2,7 +2,13 @@ import { afterEach, describe, expect, test } from 'bun:test';
 import { CallerConnection, headersOf, type Reply, shownUrl, targetOf } from '../../bench/connection.ts';
 import { createRpc } from '../../bench/rpc.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
+import {
+  CHUNKED,
+  framedChunk as chunk,
+  framed as plain,
+  type RawExchange,
+  startRawBackend,
+} from '../fakes/raw-backend.ts';
 
 const open: Disposable[] = [];
 afterEach(() => {

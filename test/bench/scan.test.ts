@@ -5,7 +5,13 @@ import type { ScanOptions } from '../../bench/arguments.ts';
 import type { Recorder } from '../../bench/recorder.ts';
 import { runScans } from '../../bench/scan.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { CHUNKED, chunk, plain, type RawScript, startRawBackend } from '../fakes/raw-backend.ts';
+import {
+  CHUNKED,
+  framedChunk as chunk,
+  framed as plain,
+  type RawScript,
+  startRawBackend,
+} from '../fakes/raw-backend.ts';
 import { optionsOf } from './options.ts';
 
 const PROGRAM = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';

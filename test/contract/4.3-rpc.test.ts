@@ -22,7 +22,8 @@ test.each([
 
 test('members that JSON-RPC does not know are accepted and not forwarded', async () => {
   const answer = await gateway.post('{"jsonrpc":"2.0","id":1,"method":"getSlot","trace":{"a":[1]}}', key);
-  expect([answer.status, backend.seen.at(-1)?.text]).toEqual([
+  const seen = backend.seen.at(-1);
+  expect([answer.status, seen?.text.replace(seen.id, '1')]).toEqual([
     200,
     '{"jsonrpc":"2.0","id":1,"method":"getSlot"}',
   ]);

@@ -1,4 +1,5 @@
 import { PROBE_ID } from '../../gateway/upstream/health.ts';
+import { idIn } from './raw-backend.ts';
 
 /** One call as a scripted backend sees it: the parsed request, the raw text, and the HTTP request itself. */
 export type SeenCall = Readonly<{
@@ -29,7 +30,7 @@ export function startBackend(script: Script = () => undefined, port = 0) {
     async fetch(request) {
       const text = await request.text();
       const parsed: { method?: unknown; params?: unknown } = JSON.parse(text);
-      const call = { method: String(parsed.method), id: idOf(text), params: parsed.params, text, request };
+      const call = { method: String(parsed.method), id: idIn(text), params: parsed.params, text, request };
       if (call.id === `"${PROBE_ID}"`)
         return (await probe_(call)) ?? failure(call, -32601, 'Method not found');
       seen.push(call);
@@ -90,9 +91,4 @@ export function streamed(
     },
   };
   return new Response(new ReadableStream(source), JSON_TYPE);
-}
-
-/** The raw bytes of the id as the gateway writes it: the second member. */
-function idOf(text: string): string {
-  return /"id":("(?:[^"\\]|\\.)*"|[^,}]*)/.exec(text)?.[1] ?? 'null';
 }

@@ -5,6 +5,8 @@ import { freePort } from '../started/ports.ts';
 export type RawExchange = Readonly<{
   /** The whole request as it came over the wire. */
   text: string;
+  /** The id of the request, as JSON. */
+  id: string;
   /** How many requests this connection has carried, this one included. */
   nth: number;
   send(bytes: string | Uint8Array): Promise<void>;
@@ -21,19 +23,31 @@ export type RawScript = (exchange: RawExchange) => unknown;
 
 const UNKNOWN = `{"jsonrpc":"2.0","error":{"code":-32601,"message":"Method not found"},"id":"${PROBE_ID}"}`;
 
-/** A plain answer: a head with Content-Length and its body. */
-export function plain(body: string, head = ''): string {
+/** Stands in a script for the id of the request, and is as long: the gateway chooses the ids. */
+export const ECHOED_ID = '"id-of-the-caller"';
+
+/** The text of a script, in which the id 1 stands for that of the request. */
+export const echoing = (text: string) => text.replaceAll(/"id":1(?=[,}\s])/g, `"id":${ECHOED_ID}`);
+
+/** An answer for a client other than the gateway: a head with Content-Length and its body, as it is. */
+export function framed(body: string, head = ''): string {
   return `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n${head}\r\n${body}`;
 }
+
+/** A plain answer, with the id of the request. */
+export const plain = (text: string, head = '') => framed(echoing(text), head);
 
 /** The head of a chunked answer. */
 export const CHUNKED =
   'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n';
 
-/** One chunk of a chunked body. */
-export function chunk(text: string): string {
+/** One chunk of a chunked body for a client other than the gateway. */
+export function framedChunk(text: string): string {
   return `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
 }
+
+/** One chunk of a chunked body, with the id of the request. */
+export const chunk = (text: string) => framedChunk(echoing(text));
 
 type State = {
   text: string;
@@ -43,7 +57,7 @@ type State = {
 };
 
 /**
- * A backend below HTTP: it writes exactly the bytes of a test's script, and ends connections as real ones do when they
+ * A backend below HTTP: it writes exactly the bytes of a test's script, but for ids (`ECHOED_ID`), and ends connections as real ones do when they
  * break. It stands in for the front of a node that resets, lies about a length, or never comes to an end.
  */
 export function startRawBackend(script: RawScript) {
@@ -99,11 +113,13 @@ export function startRawBackend(script: RawScript) {
 }
 
 function exchangeOf(socket: Bun.Socket<State>, text: string): RawExchange {
+  const id = idIn(text);
   return {
     text,
+    id,
     nth: socket.data.nth,
     async send(bytes) {
-      let rest = typeof bytes === 'string' ? Buffer.from(bytes) : bytes;
+      let rest = typeof bytes === 'string' ? Buffer.from(bytes.replaceAll(ECHOED_ID, id)) : bytes;
       while (rest.length > 0 && socket.readyState > 0) {
         rest = rest.subarray(Math.max(0, socket.write(rest)));
         if (rest.length === 0) return;
@@ -115,6 +131,11 @@ function exchangeOf(socket: Bun.Socket<State>, text: string): RawExchange {
     reset: () => socket.terminate(),
     gone: socket.data.gone.promise,
   };
+}
+
+/** The id of a request as the gateway writes it, its second member. */
+export function idIn(text: string): string {
+  return /"id":("(?:[^"\\]|\\.)*"|[^,}]*)/.exec(text)?.[1] ?? 'null';
 }
 
 /** The length of the first request in `text`, or `undefined` while its head is not whole. */

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'bun:test';
 import { CHUNKED, chunk, plain, type RawExchange } from '../fakes/raw-backend.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { atRest } from './gateway-process.ts';
-import { batchText, callText, echoId, idOf, lostText, rawPair, resultText } from './pair.ts';
+import { batchText, callText, echoNumber, numberOf, lostText, rawPair, resultText } from './pair.ts';
 
 const virtual = createVirtualClock();
 const plans = { scale: { rps: 10_000, burst: 10_000, max_batch: 500 } };
@@ -12,7 +12,7 @@ beforeEach(() => virtual.advance(10_000)); // whatever failed before is forgiven
 
 /** The answer to three calls, of which the script answers the second. */
 async function answerWith(script: (exchange: RawExchange) => unknown): Promise<string> {
-  backend.script((exchange) => (idOf(exchange) === 2 ? script(exchange) : echoId(exchange)));
+  backend.script((exchange) => (numberOf(exchange) === 2 ? script(exchange) : echoNumber(exchange)));
   return (await gateway.post(batchText(1, 2, 3), gateway.key())).text();
 }
 const beside = (second: string) => `[${resultText(1, 1)},${second},${resultText(3, 3)}]`;
@@ -27,9 +27,9 @@ describe('B8 a call that fails in a way of its own has one error object, and the
   ])('B8 %s', async (_name, script) => expect(await answerWith(script)).toBe(beside(lostText(2))));
 
   test("B8 the backend's own error", async () => {
-    const failed =
-      '{"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid param","data":{"x":18446744073709551615}},"id":2}';
-    expect(await answerWith((exchange) => exchange.send(plain(failed)))).toBe(beside(failed));
+    const failed = (id: number | string) =>
+      `{"jsonrpc":"2.0","error":{"code":-32602,"message":"Invalid param","data":{"x":18446744073709551615}},"id":${id}}`;
+    expect(await answerWith(({ send, id }) => send(plain(failed(id))))).toBe(beside(failed(2)));
   });
 });
 
@@ -38,13 +38,15 @@ describe('B10 the calls of a batch', () => {
 
   test('B10 run eight at a time, and another key is answered at the same time', async () => {
     const held: RawExchange[] = [];
-    backend.script((exchange) => (idOf(exchange) === 777 ? echoId(exchange) : void held.push(exchange)));
+    backend.script((exchange) =>
+      numberOf(exchange) === 777 ? echoNumber(exchange) : void held.push(exchange),
+    );
     const busy = gateway.post(many(20), gateway.key());
     while (held.length < 8) await Bun.sleep(1); // awaits their arrival
     expect(await (await gateway.post(callText(777), gateway.key())).text()).toBe(resultText(777, 777));
     expect(await atRest(() => held.length, 20)).toBe(8);
-    backend.script(echoId);
-    for (const exchange of held) await echoId(exchange);
+    backend.script(echoNumber);
+    for (const exchange of held) await echoNumber(exchange);
     expect(await (await busy).json()).toHaveLength(20);
   });
 });

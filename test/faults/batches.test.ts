@@ -3,7 +3,7 @@ import { result } from '../fakes/backend.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { callText as call, errorText as error, pair, resultText } from './pair.ts';
 
-const calls = (count: number) => Array.from({ length: count }, (_, i) => call(String(i)));
+const calls = (count: number) => Array.from({ length: count }, (_, i) => call(i, 'getBlockHeight', ''));
 
 const virtual = createVirtualClock();
 const rows = {

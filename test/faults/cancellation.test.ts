@@ -92,7 +92,7 @@ test('A3 a caller that leaves before anything was sent for it pays nothing', asy
   const gate = Promise.withResolvers<void>();
   using busy = startRawBackend(async (exchange) => {
     await gate.promise;
-    return exchange.send(plain(resultText(1, 2)));
+    return exchange.send(plain(resultText(1, exchange.id)));
   });
   await using narrow = await startGateway({ backends: [{ name: 'a', url: busy.url, max_connections: 1 }] });
   const first = narrow.post(SLOT, narrow.key());

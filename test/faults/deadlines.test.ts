@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from 'bun:test';
 import { CHUNKED, chunk, type RawExchange, type RawScript, startRawBackend } from '../fakes/raw-backend.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
-import { batchText, callText, echoId, idOf, lostText, rawPair, resultText, soFar } from './pair.ts';
+import { batchText, callText, echoNumber, numberOf, lostText, rawPair, resultText, soFar } from './pair.ts';
 
 const virtual = createVirtualClock();
 const { backend, gateway } = await rawPair({}, virtual.clock);
@@ -38,7 +38,7 @@ async function pass(seconds: number): Promise<void> {
 }
 
 test('A8 an answer that does not begin in time is a 503 with the id, and the call was sent once, also over a connection used before', async () => {
-  backend.script(echoId);
+  backend.script(echoNumber);
   const key = gateway.key();
   await (await gateway.post(callText(1), key)).text();
   const before = backend.calls();
@@ -87,7 +87,7 @@ test('A8 a short answer that stalls is requested from another backend', async ()
   const begun = Promise.withResolvers<void>();
   let asked = 0;
   const script = async (exchange: RawExchange) => {
-    if (asked++ > 0) return echoId(exchange);
+    if (asked++ > 0) return echoNumber(exchange);
     await exchange.send(`${SHORT}{`);
     begun.resolve();
   };
@@ -122,12 +122,12 @@ test.each([
 test('A8 an archive gets the call for a block in time when both live nodes hang', async () => {
   let sent = 0;
   const silent = () => void sent++;
-  const archive = [echoId, { profile: 'old-faithful' }] as const;
+  const archive = [echoNumber, { profile: 'old-faithful' }] as const;
   await using crew = await startBefore([[silent], [silent], archive], { deadlines: { history: 3 } });
   const answered = crew.post({ jsonrpc: '2.0', id: 2, method: 'getBlock', params: [5] }, crew.key());
   while (sent < 1) await Bun.sleep(1); // until it has been sent
   await pass(3);
-  expect(await (await answered).text()).toBe(resultText(2, 2));
+  expect(await (await answered).text()).toBe(resultText(5, 2));
   expect(await crew.metric('first_byte_seconds_sum{class="history"}')).toBe(0);
   expect(await crew.metric('first_byte_seconds_count{class="history"}')).toBe(1);
 });
@@ -156,11 +156,11 @@ test.each<[string, unknown[]]>([
   async (method, params) => {
     const begun: RawExchange[] = [];
     const dripping: RawScript = async (exchange) => {
-      if (!exchange.text.includes(method)) return echoId(exchange);
+      if (!exchange.text.includes(method)) return echoNumber(exchange);
       await exchange.send(`${CHUNKED}${chunk('{"jsonrpc":"2.0","result":[')}`);
       begun.push(exchange);
     };
-    await using brief = await startBefore([[dripping], [echoId, { profile: 'old-faithful' }]], {
+    await using brief = await startBefore([[dripping], [echoNumber, { profile: 'old-faithful' }]], {
       deadlines: { light: 3, history: 3 },
       gateway: { idle_seconds: 8, probe_seconds: 60 },
     });
@@ -193,7 +193,7 @@ test('A8 the time that a call waits for a place is part of its deadline', async 
   const second = narrow.post(callText(2), narrow.key());
   while (virtual.sleeping() === asleep) await Bun.sleep(1); // until it waits
   await pass(7);
-  if (arrived[0] !== undefined) await echoId(arrived[0]);
+  if (arrived[0] !== undefined) await echoNumber(arrived[0]);
   expect((await first).status).toBe(200);
   while (arrived.length < 2) await Bun.sleep(1); // until it has been sent
   await pass(2);
@@ -218,7 +218,7 @@ test.each([
     while (virtual.sleeping() === asleep) await Bun.sleep(1); // until it waits
     await pass(seconds);
     expect(await soFar(second.then(() => 'answered'))).toBe(released === 0 ? 'answered' : undefined);
-    if (arrived[0] !== undefined) await echoId(arrived[0]);
+    if (arrived[0] !== undefined) await echoNumber(arrived[0]);
     expect([(await second).status, await (await second).text()]).toEqual([503, lostText(2)]);
     await (await first).text();
     expect(arrived.length).toBe(1);
@@ -228,7 +228,7 @@ test.each([
 
 test('B5 a call that is not answered fails alone, at its own deadline; the answers before it are delivered at once, those behind it afterwards', async () => {
   const silent = Promise.withResolvers<void>();
-  backend.script((exchange) => (idOf(exchange) === 2 ? silent.resolve() : echoId(exchange)));
+  backend.script((exchange) => (numberOf(exchange) === 2 ? silent.resolve() : echoNumber(exchange)));
   const answered = gateway.post(batchText(1, 2, 3, 4), gateway.key());
   await silent.promise;
   await Bun.sleep(20); // so that the others' answers have been read

@@ -7,7 +7,7 @@ const CALL = callText(1, 'getSlot');
 const SEND = callText(2, 'sendTransaction');
 const GOOD = resultText(7);
 const LENGTH = `content-length: ${CALL.length}\r\n`;
-const AS_CHUNK = chunk(CALL);
+const AS_CHUNK = `${CALL.length.toString(16)}\r\n${CALL}\r\n`;
 const IN_CHUNKS = `${AS_CHUNK}0\r\n\r\n`;
 
 const { backend, gateway } = await rawPair({}, undefined, (exchange) => exchange.send(plain(GOOD)));

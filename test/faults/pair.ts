@@ -27,8 +27,11 @@ export async function pair(rows: Rows = {}, clock?: Clock, script?: Script) {
 type Id = number | string;
 
 /** Texts of JSON-RPC as the gateway and its backends write them; ids are JSON. */
-export const callText = (id: Id, method = 'getBlockHeight', params = '') =>
-  `{"jsonrpc":"2.0","id":${id},"method":"${method}"${params && `,"params":${params}`}}`;
+export const callText = (
+  id: Id,
+  method = 'getBlockHeight',
+  params = method === 'getBlockHeight' ? `[${id}]` : '',
+) => `{"jsonrpc":"2.0","id":${id},"method":"${method}"${params && `,"params":${params}`}}`;
 export const batchText = (...ids: readonly number[]) => `[${ids.map((id) => callText(id)).join()}]`;
 export const resultText = (result: number | string, id: Id = 1) =>
   `{"jsonrpc":"2.0","result":${result},"id":${id}}`;
@@ -36,12 +39,12 @@ export const errorText = (code: number, message: string, id: Id = 'null') =>
   `{"jsonrpc":"2.0","error":{"code":${code},"message":"${message}"},"id":${id}}`;
 export const lostText = (id: Id = 1) => errorText(-503, 'No backend available', id);
 
-/** The id of the call that a raw backend got, when it is a number. */
-export const idOf = ({ text }: RawExchange) => Number(/"id":(\d+)/.exec(text)?.[1]);
+/** The number of a call of `callText` that a raw backend got, by its parameters: it has another id than its caller gave it. */
+export const numberOf = ({ text }: RawExchange) => Number(/"params":\[(\d+)\]/.exec(text)?.[1]);
 
-/** Has a raw backend answer with the id as the result. */
-export const echoId = (exchange: RawExchange) =>
-  exchange.send(plain(resultText(idOf(exchange), idOf(exchange))));
+/** Has a raw backend answer with the number as the result. */
+export const echoNumber = (exchange: RawExchange) =>
+  exchange.send(plain(resultText(numberOf(exchange), exchange.id)));
 
 /** Begins an answer with `begin` and repeats `piece` until the gateway has let go of it; `onSent` is called for each. */
 export const endless =

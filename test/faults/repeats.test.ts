@@ -5,7 +5,6 @@ import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { callText, errorText, rawPair, resultText } from './pair.ts';
 
 const call = (id: string, params = '["same"]', method = 'getAccountInfo') => callText(id, method, params);
-const idOf = ({ text }: RawExchange) => /"id":("[^"]*"|\d+)/.exec(text)?.[1] ?? 'null';
 const good = (id: string, value: number) => resultText(value, id);
 
 const { backend, gateway } = await rawPair(
@@ -16,7 +15,7 @@ const { backend, gateway } = await rawPair(
 /** Answers each call with the count of calls so far, so that an answer from memory would be an old one. */
 function counting() {
   let asked = 0;
-  backend.script((exchange) => exchange.send(plain(good(idOf(exchange), ++asked))));
+  backend.script((exchange) => exchange.send(plain(good(exchange.id, ++asked))));
   return () => asked;
 }
 
@@ -70,7 +69,7 @@ describe('H3 a call that failed is sent again', () => {
     const key = gateway.key();
     backend.script(script);
     await ask(call('1'), key).catch(() => undefined);
-    backend.script((exchange) => exchange.send(plain(good(idOf(exchange), 5))));
+    backend.script((exchange) => exchange.send(plain(good(exchange.id, 5))));
     expect(await ask(call('1'), key)).toBe(good('1', 5));
   });
 });
@@ -80,7 +79,7 @@ async function arrival(): Promise<{ exchange: RawExchange }> {
   const first = Promise.withResolvers<{ exchange: RawExchange }>();
   backend.script((exchange) => {
     first.resolve({ exchange });
-    backend.script((own) => own.send(plain(good(idOf(own), 7))));
+    backend.script((own) => own.send(plain(good(own.id, 7))));
   });
   return first.promise;
 }
@@ -92,7 +91,7 @@ test('H4 of two callers with one identical call at a time each gets its own id, 
   const { exchange } = await arrived;
   const second = gateway.post(call('2'), other);
   await Bun.sleep(20); // so that it has joined the first
-  await exchange.send(plain(good('"one"', 7)));
+  await exchange.send(plain(good(exchange.id, 7)));
   const answers = await Promise.all([first, second]);
   expect(await Promise.all(answers.map((answer) => answer.text()))).toEqual([good('"one"', 7), good('2', 7)]);
   expect(answers.map((answer) => answer.headers.get('x-credits-left'))).toEqual(['9', '19']);
@@ -107,7 +106,7 @@ test('H4 a caller that leaves takes nothing from another that asks the same', as
   await Bun.sleep(20); // so that it has joined the first
   leaving.reset();
   await Bun.sleep(20); // so that the gateway knows
-  await exchange.send(plain(good(idOf(exchange), 7)));
+  await exchange.send(plain(good(exchange.id, 7)));
   expect(await (await staying).text()).toBe(good('2', 7));
 });
 
@@ -140,6 +139,6 @@ test('H6 the backend gets exactly the call of its caller: no default is added or
   const key = gateway.key();
   for (const params of ['["x"]', '["x",{}]', '["x",{"commitment":"confirmed"}]']) {
     await ask(call('1', params), key);
-    expect(texts.at(-1)).toBe(call('1', params));
+    expect(texts.at(-1)?.replace(/"[A-Z2-7]{16}"/, '1')).toBe(call('1', params));
   }
 });

@@ -44,7 +44,8 @@ function script(...scripts: readonly RawScript[]): void {
   bodies = backends.map(() => []);
   backends.forEach((backend, i) =>
     backend.script((exchange) => {
-      bodies[i]?.push(exchange.text.slice(exchange.text.indexOf('\r\n\r\n') + 4));
+      const body = exchange.text.slice(exchange.text.indexOf('\r\n\r\n') + 4);
+      bodies[i]?.push(body.replace(exchange.id, '1')); // each send has an id of its own
       return (scripts[i] ?? scripts[0])?.(exchange);
     }),
   );

@@ -72,7 +72,7 @@ function nextAct(): Act {
 const backends = Array.from({ length: 3 }, () =>
   shared(
     startRawBackend((exchange) => {
-      const [, id = '', tx = ''] = /"id":(\d+),.*"(tx \d+)"/.exec(exchange.text) ?? [];
+      const [, id = '', tx = ''] = /"id":("[^"]*"),.*"(tx \d+)"/.exec(exchange.text) ?? [];
       const act = nextAct();
       arrivals.set(tx, [...(arrivals.get(tx) ?? []), act]);
       return act(exchange, id);

@@ -28,11 +28,11 @@ beforeEach(async () => {
     const how = howOf(seen);
     if (how === 'held') await gate.promise;
     if (how === 'large') return streamed(seen, 13, () => void written++);
-    if (how === 'gzip') return compressed();
+    if (how === 'gzip') return compressed(seen);
     if (how === 'long') return streamed(seen, 100, () => void written++);
     if (how === 'paused')
       return streamed(seen, 3, (megabytes) => (megabytes === 1 ? gate.promise : undefined));
-    if (how === 'once' && backend.seen.filter(({ text }) => text === seen.text).length > 1)
+    if (how === 'once' && backend.seen.filter(({ params }) => Bun.deepEquals(params, seen.params)).length > 1)
       return new Response('', { status: 500 });
     return how === 'block' || how === 'once' ? streamed(seen, 1) : result(seen, '7');
   });
@@ -54,18 +54,14 @@ afterEach(async () => {
 });
 
 /** An answer of 13 MB in gzip, in chunks. */
-const COMPRESSED = gzipSync(
-  `{"jsonrpc":"2.0","result":"${randomBytes(10 << 20).toString('base64')}","id":1}\n`,
-  {
-    level: 0,
-  },
-);
-function compressed(): Response {
+const RANDOM = randomBytes(10 << 20).toString('base64');
+function compressed({ id }: SeenCall): Response {
+  const packed = gzipSync(`{"jsonrpc":"2.0","result":"${RANDOM}","id":${id}}\n`, { level: 0 });
   const source: Bun.DirectUnderlyingSource = {
     type: 'direct',
     async pull(controller) {
-      for (let at = 0; at < COMPRESSED.length; at += 1 << 20, written++) {
-        await controller.write(COMPRESSED.subarray(at, at + (1 << 20)));
+      for (let at = 0; at < packed.length; at += 1 << 20, written++) {
+        await controller.write(packed.subarray(at, at + (1 << 20)));
         await controller.flush();
       }
       controller.close();
@@ -216,8 +212,6 @@ describe('L23 while another account waits, an account that does not read holds n
     expect(await cuts()).toBe(1);
     expect(status()).toMatchObject({ in_flight: CONNECTIONS - 1, recent_failed: 0 });
     for (const caller of answers) caller.resume();
-    const heads = await Promise.all(answers.map((caller) => caller.until('\r\n\r\n')));
-    expect(heads.join().toLowerCase().includes('content-encoding: gzip')).toBe(how === 'gzip');
     await Promise.race(answers.map(({ ended }) => ended));
     expect((await gateway.post(BALANCE, greedy)).headers.get('x-credits-left')).toBe('91');
   });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { startBackend } from '../fakes/backend.ts';
+import { result, startBackend } from '../fakes/backend.ts';
 import { plain, startRawBackend } from '../fakes/raw-backend.ts';
 import { startGateway } from '../started/gateway.ts';
-import { idOf, resultText } from './pair.ts';
+import { resultText } from './pair.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { freePort } from '../started/ports.ts';
 
@@ -54,7 +54,7 @@ describe('G8 a kept connection that the backend closes', () => {
       const startNamed = (name: string) =>
         startRawBackend((exchange) => {
           asked.push(name);
-          const answer = () => exchange.send(plain(resultText(1, idOf(exchange))));
+          const answer = () => exchange.send(plain(resultText(1, exchange.id)));
           if (asked.length > WARM) return name === asked[0] ? exchange[how]() : answer();
           // So many are under way at once that its backend has as many connections.
           if (waiting.push(answer) === WARM) for (const each of waiting) each();
@@ -123,14 +123,6 @@ test('G12 a backend that goes away and comes back at its address is noticed, bot
   expect((await gateway.post(CALL, key)).status).toBe(200);
   await first[Symbol.asyncDispose]();
   expect((await gateway.post(CALL, key)).status).toBe(503);
-  const again = Bun.serve({
-    hostname: '127.0.0.1',
-    port,
-    fetch: () => Response.json({ jsonrpc: '2.0', result: 2, id: 1 }),
-  });
-  try {
-    expect(await (await gateway.post(CALL, key)).json()).toMatchObject({ result: 2 });
-  } finally {
-    await again.stop(true);
-  }
+  await using _again = startBackend((call) => result(call, '2'), port);
+  expect(await (await gateway.post(CALL, key)).json()).toMatchObject({ result: 2 });
 });

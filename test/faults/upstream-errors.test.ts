@@ -35,9 +35,9 @@ afterEach(async () => {
 const json = (text: string, code = 200) =>
   new Response(text, { status: code, headers: { 'content-type': 'application/json' } });
 const says =
-  (code: number, data?: string): Script =>
+  (error: number, data?: string, code?: number): Script =>
   ({ id }) =>
-    json(`${saying(code, data).replace('"me"', id)}\n`);
+    json(`${saying(error, data).replace('"me"', id)}\n`, code);
 const saying = (code: number, data?: string) =>
   `{"jsonrpc":"2.0","error":{"code":${code},"message":"says ${code}"${data === undefined ? '' : `,"data":${data}`}},"id":"me"}`;
 const good: Script = (call) => result(call, '"good"');
@@ -92,9 +92,10 @@ describe('G1 an error of the method, by its code', () => {
   );
 
   test('G1 an error that comes compressed is mended elsewhere as well', async () => {
-    const bytes = Bun.gzipSync('{"jsonrpc":"2.0","error":{"code":-32005,"message":"m"},"id":"me"}');
     const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
-    scripts = [() => new Response(bytes, { headers }), good];
+    const packed: Script = ({ id }) =>
+      new Response(Bun.gzipSync(saying(-32005).replace('"me"', id)), { headers });
+    scripts = [packed, good];
     expect((await ask()).text).toContain('"good"');
     expect(asked.length).toBe(2);
   });
@@ -170,8 +171,8 @@ describe('G2 an answer of a front is classed by its status', () => {
   test.each([400, 404, 500, 502])(
     'G2 an error of the method under %p is the answer that it is',
     async (code) => {
-      scripts = [() => json(saying(-32602), code), good];
-      expect(await ask()).toEqual({ status: 200, text: saying(-32602) });
+      scripts = [says(-32602, undefined, code), good];
+      expect(await ask()).toEqual({ status: 200, text: `${saying(-32602)}\n` });
       expect(asked.length).toBe(1);
     },
   );
@@ -199,7 +200,7 @@ describe('G2 an answer of a front is classed by its status', () => {
   });
 
   test.each([401, 403, 429, 503])('G2 %p outranks whatever its body says', async (code) => {
-    scripts = [() => json(saying(-32602), code), good];
+    scripts = [says(-32602, undefined, code), good];
     expect((await ask()).text).toContain('"good"');
   });
 
@@ -297,7 +298,7 @@ describe('G4 G5 a send', () => {
     ...[408, 500, 502, 504, 524].flatMap((code) =>
       [-32005, -32603, -32002, -32429].map((error): [string, Script] => [
         `${code} with ${error}`,
-        () => json(saying(error), code),
+        says(error, undefined, code),
       ]),
     ),
     ['500 with an error without an id', () => json(errorText(-32603, 'timeout'), 500)],
@@ -315,13 +316,13 @@ describe('G4 G5 a send', () => {
   });
 
   test.each([400, 404, 422])('G4 that %p says was not taken has the error it says', async (code) => {
-    scripts = [() => json(saying(-32602), code), good];
-    expect(await ask(SEND, ['tx'])).toEqual({ status: 200, text: saying(-32602) });
+    scripts = [says(-32602, undefined, code), good];
+    expect(await ask(SEND, ['tx'])).toEqual({ status: 200, text: `${saying(-32602)}\n` });
     expect(asked.length).toBe(1);
   });
 
   test.each([429, 503])('G4 that %p turns away is sent to another, whatever its body says', async (code) => {
-    scripts = [() => json(saying(-32602), code), good];
+    scripts = [says(-32602, undefined, code), good];
     expect((await ask(SEND, ['tx'])).text).toContain('"good"');
     expect(asked.length).toBe(2);
   });
@@ -329,7 +330,7 @@ describe('G4 G5 a send', () => {
   test('G4 whose outcome is unknown keeps its token of the rate, alone and in a batch, with a reply and without', async () => {
     const { burst } = gateway.config.plans.get('trial') ?? { burst: 0 };
     const send = { jsonrpc: '2.0', id: 'me', method: SEND, params: ['tx'] };
-    const lost: readonly Script[] = [status(502), () => json(saying(-32603), 500)];
+    const lost: readonly Script[] = [status(502), says(-32603, undefined, 500)];
     for (const script of lost) {
       const trial = gateway.key('trial', 100);
       scripts = Array.from({ length: burst }, () => script);

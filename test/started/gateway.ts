@@ -84,6 +84,7 @@ export async function startGateway(
     clock,
     log: silentLog(lines),
     random: () => 0.5,
+    fillRandom: (bytes) => crypto.getRandomValues(bytes),
   });
   const listening = listen(config.gateway, gateway, { clock: systemClock, shared: false });
   if (listening.kind === 'refused') throw new Error(listening.sentence);

@@ -47,9 +47,11 @@ test.each(PROFILES)('an Agave node and %s give one page of signatures, byte for 
 });
 
 test('what is too long for an archive is answered by the live node', async () => {
-  const params = [1, { encoding: 'json', note: 'x'.repeat(2_000) }];
-  const answer = await textOf('Old Faithful', call('getBlock', params, 'y'.repeat(1_100)));
-  expect(answer).toContain('"code":-32001');
+  const getBlock = (length: number, id = '1') =>
+    textOf('Old Faithful', call('getBlock', [1, { encoding: 'json', commitment: 'x'.repeat(length) }], id));
+  expect(await getBlock(2_000)).toContain('"code":-32001');
+  // A long id is not sent to it.
+  expect(await getBlock(20, 'y'.repeat(2_000))).not.toContain('"code":-32001');
 });
 
 test('an archive that only says 503 makes an error of its own, and the caller is not told "never"', async () => {

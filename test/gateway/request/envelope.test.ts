@@ -161,7 +161,7 @@ test('a body that is a view into a larger buffer is read by its own bounds', () 
   });
 });
 
-test('a request for a backend has the id and params byte for byte, and no method leaves its string', () => {
+test('a request for a backend has the params byte for byte, under an id of our own, and no method leaves its string', () => {
   const params = '[ 1.0,1e2, 18446744073709551615,"\\u0041é",{"b":1,"a":2,"b":3} ]';
   const name = 'a","id":2,"x":"\n';
   const call = {
@@ -172,8 +172,9 @@ test('a request for a backend has the id and params byte for byte, and no method
   } as const;
   const member = methodMember(name);
   const bytes = Buffer.alloc(requestBytes(call, member));
-  expect(writeRequest(call, member, bytes, 0)).toBe(bytes.length);
+  const id = bytesOf('"ABCDEFGHIJKLMNOP"');
+  expect(writeRequest(call, id, member, bytes, 0)).toBe(bytes.length);
   expect(textOf(bytes)).toBe(
-    `{"jsonrpc":"2.0","id":18446744073709551615,"method":${JSON.stringify(name)},"params":${params}}`,
+    `{"jsonrpc":"2.0","id":"ABCDEFGHIJKLMNOP","method":${JSON.stringify(name)},"params":${params}}`,
   );
 });

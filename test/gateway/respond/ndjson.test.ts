@@ -37,7 +37,7 @@ function scanned(head: string, tail: string, megabytes: number, between?: (writt
   return new Response(new ReadableStream(source), { headers: { 'content-type': 'application/json' } });
 }
 const HEAD = '{"jsonrpc":"2.0","result":[';
-const TAIL = '],"id":1}\n';
+const tailOf = ({ id }: SeenCall) => `],"id":${id}}\n`;
 
 async function asked(script: (seen: SeenCall) => Response, headers: Record<string, string> = LINES) {
   backend.script(script);
@@ -56,8 +56,8 @@ describe('getProgramAccounts as lines', () => {
 
   test('the first line comes while the backend still scans', async () => {
     const firstLine = Promise.withResolvers<void>();
-    backend.script(() =>
-      scanned(HEAD, TAIL, 2, (written) => (written === 1 ? firstLine.promise : undefined)),
+    backend.script((seen) =>
+      scanned(HEAD, tailOf(seen), 2, (written) => (written === 1 ? firstLine.promise : undefined)),
     );
     const answer = await gateway.post(SCAN, key, { headers: LINES });
     let text = '';
@@ -88,9 +88,9 @@ describe('getProgramAccounts as lines', () => {
 test.each([100, HELD_BYTES_MAX - 1, 5 * HELD_BYTES_MAX])(
   'an answer of %d bytes without accounts is the JSON it was',
   async (bytes) => {
-    const body = `{"jsonrpc":"2.0","result":"${'x'.repeat(bytes)}","id":1}`;
-    const { type, text } = await asked(() => scanned(body, ' ', 0));
-    expect([type, text]).toEqual(['application/json; charset=utf-8', `${body} `]);
+    const bodyFor = (id: number | string) => `{"jsonrpc":"2.0","result":"${'x'.repeat(bytes)}","id":${id}}`;
+    const { type, text } = await asked(({ id }) => scanned(bodyFor(id), ' ', 0));
+    expect([type, text]).toEqual(['application/json; charset=utf-8', `${bodyFor(1)} `]);
   },
 );
 
@@ -117,7 +117,6 @@ test('a caller that leaves before anybody reads his lines lets go of what is und
   const waited = Promise.withResolvers<void>();
   const stream = {
     kind: 'stream',
-    encoding: undefined,
     body: {
       cancel: () => undefined,
       async pipe(write: (piece: Buffer) => unknown) {

@@ -22,7 +22,7 @@ const FOUND =
 const answerOf = (value: string) =>
   `{"jsonrpc":"2.0","result":{"context":{"slot":82},"value":${value}},"id":7}\n`;
 
-const whole = (text: string): Reply => ({ kind: 'whole', bytes: bytesOf(text), encoding: undefined });
+const whole = (text: string): Reply => ({ kind: 'whole', bytes: bytesOf(text) });
 
 /** Replies in chunks of a few bytes, as a chunked backend does. */
 function chunked(text: string, state = { cancelled: false }): Reply {
@@ -35,7 +35,7 @@ function chunked(text: string, state = { cancelled: false }): Reply {
     },
     cancel: () => void (state.cancelled = true),
   });
-  return { kind: 'stream', body: streamBodyOf(body), encoding: undefined };
+  return { kind: 'stream', body: streamBodyOf(body) };
 }
 
 /** Sends a call through the rule; gives the reply, and as text. */

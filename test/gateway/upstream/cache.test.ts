@@ -5,11 +5,7 @@ import type { StreamBody, StreamEnd } from '../../../gateway/upstream/response-r
 import { callOf, contextOf, routeTo, textOf } from './of.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
-const wholeOf = (text: string, encoding?: string): Reply => ({
-  kind: 'whole',
-  bytes: bytesOf(text),
-  encoding,
-});
+const wholeOf = (text: string): Reply => ({ kind: 'whole', bytes: bytesOf(text) });
 const resultText = (json: string, id: string) => `{"jsonrpc":"2.0","result":${json},"id":${id}}\n`;
 const COMPLETE = { kind: 'complete', bytes: 0 } as const;
 const CUT = { kind: 'cut', reason: 'closed', bytes: 0 } as const;
@@ -147,16 +143,8 @@ describe('a result that never changes', () => {
     ['a null after a space', (id) => wholeOf(resultText(' null', id))],
     ['a skipped slot', (id) => wholeOf(`{"jsonrpc":"2.0","error":{"code":-32007,"message":"m"},"id":${id}}`)],
     ['another id', () => wholeOf(resultText('1', '"another"'))],
-    ['a compressed answer', (id) => wholeOf(resultText('1', id), 'gzip')],
     ['a caller who left', () => ({ kind: 'caller-left' })],
-    [
-      'a cut stream',
-      (id) => ({ kind: 'stream', body: bodyOf(resultText('1', id), 9, CUT), encoding: undefined }),
-    ],
-    [
-      'a compressed stream',
-      (id) => ({ kind: 'stream', body: bodyOf(resultText('1', id), 9), encoding: 'br' }),
-    ],
+    ['a cut stream', (id) => ({ kind: 'stream', body: bodyOf(resultText('1', id), 9, CUT) })],
   ])('is not %s', async (_, reply) => {
     const world = startCache();
     world.reply = reply;
@@ -183,7 +171,7 @@ describe('a result that never changes', () => {
 describe('a stream', () => {
   const long = `"${'0123456789'.repeat(20_000)}"`;
   const streaming = (pieceBytes: number) => (id: string) =>
-    ({ kind: 'stream', body: bodyOf(resultText(long, id), pieceBytes), encoding: undefined }) as const;
+    ({ kind: 'stream', body: bodyOf(resultText(long, id), pieceBytes) }) as const;
 
   test.each([1_000, 199_999])('in pieces of %d bytes is kept as it was', async (pieceBytes) => {
     const world = startCache(8_388_608);
@@ -247,7 +235,6 @@ describe('the bound', () => {
     world.reply = (id) => ({
       kind: 'stream',
       body: bodyOf(resultText(text, id), 65_536),
-      encoding: undefined,
     });
     for (let slot = 0; slot < 60; slot++) await world.ask('getBlock', `[${slot}]`);
     await world.ask('getBlock', '[0]');
@@ -278,7 +265,7 @@ describe('the bound', () => {
     const random = (below: number) => (seed = (seed * 48_271) % 2_147_483_647) % below;
     world.reply = (id) => {
       const text = resultText(`"${'y'.repeat(random(1_200_000))}"`, id);
-      return { kind: 'stream', body: bodyOf(text, 65_536), encoding: undefined };
+      return { kind: 'stream', body: bodyOf(text, 65_536) };
     };
     const open: (() => void)[] = [];
     const reads: Promise<unknown>[] = [];

@@ -57,7 +57,7 @@ test('a client that is closed while it connects keeps no connection', async () =
 /** Sends a call on the straight way while no connection is open; gives what comes of it. */
 function started(client: HttpClient, dueMs: number, traits: { hasOther?: boolean }) {
   const outcome = Promise.withResolvers<unknown>();
-  const message = Buffer.concat([client.headFor('identity'), Buffer.from('2\r\n\r\n{}')]);
+  const message = Buffer.concat([client.head, Buffer.from('2\r\n\r\n{}')]);
   client.start(message, message.length, dueMs, { ...traits, onOutcome: outcome.resolve });
   return outcome.promise;
 }

@@ -3,27 +3,24 @@ import fc from 'fast-check';
 import { HEALTHY, numberOf, preference } from '../../../gateway/upstream/backend.ts';
 import { CHUNKED, chunk, plain, type RawExchange } from '../../fakes/raw-backend.ts';
 import { ACCOUNT_ABC, textOf } from './of.ts';
-import { at, BUSY, ERROR, happened, idOf, nothingMore, rpc, type Told, world } from './straight-way.ts';
+import { at, BUSY, ERROR, happened, nothingMore, rpc, type Told, world } from './straight-way.ts';
 
-test.each(['{"jsonrpc":"2.0","result":7,"id":"a\\"b"}', '{"jsonrpc":"2.0","result":7,"id":"a\\"b"}\n'])(
-  'a plain small answer is given as its bytes are: %j',
-  async (body) => {
-    using gateway = world();
-    gateway.fakes[0]?.script((exchange) => exchange.send(plain(body)));
-    const reply = await gateway.call({ id: '"a\\"b"' });
-    expect(reply).toMatchObject({ kind: 'whole', isResult: true, encoding: undefined });
-    expect(await textOf(reply)).toBe(body);
-    expect([gateway.inFlight(), gateway.begun.length, gateway.fakes[0]?.calls()]).toEqual([[0], 1, 1]);
-  },
-);
+test.each(['', '\n'])('a plain small answer is given as its bytes are, with a %j at its end', async (end) => {
+  using gateway = world();
+  gateway.fakes[0]?.script((exchange) => exchange.send(plain(rpc(exchange.id, '7') + end)));
+  const reply = await gateway.call({ id: '"a\\"b"' });
+  expect(reply).toMatchObject({ kind: 'whole', isResult: true });
+  expect(await textOf(reply)).toBe(`${rpc('"a\\"b"', '7')}${end}`);
+  expect([gateway.inFlight(), gateway.begun.length, gateway.fakes[0]?.calls()]).toEqual([[0], 1, 1]);
+});
 
 test.each<[string, (exchange: RawExchange) => unknown, string]>([
   ['an error', ({ send }) => send(plain(ERROR)), ERROR],
   ['a chunked one', ({ send }) => send(`${CHUNKED}${chunk(rpc('1', '7'))}0\r\n\r\n`), rpc('1', '7')],
   [
     'one in pieces',
-    async ({ send }) => {
-      const bytes = plain(rpc('1', '7'));
+    async ({ send, id }) => {
+      const bytes = plain(rpc(id, '7'));
       for (const piece of [bytes.slice(0, 40), bytes.slice(40, -3), bytes.slice(-3)]) {
         await send(piece);
         await Bun.sleep(5);
@@ -132,7 +129,7 @@ describe.each<[string, string]>([
     const text = gateway.text();
     await happened(() => gateway.fakes[0]?.calls() === 1);
     await nothingMore();
-    gateway.fakes[0]?.script((exchange) => exchange.send(plain(rpc(idOf(exchange), '1'))));
+    gateway.fakes[0]?.script((exchange) => exchange.send(plain(rpc(exchange.id, '1'))));
     gateway.backends[0]?.client.abandon('lost');
     expect(await text).toBe(rpc('1', '1'));
     expect(gateway.inFlight()).toEqual([0]);
@@ -163,7 +160,7 @@ describe('identical reads that are under way', () => {
           const exchanges = gateway.held();
           const texts = ids.map((id, i) => gateway.text({ id, accountId: i }));
           while (exchanges.length === 0) await Bun.sleep(1);
-          await exchanges[0]?.send(plain(`${rpc(ids[0] ?? '', at(7, value))}${end}`));
+          await exchanges[0]?.send(plain(`${rpc(exchanges[0].id, at(7, value))}${end}`));
           expect(await Promise.all(texts)).toEqual(ids.map((id) => `${rpc(id, at(7, value))}${end}`));
           const { fakes, begun, inFlight } = gateway;
           expect([fakes[0]?.calls(), begun.length, inFlight()]).toEqual([1, ids.length, [0]]);
@@ -194,7 +191,7 @@ describe('identical reads that are under way', () => {
     if (backend === undefined) throw new Error('there is one');
     gateway.pool.learn(backend, { accountId: 2, commitment: 'finalized', slotMin: 0 }, 101);
     const follower = gateway.text({ id: '2', accountId: 2 });
-    gateway.fakes[0]?.script((exchange) => exchange.send(plain(rpc(idOf(exchange), at(102)))));
+    gateway.fakes[0]?.script((exchange) => exchange.send(plain(rpc(exchange.id, at(102)))));
     await exchanges[0]?.send(plain(rpc('1', at(100))));
     expect(await Promise.all([leader, follower])).toEqual([rpc('1', at(100)), rpc('2', at(102))]);
     expect(gateway.fakes[0]?.calls()).toBe(2);
@@ -205,7 +202,7 @@ describe('identical reads that are under way', () => {
     const warm = gateway.held();
     const before = ['a', 'b', 'c', 'd'].map((params) => gateway.text({ params: `["${params}"]` }));
     await happened(() => warm.length === before.length);
-    for (const exchange of warm) await exchange.send(plain(rpc(idOf(exchange), '7')));
+    for (const exchange of warm) await exchange.send(plain(rpc(exchange.id, '7')));
     await Promise.all(before);
     const [first, second] = gateway.fakes;
     const connections = first?.connections() ?? 0;
@@ -245,7 +242,6 @@ describe('identical reads that are under way', () => {
 
   test.each<[string, Told, Told]>([
     ['parameters in other words', { params: '["x"]' }, { params: '[ "x"]' }],
-    ['another encoding', { acceptEncoding: 'identity' }, { acceptEncoding: 'gzip' }],
     ['parameters above 1 KB', { params: `["${'x'.repeat(1_100)}"]` }, { params: `["${'x'.repeat(1_100)}"]` }],
   ])('are not those with %s', async (_, one, other) => {
     using gateway = world();

@@ -39,7 +39,7 @@ test.each(['reset', 'end'] as const)(
   'a send is not sent a second time by the transport itself when a kept-alive connection ends with %s',
   async (how) => {
     using a = startRawBackend((connection) =>
-      connection.nth > 1 ? connection[how]() : connection.send(plain('{"jsonrpc":"2.0","result":1,"id":7}')),
+      connection.nth > 1 ? connection[how]() : connection.send(plain('{"jsonrpc":"2.0","result":1,"id":1}')),
     );
     const { send } = started(a.url);
     expect((await send('getSlot')).kind).toBe('whole');

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { type Backend, HEALTHY } from '../../../gateway/upstream/backend.ts';
 import { CHUNKED, chunk, plain, type RawExchange } from '../../fakes/raw-backend.ts';
 import { ACCOUNT_ABC, textOf } from './of.ts';
-import { at, BUSY, ERROR, happened, idOf, nothingMore, rpc, world } from './straight-way.ts';
+import { at, BUSY, ERROR, happened, nothingMore, rpc, world } from './straight-way.ts';
 
 describe('a read that is late, with hedging', () => {
   test('is sent to a second backend, whose answer is the answer; the first attempt is ended, and nobody has failed', async () => {
@@ -51,8 +51,8 @@ describe('a read that is late, with hedging', () => {
   test.each<[string, (exchange: RawExchange) => unknown]>([
     ['breaks off', ({ reset }) => reset()],
     ['is an error', ({ send }) => send(plain(BUSY))],
-    ['is large', (exchange) => exchange.send(plain(rpc(idOf(exchange), `"${'x'.repeat(3 << 20)}"`)))],
-    ['is older than what was shown', (exchange) => exchange.send(plain(rpc(idOf(exchange), at(100))))],
+    ['is large', (exchange) => exchange.send(plain(rpc(exchange.id, `"${'x'.repeat(3 << 20)}"`)))],
+    ['is older than what was shown', (exchange) => exchange.send(plain(rpc(exchange.id, at(100))))],
     ["is another call's", ({ send }) => send(plain(rpc('99', '1')))],
   ])('waits for the first when the second %s, which is no failure', async (_, script) => {
     using gateway = world(2, true);
@@ -76,7 +76,7 @@ describe('a read that is late, with hedging', () => {
     const [first, second] = [gateway.held(), gateway.held(1)];
     const text = gateway.text();
     await gateway.late();
-    gateway.fakes[1]?.script((exchange) => exchange.send(plain(rpc(idOf(exchange), '7'))));
+    gateway.fakes[1]?.script((exchange) => exchange.send(plain(rpc(exchange.id, '7'))));
     first[0]?.reset();
     expect(await text).toBe(rpc('1', '7'));
     gateway.tick();
@@ -102,7 +102,7 @@ describe('a read that is late, with hedging', () => {
 
   test('is one of fifty calls at most, and no burst of them', async () => {
     using gateway = world(2, true);
-    const answerAll = (exchange: RawExchange) => exchange.send(plain(rpc(idOf(exchange), '7')));
+    const answerAll = (exchange: RawExchange) => exchange.send(plain(rpc(exchange.id, '7')));
     const SAVED = 10;
     const CALLS = 600;
     for (let sent = 0; sent < CALLS; sent += 20) {
@@ -120,19 +120,19 @@ describe('a read that is late, with hedging', () => {
 });
 
 const OUTCOMES: Readonly<Record<string, (exchange: RawExchange) => unknown>> = {
-  plain: (exchange) => exchange.send(plain(rpc(idOf(exchange), at(7)))),
-  old: (exchange) => exchange.send(plain(rpc(idOf(exchange), at(3)))),
+  plain: (exchange) => exchange.send(plain(rpc(exchange.id, at(7)))),
+  old: (exchange) => exchange.send(plain(rpc(exchange.id, at(3)))),
   otherId: (exchange) => exchange.send(plain(rpc('99', '1'))),
   error: ({ send }) => send(plain(ERROR)),
   busy: ({ send }) => send(plain(BUSY)),
   later: ({ send }) => send(plain('{"jsonrpc":"2.0","error":{"code":-32014,"message":"x"},"id":1}')),
-  null: (exchange) => exchange.send(plain(rpc(idOf(exchange), 'null'))),
-  chunked: (exchange) => exchange.send(`${CHUNKED}${chunk(rpc(idOf(exchange), '1'))}0\r\n\r\n`),
+  null: (exchange) => exchange.send(plain(rpc(exchange.id, 'null'))),
+  chunked: (exchange) => exchange.send(`${CHUNKED}${chunk(rpc(exchange.id, '1'))}0\r\n\r\n`),
   cut: async (exchange) => {
     await exchange.send(`${CHUNKED}${chunk('{"jsonrpc":"2.0","result":["')}`);
     exchange.end();
   },
-  large: (exchange) => exchange.send(plain(rpc(idOf(exchange), `"${'x'.repeat(1 << 20)}"`))),
+  large: (exchange) => exchange.send(plain(rpc(exchange.id, `"${'x'.repeat(1 << 20)}"`))),
   garbage: ({ send }) => send(plain('<html>')),
   unavailable: ({ send }) => send('HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n'),
   reset: ({ reset }) => reset(),

@@ -6,6 +6,7 @@ import {
   type TimedContext,
 } from '../../../gateway/upstream/forward.ts';
 import type { Call } from '../../../gateway/request/envelope.ts';
+import { createSendIds } from '../../../gateway/request/send-id.ts';
 import { createHedge } from '../../../gateway/upstream/hedge.ts';
 import { Backend, numberOf, preference } from '../../../gateway/upstream/backend.ts';
 import { createHttpClient } from '../../../gateway/upstream/http-client.ts';
@@ -21,6 +22,7 @@ import {
 } from '../../../gateway/upstream/selection.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import type { BackendConfig } from '../../../shared/config/backends.ts';
+import type { Coding } from '../../../shared/config/kinds.ts';
 import { textOfBody } from '../stream-body.ts';
 import { LANES_BY_DEFAULT } from '../../../shared/config/profiles.ts';
 
@@ -36,11 +38,12 @@ export function backendOf(rows: Partial<BackendConfig> & { at?: string; clock?: 
     headers: new Map(),
     bodyBytesMax: undefined,
     connectionsMax: 512,
-    trustsEnd: undefined,
+    trustsEnd: false,
+    codings: [],
     ...rest,
   };
   const headers = new Map([...config.headers].map(([name, value]) => [name, value.reveal()]));
-  return new Backend(config, clientOf(config.url, clock, headers));
+  return new Backend(config, clientOf(config.url, clock, headers, config.codings));
 }
 
 type Told = Partial<
@@ -59,6 +62,7 @@ export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told
   const { onHedge, budget = createRetryBudget(), onSlowness = nothing, ...rest } = told;
   const { onChange = nothing, onGap = nothing, ...events } = rest;
   const dueMs = { light: 30_000, meta: 30_000, asset: 30_000, history: 60_000, scan: 108_000, write: 30_000 };
+  const nextId = createSendIds((bytes) => crypto.getRandomValues(bytes));
   const pool = createPool({
     backends,
     clock,
@@ -75,6 +79,7 @@ export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told
     dueMs,
     pool,
     budget,
+    nextId,
     random: () => 0.5,
     onResponseStart: nothing,
     onFailure: nothing,
@@ -83,7 +88,7 @@ export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told
     ...events,
   });
   const hedge = onHedge === undefined ? undefined : createHedge({ clock, pool }, onHedge);
-  const direct = createDirect({ clock, dueMs, pool, budget, forward, onResponseStart, hedge });
+  const direct = createDirect({ clock, dueMs, pool, budget, nextId, forward, onResponseStart, hedge });
   return { forward, direct, pool, hedge };
 }
 
@@ -114,18 +119,22 @@ export function callOf(method: string, params: string | null = '["a"]', id = '7'
 /** What a call comes with, with the given rows over it. */
 export function contextOf(rows: Partial<TimedContext> = {}): TimedContext {
   const signal = new AbortController().signal;
-  return { acceptEncoding: 'identity', signal, accountId: 1, startedMs: 0, onSettled: nothing, ...rows };
+  return { signal, accountId: 1, startedMs: 0, onSettled: nothing, ...rows };
 }
 
 /** Connections to an address. */
-export function clientOf(url: string | URL, clock: Clock = systemClock, headers = new Map<string, string>()) {
-  return createHttpClient({ url: new URL(url), headers, clock, idleMs: 60_000 });
+export function clientOf(
+  url: string | URL,
+  clock: Clock = systemClock,
+  headers = new Map<string, string>(),
+  codings: readonly Coding[] = [],
+) {
+  return createHttpClient({ url: new URL(url), codings, headers, clock, idleMs: 60_000 });
 }
 
 /** One request over them. */
 export const REQUEST = {
   body: Buffer.from('{}'),
-  acceptEncoding: 'identity',
   dueMs: 60_000,
   kind: 'light',
 } as const;

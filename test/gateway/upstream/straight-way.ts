@@ -11,13 +11,11 @@ export type Told = Readonly<{
   id?: string;
   accountId?: number;
   signal?: AbortSignal;
-  acceptEncoding?: string;
 }>;
 
 export const rpc = (id: string, result: string) => `{"jsonrpc":"2.0","result":${result},"id":${id}}`;
 export const at = (slot: number, value = 'null') =>
   `{"context":{"apiVersion":"3.0.0","slot":${slot}},"value":${value}}`;
-export const idOf = ({ text }: RawExchange) => /"id":("(?:[^"\\]|\\.)*"|[^,}]+)/.exec(text)?.[1] ?? '';
 /** Resolves when it has happened, or should have long ago: what is expected then says what is missing. */
 export async function happened(has: () => boolean): Promise<void> {
   for (const endMs = Date.now() + 4_500; !has() && Date.now() < endMs;) await Bun.sleep(1);
@@ -32,7 +30,7 @@ export const nothingMore = () => Bun.sleep(30);
 export function world(count = 1, isHedged = false, slowestMs = 1) {
   const { clock, advance } = createVirtualClock();
   const fakes = Array.from({ length: count }, () =>
-    startRawBackend((exchange) => exchange.send(plain(rpc(idOf(exchange), '1')))),
+    startRawBackend((exchange) => exchange.send(plain(rpc(exchange.id, '1')))),
   );
   const backends = fakes.map(({ url }, i) => backendOf({ name: 'abc'[i] ?? '', at: url, clock }));
   const begun: number[] = [];

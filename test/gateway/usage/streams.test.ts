@@ -1,5 +1,13 @@
 import { describe, expect, test } from 'bun:test';
-import { CHUNKED, chunk, plain, type RawScript, startRawBackend } from '../../fakes/raw-backend.ts';
+import {
+  CHUNKED,
+  chunk,
+  ECHOED_ID,
+  plain,
+  type RawScript,
+  startRawBackend,
+  echoing,
+} from '../../fakes/raw-backend.ts';
 import { openCaller, postText } from '../../fakes/raw-caller.ts';
 import { startGateway } from '../../started/gateway.ts';
 import { counted, countedOf, timedOf } from './counted.ts';
@@ -21,8 +29,9 @@ const gateway = shared(
 
 /** The text in chunks of `bytes`, and the end unless it is `cut`. */
 const inChunks =
-  (text: string, bytes: number, cut = false): RawScript =>
+  (answer: string, bytes: number, cut = false): RawScript =>
   async (exchange) => {
+    const text = echoing(answer).replace(ECHOED_ID, exchange.id);
     await exchange.send(CHUNKED);
     for (let from = 0; from < text.length; from += bytes)
       await exchange.send(chunk(text.slice(from, from + bytes)));

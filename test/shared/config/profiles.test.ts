@@ -11,13 +11,13 @@ function backendOf(rows: Record<string, unknown>) {
 
 describe('a profile sets what its table leaves out', () => {
   test.each([
-    [undefined, ['state', 'scan', 'archive', 'send'], [], 51_200, 512, undefined],
-    ['old-faithful', ['archive'], [], 1_024, 512, undefined],
-    ['superbank', ['archive'], ['getTransactionsForAddress'], 1_048_576, 512, undefined],
-    ['cloudbreak', ['state', 'scan'], ['getTokenAccountsByMint'], undefined, 100, false],
-    ['das', ['assets'], [], undefined, 512, undefined],
-  ])('%p', (profile, lanes, methods, bodyBytesMax, connectionsMax, trustsEnd) => {
-    const expected = { lanes, methods, bodyBytesMax, connectionsMax, trustsEnd };
+    [undefined, ['state', 'scan', 'archive', 'send'], [], 51_200, 512],
+    ['old-faithful', ['archive'], [], 1_024, 512],
+    ['superbank', ['archive'], ['getTransactionsForAddress'], 1_048_576, 512],
+    ['cloudbreak', ['state', 'scan'], ['getTokenAccountsByMint'], undefined, 100],
+    ['das', ['assets'], [], undefined, 512],
+  ])('%p', (profile, lanes, methods, bodyBytesMax, connectionsMax) => {
+    const expected = { lanes, methods, bodyBytesMax, connectionsMax, trustsEnd: false, codings: [] };
     expect(backendOf(profile === undefined ? {} : { profile })).toMatchObject(expected);
   });
 
@@ -27,6 +27,7 @@ describe('a profile sets what its table leaves out', () => {
       lanes: ['archive', 'state'],
       max_body_bytes: 2_048,
       trusts_end: true,
+      codings: 'zstd,gzip',
     };
     expect(backendOf({ ...rows, methods: [], max_connections: 7 })).toMatchObject({
       profile: 'superbank',
@@ -35,6 +36,7 @@ describe('a profile sets what its table leaves out', () => {
       bodyBytesMax: 2_048,
       connectionsMax: 7,
       trustsEnd: true,
+      codings: ['zstd', 'gzip'],
     });
   });
 });
