@@ -24,7 +24,8 @@ const UNREAD = { parse: 'none' } as const;
 
 /**
  * The routes, for `adapter` or for an app that uses them. `answer` reads the body of `/` itself, in its own bounds, and
- * refuses other methods than POST. HEAD is named beside GET: the one that Elysia makes sets fields on a `Response`.
+ * refuses other methods than POST. HEAD is named beside GET: the one that Elysia makes sets fields on a `Response`. Nothing is
+ * precompiled: a route that is loses the fields that hooks behind it set.
  */
 export function createApp({ answer, health }: Stages, adapter: ElysiaAdapter) {
   // By its text Elysia sees that it is to be awaited, so that errors come to `onError`.

@@ -68,6 +68,16 @@ describe('hooks of a plugin work on connections as by app.handle,', () => {
   });
 });
 
+test('F13 a hook that stands behind the routes sets fields on them too', async () => {
+  const { app, url } = serve((plugin) =>
+    plugin.onRequest(({ set }) => {
+      set.headers['x-late'] = '1';
+    }),
+  );
+  for (const path of ['/', '/health', '/none'])
+    expect((await onBoth(app, url, path, () => ({}))).fields['x-late']).toBe('1');
+});
+
 test('F13 a hook may give another answer in place of one of the gateway', async () => {
   const { app, url } = serve(undefined, (plugin) =>
     plugin.onAfterHandle({ as: 'global' }, ({ response }) => {
