@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { createChanges } from '../../deploys/accounts/changes.ts';
+import { DEPLOYS_MIGRATIONS } from '../../deploys/schema.ts';
 import { createSharedAccounts } from '../../gateway/replica/hosts.ts';
 import { openPublished } from '../../gateway/replica/published.ts';
 import { createServed, SERVED_FILE, SERVED_MIGRATIONS } from '../../gateway/replica/served.ts';
@@ -57,7 +58,7 @@ test('two processes of a host agree with the accounts after changes, rollbacks, 
   await using redis = await startRedis();
   using folder = temporaryFolder();
   const admin = new Redis(redis.port);
-  const store = opened(':memory:', ACCOUNTS_MIGRATIONS);
+  const store = opened(':memory:', { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
   const random = seeded(20_261_122);
   const number = (below: number) => Math.floor(random() * below);
   const keys: { text: string; id: string; isRevoked: boolean; account: number }[] = [];
