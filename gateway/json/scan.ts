@@ -49,10 +49,11 @@ export function wholeNumberAt(bytes: Uint8Array, i: number): number {
 
 /**
  * The index after the JSON value that starts at or after `start`, or `BAD`, or `DEEP`. The whole grammar is
- * checked, so that a slice may be forwarded as it is: nothing a backend reads differently gets through.
+ * checked, so that a slice may be forwarded as it is: nothing a backend reads differently gets through. Answers may nest
+ * deeper than requests: what they hold is data of the chain, by no fault of the node.
  */
-export function afterValue(bytes: Uint8Array, start: number): number {
-  return new Walk(bytes, start).go();
+export function afterValue(bytes: Uint8Array, start: number, depthMax = DEPTH_MAX): number {
+  return new Walk(bytes, start, -1, undefined, depthMax).go();
 }
 
 /** Gets a value that has ended: how many arrays and objects are open around it, its bytes, and where its name begins, -1: it has none. True ends the walk. */
@@ -62,6 +63,7 @@ type OnValue = (depth: number, from: number, to: number, nameFrom: number) => bo
 export class Walk {
   readonly #bytes: Uint8Array;
   readonly #depthSeen: number;
+  readonly #depthMax: number;
   readonly #onValue: OnValue | undefined;
   #at: number;
   #depth = 0;
@@ -72,7 +74,8 @@ export class Walk {
   readonly #froms: number[] = [];
   readonly #names: number[] = [];
 
-  constructor(bytes: Uint8Array, start: number, depthSeen = -1, onValue?: OnValue) {
+  constructor(bytes: Uint8Array, start: number, depthSeen = -1, onValue?: OnValue, depthMax = DEPTH_MAX) {
+    this.#depthMax = depthMax;
     this.#bytes = bytes;
     this.#at = start;
     this.#depthSeen = depthSeen;
@@ -103,7 +106,7 @@ export class Walk {
         i = c === QUOTE ? afterString(bytes, i) : afterScalar(bytes, i);
         if (i === BAD) return BAD;
       } else {
-        if (depth === DEPTH_MAX) return DEEP;
+        if (depth === this.#depthMax) return DEEP;
         if (depth > 0 && (depth & 31) === 0) this.#outer.push(kinds);
         depth++;
         kinds = (kinds << 1) | (c === OPEN_OBJECT ? 1 : 0);
@@ -188,7 +191,7 @@ const LITERALS = ['true', 'false', 'null'].map((text) => Buffer.from(text));
 const LETTERS = 0x61;
 
 /** The index after a number or literal, or `BAD`. */
-export function afterScalar(bytes: Uint8Array, i: number): number {
+function afterScalar(bytes: Uint8Array, i: number): number {
   if ((bytes[i] ?? 0) >= LETTERS)
     for (const literal of LITERALS) if (isAt(bytes, i, literal)) return i + literal.length;
   if (bytes[i] === MINUS) i++;

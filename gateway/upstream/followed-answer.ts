@@ -1,8 +1,8 @@
-import { afterNested } from '../json/nested.ts';
 import {
   afterName,
   afterSpace,
   afterString,
+  afterValue,
   CLOSE_OBJECT,
   COLON,
   COMMA,
@@ -46,7 +46,9 @@ export function plainIdAt(bytes: Buffer, id: Uint8Array): number {
   const idAt = endIdAt(bytes, id);
   if (idAt === -1) return -1;
   if (bytes.length <= CHECKED_BYTES_MAX)
-    return afterSpace(bytes, afterNested(bytes, RESULT_AT)) === idAt - ID.length ? idAt : -1;
+    return afterSpace(bytes, afterValue(bytes, RESULT_AT, CHECKED_BYTES_MAX)) === idAt - ID.length
+      ? idAt
+      : -1;
   const answer = new FollowedAnswer(id, EMPTY, false);
   answer.push(bytes, ignore);
   return answer.end(ignore) ? idAt : -1;
@@ -104,7 +106,7 @@ function placeIn(bytes: Buffer, sentId: Uint8Array): Place | undefined {
   do {
     const nameAt = afterSpace(bytes, i + 1);
     const from = afterSpace(bytes, afterName(bytes, nameAt));
-    const to = from < 0 ? from : afterNested(bytes, from);
+    const to = from < 0 ? from : afterValue(bytes, from, CHECKED_BYTES_MAX);
     if (to < 0) return undefined;
     members.push({ name: textIn(bytes.subarray(nameAt, afterString(bytes, nameAt))), nameAt, from, to });
     i = afterSpace(bytes, to);
