@@ -184,7 +184,7 @@ async function dividedStream(
   const decided = Promise.withResolvers<void>();
   const reader = Promise.withResolvers<void>();
   let kind: 'lines' | 'json' | undefined;
-  /** The lines of the piece in which the accounts begin. */
+  /** What has come behind the frame, from the piece on that showed what the answer is, and waits for a reader. */
   let first = EMPTY;
   let write: WritePiece | undefined;
   let broken = false;
@@ -195,11 +195,16 @@ async function dividedStream(
   const ended = body.pipe((piece) => {
     const out = kind === 'json' ? piece : lines.push(piece);
     if (out === undefined) reject();
-    if (kind !== undefined) return out === undefined || out.length === 0 ? undefined : write?.(out);
+    if (kind !== undefined) {
+      if (out === undefined || out.length === 0) return undefined;
+      if (write !== undefined) return write(out);
+      first = Buffer.concat([first, out]); // it did not wait for the reader
+      return reader.promise;
+    }
     // While it is not known what the answer is, it is held; then the backend waits for the reader.
     if (!lines.hasBegun && lines.frame.length < HELD_BYTES_MAX) return undefined;
     kind = lines.hasBegun ? 'lines' : 'json';
-    first = Buffer.from(out ?? EMPTY);
+    if (lines.hasBegun) first = Buffer.from(out ?? EMPTY);
     decided.resolve();
     return reader.promise;
   });
@@ -217,9 +222,9 @@ async function dividedStream(
   }
 
   async function pipe(to: WritePiece): Promise<StreamEnd> {
-    const start = kind === 'lines' ? first : lines.frame;
-    if (start.length > 0) await to(start);
+    const start = kind === 'lines' ? first : Buffer.concat([lines.frame, first]);
     write = to;
+    if (start.length > 0) await to(start);
     reader.resolve();
     const end = await ended;
     if (kind !== 'lines' || (end.kind === 'cut' && !broken)) return end;

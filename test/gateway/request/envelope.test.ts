@@ -178,3 +178,14 @@ test('a request for a backend has the params byte for byte, under an id of our o
     `{"jsonrpc":"2.0","id":"ABCDEFGHIJKLMNOP","method":${JSON.stringify(name)},"params":${params}}`,
   );
 });
+
+test('B7 an id of up to 64 KB is read as it is, and a longer one refused with id null', () => {
+  const idOf = (bytes: number) => `"${'\\u0069'.repeat((bytes - 2) / 6).padEnd(bytes - 2, 'd')}"`;
+  const element = (id: string) => {
+    const envelope = read(bytesOf(CALL.replace('"id":1', `"id":${id}`)));
+    return envelope.kind === 'single' ? envelope.elements[0] : undefined;
+  };
+  const longest = element(idOf(65_536));
+  expect(longest?.kind === 'call' && textOf(longest.id) === idOf(65_536)).toBe(true);
+  expect(element(idOf(65_537))).toMatchObject({ kind: 'invalid', id: bytesOf('null') });
+});

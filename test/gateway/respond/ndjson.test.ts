@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { divided, HELD_BYTES_MAX } from '../../../gateway/respond/ndjson.ts';
 import { result, type SeenCall, startBackend } from '../../fakes/backend.ts';
 import { startGateway } from '../../started/gateway.ts';
+import { textOfBody } from '../stream-body.ts';
 import { shared } from '../../started/shared.ts';
 
 const SCAN = { jsonrpc: '2.0', id: 1, method: 'getProgramAccounts', params: ['program'] };
@@ -111,6 +112,34 @@ test.each([
   expect(await answer.text().catch(() => 'broken')).toBe('broken');
   expect(await counted()).toBe(before + 1);
 });
+
+test.each([
+  [
+    'accounts',
+    `${HEAD}${ACCOUNT},`,
+    [`${ACCOUNT}`, '],"id":1}'],
+    `${ACCOUNT}\n${ACCOUNT}\n{"accounts":2,"slot":null}\n`,
+  ],
+  ['none', `{"jsonrpc":"2.0","result":"${'x'.repeat(HELD_BYTES_MAX)}`, ['y"', ',"id":1}'], undefined],
+])(
+  'A13 pieces of a body with %s that come before the first was taken are all passed on',
+  async (_, first, more, wanted) => {
+    const body = {
+      cancel: () => undefined,
+      async pipe(write: (piece: Buffer) => unknown) {
+        for (const text of [first, ...more]) {
+          const piece = Buffer.from(text);
+          void write(piece); // as the end of a body, for which nothing waits
+          piece.fill('#');
+        }
+        return { kind: 'complete', bytes: 0 } as const;
+      },
+    };
+    const { answer } = await divided({ kind: 'stream', body }, new AbortController().signal);
+    if (answer.kind !== 'stream') throw new Error(answer.kind);
+    expect((await textOfBody(answer.body)) === (wanted ?? [first, ...more].join(''))).toBe(true);
+  },
+);
 
 test('a caller that leaves before anybody reads his lines lets go of what is under way', async () => {
   const leaving = new AbortController();
