@@ -197,8 +197,14 @@ async function serve(name: string, port: number, keysPath: string): Promise<void
 }
 
 const LOOPED = 64;
-const REPLY_HEAD = `HTTP/1.1 200 OK\r\ncontent-type: ${JSON_TYPE}\r\ncontent-length: ${ANSWER.length}\r\n\r\n`;
-const REPLY = Buffer.concat([Buffer.from(REPLY_HEAD), ANSWER]);
+const ID = ',"id":';
+/** The id that the gateway gives a call, in its quotes. */
+const ID_BYTES = 18;
+const REPLIED = `{"jsonrpc":"2.0","result":${RESULT}${ID}${' '.repeat(ID_BYTES)}}\n`;
+const REPLY = Buffer.from(
+  `HTTP/1.1 200 OK\r\ncontent-type: ${JSON_TYPE}\r\ncontent-length: ${REPLIED.length}\r\n\r\n${REPLIED}`,
+);
+const REPLY_ID_AT = REPLY.length - ID_BYTES - '}\n'.length;
 
 /** Sockets that answer by themselves, with what the gateway's client uses of one. */
 function connectScripted({ data, socket: handler }: Bun.TCPSocketConnectOptions<unknown>) {
@@ -206,8 +212,11 @@ function connectScripted({ data, socket: handler }: Bun.TCPSocketConnectOptions<
     data,
     setNoDelay: () => true,
     terminate() {},
-    write(_message: Buffer, _from: number, length: number) {
-      queueMicrotask(() => handler.data?.(socket as never, REPLY.subarray())); // as above
+    write(message: Buffer, from: number, length: number) {
+      const reply = Buffer.from(REPLY);
+      const idAt = message.indexOf(ID, from) + ID.length;
+      message.copy(reply, REPLY_ID_AT, idAt, idAt + ID_BYTES);
+      queueMicrotask(() => handler.data?.(socket as never, reply)); // as above
       return length;
     },
   };

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { afterNested } from '../../../gateway/json/nested.ts';
+import { afterValue } from '../../../gateway/json/scan.ts';
 import { jsonText, mutated } from './json-text.ts';
 
-const after = (text: string | Uint8Array) => afterNested(Buffer.from(text), 0);
+const after = (text: string | Uint8Array) => afterValue(Buffer.from(text), 0, 65_536);
 
 test('any JSON value ends where it ends, whatever follows', () => {
   fc.assert(
