@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { BodyBudget, Holder, Share } from './body-budget.ts';
 import type { CallerRequest } from './caller-request.ts';
-import { compact, Exchange, READ_OUT_BYTES_MAX, UNCOUNTED_BYTES_MAX, WAITING_BYTES_MAX } from './exchange.ts';
+import { Exchange, READ_OUT_BYTES_MAX, UNCOUNTED_BYTES_MAX, WAITING_BYTES_MAX } from './exchange.ts';
 import { RpcResponse } from './http.ts';
 import { EMPTY } from '../upstream/http-connection.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
@@ -63,7 +63,8 @@ export class CallerConnection {
   /** Whether what is held waits for its turn (`turn-work.ts`), or is the first part of a head. */
   #isQueued = false;
   #isPartial = false;
-  /** What that takes of the memory for bodies. */
+  /** How much memory what is held is a part of, and what that takes of the memory for bodies. */
+  #memoryBytes = 0;
   readonly #share: Share;
   /** Whether it has not carried a request yet. */
   #isNew = true;
@@ -112,12 +113,14 @@ export class CallerConnection {
   onData(bytes: Buffer): void {
     if (this.#state !== 'open') return this.#readOut(bytes);
     const exchange = this.#exchange;
-    if (this.#isQueued) this.#held = Buffer.concat([this.#held, bytes]);
-    else if (exchange !== undefined && !exchange.isWhole) this.#offer(exchange, bytes);
-    else {
+    if (this.#isQueued) this.#hold(Buffer.concat([this.#held, bytes]));
+    else if (exchange !== undefined && !exchange.isWhole) {
+      this.#memoryBytes = bytes.length;
+      this.#offer(exchange, bytes);
+    } else {
       const isFirst = this.#held.length === 0 && exchange === undefined && !this.#isNew;
       if (isFirst) this.#sinceMs = this.#listener.clock.monotonic();
-      this.#held = this.#held.length === 0 ? bytes : Buffer.concat([this.#held, bytes]);
+      this.#hold(this.#held.length === 0 ? bytes : Buffer.concat([this.#held, bytes]));
       if (exchange === undefined && !this.#out.isUnread) this.#readRequest();
     }
     this.#goOn();
@@ -197,9 +200,9 @@ export class CallerConnection {
   workOn(): number {
     this.#isQueued = false;
     if (this.#state !== 'open') return 1;
-    const bytes = compact(this.#held);
+    this.#compact();
+    const bytes = this.#held;
     const exchange = this.#exchange;
-    this.#held = bytes;
     if (exchange === undefined) this.#readRequest();
     else this.#takeBody(exchange, bytes);
     const left = this.#held.length;
@@ -230,9 +233,19 @@ export class CallerConnection {
 
   /** Counts what is held beyond what every connection may. */
   #count(): void {
-    const bytes = this.#held.length === 0 ? 0 : this.#held.buffer.byteLength;
-    const holder = this.#exchange?.holder ?? this.#holder;
-    if (!this.#share(holder, bytes > UNCOUNTED_BYTES_MAX ? bytes : 0)) this.destroy();
+    const bytes = this.#held.length === 0 || this.#memoryBytes <= UNCOUNTED_BYTES_MAX ? 0 : this.#memoryBytes;
+    if (!this.#share(this.#exchange?.holder ?? this.#holder, bytes)) this.destroy();
+  }
+
+  #hold(bytes: Buffer): void {
+    this.#held = bytes;
+    this.#memoryBytes = bytes.length;
+  }
+
+  /** What is left of much must not keep the memory of all. */
+  #compact(): void {
+    if (this.#memoryBytes > UNCOUNTED_BYTES_MAX && 2 * this.#held.length < this.#memoryBytes)
+      this.#hold(Buffer.concat([this.#held]));
   }
 
   /** Sends what every client of HTTP/1.1 passes over (RFC 9110 15.2). One of HTTP/1.0 gets what could be answered at once. */
@@ -251,7 +264,7 @@ export class CallerConnection {
     this.#isPartial = read.kind === 'more';
     if (read.kind === 'bad') return this.#refuse(read);
     // It must not keep the memory of what came before it.
-    if (read.kind === 'more') return void (this.#held = compact(this.#held));
+    if (read.kind === 'more') return this.#compact();
     const exchange = new Exchange(read.head, this, this.#listener.bodies, this.#sinceMs);
     const rest = this.#held.subarray(read.end);
     this.#held = EMPTY;

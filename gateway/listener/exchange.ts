@@ -24,7 +24,7 @@ type Connection = Readonly<{
 }>;
 
 /** The same bytes in memory that holds not much more than them. */
-export function compact(bytes: Buffer): Buffer {
+function compact(bytes: Buffer): Buffer {
   const { byteLength } = bytes.buffer;
   return byteLength > UNCOUNTED_BYTES_MAX && 2 * bytes.length < byteLength ? Buffer.concat([bytes]) : bytes;
 }
