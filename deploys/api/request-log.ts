@@ -5,6 +5,8 @@ import type { Store } from '../../shared/store/open.ts';
 /** Requests one key may send in any `WINDOW_MS` (docs/spec.md 6). */
 export const REQUESTS_MAX = 60;
 export const WINDOW_MS = 60_000;
+/** An instant of one clock reckoned by the other is off by less. */
+const ROUNDING_MS = 0.001;
 /** Keys with a log in memory, about 1 kB each. Above it the key that has been quiet longest is forgotten. */
 const KEYS_MAX = 50_000;
 
@@ -13,8 +15,8 @@ export type Entry =
   /** `retryAfterSeconds` is at least 1; a request after exactly that wait is entered. */
   | { readonly kind: 'over-rate'; readonly retryAfterSeconds: number };
 
-/** Enters a request of a key at `now` (monotonic milliseconds, with fractions), or refuses it without a trace. */
-export type Enter<Key = KeyId> = (key: Key, now: number) => Entry;
+/** Enters a request of a key at `nowMs` (monotonic milliseconds, with fractions), or refuses it without a trace. */
+export type Enter<Key = KeyId> = (key: Key, nowMs: number) => Entry;
 
 /** Logs that outlive the process. Instants are monotonic milliseconds of this process. */
 type KeptLogs<Key> = Readonly<{
@@ -28,18 +30,19 @@ export function createRequestLog<Key = KeyId>(keysMax: number = KEYS_MAX, kept?:
   /** Oldest use first, because every entry moves its key to the end. */
   const logs = new Map<Key, readonly number[]>(kept?.recent());
 
-  return function enter(key, now) {
-    // Whole milliseconds, or the rounding of fractions could refuse a caller that waited exactly `Retry-After`. The
-    // present is rounded down and what is noted up, so a minute is never shorter for it.
-    const nowMs = Math.floor(now);
+  return function enter(key, nowMs) {
     const log = (logs.get(key) ?? []).filter((atMs) => nowMs - atMs < WINDOW_MS);
     const [oldestMs] = log;
-    if (log.length >= REQUESTS_MAX && oldestMs !== undefined)
-      return { kind: 'over-rate', retryAfterSeconds: retryAfterSeconds(oldestMs + WINDOW_MS - nowMs) };
+    if (log.length >= REQUESTS_MAX && oldestMs !== undefined) {
+      const seconds = retryAfterSeconds(oldestMs + WINDOW_MS - nowMs);
+      // Sums of fractions are rounded: a caller that waits exactly so long must not be refused for it.
+      const isShort = nowMs + seconds * 1_000 - oldestMs < WINDOW_MS;
+      return { kind: 'over-rate', retryAfterSeconds: isShort ? seconds + 1 : seconds };
+    }
     logs.delete(key);
     const [quietest = key] = logs.keys();
     if (logs.size >= keysMax) logs.delete(quietest);
-    log.push(Math.ceil(now));
+    log.push(nowMs);
     logs.set(key, log);
     kept?.keep(key, log);
     return { kind: 'entered' };
@@ -70,12 +73,12 @@ export function keptRequests(api: string, { store, clock, noteBroken }: KeptDeps
       // A clock that was set back in between makes nobody wait longer than a minute.
       const [offMs, nowMs] = [aheadMs(), clock.monotonic()];
       const instantsIn = (json: string) =>
-        (JSON.parse(json) as number[]).map((atMs) => Math.min(Math.ceil(atMs - offMs), nowMs)); // as `keep` wrote it
+        (JSON.parse(json) as number[]).map((atMs) => Math.min(atMs - offMs, nowMs)); // as `keep` wrote it
       return all.all(api).map(({ key_id, at_ms_json }) => [key_id, instantsIn(at_ms_json)] as const);
     },
     keep(key, log) {
       const offMs = aheadMs();
-      const instants = log.map((atMs) => Math.ceil(atMs + offMs));
+      const instants = log.map((atMs) => Math.ceil(atMs + offMs - ROUNDING_MS));
       try {
         put.run(api, key, instants.at(-1) ?? 0, JSON.stringify(instants));
       } catch (error) {
