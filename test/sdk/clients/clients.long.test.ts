@@ -4,15 +4,12 @@ import { startWorld } from './world.ts';
 
 const KEY = 'sluice_secret'; // as probe.py, probe.go and probe.rs give it where it is to be refused
 const CREDITS = 1_000;
-const SEND_PRICE = 2;
-const SCAN_PRICE = 50;
 
 const world = await startWorld();
 const { tiers, troubled } = world;
 afterAll(async () => world[Symbol.asyncDispose]());
 
-const pythonTrial = troubled.key('trial', CREDITS);
-const python = await runWith(PYTHON, pythonTrial);
+const python = await runWith(PYTHON);
 const sentByPython = world.reached('sendTransaction');
 const go = await runWith(GO);
 const balancesOfGo = world.reached('getBalance');
@@ -20,7 +17,7 @@ const rust = await runWith(RUST);
 const scansOfRust = world.reached('getProgramAccounts') - (python.kind === 'ran' ? 1 : 0);
 
 /** Runs a language's example and probe against the world; says why when its client cannot be had here. */
-async function runWith(language: Language, trial = troubled.key('trial', CREDITS)) {
+async function runWith(language: Language) {
   const outcome = await run(language, async () => ({
     SLUICE_URL: tiers.url,
     SLUICE_KEY: tiers.key('scale'),
@@ -32,7 +29,7 @@ async function runWith(language: Language, trial = troubled.key('trial', CREDITS
     CLOSED_URL: world.closed,
     TROUBLED_URL: troubled.url.href,
     TROUBLED_KEY: troubled.key('scale'),
-    TROUBLED_TRIAL: trial,
+    TROUBLED_TRIAL: troubled.key('trial', CREDITS),
     ONE_KEY: tiers.key('one'),
   }));
   if (outcome.kind === 'absent')
@@ -91,12 +88,9 @@ describe('solana-py', () => {
   there('gives up after 5 seconds without a byte, which a slow body does not meet', () => {
     expect([seen['default_timeout'], seen['dripped']]).toEqual([5, 0]);
   });
-  there('sends a transaction again by itself after its timeout, and both are charged', async () => {
+  there('sends a transaction again by itself after its timeout, and both reach a node', () => {
     expect(seen['resent']).toContain('ReadTimeout');
     expect(sentByPython).toBe(1 + 2); // the probe's own send, then the two
-    const answer = await troubled.post({ jsonrpc: '2.0', id: 1, method: 'getSlot' }, pythonTrial);
-    const left = CREDITS - 2 * SEND_PRICE - SCAN_PRICE - 1;
-    expect(answer.headers.get('x-credits-left')).toBe(String(left));
   });
   there('waits by polling itself, and gives a failed transaction as if it were none', () => {
     expect(seen['own_wait_of_failed']).toContain('InstructionErrorCustom(1)');
