@@ -23,9 +23,9 @@ export function createSendIds(fillRandom: (bytes: Uint8Array) => unknown): () =>
       fillRandom(random);
       // New memory, because ids of the old are still compared with.
       ids = new Uint8Array(IDS_MADE * SEND_ID_BYTES).fill(QUOTE);
+      for (let i = 0, to = 1; i < random.length; to += 2)
+        for (const end = i + CHARACTERS; i < end; i++) ids[to++] = ALPHABET[(random[i] ?? 0) & 31] ?? 0;
       at = 0;
-      for (let i = 0; i < random.length; i++)
-        ids[i + 2 * Math.floor(i / CHARACTERS) + 1] = ALPHABET[(random[i] ?? 0) % ALPHABET.length] ?? 0;
     }
     at += SEND_ID_BYTES;
     return new Uint8Array(ids.buffer, at - SEND_ID_BYTES, SEND_ID_BYTES);
