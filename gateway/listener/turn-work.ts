@@ -6,10 +6,10 @@ type Worker = Readonly<{
 
 /** What a worker does before the next one has its share: answers that are written together cost half of what they cost alone. */
 const SHARE_COST = 16;
-const SHARES_A_TURN = 12;
+const SHARES_A_TURN = 6;
 /**
  * What one turn of the event loop does of such work, over all connections of the process. A request that is refused takes
- * some 10 µs, and a kilobyte of chunks of one byte 20: a turn is two to four milliseconds, however many connections send ahead.
+ * some 10 µs, and a kilobyte of chunks of one byte 20: a turn is one or two milliseconds, however many connections send ahead.
  */
 export const TURN_COST = SHARES_A_TURN * SHARE_COST;
 
