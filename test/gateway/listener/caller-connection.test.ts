@@ -1,17 +1,11 @@
-import { afterEach, describe, expect, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { type RpcRequest, RpcResponse } from '../../../gateway/listener/http.ts';
-import { listen } from '../../../gateway/server.ts';
-import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { openCaller, type RawCaller } from '../../fakes/raw-caller.ts';
 import { atRest } from '../../faults/gateway-process.ts';
-import { testConfig } from '../../started/gateway.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
+import { type Answer, get, open, statusesIn, text } from './open-listener.ts';
 
-type Answer = (request: RpcRequest) => RpcResponse | Promise<RpcResponse>;
-
-const text = (body: string, status = 200) => new RpcResponse({ status, fields: {}, body: Buffer.from(body) });
-const get = (path: string, head = '') => `GET ${path} HTTP/1.1\r\nhost: a\r\n${head}\r\n`;
 const sized = (bytes: number | string, head = '') => get(`/?${bytes}`, head);
 /** Answers with so many bytes as the query says. */
 const sizeIn = ({ url }: RpcRequest) => Number(url.slice(url.indexOf('?') + 1));
@@ -32,22 +26,6 @@ const stream = (pieces: readonly string[], kind: 'complete' | 'cut', length?: nu
     },
   });
 
-const statuses = (answers: string) =>
-  [...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, code]) => Number(code));
-
-const listeners: Extract<ReturnType<typeof listen>, { kind: 'listening' }>[] = [];
-afterEach(async () => {
-  for (const each of listeners.splice(0)) await each.close(0, 0);
-});
-
-function start(answer: Answer, clock: Clock = systemClock, gateway: object = {}) {
-  const health = () => ({ ok: true, sentence: 'ok' });
-  const listening = listen(testConfig({ gateway }).gateway, { answer, health }, { clock, shared: false });
-  if (listening.kind === 'refused') throw new Error(listening.sentence);
-  listeners.push(listening);
-  return listening;
-}
-
 /** Callers that stop reading are sent what the system holds for them, and no more. */
 async function stopped(caller: RawCaller, request: string, count: () => number): Promise<void> {
   caller.pause();
@@ -57,17 +35,17 @@ async function stopped(caller: RawCaller, request: string, count: () => number):
 
 describe('requests behind others', () => {
   test('twenty thousand that are answered at once, in one write, are answered in order', async () => {
-    const { url } = start(bySize);
+    const { url } = open(bySize);
     using caller = await openCaller(url);
     const requests = Array.from({ length: 20_000 }, (_, i) => (i % 2 === 0 ? get('/no') : sized(1)));
     caller.send(`${requests.join('')}${sized(77)}`);
-    const codes = statuses(await caller.until('x'.repeat(77)));
+    const codes = statusesIn(await caller.until('x'.repeat(77)));
     expect(codes.length).toBe(20_001);
     expect(codes.every((code, i) => code === (i % 2 === 0 && i < 20_000 ? 404 : 200))).toBe(true);
   }, 30_000); // seconds beside other work
 
   test('small, large and streamed answers leave in their order', async () => {
-    const { url } = start((request) =>
+    const { url } = open((request) =>
       request.url.endsWith('/?s') ? stream(['x', 'xx'], 'complete', 3) : bySize(request),
     );
     const sizes = [1, 20_000, 2, 4, 70_000, 5, 's', 6, 17_000, 's', 300_000, 7];
@@ -82,7 +60,7 @@ describe('requests behind others', () => {
 
   test('of a caller that reads nothing few are answered, and all when it reads', async () => {
     let answered = 0;
-    const { url } = start((request) => {
+    const { url } = open((request) => {
       answered++;
       return bySize(request);
     });
@@ -97,7 +75,7 @@ describe('requests behind others', () => {
 
 test('behind answers that are waited for no more than a read is taken in', async () => {
   let asked = 0;
-  const { url } = start(async ({ url: { length } }) => {
+  const { url } = open(async ({ url: { length } }) => {
     asked++;
     await new Promise(setImmediate);
     return text('x'.repeat(length > 9_000 ? 1 : 77));
@@ -116,7 +94,7 @@ test('behind answers that are waited for no more than a read is taken in', async
 }, 30_000); // sixty megabytes take seconds beside other work
 
 test('a long body that is not read ends the connection of its refusal', async () => {
-  const { url } = start(() => text('no'));
+  const { url } = open(() => text('no'));
   using caller = await openCaller(url);
   caller.send('POST /other HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000000\r\n\r\n');
   expect(await caller.until('POST /.')).toContain('connection: close\r\n');
@@ -125,7 +103,7 @@ test('a long body that is not read ends the connection of its refusal', async ()
 test('a caller that leaves is noticed, also with so much behind its request that no more is read', async () => {
   const hasLeft = Promise.withResolvers<void>();
   const cancelled = Promise.withResolvers<void>();
-  const { url } = start(
+  const { url } = open(
     () =>
       new RpcResponse({
         ...text(''),
@@ -160,7 +138,7 @@ test.each<[string, Answer]>([
     () => new RpcResponse({ ...text(''), body: { pipe: async () => defect(), cancel: () => undefined } }),
   ],
 ])('an unexpected error of %s costs its own connection alone', async (_name, answer) => {
-  const { url } = start((request) => (request.url.endsWith('/?1') ? bySize(request) : answer(request)));
+  const { url } = open((request) => (request.url.endsWith('/?1') ? bySize(request) : answer(request)));
   using other = await openCaller(url);
   using caller = await openCaller(url);
   caller.send(get('/'));
@@ -175,7 +153,7 @@ const broken: RpcResponse = Object.defineProperty(text(''), 'fields', { get: def
 
 describe('a drain', () => {
   test('waits for an answer that its caller has not read yet', async () => {
-    const { url, close } = start(bySize);
+    const { url, close } = open(bySize);
     using caller = await openCaller(url);
     await stopped(caller, sized(30 << 20), caller.received);
     const closed = close(10_000, 0);
@@ -190,7 +168,7 @@ describe('a drain', () => {
     ['ended by its answer', 'connection: close\r\n', 3_000],
   ])('loses nothing of an answer on its way by a connection that is %s', async (_name, head, ms) => {
     const { clock, advance } = createVirtualClock();
-    const { url, close } = start(bySize, clock);
+    const { url, close } = open(bySize, clock);
     using caller = await openCaller(url);
     await stopped(caller, sized(1 << 20, head), caller.received);
     advance(ms);
@@ -202,7 +180,7 @@ describe('a drain', () => {
   });
 
   test('does not wait for the rest of a body that was refused', async () => {
-    const { url, close } = start(() => text('no'), createVirtualClock().clock);
+    const { url, close } = open(() => text('no'), createVirtualClock().clock);
     using caller = await openCaller(url);
     caller.send('POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nabc');
     await caller.until('\r\n\r\nno');
@@ -212,7 +190,7 @@ describe('a drain', () => {
 
   test('answers the first request of a connection that was accepted last, and ends the others', async () => {
     const { clock, advance, sleeping } = createVirtualClock();
-    const { url, close } = start(bySize, clock);
+    const { url, close } = open(bySize, clock);
     using caller = await openCaller(url);
     using idle = await openCaller(url);
     idle.send(sized(1));
@@ -233,20 +211,20 @@ describe('a drain', () => {
 });
 
 test('a request is not answered a second time for what is broken behind its refusal', async () => {
-  const { url } = start(() => text('no', 415));
+  const { url } = open(() => text('no', 415));
   using caller = await openCaller(url);
   caller.send('POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n');
   await caller.until('no');
   caller.send('zzz\r\n');
   await caller.ended;
-  expect(statuses(caller.text())).toEqual([415]);
+  expect(statusesIn(caller.text())).toEqual([415]);
 });
 
 test.each([
   ['1.1', 3, 'closed'],
   ['1.0', undefined, 'ECONNRESET'],
 ])('a stream that is cut at its last byte looks cut, by HTTP/%s', async (version, length, how) => {
-  const { url } = start(() => stream(['ab', 'c'], 'cut', length));
+  const { url } = open(() => stream(['ab', 'c'], 'cut', length));
   using caller = await openCaller(url);
   caller.send(`GET / HTTP/${version}\r\nhost: a\r\n\r\n`);
   expect(await caller.ended).toBe(how);
@@ -255,7 +233,7 @@ test.each([
 
 test('a caller that reads slowly is not cut for the age of its answer, one that reads nothing is', async () => {
   const { clock, advance } = createVirtualClock();
-  const { url } = start(bySize, clock, { idle_seconds: 2 });
+  const { url } = open(bySize, clock, { idle_seconds: 2 });
   using caller = await openCaller(url);
   await stopped(caller, sized(60 << 20), caller.received);
   for (let i = 0; i < 4; i++) {
@@ -278,7 +256,7 @@ test('a caller that reads slowly is not cut for the age of its answer, one that 
 
 test('a head must come whole within ten seconds, of the connection or of its first byte; an idle connection is kept', async () => {
   const { clock, advance } = createVirtualClock();
-  const { url } = start(bySize, clock, { idle_seconds: 120 });
+  const { url } = open(bySize, clock, { idle_seconds: 120 });
   const [silent, half, idle, late] = await Promise.all([1, 2, 3, 4].map(() => openCaller(url)));
   half?.send('GET / HTTP/1.1\r\n');
   for (const used of [idle, late]) used?.send(sized(1));
@@ -302,7 +280,7 @@ test('a connection that never finishes its TLS handshake is ended', async () => 
   const folder = join(import.meta.dir, '../../fixtures/tls');
   const tls = { cert: join(folder, 'localhost.pem'), key: join(folder, 'localhost-key.pem') };
   const { clock, advance } = createVirtualClock();
-  const { url } = start(bySize, clock, { idle_seconds: 2, tls });
+  const { url } = open(bySize, clock, { idle_seconds: 2, tls });
   using silent = await openCaller(new URL(`http://127.0.0.1:${url.port}`));
   let isOver = false;
   void silent.ended.then(() => (isOver = true));
@@ -313,7 +291,7 @@ describe('L25 an answer counts as sent', () => {
   /** Answers so, and notes which answers have been sent. */
   function noting(answerTo: (size: number) => RpcResponse) {
     const sent: number[] = [];
-    const { url } = start((request) => {
+    const { url } = open((request) => {
       const size = sizeIn(request);
       request.onSent(() => void sent.push(size));
       return answerTo(size);
@@ -364,7 +342,7 @@ describe('L25 an answer counts as sent', () => {
 
   test('L25 before the request behind it is read', async () => {
     const sent: number[] = [];
-    const { url } = start((request) => {
+    const { url } = open((request) => {
       const size = sizeIn(request);
       expect(sent).toEqual(Array.from({ length: size - 1 }, (_, i) => i + 1));
       request.onSent(() => void sent.push(size));
