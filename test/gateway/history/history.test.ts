@@ -90,3 +90,13 @@ test("parameters of a megabyte are a live node's to refuse, and are not looked t
   }
   expect([live.seen.length, archive.seen.length]).toEqual([4, 0]);
 });
+
+test('each request that a call of history makes has an id of its own', async () => {
+  const seen = () => [hot, faithful, superbank].flatMap((fake) => fake.seen.map(({ id }) => id));
+  const before = seen().length;
+  await textOf('Old Faithful', call('getTransaction', ['nowhere'], 'same'));
+  await textOf('Superbank', call('getSignaturesForAddress', [ADDRESS], 'same'));
+  const ids = seen().slice(before);
+  expect(seen().length - before).toBeGreaterThan(3);
+  expect([new Set(seen()).size, ids.filter((id) => id.includes('same'))]).toEqual([seen().length, []]);
+});

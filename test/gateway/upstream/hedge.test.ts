@@ -41,6 +41,7 @@ describe('a read that is late, with hedging', () => {
     const text = gateway.text();
     await gateway.late();
     expect([first.length, second.length]).toEqual([1, 1]);
+    expect(first[0]?.id).not.toBe(second[0]?.id);
     await first[0]?.send(plain(rpc('1', '7')));
     expect(await text).toBe(rpc('1', '7'));
     gateway.tick();
