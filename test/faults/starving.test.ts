@@ -54,9 +54,11 @@ afterEach(async () => {
 });
 
 /** An answer of 13 MB in gzip, in chunks. */
-const RANDOM = randomBytes(10 << 20).toString('base64');
+const PACKED = gzipSync(`{"jsonrpc":"2.0","result":"${randomBytes(10 << 20).toString('base64')}`, {
+  level: 0,
+});
 function compressed({ id }: SeenCall): Response {
-  const packed = gzipSync(`{"jsonrpc":"2.0","result":"${RANDOM}","id":${id}}\n`, { level: 0 });
+  const packed = Buffer.concat([PACKED, gzipSync(`","id":${id}}\n`)]);
   const source: Bun.DirectUnderlyingSource = {
     type: 'direct',
     async pull(controller) {
