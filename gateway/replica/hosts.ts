@@ -22,6 +22,15 @@ function hasPublisher(own: Store, token: string): boolean {
   return own.query('SELECT 1 FROM publishers WHERE token = ?').get(token) !== null;
 }
 
+/**
+ * Whether what is published is of a later state than this file, though its publisher is known here: the file is a backup of while
+ * that ran, in which keys that were revoked since still work. deploys announces a revision in its file before Redis has it.
+ */
+function isLater(seq: number, own: Store): boolean {
+  const { announced } = own.query<{ announced: number }, []>('SELECT announced FROM publication').get() ?? {};
+  return seq > (announced ?? 0);
+}
+
 function hasAny(own: Store, table: 'publishers' | 'accounts'): boolean {
   return own.query(`SELECT 1 FROM ${table} LIMIT 1`).get() !== null;
 }
@@ -51,13 +60,17 @@ export function createFollow(served: Served, published: Published, own: Store): 
 
   return async function follow() {
     const { epoch, position, holder, terms_id: termsId } = served.state();
-    const news = await published.news(epoch, position, termsId);
-    if (news === undefined) {
+    const found = await published.news(epoch, position, termsId);
+    if (found === undefined) {
       served.noteUnpublished();
       return holder === null && hasAny(own, 'accounts') ? HOME_LOOK_MS : LOOK_MS;
     }
+    const isHome = hasPublisher(own, found.holder);
+    const isBackup = isHome && isLater(found.seq, own);
+    // Noted under a name that no publisher has, so that the file is nobody's to read.
+    const news = isBackup ? { ...found, holder: `${found.holder} later` } : found;
     served.follow(news);
-    if (hasPublisher(own, news.holder)) return HOME_LOOK_MS;
+    if (isHome && !isBackup) return HOME_LOOK_MS;
     if (news.upTo < news.version) return PAUSE_MS;
     const { unverified } = served.state();
     return unverified !== 0 && news.isWhole ? compareSome(unverified) : LOOK_MS;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { copyFileSync, existsSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
 import { sluice } from '../cli/sluice.ts';
@@ -130,6 +130,35 @@ test('a backup that is put back is refused until an operator says that it counts
   );
   makeDue(one, 1);
   await triedTimes(one, 1);
+}, 40_000);
+
+test('a gateway reads nothing from a backup that was made while its publisher ran: keys revoked since stay revoked (E42)', async () => {
+  const [old, payer] = [await one.key('old', 'pro'), await one.key('payer', 'pro')];
+  await one.startDeploys();
+  await one.startGateway();
+  await waited(isPublishing(one));
+  await becomes(one, old.key, 200);
+  const store = one.accounts();
+  const backup = store.serialize();
+  store.close();
+  await one.cli('key', 'revoke', old.id);
+  await becomes(one, old.key, 401);
+  await end(one.deploys(), 'SIGTERM');
+  await end(one.gateway(), 'SIGTERM');
+
+  for (const name of [ACCOUNTS_FILE, `${ACCOUNTS_FILE}-wal`, `${ACCOUNTS_FILE}-shm`])
+    rmSync(join(one.folder, name), { force: true });
+  writeFileSync(join(one.folder, ACCOUNTS_FILE), backup);
+  await one.startGateway();
+  const statuses = [await one.status(old.key)];
+  await one.startDeploys();
+  await saysHealth(one, 'This database is older than what is published');
+  statuses.push(await one.status(old.key), await one.status(payer.key));
+  expect(statuses).toEqual([401, 401, 200]);
+  await one.cli('deploys', 'take-over');
+  await waited(isPublishing(one));
+  await saysHealth(one, 'This database took over');
+  expect([await one.status(old.key), await one.status(payer.key)]).toEqual([401, 200]);
 }, 40_000);
 
 test('a start that cannot reach Redis sends nothing and takes no changes until it knows that no newer copy is in use (E42)', async () => {
