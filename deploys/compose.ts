@@ -98,7 +98,10 @@ const REFRESH_MS = 250;
 /** Between two checks of the databases. */
 const STORES_MS = 1_000;
 
-/** The whole app without sockets and signals. `tend` watches the chain, the keys and usage until its signal aborts. */
+/**
+ * The whole app without sockets and signals. `tend` watches the chain and usage until its signal aborts, and looks after keys
+ * until the last call, which may have changed one, has left.
+ */
 export function composeDeploys(inputs: DeploysInputs) {
   const { config, programs, store, clock, log, random, delivery } = inputs;
   const labels = new Map<string, string>(programs.map(({ address, label }) => [address, label]));
@@ -177,15 +180,15 @@ export function composeDeploys(inputs: DeploysInputs) {
     return withStrictTransport(response, request, config.publicUrl);
   }
 
-  async function tend(signal: AbortSignal): Promise<void> {
+  async function tend(signal: AbortSignal, lastCallLeft = signal): Promise<void> {
     await Promise.all([
       watcher.run(signal),
-      repeat(REFRESH_MS, keys.refresh, signal),
+      repeat(REFRESH_MS, keys.refresh, lastCallLeft),
       repeat(STORES_MS, reportStores, signal),
       lookAfterUsage(inputs, metrics, publication, signal),
       deliveries.run(signal),
       pages?.tend(signal),
-      publication?.run(signal),
+      publication?.run(lastCallLeft),
     ]);
   }
 

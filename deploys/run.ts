@@ -7,7 +7,7 @@ import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS, plansInUse, requestReload } from '.
 import { LEDGER_FILE, USAGE_MIGRATIONS } from '../shared/ledger/schema.ts';
 import { createLog, type Log, writeLines } from '../shared/log.ts';
 import type { Secret } from '../shared/secret.ts';
-import { type AppStart, stopSignal } from '../shared/process.ts';
+import { type AppStart, fired, stopSignal } from '../shared/process.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
 import { readWatched } from '../shared/watched.ts';
@@ -106,9 +106,13 @@ export async function runDeploys(
   const rpc = config.deploys.rpcUrls.map(({ host }) => host);
   log.info({ url: listening.url.href, metrics: listening.metricsUrl.href, rpc }, 'listening');
 
-  await deploys.tend(stop);
+  const lastCallLeft = new AbortController();
+  const tending = deploys.tend(stop, lastCallLeft.signal);
+  await fired(stop);
   log.info('draining');
   await listening.close(DRAIN_MS);
+  lastCallLeft.abort();
+  await tending;
   for (const { store } of [opened, ledger, ledgerReader]) store.close();
   locking.lock.release();
   log.info('stopped');

@@ -250,7 +250,11 @@ export async function runPublisher(deps: PublisherDeps, signal: AbortSignal): Pr
   const turn = createTurn(deps);
   let askedMs = Number.NEGATIVE_INFINITY;
   let seen = '';
-  while (!signal.aborted) {
+  let isSole = false;
+  // Who publishes has a last turn after a stop: changes came since the last look, and what ends a key is in the first portion.
+  for (let isLast = false; !isLast;) {
+    isLast = signal.aborted;
+    if (isLast && !isSole) break;
     let hasMore = false;
     try {
       const { value, config } = changes.revision();
@@ -259,6 +263,7 @@ export async function runPublisher(deps: PublisherDeps, signal: AbortSignal): Pr
         askedMs = clock.monotonic();
         const taken = await turn();
         noteState(taken.state, askedMs);
+        isSole = taken.state.kind === 'sole';
         hasMore = taken.hasMore ?? false;
         // A change that could not be published is one that is still to come.
         seen = taken.state.kind === 'sole' && taken.state.isWhole && !hasMore ? now : '';

@@ -420,3 +420,12 @@ test('a use that came again while it was taken stays', async () => {
   await head.dropUses(uses);
   expect(await head.uses(10)).toEqual([['k1', '1700000060000']]);
 });
+
+test('a key that is revoked in the moment of a stop is published before the stop has ended (E43)', async () => {
+  addKeys(1, 2);
+  const publisher = publish();
+  await waited(isPublished);
+  revoke(1);
+  await publisher.stop();
+  expect(await admin.hkeys(KEYS)).toEqual([id(2)]);
+});
