@@ -200,9 +200,9 @@ export class FollowedAnswer {
       this.#follow(piece);
       return this.#pass(piece, write);
     }
-    const start = Buffer.concat([this.#start, piece]);
+    const start = this.#start.length === 0 ? piece : Buffer.concat([this.#start, piece]);
     const isHeld = isObjectStart(start) && !isTelling(start);
-    this.#start = isHeld ? start : undefined;
+    this.#start = isHeld ? Buffer.from(start) : undefined;
     return isHeld ? undefined : this.#begin(start, write);
   }
 
