@@ -106,17 +106,27 @@ export async function runDeploys(
   const rpc = config.deploys.rpcUrls.map(({ host }) => host);
   log.info({ url: listening.url.href, metrics: listening.metricsUrl.href, rpc }, 'listening');
 
-  const lastCallLeft = new AbortController();
-  const tending = deploys.tend(stop, lastCallLeft.signal);
-  await fired(stop);
-  log.info('draining');
-  await listening.close(DRAIN_MS);
-  lastCallLeft.abort();
-  await tending;
+  await serve(deploys, listening, log, stop);
   for (const { store } of [opened, ledger, ledgerReader]) store.close();
   locking.lock.release();
   log.info('stopped');
   return [];
+}
+
+/** Looks after everything until a stop, and after what calls under way may change until the last has left. */
+async function serve(
+  { tend }: ReturnType<typeof composeDeploys>,
+  { close }: Readonly<{ close(drainMs: number): Promise<void> }>,
+  log: Log,
+  stop: AbortSignal,
+): Promise<void> {
+  const lastCallLeft = new AbortController();
+  const tending = tend(stop, lastCallLeft.signal);
+  await fired(stop);
+  log.info('draining');
+  await close(DRAIN_MS);
+  lastCallLeft.abort();
+  await tending;
 }
 
 /** Nothing where browsers would not keep the login. */
