@@ -2,7 +2,7 @@ import { isAt } from '../json/scan.ts';
 import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
 import { answerSlot, type Backend, hashOf } from './backend.ts';
 import type { Failure } from './failure.ts';
-import { plainIdAt, withOwnId } from './followed-answer.ts';
+import { plainIdAt, withCallerId } from './followed-answer.ts';
 import { type CallContext, type Forward, type ForwardParts, isStale, type Reply } from './forward.ts';
 import type { Hedge, HedgedCall } from './hedge.ts';
 import { EMPTY, type ExchangeHandler, type HttpReply, LEFT_OUT, type NoReply } from './http-connection.ts';
@@ -161,7 +161,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     if (backend === undefined || body === undefined) return;
     if (this.isOver) return this.#drop(backend, true);
     if (this.answerWith(backend, body, sentId, this.sentMs)) return;
-    const ids = { sentId, ownId: this.read.call.id };
+    const ids = { sentId, callerId: this.read.call.id };
     this.#fail(backend, judgeWhole(body, ids, backend.config.trustsEnd));
   }
 
@@ -184,7 +184,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
       else follower.#answer(Buffer.concat(own), slot, backend, nowMs);
     }
     // Last, because it may take the answer's own memory.
-    this.#answer(withOwnId(body, idAt, call.id), slot, backend, nowMs);
+    this.#answer(withCallerId(body, idAt, call.id), slot, backend, nowMs);
     return true;
   }
 

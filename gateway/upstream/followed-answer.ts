@@ -62,26 +62,26 @@ function ignore(): void {
 type Place = Readonly<{ from: number; to: number; isNamed: boolean }>;
 
 /** A whole answer to the call that was sent under an id, with the caller's id in its place; `undefined`: it is none. */
-export function answerFor(bytes: Buffer, sentId: Uint8Array, ownId: Uint8Array, isTrusted: boolean) {
+export function answerFor(bytes: Buffer, sentId: Uint8Array, callerId: Uint8Array, isTrusted: boolean) {
   if (bytes.length > CHECKED_BYTES_MAX) {
     const pieces: Buffer[] = [];
     const write: WritePiece = (piece) => void pieces.push(piece);
-    const answer = new FollowedAnswer(sentId, ownId, isTrusted);
+    const answer = new FollowedAnswer(sentId, callerId, isTrusted);
     answer.push(bytes, write);
     return answer.end(write) ? Buffer.concat(pieces) : undefined;
   }
   const plainAt = plainIdAt(bytes, sentId);
   const place = plainAt === -1 ? placeIn(bytes, sentId) : { from: plainAt, to: plainAt + sentId.length };
-  return place && withId(bytes, place, ownId);
+  return place && withId(bytes, place, callerId);
 }
 
 /** A plain answer with the caller's id in place of the one at an index, in the same memory where that is long enough. */
-export function withOwnId(bytes: Buffer, idAt: number, ownId: Uint8Array): Buffer {
+export function withCallerId(bytes: Buffer, idAt: number, callerId: Uint8Array): Buffer {
   const behind = idAt + SEND_ID_BYTES;
-  if (ownId.length > SEND_ID_BYTES) return withId(bytes, { from: idAt, to: behind }, ownId);
+  if (callerId.length > SEND_ID_BYTES) return withId(bytes, { from: idAt, to: behind }, callerId);
   let at = idAt;
   // Calling the runtime costs more than to copy a few bytes.
-  for (let i = 0; i < ownId.length; i++) bytes[at++] = ownId[i] ?? 0;
+  for (let i = 0; i < callerId.length; i++) bytes[at++] = callerId[i] ?? 0;
   for (let i = behind; i < bytes.length; i++) bytes[at++] = bytes[i] ?? 0;
   return bytes.subarray(0, at);
 }
@@ -163,7 +163,7 @@ const MIDDLE_DEPTH = 2 ** 20;
 export class FollowedAnswer {
   readonly #sentId: Uint8Array;
   readonly #sentText: string;
-  readonly #ownId: Uint8Array;
+  readonly #callerId: Uint8Array;
   readonly #isTrusted: boolean;
   /** What has come, until it shows whether its id stands first. */
   #start: Buffer | undefined = EMPTY;
@@ -184,10 +184,10 @@ export class FollowedAnswer {
   #held = EMPTY;
   isBroken = false;
 
-  constructor(sentId: Uint8Array, ownId: Uint8Array, isTrusted: boolean) {
+  constructor(sentId: Uint8Array, callerId: Uint8Array, isTrusted: boolean) {
     this.#sentId = sentId;
     this.#sentText = Buffer.from(sentId).toString('latin1');
-    this.#ownId = ownId;
+    this.#callerId = callerId;
     this.#isTrusted = isTrusted;
   }
 
@@ -217,7 +217,7 @@ export class FollowedAnswer {
     this.#follow(start.subarray(first.length));
     if (id === undefined) return this.#pass(start, write);
     const from = first.lastIndexOf(id);
-    return this.#pass(withId(start, { from, to: from + id.length }, this.#ownId), write);
+    return this.#pass(withId(start, { from, to: from + id.length }, this.#callerId), write);
   }
 
   #pass(piece: Buffer, write: WritePiece): unknown {
@@ -291,7 +291,7 @@ export class FollowedAnswer {
     if (this.isBroken || !this.#isAnswer()) return false;
     if (this.#hasFirstId) return true;
     const from = this.#held.indexOf(this.#sentId);
-    write(withId(this.#held, { from, to: from + SEND_ID_BYTES }, this.#ownId));
+    write(withId(this.#held, { from, to: from + SEND_ID_BYTES }, this.#callerId));
     return true;
   }
 

@@ -195,7 +195,7 @@ export function createForward(parts: ForwardParts): Forward {
       const ms = clock.monotonic() - sentMs;
       if (known === undefined) pool.noteTime(backend, backends, need, ms, reply.kind === 'reply');
       if (reply.kind !== 'reply') return reply;
-      return judge(reply, { sentId, ownId: call.id }, config.trustsEnd, signal, method.class === 'write');
+      return judge(reply, { sentId, callerId: call.id }, config.trustsEnd, signal, method.class === 'write');
     }
 
     /** When the next attempt, at one of these backends, must have given its first byte. */

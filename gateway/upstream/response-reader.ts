@@ -139,8 +139,8 @@ async function hold(body: ReplyBody, choose: Choose, signal: AbortSignal): Promi
 }
 
 /** The body with the caller's id, cut at the first byte that shows that it is no one answer to the call, or when it ends too early. */
-function checked(body: StreamBody, { sentId, ownId }: CallIds, isTrusted: boolean): StreamBody {
-  const answer = new FollowedAnswer(sentId, ownId, isTrusted);
+function checked(body: StreamBody, { sentId, callerId }: CallIds, isTrusted: boolean): StreamBody {
+  const answer = new FollowedAnswer(sentId, callerId, isTrusted);
   return {
     cancel: (reason) => body.cancel(reason),
     offer: (evict) => body.offer?.(evict),
@@ -160,7 +160,7 @@ function checked(body: StreamBody, { sentId, ownId }: CallIds, isTrusted: boolea
 export const WHOLE_BYTES_MAX = CHECKED_BYTES_MAX;
 
 /** The id under which a call was sent, and its caller's, which comes back in its place. */
-type CallIds = Readonly<{ sentId: Uint8Array; ownId: Uint8Array }>;
+type CallIds = Readonly<{ sentId: Uint8Array; callerId: Uint8Array }>;
 
 /**
  * Judges a reply to a call by its head and first bytes: an answer, or a failure whose body is cancelled. `isTrusted`: where
@@ -197,8 +197,8 @@ export async function judge(
   if (choice === 'pass') {
     if (status !== 200) return discarded(body, failure);
     const slot = answerSlot(undefined, Buffer.concat(body.pieces));
-    const { sentId, ownId } = ids;
-    const length = typeof framing === 'number' ? framing - sentId.length + ownId.length : undefined;
+    const { sentId, callerId } = ids;
+    const length = typeof framing === 'number' ? framing - sentId.length + callerId.length : undefined;
     return { kind: 'stream', body: checked(body, ids, isTrusted), slot, length };
   }
   const { end } = body;
@@ -242,11 +242,11 @@ const FOREIGN: Failure = { kind: 'garbage', reason: 'not one answer to the call'
 /** Judges a body that came whole. */
 export function judgeWhole(
   body: Buffer,
-  { sentId, ownId }: CallIds,
+  { sentId, callerId }: CallIds,
   isTrusted: boolean,
 ): ResponseStart | Failure {
   if (body.length === 0) return { kind: 'garbage', reason: 'an empty body' };
-  const answer = answerFor(body, sentId, ownId, isTrusted);
+  const answer = answerFor(body, sentId, callerId, isTrusted);
   if (answer !== undefined) return { kind: 'whole', bytes: answer };
   return startsAnObject([body]) ? FOREIGN : NO_OBJECT;
 }

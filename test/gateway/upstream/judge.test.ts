@@ -74,7 +74,7 @@ function reply(body: Pieces, fields: Fields = {}) {
 const CHUNKED: Framing = 'chunked';
 const NEVER = new AbortController().signal;
 const judgeOf = (made: HttpReply, isTrusted = false, signal = NEVER, own = OWN) =>
-  judge(made, { sentId: Buffer.from(SENT), ownId: Buffer.from(own) }, isTrusted, signal);
+  judge(made, { sentId: Buffer.from(SENT), callerId: Buffer.from(own) }, isTrusted, signal);
 
 type Judged = Awaited<ReturnType<typeof judge>>;
 async function textOf(judged: Judged): Promise<string> {
@@ -145,7 +145,7 @@ const answerText = fc
     return `{${gap}${(forms[form] ?? []).join(`${gap},${gap}`)}${gap}}${end}`;
   });
 
-const ownId = fc.oneof(
+const callerId = fc.oneof(
   fc.constantFrom('"id"', '"\\u0069d"', 'null', '0', '18446744073709551615', '9007199254740993', '""', SENT),
   fc.string({ unit: 'binary' }).map((text) => JSON.stringify(text)),
   fc.constantFrom(
@@ -179,7 +179,7 @@ async function allGiven(text: string | Uint8Array, own?: string): Promise<readon
 describe('however it is framed and divided', () => {
   test("an answer passes byte for byte with the caller's id, whatever the id and its data are", async () => {
     await fc.assert(
-      fc.asyncProperty(answerText, ownId, async (text, own) => {
+      fc.asyncProperty(answerText, callerId, async (text, own) => {
         const [wanted, ...more] = await allGiven(text, own);
         expect([wanted, more]).toEqual([text.split(SENT).join(own), []]);
       }),
