@@ -1,12 +1,11 @@
 import {
-  afterName,
   afterSpace,
   afterValue,
   CLOSE_ARRAY,
   COMMA,
-  isAt,
   OPEN_ARRAY,
   OPEN_OBJECT,
+  valueAt,
 } from '../json/scan.ts';
 import { memberOf } from '../json/slices.ts';
 import type { HeadFields } from '../../shared/keys/carrier.ts';
@@ -124,25 +123,13 @@ const FRAME_BYTES_MAX = 1_048_576;
 
 /** Where the elements of `result` or `result.value` begin in the first bytes of an answer; -1: no such array begins in them. */
 function accountsAt(bytes: Uint8Array): number {
-  const result = memberAt(bytes, afterSpace(bytes, 0), RESULT);
-  const array = bytes[result] === OPEN_OBJECT ? memberAt(bytes, result, VALUE) : result;
+  const result = valueAt(bytes, afterSpace(bytes, 0), RESULT);
+  const array = bytes[result] === OPEN_OBJECT ? valueAt(bytes, result, VALUE) : result;
   return bytes[array] === OPEN_ARRAY ? array + 1 : -1;
 }
 
 const RESULT = Buffer.from('"result"');
 const VALUE = Buffer.from('"value"');
-
-/** Where the value of a member begins in the object that opens at `open`; -1: not among the members that are there. */
-function memberAt(bytes: Uint8Array, open: number, name: Uint8Array): number {
-  if (bytes[open] !== OPEN_OBJECT) return -1;
-  for (let from = afterSpace(bytes, open + 1); ;) {
-    const value = afterSpace(bytes, afterName(bytes, from));
-    if (value < 0 || isAt(bytes, from, name)) return value;
-    const end = afterSpace(bytes, afterValue(bytes, value));
-    if (bytes[end] !== COMMA) return -1;
-    from = afterSpace(bytes, end + 1);
-  }
-}
 
 /** The bytes with a space for every line break: none may stand inside a line, and nodes write none. */
 function withoutBreaks(bytes: Buffer): Buffer {
@@ -164,7 +151,7 @@ export function wantsLines(headers: HeadFields): boolean {
 }
 
 /**
- * One account a line, and a last line with their number and the slot; an uncompressed answer without accounts as it was. A
+ * One account a line, and a last line with their number and the slot; an answer without accounts as it was. A
  * stream that breaks off is cut before the last line. Aborting `signal` cancels one that is not read yet. Never rejects.
  */
 export async function divided(answer: ResponseStart, signal: AbortSignal): Promise<Divided> {
