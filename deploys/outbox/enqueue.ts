@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Address, Slot } from '@solana/kit';
 import type { Store } from '../../shared/store/open.ts';
 import type { Deploy } from '../watch/change.ts';
@@ -60,7 +61,7 @@ export function createEnqueue(
        state, last_error, next_attempt_at_ms, finished_at_ms)
     SELECT ?1, id, account_id, ?3, ?4, ?5, ?6, ?7, iif(paused_at_ms IS NULL, 'queued', 'skipped'),
       iif(paused_at_ms IS NULL, NULL, 'paused'), iif(paused_at_ms IS NULL, ?7, NULL), iif(paused_at_ms IS NULL, NULL, ?7)
-    FROM webhooks WHERE id = ?2 ON CONFLICT (webhook_id, dedupe_key) DO NOTHING`);
+    FROM webhooks WHERE id = ?2 ON CONFLICT DO NOTHING`);
 
   function deploys(found: readonly Deploy[], nowMs: number) {
     // After a reset of the chain the same program may be deployed in the same slot.
@@ -72,7 +73,7 @@ export function createEnqueue(
       const event = addEvent.get(dedupeKey, program, labelOf(program), previousSlot, deploySlot, nowMs);
       if (!event) continue;
       for (const { id } of webhooks)
-        add.run(uuidFrom(random), id, event.id, 'program.upgraded', dedupeKey, null, nowMs);
+        add.run(deployIdOf(id, dedupeKey), id, event.id, 'program.upgraded', dedupeKey, null, nowMs);
     }
   }
 
@@ -89,6 +90,12 @@ export function createEnqueue(
 }
 
 export type Enqueue = ReturnType<typeof createEnqueue>;
+
+/** The id of a deploy's delivery, the same in each copy of the database that finds it: a receiver knows it if two send it. */
+function deployIdOf(webhookId: string, dedupeKey: string): string {
+  const digest = createHash('sha256').update(`${dedupeKey} for ${webhookId}`).digest();
+  return uuidFrom((bytes) => digest.subarray(0, bytes));
+}
 
 /** A random UUID (RFC 9562, version 4) in its usual spelling. `random` gives n uniform bytes. */
 export function uuidFrom(random: (bytes: number) => Uint8Array): string {

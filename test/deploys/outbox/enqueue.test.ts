@@ -1,4 +1,6 @@
+import { Database } from 'bun:sqlite';
 import { describe, expect, test } from 'bun:test';
+import type { Store } from '../../../shared/store/open.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { BLOCK_TIME, queueOver, startQueue, queueWith } from './queue.ts';
@@ -31,6 +33,19 @@ describe('a deploy', () => {
     queue.addWebhook('two');
     queue.upgrade('A', 7);
     expect(queue.values('SELECT webhook_id FROM deliveries')).toEqual([['one']]);
+  });
+
+  test('has one id for each webhook, whichever copy of the database finds it (E42)', () => {
+    using queue = queueWith('one', 'two');
+    const copies = [0, 1].map(() => queueOver(Database.deserialize(queue.store.serialize()) as Store)); // it was one
+    for (const [n, copy] of copies.entries())
+      for (const slot of [7, 8]) copy.upgrade('A', slot, START_MS + n * 977);
+    const [first, second] = copies.map((copy) =>
+      copy.values('SELECT webhook_id, id FROM deliveries ORDER BY id'),
+    );
+    expect(second).toEqual(first ?? []);
+    expect(new Set(first?.map(([, id]) => id)).size).toBe(4);
+    for (const { store } of copies) store.close();
   });
 
   test('in the same slot of another chain is another event', () => {
