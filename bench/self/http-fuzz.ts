@@ -9,45 +9,29 @@ import type { ResponseHead } from '../../gateway/upstream/http-parser.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { createVirtualClock } from '../../test/gateway/virtual-clock.ts';
 import {
-  type Case,
-  caseOf,
-  type Expected,
-  expectedOf,
-  plainReply,
+  type Count,
+  episodesText,
+  HANG_MS,
+  OF_EPISODES,
   type Random,
-  randomOf,
-  surplusOf,
-} from './http-replies.ts';
+  runEpisodes,
+  turns,
+  until,
+} from './episodes.ts';
+import { type Case, caseOf, type Expected, expectedOf, plainReply, surplusOf } from './http-replies.ts';
 import { type OwnBench, type OwnRun, runOwn } from './report.ts';
 
 /** Episodes at once, each with a client, a server and a clock of its own. */
 const LANES = 8;
 const DUE_MS = 1_000;
-/** Real time after which an exchange or a connection that should have ended is a finding. */
-const HANG_MS = 30_000;
 /** No read may hold up the loop for longer, on a machine that does nothing else. */
 const READ_MS_MAX = 10;
-const PROGRESS_MS = 1_000;
-/** Beyond the time that is asked for. */
-const LIMIT_BEYOND_MS = 60_000;
-
-type Summary = Readonly<{
-  episodes: number;
-  outcomes: ReadonlyMap<string, number>;
-  /** What the read took that took the most. */
-  readMs: number;
-  finding: string | undefined;
-}>;
 
 const BENCH: OwnBench = {
   path: import.meta.path,
   about: `The HTTP client of backends against a server of pseudo-random replies. Ends with 1 at the first finding.
 One episode is the same whenever its seed is, up to the timing of the machine.`,
-  options: {
-    seconds: { value: 'S', help: 'how long', least: 0.1, most: 86_400, preset: 600 },
-    seed: { value: 'N', help: 'the first episode', least: 0, most: 2 ** 31, preset: 1 },
-  },
-  limitMs: ({ number }) => 1_000 * number('seconds') + LIMIT_BEYOND_MS,
+  ...OF_EPISODES,
   measure,
 };
 
@@ -55,50 +39,25 @@ if (import.meta.main) process.exit(await runOwn(BENCH, process.argv.slice(2)));
 
 async function measure({ signal, number, progress, say }: OwnRun): Promise<boolean> {
   const seed = Math.floor(number('seed'));
-  const { episodes, outcomes, readMs, finding } = await fuzz(seed, number('seconds'), progress, signal);
-  const counts = [...outcomes].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, n]) => `${name} ${n}`);
-  say(`${episodes} episodes from seed ${seed}: ${counts.join(', ')}; no read above ${readMs.toFixed(1)} ms`);
+  const { episodes, counts, readMs, finding } = await fuzz(seed, number('seconds'), progress, signal);
+  say(`${episodesText(seed, episodes, counts)}; no read above ${readMs.toFixed(1)} ms`);
   const isSlow = readMs > READ_MS_MAX;
   const found = finding ?? (isSlow ? `a read held up the loop for ${readMs.toFixed(1)} ms` : undefined);
   say(found === undefined ? 'no finding' : `FINDING ${found}`);
   return found === undefined;
 }
 
-/** Runs episodes from `seed` on for so many seconds, up to the first finding, or until `signal` aborts. */
+/** `readMs`: what the read took that took the most. */
 export async function fuzz(
   seed: number,
   seconds: number,
-  report: (line: string) => void = () => undefined,
+  report?: (line: string) => void,
   signal?: AbortSignal,
-): Promise<Summary> {
-  const outcomes = new Map<string, number>();
-  const count = (name: string) => void outcomes.set(name, (outcomes.get(name) ?? 0) + 1);
-  const startedMs = systemClock.monotonic();
-  let next = seed;
-  let finding: string | undefined;
-  let reportedMs = startedMs;
-  const onRejection = (error: unknown) =>
-    void (finding ??= `a rejection that nothing handles: ${String(error)}`);
-  process.on('unhandledRejection', onRejection);
+) {
   const reads = timedReads();
-  const lane = async () => {
-    const isOver = () => signal?.aborted === true || systemClock.monotonic() - startedMs >= seconds * 1_000;
-    while (finding === undefined && !isOver()) {
-      const episode = next++;
-      try {
-        await runEpisode(randomOf(episode), count);
-      } catch (error) {
-        finding ??= `seed ${episode}: ${error instanceof Error ? error.message : String(error)}`;
-      }
-      if (systemClock.monotonic() - reportedMs < PROGRESS_MS) continue;
-      reportedMs = systemClock.monotonic();
-      report(`${((reportedMs - startedMs) / 1_000).toFixed(0)} s, ${next - seed} episodes`);
-    }
-  };
-  await Promise.all(Array.from({ length: LANES }, lane));
-  process.off('unhandledRejection', onRejection);
+  const found = await runEpisodes({ seed, seconds, lanes: LANES, run: runEpisode, report, signal });
   reads.stop();
-  return { episodes: next - seed, outcomes, readMs: reads.longestMs(), finding };
+  return { ...found, readMs: reads.longestMs() };
 }
 
 /** Measures what a connection does with each read, by the shorter of time and CPU time: other processes take the one, other threads the other. */
@@ -153,7 +112,7 @@ type Peer = {
 };
 
 /** A few steps of one client: exchanges that run at once, then what the server does with idle connections. */
-async function runEpisode(random: Random, count: (name: string) => void): Promise<void> {
+async function runEpisode(random: Random, count: Count): Promise<void> {
   const { clock, advance } = createVirtualClock();
   const exchanges: Exchange[] = [];
   const server = startServer(exchanges);
@@ -344,7 +303,7 @@ function isOpenAsExpected({ expected, observed, peers, reply, requestBytes }: Ex
 }
 
 /** Bytes on a connection that carries nothing, which close it, or its end, which the next request may not have seen. */
-async function pokeIdle(random: Random, { peers }: Server, count: (name: string) => void): Promise<void> {
+async function pokeIdle(random: Random, { peers }: Server, count: Count): Promise<void> {
   const idle = peers.filter(({ isOpen }) => isOpen);
   if (idle.length === 0 || random.below(3) > 0) return;
   const peer = random.one(idle);
@@ -457,18 +416,6 @@ async function deliver(peer: Peer, exchange: Exchange): Promise<void> {
     else peer.socket.terminate();
   }
   exchange.isDelivered = true;
-}
-
-async function turns(n: number): Promise<void> {
-  for (let i = 0; i < n; i++) await new Promise(setImmediate);
-}
-
-async function until(isSo: () => boolean, what: () => string): Promise<void> {
-  const startedMs = systemClock.monotonic();
-  while (!isSo()) {
-    if (systemClock.monotonic() - startedMs > HANG_MS) throw new Error(what());
-    await turns(1);
-  }
 }
 
 /** An exchange as a finding prints it. */

@@ -1,28 +1,4 @@
-/** Pseudo-random numbers that a seed repeats. */
-export type Random = Readonly<{
-  /** A whole number from 0 to below `n`. */
-  below(n: number): number;
-  one<T>(choices: readonly T[]): T;
-}>;
-
-/** The generator mulberry32. */
-export function randomOf(seed: number): Random {
-  let state = Math.imul(seed, 0x9e3779b1);
-  function below(n: number): number {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * n);
-  }
-  return {
-    below,
-    one(choices) {
-      const choice = choices[below(choices.length)];
-      if (choice === undefined) throw new Error('no choices');
-      return choice;
-    },
-  };
-}
+import type { Random } from './episodes.ts';
 
 /** What a server sends for one request, how it is split, and how the connection ends after it. */
 export type Case = Readonly<{

@@ -4,14 +4,21 @@ import { createListener } from '../../gateway/listener/listener.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { testConfig } from '../../test/started/gateway.ts';
 import { createVirtualClock } from '../../test/gateway/virtual-clock.ts';
-import { type Random, randomOf } from './http-replies.ts';
+import {
+  type Count,
+  episodesText,
+  OF_EPISODES,
+  type Random,
+  randomOf,
+  runEpisodes,
+  turns,
+  until,
+} from './episodes.ts';
 import { answerTo, type CallerPlan, checkAnswers, planOf } from './listener-requests.ts';
 import { type OwnBench, type OwnRun, runOwn } from './report.ts';
 
 /** Episodes at once, each with a listener and a clock of its own. */
 const LANES = 4;
-/** Real time after which a connection that should have ended is a finding. */
-const HANG_MS = 30_000;
 /** What is written at once of a caller's bytes. */
 const WRITE_BYTES_MAX = 1 << 20;
 /**
@@ -21,19 +28,12 @@ const WRITE_BYTES_MAX = 1 << 20;
 const TURN_MS_MAX = 10;
 const SUSPECTS_MAX = 20;
 const RUNS = 3;
-const PROGRESS_MS = 1_000;
-/** Beyond the time that is asked for. */
-const LIMIT_BEYOND_MS = 60_000;
 
 const BENCH: OwnBench = {
   path: import.meta.path,
   about: `The listener for callers against pseudo-random requests. Ends with 1 at the first finding.
 One episode is the same whenever its seed is, up to the timing of the machine.`,
-  options: {
-    seconds: { value: 'S', help: 'how long', least: 0.1, most: 86_400, preset: 600 },
-    seed: { value: 'N', help: 'the first episode', least: 0, most: 2 ** 31, preset: 1 },
-  },
-  limitMs: ({ number }) => 1_000 * number('seconds') + LIMIT_BEYOND_MS,
+  ...OF_EPISODES,
   measure,
 };
 
@@ -47,30 +47,20 @@ async function measure({ signal, number, progress, say }: OwnRun): Promise<boole
     progress,
     signal,
   );
-  const parts = [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, n]) => `${name} ${n}`);
   say(
-    `${episodes} episodes from seed ${seed}: ${parts.join(', ')}; ${suspects} with a turn above ${TURN_MS_MAX} ms, of which none above ${turnMs.toFixed(1)} ms came again`,
+    `${episodesText(seed, episodes, counts)}; ${suspects} with a turn above ${TURN_MS_MAX} ms, of which none above ${turnMs.toFixed(1)} ms came again`,
   );
   say(finding === undefined ? 'no finding' : `FINDING ${finding}`);
   return finding === undefined;
 }
 
-/** Runs episodes from `seed` on for so many seconds, up to the first finding, or until `signal` aborts. */
+/** `suspects`: the episodes with a long turn; `turnMs`: the longest that came again. */
 export async function fuzz(
   seed: number,
   seconds: number,
-  report: (line: string) => void = () => undefined,
+  report?: (line: string) => void,
   signal?: AbortSignal,
 ) {
-  const counts = new Map<string, number>();
-  const count = (name: string) => void counts.set(name, (counts.get(name) ?? 0) + 1);
-  const startedMs = systemClock.monotonic();
-  let next = seed;
-  let finding: string | undefined;
-  let reportedMs = startedMs;
-  const onRejection = (error: unknown) =>
-    void (finding ??= `a rejection that nothing handles: ${String(error)}`);
-  process.on('unhandledRejection', onRejection);
   const work = timedTurns();
   const suspects = new Set<number>();
   const budgets = new Set<BodyBudget>();
@@ -79,22 +69,19 @@ export async function fuzz(
     budgets.add(this);
     return share.call(this);
   };
-  const lane = async () => {
-    const isOver = () => signal?.aborted === true || systemClock.monotonic() - startedMs >= seconds * 1_000;
-    while (finding === undefined && !isOver()) {
-      const episode = next++;
-      try {
-        await runEpisode(randomOf(episode), count);
-        if (work.takeLongestMs() > TURN_MS_MAX) suspects.add(episode);
-      } catch (error) {
-        finding ??= `seed ${episode}: ${error instanceof Error ? error.message : String(error)}`;
-      }
-      if (systemClock.monotonic() - reportedMs < PROGRESS_MS) continue;
-      reportedMs = systemClock.monotonic();
-      report(`${((reportedMs - startedMs) / 1_000).toFixed(0)} s, ${next - seed} episodes`);
-    }
+  const onEpisode = (episode: number) => {
+    if (work.takeLongestMs() > TURN_MS_MAX) suspects.add(episode);
   };
-  await Promise.all(Array.from({ length: LANES }, lane));
+  const { episodes, counts, ...found } = await runEpisodes({
+    seed,
+    seconds,
+    lanes: LANES,
+    run: runEpisode,
+    onEpisode,
+    report,
+    signal,
+  });
+  let { finding } = found;
   let turnMs = 0;
   for (const episode of [...suspects].slice(0, SUSPECTS_MAX)) {
     const longestMs = await leastOf(RUNS, async () => {
@@ -105,11 +92,10 @@ export async function fuzz(
     turnMs = Math.max(turnMs, longestMs);
     if (longestMs > TURN_MS_MAX) finding ??= `seed ${episode}: a turn is held up for ${longestMs} ms`;
   }
-  process.off('unhandledRejection', onRejection);
   work.stop();
   BodyBudget.prototype.share = share;
   if ([...budgets].some(({ bytes }) => bytes > 0)) finding ??= 'a listener without connections holds bodies';
-  return { episodes: next - seed, counts, turnMs, suspects: suspects.size, finding };
+  return { episodes, counts, turnMs, suspects: suspects.size, finding };
 }
 
 async function leastOf(times: number, measureOnce: () => Promise<number>): Promise<number> {
@@ -164,7 +150,7 @@ function timedTurns() {
 }
 
 /** Some callers at once of one listener. */
-async function runEpisode(random: Random, count: (name: string) => void): Promise<void> {
+async function runEpisode(random: Random, count: Count): Promise<void> {
   const { clock, advance } = createVirtualClock();
   const { gateway } = testConfig({});
   const listener = createListener(gateway, { clock, shared: false });
@@ -182,7 +168,7 @@ async function runEpisode(random: Random, count: (name: string) => void): Promis
   }
 }
 
-async function runCaller(port: number, plan: CallerPlan, random: Random, count: (name: string) => void) {
+async function runCaller(port: number, plan: CallerPlan, random: Random, count: Count) {
   const pieces: Buffer[] = [];
   let [isOpen, isWritable] = [true, true];
   let drained = Promise.withResolvers<void>();
@@ -234,16 +220,4 @@ async function runCaller(port: number, plan: CallerPlan, random: Random, count: 
   const seen = checkAnswers(plan, Buffer.concat(pieces));
   if (typeof seen === 'string') throw new Error(`${plan.text}\n  ${seen}`);
   for (const name of seen) count(name);
-}
-
-async function turns(n: number): Promise<void> {
-  for (let i = 0; i < n; i++) await new Promise(setImmediate);
-}
-
-async function until(isSo: () => boolean, what: () => string): Promise<void> {
-  const startedMs = systemClock.monotonic();
-  while (!isSo()) {
-    if (systemClock.monotonic() - startedMs > HANG_MS) throw new Error(what());
-    await turns(1);
-  }
 }

@@ -1,6 +1,6 @@
 import type { CallerRequest } from '../../gateway/listener/caller-request.ts';
 import { RpcResponse } from '../../gateway/listener/http.ts';
-import type { Random } from './http-replies.ts';
+import type { Random } from './episodes.ts';
 
 /** How the listener's app answers; it stands in the query of a request, behind its id. */
 const MODES = ['now', 'now', 'now', 'later', 'stream', 'chunks', 'large', 'keyless', 'unread'] as const;

@@ -1,0 +1,110 @@
+import { systemClock } from '../../shared/clock.ts';
+import type { OwnBench } from './report.ts';
+
+/** Pseudo-random numbers that a seed repeats. */
+export type Random = Readonly<{
+  /** A whole number from 0 to below `n`. */
+  below(n: number): number;
+  one<T>(choices: readonly T[]): T;
+}>;
+
+/** The generator mulberry32. */
+export function randomOf(seed: number): Random {
+  let state = Math.imul(seed, 0x9e3779b1);
+  function below(n: number): number {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), state | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * n);
+  }
+  return {
+    below,
+    one(choices) {
+      const choice = choices[below(choices.length)];
+      if (choice === undefined) throw new Error('no choices');
+      return choice;
+    },
+  };
+}
+
+/** Real time after which what should have ended is a finding. */
+export const HANG_MS = 30_000;
+const PROGRESS_MS = 1_000;
+/** Beyond the time that is asked for. */
+const LIMIT_BEYOND_MS = 60_000;
+
+/** What benches of pseudo-random episodes take. */
+export const OF_EPISODES: Pick<OwnBench, 'options' | 'limitMs'> = {
+  options: {
+    seconds: { value: 'S', help: 'how long', least: 0.1, most: 86_400, preset: 600 },
+    seed: { value: 'N', help: 'the first episode', least: 0, most: 2 ** 31, preset: 1 },
+  },
+  limitMs: ({ number }) => 1_000 * number('seconds') + LIMIT_BEYOND_MS,
+};
+
+/** Counts of what happened, by name. */
+export type Count = (name: string) => void;
+
+type Options = Readonly<{
+  /** The first episode. */
+  seed: number;
+  seconds: number;
+  /** So many run at once. */
+  lanes: number;
+  run(random: Random, count: Count): Promise<void>;
+  /** Called after each episode that found nothing. */
+  onEpisode?: ((seed: number) => void) | undefined;
+  report?: ((line: string) => void) | undefined;
+  signal?: AbortSignal | undefined;
+}>;
+
+/** Runs episodes from a seed on for so many seconds, up to the first finding, or until `signal` aborts. */
+export async function runEpisodes(options: Options) {
+  const { seed, seconds, lanes, run, onEpisode, report, signal } = options;
+  const counts = new Map<string, number>();
+  const count = (name: string) => void counts.set(name, (counts.get(name) ?? 0) + 1);
+  const startedMs = systemClock.monotonic();
+  let next = seed;
+  let finding: string | undefined;
+  let reportedMs = startedMs;
+  const onRejection = (error: unknown) =>
+    void (finding ??= `a rejection that nothing handles: ${String(error)}`);
+  process.on('unhandledRejection', onRejection);
+  const lane = async () => {
+    const isOver = () => signal?.aborted === true || systemClock.monotonic() - startedMs >= seconds * 1_000;
+    while (finding === undefined && !isOver()) {
+      const episode = next++;
+      try {
+        await run(randomOf(episode), count);
+        onEpisode?.(episode);
+      } catch (error) {
+        finding ??= `seed ${episode}: ${error instanceof Error ? error.message : String(error)}`;
+      }
+      if (systemClock.monotonic() - reportedMs < PROGRESS_MS) continue;
+      reportedMs = systemClock.monotonic();
+      report?.(`${((reportedMs - startedMs) / 1_000).toFixed(0)} s, ${next - seed} episodes`);
+    }
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+  process.off('unhandledRejection', onRejection);
+  return { episodes: next - seed, counts, finding };
+}
+
+/** The first line of a summary. */
+export function episodesText(seed: number, episodes: number, counts: ReadonlyMap<string, number>): string {
+  const parts = [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, n]) => `${name} ${n}`);
+  return `${episodes} episodes from seed ${seed}: ${parts.join(', ')}`;
+}
+
+/** Waits for so many turns of the event loop. */
+export async function turns(n: number): Promise<void> {
+  for (let i = 0; i < n; i++) await new Promise(setImmediate);
+}
+
+export async function until(isSo: () => boolean, what: () => string): Promise<void> {
+  const startedMs = systemClock.monotonic();
+  while (!isSo()) {
+    if (systemClock.monotonic() - startedMs > HANG_MS) throw new Error(what());
+    await turns(1);
+  }
+}
