@@ -11,7 +11,7 @@ export type Trouble = Readonly<{
   cause?: string | undefined;
   /** Callers cannot be served correctly, so the host is not ready. */
   stops: boolean;
-  /** A trouble that comes and goes is told when it was seen for so long, and until it was not seen for so long; 0 by default. */
+  /** A trouble that comes and goes is reported when it was seen for so long, and until it was not seen for so long; 0 by default. */
   raiseMs?: number;
   clearMs?: number;
 }>;
@@ -32,20 +32,20 @@ export type Health = () => HostHealth;
 /**
  * One trouble of the host, whichever of its processes see it:
  *
- *     absent ──seen──▶ suspected ──seen for raiseMs──▶ told ◀──seen── fading
- *       ▲ ◀──unseen──────┘                              └──unseen──────▶ │
- *       └──────────────────────unseen for clearMs────────────────────────┘
+ *     absent ──seen──▶ suspected ──seen for raiseMs──▶ reported ◀──seen── fading
+ *       ▲ ◀──unseen──────┘                              └──unseen──────────▶ │
+ *       └──────────────────────unseen for clearMs────────────────────────────┘
  *
- * With raiseMs 0 it is told at once, with clearMs 0 it is absent at once. Told and fading are in `/health`.
+ * With raiseMs 0 it is reported at once, with clearMs 0 it is absent at once. Reported and fading are in `/health`.
  */
 export type TroubleState =
   | { readonly kind: 'absent' }
   | { readonly kind: 'suspected'; readonly sinceMs: number }
   /** `causeMs`: when its cause was last seen. */
-  | { readonly kind: 'told'; readonly trouble: Trouble; readonly causeMs: number }
+  | { readonly kind: 'reported'; readonly trouble: Trouble; readonly causeMs: number }
   | Readonly<{ kind: 'fading'; trouble: Trouble; causeMs: number; sinceMs: number }>;
 
-/** A cause that is no longer seen is told for so long before another one takes its place. */
+/** A cause that is no longer seen is reported for so long before another one takes its place. */
 export const CAUSE_MS = 10_000;
 
 const ABSENT = { kind: 'absent' } as const;
@@ -56,32 +56,33 @@ export function next(state: TroubleState, seen: readonly Trouble[], nowMs: numbe
   switch (state.kind) {
     case 'absent':
       if (first === undefined) return state;
-      return (first.raiseMs ?? 0) > 0 ? { kind: 'suspected', sinceMs: nowMs } : told(first, nowMs);
+      return (first.raiseMs ?? 0) > 0 ? { kind: 'suspected', sinceMs: nowMs } : reported(first, nowMs);
     case 'suspected':
       if (first === undefined) return ABSENT;
-      return nowMs - state.sinceMs < (first.raiseMs ?? 0) ? state : told(first, nowMs);
-    case 'told':
-      if (first !== undefined) return toldAgain(state, first, seen, nowMs);
+      return nowMs - state.sinceMs < (first.raiseMs ?? 0) ? state : reported(first, nowMs);
+    case 'reported':
+      if (first !== undefined) return reportedAgain(state, first, seen, nowMs);
       return (state.trouble.clearMs ?? 0) > 0 ? { ...state, kind: 'fading', sinceMs: nowMs } : ABSENT;
     case 'fading':
-      if (first !== undefined) return toldAgain(state, first, seen, nowMs);
+      if (first !== undefined) return reportedAgain(state, first, seen, nowMs);
       return nowMs - state.sinceMs < (state.trouble.clearMs ?? 0) ? state : ABSENT;
     default:
       return unreachable(state);
   }
 }
 
-const told = (trouble: Trouble, nowMs: number) => ({ kind: 'told', trouble, causeMs: nowMs }) as const;
+const reported = (trouble: Trouble, nowMs: number) =>
+  ({ kind: 'reported', trouble, causeMs: nowMs }) as const;
 
-function toldAgain(
+function reportedAgain(
   { trouble, causeMs }: Extract<TroubleState, { trouble: Trouble }>,
   first: Trouble,
   seen: readonly Trouble[],
   nowMs: number,
 ): TroubleState {
   const same = seen.find(({ cause }) => cause === trouble.cause);
-  if (same !== undefined) return told(same, nowMs);
-  return nowMs - causeMs < CAUSE_MS ? { kind: 'told', trouble, causeMs } : told(first, nowMs);
+  if (same !== undefined) return reported(same, nowMs);
+  return nowMs - causeMs < CAUSE_MS ? { kind: 'reported', trouble, causeMs } : reported(first, nowMs);
 }
 
 export const HOST_DRAINING: HostHealth = { ok: false, sentence: 'draining' };
@@ -107,14 +108,14 @@ export function createHostHealth(clock: Clock, log?: Log) {
       nowMs,
     );
     const needed = new Set(found.flatMap((each) => each.needed));
-    health = healthOf(toldIn(troubles), toldIn(unwell), [...needed]);
+    health = healthOf(reportedIn(troubles), reportedIn(unwell), [...needed]);
     return health;
   }
 
   return { look, now: () => health };
 }
 
-/** Steps every trouble of `states`; gives those that are told from now on, or no longer. */
+/** Steps every trouble of `states`; gives those that are reported from now on, or no longer. */
 function step(states: Map<string, TroubleState>, seen: readonly Trouble[], nowMs: number) {
   const changes: { before: Trouble | undefined; after: Trouble | undefined }[] = [];
   const byName = Map.groupBy(seen, ({ what }) => what);
@@ -123,16 +124,16 @@ function step(states: Map<string, TroubleState>, seen: readonly Trouble[], nowMs
     const after = next(before, byName.get(what) ?? [], nowMs);
     if (after.kind === 'absent') states.delete(what);
     else states.set(what, after);
-    const change = { before: toldBy(before), after: toldBy(after) };
+    const change = { before: reportedBy(before), after: reportedBy(after) };
     if ((change.before === undefined) !== (change.after === undefined)) changes.push(change);
   }
   return changes;
 }
 
-const toldBy = (state: TroubleState) => ('trouble' in state ? state.trouble : undefined);
+const reportedBy = (state: TroubleState) => ('trouble' in state ? state.trouble : undefined);
 
-const toldIn = (states: ReadonlyMap<string, TroubleState>) =>
-  [...states.values()].flatMap((state) => toldBy(state) ?? []);
+const reportedIn = (states: ReadonlyMap<string, TroubleState>) =>
+  [...states.values()].flatMap((state) => reportedBy(state) ?? []);
 
 /** Whether callers can be served correctly, with all that is not well. */
 function healthOf(

@@ -24,8 +24,8 @@ const WAVERING: Trouble = {
 const OTHER: Trouble = { ...WAVERING, cause: 'database is locked' };
 
 const suspected = (agoMs: number): TroubleState => ({ kind: 'suspected', sinceMs: NOW_MS - agoMs });
-const told = (trouble: Trouble, causeAgoMs = 0): TroubleState => ({
-  kind: 'told',
+const reported = (trouble: Trouble, causeAgoMs = 0): TroubleState => ({
+  kind: 'reported',
   trouble,
   causeMs: NOW_MS - causeAgoMs,
 });
@@ -40,30 +40,35 @@ const ABSENT: TroubleState = { kind: 'absent' };
 describe('M21 a trouble of the host', () => {
   test.each<[string, TroubleState, readonly Trouble[], TroubleState]>([
     ['absent and unseen stays absent', ABSENT, [], ABSENT],
-    ['absent, a fact that is seen is told', ABSENT, [FACT], told(FACT)],
+    ['absent, a fact that is seen is reported', ABSENT, [FACT], reported(FACT)],
     ['absent, a wavering one that is seen is suspected', ABSENT, [WAVERING], suspected(0)],
     ['suspected and unseen is absent', suspected(RAISE_MS), [], ABSENT],
     ['suspected and seen too shortly stays', suspected(RAISE_MS - 1), [WAVERING], suspected(RAISE_MS - 1)],
-    ['suspected and seen for long enough is told', suspected(RAISE_MS), [WAVERING], told(WAVERING)],
+    ['suspected and seen for long enough is reported', suspected(RAISE_MS), [WAVERING], reported(WAVERING)],
     [
-      'told and seen stays, with when its cause was seen',
-      told(WAVERING, 700),
+      'reported and seen stays, with when its cause was seen',
+      reported(WAVERING, 700),
       [OTHER, WAVERING],
-      told(WAVERING),
+      reported(WAVERING),
     ],
     [
-      'told and seen with another cause keeps its own',
-      told(WAVERING, CAUSE_MS - 1),
+      'reported and seen with another cause keeps its own',
+      reported(WAVERING, CAUSE_MS - 1),
       [OTHER],
-      told(WAVERING, CAUSE_MS - 1),
+      reported(WAVERING, CAUSE_MS - 1),
     ],
-    ['told and long seen with another cause takes that', told(WAVERING, CAUSE_MS), [OTHER], told(OTHER)],
-    ['told and unseen, a fact is absent', told(FACT), [], ABSENT],
-    ['told and unseen, a wavering one fades', told(WAVERING), [], fading(0)],
+    [
+      'reported and long seen with another cause takes that',
+      reported(WAVERING, CAUSE_MS),
+      [OTHER],
+      reported(OTHER),
+    ],
+    ['reported and unseen, a fact is absent', reported(FACT), [], ABSENT],
+    ['reported and unseen, a wavering one fades', reported(WAVERING), [], fading(0)],
     ['fading and unseen too shortly fades on', fading(CLEAR_MS - 1), [], fading(CLEAR_MS - 1)],
     ['fading and unseen for long enough is absent', fading(CLEAR_MS), [], ABSENT],
-    ['fading and seen is told again', fading(CLEAR_MS - 1), [WAVERING], told(WAVERING)],
-    ['fading and seen with another cause keeps its own', fading(1), [OTHER], told(WAVERING, 1)],
+    ['fading and seen is reported again', fading(CLEAR_MS - 1), [WAVERING], reported(WAVERING)],
+    ['fading and seen with another cause keeps its own', fading(1), [OTHER], reported(WAVERING, 1)],
   ])('%s', (_, state, seen, after) => {
     expect(next(state, seen, NOW_MS)).toEqual(after);
   });
