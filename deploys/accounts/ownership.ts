@@ -8,21 +8,28 @@ import { unreachable } from '../../shared/brand.ts';
  * ```mermaid
  * stateDiagram-v2
  *   [*] --> unknown
- *   unknown --> unpublished: Redis is away, and never had it
- *   unknown --> waiting: an earlier start has the lease
- *   unknown --> sole: claimed
- *   unpublished --> sole: claimed
- *   waiting --> sole: claimed
- *   sole --> cutOff: Redis is away
- *   cutOff --> sole: claimed
- *   sole --> behind: another start has published
- *   unknown --> behind: published is later
- *   waiting --> behind: published is later
- *   cutOff --> behind: published is later
- *   behind --> takingOver: an operator says that this one is true
- *   waiting --> takingOver: the same
+ *   state undecided {
+ *     unknown --> unpublished: Redis is away, and never had it
+ *     unknown --> waiting: an earlier start has the lease
+ *     unpublished --> waiting: the same
+ *     cutOff --> waiting: the same
+ *     waiting --> unknown: Redis is away
+ *     waiting --> unpublished: Redis is away, and never had it
+ *   }
+ *   undecided --> sole: claimed
+ *   undecided --> behind: published is later
+ *   undecided --> otherOrigin: Redis has the accounts of another database
+ *   undecided --> takingOver: an operator says that this one is true
+ *   behind --> takingOver: the same
  *   takingOver --> sole: claimed
- *   unknown --> otherOrigin: accounts of another database
+ *   takingOver --> otherOrigin: as above
+ *   sole --> cutOff: Redis is away
+ *   sole --> waiting: as above
+ *   sole --> behind: another start has published
+ *   sole --> otherOrigin: as above
+ *   otherOrigin --> sole: claimed
+ *   otherOrigin --> waiting: as above
+ *   otherOrigin --> behind: published is later
  * ```
  *
  * `behind` is left only by an operator, also when Redis has lost everything since: that something later existed is known. A
@@ -54,17 +61,17 @@ export type OwnershipEvent =
   | { readonly kind: 'claimed'; readonly isWhole: boolean }
   | { readonly kind: 'later'; readonly own: number; readonly published: number }
   | { readonly kind: 'other-origin'; readonly origin: string }
-  | { readonly kind: 'told' };
+  | { readonly kind: 'take-over' };
 
 /** The state after an event. Pure. */
 export function nextOwnership(state: Ownership, event: OwnershipEvent): Ownership {
-  if (state.kind === 'behind') return event.kind === 'told' ? { kind: 'taking-over' } : state;
+  if (state.kind === 'behind') return event.kind === 'take-over' ? { kind: 'taking-over' } : state;
   switch (event.kind) {
     case 'claimed':
       return { kind: 'sole', isWhole: event.isWhole };
     case 'other-origin':
       return event;
-    case 'told':
+    case 'take-over':
       // Two installations that share a Redis by mistake must not take each other's place.
       return state.kind === 'other-origin' || state.kind === 'sole' ? state : { kind: 'taking-over' };
     case 'later':

@@ -247,7 +247,7 @@ const SWEEP_MS = 3_600_000;
  */
 export async function runPublisher(deps: PublisherDeps, signal: AbortSignal): Promise<void> {
   const { clock, changes, head, noteState } = deps;
-  const turn = createTurn(deps);
+  const step = createStep(deps);
   let askedMs = Number.NEGATIVE_INFINITY;
   let seen = '';
   let isSole = false;
@@ -261,7 +261,7 @@ export async function runPublisher(deps: PublisherDeps, signal: AbortSignal): Pr
       const now = `${value} ${config}`;
       if (now !== seen || clock.monotonic() - askedMs >= CLAIM_MS) {
         askedMs = clock.monotonic();
-        const taken = await turn();
+        const taken = await step();
         noteState(taken.state, askedMs);
         isSole = taken.state.kind === 'sole';
         hasMore = taken.hasMore ?? false;
@@ -279,9 +279,9 @@ export async function runPublisher(deps: PublisherDeps, signal: AbortSignal): Pr
 /** Another deploys publishes, or Redis is not as it was left. */
 class LostClaim extends Error {}
 
-type Turn = Readonly<{ state: Ownership; hasMore?: boolean }>;
+type Step = Readonly<{ state: Ownership; hasMore?: boolean }>;
 
-function createTurn(deps: PublisherDeps): () => Promise<Turn> {
+function createStep(deps: PublisherDeps): () => Promise<Step> {
   const { changes, head, clock, makeEpoch, readTerms, noteTakenOver } = deps;
   const publishTerms = createTerms(changes, head, readTerms);
   const claim = createClaim(changes, head, clock);
@@ -291,11 +291,11 @@ function createTurn(deps: PublisherDeps): () => Promise<Turn> {
   let sweptMs = clock.monotonic();
   let urgentUpTo = 0;
 
-  return async function turn() {
+  return async function step() {
     const { behind, published, generation: own, takeOver } = changes.last();
     if (behind !== null && state.kind === 'unknown')
       state = nextOwnership(state, { kind: 'later', own, published: behind });
-    if (takeOver === 1) tellTakeOver();
+    if (takeOver === 1) noteTakeOver();
     if (state.kind === 'behind') return { state };
     try {
       changes.countEntries();
@@ -324,8 +324,8 @@ function createTurn(deps: PublisherDeps): () => Promise<Turn> {
     return next;
   }
 
-  function tellTakeOver(): void {
-    const { kind } = moved({ kind: 'told' });
+  function noteTakeOver(): void {
+    const { kind } = moved({ kind: 'take-over' });
     if (kind === 'sole' || kind === 'other-origin') changes.dropTakeOver();
   }
 
@@ -421,7 +421,7 @@ function createClaim(changes: Changes, head: RedisHead, clock: Clock) {
     return head.claim({ how, announced, turns, generation, over: over ?? '' });
   }
 
-  type Unclaimed = Exclude<OwnershipEvent, { kind: 'away' | 'claimed' | 'told' }>;
+  type Unclaimed = Exclude<OwnershipEvent, { kind: 'away' | 'claimed' | 'take-over' }>;
 
   function refusalOf(found: Exclude<Claim, Claimed>): Unclaimed | undefined {
     if (found.kind === 'other-origin') return found;

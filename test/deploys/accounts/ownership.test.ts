@@ -26,7 +26,7 @@ const EVENTS = {
   claimed: { kind: 'claimed', isWhole: false },
   later: { kind: 'later', own: 1, published: 2 },
   other: { kind: 'other-origin', origin: 'elsewhere' },
-  told: { kind: 'told' },
+  'take-over': { kind: 'take-over' },
 } satisfies Record<string, OwnershipEvent>;
 
 type Row = readonly [from: keyof typeof STATES, ...to: readonly (keyof typeof STATES)[]];
@@ -69,21 +69,21 @@ test.each(TABLE)('whose database it is, from %s, after every event (E42)', (from
 
 test.each([
   // Redis itself confirms the turns of who was cut off, or does not.
-  ['unknown', 'none', 'no', 'told'],
+  ['unknown', 'none', 'no', 'complaint'],
   ['unpublished', 'none', 'yes', 'quiet'],
-  ['waiting', 'none', 'no', 'told'],
+  ['waiting', 'none', 'no', 'complaint'],
   ['sole', 'fenced', 'yes', 'quiet'],
   ['cut-off', 'fenced', 'yes', 'quiet'],
-  ['behind', 'none', 'no', 'told'],
+  ['behind', 'none', 'no', 'complaint'],
   ['taking-over', 'none', 'yes', 'quiet'],
-  ['other-origin', 'free', 'yes', 'told'],
+  ['other-origin', 'free', 'yes', 'complaint'],
 ] as const)('%s: deliveries %s, changes %s, operator %s', (kind, deliveries, changes, operator) => {
   const state = STATES[kind];
   expect(deliveriesOf(state)).toBe(deliveries);
   expect(whyReadOnly(state) === undefined ? 'yes' : 'no').toBe(changes);
-  expect(complaintOf(state) === undefined ? 'quiet' : 'told').toBe(operator);
+  expect(complaintOf(state) === undefined ? 'quiet' : 'complaint').toBe(operator);
 });
 
-test('who is behind is told both generations and the command that decides', () => {
+test('the complaint of who is behind has both generations and the command that decides', () => {
   expect(complaintOf(STATES.behind)).toMatch(/generation 6, published is 7.*sluice deploys take-over/);
 });
