@@ -1,10 +1,10 @@
-/** Something that has work which its caller has sent ahead. */
-type Worker = Readonly<{
+/** A connection whose caller has sent something ahead. */
+type Connection = Readonly<{
   /** Does a bounded piece of it; gives what it cost: 1 for a request, and 1 for each kilobyte that was walked. */
   workOn(): number;
 }>;
 
-/** What a worker does before the next one has its share: answers that are written together cost half of what they cost alone. */
+/** What a connection does before the next one has its share: answers that are written together cost half of what they cost alone. */
 const SHARE_COST = 16;
 const SHARES_A_TURN = 6;
 /**
@@ -13,46 +13,46 @@ const SHARES_A_TURN = 6;
  */
 export const TURN_COST = SHARES_A_TURN * SHARE_COST;
 
-const waiting: Worker[] = [];
+const waiting: Connection[] = [];
 /** Shares that wait for their place in the loop, and those that this turn has still. */
 let scheduled = 0;
 let sharesLeft = SHARES_A_TURN;
 /** Who has its share now, what is left of it, and whether there is more to do for it. */
-let current: Worker | undefined;
+let current: Connection | undefined;
 let left = 0;
 let isAgain = false;
 let isWorking = false;
 
-/** Calls `worker.workOn` in its share, which goes on, begins now, or comes behind those of all others that wait. */
-export function awaitWork(worker: Worker): void {
-  if (worker === current && left > 0) {
+/** Calls `connection.workOn` in its share, which goes on, begins now, or comes behind those of all others that wait. */
+export function awaitWork(connection: Connection): void {
+  if (connection === current && left > 0) {
     isAgain = true;
-    if (!isWorking) work(worker);
-  } else if (waiting.length === 0 && sharesLeft > 0 && !isWorking) begin(worker);
+    if (!isWorking) work(connection);
+  } else if (waiting.length === 0 && sharesLeft > 0 && !isWorking) begin(connection);
   else {
-    waiting.push(worker);
+    waiting.push(connection);
     schedule();
   }
 }
 
-function begin(worker: Worker): void {
+function begin(connection: Connection): void {
   if (sharesLeft-- === SHARES_A_TURN) setImmediate(() => (sharesLeft = SHARES_A_TURN));
-  current = worker;
+  current = connection;
   left = SHARE_COST;
   isAgain = true;
-  work(worker);
+  work(connection);
 }
 
-function work(worker: Worker): void {
+function work(connection: Connection): void {
   isWorking = true;
   try {
     while (isAgain && left > 0) {
       isAgain = false;
-      left -= worker.workOn();
+      left -= connection.workOn();
     }
   } finally {
     isWorking = false;
-    if (isAgain) waiting.push(worker);
+    if (isAgain) waiting.push(connection);
     isAgain = false;
     schedule();
   }
@@ -66,6 +66,6 @@ function schedule(): void {
 function nextShare(): void {
   scheduled--;
   if (sharesLeft === 0) return schedule();
-  const worker = waiting.shift();
-  if (worker !== undefined) begin(worker);
+  const connection = waiting.shift();
+  if (connection !== undefined) begin(connection);
 }
