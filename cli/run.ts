@@ -12,9 +12,8 @@ import {
 } from './frame/command.ts';
 import { accountCommands } from './commands/account.ts';
 import { configCommands } from './commands/config.ts';
-import { takeOver } from './commands/deploys.ts';
 import { keyCommands } from './commands/key.ts';
-import { restore } from './commands/restore.ts';
+import { restore, takeOver } from './commands/restore.ts';
 import { localnetUpgrade, programsCheck } from './commands/programs.ts';
 import { start } from './commands/start.ts';
 import { audit, usage } from './commands/usage.ts';

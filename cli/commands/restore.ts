@@ -1,12 +1,14 @@
 import { Database } from 'bun:sqlite';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { createAudit } from '../../deploys/accounts/audit.ts';
+import { createChanges } from '../../deploys/accounts/changes.ts';
 import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
 import { LEDGER_FILE } from '../../shared/ledger/schema.ts';
 import { isHeld } from '../../shared/store/identity.ts';
 import { fileReason } from '../../shared/store/private.ts';
-import { onConfig } from '../frame/books.ts';
-import { done, failed, type Outcome } from '../frame/command.ts';
+import { type Books, COMMAND_LINE, onConfig, withBooks } from '../frame/books.ts';
+import { done, failed, type Outcome, type World } from '../frame/command.ts';
 
 const DATABASES = [ACCOUNTS_FILE, LEDGER_FILE] as const;
 const SECRET_FILE = 'secret';
@@ -129,4 +131,35 @@ function asideIn(dataDir: string, nowMs: number): string {
   const aside = join(resolve(dataDir), `replaced-${new Date(nowMs).toISOString().replaceAll(/[:.]/g, '-')}`);
   mkdirSync(aside, { mode: 0o700 });
   return aside;
+}
+
+const NO_REDIS =
+  'This installation has no storage.redis: nothing says which copy of its database is newer, and there is nothing to take over from.';
+
+/** An operator's word for which of several copies of the accounts database counts; without a further question. */
+export const takeOver = onConfig(
+  'deploys take-over',
+  'Make this database count although a newer copy was published: that copy is then refused.',
+  (config, { world }) => {
+    if (config.storage.redisUrl === undefined) return failed(NO_REDIS);
+    return withBooks<Outcome>(config, world, (books) => requested(books, world));
+  },
+  'is-absent',
+);
+
+function requested({ store }: Books, { clock }: World): Outcome {
+  const changes = createChanges(store);
+  const { note } = createAudit(store);
+  const { generation, behind } = changes.last();
+  const request = store.transaction(() => {
+    changes.requestTakeOver();
+    const action = 'deploys.take-over';
+    const detail = { generation, published_generation: behind };
+    note({ atMs: clock.now(), actor: COMMAND_LINE, action, subject: changes.origin, detail });
+  });
+  request.immediate();
+  const text =
+    'deploys publishes this database and sends its webhooks as soon as it runs and Redis answers. Changes that only another copy has are lost; keys that were revoked there stay revoked.';
+  const record = { take_over: 'requested', generation, published_generation: behind };
+  return done(text, record);
 }
