@@ -58,8 +58,8 @@ const KEYLESS_BYTES_MAX = 65_536;
  * it waits: the promises that `async` makes all the same cost as much as Elysia's route.
  */
 export function createAnswer(stages: Stages): AnswerRequest {
-  const { bodyBytesMax, terms, identify, routeOf, charging, permits, scans, respond, usage, onOutcome } =
-    stages;
+  const { bodyBytesMax, terms, identify, routeOf, charging, permits, scans, respond, usage } = stages;
+  const { refuseCaller, refuseShape, refuseRequest } = createRefusals(stages);
 
   return function answer(request) {
     if (request.method === 'OPTIONS') return preflight(request.headers);
@@ -161,7 +161,10 @@ export function createAnswer(stages: Stages): AnswerRequest {
     const charge = charging.charge(caller, plan, { calls, credits, usageHook: counted });
     return charge instanceof Promise ? charge.then(admit) : admit(charge);
   }
+}
 
+/** The refusals of requests, each counted. */
+function createRefusals({ charging, permits, usage, onOutcome }: Stages) {
   /** Refuses a request call by call, as far as the account may have so much in memory. */
   function refuseCaller(
     request: RpcRequest,
@@ -197,6 +200,8 @@ export function createAnswer(stages: Stages): AnswerRequest {
     onOutcome(refusal.kind);
     return refuse(refusal, to, corsFields(request.headers));
   }
+
+  return { refuseCaller, refuseShape, refuseRequest };
 }
 
 function ownBytesOf(planned: readonly PlannedCall[]): number {

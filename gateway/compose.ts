@@ -33,7 +33,7 @@ import { createHedge } from './upstream/hedge.ts';
 import { createHttpClient } from './upstream/http-client.ts';
 import { NO_DESCRIPTORS } from './upstream/http-connection.ts';
 import type { SlownessChange } from './upstream/latency.ts';
-import { createPool, createRetryBudget, createRouter } from './upstream/selection.ts';
+import { createPool, createRetryBudget, createRouter, type Pool } from './upstream/selection.ts';
 import { createUsage } from './usage/usage.ts';
 
 type Deps = Readonly<{
@@ -127,15 +127,6 @@ export function createGateway(deps: Deps) {
     onOutcome: metrics.outcome,
   });
 
-  async function watchBackends(signal: AbortSignal): Promise<void> {
-    for (let probedAtMs = clock.monotonic(); !signal.aborted;) {
-      await clock.sleep(Math.min(TEND_MS, probedAtMs + probeMs - clock.monotonic()), signal);
-      if (!pool.isUrgent() && clock.monotonic() < probedAtMs + probeMs) continue;
-      probedAtMs = clock.monotonic();
-      await pool.probeAll(signal);
-    }
-  }
-
   function look(closeIdle?: () => void): void {
     const findings = { troubles: lookForTroubles(closeIdle), ...unwellOf(backends, clock) };
     host.look([findings]);
@@ -149,7 +140,12 @@ export function createGateway(deps: Deps) {
     closeIdle?: () => void,
   ): Promise<void> {
     const elsewhere = [hosts?.accounts.tend(signal), hosts?.push?.run(signal)];
-    const working = [watchBackends(signal), usage.tend(signal), limits.tend(signal), ...elsewhere];
+    const working = [
+      watchBackends(pool, probeMs, clock, signal),
+      usage.tend(signal),
+      limits.tend(signal),
+      ...elsewhere,
+    ];
     const revisions = accounts.prepare<Revision, []>('SELECT value, config FROM revision');
     let seen = revisionIn(revisions);
     const tuneGc = createGcTuner({
@@ -203,6 +199,16 @@ export function createGateway(deps: Deps) {
     flush: () => (journal.flush(), usage.flush()),
     close,
   };
+}
+
+/** Probes all backends every `probeMs`, and sooner where it is urgent. */
+async function watchBackends(pool: Pool, probeMs: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  for (let probedAtMs = clock.monotonic(); !signal.aborted;) {
+    await clock.sleep(Math.min(TEND_MS, probedAtMs + probeMs - clock.monotonic()), signal);
+    if (!pool.isUrgent() && clock.monotonic() < probedAtMs + probeMs) continue;
+    probedAtMs = clock.monotonic();
+    await pool.probeAll(signal);
+  }
 }
 
 const SLOWNESS: Readonly<Record<SlownessChange, string>> = {

@@ -251,7 +251,7 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
       const isNoneIn = !inBefore.some(({ config }) => isLiveNode(config) === isLiveNode(backend.config));
       return [{ each, backend, reading, isOtherChain, isNoneIn }];
     });
-    const measure = measureOf(looks);
+    const measure = measureOf(looks, lagSlotsMax, clock.monotonic());
     for (const { backend, reading, isOtherChain, isNoneIn } of looks)
       take(backend, reading, { ...measure, isOtherChain, isNoneIn });
     const isAnyIn = backends.some(({ health }) => health.excludedBecause === undefined);
@@ -277,28 +277,6 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     }
   }
 
-  /** Whether what it has must be known soon: it comes back, or its first block is not known. */
-  function isUntold({ config, slots, health }: Backend): boolean {
-    const needsFloor = config.lanes.includes('archive') && slots.firstLocalBlock === undefined;
-    return health.excludedBecause !== OTHER_CHAIN && (needsFloor || health.excludedBecause === 'unreachable');
-  }
-
-  function measureOf(
-    looks: readonly Readonly<{ backend: Backend; reading: Reading; isOtherChain: boolean }>[],
-  ) {
-    const nowMs = clock.monotonic();
-    const live = looks.flatMap(({ backend: { config, health }, reading, isOtherChain }) => {
-      if (reading.trouble === 'unreachable' || isOtherChain || !followsTip(config)) return [];
-      const tip = tipIn(reading);
-      return [{ tip, movedAtMs: tip > health.tip ? nowMs : health.movedAtMs }];
-    });
-    // One whose slot has not grown lately is not measured by, while another's has.
-    const moving = live.filter(({ movedAtMs }) => nowMs - movedAtMs < STALLED_MS);
-    const tips = (moving.length > 0 ? moving : live).map(({ tip }) => tip);
-    const movedAtMs = Math.max(-Infinity, ...live.map((each) => each.movedAtMs));
-    return { slot: referenceSlot(tips, lagSlotsMax), movedAtMs, lagSlotsMax, nowMs };
-  }
-
   function take(backend: Backend, reading: Reading, measure: Measure): void {
     const { health: before, slots } = backend;
     const { slots: read, trouble } = reading;
@@ -321,6 +299,30 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     if (slot > 0) backend.probed = { slot, atMs: measure.nowMs };
     if (before.excludedBecause !== backend.health.excludedBecause) onChange(backend);
   }
+}
+
+/** Whether what it has must be known soon: it comes back, or its first block is not known. */
+function isUntold({ config, slots, health }: Backend): boolean {
+  const needsFloor = config.lanes.includes('archive') && slots.firstLocalBlock === undefined;
+  return health.excludedBecause !== OTHER_CHAIN && (needsFloor || health.excludedBecause === 'unreachable');
+}
+
+/** What a round is measured by, from its own probes. */
+function measureOf(
+  looks: readonly Readonly<{ backend: Backend; reading: Reading; isOtherChain: boolean }>[],
+  lagSlotsMax: number,
+  nowMs: number,
+): RoundMeasure {
+  const live = looks.flatMap(({ backend: { config, health }, reading, isOtherChain }) => {
+    if (reading.trouble === 'unreachable' || isOtherChain || !followsTip(config)) return [];
+    const tip = tipIn(reading);
+    return [{ tip, movedAtMs: tip > health.tip ? nowMs : health.movedAtMs }];
+  });
+  // One whose slot has not grown lately is not measured by, while another's has.
+  const moving = live.filter(({ movedAtMs }) => nowMs - movedAtMs < STALLED_MS);
+  const tips = (moving.length > 0 ? moving : live).map(({ tip }) => tip);
+  const movedAtMs = Math.max(-Infinity, ...live.map((each) => each.movedAtMs));
+  return { slot: referenceSlot(tips, lagSlotsMax), movedAtMs, lagSlotsMax, nowMs };
 }
 
 /** The chain of most backends, of the first among equals; `undefined`: not known. */

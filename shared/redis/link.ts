@@ -47,10 +47,9 @@ export function openRedisLink<Name extends string>(options: RedisLinkOptions<Nam
   const places = found;
   const { deadlineMs, random } = options;
   const scripts = scriptsOf(options.scripts);
+  const { warn, refused, failure, answered } = createTroubles(options);
   const runIds = new Map<string, string>();
-  const said = new Set<string>();
   let masters: ReadonlySet<string> = new Set();
-  let lastError: Error | undefined;
   let strangers = 0;
   let checking = 0;
   let closed = false;
@@ -122,26 +121,6 @@ export function openRedisLink<Name extends string>(options: RedisLinkOptions<Nam
     if (promoted && !isFirstLook) meetStranger();
   }
 
-  function warn(sentence: string): void {
-    if (said.has(sentence) || said.size >= SENTENCES_MAX) return;
-    said.add(sentence);
-    options.onWarning(sentence);
-  }
-
-  /** Takes note that a command was refused, and why; warns the operator of what does not pass by itself. */
-  function refused(error: unknown): void {
-    if (!(error instanceof Error)) return;
-    lastError = error;
-    if (REFUSALS.test(error.message)) warn(`Redis refuses a command (${reasonOf(error)}).`);
-  }
-
-  /** Why it gives no reply; without an error it gives none in time. */
-  function failure() {
-    const isFull = lastError !== undefined && FULL.test(lastError.message);
-    const error = lastError === undefined ? `no reply within ${deadlineMs} ms` : reasonOf(lastError);
-    return { how: isFull ? 'full' : 'away', error } as const;
-  }
-
   return {
     /** The client while it may be used; never one whose server is not identified yet. */
     client(): ScriptedClient<Name> | undefined {
@@ -156,8 +135,7 @@ export function openRedisLink<Name extends string>(options: RedisLinkOptions<Nam
     },
     refused,
     failure,
-    /** Notes that it answers: what it refused before says nothing any more. */
-    answered: () => void (lastError = undefined),
+    answered,
     /** Resolves when every connection has ended, or was left. */
     async close(): Promise<void> {
       closed = true;
@@ -170,6 +148,39 @@ export function openRedisLink<Name extends string>(options: RedisLinkOptions<Nam
       await Promise.race([ended.promise, options.clock.sleep(CLOSE_MS, late.signal)]);
       late.abort();
     },
+  };
+}
+
+/** What is wrong with a server, for the operator. */
+function createTroubles({
+  deadlineMs,
+  onWarning,
+}: Pick<RedisLinkOptions<string>, 'deadlineMs' | 'onWarning'>) {
+  const said = new Set<string>();
+  let lastError: Error | undefined;
+
+  function warn(sentence: string): void {
+    if (said.has(sentence) || said.size >= SENTENCES_MAX) return;
+    said.add(sentence);
+    onWarning(sentence);
+  }
+
+  return {
+    warn,
+    /** Takes note that a command was refused, and why; warns the operator of what does not pass by itself. */
+    refused(error: unknown): void {
+      if (!(error instanceof Error)) return;
+      lastError = error;
+      if (REFUSALS.test(error.message)) warn(`Redis refuses a command (${reasonOf(error)}).`);
+    },
+    /** Why it gives no reply; without an error it gives none in time. */
+    failure() {
+      const isFull = lastError !== undefined && FULL.test(lastError.message);
+      const error = lastError === undefined ? `no reply within ${deadlineMs} ms` : reasonOf(lastError);
+      return { how: isFull ? 'full' : 'away', error } as const;
+    },
+    /** Notes that it answers: what it refused before says nothing any more. */
+    answered: () => void (lastError = undefined),
   };
 }
 
