@@ -53,99 +53,99 @@ export function wholeNumberAt(bytes: Uint8Array, i: number): number {
  * deeper than requests: what they hold is data of the chain, by no fault of the node.
  */
 export function afterValue(bytes: Uint8Array, start: number, depthMax = DEPTH_MAX): number {
-  return new Walk(bytes, start, -1, undefined, depthMax).go();
+  return walked(bytes, start, depthMax, Infinity, undefined);
 }
 
 /** Gets a value that has ended: how many arrays and objects are open around it, its bytes, and where its name begins, -1: it has none. True ends the walk. */
 type OnValue = (depth: number, from: number, to: number, nameFrom: number) => boolean;
 
-const NONE: number[] = [];
-
-/** Walks over one JSON value, in one go or in several; its values of at most `depthSeen` are given to `onValue` as they end. */
+/** A walk over one JSON value, in one go or in several; its values of at most `depthSeen` are given to `onValue` as they end. */
 export class Walk {
-  readonly #bytes: Uint8Array;
-  readonly #depthSeen: number;
-  readonly #depthMax: number;
-  readonly #onValue: OnValue | undefined;
-  #at: number;
-  #depth = 0;
-  /** Of what is open, a bit each, the innermost the lowest of `#kinds`: 1 is an object. In words of 32, the outer ones behind it. */
-  #kinds = 0;
-  readonly #outer: number[] = [];
+  readonly bytes: Uint8Array;
+  readonly depthSeen: number;
+  readonly onValue: OnValue;
+  /** How far it has come, and what is open there. */
+  at: number;
+  depth = 0;
+  kinds = 0;
+  outer: number[] | undefined;
   /** Where the values seen that are under way begin, and their names, by depth. */
-  readonly #froms: number[];
-  readonly #names: number[];
+  readonly froms: number[] = [];
+  readonly names: number[] = [];
 
-  constructor(bytes: Uint8Array, start: number, depthSeen = -1, onValue?: OnValue, depthMax = DEPTH_MAX) {
-    this.#depthMax = depthMax;
-    this.#bytes = bytes;
-    this.#at = start;
-    this.#depthSeen = depthSeen;
-    this.#onValue = onValue;
-    // Of a walk that only checks, nothing is kept.
-    this.#froms = depthSeen < 0 ? NONE : [];
-    this.#names = depthSeen < 0 ? NONE : [];
+  constructor(bytes: Uint8Array, start: number, depthSeen: number, onValue: OnValue) {
+    this.bytes = bytes;
+    this.at = start;
+    this.depthSeen = depthSeen;
+    this.onValue = onValue;
   }
 
   /** Goes on to the end of the value, giving the index after it, `BAD`, `DEEP` or `STOPPED`; `PAUSED` behind so many bytes. */
   go(bytesMax = Infinity): number {
-    // Locals, because a field is written to memory at every step.
-    const bytes = this.#bytes;
-    const depthSeen = this.#depthSeen;
-    let i = this.#at;
-    const pause = i + bytesMax;
-    let depth = this.#depth;
-    let kinds = this.#kinds;
-    for (;;) {
-      if (i >= pause) {
-        this.#at = i;
-        this.#depth = depth;
-        this.#kinds = kinds;
-        return PAUSED;
-      }
-      i = afterSpace(bytes, i);
-      const c = bytes[i];
-      if (depth <= depthSeen) this.#froms[depth] = i;
-      let hasEnded = c !== OPEN_ARRAY && c !== OPEN_OBJECT;
-      if (hasEnded) {
-        i = c === QUOTE ? afterString(bytes, i) : afterScalar(bytes, i);
-        if (i === BAD) return BAD;
-      } else {
-        if (depth === this.#depthMax) return DEEP;
-        if (depth > 0 && (depth & 31) === 0) this.#outer.push(kinds);
-        depth++;
-        kinds = (kinds << 1) | (c === OPEN_OBJECT ? 1 : 0);
-        i = afterSpace(bytes, i + 1);
-      }
-      // Ends what ends here, up to what has a next item, or has its first.
-      for (;;) {
-        const isObject = (kinds & 1) === 1;
-        if (hasEnded) {
-          if (depth <= depthSeen && this.#end(depth, i, isObject)) return STOPPED;
-          if (depth === 0) return i;
-          i = afterSpace(bytes, i);
-        }
-        const isLast = bytes[i] === (isObject ? CLOSE_OBJECT : CLOSE_ARRAY);
-        if (!isLast) {
-          if (hasEnded && bytes[i] !== COMMA) return BAD;
-          if (hasEnded) i = afterSpace(bytes, i + 1);
-          if (isObject) {
-            if (depth <= depthSeen) this.#names[depth] = i;
-            if ((i = afterName(bytes, i)) === BAD) return BAD;
-          }
-          break;
-        }
-        i++;
-        depth--;
-        kinds = depth > 0 && (depth & 31) === 0 ? (this.#outer.pop() ?? 0) : kinds >>> 1;
-        hasEnded = true;
-      }
-    }
+    return walked(this.bytes, this.at, DEPTH_MAX, this.at + bytesMax, this);
   }
 
-  #end(depth: number, to: number, isMember: boolean): boolean {
-    const nameFrom = isMember ? (this.#names[depth] ?? -1) : -1;
-    return this.#onValue?.(depth, this.#froms[depth] ?? 0, to, nameFrom) === true;
+  /** Gives a value that has ended. */
+  end(depth: number, to: number, isMember: boolean): boolean {
+    return this.onValue(depth, this.froms[depth] ?? 0, to, isMember ? (this.names[depth] ?? -1) : -1);
+  }
+}
+
+/** Walks from `i` to the value's end or to `pause`; `walk` is where it goes on and who sees the values, where there is one. */
+function walked(
+  bytes: Uint8Array,
+  i: number,
+  depthMax: number,
+  pause: number,
+  walk: Walk | undefined,
+): number {
+  const depthSeen = walk === undefined ? -1 : walk.depthSeen;
+  let depth = walk === undefined ? 0 : walk.depth;
+  // Of what is open, a bit each, the innermost the lowest of `kinds`: 1 is an object. In words of 32, the outer ones behind it.
+  let kinds = walk === undefined ? 0 : walk.kinds;
+  let outer = walk?.outer;
+  for (;;) {
+    if (i >= pause) {
+      if (walk !== undefined) [walk.at, walk.depth, walk.kinds, walk.outer] = [i, depth, kinds, outer];
+      return PAUSED;
+    }
+    i = afterSpace(bytes, i);
+    const c = bytes[i];
+    if (depth <= depthSeen && walk !== undefined) walk.froms[depth] = i;
+    let hasEnded = c !== OPEN_ARRAY && c !== OPEN_OBJECT;
+    if (hasEnded) {
+      i = c === QUOTE ? afterString(bytes, i) : afterScalar(bytes, i);
+      if (i === BAD) return BAD;
+    } else {
+      if (depth === depthMax) return DEEP;
+      if (depth > 0 && (depth & 31) === 0) (outer ??= []).push(kinds);
+      depth++;
+      kinds = (kinds << 1) | (c === OPEN_OBJECT ? 1 : 0);
+      i = afterSpace(bytes, i + 1);
+    }
+    // Ends what ends here, up to what has a next item, or has its first.
+    for (;;) {
+      const isObject = (kinds & 1) === 1;
+      if (hasEnded) {
+        if (depth <= depthSeen && walk?.end(depth, i, isObject) === true) return STOPPED;
+        if (depth === 0) return i;
+        i = afterSpace(bytes, i);
+      }
+      const isLast = bytes[i] === (isObject ? CLOSE_OBJECT : CLOSE_ARRAY);
+      if (!isLast) {
+        if (hasEnded && bytes[i] !== COMMA) return BAD;
+        if (hasEnded) i = afterSpace(bytes, i + 1);
+        if (isObject) {
+          if (depth <= depthSeen && walk !== undefined) walk.names[depth] = i;
+          if ((i = afterName(bytes, i)) === BAD) return BAD;
+        }
+        break;
+      }
+      i++;
+      depth--;
+      kinds = depth > 0 && (depth & 31) === 0 ? (outer?.pop() ?? 0) : kinds >>> 1;
+      hasEnded = true;
+    }
   }
 }
 

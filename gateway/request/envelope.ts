@@ -93,57 +93,78 @@ export type Element =
 export const NULL_ID = Buffer.from('null');
 
 /** The members that mean something; others are accepted and not forwarded. */
-const NAMES = ['id', 'method', 'params', 'jsonrpc'] as const;
-type Name = (typeof NAMES)[number];
+const NAMES = ['id', 'method', 'params', 'jsonrpc'];
+const [ID, METHOD, PARAMS, VERSION, NONE] = [0, 1, 2, 3, -1];
 const QUOTED = NAMES.map((name) => Buffer.from(`"${name}"`));
-const VERSION = Buffer.from('"2.0"');
+const TWO = Buffer.from('"2.0"');
 /** A call has four, and SDKs add one or two. */
 const MEMBERS_MAX = 64;
 /** No method that a node or a config knows is longer. */
 const METHOD_BYTES_MAX = 1_024;
 
-/** The members of the object under way. */
+/** Where the members of the object under way stand in the body: what is no part of an answer or a request needs no slice. */
 class Members {
-  id: Buffer | undefined;
-  method: Buffer | undefined;
-  params: Buffer | undefined;
-  jsonrpc: Buffer | undefined;
+  /** Where each begins, in the order of `NAMES`, and where each ends; 0: there is none. */
+  readonly at = [0, 0, 0, 0, 0, 0, 0, 0];
   /** One of them that stands twice; an id that does decides, whatever else does: the answer must not pick one of the two. */
-  twice: Name | undefined;
+  twice = NONE;
   count = 0;
 
   add(body: Buffer, from: number, to: number, nameFrom: number): void {
-    const name = ++this.count <= MEMBERS_MAX ? nameAt(body, nameFrom) : undefined;
-    if (name === undefined) return;
-    if (this[name] !== undefined && this.twice !== 'id') this.twice = name;
-    this[name] = body.subarray(from, to);
+    const n = ++this.count <= MEMBERS_MAX ? nameAt(body, nameFrom) : NONE;
+    if (n === NONE) return;
+    if (this.at[n] !== 0 && this.twice !== ID) this.twice = n;
+    this.at[n] = from;
+    this.at[n + NAMES.length] = to;
+  }
+
+  clear(): void {
+    for (let n = 0; n < NAMES.length; n++) this.at[n] = 0;
+    this.twice = NONE;
+    this.count = 0;
   }
 }
 
-function elementFrom(members: Members): Element {
-  const { params, jsonrpc = NULL_ID, twice, count } = members;
+function elementFrom(body: Buffer, { at, twice, count }: Members): Element {
   // Behind the last that was looked at there may be another id.
   if (count > MEMBERS_MAX) return invalid(NULL_ID, `more than ${MEMBERS_MAX} members`);
-  const id = twice === 'id' ? NULL_ID : idFrom(members.id);
+  const id = twice === ID ? NULL_ID : idIn(memberIn(body, at, ID) ?? NULL_ID);
   if (id === undefined) return invalid(NULL_ID, 'id must be a string, an unsigned integer or null');
   if (id.length > ID_BYTES_MAX) return invalid(NULL_ID, 'id is longer than 64 KB');
-  if (twice !== undefined) return invalid(id, `two members named ${twice}`);
-  if (!isVersion(jsonrpc)) return invalid(id, 'jsonrpc must be "2.0"');
-  if (members.method?.[0] !== QUOTE) return invalid(id, 'method must be a string');
+  if (twice !== NONE) return invalid(id, `two members named ${NAMES[twice]}`);
+  const versionFrom = at[VERSION] ?? 0;
+  if (body[versionFrom] !== QUOTE || !isTextAt(body, versionFrom, TWO, '2.0'))
+    return invalid(id, 'jsonrpc must be "2.0"');
+  const methodFrom = at[METHOD] ?? 0;
+  if (body[methodFrom] !== QUOTE) return invalid(id, 'method must be a string');
+  const params = memberIn(body, at, PARAMS);
   const isParams =
     params === undefined || params[0] === OPEN_ARRAY || params[0] === OPEN_OBJECT || isNull(params);
   if (!isParams) return invalid(id, 'params must be an array or an object');
-  if (members.id === undefined) return NOTIFICATION;
-  return { kind: 'call', id, method: methodIn(members.method), params };
+  if (at[ID] === 0) return NOTIFICATION;
+  return { kind: 'call', id, method: methodAt(body, methodFrom, at[METHOD + NAMES.length] ?? 0), params };
 }
 
-function isVersion(json: Buffer): boolean {
-  return json[0] === QUOTE && isTextAt(json, 0, VERSION, '2.0');
+function memberIn(body: Buffer, at: Members['at'], n: number): Buffer | undefined {
+  return at[n] === 0 ? undefined : body.subarray(at[n], at[n + NAMES.length]);
 }
+
+/** The last method at each place of a hash, by its JSON: to make its text anew costs as much as to read the rest of a call. */
+const METHODS_READ: { readonly json: Buffer; readonly text: string }[] = [];
+const PLACES = 256;
 
 /** The name of a method; of one that nobody serves, because it is too long, it is empty. */
-function methodIn(json: Buffer): string {
-  return (json.length <= METHOD_BYTES_MAX ? textIn(json) : undefined) ?? '';
+function methodAt(body: Buffer, from: number, to: number): string {
+  if (to - from > METHOD_BYTES_MAX) return '';
+  let hash = 0;
+  for (let i = from; i < to; i++) hash = (31 * hash + (body[i] ?? 0)) | 0;
+  const known = METHODS_READ[hash & (PLACES - 1)];
+  if (known !== undefined && known.json.length === to - from && isAt(body, from, known.json))
+    return known.text;
+  const json = Buffer.from(body.subarray(from, to));
+  const text = textIn(json) ?? '';
+  METHODS_READ[hash & (PLACES - 1)] = { json, text };
+  return text;
 }
 
 const NOTIFICATION: Element = { kind: 'notification' };
@@ -158,19 +179,22 @@ const ID_BYTES_MAX = 65_536;
 /** The largest id that Agave can answer. */
 const U64_MAX = '18446744073709551615';
 
-/** The id verbatim; `NULL_ID` when there is none; `undefined` when it is of a kind that Agave cannot answer. */
-function idFrom(slice: Buffer | undefined): Buffer | undefined {
-  if (slice === undefined) return NULL_ID;
+/** The id verbatim; `undefined` when it is of a kind that Agave cannot answer. */
+function idIn(slice: Buffer): Buffer | undefined {
   if (slice[0] === QUOTE || isNull(slice)) return slice;
   if (slice.length > U64_MAX.length) return undefined;
-  for (const digit of slice) if (digit < 0x30 || digit > 0x39) return undefined;
+  for (let i = 0; i < slice.length; i++) if (!isDigit(slice[i])) return undefined;
   return slice.length < U64_MAX.length || slice.toString('latin1') <= U64_MAX ? slice : undefined;
 }
 
-/** The member whose name begins at `from`, however it is escaped: `"\u0069d"` is `id`. */
-function nameAt(bytes: Buffer, from: number): Name | undefined {
-  for (let n = 0; n < NAMES.length; n++) if (isAt(bytes, from, QUOTED[n] ?? NULL_ID)) return NAMES[n];
-  return NAMES.find((name, n) => isTextAt(bytes, from, QUOTED[n] ?? NULL_ID, name));
+function isDigit(byte = 0): boolean {
+  return byte >= 0x30 && byte <= 0x39;
+}
+
+/** The index in `NAMES` of the member whose name begins at `from`, however it is escaped: `"\u0069d"` is `id`. */
+function nameAt(bytes: Buffer, from: number): number {
+  for (let n = 0; n < NAMES.length; n++) if (isAt(bytes, from, QUOTED[n] ?? NULL_ID)) return n;
+  return NAMES.findIndex((name, n) => isTextAt(bytes, from, QUOTED[n] ?? NULL_ID, name));
 }
 
 /** A body as JSON-RPC: one element, or a batch in the caller's order. */
@@ -216,7 +240,7 @@ class Reading {
   readonly #isBatch: boolean;
   readonly #walk: Walk;
   readonly #elements: Element[] = [];
-  #members = new Members();
+  readonly #members = new Members();
   #isUtf8: boolean | undefined;
 
   constructor(body: Buffer, elementsMax: number) {
@@ -238,8 +262,10 @@ class Reading {
   #addElement(from: number): boolean {
     if (this.#elements.length === this.#elementsMax) return true;
     const isObject = this.#body[from] === OPEN_OBJECT;
-    this.#elements.push(isObject ? elementFrom(this.#members) : invalid(NULL_ID, 'not an object'));
-    if (this.#members.count > 0) this.#members = new Members();
+    this.#elements.push(
+      isObject ? elementFrom(this.#body, this.#members) : invalid(NULL_ID, 'not an object'),
+    );
+    this.#members.clear();
     return false;
   }
 

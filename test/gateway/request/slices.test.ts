@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { Walk } from '../../../gateway/json/scan.ts';
+import { afterValue } from '../../../gateway/json/scan.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
 import { jsonText, membersText, mutated, objectText } from '../json/json-text.ts';
 import { readAtOnce } from './body.ts';
@@ -65,7 +65,7 @@ describe('F12 a long body', () => {
   test.each(kinds)('F12 of %s takes a few steps a byte', (_name, bodyOf) => {
     const bytes = Buffer.from(bodyOf(20_000));
     const { counted, steps } = counting(bytes);
-    expect(new Walk(counted, 0).go()).toBe(bytes.length);
+    expect(afterValue(counted, 0)).toBe(bytes.length);
     expect(steps() / bytes.length).toBeLessThan(6);
   });
 
@@ -80,7 +80,7 @@ describe('F12 a long body', () => {
         const one = Buffer.concat([unit, Buffer.from(between)]);
         const bytes = Buffer.concat([Buffer.from('['), ...Array<Buffer>(times).fill(one)]);
         const { counted, steps } = counting(bytes);
-        new Walk(counted, 0).go();
+        afterValue(counted, 0);
         expect(steps()).toBeLessThan(6 * bytes.length + 30);
       }),
       { numRuns: 500 },
