@@ -73,8 +73,8 @@ export function createAnswer(stages: Stages): AnswerRequest {
   function answerKey(request: RpcRequest, carried: Carried, before: Found): Answer {
     const body = refusalOfHead(request) ?? readBody(request, before);
     return body instanceof Promise
-      ? body.then((each) => answerBody(request, carried, before, each))
-      : answerBody(request, carried, before, body);
+      ? body.then((each) => answerBody(request, carried, before, each, true))
+      : answerBody(request, carried, before, body, false);
   }
 
   function answerBody(
@@ -82,6 +82,7 @@ export function createAnswer(stages: Stages): AnswerRequest {
     carried: Carried,
     before: Found,
     body: Body | HeadRefusal,
+    hasWaited: boolean,
   ): Answer {
     if (body.kind === 'caller-left') return new RpcResponse({ status: 400, fields: {} });
     if (body.kind !== 'body') {
@@ -90,19 +91,21 @@ export function createAnswer(stages: Stages): AnswerRequest {
       return refuseRequest(request, isKeyless ? refusalOf(before, request) : body);
     }
     const read = readEnvelope(body.bytes, elementsMaxOf(before));
-    return read instanceof Promise
-      ? read.then((each) => answerEnvelope(request, carried, before, each))
-      : answerEnvelope(request, carried, before, read);
+    if (read instanceof Promise) return read.then((each) => answerLater(request, carried, before, each));
+    return hasWaited ? answerLater(request, carried, before, read) : answerAs(request, before, read);
   }
 
-  function answerEnvelope(request: RpcRequest, carried: Carried, before: Found, read: BodyRead): Answer {
-    const answerAs = (identity: Found) =>
-      identity.kind === 'known'
-        ? answerCaller(request, identity.caller, read)
-        : refuseRequest(request, refusalOf(identity, request), read);
-    // The key may have been revoked, or its account changed, while the body arrived.
+  /** The key may have been revoked, or its account changed, while the body arrived. */
+  function answerLater(request: RpcRequest, carried: Carried, before: Found, read: BodyRead): Answer {
     const again = before.kind === 'known' ? identify(carried, request) : before;
-    return again instanceof Promise ? again.then(answerAs) : answerAs(again);
+    return again instanceof Promise
+      ? again.then((each) => answerAs(request, each, read))
+      : answerAs(request, again, read);
+  }
+
+  function answerAs(request: RpcRequest, identity: Found, read: BodyRead): Answer {
+    if (identity.kind === 'known') return answerCaller(request, identity.caller, read);
+    return refuseRequest(request, refusalOf(identity, request), read);
   }
 
   /** Who has no valid key sends less. */
