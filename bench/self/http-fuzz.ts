@@ -130,7 +130,7 @@ async function runEpisode(random: Random, count: Count): Promise<void> {
       );
       exchanges.push(...started);
       server.greet(started.length === 1 && random.below(12) === 0 ? started[0] : undefined);
-      for (const exchange of started) start(client, exchange, random);
+      for (const exchange of started) start(client, clock.monotonic(), exchange, random);
       await settled(started, client, advance);
       await turns(2);
       for (const exchange of started) {
@@ -179,7 +179,7 @@ function exchangeOf(random: Random, id: string): Exchange {
 }
 
 /** Sends the request and reads what comes, as the exchange's mode and reader have it. */
-function start(client: HttpClient, exchange: Exchange, random: Random): void {
+function start(client: HttpClient, nowMs: number, exchange: Exchange, random: Random): void {
   const { id, mode, outcomes, reader } = exchange;
   const body = Buffer.alloc(exchange.requestBytes, ' ');
   body.write(`"${id}"`);
@@ -196,7 +196,7 @@ function start(client: HttpClient, exchange: Exchange, random: Random): void {
   if (mode === 'small' || mode === 'handler') {
     const message = Buffer.concat([client.head, Buffer.from(`${body.length}\r\n\r\n`), body]);
     const handler: ExchangeHandler = mode === 'small' ? { onSmallReply, onOutcome } : { onOutcome };
-    client.start(message, message.length, DUE_MS, handler);
+    client.start(message, message.length, nowMs, nowMs + DUE_MS, handler);
     message.fill('X');
     return;
   }

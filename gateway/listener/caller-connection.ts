@@ -119,9 +119,8 @@ export class CallerConnection {
       this.#offer(exchange, bytes);
     } else {
       const isFirst = this.#held.length === 0 && exchange === undefined && !this.#isNew;
-      if (isFirst) this.#sinceMs = this.#listener.clock.monotonic();
       this.#hold(this.#held.length === 0 ? bytes : Buffer.concat([this.#held, bytes]));
-      if (exchange === undefined && !this.#out.isUnread) this.#readRequest();
+      if (exchange === undefined && !this.#out.isUnread) this.#readRequest(isFirst);
     }
     this.#goOn();
   }
@@ -257,11 +256,14 @@ export class CallerConnection {
     this.#probeAtMs = nowMs + (this.#probeMs *= 2);
   }
 
-  #readRequest(): void {
+  /** `isFirst`: what is held came just now. */
+  #readRequest(isFirst = false): void {
     // The permit of an answer is given back before the next request asks for one.
     if (this.#out.isAwaited) this.#out.endTurn();
     const read = readRequestHead(this.#held);
     this.#isPartial = read.kind === 'more';
+    // Of a request that has come whole nobody asks when it began.
+    if (isFirst && !isWholeRequest(read, this.#held)) this.#sinceMs = this.#listener.clock.monotonic();
     if (read.kind === 'bad') return this.#refuse(read);
     // It must not keep the memory of what came before it.
     if (read.kind === 'more') return this.#compact();
@@ -451,4 +453,10 @@ export class CallerConnection {
     if (isEnough) this.#socket.pause();
     else this.#socket.resume();
   }
+}
+
+function isWholeRequest(read: ReturnType<typeof readRequestHead>, { length }: Buffer): boolean {
+  if (read.kind !== 'head') return false;
+  const { framing } = read.head;
+  return framing !== 'chunked' && framing <= length - read.end;
 }

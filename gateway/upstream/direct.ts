@@ -81,7 +81,9 @@ class DirectCall implements ExchangeHandler, HedgedCall {
   need: Need;
   backend: Backend | undefined;
   followers: DirectCall[] | undefined;
+  /** The answer to its own attempt, and when that came. */
   body: Buffer | undefined;
+  cameMs = 0;
   /** What its own attempt was sent under. */
   sentId: Uint8Array = EMPTY;
   /** It is answered, or left to `forward`: what its own attempt may still give is not wanted. */
@@ -107,12 +109,18 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     backend.enter(clock);
     budget.deposit();
     this.backend = backend;
-    this.sentId = this.#send(backend, bodyBytes, dueMs[route.method.class], this);
+    this.sentId = this.#send(backend, bodyBytes, this.sentMs, this.sentMs + dueMs[route.method.class], this);
     if (hedge !== undefined && route.method.class === 'light' && route.backends.length > 1) hedge.watch(this);
   }
 
   /** Gives the id that it is sent under. */
-  #send(backend: Backend, bodyBytes: number, dueMs: number, handler: ExchangeHandler): Uint8Array {
+  #send(
+    backend: Backend,
+    bodyBytes: number,
+    nowMs: number,
+    dueAtMs: number,
+    handler: ExchangeHandler,
+  ): Uint8Array {
     const { call, route } = this.read;
     const { message, nextId } = this.#shared;
     const { head } = backend.client;
@@ -121,7 +129,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     const length = `${bodyBytes}\r\n\r\n`;
     for (let i = 0; i < length.length; i++) message[head.length + i] = length.charCodeAt(i);
     const end = writeRequest(call, sentId, route.member, message, head.length + length.length);
-    backend.client.start(message, end, dueMs, handler);
+    backend.client.start(message, end, nowMs, dueAtMs, handler);
     return sentId;
   }
 
@@ -130,7 +138,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     const { call, route } = this.read;
     const { clock, dueMs } = this.#shared;
     const endMs = this.sentMs + dueMs[route.method.class];
-    return this.#send(backend, requestBytes(call, route.member), endMs - clock.monotonic(), handler);
+    return this.#send(backend, requestBytes(call, route.member), clock.monotonic(), endMs, handler);
   }
 
   get able(): readonly Backend[] {
@@ -150,9 +158,10 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     return true;
   }
 
-  onSmallReply(body: Buffer): void {
+  onSmallReply(body: Buffer, cameMs: number): void {
     this.#settle();
     this.body = body;
+    this.cameMs = cameMs;
     atEndOfTurn(this);
   }
 
@@ -160,31 +169,30 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     const { backend, body, sentId } = this;
     if (backend === undefined || body === undefined) return;
     if (this.isOver) return this.#drop(backend, true);
-    if (this.answerWith(backend, body, sentId, this.sentMs)) return;
+    if (this.answerWith(backend, body, sentId, this.sentMs, this.cameMs)) return;
     const ids = { sentId, callerId: this.read.call.id };
     this.#fail(backend, judgeWhole(body, ids, backend.config.trustsEnd));
   }
 
-  /** Answers all who wait with what a backend gave, sent to it at `sentMs`; false: it is no plain result, or too old. */
-  answerWith(backend: Backend, body: Buffer, sentId: Uint8Array, sentMs: number): boolean {
+  /** Answers all who wait with what a backend gave at `cameMs`, sent to it at `sentMs`; false: it is no plain result, or too old. */
+  answerWith(backend: Backend, body: Buffer, sentId: Uint8Array, sentMs: number, cameMs: number): boolean {
     const { call, route } = this.read;
     const idAt = plainIdAt(body, sentId);
     const slot = idAt === -1 ? 0 : answerSlot(route.name, body);
     if (idAt === -1 || (slot > 0 && slot < this.need.slotMin)) return false;
-    const nowMs = this.#shared.clock.monotonic();
     this.isOver = true;
     this.#settle();
     backend.leave();
     backend.markWell();
-    this.#shared.pool.noteTime(backend, route.backends, this.need, nowMs - sentMs);
+    this.#shared.pool.noteTime(backend, route.backends, this.need, cameMs - sentMs);
     for (const follower of this.followers ?? []) {
       const { id } = follower.read.call;
       const own = [body.subarray(0, idAt), id, body.subarray(idAt + sentId.length)];
       if (slot < follower.need.slotMin) follower.#restart();
-      else follower.#answer(Buffer.concat(own), slot, backend, nowMs);
+      else follower.#answer(Buffer.concat(own), slot, backend, cameMs);
     }
     // Last, because it may take the answer's own memory.
-    this.#answer(withCallerId(body, idAt, call.id), slot, backend, nowMs);
+    this.#answer(withCallerId(body, idAt, call.id), slot, backend, cameMs);
     return true;
   }
 
@@ -235,11 +243,11 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     pool.noteTime(backend, this.read.route.backends, this.need, ms, hasBegun);
   }
 
-  #answer(bytes: Buffer, slot: number, backend: Backend, nowMs: number): void {
+  #answer(bytes: Buffer, slot: number, backend: Backend, cameMs: number): void {
     const { pool, onResponseStart } = this.#shared;
     const { route, onReply } = this.read;
     pool.learn(backend, this.need, slot);
-    onResponseStart(route.method, nowMs - this.startedMs);
+    onResponseStart(route.method, cameMs - this.startedMs);
     // A Buffer of a read is never over shared memory.
     const own = bytes as Uint8Array<ArrayBuffer>;
     onReply({ kind: 'whole', bytes: own, isResult: true, backend: backend.config.name });

@@ -16,7 +16,7 @@ export type HedgedCall = Readonly<{
   hasLeft(): boolean;
   /** Gives the id that it is sent under. */
   sendTo(backend: Backend, handler: ExchangeHandler): Uint8Array;
-  answerWith(backend: Backend, body: Buffer, sentId: Uint8Array, sentMs: number): boolean;
+  answerWith(backend: Backend, body: Buffer, sentId: Uint8Array, sentMs: number, cameMs: number): boolean;
 }>;
 
 /** One second attempt for so many calls; what is saved up must not be a burst. */
@@ -67,7 +67,9 @@ export function createHedge(
       second.endProbation();
     };
     const endWith = (body: Buffer) =>
-      !call.isOver && call.answerWith(second, body, sentId, sentMs) ? onHedge('won') : drop();
+      !call.isOver && call.answerWith(second, body, sentId, sentMs, clock.monotonic())
+        ? onHedge('won')
+        : drop();
     second.enter(clock);
     onHedge('made');
     const sentId = call.sendTo(second, {

@@ -138,14 +138,19 @@ export function createHttpClient({ url, codings, headers, clock, idleMs }: Clien
     },
   };
 
-  /** Sends `length` bytes of `message`, which begins with `head` and may be overwritten afterwards. */
-  function start(message: Buffer, length: number, dueMs: number, handler: ExchangeHandler): void {
+  /** Sends `length` bytes of `message`, which begins with `head` and may be overwritten afterwards, now, at `nowMs`. */
+  function start(
+    message: Buffer,
+    length: number,
+    nowMs: number,
+    dueAtMs: number,
+    handler: ExchangeHandler,
+  ): void {
     const reused = idle.pop();
-    const dueAtMs = clock.monotonic() + dueMs;
-    if (reused !== undefined) return reused.exchange(message, length, handler, dueAtMs);
+    if (reused !== undefined) return reused.exchange(message, length, handler, nowMs, dueAtMs);
     const kept = Buffer.from(message.subarray(0, length));
-    void open(handler, dueMs).then((opened) => {
-      if (opened instanceof Connection) opened.exchange(kept, length, handler, dueAtMs);
+    void open(handler, dueAtMs - nowMs).then((opened) => {
+      if (opened instanceof Connection) opened.exchange(kept, length, handler, clock.monotonic(), dueAtMs);
       else handler.onOutcome(opened);
     });
   }
@@ -171,7 +176,7 @@ export function createHttpClient({ url, codings, headers, clock, idleMs }: Clien
       const abort = () => connection.destroy('cancelled');
       signal.addEventListener('abort', abort, { once: true });
       const outcome = await new Promise<HttpReply | NoReply>((onOutcome) =>
-        connection.exchange(message, message.length, { ...traits, onOutcome }, dueAtMs),
+        connection.exchange(message, message.length, { ...traits, onOutcome }, clock.monotonic(), dueAtMs),
       );
       signal.removeEventListener('abort', abort); // from here on the body's reader cancels it
       return outcome;

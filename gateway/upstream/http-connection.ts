@@ -35,7 +35,7 @@ export type NoReply =
 /** Waits for the outcome of one exchange. One of the first two is called, once. */
 export type ExchangeHandler = Readonly<{
   /** The body of a small reply as nearly all come: 200, JSON, not encoded, in one read. Without it every reply comes by `onOutcome`. */
-  onSmallReply?(body: Buffer): void;
+  onSmallReply?(body: Buffer, cameMs: number): void;
   onOutcome(outcome: HttpReply | NoReply): void;
   /** Absent: a call of our own. */
   accountId?: number;
@@ -264,14 +264,14 @@ export class Connection {
   }
 
   /** Sends `length` bytes of `message`, which may be overwritten afterwards; a reply's head is awaited until `dueAtMs`. */
-  exchange(message: Buffer, length: number, handler: ExchangeHandler, dueAtMs: number): void {
+  exchange(message: Buffer, length: number, handler: ExchangeHandler, nowMs: number, dueAtMs: number): void {
     if (this.#phase.kind !== 'idle')
       return handler.onOutcome({ kind: 'no-answer', reason: 'the connection is not idle', stale: true });
     const request = Buffer.allocUnsafe(length);
     message.copy(request, 0, 0, length);
     this.#phase = { kind: 'head', handler, request, bytes: EMPTY, passedBytes: 0 };
     this.#exchanges++;
-    this.activeAtMs = this.#owner.clock.monotonic();
+    this.activeAtMs = nowMs;
     this.#dueAtMs = dueAtMs;
     atEndOfTurn(this);
   }
@@ -335,7 +335,7 @@ export class Connection {
     const rest = phase.bytes.subarray(read.end);
     if (handler.onSmallReply !== undefined && isSmallReply(read.head, rest)) {
       this.#becomeIdle(true);
-      return handler.onSmallReply(rest);
+      return handler.onSmallReply(rest, this.activeAtMs);
     }
     const body = new Body(read.head, handler, this, this.#owner.clock);
     this.#phase = body;

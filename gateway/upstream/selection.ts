@@ -225,7 +225,7 @@ export function createPool(options: PoolOptions) {
     if (backend.isFailing(clock)) return FAILING;
     if (excludedBecause === 'lagging' || excludedBecause === 'stalled') return LATE;
     if (excludedBecause !== undefined) return FAILING;
-    const back = (clock.monotonic() - backAtMs) / RAMP_MS;
+    const back = backAtMs === -Infinity ? 1 : (clock.monotonic() - backAtMs) / RAMP_MS;
     if (back < 1 && preference(accountId, backend.number) / 2 ** 32 > back) return RETURNING;
     if (commitment === 'processed' && !PROFILES[backend.config.profile].processed) return BEHIND;
     const tip = slotMin === 0 ? 0 : tipOf(backend, commitment);

@@ -58,7 +58,8 @@ test('a client that is closed while it connects keeps no connection', async () =
 function started(client: HttpClient, dueMs: number, traits: { hasOther?: boolean }) {
   const outcome = Promise.withResolvers<unknown>();
   const message = Buffer.concat([client.head, Buffer.from('2\r\n\r\n{}')]);
-  client.start(message, message.length, dueMs, { ...traits, onOutcome: outcome.resolve });
+  const nowMs = virtual.clock.monotonic();
+  client.start(message, message.length, nowMs, nowMs + dueMs, { ...traits, onOutcome: outcome.resolve });
   return outcome.promise;
 }
 
