@@ -148,12 +148,7 @@ export function createGateway(deps: Deps) {
     ];
     const revisions = accounts.prepare<Revision, []>('SELECT value, config FROM revision');
     let seen = revisionIn(revisions);
-    const tuneGc = createGcTuner({
-      bytes: heapSize,
-      collect: () => Bun.gc(false),
-      collectNow: fullGC,
-      compact: () => Bun.gc(true),
-    });
+    const tuneGc = createGcTuner(HEAP);
     look(closeIdle);
     for (let turn = 1; !signal.aborted; turn++) {
       await clock.sleep(TEND_MS, signal);
@@ -210,6 +205,13 @@ async function watchBackends(pool: Pool, probeMs: number, clock: Clock, signal: 
     await pool.probeAll(signal);
   }
 }
+
+const HEAP = {
+  bytes: heapSize,
+  collect: () => Bun.gc(false),
+  collectNow: fullGC,
+  compact: () => Bun.gc(true),
+};
 
 const SLOWNESS: Readonly<Record<SlownessChange, string>> = {
   slow: 'a backend is slow: light calls prefer others',

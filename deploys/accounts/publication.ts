@@ -300,7 +300,7 @@ function createStep(deps: PublisherDeps): () => Promise<Step> {
     try {
       changes.countEntries();
       // Before the claim too: a gateway beside this file reads it as soon as Redis names its holder.
-      if (state.kind === 'taking-over') ended += await endKeys();
+      if (state.kind === 'taking-over') ended += await endKeys(deps);
       const claimed = await claim(state.kind === 'taking-over');
       if (claimed.kind !== 'claimed') return { state: moved(claimed) };
       if (state.kind === 'taking-over') await takeAllOver(claimed);
@@ -331,21 +331,10 @@ function createStep(deps: PublisherDeps): () => Promise<Step> {
 
   /** What Redis has becomes this database's: keys that ended, also since they were looked at before the claim, and all figures. */
   async function takeAllOver({ seq, turns, generation }: Claimed): Promise<void> {
-    ended += await endKeys();
+    ended += await endKeys(deps);
     changes.noteTakenOver(seq, turns);
     noteTakenOver({ generation, ended });
     ended = 0;
-  }
-
-  /** Ends here the keys that ended in Redis; gives how many that were. */
-  async function endKeys(): Promise<number> {
-    let count = 0;
-    for (let from = 0; ;) {
-      const ends = (await head.ended(from)).map(([id, atMs]) => [id, Number(atMs)] as const);
-      if (ends.length === 0) return count;
-      count += changes.end(ends, clock.now());
-      from += ends.length;
-    }
   }
 
   /** Whether Redis is exactly as this database left it; begins an epoch if not. */
@@ -406,6 +395,17 @@ function createStep(deps: PublisherDeps): () => Promise<Step> {
     const now = await head.put({ epoch: epoch ?? '', puts, ...words });
     if (now === undefined) throw new LostClaim();
     if (now !== puts || words.seq > published) changes.sent(now, words.seq);
+  }
+}
+
+/** Ends here the keys that ended in Redis; gives how many that were. */
+async function endKeys({ changes, head, clock }: PublisherDeps): Promise<number> {
+  let count = 0;
+  for (let from = 0; ;) {
+    const ends = (await head.ended(from)).map(([id, atMs]) => [id, Number(atMs)] as const);
+    if (ends.length === 0) return count;
+    count += changes.end(ends, clock.now());
+    from += ends.length;
   }
 }
 
