@@ -1,4 +1,5 @@
 import type { SeenCall } from './backend.ts';
+import { seeded } from './seeded.ts';
 
 /** One transaction of the scripted chain. */
 export type Transaction = Readonly<{
@@ -27,7 +28,7 @@ const ALPHABET = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 
 /** Slots 1 to `slots`, every fifth or so skipped, up to three transactions a block, each of one or two addresses. */
 export function createHistory({ seed, slots: count, epochSlots, addresses }: Shape): History {
-  const random = pseudoRandom(seed);
+  const random = seeded(seed);
   const pick = (below: number) => Math.floor(random() * below);
   const slots: number[] = [];
   const transactions: Transaction[] = [];
@@ -44,17 +45,6 @@ export function createHistory({ seed, slots: count, epochSlots, addresses }: Sha
     }
   }
   return { epochSlots, tip: count, slots, transactions: transactions.toReversed() };
-}
-
-/** The mulberry32 generator: numbers in [0, 1). */
-export function pseudoRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }
 
 /** The slots that a backend holds, both ends included. */

@@ -7,7 +7,7 @@ import {
   refusedUrl,
   startRawBackend,
 } from '../fakes/raw-backend.ts';
-import { pseudoRandom } from '../fakes/history.ts';
+import { seeded } from '../fakes/seeded.ts';
 import { startGateway } from '../started/gateway.ts';
 import { shared } from '../started/shared.ts';
 import { errorText, resultText } from './pair.ts';
@@ -59,7 +59,7 @@ const UNKNOWN: readonly Act[] = [
 ];
 const HANGS: Act = () => undefined;
 
-const random = pseudoRandom(13);
+const random = seeded(13);
 /** What was done with each transaction, at whichever backend, in the order of its arrivals. */
 const arrivals = new Map<string, Act[]>();
 

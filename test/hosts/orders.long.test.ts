@@ -5,7 +5,7 @@ import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
 import { LEDGER_FILE } from '../../shared/ledger/schema.ts';
 import { queueOver } from '../deploys/outbox/queue.ts';
 import { result, type SeenCall } from '../fakes/backend.ts';
-import { seeded } from '../gateway/limits/load.ts';
+import { seeded } from '../fakes/seeded.ts';
 import { temporaryFolder } from '../started/gateway.ts';
 import { waited } from '../started/host.ts';
 import { ROOT } from '../started/process.ts';

@@ -11,7 +11,7 @@ import { hashOf, keyIdOf, makeApiKey } from '../../shared/keys/api-key.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { ACCOUNTS, HEAD, KEYS, LOG } from '../../shared/publication.ts';
 import { publish } from '../deploys/accounts/publishing.ts';
-import { seeded } from '../gateway/limits/load.ts';
+import { seeded } from '../fakes/seeded.ts';
 import { opened, silentLog, temporaryFolder } from '../started/gateway.ts';
 import { waited } from '../started/host.ts';
 import { startRedis } from '../started/redis.ts';

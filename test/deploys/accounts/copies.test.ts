@@ -8,6 +8,7 @@ import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { HEAD, KEYS, LEASE } from '../../../shared/publication.ts';
 import type { Store } from '../../../shared/store/open.ts';
+import { seeded } from '../../fakes/seeded.ts';
 import { opened, silentLog, testConfig } from '../../started/gateway.ts';
 import { waited } from '../../started/host.ts';
 import { type StartedRedis, startRedis } from '../../started/redis.ts';
@@ -30,17 +31,6 @@ afterAll(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-/** Numbers from 0 up to 1, the same for the same seed (mulberry32). */
-function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 function newStore(bytes?: Uint8Array): Store {
   if (bytes !== undefined) return Database.deserialize(bytes, { strict: true }) as Store; // it was one
   const store = opened(':memory:', { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
@@ -54,7 +44,7 @@ function newStore(bytes?: Uint8Array): Store {
 
 /** Two hosts with a copy of one database each, of which some run, and what may never happen to them. */
 function startWorld(seed: number) {
-  const random = randomOf(seed);
+  const random = seeded(seed);
   const pick = <T>(some: readonly T[]): T => some[Math.floor(random() * some.length)] as T; // none is empty
   const data = new Map<HostName, Store>([['one', newStore()]]);
   const running = new Map<HostName, ReturnType<typeof start>>();

@@ -1,17 +1,7 @@
 import type { Charge, Price } from '../../../gateway/limits/charge.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
+import { seeded } from '../../fakes/seeded.ts';
 import { createWorld, type Fate, type Node, type World } from './world.ts';
-
-/** Numbers from 0 up to 1 that are the same in every run (mulberry32). */
-export function seeded(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 export type Load = Readonly<{
   /** Requests a second at `ms` since the start. */

@@ -3,7 +3,7 @@ import { RATE_FORGET_MS } from '../../../gateway/limits/authority-rate.ts';
 import { decode } from '../../../gateway/limits/authority.ts';
 import type { Price } from '../../../gateway/limits/charge.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
-import { seeded } from './load.ts';
+import { seeded } from '../../fakes/seeded.ts';
 import { type Authority, createWorld, type Fate, type Node } from './world.ts';
 
 /** One thing that happens. Nodes are meant modulo their number. */

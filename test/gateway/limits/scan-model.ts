@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { SCAN_LIFE_MS } from '../../../gateway/limits/authority.ts';
 import { planOf } from '../usage/started.ts';
-import { seeded } from './load.ts';
+import { seeded } from '../../fakes/seeded.ts';
 import { weighted } from './model-runs.ts';
 import { createWorld, type World } from './world.ts';
 

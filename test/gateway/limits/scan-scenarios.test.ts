@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { planOf } from '../usage/started.ts';
-import { seeded } from './load.ts';
+import { seeded } from '../../fakes/seeded.ts';
 import { createWorld, type World } from './world.ts';
 
 const scanWorld = (scans: number, nodes: number) =>

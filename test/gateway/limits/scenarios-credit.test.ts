@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import type { Charge } from '../../../gateway/limits/charge.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
 import { planOf } from '../usage/started.ts';
-import { seeded } from './load.ts';
+import { seeded } from '../../fakes/seeded.ts';
 import { createWorld, type WorldOptions } from './world.ts';
 
 // Scenarios on credits, on the virtual clock; numbers of test/faults/README.md.

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { planOf } from '../usage/started.ts';
-import { mostIn, put, runLoad, seeded } from './load.ts';
+import { seeded } from '../../fakes/seeded.ts';
+import { mostIn, put, runLoad } from './load.ts';
 import { createWorld, type Node, type World } from './world.ts';
 
 // Scenarios on outages, clocks and plans, on the virtual clock; numbers of test/faults/README.md.
