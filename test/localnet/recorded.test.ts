@@ -31,6 +31,9 @@ const OTHERWISE: Readonly<Record<string, string>> = {
   'getProgramAccounts 8': 'the vote state of Agave 4, and no votes',
 };
 
+/** No answer to the question, whatever it was. */
+const NOTHING = /^(?:null|\[\]|\{\}|-32(?:700|600|601|603) .*)$/;
+
 let net: Awaited<ReturnType<typeof startServed>>;
 let questions: ReadonlyMap<string, Question>;
 beforeAll(async () => {
@@ -57,7 +60,9 @@ describe('the embedded chain answers in the shape of Agave 3.1.8', () => {
     });
     const own = answerShape(parseJson(await response.text()));
     const theirs = answerShape(parseJson(answer));
-    if (name in OTHERWISE) expect(own).not.toBe(theirs);
-    else expect([response.status, own]).toEqual([status, theirs]);
+    if (name in OTHERWISE) {
+      expect(own).not.toBe(theirs);
+      expect(own).not.toMatch(NOTHING);
+    } else expect([response.status, own]).toEqual([status, theirs]);
   });
 });

@@ -348,6 +348,6 @@ describe('a refusal', () => {
   test('above the rate for a moment is met again by web3.js, until each call has its answer', async () => {
     const eager = new Connection(world.tiers.endpoint('ten'));
     const slots = await Promise.all(Array.from({ length: 25 }, () => eager.getSlot()));
-    expect(slots.every((slot) => slot > 0)).toBe(true);
+    expect(slots.filter((slot) => slot > 0)).toHaveLength(25);
   });
 });
