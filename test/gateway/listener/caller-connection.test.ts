@@ -4,7 +4,7 @@ import { type RpcRequest, RpcResponse } from '../../../gateway/listener/http.ts'
 import { openCaller, type RawCaller } from '../../fakes/raw-caller.ts';
 import { atRest } from '../../faults/gateway-process.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
-import { type Answer, get, open, statusesIn, text } from './open-listener.ts';
+import { type Answer, get, heldStream, open, statusesIn, text } from './open-listener.ts';
 
 const sized = (bytes: number | string, head = '') => get(`/?${bytes}`, head);
 /** Answers with so many bytes as the query says. */
@@ -101,32 +101,16 @@ test('a long body that is not read ends the connection of its refusal', async ()
 });
 
 test('a caller that leaves is noticed, also with so much behind its request that no more is read', async () => {
-  const hasLeft = Promise.withResolvers<void>();
-  const cancelled = Promise.withResolvers<void>();
-  const { url } = open(
-    () =>
-      new RpcResponse({
-        ...text(''),
-        body: {
-          cancel: () => cancelled.resolve(),
-          async pipe(write) {
-            void write(Buffer.from('first'));
-            await hasLeft.promise;
-            for (let i = 0; i < 3; i++) void write(Buffer.from('more'));
-            await cancelled.promise;
-            return { kind: 'cut', reason: 'cancelled', bytes: 5 };
-          },
-        },
-      }),
-  );
+  const { body, goOn, cancelled } = heldStream();
+  const { url } = open(() => new RpcResponse({ status: 200, fields: {}, body }));
   const caller = await openCaller(url);
   caller.send(sized('s') + 'x'.repeat(200_000));
   await caller.until('first');
   await caller.flushed();
   caller[Symbol.dispose]();
   await caller.ended;
-  hasLeft.resolve();
-  await cancelled.promise;
+  goOn();
+  await cancelled;
 });
 
 test.each<[string, Answer]>([

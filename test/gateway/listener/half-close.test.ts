@@ -5,7 +5,7 @@ import { RpcResponse } from '../../../gateway/listener/http.ts';
 import type { StreamEnd } from '../../../gateway/upstream/response-reader.ts';
 import { openCaller } from '../../fakes/raw-caller.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
-import { type Answer, get, open, post, statusesIn, text, turns } from './open-listener.ts';
+import { type Answer, get, heldStream, open, post, statusesIn, text, turns } from './open-listener.ts';
 
 /** Answers when `gate` opens; counts the callers that have left before. */
 function gated() {
@@ -73,24 +73,9 @@ describe('F16 a caller that ends its sending side', () => {
 
   test('F16 and leaves in the middle of a stream ends it with the next bytes', async () => {
     const ends: StreamEnd[] = [];
-    const cancelled = Promise.withResolvers<void>();
-    const next = Promise.withResolvers<void>();
+    const { body, goOn, cancelled } = heldStream();
     const { url } = open(
-      () =>
-        new RpcResponse({
-          ...text(''),
-          body: {
-            cancel: () => cancelled.resolve(),
-            async pipe(write) {
-              void write(Buffer.from('first'));
-              await next.promise;
-              void write(Buffer.from('second'));
-              await cancelled.promise;
-              return { kind: 'cut', reason: 'cancelled', bytes: 5 };
-            },
-          },
-          onEnd: (end) => void ends.push(end),
-        }),
+      () => new RpcResponse({ status: 200, fields: {}, body, onEnd: (end) => void ends.push(end) }),
     );
     const caller = await openCaller(url);
     caller.send(get('/'));
@@ -98,8 +83,8 @@ describe('F16 a caller that ends its sending side', () => {
     caller[Symbol.dispose]();
     await caller.ended;
     await turns();
-    next.resolve();
-    await cancelled.promise;
+    goOn();
+    await cancelled;
     await turns();
     expect(ends.map(({ kind }) => kind)).toEqual(['cut']);
   });

@@ -1,6 +1,7 @@
 import { afterEach } from 'bun:test';
 import { type RpcRequest, RpcResponse } from '../../../gateway/listener/http.ts';
 import { listen } from '../../../gateway/server.ts';
+import type { StreamBody } from '../../../gateway/upstream/response-reader.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { testConfig } from '../../started/gateway.ts';
 
@@ -37,6 +38,23 @@ export const text = (body: string, status = 200): RpcResponse =>
 export const get = (path: string, head = '') => `GET ${path} HTTP/1.1\r\nhost: a\r\n${head}\r\n`;
 export const post = (body: string, head = '') =>
   `POST / HTTP/1.1\r\nhost: a\r\ncontent-length: ${body.length}\r\n${head}\r\n${body}`;
+
+/** A stream that gives `first`, and more from `goOn` on, until it is cancelled. */
+export function heldStream() {
+  const next = Promise.withResolvers<void>();
+  const cancelled = Promise.withResolvers<void>();
+  const body: StreamBody = {
+    cancel: () => cancelled.resolve(),
+    async pipe(write) {
+      void write(Buffer.from('first'));
+      await next.promise;
+      for (let i = 0; i < 3; i++) void write(Buffer.from('more'));
+      await cancelled.promise;
+      return { kind: 'cut', reason: 'cancelled', bytes: 5 };
+    },
+  };
+  return { body, goOn: next.resolve, cancelled: cancelled.promise };
+}
 
 /** The statuses of answers, in their order. */
 export const statusesIn = (answers: string) =>
