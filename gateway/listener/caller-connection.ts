@@ -60,9 +60,8 @@ export class CallerConnection {
   /** It ends when all has been written; then it lingers: nothing more is sent, and what comes is thrown away. */
   #state: 'open' | 'ending' | 'lingering' | 'closed' = 'open';
   #isPaused = false;
-  /** Whether what is held waits for its turn (`turn-work.ts`), or is the first part of a head. */
-  #isQueued = false;
-  #isPartial = false;
+  /** What the held bytes wait for: the rest of a head that they begin, or their turn (`turn-work.ts`). */
+  #waitsFor: 'nothing' | 'more' | 'turn' = 'nothing';
   /** How much memory what is held is a part of, and what that takes of the memory for bodies. */
   #memoryBytes = 0;
   readonly #share: Share;
@@ -73,10 +72,8 @@ export class CallerConnection {
   #refusals = 0;
   /** Whose the last request was. */
   #holder: Holder = 'keyless';
-  /** Whether the caller has ended its sending side; when it is probed, and after what time once more. */
-  #isHalfClosed = false;
-  #probeAtMs = 0;
-  #probeMs = PROBE_MS;
+  /** There since the caller has ended its sending side: when it is probed, and after what time once more. */
+  #halfClose: Readonly<{ probeAtMs: number; probeMs: number }> | undefined;
   /** The stream that is being passed on. */
   #body: StreamBody | undefined;
 
@@ -96,7 +93,12 @@ export class CallerConnection {
 
   /** Whether it waits for a request, or for the rest of a head. */
   get isIdle(): boolean {
-    return this.#exchange === undefined && this.#state === 'open' && this.#out.isWritten && !this.#isQueued;
+    return (
+      this.#exchange === undefined &&
+      this.#state === 'open' &&
+      this.#out.isWritten &&
+      this.#waitsFor !== 'turn'
+    );
   }
 
   /**
@@ -105,7 +107,8 @@ export class CallerConnection {
    */
   get isSpare(): boolean {
     const exchange = this.#exchange;
-    if (exchange === undefined) return this.isIdle || (typeof this.#holder !== 'number' && !this.#isQueued);
+    if (exchange === undefined)
+      return this.isIdle || (typeof this.#holder !== 'number' && this.#waitsFor !== 'turn');
     if (!exchange.hasKey) return !exchange.isWhole || exchange.isAnswered;
     return !exchange.isWhole && this.#listener.clock.monotonic() - exchange.beganMs >= STRANGER_MS;
   }
@@ -113,7 +116,7 @@ export class CallerConnection {
   onData(bytes: Buffer): void {
     if (this.#state !== 'open') return this.#readOut(bytes);
     const exchange = this.#exchange;
-    if (this.#isQueued) this.#hold(Buffer.concat([this.#held, bytes]));
+    if (this.#waitsFor === 'turn') this.#hold(Buffer.concat([this.#held, bytes]));
     else if (exchange !== undefined && !exchange.isWhole) {
       this.#memoryBytes = bytes.length;
       this.#offer(exchange, bytes);
@@ -130,8 +133,7 @@ export class CallerConnection {
    * until then a request that came whole is answered (RFC 9112 9.6), and an answer that takes time is preceded by a 100.
    */
   onHalfClose(): void {
-    this.#isHalfClosed = true;
-    this.#probeAtMs = this.#listener.clock.monotonic() + PROBE_MS;
+    this.#halfClose = { probeAtMs: this.#listener.clock.monotonic() + PROBE_MS, probeMs: PROBE_MS };
     if (this.#state === 'lingering') this.destroy();
     else this.#goOn();
   }
@@ -170,7 +172,8 @@ export class CallerConnection {
         ? !isUnread && nowMs - this.#sinceMs >= waitMs
         : !exchange.isWhole && nowMs - (exchange.answeredMs ?? exchange.beganMs) >= bodyMs;
     if (isStuck || isLate) this.destroy();
-    else if (this.#isHalfClosed && nowMs >= this.#probeAtMs) this.#probe(nowMs);
+    else if (this.#halfClose !== undefined && nowMs >= this.#halfClose.probeAtMs)
+      this.#probe(nowMs, 2 * this.#halfClose.probeMs);
   }
 
   /** Ends it unless an answer is waited for, which ends it by itself. */
@@ -197,7 +200,7 @@ export class CallerConnection {
 
   /** Goes on with what is held: a part of a body, or one request. Gives what that cost (`turn-work.ts`). */
   workOn(): number {
-    this.#isQueued = false;
+    this.#waitsFor = 'nothing';
     if (this.#state !== 'open') return 1;
     this.#compact();
     const bytes = this.#held;
@@ -212,14 +215,14 @@ export class CallerConnection {
   /** Has what is held read in its turn, as soon as that can be; ends the connection where nothing more can come. */
   #goOn(): void {
     const exchange = this.#exchange;
-    if (this.#state === 'open' && !this.#isQueued) {
+    if (this.#state === 'open' && this.#waitsFor !== 'turn') {
       const isBody = exchange !== undefined && !exchange.isWhole;
-      const isNext = exchange === undefined && !this.#isPartial;
+      const isNext = exchange === undefined && this.#waitsFor !== 'more';
       if (this.#held.length > 0 && (isBody || (isNext && !this.#out.isUnread))) {
-        this.#isQueued = true;
+        this.#waitsFor = 'turn';
         awaitWork(this);
       } else if (
-        this.#isHalfClosed &&
+        this.#halfClose !== undefined &&
         (isBody || (exchange === undefined && !(isNext && this.#held.length > 0)))
       ) {
         exchange?.leave();
@@ -248,12 +251,12 @@ export class CallerConnection {
   }
 
   /** Sends what every client of HTTP/1.1 passes over (RFC 9110 15.2). One of HTTP/1.0 gets what could be answered at once. */
-  #probe(nowMs: number): void {
+  #probe(nowMs: number, probeMs: number): void {
     const exchange = this.#exchange;
     if (exchange === undefined || exchange.isAnswered || this.#body !== undefined) return;
     if (!exchange.headers.isHttp11) return this.destroy();
     this.#out.write(CONTINUE);
-    this.#probeAtMs = nowMs + (this.#probeMs *= 2);
+    this.#halfClose = { probeAtMs: nowMs + probeMs, probeMs };
   }
 
   /** `isFirst`: what is held came just now. */
@@ -261,7 +264,7 @@ export class CallerConnection {
     // The permit of an answer is given back before the next request asks for one.
     if (this.#out.isAwaited) this.#out.endTurn();
     const read = readRequestHead(this.#held);
-    this.#isPartial = read.kind === 'more';
+    this.#waitsFor = read.kind === 'more' ? 'more' : 'nothing';
     // Of a request that has come whole nobody asks when it began.
     if (isFirst && !isWholeRequest(read, this.#held)) this.#sinceMs = this.#listener.clock.monotonic();
     if (read.kind === 'bad') return this.#refuse(read);
@@ -345,7 +348,8 @@ export class CallerConnection {
   #isKept(exchange: Exchange, { fields }: RpcResponse, length: number | undefined): boolean {
     const { headers, isWhole, leftBytes } = exchange;
     if (fields['connection'] === 'close' || this.#listener.isDraining()) return false;
-    if (this.#refusals >= REFUSALS_MAX || (this.#isHalfClosed && this.#held.length === 0)) return false;
+    if (this.#refusals >= REFUSALS_MAX || (this.#halfClose !== undefined && this.#held.length === 0))
+      return false;
     // Who waits for a 100 in vain may send the next request in place of the body (RFC 9110 10.1.1).
     if (!isWhole && (headers.expectsContinue || leftBytes > READ_OUT_BYTES_MAX)) return false;
     return headers.keepsAlive && (length !== undefined || headers.isHttp11);
@@ -429,7 +433,7 @@ export class CallerConnection {
   /** Says that no more comes, and reads on a while: what a caller has not read is lost when bytes meet a closed socket. */
   #linger(): void {
     this.#state = 'lingering';
-    if (this.#isHalfClosed) return this.destroy();
+    if (this.#halfClose !== undefined) return this.destroy();
     this.#sinceMs = this.#out.stuckSinceMs = this.#listener.clock.monotonic();
     this.#pace();
     this.#socket.shutdown();
