@@ -67,7 +67,7 @@ type Parts = Readonly<{
 }>;
 
 export function createRespond(parts: Parts): Respond {
-  const { send, charging, permits, onCall, onOutcome, codings, backendNames, gather, beat } = parts;
+  const { send, charging, permits, onCall, onOutcome, codings, backendNames } = parts;
 
   return function respond(admitted) {
     const [first] = admitted.planned;
@@ -79,7 +79,7 @@ export function createRespond(parts: Parts): Respond {
     if (isSilent) return new RpcResponse({ status: 200, fields: fieldsOf(admitted, JSON_TYPE) });
     const refund = refundsOf(charging, admitted);
     const { request } = admitted;
-    return batchBody(admitted, refund).then((body) => {
+    return batchBody(parts, admitted, refund).then((body) => {
       // What is given back later, of an answer that has begun, its head cannot say.
       const paid = { ...admitted, credits: admitted.credits - refund.credits() };
       const isWhole = body instanceof Uint8Array;
@@ -185,68 +185,73 @@ export function createRespond(parts: Parts): Respond {
     usage.error(0);
     return refuse(refusalOf(reply), envelope, { ...rateFields(charge.rate), ...corsFields(request.headers) });
   }
+}
 
-  function batchBody(admitted: Admitted, refund: Refund): ReturnType<typeof spliceBatch> {
-    const { request, planned, plan, caller, usage } = admitted;
-    const answered = planned.flatMap((one, index) => (one.kind === 'notification' ? [] : [{ one, index }]));
-    const abort = new AbortController();
-    const unsent = new Set(answered.map(({ index }) => index));
-    const calls = permits.ofBatch(caller.accountId, plan.inFlight);
-    if (planned.some(isForward)) request.onSent(calls.sent);
-    // What was never sent costs nothing, whoever broke the batch off.
-    const abandon = () => unsent.forEach((index) => refund(index));
-    abort.signal.addEventListener('abort', abandon, { once: true });
-    // The caller may have left while the charge was written; an aborted signal fires no event.
-    const leave = () => abort.abort(request.signal.reason);
-    if (request.signal.aborted) leave();
-    else request.signal.addEventListener('abort', leave, { once: true });
-    const starts = answered.map(({ one, index }) => begin.bind(undefined, one, index));
-    return spliceBatch(starts, abort, refundFrom, gather, beat);
+/** The answers to the calls of a batch, spliced in their order. */
+function batchBody(
+  { send, permits, onCall, gather, beat }: Parts,
+  admitted: Admitted,
+  refund: Refund,
+): ReturnType<typeof spliceBatch> {
+  const { request, planned, plan, caller, usage } = admitted;
+  const answered = planned.flatMap((one, index) => (one.kind === 'notification' ? [] : [{ one, index }]));
+  const abort = new AbortController();
+  const unsent = new Set(answered.map(({ index }) => index));
+  const calls = permits.ofBatch(caller.accountId, plan.inFlight);
+  if (planned.some(isForward)) request.onSent(calls.sent);
+  // What was never sent costs nothing, whoever broke the batch off.
+  const abandon = () => unsent.forEach((index) => refund(index));
+  abort.signal.addEventListener('abort', abandon, { once: true });
+  // The caller may have left while the charge was written; an aborted signal fires no event.
+  const leave = () => abort.abort(request.signal.reason);
+  if (request.signal.aborted) leave();
+  else request.signal.addEventListener('abort', leave, { once: true });
+  const starts = answered.map(({ one, index }) => begin.bind(undefined, one, index));
+  return spliceBatch(starts, abort, refundFrom, gather, beat);
 
-    /** What a batch that broke off did not deliver is not paid for: the answer at `first` and all behind it. */
-    function refundFrom(first: number): void {
-      if (request.signal.aborted) return;
-      for (const { index } of answered.slice(first)) {
-        refund(index);
-        usage.error(index);
-      }
+  /** What a batch that broke off did not deliver is not paid for: the answer at `first` and all behind it. */
+  function refundFrom(first: number): void {
+    if (request.signal.aborted) return;
+    for (const { index } of answered.slice(first)) {
+      refund(index);
+      usage.error(index);
     }
+  }
 
-    function wholePart(answer: WholeAnswer, index: number): Part {
-      countError(answer, usage, index);
-      const { bytes } = answer;
-      return { kind: 'bytes', bytes, onSent: () => usage.answered(index, bytes.length) };
-    }
+  function wholePart(answer: WholeAnswer, index: number): Part {
+    countError(answer, usage, index);
+    const { bytes } = answer;
+    return { kind: 'bytes', bytes, onSent: () => usage.answered(index, bytes.length) };
+  }
 
-    async function begin(
-      one: AnsweredCall | ForwardCall,
-      index: number,
-      onWait: OnWait,
-      evict: Evict,
-    ): Promise<Part> {
-      const isFirst = unsent.delete(index);
-      if (one.kind === 'answered') return wholePart(one.answer, index);
-      const batchPosition = { batch: admitted, index };
-      const { signal } = abort;
-      const { accountId } = caller;
-      const by = { accountId, signal, onWait, evict, batchPosition };
-      const permit = calls.wait(signal);
-      // Without a wait when there is one: the calls ask for connections in the batch's order.
-      const isPermitted = permit instanceof Promise ? await whileWaiting(permit, onWait) : permit;
-      const reply = isPermitted ? whenEnded(await send(one, plan, by), signal, calls.done) : NOT_SENT;
-      const outcome = outcomeOf(reply);
-      if (isFirst || outcome !== 'answered') onCall(one.label, outcome);
-      // One that was evicted has been sent before.
-      if (isUnanswered(reply) && (isFirst || outcome !== 'caller-left')) refund(index, !keepsRate(reply));
-      if (reply.kind === 'whole') return wholePart(reply, index);
-      if (reply.kind === 'stream') {
-        const mayRepeat = one.route.method.class !== 'write';
-        return { kind: 'stream', body: countedBody(reply.body, usage, index), mayRepeat };
-      }
-      if (reply.kind !== 'caller-left') usage.error(index);
-      const bytes = refusalError(refusalOf(reply), one.call.id);
-      return { kind: 'bytes', bytes, onSent: () => usage.bytes(index, bytes.length) };
+  async function begin(
+    one: AnsweredCall | ForwardCall,
+    index: number,
+    onWait: OnWait,
+    evict: Evict,
+  ): Promise<Part> {
+    const isFirst = unsent.delete(index);
+    if (one.kind === 'answered') return wholePart(one.answer, index);
+    const batchPosition = { batch: admitted, index };
+    const { signal } = abort;
+    const { accountId } = caller;
+    const by = { accountId, signal, onWait, evict, batchPosition };
+    const permit = calls.wait(signal);
+    // Without a wait when there is one: the calls ask for connections in the batch's order.
+    const isPermitted = permit instanceof Promise ? await whileWaiting(permit, onWait) : permit;
+    const reply = isPermitted ? whenEnded(await send(one, plan, by), signal, calls.done) : NOT_SENT;
+    const outcome = outcomeOf(reply);
+    if (isFirst || outcome !== 'answered') onCall(one.label, outcome);
+    // One that was evicted has been sent before.
+    if (isUnanswered(reply) && (isFirst || outcome !== 'caller-left')) refund(index, !keepsRate(reply));
+    if (reply.kind === 'whole') return wholePart(reply, index);
+    if (reply.kind === 'stream') {
+      const mayRepeat = one.route.method.class !== 'write';
+      return { kind: 'stream', body: countedBody(reply.body, usage, index), mayRepeat };
     }
+    if (reply.kind !== 'caller-left') usage.error(index);
+    const bytes = refusalError(refusalOf(reply), one.call.id);
+    return { kind: 'bytes', bytes, onSent: () => usage.bytes(index, bytes.length) };
   }
 }
 
