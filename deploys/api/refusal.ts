@@ -18,14 +18,14 @@ export type Refusal =
   | { readonly kind: 'read-only'; readonly text: string }
   /** A change by a session that did not come from a page of the console. */
   | { readonly kind: 'other-origin' }
-  /** The database cannot be written, for a reason that is no fault of the request or of the program. */
-  | { readonly kind: 'unwritable'; readonly reason: string }
   | { readonly kind: 'broken' };
 
-/** What an error that was thrown is to the caller. */
-export function thrownRefusal(error: unknown): Extract<Refusal, { kind: 'unwritable' | 'broken' }> {
+/** What an error that was thrown is to the caller: a database that cannot be written is no fault of the program. */
+export function thrownRefusal(error: unknown): Extract<Refusal, { kind: 'read-only' | 'broken' }> {
   const reason = unwritableReason(error);
-  return reason === undefined ? { kind: 'broken' } : { kind: 'unwritable', reason };
+  if (reason === undefined) return { kind: 'broken' };
+  const text = `The database cannot be written now: ${reason}. Nothing was changed. Try again in a moment.`;
+  return { kind: 'read-only', text };
 }
 
 /** A first reading and a key check that stumbled both take seconds at most. */
@@ -59,12 +59,6 @@ export function refusalResponse(refusal: Refusal): Response {
     case 'unresolved':
     case 'read-only':
       return errorResponse(503, refusal.text, RETRY_SOON);
-    case 'unwritable':
-      return errorResponse(
-        503,
-        `The database cannot be written now: ${refusal.reason}. Nothing was changed.`,
-        RETRY_SOON,
-      );
     default: {
       const [status, text, headers] = FIXED[refusal.kind];
       return errorResponse(status, text, headers);

@@ -229,7 +229,7 @@ export function createShow(assets: AssetPaths): Show {
 export type RouteRefusal =
   | { readonly kind: 'not-found' | 'other-origin' | 'no-form' | 'too-slow' | 'broken' }
   | { readonly kind: 'wrong-method'; readonly allow: string }
-  | { readonly kind: 'read-only'; readonly sentence: string }
+  | { readonly kind: 'read-only'; readonly text: string }
   /** Too many changes by one user. */
   | { readonly kind: 'too-many'; readonly retryAfterSeconds: number };
 
@@ -265,7 +265,7 @@ const TEXTS: Readonly<Record<RouteRefusal['kind'], readonly [status: number, tit
 export function refusalContent(refusal: RouteRefusal): Content {
   const [status, title, text] = TEXTS[refusal.kind];
   const retryAfterSeconds = refusal.kind === 'too-many' ? refusal.retryAfterSeconds : undefined;
-  const shown = refusal.kind === 'read-only' ? refusal.sentence : text;
+  const shown = refusal.kind === 'read-only' ? refusal.text : text;
   return {
     title,
     status,

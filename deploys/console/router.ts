@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia';
 import type { Clock } from '../../shared/clock.ts';
-import { unwritableReason } from '../../shared/store/private.ts';
+import { thrownRefusal } from '../api/refusal.ts';
 import { ASSETS_PATH, createAssets } from './assets/assets.ts';
 import type { AccountContext, Action, Page, PageAccount, PageContext, ViewerContext } from './context.ts';
 import { createShow, refusalContent, type RouteRefusal } from './layout.tsx';
@@ -101,7 +101,7 @@ function createAnswer(deps: ConsoleDeps, show: ReturnType<typeof createShow>) {
     } catch (error) {
       noteBroken(error);
       return secured(
-        brokenResponse(() => refuse(thrown(error), { request, url, viewer, nowMs: clock.now() })),
+        brokenResponse(() => refuse(thrownRefusal(error), { request, url, viewer, nowMs: clock.now() })),
       );
     }
   };
@@ -130,8 +130,8 @@ function createAnswer(deps: ConsoleDeps, show: ReturnType<typeof createShow>) {
       };
     if (body === undefined) return { kind: 'other-origin' };
     if (body.kind !== 'form') return body;
-    const sentence = SESSION_PATHS.includes(route.path) ? undefined : whyReadOnly?.();
-    if (sentence !== undefined) return { kind: 'read-only', sentence };
+    const text = SESSION_PATHS.includes(route.path) ? undefined : whyReadOnly?.();
+    if (text !== undefined) return { kind: 'read-only', text };
     const pace = paceOf(route, viewer, context.nowMs);
     return pace.kind === 'allowed' ? answers.post({ ...context, form: body.form }) : pace;
   }
@@ -216,14 +216,6 @@ function loginPath({ method }: Request, { pathname, search }: URL): string {
   return method !== 'GET' || pathname === paths.start
     ? paths.login
     : withNext(paths.login, `${pathname}${search}`);
-}
-
-/** What an error that was thrown is to the viewer. */
-function thrown(error: unknown): RouteRefusal {
-  const reason = unwritableReason(error);
-  if (reason === undefined) return { kind: 'broken' };
-  const sentence = `The database cannot be written now: ${reason}. Nothing was changed. Try again in a moment.`;
-  return { kind: 'read-only', sentence };
 }
 
 /** The page of a 500, or a word alone when the document itself is what broke. */

@@ -213,7 +213,8 @@ describe('a request is refused', () => {
     // Pages that are in use take a few more rows.
     for (let i = 0; i < 40; i++)
       answers.push(await api.ask('POST', '', { url: `${URL_TEXT}&${i}`, description }));
-    const full = 'The database cannot be written now: the disk is full. Nothing was changed.';
+    const full =
+      'The database cannot be written now: the disk is full. Nothing was changed. Try again in a moment.';
     expect(answers.at(-1)).toEqual([503, { error: full }]);
     expect(answers).not.toContainEqual([500, expect.anything()]);
     expect((await api.ask('GET', `/${id}`))[0]).toBe(200);
