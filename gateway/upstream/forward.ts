@@ -206,25 +206,7 @@ export function createForward(parts: ForwardParts): Forward {
 
     function begun(answer: StreamedAnswer, backend: Backend): Reply {
       noteStart();
-      const reading = context.isReadHere ? new AbortController() : undefined;
-      const stream = watched(answer.body, signal, (end) => {
-        reading?.abort();
-        backend.leave();
-        onSettled?.();
-        if (end.kind === 'cut' && end.reason !== 'cancelled') cut(backend, end);
-      });
-      answer.body.offer?.(() => {
-        if (context.evict?.() !== true) stream.cancel('evicted');
-      });
-      const stop = (reason: 'bad-json' | 'stalled') => {
-        stream.cancel();
-        cut(backend, { kind: 'cut', reason, bytes: 0 });
-      };
-      if (reading !== undefined)
-        void clock.sleep(lastMs - clock.monotonic(), reading.signal).then(() => {
-          if (!reading.signal.aborted) stop('stalled');
-        });
-      return { ...answer, body: { ...stream, reject: () => stop('bad-json') } };
+      return onItsWay(answer, backend, context, { clock, lastMs, onCut: cut });
     }
 
     function over(reply: Reply): Reply {
@@ -248,6 +230,34 @@ export function createForward(parts: ForwardParts): Forward {
     onRetry(made);
     return made;
   }
+}
+
+/** A stream on its way: the call leaves its backend with its end, and one that is read here is cut at `lastMs`. */
+function onItsWay(
+  answer: StreamedAnswer,
+  backend: Backend,
+  { signal, evict, isReadHere, onSettled }: TimedContext,
+  { clock, lastMs, onCut }: Readonly<{ clock: Clock; lastMs: number; onCut: ForwardEvents['onCut'] }>,
+): Reply {
+  const reading = isReadHere ? new AbortController() : undefined;
+  const stream = watched(answer.body, signal, (end) => {
+    reading?.abort();
+    backend.leave();
+    onSettled?.();
+    if (end.kind === 'cut' && end.reason !== 'cancelled') onCut(backend, end);
+  });
+  answer.body.offer?.(() => {
+    if (evict?.() !== true) stream.cancel('evicted');
+  });
+  const stop = (reason: 'bad-json' | 'stalled') => {
+    stream.cancel();
+    onCut(backend, { kind: 'cut', reason, bytes: 0 });
+  };
+  if (reading !== undefined)
+    void clock.sleep(lastMs - clock.monotonic(), reading.signal).then(() => {
+      if (!reading.signal.aborted) stop('stalled');
+    });
+  return { ...answer, body: { ...stream, reject: () => stop('bad-json') } };
 }
 
 /** Whether a kept connection closed without a byte: what that means for its backend, a new one shows. */
