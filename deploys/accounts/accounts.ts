@@ -64,7 +64,7 @@ export function createAccounts({ store, plans, spentOf, clock, note }: Deps) {
   const own = store.transaction((name: OwnAccount, plan: string | undefined, by: Actor): AccountResult => {
     const row = rowOf(name);
     if (row === undefined) return made(name, plan, by);
-    return isOfPerson(row) ? { kind: 'name-taken' } : unchanged(row);
+    return isMadeByPerson(store, row) ? { kind: 'name-taken' } : unchanged(row);
   });
 
   function made(name: string, plan: string | undefined, by: Actor): AccountResult {
@@ -74,13 +74,6 @@ export function createAccounts({ store, plans, spentOf, clock, note }: Deps) {
     if (account === undefined) throw new Error('an account vanished inside its own transaction');
     record('account.create', account, by, { name, plan: plan ?? null });
     return { kind: 'account', account };
-  }
-
-  /** Whether a user made the account at the console, before its name was reserved. */
-  function isOfPerson({ id }: AccountRow): boolean {
-    const making = store.query<object, [number]>(`
-      SELECT 1 FROM audit WHERE account_id = ? AND action = 'account.create' AND actor_kind IN ('user', 'operator')`);
-    return making.get(id) !== null;
   }
 
   /** A change of the account with a name, in one transaction. */
@@ -127,7 +120,7 @@ export function createAccounts({ store, plans, spentOf, clock, note }: Deps) {
   const rename = changeOf((row, to: string, by: Actor): AccountResult => {
     const { name } = row;
     if (!isLabel(to)) return { kind: 'bad-name' };
-    if (isReserved(to) || (isReserved(name) && !isOfPerson(row))) return { kind: 'reserved-name' };
+    if (isReserved(to) || (isReserved(name) && !isMadeByPerson(store, row))) return { kind: 'reserved-name' };
     if (to === name) return unchanged(row);
     if (rowOf(to) !== undefined) return { kind: 'name-taken' };
     record('account.rename', row, by, { from: name, to });
@@ -164,6 +157,13 @@ export function createAccounts({ store, plans, spentOf, clock, note }: Deps) {
     list,
     page,
   };
+}
+
+/** Whether a user made the account at the console, before its name was reserved. */
+function isMadeByPerson(store: Store, { id }: AccountRow): boolean {
+  const making = store.query<object, [number]>(`
+    SELECT 1 FROM audit WHERE account_id = ? AND action = 'account.create' AND actor_kind IN ('user', 'operator')`);
+  return making.get(id) !== null;
 }
 
 export type Accounts = ReturnType<typeof createAccounts>;
