@@ -133,7 +133,9 @@ export function createAnswer(stages: Stages): AnswerRequest {
     if (read.kind === 'single' && only?.kind === 'invalid')
       return refuseShape(request, caller, plan, malformed(only.reason), read);
     const envelope = read;
-    const planned = envelope.elements.map((element) => planCall(element, routeOf, terms().prices));
+    const planned: PlannedCall[] = [];
+    const { prices } = terms();
+    for (const element of envelope.elements) planned.push(planCall(element, routeOf, prices));
     const { calls, credits } = priceOf(planned);
     const refusePlanned = (refusal: Refusal) => {
       usage.refused(caller, planned);

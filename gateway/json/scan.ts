@@ -56,14 +56,17 @@ export function afterValue(bytes: Uint8Array, start: number, depthMax = DEPTH_MA
   return walked(bytes, start, depthMax, Infinity, undefined);
 }
 
-/** Gets a value that has ended: how many arrays and objects are open around it, its bytes, and where its name begins, -1: it has none. True ends the walk. */
-type OnValue = (depth: number, from: number, to: number, nameFrom: number) => boolean;
+/** Who sees the values of a walk. */
+export type Seer = Readonly<{
+  /** A value has ended: how many arrays and objects are open around it, its bytes, and where its name begins, -1: it has none. True ends the walk. */
+  onValue(depth: number, from: number, to: number, nameFrom: number): boolean;
+}>;
 
-/** A walk over one JSON value, in one go or in several; its values of at most `depthSeen` are given to `onValue` as they end. */
+/** A walk over one JSON value, in one go or in several; its values of at most `depthSeen` are given to a seer as they end. */
 export class Walk {
   readonly bytes: Uint8Array;
   readonly depthSeen: number;
-  readonly onValue: OnValue;
+  readonly seer: Seer;
   /** How far it has come, and what is open there. */
   at: number;
   depth = 0;
@@ -73,11 +76,11 @@ export class Walk {
   readonly froms: number[] = [];
   readonly names: number[] = [];
 
-  constructor(bytes: Uint8Array, start: number, depthSeen: number, onValue: OnValue) {
+  constructor(bytes: Uint8Array, start: number, depthSeen: number, seer: Seer) {
     this.bytes = bytes;
     this.at = start;
     this.depthSeen = depthSeen;
-    this.onValue = onValue;
+    this.seer = seer;
   }
 
   /** Goes on to the end of the value, giving the index after it, `BAD`, `DEEP` or `STOPPED`; `PAUSED` behind so many bytes. */
@@ -87,7 +90,7 @@ export class Walk {
 
   /** Gives a value that has ended. */
   end(depth: number, to: number, isMember: boolean): boolean {
-    return this.onValue(depth, this.froms[depth] ?? 0, to, isMember ? (this.names[depth] ?? -1) : -1);
+    return this.seer.onValue(depth, this.froms[depth] ?? 0, to, isMember ? (this.names[depth] ?? -1) : -1);
   }
 }
 

@@ -28,9 +28,11 @@ function eachItem(json: Uint8Array | undefined, opening: number, onItem: OnItem)
   const bytes = Buffer.from(json.buffer, json.byteOffset, json.length);
   const open = afterSpace(bytes, 0);
   if (bytes[open] !== opening) return false;
-  const walk = new Walk(bytes, open, 1, (depth, from, to, nameFrom) => {
-    if (depth === 1) onItem(bytes, from, to, nameFrom);
-    return false;
+  const walk = new Walk(bytes, open, 1, {
+    onValue(depth, from, to, nameFrom) {
+      if (depth === 1) onItem(bytes, from, to, nameFrom);
+      return false;
+    },
   });
   return walk.go() >= 0;
 }

@@ -279,6 +279,17 @@ export function rateFields({ plan, tokens }: RateState) {
   const fullMs = ((plan.burst - tokens) / plan.rps) * 1_000;
   return {
     ratelimit: `"calls";r=${Math.max(0, Math.floor(tokens))};t=${retryAfterSeconds(fullMs)}`,
-    'ratelimit-policy': `"calls";q=${plan.burst};w=${Math.max(1, Math.ceil(plan.burst / plan.rps))}`,
+    'ratelimit-policy': policyOf(plan),
   };
+}
+
+/** By plan: it is the same text in every answer. */
+const POLICIES = new WeakMap<Plan, string>();
+
+function policyOf(plan: Plan): string {
+  const known = POLICIES.get(plan);
+  if (known !== undefined) return known;
+  const text = `"calls";q=${plan.burst};w=${Math.max(1, Math.ceil(plan.burst / plan.rps))}`;
+  POLICIES.set(plan, text);
+  return text;
 }

@@ -13,14 +13,17 @@ export class RequestHead {
   readonly isHttp11: boolean;
   readonly #bytes: Buffer;
   readonly #lines: Lines;
+  /** A bit for each length that a name has: most fields that are asked for have another one. */
+  readonly #lengths: number;
 
-  constructor(line: RequestLine, framing: number | 'chunked', bytes: Buffer, lines: Lines) {
+  constructor(line: RequestLine, framing: number | 'chunked', bytes: Buffer, lines: Lines, lengths: number) {
     this.method = line.method;
     this.target = line.target;
     this.isHttp11 = line.isHttp11;
     this.framing = framing;
     this.#bytes = bytes;
     this.#lines = lines;
+    this.#lengths = lengths;
   }
 
   /** Whether the connection may carry another request. */
@@ -35,7 +38,9 @@ export class RequestHead {
 
   /** The field's value, those of several lines joined with ", "; `null`: there is none. */
   get(name: string): string | null {
-    const [bytes, lines] = [this.#bytes, this.#lines];
+    if ((this.#lengths & (1 << name.length)) === 0) return null;
+    const bytes = this.#bytes;
+    const lines = this.#lines;
     let value: string | null = null;
     for (let i = 0; i + 1 < lines.length; i += 2) {
       const from = lines[i] ?? 0;
@@ -129,6 +134,7 @@ export function readRequestHead(bytes: Buffer): HeadRead {
   const line = requestLine(bytes, from);
   if ('kind' in line) return line;
   const lines: number[] = [];
+  let lengths = 0;
   let i = line.end;
   while (i < at && bytes[i] === CR && bytes[i + 1] === LF) {
     const name = i + 2;
@@ -137,6 +143,7 @@ export function readRequestHead(bytes: Buffer): HeadRead {
     if (bytes[colon] !== COLON || colon === name) return BAD;
     i = endOfText(bytes, colon);
     lines.push(name, colon);
+    lengths |= 1 << (colon - name);
   }
   if (i !== at) return BAD;
   if (lines.length > 2 * LINES_MAX) return TOO_LARGE;
@@ -146,7 +153,7 @@ export function readRequestHead(bytes: Buffer): HeadRead {
   const end = at + END_OF_HEAD.length;
   // It must not keep the memory of much that came behind it.
   const own = bytes.length > 2 * HEAD_BYTES_MAX ? Buffer.concat([bytes.subarray(0, end)]) : bytes;
-  return { kind: 'head', head: new RequestHead(line, framing, own, lines), end };
+  return { kind: 'head', head: new RequestHead(line, framing, own, lines, lengths), end };
 }
 
 /** The index of the first byte from `i` on that no line may have inside: a control character other than a tab (RFC 9110 5.5). */

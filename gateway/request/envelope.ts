@@ -6,6 +6,7 @@ import {
   OPEN_OBJECT,
   PAUSED,
   QUOTE,
+  type Seer,
   STOPPED,
   Walk,
   afterSpace,
@@ -221,41 +222,42 @@ export function readEnvelope(
   elementsMax: number,
   sliceBytes = SLICE_BYTES,
 ): BodyRead | Promise<BodyRead> {
-  const reading = new Reading(body, elementsMax);
-  return body.length <= sliceBytes ? (reading.go(Infinity) ?? PARSE_ERROR) : inSlices(reading, sliceBytes);
+  if (body.length > sliceBytes) return inSlices(body, elementsMax, sliceBytes);
+  return (isUtf8(body) ? new Reading(body, elementsMax).go(Infinity) : undefined) ?? PARSE_ERROR;
 }
 
-async function inSlices(reading: Reading, sliceBytes: number): Promise<BodyRead> {
+async function inSlices(body: Buffer, elementsMax: number, sliceBytes: number): Promise<BodyRead> {
+  await turnOfItsOwn();
+  if (!isUtf8(body)) return PARSE_ERROR;
+  const reading = new Reading(body, elementsMax);
   for (;;) {
-    await turnOfItsOwn();
     const read = reading.go(sliceBytes);
     if (read !== undefined) return read;
+    await turnOfItsOwn();
   }
 }
 
 /** A body that is being read. */
-class Reading {
+class Reading implements Seer {
   readonly #body: Buffer;
   readonly #elementsMax: number;
-  readonly #isBatch: boolean;
+  /** What is open around an element: 1 in a batch. */
+  readonly #depth: 0 | 1;
   readonly #walk: Walk;
   readonly #elements: Element[] = [];
   readonly #members = new Members();
-  #isUtf8: boolean | undefined;
 
   constructor(body: Buffer, elementsMax: number) {
     this.#body = body;
     this.#elementsMax = elementsMax;
     const start = afterSpace(body, 0);
-    this.#isBatch = body[start] === OPEN_ARRAY;
-    const depth = this.#isBatch ? 1 : 0;
-    this.#walk = new Walk(body, start, depth + 1, (at, from, to, nameFrom) =>
-      at === depth ? this.#addElement(from) : this.#addMember(at, from, to, nameFrom),
-    );
+    this.#depth = body[start] === OPEN_ARRAY ? 1 : 0;
+    this.#walk = new Walk(body, start, this.#depth + 1, this);
   }
 
-  #addMember(at: number, from: number, to: number, nameFrom: number): boolean {
-    if (nameFrom >= 0 && at > 0) this.#members.add(this.#body, from, to, nameFrom);
+  onValue(depth: number, from: number, to: number, nameFrom: number): boolean {
+    if (depth === this.#depth) return this.#addElement(from);
+    if (nameFrom >= 0 && depth > 0) this.#members.add(this.#body, from, to, nameFrom);
     return false;
   }
 
@@ -272,15 +274,13 @@ class Reading {
   /** Reads so many bytes on, or the text that they end in; `undefined`: there is more. */
   go(bytesMax: number): BodyRead | undefined {
     const body = this.#body;
-    this.#isUtf8 ??= isUtf8(body);
-    if (!this.#isUtf8) return PARSE_ERROR;
     const end = this.#walk.go(bytesMax);
     if (end === PAUSED) return undefined;
     if (end === STOPPED) return { kind: 'too-long' };
     if (end === DEEP) return malformed('Invalid request: nested too deeply');
     if (end < 0 || afterSpace(body, end) !== body.length) return PARSE_ERROR;
     if (this.#elements.length === 0) return malformed('Invalid request: empty batch');
-    return { kind: this.#isBatch ? 'batch' : 'single', elements: this.#elements };
+    return { kind: this.#depth === 1 ? 'batch' : 'single', elements: this.#elements };
   }
 }
 
