@@ -5,6 +5,7 @@ import { Exchange, READ_OUT_BYTES_MAX, UNCOUNTED_BYTES_MAX, WAITING_BYTES_MAX } 
 import { RpcResponse } from './http.ts';
 import { EMPTY } from '../upstream/http-connection.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
+import { readFrom } from '../upstream/slab.ts';
 import { Outgoing } from './outgoing.ts';
 import { type BadHead, readRequestHead } from './request-head.ts';
 import { bareHead, responseHead } from './response-head.ts';
@@ -265,13 +266,15 @@ export class CallerConnection {
     if (this.#out.isAwaited) this.#out.endTurn();
     const read = readRequestHead(this.#held);
     this.#waitsFor = read.kind === 'more' ? 'more' : 'nothing';
+    const isWhole = isWholeRequest(read, this.#held);
     // Of a request that has come whole nobody asks when it began.
-    if (isFirst && !isWholeRequest(read, this.#held)) this.#sinceMs = this.#listener.clock.monotonic();
+    if (isFirst && !isWhole) this.#sinceMs = this.#listener.clock.monotonic();
     if (read.kind === 'bad') return this.#refuse(read);
     // It must not keep the memory of what came before it.
     if (read.kind === 'more') return this.#compact();
     const exchange = new Exchange(read.head, this, this.#listener.bodies, this.#sinceMs);
-    const rest = this.#held.subarray(read.end);
+    // Of a body under way all memory counts that it is a part of.
+    const rest = isWhole ? readFrom(this.#held, read.end) : this.#held.subarray(read.end);
     this.#held = EMPTY;
     this.#exchange = exchange;
     if (rest.length > 0) this.#offer(exchange, rest);
@@ -397,13 +400,13 @@ export class CallerConnection {
   }
 
   /** Goes on to the next request once this one has come whole and its answer has left: a caller that does not read is not answered on. */
-  #next(exchange: Exchange, nowMs = this.#listener.clock.monotonic()): void {
+  #next(exchange: Exchange, nowMs?: number): void {
     if (!exchange.isAnswered || !exchange.isWhole || this.#out.isUnread) return;
     exchange.release();
     this.#exchange = undefined;
     this.#holder = exchange.holder;
     this.#isNew = false;
-    this.#sinceMs = nowMs;
+    this.#sinceMs = nowMs ?? this.#listener.clock.monotonic();
     if (this.#listener.isDraining()) this.#end();
     else this.#goOn();
   }

@@ -47,7 +47,10 @@ export class RequestHead {
       const colon = lines[i + 1] ?? 0;
       if (colon - from !== name.length || !isNamed(bytes, from, name)) continue;
       const start = startOfValue(bytes, colon);
-      const text = bytes.toString('latin1', start, endOfValue(bytes, start, (lines[i + 2] ?? 0) - 2));
+      const end = endOfValue(bytes, start, (lines[i + 2] ?? 0) - 2);
+      // To make the text of nearly every content type anew costs more than to find it.
+      const isJson = end - start === JSON_TYPE.length && isAt(bytes, start, JSON_BYTES);
+      const text = isJson ? JSON_TYPE : bytes.toString('latin1', start, end);
       value = value === null ? text : `${value}, ${text}`;
     }
     return value;
@@ -115,6 +118,8 @@ const TOO_LARGE = { kind: 'bad', status: 431 } as const;
 /** A transfer coding that is not known here, before chunks (RFC 9112 6.1). */
 const UNKNOWN_CODING = { kind: 'bad', status: 501 } as const;
 const [TAB, LF, CR, SPACE, SLASH, COLON, DELETE] = [0x09, 0x0a, 0x0d, 0x20, 0x2f, 0x3a, 0x7f];
+const JSON_TYPE = 'application/json';
+const JSON_BYTES = Buffer.from(JSON_TYPE);
 const EXPECTATION = /^100-continue$/i;
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 

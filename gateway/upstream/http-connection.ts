@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { MethodClass } from '../methods/table.ts';
 import { BodyDecoder, readHead, type ResponseHead } from './http-parser.ts';
+import { readFrom } from './slab.ts';
 import { atEndOfTurn, awaitTurn, free, moved, readNow } from './turns.ts';
 
 /** How a body ended. `bytes` is its length without the framing, as far as it came. */
@@ -332,7 +333,7 @@ export class Connection {
       return;
     }
     const { handler } = phase;
-    const rest = phase.bytes.subarray(read.end);
+    const rest = readFrom(phase.bytes, read.end);
     if (handler.onSmallReply !== undefined && isSmallReply(read.head, rest)) {
       this.#becomeIdle(true);
       return handler.onSmallReply(rest, this.activeAtMs);
