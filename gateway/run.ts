@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { systemClock } from '../shared/clock.ts';
+import { type Clock, systemClock } from '../shared/clock.ts';
 import { type Loaded, type LoadedConfig, parseConfig, readConfig } from '../shared/config/load.ts';
 import { createConfigReader } from '../shared/config/reload.ts';
 import type { Environment } from '../shared/config/table.ts';
@@ -11,7 +11,7 @@ import {
   retireDemoKeys,
 } from '../shared/keys/schema.ts';
 import { createLog, type Log, writeLines } from '../shared/log.ts';
-import { type AppStart, fired, PARENT_ENDED, stopSignal } from '../shared/process.ts';
+import { type AppStart, fired, PARENT_ENDED, parentEnded, stopSignal } from '../shared/process.ts';
 import { openStore, type Store } from '../shared/store/open.ts';
 import { createGateway, type Gateway } from './compose.ts';
 import { HOST_DRAINING } from './health.ts';
@@ -169,13 +169,23 @@ async function serve(
   }
   await fired(stop);
   log.info('draining');
-  if (stop.reason === PARENT_ENDED)
-    await rpc.close(Math.min(ORPHAN_DRAIN_MS, listeners.drainMs), ORPHAN_LEAVE_MS);
-  else await rpc.close();
+  if (supervised) void parentEnded().then(() => endOrphan(rpc, listeners.drainMs, clock));
+  if (stop.reason !== PARENT_ENDED) await rpc.close();
+  else await rpc.close(Math.min(ORPHAN_DRAIN_MS, listeners.drainMs), ORPHAN_LEAVE_MS);
   await metrics?.close();
   lastCallLeft.abort();
   await maintenance;
   return [];
+}
+
+/** Ends a drain that its parent did not live to see. */
+async function endOrphan(
+  rpc: Readonly<{ close(drainMs: number, leaveMs: number): Promise<void> }>,
+  drainMs: number,
+  clock: Clock,
+): Promise<void> {
+  await clock.sleep(Math.min(ORPHAN_DRAIN_MS, drainMs), new AbortController().signal);
+  await rpc.close(0, 0);
 }
 
 function servingOf(gateway: Gateway, env: Environment, announce: () => void) {

@@ -42,6 +42,15 @@ export function stopSignal(supervised: boolean): AbortSignal {
   return controller.signal;
 }
 
+/** Resolves when the parent of a supervised process has died, which may be after it was told to stop. */
+export function parentEnded(): Promise<void> {
+  if (process.stdin.readableEnded) return Promise.resolve();
+  return new Promise((resolve) => {
+    process.stdin.once('end', resolve);
+    process.stdin.once('error', () => resolve());
+  });
+}
+
 export function fired(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));

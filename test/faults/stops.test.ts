@@ -124,6 +124,19 @@ describe('M20 after the death of a supervisor', () => {
     expect(await next.exited).toBe(0);
   });
 
+  test('M20 its processes end within five seconds when it dies in the middle of a drain', async () => {
+    await using crew = await start();
+    const pids = [...crew.processes().values()];
+    const { answers } = await withScans(crew);
+    crew.kill('SIGTERM');
+    await until(async () => (await crew.health()) === '503 draining');
+    crew.kill('SIGKILL');
+    const killedMs = performance.now();
+    await until(async () => pids.every(hasEnded));
+    expect(performance.now() - killedMs).toBeLessThan(5_000);
+    expect(new Set(await answers)).toEqual(new Set(['cut']));
+  });
+
   test('M20 a restart beside a process that stays starts none and says which it is', async () => {
     using folder = temporaryFolder();
     const { args } = crewConfig(folder.path, { backendUrl: backend.url, processes: 2 });
