@@ -97,6 +97,9 @@ export const NULL_ID = Buffer.from('null');
 const NAMES = ['id', 'method', 'params', 'jsonrpc'];
 const [ID, METHOD, PARAMS, VERSION, NONE] = [0, 1, 2, 3, -1];
 const QUOTED = NAMES.map((name) => Buffer.from(`"${name}"`));
+/** The index of the name that begins with a letter; no two begin with the same one. */
+const BY_LETTER = new Uint8Array(256);
+for (const [n, name] of NAMES.entries()) BY_LETTER[name.charCodeAt(0)] = n;
 const TWO = Buffer.from('"2.0"');
 /** A call has four, and SDKs add one or two. */
 const MEMBERS_MAX = 64;
@@ -194,7 +197,8 @@ function isDigit(byte = 0): boolean {
 
 /** The index in `NAMES` of the member whose name begins at `from`, however it is escaped: `"\u0069d"` is `id`. */
 function nameAt(bytes: Buffer, from: number): number {
-  for (let n = 0; n < NAMES.length; n++) if (isAt(bytes, from, QUOTED[n] ?? NULL_ID)) return n;
+  const likely = BY_LETTER[bytes[from + 1] ?? 0] ?? 0;
+  if (isAt(bytes, from, QUOTED[likely] ?? NULL_ID)) return likely;
   return NAMES.findIndex((name, n) => isTextAt(bytes, from, QUOTED[n] ?? NULL_ID, name));
 }
 
