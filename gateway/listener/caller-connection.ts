@@ -114,6 +114,12 @@ export class CallerConnection {
     return !exchange.isWhole && this.#listener.clock.monotonic() - exchange.beganMs >= STRANGER_MS;
   }
 
+  /** The account whose body has not come whole. */
+  get uploader(): number | undefined {
+    const exchange = this.#exchange;
+    return exchange?.isWhole === false && typeof exchange.holder === 'number' ? exchange.holder : undefined;
+  }
+
   onData(bytes: Buffer): void {
     if (this.#state !== 'open') return this.#readOut(bytes);
     const exchange = this.#exchange;

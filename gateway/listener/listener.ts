@@ -11,6 +11,10 @@ const QUIET_MS = 250;
 /** A caller that reads nothing is cut by the idle limit of its stream, exactly, and by its connection's so much later. */
 const IDLE_SLACK_MS = 8_000;
 
+/** Where descriptors are short, an account may have so many bodies under way, and such a part of all connections. */
+const UPLOADS_SPARED = 16;
+const UPLOADS_PART = 1 / 8;
+
 const TICK_MS = 500;
 
 const BEAT_MS = 1_000;
@@ -111,9 +115,20 @@ export function createListener(config: GatewayConfig, { clock, shared, beat }: L
     }
   }
 
-  /** Closes connections without a whole request under way, and unfinished handshakes: for when descriptors are short. */
+  /**
+   * For when descriptors are short: closes connections without a whole request under way, and unfinished handshakes; the
+   * bodies of an account only if those alone would keep others out.
+   */
   function closeIdle(): void {
-    for (const connection of connections) if (connection.isSpare) connection.destroy();
+    const most = Math.max(UPLOADS_SPARED, connections.size * UPLOADS_PART);
+    const uploads = new Map<number, CallerConnection[]>();
+    for (const connection of connections) {
+      const { uploader } = connection;
+      if (connection.isSpare) connection.destroy();
+      else if (uploader !== undefined) uploads.getOrInsert(uploader, []).push(connection);
+    }
+    for (const held of uploads.values())
+      if (held.length > most) for (const connection of held) connection.destroy();
   }
 
   /** Drains, once; with no time for it, cuts what is under way, also when it drains already. */

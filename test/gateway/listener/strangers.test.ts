@@ -132,4 +132,22 @@ describe('M17 where descriptors are short', () => {
     await good.ended;
     expect(good.text().match(/yes/g)?.length).toBe(1);
   });
+
+  test('M17 an account whose half bodies keep others out loses them at once; a few of another account stay', async () => {
+    const { clock } = createVirtualClock();
+    const byAccount: Answer = async (request) => {
+      await request.readBody(100, Number(request.url.split('?')[1]));
+      return text('yes');
+    };
+    const { url, closeIdle } = open(byAccount, clock, { idle_seconds: 120 });
+    const callers = await Promise.all(Array.from({ length: 56 }, () => openCaller(url)));
+    const few = callers.slice(0, 16);
+    for (const caller of callers) caller.send(half(`/?${few.includes(caller) ? 7 : 8}`));
+    await turns();
+    closeIdle();
+    await Promise.all(callers.slice(16).map(({ ended }) => ended));
+    for (const caller of few) caller.send('x'.repeat(46));
+    for (const caller of few) expect(await caller.until('yes')).toContain('HTTP/1.1 200 ');
+    for (const caller of callers) caller[Symbol.dispose]();
+  }, 10_000);
 });
