@@ -1,5 +1,5 @@
 import { systemClock } from '../../shared/clock.ts';
-import type { OwnBench } from './report.ts';
+import type { OwnBench, OwnRun } from './report.ts';
 
 /** Pseudo-random numbers that a seed repeats. */
 export type Random = Readonly<{
@@ -42,6 +42,9 @@ export const OF_EPISODES: Pick<OwnBench, 'options' | 'limitMs'> = {
   limitMs: ({ number }) => 1_000 * number('seconds') + LIMIT_BEYOND_MS,
 };
 
+/** Says what is under way. */
+export type Report = (line: string) => void;
+
 /** Counts of what happened, by name. */
 export type Count = (name: string) => void;
 
@@ -54,7 +57,7 @@ type Options = Readonly<{
   run(random: Random, count: Count): Promise<void>;
   /** Called after each episode that found nothing. */
   onEpisode?: ((seed: number) => void) | undefined;
-  report?: ((line: string) => void) | undefined;
+  report?: Report | undefined;
   signal?: AbortSignal | undefined;
 }>;
 
@@ -88,6 +91,55 @@ export async function runEpisodes(options: Options) {
   await Promise.all(Array.from({ length: lanes }, lane));
   process.off('unhandledRejection', onRejection);
   return { episodes: next - seed, counts, finding };
+}
+
+/**
+ * No turn of the loop may be held up for longer. What a busy machine makes of one run is not believed before it comes again:
+ * so many episodes are run so often, alone.
+ */
+const TURN_MS_MAX = 10;
+const SUSPECTS_MAX = 20;
+const RUNS = 3;
+
+/** As `runEpisodes`. `suspects`: the episodes with a long turn; `turnMs`: the longest that came again. */
+export async function runTimed(options: Omit<Options, 'onEpisode'>, work: { takeLongestMs(): number }) {
+  const suspects = new Set<number>();
+  const onEpisode = (episode: number) => {
+    if (work.takeLongestMs() > TURN_MS_MAX) suspects.add(episode);
+  };
+  const ran = await runEpisodes({ ...options, onEpisode });
+  let { finding } = ran;
+  let turnMs = 0;
+  for (const episode of [...suspects].slice(0, SUSPECTS_MAX)) {
+    let longestMs = Infinity;
+    for (let i = 0; i < RUNS; i++) {
+      work.takeLongestMs();
+      await options.run(randomOf(episode), () => undefined);
+      longestMs = Math.min(longestMs, work.takeLongestMs());
+    }
+    turnMs = Math.max(turnMs, longestMs);
+    if (longestMs > TURN_MS_MAX) finding ??= `seed ${episode}: a turn is held up for ${longestMs} ms`;
+  }
+  return { ...ran, turnMs, suspects: suspects.size, finding };
+}
+
+type Fuzz = (
+  seed: number,
+  seconds: number,
+  report: Report,
+  signal: AbortSignal,
+) => ReturnType<typeof runTimed>;
+
+/** Says what came of episodes; gives whether they found nothing. */
+export async function measureTimed(fuzz: Fuzz, { signal, number, progress, say }: OwnRun): Promise<boolean> {
+  const seed = Math.floor(number('seed'));
+  const found = await fuzz(seed, number('seconds'), progress, signal);
+  const { episodes, counts, turnMs, suspects, finding } = found;
+  say(
+    `${episodesText(seed, episodes, counts)}; ${suspects} with a turn above ${TURN_MS_MAX} ms, of which none above ${turnMs.toFixed(1)} ms came again`,
+  );
+  say(finding === undefined ? 'no finding' : `FINDING ${finding}`);
+  return finding === undefined;
 }
 
 /** The first line of a summary. */

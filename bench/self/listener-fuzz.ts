@@ -6,102 +6,45 @@ import { testConfig } from '../../test/started/gateway.ts';
 import { createVirtualClock } from '../../test/gateway/virtual-clock.ts';
 import {
   type Count,
-  episodesText,
+  measureTimed,
   OF_EPISODES,
   type Random,
-  randomOf,
-  runEpisodes,
+  type Report,
+  runTimed,
   turns,
   until,
 } from './episodes.ts';
 import { answerTo, type CallerPlan, checkAnswers, planOf } from './listener-requests.ts';
-import { type OwnBench, type OwnRun, runOwn } from './report.ts';
+import { type OwnBench, runOwn } from './report.ts';
 
 /** Episodes at once, each with a listener and a clock of its own. */
 const LANES = 4;
 /** What is written at once of a caller's bytes. */
 const WRITE_BYTES_MAX = 1 << 20;
-/**
- * No turn of the loop may be held up for longer by what a listener does in it. What a busy machine makes of one run is not
- * believed before it comes again: so many episodes are run so often, alone.
- */
-const TURN_MS_MAX = 10;
-const SUSPECTS_MAX = 20;
-const RUNS = 3;
-
 const BENCH: OwnBench = {
   path: import.meta.path,
   about: `The listener for callers against pseudo-random requests. Ends with 1 at the first finding.
 One episode is the same whenever its seed is, up to the timing of the machine.`,
   ...OF_EPISODES,
-  measure,
+  measure: (run) => measureTimed(fuzz, run),
 };
 
 if (import.meta.main) process.exit(await runOwn(BENCH, process.argv.slice(2)));
 
-async function measure({ signal, number, progress, say }: OwnRun): Promise<boolean> {
-  const seed = Math.floor(number('seed'));
-  const { episodes, counts, turnMs, suspects, finding } = await fuzz(
-    seed,
-    number('seconds'),
-    progress,
-    signal,
-  );
-  say(
-    `${episodesText(seed, episodes, counts)}; ${suspects} with a turn above ${TURN_MS_MAX} ms, of which none above ${turnMs.toFixed(1)} ms came again`,
-  );
-  say(finding === undefined ? 'no finding' : `FINDING ${finding}`);
-  return finding === undefined;
-}
-
-/** `suspects`: the episodes with a long turn; `turnMs`: the longest that came again. */
-export async function fuzz(
-  seed: number,
-  seconds: number,
-  report?: (line: string) => void,
-  signal?: AbortSignal,
-) {
+export async function fuzz(seed: number, seconds: number, report?: Report, signal?: AbortSignal) {
   const work = timedTurns();
-  const suspects = new Set<number>();
   const budgets = new Set<BodyBudget>();
   const { share } = BodyBudget.prototype;
   BodyBudget.prototype.share = function () {
     budgets.add(this);
     return share.call(this);
   };
-  const onEpisode = (episode: number) => {
-    if (work.takeLongestMs() > TURN_MS_MAX) suspects.add(episode);
-  };
-  const { episodes, counts, ...found } = await runEpisodes({
-    seed,
-    seconds,
-    lanes: LANES,
-    run: runEpisode,
-    onEpisode,
-    report,
-    signal,
-  });
-  let { finding } = found;
-  let turnMs = 0;
-  for (const episode of [...suspects].slice(0, SUSPECTS_MAX)) {
-    const longestMs = await leastOf(RUNS, async () => {
-      work.takeLongestMs();
-      await runEpisode(randomOf(episode), () => undefined);
-      return work.takeLongestMs();
-    });
-    turnMs = Math.max(turnMs, longestMs);
-    if (longestMs > TURN_MS_MAX) finding ??= `seed ${episode}: a turn is held up for ${longestMs} ms`;
-  }
+  const fuzzed = await runTimed({ seed, seconds, lanes: LANES, run: runEpisode, report, signal }, work);
   work.stop();
   BodyBudget.prototype.share = share;
-  if ([...budgets].some(({ bytes }) => bytes > 0)) finding ??= 'a listener without connections holds bodies';
-  return { episodes, counts, turnMs, suspects: suspects.size, finding };
-}
-
-async function leastOf(times: number, measureOnce: () => Promise<number>): Promise<number> {
-  let least = Infinity;
-  for (let i = 0; i < times; i++) least = Math.min(least, await measureOnce());
-  return least;
+  const isHeld = [...budgets].some(({ bytes }) => bytes > 0);
+  const finding = fuzzed.finding ?? (isHeld ? 'a listener without connections holds bodies' : undefined);
+  return { ...fuzzed, finding };
 }
 
 /**
@@ -169,6 +112,19 @@ async function runEpisode(random: Random, count: Count): Promise<void> {
 }
 
 async function runCaller(port: number, plan: CallerPlan, random: Random, count: Count) {
+  const bytes = await converse(port, plan, random);
+  if (bytes === undefined) return count('reset');
+  const seen = checkAnswers(plan, bytes);
+  if (typeof seen === 'string') throw new Error(`${plan.text}\n  ${seen}`);
+  for (const name of seen) count(name);
+}
+
+/** Sends what a caller plans, and gives all that came until its connection ended; `undefined`: it has left. */
+export async function converse(
+  port: number,
+  plan: Pick<CallerPlan, 'wire' | 'splits' | 'gap' | 'reads' | 'end' | 'text'>,
+  random: Random,
+): Promise<Buffer | undefined> {
   const pieces: Buffer[] = [];
   let [isOpen, isWritable] = [true, true];
   let drained = Promise.withResolvers<void>();
@@ -206,8 +162,7 @@ async function runCaller(port: number, plan: CallerPlan, random: Random, count: 
   if (plan.reads === 'late' && isOpen) socket.resume();
   if (plan.end === 'reset') {
     socket.terminate();
-    count('reset');
-    return;
+    return undefined;
   }
   // What a caller that reads late has not written yet.
   for (; at < plan.wire.length && isOpen; await turns(1))
@@ -217,7 +172,5 @@ async function runCaller(port: number, plan: CallerPlan, random: Random, count: 
     () => !isOpen,
     () => `${plan.text}\n  its connection does not end`,
   );
-  const seen = checkAnswers(plan, Buffer.concat(pieces));
-  if (typeof seen === 'string') throw new Error(`${plan.text}\n  ${seen}`);
-  for (const name of seen) count(name);
+  return Buffer.concat(pieces);
 }

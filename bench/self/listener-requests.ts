@@ -206,7 +206,7 @@ export function checkAnswers({ requests, spoiled }: CallerPlan, bytes: Buffer): 
 }
 
 /** The final answer that begins there. */
-function answerAt(bytes: Buffer, from: number, isHead: boolean): Answer | undefined {
+export function answerAt(bytes: Buffer, from: number, isHead: boolean): Answer | undefined {
   let at = from;
   for (;;) {
     const end = bytes.indexOf('\r\n\r\n', at);

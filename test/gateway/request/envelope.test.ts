@@ -2,30 +2,19 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import {
   type BodyRead,
-  type Element,
   type Malformed,
   methodMember,
   requestBytes,
   writeRequest,
 } from '../../../gateway/request/envelope.ts';
-import { readAtOnce as read } from './body.ts';
-import { jsonText, type MemberText, membersText, mutated, objectText } from '../json/json-text.ts';
+import { expectedOf, parsed, readAtOnce as read, summary, textOf } from './body.ts';
+import { jsonText, membersText, mutated, objectText } from '../json/json-text.ts';
 
 const bytesOf = (text: string) => Buffer.from(text);
-const textOf = (bytes: Uint8Array) => new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
 
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
 const PARSE_ERROR: Malformed = { kind: 'malformed', code: -32700, reason: 'Parse error' };
 const TOO_DEEP: Malformed = { kind: 'malformed', code: -32600, reason: 'Invalid request: nested too deeply' };
-
-/** What JSON.parse says of the bytes; `undefined` when they are not UTF-8 or not JSON. */
-function parsed(bytes: Uint8Array): { value: unknown } | undefined {
-  try {
-    return { value: JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)) };
-  } catch {
-    return undefined;
-  }
-}
 
 const isJson = (envelope: BodyRead) => envelope.kind !== 'malformed' || envelope.code !== -32700;
 
@@ -87,43 +76,6 @@ describe('against JSON.parse', () => {
     );
   });
 });
-
-type Summary =
-  Readonly<{ kind: string; id?: string; method?: string; params?: string | undefined }> | undefined;
-
-function summary(element: Element | undefined): Summary {
-  if (element === undefined || element.kind === 'notification') return element;
-  if (element.kind === 'invalid') return { kind: 'invalid', id: textOf(element.id) };
-  const { kind, id, method, params } = element;
-  return { kind, id: textOf(id), method, params: params === undefined ? undefined : textOf(params) };
-}
-
-/** The rules written a second time, over parsed members. */
-function expectedOf(members: readonly MemberText[]): Summary {
-  const named = (name: string) =>
-    members.filter((member) => JSON.parse(member.name) === name).map(({ value }) => value);
-  const all = {
-    jsonrpc: named('jsonrpc'),
-    id: named('id'),
-    method: named('method'),
-    params: named('params'),
-  };
-  const id = all.id[0];
-  if (all.id.length > 1 || (id !== undefined && !isAnswerable(id))) return { kind: 'invalid', id: 'null' };
-  const wrong = { kind: 'invalid', id: id ?? 'null' };
-  if (Object.values(all).some(({ length }) => length > 1)) return wrong;
-  const value = (texts: readonly string[]): unknown =>
-    texts[0] === undefined ? undefined : JSON.parse(texts[0]);
-  const method = value(all.method);
-  if (value(all.jsonrpc) !== '2.0' || typeof method !== 'string') return wrong;
-  if (!['object', 'undefined'].includes(typeof value(all.params))) return wrong;
-  return id === undefined ? { kind: 'notification' } : { kind: 'call', id, method, params: all.params[0] };
-}
-
-function isAnswerable(id: string): boolean {
-  if (/^\d+$/.test(id)) return BigInt(id) < 2n ** 64n;
-  return id === 'null' || id.startsWith('"');
-}
 
 const batchOf = (length: number) => `[${Array.from({ length }, () => CALL).join()}]`;
 

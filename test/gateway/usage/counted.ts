@@ -1,7 +1,8 @@
 import { hashOf, keyIdOf, readApiKey } from '../../../shared/keys/api-key.ts';
 import type { startGateway } from '../../started/gateway.ts';
 
-type Started = Pick<Awaited<ReturnType<typeof startGateway>>, 'gateway' | 'ledger'>;
+type Gateway = Awaited<ReturnType<typeof startGateway>>;
+type Started = Pick<Gateway, 'gateway' | 'ledger'>;
 
 /** What an operator would read of one method. `credits` are what it cost after refunds. */
 export type Counted = Readonly<{
@@ -22,6 +23,22 @@ export function countedOf({ gateway, ledger }: Started, key: string): Record<str
     )
     .all(idOf(key));
   return Object.fromEntries(rows.map(({ method, ...counted }) => [method, counted]));
+}
+
+/** The credits of a key's account as its journal and as its usage have them, charged and refunded; the usage has both twice. */
+export function settledOf({ gateway, ledger, accounts }: Started & Pick<Gateway, 'accounts'>, key: string) {
+  gateway.flush();
+  const owner = accounts.query('SELECT account_id FROM keys WHERE id = ?').values(idOf(key));
+  const of = Number(owner[0]?.[0]);
+  const journal =
+    ledger.query('SELECT charged, refunded FROM spent WHERE account_id = ?').values(of)[0] ?? [];
+  const usage = ledger
+    .query(
+      'SELECT sum(charged), sum(returned), sum(credits), sum(refunded) FROM usage_hours WHERE account_id = ?',
+    )
+    .values(of)[0];
+  const [charged = 0, refunded = 0] = journal.map(Number);
+  return { journal: [charged, refunded] as const, usage: (usage ?? []).map(Number) };
 }
 
 /** How many answers to a key were timed. */

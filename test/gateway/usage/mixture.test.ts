@@ -4,6 +4,7 @@ import { CHUNKED, chunk, plain, type RawExchange, startRawBackend } from '../../
 import { openCaller, postText } from '../../fakes/raw-caller.ts';
 import { startGateway } from '../../started/gateway.ts';
 import { shared } from '../../started/shared.ts';
+import { settledOf } from './counted.ts';
 
 /** What becomes of a call at its backend. */
 const FATES = ['small', 'large', 'error', 'page', 'reset', 'short', 'cut', 'garbage', 'held'] as const;
@@ -96,19 +97,13 @@ async function send(one: Request, key: string): Promise<void> {
 async function counted(key: string) {
   const isAtRest = () => (gateway.gateway.status().backends[0]?.in_flight ?? 0) === 0;
   for (let calm = 0; calm < 5; calm = isAtRest() ? calm + 1 : 0) await Bun.sleep(1); // bounded by the test's own timeout
-  gateway.gateway.flush();
-  const [id] = gateway.ledger.query('SELECT max(account_id) FROM usage_hours').values()[0] ?? [];
-  const journal = gateway.ledger.query('SELECT charged, refunded FROM spent WHERE account_id = ?');
-  const usage = gateway.ledger.query(
-    'SELECT sum(charged), sum(returned), sum(credits), sum(refunded) FROM usage_hours WHERE account_id = ?',
-  );
-  const [charged = 0, refunded = 0] = (journal.values(Number(id))[0] ?? []).map(Number);
-  const [taken, returned, credits, back] = (usage.values(Number(id))[0] ?? []).map(Number);
+  const { journal, usage } = settledOf(gateway, key);
+  const [charged, refunded] = journal;
   const free = await gateway.post({ jsonrpc: '2.0', method: 'getSlot' }, key);
   return {
     charged,
     refunded,
-    usage: [taken, returned, credits, back],
+    usage,
     left: free.headers.get('x-credits-left'),
   };
 }
