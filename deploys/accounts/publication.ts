@@ -130,8 +130,10 @@ export function createPublication({ store, url, clock, log, random, registry, re
     async permit(): Promise<boolean> {
       const may = deliveriesOf(state);
       if (may !== 'fenced') return may === 'free';
-      const turns = changes.nextTurn();
-      return head.turn(turns).catch(() => false);
+      const askedMs = clock.monotonic();
+      const isHeld = await head.turn(changes.nextTurn()).catch(() => false);
+      // This process may have stood still until another has the right.
+      return isHeld && clock.monotonic() - askedMs < LEASE_MS;
     },
   };
 }

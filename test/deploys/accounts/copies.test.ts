@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
 import { createPublication } from '../../../deploys/accounts/publication.ts';
+import { LEASE_MS } from '../../../deploys/accounts/redis-head.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
@@ -247,6 +248,36 @@ test('what a copy held back while another sent it is not sent again when it take
     ]);
   } finally {
     await world.end();
+  }
+}, 20_000);
+
+test('a process that stood still until the right to send had ended sends nothing on what Redis said before (E42)', async () => {
+  await admin.flushall();
+  let stoodMs = 0;
+  const clock: Clock = { ...systemClock, monotonic: () => performance.now() + stoodMs };
+  const store = newStore();
+  const publication = createPublication({
+    store,
+    url: server.url,
+    clock,
+    log: silentLog(),
+    registry: new Registry(),
+    random: (bytes) => crypto.getRandomValues(new Uint8Array(bytes)),
+    readTerms: async () => testConfig({}),
+  });
+  const over = new AbortController();
+  const ended = publication?.run(over.signal);
+  try {
+    await waited(async () => (await publication?.permit()) === true);
+    const asked = publication?.permit();
+    stoodMs = LEASE_MS;
+    expect(await asked).toBe(false);
+    // Redis has not given the right to another, as the next turn hears.
+    expect(await publication?.permit()).toBe(true);
+  } finally {
+    over.abort();
+    await ended;
+    store.close();
   }
 }, 20_000);
 
