@@ -62,8 +62,10 @@ export function createWorker(deps: WorkerParts) {
     followClock();
     if (clock.monotonic() >= reapAtMs) reap();
     if (outbox.release(clock.now()) === 'more') wakeup.notify();
-    const may = deps.permit === undefined || !outbox.isDue(clock.now()) || (await deps.permit());
-    if (may && !signal.aborted) claim();
+    if (outbox.isDue(clock.now())) {
+      const may = deps.permit === undefined || (await deps.permit());
+      if (may && !signal.aborted) claim();
+    }
     const nowMs = clock.now();
     restMs = Math.min(WAIT_MS_MAX, (outbox.nextDueAtMs(nowMs) ?? Infinity) - nowMs);
   }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
+import type { Outbox } from '../../../deploys/outbox/outbox.ts';
 import type { Sent } from '../../../deploys/outbox/outcome.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Secret } from '../../../shared/secret.ts';
@@ -313,6 +314,23 @@ describe('a turn that may not send (E42)', () => {
     await work.advance(SECOND + SOON);
     expect([work.posts().length, work.states()]).toEqual([1, ['delivered']]);
     expect(work.troubles).toEqual([]);
+  });
+
+  test('claims nothing that comes due in the moment after nothing was', async () => {
+    const queue = startQueue();
+    queue.addWebhook('one');
+    let looks = 0;
+    const outbox = (real: Outbox): Outbox => ({
+      ...real,
+      isDue(nowMs) {
+        const found = real.isDue(nowMs);
+        if (looks++ === 0) queue.upgrade('A', 7); // as a command in another process does
+        return found;
+      },
+    });
+    await using work = startWorker(() => answered(200), { queue, outbox, permit: async () => false });
+    await work.advance(10 * SECOND);
+    expect([looks > 1, work.posts().length, work.states()]).toEqual([true, 0, ['queued']]);
   });
 
   test('a stop that comes while it asks is not followed by a claim', async () => {
