@@ -22,10 +22,11 @@ export const ACCOUNTS = '{sluice:accounts}:accounts';
 /** A stream of the latest changes, under ids `VERSION-0` without gaps; the oldest are dropped. */
 export const LOG = '{sluice:accounts}:log';
 /**
- * When keys ended: a sorted set of `r` and the ids of revoked keys, `x` and those of expiring ones, by Unix milliseconds. A database
- * that takes over, and knows of less, ends them too. The oldest are dropped.
+ * When keys end: sorted sets by Unix milliseconds, of `r` and the ids of revoked keys, and of `x` and those of rotated ones, which
+ * alone expire. A database that takes over, and knows of less, ends them too. The oldest are dropped.
  */
 export const ENDED = '{sluice:accounts}:ended';
+export const ROTATED = '{sluice:accounts}:rotated';
 /** When keys were used last: a sorted set of key ids by Unix milliseconds, until deploys has taken them. */
 export const USES = '{sluice:accounts}:uses';
 

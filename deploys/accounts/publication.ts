@@ -1,7 +1,7 @@
 import type { Registry } from 'prom-client';
 import type { Clock } from '../../shared/clock.ts';
 import type { Log } from '../../shared/log.ts';
-import { type PublishedTerms, termsText } from '../../shared/publication.ts';
+import { ENDED, type PublishedTerms, ROTATED, termsText } from '../../shared/publication.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { codeOf } from '../../shared/store/private.ts';
 import { createFigures } from '../health/figures.ts';
@@ -403,12 +403,14 @@ function createStep(deps: PublisherDeps): () => Promise<Step> {
 /** Ends here the keys that ended in Redis; gives how many that were. */
 async function endKeys({ changes, head, clock }: PublisherDeps): Promise<number> {
   let count = 0;
-  for (let from = 0; ;) {
-    const ends = (await head.ended(from)).map(([id, atMs]) => [id, Number(atMs)] as const);
-    if (ends.length === 0) return count;
-    count += changes.end(ends, clock.now());
-    from += ends.length;
+  for (const set of [ENDED, ROTATED] as const) {
+    for (let from = 0, size = 1; size > 0; from += size) {
+      const ends = (await head.ended(set, from)).map(([id, atMs]) => [id, Number(atMs)] as const);
+      count += changes.end(ends, clock.now());
+      size = ends.length;
+    }
   }
+  return count;
 }
 
 /**

@@ -7,6 +7,7 @@ import {
   LEASE,
   LOG,
   type PublishedRow,
+  ROTATED,
   USES,
 } from '../../shared/publication.ts';
 import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
@@ -75,8 +76,8 @@ const DEADLINE_MS = 1_000;
 /** Changes that a host may miss without reading all the keys that it serves again; about 100 bytes each. */
 export const LOG_MAX = 10_000;
 
-/** Ends of keys that are kept, about 100 bytes each: the oldest are of keys that no backup in use still has. */
-const ENDED_MAX = 100_000;
+/** Ends that are kept of revoked keys, and of rotated ones, about 100 bytes each: the oldest are of keys that no backup in use still has. */
+export const ENDED_MAX = 100_000;
 
 /** Keys: head, lease. Words: origin, holder, lease in ms, then the members of `Claiming`. Looks at the right to publish, takes or renews it. */
 const CLAIM: RedisScript = {
@@ -123,7 +124,7 @@ return 'put'`,
 
 /** Words: holder, epoch, puts, seq, what to log, `1` with the last rows; then names, texts and ends. Replies the puts of the epoch, which grow by a change. */
 const PUT: RedisScript = {
-  keys: 6,
+  keys: 7,
   lua: `
 if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 'lost' end
 local head = redis.call('HMGET', KEYS[1], 'epoch', 'puts', 'version', 'seq', 'whole')
@@ -134,7 +135,9 @@ for i = 7, #ARGV, 3 do
   local rows, id = string.sub(name, 1, 1) == 'k' and KEYS[3] or KEYS[4], string.sub(name, 2)
   local differs = (redis.call('HGET', rows, id) or '') ~= text
   if differs and text == '' then redis.call('HDEL', rows, id) elseif differs then redis.call('HSET', rows, id, text) end
-  if ends ~= '' then redis.call('ZADD', KEYS[6], 'LT', ends, (text == '' and 'r' or 'x') .. id) end
+  -- A set for each: rotated keys end later than any was revoked, and would push those out.
+  if ends ~= '' and text == '' then redis.call('ZADD', KEYS[6], 'LT', ends, 'r' .. id) end
+  if ends ~= '' and text ~= '' then redis.call('ZADD', KEYS[7], 'LT', ends, 'x' .. id) end
   local isLogged = ARGV[5] == 'all' or (differs and ARGV[5] ~= 'none')
   if isLogged then
     version = version + 1
@@ -156,7 +159,7 @@ if ARGV[6] == '1' and head[5] ~= '1' then
   redis.call('HSET', KEYS[1], 'whole', 1)
   isChanged = true
 end
-redis.call('ZREMRANGEBYRANK', KEYS[6], 0, -${ENDED_MAX + 1})
+for i = 6, 7 do redis.call('ZREMRANGEBYRANK', KEYS[i], 0, -${ENDED_MAX + 1}) end
 if isChanged then puts = puts + 1 end
 redis.call('HSET', KEYS[1], 'version', version, 'puts', puts)
 return puts`,
@@ -246,9 +249,9 @@ export function openRedisHead({ url, clock, random, onWarning, origin, holder }:
     /** Renews the right for a turn of deliveries, of which so many were; `false`: another has it, or nobody. */
     turn: async (turns: number): Promise<boolean> =>
       (await call((redis) => redis.sluiceTurn(HEAD, LEASE, holder, LEASE_MS, turns))) === 'put',
-    /** Keys that are revoked or end, as `ENDED` names them, with when; from a place on in the order of their ends. */
-    ended: async (from: number): Promise<readonly Pair[]> =>
-      pairsIn(await call((redis) => redis.zrange(ENDED, `${from}`, `${from + PORTION - 1}`, 'WITHSCORES'))),
+    /** Keys that are revoked or end, as the sets name them, with when; from a place on in the order of their ends. */
+    ended: async (set: typeof ENDED | typeof ROTATED, from: number): Promise<readonly Pair[]> =>
+      pairsIn(await call((redis) => redis.zrange(set, `${from}`, `${from + PORTION - 1}`, 'WITHSCORES'))),
     /** Begins an epoch over whatever rows are there. */
     begin: (epoch: string) => write('epoch', epoch, 'version', 0, 'puts', 0, 'whole', 0),
     terms: (config: number, termsId: string, terms: string) =>
@@ -257,7 +260,9 @@ export function openRedisHead({ url, clock, random, onWarning, origin, holder }:
     async put({ epoch, puts, seq, log, isWhole, rows }: Put): Promise<number | undefined> {
       const texts = rows.flatMap(([name, text, endsAtMs = '']) => [name, text, endsAtMs]);
       const words = [holder, epoch, puts, seq, log, isWhole ? 1 : 0, ...texts];
-      const reply = await call((redis) => redis.sluicePut(HEAD, LEASE, KEYS, ACCOUNTS, LOG, ENDED, ...words));
+      const reply = await call((redis) =>
+        redis.sluicePut(HEAD, LEASE, KEYS, ACCOUNTS, LOG, ENDED, ROTATED, ...words),
+      );
       return typeof reply === 'number' ? reply : undefined;
     },
     /** Names of some rows that Redis has; the next cursor is `0` after the last. */

@@ -3,11 +3,17 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { Redis } from 'ioredis';
 import { createAudit } from '../../../deploys/accounts/audit.ts';
 import { createChanges, PORTION } from '../../../deploys/accounts/changes.ts';
-import { type Claiming, LOG_MAX, type Put, type RedisHead } from '../../../deploys/accounts/redis-head.ts';
+import {
+  type Claiming,
+  ENDED_MAX,
+  LOG_MAX,
+  type Put,
+  type RedisHead,
+} from '../../../deploys/accounts/redis-head.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
-import { ACCOUNTS, HEAD, KEYS, LEASE, LOG, USES } from '../../../shared/publication.ts';
+import { ACCOUNTS, ENDED, HEAD, KEYS, LEASE, LOG, ROTATED, USES } from '../../../shared/publication.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { opened } from '../../started/gateway.ts';
@@ -358,6 +364,42 @@ describe('an older copy of the database (E42)', () => {
     current.close();
   }, 20_000);
 });
+
+test('as many rotated keys as are kept push no revoked one out, and only the latest revoked ones are kept (E42)', async () => {
+  const head = await headOf('t1');
+  await head.claim(CLAIM);
+  await head.begin('e1');
+  let puts = 0;
+  const put = async (rows: Put['rows']) => {
+    await head.turn(0); // the lease ends before so many are written
+    const now = await head.put({ ...ROWS, puts, log: 'none', rows });
+    if (now === undefined) throw new Error('the lease is lost');
+    puts = now;
+  };
+  const endedKeys = async (set: typeof ENDED | typeof ROTATED) => {
+    const names: string[] = [];
+    for (let from = 0; ; from = names.length) {
+      const some = await head.ended(set, from);
+      if (some.length === 0) return names;
+      names.push(...some.map(([name]) => name));
+    }
+  };
+  await put([[`k${id(1)}`, '', START_MS]]);
+  for (let from = 2; from < ENDED_MAX + 4; from += PORTION)
+    await put(
+      Array.from({ length: PORTION }, (_, n) => [`k${id(from + n)}`, '[1,"h",1]', START_MS * 2 + from + n]),
+    );
+  await put([[`k${id(0)}`, '', START_MS + 0.5]]);
+  expect((await endedKeys(ENDED)).slice(0, 3)).toEqual([`r${id(1)}`, `r${id(0)}`]);
+  const rotated = await endedKeys(ROTATED);
+  expect([rotated.length, rotated.at(0)]).toEqual([ENDED_MAX, `x${id(2 + PORTION)}`]);
+  for (let from = 0; from < ENDED_MAX; from += PORTION)
+    await put(
+      Array.from({ length: PORTION }, (_, n) => [`k${id(1e6 + from + n)}`, '', START_MS + 1 + from + n]),
+    );
+  const revoked = await endedKeys(ENDED);
+  expect([revoked.length, revoked.at(0)]).toEqual([ENDED_MAX, `r${id(1e6)}`]);
+}, 60_000);
 
 test('a kill between what is written here and in Redis makes no copy of the database', async () => {
   const first = publish();
