@@ -19,6 +19,8 @@ export const restore = onConfig(
   'restore FOLDER --overwrite',
   'Put the databases and the secret of FOLDER in place, after a check; say what that would overwrite.',
   ({ storage: { dataDir, redisUrl } }, { operands: [folder = ''], options, world }): Outcome => {
+    const missing = DATABASES.map((file) => join(folder, file)).find((path) => !existsSync(path));
+    if (missing !== undefined) return notRestored(folder, `${missing} is not there`);
     const held = [dataDir, folder].flatMap((at) => DATABASES.map((file) => join(at, file))).filter(isHeld);
     if (held.length > 0)
       return failed(
@@ -103,12 +105,14 @@ function copiesOf(folder: string, dataDir: string) {
     return { kind: 'copied', files } as const;
   } catch (error) {
     for (const file of [...DATABASES, SECRET_FILE]) rmSync(join(dataDir, `${file}.new`), { force: true });
-    return failed(`${resolve(folder)} cannot be restored (${fileReason(error)}); nothing was changed.`);
+    return notRestored(folder, fileReason(error));
   }
 }
 
+const notRestored = (folder: string, reason: string) =>
+  failed(`${resolve(folder)} cannot be restored (${reason}); nothing was changed.`);
+
 function copyDatabase(from: string, to: string): void {
-  if (!existsSync(from)) throw new Error(`${from} is not there`);
   rmSync(to, { force: true });
   using database = new Database(from, { readwrite: true });
   const check = database.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').get()?.quick_check;
