@@ -20,7 +20,7 @@ export type Opened =
  * The format of all databases, above that of every earlier release whose programs must not run on them any more. To be
  * raised with every migration: an app that knows only a part of a file's tables sees by it alone that they are newer.
  */
-const FORMAT = 1;
+const FORMAT = 2;
 
 /** How long one process waits for another's write before it gives up, in milliseconds. */
 const BUSY_MS = 5_000;

@@ -77,8 +77,8 @@ test('M2 a new change to a schema raises the format, by which a part of the apps
     return { format, migrations: count };
   });
   expect(known).toEqual([
-    { format: 1, migrations: 25 },
-    { format: 1, migrations: 8 },
+    { format: 2, migrations: 27 },
+    { format: 2, migrations: 8 },
   ]);
 });
 
