@@ -46,7 +46,7 @@ function change(file: string, sql: string): void {
 
 describe('a newer database than the code is refused with a sentence', () => {
   const FORMAT = (file: string) =>
-    `The database FOLDER/data/${file} has format 99 and this Sluice knows 1: a newer one has run on it. Run that, or put back a backup from before it.\n`;
+    `The database FOLDER/data/${file} has format 99 and this Sluice knows 2: a newer one has run on it. Run that, or put back a backup from before it.\n`;
   test.each(Object.entries(ENTRIES))('M2 of the accounts, by %s', async (_name, args) => {
     await makeStores();
     change(ACCOUNTS_FILE, 'PRAGMA user_version = 99');

@@ -162,7 +162,7 @@ describe('a database that cannot be used is one sentence', () => {
     [
       'it is of a later format',
       (path) => edit(path, 'PRAGMA user_version = 99'),
-      /^The database \S+localnet\.db has format 99 and this Sluice knows 1: /,
+      /^The database \S+localnet\.db has format 99 and this Sluice knows 2: /,
     ],
     [
       'its write-ahead log cannot be written',
