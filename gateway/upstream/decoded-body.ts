@@ -137,6 +137,10 @@ export class DecodedBody implements ReplyBody {
     return this.end ?? end;
   }
 
+  distrust(): void {
+    this.#coded.distrust?.();
+  }
+
   /** Lets go of it and of its connection. */
   cancel(reason?: 'evicted'): void {
     this.#coded.cancel(reason);

@@ -5,7 +5,14 @@ import type { Failure } from './failure.ts';
 import { plainIdAt, withCallerId } from './followed-answer.ts';
 import { type CallContext, type Forward, type ForwardParts, isStale, type Reply } from './forward.ts';
 import type { Hedge, HedgedCall } from './hedge.ts';
-import { EMPTY, type ExchangeHandler, type HttpReply, LEFT_OUT, type NoReply } from './http-connection.ts';
+import {
+  type Connection,
+  EMPTY,
+  type ExchangeHandler,
+  type HttpReply,
+  LEFT_OUT,
+  type NoReply,
+} from './http-connection.ts';
 import { judgeWhole, type ResponseStart } from './response-reader.ts';
 import { type ForwardRoute, isOfThisChain, type Need } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
@@ -83,6 +90,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
   followers: DirectCall[] | undefined;
   /** The answer to its own attempt, and when that came. */
   body: Buffer | undefined;
+  connection: Connection | undefined;
   cameMs = 0;
   /** What its own attempt was sent under. */
   sentId: Uint8Array = EMPTY;
@@ -158,7 +166,8 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     return true;
   }
 
-  onSmallReply(body: Buffer, cameMs: number): void {
+  onSmallReply(body: Buffer, cameMs: number, connection: Connection): void {
+    this.connection = connection;
     this.#settle();
     this.body = body;
     this.cameMs = cameMs;
@@ -171,7 +180,10 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     if (this.isOver) return this.#drop(backend, true);
     if (this.answerWith(backend, body, sentId, this.sentMs, this.cameMs)) return;
     const ids = { sentId, callerId: this.read.call.id };
-    this.#fail(backend, judgeWhole(body, ids, backend.config.trustsEnd));
+    const judged = judgeWhole(body, ids, backend.config.trustsEnd);
+    // What comes next over it may be late answers to others.
+    if (judged.kind === 'garbage') this.connection?.destroy('bad-framing');
+    this.#fail(backend, judged);
   }
 
   /** Answers all who wait with what a backend gave at `cameMs`, sent to it at `sentMs`; false: it is no plain result, or too old. */

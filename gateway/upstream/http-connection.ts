@@ -22,7 +22,7 @@ export type WritePiece = (piece: Buffer) => unknown;
 
 /** A body under way. It must be read to its end, by `more` or `pipe`, or cancelled, or its connection stays taken. */
 export type ReplyBody = Pick<Body, 'pieces' | 'end' | 'more' | 'offer' | 'pipe' | 'cancel'> &
-  Partial<Pick<Body, 'noteRead' | 'noteUnread'>>;
+  Partial<Pick<Body, 'distrust' | 'noteRead' | 'noteUnread'>>;
 
 export type HttpReply = Readonly<{ kind: 'reply'; head: ResponseHead; body: ReplyBody }>;
 
@@ -36,7 +36,7 @@ export type NoReply =
 /** Waits for the outcome of one exchange. One of the first two is called, once. */
 export type ExchangeHandler = Readonly<{
   /** The body of a small reply as nearly all come: 200, JSON, not encoded, in one read. Without it every reply comes by `onOutcome`. */
-  onSmallReply?(body: Buffer, cameMs: number): void;
+  onSmallReply?(body: Buffer, cameMs: number, connection: Connection): void;
   onOutcome(outcome: HttpReply | NoReply): void;
   /** Absent: a call of our own. */
   accountId?: number;
@@ -227,6 +227,11 @@ class Body {
   cancel(reason: CutReason = 'cancelled'): void {
     if (this.end === undefined) this.#connection.destroy(reason);
   }
+
+  /** It was no answer to its request: what comes next over its connection may be late answers to others. */
+  distrust(): void {
+    this.#connection.destroy('bad-framing');
+  }
 }
 
 const IDLE: Phase = { kind: 'idle' };
@@ -336,7 +341,7 @@ export class Connection {
     const rest = readFrom(phase.bytes, read.end);
     if (handler.onSmallReply !== undefined && isSmallReply(read.head, rest)) {
       this.#becomeIdle(true);
-      return handler.onSmallReply(rest, this.activeAtMs);
+      return handler.onSmallReply(rest, this.activeAtMs, this);
     }
     const body = new Body(read.head, handler, this, this.#owner.clock);
     this.#phase = body;

@@ -139,7 +139,7 @@ async function hold(body: ReplyBody, choose: Choose, signal: AbortSignal): Promi
 }
 
 /** The body with the caller's id, cut at the first byte that shows that it is no one answer to the call, or when it ends too early. */
-function checked(body: StreamBody, { sentId, callerId }: CallIds, isTrusted: boolean): StreamBody {
+function checked(body: ReplyBody, { sentId, callerId }: CallIds, isTrusted: boolean): StreamBody {
   const answer = new FollowedAnswer(sentId, callerId, isTrusted);
   return {
     cancel: (reason) => body.cancel(reason),
@@ -151,6 +151,7 @@ function checked(body: StreamBody, { sentId, callerId }: CallIds, isTrusted: boo
         return wait;
       });
       const isCut = answer.isBroken || (end.kind === 'complete' && !answer.end(write));
+      if (isCut) body.distrust?.();
       return isCut ? { kind: 'cut', reason: 'bad-json', bytes: end.bytes } : end;
     },
   };
@@ -209,6 +210,7 @@ export async function judge(
           reason: GIVEN_UP.has(end.reason) ? end.reason : `a body cut short: ${end.reason}`,
         }
       : judgeWhole(Buffer.concat(body.pieces), ids, isTrusted);
+  if (whole === FOREIGN) body.distrust?.();
   if (status === 200) return whole;
   if (whole.kind !== 'whole') return failure;
   if (failureOf(whole.bytes) !== undefined) return whole;

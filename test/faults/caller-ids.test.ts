@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { type RawExchange, CHUNKED, chunk, ECHOED_ID, plain } from '../fakes/raw-backend.ts';
+import { type RawExchange, CHUNKED, chunk, ECHOED_ID, framed, plain } from '../fakes/raw-backend.ts';
 import { callText, rawPair, resultText } from './pair.ts';
 
 const { backend, gateway } = await rawPair({ plans: { scale: { rps: 1e6, burst: 1e6, max_batch: 100 } } });
@@ -92,3 +92,22 @@ test('B12 a late answer to another account that used the same id is not passed o
   expect(await post(other)).not.toContain('for 1');
   expect(new Set(sent).size).toBe(sent.length);
 });
+
+test.each(['getAccountInfo', 'getTransaction', 'sendTransaction'])(
+  'B12 behind an answer under the id of another call, %s gets no late error without an id over that connection',
+  async (method) => {
+    let calls = 0;
+    let first: unknown;
+    backend.script(async ({ send, gone }) => {
+      if (calls++ === 0) first = gone;
+      else return gone === first ? undefined : send(plain(resultText('"own"', ECHOED_ID)));
+      await send(framed(resultText('"other"', '"ABCDEFGHIJKLMNOP"')));
+      await Bun.sleep(20); // until another call may have taken the connection
+      await send(framed('{"jsonrpc":"2.0","error":{"code":-32602,"message":"late"},"id":null}'));
+    });
+    await (await gateway.post(callText(1, method, '["before"]'), key)).text();
+    const text = await (await gateway.post(callText(2, method, '["behind"]'), gateway.key('scale'))).text();
+    expect(text).not.toContain('late');
+    expect(calls).toBeGreaterThan(1);
+  },
+);
