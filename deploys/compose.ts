@@ -118,6 +118,11 @@ export function composeDeploys(inputs: DeploysInputs) {
   const deliveries = createDeliveries({ ...delivery, store, outbox, registry, clock, log, permit });
   const { wake } = deliveries;
   const whyReadOnly = () => publication?.whyReadOnly();
+  // Keys that were revoked in the newer database still work in an older copy.
+  const identify: Identify = (carried) =>
+    publication?.state().kind === 'behind' && carried.kind !== 'none'
+      ? { kind: 'check-unavailable' }
+      : keys.identify(carried);
   const { watcher, timeOf } = composeWatcher(inputs, { enqueue, outbox, metrics, wake, publication });
   gaugeSealedElsewhere(registry, store, delivery.seal);
   const isWatched = (address: string) => labels.has(address);
@@ -143,9 +148,9 @@ export function composeDeploys(inputs: DeploysInputs) {
       webhooks,
     });
   const app = createApp({
-    webhooks: { ...webhookRoutesOf(inputs, webhooks, keys.identify), whyReadOnly },
+    webhooks: { ...webhookRoutesOf(inputs, webhooks, identify), whyReadOnly },
     answerPrograms: createProgramsAnswer({
-      identify: keys.identify,
+      identify,
       enter: enterOf('programs', inputs),
       latest: () => watcher.state().latest,
       watched: programs,

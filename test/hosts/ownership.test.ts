@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { copyFileSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
 import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
 import { sluice } from '../cli/sluice.ts';
 import { queueOver } from '../deploys/outbox/queue.ts';
@@ -22,6 +23,11 @@ const healthOf = async (host: Host) => {
   return `${response.status} ${await response.text()}`;
 };
 const saysHealth = (host: Host, text: string) => waited(async () => (await healthOf(host)).includes(text));
+/** What the program API says to who has a key. */
+const deploysSays = async (host: Host, key: string) => {
+  const response = await fetch(new URL(PROGRAMS_PATH, host.deploys().url), { headers: { 'x-token': key } });
+  return `${response.status} ${await response.text()}`;
+};
 const head = (field: string) => hosts.redis.cli('HGET', '{sluice:accounts}:head', field);
 
 /** Has the accounts database of one folder in another, as the copy of its files that an operator makes. */
@@ -109,6 +115,8 @@ test('a backup that is put back is refused until an operator says that it counts
   await one.startGateway();
   await saysHealth(one, 'This database is older than what is published');
   expect([await one.status(old.key), await one.status(payer.key)]).toEqual([401, 200]);
+  for (const { key } of [old, payer])
+    expect(await deploysSays(one, key)).toBe('503 {"error":"Key check unavailable"}');
   const said = await sluice(one.folder, ['deploys', 'take-over', '--config', one.config]);
   expect([said.code, said.out]).toEqual([
     0,
@@ -128,6 +136,8 @@ test('a backup that is put back is refused until an operator says that it counts
       expect.objectContaining({ action: 'key.revoke', subject: old.id }),
     ]),
   );
+  expect(await deploysSays(one, old.key)).toBe('401 {"error":"Invalid or inactive API key"}');
+  expect(await deploysSays(one, payer.key)).not.toMatch(/key/i);
   makeDue(one, 1);
   await triedTimes(one, 1);
 }, 40_000);
