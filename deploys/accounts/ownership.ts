@@ -15,6 +15,13 @@ import { unreachable } from '../../shared/brand.ts';
  *     cutOff --> waiting: the same
  *     waiting --> unknown: Redis is away
  *     waiting --> unpublished: Redis is away, and never had it
+ *     unknown --> unreadable: Redis has a figure that deploys did not write
+ *     unpublished --> unreadable: the same
+ *     waiting --> unreadable: the same
+ *     cutOff --> unreadable: the same
+ *     unreadable --> unknown: Redis is away
+ *     unreadable --> unpublished: Redis is away, and never had it
+ *     unreadable --> waiting: an earlier start has the lease
  *   }
  *   undecided --> sole: claimed
  *   undecided --> behind: published is later
@@ -23,13 +30,16 @@ import { unreachable } from '../../shared/brand.ts';
  *   behind --> takingOver: the same
  *   takingOver --> sole: claimed
  *   takingOver --> otherOrigin: as above
+ *   takingOver --> unreadable: as above
  *   sole --> cutOff: Redis is away
  *   sole --> waiting: as above
  *   sole --> behind: another start has published
  *   sole --> otherOrigin: as above
+ *   sole --> unreadable: as above
  *   otherOrigin --> sole: claimed
  *   otherOrigin --> waiting: as above
  *   otherOrigin --> behind: published is later
+ *   otherOrigin --> unreadable: as above
  * ```
  *
  * `behind` is left only by an operator, also when Redis has lost everything since: that something later existed is known. A
@@ -52,7 +62,9 @@ export type Ownership =
   /** An operator has said that this database is the true one, and Redis does not know yet. */
   | { readonly kind: 'taking-over' }
   /** Redis has the accounts of another database. */
-  | { readonly kind: 'other-origin'; readonly origin: string };
+  | { readonly kind: 'other-origin'; readonly origin: string }
+  /** What is published has a figure that no deploys wrote: what is later cannot be told. */
+  | { readonly kind: 'unreadable'; readonly figure: string };
 
 /** What one look at Redis, or an operator, says. `own` and `published` are generations. */
 export type OwnershipEvent =
@@ -61,6 +73,7 @@ export type OwnershipEvent =
   | { readonly kind: 'claimed'; readonly isWhole: boolean }
   | { readonly kind: 'later'; readonly own: number; readonly published: number }
   | { readonly kind: 'other-origin'; readonly origin: string }
+  | { readonly kind: 'unreadable'; readonly figure: string }
   | { readonly kind: 'take-over' };
 
 /** The state after an event. Pure. */
@@ -70,6 +83,7 @@ export function nextOwnership(state: Ownership, event: OwnershipEvent): Ownershi
     case 'claimed':
       return { kind: 'sole', isWhole: event.isWhole };
     case 'other-origin':
+    case 'unreadable':
       return event;
     case 'take-over':
       // Two installations that share a Redis by mistake must not take each other's place.
@@ -92,6 +106,7 @@ function afterSilence(state: Exclude<Ownership, { kind: 'behind' }>, wasPublishe
       return { kind: 'cut-off' };
     case 'unknown':
     case 'waiting':
+    case 'unreadable':
       return wasPublished ? { kind: 'unknown' } : { kind: 'unpublished' };
     default:
       return state;
@@ -115,6 +130,7 @@ const FROZEN = 'nothing is published, no webhook is sent, and changes are refuse
 export function whyReadOnly(state: Ownership): string | undefined {
   switch (state.kind) {
     case 'behind':
+    case 'unreadable':
       return complaintOf(state);
     case 'unknown':
     case 'waiting':
@@ -128,13 +144,15 @@ export function whyReadOnly(state: Ownership): string | undefined {
 export function complaintOf(state: Ownership): string | undefined {
   switch (state.kind) {
     case 'behind':
-      return `This database is older than what is published (generation ${state.own}, published is ${state.published}): ${FROZEN}. Stop this deploys and use the newer database; or, if this one is to count, run: ${TAKE_OVER}`;
+      return `${whyBehind(state)} (generation ${state.own}, published is ${state.published}): ${FROZEN}. Stop this deploys and use the newer database; or, if this one is to count, run: ${TAKE_OVER}`;
     case 'waiting':
       return `Another deploys uses this database or a copy of it: here ${FROZEN}. Stop one of the two.`;
     case 'unknown':
       return `Redis does not answer, so it is not known whether a newer copy of this database is in use: until it does ${FROZEN}.`;
     case 'other-origin':
       return `Accounts and keys are not published: Redis has those of another database (origin ${state.origin}). Run deploys where that database is, or delete the Redis keys {sluice:accounts}* to publish this one.`;
+    case 'unreadable':
+      return `Redis has a figure that deploys did not write ({sluice:accounts}:head, ${state.figure}), so it is not known whether a newer copy of this database is in use: ${FROZEN}. If it is this one that counts, delete the Redis key {sluice:accounts}:head.`;
     case 'unpublished':
     case 'cut-off':
     case 'taking-over':
@@ -143,4 +161,11 @@ export function complaintOf(state: Ownership): string | undefined {
     default:
       return unreachable(state);
   }
+}
+
+/** A copy that was started more often than the database that published last has a higher generation, and lacks its changes. */
+function whyBehind({ own, published }: Extract<Ownership, { kind: 'behind' }>): string {
+  return own > published
+    ? 'Another copy of this database has published since'
+    : 'This database is older than what is published';
 }

@@ -178,7 +178,7 @@ function remarkOf({ kind }: Ownership): string | undefined {
  * that does not count are another's, which sends them under ids of its own.
  */
 function eventsOf({ kind }: Ownership): 'made' | 'held-back' | 'dropped' {
-  if (kind === 'unknown' || kind === 'waiting') return 'held-back';
+  if (kind === 'unknown' || kind === 'waiting' || kind === 'unreadable') return 'held-back';
   return kind === 'behind' || kind === 'taking-over' ? 'dropped' : 'made';
 }
 
@@ -428,7 +428,7 @@ function createClaim(changes: Changes, head: RedisHead, clock: Clock) {
   type Unclaimed = Exclude<OwnershipEvent, { kind: 'away' | 'claimed' | 'take-over' }>;
 
   function refusalOf(found: Exclude<Claim, Claimed>): Unclaimed | undefined {
-    if (found.kind === 'other-origin') return found;
+    if (found.kind === 'other-origin' || found.kind === 'unreadable') return found;
     const own = changes.last().generation;
     const { holder, generation: published } = found;
     const isKnown = holder === '' || holder === head.holder || changes.knows(holder);
@@ -442,8 +442,8 @@ function createClaim(changes: Changes, head: RedisHead, clock: Clock) {
       // A look takes nothing.
       if (found.kind === 'claimed') throw new Error('Redis gave a claim that was not wanted');
       const refusal = refusalOf(found);
-      if (refusal !== undefined && (!isTakeOver || refusal.kind === 'other-origin')) return refusal;
-      if (found.kind === 'other-origin') return found;
+      if (found.kind === 'other-origin' || found.kind === 'unreadable') return found;
+      if (refusal !== undefined && !isTakeOver) return refusal;
       const generation = Math.max(changes.last().generation, found.generation) + 1;
       changes.addPublisher(head.holder, clock.now(), generation);
       over = found.holder;

@@ -33,7 +33,9 @@ export type Claim =
         turns: number;
       }>)
   | (Holder & Readonly<{ kind: 'free' | 'held' | 'later' }>)
-  | Readonly<{ kind: 'other-origin'; origin: string }>;
+  | Readonly<{ kind: 'other-origin'; origin: string }>
+  /** A figure is no whole number from zero on: somebody else wrote it. */
+  | Readonly<{ kind: 'unreadable'; figure: string }>;
 
 /** What the database knows to be published, and under which generation it claims over which holder. `take-over` claims over any. */
 export type Claiming = Readonly<{
@@ -83,11 +85,16 @@ export const ENDED_MAX = 100_000;
 const CLAIM: RedisScript = {
   keys: 2,
   lua: `
-local names = {'origin', 'holder', 'generation', 'epoch', 'puts', 'whole', 'seq', 'config', 'termsId', 'turns'}
+local names = {'origin', 'holder', 'generation', 'epoch', 'puts', 'whole', 'seq', 'config', 'termsId', 'turns', 'version'}
 local head = redis.call('HMGET', KEYS[1], unpack(names))
 for i = 1, #names do head[i] = head[i] or '' end
 local origin, holder, generation = head[1], head[2], head[3]
 if origin ~= '' and origin ~= ARGV[1] then return {'other-origin', origin} end
+-- Lua reads 'inf', 'nan' and '0x1' as numbers too.
+for _, i in ipairs({3, 5, 7, 8, 10, 11}) do
+  local isNumber = string.match(head[i], '^%d*$') and (tonumber(head[i]) or 0) <= ${Number.MAX_SAFE_INTEGER}
+  if not isNumber then return {'unreadable', names[i], string.sub(head[i], 1, 40)} end
+end
 local lease = redis.call('GET', KEYS[2])
 local turns = math.max(tonumber(head[10]) or 0, tonumber(ARGV[6]))
 if ARGV[4] ~= 'take-over' then
@@ -240,6 +247,7 @@ export function openRedisHead({ url, clock, random, onWarning, origin, holder }:
         await call((redis) => redis.sluiceClaim(HEAD, LEASE, ...words)),
       );
       if (kind === 'other-origin') return { kind, origin: first };
+      if (kind === 'unreadable') return { kind, figure: `${first} ${JSON.stringify(second)}` };
       const seen = { holder: first, generation: Number(second) };
       if (kind === 'held' || kind === 'free' || kind === 'later') return { kind, ...seen };
       const [epoch = '', puts, whole, seq, config, termsId = '', turns] = rest;
@@ -319,6 +327,7 @@ export async function whyUnpublished(options: Options): Promise<string | undefin
     const nothing = { announced: all, turns: all, generation: 0, over: '' };
     const { kind } = await head.claim({ how: 'look', ...nothing });
     if (kind === 'other-origin') return 'Redis has the accounts of another database';
+    if (kind === 'unreadable') return 'Redis has a figure that deploys did not write';
     return kind === 'held' ? undefined : 'no deploys publishes accounts';
   } catch {
     return 'Redis does not answer';

@@ -17,6 +17,7 @@ const STATES = {
   behind: { kind: 'behind', own: 6, published: 7 },
   'taking-over': { kind: 'taking-over' },
   'other-origin': { kind: 'other-origin', origin: 'there' },
+  unreadable: { kind: 'unreadable', figure: 'turns "inf"' },
 } satisfies { [Kind in Ownership['kind']]: Extract<Ownership, { kind: Kind }> };
 
 const EVENTS = {
@@ -27,18 +28,49 @@ const EVENTS = {
   later: { kind: 'later', own: 1, published: 2 },
   other: { kind: 'other-origin', origin: 'elsewhere' },
   'take-over': { kind: 'take-over' },
+  unreadable: { kind: 'unreadable', figure: 'seq "nan"' },
 } satisfies Record<string, OwnershipEvent>;
 
 type Row = readonly [from: keyof typeof STATES, ...to: readonly (keyof typeof STATES)[]];
 
 /** To which state each event leads, in the order of `EVENTS`. */
 const TABLE: readonly Row[] = [
-  ['unknown', 'unknown', 'unpublished', 'waiting', 'sole', 'behind', 'other-origin', 'taking-over'],
-  ['unpublished', 'unpublished', 'unpublished', 'waiting', 'sole', 'behind', 'other-origin', 'taking-over'],
-  ['waiting', 'unknown', 'unpublished', 'waiting', 'sole', 'behind', 'other-origin', 'taking-over'],
-  ['sole', 'cut-off', 'cut-off', 'waiting', 'sole', 'behind', 'other-origin', 'sole'],
-  ['cut-off', 'cut-off', 'cut-off', 'waiting', 'sole', 'behind', 'other-origin', 'taking-over'],
-  ['behind', 'behind', 'behind', 'behind', 'behind', 'behind', 'behind', 'taking-over'],
+  [
+    'unknown',
+    'unknown',
+    'unpublished',
+    'waiting',
+    'sole',
+    'behind',
+    'other-origin',
+    'taking-over',
+    'unreadable',
+  ],
+  [
+    'unpublished',
+    'unpublished',
+    'unpublished',
+    'waiting',
+    'sole',
+    'behind',
+    'other-origin',
+    'taking-over',
+    'unreadable',
+  ],
+  [
+    'waiting',
+    'unknown',
+    'unpublished',
+    'waiting',
+    'sole',
+    'behind',
+    'other-origin',
+    'taking-over',
+    'unreadable',
+  ],
+  ['sole', 'cut-off', 'cut-off', 'waiting', 'sole', 'behind', 'other-origin', 'sole', 'unreadable'],
+  ['cut-off', 'cut-off', 'cut-off', 'waiting', 'sole', 'behind', 'other-origin', 'taking-over', 'unreadable'],
+  ['behind', 'behind', 'behind', 'behind', 'behind', 'behind', 'behind', 'taking-over', 'behind'],
   [
     'taking-over',
     'taking-over',
@@ -48,6 +80,7 @@ const TABLE: readonly Row[] = [
     'taking-over',
     'other-origin',
     'taking-over',
+    'unreadable',
   ],
   [
     'other-origin',
@@ -58,6 +91,18 @@ const TABLE: readonly Row[] = [
     'behind',
     'other-origin',
     'other-origin',
+    'unreadable',
+  ],
+  [
+    'unreadable',
+    'unknown',
+    'unpublished',
+    'waiting',
+    'sole',
+    'behind',
+    'other-origin',
+    'taking-over',
+    'unreadable',
   ],
 ];
 
@@ -77,6 +122,7 @@ test.each([
   ['behind', 'none', 'no', 'complaint'],
   ['taking-over', 'none', 'yes', 'quiet'],
   ['other-origin', 'free', 'yes', 'complaint'],
+  ['unreadable', 'none', 'no', 'complaint'],
 ] as const)('%s: deliveries %s, changes %s, operator %s', (kind, deliveries, changes, operator) => {
   const state = STATES[kind];
   expect(deliveriesOf(state)).toBe(deliveries);
@@ -86,4 +132,10 @@ test.each([
 
 test('the complaint of who is behind has both generations and the command that decides', () => {
   expect(complaintOf(STATES.behind)).toMatch(/generation 6, published is 7.*sluice deploys take-over/);
+});
+
+test('who is behind with the higher generation is not called older', () => {
+  expect(complaintOf({ kind: 'behind', own: 8, published: 6 })).toMatch(
+    /^Another copy of this database has published since \(generation 8, published is 6\).*sluice deploys take-over/,
+  );
 });

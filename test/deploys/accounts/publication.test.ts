@@ -401,6 +401,35 @@ test('as many rotated keys as are kept push no revoked one out, and only the lat
   expect([revoked.length, revoked.at(0)]).toEqual([ENDED_MAX, `r${id(1e6)}`]);
 }, 60_000);
 
+test.each([
+  ['generation', 'nan'],
+  ['puts', '-1'],
+  ['seq', 'inf'],
+  ['config', '0x10'],
+  ['turns', '9007199254740992'],
+  ['version', '1.5'],
+  ['turns', `${'9'.repeat(400)}`],
+])(
+  'a figure of %s that deploys did not write stops it with a sentence, until it is gone',
+  async (field, text) => {
+    addKeys(1, 2);
+    const first = publish();
+    await waited(first.isWhole);
+    await admin.hset(HEAD, field, text);
+    const before = await admin.hgetall(HEAD);
+    await waited(() => first.state() === 'unreadable');
+    expect(await admin.hgetall(HEAD)).toEqual(before);
+    await first.stop();
+    const second = publish();
+    await waited(() => second.state() === 'unreadable');
+    expect(await admin.hgetall(HEAD)).toEqual(before);
+    await admin.del(HEAD);
+    await waited(second.isWhole);
+    expect(await isPublished()).toBe(true);
+  },
+  20_000,
+);
+
 test('a kill between what is written here and in Redis makes no copy of the database', async () => {
   const first = publish();
   await waited(first.isWhole);

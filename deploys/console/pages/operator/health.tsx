@@ -139,6 +139,7 @@ const PUBLICATION: Readonly<Record<Ownership['kind'], StateWord>> = {
   'taking-over': ['Publishing', 'waiting'],
   'other-origin': ['Not published', 'bad'],
   waiting: ['Not published', 'bad'],
+  unreadable: ['Not published', 'bad'],
   behind: ['Older copy', 'bad'],
 };
 
