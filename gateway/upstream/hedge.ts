@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Backend } from './backend.ts';
-import type { ExchangeHandler } from './http-connection.ts';
+import { plainIdAt } from './followed-answer.ts';
+import type { Connection, ExchangeHandler } from './http-connection.ts';
 import { createRetryBudget, type Need, type Pool } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
 
@@ -66,16 +67,18 @@ export function createHedge(
       second.leave();
       second.endProbation();
     };
-    const endWith = (body: Buffer) =>
-      !call.isOver && call.answerWith(second, body, sentId, sentMs, clock.monotonic())
-        ? onHedge('won')
-        : drop();
+    const endWith = (body: Buffer, connection: Connection) => {
+      // Not looked at further: what comes next over its connection may be late answers to others.
+      if (plainIdAt(body, sentId) === -1) connection.destroy('bad-framing');
+      if (!call.isOver && call.answerWith(second, body, sentId, sentMs, clock.monotonic())) onHedge('won');
+      else drop();
+    };
     second.enter(clock);
     onHedge('made');
     const sentId = call.sendTo(second, {
       hasOther: true,
       hasLeft: () => call.isOver || call.hasLeft(),
-      onSmallReply: (body) => atEndOfTurn({ endTurn: () => endWith(body) }),
+      onSmallReply: (body, _cameMs, connection) => atEndOfTurn({ endTurn: () => endWith(body, connection) }),
       onOutcome(outcome) {
         if (outcome.kind === 'reply') outcome.body.cancel();
         drop();

@@ -49,6 +49,17 @@ describe('a read that is late, with hedging', () => {
     expect([gateway.inFlight(), gateway.failures, gateway.hedges]).toEqual([[0, 0], [], ['made']]);
   });
 
+  test("closes the connection over which the second answer was another call's: what follows may be too", async () => {
+    using gateway = world(2, true);
+    const [first, second] = [gateway.held(), gateway.held(1)];
+    const text = gateway.text();
+    await gateway.late();
+    await second[0]?.send(plain(rpc('99', '1')));
+    await second[0]?.gone;
+    await first[0]?.send(plain(rpc('1', '7')));
+    expect([await text, second.length]).toEqual([rpc('1', '7'), 1]);
+  });
+
   test.each<[string, (exchange: RawExchange) => unknown]>([
     ['breaks off', ({ reset }) => reset()],
     ['is an error', ({ send }) => send(plain(BUSY))],
