@@ -1,14 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { METHODS } from '../gateway/methods/table.ts';
 import { configFrom } from '../shared/config/config.ts';
 import { PRICES_BY_DEFAULT } from '../shared/config/plans.ts';
+import { PRODUCT, sourcesOf } from './layers/source.ts';
 import { childEnv, ROOT } from './started/process.ts';
 import { startStack } from './started/stack.ts';
 
 const readme = readFileSync(join(ROOT, 'README.md'), 'utf8');
-const docs = ['README.md', ...new Bun.Glob('docs/*.md').scanSync({ cwd: ROOT })].map((path) =>
+const docs = ['README.md', ...new Bun.Glob('docs/**/*.md').scanSync({ cwd: ROOT })].map((path) =>
   readFileSync(join(ROOT, path), 'utf8'),
 );
 const pages = docs.join('\n');
@@ -39,6 +40,29 @@ describe('the documents and the code agree', () => {
     );
     expect(named.length).toBeGreaterThan(15);
     expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+
+  test('every page that the code cites exists, and every decision is listed', async () => {
+    const sources = await sourcesOf(ROOT, PRODUCT);
+    const cited = sources.flatMap(({ text }) => text.match(/docs\/[a-z/-]+\.md/g) ?? []);
+    expect(cited.length).toBeGreaterThan(20);
+    expect(cited.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+    const listed = readFileSync(join(ROOT, 'docs/decisions/README.md'), 'utf8').matchAll(
+      /\]\(([a-z-]+\.md)\)/g,
+    );
+    const kept = readdirSync(join(ROOT, 'docs/decisions')).filter((name) => name !== 'README.md');
+    expect([...listed].map(([, name = '']) => name).toSorted()).toEqual(kept.toSorted());
+  });
+
+  test('every word has one meaning', () => {
+    const rows = readFileSync(join(ROOT, 'docs/words.md'), 'utf8').matchAll(
+      /^\| ([a-z -]+(?:, [a-z -]+)*) +\|/gm,
+    );
+    const words = [...rows]
+      .flatMap(([, cell = '']) => cell.trim().split(', '))
+      .filter((word) => word !== 'word');
+    expect(words.length).toBeGreaterThan(60);
+    expect(words.filter((word, at) => words.indexOf(word) !== at)).toEqual([]);
   });
 
   test('every config that they show is accepted', () => {

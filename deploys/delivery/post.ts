@@ -24,7 +24,10 @@ const INTERIM_MAX = 1_000;
 /** Least time for one address before the next is tried. */
 const ADDRESS_MS_MIN = 250;
 
-/** POSTs over HTTP/1.1 and TLS 1.2 or later, each on its own connection. Never rejects; at most 10 s. `ca` is the policy's. */
+/**
+ * POSTs over HTTP/1.1 and TLS 1.2 or later, each on its own connection (docs/decisions/webhooks-without-fetch.md). Never
+ * rejects; at most 10 s. `ca` is the policy's.
+ */
 export function createPost(ca: string | undefined, clock: Clock) {
   // An agent of its own knows no proxies of the environment; a new connection per attempt is never another's pin.
   const agent = new Agent({ keepAlive: false, maxCachedSessions: 0 });

@@ -62,7 +62,7 @@ export const DUE = {
 /**
  * Leases due deliveries as far as the attempts `underWay` leave capacity: first those of accounts below their fair share,
  * then of webhooks without an attempt, then further ones of a webhook; failing webhooks last. Leases, tokens and rows of
- * attempts are written in one IMMEDIATE transaction before anything is sent.
+ * attempts are written in one IMMEDIATE transaction before anything is sent (docs/decisions/outbox.md).
  */
 export function createClaim(store: Store, random: (bytes: number) => Uint8Array) {
   const take = createTake(store, random);

@@ -15,7 +15,7 @@ for (const c of '{[') KIND[c.charCodeAt(0)] = OPEN;
 for (const c of '}]') KIND[c.charCodeAt(0)] = CLOSE;
 KIND[QUOTE] = STRING;
 
-/** Follows the structure of one JSON value through its bytes, however they are cut; it does not parse. */
+/** Follows the structure of one JSON value through its bytes, however they are cut; it does not parse (docs/decisions/json.md). */
 export class Structure {
   /** Objects and arrays that are open. */
   depth: number;

@@ -163,7 +163,10 @@ export type Answer = Readonly<{
   isLost: boolean;
 }>;
 
-/** Applies one message to the state of its account, a text of the store's. Pure. Throws on a blob of another version. */
+/**
+ * Applies one message to the state of its account, a text of the store's (docs/decisions/leases.md). Pure. Throws on a blob of
+ * another version.
+ */
 export function answer(before: string | undefined, sender: Sender, message: Message, moment: Moment): Answer {
   const { revision, rate, credits, scans } = message;
   const { nowMs, sinceLossMs } = moment;

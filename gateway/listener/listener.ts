@@ -32,7 +32,7 @@ export type ListenerOptions = Readonly<{
   beat?: (() => void) | undefined;
 }>;
 
-/** A listener for the connections of callers, which is opened once. */
+/** A listener for the connections of callers, which is opened once (docs/decisions/listener.md). */
 export function createListener(config: GatewayConfig, { clock, shared, beat }: ListenerOptions) {
   let address = config.listen;
   let socket: Bun.TCPSocketListener<CallerConnection> | undefined;

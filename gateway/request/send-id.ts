@@ -12,7 +12,7 @@ const IDS_MADE = 512;
  * Gives the id of the next send to a backend; `fillRandom` fills bytes that nobody can guess. Every send has one of its own,
  * and its answer gets the caller's in its place, so that no byte of a caller decides what is taken for an answer, and a late
  * answer of a faulty node fits no other call. Ids have no prefix and no counter, which an error that echoes the request, or
- * data of the chain, would give away.
+ * data of the chain, would give away (docs/decisions/own-ids.md).
  */
 export function createSendIds(fillRandom: (bytes: Uint8Array) => unknown): () => Uint8Array {
   const random = new Uint8Array(IDS_MADE * CHARACTERS);

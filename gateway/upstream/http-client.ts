@@ -117,7 +117,7 @@ const KEEP_MS = 15_000;
 /** A connection used this recently is taken to be alive for a request that must not be sent twice. */
 const FRESH_MS = 1_000;
 
-/** Keep-alive connections to one backend. */
+/** Keep-alive connections to one backend (docs/decisions/http-client.md). */
 export type HttpClient = Readonly<ReturnType<typeof createHttpClient>>;
 
 export function createHttpClient({ url, codings, headers, clock, idleMs }: ClientOptions) {
