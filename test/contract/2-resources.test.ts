@@ -15,7 +15,7 @@ import { AUTHORITY, programsOf, startDeploys, watchedOf } from '../deploys/start
 
 beforeAll(() => FormatRegistry.Set('date-time', (text) => !Number.isNaN(Date.parse(text))));
 
-test('an upgradeable program has every field and no other, with the block time of its deploy (spec 2.1, 2.2)', async () => {
+test('an upgradeable program has every field and no other, with the block time of its deploy (§3)', async () => {
   await using deploys = startDeploys(watchedOf('Raydium'));
   deploys.chain.deploy(addressOf('Raydium'), 900, AUTHORITY);
   deploys.chain.blockTimes.set(900, 1_700_000_000);
@@ -56,7 +56,7 @@ test.each([
   ['has no ProgramData account', owned(LOADER_V3, programBytes(addressOf('nowhere'))), 'missing', null],
   ['is a balance at a closed address', owned(SYSTEM, Buffer.alloc(0)), 'missing', null],
 ] as [string, (chain: Chain) => void, string, string | null][])(
-  'a program that %s has that status (spec 3.1)',
+  'a program that %s has that status (§3.1)',
   async (_, arrange, status, upgrade_authority) => {
     await using deploys = startDeploys([{ address: program, label: 'Program' }]);
     arrange(deploys.chain);

@@ -8,11 +8,11 @@ import { AUTHORITY, programsOf, refusalOf, startDeploys, watchedOf } from '../de
 const ask = (deploys: ReturnType<typeof startDeploys>, init?: RequestInit, path = PROGRAMS_PATH) =>
   deploys.answer(new Request(`http://localhost${path}`, init));
 
-test('the endpoint stands where the specification puts it, version and all (spec 4.1, 9)', () => {
+test('the endpoint stands where the specification puts it, version and all (§3, §8)', () => {
   expect(PROGRAMS_PATH).toBe('/api/v1/program-deploys/programs');
 });
 
-test('without program_id every watched program is returned, about 115 of them (spec 4.1, 8)', async () => {
+test('without program_id every watched program is returned, about 115 of them (§3)', async () => {
   const watched = readWatched(undefined);
   if (watched.kind !== 'watched') throw new Error('the built-in list must be good');
   await using deploys = startDeploys(watched.programs);
@@ -26,7 +26,7 @@ test('without program_id every watched program is returned, about 115 of them (s
 
 const [a, b, c] = [addressOf('A'), addressOf('B'), addressOf('C')];
 
-test('program_id restricts the result, which stays newest first (spec 4.1)', async () => {
+test('program_id restricts the result, which stays newest first (§3)', async () => {
   await using deploys = startDeploys(watchedOf('C', 'B', 'A'));
   for (const [i, address] of [c, b, a].entries()) deploys.chain.deploy(address, 100 + i, AUTHORITY);
   await deploys.watch();
@@ -48,7 +48,7 @@ test('program_id restricts the result, which stays newest first (spec 4.1)', asy
   }
 });
 
-test('a program_id that is no address is 400, and named (spec 4.1)', async () => {
+test('a program_id that is no address is 400, and named (§3.2 400)', async () => {
   await using deploys = startDeploys(watchedOf('A'));
   await deploys.watch();
   for (const [value, named] of [

@@ -12,7 +12,7 @@ const key = gateway.key();
 test.each([
   ['without an RPC plan', null],
   ['whose plan the config no longer has', 'gone'],
-])('a key of an account %s is an inactive one (spec 5.3)', async (_name, plan) => {
+])('a key of an account %s is an inactive one (§1.4, §2.5 401)', async (_name, plan) => {
   const answer = await gateway.post(call('getSlot'), gateway.key(plan));
   expect([answer.status, await answer.text()]).toEqual([
     401,
@@ -20,7 +20,7 @@ test.each([
   ]);
 });
 
-test('members that JSON-RPC does not know are accepted and not forwarded', async () => {
+test('members that JSON-RPC does not know are accepted and not forwarded (§2.1.2)', async () => {
   const answer = await gateway.post('{"jsonrpc":"2.0","id":1,"method":"getSlot","trace":{"a":[1]}}', key);
   const seen = backend.seen.at(-1);
   expect([answer.status, seen?.text.replace(seen.id, '1')]).toEqual([
@@ -29,7 +29,7 @@ test('members that JSON-RPC does not know are accepted and not forwarded', async
   ]);
 });
 
-test('a notification is never executed: 200 with an empty body, no credits', async () => {
+test('a notification is never executed: 200 with an empty body, no credits (§2.1.4)', async () => {
   const before = backend.seen.length;
   const trial = gateway.key('trial', 10);
   const answer = await gateway.post('{"jsonrpc":"2.0","method":"sendTransaction","params":["x"]}', trial);
@@ -37,7 +37,7 @@ test('a notification is never executed: 200 with an empty body, no credits', asy
   expect([answer.status, await answer.text(), cost, backend.seen.length]).toEqual([200, '', '0', before]);
 });
 
-test('every admitted answer says what it cost, an unknown method the default, and on a trial what is left', async () => {
+test('every admitted answer says what it cost, an unknown method the default, and on a trial what is left (§2.2.5)', async () => {
   const credits = async (method: string, of: string) => {
     const { headers } = await gateway.post(call(method), of);
     return [headers.get('x-credits-cost'), headers.get('x-credits-left')];

@@ -4,7 +4,7 @@ import { refusalOf, startDeploys, watchedOf } from '../deploys/started.ts';
 
 const NOT_YET = [503, { error: 'not available yet' }];
 
-test('503 not available yet until the first good reading (spec 7.1)', async () => {
+test('503 not available yet until the first good reading (§3.2 503)', async () => {
   const chain = startChain();
   chain.fault = () => new Response('<html>', { status: 502 });
   await using deploys = startDeploys(watchedOf('A'), [chain]);
@@ -19,7 +19,7 @@ test('503 not available yet until the first good reading (spec 7.1)', async () =
   expect((await deploys.get()).status).toBe(200);
 });
 
-test('a chain that is away later leaves the last reading and its checked_at (spec 7.1)', async () => {
+test('a chain that is away later leaves the last reading and its checked_at (§3)', async () => {
   await using deploys = startDeploys(watchedOf('A'));
   await deploys.watch();
   const before: unknown = await (await deploys.get()).json();
@@ -29,7 +29,7 @@ test('a chain that is away later leaves the last reading and its checked_at (spe
   expect([response.status, await response.json()]).toEqual([200, before] as never);
 });
 
-test('503 Key check unavailable when the database does not answer and the key is not in memory (spec 7.1)', async () => {
+test('503 Key check unavailable when the database does not answer and the key is not in memory (§3.2 503)', async () => {
   await using deploys = startDeploys(watchedOf('A'));
   await deploys.watch();
   const unseen = deploys.addKey();

@@ -18,8 +18,8 @@ const gateway = shared(
   }),
 );
 
-describe('402: a trial whose credits are used up (spec 7.2)', () => {
-  test('D10 with 50 calls in flight exactly as many pass as there are credits, and none reaches a backend unpaid', async () => {
+describe('402: a trial whose credits are used up', () => {
+  test('D10 with 50 calls in flight exactly as many pass as there are credits, and none reaches a backend unpaid (§2.4.2, §2.5 402)', async () => {
     const key = gateway.key('trial', 17);
     const before = backend.seen.length;
     const answers = await Promise.all(Array.from({ length: 50 }, () => gateway.post(UNSHARED, key)));
@@ -56,8 +56,8 @@ describe('402: a trial whose credits are used up (spec 7.2)', () => {
   });
 });
 
-describe("429: above the plan's rate (spec 7.2, 8)", () => {
-  test('C7 the body, the code and the headers are exact, and waiting Retry-After is enough', async () => {
+describe("429: above the plan's rate", () => {
+  test('C7 the body, the code and the headers are exact, and waiting Retry-After is enough (§2.5 429)', async () => {
     const key = gateway.key('slow');
     expect((await gateway.post([CALL, CALL], key)).status).toBe(200);
     const refused = await gateway.post(CALL, key);
@@ -70,7 +70,7 @@ describe("429: above the plan's rate (spec 7.2, 8)", () => {
     expect((await gateway.post(CALL, key)).status).toBe(200);
   });
 
-  test('C4 the keys of one account share its rate', async () => {
+  test('C4 the keys of one account share its rate (§1.1)', async () => {
     const [first, second] = [gateway.key('slow'), gateway.key('slow')];
     gateway.accounts.run(
       `UPDATE keys SET account_id = (SELECT account_id FROM keys WHERE last4 = ?) WHERE last4 = ?`,
@@ -81,7 +81,7 @@ describe("429: above the plan's rate (spec 7.2, 8)", () => {
   });
 });
 
-describe('what is not a request (DESIGN 3.2)', () => {
+describe('what is not a request', () => {
   test.each<[string, RequestInit, number, string]>([
     ['a number', { body: '7' }, 400, 'Invalid request: not an object'],
     ['GET', { method: 'GET' }, 405, 'Only POST is allowed'],
@@ -92,7 +92,7 @@ describe('what is not a request (DESIGN 3.2)', () => {
     expect([answer.status, await answer.text()]).toEqual([status, refusal(-32600, message, 'null')]);
   });
 
-  test('a WebSocket upgrade is refused with 405 and says so', async () => {
+  test('a WebSocket upgrade is refused with 405 and says so (§2, §2.5 405)', async () => {
     const answer = await fetch(gateway.url, { headers: { upgrade: 'websocket', connection: 'upgrade' } });
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'OPTIONS, POST']);
     expect(await answer.text()).toContain('WebSocket is not offered');

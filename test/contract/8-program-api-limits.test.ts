@@ -15,7 +15,7 @@ async function statuses(requests: number, key = deploys.key): Promise<number[]> 
 }
 const times = (status: number, count: number) => Array.from({ length: count }, () => status);
 
-test('of each key 60 requests in a minute are answered, then 429 says when to go on (spec 7.1, 8)', async () => {
+test('of each key 60 requests in a minute are answered, then 429 says when to go on (§1.1, §3.2 429, §6 program API)', async () => {
   const other = deploys.addKey();
   expect(await statuses(100, 'x')).toEqual(times(401, 100)); // of no key, and counted against none
   expect(await statuses(60)).toEqual(times(200, 60));

@@ -15,7 +15,7 @@ const key = gateway.key('scale');
 
 const told = ({ headers }: Response) => [headers.get('x-sluice-backend'), headers.get('x-sluice-slot')];
 
-test('an answer says which backend gave it and at which slot, short, long and shared', async () => {
+test('an answer says which backend gave it and at which slot, short, long and shared (§2.2.6)', async () => {
   const reads = await Promise.all([1, 2, 3].map(() => gateway.post(call('getBalance'), key)));
   expect(reads.map(told)).toEqual([1, 2, 3].map(() => ['agave-1', String(SLOT)]));
   backend.script(({ send }) => send(plain(withContext(`"${'A'.repeat(100_000)}"`))));
@@ -28,7 +28,7 @@ test('an answer without a slot says its backend alone, also when it comes from m
     expect(told(await gateway.post(call('getGenesisHash'), key))).toEqual(['agave-1', null]);
 });
 
-test('what the gateway says itself, and a batch, name no backend', async () => {
+test('what the gateway says itself, and a batch, name no backend (§2.2.6)', async () => {
   expect(told(await gateway.post(call('getHealth'), key))).toEqual([null, null]);
   expect(told(await gateway.post(call('slotSubscribe'), key))).toEqual([null, null]);
   expect(told(await gateway.post(`[${call('getBalance')}]`, key))).toEqual([null, null]);

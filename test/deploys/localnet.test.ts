@@ -11,7 +11,7 @@ import { ROOT, startProcess } from '../started/process.ts';
 
 const POLL_SECONDS = 1;
 
-test('a program that is redeployed on a real chain has its new slot and time on the API (spec 1.1, 2.1)', async () => {
+test('a program that is redeployed on a real chain has its new slot and time on the API (§3)', async () => {
   using folder = temporaryFolder();
   const storage = `[storage]\ndata_dir = "${folder.path}"\n`;
   const [chainConfig, config] = [join(folder.path, 'chain.toml'), join(folder.path, 'deploys.toml')];

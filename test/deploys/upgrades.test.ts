@@ -22,7 +22,7 @@ async function posted({ deploys, queue, network }: ReturnType<typeof start>, slo
 }
 
 describe('a program that is upgraded', () => {
-  test('M8 is logged, and told to a webhook within the same moment, once if it was upgraded twice by then, with slots, label and times (spec 2.3, 2.4, 6.2.1)', async () => {
+  test('M8 is logged, and told to a webhook within the same moment, once if it was upgraded twice by then, with slots, label and times (§4.1 program.upgraded)', async () => {
     const { deploys, chain, queue, network } = start();
     await using _ = deploys;
     queue.addWebhook('one');
@@ -51,7 +51,7 @@ describe('a program that is upgraded', () => {
     expect(deploys.lines).toContainEqual([slots, 'deployed']);
   });
 
-  test('M8 between the last reading before a stop and the first after it is shown and told to nobody (spec 6.2.3)', async () => {
+  test('M8 between the last reading before a stop and the first after it is shown and told to nobody (§4.1 program.upgraded)', async () => {
     using folder = temporaryFolder();
     const path = join(folder.path, 'sluice.db');
     {

@@ -131,7 +131,7 @@ function priceOfDelivered(fates: readonly Fate[]): number {
 const names = Object.keys(FATES) as Fate[]; // the table's own keys
 const fates = fc.array(fc.constantFrom(...names), { minLength: 1, maxLength: 14 });
 
-test('D2 a batch costs the price of what it delivered, however its calls fail and wherever it is cut', async () => {
+test('D2 a batch costs the price of what it delivered, however its calls fail and wherever it is cut (§2.4.3)', async () => {
   await fc.assert(
     fc.asyncProperty(fates, async (chosen) => {
       await using _ = await fill();

@@ -28,7 +28,7 @@ test('a batch of small answers has a length', async () => {
   expect(answer.headers.get('content-length')).toBe(String((await answer.arrayBuffer()).byteLength));
 });
 
-test('B1 every element of a batch pays its token: three bursts at once are paid off before the next call', async () => {
+test('B1 every element of a batch pays its token: three bursts at once are paid off before the next call (§2.4.1)', async () => {
   const key = gateway.key('four');
   const whole = await ask(calls(12), key);
   expect([whole.status, whole.sent]).toEqual([200, 12]);
@@ -91,7 +91,7 @@ describe('B2 every element passes the rules of a call', () => {
   });
 });
 
-test('B3 a batch in which the credits would end is refused whole, call by call, and takes nothing', async () => {
+test('B3 a batch in which the credits would end is refused whole, call by call, and takes nothing (§2.4.2)', async () => {
   const key = gateway.key('trial', 51);
   const [one, two, three] = [call('1', 'getProgramAccounts'), call('"2"'), call('3')];
   const refusals = ['1', '"2"', '3'].map((id) => error(-402, 'Trial credits used up', id));
@@ -110,13 +110,16 @@ test.each([
   ['10,001 elements', calls(10_001), 400, tooLarge('null')],
   ['100,001 elements that are no calls', Array(100_001).fill('1'), 400, tooLarge('null')],
   ['more bytes than a body may have', calls(13_000), 413, error(-32600, 'Request body too large', 'null')],
-])('B4 a batch of %s is refused before any work begins', async (_name, elements, status, text) => {
-  const key = gateway.key('trial', 1);
-  expect(await ask(elements, key)).toEqual({ status, text, sent: 0 });
-  expect((await ask([call('1')], key)).status).toBe(200);
-});
+])(
+  'B4 a batch of %s is refused before any work begins (§6 RPC rate, burst, batch, scans, concurrent calls)',
+  async (_name, elements, status, text) => {
+    const key = gateway.key('trial', 1);
+    expect(await ask(elements, key)).toEqual({ status, text, sent: 0 });
+    expect((await ask([call('1')], key)).status).toBe(200);
+  },
+);
 
-test('B7 duplicate, null, huge and escaped ids come back verbatim and in order; notifications are left out and cost no credits', async () => {
+test('B7 duplicate, null, huge and escaped ids come back verbatim and in order; notifications are left out and cost no credits (§2.1.1, §2.1.4)', async () => {
   const ids = ['1', '1', 'null', '"1"', '18446744073709551615', '"\\u0041\\"\\n"', '"é"', '0', '""', 'null'];
   const key = gateway.key('trial', ids.length);
   const notification = '{"jsonrpc":"2.0","method":"getSlot"}';
@@ -125,7 +128,7 @@ test('B7 duplicate, null, huge and escaped ids come back verbatim and in order; 
   expect((await ask([call('1')], key)).status).toBe(402);
 });
 
-test('B7 an id that Agave could not answer is an error with id null, in its place', async () => {
+test('B7 an id that Agave could not answer is an error with id null, in its place (§2.1.1)', async () => {
   const ids = ['1.0', '1e2', '-1', '18446744073709551616', 'true', '{}', '[1]'];
   const wrong = error(-32600, 'Invalid request: id must be a string, an unsigned integer or null', 'null');
   expect(await ask([call('1'), ...ids.map((id) => call(id)), call('2')], gateway.key('scale'))).toEqual({
@@ -135,7 +138,7 @@ test('B7 an id that Agave could not answer is an error with id null, in its plac
   });
 });
 
-test.each(['[]', '[ ]', ' [\n] '])('B9 the empty batch %j is one -32600 object', async (body) => {
+test.each(['[]', '[ ]', ' [\n] '])('B9 the empty batch %j is one -32600 object (§2.1.4)', async (body) => {
   expect(await ask(body, gateway.key('scale'))).toEqual({
     status: 400,
     text: error(-32600, 'Invalid request: empty batch', 'null'),
@@ -154,7 +157,7 @@ describe('C13 what a known key sends in a shape that is no request costs one tok
     ['an empty batch', '[]'],
     ['a batch above the plan', `[${calls(21).join()}]`],
     ['a batch above every plan', `[${calls(1_001).join()}]`],
-  ])('C13 %s', async (_name, body) => {
+  ])('C13 %s (§2.4.1)', async (_name, body) => {
     const key = gateway.key('four');
     const statuses = async (count: number) => {
       const all: number[] = [];

@@ -38,11 +38,14 @@ describe('F4 content types', () => {
     ['application/jsonp', 'content-type: application/jsonp\r\n'],
     ['a form', 'content-type: application/x-www-form-urlencoded\r\n'],
     ['two, JSON second', 'content-type: text/plain\r\ncontent-type: application/json\r\n'],
-  ])('F4 %s is refused with 415, so that no page can send it without a preflight', async (_name, head) => {
-    const text = await ask(`${head}${lengthOf(CALL)}`, CALL);
-    expect(text).toStartWith('HTTP/1.1 415 ');
-    expect(text).toEndWith(refused('Content-Type must be application/json'));
-  });
+  ])(
+    'F4 %s is refused with 415, so that no page can send it without a preflight (§2.5 415)',
+    async (_name, head) => {
+      const text = await ask(`${head}${lengthOf(CALL)}`, CALL);
+      expect(text).toStartWith('HTTP/1.1 415 ');
+      expect(text).toEndWith(refused('Content-Type must be application/json'));
+    },
+  );
 });
 
 describe('F5 the limit of a body', () => {
@@ -69,7 +72,7 @@ describe('F5 the limit of a body', () => {
     );
   });
 
-  test('F5 a longer one is a 413, with a length and in chunks', async () => {
+  test('F5 a longer one is a 413, with a length and in chunks (§2.5 413, §6 request body)', async () => {
     const body = padded(LIMIT + 2);
     for (const [head, bytes] of [
       [lengthOf(body), body],

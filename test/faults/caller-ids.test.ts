@@ -48,7 +48,7 @@ const inPieces = (text: string) => async (exchange: RawExchange) => {
   await exchange.send(all.slice(cut));
 };
 
-test('B12 no id of a caller and no data mark a backend or break an answer, alone, in a batch and as lines, however it comes', async () => {
+test('B12 no id of a caller and no data mark a backend or break an answer, alone, in a batch and as lines, however it comes (§2.2.3)', async () => {
   const before = gateway.gateway.status().backends[0]?.recent_failed;
   for (const result of RESULTS)
     for (const how of [

@@ -106,7 +106,7 @@ function arrived(calls: number): () => Promise<void> {
   };
 }
 
-test('L22 above its calls at once an account is refused, in every class together, and pays nothing', async () => {
+test('L22 above its calls at once an account is refused, in every class together, and pays nothing (§2.4.5, §2.5 429)', async () => {
   const key = gateway.key('trial', 100);
   const classes = ['getAccountInfo', 'getProgramAccounts', 'getBlock'];
   const arrival = arrived(3);

@@ -84,7 +84,7 @@ describe.each(CODECS)('A11 a large plain answer goes out in %s', (coding, decomp
     }
   });
 
-  test('A11 from memory, without a call to its backend', async () => {
+  test('A11 from memory, without a call to its backend (§2.2.7)', async () => {
     const block = LONG.replace('[{', '[{"slot":1},{');
     backend.script((exchange) => exchange.send(plain(block)));
     const call = callText(1, 'getGenesisHash');

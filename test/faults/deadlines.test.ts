@@ -103,7 +103,7 @@ test.each([
   ['getBlockHeight', 'light', ['agave', 'agave', 'agave']],
   ['getBlock', 'history', ['agave', 'agave', 'old-faithful', 'old-faithful']],
 ])(
-  'A8 all attempts of %s together have twice the deadline of one, over however many backends and tiers',
+  'A8 all attempts of %s together have twice the deadline of one, over however many backends and tiers (§2.6.1)',
   async (method, deadline, profiles) => {
     let sent = 0;
     const silent = () => void sent++;

@@ -79,7 +79,7 @@ describe.each(CODECS)('A11 %s', (encoding, compress) => {
   );
 });
 
-test('A11 a backend is asked for plain answers, whatever the caller accepts, unless its config says otherwise', async () => {
+test('A11 a backend is asked for plain answers, whatever the caller accepts, unless its config says otherwise (§2.2.7)', async () => {
   const accepted: (string | undefined)[] = [];
   backend.script((exchange) => {
     accepted.push(acceptedBy(exchange));

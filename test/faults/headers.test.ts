@@ -161,7 +161,7 @@ describe('F10 a page of any origin', () => {
     expect(await caller.until('\r\n\r\n')).toContain(`\r\naccess-control-allow-headers: ${names}\r\n`);
   });
 
-  test('F10 may read every answer and refusal with its fields, and is never allowed credentials', async () => {
+  test('F10 may read every answer and refusal with its fields, and is never allowed credentials (§2.1.5)', async () => {
     const large = GOOD.replace('7', `"${'a'.repeat(1 << 20)}"`);
     backend.script(({ text, send }) => send(plain(text.includes('getBlock') ? large : GOOD)));
     const limited = gateway.key('one');

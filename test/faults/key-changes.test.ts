@@ -26,7 +26,7 @@ function firstKey(store: Store) {
 }
 
 describe('E5 keys change while they are used', () => {
-  test('E5 a revoked key stops within a second, and a rotated one works beside its heir until its time', async () => {
+  test('E5 a revoked key stops within a second, and a rotated one works beside its heir until its time (§1.5)', async () => {
     await using gateway = await startAlone(backend.url);
     const { keys, made } = firstKey(gateway.accounts);
     expect(await gateway.statusOf(made.made.key)).toBe(200);

@@ -11,7 +11,7 @@ beforeEach(() => void (backend = startBackend()));
 afterEach(() => backend[Symbol.asyncDispose]());
 
 describe('E3 when keys cannot be read', () => {
-  test('E3 known keys go on, others get 503 and never 401, and all is well again without a restart', async () => {
+  test('E3 known keys go on, others get 503 and never 401, and all is well again without a restart (§2.5 503)', async () => {
     await using gateway = await startAlone(backend.url);
     const [known, unseen] = [gateway.key(), gateway.key()];
     expect(await gateway.statusOf(known)).toBe(200);

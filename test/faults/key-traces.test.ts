@@ -10,7 +10,7 @@ const PLANS = '[plans.prepaid]\nrps = 1000\nburst = 1000\ncredits = 1000\n[plans
 /** Of a key's 38 characters only those behind its prefix and before its last four are secret. */
 const SECRET = [11, -4] as const;
 
-test('E1 no key is in what a gateway logs, answers, measures, stores or sends to Redis', async () => {
+test('E1 no key is in what a gateway logs, answers, measures, stores or sends to Redis (§1.2)', async () => {
   await using backend = startBackend();
   await using redis = await startRedis();
   await using crew = await startCrew({

@@ -20,7 +20,7 @@ const backends = () => [{ name: 'a', url: backend.url }];
 const start = (plans: Record<string, unknown> = {}) => startGateway({ backends: backends(), plans });
 
 describe('C10 an address that tries many keys is barred', () => {
-  test('C10 after a hundred failed keys in ten seconds: 429 with a true Retry-After, with few look-ups', async () => {
+  test('C10 after a hundred failed keys in ten seconds: 429 with a true Retry-After, with few look-ups (§2.5 429)', async () => {
     const { through, count } = countingLookUps();
     const { clock, advance } = createVirtualClock();
     await using gateway = await startGateway({ backends: backends() }, clock, through);
@@ -75,7 +75,7 @@ describe('C10 an address that tries many keys is barred', () => {
 });
 
 describe('C11 a key is one identity with one bucket in whatever form it comes', () => {
-  test('C11 header, Bearer, query, percent-encoded and twice take from one bucket', async () => {
+  test('C11 header, Bearer, query, percent-encoded and twice take from one bucket (§1.3)', async () => {
     await using gateway = await start({ slow: { rps: 0.001, burst: 5 } });
     const key = gateway.key('slow');
     const forms: [Record<string, string>, string][] = [
@@ -91,7 +91,7 @@ describe('C11 a key is one identity with one bucket in whatever form it comes', 
     for (const form of forms) expect(await ask(form)).toBe(429);
   });
 
-  test('C11 two keys at once, or a key in another case, are no identity, and take from no bucket', async () => {
+  test('C11 two keys at once, or a key in another case, are no identity, and take from no bucket (§1.3)', async () => {
     await using gateway = await start({ slow: { rps: 0.001, burst: 1 } });
     const [one, two] = [gateway.key('slow'), gateway.key('slow')];
     const ask = async (headers: Record<string, string>, query = '') =>

@@ -72,7 +72,7 @@ describe('A6 a scan in lines that is cut has no last line, looks cut, and is not
     ['a clean end between two accounts', ({ send }) => send('0\r\n\r\n')],
     ['a clean end within an account', ({ send }) => send(`${chunk(',{"account":')}0\r\n\r\n`)],
     ['an error page', ({ send }) => send(`${chunk('<html>')}0\r\n\r\n`)],
-  ])('A6 %s', async (_name, end) => {
+  ])('A6 %s (§2.3.5)', async (_name, end) => {
     const key = gateway.key('trial', 100);
     using caller = await openCaller(gateway.url);
     backend.script(async (exchange) => {

@@ -80,7 +80,7 @@ describe('A8 a reader that is behind is not a failure of its backend', () => {
     return { cuts, failed: failures() - failedBefore, left: next.headers.get('x-credits-left') };
   }
 
-  test('A8 a caller that reads nothing for the idle limit is cut off, and pays', async () => {
+  test('A8 a caller that reads nothing for the idle limit is cut off, and pays (§2.6.2)', async () => {
     const { caller, exchange, key } = await unread();
     let gone = false;
     void exchange.gone.then(() => (gone = true));

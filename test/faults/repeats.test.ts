@@ -84,7 +84,7 @@ async function arrival(): Promise<{ exchange: RawExchange }> {
   return first.promise;
 }
 
-test('H4 of two callers with one identical call at a time each gets its own id, and both pay', async () => {
+test('H4 of two callers with one identical call at a time each gets its own id, and both pay (§2.3.8)', async () => {
   const [one, other] = [gateway.key('trial', 10), gateway.key('trial', 20)];
   const arrived = arrival();
   const first = gateway.post(call('"one"'), one);

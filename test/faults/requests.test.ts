@@ -40,7 +40,7 @@ describe('F1 a member that stands twice is refused, however it is written, so th
     ['id, escaped', call('"\\u0069\\u0064":1'), twice('id', 'null')],
     ['jsonrpc', call('"jsonrpc":"2.0"'), twice('jsonrpc')],
     ['method, the same value', call('"method":"getSlot"'), twice('method')],
-  ])('F1 %s', async (_name, body, text) => {
+  ])('F1 %s (§2.1.3)', async (_name, body, text) => {
     expect(await ask(body)).toEqual(refused(text));
     expect(await ask(`[${body}]`)).toEqual({ status: 200, text: `[${text}]`, sent: [] });
   });
@@ -63,7 +63,7 @@ describe('F2 what is not one JSON text is a parse error', () => {
     ['a surrogate in UTF-8', new Uint8Array(Buffer.from(params('["\xed\xa0\x80"]'), 'latin1'))],
     ['UTF-16', new Uint8Array(Buffer.from(`\uFEFF${CALL}`, 'utf16le'))],
     ['half of a call', CALL.slice(0, -1)],
-  ])('F2 %s', async (_name, body) => {
+  ])('F2 %s (§2.5 400)', async (_name, body) => {
     expect(await ask(body)).toEqual(refused(PARSE));
   });
 
@@ -108,13 +108,13 @@ describe('F2 what is one JSON text but odd', () => {
 });
 
 describe('F3 numbers survive', () => {
-  test('F3 in params and ids, byte for byte', async () => {
+  test('F3 in params and ids, byte for byte (§2.1.2)', async () => {
     const body =
       '{"jsonrpc":"2.0","id":9007199254740993,"method":"getSlot","params":[1e400,-0,1.0,1E+2,18446744073709551615,0.1e-7]}';
     expect(await ask(body)).toEqual(answered('9007199254740993', body));
   });
 
-  test('F3 in results, rentEpoch and floats among them', async () => {
+  test('F3 in results, rentEpoch and floats among them (§2.1.2)', async () => {
     const json =
       '{"context":{"slot":1},"value":{"lamports":18446744073709551615,"rentEpoch":18446744073709551615,"uiAmount":0.10,"x":1e400,"y":-0,"z":1.0}}';
     backend.script((seen) => result(seen, json));

@@ -7,7 +7,7 @@ const SCAN = { jsonrpc: '2.0', id: 1, method: 'getProgramAccounts' };
 const { backend, gateway } = await pair({ plans: { one: { rps: 1_000, burst: 1_000, scans: 1 } } });
 beforeEach(() => backend.script((seen) => streamed(seen, 8)));
 
-test('G9 a permit is held to the last byte: the next scan begins when the answer before it has been read', async () => {
+test('G9 a permit is held to the last byte: the next scan begins when the answer before it has been read (§2.4.5)', async () => {
   const key = gateway.key('one');
   const before = backend.seen.length;
   const gate = Promise.withResolvers<void>();
@@ -24,7 +24,7 @@ test('G9 a permit is held to the last byte: the next scan begins when the answer
   expect(backend.seen.length).toBe(before + 3);
 });
 
-test('with as many waiting as may wait, a further scan is 429 and takes nothing', async () => {
+test('with as many waiting as may wait, a further scan is 429 and takes nothing (§2.5 429)', async () => {
   const key = gateway.key('one');
   const before = backend.seen.length;
   const gate = Promise.withResolvers<void>();

@@ -86,7 +86,7 @@ test.each([
   ['all', 3],
   ['all', 2],
 ])(
-  'G17 a plan for %s gives a transaction to %p backends, or as many as there are, to each once and in the same bytes',
+  'G17 a plan for %s gives a transaction to %p backends, or as many as there are, to each once and in the same bytes (§2.3.3)',
   async (plan, count) => {
     if (plan === 'all') await restart(count);
     script(accept);

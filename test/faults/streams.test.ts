@@ -28,7 +28,7 @@ const allLeft = async () => {
   while (backend.pending() > 0) await Bun.sleep(5); // bounded by the test's own timeout
 };
 
-test('A1 a reader of 300 MB that stops reading stops the backend, costs the gateway less than 32 MB, and reads on to the same bytes', async () => {
+test('A1 a reader of 300 MB that stops reading stops the backend, costs the gateway less than 32 MB, and reads on to the same bytes (§2.2.2)', async () => {
   await (await gateway.post(SCAN)).body?.cancel();
   let written = 0;
   backend.script((seen) => streamed(seen, MEGABYTES, (megabytes) => void (written = megabytes)));

@@ -73,7 +73,7 @@ const CUTS: readonly (readonly [string, string, RawScript])[] = [
   ['A8 a stall', 'stalled', (exchange) => exchange.send(`${CHUNKED}${chunk(BEGIN)}`)],
 ];
 
-describe('a cut stream looks cut, is counted, and is not paid for (DESIGN 3.6, 3.8)', () => {
+describe('a cut stream looks cut, is counted, and is not paid for (§2.2.2, §2.4.3)', () => {
   test.each(CUTS)('%s', async (_name, reason, script) => {
     const key = gateway.key('trial', 10);
     const cuts = () => gateway.metric(`streams_cut_total{backend="a",reason="${reason}"}`);
@@ -143,7 +143,7 @@ async function startUnderWay(gatewayRows: object, method = CALL.method, init: Bu
 }
 
 describe("the listener's own clock cuts nothing", () => {
-  test.concurrent('A8 a stream is cut for its silence at idle_seconds, and not before', async () => {
+  test.concurrent('A8 a stream is cut for its silence at idle_seconds, and not before (§2.6.2)', async () => {
     await using stalls = await startUnderWay({ idle_seconds: 8 });
     const { exchange, advance } = stalls;
     await exchange.send(`${CHUNKED}${chunk(BEGIN)}`);

@@ -82,7 +82,7 @@ describe('G1 an error of the method, by its code', () => {
   });
 
   test.each([-32002, -32003, -32006, -32013, -32015, -32017, -32602, -32700, -32600])(
-    'G3 %p is the answer, with its data untouched, and no other backend gets the call',
+    'G3 %p is the answer, with its data untouched, and no other backend gets the call (§2.2.1)',
     async (code) => {
       const data = '{"err":null,"logs":["a\\u0001"],"n":1.0}';
       scripts = [says(code, data), good];
@@ -283,7 +283,7 @@ describe('G4 G5 a send', () => {
   const SEND = 'sendTransaction';
 
   test.each([-32002, -32003, -32603, -32016, -32000, -32004, -32014, -32601])(
-    'G4 answered with %p is sent to no other backend',
+    'G4 answered with %p is sent to no other backend (§2.3.3)',
     async (code) => {
       scripts = [says(code, '{"err":"AlreadyProcessed"}'), good];
       expect((await ask(SEND, ['tx'])).text).toContain(`says ${code}`);
@@ -306,14 +306,17 @@ describe('G4 G5 a send', () => {
       `${code} with a signature`,
       (call) => json(`{"jsonrpc":"2.0","result":"sig","id":${call.id}}`, code),
     ]),
-  ])('G4 whose outcome is unknown after %s is not sent again, and the answer says so', async (_, script) => {
-    for (const method of [SEND, 'requestAirdrop', 'sendSmartTransaction']) {
-      asked = [];
-      scripts = [script, good];
-      expect(await ask(method, ['tx'])).toEqual({ status: 504, text: MAYBE_SENT });
-      expect(asked.length).toBe(1);
-    }
-  });
+  ])(
+    'G4 whose outcome is unknown after %s is not sent again, and the answer says so (§2.5 504)',
+    async (_, script) => {
+      for (const method of [SEND, 'requestAirdrop', 'sendSmartTransaction']) {
+        asked = [];
+        scripts = [script, good];
+        expect(await ask(method, ['tx'])).toEqual({ status: 504, text: MAYBE_SENT });
+        expect(asked.length).toBe(1);
+      }
+    },
+  );
 
   test.each([400, 404, 422])('G4 that %p says was not taken has the error it says', async (code) => {
     scripts = [says(-32602, undefined, code), good];
@@ -321,11 +324,14 @@ describe('G4 G5 a send', () => {
     expect(asked.length).toBe(1);
   });
 
-  test.each([429, 503])('G4 that %p turns away is sent to another, whatever its body says', async (code) => {
-    scripts = [says(-32602, undefined, code), good];
-    expect((await ask(SEND, ['tx'])).text).toContain('"good"');
-    expect(asked.length).toBe(2);
-  });
+  test.each([429, 503])(
+    'G4 that %p turns away is sent to another, whatever its body says (§2.3.3)',
+    async (code) => {
+      scripts = [says(-32602, undefined, code), good];
+      expect((await ask(SEND, ['tx'])).text).toContain('"good"');
+      expect(asked.length).toBe(2);
+    },
+  );
 
   test('G4 whose outcome is unknown keeps its token of the rate, alone and in a batch, with a reply and without', async () => {
     const { burst } = gateway.config.plans.get('trial') ?? { burst: 0 };

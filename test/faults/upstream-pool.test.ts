@@ -381,7 +381,7 @@ describe('G7 a node that hangs', () => {
     expect((await send).status).toBe(504);
   });
 
-  test('G7 with no other: 503 when /health says so and within a second, for new calls and for those under way, and all is well at once when it is back', async () => {
+  test('G7 with no other: 503 when /health says so and within a second, for new calls and for those under way, and all is well at once when it is back (§2.5 503, §2.6.3)', async () => {
     await pass(2);
     const key = await keyOn('a');
     await pass(2);

@@ -37,7 +37,7 @@ function used() {
 }
 
 describe('a finalized block', () => {
-  test('is answered from memory for the same price and usage', async () => {
+  test('is answered from memory for the same price and usage (§2.3.8)', async () => {
     backend.script((call) => result(call, '{"blockhash":"h"}'));
     const first = await ask('"me"', 'getBlock', '[5,{"rewards":false}]');
     const [once = {}] = used();

@@ -74,7 +74,7 @@ describe('the metrics text', () => {
   });
 });
 
-test('metrics and the status are told beside each other, and the status nowhere else', async () => {
+test('metrics and the status are told beside each other, and the status nowhere else (§7)', async () => {
   await using backend = startBackend();
   await using started = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
   const { gateway, url } = started;

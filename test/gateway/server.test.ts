@@ -75,7 +75,7 @@ describe('routes', () => {
   });
 });
 
-test('M9 a gateway that can serve nothing is alive and not ready', async () => {
+test('M9 a gateway that can serve nothing is alive and not ready (§7)', async () => {
   const stages = {
     answer: () => new RpcResponse({ status: 200, fields: {} }),
     health: () => ({ ok: false, sentence: 'no backend' }),

@@ -10,7 +10,7 @@ import { address, type Address } from '@solana/kit';
 const ids = programs.map(({ program_id: id }) => address(id));
 
 describe('the programs at genesis', () => {
-  test('show every status of the specification (spec 3.1), deployed at different slots of the past', async () => {
+  test('show every status of the specification (§3.1), deployed at different slots of the past', async () => {
     using net = await startChain({ programs });
     const view = net.chain.viewAt('finalized');
     const slots = new Set<bigint>();

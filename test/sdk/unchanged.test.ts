@@ -30,7 +30,7 @@ import { quickly } from './quickly.ts';
 import { startTiers } from './tiers.ts';
 import { umiOn } from './umi-client.ts';
 
-// The SDKs as they are, with the key in the URL (spec 4.3.4); with the key in a header, waiting.test.ts has them.
+// The SDKs as they are, with the key in the URL; with the key in a header, waiting.test.ts has them.
 const CONFIRMED = { commitment: 'confirmed' } as const;
 const AT_ANY_VERSION = { maxSupportedTransactionVersion: 0 } as const;
 const LOADER = address('BPFLoaderUpgradeab1e11111111111111111111111');

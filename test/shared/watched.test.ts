@@ -9,7 +9,7 @@ const linesOf = (json: unknown) => {
   return watched.kind === 'problems' ? watched.lines : [];
 };
 
-test('the built-in list has no problem and about 115 programs (spec 8)', () => {
+test('the built-in list has no problem and about 115 programs (§3)', () => {
   const watched = watchedFrom(builtIn);
   expect(watched.kind === 'watched' && watched.programs.length).toBe(115);
 });

@@ -41,7 +41,7 @@ describe('the audit log', () => {
     expect(audit.list({ limit: 1 })).toHaveLength(1);
   });
 
-  test('forgets what is more than 400 days older than its newest entry, in portions', () => {
+  test('forgets what is more than 400 days older than its newest entry, in portions (§6 audit log)', () => {
     using audit = started();
     for (let i = 0; i < 600; i++) audit.note(0, 'webhook.edit', 1);
     audit.note(1, 'webhook.edit', 1);

@@ -30,7 +30,7 @@ describe('the keys of an account are bounded', () => {
        SELECT 'k' || i, 1, 'n', CAST(i AS BLOB), 'p', 'abcd', ${START_MS} FROM n`,
     );
 
-  test('those that work, until one is revoked or a grace is over', async () => {
+  test('those that work, until one is revoked or a grace is over (§6 active keys of an account)', async () => {
     add(KEYS_MAX - 1);
     await books.clock.advance(HOURS_25_MS);
     const { id } = books.newKey();
@@ -84,7 +84,7 @@ test('a form that is sent twice makes or rotates one key of an account, and says
 });
 
 describe('a new key', () => {
-  test('is well formed, named by its hash, listed without being shown, and stands nowhere in the database', () => {
+  test('is well formed, named by its hash, listed without being shown, and stands nowhere in the database (§1.2)', () => {
     const { key, id, account, name } = books.newKey();
     expect([readApiKey(key), id, account, name]).toEqual([key, keyIdOf(hashOf(key)), 'a', 'main']);
     expect(keys.list()).toEqual([

@@ -50,7 +50,7 @@ test('the OpenAPI document describes the endpoint, health and the three ways of 
   ]);
 });
 
-test('it has every status with its texts, and Retry-After and WWW-Authenticate where they are sent (spec 7.1)', () => {
+test('it has every status with its texts, and Retry-After and WWW-Authenticate where they are sent (§3.2 401, §3.2 429, §3.2 503)', () => {
   const responses = document.paths[PROGRAMS_PATH]?.['get']?.responses ?? {};
   const texts = Object.entries(responses).flatMap(([status, { content }]) =>
     Object.values(content['application/json'].examples ?? {}).map(({ value }) => [status, value]),
@@ -100,7 +100,7 @@ test('the reference page tells every field, every error text and every way of se
   for (const word of [...words.split(' '), ...texts.split(','), PROGRAMS_PATH]) expect(page).toContain(word);
 });
 
-test('M9 before a first reading deploys is alive and not ready', async () => {
+test('M9 before a first reading deploys is alive and not ready (§7)', async () => {
   await using deploys = startDeploys(watchedOf('A'));
   const at = async (path: string) => {
     const response = await deploys.answer(new Request(`http://localhost/health${path}`));

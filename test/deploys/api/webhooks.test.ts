@@ -20,7 +20,7 @@ const raw = (path: string, init: RequestInit = {}) =>
 const ABSENT = '00000000-0000-4000-8000-000000000000';
 
 describe('webhooks over HTTP', () => {
-  test('are made, listed, read, edited and deleted, and the secret is in the first answer alone', async () => {
+  test('are made, listed, read, edited and deleted, and the secret is in the first answer alone (§4)', async () => {
     const [status, made] = await api.ask('POST', '', {
       url: URL_TEXT,
       programs: [addressOf('A')],
@@ -53,7 +53,7 @@ describe('webhooks over HTTP', () => {
     expect(JSON.stringify(api.lines)).not.toContain(secret);
   });
 
-  test('are tested ten times a minute and by no other way more, and refused while paused, leaving nothing (E34)', async () => {
+  test('are tested ten times a minute and by no other way more, and refused while paused, leaving nothing (E34, §6 tests of a webhook)', async () => {
     const id = await api.made();
     expect(await api.ask('POST', `/${id}/pause`)).toMatchObject([200, { state: 'paused' }]);
     expect(await api.ask('POST', `/${id}/test`)).toEqual([409, { error: 'The webhook is paused' }]);
@@ -159,7 +159,7 @@ describe('a request is refused', () => {
       expect(await api.ask('GET', `/${id}/deliveries?${query}`)).toMatchObject([400, {}]);
   });
 
-  test('without a good key, whatever it asks for, and over the rate (spec 5, 8)', async () => {
+  test('without a good key, whatever it asks for, and over the rate (§3.2 401, §3.2 429)', async () => {
     const id = await api.made();
     for (const [method, path] of await api.operations(id)) {
       expect(await api.ask(method, path, undefined, '')).toEqual([401, { error: 'Missing API key' }]);

@@ -119,7 +119,7 @@ describe('a session', () => {
     expect(good).toEqual([false, false, true]);
   });
 
-  test('ends after 12 hours without use, which no page is that stands open and refreshes itself', async () => {
+  test('ends after 12 hours without use, which no page is that stands open and refreshes itself (§6 console session)', async () => {
     const part = { headers: { 'hx-request': 'true' } };
     const viewer = (init: RequestInit = {}) => people.viewerOf(visitor.request('/', init));
     await people.clock.advance(SESSION_MS.idle - 1);
@@ -132,7 +132,7 @@ describe('a session', () => {
     expect(await viewer()).toBeUndefined();
   });
 
-  test('ends after 30 days however much it is used', async () => {
+  test('ends after 30 days however much it is used (§6 console session)', async () => {
     const elevenHours = 11 * 3_600_000;
     for (let passed = elevenHours; passed < SESSION_MS.absolute; passed += elevenHours) {
       await people.clock.advance(elevenHours);

@@ -63,7 +63,7 @@ describe('changes', () => {
     expect((await startConsole(CUSTOMER, ROUTES).ask('/act', init)).status).toBe(303);
   });
 
-  test('more changes than a user may make at once are refused, with the time to wait, and logging out is not', async () => {
+  test('more changes than a user may make at once are refused, with the time to wait, and logging out is not (§6 console: changes of a user)', async () => {
     const taken: string[] = [];
     let left = 2;
     const { post, ask } = startConsole(CUSTOMER, ROUTES, {

@@ -23,7 +23,7 @@ import { startTcpProxy } from '../../fakes/tcp-proxy.ts';
 import { AUTHORITY, BODY, gist, NAME, sendTo, startGood, createAttemptClock } from './sending.ts';
 
 describe('the request', () => {
-  test('is one POST with the bytes, the headers and the name that were asked for (P1, P3)', async () => {
+  test('is one POST with the bytes, the headers and the name that were asked for', async () => {
     let lookups = 0;
     const resolve = () => (lookups++, Promise.resolve(['127.0.0.1']));
     using receiver = await startGood({ script: (visit) => visit.send(CONTENT) });
@@ -48,7 +48,7 @@ describe('the request', () => {
     expect([body, visit?.serverName, lookups]).toEqual([BODY.toString(), NAME, 1]);
   });
 
-  test('goes to an IP address as it stands, without a name in the handshake (P7)', async () => {
+  test('goes to an IP address as it stands, without a name in the handshake', async () => {
     using receiver = await startGood({ script: (visit) => visit.send(CONTENT) });
     const resolve = () => Promise.reject(new Error('must not be called'));
     expect(gist(await sendTo(receiver.url(), { policy: { resolve } }))).toBe('200 whole ok');
@@ -56,7 +56,7 @@ describe('the request', () => {
     expect(receiver.visits()[0]?.text.toLowerCase()).toContain(`host: 127.0.0.1:${receiver.port}\r\n`);
   });
 
-  test('takes the next address when one refuses (P12), and has failed when all do', async () => {
+  test('takes the next address when one refuses, and has failed when all do', async () => {
     using receiver = await startGood({ script: (visit) => visit.send(CONTENT) });
     const to = (...addresses: string[]) =>
       sendTo(receiver.url(NAME), { policy: { resolve: () => Promise.resolve(addresses) } });
@@ -77,7 +77,7 @@ describe('an answer is an answer, whatever its status (E7)', () => {
     expect(sent.kind === 'answered' && sent.fields.slice(1).join()).toBe('Retry-After,1,X-A,1,x-a,2');
   });
 
-  test.each([301, 302, 303, 307, 308])('%d is not followed (E6, P8)', async (code) => {
+  test.each([301, 302, 303, 307, 308])('%d is not followed (E6)', async (code) => {
     using other = await startGood({ script: (visit) => visit.send(CONTENT) });
     for (const location of [other.url(NAME).href, 'https://169.254.169.254/latest/']) {
       using receiver = await startGood({ script: saysAndEnds(status(code, `location: ${location}\r\n`)) });
@@ -87,7 +87,7 @@ describe('an answer is an answer, whatever its status (E7)', () => {
     expect(other.connections()).toBe(0);
   });
 
-  test('a body that breaks off is kept up to there (E4, P11)', async () => {
+  test('a body that breaks off is kept up to there (E4)', async () => {
     const head = 'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf';
     for (const script of [saysAndEnds(head), saysAndResets(head)]) {
       using receiver = await startGood({ script });
@@ -107,7 +107,7 @@ describe('an answer is an answer, whatever its status (E7)', () => {
   });
 });
 
-describe('a receiver that cannot be verified gets nothing (E11, P2)', () => {
+describe('a receiver that cannot be verified gets nothing (E11)', () => {
   const day = 86_400_000;
   const past = { notBefore: new Date(Date.now() - 2 * day), notAfter: new Date(Date.now() - day) };
   const future = { notBefore: new Date(Date.now() + day), notAfter: new Date(Date.now() + 2 * day) };
@@ -230,7 +230,7 @@ test('of a long head 16 KiB of fields are kept (E36)', async () => {
   expect(sent.kind === 'answered' && sent.fields.length).toBe(Math.floor(16_384 / 98));
 });
 
-test('a body without end is let go after 16 KiB, and costs no memory (E9, P10)', async () => {
+test('a body without end is let go after 16 KiB, and costs no memory (E9)', async () => {
   using receiver = await startGood({ script: endlessBody });
   await sendTo(receiver.url(NAME)); // what is allocated once
   Bun.gc(true);
@@ -269,7 +269,7 @@ async function around(sending: Promise<Sent>, clock: AttemptClock, ms: number) {
   return sent;
 }
 
-test('a receiver that accepts and never answers has failed after 10 s, and is let go (E1)', async () => {
+test('a receiver that accepts and never answers has failed after 10 s, and is let go (E1, §6 webhook response)', async () => {
   const clock = createAttemptClock();
   using receiver = await startGood({ script: silent });
   const sending = sendTo(receiver.url(NAME), { clock });
@@ -279,7 +279,7 @@ test('a receiver that accepts and never answers has failed after 10 s, and is le
   await visit.gone;
 });
 
-test('a head that drips has failed after 10 s, however busy the connection is (E2, P9)', async () => {
+test('a head that drips has failed after 10 s, however busy the connection is (E2)', async () => {
   const clock = createAttemptClock();
   const drip = createDrip('HTTP/1.1 200 OK\r\n');
   using receiver = await startGood({ script: drip.script });
@@ -292,7 +292,7 @@ test('a head that drips has failed after 10 s, however busy the connection is (E
   await released(drip.visit);
 });
 
-test('a body that drips leaves the status, and is let go after 10 s (E3, P9)', async () => {
+test('a body that drips leaves the status, and is let go after 10 s (E3)', async () => {
   const clock = createAttemptClock();
   const drip = createDrip(['HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n', ...'abcdefgh']);
   using receiver = await startGood({ script: drip.script });

@@ -102,7 +102,7 @@ for (const { name, advice = name, asked: outcome } of asked)
 
 const verdicts = Object.entries(CASES).map(([name, { accepted }], at) => [name, accepted, at] as const);
 
-describe.each(asked)('the verifier for $name in docs/webhooks.md (spec 6.4, E31)', ({ asked: outcome }) => {
+describe.each(asked)('the verifier for $name in docs/webhooks.md (E31, §4.2)', ({ asked: outcome }) => {
   test.skipIf(outcome.kind === 'absent')('runs as it stands', () => {
     expect(outcome).toMatchObject({ kind: 'answered' });
     expect(outcome.kind === 'answered' && outcome.answers).toHaveLength(lines.length);

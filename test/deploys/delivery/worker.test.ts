@@ -16,7 +16,7 @@ const gapsOf = (posts: readonly TimedPost[]) =>
 const distinct = (values: readonly unknown[]) => new Set(values).size;
 const headerOf = ({ post }: TimedPost, name: string) => String(post.headers[name]);
 
-test('a delivery that always fails is attempted six times: at once and 30 s, 2 min, 10 min, 30 min, 2 h after each failure, each signed anew (E18)', async () => {
+test('a delivery that always fails is attempted six times: at once and 30 s, 2 min, 10 min, 30 min, 2 h after each failure, each signed anew (E18, §4.2, §4.3, §6 webhook attempts)', async () => {
   await using work = startWorker(() => failedWith('connection_reset'));
   work.addWebhook('one');
   await work.advance(SOON);

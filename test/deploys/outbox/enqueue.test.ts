@@ -57,7 +57,7 @@ describe('a deploy', () => {
     expect(queue.states()).toEqual(['queued', 'queued']);
   });
 
-  test('is recorded as skipped for a paused webhook, with what would have been sent, and not at all for a deleted one', () => {
+  test('is recorded as skipped for a paused webhook, with what would have been sent, and not at all for a deleted one (§4.3)', () => {
     using queue = queueWith('paused', 'gone');
     queue.pause('paused');
     queue.drop('gone');
@@ -111,7 +111,7 @@ describe('an event without a block time', () => {
   });
 });
 
-test('a ping is a delivery of its own each time (spec 2.5)', () => {
+test('a ping is a delivery of its own each time (§4.1 ping)', () => {
   using queue = queueWith('one');
   for (let i = 0; i < 2; i++) expect(queue.enqueue.ping('one', START_MS)).toMatch(UUID);
   expect(bodies(queue)[0]).toMatchObject({

@@ -125,7 +125,7 @@ test.each([
   [5, 5],
   [6, 5],
 ])(
-  'automatic attempt %i that was interrupted leaves %i made, and the next is due at once',
+  'automatic attempt %i that was interrupted leaves %i made, and the next is due at once (§4.3)',
   (number, attempts) => {
     expect(afterAttempt(ATTEMPTING, number, INTERRUPTED, NOW)).toEqual(retry(NOW, { attempts }));
   },

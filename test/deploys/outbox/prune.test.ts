@@ -29,11 +29,14 @@ describe('retention', () => {
     [30 * DAY + 1, [1, 1, 1, 1, 0]],
     [90 * DAY, [1, 1, 1, 1, 0]],
     [90 * DAY + 1, [1, 0, 0, 0, 0]],
-  ])('after %i ms keeps webhooks, events, deliveries, attempts and answers: %p', (ageMs, counts) => {
-    using queue = start();
-    queue.prune(START_MS + ageMs);
-    expect(queue.values(COUNTS)).toEqual([counts]);
-  });
+  ])(
+    'after %i ms keeps webhooks, events, deliveries, attempts and answers: %p (§6 deliveries kept)',
+    (ageMs, counts) => {
+      using queue = start();
+      queue.prune(START_MS + ageMs);
+      expect(queue.values(COUNTS)).toEqual([counts]);
+    },
+  );
 
   test('removes a deleted webhook a day later, with its deliveries', () => {
     using queue = start();
@@ -70,7 +73,7 @@ describe('retention by number', () => {
       `SELECT count(*), min(created_at_ms), max(created_at_ms) FROM deliveries WHERE webhook_id = '${id}'`,
     );
 
-  test('keeps the newest thousand of each webhook', () => {
+  test('keeps the newest thousand of each webhook (§6 deliveries kept)', () => {
     using queue = startQueue();
     for (const [id, count] of Object.entries({ thousand: 1_000, many: 2_600 })) {
       queue.addWebhook(id);

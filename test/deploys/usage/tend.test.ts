@@ -156,7 +156,7 @@ function started() {
 }
 
 describe('hours', () => {
-  test('stay for 90 whole days and then become days, over all nodes; not a minute earlier', () => {
+  test('stay for 90 whole days and then become days, over all nodes; not a minute earlier (§5)', () => {
     using books = started();
     // 90 days before NOW_MS is 2026-08-22: that day stays, the day before it goes.
     books.take([
@@ -225,7 +225,7 @@ describe('hours', () => {
   });
 });
 
-test('days stay for two years and then become months, for ever, with every counter', () => {
+test('days stay for two years and then become months, for ever, with every counter (§5)', () => {
   using books = started();
   // 730 days before NOW_MS is 2024-11-20: days of that month stay.
   const counts = Object.fromEntries(USAGE_COUNTER_NAMES.map((name, n) => [name, n + 1]));

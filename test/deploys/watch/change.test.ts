@@ -20,7 +20,7 @@ const reading = (...states: [typeof program, ProgramState][]): Reading => ({
 });
 const MISSING: ProgramState = { status: 'missing' };
 
-test('over any run of readings every slot a program reaches is found once, in rising order, whoever may upgrade it (spec 6.2.1, 6.2.3)', () => {
+test('over any run of readings every slot a program reaches is found once, in rising order, whoever may upgrade it (§4.1 program.upgraded)', () => {
   const slot = fc.bigInt({ min: 0n, max: 30n });
   const states = fc.array(fc.oneof(fc.constant(MISSING), slot.map(at), slot.map(frozen)), { maxLength: 30 });
   fc.assert(

@@ -46,7 +46,7 @@ test.each([
   ['emptied', LOADER_V3, EMPTY, 'missing'],
   ['of loader v4 and emptied', LOADER_V4, EMPTY, 'missing'],
   ['of a loader of the future', addressOf('loader v9'), Buffer.from('\x7fELF'), 'other_loader'],
-])('a program account that is %s makes its program %3$s (spec 3.1)', (_, owner, bytes, status) => {
+])('a program account that is %s makes its program %3$s (§3.1)', (_, owner, bytes, status) => {
   expect(asProgram(owner, bytes)).toEqual(decided(status));
   expect(decodeProgram(undefined)).toEqual(decided('missing'));
 });

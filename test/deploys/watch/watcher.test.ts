@@ -78,7 +78,7 @@ function start(steps: readonly Step[], pollMs = MINUTE) {
   return { clock, watcher, startsMs, floors, saved, hashes, found, stored, unread, broken, filled, wishes };
 }
 
-describe('the minute (spec 1.1, 8)', () => {
+describe('the minute (§3)', () => {
   test.each([
     [MINUTE, 0, [0, MINUTE, 2 * MINUTE]],
     [MINUTE, 25_000, [0, MINUTE, 2 * MINUTE]],
@@ -166,7 +166,7 @@ describe('failures', () => {
 });
 
 describe('deploys', () => {
-  test('a slot that grew is found once, and stored with its reading; the first reading finds none (spec 6.2.3)', async () => {
+  test('a slot that grew is found once, and stored with its reading; the first reading finds none (§4.1 program.upgraded)', async () => {
     const { clock, found, stored } = start([read(10, 5), read(20, 15)]);
     await clock.advance(5 * MINUTE);
     expect(found).toEqual([{ program, previousSlot: 5n, deploySlot: 15n }]);

@@ -93,7 +93,7 @@ describe('a delivery resent by hand', () => {
     ]);
   });
 
-  test('is attempted twenty times in all and no more, alone or with all that failed', async () => {
+  test('is attempted twenty times in all and no more, alone or with all that failed (§6 webhook attempts)', async () => {
     using webhooks = await started();
     const { resend, endDue, id } = webhooks;
     webhooks.queue.upgrade('A', 7);

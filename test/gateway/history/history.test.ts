@@ -36,15 +36,18 @@ async function textOf(name: string, body: unknown): Promise<string> {
   return (await gateway.post(body, gateway.key())).text();
 }
 
-test.each(PROFILES)('an Agave node and %s give one page of signatures, byte for byte', async (...[name]) => {
-  const body = `{"jsonrpc":"2.0","id":18446744073709551615,"method":"getSignaturesForAddress","params":["${ADDRESS}"]}`;
-  const answer = await textOf(name, body);
-  const memo = (text: string) => (name === 'Superbank' ? text : text.replace('"[4] ', '"'));
-  const expected = rows.map((row) =>
-    row.slot >= 60 ? rowText(row, `,"transactionIndex":${row.index}`) : memo(rowText(row)),
-  );
-  expect(answer).toBe(`{"jsonrpc":"2.0","result":[${expected.join(',')}],"id":18446744073709551615}`);
-});
+test.each(PROFILES)(
+  'an Agave node and %s give one page of signatures, byte for byte (§2.3.2)',
+  async (...[name]) => {
+    const body = `{"jsonrpc":"2.0","id":18446744073709551615,"method":"getSignaturesForAddress","params":["${ADDRESS}"]}`;
+    const answer = await textOf(name, body);
+    const memo = (text: string) => (name === 'Superbank' ? text : text.replace('"[4] ', '"'));
+    const expected = rows.map((row) =>
+      row.slot >= 60 ? rowText(row, `,"transactionIndex":${row.index}`) : memo(rowText(row)),
+    );
+    expect(answer).toBe(`{"jsonrpc":"2.0","result":[${expected.join(',')}],"id":18446744073709551615}`);
+  },
+);
 
 test('what is too long for an archive is answered by the live node', async () => {
   const getBlock = (length: number, id = '1') =>

@@ -51,7 +51,7 @@ describe('the live node is asked first, without its long-term storage', () => {
   });
 });
 
-test('when neither has it, without an archive or a live node nobody says null, which would read as "never"', async () => {
+test('when neither has it, without an archive or a live node nobody says null, which would read as "never" (§2.3.2)', async () => {
   const away = probed(refusedUrl(), 'superbank', 0, 80);
   expect(await asked(nothing, nothing, [node, away])).toBe(-32019);
   expect(await asked(nothing, nothing, [probed(refusedUrl(), 'agave', 50, 90), store])).toBe('no-backend');

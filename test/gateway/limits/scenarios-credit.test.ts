@@ -94,7 +94,7 @@ describe('L20 the credits left that a process states', () => {
     expect(run.kinds()).toContain('out-of-credits');
   });
 
-  test('do not rise when a process of the host gives credits back, and are those that are left once as many are spent', () => {
+  test('do not rise when a process of the host gives credits back, and are those that are left once as many are spent (§2.2.5)', () => {
     const run = spend(10_000, [1, 10, 50], 50, 8);
     const [node, kinds] = [run.world.node(0), [] as string[]];
     for (const ms of [1_000, 2_000, 3_000]) {

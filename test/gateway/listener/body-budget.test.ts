@@ -18,7 +18,7 @@ function exchangeOf(budget: BodyBudget, framing: string): Exchange {
   return new Exchange(read.head, { peer: null, readOn: () => undefined }, budget, 0);
 }
 
-describe('F17 the memory of bodies under way', () => {
+describe('F17 the memory of bodies under way (§2.5 503)', () => {
   test('F17 leaves room for another holder, whoever has taken what', () => {
     const budget = new BodyBudget(16 * MIB);
     const takeAll = (holder: Holder) => {
@@ -51,7 +51,7 @@ describe('F17 the memory of bodies under way', () => {
     expect(budget.bytes).toBe(0);
   });
 
-  test('F17 counts from the first byte, also while its key is looked up, and no more after its refusal', () => {
+  test('F17 counts from the first byte, also while its key is looked up, and no more after its refusal (§6 request bodies in progress)', () => {
     const budget = new BodyBudget(16 * MIB);
     const exchange = exchangeOf(budget, 'content-length: 5000000');
     exchange.take(Buffer.alloc(1_000_000));

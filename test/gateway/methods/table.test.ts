@@ -9,7 +9,7 @@ const words = (text: string) => text.split(/[ \n]+/);
 
 /** That the table has what the documents list, with lanes and prices, is proven beside them. */
 describe('the table of methods', () => {
-  test('has every asset method by its first name too, in snake case (das_api `builder.rs`), but for one that never had it', () => {
+  test('has every asset method by its first name too, in snake case (das_api `builder.rs`), but for one that never had it (§2.8)', () => {
     const assets = [...METHODS].filter(([, { lane }]) => lane === 'assets');
     const own = assets.filter(([, { like }]) => like === undefined).map(([name]) => name);
     const first = own
@@ -48,7 +48,7 @@ test('another name of a method costs what the method does, unless it has a price
   expect([priced({ getAsset: 10 }), priced({ getAsset: 10, get_asset: 3 }), priced({})]).toEqual([10, 3, 1]);
 });
 
-test('A17 a class has the deadline of its key, and what has none is light', () => {
+test('A17 a class has the deadline of its key, and what has none is light (§2.6.1)', () => {
   const due = { light: 10_000, meta: 10_000, asset: 10_000, history: 30_000, scan: 300_000, write: 20_000 };
   expect(dueMsBy({ light: 10_000, history: 30_000, scan: 300_000, send: 20_000 })).toEqual(due);
 });

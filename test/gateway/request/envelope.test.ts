@@ -89,7 +89,7 @@ describe('depth', () => {
   const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
   const call = (params: string) => `{"jsonrpc":"2.0","id":1,"method":"m","params":${params}}`;
 
-  test('counts the call itself: 63 levels of params pass, 64 do not', () => {
+  test('counts the call itself: 63 levels of params pass, 64 do not (§2.1.2)', () => {
     expect(read(call(nested(63))).kind).toBe('single');
     expect(read(call(nested(64)))).toEqual(TOO_DEEP);
   });
@@ -131,7 +131,7 @@ test('a request for a backend has the params byte for byte, under an id of our o
   );
 });
 
-test('B7 an id of up to 64 KB is read as it is, and a longer one refused with id null', () => {
+test('B7 an id of up to 64 KB is read as it is, and a longer one refused with id null (§2.1.1)', () => {
   const idOf = (bytes: number) => `"${'\\u0069'.repeat((bytes - 2) / 6).padEnd(bytes - 2, 'd')}"`;
   const element = (id: string) => {
     const envelope = read(bytesOf(CALL.replace('"id":1', `"id":${id}`)));

@@ -107,7 +107,7 @@ describe('F12 what is bounded', () => {
     return 'elements' in read ? read.elements[0] : read;
   };
 
-  test('F12 a call has 64 members at most; behind them there may be another id', () => {
+  test('F12 a call has 64 members at most; behind them there may be another id (§2.1.2)', () => {
     const more = (count: number) => Array.from({ length: count }, (_, i) => `,"${i}":${i}`).join('');
     expect(reasonOf(call('[]', more(60)))?.kind).toBe('call');
     for (const one of [call('[]', more(61)), call('[]', `${more(60)},"id":2`)])

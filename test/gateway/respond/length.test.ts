@@ -39,14 +39,14 @@ describe('the length of an answer whose backend said it', () => {
     return { length: answer.headers.get('content-length'), text: await answer.text() };
   }
 
-  test.each([70_000, 1_200_000, 40_000_000])('reaches the caller with %p bytes', async (bytes) => {
+  test.each([70_000, 1_200_000, 40_000_000])('reaches the caller with %p bytes (§2.2.4)', async (bytes) => {
     const body = answerOf(bytes);
     const half = bytes >> 1;
     const answer = await ask(head(bytes + LONGER) + body.slice(0, half), sentOf(body).slice(half));
     expect([answer.length, answer.text === body]).toEqual([String(bytes), true]);
   });
 
-  test('is not made up where the backend said none', async () => {
+  test('is not made up where the backend said none (§2.2.4)', async () => {
     const body = answerOf(200_000);
     const answer = await ask(CHUNKED + chunk(body.slice(0, 90_000)), `${chunk(body.slice(90_000))}0\r\n\r\n`);
     expect(answer).toEqual({ length: null, text: body });

@@ -47,7 +47,7 @@ async function asked(script: (seen: SeenCall) => Response, headers: Record<strin
 }
 
 describe('getProgramAccounts as lines', () => {
-  test('a small answer, for which the backend is asked for plain bytes', async () => {
+  test('a small answer, for which the backend is asked for plain bytes (§2.3.5)', async () => {
     const headers = { ...LINES, 'accept-encoding': 'gzip' };
     const answer = `{"context":{"slot":9},"value":[${ACCOUNT}]}`;
     const { type, text } = await asked((seen) => result(seen, answer), headers);

@@ -53,7 +53,7 @@ const NOT_AVAILABLE =
 
 const TRUES = ['"searchTransactionHistory":true', '"\\u0073earchTransactionHistory" : true'];
 
-test('searchTransactionHistory reaches a backend as false wherever it is true, and every byte beside it as it came', () => {
+test('searchTransactionHistory reaches a backend as false wherever it is true, and every byte beside it as it came (§2.3.1)', () => {
   const name = fc.constantFrom('"a"', '"searchTransactionHistory"', '"\\u0073earchTransactionHistory"');
   const value = fc.oneof(jsonText, fc.constantFrom('true', 'false', 'null', '"true"', '[true]'));
   const members = fc.array(fc.record({ name, value }), { maxLength: 5 });
@@ -105,7 +105,7 @@ test('of two flags the last one counts, and neither reaches a backend as true', 
   expect(forwarded(`[["s"],{${plain},${off}}]`)).toEqual([`[["s"],{${off},${off}}]`, false]);
 });
 
-test("a null entry is answered -32011 under the caller's id when history was requested, else passed on", async () => {
+test("a null entry is answered -32011 under the caller's id when history was requested, else passed on (§2.3.1)", async () => {
   for (const reply of [whole, chunked]) {
     expect((await ruled(ASKED, reply(answerOf(`[${FOUND},null]`)))).text).toBe(NOT_AVAILABLE);
     const given = reply(answerOf('[null]'));
@@ -144,7 +144,7 @@ async function answered(method: string, rows: Partial<Pool>): Promise<readonly [
   return [await replyText(await rules(callOf(method, null, '"7"'), routeTo([], method), context)), overs];
 }
 
-test("getHealth is the pool's", async () => {
+test("getHealth is the pool's (§2.3.4)", async () => {
   expect(await answered('getHealth', { isHealthy: () => true })).toEqual([
     '{"jsonrpc":"2.0","result":"ok","id":"7"}',
     1,
@@ -155,9 +155,15 @@ test("getHealth is the pool's", async () => {
   ]);
 });
 
-test.each(['getFirstAvailableBlock', 'minimumLedgerSlot'])("%s is the pool's floor", async (method) => {
-  expect(await answered(method, { floor: () => 17 })).toEqual(['{"jsonrpc":"2.0","result":17,"id":"7"}', 1]);
-});
+test.each(['getFirstAvailableBlock', 'minimumLedgerSlot'])(
+  "%s is the pool's floor (§2.3.4)",
+  async (method) => {
+    expect(await answered(method, { floor: () => 17 })).toEqual([
+      '{"jsonrpc":"2.0","result":17,"id":"7"}',
+      1,
+    ]);
+  },
+);
 
 test('while the floor is not known a node is asked for its own, as for every other method', async () => {
   expect(await answered('getFirstAvailableBlock', { floor: () => undefined })).toEqual(['no-backend', 1]);

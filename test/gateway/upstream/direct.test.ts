@@ -146,7 +146,7 @@ test('a backend whose end is not trusted is checked to the last byte of a small 
 });
 
 describe('identical reads that are under way', () => {
-  test('share one attempt: each caller gets the answer under its own id, byte for byte, and its own reply', async () => {
+  test('share one attempt: each caller gets the answer under its own id, byte for byte, and its own reply (§2.3.8)', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(
@@ -181,7 +181,7 @@ describe('identical reads that are under way', () => {
     expect(gateway.backends[0]?.recent.sums()).toEqual({ answered: 0, failed: 1 });
   });
 
-  test('give no caller an older slot than it has been shown: it asks for itself', async () => {
+  test('give no caller an older slot than it has been shown: it asks for itself (§2.3.7)', async () => {
     using gateway = world();
     const exchanges = gateway.held();
     const leader = gateway.text();

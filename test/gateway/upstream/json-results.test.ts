@@ -85,7 +85,7 @@ test.each(named([...TAKEN, ...OPEN.filter(([, , isTaken]) => isTaken)]))(
 );
 
 test.each(named(NEVER).filter(([, json]) => isUtf8(json)))(
-  'F3 a result that is no JSON is not passed on as a whole answer, however it comes: %s',
+  'F3 a result that is no JSON is not passed on as a whole answer, however it comes: %s (§2.2.3)',
   async (_what, json) => {
     for (const isTrusted of [false, true])
       for (const bytes of await given(json, isTrusted)) expect(bytes).toBeUndefined();

@@ -357,7 +357,7 @@ describe('a stream', () => {
       }
     });
 
-    test('B11 is no answer when it has the id of another call, or two, or no end', async () => {
+    test('B11 is no answer when it has the id of another call, or two, or no end (§2.2.3)', async () => {
       for (const text of BAD)
         expect([text.slice(-60), await cutAnywhere(text, framing)]).toEqual([text.slice(-60), ['none']]);
     });

@@ -42,14 +42,14 @@ describe('a method that nobody serves is not found', () => {
     expect(routeOf(method)).toEqual({ kind: 'not-found', reason });
   });
 
-  test('when no backend declares it, though one serves its lane', () => {
+  test('when no backend declares it, though one serves its lane (§2.2.1)', () => {
     const everyLane = createRouter([backendOf({ lanes: LANES })]);
     for (const method of ['requestAirdrop', 'sendBundle', 'getTransactionsForAddress'])
       expect(everyLane(method).kind).toBe('not-found');
     expect(everyLane('getAsset').kind).toBe('forward');
   });
 
-  test('and a subscription says why', () => {
+  test('and a subscription says why (§2.3.6)', () => {
     expect(namesOf(routeOf('accountSubscribe'))).toBe(
       'Method not found: subscriptions need WebSocket, which this endpoint does not offer',
     );

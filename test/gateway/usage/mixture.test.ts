@@ -108,7 +108,7 @@ async function counted(key: string) {
   };
 }
 
-test('D12 whatever mixture of calls comes, and however they end, usage and journal agree to the unit', async () => {
+test('D12 whatever mixture of calls comes, and however they end, usage and journal agree to the unit (§2.4.3)', async () => {
   const sums = { charged: 0, refunded: 0 };
   await fc.assert(
     fc.asyncProperty(fc.array(request, { minLength: 1, maxLength: 12 }), async (requests) => {

@@ -26,7 +26,7 @@ const post = (body: unknown, key?: string, init?: Parameters<typeof gateway.post
 describe('D7 D11 every method is metered, unknown ones too', () => {
   const names = [...METHODS.keys(), 'eth_call', 'getConfirmedBlock', 'accountSubscribe', '__proto__'];
 
-  test('alone and in a batch, on plans with and without a credit limit, at the price that the answer names', async () => {
+  test('alone and in a batch, on plans with and without a credit limit, at the price that the answer names (§2.4.4)', async () => {
     for (const plan of ['trial', 'scale']) {
       const [single, batch] = [gateway.key(plan, 100_000), gateway.key(plan, 100_000)];
       let cost = 0;

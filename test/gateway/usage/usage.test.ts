@@ -36,7 +36,7 @@ describe('a request', () => {
 });
 
 describe('on a plan with a credit limit', () => {
-  test('calls and credits are written with the journal, in its transaction and not before', async () => {
+  test('calls and credits are written with the journal, in its transaction and not before (§5)', async () => {
     using usage = startUsage();
     const { charge } = usage.charge(LIMITED, 'getSlot', 'getBlock');
     usage.usage.flush();

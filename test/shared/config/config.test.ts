@@ -17,7 +17,7 @@ function problemsOf(document: unknown, env: Record<string, string> = {}) {
   return result.kind === 'problems' ? result.problems : [];
 }
 
-test('the default has the plans and prices of the tables; the trial is 5 calls a second (spec 8)', () => {
+test('the default has the plans and prices of the tables; the trial is 5 calls a second (§2.7, §2.8)', () => {
   const { plans, prices } = configOf({});
   expect(Object.fromEntries(plans)).toEqual(PLANS_BY_DEFAULT);
   expect(plans.get('trial')?.rps).toBe(5);
@@ -25,7 +25,7 @@ test('the default has the plans and prices of the tables; the trial is 5 calls a
 });
 
 describe('values', () => {
-  test('a plan table changes its row alone, and a new plan needs only its rate', () => {
+  test('a plan table changes its row alone, and a new plan needs only its rate (§2.7)', () => {
     const { plans } = configOf({ plans: { trial: { rps: 7 }, tiny: { rps: 0.5 } } });
     expect(plans.get('trial')).toEqual({ ...PLANS_BY_DEFAULT['trial'], rps: 7 } as Plan);
     const tiny = { rps: 0.5, burst: 1, credits: undefined, batchMax: 100, scans: 1, inFlight: 16 };

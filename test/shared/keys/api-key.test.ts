@@ -5,7 +5,7 @@ import { hashOf, keyIdOf, makeApiKey, readApiKey, shownOf } from '../../../share
 
 const key = makeApiKey(randomBytes);
 
-test('a key is sluice_ and 38 base62 characters, and reads back as itself', () => {
+test('a key is sluice_ and 38 base62 characters, and reads back as itself (§1.2)', () => {
   expect(key).toMatch(/^sluice_[0-9A-Za-z]{38}$/);
   expect(readApiKey(key)).toBe(key);
 });
