@@ -221,7 +221,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
   }
 
   /** Whether `forward` has another that may answer, if its backend gives it up. */
-  get hasOther(): boolean {
+  hasOther(): boolean {
     return this.able.some((each) => each !== this.backend && !each.isSilent && isOfThisChain(each));
   }
 

@@ -185,7 +185,7 @@ export function createForward(parts: ForwardParts): Forward {
         dueMs: endMsAt([backend]) - clock.monotonic(),
         kind: method.class,
         accountId,
-        hasOther: untried.some(({ isSilent }) => !isSilent),
+        hasOther: () => untried.some(({ isSilent }) => !isSilent),
         localOnly: localOnly && PROFILES[config.profile].bigtable,
         // Once more on a new one; another kept one may be closing too.
         isNew,

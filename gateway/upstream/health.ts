@@ -12,7 +12,7 @@ import {
   isLiveNode,
 } from './backend.ts';
 import { failureOf, NODE_UNHEALTHY } from './failure.ts';
-import { type HttpReply, NO_DESCRIPTORS } from './http-connection.ts';
+import { type HttpReply, NO_DESCRIPTORS, type Surrender } from './http-connection.ts';
 import { readAll, watched } from './response-reader.ts';
 
 /** What one look at a backend showed. */
@@ -257,7 +257,7 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
     const isAnyIn = backends.some(({ health }) => health.excludedBecause === undefined);
     // When no backend answers, this process may be late.
     const isLate = found.every(({ trouble }) => trouble === 'unreachable');
-    for (const { each, backend, reading } of looks) {
+    const judged = looks.map(({ each, backend, reading }) => {
       const wasIn = inBefore.includes(backend);
       // What still answers calls is slow, and does not hang.
       const isThere = reading.trouble !== 'unreachable';
@@ -269,11 +269,16 @@ export function createProbeAll({ backends, clock, lagSlotsMax, onChange, onUnrea
       const isStillOut = !wasIn && why === 'unreachable';
       backend.isSilent = each.silentRounds >= (isStillOut ? 1 : BAD_PROBES);
       const hasLeft = wasIn && why !== undefined && why !== 'unreachable';
-      if (backend.isSilent || why === OTHER_CHAIN) backend.client.abandon('all');
-      else if (hasLeft && isAnyIn) backend.client.abandon('scans');
-      else if (isSilent && !isLate) backend.client.abandon('reads');
+      const alone = isSilent && !isLate ? 'reads' : undefined;
+      const left = backend.isSilent ? 'hung' : hasLeft && isAnyIn ? 'scans' : alone;
+      const what: Surrender | undefined = why === OTHER_CHAIN ? 'all' : left;
+      return { backend, what, isLost: hadHung && isThere };
+    });
+    // Last, because by then it is known which others may answer.
+    for (const { backend, what, isLost } of judged) {
+      if (what !== undefined) backend.client.abandon(what);
       // What it had when it hung may be lost; what was sent since then is not.
-      if (hadHung && isThere) backend.client.abandon('lost', beganMs);
+      if (isLost) backend.client.abandon('lost', beganMs);
     }
   }
 

@@ -76,7 +76,7 @@ export function createHedge(
     second.enter(clock);
     onHedge('made');
     const sentId = call.sendTo(second, {
-      hasOther: true,
+      hasOther: () => true,
       hasLeft: () => call.isOver || call.hasLeft(),
       onSmallReply: (body, _cameMs, connection) => atEndOfTurn({ endTurn: () => endWith(body, connection) }),
       onOutcome(outcome) {

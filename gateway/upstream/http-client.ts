@@ -90,7 +90,7 @@ type HttpRequest = Readonly<{
   dueMs: number;
   /** A `write` does not go over a connection that may just be closing, because it must not be sent twice. */
   kind: MethodClass;
-  hasOther?: boolean;
+  hasOther?(): boolean;
   /** Absent: a call of our own. */
   accountId?: number;
   /** The node leaves out the BigTable behind it. */
@@ -213,7 +213,9 @@ export function createHttpClient({ url, codings, headers, clock, idleMs }: Clien
   /** Lets calls without a reply go elsewhere; those sent before `beforeMs`, where it is given. */
   function abandon(what: Surrender, beforeMs = Infinity): void {
     for (const connection of connections) connection.abandon(what, beforeMs);
-    if (what !== 'lost') for (const [over, call] of connecting) if (isGivenUp(call, what)) over.abort();
+    // Of a scan that was not sent nothing is computed.
+    const unsent = what === 'hung' ? 'all' : what;
+    if (what !== 'lost') for (const [over, call] of connecting) if (isGivenUp(call, unsent)) over.abort();
   }
 
   function close(): void {

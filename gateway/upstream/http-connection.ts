@@ -42,8 +42,8 @@ export type ExchangeHandler = Readonly<{
   accountId?: number;
   /** Absent: light. */
   kind?: MethodClass;
-  /** Another backend may answer it. */
-  hasOther?: boolean;
+  /** Whether another backend may answer it, now that its own is given up. */
+  hasOther?(): boolean;
   /** Whether the reply is no longer needed, so that its connection may be closed; called by `onTick`. */
   hasLeft?(): boolean;
 }>;
@@ -65,16 +65,21 @@ export const LEFT_OUT = 'it is left out, or does not answer its probe';
 /** The reason of what a backend is taken to have lost while it hung: it answers others again. */
 export const LOST = 'it answers again, and not this';
 
-/** Which calls without a reply are given up: reads that another backend may answer; scans too; all; `lost`: reads to repeat. */
-export type Surrender = 'reads' | 'scans' | 'all' | 'lost';
+/**
+ * Which calls without a reply are given up: reads that another backend may answer; scans too; with these all other reads;
+ * all; `lost`: reads to repeat.
+ */
+export type Surrender = 'reads' | 'scans' | 'hung' | 'all' | 'lost';
 
-/** Whether a call is given up. A send stays: it may have been taken. */
-export function isGivenUp(
-  { kind = 'light', hasOther = false }: Pick<ExchangeHandler, 'kind' | 'hasOther'>,
-  what: Surrender,
-): boolean {
-  if (kind === 'write' || (kind === 'scan' && (what === 'reads' || what === 'lost'))) return false;
-  return hasOther || what === 'all' || what === 'lost';
+/**
+ * Whether a call is given up. A send stays: it may have been taken. At a backend that hangs a scan stays that no other may
+ * answer: a node may have no core left for its probes while it computes one.
+ */
+export function isGivenUp(call: Pick<ExchangeHandler, 'kind' | 'hasOther'>, what: Surrender): boolean {
+  if (call.kind === 'write') return false;
+  if (what === 'all') return true;
+  if (call.kind === 'scan') return (what === 'scans' || what === 'hung') && call.hasOther?.() === true;
+  return what === 'hung' || what === 'lost' || call.hasOther?.() === true;
 }
 
 /** Where a connection is in its one exchange at a time. */

@@ -55,7 +55,7 @@ test('a client that is closed while it connects keeps no connection', async () =
 });
 
 /** Sends a call on the straight way while no connection is open; gives what comes of it. */
-function started(client: HttpClient, dueMs: number, traits: { hasOther?: boolean }) {
+function started(client: HttpClient, dueMs: number, traits: { hasOther?(): boolean }) {
   const outcome = Promise.withResolvers<unknown>();
   const message = Buffer.concat([client.head, Buffer.from('2\r\n\r\n{}')]);
   const nowMs = virtual.clock.monotonic();
@@ -75,18 +75,29 @@ test('on the straight way too a connection is waited for no longer than the call
 
 test('calls whose connection is not open yet are given up as those that are sent: a send never', async () => {
   const client = clientBy('https');
-  const read = started(client, 10_000, { hasOther: true });
+  const read = started(client, 10_000, { hasOther: () => true });
   const alone = started(client, 10_000, {});
-  const scan = client.send({ ...REQUEST, kind: 'scan', hasOther: true }, caller.signal);
-  const send = client.send({ ...REQUEST, kind: 'write', hasOther: true }, caller.signal);
+  const aloneScan = client.send({ ...REQUEST, kind: 'scan' }, caller.signal);
+  const scan = client.send({ ...REQUEST, kind: 'scan', hasOther: () => true }, caller.signal);
+  const send = client.send({ ...REQUEST, kind: 'write', hasOther: () => true }, caller.signal);
   await accepted.promise;
   const left: NoReply = { kind: 'unsent', reason: LEFT_OUT };
   client.abandon('reads');
-  expect([await read, await Promise.race([alone, scan, send, Bun.sleep(20)])]).toEqual([left, undefined]);
+  expect([await read, await Promise.race([alone, aloneScan, scan, send, Bun.sleep(20)])]).toEqual([
+    left,
+    undefined,
+  ]);
   client.abandon('scans');
-  expect([await scan, await Promise.race([alone, send, Bun.sleep(20)])]).toEqual([left, undefined]);
-  client.abandon('all');
-  expect([await alone, await Promise.race([send, Bun.sleep(20)])]).toEqual([left, undefined]);
+  expect([await scan, await Promise.race([alone, aloneScan, send, Bun.sleep(20)])]).toEqual([
+    left,
+    undefined,
+  ]);
+  client.abandon('hung');
+  expect([await alone, await aloneScan, await Promise.race([send, Bun.sleep(20)])]).toEqual([
+    left,
+    left,
+    undefined,
+  ]);
   caller.abort();
   expect(await send).toMatchObject({ kind: 'unsent' });
 });
