@@ -108,7 +108,12 @@ function createStanding(store: Store) {
 
   const addPublisher = store.transaction((token: string, nowMs: number, generation: number) => {
     store.run('UPDATE publication SET generation = ?', [generation]);
-    store.run('INSERT OR IGNORE INTO publishers (token, at_ms) VALUES (?, ?)', [token, nowMs]);
+    // The latest by the order of starts, whatever the clock says.
+    store.run(
+      `INSERT OR IGNORE INTO publishers (token, at_ms)
+       VALUES (?1, (SELECT max(?2, coalesce(max(at_ms), 0) + 1) FROM publishers))`,
+      [token, nowMs],
+    );
     store.run(
       `DELETE FROM publishers WHERE token NOT IN (SELECT token FROM publishers ORDER BY at_ms DESC LIMIT ${PUBLISHERS_KEPT})`,
     );

@@ -410,7 +410,7 @@ test.each([
   ['version', '1.5'],
   ['turns', `${'9'.repeat(400)}`],
 ])(
-  'a figure of %s that deploys did not write stops it with a sentence, until it is gone',
+  'a figure of %s that deploys did not write stops it with a sentence, until it is gone (E46)',
   async (field, text) => {
     addKeys(1, 2);
     const first = publish();
@@ -443,6 +443,17 @@ test('a kill between what is written here and in Redis makes no copy of the data
   const second = publish();
   await waited(second.isWhole);
   expect(await admin.hget(HEAD, 'generation')).toBe('3');
+}, 20_000);
+
+test('a clock that is set back after more starts than are remembered makes no copy of the database (E42)', async () => {
+  const add = store.prepare('INSERT INTO publishers (token, at_ms) VALUES (?, ?)');
+  for (let n = 1; n <= 1_000; n++) add.run(`start ${n}`, START_MS * 2 + n);
+  const first = publish();
+  await waited(first.isWhole);
+  await first.stop();
+  expect(createChanges(store).knows((await admin.hget(HEAD, 'holder')) ?? '')).toBe(true);
+  const second = publish();
+  await waited(second.isWhole);
 }, 20_000);
 
 test('a slow sweep mends what is not in Redis as it should be, and logs it', async () => {
