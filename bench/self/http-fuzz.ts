@@ -295,11 +295,12 @@ function check(exchange: Exchange): string {
 }
 
 /** Whether the exchange's connections are open when they may carry another request, and only then. */
-function isOpenAsExpected({ expected, observed, peers, reply, requestBytes }: Exchange): boolean {
+function isOpenAsExpected({ expected, observed, peers, reader, reply, requestBytes }: Exchange): boolean {
   const isKept = observed?.kind === 'complete' && expected.reuse && reply.end === 'keep';
   if (!isKept) return peers.every(({ isOpen }) => !isOpen);
   const isWritten = requestBytes < 1_000 && !peers.some(({ wasGreeted }) => wasGreeted);
-  return !isWritten || peers.at(-1)?.isOpen === true;
+  // One that came whole and is cancelled all the same may close its connection.
+  return !isWritten || reader.startsWith('cancel') || peers.at(-1)?.isOpen === true;
 }
 
 /** Bytes on a connection that carries nothing, which close it, or its end, which the next request may not have seen. */

@@ -177,13 +177,13 @@ class DirectCall implements ExchangeHandler, HedgedCall {
   endTurn(): void {
     const { backend, body, sentId } = this;
     if (backend === undefined || body === undefined) return;
-    if (this.isOver) return this.#drop(backend, true);
-    if (this.answerWith(backend, body, sentId, this.sentMs, this.cameMs)) return;
+    if (!this.isOver && this.answerWith(backend, body, sentId, this.sentMs, this.cameMs)) return;
     const ids = { sentId, callerId: this.read.call.id };
     const judged = judgeWhole(body, ids, backend.config.trustsEnd);
     // What comes next over it may be late answers to others.
     if (judged.kind === 'garbage') this.connection?.destroy('bad-framing');
-    this.#fail(backend, judged);
+    if (this.isOver) this.#drop(backend, true);
+    else this.#fail(backend, judged);
   }
 
   /** Answers all who wait with what a backend gave at `cameMs`, sent to it at `sentMs`; false: it is no plain result, or too old. */

@@ -9,8 +9,10 @@ import {
   isAt,
   isNull,
   OPEN_OBJECT,
+  QUOTE,
   textIn,
 } from '../json/scan.ts';
+import { memberOf } from '../json/slices.ts';
 import { Structure } from '../json/structure.ts';
 import { SEND_ID_BYTES } from '../request/send-id.ts';
 import { failureOf } from './failure.ts';
@@ -125,6 +127,12 @@ function placeIn(bytes: Buffer, sentId: Uint8Array): Place | undefined {
   const isLast = others.at(-1) === id && bytes.length - from <= TAIL_BYTES - ID.length;
   const isFound = (isFirst || isLast) && isAt(bytes, id.nameAt, NAME) && isAt(bytes, from, sentId);
   return isFound ? place : undefined;
+}
+
+/** Whether an answer has the id of another send: those of all are strings. */
+export function isForeign(answer: Uint8Array, sentId: Uint8Array): boolean {
+  const id = memberOf(answer, 'id');
+  return id?.[0] === QUOTE && !id.equals(sentId);
 }
 
 /** Whether bytes begin an object, or nothing yet. */

@@ -12,8 +12,9 @@ import {
   isLiveNode,
 } from './backend.ts';
 import { failureOf, NODE_UNHEALTHY } from './failure.ts';
+import { isForeign } from './followed-answer.ts';
 import { type HttpReply, NO_DESCRIPTORS, type Surrender } from './http-connection.ts';
-import { readAll, watched } from './response-reader.ts';
+import { discarded, readAll, watched } from './response-reader.ts';
 
 /** What one look at a backend showed. */
 export type Reading = Readonly<{
@@ -70,6 +71,7 @@ async function learnExtent(backend: Backend, signal: AbortSignal): Promise<void>
 
 /** The id of the gateway's own questions, by which an operator finds them in a node's log. */
 export const PROBE_ID = 'sluice-probe';
+const OWN_ID = Buffer.from(`"${PROBE_ID}"`);
 
 async function ask(
   { client }: Backend,
@@ -85,12 +87,17 @@ async function ask(
 }
 
 async function readAnswer({ head, body }: HttpReply, signal: AbortSignal): Promise<ProbeAnswer> {
-  if (head.status !== 200) {
-    body.cancel();
-    return `HTTP ${head.status}`;
+  const { status } = head;
+  if (status !== 200) {
+    discarded(body, { kind: 'status', status }, OWN_ID);
+    return `HTTP ${status}`;
   }
   const answer = await readAll(watched(body, signal), ANSWER_BYTES_MAX);
-  return typeof answer === 'string' || membersOf(answer) !== undefined ? answer : 'no JSON-RPC answer';
+  if (typeof answer === 'string') return answer;
+  const isAnswer = membersOf(answer) !== undefined && !isForeign(answer, OWN_ID);
+  // What comes next over its connection may be late answers to calls.
+  if (!isAnswer) body.distrust?.();
+  return isAnswer ? answer : 'no JSON-RPC answer';
 }
 
 function resultOf(answer: ProbeAnswer): Buffer | undefined {

@@ -167,7 +167,8 @@ export function createHttpClient({ url, codings, headers, clock, idleMs }: Clien
     if (reused !== undefined) {
       const outcome = await exchange(reused);
       // The backend closed it while it was idle, before it read a byte of ours: not a failure of the backend.
-      if (outcome.kind !== 'no-answer' || !outcome.stale || fresh || signal.aborted) return outcome;
+      const isAgain = outcome.kind === 'no-answer' && (fresh ? outcome.unwritten : outcome.stale);
+      if (isAgain !== true || signal.aborted) return outcome;
     }
     const opened = await open(traits, dueMs, signal);
     return opened instanceof Connection ? exchange(opened) : opened;

@@ -30,8 +30,16 @@ export type HttpReply = Readonly<{ kind: 'reply'; head: ResponseHead; body: Repl
 export type NoReply =
   /** No connection was made: the backend cannot have seen a byte of the request. */
   | { readonly kind: 'unsent'; readonly reason: string }
-  /** The backend may have acted on it. `stale`: a connection used before closed without a byte; a new one may do better. */
-  | { readonly kind: 'no-answer'; readonly reason: string; readonly stale?: boolean };
+  /**
+   * The backend may have acted on it, unless it is `unwritten`. `stale`: a connection used before closed without a byte of
+   * an answer to it; a new one may do better.
+   */
+  | {
+      readonly kind: 'no-answer';
+      readonly reason: string;
+      readonly stale?: boolean;
+      readonly unwritten?: boolean;
+    };
 
 /** Waits for the outcome of one exchange. One of the first two is called, once. */
 export type ExchangeHandler = Readonly<{
@@ -228,9 +236,9 @@ class Body {
     return this.#ended.promise;
   }
 
-  /** Lets go of it and of its connection. */
+  /** Lets go of it, unread, and of its connection, unless that has another request by now: what comes next may be late answers to others. */
   cancel(reason: CutReason = 'cancelled'): void {
-    if (this.end === undefined) this.#connection.destroy(reason);
+    if (this.end === undefined || this.#connection.isIdle) this.#connection.destroy(reason);
   }
 
   /** It was no answer to its request: what comes next over its connection may be late answers to others. */
@@ -272,6 +280,10 @@ export class Connection {
     if (accountId !== undefined) return { accountId };
     if (phase.kind !== 'body' || phase.handler.accountId === undefined) return undefined;
     return { accountId: phase.handler.accountId, answer: phase };
+  }
+
+  get isIdle(): boolean {
+    return this.#phase.kind === 'idle';
   }
 
   /** Sends `length` bytes of `message`, which may be overwritten afterwards; a reply's head is awaited until `dueAtMs`. */
@@ -368,9 +380,11 @@ export class Connection {
     this.#owner.onClose(this);
     if (phase.kind === 'head') {
       const isSilent = phase.bytes.length + phase.passedBytes === 0;
+      // What came or closed before it was written has nothing to do with it.
+      const unwritten = phase.request !== undefined && (reason === 'closed' || reason === 'bad-framing');
       // Only an end of the backend's own: one that stalled has the request, and must not get it twice.
-      const stale = headReason === 'closed' && this.#exchanges > 1 && isSilent;
-      phase.handler.onOutcome({ kind: 'no-answer', reason: headReason, stale });
+      const stale = unwritten || (headReason === 'closed' && this.#exchanges > 1 && isSilent);
+      phase.handler.onOutcome({ kind: 'no-answer', reason: headReason, stale, unwritten });
     } else if (phase.kind === 'body') {
       phase.noteRead();
       const isUnread = reason === 'closed' && phase.isBehind;

@@ -3,7 +3,14 @@ import { Structure } from '../json/structure.ts';
 import { answerSlot } from './backend.ts';
 import { type Failure, failureOf, GIVEN_UP, mayHaveActed } from './failure.ts';
 import { codingOf, DecodedBody } from './decoded-body.ts';
-import { answerFor, CHECKED_BYTES_MAX, FollowedAnswer, isObjectStart, isTelling } from './followed-answer.ts';
+import {
+  answerFor,
+  CHECKED_BYTES_MAX,
+  FollowedAnswer,
+  isForeign,
+  isObjectStart,
+  isTelling,
+} from './followed-answer.ts';
 import type { BodyEnd, CutReason, HttpReply, ReplyBody, WritePiece } from './http-connection.ts';
 import type { Framing, ResponseHead } from './http-parser.ts';
 
@@ -179,11 +186,10 @@ export async function judge(
   const failure = { kind: 'status', status } as const;
   // What a time-out or a broken front says of a write is not known to be about it, whatever its body says.
   const isAnswerless = !mayHoldError(head) || (isWrite && mayHaveActed(failure));
-  if (status !== 200 && isAnswerless) return discarded(came, failure);
-  if (!head.isJson) return discarded(came, { kind: 'garbage', reason: 'not JSON by its content type' });
+  if (status !== 200 && isAnswerless) return discarded(came, failure, ids.sentId);
+  if (!head.isJson) return discarded(came, NO_JSON, ids.sentId);
   const coding = codingOf(head.encoding);
-  if (coding === undefined)
-    return discarded(came, { kind: 'garbage', reason: 'in a coding that is not known' });
+  if (coding === undefined) return discarded(came, UNKNOWN_CODING, ids.sentId);
   const isPlain = coding === 'identity';
   const body = isPlain ? came : new DecodedBody(came, coding);
   const framing = isPlain ? head.framing : 'chunked';
@@ -194,9 +200,9 @@ export async function judge(
       ? whileSmall
       : chooseFor(framing);
   const choice = await hold(body, choose, signal);
-  if (choice === 'refuse') return discarded(body, NO_OBJECT);
+  if (choice === 'refuse') return discarded(body, NO_OBJECT, ids.sentId);
   if (choice === 'pass') {
-    if (status !== 200) return discarded(body, failure);
+    if (status !== 200) return discarded(body, failure, ids.sentId);
     const slot = answerSlot(undefined, Buffer.concat(body.pieces));
     const { sentId, callerId } = ids;
     const length = typeof framing === 'number' ? framing - sentId.length + callerId.length : undefined;
@@ -210,7 +216,7 @@ export async function judge(
           reason: GIVEN_UP.has(end.reason) ? end.reason : `a body cut short: ${end.reason}`,
         }
       : judgeWhole(Buffer.concat(body.pieces), ids, isTrusted);
-  if (whole === FOREIGN) body.distrust?.();
+  if (whole.kind === 'garbage') body.distrust?.();
   if (status === 200) return whole;
   if (whole.kind !== 'whole') return failure;
   if (failureOf(whole.bytes) !== undefined) return whole;
@@ -238,6 +244,8 @@ function whileSmall(pieces: readonly Buffer[]): ReturnType<Choose> {
   return pieces.reduce((bytes, { length }) => bytes + length, 0) > WHOLE_BYTES_MAX ? 'pass' : 'hold';
 }
 
+const NO_JSON: Failure = { kind: 'garbage', reason: 'not JSON by its content type' };
+const UNKNOWN_CODING: Failure = { kind: 'garbage', reason: 'in a coding that is not known' };
 const NO_OBJECT: Failure = { kind: 'garbage', reason: 'not a JSON object' };
 const FOREIGN: Failure = { kind: 'garbage', reason: 'not one answer to the call' };
 
@@ -271,7 +279,9 @@ function startsAnObject(pieces: readonly Buffer[]): boolean {
   return pieces[0] === undefined || isObjectStart(pieces[0]);
 }
 
-function discarded(body: ReplyBody, failure: Failure): Failure {
-  body.cancel();
+/** Lets go of a body. Its connection is kept only behind a whole one that may be an answer to the call. */
+export function discarded(body: ReplyBody, failure: Failure, sentId: Uint8Array): Failure {
+  if (body.end === undefined) body.cancel();
+  else if (failure.kind === 'garbage' || isForeign(Buffer.concat(body.pieces), sentId)) body.distrust?.();
   return failure;
 }

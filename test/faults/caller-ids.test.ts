@@ -93,15 +93,26 @@ test('B12 a late answer to another account that used the same id is not passed o
   expect(new Set(sent).size).toBe(sent.length);
 });
 
-test.each(['getAccountInfo', 'getTransaction', 'sendTransaction'])(
-  'B12 behind an answer under the id of another call, %s gets no late error without an id over that connection',
-  async (method) => {
+const OTHER = framed(resultText('"other"', '"ABCDEFGHIJKLMNOP"'));
+const OTHERS_ERROR = '{"jsonrpc":"2.0","error":{"code":-32602,"message":"x"},"id":"ABCDEFGHIJKLMNOP"}';
+
+test.each([
+  ['an answer', 'getAccountInfo', OTHER],
+  ['an answer', 'getTransaction', OTHER],
+  ['an answer', 'sendTransaction', OTHER],
+  ['an error by HTTP 429', 'getAccountInfo', framed(OTHERS_ERROR).replace('200 OK', '429 No')],
+  ['an error by HTTP 503', 'sendTransaction', framed(OTHERS_ERROR).replace('200 OK', '503 No')],
+  ['a batch', 'getTransaction', framed(`[${OTHERS_ERROR}]`)],
+  ['a page', 'getTransaction', framed('<html>').replace('application/json', 'text/html')],
+])(
+  'B12 behind %s to another call, %s gets no late error without an id over that connection',
+  async (_name, method, answer) => {
     let calls = 0;
     let first: unknown;
     backend.script(async ({ send, gone }) => {
       if (calls++ === 0) first = gone;
       else return gone === first ? undefined : send(plain(resultText('"own"', ECHOED_ID)));
-      await send(framed(resultText('"other"', '"ABCDEFGHIJKLMNOP"')));
+      await send(answer);
       await Bun.sleep(20); // until another call may have taken the connection
       await send(framed('{"jsonrpc":"2.0","error":{"code":-32602,"message":"late"},"id":null}'));
     });

@@ -43,6 +43,23 @@ test('a request carries the method, the length, the encoding and the headers of 
   );
 });
 
+test.each(['light', 'write'] as const)(
+  'G8 a %s request that is not written yet when its connection is closed goes over a new one',
+  async (kind) => {
+    const { promise: second, resolve } = Promise.withResolvers<Awaited<ReturnType<typeof send>>>();
+    await read(await replied());
+    const [message, nowMs] = [Buffer.concat([client.head, Buffer.from('2\r\n\r\n{}')]), performance.now()];
+    client.start(message, message.length, nowMs, nowMs + 5_000, {
+      onOutcome: () => undefined,
+      onSmallReply(_body, _cameMs, connection) {
+        resolve(client.send({ ...REQUEST, kind }, never));
+        connection.destroy('bad-framing');
+      },
+    });
+    expect([(await second).kind, backend.calls(), backend.connections()]).toEqual(['reply', 3, 2]);
+  },
+);
+
 describe('what has no end is closed', () => {
   /** How a request ends whose backend says `begin`, and then `more` again and again for as long as it is listened to. */
   async function ended(begin: string, more: string) {

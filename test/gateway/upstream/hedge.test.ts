@@ -5,6 +5,8 @@ import { CHUNKED, chunk, plain, type RawExchange } from '../../fakes/raw-backend
 import { ACCOUNT_ABC, textOf } from './of.ts';
 import { at, BUSY, ERROR, happened, nothingMore, rpc, world } from './straight-way.ts';
 
+const inChunks = (text: string) => `${CHUNKED}${chunk(text)}0\r\n\r\n`;
+
 describe('a read that is late, with hedging', () => {
   test('is sent to a second backend, whose answer is the answer; the first attempt is ended, and nobody has failed', async () => {
     using gateway = world(2, true);
@@ -58,6 +60,39 @@ describe('a read that is late, with hedging', () => {
     await second[0]?.gone;
     await first[0]?.send(plain(rpc('1', '7')));
     expect([await text, second.length]).toEqual([rpc('1', '7'), 1]);
+  });
+
+  test.each<[string, number, (text: string) => string]>([
+    ['the second answer, in chunks', 1, inChunks],
+    ['the answer of the first attempt that comes too late', 0, plain],
+    ['the answer of the first attempt that comes too late, in chunks', 0, inChunks],
+  ])("B12 closes the connection over which %s was another call's", async (_, which, framedAs) => {
+    using gateway = world(2, true);
+    const held = [gateway.held(), gateway.held(1)];
+    const text = gateway.text();
+    await gateway.late();
+    const [late, other] = [held[which]?.[0], held[1 - which]?.[0]];
+    if (which === 0) await other?.send(plain(rpc('1', '7')));
+    if (which === 0) await text;
+    await late?.send(framedAs(rpc('"ABCDEFGHIJKLMNOP"', '1')));
+    await late?.gone;
+    if (which === 1) await other?.send(plain(rpc('1', '7')));
+    expect([await text, gateway.inFlight(), gateway.failures]).toEqual([rpc('1', '7'), [0, 0], []]);
+  });
+
+  test('B12 keeps the connection of the first attempt when its own answer comes too late', async () => {
+    using gateway = world(2, true);
+    const [first, second] = [gateway.held(), gateway.held(1)];
+    const text = gateway.text();
+    await gateway.late();
+    await second[0]?.send(plain(rpc('1', '7')));
+    await text;
+    await first[0]?.send(plain(rpc('1', '1')));
+    await happened(() => gateway.inFlight()[0] === 0);
+    const next = gateway.text({ params: '["y"]' });
+    await happened(() => first.length === 2);
+    await first[1]?.send(plain(rpc('1', '2')));
+    expect([await next, gateway.fakes[0]?.connections()]).toEqual([rpc('1', '2'), 1]);
   });
 
   test.each<[string, (exchange: RawExchange) => unknown]>([
@@ -139,7 +174,7 @@ const OUTCOMES: Readonly<Record<string, (exchange: RawExchange) => unknown>> = {
   busy: ({ send }) => send(plain(BUSY)),
   later: ({ send }) => send(plain('{"jsonrpc":"2.0","error":{"code":-32014,"message":"x"},"id":1}')),
   null: (exchange) => exchange.send(plain(rpc(exchange.id, 'null'))),
-  chunked: (exchange) => exchange.send(`${CHUNKED}${chunk(rpc(exchange.id, '1'))}0\r\n\r\n`),
+  chunked: (exchange) => exchange.send(inChunks(rpc(exchange.id, '1'))),
   cut: async (exchange) => {
     await exchange.send(`${CHUNKED}${chunk('{"jsonrpc":"2.0","result":["')}`);
     exchange.end();

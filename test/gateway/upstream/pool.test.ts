@@ -4,6 +4,7 @@ import { failure } from '../../fakes/backend.ts';
 import { type LiveState, startLiveNode } from '../../fakes/live-node.ts';
 import { declaredUnknown, METHODS } from '../../../gateway/methods/table.ts';
 import { ACCOUNT_ABC, backendOf, callOf, forwardOf } from './of.ts';
+import { rpc } from './straight-way.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 
 type Node = Readonly<{ state?: Partial<LiveState>; config?: Partial<BackendConfig> }>;
@@ -256,36 +257,47 @@ describe('G10 a slot far above the last probe', () => {
 
 const ARCHIVE: Node = { config: { profile: 'old-faithful', lanes: ['archive'] }, state: { slot: 500 } };
 
-/** A backend that begins every answer and drips it without end; `open` counts its connections. */
-function startDripping() {
+/** A backend that says whatever it is told to; `open` counts its connections. */
+function startSaying(say: (socket: Bun.Socket) => unknown) {
   let open = 0;
-  const timers = new Set<Timer>();
   const listener = Bun.listen({
     hostname: '127.0.0.1',
     port: 0,
     socket: {
       open: () => void open++,
       close: () => void open--,
-      data(socket) {
-        socket.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 3000\r\n\r\n{');
-        timers.add(setInterval(() => socket.write(' '), 5));
-      },
+      data: (socket) => void say(socket),
     },
   });
   return {
     url: `http://127.0.0.1:${listener.port}/`,
     open: () => open,
-    [Symbol.dispose]() {
-      for (const timer of timers) clearInterval(timer);
-      listener.stop(true);
-    },
+    [Symbol.dispose]: () => void listener.stop(true),
   };
 }
+
+const JSON_HEAD = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n';
+
+test('B12 a probe does not take the answer to a call for its own, and closes the connection that it came over', async () => {
+  const late = rpc('"ABCDEFGHIJKLMNOP"', '7');
+  using backend = startSaying((socket) =>
+    socket.write(`${JSON_HEAD}content-length: ${late.length}\r\n\r\n${late}`),
+  );
+  const { clock } = createVirtualClock();
+  const one = backendOf({ at: backend.url, clock });
+  await forwardOf([one], clock).pool.probeAll(new AbortController().signal);
+  while (backend.open() > 0) await Bun.sleep(1); // bounded by the test's own timeout
+  expect(one.slots.tip.processed).toBe(0);
+  one.client.close();
+});
 
 test('a backend that drips every answer delays no other, is unreachable, and keeps no connection and no stop waiting', async () => {
   const { clock, advance } = createVirtualClock();
   await using good = startLiveNode();
-  using bad = startDripping();
+  using bad = startSaying(async (socket) => {
+    socket.write(`${JSON_HEAD}content-length: 3000\r\n\r\n{`);
+    for (; socket.readyState > 0; await Bun.sleep(5)) socket.write(' '); // drips without end
+  });
   const backends = [good, bad].map(({ url: at }) => backendOf({ at, clock }));
   const { probeAll } = forwardOf(backends, clock).pool;
   const stop = new AbortController();
