@@ -25,9 +25,10 @@ import type { NetworkPolicy } from './delivery/policy.ts';
 import { bothHealths, createStoresHealth, type Health, type StoreSize } from './health/health.ts';
 import { createReadGateways, type ReadRedis } from './health/neighbours.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
-import { createCancelOtherChain, createEnqueue, type Enqueue } from './outbox/enqueue.ts';
+import { createEnqueue, type Enqueue } from './outbox/enqueue.ts';
 import { createAccountDeliveries, createReadQueue } from './outbox/list.ts';
 import { createOutbox, type Outbox } from './outbox/outbox.ts';
+import { createRecord } from './outbox/record.ts';
 import { createApp, withStrictTransport } from './server.ts';
 import { createLiveMinutes } from './usage/minutes.ts';
 import { readUsage } from './usage/read-usage.ts';
@@ -255,7 +256,7 @@ function composeWatcher(
     createRpcBackend({ name: `rpc_urls[${i}]`, url, key: config.rpcKey }, { fetch, clock }),
   );
   const addresses = programs.map(({ address }) => address);
-  const readings = createReadings(store, createCancelOtherChain(store));
+  const record = createRecord(store, enqueue);
   const times = createBlockTimeStore(store);
   const save = (slot: bigint, unixSeconds: number) => {
     times.save(slot, unixSeconds);
@@ -263,13 +264,12 @@ function composeWatcher(
   };
   const { awaited } = outbox;
   const blockTimes = createBlockTimes({ backends, store: { ...times, save }, awaited, clock });
-  const notes = createNotes(log, programs, readings.deploySlots());
+  const notes = createNotes(log, programs, createReadings(store).deploySlots());
   const watcher = createWatcher({
     read: createRead(backends, addresses),
     save: (latest, deploys, genesisHash) => {
       const now = publication?.events() ?? 'made';
-      const addEvents = () => (now === 'made' ? enqueue.deploys(deploys, clock.now()) : undefined);
-      if (readings.save(latest, genesisHash, addEvents) !== 'same-chain') {
+      if (record(latest, now === 'made' ? deploys : [], genesisHash, clock.now()) === 'other-chain') {
         blockTimes.forgetWaits();
         notes.noteOtherChain();
       }

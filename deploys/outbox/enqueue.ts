@@ -78,7 +78,7 @@ export function createEnqueue(
   }
 
   return {
-    /** Writes events and their deliveries in the transaction that stores the reading: else a crash could lose or double some. */
+    /** Writes events and their deliveries. To be called in the transaction of `record.ts`. */
     deploys,
     /** Adds a test delivery of an existing webhook; returns its id. To be called in a transaction. */
     ping(webhookId: string, nowMs: number): string {
@@ -144,18 +144,5 @@ export function createRelease(store: Store) {
     /** The slots whose block times events wait for, newest first, and since when. */
     awaited: (): readonly Readonly<{ slot: Slot; sinceMs: number }>[] =>
       awaited.all().map(({ slot, sinceMs }) => ({ slot: BigInt(slot), sinceMs })),
-  };
-}
-
-/** Cancels events that wait for a block time of another chain. To be called in the transaction that discards the chain. */
-export function createCancelOtherChain(store: Store): (nowMs: number) => void {
-  const cancel = store.prepare(`
-    UPDATE deliveries
-    SET state = 'cancelled', last_error = 'other_chain', next_attempt_at_ms = NULL, finished_at_ms = ?1
-    WHERE state = 'queued' AND event_id IN (SELECT id FROM events WHERE released_at_ms IS NULL)`);
-  const close = store.prepare('UPDATE events SET released_at_ms = ? WHERE released_at_ms IS NULL');
-  return (nowMs) => {
-    cancel.run(nowMs);
-    close.run(nowMs);
   };
 }

@@ -54,8 +54,8 @@ function rowsOf({ programs }: Reading) {
 
 type ProgramRow = ReturnType<typeof rowsOf>[number];
 
-/** The last reading, kept over restarts. `forgetEvents` cancels the waiting events of another chain. */
-export function createReadings(store: Store, forgetEvents: (nowMs: number) => void) {
+/** The last reading, kept over restarts, and the chain that it is of. `moveTo` and `replace` are steps of `outbox/record.ts`. */
+export function createReadings(store: Store) {
   const note = store.prepare<unknown, { contextSlot: bigint; checkedAtMs: number }>(`
     INSERT INTO reading VALUES (1, $contextSlot, $checkedAtMs)
     ON CONFLICT (one) DO UPDATE SET context_slot = excluded.context_slot, checked_at_ms = excluded.checked_at_ms`);
@@ -69,37 +69,23 @@ export function createReadings(store: Store, forgetEvents: (nowMs: number) => vo
   const putGenesis = store.prepare('INSERT OR REPLACE INTO chain VALUES (1, ?)');
   const clearTimes = store.prepare('DELETE FROM block_times');
   const history = createHistory(store);
-
-  /** Makes the store one of `genesisHash`; whether it was another chain's. */
-  function moveTo(genesisHash: string, nowMs: number): boolean {
-    const stored = genesis.get()?.genesis_hash;
-    if (stored === genesisHash) return false;
-    putGenesis.run(genesisHash);
-    if (stored === undefined) return false;
-    clearTimes.run();
-    history.forget();
-    forgetEvents(nowMs);
-    return true;
-  }
-
-  const save = store.transaction((latest: Latest, genesisHash?: string, enqueue?: () => void) => {
-    const { reading, checkedAtMs } = latest;
-    const isOther = genesisHash !== undefined && moveTo(genesisHash, checkedAtMs);
-    note.run({ contextSlot: reading.contextSlot, checkedAtMs });
-    clear.run();
-    for (const row of rowsOf(reading)) put.run(row);
-    history.add(latest);
-    if (isOther) return 'other-chain';
-    enqueue?.();
-    return 'same-chain';
-  });
   return {
-    /**
-     * Replaces the stored reading in one IMMEDIATE transaction. If `genesisHash` is not the stored one, the same
-     * transaction discards block times, deploys and waiting events, which are another chain's; otherwise `enqueue` is
-     * called in it.
-     */
-    save: save.immediate,
+    /** Makes the store one of the chain of `genesisHash`; whether it was another chain's, whose times and history go. */
+    moveTo(genesisHash: string): boolean {
+      const stored = genesis.get()?.genesis_hash;
+      if (stored === genesisHash) return false;
+      putGenesis.run(genesisHash);
+      if (stored === undefined) return false;
+      clearTimes.run();
+      history.forget();
+      return true;
+    },
+    replace(latest: Latest): void {
+      note.run({ contextSlot: latest.reading.contextSlot, checkedAtMs: latest.checkedAtMs });
+      clear.run();
+      for (const row of rowsOf(latest.reading)) put.run(row);
+      history.add(latest);
+    },
     deploySlots: (): DeploySlots =>
       new Map(slots.all().map((row) => [address(row.program_id), BigInt(row.deploy_slot)])),
   };

@@ -197,7 +197,7 @@ export function startWorld(options: Options = {}) {
   /** A reading of the chain. */
   function save(states: readonly (readonly [WatchedProgram['address'], ProgramState])[], slot = 1_000n) {
     const reading = { contextSlot: slot, programs: new Map(states) };
-    createReadings(store, () => undefined).save({ reading, checkedAtMs: clock.now() });
+    createReadings(store).replace({ reading, checkedAtMs: clock.now() });
   }
 
   const take = createTakeDrained(ledger);

@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs';
 import type { Send } from '../../../deploys/delivery/send.ts';
 import { createWorker } from '../../../deploys/delivery/worker.ts';
-import { createCancelOtherChain } from '../../../deploys/outbox/enqueue.ts';
+import { createRecord } from '../../../deploys/outbox/record.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { createReadings } from '../../../deploys/watch/readings.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
@@ -21,7 +21,7 @@ const [database = '', receiver = '', aheadMs = '0'] = process.argv.slice(2);
 const store = opened(database, DEPLOYS_MIGRATIONS);
 store.run('PRAGMA synchronous = OFF'); // the system lives on, and the test is about the process
 const { outbox, enqueue, times } = queueOver(store);
-const readings = createReadings(store, createCancelOtherChain(store));
+const record = createRecord(store, enqueue);
 const clock: Clock = { ...systemClock, now: () => systemClock.now() + Number(aheadMs) };
 const never = new AbortController().signal;
 const program = addressOf('A');
@@ -45,13 +45,11 @@ const worker = createWorker({
 });
 void worker.run(never);
 
-for (let slot = readings.deploySlots().get(program) ?? 1n; ;) {
+for (let slot = createReadings(store).deploySlots().get(program) ?? 1n; ;) {
   const [previousSlot, deploySlot] = [slot, slot + 1n];
   const programs = new Map([[program, { status: 'frozen', deploySlot } as const]]);
   const latest = { reading: { contextSlot: deploySlot, programs }, checkedAtMs: clock.now() };
-  readings.save(latest, undefined, () =>
-    enqueue.deploys([{ program, previousSlot, deploySlot }], clock.now()),
-  );
+  record(latest, [{ program, previousSlot, deploySlot }], undefined, clock.now());
   console.log(String(deploySlot));
   await clock.sleep(Math.random() * 4, never);
   times.save(deploySlot, 1_700_000_000 + Number(deploySlot));

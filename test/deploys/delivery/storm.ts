@@ -46,14 +46,7 @@ export async function storm(rounds: number): Promise<Aftermath> {
   using store = opened(database, DEPLOYS_MIGRATIONS);
   const queue = queueOver(store);
   // What a killed child had no time to print is stored all the same when its reading is.
-  const newest = Math.max(
-    0,
-    ...[
-      ...createReadings(store, () => undefined)
-        .deploySlots()
-        .values(),
-    ].map(Number),
-  );
+  const newest = Math.max(0, ...[...createReadings(store).deploySlots().values()].map(Number));
   const stored = Array.from({ length: newest - 1 }, (_, i) => i + 2);
   const open = drain(queue, systemClock.now() + rounds * AHEAD_MS);
   const lines = existsSync(receiver) ? readFileSync(receiver, 'utf8').trimEnd().split('\n') : [];

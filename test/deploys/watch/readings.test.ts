@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { createCancelOtherChain } from '../../../deploys/outbox/enqueue.ts';
+import { createRecord } from '../../../deploys/outbox/record.ts';
 import { createBlockTimeStore } from '../../../deploys/watch/block-time.ts';
-import type { ProgramState } from '../../../deploys/watch/change.ts';
+import type { Deploy, ProgramState } from '../../../deploys/watch/change.ts';
 import { createHistory, createProgramList, createReadings } from '../../../deploys/watch/readings.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { explained } from '../explained.ts';
@@ -23,11 +23,11 @@ const deployed = (deploySlot: bigint, upgradeAuthority = first): ProgramState =>
   deploySlot,
   upgradeAuthority,
 });
-const readings = (store = queue.store) => createReadings(store, createCancelOtherChain(store));
-/** Stores a reading of these programs as the watcher does. */
-function read(states: States, genesis?: string, { atMs = 1_234, enqueue = () => {} } = {}) {
-  const reading = { contextSlot: 100n, programs: new Map(states) };
-  return readings().save({ reading, checkedAtMs: atMs }, genesis, enqueue);
+const readings = () => createReadings(queue.store);
+/** Records a reading of these programs as the watcher does. */
+function read(states: States, genesis?: string, { atMs = 1_234, deploys = [] as readonly Deploy[] } = {}) {
+  const latest = { reading: { contextSlot: 100n, programs: new Map(states) }, checkedAtMs: atMs };
+  return createRecord(queue.store, queue.enqueue)(latest, deploys, genesis, atMs);
 }
 
 test('a reading replaces the one before whole, also for programs that are no longer watched, or not at all', () => {
@@ -61,16 +61,19 @@ describe('the chain that everything stored is of', () => {
     expect(read([[two, frozen(6n)]], there)).toBe('same-chain');
   });
 
-  test('brings what follows from a reading into its transaction, unless it is another one', () => {
-    const added: string[] = [];
-    for (const genesis of [here, there])
-      read([[two, frozen(6n)]], genesis, { enqueue: () => void added.push(genesis) });
-    expect(added).toEqual([here]);
-    const enqueue = () => {
-      throw new Error('no room for events');
-    };
-    expect(() => read([[one, frozen(5n)]], there, { enqueue })).toThrow('no room');
-    expect(readings().deploySlots()).toEqual(new Map([[two, 6n]]));
+  test('has the events of a reading and their deliveries in its transaction, and none of another chain', () => {
+    const deploys = [{ program: two, previousSlot: 5n, deploySlot: 6n }];
+    const counts = () =>
+      queue.values('SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM deliveries)')[0];
+    for (const id of ['one', 'two']) queue.addWebhook(id);
+    read([[one, frozen(5n)]], here);
+    expect([read([[two, frozen(6n)]], there, { deploys }), counts()]).toEqual(['other-chain', [0, 0]]);
+    queue.store.run(`CREATE TRIGGER full BEFORE INSERT ON deliveries WHEN new.webhook_id = 'two'
+      BEGIN SELECT RAISE(ABORT, 'no room'); END`);
+    expect(() => read([[one, frozen(7n)]], there, { deploys })).toThrow('no room');
+    expect([readings().deploySlots(), counts()]).toEqual([new Map([[two, 6n]]), [0, 0]]);
+    queue.store.run('DROP TRIGGER full');
+    expect([read([[one, frozen(7n)]], there, { deploys }), counts()]).toEqual(['same-chain', [1, 2]]);
   });
 
   test('takes the events along that wait for a block time of it', () => {
