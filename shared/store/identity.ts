@@ -1,25 +1,40 @@
 import { Database, constants } from 'bun:sqlite';
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { isBusy } from './private.ts';
+import { holderOf } from './lock.ts';
+import { codeOf, isBusy } from './private.ts';
 
 /**
  * A store has a random id in its header from its creation on, which a copy of it has too. `NAME-id` beside it says which
- * one the processes that hold it have opened. So a file that was copied over an open one is seen before it is opened: the
- * write-ahead log of the first and the pages of the second make a store that is malformed.
+ * one the processes that hold it have opened, and which file. So a file that was put in the place of an open one is seen
+ * before it is opened: the write-ahead log of the first and the pages of the second make a store that is malformed.
+ *
+ * 0: the file has none, like those of earlier releases, or is no database; `undefined`: there is none, or it cannot be read.
  */
-export function idInHeader(path: string): number {
+export function idInHeader(path: string): number | undefined {
+  let file: Database | undefined;
   try {
     // Of the file alone, without locks and log; and by SQLite, since a close by others would give up this process's locks.
     const url = `${pathToFileURL(path).href}?immutable=1`;
-    const file = new Database(url, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);
-    try {
-      return idOf(file);
-    } finally {
-      file.close();
-    }
+    file = new Database(url, constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI);
+    return idOf(file);
+  } catch (error) {
+    return /^SQLITE_(?:NOTADB|CORRUPT)/.test(codeOf(error)) ? 0 : undefined;
+  } finally {
+    file?.close();
+  }
+}
+
+/** Stands for the place of a file that the system does not show. */
+export const UNSEEN = 'unseen';
+
+/** What is the same of a file for as long as it is the same; `undefined` when there is none. */
+export function placeOf(path: string): string | undefined {
+  try {
+    const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+    return found && `${found.dev} ${found.ino}`;
   } catch {
-    return 0; // there is none, or none that can be read
+    return UNSEEN;
   }
 }
 
@@ -35,20 +50,29 @@ export function giveId(database: Database): void {
   database.run(`PRAGMA application_id = ${id}`);
 }
 
-/** Notes the id of a store that was opened. */
-export function noteId(database: Database, path: string): void {
-  const id = idOf(database);
-  if (idInHeader(path) !== id) database.run('PRAGMA wal_checkpoint(PASSIVE)');
-  if (notedId(path) === id) return;
+/** Notes the file at `path` as the one that is opened, as soon as it has an id. */
+export function noteFile(path: string): void {
+  const id = idInHeader(path);
+  if (id === undefined || id === 0) return;
+  const note = noteOf(id, path);
+  if (notedAt(path) === note) return;
   // Through a rename: another process may read it.
   const made = `${path}-id.${process.pid}`;
-  writeFileSync(made, `${id}\n`, { mode: 0o600 });
+  writeFileSync(made, note, { mode: 0o600 });
   renameSync(made, `${path}-id`);
 }
 
-function notedId(path: string): number | undefined {
+/** Has the id of a store that was opened in the header of its file too, and notes it. */
+export function noteId(database: Database, path: string): void {
+  if (idInHeader(path) !== idOf(database)) database.run('PRAGMA wal_checkpoint(PASSIVE)');
+  noteFile(path);
+}
+
+const noteOf = (id: number, path: string) => `${id} ${placeOf(path)}\n`;
+
+function notedAt(path: string): string | undefined {
   try {
-    return Number(readFileSync(`${path}-id`, 'utf8'));
+    return readFileSync(`${path}-id`, 'utf8');
   } catch {
     return undefined;
   }
@@ -58,25 +82,26 @@ function notedId(path: string): number | undefined {
 const NOTE_MS = 1_500;
 const PAUSE_MS = 50;
 
-/** Whether a file was put over one that another process holds. */
+/** Whether a file was put in the place of one that another process holds. */
 export function isOverwritten(path: string): boolean {
   for (let waitedMs = 0; ; waitedMs += PAUSE_MS) {
-    const [id, noted] = [idInHeader(path), notedId(path)];
-    if (id === 0 || noted === undefined || id === noted || !isHeld(path)) return false;
+    const [id, noted] = [idInHeader(path), notedAt(path)];
+    if (id === undefined || noted === undefined || noted === noteOf(id, path)) return false;
+    // Who holds a file that has no name any more still has the index of its log, by its name.
+    if (!isHeld(path) && holderOf(`${path}-shm`) === undefined) return false;
     if (waitedMs >= NOTE_MS) return true;
     Bun.sleepSync(PAUSE_MS);
   }
 }
 
-/** Whether another process, or another connection of this one, has the store open. */
+/** Whether another process, or another connection of this one, has the store open, whatever the file is by now. */
 export function isHeld(path: string): boolean {
   let probe: Database | undefined;
   try {
-    if (idInHeader(path) === 0) return false;
     probe = new Database(path, { readwrite: true });
     probe.run('PRAGMA busy_timeout = 0');
     probe.run('PRAGMA locking_mode = EXCLUSIVE');
-    probe.query('SELECT count(*) FROM sqlite_schema').get();
+    probe.run('BEGIN EXCLUSIVE');
     return false;
   } catch (error) {
     return isBusy(error);

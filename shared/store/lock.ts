@@ -1,5 +1,6 @@
 import { Database } from 'bun:sqlite';
-import { join } from 'node:path';
+import { readFileSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { codeOf, fileReason, keepPrivate } from './private.ts';
 
 /** How long a taker waits for a holder that is just ending, in milliseconds. */
@@ -34,7 +35,25 @@ export function takeLock(dataDir: string, name: string) {
 }
 
 function sentenceOf(error: unknown, dataDir: string, name: string): string {
-  return codeOf(error) === 'SQLITE_BUSY'
-    ? `Another ${name} is running on the data directory ${dataDir}.`
-    : `The data directory ${dataDir} cannot be used (${fileReason(error)}).`;
+  const folder = resolve(dataDir);
+  if (codeOf(error) !== 'SQLITE_BUSY')
+    return `The data directory ${folder} cannot be used (${fileReason(error)}).`;
+  const pid = holderOf(join(dataDir, `${name}.lock`));
+  const which = pid === undefined ? '' : ` (process ${pid})`;
+  return `${name} is already running on the data directory ${folder}${which}.`;
+}
+
+/** A process other than this one that has a lock on the file at `path`; `undefined`: none, or the system does not say (Linux does). */
+export function holderOf(path: string): number | undefined {
+  try {
+    const { dev, ino } = statSync(path);
+    const [major, minor] = [(dev >> 8) & 0xfff, (dev & 0xff) | ((dev >> 12) & 0xfff00)];
+    const hex = (part: number) => part.toString(16).padStart(2, '0');
+    const file = ` ${hex(major)}:${hex(minor)}:${ino} `;
+    const lines = readFileSync('/proc/locks', 'utf8').split('\n');
+    const held = lines.filter((line) => line.includes(file) && !line.includes('->'));
+    return held.map((line) => Number(line.split(/\s+/)[4])).find((pid) => pid > 0 && pid !== process.pid);
+  } catch {
+    return undefined;
+  }
 }

@@ -1,8 +1,7 @@
 import { Database } from 'bun:sqlite';
-import { statSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Brand } from '../brand.ts';
-import { giveId, idInHeader, idOf, isOverwritten, noteId } from './identity.ts';
+import { giveId, idInHeader, idOf, isOverwritten, noteFile, noteId, placeOf, UNSEEN } from './identity.ts';
 import { codeOf, fileReason, keepPrivate } from './private.ts';
 
 /** An open SQLite file in WAL mode with every migration applied. */
@@ -38,6 +37,7 @@ export function openStore(path: string, migrations: Migrations, extent: 'whole' 
     if (path !== ':memory:') {
       keepPrivate(path);
       if (isOverwritten(path)) return { kind: 'unusable', sentence: overwrittenSentence(path) };
+      noteFile(path); // before what may take seconds: others look at it meanwhile
     }
     database = new Database(path, { create: true, strict: true });
     database.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
@@ -62,6 +62,7 @@ export function watchFile(opened: Store) {
   const place = placeOf(store); // there is none of a database in memory
   const id = idOf(opened);
   const name = basename(store);
+  let isWritten = false; // the id of a new store may be in its log alone for a while
   return () => {
     const now = placeOf(store);
     if (now === UNSEEN) return undefined;
@@ -71,7 +72,8 @@ export function watchFile(opened: Store) {
       return { what: `${name} was ${how} under this process`, store, cause };
     }
     const idNow = now === undefined ? id : idInHeader(store);
-    if (idNow === 0 || idNow === id) return undefined;
+    isWritten ||= idNow === id;
+    if (idNow === undefined || idNow === id || (idNow === 0 && !isWritten)) return undefined;
     return { what: `${name} was copied over under this process`, store, cause: OVERWRITTEN };
   };
 }
@@ -80,18 +82,6 @@ const OVERWRITTEN = 'stop every app, delete its -wal and -shm files, copy it aga
 
 function overwrittenSentence(path: string): string {
   return `The database ${path} was copied over one that another process has open; ${OVERWRITTEN}.`;
-}
-
-const UNSEEN = 'unseen';
-
-/** What is the same of a file for as long as it is the same; `undefined` when there is none. */
-function placeOf(path: string): string | undefined {
-  try {
-    const found = statSync(path, { bigint: true, throwIfNoEntry: false });
-    return found && `${found.dev} ${found.ino}`;
-  } catch {
-    return UNSEEN; // the system does not let it be seen
-  }
 }
 
 /**

@@ -86,7 +86,7 @@ describe('it refuses to start with one sentence and exit code 1', () => {
     const { code, stderr } = await runToEnd(folder.args, folder.path);
     expect([code, stderr]).toEqual([
       1,
-      `Another deploys is running on the data directory ${folder.dataDir}.\n`,
+      expect.stringContaining(`deploys is already running on the data directory ${folder.dataDir}`),
     ]);
   });
 });

@@ -144,7 +144,7 @@ describe('M20 after the death of a supervisor', () => {
     const { code, stderr } = await runToEnd(args, folder.path);
     expect([code, stderr]).toEqual([
       1,
-      `Another gateway-2 is running on the data directory ${folder.path}.\n`,
+      expect.stringContaining(`gateway-2 is already running on the data directory ${folder.path}`),
     ]);
     expect(existsSync(join(folder.path, 'gateway-1.node'))).toBe(false);
   });

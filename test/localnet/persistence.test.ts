@@ -179,7 +179,7 @@ describe('a database that cannot be used is one sentence', () => {
   test('when another localnet runs on it, and until then', async () => {
     const dataDir = join(folder, 'taken');
     const net = await at(dataDir);
-    expect(await sentence(dataDir)).toBe(`Another localnet is running on the data directory ${dataDir}.`);
+    expect(await sentence(dataDir)).toBe(`localnet is already running on the data directory ${dataDir}.`);
     net[Symbol.dispose]();
     expect(await sentence(dataDir)).toBe('it was opened');
   });
