@@ -1,19 +1,16 @@
-import { originOf } from '../../deploys/accounts/changes.ts';
 import { type Keys, type NewKey, type KeyRow, TOO_MANY_KEYS } from '../../deploys/accounts/keys.ts';
 import { whyUnpublished } from '../../deploys/accounts/redis-head.ts';
 import { unreachable } from '../../shared/brand.ts';
-import { type Books, COMMAND_LINE, onBooks, unknownAccount } from '../frame/books.ts';
+import { type Books, COMMAND_LINE, onBooks, redisOf, unknownAccount } from '../frame/books.ts';
 import { type Command, done, type Failed, failed, type Outcome, type World } from '../frame/command.ts';
 import { durationMsFrom, isoOf, listed } from '../frame/values.ts';
 
 /** Warns on standard error when gateways on other hosts still accept a key that is revoked here. */
-async function reportUnpublished({ config, store }: Books, { clock, random, err }: World): Promise<void> {
-  const url = config.storage.redisUrl?.reveal();
-  if (url === undefined) return;
-  const chance = () => Buffer.from(random(4)).readUInt32BE() / 2 ** 32;
-  const why = await whyUnpublished({ url, origin: originOf(store), clock, random: chance });
+async function reportUnpublished(books: Books, world: World): Promise<void> {
+  const redis = redisOf(books, world);
+  const why = redis && (await whyUnpublished(redis));
   if (why !== undefined)
-    err(`Gateways on other hosts accept the key until deploys can publish the revocation: ${why}.\n`);
+    world.err(`Gateways on other hosts accept the key until deploys can publish the revocation: ${why}.\n`);
 }
 
 function recordOf({ id, account, name, prefix, last4, state, createdAtMs, lastUsedAtMs }: KeyRow) {

@@ -3,11 +3,12 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } 
 import { join, resolve } from 'node:path';
 import { createAudit } from '../../deploys/accounts/audit.ts';
 import { createChanges } from '../../deploys/accounts/changes.ts';
+import { publishedGeneration } from '../../deploys/accounts/redis-head.ts';
 import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
 import { LEDGER_FILE } from '../../shared/ledger/schema.ts';
 import { isHeld } from '../../shared/store/identity.ts';
 import { fileReason } from '../../shared/store/private.ts';
-import { type Books, COMMAND_LINE, onConfig, withBooks } from '../frame/books.ts';
+import { type Books, COMMAND_LINE, onConfig, redisOf, withBooks } from '../frame/books.ts';
 import { done, failed, type Outcome, type World } from '../frame/command.ts';
 
 const DATABASES = [ACCOUNTS_FILE, LEDGER_FILE] as const;
@@ -151,19 +152,25 @@ export const takeOver = onConfig(
   'is-absent',
 );
 
-function requested({ store }: Books, { clock }: World): Outcome {
+async function requested(books: Books, world: World): Promise<Outcome> {
+  const { store } = books;
   const changes = createChanges(store);
   const { note } = createAudit(store);
   const { generation, behind } = changes.last();
+  const redis = redisOf(books, world);
+  const found = redis && (await publishedGeneration(redis));
+  const published = found ?? behind;
   const request = store.transaction(() => {
-    changes.requestTakeOver();
+    const as = changes.requestTakeOver(published ?? 0);
     const action = 'deploys.take-over';
-    const detail = { generation, published_generation: behind };
-    note({ atMs: clock.now(), actor: COMMAND_LINE, action, subject: changes.origin, detail });
+    const detail = { generation, published_generation: published, as_generation: as };
+    note({ atMs: world.clock.now(), actor: COMMAND_LINE, action, subject: changes.origin, detail });
+    return as;
   });
-  request.immediate();
-  const text =
-    'deploys publishes this database and sends its webhooks as soon as it runs and Redis answers. Changes that only another copy has are lost; keys that were revoked there stay revoked.';
-  const record = { take_over: 'requested', generation, published_generation: behind };
+  const as = request.immediate();
+  if (found === undefined)
+    world.err(`Redis does not answer. If it has generation ${as} already, run this again then.\n`);
+  const text = `deploys publishes this database as generation ${as} and sends its webhooks as soon as it runs and Redis answers. Changes that only another copy has are lost; keys that were revoked there stay revoked.`;
+  const record = { take_over: 'requested', generation, published_generation: published, as_generation: as };
   return done(text, record);
 }

@@ -2,7 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type Accounts, createAccounts } from '../../deploys/accounts/accounts.ts';
 import { type Actor, createAudit } from '../../deploys/accounts/audit.ts';
-import { createChanges } from '../../deploys/accounts/changes.ts';
+import { createChanges, originOf } from '../../deploys/accounts/changes.ts';
 import { createKeys, type Keys } from '../../deploys/accounts/keys.ts';
 import { createUsers, type Users } from '../../deploys/auth/users.ts';
 import { DEPLOYS_MIGRATIONS } from '../../deploys/schema.ts';
@@ -46,6 +46,8 @@ type ActOn<T> = (part: T, invocation: Invocation) => Outcome | Promise<Outcome>;
 
 const OLDER =
   'This database is older than what deploys has published from a copy of it: changes here would be lost. Use the newer one; or, if this one is to count, run: bun run sluice deploys take-over';
+const NOT_YET =
+  'This database takes over from a newer copy of it as soon as its deploys runs and Redis answers. Run this command then.';
 const ELSEWHERE =
   'The accounts and the usage of this installation are managed on another host. Run this command there.';
 
@@ -67,7 +69,8 @@ export function onBooks(usage: string, summary: string, act: ActOn<Books>, absen
       config,
       invocation.world,
       (books) => {
-        if (isBehind(books)) return failed(OLDER);
+        const why = whyBehind(books);
+        if (why !== undefined) return failed(why);
         return isRemote(books) ? failed(ELSEWHERE) : act(books, invocation);
       },
       absent,
@@ -109,11 +112,19 @@ export async function withBooks<T>(
   });
 }
 
-/** Whether deploys found a newer copy published, and no operator has said since that this one counts. */
-function isBehind({ config: { storage }, store }: Books): boolean {
-  if (storage.redisUrl === undefined) return false;
+/** What to do when deploys found a newer copy published; it may have taken over before this one, whatever an operator said. */
+function whyBehind({ config: { storage }, store }: Books): string | undefined {
+  if (storage.redisUrl === undefined) return undefined;
   const { behind, takeOver } = createChanges(store).last();
-  return behind !== null && takeOver === 0;
+  if (behind === null) return undefined;
+  return takeOver === 0 ? OLDER : NOT_YET;
+}
+
+/** How a command looks at what is published of these books; `undefined` without `storage.redis`. */
+export function redisOf({ config, store }: Books, { clock, random }: Pick<World, 'clock' | 'random'>) {
+  const url = config.storage.redisUrl?.reveal();
+  const chance = () => Buffer.from(random(4)).readUInt32BE() / 2 ** 32;
+  return url === undefined ? undefined : { url, origin: originOf(store), clock, random: chance };
 }
 
 /** Whether the gateways of this data directory serve accounts that another host publishes. */

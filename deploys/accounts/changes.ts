@@ -106,6 +106,9 @@ function createStanding(store: Store) {
   const nextTurn = store.prepare<{ turns: number }, []>(`
     UPDATE publication SET turns = turns + 1 RETURNING turns`);
 
+  const requested = store.prepare<{ generation: number }, [number]>(`
+    UPDATE publication SET take_over = max(generation, coalesce(behind, 0), ?) + 1 RETURNING take_over AS generation`);
+
   const addPublisher = store.transaction((token: string, nowMs: number, generation: number) => {
     store.run('UPDATE publication SET generation = ?', [generation]);
     // The latest by the order of starts, whatever the clock says.
@@ -136,14 +139,20 @@ function createStanding(store: Store) {
       const { id } = latestEntry.get() ?? { id: null };
       if (id !== null) store.run('UPDATE publication SET turns = turns + 1, audited = ?', [id]);
     },
-    noteBehind: (published: number) => void store.run('UPDATE publication SET behind = ?', [published]),
+    /** Notes what generation is published; an operator's word for one up to that is void. */
+    noteBehind: (published: number) =>
+      void store.run(
+        `UPDATE publication SET behind = ?1, take_over = CASE WHEN take_over > ?1 THEN take_over ELSE 0 END`,
+        [published],
+      ),
     /** What Redis has is this file's from now on: nothing there is later any more. */
     noteTakenOver: (seq: number, turns: number) =>
       void store.run(
         `UPDATE publication SET announced = max(announced, ?), turns = max(turns, ?), behind = NULL, take_over = 0`,
         [seq, turns],
       ),
-    requestTakeOver: () => void store.run('UPDATE publication SET take_over = 1'),
+    /** Asks for the generation after all that are known here, and after the published one; gives it. */
+    requestTakeOver: (published: number): number => requested.get(published)?.generation ?? 0,
     /** An operator's word for what is so already, or cannot be. */
     dropTakeOver: () => void store.run('UPDATE publication SET take_over = 0'),
     /** Notes a start of deploys that publishes this file, before Redis does. */

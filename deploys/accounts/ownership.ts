@@ -29,6 +29,7 @@ import { unreachable } from '../../shared/brand.ts';
  *   undecided --> takingOver: an operator says that this one is true
  *   behind --> takingOver: the same
  *   takingOver --> sole: claimed
+ *   takingOver --> behind: a copy with the same word took over before
  *   takingOver --> otherOrigin: as above
  *   takingOver --> unreadable: as above
  *   sole --> cutOff: Redis is away
@@ -57,8 +58,8 @@ export type Ownership =
   | { readonly kind: 'sole'; readonly isWhole: boolean }
   /** This start published until Redis went away. */
   | { readonly kind: 'cut-off' }
-  /** What is published is later than this database. */
-  | { readonly kind: 'behind'; readonly own: number; readonly published: number }
+  /** What is published is later than this database. `isLate`: it is so since an operator said that this one is true. */
+  | Readonly<{ kind: 'behind'; own: number; published: number; isLate?: boolean }>
   /** An operator has said that this database is the true one, and Redis does not know yet. */
   | { readonly kind: 'taking-over' }
   /** Redis has the accounts of another database. */
@@ -89,7 +90,7 @@ export function nextOwnership(state: Ownership, event: OwnershipEvent): Ownershi
       // Two installations that share a Redis by mistake must not take each other's place.
       return state.kind === 'other-origin' || state.kind === 'sole' ? state : { kind: 'taking-over' };
     case 'later':
-      return state.kind === 'taking-over' ? state : { ...event, kind: 'behind' };
+      return { ...event, kind: 'behind', isLate: state.kind === 'taking-over' };
     case 'held':
       return state.kind === 'taking-over' ? state : { kind: 'waiting' };
     case 'away':
@@ -132,6 +133,8 @@ export function whyReadOnly(state: Ownership): string | undefined {
     case 'behind':
     case 'unreadable':
       return complaintOf(state);
+    case 'taking-over':
+      return 'This database is to take over, and Redis does not know yet. Nothing was changed. Try again in a moment.';
     case 'unknown':
     case 'waiting':
       return 'It is not known yet whether another copy of this database is in use. Nothing was changed. Try again in a moment.';
@@ -164,7 +167,8 @@ export function complaintOf(state: Ownership): string | undefined {
 }
 
 /** A copy that was started more often than the database that published last has a higher generation, and lacks its changes. */
-function whyBehind({ own, published }: Extract<Ownership, { kind: 'behind' }>): string {
+function whyBehind({ own, published, isLate }: Extract<Ownership, { kind: 'behind' }>): string {
+  if (isLate === true) return 'Another copy of this database was published before this one could take over';
   return own > published
     ? 'Another copy of this database has published since'
     : 'This database is older than what is published';

@@ -297,13 +297,13 @@ function createStep(deps: PublisherDeps): () => Promise<Step> {
     const { behind, published, generation: own, takeOver } = changes.last();
     if (behind !== null && state.kind === 'unknown')
       state = nextOwnership(state, { kind: 'later', own, published: behind });
-    if (takeOver === 1) noteTakeOver();
+    if (takeOver > 0) noteTakeOver();
     if (state.kind === 'behind') return { state };
     try {
       changes.countEntries();
       // Before the claim too: a gateway beside this file reads it as soon as Redis names its holder.
       if (state.kind === 'taking-over') ended += await endKeys(deps);
-      const claimed = await claim(state.kind === 'taking-over');
+      const claimed = await claim(state.kind === 'taking-over' ? takeOver : undefined);
       if (claimed.kind !== 'claimed') return { state: moved(claimed) };
       if (state.kind === 'taking-over') await takeAllOver(claimed);
       await publishTerms(claimed);
@@ -436,19 +436,22 @@ function createClaim(changes: Changes, head: RedisHead, clock: Clock) {
     return found.kind === 'held' ? { kind: 'held' } : undefined;
   }
 
-  return async function claim(isTakeOver: boolean): Promise<Claimed | Unclaimed> {
-    if (over === undefined || isTakeOver) {
+  /** `as`: the generation to take over as. */
+  return async function claim(as: number | undefined): Promise<Claimed | Unclaimed> {
+    if (over === undefined || as !== undefined) {
       const found = await claimAs('look');
       // A look takes nothing.
       if (found.kind === 'claimed') throw new Error('Redis gave a claim that was not wanted');
       const refusal = refusalOf(found);
       if (found.kind === 'other-origin' || found.kind === 'unreadable') return found;
-      if (refusal !== undefined && !isTakeOver) return refusal;
-      const generation = Math.max(changes.last().generation, found.generation) + 1;
-      changes.addPublisher(head.holder, clock.now(), generation);
+      const own = changes.last().generation;
+      if (as === undefined && refusal !== undefined) return refusal;
+      if (as !== undefined && as <= found.generation && found.holder !== head.holder)
+        return { kind: 'later', own, published: found.generation };
+      changes.addPublisher(head.holder, clock.now(), as ?? Math.max(own, found.generation) + 1);
       over = found.holder;
     }
-    const claimed = await claimAs(isTakeOver ? 'take-over' : 'claim');
+    const claimed = await claimAs(as === undefined ? 'claim' : 'take-over');
     if (claimed.kind === 'claimed') return claimed;
     over = undefined; // to be looked at again
     return refusalOf(claimed) ?? { kind: 'held' };

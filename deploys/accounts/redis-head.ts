@@ -18,7 +18,7 @@ type Holder = Readonly<{ holder: string; generation: number }>;
 
 /**
  * What Redis says when the right to publish is looked at or claimed. `free`: nobody has it, or another holder than expected had it
- * meanwhile. `later`: Redis has a revision or a turn that the database has not.
+ * meanwhile. `later`: Redis has a revision or a turn that the database has not, or the generation that it would take over as.
  */
 export type Claim =
   | (Holder &
@@ -37,7 +37,10 @@ export type Claim =
   /** A figure is no whole number from zero on: somebody else wrote it. */
   | Readonly<{ kind: 'unreadable'; figure: string }>;
 
-/** What the database knows to be published, and under which generation it claims over which holder. `take-over` claims over any. */
+/**
+ * What the database knows to be published, and under which generation it claims over which holder. `take-over` claims over any of
+ * an earlier generation.
+ */
 export type Claiming = Readonly<{
   how: 'look' | 'claim' | 'take-over';
   announced: number;
@@ -97,7 +100,9 @@ for _, i in ipairs({3, 5, 7, 8, 10, 11}) do
 end
 local lease = redis.call('GET', KEYS[2])
 local turns = math.max(tonumber(head[10]) or 0, tonumber(ARGV[6]))
-if ARGV[4] ~= 'take-over' then
+if ARGV[4] == 'take-over' then
+  if holder ~= ARGV[2] and (tonumber(generation) or 0) >= tonumber(ARGV[7]) then return {'later', holder, generation} end
+else
   local isLater = (tonumber(head[7]) or 0) > tonumber(ARGV[5]) or turns > tonumber(ARGV[6])
   local isHeld = lease and lease ~= ARGV[2]
   local isFree = ARGV[4] == 'look' or (holder ~= '' and holder ~= ARGV[2] and holder ~= ARGV[8])
@@ -313,25 +318,34 @@ const LOOK_MS = 20;
 
 type Options = Pick<RedisHeadOptions, 'url' | 'origin' | 'clock' | 'random'>;
 
-/** Why gateways on other hosts do not hear of a change now, as a clause; `undefined` when a deploys publishes it. */
-export async function whyUnpublished(options: Options): Promise<string | undefined> {
+/** What a command finds in Redis, of whatever state of the database; `undefined`: it does not answer. */
+async function lookOnce(options: Options): Promise<Claim | undefined> {
   const head = openRedisHead({ ...options, holder: 'nobody', onWarning: () => undefined });
-  if (head === undefined) return 'storage.redis is no address of a Redis';
   const { clock } = options;
   const endMs = clock.monotonic() + CONNECTED_MS;
   const never = new AbortController().signal;
   try {
-    while (!head.isConnected() && clock.monotonic() < endMs) await clock.sleep(LOOK_MS, never);
-    // Whatever is published there.
+    while (head?.isConnected() === false && clock.monotonic() < endMs) await clock.sleep(LOOK_MS, never);
     const all = Number.MAX_SAFE_INTEGER;
-    const nothing = { announced: all, turns: all, generation: 0, over: '' };
-    const { kind } = await head.claim({ how: 'look', ...nothing });
-    if (kind === 'other-origin') return 'Redis has the accounts of another database';
-    if (kind === 'unreadable') return 'Redis has a figure that deploys did not write';
-    return kind === 'held' ? undefined : 'no deploys publishes accounts';
+    return await head?.claim({ how: 'look', announced: all, turns: all, generation: 0, over: '' });
   } catch {
-    return 'Redis does not answer';
+    return undefined;
   } finally {
-    await head.close();
+    await head?.close();
   }
+}
+
+/** Why gateways on other hosts do not hear of a change now, as a clause; `undefined` when a deploys publishes it. */
+export async function whyUnpublished(options: Options): Promise<string | undefined> {
+  const found = await lookOnce(options);
+  if (found === undefined) return 'Redis does not answer';
+  if (found.kind === 'other-origin') return 'Redis has the accounts of another database';
+  if (found.kind === 'unreadable') return 'Redis has a figure that deploys did not write';
+  return found.kind === 'held' ? undefined : 'no deploys publishes accounts';
+}
+
+/** The generation that is published of a database or of a copy of it; `undefined` when Redis does not tell. */
+export async function publishedGeneration(options: Options): Promise<number | undefined> {
+  const found = await lookOnce(options);
+  return found !== undefined && 'generation' in found ? found.generation : undefined;
 }

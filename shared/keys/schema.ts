@@ -26,7 +26,8 @@ function noting(name: string, event: string, subject: 'account' | 'key', row: 'n
  * starts that published, `turns` the turns of deliveries, and those in which the audit log had grown (beyond the entry `audited`); they
  * and `announced`, the highest revision that Redis may have, are
  * written here before Redis has them, so one that is higher there was written by a later state of this file. `behind` is the
- * published generation when that was found, and `take_over` 1 when an operator said that this file counts all the same.
+ * published generation when that was found. `take_over` is the generation that this file takes over as, because an operator said
+ * that it counts all the same, unless that one is published already, as by a copy with the same word; 0: nobody said so.
  * `publishers` are the starts of deploys on this very file that published it: the holder named in Redis is one of them, or
  * the file is a copy of an earlier state.
  */

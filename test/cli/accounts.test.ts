@@ -226,7 +226,7 @@ describe('deploys take-over', () => {
     expect([code, out, err]).toEqual([1, '', expect.stringContaining('has no storage.redis')]);
   });
 
-  test('is a request to deploys, audited, whether it runs or not, and lets other commands work again', async () => {
+  test('is a request to deploys, audited, for the generation after all that are known; other commands wait for it', async () => {
     const config = written('redis = "redis://127.0.0.1:1"\n[[backends]]\nname = "a"\nurl = "http://h"\n');
     await run('account', 'create', 'payer', '--config', config);
     const store = opened(join(folder.path, 'copies', ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
@@ -237,14 +237,15 @@ describe('deploys take-over', () => {
       expect.stringContaining('bun run sluice deploys take-over'),
     ]);
     expect(await json('deploys', 'take-over', '--config', config)).toEqual([
-      { take_over: 'requested', generation: 6, published_generation: 7 },
+      { take_over: 'requested', generation: 6, published_generation: 7, as_generation: 8 },
     ]);
-    expect((await run('key', 'create', 'payer', '--config', config)).code).toBe(0);
+    const waiting = await run('key', 'create', 'payer', '--config', config);
+    expect([waiting.code, waiting.err]).toEqual([1, expect.stringContaining('as soon as its deploys runs')]);
     expect(store.query('SELECT action, actor_kind FROM audit ORDER BY id').values()).toContainEqual([
       'deploys.take-over',
       'command-line',
     ]);
-    expect(store.query('SELECT take_over FROM publication').values()).toEqual([[1]]);
+    expect(store.query('SELECT take_over FROM publication').values()).toEqual([[8]]);
     store.close();
   });
 });

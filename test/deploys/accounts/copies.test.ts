@@ -2,6 +2,7 @@ import { Database } from 'bun:sqlite';
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
+import { createChanges } from '../../../deploys/accounts/changes.ts';
 import { createPublication } from '../../../deploys/accounts/publication.ts';
 import { LEASE_MS } from '../../../deploys/accounts/redis-head.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
@@ -156,7 +157,11 @@ function startWorld(seed: number) {
     const bytes = data.get(from)?.serialize();
     if (bytes !== undefined) data.set(to, newStore(bytes));
   }
-  const takeOver = (name: HostName) => void data.get(name)?.run('UPDATE publication SET take_over = 1');
+  async function takeOver(name: HostName): Promise<void> {
+    const published = Number(await admin.hget(HEAD, 'generation'));
+    const store = data.get(name);
+    if (store !== undefined) createChanges(store).requestTakeOver(published);
+  }
   const stateOf = (name: HostName) => running.get(name)?.publication.state();
   async function actAll(): Promise<void> {
     for (const each of running.values()) await act(each);
@@ -197,7 +202,7 @@ function startWorld(seed: number) {
       await begin(name);
     }
     if (kind === 'take over') {
-      takeOver(name);
+      await takeOver(name);
       await begin(name);
     }
     if (kind === 'change' && app !== undefined) await change(app);
@@ -237,7 +242,7 @@ test('what a copy held back while another sent it is not sent again when it take
     world.upgrade();
     await world.actAll();
     expect([...world.sent.keys()]).toEqual([1]);
-    world.takeOver('two');
+    await world.takeOver('two');
     await waited(() => isSole('two') && world.stateOf('one')?.kind === 'behind');
     await world.actAll();
     world.upgrade();

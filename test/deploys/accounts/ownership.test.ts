@@ -77,7 +77,7 @@ const TABLE: readonly Row[] = [
     'taking-over',
     'taking-over',
     'sole',
-    'taking-over',
+    'behind',
     'other-origin',
     'taking-over',
     'unreadable',
@@ -120,7 +120,7 @@ test.each([
   ['sole', 'fenced', 'yes', 'quiet'],
   ['cut-off', 'fenced', 'yes', 'quiet'],
   ['behind', 'none', 'no', 'complaint'],
-  ['taking-over', 'none', 'yes', 'quiet'],
+  ['taking-over', 'none', 'no', 'quiet'],
   ['other-origin', 'free', 'yes', 'complaint'],
   ['unreadable', 'none', 'no', 'complaint'],
 ] as const)('%s: deliveries %s, changes %s, operator %s', (kind, deliveries, changes, operator) => {
@@ -132,6 +132,12 @@ test.each([
 
 test('the complaint of who is behind has both generations and the command that decides', () => {
   expect(complaintOf(STATES.behind)).toMatch(/generation 6, published is 7.*sluice deploys take-over/);
+});
+
+test('who was to take over and is behind is told that another copy was before it (E47)', () => {
+  expect(complaintOf(nextOwnership(STATES['taking-over'], EVENTS.later))).toMatch(
+    /^Another copy of this database was published before this one could take over \(generation 1, published is 2\)/,
+  );
 });
 
 test('who is behind with the higher generation is not called older', () => {

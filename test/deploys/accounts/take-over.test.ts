@@ -1,0 +1,107 @@
+import { Database } from 'bun:sqlite';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
+import { Redis } from 'ioredis';
+import { createChanges } from '../../../deploys/accounts/changes.ts';
+import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
+import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
+import { HEAD } from '../../../shared/publication.ts';
+import type { Store } from '../../../shared/store/open.ts';
+import { opened } from '../../started/gateway.ts';
+import { waited } from '../../started/host.ts';
+import { type StartedRedis, startRedis } from '../../started/redis.ts';
+import { publish as publishing } from './publishing.ts';
+
+/** An operator's word for one of several copies of a database. */
+let server: StartedRedis;
+let admin: Redis;
+let stores: Store[];
+let running: (() => Promise<void>)[];
+beforeAll(async () => {
+  server = await startRedis();
+  admin = new Redis(server.port);
+});
+beforeEach(async () => {
+  await admin.flushall();
+  [stores, running] = [[], []];
+});
+afterEach(async () => {
+  await Promise.all(running.map((end) => end()));
+  for (const store of stores) store.close();
+});
+afterAll(async () => {
+  admin.disconnect();
+  await server[Symbol.asyncDispose]();
+});
+
+function publish(store: Store) {
+  const publisher = publishing(store, server.url);
+  running.push(publisher.stop);
+  return publisher;
+}
+function copyOf(store: Store): Store {
+  const copy = Database.deserialize(store.serialize(), { strict: true }) as Store; // it was one
+  stores.push(copy);
+  return copy;
+}
+const generation = async () => Number(await admin.hget(HEAD, 'generation'));
+
+/** A database that is behind one of which it is a copy, and knows it. */
+async function startBehind(): Promise<Store> {
+  const current = opened(':memory:', { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS });
+  stores.push(current);
+  current.run("INSERT INTO accounts (id, name, plan, created_at_ms) VALUES (1, 'payer', 'pro', 0)");
+  const first = publish(current);
+  await waited(first.isWhole);
+  const older = copyOf(current);
+  current.run('UPDATE accounts SET suspended = 1');
+  await waited(async () => (await admin.hget(HEAD, 'seq')) === `${createChanges(current).revision().value}`);
+  await first.stop();
+  const behind = publish(older);
+  await waited(() => behind.state() === 'behind');
+  await behind.stop();
+  return older;
+}
+
+test("an operator's word that a copy has too is void there as soon as one of the two has taken over (E47)", async () => {
+  const one = await startBehind();
+  createChanges(one).requestTakeOver(await generation());
+  const two = copyOf(one);
+  const first = publish(one);
+  await waited(first.isWhole);
+  const taken = await generation();
+  await first.stop();
+  const second = publish(two);
+  await waited(() => second.state() === 'behind');
+  await second.stop();
+  const again = publish(two);
+  await waited(() => again.state() === 'behind');
+  expect([await generation(), second.takenOver, createChanges(two).last().takeOver]).toEqual([taken, [], 0]);
+  // Said of the copy itself, and after all that, it counts.
+  createChanges(two).requestTakeOver(taken);
+  await waited(again.isWhole);
+  const back = publish(one);
+  await waited(() => back.state() === 'behind');
+}, 20_000);
+
+test('of two copies with a word that start at once one takes over (E47)', async () => {
+  const one = await startBehind();
+  createChanges(one).requestTakeOver(await generation());
+  const both = [publish(one), publish(copyOf(one))];
+  await waited(() => both.some(({ isWhole }) => isWhole()) && both.some(({ state }) => state() === 'behind'));
+  await Bun.sleep(1_200); // more than two turns of each: nothing is to come
+  expect(both.map(({ state }) => state()).toSorted()).toEqual(['behind', 'sole']);
+  expect(both.flatMap(({ takenOver }) => takenOver)).toHaveLength(1);
+}, 20_000);
+
+test('a word that was given while Redis could not be asked is void when something later was published (E47)', async () => {
+  const one = await startBehind();
+  // Of what was published since this database last saw Redis.
+  await admin.hset(HEAD, 'generation', 9);
+  createChanges(one).requestTakeOver(0);
+  const first = publish(one);
+  await waited(() => first.state() === 'behind');
+  expect([await generation(), createChanges(one).last().takeOver]).toEqual([9, 0]);
+  createChanges(one).requestTakeOver(9);
+  await waited(first.isWhole);
+  expect(await generation()).toBe(10);
+}, 20_000);
