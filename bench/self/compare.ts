@@ -70,7 +70,7 @@ const DIRECT: Subject = {
 };
 
 /** Writes all figures of a run to the file `json`; without a name, to one named by the time; for `-`, nowhere. */
-export function keep(json: string | undefined, results: object): void {
+function keep(json: string | undefined, results: object): void {
   if (json === '-') return;
   const at = new Date(systemClock.now()).toISOString();
   const path = json ?? join(ROOT, `bench/self/results/${at.slice(0, 16).replace(':', '')}.json`);
@@ -82,22 +82,11 @@ export function keep(json: string | undefined, results: object): void {
   console.log(`\nAll figures: ${path}`);
 }
 
-/** Runs a bench of subjects as its command line says. Gives the exit code. */
-export async function runCompared(
-  {
-    path,
-    help,
-    limitMs,
-    subjects,
-  }: Readonly<{ path: string; help: string; limitMs: number; subjects?: readonly string[] }>,
-  measure: (options: Options, signal: AbortSignal) => Promise<void>,
-): Promise<number> {
-  const parsed = optionsFrom(process.argv.slice(2), subjects);
-  if (parsed.kind === 'run') return runBench(path, limitMs, (signal) => measure(parsed.options, signal));
-  if (parsed.kind === 'help') console.log(help);
-  else console.error(`${parsed.sentence}\n\n${help}`);
-  return parsed.kind === 'help' ? 0 : 2;
+if (import.meta.main) {
+  const parsed = optionsFrom(process.argv.slice(2));
+  if (parsed.kind === 'run')
+    process.exit(await runBench(import.meta.path, LIMIT_MS, (signal) => compare(parsed.options, signal)));
+  if (parsed.kind === 'help') console.log(HELP);
+  else console.error(`${parsed.sentence}\n\n${HELP}`);
+  process.exit(parsed.kind === 'help' ? 0 : 2);
 }
-
-const BENCH = { path: import.meta.path, help: HELP, limitMs: LIMIT_MS };
-if (import.meta.main) process.exit(await runCompared(BENCH, compare));

@@ -11,7 +11,7 @@ import type { Touched, Touching } from './toucher.ts';
 /** What decides on limits: a process by itself, several through the ledger of their host, or through a Redis. */
 export type Centre = 'alone' | 'ledger' | 'redis';
 
-export type Limited = Readonly<{
+type Limited = Readonly<{
   centre: Centre;
   processes: number;
   /** Accounts with a key each, all on one plan: lines of `[plans.bench]`. */

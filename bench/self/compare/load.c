@@ -1,7 +1,7 @@
 // The callers of bench/self/compare in one thread that costs little beside the backend on the same core.
 //
 // load calls   PORT KEYS KEY_COUNT CONNECTIONS SECONDS RATE KIND
-//   KIND is varied (a new account in every getAccountInfo), one-id (the same, and all with id 1), same (one account),
+//   KIND is varied (a new account in every getAccountInfo), same (one account),
 //   batchN (N varied calls in one request) or slot (getSlot). RATE 0: the next call as soon as an answer is there. Otherwise so many calls a second on whatever
 //   connection is free, timed from the instant at which a call was due, so that a stall counts for every call it delayed.
 // load streams PORT KEYS COUNT SECONDS BYTES_PER_SECOND BYTES FRAMING
@@ -40,7 +40,7 @@ static size_t calls, errors;
 static char (*keys)[KEY_MAX];
 static size_t key_count, calls_per_request = 1;
 static uint64_t last_id, seed = 88172645463325252u;
-static bool is_same, is_slot, is_one_id;
+static bool is_same, is_slot;
 
 static uint64_t now_ns(void) {
   struct timespec now;
@@ -82,7 +82,7 @@ static void read_keys(const char *path, size_t count) {
 static size_t write_call(char *at) {
   static const char BASE58[] = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
   char account[45] = "So11111111111111111111111111111111111111112";
-  last_id = is_one_id ? 1 : last_id + 1;
+  last_id++;
   if (is_slot) return sprintf(at, "{\"jsonrpc\":\"2.0\",\"id\":%lu,\"method\":\"getSlot\"}", last_id);
   for (int i = 0; i < 44 && !is_same;) {
     uint64_t bits = next_random();
@@ -251,7 +251,6 @@ int main(int count, char **arguments) {
   read_keys(arguments[3], strtoul(arguments[4], NULL, 10));
   is_same = strcmp(kind, "same") == 0;
   is_slot = strcmp(kind, "slot") == 0;
-  is_one_id = strcmp(kind, "one-id") == 0;
   if (strncmp(kind, "batch", 5) == 0) calls_per_request = atoi(kind + 5);
   // What stands in line for this core is the peer's; that this process stands in line behind readers of streams is not.
   if (atof(arguments[7]) > 0) sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1});

@@ -40,8 +40,8 @@ backend on another. With REFs (commits, or paths of checkouts) these are timed i
 Missing peers are installed with apt and npm, which needs root. CPU time is that of the process with its
 threads and children, from /proc. Nothing is timed that answers wrongly.`;
 
-/** Reads the arguments of bench/self/compare.ts, or of a bench with other subjects. */
-export function optionsFrom(args: readonly string[], known: readonly string[] = SUBJECT_NAMES): Parsed {
+/** Reads the arguments of bench/self/compare.ts. */
+export function optionsFrom(args: readonly string[]): Parsed {
   try {
     const { values, positionals } = parseArgs({
       args: [...args],
@@ -68,7 +68,7 @@ export function optionsFrom(args: readonly string[], known: readonly string[] = 
         refs: positionals,
         sluice: values.sluice,
         scenarios: namesFrom(values.only, SCENARIO_NAMES, '--only'),
-        subjects: namesFrom(subjects, known, '--subjects'),
+        subjects: namesFrom(subjects, SUBJECT_NAMES, '--subjects'),
         rounds: Math.floor(numberFrom(values.rounds, 1, 100, '--rounds')),
         seconds: numberFrom(values.seconds, 0.2, 60, '--seconds'),
         priority: numberFrom(values.priority, 0, 20, '--priority'),

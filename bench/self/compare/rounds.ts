@@ -18,7 +18,7 @@ import type { Load, Scenario, Variant } from './scenarios.ts';
 import { writeKeys } from './sluice.ts';
 
 /** What all subjects of a run share: the folder with the programs, the keys, the backend's ports, and how far all goes before other processes. */
-export type World = Readonly<{
+type World = Readonly<{
   folder: string;
   keys: string;
   checkKeys: CheckKeys;
@@ -59,7 +59,7 @@ type Figures = Readonly<Record<string, number>>;
 export type Row = Readonly<{ subject: string; variant: string; rounds: readonly Figures[] }>;
 
 /** A started subject in a variant, with the figures of its rounds so far. */
-export type Case = Readonly<{
+type Case = Readonly<{
   subject: Pick<Subject, 'name'>;
   variant: Variant;
   running: Running;
@@ -109,34 +109,25 @@ export function createPool(world: World): Pool {
 
 type Timing = Readonly<{ world: World; rounds: number; seconds: number; signal: AbortSignal }>;
 
-/** Times every subject in every variant of `scenario`. */
+/** Times every subject in every variant of `scenario`, one after the other within a round, each round in another order. */
 export async function timeScenario(
   scenario: Scenario,
   subjects: readonly Subject[],
   pool: Pool,
-  timing: Timing,
+  { world, rounds, seconds, signal }: Timing,
 ): Promise<readonly Row[]> {
   const cases: Case[] = [];
   for (const subject of subjects) {
     for (const variant of scenario.variants) {
       const running = await pool.take(subject, variant);
-      timing.signal.throwIfAborted();
+      signal.throwIfAborted();
       cases.push({ subject, variant, running, rounds: [] });
     }
   }
-  return timeCases(scenario.name, cases, timing);
-}
-
-/** Times every case, one after the other within a round, each round in another order. */
-export async function timeCases(
-  name: string,
-  cases: readonly Case[],
-  { world, rounds, seconds, signal }: Timing,
-): Promise<readonly Row[]> {
   for (const one of cases) await measure(one, world, warmUpSeconds(one.variant.load), signal);
   for (let round = 0; round < rounds; round++) {
     for (const one of turned(cases, round)) one.rounds.push(await measure(one, world, seconds, signal));
-    console.error(`  ${name}: round ${round + 1} of ${rounds}`);
+    console.error(`  ${scenario.name}: round ${round + 1} of ${rounds}`);
   }
   return cases.map(({ subject, variant, ...rest }) => ({
     subject: subject.name,

@@ -22,7 +22,6 @@ import { bodyBytes, programAccounts } from '../../../bench/self/program-accounts
 import { atLeast, atMost, between, said } from '../../../bench/self/soak/finding.ts';
 import { scenarios } from '../../../bench/self/soak/scenarios.ts';
 import { median, percentile, ratios, spread } from '../../../bench/self/statistics.ts';
-import { hitsFrom, linesRun, rangesOf } from '../../../bench/self/trace.ts';
 import { tableOf } from '../../../bench/table.ts';
 
 test('a percentile is by nearest rank, a median the middle, and nothing measured is NaN and never 0', () => {
@@ -91,21 +90,6 @@ test('answers are put in the order of their sending, and counted by outcome and 
   ]);
   const bursts = [0, 1, 2, 3, 100, 109, 110, 118].map((ms) => answer(ms));
   expect([mostWithin(bursts, 10, 0), mostWithin(bursts, 10, 50)]).toEqual([4, 3]);
-});
-
-test('a line is on the way of a request if it ran for most of them, also in a file that was not loaded before', () => {
-  const tracefile = (hits: readonly number[]) =>
-    `SF:gateway/a.ts\n${hits.map((n, i) => `DA:${i + 1},${n}`).join('\n')}\nend_of_record\n`;
-  const run = linesRun(
-    hitsFrom(tracefile([1, 200, 205, 0])),
-    hitsFrom(`${tracefile([1, 600, 210, 200])}SF:c.ts\nDA:3,400\n`),
-    400,
-  );
-  expect([...run]).toEqual([
-    ['gateway/a.ts', [2, 4]],
-    ['c.ts', [3]],
-  ]);
-  expect(rangesOf([3, 4, 5, 9, 11, 12])).toBe('3-5,9,11-12');
 });
 
 describe("the bench's getProgramAccounts answer", () => {
