@@ -7,6 +7,7 @@ import { againstOrder, circles, mutualFolders, orderIn } from './layers/folders.
 import { barrels, crossings, importsOf, lonely } from './layers/imports.ts';
 import { unnamedMarkup, unsafeMarkup } from './layers/markup.ts';
 import { emptyNames, oddNames } from './layers/names.ts';
+import { foreignPackages, workspaceImports } from './layers/packages.ts';
 import { crumbs, CRUMBS_MAX, longFunctions, TABLES, tooLong } from './layers/sizes.ts';
 import { PRODUCT, type Source, sourcesOf, topOf } from './layers/source.ts';
 import { otherVersions } from './layers/versions.ts';
@@ -25,6 +26,14 @@ describe('the project', () => {
   });
   test('gateway, deploys and localnet never meet, and shared stands alone', () => {
     expect(crossings(product)).toEqual([]);
+  });
+  test('a production install has every package that gateway, deploys, shared and the command line import', async () => {
+    const manifest = async (folder: string) => Bun.file(join(root, folder, 'package.json')).json();
+    const manifests = Object.fromEntries(
+      await Promise.all(['.', 'localnet', 'bench'].map(async (folder) => [folder, await manifest(folder)])),
+    );
+    expect(foreignPackages(product, manifests)).toEqual([]);
+    expect(workspaceImports(product)).toEqual([]);
   });
   test('every file in shared has two users', () => expect(lonely(product)).toEqual([]));
   test('no file only re-exports', () => expect(barrels([...product, ...tests])).toEqual([]));
@@ -86,6 +95,26 @@ describe('a planted breach is found', () => {
     ['gateway/a.ts', "import '../test/b.ts';"],
     ['gateway/a.ts', "import type {\n  B,\n} from '../cli/b.ts';"],
   ])('%s: %s', (path, line) => expect(crossings([file(path, line)])).toHaveLength(1));
+
+  test('a package, or a file, that only a workspace has', () => {
+    const manifests = { '.': { dependencies: { pino: '1' } }, bench: { dependencies: { '@a/b': '1' } } };
+    const sources = [
+      file('gateway/a.ts', "import { b } from '@a/b/c.js';", "import 'pino';", "import 'node:fs';"),
+      file('cli/a.ts', "import { x } from '../bench/x.ts';", "const y = await import('../bench/x.ts');"),
+      file(
+        'deploys/a.ts',
+        "const at = Bun.resolveSync('uplot/dist/a.js', here);",
+        "import { $ } from 'bun';",
+      ),
+      file('bench/a.ts', "import { b } from '@a/b';", "import { log } from 'pino';"),
+    ];
+    expect(foreignPackages(sources, manifests)).toEqual([
+      'gateway/a.ts imports @a/b',
+      'deploys/a.ts imports uplot',
+      'bench/a.ts imports pino',
+    ]);
+    expect(workspaceImports(sources)).toEqual(['cli/a.ts imports bench']);
+  });
 
   test('a file of shared with one user, through another file of shared too', () => {
     const sources = [

@@ -1,7 +1,6 @@
 import { createReadRedis } from '../../deploys/health/neighbours.ts';
 import { readWatched } from '../../shared/watched.ts';
 import { METHODS } from '../../gateway/methods/table.ts';
-import { readAccountFiles } from '../../localnet/genesis/account-files.ts';
 import type { BackendConfig } from '../../shared/config/backends.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { blankComplaint, loadConfig, readConfig, unreadableTls } from '../../shared/config/load.ts';
@@ -22,7 +21,7 @@ export const configCommands: readonly Command[] = [
       if (file !== undefined && options.config !== undefined)
         return failed('config check takes either FILE or --config FILE, not both.');
       const loaded = loadConfig(file ?? options.config, world.env);
-      const problems = loaded.kind === 'unusable' ? loaded.lines : fileProblems(loaded.config);
+      const problems = loaded.kind === 'unusable' ? loaded.lines : await fileProblems(loaded.config);
       if (loaded.kind === 'unusable' || problems.length > 0)
         return { kind: 'failed', lines: problems, objects: [{ ok: false, problems }] };
       const { config, read } = loaded;
@@ -70,15 +69,22 @@ function shown({ hostname, port }: Config['gateway']['listen']): string {
 }
 
 /** What is wrong with the files that a valid config names, a sentence each. */
-function fileProblems({ gateway, deploys, localnet, backends }: Config): readonly string[] {
+async function fileProblems({ gateway, deploys, localnet, backends }: Config): Promise<readonly string[]> {
   const tls = unreadableTls(gateway.tls);
   const watched = readWatched(deploys.programsPath);
   const dir = backends.length === 0 ? localnet.accountsDir : undefined;
-  const accounts = readAccountFiles({ dir, named: [] });
   return [
     ...(tls === undefined ? [] : [tls]),
-    ...[watched, accounts].flatMap((read) => (read.kind === 'problems' ? read.lines : [])),
+    ...(watched.kind === 'problems' ? watched.lines : []),
+    ...(dir === undefined ? [] : await accountProblems(dir)),
   ];
+}
+
+/** What is wrong with the accounts that the embedded chain is to load. Its packages are no part of a production install. */
+async function accountProblems(dir: string): Promise<readonly string[]> {
+  const { readAccountFiles } = await import('../../localnet/genesis/account-files.ts');
+  const read = readAccountFiles({ dir, named: [] });
+  return read.kind === 'problems' ? read.lines : [];
 }
 
 /** What the operator may not expect of a config that is valid. */

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import { readWatched } from '../../shared/watched.ts';
-import { upgradeProgram } from '../../localnet/upgrade.ts';
 import { urlOf } from '../../shared/config/config.ts';
 import { loadConfig } from '../../shared/config/load.ts';
 import { onConfig } from '../frame/books.ts';
@@ -31,7 +30,11 @@ export const localnetUpgrade = onConfig(
   'localnet upgrade PROGRAM_ID',
   'Redeploy a program on the running localnet with a real loader transaction.',
   async ({ localnet }, { operands: [program = ''], world }) => {
-    const outcome = await upgradeProgram({
+    // Its packages are no part of a production install.
+    const upgrade = await import('../../localnet/upgrade.ts').catch(() => undefined);
+    if (upgrade === undefined)
+      return failed('The packages of localnet/ are not installed: run "bun install".');
+    const outcome = await upgrade.upgradeProgram({
       rpcUrl: urlOf(localnet.listen).href,
       programId: program,
       clock: world.clock,

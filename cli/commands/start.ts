@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { consoleComplaint } from '../../deploys/auth/provider.ts';
 import { consoleUrlOf, inviteFirstOperator, showLink } from '../../deploys/auth/sign-up.ts';
 import { firstOperatorLink, paths } from '../../deploys/console/paths.ts';
-import { readAccountFiles } from '../../localnet/genesis/account-files.ts';
 import type { Config } from '../../shared/config/config.ts';
 import { loadConfig } from '../../shared/config/load.ts';
 import { hashOf, keyIdOf, readApiKey } from '../../shared/keys/api-key.ts';
@@ -41,8 +40,11 @@ async function run(config: Config, invocation: Invocation): Promise<Outcome> {
   const { dataDir } = config.storage;
   const embedded = config.backends.length === 0;
   if (!embedded && pairs.length > 0) return failed(NO_CHAIN);
-  const files = readAccountFiles({ dir: embedded ? config.localnet.accountsDir : undefined, named: pairs });
-  if (files.kind === 'problems') return failed(...files.lines);
+  if (embedded) {
+    const { readAccountFiles } = await import('../../localnet/genesis/account-files.ts');
+    const files = readAccountFiles({ dir: config.localnet.accountsDir, named: pairs });
+    if (files.kind === 'problems') return failed(...files.lines);
+  }
   const env = { ...world.env, [ACCOUNT_FILES]: JSON.stringify(pairs) };
   const prepare = (books: Books) => {
     const demoKey = embedded ? demoKeyOf(books) : undefined;

@@ -192,8 +192,10 @@ describe('docs/sdk.md', () => {
       for (const part of code.split(/\n(?=\n\/\*\*)/)) expect(file).toContain(part.trim());
     }
   });
-  const { dependencies, devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-  const versions = { ...dependencies, ...devDependencies };
+  const { dependencies, devDependencies, workspaces } = JSON.parse(
+    readFileSync(join(ROOT, 'package.json'), 'utf8'),
+  );
+  const versions = { ...dependencies, ...devDependencies, ...workspaces.catalog };
   test('names the packages of each example in TypeScript, with the versions of the tests', () => {
     for (const [entry] of ENTRIES) {
       const [, others = '', packages = ''] =
