@@ -85,7 +85,7 @@ async function slowest(timings: string, files: readonly string[]): Promise<strin
 type Step = Readonly<{ title: string; command: readonly string[]; msMax: number }>;
 
 /** Runs a step in the project's root and passes its output on. Gives its lines and its exit code, `null` when it was killed. */
-export async function runStep({ title, command, msMax }: Step, { root, env, out }: Project) {
+async function runStep({ title, command, msMax }: Step, { root, env, out }: Project) {
   out(`\n== ${title}\n`);
   const child = Bun.spawn([...command], {
     cwd: root,

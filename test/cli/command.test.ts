@@ -120,11 +120,6 @@ describe('the program', () => {
       COMMANDS.flatMap(([first, others]) => others.split(' ').map((other) => `${first} ${other}`.trim())),
     );
   });
-  test('explains one command', async () => {
-    const { out } = await run('key', 'rotate', '--help');
-    expect(out).toStartWith('Usage: bun run sluice key rotate KEY_ID [--grace TIME]\n');
-    expect(out).toContain('--grace TIME --config FILE --json');
-  });
   test('answers a mistake with a sentence, a hint and exit code 1', async () => {
     expect(await run('bill')).toEqual({
       code: 1,
@@ -134,12 +129,6 @@ describe('the program', () => {
     expect((await run('key', 'create')).err).toBe(
       'key create requires ACCOUNT. Try: bun run sluice key create --help\n',
     );
-  });
-  test('asks whom it should redeploy, and says when no localnet runs', async () => {
-    writeFileSync(join(folder.path, 'l.toml'), '[localnet]\nlisten = "127.0.0.1:1"\n');
-    const { code, err } = await run('localnet', 'upgrade', '1'.repeat(32), '--config', 'l.toml');
-    expect(code).toBe(1);
-    expect(err).toStartWith('No localnet answers at http://127.0.0.1:1/');
   });
 });
 

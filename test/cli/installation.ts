@@ -18,10 +18,13 @@ metrics = "127.0.0.1:${freePort()}"
 [deploys]
 listen = "127.0.0.1:${deploys}"
 metrics = "127.0.0.1:${freePort()}"
+poll_seconds = 1
 [storage]
 data_dir = "${dataDir}"
 [localnet]
 listen = "127.0.0.1:${localnet}"
+slot_ms = 50
+rooted_lag = 2
 ${more}`,
   );
   return { ...folder, config, dataDir, ports: { gateway, deploys, localnet } };

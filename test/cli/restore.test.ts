@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { opened, temporaryFolder } from '../started/gateway.ts';
-import { sluice } from './sluice.ts';
+import { sluiceAlone } from './sluice.ts';
 
 let [from, to]: ReturnType<typeof temporaryFolder>[] = [];
 beforeEach(() => {
@@ -41,7 +41,7 @@ function host(folder: string, accounts: number) {
   };
 }
 
-const run = (...args: string[]) => sluice(to?.path ?? '', ['restore', from?.path ?? '', ...args]);
+const run = (...args: string[]) => sluiceAlone(to?.path ?? '', ['restore', from?.path ?? '', ...args]);
 const count = (folder: string, file: string, sql: string) => {
   using database = new Database(join(folder, file));
   return Object.values(database.query<Record<string, number>, []>(sql).get() ?? {})[0];

@@ -1,4 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { run } from '../../cli/run.ts';
+import { systemClock } from '../../shared/clock.ts';
 
 /** The project's root: the folder of package.json. */
 export const ROOT = join(import.meta.dir, '../..');
@@ -15,17 +18,39 @@ export function plainEnv(extra: Record<string, string> = {}): Record<string, str
   return { ...Object.fromEntries(plain), ...extra };
 }
 
-/** Runs `sluice` in `cwd` as its users do, as a process of its own; `input` is what they type. */
+/** Runs `sluice` in `cwd`, without a process of its own; `input` is what its user types. */
 export async function sluice(
   cwd: string,
   args: readonly string[],
   env: Record<string, string> = {},
-  input?: string,
+  input = '',
 ): Promise<Ended> {
+  const [before, [out, err]] = [process.cwd(), [[], []] as [string[], string[]]];
+  process.chdir(cwd);
+  try {
+    const code = await run({
+      argv: args,
+      env: plainEnv(env),
+      root: ROOT,
+      clock: systemClock,
+      random: randomBytes,
+      line: () => Promise.resolve(input.split(/\r?\n/)[0] ?? ''),
+      out: (text) => out.push(text),
+      hasRoom: () => Promise.resolve(true),
+      err: (text) => err.push(text),
+    });
+    return { code, out: out.join(''), err: err.join('') };
+  } finally {
+    process.chdir(before);
+  }
+}
+
+/** The same as a process of its own. */
+export async function sluiceAlone(cwd: string, args: readonly string[]): Promise<Ended> {
   const child = Bun.spawn([process.execPath, MAIN, ...args], {
     cwd,
-    env: plainEnv(env),
-    stdin: input === undefined ? 'ignore' : new TextEncoder().encode(input),
+    env: plainEnv(),
+    stdin: 'ignore',
     stdout: 'pipe',
     stderr: 'pipe',
   });

@@ -1,14 +1,18 @@
+import { Database } from 'bun:sqlite';
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { getBase58Decoder } from '@solana/kit';
+import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
 import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
 import { result, startBackend } from '../fakes/backend.ts';
+import { until } from '../started/stack.ts';
 import { objectsOf, ROOT, sluice } from './sluice.ts';
 import { begin, gone, installation, processesOf } from './installation.ts';
 
 setDefaultTimeout(60_000);
 const PROGRAM = 'goonERTdGsjnkZqWuVjs73BZ3Pb9qoCUdBUL17BnS5j';
+type Shown = Record<'program_id' | 'status' | 'deployed_at', string | null> & { deploy_slot: number | null };
 let installed: Awaited<ReturnType<typeof installation>>;
 
 afterEach(async () => {
@@ -71,11 +75,12 @@ describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the
     expect(banner).not.toContain('token=');
   });
 
-  test('a running installation notices the command line: a key works and ends, a program is redeployed', async () => {
+  test('a running installation notices the command line: a key works and ends, a program is redeployed and shown with its new slot (§3)', async () => {
     installed = await installation();
     const { config, path, ports } = installed;
     const started = begin(installed, { args: ['--json'] });
     const [running] = objectsOf({ code: 0, out: await started.ready, err: '' });
+    const headers = { 'x-token': String(Object(running).demo_key) };
     expect(running).toMatchObject({
       gateway: `http://127.0.0.1:${ports.gateway}/`,
       demo_key: expect.any(String),
@@ -83,8 +88,8 @@ describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the
     const command = (...args: string[]) => sluice(path, [...args, '--config', config, '--json']);
     const status = async (key: string) => {
       const body = '{"jsonrpc":"2.0","id":1,"method":"getSlot"}';
-      const headers = { 'content-type': 'application/json', 'x-token': key };
-      return (await fetch(`http://127.0.0.1:${ports.gateway}/`, { method: 'POST', body, headers })).status;
+      const init = { method: 'POST', body, headers: { 'content-type': 'application/json', 'x-token': key } };
+      return (await fetch(`http://127.0.0.1:${ports.gateway}/`, init)).status;
     };
     const turns = async (key: string, wanted: number) => {
       const before = performance.now();
@@ -107,6 +112,18 @@ describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the
     });
     const { previous_slot, deploy_slot } = redeployed as { previous_slot: number; deploy_slot: number }; // asserted above
     expect(deploy_slot).toBeGreaterThan(previous_slot);
+    // Before the one request all programs have been read since, and their block times looked up.
+    using database = new Database(join(installed.dataDir, ACCOUNTS_FILE), { readonly: true });
+    const untimed = database.query<{ n: number }, [number]>(
+      `SELECT max(deploy_slot) = ? AND count(*) = count(block_times.slot) AS n
+       FROM programs LEFT JOIN block_times ON slot = deploy_slot WHERE deploy_slot IS NOT NULL`,
+    );
+    await until(async () => untimed.get(deploy_slot)?.n === 1);
+    const response = await fetch(`http://127.0.0.1:${ports.deploys}${PROGRAMS_PATH}`, { headers });
+    const { programs: shown }: { programs: Shown[] } = JSON.parse(await response.text());
+    for (const { deploy_slot: slot, deployed_at: at } of shown) expect(slot === null).toBe(at === null);
+    expect([shown.length, shown[0]?.program_id]).toEqual([115, PROGRAM]);
+    expect(new Set(shown.map((each) => each.status)).size).toBe(4);
     process.kill(started.pid, 'SIGTERM');
     expect(await started.ended).toMatchObject({ code: 0 });
     expect(await gone(installed)).toEqual([]);
@@ -174,16 +191,6 @@ describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the
     );
   });
 
-  test('a corrupt database is one clear sentence, and nothing is started', async () => {
-    installed = await installation();
-    mkdirSync(installed.dataDir);
-    writeFileSync(join(installed.dataDir, ACCOUNTS_FILE), 'no database at all '.repeat(500));
-    const { code, out, err } = await begin(installed).ended;
-    expect([code, out, err.trimEnd().split('\n').length]).toEqual([1, '', 1]);
-    expect(err).toContain('is corrupt');
-    expect(existsSync(join(installed.dataDir, 'gateway.log'))).toBe(false);
-  });
-
   test('kill -9 of start leaves no process behind', async () => {
     installed = await installation();
     const started = begin(installed);
@@ -215,20 +222,7 @@ describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the
     expect(await gone(installed)).toEqual([]);
   });
 
-  test('with backends of its own it runs no chain, creates no demo key and says how to create one', async () => {
-    await using backend = startBackend();
-    installed = await installation(`[[backends]]\nname = "own"\nurl = "${backend.url}"\n`);
-    const started = begin(installed);
-    const banner = await started.ready;
-    expect(banner).toContain('bun run sluice key create NAME');
-    expect(banner).not.toContain('sluice_');
-    expect(existsSync(join(installed.dataDir, 'localnet.log'))).toBe(false);
-    expect(existsSync(join(installed.dataDir, 'demo-key'))).toBe(false);
-    process.kill(-started.pid, 'SIGINT');
-    expect(await started.ended).toMatchObject({ code: 0 });
-  });
-
-  test('a stop waits for the answer under way, and a second Ctrl-C does not', async () => {
+  test('with backends of its own it runs no chain and says how to create a key; a stop waits for the answer under way, and a second Ctrl-C does not', async () => {
     const arrived = Promise.withResolvers<void>();
     await using backend = startBackend((seen) => {
       if (seen.method !== 'getBalance') return result(seen, '1');
@@ -236,9 +230,12 @@ describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the
       return new Promise<Response>(() => {});
     });
     installed = await installation(`[[backends]]\nname = "own"\nurl = "${backend.url}"\n`);
-    const { config, path, ports } = installed;
+    const { config, dataDir, path, ports } = installed;
     const started = begin(installed);
-    await started.ready;
+    const banner = await started.ready;
+    expect(banner).toContain('bun run sluice key create NAME');
+    expect(banner).not.toContain('sluice_');
+    for (const file of ['localnet.log', 'demo-key']) expect(existsSync(join(dataDir, file))).toBe(false);
     const command = (...args: string[]) => sluice(path, [...args, '--config', config, '--json']);
     await command('account', 'create', 'waiter');
     const [made] = objectsOf(await command('key', 'create', 'waiter')) as { key: string }[]; // the documented shape

@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
 import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
-import { sluice } from '../cli/sluice.ts';
+import { sluiceAlone } from '../cli/sluice.ts';
 import { queueOver } from '../deploys/outbox/queue.ts';
 import { waited } from '../started/host.ts';
 import { becomes, end, type Host, isPublishing, startHosts } from './hosts.ts';
@@ -117,7 +117,7 @@ test('a backup that is put back is refused until an operator says that it counts
   expect([await one.status(old.key), await one.status(payer.key)]).toEqual([401, 200]);
   for (const { key } of [old, payer])
     expect(await deploysSays(one, key)).toBe('503 {"error":"Key check unavailable"}');
-  const said = await sluice(one.folder, ['deploys', 'take-over', '--config', one.config]);
+  const said = await sluiceAlone(one.folder, ['deploys', 'take-over', '--config', one.config]);
   expect([said.code, said.out]).toEqual([
     0,
     expect.stringContaining('keys that were revoked there stay revoked'),

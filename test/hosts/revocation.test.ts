@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { sluice } from '../cli/sluice.ts';
+import { sluiceAlone } from '../cli/sluice.ts';
 import { startBackend } from '../fakes/backend.ts';
 import { createHost, waited } from '../started/host.ts';
 import { freePort } from '../started/ports.ts';
@@ -11,7 +11,7 @@ afterAll(() => backend[Symbol.asyncDispose]());
 
 async function revoke(host: ReturnType<typeof createHost>) {
   const { id } = await host.key(`payer-${performance.now()}`, 'pro');
-  const { code, out, err } = await sluice(host.folder, ['key', 'revoke', id, '--config', host.config]);
+  const { code, out, err } = await sluiceAlone(host.folder, ['key', 'revoke', id, '--config', host.config]);
   expect([code, out]).toEqual([0, `Key ${id} has been revoked.\n`]);
   return err;
 }

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
-import { objectsOf, sluice } from '../cli/sluice.ts';
+import { objectsOf, sluiceAlone } from '../cli/sluice.ts';
 import { JSON_HEADERS, opened, temporaryFolder } from './gateway.ts';
 import { ROOT, type Started, startProcess } from './process.ts';
 import { freePort } from './ports.ts';
@@ -54,7 +54,7 @@ export function createHost({ redisUrl, backendUrl, processes = 1, extra = '', en
   }
 
   async function cli(...args: readonly string[]) {
-    const ended = await sluice(folder.path, [...args, '--json', '--config', config]);
+    const ended = await sluiceAlone(folder.path, [...args, '--json', '--config', config]);
     if (ended.code !== 0) throw new Error(ended.err);
     return objectsOf(ended) as Record<string, string>[]; // as the command line documents it
   }

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ACCOUNTS_FILE } from '../../../shared/keys/schema.ts';
 import type { createNamespace } from '../../deploys/delivery/namespace/network.ts';
-import { sluice } from '../../cli/sluice.ts';
+import { sluiceAlone } from '../../cli/sluice.ts';
 import { JSON_HEADERS, temporaryFolder } from '../../started/gateway.ts';
 import { freePort } from '../../started/ports.ts';
 import { startRelay } from '../../started/relay.ts';
@@ -52,7 +52,7 @@ export async function startWorld(namespace: ReturnType<typeof createNamespace>) 
     },
     /** Redeploys a program of the chain with real loader transactions; gives its new slot. */
     async upgrade(programId: string): Promise<number> {
-      const { code, out, err } = await sluice(
+      const { code, out, err } = await sluiceAlone(
         folder.path,
         `localnet upgrade ${programId} --config ${config} --json`.split(' '),
       );
