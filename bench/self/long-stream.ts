@@ -1,6 +1,6 @@
 import { request } from 'node:http';
 import { systemClock } from '../../shared/clock.ts';
-import { startCrew } from '../../test/faults/gateway-crew.ts';
+import { startCrew } from '../../test/started/crew.ts';
 import { memoryOf } from './proc.ts';
 import type { Framing } from './program-accounts.ts';
 import { scanOf } from './reader.ts';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { startCrew } from '../../test/faults/gateway-crew.ts';
+import { startCrew } from '../../test/started/crew.ts';
 import { ROOT, startProcess } from '../../test/started/process.ts';
 import { gaugeFrom } from './proc.ts';
 

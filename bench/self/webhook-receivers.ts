@@ -1,7 +1,7 @@
 import { systemClock } from '../../shared/clock.ts';
-import { nthPublic } from '../../test/deploys/delivery/namespace/network.ts';
-import { createAuthority } from '../../test/fakes/receiver-certificates.ts';
-import { startDns } from '../../test/fakes/receiver-dns.ts';
+import { nthPublic } from '../../test/started/namespace.ts';
+import { createAuthority } from '../../test/started/receiver-certificates.ts';
+import { startDns } from '../../test/started/receiver-dns.ts';
 
 /** A POST as it came: to the nth webhook's host, of which delivery, about which program and slot, when. */
 export type SeenPost = Readonly<{ n: number; id: string; about: string; atMs: number }>;

@@ -10,7 +10,7 @@ import { createWebhooks } from '../../deploys/webhooks/webhooks.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { Secret } from '../../shared/secret.ts';
-import { createNamespace, nthPublic } from '../../test/deploys/delivery/namespace/network.ts';
+import { createNamespace, nthPublic } from '../../test/started/namespace.ts';
 import { random } from '../../test/deploys/outbox/queue.ts';
 import { addKey, opened, temporaryFolder } from '../../test/started/gateway.ts';
 import { ROOT, startProcess } from '../../test/started/process.ts';

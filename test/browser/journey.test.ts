@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import type { Page } from 'playwright-core';
 import { Secret } from '../../shared/secret.ts';
 import { isSigned } from '../deploys/delivery/is-signed.ts';
-import { createNamespace } from '../deploys/delivery/namespace/network.ts';
+import { createNamespace } from '../started/namespace.ts';
 import { type StartedBrowser, startBrowser, type WatchedPage } from '../started/browser.ts';
 import { lookAt } from './look-at.ts';
 import { PAGES } from './pages.ts';

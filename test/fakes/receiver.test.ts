@@ -4,8 +4,8 @@ import { Resolver } from 'node:dns/promises';
 import type { Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { openCaller } from './raw-caller.ts';
-import { createAuthority, selfSigned } from './receiver-certificates.ts';
-import { startDns } from './receiver-dns.ts';
+import { createAuthority, selfSigned } from '../started/receiver-certificates.ts';
+import { startDns } from '../started/receiver-dns.ts';
 import { hangsUp, resets } from './receiver-faults.ts';
 import { startReceiver } from './receiver.ts';
 

@@ -1,7 +1,7 @@
 import { createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type SecureVersion, type TLSSocket } from 'node:tls';
 import { requestLength } from './raw-backend.ts';
-import type { Certificate } from './receiver-certificates.ts';
+import type { Certificate } from '../started/receiver-certificates.ts';
 
 /** One request, from the side of the receiver. Before TLS, or without it, `text` is empty. */
 export type Visit = Readonly<{

@@ -9,7 +9,7 @@ import { startBackend } from '../fakes/backend.ts';
 import { addKey, opened, temporaryFolder } from '../started/gateway.ts';
 import { startProcess } from '../started/process.ts';
 import { until } from '../started/stack.ts';
-import { startCrew } from './gateway-crew.ts';
+import { startCrew } from '../started/crew.ts';
 
 setDefaultTimeout(30_000);
 

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { residentBytes } from '../started/process.ts';
-import { startAlone } from './gateway-crew.ts';
+import { startAlone } from '../started/crew.ts';
 
 const PLANS = '[plans.scale]\nrps = 1_000_000\nburst = 1_000_000\nmax_batch = 500\nscans = 1_000\n';
 

@@ -8,7 +8,7 @@ import { result, startBackend } from '../fakes/backend.ts';
 import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
 import { startRedis } from '../started/redis.ts';
 import { until } from '../started/stack.ts';
-import { startCrew, startAlone } from './gateway-crew.ts';
+import { startCrew, startAlone } from '../started/crew.ts';
 
 setDefaultTimeout(40_000);
 

@@ -5,7 +5,7 @@ import { startBackend } from '../fakes/backend.ts';
 import { temporaryFolder } from '../started/gateway.ts';
 import { startRedis } from '../started/redis.ts';
 import { until } from '../started/stack.ts';
-import { startCrew } from './gateway-crew.ts';
+import { startCrew } from '../started/crew.ts';
 
 setDefaultTimeout(90_000);
 

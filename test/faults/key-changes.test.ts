@@ -7,7 +7,7 @@ import { openCaller, postText } from '../fakes/raw-caller.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { startGateway } from '../started/gateway.ts';
 import { until } from '../started/stack.ts';
-import { CALL, startAlone } from './gateway-crew.ts';
+import { CALL, startAlone } from '../started/crew.ts';
 import { countingLookUps } from './key-guesses.ts';
 
 const BY = { kind: 'command-line' } as const;

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { makeApiKey } from '../../shared/keys/api-key.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { openCaller, postText } from '../fakes/raw-caller.ts';
-import { CALL } from './gateway-crew.ts';
+import { CALL } from '../started/crew.ts';
 
 /** A key that nobody has; its shape and its check digits are right. */
 export const guess = (): string => makeApiKey((bytes) => randomBytes(bytes));

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { startBackend } from '../fakes/backend.ts';
 import { until } from '../started/stack.ts';
-import { startCrew, startAlone } from './gateway-crew.ts';
+import { startCrew, startAlone } from '../started/crew.ts';
 import { errorText } from './pair.ts';
 
 const CHECK_UNAVAILABLE = `503 ${errorText(-503, 'Key check unavailable', 1)}`;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { startBackend } from '../fakes/backend.ts';
 import { startRedis } from '../started/redis.ts';
 import { until } from '../started/stack.ts';
-import { CALL, startCrew } from './gateway-crew.ts';
+import { CALL, startCrew } from '../started/crew.ts';
 
 const PLANS = '[plans.prepaid]\nrps = 1000\nburst = 1000\ncredits = 1000\n[plans.slow]\nrps = 1\nburst = 1\n';
 /** Of a key's 38 characters only those behind its prefix and before its last four are secret. */

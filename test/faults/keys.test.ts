@@ -3,7 +3,7 @@ import { startBackend } from '../fakes/backend.ts';
 import { openCaller } from '../fakes/raw-caller.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
-import { CALL } from './gateway-crew.ts';
+import { CALL } from '../started/crew.ts';
 import { errorText } from './pair.ts';
 import { startGatewayProcess } from './gateway-process.ts';
 import { askFrom, countingLookUps, guess, guessFrom, guessLike } from './key-guesses.ts';

@@ -8,7 +8,7 @@ import { addKey, JSON_HEADERS, opened, temporaryFolder } from '../started/gatewa
 import { childEnv, hasOpen, startProcess } from '../started/process.ts';
 import { freePort } from '../started/ports.ts';
 import { until } from '../started/stack.ts';
-import { CALL, crewConfig, startAlone } from './gateway-crew.ts';
+import { CALL, crewConfig, startAlone } from '../started/crew.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 let backend: ReturnType<typeof startBackend>;

@@ -8,7 +8,7 @@ import { startBackend } from '../fakes/backend.ts';
 import { temporaryFolder } from '../started/gateway.ts';
 import { freePort } from '../started/ports.ts';
 import { runToEnd } from '../started/process.ts';
-import { crewConfig, type CrewOptions } from './gateway-crew.ts';
+import { crewConfig, type CrewOptions } from '../started/crew.ts';
 
 let backend: ReturnType<typeof startBackend>;
 beforeEach(() => void (backend = startBackend()));

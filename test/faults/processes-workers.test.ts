@@ -9,7 +9,7 @@ import { addKey, JSON_HEADERS, opened, temporaryFolder } from '../started/gatewa
 import { freePort } from '../started/ports.ts';
 import { startProcess } from '../started/process.ts';
 import { until } from '../started/stack.ts';
-import { CALL, crewConfig, type CrewOptions, startCrew } from './gateway-crew.ts';
+import { CALL, crewConfig, type CrewOptions, startCrew } from '../started/crew.ts';
 
 const PLANS = '[plans.paid]\nrps = 100000\n[plans.tiny]\nrps = 1000\nmax_batch = 1\n';
 const BATCH = `[${CALL},${CALL}]`;

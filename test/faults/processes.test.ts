@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { result, type SeenCall, startBackend } from '../fakes/backend.ts';
 import { hasEnded } from '../started/process.ts';
 import { until } from '../started/stack.ts';
-import { CALL, type CrewOptions, startCrew } from './gateway-crew.ts';
+import { CALL, type CrewOptions, startCrew } from '../started/crew.ts';
 import { atRest } from './gateway-process.ts';
 
 const PLANS =

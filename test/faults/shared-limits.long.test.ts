@@ -4,7 +4,7 @@ import { CHUNKED, chunk, plain, startRawBackend } from '../fakes/raw-backend.ts'
 import { openCaller, postText } from '../fakes/raw-caller.ts';
 import { startRedis } from '../started/redis.ts';
 import { until } from '../started/stack.ts';
-import { CALL, type CrewOptions, startCrew } from './gateway-crew.ts';
+import { CALL, type CrewOptions, startCrew } from '../started/crew.ts';
 
 const SCANS = 3;
 const PROCESSES = 3;

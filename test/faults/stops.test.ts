@@ -10,7 +10,7 @@ import { freePort } from '../started/ports.ts';
 import { hasEnded, ROOT, runToEnd, startProcess } from '../started/process.ts';
 import { startRedis } from '../started/redis.ts';
 import { until } from '../started/stack.ts';
-import { crewConfig, type CrewOptions, startCrew } from './gateway-crew.ts';
+import { crewConfig, type CrewOptions, startCrew } from '../started/crew.ts';
 
 setDefaultTimeout(40_000);
 

@@ -2,7 +2,7 @@ import { closeSync, constants, openSync, readSync, writeFileSync } from 'node:fs
 import { join } from 'node:path';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { crewConfig } from '../../../test/faults/gateway-crew.ts';
+import { crewConfig } from '../../../test/started/crew.ts';
 import { addKey, opened, temporaryFolder } from '../../../test/started/gateway.ts';
 import { freePort } from '../../../test/started/ports.ts';
 import { childEnv, ROOT, startProcess } from '../../../test/started/process.ts';

@@ -1,7 +1,7 @@
 import { LEARNING_MS } from '../../../gateway/limits/authority-credits.ts';
 import type { CreditGrant, LeaseStore } from '../../../gateway/limits/messages.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { startTcpProxy } from '../../../test/fakes/tcp-proxy.ts';
+import { startTcpProxy } from '../../../test/started/tcp-proxy.ts';
 import { answers, creditsFrom, openedRedis, senderOf } from '../../../test/gateway/limits/stores.ts';
 import { startRedis } from '../../../test/started/redis.ts';
 import { atMost, exactly, type Finding, said } from './finding.ts';

@@ -1,6 +1,6 @@
 import { systemClock } from '../../../shared/clock.ts';
 import { result, type Script, startBackend } from '../../../test/fakes/backend.ts';
-import { startCrew } from '../../../test/faults/gateway-crew.ts';
+import { startCrew } from '../../../test/started/crew.ts';
 import { admitted, type Answers, outcomes, slowMs, within } from '../answers.ts';
 import { at, offering, soonMs } from '../offering.ts';
 import { atMost, exactly, type Finding, said } from './finding.ts';

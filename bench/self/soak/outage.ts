@@ -1,5 +1,5 @@
 import { systemClock } from '../../../shared/clock.ts';
-import { startTcpProxy } from '../../../test/fakes/tcp-proxy.ts';
+import { startTcpProxy } from '../../../test/started/tcp-proxy.ts';
 import { type StartedRedis, startRedis } from '../../../test/started/redis.ts';
 import { admitted, type Answers, type Outcome, outcomes, slowMs, within } from '../answers.ts';
 import { at, offering, soonMs } from '../offering.ts';

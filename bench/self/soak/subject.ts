@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import type { Store } from '../../../shared/store/open.ts';
-import { type CrewOptions, startCrew } from '../../../test/faults/gateway-crew.ts';
+import { type CrewOptions, startCrew } from '../../../test/started/crew.ts';
 import { opened } from '../../../test/started/gateway.ts';
 import { residentBytes, ROOT, startProcess } from '../../../test/started/process.ts';
 import { startRedis } from '../../../test/started/redis.ts';

@@ -1,5 +1,5 @@
 import { systemClock } from '../../../shared/clock.ts';
-import { startTcpProxy } from '../../../test/fakes/tcp-proxy.ts';
+import { startTcpProxy } from '../../../test/started/tcp-proxy.ts';
 import { startRedis } from '../../../test/started/redis.ts';
 import { type Answers, admitted, outcomes } from '../answers.ts';
 import { offering, soonMs } from '../offering.ts';

@@ -1,7 +1,7 @@
 import { cpSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
-import { crewConfig } from '../../../test/faults/gateway-crew.ts';
+import { crewConfig } from '../../../test/started/crew.ts';
 import { addKey, opened, temporaryFolder } from '../../../test/started/gateway.ts';
 import { ROOT, startProcess } from '../../../test/started/process.ts';
 import { freePort } from '../../../test/started/ports.ts';

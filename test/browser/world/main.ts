@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createAuthority } from '../../fakes/receiver-certificates.ts';
-import { startDns } from '../../fakes/receiver-dns.ts';
+import { createAuthority } from '../../started/receiver-certificates.ts';
+import { startDns } from '../../started/receiver-dns.ts';
 import { CONTENT, startReceiver } from '../../fakes/receiver.ts';
-import { PUBLIC } from '../../deploys/delivery/namespace/network.ts';
+import { PUBLIC } from '../../started/namespace.ts';
 import { ROOT, startProcess } from '../../started/process.ts';
 import { startRelay } from '../../started/relay.ts';
 import { CONTROL, HOOKS, type Ports, socketOf } from './place.ts';

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ACCOUNTS_FILE } from '../../../shared/keys/schema.ts';
-import type { createNamespace } from '../../deploys/delivery/namespace/network.ts';
+import type { createNamespace } from '../../started/namespace.ts';
 import { sluiceAlone } from '../../cli/sluice.ts';
 import { JSON_HEADERS, temporaryFolder } from '../../started/gateway.ts';
 import { freePort } from '../../started/ports.ts';

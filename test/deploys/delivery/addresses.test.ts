@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import { canonicalIp, isPublicAddress } from '../../../deploys/delivery/policy.ts';
-import { bytesOfIp } from '../../fakes/receiver-dns.ts';
+import { bytesOfIp } from '../../started/receiver-dns.ts';
 
 type Range = Readonly<{ first: bigint; last: bigint; bits: number }>;
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { createNamespace } from './namespace/network.ts';
+import { createNamespace } from '../../started/namespace.ts';
 
 type SeenVisit = Readonly<{
   path: string;

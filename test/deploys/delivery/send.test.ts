@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { createPost, createStopwatch } from '../../../deploys/delivery/post.ts';
 import { SEND_TEXTS, type Sent } from '../../../deploys/outbox/outcome.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { selfSigned } from '../../fakes/receiver-certificates.ts';
+import { selfSigned } from '../../started/receiver-certificates.ts';
 import {
   endless,
   endlessBody,
@@ -19,7 +19,7 @@ import {
   silent,
 } from '../../fakes/receiver-faults.ts';
 import { CONTENT, type ReceiverScript, startReceiver, type Visit } from '../../fakes/receiver.ts';
-import { startTcpProxy } from '../../fakes/tcp-proxy.ts';
+import { startTcpProxy } from '../../started/tcp-proxy.ts';
 import { AUTHORITY, BODY, gist, NAME, sendTo, startGood, createAttemptClock } from './sending.ts';
 
 describe('the request', () => {

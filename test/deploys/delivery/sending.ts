@@ -3,7 +3,7 @@ import { createSender } from '../../../deploys/delivery/send.ts';
 import type { Sent } from '../../../deploys/outbox/outcome.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
-import { createAuthority } from '../../fakes/receiver-certificates.ts';
+import { createAuthority } from '../../started/receiver-certificates.ts';
 import { type ReceiverOptions, startReceiver } from '../../fakes/receiver.ts';
 
 /** The name of the receivers in tests. */

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test';
 import type { LeaseStore } from '../../../gateway/limits/messages.ts';
-import { startTcpProxy } from '../../fakes/tcp-proxy.ts';
+import { startTcpProxy } from '../../started/tcp-proxy.ts';
 import { freePort } from '../../started/ports.ts';
 import { type StartedRedis, startRedis } from '../../started/redis.ts';
 import { answers, openedRedis, rateMessage, senderOf } from './stores.ts';

@@ -6,7 +6,7 @@ import { SCAN_FORGET_MS, SCAN_LIFE_MS } from '../../../gateway/limits/authority.
 import type { CreditGrant, CreditReport, Released } from '../../../gateway/limits/messages.ts';
 import { leaseKey } from '../../../gateway/limits/store-redis.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { startTcpProxy } from '../../fakes/tcp-proxy.ts';
+import { startTcpProxy } from '../../started/tcp-proxy.ts';
 import { type StartedRedis, startRedis } from '../../started/redis.ts';
 import {
   answers,

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import { startBackend } from '../../fakes/backend.ts';
-import { startAlone } from '../../faults/gateway-crew.ts';
+import { startAlone } from '../../started/crew.ts';
 import { opened } from '../../started/gateway.ts';
 
 test('D8 after kill -9 a plan without a credit limit is behind by no more than a flush, and never ahead', async () => {

@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { PROGRAMS_PATH } from '../../../../deploys/api/programs.ts';
 import { WEBHOOKS_PATH } from '../../../../deploys/api/webhook-routes.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../../shared/keys/schema.ts';
-import { createAuthority, selfSigned } from '../../../fakes/receiver-certificates.ts';
-import { startDns } from '../../../fakes/receiver-dns.ts';
+import { createAuthority, selfSigned } from '../../../started/receiver-certificates.ts';
+import { startDns } from '../../../started/receiver-dns.ts';
 import { CONTENT, startReceiver, type Visit } from '../../../fakes/receiver.ts';
 import { addKey, opened, temporaryFolder } from '../../../started/gateway.ts';
 import { ROOT, runToEnd, startProcess } from '../../../started/process.ts';
 import { until } from '../../../started/stack.ts';
 import { javascript } from '../verifiers/snippet.ts';
 import { hostileEnvironment } from './hostile.ts';
-import { HOLE, PUBLIC } from './network.ts';
+import { HOLE, PUBLIC } from '../../../started/namespace.ts';
 
 /**
  * A whole internet in a network namespace, and in it the app as an operator starts it, under a hostile environment: a

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { openCaller } from './raw-caller.ts';
+import { openCaller } from '../fakes/raw-caller.ts';
 import { startTcpProxy } from './tcp-proxy.ts';
 
 /** A server that answers every byte with the same byte and counts what came. */

@@ -2,9 +2,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
-import { addKey, JSON_HEADERS, opened, temporaryFolder } from '../started/gateway.ts';
-import { ROOT, startProcess } from '../started/process.ts';
-import { freePort } from '../started/ports.ts';
+import { addKey, JSON_HEADERS, opened, temporaryFolder } from './gateway.ts';
+import { ROOT, startProcess } from './process.ts';
+import { freePort } from './ports.ts';
 
 export const CALL = '{"jsonrpc":"2.0","id":1,"method":"getBlockHeight"}';
 
