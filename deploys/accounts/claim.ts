@@ -5,16 +5,48 @@ import type { Claim, Claiming, RedisHead } from './redis-head.ts';
 
 export type Claimed = Extract<Claim, { kind: 'claimed' }>;
 
+/** A lease whose end moves by more is renewed: the clock of Redis has milliseconds. */
+const RENEWED_MS = 100;
+/** How long a copy of a running deploys waits when that has gone: a restart takes less. */
+const COMES_BACK_MS = 60_000;
+
+/**
+ * Whether another start runs on a copy of this file. The lease of an earlier start on this very file, which has ended, is not
+ * renewed; only one starts on a file at a time.
+ */
+function createRunning(clock: Clock) {
+  let endsMs: number | undefined;
+  let isOther = false;
+  let goneMs: number | undefined;
+
+  return {
+    /** Another start has the lease up to this time. */
+    noteLease(upToMs: number): void {
+      isOther ||= endsMs !== undefined && Math.abs(upToMs - endsMs) > RENEWED_MS;
+      [endsMs, goneMs] = [upToMs, undefined];
+    },
+    /** It had the lease a short time ago: to be asked while nobody has it. */
+    mayComeBack(): boolean {
+      if (!isOther) return false;
+      goneMs ??= clock.monotonic();
+      return clock.monotonic() - goneMs < COMES_BACK_MS;
+    },
+  };
+}
+
 /**
  * Claims the right to publish for this start. It is claimed over the very holder that was seen before, and the database has its
  * generation and holder before Redis does: so of two starts that claim at once one gets it, and the other is behind.
  */
 export function createClaim(changes: Changes, head: RedisHead, clock: Clock) {
+  const running = createRunning(clock);
   let over: string | undefined;
 
-  function claimAs(how: Claiming['how']): Promise<Claim> {
+  async function claimAs(how: Claiming['how']): Promise<Claim> {
     const { announced, turns, generation } = changes.last();
-    return head.claim({ how, announced, turns, generation, over: over ?? '' });
+    const found = await head.claim({ how, announced, turns, generation, over: over ?? '' });
+    if (found.kind === 'held') running.noteLease(found.endsMs);
+    return found;
   }
 
   type Unclaimed = Exclude<OwnershipEvent, { kind: 'away' | 'claimed' | 'take-over' }>;
@@ -40,6 +72,7 @@ export function createClaim(changes: Changes, head: RedisHead, clock: Clock) {
       if (as === undefined && refusal !== undefined) return refusal;
       if (as !== undefined && as <= found.generation && found.holder !== head.holder)
         return { kind: 'later', own, published: found.generation };
+      if (as === undefined && running.mayComeBack()) return { kind: 'held' };
       changes.addPublisher(head.holder, clock.now(), as ?? Math.max(own, found.generation) + 1);
       over = found.holder;
     }

@@ -32,7 +32,9 @@ export type Claim =
         termsId: string;
         turns: number;
       }>)
-  | (Holder & Readonly<{ kind: 'free' | 'held' | 'later' }>)
+  | (Holder & Readonly<{ kind: 'free' | 'later' }>)
+  /** `endsMs`: when the lease ends, by the clock of Redis. */
+  | (Holder & Readonly<{ kind: 'held'; endsMs: number }>)
   | Readonly<{ kind: 'other-origin'; origin: string }>
   /** A figure is no whole number from zero on: somebody else wrote it. */
   | Readonly<{ kind: 'unreadable'; figure: string }>;
@@ -107,6 +109,10 @@ else
   local isHeld = lease and lease ~= ARGV[2]
   local isFree = ARGV[4] == 'look' or (holder ~= '' and holder ~= ARGV[2] and holder ~= ARGV[8])
   local kind = isLater and 'later' or isHeld and 'held' or isFree and 'free'
+  if kind == 'held' then
+    local now = redis.call('TIME')
+    return {kind, holder, generation, now[1] * 1000 + math.floor(now[2] / 1000) + redis.call('PTTL', KEYS[2])}
+  end
   if kind then return {kind, holder, generation} end
 end
 redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
@@ -248,16 +254,7 @@ export function openRedisHead({ url, clock, random, onWarning, origin, holder }:
     /** Takes or renews the right, or only sees whether it can be taken. */
     async claim({ how, announced, turns: done, generation, over }: Claiming): Promise<Claim> {
       const words = [origin, holder, LEASE_MS, how, announced, done, generation, over];
-      const [kind, first = '', second, ...rest] = textsIn(
-        await call((redis) => redis.sluiceClaim(HEAD, LEASE, ...words)),
-      );
-      if (kind === 'other-origin') return { kind, origin: first };
-      if (kind === 'unreadable') return { kind, figure: `${first} ${JSON.stringify(second)}` };
-      const seen = { holder: first, generation: Number(second) };
-      if (kind === 'held' || kind === 'free' || kind === 'later') return { kind, ...seen };
-      const [epoch = '', puts, whole, seq, config, termsId = '', turns] = rest;
-      const numbers = { puts: Number(puts), seq: Number(seq), config: Number(config), turns: Number(turns) };
-      return { kind: 'claimed', ...seen, epoch, isWhole: whole === '1', termsId, ...numbers };
+      return claimIn(await call((redis) => redis.sluiceClaim(HEAD, LEASE, ...words)));
     },
     /** Renews the right for a turn of deliveries, of which so many were; `false`: another has it, or nobody. */
     turn: async (turns: number): Promise<boolean> =>
@@ -295,6 +292,18 @@ export function openRedisHead({ url, clock, random, onWarning, origin, holder }:
       await link.close();
     },
   };
+}
+
+function claimIn(reply: unknown): Claim {
+  const [kind, first = '', second, ...rest] = textsIn(reply);
+  if (kind === 'other-origin') return { kind, origin: first };
+  if (kind === 'unreadable') return { kind, figure: `${first} ${JSON.stringify(second)}` };
+  const seen = { holder: first, generation: Number(second) };
+  if (kind === 'held') return { kind, ...seen, endsMs: Number(rest[0]) };
+  if (kind === 'free' || kind === 'later') return { kind, ...seen };
+  const [epoch = '', puts, whole, seq, config, termsId = '', turns] = rest;
+  const numbers = { puts: Number(puts), seq: Number(seq), config: Number(config), turns: Number(turns) };
+  return { kind: 'claimed', ...seen, epoch, isWhole: whole === '1', termsId, ...numbers };
 }
 
 /** The texts of a reply that must be a list. */

@@ -17,7 +17,7 @@ const ROWS = {
   'faults L': 26,
   'faults M': 25,
   'faults P': 10,
-  'webhooks E': 47,
+  'webhooks E': 48,
 };
 
 const titles = titlesById();

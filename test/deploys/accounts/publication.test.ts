@@ -107,7 +107,12 @@ test('one claims at a time, also of one origin, and another origin never', async
   const nothing = { epoch: '', puts: 0, isWhole: false, seq: 0, config: 0, termsId: '', turns: 0 };
   expect(await first.claim(LOOK)).toEqual({ kind: 'free', holder: '', generation: 0 });
   expect(await first.claim(CLAIM)).toEqual({ kind: 'claimed', holder: 't1', generation: 1, ...nothing });
-  expect(await second.claim(over('t1', 2))).toEqual({ kind: 'held', holder: 't1', generation: 1 });
+  expect(await second.claim(over('t1', 2))).toEqual({
+    kind: 'held',
+    holder: 't1',
+    generation: 1,
+    endsMs: expect.any(Number),
+  });
   for (const how of ['claim', 'take-over'] as const)
     expect(await stranger.claim({ ...CLAIM, how })).toEqual({ kind: 'other-origin', origin: 'here' });
   await admin.del(LEASE);
@@ -300,21 +305,51 @@ describe('an older copy of the database (E42)', () => {
     20_000,
   );
 
-  test('a copy of a running one takes nothing from it, nor when both are level and one is first', async () => {
+  test('a copy of a running one that is level with it waits while it runs, and for a minute after: a restart comes first (E48)', async () => {
     const first = publish();
     await waited(first.isWhole);
     const current = store;
     store = copyOf(store);
-    const second = publish();
+    let aheadMs = 0;
+    const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + aheadMs };
+    const second = publish({ clock });
     await waited(() => second.state() === 'waiting');
+    await second.looked(10); // another renewed its lease meanwhile
     await first.stop();
-    await waited(second.isWhole);
-    await second.stop();
+    await second.looked(2);
     const level = store;
     store = current;
-    const back = publish();
-    await waited(() => back.state() === 'behind');
+    const again = publish();
+    await waited(again.isWhole);
+    await waited(() => second.state() === 'behind');
+    await second.stop();
     level.close();
+    // Without one the copy goes on.
+    store = copyOf(store);
+    const third = publish({ clock });
+    await waited(() => third.state() === 'waiting');
+    await third.looked(10);
+    await again.stop();
+    await third.looked(2);
+    expect(third.state()).toBe('waiting');
+    aheadMs = 60_000;
+    await waited(third.isWhole);
+    await third.stop();
+    store.close();
+    store = current;
+    const late = publish();
+    await waited(() => late.state() === 'behind');
+  }, 20_000);
+
+  test('the next start on the same file waits no longer than the lease of one that was killed (E48)', async () => {
+    const first = publish();
+    await waited(first.isWhole);
+    const holder = (await admin.get(LEASE)) ?? '';
+    await first.stop();
+    await admin.set(LEASE, holder, 'PX', 2_000);
+    const second = publish();
+    await waited(() => second.state() === 'waiting');
+    await waited(second.isWhole);
   }, 20_000);
 
   test('takes over when an operator says so: what ended elsewhere stays ended, and revisions and generations only grow', async () => {

@@ -5,6 +5,7 @@ import { openRedisHead, type Put } from '../../../deploys/accounts/redis-head.ts
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { testConfig } from '../../started/gateway.ts';
+import { waited } from '../../started/host.ts';
 
 /** A connection of one start of deploys to the publication in a Redis. */
 export function headAt(url: string, origin: string, holder: string = crypto.randomUUID()) {
@@ -23,15 +24,20 @@ export function publish(store: Store, url: string, { onPut, clock = systemClock 
   const over = new AbortController();
   let state: Ownership | undefined;
   const takenOver: number[] = [];
-  let epochs = 0;
+  let [epochs, claims] = [0, 0];
   async function put(words: Put) {
     await onPut?.(words);
     return head.put(words);
   }
+  const claim: typeof head.claim = async (words) => {
+    const found = await head.claim(words);
+    claims++;
+    return found;
+  };
   const publishing = runPublisher(
     {
       changes,
-      head: { ...head, put },
+      head: { ...head, put, claim },
       clock,
       makeEpoch: () => `epoch ${++epochs} ${crypto.randomUUID()}`,
       readTerms: async () => testConfig({}),
@@ -45,5 +51,10 @@ export function publish(store: Store, url: string, { onPut, clock = systemClock 
     await publishing;
   }
   const isWhole = () => state?.kind === 'sole' && state.isWhole;
-  return { stop, epochs: () => epochs, state: () => state?.kind, isWhole, takenOver };
+  /** Waits until Redis has answered so often more. */
+  async function looked(times: number): Promise<void> {
+    const before = claims;
+    await waited(() => claims >= before + times);
+  }
+  return { stop, looked, epochs: () => epochs, state: () => state?.kind, isWhole, takenOver };
 }
