@@ -6,10 +6,12 @@ import { createChanges } from '../../deploys/accounts/changes.ts';
 import { publishedGeneration } from '../../deploys/accounts/redis-head.ts';
 import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
 import { LEDGER_FILE } from '../../shared/ledger/schema.ts';
+import type { Config } from '../../shared/config/config.ts';
 import { isHeld } from '../../shared/store/identity.ts';
+import { locksIn, takeLocks } from '../../shared/store/lock.ts';
 import { fileReason } from '../../shared/store/private.ts';
 import { type Books, COMMAND_LINE, onConfig, redisOf, withBooks } from '../frame/books.ts';
-import { done, failed, type Outcome, type World } from '../frame/command.ts';
+import { done, failed, type Invocation, type Outcome, type World } from '../frame/command.ts';
 
 const DATABASES = [ACCOUNTS_FILE, LEDGER_FILE] as const;
 const SECRET_FILE = 'secret';
@@ -19,35 +21,47 @@ const SUFFIXES = ['', '-wal', '-shm', '-id'];
 export const restore = onConfig(
   'restore FOLDER --overwrite',
   'Put the databases and the secret of FOLDER in place, after a check; say what that would overwrite.',
-  ({ storage: { dataDir, redisUrl } }, { operands: [folder = ''], options, world }): Outcome => {
+  (config, invocation): Outcome => {
+    const [folder = ''] = invocation.operands;
     const missing = DATABASES.map((file) => join(folder, file)).find((path) => !existsSync(path));
     if (missing !== undefined) return notRestored(folder, `${missing} is not there`);
-    const held = [dataDir, folder].flatMap((at) => DATABASES.map((file) => join(at, file))).filter(isHeld);
-    if (held.length > 0)
-      return failed(
-        ...held.map((path) => `${path} is open in another process; stop every app that uses it.`),
-      );
-    const overwritten = valuesIn(dataDir);
-    if (overwritten.length > 0 && options.overwrite === undefined)
-      return failed(
-        `This would overwrite in ${resolve(dataDir)}:`,
-        ...overwritten.map((line) => `  ${line}`),
-        'Run it again with --overwrite to put these files aside.',
-      );
-    const made = copiesOf(folder, dataDir);
-    if (made.kind === 'failed') return made;
-    const aside = overwritten.length === 0 ? undefined : asideIn(dataDir, world.clock.now());
-    putAside(dataDir, aside);
-    for (const file of made.files) renameSync(join(dataDir, `${file}.new`), join(dataDir, file));
-    const lines = [
-      `Restored ${made.files.join(', ')} into ${resolve(dataDir)}.`,
-      ...(aside === undefined ? [] : [`What stood there is in ${aside}.`]),
-      ...(redisUrl === undefined ? [] : [USAGE_NOTE]),
-    ];
-    return done(lines.join('\n'), { restored: made.files, overwritten, aside: aside ?? null });
+    const { dataDir } = config.storage;
+    const locking = takeLocks(dataDir, locksIn(dataDir));
+    if (locking.kind === 'refused')
+      return failed(`${locking.sentence}${locking.isHeld ? ' Stop it first; nothing was changed.' : ''}`);
+    try {
+      return restored(folder, config, invocation);
+    } finally {
+      for (const { release } of locking.locks) release();
+    }
   },
   'is-absent',
 );
+
+function restored(folder: string, { storage }: Config, { options, world }: Invocation): Outcome {
+  const { dataDir, redisUrl } = storage;
+  const held = [dataDir, folder].flatMap((at) => DATABASES.map((file) => join(at, file))).filter(isHeld);
+  if (held.length > 0)
+    return failed(...held.map((path) => `${path} is open in another process; stop every app that uses it.`));
+  const overwritten = valuesIn(dataDir);
+  if (overwritten.length > 0 && options.overwrite === undefined)
+    return failed(
+      `This would overwrite in ${resolve(dataDir)}:`,
+      ...overwritten.map((line) => `  ${line}`),
+      'Run it again with --overwrite to put these files aside.',
+    );
+  const made = copiesOf(folder, dataDir);
+  if (made.kind === 'failed') return made;
+  const aside = overwritten.length === 0 ? undefined : asideIn(dataDir, world.clock.now());
+  putAside(dataDir, aside);
+  for (const file of made.files) renameSync(join(dataDir, `${file}.new`), join(dataDir, file));
+  const lines = [
+    `Restored ${made.files.join(', ')} into ${resolve(dataDir)}.`,
+    ...(aside === undefined ? [] : [`What stood there is in ${aside}.`]),
+    ...(redisUrl === undefined ? [] : [USAGE_NOTE]),
+  ];
+  return done(lines.join('\n'), { restored: made.files, overwritten, aside: aside ?? null });
+}
 
 const USAGE_NOTE =
   'Note: delete the Redis key {sluice:usage}:life before deploys starts, so that other hosts send their last 72 hours again.';

@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import { consoleComplaint } from '../../deploys/auth/provider.ts';
 import { consoleUrlOf, inviteFirstOperator, showLink } from '../../deploys/auth/sign-up.ts';
 import { firstOperatorLink, paths } from '../../deploys/console/paths.ts';
-import type { Config } from '../../shared/config/config.ts';
+import { type Config, gatewayUrl } from '../../shared/config/config.ts';
 import { loadConfig } from '../../shared/config/load.ts';
 import { hashOf, keyIdOf, readApiKey } from '../../shared/keys/api-key.ts';
 import { DEMO, requestReload, retireDemoKeys } from '../../shared/keys/schema.ts';
 import { ACCOUNT_FILES } from '../../shared/process.ts';
+import { START, takeLocks } from '../../shared/store/lock.ts';
 import { tighten } from '../../shared/store/private.ts';
 import { type Books, COMMAND_LINE, onConfig, withBooks } from '../frame/books.ts';
 import { failed, type Invocation, type Outcome } from '../frame/command.ts';
@@ -45,6 +46,13 @@ async function run(config: Config, invocation: Invocation): Promise<Outcome> {
     const files = readAccountFiles({ dir: config.localnet.accountsDir, named: pairs });
     if (files.kind === 'problems') return failed(...files.lines);
   }
+  const stages: readonly AppName[][] = [...(embedded ? [['localnet' as const]] : []), ['gateway', 'deploys']];
+  // Before anything is opened: a link for the first operator ends the one that was given before.
+  const locking = takeLocks(dataDir, [START, ...stages.flat()]);
+  if (locking.kind === 'refused')
+    return failed(`${locking.sentence}${locking.isHeld ? besideAnother(config) : ''}`);
+  const [own, ...ofApps] = locking.locks;
+  for (const { release } of ofApps) release();
   const env = { ...world.env, [ACCOUNT_FILES]: JSON.stringify(pairs) };
   const prepare = (books: Books) => {
     const demoKey = embedded ? demoKeyOf(books) : undefined;
@@ -73,7 +81,6 @@ async function run(config: Config, invocation: Invocation): Promise<Outcome> {
     });
     world.out(options.json === undefined ? text : `${JSON.stringify(record)}\n`);
   };
-  const stages: readonly AppName[][] = [...(embedded ? [['localnet' as const]] : []), ['gateway', 'deploys']];
   const args = options.config === undefined ? [] : ['--config', options.config];
   const wishes = createStopWishes(clock);
   const over = new AbortController();
@@ -83,8 +90,12 @@ async function run(config: Config, invocation: Invocation): Promise<Outcome> {
   const endMs = endMsOf(config.gateway.drainMs);
   const code = await runEverything({ stages, root, args, env, endMs, dataDir, clock, wishes, ready, err });
   over.abort();
+  own?.release();
   return { kind: 'ended', code };
 }
+
+const besideAnother = ({ gateway }: Config) =>
+  ` That one goes on; nothing was started. By this config, the gateway is at ${gatewayUrl(gateway).href}.`;
 
 /** A hang-up is the terminal's end; without a terminal it is the customary wish for a reload. */
 function onSignals(stop: () => void, hup: () => void) {

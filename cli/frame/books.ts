@@ -88,7 +88,6 @@ export async function withBooks<T>(
   const { dataDir } = config.storage;
   const isNew = isWithoutDatabase(dataDir);
   if (isNew && absent === 'refuse') return failed(noDatabase(dataDir));
-  const created = existsSync(dataDir) ? 'a database in the data directory' : 'the data directory';
   const opened = openStore(
     join(dataDir, ACCOUNTS_FILE),
     { ...ACCOUNTS_MIGRATIONS, ...DEPLOYS_MIGRATIONS },
@@ -99,7 +98,7 @@ export async function withBooks<T>(
   const ledgerOpened = openStore(join(dataDir, LEDGER_FILE), LEDGER_MIGRATIONS, 'whole');
   if (ledgerOpened.kind === 'unusable') return failed(ledgerOpened.sentence);
   using ledger = ledgerOpened.store;
-  if (isNew) err(`Created ${created} ${resolve(dataDir)}.\n`);
+  if (isNew) err(`Created a database in the data directory ${resolve(dataDir)}.\n`);
   const { note } = createAudit(store);
   const spent = (accountId: number) => spentOf(ledger, accountId);
   return await act({

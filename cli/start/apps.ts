@@ -1,5 +1,5 @@
 import { closeSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Clock } from '../../shared/clock.ts';
 import type { Environment } from '../../shared/config/table.ts';
 import { keepPrivate } from '../../shared/store/private.ts';
@@ -54,7 +54,7 @@ export async function runEverything(run: Run): Promise<number> {
   });
   const end = await Promise.race([wishes.asked.then((): End => ({ kind: 'asked' })), running]);
   if (end.kind === 'died') {
-    const sentence = `${end.app} exited (${end.how}), so everything is being stopped. Its log is ${logPath(dataDir, end.app)}.`;
+    const sentence = `${end.app} exited (${end.how}), so this start ends, with every app that it began. Its log is ${logPath(dataDir, end.app)}.`;
     err(`${[...end.lastLines, sentence].join('\n')}\n`);
   }
   if (end.kind === 'late') err(`${end.app} was not ready in time; see ${logPath(dataDir, end.app)}.\n`);
@@ -214,5 +214,5 @@ export function openLogFile(path: string, bytesMax: number = LOG_BYTES_MAX): Log
 }
 
 function logPath(dataDir: string, app: AppName): string {
-  return join(dataDir, `${app}.log`);
+  return resolve(dataDir, `${app}.log`);
 }

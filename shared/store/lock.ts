@@ -1,10 +1,16 @@
 import { Database } from 'bun:sqlite';
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { codeOf, fileReason, keepPrivate } from './private.ts';
+import { fileReason, isBusy, keepPrivate } from './private.ts';
+
+/** The lock of `bun start`, which it has until the last of its apps has ended. */
+export const START = 'start';
 
 /** How long a taker waits for a holder that is just ending, in milliseconds. */
 const WAIT_MS = 1_500;
+
+/** What the name of a lock's file ends with. */
+const SUFFIX = '.lock';
 
 /** Held locks; an unreferenced database is collected, and its lock with it. */
 const held = new Set<Database>();
@@ -16,14 +22,15 @@ const held = new Set<Database>();
 export function takeLock(dataDir: string, name: string) {
   let database: Database | undefined;
   try {
-    const path = join(dataDir, `${name}.lock`);
+    const path = join(dataDir, name + SUFFIX);
     keepPrivate(path);
     database = new Database(path);
     database.run(`PRAGMA busy_timeout = ${WAIT_MS}`);
     database.run('BEGIN EXCLUSIVE');
   } catch (error) {
     database?.close();
-    return { kind: 'refused', sentence: sentenceOf(error, dataDir, name) } as const;
+    const isHeld = isBusy(error);
+    return { kind: 'refused', isHeld, sentence: sentenceOf(error, dataDir, name) } as const;
   }
   const taken = database;
   held.add(taken);
@@ -34,13 +41,34 @@ export function takeLock(dataDir: string, name: string) {
   return { kind: 'locked', lock: { release } } as const;
 }
 
+/** Takes these locks, or none of them and says why not; in the order of the names. */
+export function takeLocks(dataDir: string, names: readonly string[]) {
+  const locks: Readonly<{ release(): void }>[] = [];
+  for (const name of names) {
+    const locking = takeLock(dataDir, name);
+    if (locking.kind === 'refused') {
+      for (const { release } of locks) release();
+      return locking;
+    }
+    locks.push(locking.lock);
+  }
+  return { kind: 'locked', locks } as const;
+}
+
+/** The locks of all that runs on `dataDir`, or may be started on it. */
+export function locksIn(dataDir: string): readonly string[] {
+  const files = existsSync(dataDir) ? readdirSync(dataDir) : [];
+  const taken = files.flatMap((file) => (file.endsWith(SUFFIX) ? file.slice(0, -SUFFIX.length) : []));
+  return [...new Set([START, 'deploys', 'gateway', ...taken])];
+}
+
 function sentenceOf(error: unknown, dataDir: string, name: string): string {
   const folder = resolve(dataDir);
-  if (codeOf(error) !== 'SQLITE_BUSY')
-    return `The data directory ${folder} cannot be used (${fileReason(error)}).`;
-  const pid = holderOf(join(dataDir, `${name}.lock`));
+  if (!isBusy(error)) return `The data directory ${folder} cannot be used (${fileReason(error)}).`;
+  const pid = holderOf(join(dataDir, name + SUFFIX));
   const which = pid === undefined ? '' : ` (process ${pid})`;
-  return `${name} is already running on the data directory ${folder}${which}.`;
+  const what = name === START ? '`bun start`' : name;
+  return `${what} is already running on the data directory ${folder}${which}.`;
 }
 
 /** A process other than this one that has a lock on the file at `path`; `undefined`: none, or the system does not say (Linux does). */

@@ -1,12 +1,16 @@
 import { Database } from 'bun:sqlite';
-import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { opened, temporaryFolder } from '../started/gateway.ts';
+import { run as runCommand } from '../../cli/run.ts';
+import { systemClock } from '../../shared/clock.ts';
+import { takeLock } from '../../shared/store/lock.ts';
 import { sluiceAlone } from './sluice.ts';
 
+setDefaultTimeout(20_000);
 let [from, to]: ReturnType<typeof temporaryFolder>[] = [];
 beforeEach(() => {
   [from, to] = [temporaryFolder(), temporaryFolder()];
@@ -111,6 +115,52 @@ test.each(['the copy', 'the data directory'])(
     expect(accountsIn(target)).toBe(3);
   },
 );
+
+test.each(['deploys', 'gateway', 'gateway-3'])(
+  'M24 nothing is done while %s runs on the data directory, whatever it has open',
+  async (app) => {
+    const [source, target] = [from?.path ?? '', to?.path ?? ''];
+    host(source, 2)();
+    host(target, 3)();
+    const locking = takeLock(target, app);
+    const { code, err } = await run('--overwrite');
+    expect([code, err]).toEqual([
+      1,
+      `${app} is already running on the data directory ${target} (process ${process.pid}). Stop it first; nothing was changed.\n`,
+    ]);
+    if (locking.kind === 'locked') locking.lock.release();
+    expect(accountsIn(target)).toBe(3);
+  },
+);
+
+test('M24 no app starts while it works', async () => {
+  const [source, target] = [from?.path ?? '', to?.path ?? ''];
+  host(source, 2)();
+  host(target, 3)();
+  let kinds: readonly string[] = [];
+  // Asked for the name of the folder for what stood there, after the copies were made and before they are in place.
+  const now = () => {
+    kinds = ['start', 'deploys', 'gateway'].map((app) => takeLock(target, app).kind);
+    return 0;
+  };
+  const argv = ['restore', source, '--overwrite', '--config', join(target, 'sluice.toml')];
+  const said: string[] = [];
+  const code = await runCommand({
+    argv,
+    env: {},
+    root: target,
+    clock: { ...systemClock, now },
+    random: (bytes) => new Uint8Array(bytes),
+    line: () => Promise.resolve(''),
+    out: (text) => said.push(text),
+    hasRoom: () => Promise.resolve(true),
+    err: (text) => said.push(text),
+  });
+  expect([code, kinds, said.length]).toEqual([0, ['refused', 'refused', 'refused'], 1]);
+  const after = takeLock(target, 'deploys');
+  if (after.kind === 'locked') after.lock.release();
+  expect(after.kind).toBe('locked');
+});
 
 test('M24 a copy that is missing or damaged changes nothing', async () => {
   const [source, target] = [from?.path ?? '', to?.path ?? ''];

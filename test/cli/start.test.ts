@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { getBase58Decoder } from '@solana/kit';
 import { PROGRAMS_PATH } from '../../deploys/api/programs.ts';
 import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
+import { takeLock } from '../../shared/store/lock.ts';
 import { result, startBackend } from '../fakes/backend.ts';
 import { until } from '../started/stack.ts';
 import { objectsOf, ROOT, sluice } from './sluice.ts';
@@ -35,6 +36,9 @@ async function pastedUntilRead(line: string): Promise<string> {
     await Bun.sleep(100);
   }
 }
+
+const goesOn = (port: number) =>
+  `That one goes on; nothing was started. By this config, the gateway is at http://127.0.0.1:${port}/.`;
 
 const linesOf = (banner: string) => banner.split('\n').filter((line) => line.startsWith('curl '));
 
@@ -138,8 +142,42 @@ describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the
     expect(err).toContain(
       `The address 127.0.0.1:${ports.gateway} cannot be listened on (another process has it)`,
     );
-    expect(err).toContain('gateway exited (code 1), so everything is being stopped');
+    expect(err).toContain(
+      'gateway exited (code 1), so this start ends, with every app that it began. Its log is ',
+    );
     expect(await gone(installed)).toEqual([]);
+  });
+
+  test('M26 a second one on a data directory says which process the first is, and changes nothing of it', async () => {
+    installed = await installation();
+    const { dataDir, ports } = installed;
+    const first = begin(installed);
+    await first.ready;
+    const link = readFileSync(join(dataDir, 'first-operator-link'), 'utf8').trim();
+    const second = await begin(installed).ended;
+    expect([second.code, second.out, second.err]).toEqual([
+      1,
+      '',
+      `\`bun start\` is already running on the data directory ${dataDir} (process ${first.pid}). ${goesOn(ports.gateway)}\n`,
+    ]);
+    expect(await (await fetch(link)).text()).toContain(new URL(link).searchParams.get('token') ?? 'no token');
+    const restored = await sluice(installed.path, ['restore', dataDir, '--config', installed.config]);
+    expect([restored.code, restored.err]).toEqual([
+      1,
+      `\`bun start\` is already running on the data directory ${dataDir} (process ${first.pid}). Stop it first; nothing was changed.\n`,
+    ]);
+  });
+
+  test('M26 one beside an app that was started by hand starts nothing', async () => {
+    installed = await installation();
+    const locking = takeLock(installed.dataDir, 'gateway');
+    const { code, err } = await begin(installed).ended;
+    if (locking.kind === 'locked') locking.lock.release();
+    expect([code, err]).toEqual([
+      1,
+      `gateway is already running on the data directory ${installed.dataDir} (process ${process.pid}). ${goesOn(installed.ports.gateway)}\n`,
+    ]);
+    expect(existsSync(join(installed.dataDir, ACCOUNTS_FILE))).toBe(false);
   });
 
   test('accounts of a folder and of --account are on the chain, and a bad file is a sentence before anything starts', async () => {
@@ -218,7 +256,9 @@ describe.skipIf(!existsSync('/proc/self/cmdline'))('start, where /proc shows the
     process.kill(deploys ?? 0, 'SIGKILL');
     const { code, err } = await started.ended;
     expect(code).toBe(1);
-    expect(err).toContain('deploys exited (SIGKILL), so everything is being stopped');
+    expect(err).toContain(
+      'deploys exited (SIGKILL), so this start ends, with every app that it began. Its log is ',
+    );
     expect(await gone(installed)).toEqual([]);
   });
 

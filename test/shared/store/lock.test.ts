@@ -12,6 +12,7 @@ afterEach(() => folder[Symbol.dispose]());
 
 const HELD = (which = '') => ({
   kind: 'refused' as const,
+  isHeld: true,
   sentence: `gateway is already running on the data directory ${folder.path}${which}.`,
 });
 
