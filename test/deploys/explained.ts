@@ -1,7 +1,7 @@
 import type { Store } from '../../shared/store/open.ts';
 
 /** How SQLite goes about one statement, step by step. */
-export type Explained = Readonly<{ sql: string; steps: readonly string[] }>;
+type Explained = Readonly<{ sql: string; steps: readonly string[] }>;
 
 /** Tells how SQLite goes about every SELECT that `make` prepares on the store it is given. */
 export function explained(store: Store, make: (store: Store) => unknown): readonly Explained[] {

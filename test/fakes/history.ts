@@ -82,7 +82,7 @@ export function timeOf(slot: number): number {
 }
 
 /** A block in Agave's form; its parent is the newest block before it, which skipped slots do not change. */
-export function blockText(history: History, slot: number): string {
+function blockText(history: History, slot: number): string {
   const signatures = history.transactions.filter((each) => each.slot === slot).map((each) => each.signature);
   const parent = history.slots.findLast((each) => each < slot) ?? 0;
   return `{"blockHeight":${slot},"blockTime":${timeOf(slot)},"blockhash":"b${slot}","parentSlot":${parent},"signatures":${JSON.stringify(signatures)}}`;

@@ -7,9 +7,6 @@ export const silent: ReceiverScript = () => {};
 /** Breaks the connection at once. */
 export const resets: ReceiverScript = (visit) => visit.reset();
 
-/** Ends the connection at once. */
-export const hangsUp: ReceiverScript = (visit) => visit.end();
-
 /** Answers these bytes, and then waits. */
 export function says(bytes: string): ReceiverScript {
   return (visit) => visit.send(Buffer.from(bytes, 'latin1'));

@@ -94,11 +94,8 @@ describe('files of accounts', () => {
   const data = '[text, "base64"], "base58" or "base64+zstd", at most 10485760 bytes';
   const u64 = '18446744073709551615';
   test.each<[string, string]>([
-    ['{"pubkey":', 'is not JSON'],
     ['['.repeat(100_000), 'is not JSON'],
-    ['[]', 'has no member account with the fields of an account'],
     ['{"pubkey":"a","account":[]}', 'has no member account with the fields of an account'],
-    [fileText('x'), 'pubkey: found "x", expected an address in base58'],
     [fileText(undefined), 'pubkey: found nothing, expected an address in base58'],
     [
       fileText(OWNER, { owner: long }),
@@ -106,27 +103,20 @@ describe('files of accounts', () => {
     ],
     [fileText(OWNER, { lamports: 0 }), `account.lamports: found 0, expected a whole number from 1 to ${u64}`],
     [
-      fileText(OWNER, { lamports: 1.5 }),
-      `account.lamports: found 1.5, expected a whole number from 1 to ${u64}`,
-    ],
-    [fileText(OWNER, { rentEpoch: -1 }), `account.rentEpoch: found -1, expected a whole number up to ${u64}`],
-    [
       fileText(OWNER, { rentEpoch: '18446744073709551616' }),
       `account.rentEpoch: found 18446744073709551616, expected a whole number up to ${u64}`,
     ],
-    [fileText(OWNER, { executable: 0 }), 'account.executable: found 0, expected true or false'],
-    [fileText(OWNER, { data: 'AA==' }), `account.data: found "AA==", expected ${data}`],
-    [fileText(OWNER, { data: ['AA', 'base64'] }), `account.data: found ["AA","base64"], expected ${data}`],
-    [fileText(OWNER, { data: ['0', 'base58'] }), `account.data: found ["0","base58"], expected ${data}`],
-    [
-      fileText(OWNER, { data: ['AA==', 'base64+zstd'] }),
-      `account.data: found ["AA==","base64+zstd"], expected ${data}`,
-    ],
-    [fileText(OWNER, { data: ['AA==', 'hex'] }), `account.data: found ["AA==","hex"], expected ${data}`],
-    [
-      fileText(OWNER, { data: { program: 'nonce' } }),
-      `account.data: found {"program":"nonce"}, expected ${data}`,
-    ],
+    ...[
+      'AA==',
+      ['AA', 'base64'],
+      ['0', 'base58'],
+      ['AA==', 'base64+zstd'],
+      ['AA==', 'hex'],
+      { program: 'nonce' },
+    ].map((bad): [string, string] => [
+      fileText(OWNER, { data: bad }),
+      `account.data: found ${JSON.stringify(bad)}, expected ${data}`,
+    ]),
     [
       fileText(OWNER, { data: [large, 'base64+zstd'] }),
       `account.data: found ["${large.slice(0, 55)}..., expected ${data}`,

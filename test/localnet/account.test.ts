@@ -59,12 +59,6 @@ describe('getAccountInfo', () => {
     expect(await dataOf(SMALL, config)).toEqual(data);
   });
 
-  test('compresses with zstd', async () => {
-    const [data, encoding] = list(await dataOf(BIG, { encoding: 'base64+zstd' }));
-    expect(encoding).toBe('base64+zstd');
-    expect(new Uint8Array(Bun.zstdDecompressSync(Buffer.from(text(data), 'base64')))).toEqual(bytes);
-  });
-
   test.each([
     [{ offset: 0n, length: 0n }, [0, 0]],
     [{ offset: 10n, length: 5n }, [10, 15]],
@@ -75,21 +69,6 @@ describe('getAccountInfo', () => {
     expect(await dataOf(BIG, { encoding: 'base64', dataSlice })).toEqual([
       base64(bytes.subarray(start, end)),
       'base64',
-    ]);
-  });
-
-  test('gives null for an account that does not exist', async () => {
-    expect(await net.valueOf('getAccountInfo', addressNumber(3))).toBeNull();
-    expect(await net.valueOf('getBalance', addressNumber(3))).toBe(0n);
-  });
-});
-
-describe('getMultipleAccounts', () => {
-  test('keeps positions, and base64 is its default', async () => {
-    expect(await net.valueOf('getMultipleAccounts', [addressNumber(3), SMALL, addressNumber(3)])).toEqual([
-      null,
-      expect.objectContaining({ data: [base64(bytes.subarray(0, 128)), 'base64'] }),
-      null,
     ]);
   });
 });

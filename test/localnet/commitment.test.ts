@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
-import { CLOCK_SYSVAR, SYSTEM_PROGRAM } from '../../localnet/protocol/address.ts';
+import { SYSTEM_PROGRAM } from '../../localnet/protocol/address.ts';
 import { transferWire } from '../../localnet/protocol/keypair.ts';
 import {
   addressNumber,
@@ -92,16 +92,6 @@ describe('an account is read as of its commitment', () => {
     expect(await at(processed)).toEqual([[null, 1_000_000n], [target]]);
     net.advance(ROOTED_LAG);
     expect(await at(finalized)).toEqual([[null, 1_000_000n], [target]]);
-  });
-
-  test('the clock sysvar at a commitment is the clock of its slot', async () => {
-    using net = await startChain();
-    net.advance(10);
-    for (const config of [processed, confirmed, finalized]) {
-      const clock = await net.valueOf('getAccountInfo', CLOCK_SYSVAR, { ...config, encoding: 'base64' });
-      const bytes = Buffer.from(String(list(object(clock)['data'])[0]), 'base64');
-      expect(bytes.readBigUInt64LE(0)).toBe(BigInt(String(await net.result('getSlot', config))));
-    }
   });
 
   test('a preflight runs on the state and the blockhashes of its commitment', async () => {

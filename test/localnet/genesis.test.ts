@@ -3,8 +3,7 @@ import programs from '../../shared/programs.json';
 import { addressOf, LOADER_V2, LOADER_V3, LOADER_V4 } from '../../localnet/protocol/address.ts';
 import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
 import { upgradeAuthorityKeypair } from '../../localnet/protocol/keypair.ts';
-import { alice, BEGAN_MS, object, startChain, systemAccount, list } from './harness.ts';
-import { builtWire } from './wire.ts';
+import { alice, BEGAN_MS, object, startChain, systemAccount, list, builtWire } from './harness.ts';
 import { address, type Address } from '@solana/kit';
 
 const ids = programs.map(({ program_id: id }) => address(id));

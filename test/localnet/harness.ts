@@ -1,6 +1,26 @@
-import { address, type Address } from '@solana/kit';
+import {
+  address,
+  type Address,
+  appendTransactionMessageInstructions,
+  compressTransactionMessageUsingAddressLookupTables,
+  createKeyPairSignerFromPrivateKeyBytes,
+  createTransactionMessage,
+  getTransactionEncoder,
+  pipe,
+  setTransactionMessageFeePayerSigner,
+  setTransactionMessageLifetimeUsingBlockhash,
+  signTransactionMessageWithSigners,
+  blockhash as toBlockhash,
+  type AddressesByLookupTableAddress,
+  type Instruction,
+} from '@solana/kit';
 import type { AccountState } from '../../localnet/protocol/account.ts';
-import { addressBytes, addressOf, SYSTEM_PROGRAM } from '../../localnet/protocol/address.ts';
+import {
+  addressBytes,
+  addressOf,
+  SYSTEM_PROGRAM,
+  COMPUTE_BUDGET_PROGRAM,
+} from '../../localnet/protocol/address.ts';
 import { type Keypair, keypairNamed, transferWire } from '../../localnet/protocol/keypair.ts';
 import {
   isJsonArray,
@@ -13,7 +33,7 @@ import {
 import type { Commitment } from '../../localnet/chain/slots.ts';
 import { createLocalnet } from '../../localnet/compose.ts';
 import { createAnswerRequest } from '../../localnet/http/server.ts';
-import type { Clock } from '../../shared/clock.ts';
+import { type Clock, systemClock } from '../../shared/clock.ts';
 import { monotonicOf } from '../fakes/chain-clock.ts';
 
 export const ROOTED_LAG = 4;
@@ -207,4 +227,112 @@ export function integer(value: Json | undefined): bigint {
 export function text(value: Json | undefined): string {
   if (typeof value !== 'string') throw new Error(`not a text: ${printJson(value ?? null)}`);
   return value;
+}
+
+export const SYSTEM = SYSTEM_PROGRAM;
+export const COMPUTE_BUDGET = COMPUTE_BUDGET_PROGRAM;
+
+export type WireInstruction = Readonly<{
+  program: Address;
+  accounts: readonly Address[];
+  data: readonly number[];
+}>;
+
+/** A signed legacy transaction of any instructions; every account but the programs is writable, only the payer signs. */
+export function builtWire(
+  payer: Keypair,
+  blockhash: string,
+  instructions: readonly WireInstruction[],
+): Uint8Array {
+  const programs = [...new Set(instructions.map(({ program }) => program))];
+  const others = new Set(
+    instructions.flatMap(({ accounts }) => accounts).filter((key) => !programs.includes(key)),
+  );
+  others.delete(payer.address);
+  const keys = [payer.address, ...others, ...programs];
+  const message = Buffer.concat([
+    Uint8Array.of(1, 0, programs.length, keys.length),
+    ...keys.map(addressBytes),
+    // A blockhash has the form of an address.
+    addressBytes(blockhash as Address), // only its bytes matter
+    Uint8Array.of(instructions.length),
+    ...instructions.map(({ program, accounts, data }) =>
+      Uint8Array.of(
+        keys.indexOf(program),
+        accounts.length,
+        ...accounts.map((key) => keys.indexOf(key)),
+        data.length,
+        ...data,
+      ),
+    ),
+  ]);
+  return Buffer.concat([Uint8Array.of(1), payer.sign(message), message]);
+}
+
+/** The data of a system transfer. */
+export function transferData(lamports: bigint): number[] {
+  return [2, 0, 0, 0, ...new Uint8Array(BigUint64Array.of(lamports).buffer)];
+}
+
+const signers = new Map<Keypair, ReturnType<typeof createKeyPairSignerFromPrivateKeyBytes>>();
+
+/** The signer of a keypair; the same one each time, as kit demands within a transaction. */
+export function signerOf(keypair: Keypair) {
+  const signer = signers.get(keypair) ?? createKeyPairSignerFromPrivateKeyBytes(keypair.privateKey);
+  signers.set(keypair, signer);
+  return signer;
+}
+
+/** The wire bytes of a v0 transaction that kit builds and signs. */
+export async function kitWire(
+  payer: Keypair,
+  blockhash: string,
+  instructions: readonly Instruction[],
+  tables: AddressesByLookupTableAddress = {},
+): Promise<Uint8Array> {
+  const signer = await signerOf(payer);
+  const message = pipe(
+    createTransactionMessage({ version: 0 }),
+    (made) => setTransactionMessageFeePayerSigner(signer, made),
+    (made) =>
+      setTransactionMessageLifetimeUsingBlockhash(
+        { blockhash: toBlockhash(blockhash), lastValidBlockHeight: 0n },
+        made,
+      ),
+    (made) => appendTransactionMessageInstructions([...instructions], made),
+    (made) => compressTransactionMessageUsingAddressLookupTables(made, tables),
+  );
+  return new Uint8Array(getTransactionEncoder().encode(await signTransactionMessageWithSigners(message)));
+}
+
+/** A running localnet on a port of its own, with short slots. */
+export async function startServed(programs: readonly Readonly<{ program_id: string }>[] = []) {
+  const faults: unknown[] = [];
+  const localnet = await createLocalnet({
+    programs: programs.map(({ program_id: id }) => address(id)),
+    accounts: [],
+    dataDir: undefined,
+    slotMs: 20,
+    rootedLag: 3,
+    clock: systemClock,
+    random: (bytes) => crypto.getRandomValues(new Uint8Array(bytes)),
+  });
+  const server = localnet.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    onFault: (cause) => faults.push(cause),
+  });
+  const stop = new AbortController();
+  const running = localnet.run(stop.signal);
+  return {
+    url: server.url,
+    chain: localnet.chain,
+    faults,
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await running;
+      await server.stop(true);
+      localnet.close();
+    },
+  };
 }

@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { getBase58Decoder, getBase58Encoder } from '@solana/kit';
+import { getBase58Decoder } from '@solana/kit';
 import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
 import { MEMO_PROGRAM } from '../../localnet/protocol/address.ts';
 import type { Json } from '../../localnet/json/value.ts';
-import { readTransaction } from '../../localnet/protocol/transaction.ts';
 import {
   addressNumber,
   alice,
@@ -14,9 +13,10 @@ import {
   startChain,
   text,
   RICH,
-  base64,
+  builtWire,
+  SYSTEM,
+  transferData,
 } from './harness.ts';
-import { builtWire, SYSTEM, transferData } from './wire.ts';
 
 const confirmed = { commitment: 'confirmed' };
 
@@ -88,19 +88,6 @@ describe('getTransaction', () => {
         signatures: [signatures[1] ?? ''],
       },
     });
-  });
-
-  test('gives the wire bytes in base58 and base64, named or as the old form of its configuration', async () => {
-    const [signature = ''] = busy.signatures;
-    const as = async (encoding: string) =>
-      object(await busy.net.result('getTransaction', signature, { ...confirmed, encoding }))['transaction'];
-    const bare = text(await as('binary'));
-    const wire = new Uint8Array(getBase58Encoder().encode(bare));
-    expect(readTransaction(wire)).toMatchObject({ kind: 'read', transaction: { signature } });
-    expect(await as('base58')).toEqual([bare, 'base58']);
-    expect(await as('base64')).toEqual([base64(wire), 'base64']);
-    const old = await busy.net.result('getTransaction', signature, 'base64');
-    expect(object(old)['transaction']).toEqual([base64(wire), 'base64']);
   });
 
   test('is null above its commitment and for unknown signatures, and has its version when a maximum is named', async () => {
@@ -244,19 +231,6 @@ describe('getBlock', () => {
     expect(await net.result('getBlock', slot, confirmed)).toMatchObject({ parentSlot: slot - 1n });
     expect(await net.refusal('getBlock', slot)).toEqual(unavailable);
     expect(await net.refusal('getBlock', slot, { commitment: 'processed' })).toMatchObject({ code: -32602n });
-  });
-
-  test('reaches back to genesis', async () => {
-    using net = await startChain();
-    expect(await net.result('getBlock', 0n)).toMatchObject({
-      blockHeight: 0n,
-      parentSlot: 0n,
-      transactions: [],
-    });
-    expect(await net.result('getBlock', 1n)).toMatchObject({ parentSlot: 0n });
-    expect(await net.result('getBlockTime', 0n)).toBe(
-      BigInt(BEGAN_MS / 1000) - (GENESIS_SLOT * 400n) / 1000n,
-    );
   });
 });
 

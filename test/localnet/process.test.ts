@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSolanaRpc, lamports } from '@solana/kit';
-import { ROOT, runToEnd, startProcess } from '../started/process.ts';
+import { ROOT, startProcess } from '../started/process.ts';
 import { bob } from './harness.ts';
 
 const MAIN = join(ROOT, 'localnet/main.ts');
@@ -48,21 +48,5 @@ describe('the localnet as a process', () => {
     const deadline = AbortSignal.timeout(5_000);
     for (const start = later; later === start; later = await again.getSlot(processed).send())
       deadline.throwIfAborted();
-  });
-
-  test('drains and ends with 0 on SIGTERM', async () => {
-    const started = await startProcess([MAIN, '--config', configured('stopped')], folder);
-    started.kill('SIGTERM');
-    expect(await started.exited).toBe(0);
-    expect(await started.stderr).toBe('');
-  });
-
-  test('says in one sentence that its address is taken', async () => {
-    await using first = await startProcess([MAIN, '--config', configured('holder')], folder);
-    const { code, stderr } = await runToEnd([MAIN, '--config', configured('late', first.url.host)], folder);
-    expect({ code, stderr }).toEqual({
-      code: 1,
-      stderr: `The address ${first.url.host} cannot be listened on (another process has it); free it or change localnet.listen in the config.\n`,
-    });
   });
 });

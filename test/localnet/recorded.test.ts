@@ -4,7 +4,7 @@ import { recordedExchanges } from '../agave/exchanges.ts';
 import { bodyOf, type Question, questionsFor } from '../agave/questions.ts';
 import { setScene } from '../agave/scene.ts';
 import { answerShape } from '../agave/shape.ts';
-import { startServed } from './served.ts';
+import { startServed } from './harness.ts';
 
 const recorded = recordedExchanges();
 

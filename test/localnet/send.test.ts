@@ -15,8 +15,12 @@ import {
   UNCHECKED,
   RICH,
   CHECKED,
+  builtWire,
+  COMPUTE_BUDGET,
+  SYSTEM,
+  transferData,
+  type WireInstruction,
 } from './harness.ts';
-import { builtWire, COMPUTE_BUDGET, SYSTEM, transferData, type WireInstruction } from './wire.ts';
 
 const processed = { commitment: 'processed', encoding: 'base64' };
 
@@ -157,33 +161,6 @@ describe('fees', () => {
       meta: { fee },
     });
   });
-
-  test('recent prices are those of the last 150 blocks, per write-locked account', async () => {
-    using net = await startRich();
-    const wire = builtWire(alice, net.blockhash(), [
-      { program: COMPUTE_BUDGET, accounts: [], data: unitPrice(77n) },
-      { program: SYSTEM, accounts: [alice.address, bob.address], data: transferData(1_000_000n) },
-    ]);
-    await net.send(wire, CHECKED);
-    const slot = await net.result('getSlot', { commitment: 'processed' });
-    net.advance(3);
-    const fees = list(await net.result('getRecentPrioritizationFees', [bob.address]));
-    expect(fees).toHaveLength(150);
-    expect(fees.filter((row) => object(row)['prioritizationFee'] !== 0n)).toEqual([
-      { prioritizationFee: 77n, slot },
-    ]);
-  });
-});
-
-test('an airdrop is a transfer that history knows, and twice within a slot it pays twice', async () => {
-  using net = await startChain();
-  const first = await net.result('requestAirdrop', bob.address, 1_000_000n);
-  expect(await net.result('requestAirdrop', bob.address, 1_000_000n)).not.toBe(first);
-  expect(await net.balance(bob.address)).toBe(2_000_000n);
-  net.advance();
-  expect(await net.result('getTransaction', first, { commitment: 'confirmed' })).toMatchObject({
-    meta: { err: null },
-  });
 });
 
 describe('simulateTransaction', () => {
@@ -207,14 +184,6 @@ describe('simulateTransaction', () => {
     });
     expect(await net.balance(bob.address)).toBe(0n);
     expect(await net.result('getTransactionCount', { commitment: 'processed' })).toBe(0n);
-  });
-
-  test('does not verify signatures without sigVerify', async () => {
-    using net = await startRich();
-    const wire = transferWire(alice, bob.address, 1_000_000n, net.blockhash());
-    wire.fill(9, 1, 65);
-    expect(await net.simulate(wire)).toMatchObject({ err: null });
-    expect(await net.simulate(wire, { sigVerify: true })).toMatchObject({ err: 'SignatureFailure' });
   });
 
   test('replaces an unknown blockhash by a newer one', async () => {

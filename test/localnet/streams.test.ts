@@ -2,7 +2,6 @@ import { describe, expect, test } from 'bun:test';
 import { type AccountForm, encodeAccount } from '../../localnet/encode/account.ts';
 import { serveLocalnet } from '../../localnet/http/server.ts';
 import { parseJson, printJson, printJsonPieces } from '../../localnet/json/value.ts';
-import { LOADER_V3 } from '../../localnet/protocol/address.ts';
 import {
   addressNumber,
   alice,
@@ -47,8 +46,8 @@ describe('a scan is streamed', () => {
         const reader = await readerOf(await fetch(server.url, init));
         Bun.gc(true);
         const before = process.memoryUsage.rss();
-        // Long enough for a server that ignores backpressure to make all of it.
-        await Bun.sleep(300);
+        // Turns enough for a server that ignores backpressure to make all of it.
+        for (let turns = 0; turns < 20_000; turns++) await new Promise(setImmediate);
         return { reader, grown: process.memoryUsage.rss() - before };
       };
       // Other work of this process can only add to what is seen: the least of a few looks is the reader's own.
@@ -137,12 +136,6 @@ describe('a batch is carried out as it is read', () => {
     expect(await net.balance(TARGET)).toBe(lamports);
   });
 
-  test('and not at all when an element behind is unreadable', async () => {
-    using net = await startAdvanced();
-    expect(await net.post(`[${airdrop(1)},7]`)).toContain('"Parse error"');
-    expect(await net.balance(TARGET)).toBe(0n);
-  });
-
   test('in order, each answer as it is alone, notifications and faults between', async () => {
     using net = await startAdvanced();
     const elements = [
@@ -202,19 +195,6 @@ describe('the text of a large account', () => {
     const plain = encoding === 'base64+zstd' ? Bun.zstdDecompressSync(decoded) : decoded;
     const expected = form.slice === undefined ? data : data.subarray(1, 500_002);
     expect(Buffer.compare(plain, expected)).toBe(0);
-  });
-
-  test('is made in small pieces inside a parsed ProgramData account, too', () => {
-    const programData = data.slice(0, 1_000_000);
-    programData.set([3, 0, 0, 0]);
-    programData[12] = 1;
-    const state = ownedAccount(LOADER_V3, programData);
-    const json = encodeAccount(OWNER, state, { encoding: 'jsonParsed', slice: undefined }, () => undefined);
-    const pieces = [...printJsonPieces(json)];
-    expect(Math.max(...pieces.map((piece) => piece.length))).toBeLessThanOrEqual(PIECE_CHARACTERS_MAX);
-    const { info = null } = object(object(object(parseJson(pieces.join('')))['data'])['parsed']);
-    const [encoded = null] = list(object(info)['data']);
-    expect(Buffer.compare(Buffer.from(text(encoded), 'base64'), programData.subarray(45))).toBe(0);
   });
 
   test.each([0, 1, 2, 3, 4_096, 4_097, 98_304, 98_305, 196_609])('of %i bytes is their base64', (length) => {

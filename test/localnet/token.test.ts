@@ -13,8 +13,8 @@ import {
   startChain,
   systemAccount,
   tokenData,
+  builtWire,
 } from './harness.ts';
-import { builtWire } from './wire.ts';
 
 const MINT = addressNumber(10);
 const HERS = addressNumber(11);

@@ -1,23 +1,10 @@
 import { describe, expect, test } from 'bun:test';
-import { isJsonArray, type Json } from '../../localnet/json/value.ts';
+import { type Json } from '../../localnet/json/value.ts';
 import { GENESIS_SLOT } from '../../localnet/genesis/accounts.ts';
 import { API_VERSION } from '../../localnet/methods/method.ts';
-import { STAKE_PROGRAM } from '../../localnet/protocol/address.ts';
 import { identityKeypair, voteKeypair } from '../../localnet/protocol/keypair.ts';
 import { SLOTS_PER_EPOCH } from '../../localnet/protocol/slot.ts';
-import {
-  alice,
-  base64,
-  bob,
-  integer,
-  list,
-  object,
-  ROOTED_LAG,
-  startChain,
-  systemAccount,
-  text,
-} from './harness.ts';
-import { builtWire } from './wire.ts';
+import { alice, bob, integer, list, object, ROOTED_LAG, startChain, systemAccount } from './harness.ts';
 
 const identity = identityKeypair().address;
 const vote = voteKeypair().address;
@@ -113,43 +100,6 @@ describe('exactly', () => {
     expect([first, rest.at(-1)]).toEqual([0n, SLOTS_PER_EPOCH - 1n]);
   });
 
-  test('a block is committed to by the whole stake, at the depth of its votes', async () => {
-    using net = await startChain();
-    net.advance(10);
-    const depthAt = async (slot: bigint) => {
-      const { commitment } = object(await net.result('getBlockCommitment', slot));
-      return isJsonArray(commitment) ? commitment.indexOf(1_000_000_000_000n) : commitment;
-    };
-    const confirmed = GENESIS_SLOT + 9n;
-    expect(await depthAt(confirmed)).toBe(0);
-    expect(await depthAt(confirmed - 2n)).toBe(2);
-    expect(await depthAt(GENESIS_SLOT + 10n - BigInt(ROOTED_LAG))).toBe(31);
-    expect(await depthAt(confirmed + 1n)).toBeNull();
-    expect(await depthAt(GENESIS_SLOT - 1n)).toBeNull();
-  });
-
-  test('samples count the transactions of each minute that is over, newest first', async () => {
-    using net = await startChain({ accounts: [[alice.address, systemAccount(10_000_000_000n)]] });
-    const slot = GENESIS_SLOT;
-    await net.transfer(alice, bob.address, 1_000_000n);
-    net.advance(300);
-    const samples = list(await net.result('getRecentPerformanceSamples')).map(object);
-    expect(samples).toHaveLength(720);
-    expect(samples[0]).toMatchObject({ numSlots: 150n, samplePeriodSecs: 60n, numTransactions: 0n });
-    const busy = samples.find(({ slot: last }) => integer(last) >= slot && integer(last) < slot + 150n);
-    expect(busy).toMatchObject({ numTransactions: 1n, numNonVoteTransactions: 1n });
-  });
-
-  test('production counts every slot of a range, and keeps to the slots that a node remembers', async () => {
-    using net = await startChain();
-    net.advance(5);
-    const slot = GENESIS_SLOT + 5n;
-    const range = { firstSlot: slot - 9n, lastSlot: slot };
-    const of = (config: Json) => net.valueOf('getBlockProduction', config);
-    expect(await of({ ...processed, range })).toEqual({ byIdentity: { [identity]: [10n, 10n] }, range });
-    expect(await of({ ...processed, range, identity: alice.address })).toEqual({ byIdentity: {}, range });
-  });
-
   test('all lamports are in the supply, and the largest accounts have the most', async () => {
     using net = await startChain({ accounts: [[alice.address, systemAccount(5_000_000_000n)]] });
     const supply = async () => object(await net.valueOf('getSupply', processed));
@@ -162,18 +112,5 @@ describe('exactly', () => {
     expect(lamports).toEqual(lamports.toSorted((one, other) => (one < other ? 1 : -1)));
     expect(largest.map((row) => row['address'])).toContain(alice.address);
     expect(await net.valueOf('getLargestAccounts', { filter: 'nonCirculating' })).toEqual([]);
-  });
-
-  test('the least delegation is what the stake program says', async () => {
-    using net = await startChain({ accounts: [[alice.address, systemAccount(10_000_000_000n)]] });
-    const blockhash = net.blockhash();
-    const getMinimumDelegation = { program: STAKE_PROGRAM, accounts: [], data: [13, 0, 0, 0] };
-    const wire = base64(builtWire(alice, blockhash, [getMinimumDelegation]));
-    const config = { ...processed, encoding: 'base64' };
-    const { err, returnData } = object(await net.valueOf('simulateTransaction', wire, config));
-    expect(err).toBeNull();
-    const [returned = null] = list(object(returnData)['data']);
-    const least = Buffer.from(text(returned), 'base64').readBigUInt64LE();
-    expect(await net.valueOf('getStakeMinimumDelegation')).toBe(least);
   });
 });

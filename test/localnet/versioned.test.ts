@@ -29,9 +29,10 @@ import {
   RICH,
   startChain,
   UNCHECKED,
+  SYSTEM,
+  kitWire,
+  signerOf,
 } from './harness.ts';
-import { kitWire, signerOf } from './kit-transaction.ts';
-import { SYSTEM } from './wire.ts';
 
 const NONCE = addressNumber(600);
 const FIRST = addressNumber(601);
@@ -79,16 +80,6 @@ describe('a durable nonce', () => {
     expect(await net.balance(bob.address)).toBe(3_000_000n);
   });
 
-  test('is used up by a transaction that fails', async () => {
-    using nonced = await startNonced();
-    const { net, nonce, wire } = nonced;
-    const signature = await net.send(await wire(FIRST, 10n ** 15n));
-    const err = { InstructionError: [1n, { Custom: 1n }] };
-    expect(await net.statusOf(signature)).toMatchObject({ err });
-    expect(nonce()).not.toBe(FIRST);
-    expect(await net.balance(alice.address)).toBe(9_999_995_000n);
-  });
-
   test('derives from the newest block, so that one blockhash makes an account and advances it in a later slot alone', async () => {
     using net = await startChain({ accounts: RICH });
     net.advance(10);
@@ -131,18 +122,6 @@ describe('a durable nonce', () => {
       const next = createHash('sha256').update('DURABLE_NONCE');
       expect(nonce()).toBe(addressOf(next.update(addressBytes(net.blockhash() as Address)).digest())); // has its form
     }
-  });
-
-  test('is not accepted from another authority', async () => {
-    using nonced = await startNonced();
-    await nonced.net.transfer(alice, bob.address, 1_000_000_000n);
-    const source = await signerOf(bob);
-    const wire = await kitWire(bob, FIRST, [
-      getAdvanceNonceAccountInstruction({ nonceAccount: NONCE, nonceAuthority: source }),
-    ]);
-    expect(await nonced.net.preflightError(wire)).toMatchObject({
-      data: { err: 'BlockhashNotFound' },
-    });
   });
 });
 
