@@ -1,6 +1,5 @@
 import { PROFILES } from '../../shared/config/profiles.ts';
 import type { Backend } from '../upstream/backend.ts';
-import { failureOf } from '../upstream/failure.ts';
 import type { Reply } from '../upstream/forward.ts';
 import { arrayOf, elementsOf, joined, memberOf, membersOf, numberIn, withConfig } from '../json/slices.ts';
 import { isNull, textIn, turnOfItsOwn } from '../json/scan.ts';
@@ -364,9 +363,8 @@ function pageOf(request: HistoryRequest, rows: readonly Row[]): Reply {
 /** A page of some backends; without rows the code of their error, if they gave one. */
 async function readPage(request: HistoryRequest, backends: readonly Backend[], changes: Changes) {
   const reply = await request.read(backends, changes);
-  const json = reply.kind === 'whole' ? reply.bytes : undefined;
-  const rows = await rowsIn(memberOf(json, 'result'));
-  return { reply, rows, code: rows === undefined && json ? failureOf(json)?.code : undefined };
+  if (reply.kind !== 'whole') return { reply, rows: undefined, code: undefined };
+  return { reply, rows: await rowsIn(memberOf(reply.bytes, 'result')), code: reply.code };
 }
 
 /** Rows that are read in one turn of the loop: 2 ms for the longest. */

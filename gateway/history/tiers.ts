@@ -2,7 +2,6 @@ import { type ProfileName, PROFILES } from '../../shared/config/profiles.ts';
 import { METHODS } from '../methods/table.ts';
 import { type Call, methodMember, rpcError, rpcResult } from '../request/envelope.ts';
 import { type Backend, isLiveNode } from '../upstream/backend.ts';
-import { failureOf } from '../upstream/failure.ts';
 import {
   type CallContext,
   type Forward,
@@ -42,11 +41,9 @@ export function classify(reply: Reply): ReplyClass {
   if (reply.kind === 'stream') return { kind: 'found' };
   if (reply.kind === 'caller-left') return { kind: 'refused' };
   if (reply.kind !== 'whole') return { kind: 'unreachable' };
-  const { bytes } = reply;
+  const { bytes, code, message = '' } = reply;
   if (bytes.length > SMALL_BODY_BYTES_MAX) return { kind: 'found' };
-  const failure = failureOf(bytes);
-  if (failure === undefined) return { kind: isNull(memberOf(bytes, 'result')) ? 'null' : 'found' };
-  const { code, message } = failure;
+  if (code === undefined) return { kind: isNull(memberOf(bytes, 'result')) ? 'null' : 'found' };
   const isLacking = LACKING.has(code) || message.startsWith('BigTable query failed');
   return isLacking ? { kind: 'lacking', code } : { kind: 'refused' };
 }

@@ -64,23 +64,32 @@ export function methodMember(name: string): Buffer {
 const BEFORE_ID = Buffer.from('{"jsonrpc":"2.0","id":');
 const BEFORE_PARAMS = Buffer.from(',"params":');
 
-/** An answer that the gateway makes itself. */
-export type OwnAnswer = Readonly<{ kind: 'whole'; bytes: Uint8Array<ArrayBuffer> }>;
+/** An answer that the gateway makes itself, with the code of its error; `undefined`: it is a result. */
+export type OwnAnswer = Readonly<{
+  kind: 'whole';
+  bytes: Uint8Array<ArrayBuffer>;
+  code: number | undefined;
+}>;
 
 /** `{"jsonrpc":"2.0","error":{"code":C,"message":"M"},"id":ID}`; `data` with a hint at most: strict clients refuse more. */
 export function rpcError(code: number, message: string, id: Uint8Array, hint?: string): OwnAnswer {
   const data = hint === undefined ? undefined : { hint };
-  return ownAnswer(`"error":${JSON.stringify({ code, message, data })}`, id);
+  return ownAnswer(code, `"error":${JSON.stringify({ code, message, data })}`, id);
 }
 
 /** `{"jsonrpc":"2.0","result":RESULT,"id":ID}`, the result as it is. */
 export function rpcResult(result: string | Uint8Array, id: Uint8Array): OwnAnswer {
-  return ownAnswer('"result":', id, result);
+  return ownAnswer(undefined, '"result":', id, result);
 }
 
-function ownAnswer(member: string, id: Uint8Array, value: string | Uint8Array = ''): OwnAnswer {
+function ownAnswer(
+  code: number | undefined,
+  member: string,
+  id: Uint8Array,
+  value: string | Uint8Array = '',
+): OwnAnswer {
   const bytes = joined(['{"jsonrpc":"2.0",', member, value, ',"id":', id, '}']);
-  return { kind: 'whole', bytes };
+  return { kind: 'whole', bytes, code };
 }
 
 /** What stands where a call should. Only a `call` is answered by a backend. */

@@ -163,10 +163,7 @@ export async function divided(answer: ResponseStart, signal: AbortSignal): Promi
   return { type: NDJSON_TYPE, answer: { ...answer, bytes: Buffer.concat([out, last]) } };
 }
 
-async function dividedStream(
-  { body, backend, slot = 0 }: StreamedAnswer,
-  signal: AbortSignal,
-): Promise<Divided> {
+async function dividedStream({ body, ...judged }: StreamedAnswer, signal: AbortSignal): Promise<Divided> {
   const lines = new AccountLines();
   const decided = Promise.withResolvers<void>();
   const reader = Promise.withResolvers<void>();
@@ -198,7 +195,7 @@ async function dividedStream(
   await Promise.race([decided.promise, ended]);
   kind ??= 'json';
   const type = kind === 'lines' ? NDJSON_TYPE : JSON_TYPE;
-  return { type, answer: { kind: 'stream', body: { pipe, cancel }, slot, backend } };
+  return { type, answer: { ...judged, body: { pipe, cancel }, length: undefined } };
 
   /** The backend's fault, which nothing else on the way has seen. */
   function reject(): void {

@@ -5,9 +5,7 @@ import type { CallPermits } from '../limits/calls.ts';
 import { type Charge, type Charging, rateFields } from '../limits/charge.ts';
 import type { Envelope } from '../request/envelope.ts';
 import { corsFields, type Fields, type RpcRequest, RpcResponse } from '../listener/http.ts';
-import { answerSlot } from '../upstream/backend.ts';
 import { bodyOf } from '../upstream/cache.ts';
-import { failureOf } from '../upstream/failure.ts';
 import type { Reply } from '../upstream/forward.ts';
 import {
   isUnread,
@@ -130,7 +128,7 @@ export function createRespond(parts: Parts): Respond {
     const fields = fieldsOfAnswer(admitted, type, answer, coding);
     if (varies) fields['vary'] = VARY;
     if (answer.kind === 'whole' && coding === undefined) {
-      countError(answer, admitted.usage, 0);
+      if (answer.code !== undefined) admitted.usage.error(0);
       admitted.usage.answered(0, answer.bytes.length);
       return new RpcResponse({ status: 200, fields, body: answer.bytes });
     }
@@ -141,8 +139,9 @@ export function createRespond(parts: Parts): Respond {
       admitted.usage.error(0);
     };
     // Bytes count as the backend sent them.
+    const { code } = answer;
     const sent = answer.kind === 'stream' ? answer.body : bodyOf([answer.bytes]);
-    const body = countedBody(sent, admitted.usage, 0);
+    const body = countedBody({ body: sent, code }, admitted.usage, 0);
     if (coding !== undefined)
       return new RpcResponse({ status: 200, fields, body: compressed(body, coding), onEnd });
     const length = answer.kind === 'stream' ? answer.length : undefined;
@@ -173,7 +172,7 @@ export function createRespond(parts: Parts): Respond {
     const name = backendNames?.get(answer.backend ?? '');
     if (name === undefined) return fields;
     fields['x-sluice-backend'] = name;
-    const slot = slotOf(answer, admitted);
+    const { slot = 0 } = answer;
     if (slot > 0) fields['x-sluice-slot'] = String(slot);
     return fields;
   }
@@ -219,8 +218,8 @@ function batchBody(
   }
 
   function wholePart(answer: WholeAnswer, index: number): Part {
-    countError(answer, usage, index);
-    const { bytes } = answer;
+    const { bytes, code } = answer;
+    if (code !== undefined) usage.error(index);
     return { kind: 'bytes', bytes, onSent: () => usage.answered(index, bytes.length) };
   }
 
@@ -247,7 +246,7 @@ function batchBody(
     if (reply.kind === 'whole') return wholePart(reply, index);
     if (reply.kind === 'stream') {
       const mayRepeat = one.route.method.class !== 'write';
-      return { kind: 'stream', body: countedBody(reply.body, usage, index), mayRepeat };
+      return { kind: 'stream', body: countedBody(reply, usage, index), mayRepeat };
     }
     if (reply.kind !== 'caller-left') usage.error(index);
     const bytes = refusalError(refusalOf(reply), one.call.id);
@@ -310,18 +309,6 @@ function isUnanswered(reply: Reply): boolean {
 function keepsRate(reply: Reply): boolean {
   if (reply.kind === 'caller-left' || reply.kind === 'maybe-sent') return true;
   return 'replied' in reply && reply.replied === true;
-}
-
-/** Counts an answer that is an error. */
-function countError(answer: WholeAnswer, usage: Admitted['usage'], index: number): void {
-  if (!answer.isResult && failureOf(answer.bytes) !== undefined) usage.error(index);
-}
-
-/** The slot that an answer says it was read at; 0: it says none. */
-function slotOf(answer: ResponseStart, { planned }: Admitted): number {
-  if (answer.kind === 'stream') return answer.slot ?? 0;
-  const { buffer, byteOffset, length } = answer.bytes;
-  return answerSlot(planned[0]?.label, Buffer.from(buffer, byteOffset, length));
 }
 
 const VARY = 'accept-encoding';

@@ -178,10 +178,10 @@ export function withCache(forward: Forward, cache: Cache, pool: Pick<Pool, 'fina
       };
       const length = parts.reduce((bytes, part) => bytes + part.length, 0);
       const body = watched(bodyOf(parts), signal, onEnd);
-      return { kind: 'stream', body, length, backend };
+      return { kind: 'stream', body, code: undefined, length, backend };
     }
     onSettled?.();
-    return { kind: 'whole', bytes: Buffer.concat(parts), isResult: true, backend };
+    return { kind: 'whole', bytes: Buffer.concat(parts), code: undefined, backend };
   }
 }
 

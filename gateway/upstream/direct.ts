@@ -178,8 +178,9 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     const { backend, body, sentId } = this;
     if (backend === undefined || body === undefined) return;
     if (!this.isOver && this.answerWith(backend, body, sentId, this.sentMs, this.cameMs)) return;
-    const ids = { sentId, callerId: this.read.call.id };
-    const judged = judgeWhole(body, ids, backend.config.trustsEnd);
+    const { call, route } = this.read;
+    const sentCall = { name: route.name, sentId, callerId: call.id };
+    const judged = judgeWhole(body, sentCall, backend.config.trustsEnd);
     // What comes next over it may be late answers to others.
     if (judged.kind === 'garbage') this.connection?.destroy('bad-framing');
     if (this.isOver) this.#drop(backend, true);
@@ -262,7 +263,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     onResponseStart(route.method, cameMs - this.startedMs);
     // A Buffer of a read is never over shared memory.
     const own = bytes as Uint8Array<ArrayBuffer>;
-    onReply({ kind: 'whole', bytes: own, isResult: true, backend: backend.config.name });
+    onReply({ kind: 'whole', bytes: own, code: undefined, slot, backend: backend.config.name });
   }
 
   /** The attempt has no plain result: what to do about it is decided by `forward`, for each caller alone. */

@@ -17,7 +17,8 @@ export function isItsFault(failure: Failure): boolean {
   return status >= 500 || status < 400 || status === 429 || status === 401 || status === 403;
 }
 
-type RpcFailure = Readonly<{ code: number; message: string }>;
+/** The error of an answer. */
+export type RpcFailure = Readonly<{ code: number; message: string }>;
 
 /**
  * What an error says about trying another backend: `final`, it would say the same; `miss`, it may have what this one lacks;
@@ -98,8 +99,8 @@ export function adviceOn({ code, message }: RpcFailure, kind: MethodClass, profi
   return BY_CODE.get(code) ?? 'final';
 }
 
-/** Stands for the code of an error that has none, which no JSON-RPC server should send. */
-const NO_CODE = 0;
+/** Stands for the code of an error that has none, which no JSON-RPC server should send, or is too long to be read. */
+export const NO_CODE = 0;
 
 const ERROR_MEMBER = Buffer.from('"error"');
 

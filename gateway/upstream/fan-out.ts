@@ -1,6 +1,6 @@
 import { type Call, requestBytes } from '../request/envelope.ts';
 import type { Backend } from './backend.ts';
-import { failureOf, NODE_UNHEALTHY } from './failure.ts';
+import { NODE_UNHEALTHY } from './failure.ts';
 import {
   type Forward,
   type ForwardParts,
@@ -90,13 +90,13 @@ const REFUSED = new Error('refused');
 function rankOf(reply: Reply): number {
   switch (reply.kind) {
     case 'whole': {
-      const error = failureOf(reply.bytes);
-      if (error === undefined) return ACCEPTED;
-      if (error.message.includes('already been processed')) return PROCESSED;
+      const { code, message = '' } = reply;
+      if (code === undefined) return ACCEPTED;
+      if (message.includes('already been processed')) return PROCESSED;
       // The node says that it is not fit to judge.
-      if (error.code === NODE_UNHEALTHY) return 5;
+      if (code === NODE_UNHEALTHY) return 5;
       // This node alone may not have seen the blockhash yet; what another one finds is about the transaction itself.
-      return error.message.includes('Blockhash not found') ? 4 : 3;
+      return message.includes('Blockhash not found') ? 4 : 3;
     }
     case 'maybe-sent':
       return 2;

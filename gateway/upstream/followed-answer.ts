@@ -15,7 +15,7 @@ import {
 import { memberOf } from '../json/slices.ts';
 import { Structure } from '../json/structure.ts';
 import { SEND_ID_BYTES } from '../request/send-id.ts';
-import { failureOf } from './failure.ts';
+import { failureOf, type RpcFailure } from './failure.ts';
 import { EMPTY, type WritePiece } from './http-connection.ts';
 
 const RESULT = Buffer.from('{"jsonrpc":"2.0","result":');
@@ -61,20 +61,28 @@ function ignore(): void {
 }
 
 /** Where the caller's id goes: in place of the bytes from `from` to `to`, and with its name where an error has none. */
-type Place = Readonly<{ from: number; to: number; isNamed: boolean }>;
+type Place = Readonly<{ from: number; to: number; isNamed?: boolean; error?: RpcFailure | undefined }>;
 
-/** A whole answer to the call that was sent under an id, with the caller's id in its place; `undefined`: it is none. */
-export function answerFor(bytes: Buffer, sentId: Uint8Array, callerId: Uint8Array, isTrusted: boolean) {
+/** A whole answer to the call that was sent under an id, with the caller's id in its place, and its error; `undefined`: it is none. */
+export function answerFor(
+  bytes: Buffer,
+  sentId: Uint8Array,
+  callerId: Uint8Array,
+  isTrusted: boolean,
+): Readonly<{ bytes: Buffer<ArrayBuffer>; error: RpcFailure | undefined }> | undefined {
   if (bytes.length > CHECKED_BYTES_MAX) {
     const pieces: Buffer[] = [];
     const write: WritePiece = (piece) => void pieces.push(piece);
     const answer = new FollowedAnswer(sentId, callerId, isTrusted);
     answer.push(bytes, write);
-    return answer.end(write) ? Buffer.concat(pieces) : undefined;
+    return answer.end(write) ? { bytes: Buffer.concat(pieces), error: failureOf(bytes) } : undefined;
   }
   const plainAt = plainIdAt(bytes, sentId);
-  const place = plainAt === -1 ? placeIn(bytes, sentId) : { from: plainAt, to: plainAt + sentId.length };
-  return place && withId(bytes, place, callerId);
+  const place =
+    plainAt === -1
+      ? placeIn(bytes, sentId)
+      : { from: plainAt, to: plainAt + sentId.length, error: undefined };
+  return place && { bytes: withId(bytes, place, callerId), error: place.error };
 }
 
 /** A plain answer with the caller's id in place of the one at an index, in the same memory where that is long enough. */
@@ -88,11 +96,7 @@ export function withCallerId(bytes: Buffer, idAt: number, callerId: Uint8Array):
   return bytes.subarray(0, at);
 }
 
-function withId(
-  bytes: Buffer,
-  { from, to, isNamed = true }: Omit<Place, 'isNamed'> & Partial<Place>,
-  id: Uint8Array,
-) {
+function withId(bytes: Buffer, { from, to, isNamed = true }: Place, id: Uint8Array) {
   return Buffer.concat([bytes.subarray(0, from), isNamed ? EMPTY : ID, id, bytes.subarray(to)]);
 }
 
@@ -114,14 +118,15 @@ function placeIn(bytes: Buffer, sentId: Uint8Array): Place | undefined {
     i = afterSpace(bytes, to);
   } while (bytes[i] === COMMA);
   if (bytes[i] !== CLOSE_OBJECT || afterSpace(bytes, i + 1) !== bytes.length) return undefined;
-  const isError = failureOf(bytes) !== undefined;
+  const error = failureOf(bytes);
   const ids = members.filter(({ name }) => name === 'id');
   const [id] = ids;
-  if (id === undefined) return isError ? { from: i, to: i, isNamed: false } : undefined;
+  if (id === undefined) return error && { from: i, to: i, isNamed: false, error };
   if (ids.length > 1 || !members.some(({ name }) => name === 'result' || name === 'error')) return undefined;
   const { from, to } = id;
-  const place = { from, to, isNamed: true };
-  if (isError) return isAt(bytes, from, sentId) || isNull(bytes.subarray(from, to)) ? place : undefined;
+  const place = { from, to, error };
+  if (error !== undefined)
+    return isAt(bytes, from, sentId) || isNull(bytes.subarray(from, to)) ? place : undefined;
   const others = members.filter(({ name }) => name !== 'jsonrpc');
   const isFirst = others[0] === id && to < HEAD_BYTES;
   const isLast = others.at(-1) === id && bytes.length - from <= TAIL_BYTES - ID.length;

@@ -2,13 +2,12 @@ import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
 import type { Method, MethodClass } from '../methods/table.ts';
 import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
-import { answerSlot, type Backend, COMMITMENTS, type EnteringCall, enterOneOf } from './backend.ts';
+import { type Backend, COMMITMENTS, type EnteringCall, enterOneOf } from './backend.ts';
 import {
   type Advice,
   adviceOn,
   adviceOnFailure,
   type Failure,
-  failureOf,
   isItsFault,
   mayHaveActed,
   NODE_UNHEALTHY,
@@ -126,7 +125,7 @@ export function createForward(parts: ForwardParts): Forward {
     const lastMs = Math.min(startedMs + 2 * limitMs, context.hasNext ? sinceMs + limitMs : Infinity);
     const bytes = requestBytes(call, member);
     const need = pool.needOf(call, method, accountId);
-    const failover = createFailover(parts, name, method, need);
+    const failover = createFailover(parts, method, need);
     const able = backends.filter(({ config }) => bytes <= (config.bodyBytesMax ?? Infinity));
     if (able.length === 0) return over({ kind: 'too-large' });
     const ordered = pool.inOrder(able, need);
@@ -195,7 +194,8 @@ export function createForward(parts: ForwardParts): Forward {
       const ms = clock.monotonic() - sentMs;
       if (known === undefined) pool.noteTime(backend, backends, need, ms, reply.kind === 'reply');
       if (reply.kind !== 'reply') return reply;
-      return judge(reply, { sentId, callerId: call.id }, config.trustsEnd, signal, method.class === 'write');
+      const sentCall = { name, sentId, callerId: call.id };
+      return judge(reply, sentCall, config.trustsEnd, signal, method.class === 'write');
     }
 
     /** When the next attempt, at one of these backends, must have given its first byte. */
@@ -279,7 +279,8 @@ export async function readReply(reply: Reply, bytesMax: number): Promise<Exclude
   if (reply.kind !== 'stream') return reply;
   const bytes = await readAll(reply.body, bytesMax);
   if (typeof bytes === 'string') return { kind: 'no-backend', replied: true };
-  return { kind: 'whole', bytes, backend: reply.backend };
+  const { code, slot = 0, backend } = reply;
+  return { kind: 'whole', bytes, code, slot, backend };
 }
 
 function enterNext(backends: Backend[], clock: Clock): Backend | undefined {
@@ -290,9 +291,9 @@ function enterNext(backends: Backend[], clock: Clock): Backend | undefined {
 }
 
 /** Keeps what the attempts of one call have shown so far, and decides after each how to go on. */
-function createFailover({ clock, pool, onFailure }: ForwardParts, name: string, method: Method, need: Need) {
-  /** The answer when no attempt gives a better one: the first error with its code, or an answer that is only old. */
-  let kept: Readonly<{ answer: WholeAnswer; code: number }> | undefined;
+function createFailover({ clock, pool, onFailure }: ForwardParts, method: Method, need: Need) {
+  /** The answer when no attempt gives a better one: the first error, or an answer that is only old. */
+  let kept: WholeAnswer | undefined;
   /** Backends whose stream was cancelled because it was old: they are tried once more when no other has a newer answer. */
   const old = new Set<Backend>();
   let tooLarge: boolean | undefined;
@@ -308,11 +309,12 @@ function createFailover({ clock, pool, onFailure }: ForwardParts, name: string, 
   }
 
   /** A good answer, unless it is older than what this caller has been shown while another backend is not. */
-  function afterAnswer(backend: Backend, answer: ResponseStart, slot: number, others: readonly Backend[]) {
+  function afterAnswer(backend: Backend, answer: ResponseStart, others: readonly Backend[]) {
+    const { slot = 0 } = answer;
     backend.markWell();
     pool.learn(backend, need, slot);
     if (slot === 0 || slot >= need.slotMin || old.has(backend) || !others.some(isNewEnough)) return answer;
-    if (answer.kind === 'whole') kept ??= { answer, code: 0 };
+    if (answer.kind === 'whole') kept ??= answer;
     else {
       old.add(backend);
       answer.body.cancel(); // nothing of it has left
@@ -334,30 +336,24 @@ function createFailover({ clock, pool, onFailure }: ForwardParts, name: string, 
       tooLarge = tooLarge !== false && outcome.kind === 'status' && outcome.status === TOO_LARGE;
       replied ||= outcome.kind !== 'unsent' && outcome.kind !== 'no-answer';
       if (outcome.kind !== 'whole' && outcome.kind !== 'stream') return afterFailure(backend, outcome);
-      if (outcome.kind === 'stream') return afterAnswer(backend, outcome, outcome.slot ?? 0, others);
-      const { buffer, byteOffset, length } = outcome.bytes;
-      const bytes = Buffer.from(buffer, byteOffset, length);
-      const error = failureOf(bytes);
-      if (error === undefined) {
-        const slot = need.commitment === undefined ? 0 : answerSlot(name, bytes);
-        return afterAnswer(backend, outcome, slot, others);
-      }
-      const isThrottled = THROTTLED.has(error.code);
-      if (isThrottled || error.code === NODE_UNHEALTHY) backend.markFailed(clock);
+      if (outcome.kind === 'stream' || outcome.code === undefined)
+        return afterAnswer(backend, outcome, others);
+      const { code, message = '' } = outcome;
+      const isThrottled = THROTTLED.has(code);
+      if (isThrottled || code === NODE_UNHEALTHY) backend.markFailed(clock);
       else backend.markWell();
-      const isHopeless =
-        error.code === SLOT_NOT_REACHED && !others.some((other) => mayReach(other, backend, need));
-      const advice = isHopeless ? 'final' : adviceOn(error, method.class, backend.config.profile);
+      const isHopeless = code === SLOT_NOT_REACHED && !others.some((other) => mayReach(other, backend, need));
+      const advice = isHopeless ? 'final' : adviceOn({ code, message }, method.class, backend.config.profile);
       // An archive's "skipped" adds nothing to a node's, which is the better known of the two.
-      const addsNothing = isHopeless || (error.code === SKIPPED_FOR_GOOD && kept?.code === SKIPPED);
-      if (advice === 'final') return addsNothing && kept !== undefined ? kept.answer : outcome;
-      if (!isThrottled) kept ??= { answer: outcome, code: error.code };
+      const addsNothing = isHopeless || (code === SKIPPED_FOR_GOOD && kept?.code === SKIPPED);
+      if (advice === 'final') return addsNothing && kept !== undefined ? kept : outcome;
+      if (!isThrottled) kept ??= outcome;
       return advice;
     },
     /** What there is to say when no attempt was the answer; too large is what every backend found too long. */
     rest(): Reply {
       if (maybeSent) return { kind: 'maybe-sent' };
-      return kept?.answer ?? { kind: tooLarge === true ? 'too-large' : 'no-backend', replied };
+      return kept ?? { kind: tooLarge === true ? 'too-large' : 'no-backend', replied };
     },
   };
 }

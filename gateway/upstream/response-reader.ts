@@ -1,7 +1,7 @@
 import { afterName, afterSpace, afterString, afterValue, COMMA } from '../json/scan.ts';
 import { Structure } from '../json/structure.ts';
 import { answerSlot } from './backend.ts';
-import { type Failure, failureOf, GIVEN_UP, mayHaveActed } from './failure.ts';
+import { type Failure, GIVEN_UP, mayHaveActed, NO_CODE } from './failure.ts';
 import { codingOf, DecodedBody } from './decoded-body.ts';
 import {
   answerFor,
@@ -14,29 +14,35 @@ import {
 import type { BodyEnd, CutReason, HttpReply, ReplyBody, WritePiece } from './http-connection.ts';
 import type { Framing, ResponseHead } from './http-parser.ts';
 
-/** An answer that has begun, with the caller's id. */
+/** An answer that has begun, with the caller's id, and what was found out about it, once, by `judge`. */
 export type ResponseStart = WholeAnswer | StreamedAnswer;
 
-/** All of it, held: it is small. */
-export type WholeAnswer = Readonly<{
-  kind: 'whole';
-  bytes: Uint8Array<ArrayBuffer>;
-  /** It is known to be a result, and no error. */
-  isResult?: boolean;
+type Judged = Readonly<{
+  /** The code of its error; `undefined`: it is a result. */
+  code: number | undefined;
+  /** The slot that its first bytes say it was read at; 0 or absent: none. */
+  slot?: number;
   /** The name of the backend that gave it; absent: it is of our own making. */
   backend?: string | undefined;
 }>;
 
+/** All of it, held: it is small. */
+export type WholeAnswer = Judged &
+  Readonly<{
+    kind: 'whole';
+    bytes: Uint8Array<ArrayBuffer>;
+    /** The text of its error. */
+    message?: string;
+  }>;
+
 /** Its bytes as they come. */
-export type StreamedAnswer = Readonly<{
-  kind: 'stream';
-  body: StreamBody;
-  /** The slot that its first bytes say it was read at; 0 or absent: none. */
-  slot?: number;
-  /** How long it is, where its backend said so, with the caller's id. */
-  length?: number | undefined;
-  backend?: WholeAnswer['backend'];
-}>;
+export type StreamedAnswer = Judged &
+  Readonly<{
+    kind: 'stream';
+    body: StreamBody;
+    /** How long it is, where its backend said so, with the caller's id. */
+    length?: number | undefined;
+  }>;
 
 /** A body under way from a backend. Single-use: `pipe` or `cancel` must be called, or a connection stays taken. */
 export type StreamBody = Readonly<{
@@ -106,24 +112,28 @@ export function watched(body: StreamBody, signal: AbortSignal, onEnd?: (end: Str
 const TELLING = ['"error"', '"result"'];
 const LETTER_N = 0x6e;
 
-/** Whether an answer that begins so is an error or a null, for which another backend may do better, or such a name has begun. */
-export function mayBeFailure(start: Buffer): boolean {
+/** What an answer is that begins so: `open`, the name of a member that tells has begun; `undefined`, it says nothing yet. */
+export function beginningOf(start: Buffer): 'error' | 'null' | 'result' | 'open' | undefined {
   let i = afterSpace(start, 0);
   do {
     i = afterSpace(start, i + 1); // behind the brace or the comma
     const colon = afterName(start, i);
     const name = start.toString('latin1', i, colon < 0 ? start.length : afterString(start, i)).trimEnd();
     const value = colon < 0 ? start.length : afterSpace(start, colon);
-    if (value === start.length) return name.length > 1 && TELLING.some((each) => each.startsWith(name));
+    if (value === start.length)
+      return name.length > 1 && TELLING.some((each) => each.startsWith(name)) ? 'open' : undefined;
     const isNull = start[value] === LETTER_N;
-    if (name === '"result"') return isNull;
+    if (name === '"result"') return isNull ? 'null' : 'result';
     // An error that is null says nothing; what follows it will.
-    if (name === '"error"' && !isNull) return true;
+    if (name === '"error"' && !isNull) return 'error';
     const end = afterValue(start, value);
     i = end < 0 ? start.length : afterSpace(start, end);
   } while (start[i] === COMMA);
-  return false;
+  return undefined;
 }
+
+/** What an answer is shows in so many bytes, unless members of no meaning stand first. */
+const HEAD_BYTES = 1_024;
 
 /** No null and no error that matters is longer. */
 export const SMALL_BODY_BYTES_MAX = 4_096;
@@ -146,7 +156,7 @@ async function hold(body: ReplyBody, choose: Choose, signal: AbortSignal): Promi
 }
 
 /** The body with the caller's id, cut at the first byte that shows that it is no one answer to the call, or when it ends too early. */
-function checked(body: ReplyBody, { sentId, callerId }: CallIds, isTrusted: boolean): StreamBody {
+function checked(body: ReplyBody, { sentId, callerId }: SentCall, isTrusted: boolean): StreamBody {
   const answer = new FollowedAnswer(sentId, callerId, isTrusted);
   return {
     cancel: (reason) => body.cancel(reason),
@@ -167,8 +177,8 @@ function checked(body: ReplyBody, { sentId, callerId }: CallIds, isTrusted: bool
 /** Answers up to this length are held and sent at once, with a Content-Length; longer ones are streamed. */
 export const WHOLE_BYTES_MAX = CHECKED_BYTES_MAX;
 
-/** The id under which a call was sent, and its caller's, which comes back in its place. */
-type CallIds = Readonly<{ sentId: Uint8Array; callerId: Uint8Array }>;
+/** A call as it was sent: its method, its id, and its caller's, which comes back in its place. */
+type SentCall = Readonly<{ name: string; sentId: Uint8Array; callerId: Uint8Array }>;
 
 /**
  * Judges a reply to a call by its head and first bytes: an answer, or a failure whose body is cancelled. `isTrusted`: where
@@ -177,7 +187,7 @@ type CallIds = Readonly<{ sentId: Uint8Array; callerId: Uint8Array }>;
  */
 export async function judge(
   { head, body: came }: HttpReply,
-  ids: CallIds,
+  call: SentCall,
   isTrusted: boolean,
   signal: AbortSignal,
   isWrite = false,
@@ -186,10 +196,10 @@ export async function judge(
   const failure = { kind: 'status', status } as const;
   // What a time-out or a broken front says of a write is not known to be about it, whatever its body says.
   const isAnswerless = !mayHoldError(head) || (isWrite && mayHaveActed(failure));
-  if (status !== 200 && isAnswerless) return discarded(came, failure, ids.sentId);
-  if (!head.isJson) return discarded(came, NO_JSON, ids.sentId);
+  if (status !== 200 && isAnswerless) return discarded(came, failure, call.sentId);
+  if (!head.isJson) return discarded(came, NO_JSON, call.sentId);
   const coding = codingOf(head.encoding);
-  if (coding === undefined) return discarded(came, UNKNOWN_CODING, ids.sentId);
+  if (coding === undefined) return discarded(came, UNKNOWN_CODING, call.sentId);
   const isPlain = coding === 'identity';
   const body = isPlain ? came : new DecodedBody(came, coding);
   const framing = isPlain ? head.framing : 'chunked';
@@ -200,26 +210,33 @@ export async function judge(
       ? whileSmall
       : chooseFor(framing);
   const choice = await hold(body, choose, signal);
-  if (choice === 'refuse') return discarded(body, NO_OBJECT, ids.sentId);
+  if (choice === 'refuse') return discarded(body, NO_OBJECT, call.sentId);
   if (choice === 'pass') {
-    if (status !== 200) return discarded(body, failure, ids.sentId);
-    const slot = answerSlot(undefined, Buffer.concat(body.pieces));
-    const { sentId, callerId } = ids;
+    if (status !== 200) return discarded(body, failure, call.sentId);
+    const start = Buffer.concat(body.pieces);
+    const { name, sentId, callerId } = call;
     const length = typeof framing === 'number' ? framing - sentId.length + callerId.length : undefined;
-    return { kind: 'stream', body: checked(body, ids, isTrusted), slot, length };
+    const code = beginningOf(start.subarray(0, HEAD_BYTES)) === 'error' ? NO_CODE : undefined;
+    return {
+      kind: 'stream',
+      body: checked(body, call, isTrusted),
+      code,
+      slot: answerSlot(name, start),
+      length,
+    };
   }
   const { end } = body;
-  const whole: ResponseStart | Failure =
+  const whole: WholeAnswer | Failure =
     end?.kind === 'cut'
       ? {
           kind: 'no-answer',
           reason: GIVEN_UP.has(end.reason) ? end.reason : `a body cut short: ${end.reason}`,
         }
-      : judgeWhole(Buffer.concat(body.pieces), ids, isTrusted);
+      : judgeWhole(Buffer.concat(body.pieces), call, isTrusted);
   if (whole.kind === 'garbage') body.distrust?.();
   if (status === 200) return whole;
   if (whole.kind !== 'whole') return failure;
-  if (failureOf(whole.bytes) !== undefined) return whole;
+  if (whole.code !== undefined) return whole;
   // Refused by its status and taken by its body: who sent it cannot rely on either.
   return isWrite ? { kind: 'garbage', reason: `a result under HTTP ${status}` } : failure;
 }
@@ -237,7 +254,10 @@ function mayHoldError({ status, isJson, framing }: ResponseHead): boolean {
 function chooseFor(framing: Framing): Choose {
   if (typeof framing !== 'number') return untilItTells();
   if (framing <= WHOLE_BYTES_MAX) return () => 'hold';
-  return (pieces) => (startsAnObject(pieces) ? 'pass' : 'refuse');
+  return (pieces) => {
+    if (!startsAnObject(pieces)) return 'refuse';
+    return isTelling(Buffer.concat(pieces)) ? 'pass' : 'hold';
+  };
 }
 
 function whileSmall(pieces: readonly Buffer[]): ReturnType<Choose> {
@@ -252,13 +272,15 @@ const FOREIGN: Failure = { kind: 'garbage', reason: 'not one answer to the call'
 /** Judges a body that came whole. */
 export function judgeWhole(
   body: Buffer,
-  { sentId, callerId }: CallIds,
+  { name, sentId, callerId }: SentCall,
   isTrusted: boolean,
-): ResponseStart | Failure {
+): WholeAnswer | Failure {
   if (body.length === 0) return { kind: 'garbage', reason: 'an empty body' };
   const answer = answerFor(body, sentId, callerId, isTrusted);
-  if (answer !== undefined) return { kind: 'whole', bytes: answer };
-  return startsAnObject([body]) ? FOREIGN : NO_OBJECT;
+  if (answer === undefined) return startsAnObject([body]) ? FOREIGN : NO_OBJECT;
+  const { bytes, error } = answer;
+  if (error !== undefined) return { kind: 'whole', bytes, ...error };
+  return { kind: 'whole', bytes, code: undefined, slot: answerSlot(name, body) };
 }
 
 /** Holds what is complete, and errors and nulls as long as they are small; passes a real result on at its first byte. */
@@ -271,7 +293,9 @@ function untilItTells(): Choose {
     seen = pieces.length;
     const start = Buffer.concat(pieces);
     if (start.length > WHOLE_BYTES_MAX) return 'pass';
-    return structure.isComplete || !isTelling(start) || mayBeFailure(start) ? 'hold' : 'pass';
+    if (structure.isComplete || !isTelling(start)) return 'hold';
+    const beginning = beginningOf(start);
+    return beginning === 'result' || beginning === undefined ? 'pass' : 'hold';
   };
 }
 

@@ -9,7 +9,7 @@ import {
 import type { Store } from '../../shared/store/open.ts';
 import { fileReason } from '../../shared/store/private.ts';
 import type { UsageHook } from '../limits/charge.ts';
-import type { StreamBody } from '../upstream/response-reader.ts';
+import type { StreamBody, StreamedAnswer } from '../upstream/response-reader.ts';
 
 /**
  * What was counted of one key's method in one hour (hours since 1970, UTC) since it was last written. Mutable: it is the
@@ -132,15 +132,9 @@ function hourOf(atMs: number): number {
   return Math.floor(atMs / HOUR_MS);
 }
 
-/** Where the member `error` must have begun in an error that is streamed: behind an id of any usual length. */
-const HEAD_BYTES = 512;
-
-const ERROR_FIRST =
-  /^\s*\{(?:\s*"(?:jsonrpc|id)"\s*:\s*(?:"(?:[^"\\]|\\.)*"|[\d.eE+-]+|null)\s*,)*\s*"error"\s*:\s*\{/;
-
-/** The body with its first byte timed and every byte counted that it hands on; one that begins as an error is one. */
+/** The answer's body with its first byte timed and every byte counted that it hands on. */
 export function countedBody(
-  body: StreamBody,
+  { body, code }: Pick<StreamedAnswer, 'body' | 'code'>,
   usage: Pick<RequestUsage, 'answered' | 'bytes' | 'error'>,
   place: number,
 ): StreamBody {
@@ -151,7 +145,7 @@ export function countedBody(
       return body.pipe((piece) => {
         if (first) {
           usage.answered(place, piece.length);
-          if (ERROR_FIRST.test(piece.toString('latin1', 0, HEAD_BYTES))) usage.error(place);
+          if (code !== undefined) usage.error(place);
         } else usage.bytes(place, piece.length);
         first = false;
         return write(piece);

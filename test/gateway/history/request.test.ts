@@ -2,15 +2,14 @@ import { expect, test } from 'bun:test';
 import type { CallContext, Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import { withHistory } from '../../../gateway/history/history.ts';
 import { classify } from '../../../gateway/history/tiers.ts';
-import { backendOf, callOf, contextOf, routeTo } from '../upstream/of.ts';
+import { backendOf, callOf, contextOf, routeTo, streamOf, wholeOf } from '../upstream/of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { caller } from './world.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 const hot = backendOf({ name: 'hot' });
 const archive = backendOf({ name: 'archive', lanes: ['archive'], profile: 'superbank' });
-const answer = (body: string): Reply => ({ kind: 'whole', bytes: bytesOf(body) });
-const whole = (result: string) => answer(`{"jsonrpc":"2.0","result":${result},"id":7}`);
+const whole = (result: string) => wholeOf(`{"jsonrpc":"2.0","result":${result},"id":7}`);
 
 /** A forward that tells what it is given, and answers by the name of the first backend. */
 function recorded(answers: Readonly<Record<string, Reply>>) {
@@ -58,7 +57,7 @@ test.each([
 
 test('a permit is held until the last byte of a stream that is passed on', async () => {
   const body = { pipe: async () => ({ kind: 'complete', bytes: 0 }) as const, cancel: () => undefined };
-  const stream: Reply = { kind: 'stream', body };
+  const stream = streamOf(body);
   const { forward, seen } = recorded({ hot: whole('null'), archive: stream });
   const { overs, send } = caller(createVirtualClock().clock, forward);
   expect(await send([hot, archive], 'getTransaction', ['s'])).toBe(stream);
@@ -77,5 +76,5 @@ test.each([
   ['-32602 for a BigTable', failure(-32602, 'BigTable query failed (maybe timeout)'), 'lacking'],
   ['what is long', `{"result":"${'x'.repeat(8_192)}"}`, 'found'],
 ])('an answer is judged by what it says: %s', (_, body, kind) =>
-  expect<string>(classify(answer(body)).kind).toBe(kind),
+  expect<string>(classify(wholeOf(body)).kind).toBe(kind),
 );

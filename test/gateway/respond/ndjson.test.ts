@@ -3,6 +3,7 @@ import { divided, HELD_BYTES_MAX } from '../../../gateway/respond/ndjson.ts';
 import { result, type SeenCall, startBackend } from '../../fakes/backend.ts';
 import { startGateway } from '../../started/gateway.ts';
 import { textOfBody } from '../stream-body.ts';
+import { streamOf } from '../upstream/of.ts';
 import { shared } from '../../started/shared.ts';
 
 const SCAN = { jsonrpc: '2.0', id: 1, method: 'getProgramAccounts', params: ['program'] };
@@ -135,7 +136,7 @@ test.each([
         return { kind: 'complete', bytes: 0 } as const;
       },
     };
-    const { answer } = await divided({ kind: 'stream', body }, new AbortController().signal);
+    const { answer } = await divided(streamOf(body), new AbortController().signal);
     if (answer.kind !== 'stream') throw new Error(answer.kind);
     expect((await textOfBody(answer.body)) === (wanted ?? [first, ...more].join(''))).toBe(true);
   },
@@ -146,6 +147,7 @@ test('a caller that leaves before anybody reads his lines lets go of what is und
   const waited = Promise.withResolvers<void>();
   const stream = {
     kind: 'stream',
+    code: undefined,
     body: {
       cancel: () => undefined,
       async pipe(write: (piece: Buffer) => unknown) {

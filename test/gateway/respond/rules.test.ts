@@ -3,7 +3,15 @@ import fc from 'fast-check';
 import type { Forward, Reply } from '../../../gateway/upstream/forward.ts';
 import { withoutHistory, withRules } from '../../../gateway/respond/rules.ts';
 import type { Pool } from '../../../gateway/upstream/selection.ts';
-import { callOf, contextOf, forwardOf, routeTo, textOf as replyText } from '../upstream/of.ts';
+import {
+  callOf,
+  contextOf,
+  forwardOf,
+  routeTo,
+  streamOf,
+  textOf as replyText,
+  wholeOf,
+} from '../upstream/of.ts';
 import { jsonText, objectText } from '../json/json-text.ts';
 import { streamBodyOf } from '../stream-body.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
@@ -22,8 +30,6 @@ const FOUND =
 const answerOf = (value: string) =>
   `{"jsonrpc":"2.0","result":{"context":{"slot":82},"value":${value}},"id":7}\n`;
 
-const whole = (text: string): Reply => ({ kind: 'whole', bytes: bytesOf(text) });
-
 /** Replies in chunks of a few bytes, as a chunked backend does. */
 function chunked(text: string, state = { cancelled: false }): Reply {
   const chunks = bytesOf(text);
@@ -35,7 +41,7 @@ function chunked(text: string, state = { cancelled: false }): Reply {
     },
     cancel: () => void (state.cancelled = true),
   });
-  return { kind: 'stream', body: streamBodyOf(body) };
+  return streamOf(streamBodyOf(body));
 }
 
 /** Sends a call through the rule; gives the reply, and as text. */
@@ -106,7 +112,7 @@ test('of two flags the last one counts, and neither reaches a backend as true', 
 });
 
 test("a null entry is answered -32011 under the caller's id when history was requested, else passed on (§2.3.1)", async () => {
-  for (const reply of [whole, chunked]) {
+  for (const reply of [wholeOf, chunked]) {
     expect((await ruled(ASKED, reply(answerOf(`[${FOUND},null]`)))).text).toBe(NOT_AVAILABLE);
     const given = reply(answerOf('[null]'));
     expect((await ruled('[["s1"],{"searchTransactionHistory":false}]', given)).given).toBe(given);
@@ -119,7 +125,7 @@ describe('when history was requested', () => {
     ["an error of the method's own", '{"jsonrpc":"2.0","error":{"code":-32602,"message":"x"},"id":7}\n'],
     ['something that is not JSON', '{"jsonrpc":'],
   ])('%s is passed on byte for byte', async (_, text) => {
-    expect((await ruled(ASKED, whole(text))).text).toBe(text);
+    expect((await ruled(ASKED, wholeOf(text))).text).toBe(text);
     expect((await ruled(ASKED, chunked(text))).text).toBe(text);
   });
 

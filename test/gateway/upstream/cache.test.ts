@@ -2,10 +2,9 @@ import { describe, expect, test } from 'bun:test';
 import { Cache, withCache } from '../../../gateway/upstream/cache.ts';
 import type { CallContext, Reply } from '../../../gateway/upstream/forward.ts';
 import type { StreamBody, StreamEnd } from '../../../gateway/upstream/response-reader.ts';
-import { callOf, contextOf, routeTo, textOf } from './of.ts';
+import { callOf, contextOf, routeTo, streamOf, textOf, wholeOf } from './of.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
-const wholeOf = (text: string): Reply => ({ kind: 'whole', bytes: bytesOf(text) });
 const resultText = (json: string, id: string) => `{"jsonrpc":"2.0","result":${json},"id":${id}}\n`;
 const COMPLETE = { kind: 'complete', bytes: 0 } as const;
 const CUT = { kind: 'cut', reason: 'closed', bytes: 0 } as const;
@@ -144,7 +143,7 @@ describe('a result that never changes', () => {
     ['a skipped slot', (id) => wholeOf(`{"jsonrpc":"2.0","error":{"code":-32007,"message":"m"},"id":${id}}`)],
     ['another id', () => wholeOf(resultText('1', '"another"'))],
     ['a caller who left', () => ({ kind: 'caller-left' })],
-    ['a cut stream', (id) => ({ kind: 'stream', body: bodyOf(resultText('1', id), 9, CUT) })],
+    ['a cut stream', (id) => streamOf(bodyOf(resultText('1', id), 9, CUT))],
   ])('is not %s', async (_, reply) => {
     const world = startCache();
     world.reply = reply;
@@ -171,7 +170,7 @@ describe('a result that never changes', () => {
 describe('a stream', () => {
   const long = `"${'0123456789'.repeat(20_000)}"`;
   const streaming = (pieceBytes: number) => (id: string) =>
-    ({ kind: 'stream', body: bodyOf(resultText(long, id), pieceBytes) }) as const;
+    streamOf(bodyOf(resultText(long, id), pieceBytes));
 
   test.each([1_000, 199_999])('in pieces of %d bytes is kept as it was', async (pieceBytes) => {
     const world = startCache(8_388_608);
@@ -232,10 +231,7 @@ describe('the bound', () => {
   test('drops nothing for a stream that is wanted once, and keeps one that is wanted again', async () => {
     const world = startCache(4_194_304);
     const text = `"${'z'.repeat(200_000)}"`;
-    world.reply = (id) => ({
-      kind: 'stream',
-      body: bodyOf(resultText(text, id), 65_536),
-    });
+    world.reply = (id) => streamOf(bodyOf(resultText(text, id), 65_536));
     for (let slot = 0; slot < 60; slot++) await world.ask('getBlock', `[${slot}]`);
     await world.ask('getBlock', '[0]');
     expect(world.sent).toBe(60);
@@ -265,7 +261,7 @@ describe('the bound', () => {
     const random = (below: number) => (seed = (seed * 48_271) % 2_147_483_647) % below;
     world.reply = (id) => {
       const text = resultText(`"${'y'.repeat(random(1_200_000))}"`, id);
-      return { kind: 'stream', body: bodyOf(text, 65_536) };
+      return streamOf(bodyOf(text, 65_536));
     };
     const open: (() => void)[] = [];
     const reads: Promise<unknown>[] = [];

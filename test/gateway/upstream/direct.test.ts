@@ -9,7 +9,7 @@ test.each(['', '\n'])('a plain small answer is given as its bytes are, with a %j
   using gateway = world();
   gateway.fakes[0]?.script((exchange) => exchange.send(plain(rpc(exchange.id, '7') + end)));
   const reply = await gateway.call({ id: '"a\\"b"' });
-  expect(reply).toMatchObject({ kind: 'whole', isResult: true });
+  expect(reply).toMatchObject({ kind: 'whole', code: undefined });
   expect(await textOf(reply)).toBe(`${rpc('"a\\"b"', '7')}${end}`);
   expect([gateway.inFlight(), gateway.begun.length, gateway.fakes[0]?.calls()]).toEqual([[0], 1, 1]);
 });

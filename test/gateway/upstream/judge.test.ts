@@ -74,7 +74,12 @@ function reply(body: Pieces, fields: Fields = {}) {
 const CHUNKED: Framing = 'chunked';
 const NEVER = new AbortController().signal;
 const judgeOf = (made: HttpReply, isTrusted = false, signal = NEVER, own = OWN) =>
-  judge(made, { sentId: Buffer.from(SENT), callerId: Buffer.from(own) }, isTrusted, signal);
+  judge(
+    made,
+    { name: 'getBalance', sentId: Buffer.from(SENT), callerId: Buffer.from(own) },
+    isTrusted,
+    signal,
+  );
 
 type Judged = Awaited<ReturnType<typeof judge>>;
 async function textOf(judged: Judged): Promise<string> {
@@ -99,6 +104,8 @@ describe('an answer', () => {
     expect(await judgeOf(reply(text, fields).made)).toEqual({
       kind: 'whole',
       bytes: Buffer.from(withOwn(text)),
+      code: undefined,
+      slot: 0,
     });
   });
 
@@ -111,6 +118,17 @@ describe('an answer', () => {
       expect((await textOf(judged)).length).toBe(65_537 + own.length - SENT.length);
     }
   });
+});
+
+test.each<[string, number | undefined, number]>([
+  [`{"id":${SENT},"result":{"context":{"slot":314},"value":"`, undefined, 314],
+  [`{"jsonrpc":"2.0","id":${SENT},"error":{"code":-32005,"message":"`, 0, 0],
+])('a stream that begins as %s is judged by that, however it is divided', async (begun, code, slot) => {
+  const text = `${begun}${'x'.repeat(65_536)}"}}`;
+  for (const cut of [1, 9, begun.length - 1, text.length]) {
+    const judged = await judgeOf(reply([text.slice(0, cut), text.slice(cut)], {}).made);
+    expect(judged).toMatchObject({ kind: 'stream', code, slot });
+  }
 });
 
 /** Answers in every form a node may write, as text before, behind and around the id. */

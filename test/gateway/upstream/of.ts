@@ -9,6 +9,8 @@ import type { Call } from '../../../gateway/request/envelope.ts';
 import { createSendIds } from '../../../gateway/request/send-id.ts';
 import { createHedge } from '../../../gateway/upstream/hedge.ts';
 import { Backend, numberOf, preference } from '../../../gateway/upstream/backend.ts';
+import { failureOf } from '../../../gateway/upstream/failure.ts';
+import type { StreamBody, StreamedAnswer, WholeAnswer } from '../../../gateway/upstream/response-reader.ts';
 import { createHttpClient } from '../../../gateway/upstream/http-client.ts';
 import type { SlownessChange } from '../../../gateway/upstream/latency.ts';
 import { historyGap } from '../../../gateway/history/tiers.ts';
@@ -138,6 +140,16 @@ export const REQUEST = {
   dueMs: 60_000,
   kind: 'light',
 } as const;
+
+/** A whole answer with what a judge finds out about it. */
+export function wholeOf(text: string): WholeAnswer {
+  const bytes = new TextEncoder().encode(text);
+  return { kind: 'whole', bytes, code: undefined, ...failureOf(bytes) };
+}
+
+export function streamOf(body: StreamBody): StreamedAnswer {
+  return { kind: 'stream', body, code: undefined };
+}
 
 /** The answer's text, or what stands for it. */
 export async function textOf(reply: Reply): Promise<string> {

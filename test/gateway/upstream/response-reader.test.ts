@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { answerSlot } from '../../../gateway/upstream/backend.ts';
-import { mayBeFailure, readAll } from '../../../gateway/upstream/response-reader.ts';
+import { beginningOf, readAll } from '../../../gateway/upstream/response-reader.ts';
 import { streamBodyOf } from '../stream-body.ts';
 import fc from 'fast-check';
 
@@ -112,31 +112,32 @@ const OTHERS = [
 const members = fc.array(fc.constantFrom(...OTHERS), { maxLength: 4 });
 const space = fc.constantFrom('', ' ', '\n\t');
 
-/** Whether answers that begin so may be failures, whatever members come first, with any white space. */
-function everywhere(beginnings: readonly string[], isHeld: boolean): void {
+/** What answers are that begin so, whatever members come first, with any white space. */
+function everywhere(beginnings: readonly string[], expected: ReturnType<typeof beginningOf>): void {
   fc.assert(
     fc.property(members, fc.constantFrom(...beginnings), space, (before, telling, between) => {
       const text = `${between}{${between}${[...before, telling].join(`${between},${between}`)}`;
-      expect([text, mayBeFailure(Buffer.from(text))]).toEqual([text, isHeld]);
+      expect([text, beginningOf(Buffer.from(text))]).toEqual([text, expected]);
     }),
   );
 }
 
 describe('an answer by its beginning', () => {
-  const errors = ['"error":{"code":-32005', '"error" : {', '"result":null,"error":{"code":1'];
-  const nulls = ['"result":null', '"result" : n', '"result":null,"x":1'];
   const results = ['"result":1', '"result":"', '"result":"null', '"result":{"error":{', '"result": [null'];
 
-  test('is a failure when it is an error or a null', () => everywhere([...errors, ...nulls], true));
+  test('is an error', () => everywhere(['"error":{"code":-32005', '"error" : {', '"error":"text"'], 'error'));
+
+  test('is a null', () =>
+    everywhere(['"result":null', '"result" : n', '"result":null,"error":{"code":1'], 'null'));
 
   test('is about to tell when the name of a member that tells has begun', () =>
-    everywhere(['"error": ', '"error"', '"err', '"e', '"result":', '"result" ', '"r'], true));
+    everywhere(['"error": ', '"error"', '"err', '"e', '"result":', '"result" ', '"r'], 'open'));
 
   test('is a result, whatever the result says', () =>
-    everywhere([...results, '"result":true,"error":{"code":1', '"result":0,"result":null'], false));
+    everywhere([...results, '"result":true,"error":{"code":1', '"result":0,"result":null'], 'result'));
 
   test('is not known while it says neither', () => {
-    everywhere(['"jsonrpc":"2.0"', '"js', '"', '"id":', '"id":"error', '"errors', '"resultx":n'], false);
-    for (const text of ['', ' ', '{', '{"', '{}']) expect(mayBeFailure(Buffer.from(text))).toBe(false);
+    everywhere(['"jsonrpc":"2.0"', '"js', '"', '"id":', '"id":"error', '"errors', '"resultx":n'], undefined);
+    for (const text of ['', ' ', '{', '{"', '{}']) expect(beginningOf(Buffer.from(text))).toBeUndefined();
   });
 });
