@@ -2,7 +2,8 @@ import type { Transform } from 'node:stream';
 import { constants, createGzip, createZstdCompress } from 'node:zlib';
 import type { Coding } from '../../shared/config/kinds.ts';
 import { rangesIn } from '../listener/http.ts';
-import type { StreamBody } from '../upstream/response-reader.ts';
+import type { WritePiece } from '../upstream/http-connection.ts';
+import { mapBody, type StreamBody } from '../upstream/response-reader.ts';
 
 /** The header is read no further than this; who sends a longer one gets plain answers. */
 const HEADER_LENGTH_MAX = 1_024;
@@ -52,6 +53,8 @@ export function compressed(body: StreamBody, coding: Coding): StreamBody {
   const over = Promise.withResolvers<void>();
   let isCancelled = false;
   let coder: Transform | undefined;
+  /** What `write` gave last: it is waited for, and has the body wait. */
+  let written: unknown;
   let gathered: Uint8Array[] = [];
   let gatheredBytes = 0;
   /** The piece under way. */
@@ -92,33 +95,32 @@ export function compressed(body: StreamBody, coding: Coding): StreamBody {
     isRunning = false;
   }
 
-  return {
-    cancel(reason) {
-      stop();
-      body.cancel(reason);
-    },
-    async pipe(write) {
-      /** What `write` gave last: it is waited for, and has the body wait. */
-      let written: unknown;
-      const to = (coder = CODERS[coding]()
-        .on('end', () => over.resolve())
-        .on('error', stop)
-        .on('data', (coded: Buffer) => {
-          written = write(coded);
-          if (!(written instanceof Promise)) return;
-          to.pause();
-          written.then(() => to.resume(), stop);
-        }));
-      const end = await body.pipe((bytes) => push(bytes, to));
+  function coderTo(write: WritePiece): Transform {
+    const to = CODERS[coding]();
+    return to
+      .on('end', () => over.resolve())
+      .on('error', stop)
+      .on('data', (coded: Buffer) => {
+        written = write(coded);
+        if (!(written instanceof Promise)) return;
+        to.pause();
+        written.then(() => to.resume(), stop);
+      });
+  }
+
+  return mapBody(body, {
+    cancel: stop,
+    piece: (bytes, write) => push(bytes, (coder ??= coderTo(write))),
+    async end(end, write) {
       if (end.kind === 'cut') {
         stop();
         return end;
       }
       while (isRunning) await piece.promise;
-      if (!isCancelled) to.end();
+      if (!isCancelled) (coder ??= coderTo(write)).end();
       await over.promise;
       if (written instanceof Promise) await written.catch(() => undefined);
       return isCancelled ? { kind: 'cut', reason: 'cancelled', bytes: end.bytes } : end;
     },
-  };
+  });
 }

@@ -256,8 +256,7 @@ function batchBody(
 
 /** Calls `then` when an answer is there whole, or its stream has ended. */
 function whenEnded(reply: Reply, signal: AbortSignal, then: () => void): Reply {
-  if (reply.kind === 'stream')
-    return { ...reply, body: { ...reply.body, ...watched(reply.body, signal, then) } };
+  if (reply.kind === 'stream') return { ...reply, body: watched(reply.body, signal, then) };
   then();
   return reply;
 }

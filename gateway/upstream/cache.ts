@@ -3,7 +3,7 @@ import { elementsOf, numberIn } from '../json/slices.ts';
 import type { Call } from '../request/envelope.ts';
 import { endIdAt, RESULT_AT } from './followed-answer.ts';
 import type { CallContext, Forward, Reply } from './forward.ts';
-import { type StreamBody, watched, WHOLE_BYTES_MAX } from './response-reader.ts';
+import { mapBody, type StreamBody, watched, WHOLE_BYTES_MAX } from './response-reader.ts';
 import type { Pool } from './selection.ts';
 import { awaitTurn, moved } from './turns.ts';
 
@@ -152,18 +152,21 @@ export function withCache(forward: Forward, cache: Cache, pool: Pick<Pool, 'fina
         keep([start.bytes], start.backend);
         return start;
       }
-      const { body } = start;
-      const pipe: StreamBody['pipe'] = async (write) => {
-        const copy = cache.copy(key);
-        const end = await body.pipe((piece) => {
-          copy?.push(piece);
+      /** `undefined` before its first piece. */
+      let copy: { of: ReturnType<Cache['copy']> } | undefined;
+      const body = mapBody(start.body, {
+        piece(piece, write) {
+          copy ??= { of: cache.copy(key) };
+          copy.of?.push(piece);
           return write(piece);
-        });
-        const pieces = copy?.end() ?? [];
-        if (end.kind === 'complete') keep(pieces, start.backend);
-        return end;
-      };
-      return { ...start, body: { ...body, pipe } };
+        },
+        end(end) {
+          const pieces = copy?.of?.end() ?? [];
+          if (end.kind === 'complete') keep(pieces, start.backend);
+          return end;
+        },
+      });
+      return { ...start, body };
     });
   };
 

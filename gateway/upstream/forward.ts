@@ -21,6 +21,7 @@ import { type HttpReply, LOST } from './http-connection.ts';
 import {
   isUnread,
   judge,
+  mapBody,
   readAll,
   type ResponseStart,
   type StreamedAnswer,
@@ -257,7 +258,7 @@ function onItsWay(
     void clock.sleep(lastMs - clock.monotonic(), reading.signal).then(() => {
       if (!reading.signal.aborted) stop('stalled');
     });
-  return { ...answer, body: { ...stream, reject: () => stop('bad-json') } };
+  return { ...answer, body: mapBody(stream, { reject: () => stop('bad-json') }) };
 }
 
 /** Whether a kept connection closed without a byte: what that means for its backend, a new one shows. */

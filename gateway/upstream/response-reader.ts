@@ -52,9 +52,6 @@ export type StreamBody = Readonly<{
   cancel(reason?: 'evicted'): void;
   /** Says that its reader may take it; `evict` is called when another account needs its connection and it is not read. */
   offer?(evict: () => void): void;
-  /** Say whether its reader is waited for; else it counts as waited for until the promise of a piece is settled. */
-  noteRead?(): void;
-  noteUnread?(): void;
   /** Reports that what came is no whole answer, although nothing on its way noticed: the backend cut it. */
   reject?(): void;
 }>;
@@ -82,30 +79,51 @@ export async function readAll(body: StreamBody, bytesMax: number): Promise<Uint8
   return end.kind === 'cut' ? `an answer cut: ${end.reason}` : new Uint8Array(Buffer.concat(pieces));
 }
 
+/** What is done to a body; whatever is absent goes on as it comes. */
+type BodyChanges = Readonly<{
+  /** Hands a piece to `write`, changed or not; gives what is to be waited for. */
+  piece?(piece: Buffer, write: WritePiece): unknown;
+  /** Called when all pieces have come; gives the end that the reader is told. */
+  end?(end: StreamEnd, write: WritePiece): StreamEnd | Promise<StreamEnd>;
+  /** Called when it has been cancelled. */
+  cancel?(reason?: 'evicted'): void;
+  /** In place of the body's own. */
+  reject?(): void;
+}>;
+
+/** The body with something done to its pieces or its end on their way; offers and rejections go on to it. */
+export function mapBody(body: StreamBody, { piece, end, cancel, reject }: BodyChanges): StreamBody {
+  return {
+    async pipe(write) {
+      const ended = await body.pipe(piece === undefined ? write : (bytes) => piece(bytes, write));
+      return end === undefined ? ended : end(ended, write);
+    },
+    cancel(reason) {
+      body.cancel(reason);
+      cancel?.(reason);
+    },
+    offer: (evict) => body.offer?.(evict),
+    reject: reject ?? (() => (body.reject === undefined ? body.cancel() : body.reject())),
+  };
+}
+
 /** The body, cancelled when `signal` aborts; `onEnd` is called once, however it ends. */
 export function watched(body: StreamBody, signal: AbortSignal, onEnd?: (end: StreamEnd) => void): StreamBody {
-  let over = false;
+  let isOver = false;
   const finish = (end: StreamEnd) => {
-    if (over) return;
-    over = true;
+    if (!isOver) onEnd?.(end);
+    isOver = true;
     signal.removeEventListener('abort', leave);
-    onEnd?.(end);
+    return end;
   };
-  const cancel = (reason?: 'evicted') => {
-    body.cancel(reason);
-    finish({ kind: 'cut', reason: reason ?? 'cancelled', bytes: 0 });
-  };
-  const leave = () => cancel();
+  const watching = mapBody(body, {
+    end: finish,
+    cancel: (reason) => void finish({ kind: 'cut', reason: reason ?? 'cancelled', bytes: 0 }),
+  });
+  const leave = () => watching.cancel();
   if (signal.aborted) leave();
   else signal.addEventListener('abort', leave, { once: true });
-  return {
-    cancel,
-    async pipe(write) {
-      const end = await body.pipe(write);
-      finish(end);
-      return end;
-    },
-  };
+  return watching;
 }
 
 /** The members that decide what an answer is, whatever stands before them. */
@@ -158,20 +176,18 @@ async function hold(body: ReplyBody, choose: Choose, signal: AbortSignal): Promi
 /** The body with the caller's id, cut at the first byte that shows that it is no one answer to the call, or when it ends too early. */
 function checked(body: ReplyBody, { sentId, callerId }: SentCall, isTrusted: boolean): StreamBody {
   const answer = new FollowedAnswer(sentId, callerId, isTrusted);
-  return {
-    cancel: (reason) => body.cancel(reason),
-    offer: (evict) => body.offer?.(evict),
-    async pipe(write) {
-      const end = await body.pipe((piece) => {
-        const wait = answer.push(piece, write);
-        if (answer.isBroken) body.cancel();
-        return wait;
-      });
+  return mapBody(body, {
+    piece(piece, write) {
+      const wait = answer.push(piece, write);
+      if (answer.isBroken) body.cancel();
+      return wait;
+    },
+    end(end, write) {
       const isCut = answer.isBroken || (end.kind === 'complete' && !answer.end(write));
       if (isCut) body.distrust?.();
       return isCut ? { kind: 'cut', reason: 'bad-json', bytes: end.bytes } : end;
     },
-  };
+  });
 }
 
 /** Answers up to this length are held and sent at once, with a Content-Length; longer ones are streamed. */

@@ -9,7 +9,7 @@ import {
 import type { Store } from '../../shared/store/open.ts';
 import { fileReason } from '../../shared/store/private.ts';
 import type { UsageHook } from '../limits/charge.ts';
-import type { StreamBody, StreamedAnswer } from '../upstream/response-reader.ts';
+import { mapBody, type StreamBody, type StreamedAnswer } from '../upstream/response-reader.ts';
 
 /**
  * What was counted of one key's method in one hour (hours since 1970, UTC) since it was last written. Mutable: it is the
@@ -138,20 +138,16 @@ export function countedBody(
   usage: Pick<RequestUsage, 'answered' | 'bytes' | 'error'>,
   place: number,
 ): StreamBody {
-  return {
-    ...body,
-    pipe(write) {
-      let first = true;
-      return body.pipe((piece) => {
-        if (first) {
-          usage.answered(place, piece.length);
-          if (code !== undefined) usage.error(place);
-        } else usage.bytes(place, piece.length);
-        first = false;
-        return write(piece);
-      });
+  let isFirst = true;
+  return mapBody(body, {
+    piece(piece, write) {
+      if (isFirst) usage.answered(place, piece.length);
+      else usage.bytes(place, piece.length);
+      if (isFirst && code !== undefined) usage.error(place);
+      isFirst = false;
+      return write(piece);
     },
-  };
+  });
 }
 
 /** Counts what every account uses, by hour, key and method. Counting is memory alone and never throws. */
