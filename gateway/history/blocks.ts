@@ -1,4 +1,4 @@
-import { CLOSE_ARRAY, COMMA, isNull, turnOfItsOwn } from '../json/scan.ts';
+import { CLOSE_ARRAY, COMMA, isNull, laterTurn } from '../json/scan.ts';
 import type { Backend } from '../upstream/backend.ts';
 import type { Reply } from '../upstream/forward.ts';
 import { arrayOf, elementsOf, joined, memberOf, membersOf, numberIn } from '../json/slices.ts';
@@ -126,7 +126,7 @@ async function slotsIn(answer: Uint8Array): Promise<Slots | undefined> {
   let commas = 0;
   let last = -1;
   for (let from = 0; from < inside.length; from += SLICE_BYTES) {
-    if (from > 0) await turnOfItsOwn();
+    if (from > 0) await laterTurn();
     const to = Math.min(inside.length, from + SLICE_BYTES);
     for (let i = from; i < to; i++) {
       const c = inside[i] ?? 0;

@@ -2,7 +2,7 @@ import { PROFILES } from '../../shared/config/profiles.ts';
 import type { Backend } from '../upstream/backend.ts';
 import type { Reply } from '../upstream/forward.ts';
 import { arrayOf, elementsOf, joined, memberOf, membersOf, numberIn, withConfig } from '../json/slices.ts';
-import { isNull, textIn, turnOfItsOwn } from '../json/scan.ts';
+import { isNull, textIn, laterTurn } from '../json/scan.ts';
 import {
   type Above,
   type Changes,
@@ -374,7 +374,7 @@ async function rowsIn(list: Uint8Array | undefined): Promise<readonly Row[] | un
   const rows: Row[] = [];
   const elements = elementsOf(list);
   for (const bytes of elements ?? []) {
-    if (rows.length % SLICE_ROWS === SLICE_ROWS - 1) await turnOfItsOwn();
+    if (rows.length % SLICE_ROWS === SLICE_ROWS - 1) await laterTurn();
     // Signatures and slots are ASCII. Parsed whole, because that is six times as fast as looking for two members.
     const row: unknown = JSON.parse(bytes.toString('latin1'));
     const { signature, slot }: { signature?: unknown; slot?: unknown } = Object(row);

@@ -3,6 +3,7 @@ import type { BodyBudget, Holder, Share } from './body-budget.ts';
 import type { CallerRequest } from './caller-request.ts';
 import { Exchange, READ_OUT_BYTES_MAX, UNCOUNTED_BYTES_MAX, WAITING_BYTES_MAX } from './exchange.ts';
 import { RpcResponse } from './http.ts';
+import type { Intake } from './intake.ts';
 import { EMPTY } from '../upstream/http-connection.ts';
 import type { StreamBody } from '../upstream/response-reader.ts';
 import { readFrom } from '../upstream/slab.ts';
@@ -19,6 +20,7 @@ type Answer = RpcResponse | Response;
 export type Listener = Readonly<{
   clock: Clock;
   bodies: BodyBudget;
+  intake: Intake;
   /** A body must have come whole so long after its head, and a next request must begin so long after an answer. */
   quietMs: number;
   answer(request: CallerRequest): Answer | Promise<Answer>;
@@ -61,6 +63,8 @@ export class CallerConnection {
   /** It ends when all has been written; then it lingers: nothing more is sent, and what comes is thrown away. */
   #state: 'open' | 'ending' | 'lingering' | 'closed' = 'open';
   #isPaused = false;
+  /** Whether nothing is read in this turn (`intake.ts`). */
+  #isStopped = false;
   /** What the held bytes wait for: the rest of a head that they begin, or their turn (`turn-work.ts`). */
   #waitsFor: 'nothing' | 'more' | 'turn' = 'nothing';
   /** How much memory what is held is a part of, and what that takes of the memory for bodies. */
@@ -120,7 +124,17 @@ export class CallerConnection {
     return exchange?.isWhole === false && typeof exchange.holder === 'number' ? exchange.holder : undefined;
   }
 
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  set isStopped(isStopped: boolean) {
+    this.#isStopped = isStopped;
+    this.#pace();
+  }
+
   onData(bytes: Buffer): void {
+    this.#listener.intake.took(this, bytes.length);
     if (this.#state !== 'open') return this.#readOut(bytes);
     const exchange = this.#exchange;
     if (this.#waitsFor === 'turn') this.#hold(Buffer.concat([this.#held, bytes]));
@@ -302,8 +316,10 @@ export class CallerConnection {
     const rest = exchange.take(end < bytes.length ? bytes.subarray(0, end) : bytes);
     if (rest === 'bad') return this.#refuse({ kind: 'bad', status: 400 });
     this.#held = end < bytes.length ? bytes.subarray(end - rest.length) : rest;
-    if (exchange.isWhole) this.#next(exchange);
-    else if (exchange.isAnswered && exchange.isEndless) this.#end();
+    if (exchange.isWhole) {
+      this.#listener.intake.took(this, exchange.bodyBytes);
+      this.#next(exchange);
+    } else if (exchange.isAnswered && exchange.isEndless) this.#end();
   }
 
   #answer(exchange: Exchange): void {
@@ -460,7 +476,8 @@ export class CallerConnection {
     if (this.#state === 'closed') return;
     const exchange = this.#exchange;
     const isBody = exchange !== undefined && !exchange.isWhole;
-    const isEnough = this.#held.length > WAITING_BYTES_MAX || (isBody && exchange.isWaiting);
+    const isEnough =
+      this.#isStopped || this.#held.length > WAITING_BYTES_MAX || (isBody && exchange.isWaiting);
     if (isEnough === this.#isPaused) return;
     this.#isPaused = isEnough;
     if (isEnough) this.#socket.pause();

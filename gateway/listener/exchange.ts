@@ -40,7 +40,8 @@ export class Exchange extends CallerRequest {
   /** What is to come of the body; infinite while one in chunks has not ended. */
   leftBytes: number;
   #pieces: Buffer[] = [];
-  #bytes = 0;
+  /** What has come of the body. */
+  bodyBytes = 0;
   /** What is read of the body at most; `undefined`: nobody has asked for it yet. */
   #bytesMax: number | undefined;
   /** Whose memory the body is, how much that is, and whether it is counted in the share. */
@@ -104,22 +105,22 @@ export class Exchange extends CallerRequest {
       if (restBytes > 0) piece = bytes.subarray(0, this.leftBytes);
       this.leftBytes -= piece.length;
     }
-    this.#bytes += piece.length;
+    this.bodyBytes += piece.length;
     if (piece.length > 0) this.#keep(piece);
     if (this.#settle !== undefined) {
       if (this.isWhole) this.#give(this.#whole());
-      else if (this.#bytes > (this.#bytesMax ?? Infinity)) this.#give(this.#refuse('body-too-large'));
+      else if (this.bodyBytes > (this.#bytesMax ?? Infinity)) this.#give(this.#refuse('body-too-large'));
     }
     return restBytes === 0 ? EMPTY : bytes.subarray(bytes.length - restBytes);
   }
 
   /** Whether so much has come that no more is read until it is asked for. */
   get isWaiting(): boolean {
-    return this.#bytesMax === undefined && this.#refused === undefined && this.#bytes > WAITING_BYTES_MAX;
+    return this.#bytesMax === undefined && this.#refused === undefined && this.bodyBytes > WAITING_BYTES_MAX;
   }
 
   get isEndless(): boolean {
-    return this.#refused !== undefined && this.#bytes > READ_OUT_BYTES_MAX;
+    return this.#refused !== undefined && this.bodyBytes > READ_OUT_BYTES_MAX;
   }
 
   readBody(bytesMax: number, holder?: number): Body | Promise<Body> {
@@ -128,10 +129,10 @@ export class Exchange extends CallerRequest {
     if (this.#refused !== undefined) return this.#refused;
     const { framing, expectsContinue } = this.headers;
     if (framing !== 'chunked' && framing > bytesMax) return this.#refuse('body-too-large');
-    if (this.#bytes > bytesMax) return this.#refuse('body-too-large');
+    if (this.bodyBytes > bytesMax) return this.#refuse('body-too-large');
     if (this.isWhole) return this.#whole();
     if (this.#hasLeft) return CALLER_LEFT;
-    const isExpected = this.#bytes === 0 && expectsContinue;
+    const isExpected = this.bodyBytes === 0 && expectsContinue;
     // Who has no valid key and waits for a 100 has sent nothing, and need not.
     if (isExpected && holder === undefined) return this.#refuse('body-too-large');
     const { promise, resolve } = Promise.withResolvers<Body>();
@@ -187,7 +188,8 @@ export class Exchange extends CallerRequest {
   }
 
   #whole(): Body {
-    if (this.#bytesMax !== undefined && this.#bytes > this.#bytesMax) return this.#refuse('body-too-large');
+    if (this.#bytesMax !== undefined && this.bodyBytes > this.#bytesMax)
+      return this.#refuse('body-too-large');
     const [first = EMPTY] = this.#pieces;
     if (this.#pieces.length > 1) this.#pieces = [Buffer.concat(this.#pieces)];
     return { kind: 'body', bytes: this.#pieces[0] ?? first };

@@ -4,6 +4,7 @@ import type { Listen } from '../../shared/config/kinds.ts';
 import { BodyBudget } from './body-budget.ts';
 import { CallerConnection, type Listener } from './caller-connection.ts';
 import { CallerRequest } from './caller-request.ts';
+import { Intake } from './intake.ts';
 
 /** A connection pool in use sends its next request within this time. */
 const QUIET_MS = 250;
@@ -55,6 +56,7 @@ export function createListener(config: GatewayConfig, { clock, shared, beat }: L
     const listener: Listener = {
       clock,
       bodies: new BodyBudget(config.bodiesBytes),
+      intake: new Intake(connections),
       quietMs: config.idleMs + IDLE_SLACK_MS,
       answer(request) {
         if (isDraining) requestAtMs = clock.monotonic();

@@ -13,7 +13,9 @@ import {
   isAt,
   isNull,
   isTextAt,
-  turnOfItsOwn,
+  laterTurn,
+  SLICE_BYTES,
+  takeOfTurn,
   textIn,
 } from '../json/scan.ts';
 import { joined } from '../json/slices.ts';
@@ -223,12 +225,13 @@ type TooLong = Readonly<{ kind: 'too-long' }>;
 /** What a body is. */
 export type BodyRead = Envelope | Malformed | TooLong;
 
-/** What is walked in one turn of the event loop, of all bodies together: 2 ms for the worst there are. */
-const SLICE_BYTES = 65_536;
+/** A shorter body takes no longer than the rest of its call. */
+const SHORT_BYTES = 1_024;
 
 /**
  * What a body of at most `elementsMax` elements is, by one pass over its bytes. That of a long one is made in slices, each
- * in a turn of the loop that it shares with no other, so that neither one body nor many of them hold up other calls.
+ * in a turn of the loop that it shares with no other, and of shorter ones a turn makes as many as a slice, so that neither one
+ * body nor many of them hold up other calls. Without an end of its slices it is read at once.
  */
 export function readEnvelope(
   body: Buffer,
@@ -236,17 +239,23 @@ export function readEnvelope(
   sliceBytes = SLICE_BYTES,
 ): BodyRead | Promise<BodyRead> {
   if (body.length > sliceBytes) return inSlices(body, elementsMax, sliceBytes);
+  const isNow = body.length <= SHORT_BYTES || sliceBytes === Infinity || takeOfTurn(body.length);
+  if (isNow) return atOnce(body, elementsMax);
+  return laterTurn(body.length).then(() => atOnce(body, elementsMax));
+}
+
+function atOnce(body: Buffer, elementsMax: number): BodyRead {
   return (isUtf8(body) ? new Reading(body, elementsMax).go(Infinity) : undefined) ?? PARSE_ERROR;
 }
 
 async function inSlices(body: Buffer, elementsMax: number, sliceBytes: number): Promise<BodyRead> {
-  await turnOfItsOwn();
+  await laterTurn();
   if (!isUtf8(body)) return PARSE_ERROR;
   const reading = new Reading(body, elementsMax);
   for (;;) {
     const read = reading.go(sliceBytes);
     if (read !== undefined) return read;
-    await turnOfItsOwn();
+    await laterTurn();
   }
 }
 

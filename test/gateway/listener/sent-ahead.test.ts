@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { BodyDecoder } from '../../../gateway/upstream/http-parser.ts';
+import { Exchange } from '../../../gateway/listener/exchange.ts';
+import { TURN_BYTES } from '../../../gateway/listener/intake.ts';
 import { TURN_COST } from '../../../gateway/listener/turn-work.ts';
 import { openCaller } from '../../fakes/raw-caller.ts';
 import { atRest } from '../../faults/gateway-process.ts';
@@ -52,6 +54,56 @@ describe('F18 a long body', () => {
     BodyDecoder.prototype.push = push;
     // A part that begins in a turn ends in it; a turn of ours may lie between two of the queue's.
     expect(most).toBeLessThan(2 * 1_024 * (TURN_COST + 17));
+  });
+});
+
+describe('F18 long bodies of many callers', () => {
+  const BYTES = 1_000_000;
+  const sized = `POST / HTTP/1.1\r\nhost: a\r\ncontent-length: ${BYTES}\r\n\r\n`;
+  const opened = () =>
+    open(async (request) => {
+      const body = await request.readBody(1 << 20, 1);
+      return text(body.kind === 'body' ? `${body.bytes.length} bytes` : body.kind);
+    });
+
+  test('F18 are read in turns of the loop, some in each, and come whole', async () => {
+    const { take } = Exchange.prototype;
+    let [inThisTurn, most] = [0, 0];
+    Exchange.prototype.take = function (bytes) {
+      inThisTurn += bytes.length;
+      most = Math.max(most, inThisTurn);
+      return take.call(this, bytes);
+    };
+    let isOver = false;
+    const turn = () => {
+      inThisTurn = 0;
+      if (!isOver) setImmediate(turn);
+    };
+    turn();
+    const { url } = opened();
+    const callers = await Promise.all(Array.from({ length: 60 }, () => openCaller(url)));
+    for (const caller of callers) caller.send(sized + 'x'.repeat(BYTES));
+    for (const caller of callers) expect(await caller.until(' bytes')).toEndWith(`\r\n\r\n${BYTES} bytes`);
+    isOver = true;
+    Exchange.prototype.take = take;
+    for (const caller of callers) caller[Symbol.dispose]();
+    // A turn ends with the read that makes it enough; the runtime reads half a megabyte at once.
+    expect(most).toBeLessThan(TURN_BYTES + 524_288);
+  });
+
+  test('F18 let a caller between them who sends a short one', async () => {
+    const { url } = opened();
+    const callers = await Promise.all(Array.from({ length: 60 }, () => openCaller(url)));
+    using short = await openCaller(url);
+    let whole = 0;
+    for (const caller of callers) {
+      caller.send(sized + 'x'.repeat(BYTES));
+      void caller.until(' bytes').then(() => whole++);
+    }
+    short.send(post('short'));
+    expect(await short.until(' bytes')).toEndWith('\r\n\r\n5 bytes');
+    expect(whole).toBeLessThan(30);
+    for (const caller of callers) caller[Symbol.dispose]();
   });
 });
 

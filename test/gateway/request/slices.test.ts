@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { afterValue } from '../../../gateway/json/scan.ts';
+import { afterValue, SLICE_BYTES } from '../../../gateway/json/scan.ts';
 import { readEnvelope } from '../../../gateway/request/envelope.ts';
 import { jsonText, membersText, mutated, objectText } from '../json/json-text.ts';
 import { readAtOnce } from './body.ts';
@@ -99,6 +99,20 @@ describe('F12 a long body', () => {
     // Of 64 KB each.
     expect(turns).toBeGreaterThanOrEqual(bodies.length * 7);
   });
+});
+
+test('F12 many bodies that come at once are read in turns of the loop, a slice of all in each', async () => {
+  let turns = 0;
+  let isOver = false;
+  const count = () => void (isOver || (turns++, setImmediate(count)));
+  count();
+  const body = Buffer.from(`{"jsonrpc":"2.0","id":1,"method":"m","params":[${'[],'.repeat(10_000)}1]}`);
+  const short = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"m"}');
+  const reads = Array.from({ length: 40 }, () => readEnvelope(body, 1_000));
+  expect(readEnvelope(short, 1_000)).not.toBeInstanceOf(Promise);
+  for (const read of await Promise.all(reads)) expect(read.kind).toBe('single');
+  isOver = true;
+  expect(turns).toBeGreaterThanOrEqual((40 * body.length) / (2 * SLICE_BYTES));
 });
 
 describe('F12 what is bounded', () => {

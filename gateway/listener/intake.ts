@@ -1,0 +1,64 @@
+/** A connection of which nothing is read for some turns of the event loop. */
+type Connection = { isStopped: boolean };
+
+/**
+ * What is read of callers in one turn, over all connections of a listener: a megabyte takes one or two milliseconds to become
+ * a body. Left alone the runtime reads, in one turn, all that has come over all of them.
+ */
+export const TURN_BYTES = 1_048_576;
+/** Reads of fewer bytes are requests that cost more by themselves. */
+const COUNTED_BYTES_MIN = 16_384;
+/** So many are stopped at most, and so many of them read again in each turn: either takes a microsecond. */
+const STOPPED_MAX = 2_048;
+const AGAIN_MAX = 32;
+
+/** Has what callers send read in turns. */
+export class Intake {
+  readonly #connections: ReadonlySet<Connection>;
+  /** Those that are stopped, in the order in which they are read again. */
+  #stopped: Connection[] = [];
+  /** What was read in this turn, and of whom. */
+  #bytes = 0;
+  readonly #readers = new Set<Connection>();
+  #isScheduled = false;
+
+  /** `connections`: all of a listener. */
+  constructor(connections: ReadonlySet<Connection>) {
+    this.#connections = connections;
+  }
+
+  /** So much was read of a connection, or is copied of what was. When it is enough, all are stopped. */
+  took(connection: Connection, bytes: number): void {
+    if (bytes < COUNTED_BYTES_MIN) return;
+    this.#bytes += bytes;
+    this.#readers.add(connection);
+    this.#schedule();
+    if (this.#bytes >= TURN_BYTES) this.#stopAll();
+  }
+
+  /** Who was not read yet comes first, so that small requests do not wait for long ones of others. */
+  #stopAll(): void {
+    const [first, last]: [Connection[], Connection[]] = [[], []];
+    for (const each of this.#connections) {
+      if (first.length + last.length + this.#stopped.length >= STOPPED_MAX) break;
+      if (each.isStopped) continue;
+      each.isStopped = true;
+      (this.#readers.has(each) ? last : first).push(each);
+    }
+    this.#stopped = [...first, ...this.#stopped, ...last];
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(() => this.#endTurn());
+  }
+
+  #endTurn(): void {
+    this.#isScheduled = false;
+    this.#bytes = 0;
+    this.#readers.clear();
+    for (const each of this.#stopped.splice(0, AGAIN_MAX)) each.isStopped = false;
+    if (this.#stopped.length > 0) this.#schedule();
+  }
+}
