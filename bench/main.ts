@@ -9,7 +9,8 @@ const complaint = bunComplaint(process.versions.bun);
 if (complaint !== undefined) end(1, complaint);
 const { installPackages, packagesAreStale } = await import('../cli/packages.ts');
 const root = dirname(import.meta.dirname);
-const problem = packagesAreStale(root) ? await installPackages(root, process.env) : undefined;
+const say = (text: string) => process.stderr.write(text);
+const problem = packagesAreStale(root) ? await installPackages(root, process.env, say) : undefined;
 if (problem !== undefined) end(1, problem.trimEnd());
 
 const [

@@ -10,7 +10,7 @@ const root = dirname(import.meta.dirname);
 const argv = process.argv.slice(2);
 const { installPackages, packagesAreStale } = await import('./packages.ts');
 if (argv[0] === 'start' || argv[0] === 'verify' || packagesAreStale(root)) {
-  const problem = await installPackages(root, process.env);
+  const problem = await installPackages(root, process.env, (text) => process.stderr.write(text));
   if (problem !== undefined) exit([problem]);
 }
 

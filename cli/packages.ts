@@ -8,11 +8,13 @@ export function packagesAreStale(root: string): boolean {
   return installed === undefined || (locked !== undefined && installed < locked);
 }
 
-/** Installs exactly what the lock file says. Silent; gives the installer's own words when it fails. */
+/** Installs exactly what the lock file says, and says so first where that takes time; gives the installer's own words when it fails. */
 export async function installPackages(
   root: string,
   env: Readonly<Record<string, string | undefined>>,
+  say: (text: string) => unknown,
 ): Promise<string | undefined> {
+  if (packagesAreStale(root)) say(`Installing packages into ${join(root, 'node_modules')}...\n`);
   const install = Bun.spawn([process.execPath, 'install', '--frozen-lockfile'], {
     cwd: root,
     env,

@@ -26,19 +26,24 @@ function write(path: string, text: string) {
   writeFileSync(file, text);
 }
 
-test('packages that are missing are stale, and installed they are not', async () => {
+test('M27 packages that are missing are stale, installed after that was said, and then not stale', async () => {
   expect(packagesAreStale(folder.path)).toBe(true);
-  expect(await installPackages(folder.path, plainEnv())).toBeUndefined();
+  const said: [text: string, isInstalled: boolean][] = [];
+  const say = (text: string) => said.push([text, existsSync(join(folder.path, 'node_modules'))]);
+  expect(await installPackages(folder.path, plainEnv(), say)).toBeUndefined();
+  expect(said).toEqual([[`Installing packages into ${join(folder.path, 'node_modules')}...\n`, false]]);
+  expect(await installPackages(folder.path, plainEnv(), say)).toBeUndefined();
+  expect(said).toHaveLength(1);
   expect(existsSync(join(folder.path, 'node_modules/local/package.json'))).toBe(true);
   expect(packagesAreStale(folder.path)).toBe(false);
 });
 
 test('a newer lock file makes them stale, until an install that may find nothing to do', async () => {
-  await installPackages(folder.path, plainEnv());
+  await installPackages(folder.path, plainEnv(), () => undefined);
   const later = new Date(Date.now() + 60_000);
   utimesSync(join(folder.path, 'bun.lock'), later, later);
   expect(packagesAreStale(folder.path)).toBe(true);
-  await installPackages(folder.path, plainEnv());
+  await installPackages(folder.path, plainEnv(), () => undefined);
   expect(packagesAreStale(folder.path)).toBe(false);
 });
 
@@ -48,7 +53,7 @@ test('a lock file that does not match is reported in the words of the installer 
     '{ "name": "small", "dependencies": { "local": "file:./local", "other": "file:./local" } }',
   );
   const lock = await Bun.file(join(folder.path, 'bun.lock')).text();
-  const problem = await installPackages(folder.path, plainEnv());
+  const problem = await installPackages(folder.path, plainEnv(), () => undefined);
   expect(problem).toContain('lockfile had changes, but lockfile is frozen');
   expect(problem).toEndWith('The packages could not be installed. See above.');
   expect(await Bun.file(join(folder.path, 'bun.lock')).text()).toBe(lock);

@@ -15,7 +15,7 @@ const ROWS = {
   'faults G': 17,
   'faults H': 6,
   'faults L': 26,
-  'faults M': 26,
+  'faults M': 27,
   'faults P': 10,
   'webhooks E': 48,
 };
