@@ -157,7 +157,8 @@ export function createGateway(deps: Deps) {
       if (now !== undefined) accountsRevision = now.value + now.config;
       // Refused requests append nothing, so the journal itself tries again.
       journal.retry();
-      if (turn % LOOK_TURNS === 0) look(closeIdle);
+      // After a change too: /health must not say that there is no account when the first was created.
+      if (turn % LOOK_TURNS === 0 || now?.value !== seen?.value) look(closeIdle);
       for (const { client } of backends) client.tick();
       pool.compareLatencies();
       hedge?.tick();

@@ -65,9 +65,9 @@ export function createTroubles({ accounts, ledger, hosts, config, journal, usage
     const store = accounts.filename;
     const cause = reading.cause();
     if (cause !== undefined) return { what: `${basename(store)} cannot be read`, store, cause, stops: true };
-    const remedy = 'make one with "sluice account create", or mend storage.data_dir';
+    const remedy = 'create one with "bun run sluice account create NAME", or correct storage.data_dir';
     if (hasAccount) return undefined;
-    return { what: `${basename(store)} has no account`, store, cause: remedy, stops: true };
+    return { what: `${basename(store)} has no account yet`, store, cause: remedy, stops: true };
   }
 
   function ofLedger(): readonly Trouble[] {

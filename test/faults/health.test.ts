@@ -6,6 +6,8 @@ import { LEDGER_FILE } from '../../gateway/ledger.ts';
 import { ACCOUNTS_FILE } from '../../shared/keys/schema.ts';
 import { result, startBackend } from '../fakes/backend.ts';
 import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
+import { createVirtualClock } from '../fakes/chain-clock.ts';
+import { startGateway } from '../started/gateway.ts';
 import { startRedis } from '../started/redis.ts';
 import { until } from '../started/stack.ts';
 import { startCrew, startAlone } from '../started/crew.ts';
@@ -151,10 +153,21 @@ describe('M15 what is wrong with a store is in /health and in the log, with its 
 describe('M16 a gateway that cannot know its callers is not ready', () => {
   test('M16 one that has never seen an account says so until there is one', async () => {
     await using gateway = await startAlone(backend.url);
-    const cause = 'make one with "sluice account create", or mend storage.data_dir';
-    expect(await gateway.health()).toBe(`503 sluice.db has no account (${cause})`);
+    const cause = 'create one with "bun run sluice account create NAME", or correct storage.data_dir';
+    expect(await gateway.health()).toBe(`503 sluice.db has no account yet (${cause})`);
     gateway.key();
     await says(gateway, '200 ok');
+  });
+
+  test('M16 it says no longer that there is none a quarter of a second after one was created', async () => {
+    const clock = createVirtualClock();
+    await using gateway = await startGateway({ backends: [{ name: 'a', url: backend.url }] }, clock);
+    const health = async () => (await fetch(new URL('/health', gateway.url))).text();
+    gateway.maintain();
+    expect(await health()).toContain('has no account yet');
+    gateway.key();
+    await clock.advance(250);
+    expect(await health()).not.toContain('account');
   });
 
   test.each([ACCOUNTS_FILE, LEDGER_FILE])('M16 one whose %s is deleted or replaced says so', async (file) => {
