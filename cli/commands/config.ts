@@ -1,9 +1,16 @@
+import { resolve } from 'node:path';
 import { createReadRedis } from '../../deploys/health/neighbours.ts';
 import { readWatched } from '../../shared/watched.ts';
 import { METHODS } from '../../gateway/methods/table.ts';
 import type { BackendConfig } from '../../shared/config/backends.ts';
 import type { Config } from '../../shared/config/config.ts';
-import { blankComplaint, loadConfig, readConfig, unreadableTls } from '../../shared/config/load.ts';
+import {
+  blankComplaint,
+  type ConfigText,
+  loadConfig,
+  readConfig,
+  unreadableTls,
+} from '../../shared/config/load.ts';
 import { LANES_BY_DEFAULT } from '../../shared/config/profiles.ts';
 import { lostPlans } from '../../shared/config/reload.ts';
 import type { Clock } from '../../shared/clock.ts';
@@ -26,7 +33,7 @@ export const configCommands: readonly Command[] = [
         return { kind: 'failed', lines: problems, objects: [{ ok: false, problems }] };
       const { config, read } = loaded;
       const notes = [...notesOn(config), ...(await notesOnRedis(config, world.clock))];
-      const lines = [`OK: ${read.name}: ${summaryOf(config)}.`, ...notes.map((note) => `Note: ${note}`)];
+      const lines = [`OK: ${sourceOf(read)}: ${summaryOf(config)}.`, ...notes.map((note) => `Note: ${note}`)];
       return done(lines.join('\n'), { ok: true, source: read.name, notes });
     },
   ),
@@ -52,15 +59,18 @@ export const configCommands: readonly Command[] = [
   ),
 ];
 
+const sourceOf = ({ name, text }: ConfigText) =>
+  text === undefined ? `${name} (no sluice.toml in ${resolve('.')})` : name;
+
 function summaryOf({ backends, plans, prices, gateway, deploys, storage }: Config): string {
   const names = backends.map(({ name }) => name).join(', ');
   return [
-    backends.length === 0 ? 'embedded localnet as the backend' : `backends ${names}`,
+    backends.length === 0 ? 'the embedded chain as the backend' : `backends ${names}`,
     `plans ${[...plans.keys()].join(', ')}`,
     `${prices.methods.size} methods with custom prices (default ${prices.default})`,
     `gateway on ${shown(gateway.listen)}`,
     `deploys on ${shown(deploys.listen)}`,
-    `data in ${storage.dataDir}`,
+    `data in ${resolve(storage.dataDir)}`,
   ].join('; ');
 }
 

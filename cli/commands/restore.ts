@@ -20,11 +20,11 @@ const SUFFIXES = ['', '-wal', '-shm', '-id'];
 /** Puts the databases of a deploys that was stopped, or of a backup, in the place of those of this host. */
 export const restore = onConfig(
   'restore FOLDER --overwrite',
-  'Put the databases and the secret of FOLDER in place, after a check; say what that would overwrite.',
+  'Restore the databases and the secret from FOLDER, a backup or the data of a stopped host; refuses while an app runs, and replaces what has data only with --overwrite.',
   (config, invocation): Outcome => {
     const [folder = ''] = invocation.operands;
     const missing = DATABASES.map((file) => join(folder, file)).find((path) => !existsSync(path));
-    if (missing !== undefined) return notRestored(folder, `${missing} is not there`);
+    if (missing !== undefined) return notRestored(folder, `${missing} does not exist`);
     const { dataDir } = config.storage;
     const locking = takeLocks(dataDir, locksIn(dataDir));
     if (locking.kind === 'refused')
@@ -40,15 +40,16 @@ export const restore = onConfig(
 
 function restored(folder: string, { storage }: Config, { options, world }: Invocation): Outcome {
   const { dataDir, redisUrl } = storage;
+  if (resolve(folder) === resolve(dataDir)) return notRestored(folder, 'it is the data directory itself');
   const held = [dataDir, folder].flatMap((at) => DATABASES.map((file) => join(at, file))).filter(isHeld);
   if (held.length > 0)
     return failed(...held.map((path) => `${path} is open in another process; stop every app that uses it.`));
   const overwritten = valuesIn(dataDir);
   if (overwritten.length > 0 && options.overwrite === undefined)
     return failed(
-      `This would overwrite in ${resolve(dataDir)}:`,
+      `This would replace in ${resolve(dataDir)}:`,
       ...overwritten.map((line) => `  ${line}`),
-      'Run it again with --overwrite to put these files aside.',
+      'Nothing was changed. With --overwrite these files are moved to a new folder there, replaced-TIME, and replaced.',
     );
   const made = copiesOf(folder, dataDir);
   if (made.kind === 'failed') return made;
@@ -57,12 +58,17 @@ function restored(folder: string, { storage }: Config, { options, world }: Invoc
   for (const file of made.files) renameSync(join(dataDir, `${file}.new`), join(dataDir, file));
   const lines = [
     `Restored ${made.files.join(', ')} into ${resolve(dataDir)}.`,
-    ...(aside === undefined ? [] : [`What stood there is in ${aside}.`]),
-    ...(redisUrl === undefined ? [] : [USAGE_NOTE]),
+    ...(aside === undefined ? [] : [`What was there is in ${aside}.`]),
+    ...(made.files.includes(SECRET_FILE) ? [] : [secretNote(folder, dataDir)]),
+    ...(redisUrl === undefined ? [] : [TAKE_OVER_NOTE, USAGE_NOTE]),
   ];
   return done(lines.join('\n'), { restored: made.files, overwritten, aside: aside ?? null });
 }
 
+const secretNote = (folder: string, dataDir: string) =>
+  `Note: ${resolve(folder)} has no file "${SECRET_FILE}". Webhooks and two-factor codes of this copy work only under the secret that they were encrypted with: storage.secret, or the file "${SECRET_FILE}" in ${resolve(dataDir)}.`;
+const TAKE_OVER_NOTE =
+  'Note: if deploys has published anything later than this copy, it refuses it until you run: bun run sluice deploys take-over';
 const USAGE_NOTE =
   'Note: delete the Redis key {sluice:usage}:life before deploys starts, so that other hosts send their last 72 hours again.';
 
@@ -85,7 +91,7 @@ function valuesIn(dataDir: string): readonly string[] {
   const nodes = nodesIn(dataDir);
   if (rows.some((row) => row.startsWith(LEDGER_FILE)) && nodes.length > 0)
     rows.push(
-      `${nodes.join(', ')}: these processes begin as new ones, and what they hold comes back after a day`,
+      `${nodes.join(', ')}: these processes start as new nodes, and the credits that they hold return after a day`,
     );
   return rows;
 }
@@ -152,13 +158,12 @@ function asideIn(dataDir: string, nowMs: number): string {
   return aside;
 }
 
-const NO_REDIS =
-  'This installation has no storage.redis: nothing says which copy of its database is newer, and there is nothing to take over from.';
+const NO_REDIS = 'The config has no storage.redis: nothing is published, so there is nothing to take over.';
 
 /** An operator's word for which of several copies of the accounts database counts; without a further question. */
 export const takeOver = onConfig(
   'deploys take-over',
-  'Make this database count although a newer copy was published: that copy is then refused.',
+  'Declare this database the current one although deploys has published a newer copy of it; that copy is then refused.',
   (config, { world }) => {
     if (config.storage.redisUrl === undefined) return failed(NO_REDIS);
     return withBooks<Outcome>(config, world, (books) => requested(books, world));

@@ -1,5 +1,5 @@
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
-import { codeOf } from '../store/private.ts';
+import { fileReason } from '../store/private.ts';
 import { type Config, configFrom, type GatewayConfig } from './config.ts';
 import { type Environment, problemLine, type Unset } from './table.ts';
 
@@ -30,8 +30,7 @@ export function readConfig(
   try {
     return { kind: 'read', read: { name, text: readFileSync(name, 'utf8') } };
   } catch (error) {
-    const code = codeOf(error) || 'unknown error';
-    return { kind: 'unusable', lines: [`The config file ${name} cannot be read (${code}).`] };
+    return { kind: 'unusable', lines: [`The config file ${name} cannot be read (${fileReason(error)}).`] };
   }
 }
 
@@ -63,7 +62,7 @@ export function unreadableTls(tls: GatewayConfig['tls']): string | undefined {
     try {
       accessSync(path, constants.R_OK);
     } catch (error) {
-      return `The file ${path} of gateway.tls cannot be read (${codeOf(error)}).`;
+      return `The file ${path} of gateway.tls cannot be read (${fileReason(error)}).`;
     }
   }
   return undefined;

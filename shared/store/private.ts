@@ -62,6 +62,7 @@ export function tighten(path: string): void {
 }
 
 const WORDS: Readonly<Record<string, string>> = {
+  ENOENT: 'it does not exist',
   EACCES: 'permission denied',
   EPERM: 'permission denied',
   EROFS: 'the file system is read-only',

@@ -26,8 +26,9 @@ describe('config check', () => {
   test('of a folder without a config is the embedded default', async () => {
     const { code, out } = await run('config', 'check');
     expect(code).toBe(0);
+    expect(out.trimEnd()).toEndWith(`data in ${join(folder.path, 'data')}.`);
     expect(out).toStartWith(
-      'OK: the embedded default: embedded localnet as the backend; plans trial, starter,',
+      `OK: the embedded default (no sluice.toml in ${folder.path}): the embedded chain as the backend; plans trial, starter,`,
     );
   });
   test('reports every problem on a line of its own, and shows no secret', async () => {
@@ -114,13 +115,16 @@ describe('config check', () => {
       '[gateway]\ntls = { cert = "/nowhere/c.pem", key = "/nowhere/k.pem" }\n[deploys]\nprograms = "/nowhere/p.json"\n[localnet]\naccounts = "/nowhere/a"\n',
     );
     const [tls, programs, accounts] = err.split('\n');
-    expect([code, tls]).toEqual([1, 'The file /nowhere/c.pem of gateway.tls cannot be read (ENOENT).']);
+    expect([code, tls]).toEqual([
+      1,
+      'The file /nowhere/c.pem of gateway.tls cannot be read (it does not exist).',
+    ]);
     expect(programs).toStartWith('The list of programs /nowhere/p.json cannot be read');
     expect(accounts).toStartWith('localnet.accounts: the folder /nowhere/a cannot be read');
   });
 
   test.each([
-    [['config', 'check', 'none.toml'], 'The config file none.toml cannot be read (ENOENT).'],
+    [['config', 'check', 'none.toml'], 'The config file none.toml cannot be read (it does not exist).'],
     [['config', 'check', 'a', '--config', 'b'], 'config check takes either FILE or --config FILE, not both.'],
   ])('%j is one sentence', async (args, sentence) => {
     expect(await run(...args)).toEqual({ code: 1, out: '', err: `${sentence}\n` });

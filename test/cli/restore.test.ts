@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite';
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../gateway/ledger.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
@@ -76,12 +76,12 @@ test('M24 what would be overwritten is said and stays; with --overwrite it is pu
   expect([said.code, said.err]).toEqual([
     1,
     [
-      `This would overwrite in ${target}:`,
+      `This would replace in ${target}:`,
       `  ${ACCOUNTS_FILE}: 3 accounts`,
       `  ${ACCOUNTS_FILE}: 3 keys`,
       `  ${LEDGER_FILE}: 27 credits spent`,
-      '  gateway-1.node: these processes begin as new ones, and what they hold comes back after a day',
-      'Run it again with --overwrite to put these files aside.',
+      '  gateway-1.node: these processes start as new nodes, and the credits that they hold return after a day',
+      'Nothing was changed. With --overwrite these files are moved to a new folder there, replaced-TIME, and replaced.',
       '',
     ].join('\n'),
   ]);
@@ -162,13 +162,36 @@ test('M24 no app starts while it works', async () => {
   expect(after.kind).toBe('locked');
 });
 
+test('M24 what is still to be done is said: a secret that the copy has not, and Redis that may know of a later one', async () => {
+  const [source, target] = [from?.path ?? '', to?.path ?? ''];
+  host(source, 2)();
+  rmSync(join(source, 'secret'));
+  const config = `[storage]\ndata_dir = "${target}"\nredis = "redis://127.0.0.1:1"\n`;
+  writeFileSync(join(target, 'sluice.toml'), config);
+  const { out } = await run();
+  expect(out.split('\n').slice(1, 3)).toEqual([
+    `Note: ${source} has no file "secret". Webhooks and two-factor codes of this copy work only under the secret that they were encrypted with: storage.secret, or the file "secret" in ${target}.`,
+    'Note: if deploys has published anything later than this copy, it refuses it until you run: bun run sluice deploys take-over',
+  ]);
+});
+
+test('M24 the data directory itself is no copy', async () => {
+  const target = to?.path ?? '';
+  host(target, 3)();
+  const { code, err } = await sluiceAlone(target, ['restore', '.', '--overwrite']);
+  expect([code, err]).toEqual([
+    1,
+    `${target} cannot be restored (it is the data directory itself); nothing was changed.\n`,
+  ]);
+});
+
 test('M24 a copy that is missing or damaged changes nothing', async () => {
   const [source, target] = [from?.path ?? '', to?.path ?? ''];
   host(target, 3)();
   // Said first: what would be overwritten is of no interest then.
   for (const options of [[], ['--overwrite']])
     expect((await run(...options)).err).toBe(
-      `${source} cannot be restored (${join(source, ACCOUNTS_FILE)} is not there); nothing was changed.\n`,
+      `${source} cannot be restored (${join(source, ACCOUNTS_FILE)} does not exist); nothing was changed.\n`,
     );
   host(source, 2)();
   writeFileSync(join(source, LEDGER_FILE), readFileSync(join(source, LEDGER_FILE)).fill(7, 4_096));

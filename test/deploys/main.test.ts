@@ -75,7 +75,7 @@ describe('it refuses to start with one sentence and exit code 1', () => {
     ]);
     expect([absent.code, absent.stderr]).toEqual([
       1,
-      'The config file nowhere.toml cannot be read (ENOENT).\n',
+      'The config file nowhere.toml cannot be read (it does not exist).\n',
     ]);
     expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringMatching(/--prot[^]*Usage:/)]);
   });

@@ -91,7 +91,7 @@ describe('the config', () => {
       const text = readFileSync(path, 'utf8');
       const reasons: readonly (readonly [string | undefined, string])[] = [
         ['', 'is empty.'],
-        [undefined, 'cannot be read (ENOENT)'],
+        [undefined, 'cannot be read (it does not exist)'],
         [
           text.slice(0, text.indexOf('[plans.tiny]')),
           'Plan tiny is gone from the config, but accounts still use it: 1.',
