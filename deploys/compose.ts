@@ -16,9 +16,14 @@ import { createAdmit } from './api/webhook-requests.ts';
 import { type AddressOf, createAttempts, createClientAddresses, type Pace } from './auth/attempts.ts';
 import type { AuthService } from './auth/auth-service.ts';
 import { createOneTimeSecrets } from './console/one-time-secrets.ts';
-import type { OperatorServices, WatcherSeen, WebhookServices } from './console/page-services.ts';
+import type {
+  OperatorServices,
+  PageServices,
+  WatcherSeen,
+  WebhookServices,
+} from './console/page-services.ts';
+import { PAGES } from './console/pages.ts';
 import { createConsole } from './console/router.ts';
-import { routesOf } from './console/routes.ts';
 import { createDeliveries } from './delivery/deliveries.ts';
 import type { Sending } from './delivery/send.ts';
 import type { NetworkPolicy } from './delivery/policy.ts';
@@ -317,7 +322,7 @@ export function composeConsole(
   const turns = createReadingTurns(clock);
   const webhookRows = createWebhookRows(store);
   const accounts = createAccounts({ store, plans, spentOf: (id) => spentOf(ledger, id), clock, note });
-  const routes = routesOf({
+  const services: PageServices = {
     origin,
     auth,
     addressOf,
@@ -335,7 +340,7 @@ export function composeConsole(
     rpcUrl,
     oneTimeSecrets: createOneTimeSecrets(clock, random),
     operator: operatorServices(inputs, installation, running, over.signal),
-  });
+  };
   const changes = createAttempts(CHANGES, random);
   const console = createConsole(
     {
@@ -347,7 +352,8 @@ export function composeConsole(
       whyReadOnly: running.whyReadOnly,
       noteBroken: (error) => log.error({ err: error }, 'a page of the console failed'),
     },
-    routes,
+    services,
+    PAGES,
   );
   return {
     console,

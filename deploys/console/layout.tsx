@@ -2,18 +2,14 @@
 import { render } from 'preact-render-to-string';
 import type { Viewer } from '../auth/auth-service.ts';
 import type { AssetPaths } from './assets/assets.ts';
-import { Now } from './components/format.tsx';
+import { Here } from './components/here.ts';
 import { Crumbs, Link, withQuery } from './components/links.tsx';
 import { Empty, Icon, type IconName, Notice } from './components/panels.tsx';
-import type { Content, PageAccount, Show } from './context.ts';
-import { flashOf, paths } from './paths.ts';
+import type { Content, PageAccount, PageContext, Route } from './page.ts';
+import { ACCOUNT, flashOf, paths } from './paths.ts';
 
 /** How the viewer wants the console to look; `undefined`: as the system does. */
 type Theme = 'light' | 'dark' | undefined;
-
-/** Holds the choice; neither secret nor personal. */
-const THEME_COOKIE = 'theme';
-const YEAR_SECONDS = 365 * 86_400;
 
 /** The choice in a request's cookies; anything unknown is no choice. */
 export function themeOf(request: Request): Theme {
@@ -22,56 +18,26 @@ export function themeOf(request: Request): Theme {
   return value === 'light' || value === 'dark' ? value : undefined;
 }
 
-/** The `Set-Cookie` of a choice; no choice takes the cookie away. */
-export function themeCookie(chosen: string | null, isSecure: boolean): string {
-  const [value, maxAge] = chosen === 'light' || chosen === 'dark' ? [chosen, YEAR_SECONDS] : ['', 0];
-  const secure = isSecure ? '; Secure' : '';
-  return `${THEME_COOKIE}=${value}; Path=/; Max-Age=${maxAge}; SameSite=Lax; HttpOnly${secure}`;
-}
-
-const ACCOUNT_PAGES = [
-  ['Overview', paths.overview, 'gauge'],
-  ['Usage', paths.usage, 'bars'],
-  ['API keys', paths.keys, 'key'],
-  ['Programs', paths.programs, 'cube'],
-  ['Webhooks', paths.webhooks, 'hook'],
-  ['Deliveries', paths.deliveries, 'send'],
-  ['Quick start', paths.quickStart, 'code'],
-] as const;
-
-const OPERATOR_PAGES: readonly NavigationLink[] = [
-  ['Accounts', paths.operatorAccounts, 'people'],
-  ['Backends', paths.backends, 'server'],
-  ['Traffic', paths.traffic, 'bars'],
-  ['Queue', paths.queue, 'send'],
-  ['Audit log', paths.audit, 'list'],
-  ['Health', paths.health, 'pulse'],
-];
-
 type NavigationLink = readonly [label: string, to: string, icon: IconName];
 
 /** The pages of a viewer: for operators the service and the account on display, for customers their own account. */
-function navigationOf(viewer: Viewer, account: PageAccount | undefined) {
+function navigationOf(pages: readonly Route<never>[], viewer: Viewer, account: PageAccount | undefined) {
   const id = account?.id ?? (viewer.role === 'customer' ? viewer.accountId : undefined);
-  const own =
-    id === undefined ? [] : ACCOUNT_PAGES.map(([label, to, icon]) => [label, to(id), icon] as const);
+  const linksFor = (wanted: Route<never>['audience']) =>
+    pages.flatMap(({ audience, entry, path }): readonly NavigationLink[] =>
+      entry && audience === wanted ? [[entry[0], path.replace(ACCOUNT, String(id)), entry[1]]] : [],
+    );
   return [
-    { title: 'Service', links: viewer.role === 'operator' ? OPERATOR_PAGES : [] },
-    { title: account?.name ?? 'Account', links: own },
+    { title: 'Service', links: viewer.role === 'operator' ? linksFor('operator') : [] },
+    { title: account?.name ?? 'Account', links: id === undefined ? [] : linksFor('account') },
   ].filter(({ links }) => links.length > 0);
 }
 
-/** Where a viewer begins. */
-export function startPathOf({ role, accountId }: Viewer): string {
-  if (role === 'operator') return paths.operatorAccounts;
-  return accountId === undefined ? paths.settings : paths.overview(accountId);
-}
-
 /** The console's navigation: a column at the side, a strip on phones. An entry is current on the pages below it too. */
-function navigationBar(viewer: Viewer, account: PageAccount | undefined, path: string) {
+function navigationBar(groups: ReturnType<typeof navigationOf>, path: string) {
   return (
     <nav class="navigation" aria-label="Main">
-      {navigationOf(viewer, account).map(({ title, links }) => (
+      {groups.map(({ title, links }) => (
         <section class="navigation-group">
           <h2 class="navigation-title">{title}</h2>
           <ul>
@@ -165,8 +131,8 @@ const HTMX_CONFIG = JSON.stringify({
   historyCacheSize: 0,
 });
 
-function documentOf(content: Content, at: Parameters<Show>[1], assets: AssetPaths) {
-  const { title, body, aside, crumbs = [] } = content;
+function documentOf(content: Content, at: At, assets: AssetPaths, pages: readonly Route<never>[]) {
+  const { title, body, aside, returned, crumbs = [] } = content;
   const { request, url, viewer, account, nowMs } = at;
   const theme = themeOf(request);
   const flash = flashOf(url.searchParams.get('done'));
@@ -189,7 +155,7 @@ function documentOf(content: Content, at: Parameters<Show>[1], assets: AssetPath
           Skip to content
         </a>
         {topBar(viewer, theme, withQuery(url, {}))}
-        {viewer && navigationBar(viewer, account, url.pathname)}
+        {viewer && navigationBar(navigationOf(pages, viewer, account), url.pathname)}
         <main id="content" tabindex={-1}>
           {crumbs.length > 0 && <Crumbs crumbs={crumbs} here={title} />}
           <div class="page-head">
@@ -199,7 +165,7 @@ function documentOf(content: Content, at: Parameters<Show>[1], assets: AssetPath
           <div id="flash" role="status">
             {flash && <Notice tone="good">{flash}</Notice>}
           </div>
-          <Now.Provider value={nowMs}>{body}</Now.Provider>
+          <Here.Provider value={{ url, nowMs, returned }}>{body}</Here.Provider>
         </main>
         <dialog id="drawer" aria-label="Details">
           <form method="dialog" class="drawer-close">
@@ -214,10 +180,13 @@ function documentOf(content: Content, at: Parameters<Show>[1], assets: AssetPath
   );
 }
 
-/** Renders pages into the one document. */
-export function createShow(assets: AssetPaths): Show {
-  return function show(content, at) {
-    const html = render(documentOf(content, at, assets));
+/** What the document says of a request beside the page. */
+type At = Pick<PageContext, 'request' | 'url' | 'viewer' | 'account' | 'nowMs'>;
+
+/** Renders content into the one document, as a response with its headers. */
+export function createShow(assets: AssetPaths, pages: readonly Route<never>[]) {
+  return function show(content: Content, at: At): Response {
+    const html = render(documentOf(content, at, assets, pages));
     const headers = new Headers({ 'content-type': 'text/html; charset=utf-8' });
     const { status = 200, retryAfterSeconds } = content;
     if (retryAfterSeconds !== undefined) headers.set('retry-after', String(retryAfterSeconds));

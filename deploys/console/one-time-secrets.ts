@@ -1,5 +1,4 @@
 import type { Clock } from '../../shared/clock.ts';
-import type { ViewerContext } from './context.ts';
 
 /** How long a secret waits for the page that shows it; a redirect takes moments. */
 const WAIT_MS = 5 * 60_000;
@@ -7,6 +6,8 @@ const WAIT_MS = 5 * 60_000;
 const WAITING_MAX = 1_000;
 const TICKET_BYTES = 16;
 
+/** A GET for a page, by its viewer. */
+type Asked = Readonly<{ request: Request; url: URL; viewer: Readonly<{ userId: string }> }>;
 type Waiting = Readonly<{ secret: string; untilMs: number }>;
 
 /** New secrets between the form that created them and the one page that shows them. In memory only. */
@@ -28,7 +29,7 @@ export function createOneTimeSecrets(clock: Pick<Clock, 'now'>, random: (bytes: 
       return ticket;
     },
     /** The secret that the address names, once, and for whom it is kept; a HEAD or a refresh of a part takes nothing. */
-    take({ request, url, viewer }: Pick<ViewerContext, 'request' | 'url' | 'viewer'>): string | undefined {
+    take({ request, url, viewer }: Asked): string | undefined {
       if (request.method !== 'GET' || request.headers.has('hx-request')) return undefined;
       const name = `${viewer.userId} ${url.searchParams.get('shown') ?? ''}`;
       const found = waiting.get(name);

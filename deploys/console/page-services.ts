@@ -21,37 +21,14 @@ import type { Webhook } from '../webhooks/webhook.ts';
 import type { Webhooks } from '../webhooks/webhooks.ts';
 import type { OneTimeSecrets } from './one-time-secrets.ts';
 
-/** Gives n uniform bytes. */
-type Random = (bytes: number) => Uint8Array;
-
 /** Services of the pages of the login and the settings. */
 export type LoginServices = Readonly<{
+  /** The console's own, such as `https://console.example.com`. */
+  origin: string;
   auth: AuthService;
   addressOf: AddressOf;
   /** Hears why an identity provider could not be used. */
   noteUnavailable(reason: string): void;
-}>;
-
-/** Services of the pages of an account's calls and keys, shared with the command line and the API. */
-export type AccountServices = Readonly<{
-  /** The console's own, such as `https://console.example.com`. */
-  origin: string;
-  accounts: Accounts;
-  keys: Keys;
-  plans: ReadonlyMap<string, Plan>;
-  usage: UsageReport;
-  /** Every row of an account's usage, a page at a time. */
-  readUsed(hours: Hours, accountId: number): Generator<readonly Used[]>;
-  /** Long reads of it take turns. */
-  turns: ReadingTurns;
-  readUsageView: ReadUsageView;
-  /** The webhooks of an account, the oldest first. */
-  webhooksOf(accountId: number): readonly Webhook[];
-  minutes: Pick<LiveMinutes, 'recentMinutes' | 'recentTotals' | 'sinceMs'>;
-  /** The gateway's RPC endpoint as its callers reach it. */
-  rpcUrl: URL;
-  oneTimeSecrets: OneTimeSecrets;
-  random: Random;
 }>;
 
 /** Services of the pages of programs, webhooks and deliveries. */
@@ -62,7 +39,7 @@ export type WebhookServices = Readonly<{
   history: Pick<History, 'of'>;
   /** The rate of looking hosts up: a user has that of a key. */
   enter(userId: string): ReturnType<Enter<string>>;
-  random: Random;
+  random(bytes: number): Uint8Array;
 }> &
   ReturnType<typeof createWebhookHealth>;
 
@@ -94,8 +71,24 @@ export type OperatorServices = Readonly<{
   readRedis: ReadRedis | undefined;
 }>;
 
-/** Services of all pages. */
+/** Services of all pages, shared with the command line and the API. */
 export type PageServices = LoginServices &
-  AccountServices &
   WebhookServices &
-  Readonly<{ operator: OperatorServices }>;
+  Readonly<{
+    accounts: Accounts;
+    keys: Keys;
+    plans: ReadonlyMap<string, Plan>;
+    usage: UsageReport;
+    /** Every row of an account's usage, a page at a time. */
+    readUsed(hours: Hours, accountId: number): Generator<readonly Used[]>;
+    /** Long reads of it take turns. */
+    turns: ReadingTurns;
+    readUsageView: ReadUsageView;
+    /** The webhooks of an account, the oldest first. */
+    webhooksOf(accountId: number): readonly Webhook[];
+    minutes: Pick<LiveMinutes, 'recentMinutes' | 'recentTotals' | 'sinceMs'>;
+    /** The gateway's RPC endpoint as its callers reach it. */
+    rpcUrl: URL;
+    oneTimeSecrets: OneTimeSecrets;
+    operator: OperatorServices;
+  }>;

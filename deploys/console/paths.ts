@@ -1,5 +1,6 @@
-/** An account's id, or `:accountId` for the route of every account's page. */
-type AccountId = number | ':accountId';
+/** Stands for the account's id in the path of every account's page. */
+export const ACCOUNT = ':accountId';
+type AccountId = number | typeof ACCOUNT;
 
 /** Every page of the console. What changes something is posted to an address below its page. */
 export const paths = {

@@ -1,37 +1,14 @@
 import { Elysia } from 'elysia';
 import type { Clock } from '../../shared/clock.ts';
+import { actorOf } from '../accounts/audit.ts';
 import { thrownRefusal } from '../api/refusal.ts';
-import { ASSETS_PATH, createAssets } from './assets/assets.ts';
-import type { AccountContext, Action, Page, PageAccount, PageContext, ViewerContext } from './context.ts';
-import { createShow, refusalContent, type RouteRefusal } from './layout.tsx';
-import { idFrom, paths, redirect, withNext } from './paths.ts';
-import { secured } from './security-headers.ts';
 import type { Attempt } from '../auth/attempts.ts';
 import { isSameOrigin, type Viewer, type ViewerOf } from '../auth/auth-service.ts';
-
-/** What a route answers; a method without a function is a 405. */
-type Answers<C extends PageContext> = Readonly<{ get?: Page<C> | undefined; post?: Action<C> | undefined }>;
-
-/** One row of the console's table. */
-export type Route =
-  | Readonly<{ path: string; audience: 'anyone'; answers: Answers<PageContext> }>
-  | Readonly<{ path: string; audience: 'operator'; answers: Answers<ViewerContext> }>
-  | Readonly<{ path: string; audience: 'account'; answers: Answers<AccountContext> }>;
-
-/** A page for everybody, signed in or not. */
-export function forAnyone(path: string, answers: Answers<PageContext>): Route {
-  return { path, audience: 'anyone', answers };
-}
-
-/** A page about the account in its path: its own users and every operator see it. */
-export function forAccount(path: string, answers: Answers<AccountContext>): Route {
-  return { path, audience: 'account', answers };
-}
-
-/** A page that does not exist for customers. */
-export function forOperator(path: string, answers: Answers<ViewerContext>): Route {
-  return { path, audience: 'operator', answers };
-}
+import { ASSETS_PATH, createAssets } from './assets/assets.ts';
+import { createShow, refusalContent, type RouteRefusal } from './layout.tsx';
+import type { Content, PageAccount, PageContext, Route } from './page.ts';
+import { idFrom, paths, redirect, withNext } from './paths.ts';
+import { secured } from './security-headers.ts';
 
 /** What the console needs to find the viewer and the account of a request. */
 export type ConsoleDeps = Readonly<{
@@ -49,54 +26,59 @@ export type ConsoleDeps = Readonly<{
   noteBroken(error: unknown): void;
 }>;
 
-/** What the app takes in: the routes, and the page of an address without one. */
+/** What the app takes in: the pages, and the page of an address without one. */
 export type Console = ReturnType<typeof createConsole>;
 
 /** Left out of the API's document, and its body left to the page. */
 const RAW = { detail: { hide: true }, parse: 'none' } as const;
 
+type Params = Readonly<Record<string, string>>;
+/** An address of a page: its own, which is `''`, or that of one of its forms, as what is added to the page's. */
+type Address<S> = Readonly<{ page: Route<S>; added: string }>;
+/** A request with its viewer. */
+type Visit = Readonly<{ request: Request; url: URL; viewer: Viewer | undefined; nowMs: number }>;
+
 /** The console as an Elysia app, and the answer to every other address. GET and HEAD are listed, else an `all` of another app wins. */
-export function createConsole(deps: ConsoleDeps, routes: readonly Route[]) {
+export function createConsole<S>(deps: ConsoleDeps, services: S, pages: readonly Route<S>[]) {
   const assets = createAssets();
-  const answer = createAnswer(deps, createShow(assets.paths));
+  const there = pages.filter((page) => page.isThere?.(services) ?? true);
+  const answer = createAnswer(deps, services, createShow(assets.paths, there));
   const answerNothing = (request: Request) => answer(request, {}, undefined);
   const app = new Elysia();
-  for (const route of routes) {
-    const handle = ({ request, params }: { request: Request; params?: Params }) =>
-      answer(request, params ?? {}, route); // a path without names has none
-    app
-      .get(route.path, handle, RAW)
-      .head(route.path, handle, RAW)
-      .post(route.path, handle, RAW)
-      .all(route.path, handle, RAW);
-  }
+  for (const page of there)
+    for (const added of new Set([...(page.show ? [''] : []), ...Object.keys(page.forms ?? {})])) {
+      const path = `${page.path}${added}`;
+      const handle = ({ request, params }: { request: Request; params?: Params }) =>
+        answer(request, params ?? {}, { page, added }); // a path without names has none
+      app.get(path, handle, RAW).head(path, handle, RAW).post(path, handle, RAW).all(path, handle, RAW);
+    }
   const asset = ({ request }: { request: Request }) => assets.answer(request) ?? answerNothing(request);
   app.get(`${ASSETS_PATH}/*`, asset, RAW).head(`${ASSETS_PATH}/*`, asset, RAW);
   return { app, answerNothing };
 }
 
-type Params = Readonly<Record<string, string>>;
-/** A request with its viewer. */
-type Visit = Readonly<{ request: Request; url: URL; viewer: Viewer | undefined; nowMs: number }>;
+const NOT_FOUND = { kind: 'not-found' } as const;
 
 /** The way of every request to the console: viewer, admission, page. Never rejects. */
-function createAnswer(deps: ConsoleDeps, show: ReturnType<typeof createShow>) {
-  const { viewerOf, clock, origin, takeChange, whyReadOnly, noteBroken } = deps;
+function createAnswer<S>(deps: ConsoleDeps, services: S, show: ReturnType<typeof createShow>) {
+  const { viewerOf, clock, origin, noteBroken } = deps;
 
-  /** Answers for `route`; without one there is nothing at this address. */
+  /** Answers for an address of a page; without one there is nothing here. */
   return async function answer(
     request: Request,
     params: Params,
-    route: Route | undefined,
+    address: Address<S> | undefined,
   ): Promise<Response> {
     const url = new URL(request.url);
     let viewer: Viewer | undefined;
     try {
       // Before the session is looked up: a form that comes slowly must not outlive the session that it began with.
-      const body = takesForm(request, route) ? await formFrom(request, clock) : undefined;
+      const isForm = request.method === 'POST' && address?.page.forms?.[address.added] !== undefined;
+      // Nothing is read of what another site sent.
+      const body = isForm && isSameOrigin(request, origin) ? await formFrom(request, clock) : undefined;
       viewer = await viewerOf(request);
       const visit = { request, url, viewer, nowMs: clock.now() };
-      const reached = await reach(visit, params, route, body);
+      const reached = address ? await reach(visit, params, address, body) : NOT_FOUND;
       return secured(reached instanceof Response ? reached : refuse(reached, visit));
     } catch (error) {
       noteBroken(error);
@@ -106,60 +88,71 @@ function createAnswer(deps: ConsoleDeps, show: ReturnType<typeof createShow>) {
     }
   };
 
+  function refuse(refusal: RouteRefusal, at: Parameters<typeof show>[1]): Response {
+    const response = show(refusalContent(refusal), at);
+    if (refusal.kind === 'wrong-method') response.headers.set('allow', refusal.allow);
+    return response;
+  }
+
   async function reach(
     visit: Visit,
     params: Params,
-    route: Route | undefined,
+    { page, added }: Address<S>,
     body: FormBody | undefined,
   ): Promise<Response | RouteRefusal> {
-    const { request, url, viewer } = visit;
-    if (route === undefined) return { kind: 'not-found' };
-    const admission = admit(route.audience, viewer, params['accountId'], deps.accountOf);
-    if (admission.kind === 'not-found') return { kind: 'not-found' };
+    const { request, url, viewer, nowMs } = visit;
+    const admission = admit(page.audience, viewer, params['accountId'], deps.accountOf);
+    if (admission.kind === 'not-found') return admission;
     if (admission.kind === 'sign-in-first') return redirect(loginPath(request, url));
 
-    // `admit` has just seen to it that the audience's members are there.
-    const answers = route.answers as Answers<PageContext>;
-    const context = contextOf({ ...visit, account: admission.account }, params);
-    if ((request.method === 'GET' || request.method === 'HEAD') && answers.get !== undefined)
-      return answers.get(context);
-    if (request.method !== 'POST' || answers.post === undefined)
+    const { account } = admission;
+    const actor = viewer && actorOf(viewer.userId, viewer.role);
+    const by = actor && account && { accountId: account.id, actor };
+    const context = { ...visit, params, account, actor, by };
+    const form = page.forms?.[added];
+    const isShown = page.show !== undefined && (added === '' || page.isReloaded);
+    if ((request.method === 'GET' || request.method === 'HEAD') && isShown)
+      return added === '' ? await shown(page, context) : redirect(page.path);
+    if (request.method !== 'POST' || form === undefined)
       return {
         kind: 'wrong-method',
-        allow: [answers.get && 'GET, HEAD', answers.post && 'POST'].filter(Boolean).join(', '),
+        allow: [isShown && 'GET, HEAD', form && 'POST'].filter(Boolean).join(', '),
       };
     if (body === undefined) return { kind: 'other-origin' };
     if (body.kind !== 'form') return body;
-    const text = SESSION_PATHS.includes(route.path) ? undefined : whyReadOnly?.();
+    const text = SESSION_PATHS.includes(page.path) ? undefined : deps.whyReadOnly?.();
     if (text !== undefined) return { kind: 'read-only', text };
-    const pace = paceOf(route, viewer, context.nowMs);
-    return pace.kind === 'allowed' ? answers.post({ ...context, form: body.form }) : pace;
+    // Every change is an entry of the audit log for 400 days. Logging in has limits of its own, and out is always open.
+    const isCounted = viewer !== undefined && page.path !== paths.logout;
+    const pace: Attempt = isCounted ? deps.takeChange(viewer.userId, nowMs) : { kind: 'allowed' };
+    if (pace.kind !== 'allowed') return pace;
+
+    const thing = found(page, context);
+    if (thing instanceof Response) return thing;
+    const done = await form(services, { ...context, form: body.form }, thing.found);
+    if (done === undefined) return refuse(NOT_FOUND, context);
+    if (done instanceof Response) return done;
+    if ('title' in done) return show(done, context);
+    const returned = { ...done, action: url.pathname, sent: body.form };
+    const own = new URL(url.pathname.slice(0, url.pathname.length - added.length), url);
+    const { status = 422, retryAfterSeconds } = done;
+    return shown(page, { ...context, url: own, returned }, { status, retryAfterSeconds, returned });
   }
 
-  /** Every change is an entry of the audit log for 400 days. Logging in has limits of its own, and out is always open. */
-  function paceOf({ path }: Route, viewer: Viewer | undefined, nowMs: number): Attempt {
-    if (viewer === undefined || path === paths.logout) return { kind: 'allowed' };
-    return takeChange(viewer.userId, nowMs);
+  /** What a page is about, if it is about something; or the answer in place of the page. */
+  function found({ find }: Route<S>, context: PageContext): Response | Readonly<{ found: unknown }> {
+    if (find === undefined) return { found: undefined };
+    const thing = find(services, context) ?? refuse(NOT_FOUND, context);
+    return thing instanceof Response ? thing : { found: thing };
   }
 
-  /** Whether there is a form to read: nothing is read of what another site sent. */
-  function takesForm(request: Request, route: Route | undefined): boolean {
-    return request.method === 'POST' && route?.answers.post !== undefined && isSameOrigin(request, origin);
-  }
-
-  function contextOf(visit: Visit & Pick<PageContext, 'account'>, params: Params): PageContext {
-    return {
-      ...visit,
-      params,
-      show: (content) => show(content, visit),
-      notFound: () => refuse({ kind: 'not-found' }, visit),
-    };
-  }
-
-  function refuse(refusal: RouteRefusal, visit: Visit): Response {
-    const response = show(refusalContent(refusal), visit);
-    if (refusal.kind === 'wrong-method') response.headers.set('allow', refusal.allow);
-    return response;
+  /** The page, with what differs where one of its forms comes back. */
+  async function shown(page: Route<S>, context: PageContext, more: Partial<Content> = {}) {
+    const thing = found(page, context);
+    if (thing instanceof Response) return thing;
+    const content = await page.show?.(services, context, thing.found);
+    if (content === undefined) return refuse(NOT_FOUND, context);
+    return content instanceof Response ? content : show({ ...content, ...more }, context);
   }
 }
 
@@ -169,9 +162,9 @@ type Admission =
   | Readonly<{ kind: 'sign-in-first' }>
   | Readonly<{ kind: 'not-found' }>;
 
-/** Whether a viewer may see a route of this audience; `accountId` is the path's own text. The only place that decides this. */
+/** Whether a viewer may see a page of this audience; `accountId` is the path's own text. The only place that decides this. */
 function admit(
-  audience: Route['audience'],
+  audience: Route<never>['audience'],
   viewer: Viewer | undefined,
   accountId: string | undefined,
   accountOf: ConsoleDeps['accountOf'],

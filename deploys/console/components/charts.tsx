@@ -40,11 +40,11 @@ export function Chart({ id, title, kind, timesMs, series, unit }: ChartProps) {
             caption={`${title}, ${unit}`}
             columns={[
               ['Time', ({ atMs }) => <Time atMs={atMs} />, 'head'],
-              ...series.map(({ label, values }): Column<{ i: number }> => {
-                const cell = (value: number | null | undefined) =>
-                  value === null || value === undefined ? '–' : countText(value);
-                return [label, ({ i }) => cell(values[i]), 'end'];
-              }),
+              ...series.map(({ label, values }): Column<{ i: number }> => [
+                label,
+                ({ i }) => countText(values[i]),
+                'end',
+              ]),
             ]}
             rows={rows}
             empty={<p>No data.</p>}

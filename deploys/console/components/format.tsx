@@ -1,15 +1,15 @@
 /** @jsxImportSource preact */
-import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { DAY_MS, HOUR_MS } from '../../usage/calendar.ts';
 import { boundOf, type Counts } from '../../usage/report.ts';
+import { Here } from './here.ts';
 
 // Made once: a formatter per number was most of a long table's time.
 const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 
-/** `1,234,567`. */
-export function countText(count: number): string {
-  return whole.format(count);
+/** `1,234,567`; `none` where there is no number. */
+export function countText(count: number | null | undefined, none = '–'): string {
+  return count === null || count === undefined ? none : whole.format(count);
 }
 
 /** A share of one in percent: `0%`, `0.4%`, `12%`, and never a rounded 0 or 100. */
@@ -73,12 +73,9 @@ export function Time({ atMs, none }: Instant) {
   );
 }
 
-/** The time of the request, in Unix milliseconds, for every component of the page. */
-export const Now = createContext(0);
-
 /** How far an instant is from now, with the instant itself in the tooltip. */
 export function Ago({ atMs, none }: Instant) {
-  const nowMs = useContext(Now);
+  const { nowMs } = useContext(Here);
   if (atMs === undefined || atMs === null) return <>{none}</>;
   return (
     <time dateTime={new Date(atMs).toISOString()} title={`${utcText(atMs)} UTC`}>

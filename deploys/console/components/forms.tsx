@@ -1,37 +1,36 @@
 /** @jsxImportSource preact */
 import { type ComponentChildren, type ComponentProps, createContext } from 'preact';
 import { useContext } from 'preact/hooks';
-import { Link } from './links.tsx';
-import { Panel } from './panels.tsx';
 import { ownPath } from '../paths.ts';
-
-/** What is wrong with a form, by the name of its field; `form` for the form as a whole. */
-export type FormErrors = Readonly<Record<string, string | undefined>>;
-
-/** A form that comes back: what is wrong with it, and what was sent, which fills its fields again. */
-export type Returned = Readonly<{ errors?: FormErrors | undefined; sent?: URLSearchParams | undefined }>;
+import { type FormErrors, Here, type Returned } from './here.ts';
+import { type Crumb, Link } from './links.tsx';
+import { Panel } from './panels.tsx';
 
 /** What the fields of a form take from it. */
 const ReturnedForm = createContext<Returned>({});
 
-export type PostFormProps = Returned &
-  Readonly<{
-    action: string;
-    /** On the button that sends it; readers of screens hear it as the form's name. */
-    button: string;
-    kind?: ButtonProps['kind'];
-    /** Stands beside the button, such as a way back. */
-    beside?: ComponentChildren | undefined;
-    /** Values that go along unseen, by name. The sender can change them. */
-    hidden?: Readonly<Record<string, string | number>> | undefined;
-    /** Fields in a row: a single field and its button. */
-    isInline?: boolean | undefined;
-    children?: ComponentChildren;
-  }>;
+type PostFormProps = Readonly<{
+  action: string;
+  /** On the button that sends it; readers of screens hear it as the form's name. */
+  button: string;
+  kind?: ButtonProps['kind'];
+  /** Stands beside the button, such as a way back. */
+  beside?: ComponentChildren | undefined;
+  /** Values that go along unseen, by name. The sender can change them. */
+  hidden?: Readonly<Record<string, string | number>> | undefined;
+  /** Fields in a row: a single field and its button. */
+  isInline?: boolean | undefined;
+  children?: ComponentChildren;
+}>;
 
-/** A form that changes something. Its errors are listed above the fields, linked to them, and take the focus. */
-export function PostForm({ action, button, kind, beside, isInline, children, ...form }: PostFormProps) {
-  const { errors = {}, sent, hidden = {} } = form;
+/**
+ * A form that changes something. Where it comes back, its errors are listed above the fields, linked to them, and take
+ * the focus.
+ */
+export function PostForm(props: PostFormProps) {
+  const { action, button, kind, beside, hidden = {}, isInline, children } = props;
+  const { returned } = useContext(Here);
+  const form = returned && (returned.action ?? action) === action ? returned : {};
   const submit = <Submit kind={kind}>{button}</Submit>;
   return (
     <form
@@ -43,8 +42,8 @@ export function PostForm({ action, button, kind, beside, isInline, children, ...
       {Object.entries(hidden).map(([name, value]) => (
         <input type="hidden" name={name} value={value} />
       ))}
-      {errorSummary(errors)}
-      <ReturnedForm.Provider value={{ errors, sent }}>{children}</ReturnedForm.Provider>
+      {errorSummary(form.errors ?? {})}
+      <ReturnedForm.Provider value={form}>{children}</ReturnedForm.Provider>
       {isInline ? (
         submit
       ) : (
@@ -119,6 +118,8 @@ type TextFieldProps = FieldProps &
     type?: 'text' | 'email' | 'password' | 'search' | 'url' | undefined;
     isRequired?: boolean | undefined;
     isCode?: boolean | undefined;
+    /** It begins empty however often its form comes back. */
+    isEmpty?: boolean;
   }>;
 
 /** A line of text with its label, hint and error. It is filled with what was sent, except passwords and codes. */
@@ -132,9 +133,9 @@ export function TextField(props: TextFieldProps) {
     isRequired,
     isCode,
     autocomplete = 'off',
+    isEmpty = type === 'password' || autocomplete === 'one-time-code',
     ...more
   } = props;
-  const isSecret = type === 'password' || autocomplete === 'one-time-code';
   const { errors, sent } = useContext(ReturnedForm);
   return (
     <Field {...{ name, label, hint }}>
@@ -142,7 +143,7 @@ export function TextField(props: TextFieldProps) {
         {...described(name, hint, errors?.[name])}
         name={name}
         type={type as 'text'} // preact has a type per kind, and they take the same attributes here
-        value={isSecret ? undefined : (sent?.get(name) ?? value)}
+        value={isEmpty ? undefined : (sent?.get(name) ?? value)}
         required={isRequired}
         autocomplete={autocomplete}
         {...more}
@@ -156,12 +157,16 @@ export function TextField(props: TextFieldProps) {
 type SelectFieldProps = FieldProps &
   Readonly<{
     value?: string | undefined;
-    options: readonly Readonly<{ value: string; label: string }>[];
+    /** A text is its own label. */
+    options: readonly (string | Readonly<{ value: string; label: string }>)[];
   }>;
 
 /** A choice of a few. */
-export function SelectField({ options, ...field }: SelectFieldProps) {
+export function SelectField({ options: given, ...field }: SelectFieldProps) {
   const { errors, sent } = useContext(ReturnedForm);
+  const options = given.map((option) =>
+    typeof option === 'string' ? { value: option, label: option } : option,
+  );
   const { name, hint } = field;
   const { value = field.value } = options.find(({ value: known }) => known === sent?.get(name)) ?? {};
   return (
@@ -178,8 +183,8 @@ export function SelectField({ options, ...field }: SelectFieldProps) {
 }
 
 /** A choice of a few to narrow a list by, or none. */
-export function filterSelect(name: string, label: string, value = '', options: SelectFieldProps['options']) {
-  return <SelectField {...{ name, label, value }} options={[{ value: '', label: 'All' }, ...options]} />;
+export function filterSelect(name: string, label: string, options: SelectFieldProps['options']) {
+  return <SelectField {...{ name, label }} value="" options={[{ value: '', label: 'All' }, ...options]} />;
 }
 
 function Field({ name, label, hint, children }: FieldProps & Readonly<{ children?: ComponentChildren }>) {
@@ -270,12 +275,11 @@ export function ActionPanel({ title, children, ...form }: ActionProps) {
   );
 }
 
-export type ConfirmProps = Omit<ActionProps, 'kind'> &
+type ConfirmProps = Omit<ActionProps, 'kind'> &
   Readonly<{
-    id?: string | undefined;
+    id?: string;
     /** What must be typed, letter by letter: the name of what will be gone. */
     phrase: string;
-    errors?: FormErrors | undefined;
   }>;
 
 /** A panel for what cannot be undone. The phrase is checked by the server (`confirmErrors`), so it holds without JavaScript. */
@@ -286,31 +290,34 @@ export function ConfirmPanel({ title, id, phrase, children, ...form }: ConfirmPr
         <div>
           <p>{children}</p>
         </div>
-        <TextField name="confirm" label={`Type ${phrase} to confirm`} isRequired isCode maxLength={200} />
+        <TextField
+          name="confirm"
+          label={`Type ${phrase} to confirm`}
+          isRequired
+          isCode
+          isEmpty
+          maxLength={200}
+        />
       </PostForm>
     </Panel>
   );
 }
 
-/** What is wrong with the confirmation, unless the phrase was typed; blanks around it do not count. */
-export function confirmErrors(form: URLSearchParams, phrase: string): FormErrors | undefined {
+/** Refuses a form in which the phrase was not typed; blanks around it do not count. */
+export function unconfirmed(form: URLSearchParams, phrase: string): { errors: FormErrors } | undefined {
   if (form.get('confirm')?.trim() === phrase.trim()) return undefined;
-  return { confirm: `Type ${phrase} to confirm.` };
+  return { errors: { confirm: `Type ${phrase} to confirm.` } };
 }
 
-/** `path` is the list's own, without a query; `isFiltered` says whether there is something to clear. */
-type FiltersProps = Readonly<{
-  path: string;
-  isFiltered: boolean;
-  errors?: FormErrors;
-  children: ComponentChildren;
-}>;
+/** `isFiltered` says whether there is something to clear. */
+type FiltersProps = Readonly<{ isFiltered: boolean; errors?: FormErrors; children: ComponentChildren }>;
 
-/** A form that narrows a list by its address, so that a filtered list can be linked and kept. */
-export function Filters({ path, isFiltered, errors, children }: FiltersProps) {
+/** A form that narrows a list by its address, which fills its fields, so that a filtered list can be linked and kept. */
+export function Filters({ isFiltered, errors, children }: FiltersProps) {
+  const { pathname: path, searchParams: sent } = useContext(Here).url;
   return (
     <form method="get" action={ownPath(path)} class="filters" role="search" aria-label="Filter">
-      <ReturnedForm.Provider value={{ errors }}>{children}</ReturnedForm.Provider>
+      <ReturnedForm.Provider value={{ errors, sent }}>{children}</ReturnedForm.Provider>
       <div class="filters-buttons">
         <button type="submit" class="button">
           Filter
@@ -324,16 +331,56 @@ export function Filters({ path, isFiltered, errors, children }: FiltersProps) {
 const FORM_ID_BYTES = 16;
 const FORM_ID = /^[\w-]{22}$/;
 
-/** The id of one rendered form, its hidden field `once`: however often the form is sent, it takes effect once. */
-export function newFormId(random: (bytes: number) => Uint8Array): string {
-  return Buffer.from(random(FORM_ID_BYTES)).toString('base64url');
+/**
+ * The id of a form, its hidden field `once`: however often the form is sent, it takes effect once. A form that comes
+ * back keeps its own.
+ */
+export function formIdFor(
+  { returned }: Readonly<{ returned?: Returned | undefined }>,
+  random: (bytes: number) => Uint8Array,
+): string {
+  const sent = returned?.sent && formIdFrom(returned.sent);
+  return sent ?? Buffer.from(random(FORM_ID_BYTES)).toString('base64url');
 }
 
-/** The error of a form without an id, or with an altered one. */
-export const INCOMPLETE_FORM = 'The form was incomplete. Please try again.';
+/** Refuses a form without an id, or with an altered one. */
+export const INCOMPLETE_FORM = { errors: { form: 'The form was incomplete. Please try again.' } };
 
-/** The id of a form that was sent; `undefined`: it has none from `newFormId`. */
+/** The id of a form that was sent; `undefined`: it has none from `formIdFor`. */
 export function formIdFrom(form: URLSearchParams): string | undefined {
   const id = form.get('once');
   return id !== null && FORM_ID.test(id) ? id : undefined;
+}
+
+/** A page whose content is one form. */
+type FormPage = PostFormProps &
+  Readonly<{
+    title: string;
+    crumbs?: readonly Crumb[];
+    /** The heading of its panel, if it has one. */
+    panel?: string;
+    above?: ComponentChildren;
+    below?: ComponentChildren;
+  }>;
+
+/** The content of a page that is one form. */
+export function formContent({ title, crumbs, panel, above, below, ...form }: FormPage) {
+  const post = <PostForm kind="primary" {...form} />;
+  return {
+    title,
+    crumbs,
+    body: (
+      <>
+        {above}
+        {panel === undefined ? (
+          <div class="panel">
+            <div class="panel-body">{post}</div>
+          </div>
+        ) : (
+          <Panel title={panel}>{post}</Panel>
+        )}
+        {below}
+      </>
+    ),
+  };
 }

@@ -1,6 +1,8 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
+import { useContext } from 'preact/hooks';
 import { ownPath } from '../paths.ts';
+import { Here } from './here.ts';
 
 type LinkProps = Readonly<{
   /** A path of the console, with its query. Anything else, such as `javascript:`, is shown as text without a link. */
@@ -85,8 +87,22 @@ export function Choices({ label, tabs }: TabsProps) {
   );
 }
 
+/** Tabs or choices that differ in one member of the query, `by`; the value '' stands for its absence. */
+export function views(
+  url: URL,
+  by: string,
+  options: readonly (readonly [value: string, label: string])[],
+  chosen: string,
+  anchor = '',
+): TabsProps['tabs'] {
+  return options.map(([value, label]) => [
+    label,
+    `${withQuery(url, { [by]: value || undefined })}${anchor}`,
+    value === chosen,
+  ]);
+}
+
 type PagerProps = Readonly<{
-  url: URL;
   /** The query parameter that holds the cursor. */
   by: string;
   /** Where the next page begins; `undefined`: there is none. */
@@ -94,7 +110,8 @@ type PagerProps = Readonly<{
 }>;
 
 /** The way to the first page and to the next; a side that leads nowhere is not shown. */
-export function Pager({ url, by, next }: PagerProps) {
+export function Pager({ by, next }: PagerProps) {
+  const { url } = useContext(Here);
   const isFirst = !url.searchParams.has(by);
   if (isFirst && next === undefined) return null;
   return (

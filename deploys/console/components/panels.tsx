@@ -1,6 +1,9 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
+import { useContext } from 'preact/hooks';
 import { ownPath } from '../paths.ts';
+import { Here } from './here.ts';
+import { withQuery } from './links.tsx';
 
 type PanelProps = Readonly<{
   title: string;
@@ -92,22 +95,24 @@ export function statRow(stats: readonly Stat[], id?: string) {
 type LiveProps = Readonly<{
   /** Unique on the page, and the same in every rendering of it. */
   id: string;
-  /** The page's own address with its query. The whole page is fetched and this part taken from it. */
-  from: string;
   everySeconds?: number | undefined;
   /** Nothing can change any more: the refreshing part is replaced by this one, which does not refresh. */
   isOver?: boolean | undefined;
   children: ComponentChildren;
 }>;
 
-/** A part of a page that keeps itself up to date. It waits while the page is hidden or the part is in use. */
-export function Live({ id, from, everySeconds = 5, isOver, children }: LiveProps) {
+/**
+ * A part of a page that keeps itself up to date: the whole page is fetched and this part taken from it. It waits while
+ * the page is hidden or the part is in use.
+ */
+export function Live({ id, everySeconds = 5, isOver, children }: LiveProps) {
+  const { url } = useContext(Here);
   if (isOver) return <div id={id}>{children}</div>;
   return (
     <div
       id={id}
       data-live
-      hx-get={ownPath(from)}
+      hx-get={ownPath(withQuery(url, {}))}
       hx-trigger={`every ${everySeconds}s`}
       hx-select={`#${id}`}
       hx-swap="outerHTML"

@@ -7,8 +7,8 @@ import { createHashing, type HashWork } from '../../../deploys/auth/passwords.ts
 import { totpOf } from '../../../deploys/auth/second-factor.ts';
 import { type Place, readEmail } from '../../../deploys/auth/users.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
+import { OPEN_PAGES } from '../../../deploys/console/pages.ts';
 import { createConsole } from '../../../deploys/console/router.ts';
-import { loginRoutes } from '../../../deploys/console/routes.ts';
 import { configFrom } from '../../../shared/config/config.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { Secret } from '../../../shared/secret.ts';
@@ -85,7 +85,6 @@ export function startPeople(
   const addresses = createClientAddresses(undefined);
   const reasons: string[] = [];
   const noteUnavailable = (reason: string) => reasons.push(reason);
-  const routes = loginRoutes({ auth, addressOf: addresses.of, noteUnavailable });
   const { app } = createConsole(
     {
       viewerOf: auth.viewerOf,
@@ -97,12 +96,14 @@ export function startPeople(
         throw error;
       },
     },
-    routes,
+    { origin: ORIGIN, auth, addressOf: addresses.of, noteUnavailable },
+    OPEN_PAGES,
   );
 
   return {
     ...started,
-    routes,
+    /** The addresses that there are. */
+    paths: new Set(app.routes.map(({ path }) => path)),
     reasons,
     viewerOf: auth.viewerOf,
     handle: (request: Request) => Promise.resolve(app.handle(request)),

@@ -5,8 +5,8 @@ import { Time } from '../../../deploys/console/components/format.tsx';
 import { PostForm, TextField } from '../../../deploys/console/components/forms.tsx';
 import { Link } from '../../../deploys/console/components/links.tsx';
 import { Live } from '../../../deploys/console/components/panels.tsx';
-import { startRoutes } from '../../../deploys/console/routes.ts';
-import { forAnyone, type Route } from '../../../deploys/console/router.ts';
+import { openPage, type Route } from '../../../deploys/console/page.ts';
+import { startPage, themePage } from '../../../deploys/console/pages/login/start.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { CUSTOMER, serveInBrowser, startConsole } from './started.tsx';
 import { startWorld } from './world.ts';
@@ -15,77 +15,76 @@ import { type PageOptions, startBrowser, type StartedBrowser } from '../../start
 /** How often the live page was rendered. */
 let rendered = 0;
 
-const ROUTES: readonly Route[] = [
-  ...startRoutes({ origin: 'http://127.0.0.1' }),
-  forAnyone('/live', {
-    get: ({ show }) => {
-      rendered += 1;
-      return show({
-        title: 'Live',
-        body: (
-          <>
-            <Live id="part" from="/live" everySeconds={0.05}>
-              <p id="count">{rendered}</p>
-              <a href="/plain">inside</a>
-              <details id="more">
-                <summary>More</summary>
-                <p>of it</p>
-              </details>
-            </Live>
-            <button type="button" id="outside">
-              outside
-            </button>
-          </>
-        ),
-      });
-    },
+const PAGES: readonly Route[] = [
+  startPage,
+  themePage,
+  openPage({
+    path: '/live',
+    show: () => ({
+      title: 'Live',
+      body: (
+        <>
+          <Live id="part" everySeconds={0.05}>
+            <p id="count">{(rendered += 1)}</p>
+            <a href="/plain">inside</a>
+            <details id="more">
+              <summary>More</summary>
+              <p>of it</p>
+            </details>
+          </Live>
+          <button type="button" id="outside">
+            outside
+          </button>
+        </>
+      ),
+    }),
   }),
-  forAnyone('/plain', {
-    get: ({ show, nowMs }) =>
-      show({
-        title: 'Plain',
-        body: (
-          <>
-            <Link to="/detail" isDrawer>
-              Open
-            </Link>
-            <Link to="/absent" isDrawer>
-              Absent
-            </Link>
-            <SecretBox name="API key" secret="sluice_abc" />
-            <Time atMs={nowMs} />
-            <PostForm action="/form" button="Send" />
-          </>
-        ),
-      }),
+  openPage({
+    path: '/plain',
+    show: (_, { nowMs }) => ({
+      title: 'Plain',
+      body: (
+        <>
+          <Link to="/detail" isDrawer>
+            Open
+          </Link>
+          <Link to="/absent" isDrawer>
+            Absent
+          </Link>
+          <SecretBox name="API key" secret="sluice_abc" />
+          <Time atMs={nowMs} />
+          <PostForm action="/form" button="Send" />
+        </>
+      ),
+    }),
   }),
-  forAnyone('/detail', {
-    get: ({ show }) =>
-      show({
-        title: 'Detail',
-        crumbs: [['Plain', '/plain']],
-        body: (
-          <p>
-            in detail{' '}
-            <Link to="/detail/next" isDrawer>
-              Next
-            </Link>
-          </p>
-        ),
-      }),
+  openPage({
+    path: '/detail',
+    show: () => ({
+      title: 'Detail',
+      crumbs: [['Plain', '/plain']],
+      body: (
+        <p>
+          in detail{' '}
+          <Link to="/detail/next" isDrawer>
+            Next
+          </Link>
+        </p>
+      ),
+    }),
   }),
-  forAnyone('/detail/next', { get: ({ show }) => show({ title: 'Next one', body: <p>more</p> }) }),
-  forAnyone('/form', {
-    post: ({ show }) =>
-      show({
-        title: 'Form',
-        status: 422,
-        body: (
-          <PostForm action="/form" button="Send" errors={{ url: 'It is wrong.' }}>
-            <TextField name="url" label="URL" />
-          </PostForm>
-        ),
-      }),
+  openPage({ path: '/detail/next', show: () => ({ title: 'Next one', body: <p>more</p> }) }),
+  openPage({
+    path: '/form',
+    show: () => ({
+      title: 'Form',
+      body: (
+        <PostForm action="/form" button="Send">
+          <TextField name="url" label="URL" />
+        </PostForm>
+      ),
+    }),
+    forms: { '': () => ({ errors: { url: 'It is wrong.' } }) },
   }),
 ];
 
@@ -96,7 +95,7 @@ let browser: StartedBrowser;
 let served: ReturnType<typeof serveInBrowser>;
 beforeAll(async () => {
   browser = await startBrowser();
-  served = serveInBrowser(startConsole(CUSTOMER, ROUTES).app.handle);
+  served = serveInBrowser(startConsole(CUSTOMER, PAGES).app.handle);
 });
 afterAll(async () => {
   await browser[Symbol.asyncDispose]();

@@ -1,17 +1,15 @@
 /** @jsxImportSource preact */
 import { describe, expect, test } from 'bun:test';
-import { forAccount, forAnyone, forOperator } from '../../../deploys/console/router.ts';
+import { accountPage, openPage, type Route } from '../../../deploys/console/page.ts';
+import { PAGES } from '../../../deploys/console/pages.ts';
 import type { Viewer } from '../../../deploys/auth/auth-service.ts';
 import { CUSTOMER, OPERATOR, startConsole } from './started.tsx';
 
-const content = { title: 'Keys', body: <p>the body</p> };
-const ROUTES = [
-  forAccount('/accounts/:accountId/keys', { get: ({ show }) => show(content) }),
-  forAccount('/accounts/:accountId/keys/:id', {
-    get: ({ show }) => show({ ...content, crumbs: [['Keys', '/k']] }),
-  }),
-  forOperator('/operator/queue', { get: ({ show }) => show(content) }),
-  forAnyone('/login', { get: ({ show }) => show(content) }),
+const show = () => ({ title: 'Keys', body: <p>the body</p> });
+const ROUTES: readonly Route[] = [
+  ...PAGES.filter(({ entry }) => entry).map((page) => ({ ...page, find: () => 'it', show })),
+  accountPage({ path: '/accounts/:accountId/keys/:id', show }),
+  openPage({ path: '/login', show }),
 ];
 
 /** The texts, or an attribute, of what a selector finds in a page. */

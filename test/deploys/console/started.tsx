@@ -1,6 +1,8 @@
 /** @jsxImportSource preact */
-import { type ConsoleDeps, createConsole, type Route } from '../../../deploys/console/router.ts';
-import { startRoutes } from '../../../deploys/console/routes.ts';
+import type { PageServices } from '../../../deploys/console/page-services.ts';
+import type { Route } from '../../../deploys/console/page.ts';
+import { startPage, themePage } from '../../../deploys/console/pages/login/start.ts';
+import { type ConsoleDeps, createConsole } from '../../../deploys/console/router.ts';
 import type { Viewer } from '../../../deploys/auth/auth-service.ts';
 
 /** Where the console of these tests lives. */
@@ -19,10 +21,10 @@ const ACCOUNTS = new Map([
   [8, { id: 8, name: 'other', plan: undefined }],
 ]);
 
-/** The console without sockets, for one viewer, over two accounts. `routes` in place of its own pages. */
+/** The console without sockets, for one viewer, over two accounts, with pages that use no services. */
 export function startConsole(
   viewer: Viewer | undefined,
-  routes: readonly Route[] = startRoutes({ origin: ORIGIN }),
+  pages: readonly Route[] = [startPage, themePage],
   deps: Partial<ConsoleDeps> = {},
 ) {
   const broken: unknown[] = [];
@@ -36,7 +38,8 @@ export function startConsole(
       noteBroken: (error) => broken.push(error),
       ...deps,
     },
-    routes,
+    { origin: ORIGIN } as PageServices, // nothing else is used
+    pages,
   );
   const ask = (path: string, init: RequestInit = {}) =>
     Promise.resolve(made.app.handle(new Request(`${ORIGIN}${path}`, init)));

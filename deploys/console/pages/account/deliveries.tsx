@@ -10,13 +10,14 @@ import {
 import { ATTEMPTS_MAX, DELIVERY_STATES, type DeliveryState, SEND_TEXTS } from '../../../outbox/outcome.ts';
 import { DAY_MS } from '../../../usage/calendar.ts';
 import { CodeBlock } from '../../components/code.tsx';
-import { Ago, bytesText, countText, latencyText, Now, Time } from '../../components/format.tsx';
+import { Ago, bytesText, countText, latencyText, Time } from '../../components/format.tsx';
 import { Filters, filterSelect, TextField } from '../../components/forms.tsx';
-import { cursorFrom, Link, Pager, withQuery } from '../../components/links.tsx';
+import { Here } from '../../components/here.ts';
+import { cursorFrom, Link, Pager } from '../../components/links.tsx';
 import { Empty, Live, Panel, StateBadge, type StateWord, Table } from '../../components/panels.tsx';
-import type { AccountContext } from '../../context.ts';
-import type { WebhookServices } from '../../page-services.ts';
-import { paths } from '../../paths.ts';
+import type { PageServices } from '../../page-services.ts';
+import { type AccountContext, accountPage } from '../../page.ts';
+import { ACCOUNT, paths } from '../../paths.ts';
 
 /** The states of a delivery with what they are called and how they look. */
 export const STATE_WORDS: Readonly<Record<DeliveryState, StateWord>> = {
@@ -30,29 +31,38 @@ export const STATE_WORDS: Readonly<Record<DeliveryState, StateWord>> = {
 };
 
 /** The deliveries of all webhooks of an account, filtered or searched. */
-export function deliveryListPage(services: WebhookServices, context: AccountContext): Response {
-  const { account, nowMs, url, show } = context;
-  const filter = filterFrom(url.searchParams, nowMs);
-  const search = (url.searchParams.get('q') ?? '').trim();
-  const { rows, next } =
-    search === ''
-      ? services.deliveries.page(account.id, filter)
-      : { rows: services.deliveries.search(account.id, search), next: undefined };
-  return show({
-    title: 'Deliveries',
-    body: (
-      <>
-        {filters(services, context, filter, search)}
-        <Live id="deliveries" from={withQuery(url, {})} isOver={filter.after !== undefined}>
-          <Panel title={search === '' ? 'Newest first' : 'Search results'} isFlush>
-            {deliveryTable(account.id, rows, emptyText(search, filter, next), filter.webhookId !== undefined)}
-          </Panel>
-        </Live>
-        <Pager url={url} by="after" next={next && `${next.createdAtMs}.${next.id}`} />
-      </>
-    ),
-  });
-}
+export const deliveryListPage = accountPage({
+  path: paths.deliveries(ACCOUNT),
+  entry: ['Deliveries', 'send'],
+  show(services, context) {
+    const { account, nowMs, url } = context;
+    const filter = filterFrom(url.searchParams, nowMs);
+    const search = (url.searchParams.get('q') ?? '').trim();
+    const { rows, next } =
+      search === ''
+        ? services.deliveries.page(account.id, filter)
+        : { rows: services.deliveries.search(account.id, search), next: undefined };
+    return {
+      title: 'Deliveries',
+      body: (
+        <>
+          {filters(services, context, isNarrow(filter) || search !== '')}
+          <Live id="deliveries" isOver={filter.after !== undefined}>
+            <Panel title={search === '' ? 'Newest first' : 'Search results'} isFlush>
+              {deliveryTable(
+                account.id,
+                rows,
+                emptyText(search, filter, next),
+                filter.webhookId !== undefined,
+              )}
+            </Panel>
+          </Live>
+          <Pager by="after" next={next && `${next.createdAtMs}.${next.id}`} />
+        </>
+      ),
+    };
+  },
+});
 
 function emptyText(search: string, filter: DeliveryFilter, next: DeliveryPage['next']): string {
   if (search !== '')
@@ -63,41 +73,20 @@ function emptyText(search: string, filter: DeliveryFilter, next: DeliveryPage['n
   return isNarrow(filter) || filter.after ? 'No matching deliveries' : 'No deliveries yet';
 }
 
-function filters(
-  services: WebhookServices,
-  { account, nowMs, url }: AccountContext,
-  filter: DeliveryFilter,
-  search: string,
-) {
+function filters(services: PageServices, { account, nowMs }: AccountContext, isFiltered: boolean) {
   const webhooks = services.webhooks
     .list(account.id)
     .map(({ id, url: to }) => ({ value: id, label: new URL(to).host }));
   const programs = services.programs({}, nowMs).map(({ programId, label }) => ({ value: programId, label }));
+  const states = DELIVERY_STATES.map((value) => ({ value, label: STATE_WORDS[value][0] }));
   return (
-    <Filters path={paths.deliveries(account.id)} isFiltered={isNarrow(filter) || search !== ''}>
-      <TextField
-        name="q"
-        label="Delivery ID"
-        type="search"
-        value={search}
-        placeholder="First 8+ characters"
-        isCode
-      />
-      {filterSelect(
-        'state',
-        'State',
-        filter.state,
-        DELIVERY_STATES.map((value) => ({ value, label: STATE_WORDS[value][0] })),
-      )}
-      {filterSelect(
-        'event',
-        'Event',
-        filter.eventKind,
-        EVENTS.map((value) => ({ value, label: value })),
-      )}
-      {filterSelect('webhook', 'Webhook', filter.webhookId, webhooks)}
-      {filterSelect('program', 'Program', filter.programId, programs)}
-      {filterSelect('time', 'Time', url.searchParams.get('time') ?? undefined, SPANS)}
+    <Filters isFiltered={isFiltered}>
+      <TextField name="q" label="Delivery ID" type="search" placeholder="First 8+ characters" isCode />
+      {filterSelect('state', 'State', states)}
+      {filterSelect('event', 'Event', EVENTS)}
+      {filterSelect('webhook', 'Webhook', webhooks)}
+      {filterSelect('program', 'Program', programs)}
+      {filterSelect('time', 'Time', SPANS)}
     </Filters>
   );
 }
@@ -152,7 +141,7 @@ export function deliveryTable(
 }
 
 function State({ row }: Readonly<{ row: DeliveryRow }>) {
-  const nowMs = useContext(Now);
+  const { nowMs } = useContext(Here);
   const { state, nextAttemptAtMs, resendAtMs } = row;
   return (
     <span class="badges">

@@ -4,8 +4,7 @@ import { Ago, countText, spanText, Time } from '../../components/format.tsx';
 import { PostForm } from '../../components/forms.tsx';
 import { Badge, factList, Live, Notice, Panel, StateBadge, type Tone } from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
-import { type AccountContext, type AccountForm, byOf } from '../../context.ts';
-import type { WebhookServices } from '../../page-services.ts';
+import { accountPage } from '../../page.ts';
 import {
   attemptText,
   attemptWord,
@@ -16,77 +15,63 @@ import {
   STATE_WORDS,
   wordOf,
 } from './deliveries.tsx';
-import { type PageRefusal, refusalHead, refusalText, WebhookUrl } from './webhooks.tsx';
-import { paths, redirect } from '../../paths.ts';
+import { refusalOf, WebhookUrl } from './webhooks.tsx';
+import { ACCOUNT, paths, redirect } from '../../paths.ts';
 import { ATTEMPTS_MAX, RETRY_DELAYS_MS } from '../../../outbox/outcome.ts';
 import type { Delivery, AttemptRow } from '../../../outbox/list.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
+/** One delivery, on a page of its own or in the drawer. */
+export const deliveryPage = accountPage({
+  path: paths.delivery(ACCOUNT, ':deliveryId'),
+  find({ webhooks, deliveries }, { account, params }): Found | undefined {
+    const delivery = deliveries.find(account.id, params['deliveryId'] ?? '');
+    const webhook = delivery && webhooks.find(account.id, delivery.webhookId);
+    return webhook && { delivery, webhook };
+  },
+  show(_, { account, viewer, nowMs, returned }, found) {
+    const { delivery } = found;
+    const { tries } = delivery;
+    const isUnderWay = tries.at(-1)?.endedAtMs === null;
+    const isMoving = delivery.finishedAtMs === null || delivery.resendAtMs !== null || isUnderWay;
+    return {
+      title: `Delivery ${delivery.id.slice(0, 8)}`,
+      crumbs: [['Deliveries', paths.deliveries(account.id)]],
+      aside: (
+        <PostForm action={`${paths.delivery(account.id, delivery.id)}/resend`} button="Resend" isInline />
+      ),
+      body: (
+        <>
+          {returned && <Notice tone="bad">{returned.notice}</Notice>}
+          {aboutPanel(found, account.id)}
+          <Live id="delivery" everySeconds={2} isOver={!isMoving}>
+            <Panel title="Attempts" aside={stateBadges(delivery)}>
+              <ol class="timeline">
+                {tries.map((attempt, i) => (
+                  <li class={`tone-${ATTEMPT_TONES[attempt.state]}`}>
+                    {attemptDetails(attempt, delivery, i === tries.length - 1, viewer.role === 'operator')}
+                  </li>
+                ))}
+                {comingAttempts(delivery, nowMs)}
+              </ol>
+            </Panel>
+          </Live>
+          {payloadPanel(delivery)}
+        </>
+      ),
+    };
+  },
+  forms: {
+    '/resend'({ webhooks }, { account, by }, { delivery, webhook }) {
+      const resent = webhooks.resendOne(by, webhook.id, delivery.id);
+      return resent.kind === 'due'
+        ? redirect(paths.delivery(account.id, delivery.id), 'delivery-resent')
+        : refusalOf(resent);
+    },
+  },
+});
+
 type Found = Readonly<{ delivery: Delivery; webhook: Webhook }>;
-
-export function resendDelivery(services: WebhookServices, context: AccountForm): Response {
-  const { account, notFound } = context;
-  const found = find(services, context);
-  if (found === undefined) return notFound();
-  const { delivery, webhook } = found;
-  const resent = services.webhooks.resendOne(byOf(context), webhook.id, delivery.id);
-  if (resent.kind === 'due') return redirect(paths.delivery(account.id, delivery.id), 'delivery-resent');
-  return resent.kind === 'no-delivery' ? notFound() : deliveryPage(services, context, resent);
-}
-
-function find(
-  { webhooks, deliveries }: WebhookServices,
-  { account, params }: AccountContext,
-): Found | undefined {
-  const delivery = deliveries.find(account.id, params['deliveryId'] ?? '');
-  const webhook = delivery && webhooks.find(account.id, delivery.webhookId);
-  return webhook && { delivery, webhook };
-}
-
-/** One delivery, on a page of its own or in the drawer; also with why it was not resent. */
-export function deliveryPage(
-  services: WebhookServices,
-  context: AccountContext,
-  refusal?: PageRefusal,
-): Response {
-  const { account, viewer, nowMs, show, notFound } = context;
-  const found = find(services, context);
-  if (found === undefined) return notFound();
-  const { delivery } = found;
-  const path = paths.delivery(account.id, delivery.id);
-  const isUnderWay = delivery.tries.at(-1)?.endedAtMs === null;
-  const isMoving = delivery.finishedAtMs === null || delivery.resendAtMs !== null || isUnderWay;
-  return show({
-    title: `Delivery ${delivery.id.slice(0, 8)}`,
-    ...refusalHead(refusal),
-    crumbs: [['Deliveries', paths.deliveries(account.id)]],
-    aside: <PostForm action={`${path}/resend`} button="Resend" isInline />,
-    body: (
-      <>
-        {refusal && <Notice tone="bad">{refusalText(refusal)}</Notice>}
-        {aboutPanel(found, account.id)}
-        <Live id="delivery" from={path} everySeconds={2} isOver={!isMoving}>
-          <Panel title="Attempts" aside={stateBadges(delivery)}>
-            <ol class="timeline">
-              {delivery.tries.map((attempt, i) => (
-                <li class={`tone-${ATTEMPT_TONES[attempt.state]}`}>
-                  {attemptDetails(
-                    attempt,
-                    delivery,
-                    i === delivery.tries.length - 1,
-                    viewer.role === 'operator',
-                  )}
-                </li>
-              ))}
-              {comingAttempts(delivery, nowMs)}
-            </ol>
-          </Panel>
-        </Live>
-        {payloadPanel(delivery)}
-      </>
-    ),
-  });
-}
 
 function stateBadges({ state, lastError, resendAtMs, finishedAtMs }: Delivery) {
   return (

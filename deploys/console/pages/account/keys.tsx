@@ -8,18 +8,18 @@ import { SecretBox } from '../../components/code.tsx';
 import { Ago, countText, Time } from '../../components/format.tsx';
 import {
   ButtonLink,
-  confirmErrors,
   ConfirmPanel,
   Filters,
-  type FormErrors,
+  formContent,
+  formIdFor,
   formIdFrom,
   INCOMPLETE_FORM,
-  newFormId,
   PostForm,
   RadioFields,
-  type Returned,
   TextField,
+  unconfirmed,
 } from '../../components/forms.tsx';
+import { cursorFrom, Link, Pager } from '../../components/links.tsx';
 import {
   type Column,
   Columns,
@@ -32,72 +32,72 @@ import {
   statRow,
   Table,
 } from '../../components/panels.tsx';
-import { cursorFrom, Link, Pager } from '../../components/links.tsx';
-import { type AccountContext, type AccountForm, byOf, type PageAccount } from '../../context.ts';
-import type { AccountServices } from '../../page-services.ts';
-import { paths, redirect } from '../../paths.ts';
+import type { PageServices } from '../../page-services.ts';
+import { type AccountContext, accountPage, type PageAccount } from '../../page.ts';
+import { ACCOUNT, paths, redirect } from '../../paths.ts';
 
 const ROWS = 50;
 const WEEK_HOURS = 7 * 24;
 const SEARCH_CHARACTERS_MAX = 64;
 
 /** The keys of an account, the newest first. */
-export function keyListPage(
-  { keys, usage }: AccountServices,
-  { account, url, nowMs, show }: AccountContext,
-): Response {
-  const search = (url.searchParams.get('search') ?? '').trim().slice(0, SEARCH_CHARACTERS_MAX);
-  const before = cursorFrom(url.searchParams.get('before'));
-  const selection = {
-    accountId: account.id,
-    search,
-    limit: ROWS,
-    ...(before && { before: { createdAtMs: before.atMs, id: before.id } }),
-  };
-  const { items, next } = keys.page(selection);
-  const used = usage.byKey({ accountId: account.id }, lastHours(WEEK_HOURS, nowMs));
-  const calls = new Map(used.map(({ name, counts }) => [name, counts.calls]));
-  const path = paths.keys(account.id);
-  const isNarrowed = search !== '' || before !== undefined;
-  return show({
-    title: 'API keys',
-    aside: <ButtonLink to={`${path}/new`} kind="primary" text="Create key " />,
-    body: (
-      <>
-        <p>All keys share the account's rate limit and credits. A key is shown only once, when created.</p>
-        {(isNarrowed || next !== undefined) && (
-          <Filters path={path} isFiltered={isNarrowed}>
-            <TextField
-              name="search"
-              label="Name, ID or last four characters"
-              type="search"
-              value={search}
-              maxLength={SEARCH_CHARACTERS_MAX}
-            />
-          </Filters>
-        )}
-        <Table
-          caption="API keys, newest first"
-          columns={columnsOf(account, calls)}
-          rows={items}
-          empty={
-            isNarrowed ? (
-              <Empty title="No matching keys" />
-            ) : (
-              <Empty
-                title="No API keys yet"
-                text="API keys give access to the RPC endpoint and the program API."
-              >
-                <ButtonLink to={`${path}/new`} kind="primary" text="Create your first key" />
-              </Empty>
-            )
-          }
-        />
-        <Pager url={url} by="before" next={next && `${next.createdAtMs}.${next.id}`} />
-      </>
-    ),
-  });
-}
+export const keyListPage = accountPage({
+  path: paths.keys(ACCOUNT),
+  entry: ['API keys', 'key'],
+  show({ keys, usage }, { account, url: { searchParams }, nowMs }) {
+    const search = (searchParams.get('search') ?? '').trim().slice(0, SEARCH_CHARACTERS_MAX);
+    const before = cursorFrom(searchParams.get('before'));
+    const { items, next } = keys.page({
+      accountId: account.id,
+      search,
+      limit: ROWS,
+      ...(before && { before: { createdAtMs: before.atMs, id: before.id } }),
+    });
+    const used = usage.byKey({ accountId: account.id }, lastHours(WEEK_HOURS, nowMs));
+    const calls = new Map(used.map(({ name, counts }) => [name, counts.calls]));
+    const isNarrowed = search !== '' || before !== undefined;
+    const newButton = (text: string) => (
+      <ButtonLink to={`${paths.keys(account.id)}/new`} kind="primary" text={text} />
+    );
+    return {
+      title: 'API keys',
+      aside: newButton('Create key '),
+      body: (
+        <>
+          <p>All keys share the account's rate limit and credits. A key is shown only once, when created.</p>
+          {(isNarrowed || next !== undefined) && (
+            <Filters isFiltered={isNarrowed}>
+              <TextField
+                name="search"
+                label="Name, ID or last four characters"
+                type="search"
+                maxLength={SEARCH_CHARACTERS_MAX}
+              />
+            </Filters>
+          )}
+          <Table
+            caption="API keys, newest first"
+            columns={columnsOf(account, calls)}
+            rows={items}
+            empty={
+              isNarrowed ? (
+                <Empty title="No matching keys" />
+              ) : (
+                <Empty
+                  title="No API keys yet"
+                  text="API keys give access to the RPC endpoint and the program API."
+                >
+                  {newButton('Create your first key')}
+                </Empty>
+              )
+            }
+          />
+          <Pager by="before" next={next && `${next.createdAtMs}.${next.id}`} />
+        </>
+      ),
+    };
+  },
+});
 
 function columnsOf(account: PageAccount, calls: ReadonlyMap<string, number>): readonly Column<KeyRow>[] {
   return [
@@ -123,62 +123,53 @@ function columnsOf(account: PageAccount, calls: ReadonlyMap<string, number>): re
   ];
 }
 
-export function newKeyPage({ random }: AccountServices, context: AccountContext): Response {
-  return showForm(context, newFormId(random));
-}
-
-/** Creates a key and redirects to the page that shows it. */
-export function createKey({ keys, oneTimeSecrets, random }: AccountServices, context: AccountForm): Response {
-  const { account, form: sent, viewer } = context;
-  const once = formIdFrom(sent);
-  if (once === undefined)
-    return showForm(context, newFormId(random), { sent, errors: { form: INCOMPLETE_FORM } });
-  const result = keys.create(account.name, (sent.get('name') ?? '').trim(), byOf(context).actor, once);
-  switch (result.kind) {
-    case 'created':
-      oneTimeSecrets.put(viewer.userId, result.made.key, once);
-      return redirect(`${paths.key(account.id, result.made.id)}?shown=${once}`, 'key-created');
-    case 'made-before':
-      return redirect(`${paths.key(account.id, result.id)}?shown=${once}`);
-    case 'bad-name':
-      return showForm(context, once, { sent, errors: { name: BAD_KEY_NAME } });
-    case 'too-many':
-      return showForm(context, once, { sent, errors: { form: TOO_MANY_KEYS } });
-    case 'unknown-account':
-      return context.notFound();
-    default:
-      return unreachable(result);
-  }
-}
-
-function showForm({ account, show }: AccountContext, once: string, returned: Returned = {}): Response {
-  const path = paths.keys(account.id);
-  return show({
-    title: 'Create API key',
-    status: returned.errors && 422,
-    crumbs: [['API keys', path]],
-    body: (
-      <Panel title="New key">
-        <PostForm
-          action={`${path}/new`}
-          button="Create key"
-          kind="primary"
-          beside={<ButtonLink to={path} kind="quiet" text="Cancel" />}
-          hidden={{ once }}
-          {...returned}
-        >
-          <TextField
-            name="name"
-            label="Name"
-            hint="Such as the application or host that will use it. It can be changed later."
-            isRequired
-            maxLength={64}
-          />
-        </PostForm>
-      </Panel>
-    ),
-  });
-}
+/** The form of a new key, which leads to the page that shows it. */
+export const newKeyPage = accountPage({
+  path: `${paths.keys(ACCOUNT)}/new`,
+  show: ({ random }, context) => {
+    const path = paths.keys(context.account.id);
+    return formContent({
+      title: 'Create API key',
+      crumbs: [['API keys', path]],
+      panel: 'New key',
+      action: `${path}/new`,
+      button: 'Create key',
+      beside: <ButtonLink to={path} kind="quiet" text="Cancel" />,
+      hidden: { once: formIdFor(context, random) },
+      children: (
+        <TextField
+          name="name"
+          label="Name"
+          hint="Such as the application or host that will use it. It can be changed later."
+          isRequired
+          maxLength={64}
+        />
+      ),
+    });
+  },
+  forms: {
+    ''({ keys, oneTimeSecrets }, { account, form, viewer, actor }) {
+      const once = formIdFrom(form);
+      if (once === undefined) return INCOMPLETE_FORM;
+      const result = keys.create(account.name, (form.get('name') ?? '').trim(), actor, once);
+      switch (result.kind) {
+        case 'created':
+          oneTimeSecrets.put(viewer.userId, result.made.key, once);
+          return redirect(`${paths.key(account.id, result.made.id)}?shown=${once}`, 'key-created');
+        case 'made-before':
+          return redirect(`${paths.key(account.id, result.id)}?shown=${once}`);
+        case 'bad-name':
+          return { errors: { name: BAD_KEY_NAME } };
+        case 'too-many':
+          return { errors: { form: TOO_MANY_KEYS } };
+        case 'unknown-account':
+          return undefined;
+        default:
+          return unreachable(result);
+      }
+    },
+  },
+});
 
 const BAD_KEY_NAME = 'Use 1–64 printable characters, with no leading or trailing spaces.';
 
@@ -202,72 +193,116 @@ function KeyEnds({ row: { prefix, last4 } }: Readonly<{ row: Pick<KeyRow, 'prefi
   );
 }
 
-type KeyFormErrors = Readonly<Partial<Record<'rename' | 'rotate' | 'revoke', FormErrors>>>;
+/** One key and its forms; the key itself when it was just made. */
+export const keyPage = accountPage({
+  path: paths.key(ACCOUNT, ':keyId'),
+  find: ({ keys }, { account, params }) => keys.find(params['keyId'] ?? '', account.id),
+  show({ keys, usage, oneTimeSecrets, random }, context, row) {
+    const { account, nowMs, returned } = context;
+    const isWorking = row.state === 'active' || row.state === 'expiring';
+    const path = paths.key(account.id, row.id);
+    return {
+      title: row.name,
+      crumbs: [['API keys', paths.keys(account.id)]],
+      aside: <KeyBadge state={row.state} />,
+      body: (
+        <>
+          {shownKey(returned ? undefined : oneTimeSecrets.take(context), context)}
+          {row.state === 'active' && oldKeyNotice(keys, account, row)}
+          {row.state !== 'active' && returned?.action === `${path}/rotate` && (
+            <Notice tone="bad">{returned.errors?.['form']}</Notice>
+          )}
+          {keyUse(usage, { accountId: account.id, keyId: row.id }, nowMs)}
+          <Columns>
+            <Panel
+              title="Key"
+              aside={<Link to={`${paths.usage(account.id)}?key=${row.id}`}>Usage by method</Link>}
+            >
+              {keyFacts(row)}
+              {isWorking && (
+                <PostForm action={`${path}/rename`} button="Rename" isInline>
+                  <TextField name="name" label="Name" value={row.name} isRequired maxLength={64} />
+                </PostForm>
+              )}
+            </Panel>
+            {row.state === 'active' && rotatePanel(path, formIdFor(context, random))}
+          </Columns>
+          {isWorking && (
+            <ConfirmPanel
+              title="Revoke key"
+              id="revoke"
+              action={`${path}/revoke`}
+              phrase={row.name}
+              button="Revoke key"
+            >
+              Requests with this key are rejected within a second. A revoked key cannot be reactivated; its
+              usage history is kept.
+            </ConfirmPanel>
+          )}
+        </>
+      ),
+    };
+  },
+  forms: {
+    '/rename'({ keys }, { account, form, actor }, { id }) {
+      const result = keys.rename(id, (form.get('name') ?? '').trim(), actor, account.id);
+      switch (result.kind) {
+        case 'renamed':
+          return redirect(paths.key(account.id, id), 'key-renamed');
+        case 'bad-name':
+          return { errors: { name: BAD_KEY_NAME } };
+        case 'reserved-name':
+          return { errors: { name: 'This key is used by the service and cannot be renamed.' } };
+        case 'unknown-key':
+          return undefined;
+        default:
+          return unreachable(result);
+      }
+    },
+    /** Makes a key in place of this one, and leads to the page of the new key, which shows it. */
+    '/rotate'({ keys, oneTimeSecrets }, { account, form, viewer, actor }, { id }) {
+      const once = formIdFrom(form);
+      const grace = GRACES.find(({ value }) => value === form.get('grace'));
+      if (once === undefined) return INCOMPLETE_FORM;
+      if (grace === undefined) return { errors: { form: 'Choose when the old key expires.' } };
+      const result = keys.rotate(id, grace.ms, actor, account.id, once);
+      switch (result.kind) {
+        case 'rotated':
+          oneTimeSecrets.put(viewer.userId, result.made.key, once);
+          return redirect(`${paths.key(account.id, result.made.id)}?shown=${once}`, 'key-rotated');
+        case 'made-before':
+          return redirect(`${paths.key(account.id, result.id)}?shown=${once}`);
+        case 'too-many':
+          return { errors: { form: TOO_MANY_KEYS } };
+        case 'ended':
+          return { errors: { form: `The key is already ${result.state}.` } };
+        case 'unknown-key':
+          return undefined;
+        default:
+          return unreachable(result);
+      }
+    },
+    '/revoke'({ keys }, { account, form, actor }, { id, name }) {
+      const refusal = unconfirmed(form, name);
+      if (refusal) return refusal;
+      keys.revoke(id, actor, account.id);
+      return redirect(paths.key(account.id, id), 'key-revoked');
+    },
+  },
+});
 
-/** One key and its forms, with what was wrong with one of them; the key itself when it was just made. */
-export function keyPage(
-  { keys, usage, oneTimeSecrets, random }: AccountServices,
-  context: AccountContext,
-  errors?: KeyFormErrors,
-): Response {
-  const { account, params, nowMs, show } = context;
-  const row = keys.find(params['keyId'] ?? '', account.id);
-  if (row === undefined) return context.notFound();
-  const secret = oneTimeSecrets.take(context);
-  const isWorking = row.state === 'active' || row.state === 'expiring';
-  const path = paths.key(account.id, row.id);
-  const predecessor = keys
+/** The key that a rotation replaced by this one, while it still works. */
+function oldKeyNotice(keys: PageServices['keys'], account: PageAccount, row: KeyRow) {
+  const old = keys
     .page({ accountId: account.id, search: row.name, limit: 50 })
     .items.find(({ id, name, state }) => id !== row.id && name === row.name && state === 'expiring');
-  return show({
-    title: row.name,
-    status: errors && 422,
-    crumbs: [['API keys', paths.keys(account.id)]],
-    aside: <KeyBadge state={row.state} />,
-    body: (
-      <>
-        {shownKey(secret, context)}
-        {predecessor?.expiresAtMs !== undefined && row.state === 'active' && (
-          <Notice tone="warning">
-            The old key {predecessor.prefix}…{predecessor.last4} expires at{' '}
-            <Time atMs={predecessor.expiresAtMs} />.{' '}
-            <Link to={`${paths.key(account.id, predecessor.id)}#revoke`}>Revoke it now</Link>
-          </Notice>
-        )}
-        {row.state !== 'active' && errors?.rotate?.['form'] !== undefined && (
-          <Notice tone="bad">{errors.rotate['form']}</Notice>
-        )}
-        {keyUse(usage, { accountId: account.id, keyId: row.id }, nowMs)}
-        <Columns>
-          <Panel
-            title="Key"
-            aside={<Link to={`${paths.usage(account.id)}?key=${row.id}`}>Usage by method</Link>}
-          >
-            {keyFacts(row)}
-            {isWorking && (
-              <PostForm action={`${path}/rename`} button="Rename" isInline errors={errors?.rename}>
-                <TextField name="name" label="Name" value={row.name} isRequired maxLength={64} />
-              </PostForm>
-            )}
-          </Panel>
-          {row.state === 'active' && rotatePanel(path, newFormId(random), errors?.rotate)}
-        </Columns>
-        {isWorking && (
-          <ConfirmPanel
-            title="Revoke key"
-            id="revoke"
-            action={`${path}/revoke`}
-            phrase={row.name}
-            button="Revoke key"
-            errors={errors?.revoke}
-          >
-            Requests with this key are rejected within a second. A revoked key cannot be reactivated; its
-            usage history is kept.
-          </ConfirmPanel>
-        )}
-      </>
-    ),
-  });
+  if (old?.expiresAtMs === undefined) return null;
+  return (
+    <Notice tone="warning">
+      The old key {old.prefix}…{old.last4} expires at <Time atMs={old.expiresAtMs} />.{' '}
+      <Link to={`${paths.key(account.id, old.id)}#revoke`}>Revoke it now</Link>
+    </Notice>
+  );
 }
 
 /** The key itself, the one time that it is there to be shown. */
@@ -301,7 +336,7 @@ function keyFacts(row: KeyRow) {
   ]);
 }
 
-function keyUse(usage: AccountServices['usage'], whose: { accountId: number; keyId: string }, nowMs: number) {
+function keyUse(usage: PageServices['usage'], whose: { accountId: number; keyId: string }, nowMs: number) {
   const points = usage.series(whose, lastHours(WEEK_HOURS, nowMs));
   const week = sumOf(points.map(({ counts }) => counts));
   const day = points.slice(-24).map(({ counts }) => counts.calls);
@@ -326,79 +361,16 @@ const GRACES = [
   { value: '7d', label: 'In 7 days', ms: 168 * HOUR_MS },
 ];
 
-function rotatePanel(path: string, once: string, errors: FormErrors | undefined) {
+function rotatePanel(path: string, once: string) {
   return (
     <Panel title="Rotate key" id="rotate">
       <p>
         Creates a new key with the same name and shows it once. The old key keeps working for the time you
         choose.
       </p>
-      <PostForm
-        action={`${path}/rotate`}
-        button="Rotate key"
-        kind="primary"
-        hidden={{ once }}
-        errors={errors}
-      >
+      <PostForm action={`${path}/rotate`} button="Rotate key" kind="primary" hidden={{ once }}>
         <RadioFields name="grace" legend="Old key expires" value="24h" options={GRACES} />
       </PostForm>
     </Panel>
   );
-}
-
-export function renameKey(services: AccountServices, context: AccountForm): Response {
-  const { account, form, params } = context;
-  const id = params['keyId'] ?? '';
-  const result = services.keys.rename(id, (form.get('name') ?? '').trim(), byOf(context).actor, account.id);
-  const again = (name: string) => keyPage(services, context, { rename: { name } });
-  switch (result.kind) {
-    case 'renamed':
-      return redirect(paths.key(account.id, id), 'key-renamed');
-    case 'bad-name':
-      return again(BAD_KEY_NAME);
-    case 'reserved-name':
-      return again('This key is used by the service and cannot be renamed.');
-    case 'unknown-key':
-      return context.notFound();
-    default:
-      return unreachable(result);
-  }
-}
-
-/** Makes a key in place of this one, and leads to the page of the new key, which shows it. */
-export function rotateKey(services: AccountServices, context: AccountForm): Response {
-  const { account, form, params, viewer } = context;
-  const id = params['keyId'] ?? '';
-  const once = formIdFrom(form);
-  const grace = GRACES.find(({ value }) => value === form.get('grace'));
-  const again = (form: string) => keyPage(services, context, { rotate: { form } });
-  if (once === undefined) return again(INCOMPLETE_FORM);
-  if (grace === undefined) return again('Choose when the old key expires.');
-  const result = services.keys.rotate(id, grace.ms, byOf(context).actor, account.id, once);
-  switch (result.kind) {
-    case 'rotated':
-      services.oneTimeSecrets.put(viewer.userId, result.made.key, once);
-      return redirect(`${paths.key(account.id, result.made.id)}?shown=${once}`, 'key-rotated');
-    case 'made-before':
-      return redirect(`${paths.key(account.id, result.id)}?shown=${once}`);
-    case 'too-many':
-      return again(TOO_MANY_KEYS);
-    case 'ended':
-      return again(`The key is already ${result.state}.`);
-    case 'unknown-key':
-      return context.notFound();
-    default:
-      return unreachable(result);
-  }
-}
-
-export function revokeKey(services: AccountServices, context: AccountForm): Response {
-  const { account, form, params } = context;
-  const id = params['keyId'] ?? '';
-  const row = services.keys.find(id, account.id);
-  if (row === undefined) return context.notFound();
-  const revoke = confirmErrors(form, row.name);
-  if (revoke) return keyPage(services, context, { revoke });
-  services.keys.revoke(id, byOf(context).actor, account.id);
-  return redirect(paths.key(account.id, id), 'key-revoked');
 }

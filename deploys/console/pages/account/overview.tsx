@@ -22,75 +22,77 @@ import {
   type Tone,
 } from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
-import type { AccountContext } from '../../context.ts';
-import type { AccountServices } from '../../page-services.ts';
-import { paths } from '../../paths.ts';
+import { accountPage } from '../../page.ts';
+import { ACCOUNT, paths } from '../../paths.ts';
 import { KeyBadge } from './keys.tsx';
 import { errorNote, refusedNote } from './usage.tsx';
 
 const KEYS = 100;
 
 /** The state of an account and its current traffic. */
-export function overviewPage(
-  services: AccountServices,
-  { account: { id }, url, nowMs, show, notFound }: AccountContext,
-): Response {
-  const { accounts, keys, plans, usage, minutes, webhooksOf } = services;
-  const account = accounts.findById(id);
-  if (account === undefined) return notFound();
-  const plan = account.plan === undefined ? undefined : plans.get(account.plan);
-  const { creditsLeft, createdAtMs } = account;
-  const forecast =
-    creditsLeft === undefined
-      ? undefined
-      : forecastOf(usage, { accountId: id, creditsLeft, createdAtMs }, nowMs);
-  const hours = lastHours(24, nowMs);
-  const newest = keys.page({ accountId: id, limit: KEYS }).items;
-  const state = { account, plan, forecast, keys: newest, webhooks: webhooksOf(id) };
-  const found = [...ofAccount(state), ...ofWebhooks(state, nowMs), ...ofKeys(state, nowMs)];
-  return show({
-    title: 'Overview',
-    aside: (
-      <>
-        <Badge tone="quiet" icon="gauge">
-          {account.plan === undefined ? 'Program API only' : `Plan ${account.plan}`}
-        </Badge>
-        <ButtonLink to={paths.quickStart(id)} text="Quick start" />
-      </>
-    ),
-    body: (
-      <Live id="overview" from={url.pathname}>
-        <div class="panel-stack">
-          {found.length > 0 && (
-            <section class="notices" aria-label="Needs attention">
-              {found.map(({ tone, sentence, link }) => (
-                <Notice tone={tone}>
-                  {sentence} {link && <Link to={link.to}>{link.label}</Link>}
-                </Notice>
-              ))}
-            </section>
-          )}
-          {stats(state, usage.sum({ accountId: id }, hours))}
-          {lastHour(minutes.recentMinutes(id, nowMs), minutes.sinceMs(), plan)}
-          <Columns>
-            <TablePanel
-              title="Top methods, 24 hours"
-              aside={<Link to={paths.usage(id)}>All usage</Link>}
-              caption="Top methods in the last 24 hours"
-              columns={[
-                ['Method', ({ name }) => <code>{name}</code>, 'head'],
-                ['Requests', ({ counts }) => countText(counts.calls), 'end'],
-                ['Credits', ({ counts }) => countText(counts.credits - counts.refunded), 'end'],
-              ]}
-              rows={usage.byMethod({ accountId: id }, hours).slice(0, ROWS)}
-              empty={<Empty title="No calls in the last 24 hours" />}
-            />
-            {keysPanel(id, newest, usage.byKey({ accountId: id }, hours))}
-          </Columns>
-        </div>
-      </Live>
-    ),
-  });
+export const overviewPage = accountPage({
+  path: paths.overview(ACCOUNT),
+  entry: ['Overview', 'gauge'],
+  find: ({ accounts }, { account }) => accounts.findById(account.id),
+  show({ keys, plans, usage, minutes, webhooksOf }, { nowMs }, account) {
+    const { id, creditsLeft, createdAtMs } = account;
+    const plan = account.plan === undefined ? undefined : plans.get(account.plan);
+    const forecast =
+      creditsLeft === undefined
+        ? undefined
+        : forecastOf(usage, { accountId: id, creditsLeft, createdAtMs }, nowMs);
+    const hours = lastHours(24, nowMs);
+    const newest = keys.page({ accountId: id, limit: KEYS }).items;
+    const state = { account, plan, forecast, keys: newest, webhooks: webhooksOf(id) };
+    return {
+      title: 'Overview',
+      aside: (
+        <>
+          <Badge tone="quiet" icon="gauge">
+            {account.plan === undefined ? 'Program API only' : `Plan ${account.plan}`}
+          </Badge>
+          <ButtonLink to={paths.quickStart(id)} text="Quick start" />
+        </>
+      ),
+      body: (
+        <Live id="overview">
+          <div class="panel-stack">
+            {notices([...ofAccount(state), ...ofWebhooks(state, nowMs), ...ofKeys(state, nowMs)])}
+            {stats(state, usage.sum({ accountId: id }, hours))}
+            {lastHour(minutes.recentMinutes(id, nowMs), minutes.sinceMs(), plan)}
+            <Columns>
+              <TablePanel
+                title="Top methods, 24 hours"
+                aside={<Link to={paths.usage(id)}>All usage</Link>}
+                caption="Top methods in the last 24 hours"
+                columns={[
+                  ['Method', ({ name }) => <code>{name}</code>, 'head'],
+                  ['Requests', ({ counts }) => countText(counts.calls), 'end'],
+                  ['Credits', ({ counts }) => countText(counts.credits - counts.refunded), 'end'],
+                ]}
+                rows={usage.byMethod({ accountId: id }, hours).slice(0, ROWS)}
+                empty={<Empty title="No calls in the last 24 hours" />}
+              />
+              {keysPanel(id, newest, usage.byKey({ accountId: id }, hours))}
+            </Columns>
+          </div>
+        </Live>
+      ),
+    };
+  },
+});
+
+function notices(found: readonly Attention[]) {
+  if (found.length === 0) return null;
+  return (
+    <section class="notices" aria-label="Needs attention">
+      {found.map(({ tone, sentence, link }) => (
+        <Notice tone={tone}>
+          {sentence} {link && <Link to={link.to}>{link.label}</Link>}
+        </Notice>
+      ))}
+    </section>
+  );
 }
 
 /** The state of an account in numbers; `day` is what was counted in the last 24 hours. */

@@ -3,6 +3,7 @@ import { CopiedCode, ShortAddress, shortened } from '../../components/code.tsx';
 import { Ago, countText, Time } from '../../components/format.tsx';
 import { ButtonLink, Filters, filterSelect, TextField } from '../../components/forms.tsx';
 import {
+  type Column,
   Empty,
   factList,
   Live,
@@ -11,10 +12,9 @@ import {
   type StateWord,
   TablePanel,
 } from '../../components/panels.tsx';
-import { Link, Pager, withQuery } from '../../components/links.tsx';
-import type { AccountContext } from '../../context.ts';
-import type { WebhookServices } from '../../page-services.ts';
-import { paths } from '../../paths.ts';
+import { Link, Pager } from '../../components/links.tsx';
+import { accountPage } from '../../page.ts';
+import { ACCOUNT, paths } from '../../paths.ts';
 import type { ProgramShown, SeenDeploy } from '../../../watch/readings.ts';
 
 type Status = NonNullable<ProgramShown['status']>;
@@ -28,62 +28,63 @@ const STATUS_WORDS: Readonly<Record<Status, StateWord>> = {
 const STATUSES = Object.keys(STATUS_WORDS) as readonly Status[]; // Object.keys forgets the keys' type
 
 /** Every watched program as the last reading saw it, the newest deploy first. */
-export function programListPage(
-  { programs }: WebhookServices,
-  { account, nowMs, url, show }: AccountContext,
-): Response {
-  const search = (url.searchParams.get('q') ?? '').trim();
-  const status = STATUSES.find((known) => known === url.searchParams.get('status'));
-  // By slot, because a slot is known before its time; what has none comes last, in the list's order.
-  const rows = programs({ search, ...(status && { status }) }, nowMs).toSorted(
-    (a, b) => (b.deploySlot ?? -1) - (a.deploySlot ?? -1),
-  );
-  const path = paths.programs(account.id);
-  return show({
-    title: 'Programs',
-    body: (
-      <>
-        <Filters path={path} isFiltered={search !== '' || status !== undefined}>
-          <TextField name="q" label="Search" type="search" value={search} placeholder="Name or address" />
-          {filterSelect(
-            'status',
-            'Status',
-            status,
-            STATUSES.map((value) => ({ value, label: STATUS_WORDS[value][0] })),
-          )}
-        </Filters>
-        <Live id="programs" from={withQuery(url, {})} everySeconds={15}>
-          <TablePanel
-            title={rows.length === 1 ? '1 program' : `${countText(rows.length)} programs`}
-            caption="Programs"
-            columns={[
-              ['Program', ({ programId, label }) => <Link to={`${path}/${programId}`}>{label}</Link>, 'head'],
-              [
-                'Address',
-                ({ programId, label }) => (
-                  <ShortAddress id={`program-${programId}`} address={programId} of={label} />
-                ),
-              ],
-              ['Status', statusBadge],
-              [
-                'Deploy slot',
-                ({ deploySlot }) => (deploySlot === undefined ? '–' : countText(deploySlot)),
-                'end',
-              ],
-              ['Deployed', ({ deployedAtMs }) => <Ago atMs={deployedAtMs} none="–" />],
-              [
-                'Authority',
-                ({ programId, label, authority }) =>
-                  authorityCell(`authority-${programId}`, authority, `the upgrade authority of ${label}`),
-              ],
-            ]}
-            rows={rows}
-            empty={<Empty title="No matching programs" />}
-          />
-        </Live>
-      </>
-    ),
-  });
+export const programListPage = accountPage({
+  path: paths.programs(ACCOUNT),
+  entry: ['Programs', 'cube'],
+  show({ programs }, { account, nowMs, url: { searchParams } }) {
+    const search = (searchParams.get('q') ?? '').trim();
+    const status = STATUSES.find((known) => known === searchParams.get('status'));
+    // By slot, because a slot is known before its time; what has none comes last, in the list's order.
+    const rows = programs({ search, ...(status && { status }) }, nowMs).toSorted(
+      (a, b) => (b.deploySlot ?? -1) - (a.deploySlot ?? -1),
+    );
+    return {
+      title: 'Programs',
+      body: (
+        <>
+          <Filters isFiltered={search !== '' || status !== undefined}>
+            <TextField name="q" label="Search" type="search" placeholder="Name or address" />
+            {filterSelect(
+              'status',
+              'Status',
+              STATUSES.map((value) => ({ value, label: STATUS_WORDS[value][0] })),
+            )}
+          </Filters>
+          <Live id="programs" everySeconds={15}>
+            <TablePanel
+              title={rows.length === 1 ? '1 program' : `${countText(rows.length)} programs`}
+              caption="Programs"
+              columns={columnsOf(account.id)}
+              rows={rows}
+              empty={<Empty title="No matching programs" />}
+            />
+          </Live>
+        </>
+      ),
+    };
+  },
+});
+
+function columnsOf(accountId: number): readonly Column<ProgramShown>[] {
+  return [
+    [
+      'Program',
+      ({ programId, label }) => <Link to={paths.program(accountId, programId)}>{label}</Link>,
+      'head',
+    ],
+    [
+      'Address',
+      ({ programId, label }) => <ShortAddress id={`program-${programId}`} address={programId} of={label} />,
+    ],
+    ['Status', statusBadge],
+    ['Deploy slot', ({ deploySlot }) => countText(deploySlot), 'end'],
+    ['Deployed', ({ deployedAtMs }) => <Ago atMs={deployedAtMs} none="–" />],
+    [
+      'Authority',
+      ({ programId, label, authority }) =>
+        authorityCell(`authority-${programId}`, authority, `the upgrade authority of ${label}`),
+    ],
+  ];
 }
 
 function authorityCell(id: string, address: string | null | undefined, of: string) {
@@ -92,67 +93,68 @@ function authorityCell(id: string, address: string | null | undefined, of: strin
 
 const PAGE_ROWS = 50;
 
-export function programPage(
-  { programs, history }: WebhookServices,
-  { account, nowMs, params, url, show, notFound }: AccountContext,
-): Response {
-  const found = programs({}, nowMs).find(({ programId }) => programId === params['programId']);
-  if (found === undefined) return notFound();
+export const programPage = accountPage({
+  path: paths.program(ACCOUNT, ':programId'),
+  find: ({ programs }, { nowMs, params }) =>
+    programs({}, nowMs).find(({ programId }) => programId === params['programId']),
+  show({ history }, { account, url }, found) {
+    const { programId, label } = found;
+    const before = /^\d{1,15}$/.exec(url.searchParams.get('before') ?? '')?.[0];
+    const place = before === undefined ? {} : { before: Number(before) };
+    const deploys = history.of(programId, { ...place, limit: PAGE_ROWS });
+    return {
+      title: label,
+      crumbs: [['Programs', paths.programs(account.id)]],
+      aside: (
+        <ButtonLink
+          to={`${paths.webhooks(account.id)}/new?program=${programId}`}
+          kind="primary"
+          text="Add webhook"
+        />
+      ),
+      body: (
+        <>
+          {aboutPanel(account.id, found)}
+          {deployPanel(deploys)}
+          <Pager by="before" next={deploys.length === PAGE_ROWS ? deploys.at(-1)?.id : undefined} />
+        </>
+      ),
+    };
+  },
+});
+
+function aboutPanel(accountId: number, found: ProgramShown) {
   const { programId, label, deploySlot, deployedAtMs, authority } = found;
-  const before = /^\d{1,15}$/.exec(url.searchParams.get('before') ?? '')?.[0];
-  const place = before === undefined ? {} : { before: Number(before) };
-  const deploys = history.of(programId, { ...place, limit: PAGE_ROWS });
-  const last = deploys.length === PAGE_ROWS ? deploys.at(-1) : undefined;
-  return show({
-    title: label,
-    crumbs: [['Programs', paths.programs(account.id)]],
-    aside: (
-      <ButtonLink
-        to={`${paths.webhooks(account.id)}/new?program=${programId}`}
-        kind="primary"
-        text="Add webhook"
-      />
-    ),
-    body: (
-      <>
-        <Panel title="About">
-          {factList([
-            [
-              'Address',
-              <CopiedCode id="program-address" text={programId} label={`Copy address of ${label}`} />,
-            ],
-            ['Status', statusBadge(found)],
-            ['Deploy slot', deploySlot === undefined ? 'None' : countText(deploySlot)],
-            [
-              'Deployed',
-              <>
-                <Time atMs={deployedAtMs} none="Unknown" />
-                <span class="soft">
-                  <Ago atMs={deployedAtMs} />
-                </span>
-              </>,
-            ],
-            [
-              'Upgrade authority',
-              authority === undefined ? (
-                "None: the program can't be upgraded"
-              ) : (
-                <CopiedCode id="authority" text={authority} label="Copy address of the upgrade authority" />
-              ),
-            ],
-            [
-              'Deliveries',
-              <Link to={`${paths.deliveries(account.id)}?program=${programId}`}>
-                Deliveries for this program
-              </Link>,
-            ],
-          ])}
-        </Panel>
-        {deployPanel(deploys)}
-        <Pager url={url} by="before" next={last?.id} />
-      </>
-    ),
-  });
+  return (
+    <Panel title="About">
+      {factList([
+        ['Address', <CopiedCode id="program-address" text={programId} label={`Copy address of ${label}`} />],
+        ['Status', statusBadge(found)],
+        ['Deploy slot', countText(deploySlot, 'None')],
+        [
+          'Deployed',
+          <>
+            <Time atMs={deployedAtMs} none="Unknown" />
+            <span class="soft">
+              <Ago atMs={deployedAtMs} />
+            </span>
+          </>,
+        ],
+        [
+          'Upgrade authority',
+          authority === undefined ? (
+            "None: the program can't be upgraded"
+          ) : (
+            <CopiedCode id="authority" text={authority} label="Copy address of the upgrade authority" />
+          ),
+        ],
+        [
+          'Deliveries',
+          <Link to={`${paths.deliveries(accountId)}?program=${programId}`}>Deliveries for this program</Link>,
+        ],
+      ])}
+    </Panel>
+  );
 }
 
 function deployPanel(deploys: readonly SeenDeploy[]) {
@@ -161,11 +163,7 @@ function deployPanel(deploys: readonly SeenDeploy[]) {
       title="Deploy history"
       columns={[
         ['Deploy slot', ({ deploySlot }) => countText(deploySlot), 'head'],
-        [
-          'Previous slot',
-          ({ previousSlot }) => (previousSlot === null ? '–' : countText(previousSlot)),
-          'end',
-        ],
+        ['Previous slot', ({ previousSlot }) => countText(previousSlot), 'end'],
         ['Deployed', ({ deployedAtMs }) => <Time atMs={deployedAtMs} none="Unknown" />],
         ['Detected', ({ detectedAtMs }) => <Time atMs={detectedAtMs} />],
         [

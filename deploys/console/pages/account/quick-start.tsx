@@ -1,17 +1,15 @@
 /** @jsxImportSource preact */
 import { PROGRAMS_PATH } from '../../../api/programs.ts';
 import { CodeBlock, CopiedCode } from '../../components/code.tsx';
-import { Link, Tabs, withQuery } from '../../components/links.tsx';
+import { Link, Tabs, views } from '../../components/links.tsx';
 import { factList, Panel } from '../../components/panels.tsx';
-import type { AccountContext } from '../../context.ts';
-import type { AccountServices } from '../../page-services.ts';
-import { paths } from '../../paths.ts';
+import { accountPage } from '../../page.ts';
+import { ACCOUNT, paths } from '../../paths.ts';
 
-export function quickStartPage(
-  { rpcUrl, origin }: AccountServices,
-  { account, url, show }: AccountContext,
-): Response {
-  return show({
+export const quickStartPage = accountPage({
+  path: paths.quickStart(ACCOUNT),
+  entry: ['Quick start', 'code'],
+  show: ({ rpcUrl, origin }, { account, url }) => ({
     title: 'Quick start',
     body: (
       <>
@@ -48,8 +46,8 @@ export function quickStartPage(
         </Panel>
       </>
     ),
-  });
-}
+  }),
+});
 
 /** One language at a time, each with its own address. */
 function firstCallPanel(snippets: readonly Snippet[], url: URL) {
@@ -59,7 +57,12 @@ function firstCallPanel(snippets: readonly Snippet[], url: URL) {
     <Panel title="First call">
       <Tabs
         label="Language"
-        tabs={snippets.map(({ id, language }) => [language, withQuery(url, { in: id }), id === chosen.id])}
+        tabs={views(
+          url,
+          'in',
+          snippets.map(({ id, language }) => [id, language]),
+          chosen.id,
+        )}
       />
       {chosen.needs !== undefined && (
         <CodeBlock id="needs" label={`Install for ${chosen.language}`} text={chosen.needs} />

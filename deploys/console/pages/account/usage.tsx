@@ -15,10 +15,9 @@ import { Chart } from '../../components/charts.tsx';
 import { boundText, bytesText, countText, shareText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
 import { Empty, Notice, Panel, statRow, Table } from '../../components/panels.tsx';
-import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
-import type { AccountContext, PageContext } from '../../context.ts';
-import type { AccountServices } from '../../page-services.ts';
-import { paths } from '../../paths.ts';
+import { Choices, Link, Tabs, views, withQuery } from '../../components/links.tsx';
+import { accountPage, type Content } from '../../page.ts';
+import { ACCOUNT, paths } from '../../paths.ts';
 
 /** The periods of usage, each with its unit; all end now. */
 const PERIODS = {
@@ -72,64 +71,59 @@ function textFrom(text: string | null): string | undefined {
 const NAMED = 6;
 
 /** What an account used, by method or by key, over hours, days or months. */
-export async function usagePage(
-  { keys, readUsageView }: AccountServices,
-  context: AccountContext,
-): Promise<Response> {
-  const { request, account, viewer, url, nowMs, show } = context;
-  const query = usageQueryOf(url);
-  const { period, by, keyId, method } = query;
-  const { unit } = PERIODS[period];
-  const hours = hoursOf(period, nowMs);
-  const whose = { accountId: account.id, ...(keyId && { keyId }), ...(method && { method }) };
-  const selection = { whose, hours, unit, by, named: NAMED };
-  const reading = await readUsageView(selection, viewer.userId, request.signal);
-  if (reading.kind === 'busy') return showBusy(context);
-  const { view } = reading;
-  const keyName = (id: string) => {
-    const row = keys.find(id, account.id);
-    return row === undefined ? id : `${row.name} (…${row.last4})`;
-  };
-  const shown = { view, query, hours, url, keyName };
-  const isUsed = view.total.calls + view.total.refused > 0;
-  return show({
-    title: 'Usage',
-    aside: isUsed && <ButtonLink to={csvPath(url)} text="Download CSV" />,
-    body: (
-      <>
-        <Tabs
-          label="Period"
-          tabs={PERIOD_NAMES.map((name) => [
-            PERIODS[name].label,
-            withQuery(url, { period: name }),
-            name === period,
-          ])}
-        />
-        {narrowedBy(shown)}
-        {isUsed ? (
-          <>
-            {statRow([
-              ['Requests', countText(view.total.calls)],
-              ['Credits', countText(view.total.credits - view.total.refunded)],
-              ['Errors', countText(view.total.errors), errorNote(view.total)],
-              ['Rejected', countText(view.total.refused), refusedNote(view.total)],
-              ['Data sent', bytesText(view.total.bytesOut)],
-            ])}
-            {chartPanel(shown)}
-            {usageTable(shown)}
-            <p class="soft">
-              p50/p95: upper bounds on time to first byte. Times are in UTC; the current {unit} is incomplete.
-            </p>
-          </>
-        ) : (
-          <Empty title="No usage in this period">
-            <Link to={paths.quickStart(account.id)}>See how to make your first call</Link>
-          </Empty>
-        )}
-      </>
-    ),
-  });
-}
+export const usagePage = accountPage({
+  path: paths.usage(ACCOUNT),
+  entry: ['Usage', 'bars'],
+  async show({ keys, readUsageView }, { request, account, viewer, url, nowMs }) {
+    const query = usageQueryOf(url);
+    const { period, by, keyId, method } = query;
+    const { unit } = PERIODS[period];
+    const hours = hoursOf(period, nowMs);
+    const whose = { accountId: account.id, ...(keyId && { keyId }), ...(method && { method }) };
+    const selection = { whose, hours, unit, by, named: NAMED };
+    const reading = await readUsageView(selection, viewer.userId, request.signal);
+    if (reading.kind === 'busy') return busy();
+    const { view } = reading;
+    const keyName = (id: string) => {
+      const row = keys.find(id, account.id);
+      return row === undefined ? id : `${row.name} (…${row.last4})`;
+    };
+    const shown = { view, query, hours, url, keyName };
+    const isUsed = view.total.calls + view.total.refused > 0;
+    const periods = PERIOD_NAMES.map((name) => [name, PERIODS[name].label] as const);
+    return {
+      title: 'Usage',
+      aside: isUsed && <ButtonLink to={csvPath(url)} text="Download CSV" />,
+      body: (
+        <>
+          <Tabs label="Period" tabs={views(url, 'period', periods, period)} />
+          {narrowedBy(shown)}
+          {isUsed ? (
+            <>
+              {statRow([
+                ['Requests', countText(view.total.calls)],
+                ['Credits', countText(view.total.credits - view.total.refunded)],
+                ['Errors', countText(view.total.errors), errorNote(view.total)],
+                ['Rejected', countText(view.total.refused), refusedNote(view.total)],
+                ['Data sent', bytesText(view.total.bytesOut)],
+              ])}
+              {chartPanel(shown)}
+              {usageTable(shown)}
+              <p class="soft">
+                p50/p95: upper bounds on time to first byte. Times are in UTC; the current {unit} is
+                incomplete.
+              </p>
+            </>
+          ) : (
+            <Empty title="No usage in this period">
+              <Link to={paths.quickStart(account.id)}>See how to make your first call</Link>
+            </Empty>
+          )}
+        </>
+      ),
+    };
+  },
+});
 
 /** The same as a file, which has neither a metric nor groups. */
 function csvPath(url: URL): string {
@@ -173,6 +167,11 @@ const MEASURE_LABELS = {
   refused: 'Rejected',
 } as const;
 
+const DIMENSIONS = [
+  ['method', 'By method'],
+  ['key', 'By key'],
+] as const;
+
 /** Usage over time, the parts that were used the most upon one another. */
 function chartPanel({ view, query: { period, by, measure }, hours, url, keyName }: Shown) {
   const { unit, label } = PERIODS[period];
@@ -189,22 +188,8 @@ function chartPanel({ view, query: { period, by, measure }, hours, url, keyName 
       title={`${title}, ${label}`}
       aside={
         <>
-          <Choices
-            label="Metric"
-            tabs={Object.entries(MEASURE_LABELS).map(([name, text]) => [
-              text,
-              withQuery(url, { show: name }),
-              name === measure,
-            ])}
-          />
-          <Choices
-            label="Group by"
-            tabs={(['method', 'key'] as const).map((name) => [
-              `By ${name}`,
-              withQuery(url, { by: name }),
-              name === by,
-            ])}
-          />
+          <Choices label="Metric" tabs={views(url, 'show', Object.entries(MEASURE_LABELS), measure)} />
+          <Choices label="Group by" tabs={views(url, 'by', DIMENSIONS, by)} />
         </>
       }
     >
@@ -269,37 +254,35 @@ function usageTable({ view: { parts, total }, query: { by }, url, keyName }: Sho
   );
 }
 
-const BUSY_SECONDS = 2;
-
 /** The response while a user's other windows read usage. */
-function showBusy({ show }: PageContext): Response {
-  return show({
-    title: 'Usage',
-    status: 503,
-    retryAfterSeconds: BUSY_SECONDS,
-    body: <Notice tone="warning">Usage is open in too many windows. Reload this page in a moment.</Notice>,
-  });
-}
+const busy = (): Content => ({
+  title: 'Usage',
+  status: 503,
+  retryAfterSeconds: 2,
+  body: <Notice tone="warning">Usage is open in too many windows. Reload this page in a moment.</Notice>,
+});
 
 /** The rows behind the page of usage, in the columns of `sluice usage --format csv`. */
-export function usageCsv({ readUsed, turns }: AccountServices, context: AccountContext): Response {
-  const { account, viewer, url, nowMs, request } = context;
-  const { period, keyId, method } = usageQueryOf(url);
-  const hours = hoursOf(period, nowMs);
-  const isWanted = (used: Used) =>
-    (keyId === undefined || used.key_id === keyId) && (method === undefined || used.method === method);
-  const lines = linesOf(readUsed(hours, account.id), isWanted, account.name);
-  const dayOf = (hour: number) => UNITS.day.text(UNITS.day.of(hour));
-  const file = `usage-${dayOf(hours.fromHour)}-to-${dayOf(hours.toHour - 1)}.csv`;
-  const headers = {
-    'content-type': 'text/csv; charset=utf-8',
-    'content-disposition': `attachment; filename="${file}"`,
-  };
-  if (request.method === 'HEAD') return new Response(null, { headers });
-  const reader = turns.enter(viewer.userId);
-  if (reader === undefined) return showBusy(context);
-  return new Response(streamed(lines, reader, request.signal), { headers });
-}
+export const usageFile = accountPage({
+  path: `${paths.usage(ACCOUNT)}.csv`,
+  show({ readUsed, turns }, { account, viewer, url, nowMs, request }) {
+    const { period, keyId, method } = usageQueryOf(url);
+    const hours = hoursOf(period, nowMs);
+    const isWanted = (used: Used) =>
+      (keyId === undefined || used.key_id === keyId) && (method === undefined || used.method === method);
+    const lines = linesOf(readUsed(hours, account.id), isWanted, account.name);
+    const dayOf = (hour: number) => UNITS.day.text(UNITS.day.of(hour));
+    const file = `usage-${dayOf(hours.fromHour)}-to-${dayOf(hours.toHour - 1)}.csv`;
+    const headers = {
+      'content-type': 'text/csv; charset=utf-8',
+      'content-disposition': `attachment; filename="${file}"`,
+    };
+    if (request.method === 'HEAD') return new Response(null, { headers });
+    const reader = turns.enter(viewer.userId);
+    if (reader === undefined) return busy();
+    return new Response(streamed(lines, reader, request.signal), { headers });
+  },
+});
 
 function* linesOf(
   pages: Iterable<readonly Used[]>,

@@ -1,145 +1,158 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
 import { shortened } from '../../components/code.tsx';
-import {
-  CheckField,
-  type FormErrors,
-  newFormId,
-  PostForm,
-  RadioFields,
-  TextField,
-} from '../../components/forms.tsx';
-import { Icon, Panel, type Tone } from '../../components/panels.tsx';
+import { CheckField, formContent, formIdFor, RadioFields, TextField } from '../../components/forms.tsx';
+import { Icon, type Tone } from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
-import { type AccountContext, type AccountForm, byOf } from '../../context.ts';
-import type { WebhookServices } from '../../page-services.ts';
-import { showSecret } from './webhook-actions.tsx';
-import { webhookIdIn } from './webhook.tsx';
-import { hostOf, refusalText } from './webhooks.tsx';
-import { ownPath, paths, redirect } from '../../paths.ts';
+import type { PageServices } from '../../page-services.ts';
+import { type AccountContext, accountPage } from '../../page.ts';
+import { ACCOUNT, ownPath, paths, redirect } from '../../paths.ts';
 import type { ProgramShown } from '../../../watch/readings.ts';
 import { DESCRIPTION_CHARACTERS_MAX, type Settings } from '../../../webhooks/settings.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
+import { secretContent } from './webhook-secret.tsx';
+import { hostOf, refusedText, webhookIn } from './webhooks.tsx';
 
-export function newWebhookPage(services: WebhookServices, context: AccountContext): Response {
-  const program = context.url.searchParams.get('program') ?? '';
-  const isWatched = services.programs({}, context.nowMs).some(({ programId }) => programId === program);
-  const given = { url: '', description: '', isAll: !isWatched, programs: isWatched ? [program] : [] };
-  return showForm(services, context, { given, once: newFormId(services.random) });
-}
-
-/** Creates a webhook; the response is the one page that shows its secret. */
-export async function createWebhook(services: WebhookServices, context: AccountForm): Promise<Response> {
-  const { form, account, request, viewer } = context;
-  const given = givenFrom(form);
-  const once = form.get('once') ?? newFormId(services.random);
-  const again = (errors: FormErrors) => showForm(services, context, { given, once, errors });
-  const entry = services.enter(viewer.userId);
-  if (entry.kind === 'over-rate') return again({ form: refusalText(entry) });
-  const wanted = { ...settingsOf(given), once };
-  const created = await services.webhooks.create(byOf(context), wanted, request.signal);
-  switch (created.kind) {
-    case 'created':
-      return showSecret(context, { ...created, title: 'Webhook created' });
-    case 'made-before':
-      return redirect(paths.webhook(account.id, created.webhookId), 'webhook-created-before');
-    case 'unfit':
-    case 'unresolved':
-      return again({ [created.field]: `${created.text}.` });
-    case 'too-many':
-      return again({ form: refusalText(created) });
-    default:
-      return unreachable(created);
-  }
-}
+/** The form of a new webhook; the response to it is the one page that shows the secret. */
+export const newWebhookPage = accountPage({
+  path: `${paths.webhooks(ACCOUNT)}/new`,
+  show(services, context) {
+    const program = context.url.searchParams.get('program') ?? '';
+    const isWatched = services.programs({}, context.nowMs).some(({ programId }) => programId === program);
+    const list = paths.webhooks(context.account.id);
+    return formContent({
+      title: 'Add webhook',
+      crumbs: [['Webhooks', list]],
+      panel: PANEL,
+      action: `${list}/new`,
+      button: 'Add webhook',
+      beside: <Link to={list}>Cancel</Link>,
+      // The id of the form, so that the same webhook is not made twice.
+      hidden: { once: context.returned?.sent?.get('once') ?? formIdFor(context, services.random) },
+      children: fields(services, context, {
+        url: '',
+        description: '',
+        programs: isWatched ? [program] : null,
+      }),
+    });
+  },
+  forms: {
+    async ''({ webhooks, enter, random }, context) {
+      const { form, account, request, viewer, by } = context;
+      const entry = enter(viewer.userId);
+      if (entry.kind === 'over-rate') return { errors: { form: refusedText(entry) } };
+      const wanted = { ...settingsOf(form), once: form.get('once') ?? formIdFor(context, random) };
+      const created = await webhooks.create(by, wanted, request.signal);
+      switch (created.kind) {
+        case 'created':
+          return secretContent(account.id, { ...created, title: 'Webhook created' });
+        case 'made-before':
+          return redirect(paths.webhook(account.id, created.webhookId), 'webhook-created-before');
+        case 'unfit':
+        case 'unresolved':
+          return { errors: { [created.field]: `${created.text}.` } };
+        case 'too-many':
+          return { errors: { form: refusedText(created) } };
+        default:
+          return unreachable(created);
+      }
+    },
+  },
+});
 
 /** The form of a webhook's URL, programs and description as they are. */
-export function editWebhookPage(services: WebhookServices, context: AccountContext): Response {
-  const webhook = services.webhooks.find(context.account.id, webhookIdIn(context));
-  if (webhook === undefined) return context.notFound();
-  const { url, description, programs } = webhook;
-  const given = { url, description, isAll: programs === null, programs: programs ?? [] };
-  return showForm(services, context, { webhook, given });
-}
+export const editWebhookPage = accountPage({
+  path: `${paths.webhook(ACCOUNT, ':webhookId')}/edit`,
+  find: webhookIn,
+  show(services, context, webhook) {
+    const { id } = context.account;
+    const path = paths.webhook(id, webhook.id);
+    return formContent({
+      title: 'Edit webhook',
+      crumbs: [
+        ['Webhooks', paths.webhooks(id)],
+        [hostOf(webhook), path],
+      ],
+      panel: PANEL,
+      action: `${path}/edit`,
+      button: 'Save',
+      beside: <Link to={path}>Cancel</Link>,
+      children: fields(services, context, webhook),
+    });
+  },
+  forms: {
+    async ''({ webhooks, enter }, { account, form, request, viewer, by }, { id }) {
+      const entry = enter(viewer.userId);
+      if (entry.kind === 'over-rate') return { errors: { form: refusedText(entry) } };
+      const edited = await webhooks.edit(by, id, settingsOf(form), request.signal);
+      switch (edited.kind) {
+        case 'edited':
+          return redirect(paths.webhook(account.id, id), 'webhook-saved');
+        case 'no-webhook':
+          return undefined;
+        case 'unfit':
+        case 'unresolved':
+          return { errors: { [edited.field]: `${edited.text}.` } };
+        default:
+          return unreachable(edited);
+      }
+    },
+  },
+});
 
-export async function editWebhook(services: WebhookServices, context: AccountForm): Promise<Response> {
-  const { account, form, request, viewer, notFound } = context;
-  const id = webhookIdIn(context);
-  const given = givenFrom(form);
-  const again = (errors: FormErrors) => {
-    const webhook = services.webhooks.find(account.id, id);
-    return webhook === undefined ? notFound() : showForm(services, context, { webhook, given, errors });
+const PANEL = 'Endpoint and events';
+
+/** The fields of a webhook, as they were sent where the form comes back. */
+function fields(
+  { programs }: PageServices,
+  { account, nowMs, returned }: AccountContext,
+  stored: Pick<Webhook, 'url' | 'description' | 'programs'>,
+) {
+  const sent = returned?.sent;
+  const given = {
+    isAll: sent ? isAll(sent) : stored.programs === null,
+    chosen: sent?.getAll('program') ?? stored.programs ?? [],
   };
-  const entry = services.enter(viewer.userId);
-  if (entry.kind === 'over-rate') return again({ form: refusalText(entry) });
-  const edited = await services.webhooks.edit(byOf(context), id, settingsOf(given), request.signal);
-  switch (edited.kind) {
-    case 'edited':
-      return redirect(paths.webhook(account.id, id), 'webhook-saved');
-    case 'no-webhook':
-      return notFound();
-    case 'unfit':
-    case 'unresolved':
-      return again({ [edited.field]: `${edited.text}.` });
-    default:
-      return unreachable(edited);
-  }
+  return (
+    <>
+      <TextField
+        name="url"
+        label="URL"
+        type="url"
+        value={stored.url}
+        isRequired
+        isCode
+        placeholder="https://hooks.example.com/sluice"
+        maxLength={2_048}
+        hint="Must start with https:// and be reachable from the public internet."
+      />
+      {urlCheck(`${paths.webhooks(account.id)}/check`)}
+      {programPicker(given, programs({}, nowMs), returned?.errors?.['programs'])}
+      <TextField
+        name="description"
+        label="Description"
+        value={stored.description}
+        maxLength={DESCRIPTION_CHARACTERS_MAX}
+        hint="For your reference only; it is not sent."
+      />
+    </>
+  );
 }
 
-/** A webhook that is edited; or, of a new one, the id of its form, so that the same one is not taken twice. */
-type Filling = Readonly<{ given: GivenSettings; webhook?: Webhook; once?: string; errors?: FormErrors }>;
+/** The chosen programs stay as they were when the form comes back, also beside "all". */
+type Given = Readonly<{ isAll: boolean; chosen: readonly string[] }>;
 
-function showForm(
-  services: WebhookServices,
-  { account, nowMs, show }: AccountContext,
-  { given, webhook, once, errors }: Filling,
-): Response {
-  const list = paths.webhooks(account.id);
-  const path = webhook && paths.webhook(account.id, webhook.id);
-  return show({
-    title: webhook ? 'Edit webhook' : 'Add webhook',
-    status: errors && 422,
-    crumbs: [['Webhooks', list], ...(webhook && path ? [[hostOf(webhook), path] as const] : [])],
-    body: (
-      <Panel title="Endpoint and events">
-        <PostForm
-          action={path ? `${path}/edit` : `${list}/new`}
-          button={webhook ? 'Save' : 'Add webhook'}
-          kind="primary"
-          beside={<Link to={path ?? list}>Cancel</Link>}
-          hidden={once === undefined ? {} : { once }}
-          errors={errors}
-        >
-          <TextField
-            name="url"
-            label="URL"
-            type="url"
-            value={given.url}
-            isRequired
-            isCode
-            placeholder="https://hooks.example.com/sluice"
-            maxLength={2_048}
-            hint="Must start with https:// and be reachable from the public internet."
-          />
-          {urlCheck(`${list}/check`)}
-          {programPicker(given, services.programs({}, nowMs), errors?.['programs'])}
-          <TextField
-            name="description"
-            label="Description"
-            value={given.description}
-            maxLength={DESCRIPTION_CHARACTERS_MAX}
-            hint="For your reference only; it is not sent."
-          />
-        </PostForm>
-      </Panel>
-    ),
-  });
+const isAll = (form: URLSearchParams) => form.get('programs') !== 'chosen';
+
+function settingsOf(form: URLSearchParams): Settings {
+  const [url = '', description = ''] = ['url', 'description'].map((name) => (form.get(name) ?? '').trim());
+  return { url, description, programs: isAll(form) ? null : form.getAll('program') };
 }
 
 /** All programs or chosen ones. With JavaScript the list can be searched; without, it is a list to scroll. */
-function programPicker(given: GivenSettings, programs: readonly ProgramShown[], error: string | undefined) {
-  const chosen = new Set(given.programs);
-  const unwatched = given.programs
+function programPicker(given: Given, programs: readonly ProgramShown[], error: string | undefined) {
+  const chosen = new Set(given.chosen);
+  const unwatched = given.chosen
     .filter((address) => !programs.some(({ programId }) => programId === address))
     .map((programId) => ({ programId, label: 'No longer watched' }));
   const chosenFirst = programs.toSorted(
@@ -188,27 +201,6 @@ function programPicker(given: GivenSettings, programs: readonly ProgramShown[], 
   );
 }
 
-/** The settings of a webhook as its form sends them. `isAll` and the chosen ones stay as they were when it comes back. */
-type GivenSettings = Readonly<{
-  url: string;
-  description: string;
-  isAll: boolean;
-  programs: readonly string[];
-}>;
-
-function givenFrom(form: URLSearchParams): GivenSettings {
-  return {
-    url: (form.get('url') ?? '').trim(),
-    description: (form.get('description') ?? '').trim(),
-    isAll: form.get('programs') !== 'chosen',
-    programs: form.getAll('program'),
-  };
-}
-
-function settingsOf({ url, description, isAll, programs }: GivenSettings): Settings {
-  return { url, description, programs: isAll ? null : programs };
-}
-
 /** Characters before a URL is checked: "https://a.b". */
 const CHECKED_FROM = 11;
 
@@ -229,28 +221,30 @@ function urlCheck(path: string) {
 }
 
 /** Checks a URL as for a new webhook, without creating one. POST, because a URL may hold a secret. */
-export async function checkUrl(
-  { webhooks, enter }: WebhookServices,
-  { form, viewer, request, show }: AccountForm,
-): Promise<Response> {
-  const url = (form.get('url') ?? '').trim();
-  const answer = async (): Promise<readonly [Tone, string] | undefined> => {
-    if (url.length < CHECKED_FROM) return undefined;
-    const entry = enter(viewer.userId);
-    if (entry.kind === 'over-rate') return ['warning', refusalText(entry)];
-    const check = await webhooks.check({ url }, request.signal);
-    if (check.kind === 'checked') return ['good', 'Valid: uses https and resolves to public addresses.'];
-    if (check.kind === 'unfit') return ['bad', `${check.text}.`];
-    return ['warning', `${check.text}. Try again in a moment.`];
-  };
-  const [tone, text] = (await answer()) ?? ['quiet', ''];
-  return show({
-    title: 'URL check',
-    body: (
-      <p id="url-check-answer" class={`tone-${tone} check-result`}>
-        {text !== '' && <Icon name={tone === 'good' ? 'check' : 'alert'} />}
-        {text}
-      </p>
-    ),
-  });
-}
+export const urlCheckPage = accountPage({
+  path: `${paths.webhooks(ACCOUNT)}/check`,
+  forms: {
+    async ''({ webhooks, enter }, { form, viewer, request }) {
+      const url = (form.get('url') ?? '').trim();
+      const answer = async (): Promise<readonly [Tone, string]> => {
+        if (url.length < CHECKED_FROM) return ['quiet', ''];
+        const entry = enter(viewer.userId);
+        if (entry.kind === 'over-rate') return ['warning', refusedText(entry)];
+        const check = await webhooks.check({ url }, request.signal);
+        if (check.kind === 'checked') return ['good', 'Valid: uses https and resolves to public addresses.'];
+        if (check.kind === 'unfit') return ['bad', `${check.text}.`];
+        return ['warning', `${check.text}. Try again in a moment.`];
+      };
+      const [tone, text] = await answer();
+      return {
+        title: 'URL check',
+        body: (
+          <p id="url-check-answer" class={`tone-${tone} check-result`}>
+            {text !== '' && <Icon name={tone === 'good' ? 'check' : 'alert'} />}
+            {text}
+          </p>
+        ),
+      };
+    },
+  },
+});

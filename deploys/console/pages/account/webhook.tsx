@@ -3,115 +3,149 @@ import { Ago, countText, latencyText, shareText, Time } from '../../components/f
 import {
   ButtonLink,
   ConfirmPanel,
-  type FormErrors,
   PostForm,
   RadioFields,
   Submit,
+  unconfirmed,
 } from '../../components/forms.tsx';
 import { Columns, factList, Notice, Panel, type Stat, statRow } from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
 import type { Delivery } from '../../../outbox/list.ts';
-import type { AccountContext, Content } from '../../context.ts';
-import type { WebhookServices } from '../../page-services.ts';
+import type { PageServices } from '../../page-services.ts';
+import { type AccountContext, accountPage } from '../../page.ts';
 import { attemptText, deliveryTable, responseBody, wordOf } from './deliveries.tsx';
 import { labelsOf } from './programs.tsx';
+import { secretContent } from './webhook-secret.tsx';
 import {
   failureLine,
   failureShare,
   hostOf,
-  type PageRefusal,
-  refusalHead,
-  refusalText,
+  refusalOf,
+  webhookIn,
   WebhookState,
   WebhookUrl,
 } from './webhooks.tsx';
-import { ownPath, paths } from '../../paths.ts';
+import { ACCOUNT, type FlashCode, ownPath, paths, redirect } from '../../paths.ts';
 import type { Takeover } from '../../../webhooks/change.ts';
 import type { DeliveryCounts, WebhookHealth } from '../../../webhooks/webhook-health.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 
 const RECENT = 8;
 
-/** How a form on the page ended; `status` replaces the refusal's own. */
-type Outcome = Readonly<{ refusal?: PageRefusal; deleteErrors?: FormErrors; head?: Pick<Content, 'status'> }>;
+/** One webhook: its health, its settings and its forms. */
+export const webhookPage = accountPage({
+  path: paths.webhook(ACCOUNT, ':webhookId'),
+  find: webhookIn,
+  show(services, { account, nowMs, url, returned }, webhook) {
+    const { id } = webhook;
+    const path = paths.webhook(account.id, id);
+    const recent = services.deliveries.page(account.id, { webhookId: id, limit: RECENT });
+    const test = services.webhooks.delivery(account.id, id, url.searchParams.get('test') ?? '');
+    const host = hostOf(webhook);
+    return {
+      title: host,
+      crumbs: [['Webhooks', paths.webhooks(account.id)]],
+      aside: buttons(webhook, path),
+      body: (
+        <>
+          {returned?.notice === undefined ? (
+            testResult(path, account.id, test, nowMs)
+          ) : (
+            <div id="test-result" role="alert">
+              <Notice tone="bad">{returned.notice}</Notice>
+            </div>
+          )}
+          {failingNotice(services, webhook)}
+          {stats(services.healthOf(id, nowMs))}
+          <Columns>
+            {aboutPanel(webhook, labelsOf(services.programs({}, nowMs)))}
+            {secretPanel(webhook, path)}
+          </Columns>
+          <Panel
+            title="Recent deliveries"
+            id={PARTS_OF_TEST.recent}
+            isFlush
+            aside={
+              <>
+                <Link to={`${path}/resend-failed`}>Retry failed</Link>
+                <Link to={`${paths.deliveries(account.id)}?webhook=${id}`}>All deliveries</Link>
+              </>
+            }
+          >
+            {deliveryTable(account.id, recent.rows, 'No deliveries yet', true)}
+          </Panel>
+          <ConfirmPanel
+            title="Delete webhook"
+            action={`${path}/delete`}
+            phrase={host}
+            button="Delete webhook"
+          >
+            Pending deliveries are cancelled and its history is hidden. This cannot be undone.
+          </ConfirmPanel>
+        </>
+      ),
+    };
+  },
+  forms: {
+    '/pause': changing('pause', 'webhook-paused'),
+    '/resume': changing('resume', 'webhook-resumed'),
+    '/rotation/switch': changing('switchNow', 'rotation-completed'),
+    '/rotation/cancel': changing('cancelRotation', 'rotation-cancelled'),
+    /** Creates a new secret and shows it once. */
+    '/rotation'({ webhooks }, { account, form, by }, { id }) {
+      const takeover = TAKEOVERS.find(({ value }) => value === form.get('takes-over'))?.value ?? '24h';
+      const seen = form.get('seen') ?? '';
+      const rotated = webhooks.rotate(by, id, takeover, /^\d{1,15}$/.test(seen) ? Number(seen) : 0);
+      return rotated.kind === 'rotated'
+        ? secretContent(account.id, { ...rotated, title: 'New signing secret' })
+        : refusalOf(rotated);
+    },
+    /** Sends a test. A page with JavaScript stays where it is; without, the delivery's page shows how it ends. */
+    '/test'({ webhooks }, { account, request, by }, { id }) {
+      const isPart = request.headers.get('hx-request') === 'true';
+      const tested = webhooks.sendTest(by, id);
+      if (tested.kind === 'queued')
+        return isPart
+          ? redirect(`${paths.webhook(account.id, id)}?test=${tested.deliveryId}`)
+          : redirect(paths.delivery(account.id, tested.deliveryId), 'test-queued');
+      const refusal = refusalOf(tested);
+      return isPart && refusal ? { notice: refusal.notice, status: 200 } : refusal;
+    },
+    '/delete'({ webhooks }, { account, form, by }, webhook) {
+      const refusal = unconfirmed(form, hostOf(webhook));
+      if (refusal) return refusal;
+      webhooks.remove(by, webhook.id);
+      return redirect(paths.webhooks(account.id), 'webhook-deleted');
+    },
+  },
+});
 
-export function webhookIdIn({ params }: AccountContext): string {
-  return params['webhookId'] ?? '';
+/** A change without fields, with its message. */
+function changing(change: 'pause' | 'resume' | 'switchNow' | 'cancelRotation', flash: FlashCode) {
+  return ({ webhooks }: PageServices, { account, by }: AccountContext, { id }: Webhook) => {
+    const result = webhooks[change](by, id);
+    return result.kind === 'no-webhook' || result.kind === 'no-rotation'
+      ? refusalOf(result)
+      : redirect(paths.webhook(account.id, id), flash);
+  };
 }
 
-/** One webhook: its health, its settings and its forms; also the response to a form that was rejected. */
-export function webhookPage(
-  services: WebhookServices,
-  context: AccountContext,
-  { refusal, deleteErrors, head = deleteErrors ? { status: 422 } : refusalHead(refusal) }: Outcome = {},
-): Response {
-  const id = webhookIdIn(context);
-  const { account, nowMs, url, show, notFound } = context;
-  const webhook = services.webhooks.find(account.id, id);
-  if (webhook === undefined) return notFound();
-  const path = paths.webhook(account.id, id);
-  const isPaused = webhook.pausedAtMs !== null;
-  const recent = services.deliveries.page(account.id, { webhookId: id, limit: RECENT });
-  const test = services.webhooks.delivery(account.id, id, url.searchParams.get('test') ?? '');
-  const host = hostOf(webhook);
-  return show({
-    title: host,
-    ...head,
-    crumbs: [['Webhooks', paths.webhooks(account.id)]],
-    aside: (
-      <>
-        {!isPaused && testForm(path)}
-        <PostForm
-          action={`${path}/${isPaused ? 'resume' : 'pause'}`}
-          button={isPaused ? 'Resume' : 'Pause'}
-          isInline
-        />
-        <ButtonLink to={`${path}/edit`} text="Edit" />
-      </>
-    ),
-    body: (
-      <>
-        {refusal === undefined ? (
-          testResult(path, account.id, test, nowMs)
-        ) : (
-          <div id="test-result" role="alert">
-            <Notice tone="bad">{refusalText(refusal)}</Notice>
-          </div>
-        )}
-        {failingNotice(services, webhook)}
-        {stats(services.healthOf(id, nowMs))}
-        <Columns>
-          {aboutPanel(webhook, labelsOf(services.programs({}, nowMs)))}
-          {secretPanel(webhook, path)}
-        </Columns>
-        <Panel
-          title="Recent deliveries"
-          id={PARTS_OF_TEST.recent}
-          isFlush
-          aside={
-            <>
-              <Link to={`${path}/resend-failed`}>Retry failed</Link>
-              <Link to={`${paths.deliveries(account.id)}?webhook=${id}`}>All deliveries</Link>
-            </>
-          }
-        >
-          {deliveryTable(account.id, recent.rows, 'No deliveries yet', true)}
-        </Panel>
-        <ConfirmPanel
-          title="Delete webhook"
-          action={`${path}/delete`}
-          phrase={host}
-          button="Delete webhook"
-          errors={deleteErrors}
-        >
-          Pending deliveries are cancelled and its history is hidden. This cannot be undone.
-        </ConfirmPanel>
-      </>
-    ),
-  });
+function buttons({ pausedAtMs }: Webhook, path: string) {
+  const isPaused = pausedAtMs !== null;
+  return (
+    <>
+      {!isPaused && testForm(path)}
+      <PostForm
+        action={`${path}/${isPaused ? 'resume' : 'pause'}`}
+        button={isPaused ? 'Resume' : 'Pause'}
+        isInline
+      />
+      <ButtonLink to={`${path}/edit`} text="Edit" />
+    </>
+  );
 }
 
-function failingNotice({ deliveries }: WebhookServices, webhook: Webhook) {
+function failingNotice({ deliveries }: PageServices, webhook: Webhook) {
   const { failingSinceMs, consecutiveFailures } = webhook;
   if (failingSinceMs === null || webhook.pausedAtMs !== null) return null;
   const { lastError, nextTryAtMs } = deliveries.trouble(webhook.id);
@@ -192,17 +226,17 @@ function failedStat(label: string, counts: DeliveryCounts): Stat {
   return [label, countText(counts.failed), note, counts.failed > 0 && 'bad'];
 }
 
-/** Every choice, the calmest first. */
-export const TAKEOVER_NAMES: readonly Takeover[] = ['24h', '1h', 'now'];
 const IN_TIME = 'Replace the secret in your endpoint before then.';
-const CHOICES = {
-  '24h': { label: 'In 24 hours', hint: IN_TIME },
-  '1h': { label: 'In 1 hour', hint: IN_TIME },
-  now: {
+/** Every choice, the calmest first. */
+const TAKEOVERS: readonly Readonly<{ value: Takeover; label: string; hint: string }>[] = [
+  { value: '24h', label: 'In 24 hours', hint: IN_TIME },
+  { value: '1h', label: 'In 1 hour', hint: IN_TIME },
+  {
+    value: 'now',
     label: 'Immediately',
     hint: 'If the secret has leaked. Deliveries that your endpoint rejects in the meantime are retried.',
   },
-};
+];
 
 /** The secret of a webhook: a new one in stages, and what can be done while one waits. */
 function secretPanel({ nextSecretAtMs, updatedAtMs }: Webhook, path: string) {
@@ -222,12 +256,7 @@ function secretPanel({ nextSecretAtMs, updatedAtMs }: Webhook, path: string) {
   return (
     <Panel title="Signing secret" id="secret-panel">
       <PostForm action={`${path}/rotation`} button="Rotate secret" hidden={{ seen: updatedAtMs }}>
-        <RadioFields
-          name="takes-over"
-          legend="New secret becomes active"
-          value="24h"
-          options={TAKEOVER_NAMES.map((value) => ({ value, ...CHOICES[value] }))}
-        />
+        <RadioFields name="takes-over" legend="New secret becomes active" value="24h" options={TAKEOVERS} />
       </PostForm>
     </Panel>
   );

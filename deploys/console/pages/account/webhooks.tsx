@@ -1,15 +1,16 @@
 /** @jsxImportSource preact */
 import { useContext } from 'preact/hooks';
 import { Sparkline } from '../../components/charts.tsx';
-import { Ago, Now, shareText, spanText } from '../../components/format.tsx';
+import { Ago, shareText, spanText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
+import { Here } from '../../components/here.ts';
 import { Badge, Empty, Live, StateBadge, TablePanel } from '../../components/panels.tsx';
-import { Link, Pager, withQuery } from '../../components/links.tsx';
-import type { AccountContext, Content } from '../../context.ts';
-import type { WebhookServices } from '../../page-services.ts';
+import { Link, Pager } from '../../components/links.tsx';
+import type { PageServices } from '../../page-services.ts';
+import { type AccountContext, accountPage } from '../../page.ts';
 import { STATE_WORDS, wordOf } from './deliveries.tsx';
 import { labelsOf } from './programs.tsx';
-import { paths } from '../../paths.ts';
+import { ACCOUNT, paths } from '../../paths.ts';
 import type { Rotated } from '../../../webhooks/change.ts';
 import { ATTEMPTS_EVER_MAX, type Resent, type Tested } from '../../../webhooks/send-again.ts';
 import { WEBHOOKS_MAX } from '../../../webhooks/create.ts';
@@ -20,54 +21,57 @@ import type { Webhook } from '../../../webhooks/webhook.ts';
 const PAGE_ROWS = 20;
 
 /** Every webhook of the account with its health. */
-export function webhookListPage(
-  services: WebhookServices,
-  { account, nowMs, url, show }: AccountContext,
-): Response {
-  const addButton = <ButtonLink to={`${paths.webhooks(account.id)}/new`} kind="primary" text="Add webhook" />;
-  const labelOf = labelsOf(services.programs({}, nowMs));
-  const { webhooks, next } = pageOf(services.webhooks.list(account.id), url);
-  const rows = webhooks.map((webhook) => ({ webhook, health: services.dayOf(webhook.id, nowMs) }));
-  return show({
-    title: 'Webhooks',
-    aside: rows.length > 0 && addButton,
-    body: (
-      <Live id="webhooks" from={withQuery(url, {})} everySeconds={10}>
-        <TablePanel
-          title="All webhooks"
-          caption="Webhooks"
-          columns={[
-            [
-              'URL',
-              ({ webhook }) => (
-                <span class="lines">
-                  <Link to={paths.webhook(account.id, webhook.id)} class="url-link">
-                    <WebhookUrl url={webhook.url} />
-                  </Link>
-                  {webhook.description !== '' && <span class="soft">{webhook.description}</span>}
-                </span>
-              ),
-              'head',
-            ],
-            ['State', ({ webhook }) => <WebhookState webhook={webhook} />],
-            ['Programs', ({ webhook }) => programsText(webhook, labelOf)],
-            ['Last delivery', ({ health }) => lastCell(health)],
-            ['Deliveries, 24 h', ({ health }) => dayCell(health)],
-          ]}
-          rows={rows}
-          empty={
-            <Empty
-              title="No webhooks yet"
-              text="A webhook notifies your service when a watched program is deployed."
-            >
-              {addButton}
-            </Empty>
-          }
-        />
-        <Pager url={url} by="after" next={next} />
-      </Live>
-    ),
-  });
+export const webhookListPage = accountPage({
+  path: paths.webhooks(ACCOUNT),
+  entry: ['Webhooks', 'hook'],
+  show({ programs, webhooks: { list }, dayOf }, { account, nowMs, url }) {
+    const addButton = (
+      <ButtonLink to={`${paths.webhooks(account.id)}/new`} kind="primary" text="Add webhook" />
+    );
+    const labelOf = labelsOf(programs({}, nowMs));
+    const { webhooks, next } = pageOf(list(account.id), url);
+    const rows = webhooks.map((webhook) => ({ webhook, health: dayOf(webhook.id, nowMs) }));
+    return {
+      title: 'Webhooks',
+      aside: rows.length > 0 && addButton,
+      body: (
+        <Live id="webhooks" everySeconds={10}>
+          <TablePanel
+            title="All webhooks"
+            caption="Webhooks"
+            columns={[
+              ['URL', ({ webhook }) => urlCell(account.id, webhook), 'head'],
+              ['State', ({ webhook }) => <WebhookState webhook={webhook} />],
+              ['Programs', ({ webhook }) => programsText(webhook, labelOf)],
+              ['Last delivery', ({ health }) => lastCell(health)],
+              ['Deliveries, 24 h', ({ health }) => dayCell(health)],
+            ]}
+            rows={rows}
+            empty={
+              <Empty
+                title="No webhooks yet"
+                text="A webhook notifies your service when a watched program is deployed."
+              >
+                {addButton}
+              </Empty>
+            }
+          />
+          <Pager by="after" next={next} />
+        </Live>
+      ),
+    };
+  },
+});
+
+function urlCell(accountId: number, { id, url, description }: Webhook) {
+  return (
+    <span class="lines">
+      <Link to={paths.webhook(accountId, id)} class="url-link">
+        <WebhookUrl url={url} />
+      </Link>
+      {description !== '' && <span class="soft">{description}</span>}
+    </span>
+  );
 }
 
 /** The webhooks of one page, the newest first, after the one that the address names. */
@@ -113,7 +117,7 @@ export function WebhookState({ webhook }: Readonly<{ webhook: Webhook }>) {
 }
 
 function MainState({ webhook: { pausedAtMs, failingSinceMs } }: Readonly<{ webhook: Webhook }>) {
-  const nowMs = useContext(Now);
+  const { nowMs } = useContext(Here);
   if (pausedAtMs !== null)
     return (
       <Badge tone="quiet" icon="pause">
@@ -169,16 +173,16 @@ export function failureLine({ hours, day }: WebhookDay) {
 }
 
 /** What the services refuse on a page, beside what is not there. */
-export type PageRefusal =
+type Refused =
   | Exclude<Resent, { kind: 'due' | 'no-delivery' }>
   | Exclude<Rotated, { kind: 'rotated' | 'no-webhook' }>
   | Extract<Tested, { kind: 'over-rate' }>
   | Readonly<{ kind: 'no-rotation' | 'too-many' }>;
 
-export function refusalText(refusal: PageRefusal): string {
-  return refusal.kind === 'over-rate'
-    ? `Too many requests. Try again in ${refusal.retryAfterSeconds} seconds.`
-    : REFUSALS[refusal.kind];
+export function refusedText(refused: Refused): string {
+  return refused.kind === 'over-rate'
+    ? `Too many requests. Try again in ${refused.retryAfterSeconds} seconds.`
+    : REFUSALS[refused.kind];
 }
 
 const REFUSALS = {
@@ -193,10 +197,18 @@ const REFUSALS = {
   'too-many': `The account has reached the maximum of ${WEBHOOKS_MAX} webhooks.`,
 };
 
-/** Status and `Retry-After` of a page with a refusal. */
-export function refusalHead(refusal?: PageRefusal): Pick<Content, 'status' | 'retryAfterSeconds'> {
-  if (refusal === undefined) return {};
-  return refusal.kind === 'over-rate'
-    ? { status: 429, retryAfterSeconds: refusal.retryAfterSeconds }
-    : { status: 409 };
+type Absent = Readonly<{ kind: 'no-webhook' }> | Readonly<{ kind: 'no-delivery' }>;
+
+/** The page again with a sentence; `undefined`: what was to be changed is not there. */
+export function refusalOf(refused: Refused | Absent) {
+  if (refused.kind === 'no-webhook' || refused.kind === 'no-delivery') return undefined;
+  const notice = refusedText(refused);
+  return refused.kind === 'over-rate'
+    ? { notice, status: 429, retryAfterSeconds: refused.retryAfterSeconds }
+    : { notice, status: 409 };
+}
+
+/** The webhook of a path. */
+export function webhookIn({ webhooks }: PageServices, { account, params }: AccountContext) {
+  return webhooks.find(account.id, params['webhookId'] ?? '');
 }

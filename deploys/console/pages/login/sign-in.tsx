@@ -1,6 +1,6 @@
 /** @jsxImportSource preact */
-import type { ComponentChildren } from 'preact';
 import { unreachable } from '../../../../shared/brand.ts';
+import { type Actor, actorOf } from '../../../accounts/audit.ts';
 import type { AuthService } from '../../../auth/auth-service.ts';
 import type { From, TooMany } from '../../../auth/login.ts';
 import { type Busy, PASSWORD_CHARACTERS } from '../../../auth/passwords.ts';
@@ -13,16 +13,13 @@ import {
   setCookie,
 } from '../../../auth/sessions.ts';
 import type { User } from '../../../auth/users.ts';
-import { type FormErrors, PostForm, type PostFormProps, TextField } from '../../components/forms.tsx';
-import type { Answer, FormContext, PageContext } from '../../context.ts';
+import { TextField } from '../../components/forms.tsx';
 import type { LoginServices } from '../../page-services.ts';
+import type { PageContext, Refusal } from '../../page.ts';
 import { ownPath, paths, redirect, withNext } from '../../paths.ts';
 
-/** Why a form comes back: its errors, the status, and when to try again; the last two are members of `Content`. */
-export type FormRefusal = Readonly<{ errors: FormErrors; status: number; retryAfterSeconds?: number }>;
-
 /** Why an attempt is rejected before it is looked at. */
-export function notTried(result: TooMany | Busy): FormRefusal {
+export function notTried(result: TooMany | Busy): Refusal {
   switch (result.kind) {
     case 'too-many': {
       const { retryAfterSeconds } = result;
@@ -43,41 +40,6 @@ export function notTried(result: TooMany | Busy): FormRefusal {
 /** A field of a form as text; at most what a body can hold. */
 export function field(form: URLSearchParams, name: string): string {
   return form.get(name) ?? '';
-}
-
-type FormPage = Pick<PostFormProps, 'action' | 'button' | 'hidden'> &
-  Readonly<{
-    title: string;
-    fields?: ComponentChildren;
-    above?: ComponentChildren;
-    below?: ComponentChildren;
-  }>;
-
-/** A page with a single form. */
-export function showForm(
-  context: PageContext | FormContext,
-  page: FormPage,
-  refusal?: FormRefusal,
-): Response {
-  const { title, fields, above, below, ...form } = page;
-  const sent = 'form' in context ? context.form : undefined;
-  return context.show({
-    ...refusal,
-    title,
-    body: (
-      <>
-        {above}
-        <div class="panel">
-          <div class="panel-body">
-            <PostForm {...form} kind="primary" errors={refusal?.errors} sent={sent}>
-              {fields}
-            </PostForm>
-          </div>
-        </div>
-        {below}
-      </>
-    ),
-  });
 }
 
 export function EmailField() {
@@ -112,6 +74,11 @@ export function nextOf(fields: URLSearchParams): string {
   return ownPath(fields.get('next')) ?? paths.start;
 }
 
+/** The fields of the form that comes back, else of the address. */
+export function fieldsOf({ returned, url }: PageContext): URLSearchParams {
+  return returned?.sent ?? url.searchParams;
+}
+
 /** Where an attempt to sign in comes from. */
 export function fromOf({ auth, addressOf }: LoginServices, { request }: PageContext): From {
   return { address: addressOf(request), signedInAs: auth.sessionOf(request)?.userId };
@@ -140,17 +107,14 @@ export function toSecondStep(ticket: string, next: string): Response {
   return redirect(withNext(paths.secondStep, next), undefined, [setCookie(STEP_COOKIE, ticket, STEP_MS)]);
 }
 
-export type Self = Readonly<{ session: Session; user: User }>;
+export type Self = Readonly<{ session: Session; user: User; actor: Actor }>;
 
-/** Answers a user who is signed in, also an operator who must set up a second factor; others are redirected to the login. */
-export function forSelf(
-  { auth }: LoginServices,
-  { request, url }: PageContext,
-  answer: (self: Self) => Answer,
-): Answer {
+/** A user who is signed in, also an operator who must set up a second factor; others are redirected to the login. */
+export function selfOf({ auth }: LoginServices, { request, url }: PageContext): Self | Response {
   const session = auth.sessionOf(request);
   const user = session && auth.users.byId(session.userId);
-  if (session !== undefined && user !== undefined) return answer({ session, user });
+  if (session !== undefined && user !== undefined)
+    return { session, user, actor: actorOf(user.id, user.role) };
   return redirect(
     request.method === 'POST' ? paths.login : withNext(paths.login, `${url.pathname}${url.search}`),
   );

@@ -2,24 +2,18 @@
 import type { Plan } from '../../../../shared/config/plans.ts';
 import type { Account } from '../../../accounts/account-row.ts';
 import type { AdditionResult } from '../../../accounts/accounts.ts';
-import { actorOf } from '../../../accounts/audit.ts';
 import { countText, Time } from '../../components/format.tsx';
 import {
   ButtonLink,
-  ConfirmPanel,
-  type ConfirmProps,
   Filters,
   filterSelect,
-  type FormErrors,
-  PostForm,
-  type Returned,
+  formContent,
   SelectField,
   TextField,
 } from '../../components/forms.tsx';
-import { Badge, Empty, Panel, Table } from '../../components/panels.tsx';
-import { type Crumb, Link, Pager } from '../../components/links.tsx';
-import type { ViewerContext, ViewerForm } from '../../context.ts';
-import type { PageServices } from '../../page-services.ts';
+import { Link, Pager } from '../../components/links.tsx';
+import { Badge, Empty, Table } from '../../components/panels.tsx';
+import { operatorPage, type Refusal } from '../../page.ts';
 import { idFrom, paths, redirect } from '../../paths.ts';
 
 const PAGE = 50;
@@ -30,39 +24,37 @@ const STATES = [
 ];
 
 /** Every account, the newest first. */
-export function accountsPage({ accounts, plans }: PageServices, { url, show }: ViewerContext): Response {
-  const { searchParams } = url;
-  const [search, plan, state] = ['q', 'plan', 'state'].map((name) => searchParams.get(name) ?? '');
-  const { items, next } = accounts.page({
-    search: search?.trim() ?? '',
-    limit: PAGE,
-    before: idFrom(searchParams.get('before')) ?? Number.MAX_SAFE_INTEGER,
-    plan: plan ? { name: plan === NO_PLAN ? undefined : plan } : undefined,
-    isSuspended: state === 'suspended' || undefined,
-    isOutOfCredits: state === 'out-of-credits' || undefined,
-  });
-  const isFiltered = [search, plan, state].some(Boolean);
-  return show({
-    title: 'Accounts',
-    aside: <ButtonLink to={NEW_PATH} kind="primary" text="Add account" />,
-    body: (
-      <>
-        <Filters path={paths.operatorAccounts} isFiltered={isFiltered}>
-          <TextField name="q" label="Search" type="search" value={search} placeholder="Part of a name" />
-          {filterSelect(
-            'plan',
-            'Plan',
-            plan,
-            [...plans.keys(), NO_PLAN].map((name) => ({ value: name, label: name })),
-          )}
-          {filterSelect('state', 'State', state, STATES)}
-        </Filters>
-        {accountTable(items, isFiltered, next === undefined)}
-        <Pager url={url} by="before" next={next} />
-      </>
-    ),
-  });
-}
+export const accountListPage = operatorPage({
+  path: paths.operatorAccounts,
+  entry: ['Accounts', 'people'],
+  show({ accounts, plans }, { url: { searchParams } }) {
+    const [search = '', plan, state] = ['q', 'plan', 'state'].map((name) => searchParams.get(name) ?? '');
+    const { items, next } = accounts.page({
+      search: search.trim(),
+      limit: PAGE,
+      before: idFrom(searchParams.get('before')) ?? Number.MAX_SAFE_INTEGER,
+      plan: plan ? { name: plan === NO_PLAN ? undefined : plan } : undefined,
+      isSuspended: state === 'suspended' || undefined,
+      isOutOfCredits: state === 'out-of-credits' || undefined,
+    });
+    const isFiltered = [search, plan, state].some(Boolean);
+    return {
+      title: 'Accounts',
+      aside: <ButtonLink to={NEW_PATH} kind="primary" text="Add account" />,
+      body: (
+        <>
+          <Filters isFiltered={isFiltered}>
+            <TextField name="q" label="Search" type="search" placeholder="Part of a name" />
+            {filterSelect('plan', 'Plan', [...plans.keys(), NO_PLAN])}
+            {filterSelect('state', 'State', STATES)}
+          </Filters>
+          {accountTable(items, isFiltered, next === undefined)}
+          <Pager by="before" next={next} />
+        </>
+      ),
+    };
+  },
+});
 
 function accountTable(accounts: readonly Account[], isFiltered: boolean, isLast: boolean) {
   const nothing = isLast ? 'No matching accounts' : 'No matching accounts on this page';
@@ -72,11 +64,7 @@ function accountTable(accounts: readonly Account[], isFiltered: boolean, isLast:
       columns={[
         ['Account', ({ id, name }) => <Link to={paths.operatorAccount(id)}>{name}</Link>, 'head'],
         ['Plan', ({ plan }) => plan ?? 'None'],
-        [
-          'Credits left',
-          ({ creditsLeft }) => (creditsLeft === undefined ? 'Unlimited' : countText(creditsLeft)),
-          'end',
-        ],
+        ['Credits left', ({ creditsLeft }) => countText(creditsLeft, 'Unlimited'), 'end'],
         ['State', (account) => <AccountBadge account={account} />],
         ['Created', ({ createdAtMs }) => <Time atMs={createdAtMs} />],
       ]}
@@ -97,28 +85,18 @@ export function AccountBadge({ account }: Readonly<{ account: Account }>) {
   return <Badge tone="good">Active</Badge>;
 }
 
-export function addAccount(services: PageServices, context: ViewerForm): Response {
-  const { form: sent, viewer } = context;
-  const [name, plan] = [sent.get('name')?.trim() ?? '', sent.get('plan') ?? NO_PLAN];
-  const wanted = plan === NO_PLAN ? undefined : plan;
-  const result = services.accounts.create(name, wanted, actorOf(viewer.userId, viewer.role));
-  if (result.kind === 'account') return redirect(paths.operatorAccount(result.account.id), 'account-created');
-  return newAccountPage(services, context, { sent, errors: accountErrors(result) });
-}
-
-/** The form of a new account; also as it comes back. */
-export function newAccountPage(
-  { plans }: PageServices,
-  { show }: ViewerContext,
-  returned: Returned = {},
-): Response {
-  return show({
-    title: 'Add account',
-    crumbs: [['Accounts', paths.operatorAccounts]],
-    status: returned.errors && 422,
-    body: (
-      <Panel title="Account">
-        <PostForm action={NEW_PATH} button="Add account" kind="primary" {...returned}>
+/** The form of a new account. */
+export const newAccountPage = operatorPage({
+  path: NEW_PATH,
+  show: ({ plans }) =>
+    formContent({
+      title: 'Add account',
+      crumbs: [['Accounts', paths.operatorAccounts]],
+      panel: 'Account',
+      action: NEW_PATH,
+      button: 'Add account',
+      children: (
+        <>
           <TextField
             name="name"
             label="Name"
@@ -127,45 +105,36 @@ export function newAccountPage(
             hint="A company or project. It can be changed later."
           />
           <SelectField name="plan" label="Plan" value="trial" options={planOptions(plans)} />
-        </PostForm>
-      </Panel>
-    ),
-  });
-}
-
-/** A page that has a phrase typed before a change; also as it comes back. `thing` is the page that it belongs to. */
-export function confirmPage(
-  { show }: ViewerContext,
-  title: string,
-  thing: Crumb,
-  panel: ConfirmProps,
-): Response {
-  return show({
-    title,
-    crumbs: [['Accounts', paths.operatorAccounts], thing],
-    status: panel.errors && 422,
-    body: <ConfirmPanel {...panel} />,
-  });
-}
+        </>
+      ),
+    }),
+  forms: {
+    ''({ accounts }, { form, actor }) {
+      const result = accounts.create(form.get('name')?.trim() ?? '', planFrom(form), actor);
+      return result.kind === 'account'
+        ? redirect(paths.operatorAccount(result.account.id), 'account-created')
+        : accountRefusal(result);
+    },
+  },
+});
 
 type Refused = Exclude<AdditionResult, { kind: 'account' | 'added-before' }>;
 
 /** What is wrong with a form about an account, at the field that it is about. */
-export function accountErrors(refused: Refused): FormErrors {
+export function accountRefusal(refused: Refused): Refusal {
   switch (refused.kind) {
     case 'unknown-plan':
-      return { plan: `Plan ${refused.plan} is not in the config.` };
+      return { errors: { plan: `Plan ${refused.plan} is not in the config.` } };
     case 'no-credits': {
       const { plan } = refused;
-      const hasNone = plan === undefined;
-      return {
-        credits: hasNone
+      const credits =
+        plan === undefined
           ? 'An account without an RPC plan has no credits.'
-          : `Plan ${plan} has unlimited credits.`,
-      };
+          : `Plan ${plan} has unlimited credits.`;
+      return { errors: { credits } };
     }
     default:
-      return ERRORS[refused.kind];
+      return { errors: ERRORS[refused.kind] };
   }
 }
 
@@ -185,6 +154,12 @@ export function creditsFrom(text: string): number {
 
 /** The form's value for an account without a plan: no plan can have this name. */
 export const NO_PLAN = 'none';
+
+/** The plan of a form; `undefined` is none. */
+export function planFrom(form: URLSearchParams): string | undefined {
+  const plan = form.get('plan') ?? '';
+  return plan === NO_PLAN ? undefined : plan;
+}
 
 /** The choices of a plan, those of the config and none; and the account's own where the config no longer has it. */
 export function planOptions(plans: ReadonlyMap<string, Plan>, own?: string) {

@@ -6,8 +6,8 @@ import { countText, Time, utcText } from '../../components/format.tsx';
 import { Filters, filterSelect, TextField } from '../../components/forms.tsx';
 import { Link, Pager } from '../../components/links.tsx';
 import { Empty, Table } from '../../components/panels.tsx';
-import type { ViewerContext } from '../../context.ts';
 import type { PageServices } from '../../page-services.ts';
+import { operatorPage } from '../../page.ts';
 import { idFrom, paths } from '../../paths.ts';
 
 const PAGE = 50;
@@ -17,58 +17,60 @@ const COMMAND_LINE = 'command-line';
 type Wanted<T> = T | undefined | 'unknown';
 
 /** Every change, with who made it and when. */
-export function auditPage(services: PageServices, { url, show }: ViewerContext): Response {
-  const { audit } = services.operator;
-  const [account = '', actor = '', action = ''] = ['account', 'actor', 'action'].map(
-    (name) => url.searchParams.get(name)?.trim() ?? '',
-  );
-  const accountId = accountFrom(services, account);
-  const actorId = actorFrom(services, actor);
-  const errors = {
-    account: accountId === 'unknown' ? 'No such account.' : undefined,
-    actor: actorId?.id === 'unknown' ? 'No user with this email.' : undefined,
-  };
-  const found =
-    accountId === 'unknown' || errors.actor !== undefined
-      ? []
-      : audit.list({
-          accountId,
-          actorId: actorId?.id,
-          action: action === '' ? undefined : action,
-          before: idFrom(url.searchParams.get('before')),
-          limit: PAGE + 1,
-        });
-  const entries = found.slice(0, PAGE);
-  const last = found.length > PAGE ? entries.at(-1) : undefined;
-  const isFiltered = [account, actor, action].some((text) => text !== '');
-  return show({
-    title: 'Audit log',
-    body: (
-      <>
-        <Filters path={paths.audit} isFiltered={isFiltered} errors={errors}>
-          <TextField name="account" label="Account" value={account} placeholder="Name or ID" />
-          <TextField name="actor" label="Actor" value={actor} placeholder="Email or ID" />
-          {filterSelect(
-            'action',
-            'Action',
-            action,
-            audit.actions().map((name) => ({ value: name, label: wordsOf(name) })),
+export const auditPage = operatorPage({
+  path: paths.audit,
+  entry: ['Audit log', 'list'],
+  show(services, { url: { searchParams } }) {
+    const { audit } = services.operator;
+    const [account = '', actor = '', action = ''] = ['account', 'actor', 'action'].map(
+      (name) => searchParams.get(name)?.trim() ?? '',
+    );
+    const accountId = accountFrom(services, account);
+    const actorId = actorFrom(services, actor);
+    const errors = {
+      account: accountId === 'unknown' ? 'No such account.' : undefined,
+      actor: actorId?.id === 'unknown' ? 'No user with this email.' : undefined,
+    };
+    const found =
+      accountId === 'unknown' || errors.actor !== undefined
+        ? []
+        : audit.list({
+            accountId,
+            actorId: actorId?.id,
+            action: action || undefined,
+            before: idFrom(searchParams.get('before')),
+            limit: PAGE + 1,
+          });
+    const entries = found.slice(0, PAGE);
+    const isFiltered = [account, actor, action].some(Boolean);
+    return {
+      title: 'Audit log',
+      body: (
+        <>
+          <Filters isFiltered={isFiltered} errors={errors}>
+            <TextField name="account" label="Account" placeholder="Name or ID" />
+            <TextField name="actor" label="Actor" placeholder="Email or ID" />
+            {filterSelect(
+              'action',
+              'Action',
+              audit.actions().map((name) => ({ value: name, label: wordsOf(name) })),
+            )}
+          </Filters>
+          {auditTable(
+            entries,
+            createWhoOf(services),
+            <Empty
+              title={isFiltered ? 'No matching entries' : 'No changes yet'}
+              text="Entries are kept for 400 days."
+            />,
+            (id) => services.accounts.findById(id)?.name,
           )}
-        </Filters>
-        {auditTable(
-          entries,
-          createWhoOf(services),
-          <Empty
-            title={isFiltered ? 'No matching entries' : 'No changes yet'}
-            text="Entries are kept for 400 days."
-          />,
-          (id) => services.accounts.findById(id)?.name,
-        )}
-        <Pager url={url} by="before" next={last?.id} />
-      </>
-    ),
-  });
-}
+          <Pager by="before" next={found.length > PAGE ? entries.at(-1)?.id : undefined} />
+        </>
+      ),
+    };
+  },
+});
 
 /** An account by name, or by number as links have it. */
 function accountFrom({ accounts }: PageServices, text: string): Wanted<number> {

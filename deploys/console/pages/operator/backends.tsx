@@ -2,37 +2,37 @@
 import type { BackendStatus } from '../../../../shared/gateway-status.ts';
 import { countText, shareText, spanText } from '../../components/format.tsx';
 import { Badge, Empty, Live, Notice, Panel, statRow, TablePanel } from '../../components/panels.tsx';
-import { withQuery } from '../../components/links.tsx';
-import type { ViewerContext } from '../../context.ts';
-import type { PageServices } from '../../page-services.ts';
+import { operatorPage } from '../../page.ts';
+import { paths } from '../../paths.ts';
 import type { GatewaySeen } from '../../../health/neighbours.ts';
 
 /** How every gateway sees its backends, now. */
-export async function backendsPage(
-  { operator }: PageServices,
-  { url, show }: ViewerContext,
-): Promise<Response> {
-  const gateways = await operator.readGateways();
-  return show({
-    title: 'Backends',
-    aside: <Badge tone="waiting">Live</Badge>,
-    body: (
-      <Live id="backends" from={withQuery(url, {})}>
-        <div class="panel-stack">
-          {figures(gateways)}
-          {gateways.map(gatewayPanel)}
-          {gateways.length === 0 && (
-            <Empty title="No gateways configured">
-              <p>
-                Add their metrics addresses to <code>deploys.gateways</code>.
-              </p>
-            </Empty>
-          )}
-        </div>
-      </Live>
-    ),
-  });
-}
+export const backendsPage = operatorPage({
+  path: paths.backends,
+  entry: ['Backends', 'server'],
+  async show({ operator }) {
+    const gateways = await operator.readGateways();
+    return {
+      title: 'Backends',
+      aside: <Badge tone="waiting">Live</Badge>,
+      body: (
+        <Live id="backends">
+          <div class="panel-stack">
+            {figures(gateways)}
+            {gateways.map(gatewayPanel)}
+            {gateways.length === 0 && (
+              <Empty title="No gateways configured">
+                <p>
+                  Add their metrics addresses to <code>deploys.gateways</code>.
+                </p>
+              </Empty>
+            )}
+          </div>
+        </Live>
+      ),
+    };
+  },
+});
 
 function figures(gateways: readonly GatewaySeen[]) {
   const seen = gateways.filter((gateway) => gateway.kind === 'seen');
@@ -81,8 +81,8 @@ function gatewayPanel(gateway: GatewaySeen) {
         ['Status', standing],
         ['Profile', ({ profile }) => profile],
         ['Lanes', ({ lanes }) => lanes.join(', ')],
-        ['Slot', ({ slot }) => known(slot), 'end'],
-        ['Lag', ({ lag_slots }) => known(lag_slots), 'end'],
+        ['Slot', ({ slot }) => countText(slot, 'Unknown'), 'end'],
+        ['Lag', ({ lag_slots }) => countText(lag_slots, 'Unknown'), 'end'],
         [
           'In flight',
           ({ in_flight, max_connections }) => `${countText(in_flight)} of ${countText(max_connections)}`,
@@ -106,10 +106,6 @@ function standing({ in: isActive, why }: BackendStatus) {
       {why ?? 'no reason given'}
     </span>
   );
-}
-
-function known(count: number | null): string {
-  return count === null ? 'Unknown' : countText(count);
 }
 
 type Recent = Pick<BackendStatus, 'recent_answered' | 'recent_failed'>;

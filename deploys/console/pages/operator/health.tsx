@@ -1,9 +1,11 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
+import type { Plan } from '../../../../shared/config/plans.ts';
 import manifest from '../../../../package.json' with { type: 'json' };
 import { Ago, bytesText, countText, latencyText } from '../../components/format.tsx';
 import {
   Badge,
+  type Column,
   Columns,
   Empty,
   type Fact,
@@ -15,14 +17,74 @@ import {
   type StateWord,
   TablePanel,
 } from '../../components/panels.tsx';
-import { Link, withQuery } from '../../components/links.tsx';
-import type { ViewerContext } from '../../context.ts';
+import { Link } from '../../components/links.tsx';
 import type { PageServices, WatcherSeen } from '../../page-services.ts';
+import { operatorPage } from '../../page.ts';
 import { userTable } from './user.tsx';
 import { paths } from '../../paths.ts';
 import { complaintOf, type Ownership } from '../../../accounts/ownership.ts';
 import type { Health, StoreSize } from '../../../health/health.ts';
 import type { RedisSeen } from '../../../health/neighbours.ts';
+
+/** The health of every part of the installation. */
+export const healthPage = operatorPage({
+  path: paths.health,
+  entry: ['Health', 'pulse'],
+  async show(services) {
+    const state = await stateOf(services);
+    const troubles = troublesOf(state);
+    return {
+      title: 'Health',
+      aside: <Badge tone="waiting">Live</Badge>,
+      body: (
+        <>
+          <Live id="health" everySeconds={10}>
+            <div class="panel-stack">
+              <Notice tone={troubles.length === 0 ? 'good' : 'warning'}>
+                {troubles.length === 0
+                  ? 'All systems healthy.'
+                  : troubles.map((sentence) => <p>{sentence}</p>)}
+              </Notice>
+              <Columns>
+                {watcherPanel(state.watcher)}
+                {servicePanel(state)}
+              </Columns>
+              <TablePanel
+                title="Stores"
+                columns={[
+                  ['Store', ({ name }) => name, 'head'],
+                  ['State', ({ state: shown }) => shown],
+                  ['Size', ({ size = '–' }) => size, 'end'],
+                  ['Log (WAL)', ({ wal = '–' }) => wal, 'end'],
+                ]}
+                rows={[...services.operator.storeSizes().map(storeRow), ...redisRows(state.redis)]}
+              />
+            </div>
+          </Live>
+          <Panel title="Operators" isFlush>
+            {userTable(state.operators, false, <Empty title="No operators" />)}
+          </Panel>
+          <TablePanel
+            title="Configured plans"
+            caption="Plans"
+            columns={PLAN_COLUMNS}
+            rows={[...services.plans]}
+          />
+        </>
+      ),
+    };
+  },
+});
+
+const PLAN_COLUMNS: readonly Column<readonly [name: string, plan: Plan]>[] = [
+  ['Plan', ([name]) => name, 'head'],
+  ['Calls per second', ([, { rps }]) => (Number.isInteger(rps) ? countText(rps) : String(rps)), 'end'],
+  ['Burst', ([, { burst }]) => countText(burst), 'end'],
+  ['Credits', ([, { credits }]) => countText(credits, 'Unlimited'), 'end'],
+  ['Batch size', ([, { batchMax }]) => countText(batchMax), 'end'],
+  ['Concurrent scans', ([, { scans }]) => countText(scans), 'end'],
+  ['Concurrent calls', ([, { inFlight }]) => countText(inFlight), 'end'],
+];
 
 async function stateOf({ operator, auth }: PageServices) {
   const [gateways, redis] = await Promise.all([operator.readGateways(), operator.readRedis?.()]);
@@ -32,66 +94,6 @@ async function stateOf({ operator, auth }: PageServices) {
 }
 
 type State = Awaited<ReturnType<typeof stateOf>>;
-
-/** The health of every part of the installation. */
-export async function healthPage(services: PageServices, { url, show }: ViewerContext): Promise<Response> {
-  const state = await stateOf(services);
-  const troubles = troublesOf(state);
-  return show({
-    title: 'Health',
-    aside: <Badge tone="waiting">Live</Badge>,
-    body: (
-      <>
-        <Live id="health" from={withQuery(url, {})} everySeconds={10}>
-          <div class="panel-stack">
-            <Notice tone={troubles.length === 0 ? 'good' : 'warning'}>
-              {troubles.length === 0 ? 'All systems healthy.' : troubles.map((sentence) => <p>{sentence}</p>)}
-            </Notice>
-            <Columns>
-              {watcherPanel(state.watcher)}
-              {servicePanel(state)}
-            </Columns>
-            <TablePanel
-              title="Stores"
-              columns={[
-                ['Store', ({ name }) => name, 'head'],
-                ['State', ({ state: shown }) => shown],
-                ['Size', ({ size = '–' }) => size, 'end'],
-                ['Log (WAL)', ({ wal = '–' }) => wal, 'end'],
-              ]}
-              rows={[...services.operator.storeSizes().map(storeRow), ...redisRows(state.redis)]}
-            />
-          </div>
-        </Live>
-        <Panel title="Operators" isFlush>
-          {userTable(state.operators, false, <Empty title="No operators" />)}
-        </Panel>
-        <TablePanel
-          title="Configured plans"
-          caption="Plans"
-          columns={[
-            ['Plan', ([name]) => name, 'head'],
-            [
-              'Calls per second',
-              ([, { rps }]) => (Number.isInteger(rps) ? countText(rps) : String(rps)),
-              'end',
-            ],
-            ['Burst', ([, { burst }]) => countText(burst), 'end'],
-            [
-              'Credits',
-              ([, { credits }]) => (credits === undefined ? 'Unlimited' : countText(credits)),
-              'end',
-            ],
-            ['Batch size', ([, { batchMax }]) => countText(batchMax), 'end'],
-            ['Concurrent scans', ([, { scans }]) => countText(scans), 'end'],
-            ['Concurrent calls', ([, { inFlight }]) => countText(inFlight), 'end'],
-          ]}
-          rows={[...services.plans]}
-        />
-      </>
-    ),
-  });
-}
 
 /** What needs an operator's attention, a sentence each. */
 function troublesOf(state: State): readonly string[] {

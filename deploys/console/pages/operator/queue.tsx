@@ -10,9 +10,8 @@ import {
   statRow,
   TablePanel,
 } from '../../components/panels.tsx';
-import { cursorFrom, Link, Pager, withQuery } from '../../components/links.tsx';
-import type { ViewerContext } from '../../context.ts';
-import type { PageServices } from '../../page-services.ts';
+import { cursorFrom, Link, Pager } from '../../components/links.tsx';
+import { operatorPage } from '../../page.ts';
 import { errorText, STATE_WORDS } from '../account/deliveries.tsx';
 import { paths } from '../../paths.ts';
 import { COUNT_MAX, type QueueState, type Reason, type WrongAttempt } from '../../../outbox/list.ts';
@@ -25,54 +24,52 @@ const WRONG_SHOWN = 25;
 const LATE_MS = 60_000;
 
 /** Pending deliveries, and the endpoints that fail. */
-export function queuePage(
-  { operator, accounts }: PageServices,
-  { url, nowMs, show }: ViewerContext,
-): Response {
-  const { queue, failing } = operator;
-  const health = operator.deliveries();
-  const nameOf = (accountId: number) => accounts.findById(accountId)?.name ?? String(accountId);
-  const here = withQuery(url, {});
-  const after = cursorFrom(url.searchParams.get('after'));
-  const found = failing(FAILING_SHOWN + 1, after && { failingSinceMs: after.atMs, id: after.id });
-  const shown = found.slice(0, FAILING_SHOWN);
-  const last = found.length > FAILING_SHOWN ? shown.at(-1) : undefined;
-  return show({
-    title: 'Queue',
-    aside: <Badge tone="waiting">Live</Badge>,
-    body: (
-      <>
-        <Live id="queue" from={here}>
-          <div class="panel-stack">
-            {!health.isWell && <Notice tone="bad">{health.sentence}</Notice>}
-            {figures(queue.state(nowMs), nowMs)}
-          </div>
-        </Live>
-        <Columns>
-          <TablePanel
-            title="Failing endpoints by host"
-            columns={[
-              ['Host', ({ host }) => host, 'head'],
-              ['Webhooks', ({ webhooks }) => countText(webhooks), 'end'],
-              ['Failing since', ({ sinceMs }) => <Ago atMs={sinceMs} />, 'end'],
-            ]}
-            rows={queue.failingHosts()}
-            empty={<Empty title="All endpoints are healthy" />}
-          />
-          <div class="panel-stack">
-            {reasonPanel('Failure reasons, last 24 h', queue.reasons('failed', nowMs - DAY_MS))}
-            {reasonPanel('Block reasons, last 24 h', queue.reasons('blocked', nowMs - DAY_MS))}
-          </div>
-        </Columns>
-        {shown.length > 0 && failingPanel(shown, nameOf)}
-        <Pager url={url} by="after" next={last && `${last.failingSinceMs}.${last.id}`} />
-        <Live id="attempts" from={here}>
-          {attemptPanel(queue.wrongAttempts(WRONG_SHOWN), nameOf)}
-        </Live>
-      </>
-    ),
-  });
-}
+export const queuePage = operatorPage({
+  path: paths.queue,
+  entry: ['Queue', 'send'],
+  show({ operator, accounts }, { url, nowMs }) {
+    const { queue, failing } = operator;
+    const health = operator.deliveries();
+    const nameOf = (accountId: number) => accounts.findById(accountId)?.name ?? String(accountId);
+    const after = cursorFrom(url.searchParams.get('after'));
+    const found = failing(FAILING_SHOWN + 1, after && { failingSinceMs: after.atMs, id: after.id });
+    const shown = found.slice(0, FAILING_SHOWN);
+    const last = found.length > FAILING_SHOWN ? shown.at(-1) : undefined;
+    return {
+      title: 'Queue',
+      aside: <Badge tone="waiting">Live</Badge>,
+      body: (
+        <>
+          <Live id="queue">
+            <div class="panel-stack">
+              {!health.isWell && <Notice tone="bad">{health.sentence}</Notice>}
+              {figures(queue.state(nowMs), nowMs)}
+            </div>
+          </Live>
+          <Columns>
+            <TablePanel
+              title="Failing endpoints by host"
+              columns={[
+                ['Host', ({ host }) => host, 'head'],
+                ['Webhooks', ({ webhooks }) => countText(webhooks), 'end'],
+                ['Failing since', ({ sinceMs }) => <Ago atMs={sinceMs} />, 'end'],
+              ]}
+              rows={queue.failingHosts()}
+              empty={<Empty title="All endpoints are healthy" />}
+            />
+            <div class="panel-stack">
+              {reasonPanel('Failure reasons, last 24 h', queue.reasons('failed', nowMs - DAY_MS))}
+              {reasonPanel('Block reasons, last 24 h', queue.reasons('blocked', nowMs - DAY_MS))}
+            </div>
+          </Columns>
+          {shown.length > 0 && failingPanel(shown, nameOf)}
+          <Pager by="after" next={last && `${last.failingSinceMs}.${last.id}`} />
+          <Live id="attempts">{attemptPanel(queue.wrongAttempts(WRONG_SHOWN), nameOf)}</Live>
+        </>
+      ),
+    };
+  },
+});
 
 function figures(state: QueueState, nowMs: number) {
   const { due, oldestDueAtMs, later, nextDueAtMs, inFlight, eventsWaiting } = state;

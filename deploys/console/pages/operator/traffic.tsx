@@ -3,84 +3,66 @@ import type { ComponentChildren } from 'preact';
 import { MinuteChart } from '../../components/charts.tsx';
 import { countText, shareText, Time } from '../../components/format.tsx';
 import { Badge, type Column, Empty, Live, Panel, statRow, TablePanel } from '../../components/panels.tsx';
-import { Choices, Link, Tabs, withQuery } from '../../components/links.tsx';
-import type { ViewerContext } from '../../context.ts';
-import type { PageServices } from '../../page-services.ts';
+import { Choices, Link, Tabs, views } from '../../components/links.tsx';
+import { operatorPage } from '../../page.ts';
 import { paths } from '../../paths.ts';
 import { HOUR_MS, lastHours } from '../../../usage/calendar.ts';
 import type { Minute } from '../../../usage/minutes.ts';
 import type { Done } from '../../../usage/traffic.ts';
 
-type Figure = 'calls' | 'credits' | 'refused';
-
-const FIGURES: readonly Figure[] = ['calls', 'credits', 'refused'];
+const FIGURES = [
+  ['calls', 'By calls'],
+  ['credits', 'By credits'],
+  ['refused', 'By rejections'],
+] as const;
+const HOURS = [
+  ['', 'This hour'],
+  ['24', 'Last 24 hours'],
+] as const;
 /** Methods that have a row; the others are few calls each. */
 const METHODS_SHOWN = 40;
 
-export async function trafficPage(
-  { operator, minutes, accounts }: PageServices,
-  { url, nowMs, show }: ViewerContext,
-): Promise<Response> {
-  const hours = url.searchParams.get('hours') === '24' ? 24 : 1;
-  const by = FIGURES.find((figure) => figure === url.searchParams.get('by')) ?? 'calls';
-  const { atMs, total, byMethod, byPlan, top } = await operator.readTraffic(hours);
-  const methodsLeft = byMethod.length - METHODS_SHOWN;
-  const nameOf = (id: number) => accounts.findById(id)?.name ?? `Account ${id} (deleted)`;
-  const fromMs = lastHours(hours, atMs).fromHour * HOUR_MS;
-  return show({
-    title: 'Traffic',
-    aside: <Badge tone="waiting">Live</Badge>,
-    body: (
-      <>
-        <Tabs
-          label="Period"
-          tabs={[
-            ['This hour', withQuery(url, { hours: undefined }), hours === 1],
-            ['Last 24 hours', withQuery(url, { hours: '24' }), hours === 24],
-          ]}
-        />
-        <Live id="figures" from={withQuery(url, {})} everySeconds={10}>
-          {figures(total, fromMs)}
-        </Live>
-        <Live id="minutes" from={withQuery(url, {})} everySeconds={10}>
-          {lastHourPanel(minutes.recentTotals(nowMs), minutes.sinceMs())}
-        </Live>
-        {partPanel(
-          'By method',
-          'Method',
-          total,
-          byMethod.slice(0, METHODS_SHOWN).map(({ method, done }) => ({ name: method, done })),
-          methodsLeft > 0 && <span>{countText(methodsLeft)} more not shown</span>,
-        )}
-        {partPanel(
-          'By plan',
-          'Plan',
-          total,
-          byPlan.map(({ plan, done }) => ({ name: plan ?? 'None, or account deleted', done })),
-        )}
-        {partPanel(
-          'Top accounts',
-          'Account',
-          total,
-          top[by].map(({ accountId, done }) => ({
-            name: nameOf(accountId),
-            to: paths.operatorAccount(accountId),
-            done,
-          })),
-          <Choices
-            label="Order"
-            tabs={FIGURES.map((figure) => [
-              `By ${figure === 'refused' ? 'rejections' : figure}`,
-              `${withQuery(url, { by: figure })}#top`,
-              figure === by,
-            ])}
-          />,
-          'top',
-        )}
-      </>
-    ),
-  });
-}
+export const trafficPage = operatorPage({
+  path: paths.traffic,
+  entry: ['Traffic', 'bars'],
+  async show({ operator, minutes, accounts }, { url, nowMs }) {
+    const hours = url.searchParams.get('hours') === '24' ? 24 : 1;
+    const by = FIGURES.find(([figure]) => figure === url.searchParams.get('by'))?.[0] ?? 'calls';
+    const { atMs, total, byMethod, byPlan, top } = await operator.readTraffic(hours);
+    const methodsLeft = byMethod.length - METHODS_SHOWN;
+    const nameOf = (id: number) => accounts.findById(id)?.name ?? `Account ${id} (deleted)`;
+    const methods = byMethod.slice(0, METHODS_SHOWN).map(({ method, done }) => ({ name: method, done }));
+    const plans = byPlan.map(({ plan, done }) => ({ name: plan ?? 'None, or account deleted', done }));
+    const used = top[by].map(({ accountId, done }) => ({
+      name: nameOf(accountId),
+      to: paths.operatorAccount(accountId),
+      done,
+    }));
+    return {
+      title: 'Traffic',
+      aside: <Badge tone="waiting">Live</Badge>,
+      body: (
+        <>
+          <Tabs label="Period" tabs={views(url, 'hours', HOURS, hours === 24 ? '24' : '')} />
+          <Live id="figures" everySeconds={10}>
+            {figures(total, lastHours(hours, atMs).fromHour * HOUR_MS)}
+          </Live>
+          <Live id="minutes" everySeconds={10}>
+            {lastHourPanel(minutes.recentTotals(nowMs), minutes.sinceMs())}
+          </Live>
+          {partPanel('By method', 'Method', total, methods, {
+            aside: methodsLeft > 0 && <span>{countText(methodsLeft)} more not shown</span>,
+          })}
+          {partPanel('By plan', 'Plan', total, plans)}
+          {partPanel('Top accounts', 'Account', total, used, {
+            aside: <Choices label="Order" tabs={views(url, 'by', FIGURES, by, '#top')} />,
+            id: 'top',
+          })}
+        </>
+      ),
+    };
+  },
+});
 
 function lastHourPanel(rows: readonly Minute[], sinceMs: number | undefined) {
   return (
@@ -128,8 +110,7 @@ function partPanel(
   label: string,
   total: Done,
   parts: readonly Part[],
-  aside?: ComponentChildren,
-  id?: string,
+  head: Readonly<{ aside?: ComponentChildren; id?: string }> = {},
 ) {
   const number = (name: string, figure: keyof Done): Column<Part> => [
     name,
@@ -139,8 +120,7 @@ function partPanel(
   return (
     <TablePanel
       title={title}
-      id={id}
-      aside={aside}
+      {...head}
       caption={`Traffic by ${label.toLowerCase()}`}
       columns={[
         [label, ({ name, to }) => (to === undefined ? name : <Link to={to}>{name}</Link>), 'head'],

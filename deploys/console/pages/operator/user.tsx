@@ -1,181 +1,160 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
-import { type Actor, actorOf } from '../../../accounts/audit.ts';
 import { makePassword } from '../../../auth/passwords.ts';
 import type { User } from '../../../auth/users.ts';
 import { SecretBox } from '../../components/code.tsx';
 import { Ago, Time } from '../../components/format.tsx';
-import {
-  ActionPanel,
-  ButtonLink,
-  confirmErrors,
-  ConfirmPanel,
-  type FormErrors,
-} from '../../components/forms.tsx';
-import { Badge, Columns, factList, Notice, Panel, Table } from '../../components/panels.tsx';
+import { ActionPanel, ButtonLink, ConfirmPanel, unconfirmed } from '../../components/forms.tsx';
 import { Link } from '../../components/links.tsx';
-import type { Answer, ViewerContext, ViewerForm } from '../../context.ts';
+import { Badge, Columns, factList, Notice, Panel, Table } from '../../components/panels.tsx';
 import type { PageServices } from '../../page-services.ts';
+import { operatorPage, type Refusal, type ViewerContext } from '../../page.ts';
 import { paths, redirect } from '../../paths.ts';
-import { confirmPage } from './accounts.tsx';
 
-/** The user of the path, where there is one. */
-function onUser<A extends Answer>(
+/** Changes another user: the operator's own login is changed in Settings, where the password is required. */
+function onOther<A>(
   { auth }: PageServices,
-  { params, notFound }: ViewerContext,
-  answer: (user: User) => A,
-): A | Response {
-  const user = auth.users.byId(params['userId'] ?? '');
-  return user === undefined ? notFound() : answer(user);
-}
-
-/** One user, whatever the account. */
-export function userPage(services: PageServices, context: ViewerContext): Response {
-  return onUser(services, context, (user) => showUser(services, context, user));
-}
-
-/** Changes another user; the operator's own login is changed in Settings, where the password is required. */
-function onOther<A extends Answer>(
-  services: PageServices,
-  context: ViewerForm,
-  act: (user: User, by: Actor) => A,
-): A | Response {
-  const { userId, role } = context.viewer;
+  { viewer }: ViewerContext,
+  user: User,
+  change: () => A,
+): A | Refusal | undefined {
   // Two operators who remove each other concurrently must not both be removed.
-  if (isGone(services, context)) return context.notFound();
-  return onUser(services, context, (user) =>
-    user.id === userId ? showUser(services, context, user, { form: OWN }) : act(user, actorOf(userId, role)),
-  );
-}
-
-/** Whether the operator was removed a moment ago. */
-function isGone({ auth }: PageServices, { viewer }: ViewerContext): boolean {
-  return auth.users.byId(viewer.userId) === undefined;
+  if (auth.users.byId(viewer.userId) === undefined) return undefined;
+  return user.id === viewer.userId ? { notice: OWN, errors: { form: OWN } } : change();
 }
 
 const OWN = 'This is your own user. Manage it in Settings.';
+const userOf = ({ auth }: PageServices, { params }: ViewerContext) => auth.users.byId(params['userId'] ?? '');
 
-/** A new password, shown once; every session ends. */
-export function newPassword(services: PageServices, context: ViewerForm): Answer {
-  const { auth, random, oneTimeSecrets } = services;
-  return onOther(services, context, async (user, by) => {
-    const password = makePassword(random);
-    const hashed = await auth.hashing.hash(password, 'known');
-    if (hashed.kind === 'busy')
-      return showUser(services, context, user, { form: 'The server is busy. Please try again.' });
-    // Either of them may have been removed while the hash was made.
-    if (isGone(services, context) || auth.users.byId(user.id) === undefined) return context.notFound();
-    auth.users.setPassword(user, hashed.hash, by);
-    const shown = oneTimeSecrets.put(context.viewer.userId, password);
-    return redirect(`${paths.user(user.id)}?shown=${shown}`, 'user-password');
-  });
-}
+/** One user, whatever the account. */
+export const userPage = operatorPage({
+  path: paths.user(':userId'),
+  find: userOf,
+  show(services, context, user) {
+    const { id, email, accountId } = user;
+    const account = accountId === undefined ? undefined : services.accounts.findById(accountId);
+    const { returned } = context;
+    const password = returned ? undefined : services.oneTimeSecrets.take(context);
+    const isOwn = id === context.viewer.userId;
+    return {
+      title: email,
+      crumbs: [
+        ['Accounts', paths.operatorAccounts],
+        ...(account ? [[account.name, paths.operatorAccount(account.id)] as const] : []),
+      ],
+      body: (
+        <>
+          {password !== undefined && <SecretBox name="password" secret={password} />}
+          {returned?.notice && <Notice tone="bad">{returned.notice}</Notice>}
+          {isOwn && (
+            <Notice tone="accent">
+              This is your own user. Manage it in <Link to={paths.settings}>Settings</Link>.
+            </Notice>
+          )}
+          <Columns>
+            <Panel title="User">{userFacts(services, user, account?.name)}</Panel>
+            {!isOwn && changePanels(user)}
+          </Columns>
+          {!isOwn && (
+            <ConfirmPanel
+              title="Remove user"
+              action={`${paths.user(id)}/remove`}
+              phrase={email}
+              button="Remove user"
+            >
+              Deletes the login and ends its sessions. The account, its API keys and the audit log are kept.
+            </ConfirmPanel>
+          )}
+        </>
+      ),
+    };
+  },
+  forms: {
+    /** A new password, shown once; every session ends. */
+    '/password': (services, context, user) =>
+      onOther(services, context, user, async () => {
+        const { auth, random, oneTimeSecrets } = services;
+        const { viewer, actor } = context;
+        const password = makePassword(random);
+        const hashed = await auth.hashing.hash(password, 'known');
+        if (hashed.kind === 'busy') return { notice: 'The server is busy. Please try again.' };
+        // Either of them may have been removed while the hash was made.
+        if ([viewer.userId, user.id].some((id) => auth.users.byId(id) === undefined)) return undefined;
+        auth.users.setPassword(user, hashed.hash, actor);
+        const shown = oneTimeSecrets.put(viewer.userId, password);
+        return redirect(`${paths.user(user.id)}?shown=${shown}`, 'user-password');
+      }),
+    '/sign-out': (services, context, user) =>
+      onOther(services, context, user, () => {
+        services.auth.users.signOut(user, context.actor);
+        return redirect(paths.user(user.id), 'user-signed-out');
+      }),
+    '/remove': (services, context, user) =>
+      onOther(services, context, user, () => {
+        const refusal = unconfirmed(context.form, user.email);
+        if (refusal) return refusal;
+        services.auth.users.remove(user, context.actor);
+        const { accountId } = user;
+        const to = accountId === undefined ? paths.health : paths.operatorAccount(accountId);
+        return redirect(to, 'user-removed');
+      }),
+  },
+});
 
-export function signUserOut(services: PageServices, context: ViewerForm): Response {
-  return onOther(services, context, (user, by) => {
-    services.auth.users.signOut(user, by);
-    return redirect(paths.user(user.id), 'user-signed-out');
-  });
-}
-
-export function resetFactorPage(services: PageServices, context: ViewerContext): Response {
-  return onUser(services, context, (user) => showSecondFactor(context, user));
-}
-
-/** Turns it off, with the e-mail typed; for who lost phone and codes. */
-export function resetSecondFactor(services: PageServices, context: ViewerForm): Response {
-  return onOther(services, context, (user, by) => {
-    const errors = confirmErrors(context.form, user.email);
-    if (errors) return showSecondFactor(context, user, errors);
-    if (user.hasSecondFactor) services.auth.secondFactor.reset(user, by);
-    return redirect(paths.user(user.id), 'user-second-factor-off');
-  });
-}
-
-function showSecondFactor(context: ViewerContext, { id, email }: User, errors?: FormErrors): Response {
-  const button = 'Reset two-factor authentication';
-  return confirmPage(context, button, [email, paths.user(id)], {
-    title: 'Reset',
-    action: `${paths.user(id)}/second-factor`,
-    phrase: email,
-    button,
-    errors,
-    children:
-      'For a user who lost their phone and backup codes. Verify their identity first: their password alone will be ' +
-      'enough to sign in.',
-  });
-}
-
-export function removeUser(services: PageServices, context: ViewerForm): Response {
-  return onOther(services, context, (user, by) => {
-    const errors = confirmErrors(context.form, user.email);
-    if (errors) return showUser(services, context, user, errors);
-    services.auth.users.remove(user, by);
-    return redirect(
-      user.accountId === undefined ? paths.health : paths.operatorAccount(user.accountId),
-      'user-removed',
-    );
-  });
-}
-
-/** With `errors`, one of its forms comes back with what is wrong. */
-function showUser(services: PageServices, context: ViewerContext, user: User, errors?: FormErrors): Response {
-  const { id, email, accountId } = user;
-  const account = accountId === undefined ? undefined : services.accounts.findById(accountId);
-  const password = errors === undefined ? services.oneTimeSecrets.take(context) : undefined;
-  const isOwn = id === context.viewer.userId;
-  const path = paths.user(id);
-  return context.show({
-    title: email,
+/** Turns a second factor off, with the e-mail typed; for who lost phone and codes. */
+export const resetFactorPage = operatorPage({
+  path: `${paths.user(':userId')}/second-factor`,
+  find: userOf,
+  show: (_, __, { id, email }) => ({
+    title: 'Reset two-factor authentication',
     crumbs: [
       ['Accounts', paths.operatorAccounts],
-      ...(account ? [[account.name, paths.operatorAccount(account.id)] as const] : []),
+      [email, paths.user(id)],
     ],
-    status: errors && 422,
     body: (
-      <>
-        {password !== undefined && <SecretBox name="password" secret={password} />}
-        {errors?.['form'] && <Notice tone="bad">{errors['form']}</Notice>}
-        {isOwn && (
-          <Notice tone="accent">
-            This is your own user. Manage it in <Link to={paths.settings}>Settings</Link>.
-          </Notice>
-        )}
-        <Columns>
-          <Panel title="User">{userFacts(services, user, account?.name)}</Panel>
-          {!isOwn && (
-            <div class="panel-stack">
-              <ActionPanel title="Reset password" action={`${path}/password`} button="Reset password">
-                Generates a new password, shows it once and ends all sessions. Share it securely.
-              </ActionPanel>
-              <ActionPanel title="Sessions" action={`${path}/sign-out`} button="End all sessions">
-                Ends all sessions immediately. The user can sign in again.
-              </ActionPanel>
-              {user.hasSecondFactor && (
-                <Panel title="Two-factor authentication">
-                  <p>Turn it off for a user who lost their phone and backup codes.</p>
-                  <div>
-                    <ButtonLink to={`${path}/second-factor`} text="Reset two-factor authentication…" />
-                  </div>
-                </Panel>
-              )}
-            </div>
-          )}
-        </Columns>
-        {!isOwn && (
-          <ConfirmPanel
-            title="Remove user"
-            action={`${path}/remove`}
-            phrase={email}
-            button="Remove user"
-            errors={errors?.['confirm'] === undefined ? undefined : errors}
-          >
-            Deletes the login and ends its sessions. The account, its API keys and the audit log are kept.
-          </ConfirmPanel>
-        )}
-      </>
+      <ConfirmPanel
+        title="Reset"
+        action={`${paths.user(id)}/second-factor`}
+        phrase={email}
+        button="Reset two-factor authentication"
+      >
+        For a user who lost their phone and backup codes. Verify their identity first: their password alone
+        will be enough to sign in.
+      </ConfirmPanel>
     ),
-  });
+  }),
+  forms: {
+    '': (services, context, user) =>
+      onOther(services, context, user, () => {
+        const refusal = unconfirmed(context.form, user.email);
+        if (refusal) return refusal;
+        if (user.hasSecondFactor) services.auth.secondFactor.reset(user, context.actor);
+        return redirect(paths.user(user.id), 'user-second-factor-off');
+      }),
+  },
+});
+
+/** What can be done to another user without taking the login away. */
+function changePanels({ id, hasSecondFactor }: User) {
+  const path = paths.user(id);
+  return (
+    <div class="panel-stack">
+      <ActionPanel title="Reset password" action={`${path}/password`} button="Reset password">
+        Generates a new password, shows it once and ends all sessions. Share it securely.
+      </ActionPanel>
+      <ActionPanel title="Sessions" action={`${path}/sign-out`} button="End all sessions">
+        Ends all sessions immediately. The user can sign in again.
+      </ActionPanel>
+      {hasSecondFactor && (
+        <Panel title="Two-factor authentication">
+          <p>Turn it off for a user who lost their phone and backup codes.</p>
+          <div>
+            <ButtonLink to={`${path}/second-factor`} text="Reset two-factor authentication…" />
+          </div>
+        </Panel>
+      )}
+    </div>
+  );
 }
 
 function userFacts({ auth }: PageServices, user: User, accountName: string | undefined) {

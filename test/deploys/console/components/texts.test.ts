@@ -8,7 +8,8 @@ import {
   spanText,
   utcText,
 } from '../../../../deploys/console/components/format.tsx';
-import { themeCookie, themeOf } from '../../../../deploys/console/layout.tsx';
+import { themeOf } from '../../../../deploys/console/layout.tsx';
+import { themeCookie } from '../../../../deploys/console/pages/login/start.ts';
 import { flashOf, redirect } from '../../../../deploys/console/paths.ts';
 
 describe('instants', () => {
