@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { createWorkerPool, MetricTotals, START_FAILURES_MAX } from '../../gateway/supervisor.ts';
+import { afterExit, MetricTotals, START_FAILURES_MAX, WorkerPool } from '../../gateway/worker-pool.ts';
 import {
   createStderrTail,
   supervisorLinkFrom,
@@ -69,7 +69,7 @@ describe('the worker pool', () => {
       launched.push(process);
       return process.worker;
     };
-    const pool = createWorkerPool({ size, launch, endMs: END_MS, clock, log: silentLog() });
+    const pool = new WorkerPool({ size, launch, endMs: END_MS, clock, log: silentLog() });
     const stop = new AbortController();
     let isReady = false;
     const end = pool.run(stop.signal, () => void (isReady = true));
@@ -135,7 +135,7 @@ describe('the worker pool', () => {
     expect(at(1).healths).toHaveLength(2);
     await clock.advance(1_000);
     expect(at(1).healths.at(-1)).toEqual({ ok: true, sentence: 'ok' });
-    expect(pool.health()).toEqual({ ok: true, sentence: 'ok' });
+    expect(pool.health).toEqual({ ok: true, sentence: 'ok' });
   });
 
   test.each([0, 1])(
@@ -153,25 +153,22 @@ describe('the worker pool', () => {
     },
   );
 
-  test.each([true, false])(
-    'exits in a row double the delay, up to ten seconds, until a worker has listened for ten seconds: %p',
-    async (listens) => {
-      const { clock, launched, at } = await started(2);
-      /** Ends the last worker after it has listened for so long; gives the delay of the next one. */
-      async function delayAfter(listenedMs: number): Promise<number> {
-        const last = launched.length - 1;
-        if (listens || last === 1 || listenedMs > 0) at(last).listen();
-        await clock.advance(listenedMs);
-        at(last).end();
-        let waitedMs = 0;
-        for (await settled(clock); launched.length === last + 1; waitedMs += 50) await clock.advance(50);
-        return waitedMs;
-      }
-      const delays = [];
-      for (let exit = 1; exit <= 10; exit++) delays.push(await delayAfter(0));
-      expect(delays).toEqual([0, 100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]);
-      expect(await delayAfter(9_999)).toBe(10_000);
-      expect([await delayAfter(10_000), await delayAfter(0)]).toEqual([0, 100]);
+  test.each([0.5, undefined])(
+    'exits in a row double the delay, up to ten seconds, until a worker has listened for ten seconds: each for %p ms',
+    (listenedMs) => {
+      /** The delays after workers that listened for so long, one after the other in a seat beside another. */
+      const delays = (...lives: readonly (number | undefined)[]) => {
+        let seat = { exits: 0, startFailures: 0, isFirst: false };
+        return lives.map((life) => {
+          const next = afterExit(seat, life, true);
+          if (next.kind === 'failed') throw new Error('it failed');
+          seat = next.seat;
+          return next.waitMs;
+        });
+      };
+      const eleven = [...Array(10).fill(listenedMs), 9_999.9];
+      expect(delays(...eleven)).toEqual([0, 100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000, 10_000]);
+      expect(delays(...eleven, 10_000, listenedMs)).toEqual([...delays(...eleven), 0, 100]);
     },
   );
 
@@ -193,7 +190,7 @@ describe('the worker pool', () => {
     refuse(true);
     at(1).end();
     await clock.advance(60_000);
-    expect([launched.length, pool.listening()]).toEqual([2, 1]);
+    expect([launched.length, pool.listening]).toEqual([2, 1]);
     refuse(false);
     await clock.advance(10_000);
     expect(launched.map(({ number }) => number)).toEqual([1, 2, 2]);
@@ -252,7 +249,7 @@ describe('the worker pool', () => {
     at(0).drain();
     at(0).hang();
     await clock.advance(20_000);
-    expect([at(0).signals, at(2).signals, pool.hangs()]).toEqual([[], [], 0]);
+    expect([at(0).signals, at(2).signals, pool.hangs]).toEqual([[], [], 0]);
   });
 });
 
