@@ -47,6 +47,11 @@ function createReading<Row>(store: Store, sql: string) {
 const NO_SOURCE =
   'no accounts are known: the Redis of storage.redis was not reached yet, or nothing is published there and no account is kept here';
 
+const OLDER =
+  'Redis has older accounts and keys than it had: those that were served here stay as they were, and other keys get 503';
+/** A deploys that runs, or is restarted, publishes again in less. */
+const OLDER_MS = 3_000;
+
 /** Gives what looks at all that a process needs besides its backends. */
 export function createTroubles({ accounts, ledger, hosts, config, journal, usage, link }: Sources) {
   const descriptorsAtMost = descriptorsMax();
@@ -61,13 +66,19 @@ export function createTroubles({ accounts, ledger, hosts, config, journal, usage
   function ofAccounts(): Trouble | undefined {
     const source = hosts?.accounts.source();
     if (source === 'unknown') return { what: NO_SOURCE, stops: true };
-    if (source === 'remote') return undefined;
+    if (source === 'remote') return ofPublished();
     const store = accounts.filename;
     const cause = reading.cause();
     if (cause !== undefined) return { what: `${basename(store)} cannot be read`, store, cause, stops: true };
     const remedy = 'create one with "bun run sluice account create NAME", or correct storage.data_dir';
     if (hasAccount) return undefined;
     return { what: `${basename(store)} has no account yet`, store, cause: remedy, stops: true };
+  }
+
+  function ofPublished(): Trouble | undefined {
+    const cause = hosts?.accounts.older();
+    if (cause === undefined) return undefined;
+    return { what: OLDER, store: 'Redis', cause, stops: false, raiseMs: OLDER_MS, clearMs: CLEAR_MS };
   }
 
   function ofLedger(): readonly Trouble[] {

@@ -27,6 +27,11 @@ export const LOG = '{sluice:accounts}:log';
  */
 export const ENDED = '{sluice:accounts}:ended';
 export const ROTATED = '{sluice:accounts}:rotated';
+/**
+ * A hash: the latest `generation ORIGIN` and `seq ORIGIN` that gateways had seen of a database when they found less in the head. So
+ * an older copy of it is known for one although Redis has lost what the later one published.
+ */
+export const SEEN = '{sluice:accounts}:seen';
 /** When keys were used last: a sorted set of key ids by Unix milliseconds, until deploys has taken them. */
 export const USES = '{sluice:accounts}:uses';
 

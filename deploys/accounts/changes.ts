@@ -109,6 +109,14 @@ function createStanding(store: Store) {
   const requested = store.prepare<{ generation: number }, [number]>(`
     UPDATE publication SET take_over = max(generation, coalesce(behind, 0), ?) + 1 RETURNING take_over AS generation`);
 
+  const noteTakenOver = store.transaction((seq: number, turns: number) => {
+    store.run('UPDATE revision SET value = max(value, ?)', [seq]);
+    store.run(
+      `UPDATE publication SET epoch = NULL, announced = max(announced, ?), turns = max(turns, ?), behind = NULL, take_over = 0`,
+      [seq, turns],
+    );
+  });
+
   const addPublisher = store.transaction((token: string, nowMs: number, generation: number) => {
     store.run('UPDATE publication SET generation = ?', [generation]);
     // The latest by the order of starts, whatever the clock says.
@@ -145,12 +153,11 @@ function createStanding(store: Store) {
         `UPDATE publication SET behind = ?1, take_over = CASE WHEN take_over > ?1 THEN take_over ELSE 0 END`,
         [published],
       ),
-    /** What Redis has is this file's from now on: nothing there is later any more. */
-    noteTakenOver: (seq: number, turns: number) =>
-      void store.run(
-        `UPDATE publication SET announced = max(announced, ?), turns = max(turns, ?), behind = NULL, take_over = 0`,
-        [seq, turns],
-      ),
+    /**
+     * What Redis has, or had, is this file's from now on: nothing there is later any more. All is written anew, for hosts may have
+     * more of what was written before than Redis.
+     */
+    noteTakenOver: (seq: number, turns: number) => void noteTakenOver.immediate(seq, turns),
     /** Asks for the generation after all that are known here, and after the published one; gives it. */
     requestTakeOver: (published: number): number => requested.get(published)?.generation ?? 0,
     /** An operator's word for what is so already, or cannot be. */

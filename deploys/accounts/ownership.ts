@@ -155,7 +155,7 @@ export function complaintOf(state: Ownership): string | undefined {
     case 'other-origin':
       return `Accounts and keys are not published: Redis has those of another database (origin ${state.origin}). Run deploys where that database is, or delete the Redis keys {sluice:accounts}* to publish this one.`;
     case 'unreadable':
-      return `Redis has a figure that deploys did not write ({sluice:accounts}:head, ${state.figure}), so it is not known whether a newer copy of this database is in use: ${FROZEN}. If it is this one that counts, delete the Redis key {sluice:accounts}:head.`;
+      return `Redis has a figure that deploys did not write ({sluice:accounts}, ${state.figure}), so it is not known whether a newer copy of this database is in use: ${FROZEN}. If it is this one that counts, delete the Redis keys {sluice:accounts}:head and {sluice:accounts}:seen.`;
     case 'unpublished':
     case 'cut-off':
     case 'taking-over':

@@ -324,9 +324,9 @@ function createStep(deps: PublisherDeps): () => Promise<Step> {
   }
 
   /** What Redis has becomes this database's: keys that ended, also since they were looked at before the claim, and all figures. */
-  async function takeAllOver({ seq, turns, generation }: Claimed): Promise<void> {
+  async function takeAllOver({ seq, seen, turns, generation }: Claimed): Promise<void> {
     ended += await endKeys(deps);
-    changes.noteTakenOver(seq, turns);
+    changes.noteTakenOver(Math.max(seq, seen), turns);
     noteTakenOver({ generation, ended });
     ended = 0;
   }

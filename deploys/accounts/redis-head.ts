@@ -8,17 +8,22 @@ import {
   LOG,
   type PublishedRow,
   ROTATED,
+  SEEN,
   USES,
 } from '../../shared/publication.ts';
 import { openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
 import { PORTION } from './changes.ts';
 
-/** The start of deploys that Redis names, and its generation; empty and 0 when nothing was published. */
+/**
+ * The start of deploys that Redis names, and its generation, or a later one that gateways have seen; empty and 0 when nothing was
+ * published.
+ */
 type Holder = Readonly<{ holder: string; generation: number }>;
 
 /**
  * What Redis says when the right to publish is looked at or claimed. `free`: nobody has it, or another holder than expected had it
- * meanwhile. `later`: Redis has a revision or a turn that the database has not, or the generation that it would take over as.
+ * meanwhile. `later`: Redis has, or had when gateways saw it, a revision, a turn or a generation that the database has not, or has the
+ * generation that it would take over as. `seen`: the latest revision that gateways saw.
  */
 export type Claim =
   | (Holder &
@@ -31,6 +36,7 @@ export type Claim =
         config: number;
         termsId: string;
         turns: number;
+        seen: number;
       }>)
   | (Holder & Readonly<{ kind: 'free' | 'later' }>)
   /** `endsMs`: when the lease ends, by the clock of Redis. */
@@ -86,27 +92,34 @@ export const LOG_MAX = 10_000;
 /** Ends that are kept of revoked keys, and of rotated ones, about 100 bytes each: the oldest are of keys that no backup in use still has. */
 export const ENDED_MAX = 100_000;
 
-/** Keys: head, lease. Words: origin, holder, lease in ms, then the members of `Claiming`. Looks at the right to publish, takes or renews it. */
+/** Keys: head, lease, seen. Words: origin, holder, lease in ms, then the members of `Claiming`. Looks at the right to publish, takes or renews it. */
 const CLAIM: RedisScript = {
-  keys: 2,
+  keys: 3,
   lua: `
 local names = {'origin', 'holder', 'generation', 'epoch', 'puts', 'whole', 'seq', 'config', 'termsId', 'turns', 'version'}
 local head = redis.call('HMGET', KEYS[1], unpack(names))
+for _, name in ipairs({'generation', 'seq'}) do
+  names[#names + 1] = 'seen ' .. name
+  head[#names] = redis.call('HGET', KEYS[3], name .. ' ' .. ARGV[1])
+end
 for i = 1, #names do head[i] = head[i] or '' end
-local origin, holder, generation = head[1], head[2], head[3]
+local origin, holder = head[1], head[2]
 if origin ~= '' and origin ~= ARGV[1] then return {'other-origin', origin} end
 -- Lua reads 'inf', 'nan' and '0x1' as numbers too.
-for _, i in ipairs({3, 5, 7, 8, 10, 11}) do
+for _, i in ipairs({3, 5, 7, 8, 10, 11, 12, 13}) do
   local isNumber = string.match(head[i], '^%d*$') and (tonumber(head[i]) or 0) <= ${Number.MAX_SAFE_INTEGER}
   if not isNumber then return {'unreadable', names[i], string.sub(head[i], 1, 40)} end
 end
+local function latest(a, b) return math.max(tonumber(head[a]) or 0, tonumber(head[b]) or 0) end
+local generation = latest(3, 12)
 local lease = redis.call('GET', KEYS[2])
 local turns = math.max(tonumber(head[10]) or 0, tonumber(ARGV[6]))
 if ARGV[4] == 'take-over' then
-  if holder ~= ARGV[2] and (tonumber(generation) or 0) >= tonumber(ARGV[7]) then return {'later', holder, generation} end
+  if holder ~= ARGV[2] and generation >= tonumber(ARGV[7]) then return {'later', holder, generation} end
 else
-  local isLater = (tonumber(head[7]) or 0) > tonumber(ARGV[5]) or turns > tonumber(ARGV[6])
-  local isHeld = lease and lease ~= ARGV[2]
+  local isLater = latest(7, 13) > tonumber(ARGV[5]) or turns > tonumber(ARGV[6]) or generation > tonumber(ARGV[7])
+  -- One without an end was copied from another Redis.
+  local isHeld = lease and lease ~= ARGV[2] and redis.call('PTTL', KEYS[2]) >= 0
   local isFree = ARGV[4] == 'look' or (holder ~= '' and holder ~= ARGV[2] and holder ~= ARGV[8])
   local kind = isLater and 'later' or isHeld and 'held' or isFree and 'free'
   if kind == 'held' then
@@ -254,7 +267,7 @@ export function openRedisHead({ url, clock, random, onWarning, origin, holder }:
     /** Takes or renews the right, or only sees whether it can be taken. */
     async claim({ how, announced, turns: done, generation, over }: Claiming): Promise<Claim> {
       const words = [origin, holder, LEASE_MS, how, announced, done, generation, over];
-      return claimIn(await call((redis) => redis.sluiceClaim(HEAD, LEASE, ...words)));
+      return claimIn(await call((redis) => redis.sluiceClaim(HEAD, LEASE, SEEN, ...words)));
     },
     /** Renews the right for a turn of deliveries, of which so many were; `false`: another has it, or nobody. */
     turn: async (turns: number): Promise<boolean> =>
@@ -301,8 +314,11 @@ function claimIn(reply: unknown): Claim {
   const seen = { holder: first, generation: Number(second) };
   if (kind === 'held') return { kind, ...seen, endsMs: Number(rest[0]) };
   if (kind === 'free' || kind === 'later') return { kind, ...seen };
-  const [epoch = '', puts, whole, seq, config, termsId = '', turns] = rest;
-  const numbers = { puts: Number(puts), seq: Number(seq), config: Number(config), turns: Number(turns) };
+  const [epoch = '', , whole, , , termsId = ''] = rest;
+  const [puts = 0, seq = 0, config = 0, turns = 0, latest = 0] = [1, 3, 4, 6, 9].map((at) =>
+    Number(rest[at]),
+  );
+  const numbers = { puts, seq, config, turns, seen: latest };
   return { kind: 'claimed', ...seen, epoch, isWhole: whole === '1', termsId, ...numbers };
 }
 
@@ -336,7 +352,7 @@ async function lookOnce(options: Options): Promise<Claim | undefined> {
   try {
     while (head?.isConnected() === false && clock.monotonic() < endMs) await clock.sleep(LOOK_MS, never);
     const all = Number.MAX_SAFE_INTEGER;
-    return await head?.claim({ how: 'look', announced: all, turns: all, generation: 0, over: '' });
+    return await head?.claim({ how: 'look', announced: all, turns: all, generation: all, over: '' });
   } catch {
     return undefined;
   } finally {

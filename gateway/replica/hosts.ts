@@ -11,24 +11,20 @@ import { NO_REDIS_ADDRESS } from '../../shared/redis/options.ts';
 import { openStore, type Store } from '../../shared/store/open.ts';
 import { createOutbox, noteUnsent } from '../usage/outbox.ts';
 import { type DeploysAt, openPush, type Push } from '../usage/push.ts';
-import { openPublished, type Published } from './published.ts';
+import { type News, openPublished, type Published } from './published.ts';
 import { createServed, type Served, SERVED_FILE, SERVED_MIGRATIONS, type ServedState } from './served.ts';
 
 /** Where this host's gateways read accounts and keys. `unknown`: not known yet, and no key is refused. */
 type AccountsSource = 'local' | 'remote' | 'unknown';
 
-/** Whether this very file, and no copy of it, was published by the start of deploys with this token. */
-function hasPublisher(own: Store, token: string): boolean {
-  return own.query('SELECT 1 FROM publishers WHERE token = ?').get(token) !== null;
-}
-
 /**
- * Whether what is published is of a later state than this file, though its publisher is known here: the file is a backup of while
- * that ran, in which keys that were revoked since still work. deploys announces a revision in its file before Redis has it.
+ * Whether this very file was published by a start of deploys, and is as late as what Redis has, or had. It may be a backup of while
+ * that start ran, in which keys that were revoked since still work; deploys announces a revision in its file before Redis has it.
  */
-function isLater(seq: number, own: Store): boolean {
-  const { announced } = own.query<{ announced: number }, []>('SELECT announced FROM publication').get() ?? {};
-  return seq > (announced ?? 0);
+function isPublishedBy(holder: string, seq: number, own: Store): boolean {
+  const sql =
+    'SELECT 1 FROM publication WHERE announced >= ? AND EXISTS (SELECT 1 FROM publishers WHERE token = ?)';
+  return own.query(sql).get(seq, holder) !== null;
 }
 
 function hasAny(own: Store, table: 'publishers' | 'accounts'): boolean {
@@ -40,10 +36,10 @@ function hasAny(own: Store, table: 'publishers' | 'accounts'): boolean {
  * nothing was published yet may still come.
  */
 export function accountsSourceOf(
-  { holder, unpublished }: Pick<ServedState, 'holder' | 'unpublished'>,
+  { holder, seen, unpublished }: Pick<ServedState, 'holder' | 'seen' | 'unpublished'>,
   own: Store,
 ): AccountsSource {
-  if (holder !== null) return hasPublisher(own, holder) ? 'local' : 'remote';
+  if (holder !== null) return isPublishedBy(holder, seen, own) ? 'local' : 'remote';
   return hasAny(own, 'publishers') || (unpublished === 1 && hasAny(own, 'accounts')) ? 'local' : 'unknown';
 }
 
@@ -54,26 +50,27 @@ const HOME_LOOK_MS = 2_000;
 /** Milliseconds between two portions of changes or keys: requests have their turn then. */
 const PAUSE_MS = 1;
 
-/** Brings the file of served keys up to date with what is published; gives the milliseconds until it must be called again. */
-export function createFollow(served: Served, published: Published, own: Store): () => Promise<number> {
+/** Milliseconds until the next look; `older`: what Redis has less than before, and what it had. */
+type Look = Readonly<{ restMs: number; older?: string }>;
+
+/** Brings the file of served keys up to date with what is published. */
+export function createFollow(served: Served, published: Published, own: Store): () => Promise<Look> {
   let compared = { unverified: 0, upTo: '' };
 
   return async function follow() {
-    const { epoch, position, holder, terms_id: termsId } = served.state();
-    const found = await published.news(epoch, position, termsId);
-    if (found === undefined) {
+    const before = served.state();
+    const news = await published.news(before);
+    if (news === undefined) {
       served.noteUnpublished();
-      return holder === null && hasAny(own, 'accounts') ? HOME_LOOK_MS : LOOK_MS;
+      if (before.holder !== null)
+        return { restMs: LOOK_MS, older: olderThan(before, { generation: 0, seq: 0 }) };
+      return { restMs: hasAny(own, 'accounts') ? HOME_LOOK_MS : LOOK_MS };
     }
-    const isHome = hasPublisher(own, found.holder);
-    const isBackup = isHome && isLater(found.seq, own);
-    // Noted under a name that no publisher has, so that the file is nobody's to read.
-    const news = isBackup ? { ...found, holder: `${found.holder} later` } : found;
-    served.follow(news);
-    if (isHome && !isBackup) return HOME_LOOK_MS;
-    if (news.upTo < news.version) return PAUSE_MS;
+    if (served.follow(news) === 'older') return { restMs: LOOK_MS, older: olderThan(served.state(), news) };
+    if (isPublishedBy(news.holder, news.seq, own)) return { restMs: HOME_LOOK_MS };
+    if (news.upTo < news.version) return { restMs: PAUSE_MS };
     const { unverified } = served.state();
-    return unverified !== 0 && news.isWhole ? compareSome(unverified) : LOOK_MS;
+    return { restMs: unverified !== 0 && news.isWhole ? await compareSome(unverified) : LOOK_MS };
   };
 
   async function compareSome(unverified: number): Promise<number> {
@@ -88,13 +85,17 @@ export function createFollow(served: Served, published: Published, own: Store): 
   }
 }
 
+function olderThan(state: ServedState, { generation, seq }: Pick<News, 'generation' | 'seq'>): string {
+  return `generation ${generation}, revision ${seq}, and this host has seen ${state.generation}, ${state.seen}`;
+}
+
 /** Keys that are looked up in Redis at once; further ones are more likely guesses than callers. */
 const LOOKUPS_MAX = 1_000;
 /** A reading that came too early is repeated; it is late every time only while Redis is behind what was read from it before. */
 const READINGS_MAX = 3;
 
 /** Finds keys that were not served here yet, each once for all that wait; rejects while it is not known whether there is one. */
-function createLookup(served: Served, published: Published, follow: () => Promise<number>) {
+function createLookup(served: Served, published: Published, follow: () => Promise<unknown>) {
   const lookups = new Map<string, Promise<KnownKey | undefined>>();
 
   async function find(hash: Buffer): Promise<KnownKey | undefined> {
@@ -136,6 +137,10 @@ async function sendUses(uses: ReturnType<typeof createWaitingUses>, { noteUses }
   uses.done(some);
 }
 
+function usesBy(now: () => Pick<KeyUses, 'note'>, write: KeyUses['write']): KeyUses {
+  return { note: (key, nowMs) => now().note(key, nowMs), write };
+}
+
 type Parts = Readonly<{ accounts: Store; served: Served; published: Published; clock: Clock; log: Log }>;
 
 export function createSharedAccounts({ accounts, served, published, clock, log }: Parts) {
@@ -145,7 +150,7 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
   const lookUp = createLookup(served, published, follow);
   let seen: ServedState | undefined;
   let readsFrom: AccountsSource = 'unknown';
-  let hasLooked = false;
+  let lastLook: Look | undefined;
   let terms: PublishedTerms | undefined;
   readState();
 
@@ -154,10 +159,7 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
     // Below zero, so that no revision of one database is taken for one of the other.
     revision: () => (isLocal() ? local.revision() : -1 - (seen?.touched ?? 0)),
   };
-  const uses: KeyUses = {
-    note: (key, nowMs) => (readsFrom === 'remote' ? remoteUses : localUses).note(key, nowMs),
-    write: localUses.write,
-  };
+  const uses = usesBy(() => (readsFrom === 'remote' ? remoteUses : localUses), localUses.write);
   const keys = createIdentifier(keySource, uses, clock, (hash, learn) =>
     lookUp(hash).then(learn, (): Identity => ({ kind: 'check-unavailable' })),
   );
@@ -187,11 +189,11 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
   async function look(): Promise<number> {
     const touched = seen?.touched;
     // Redis or the file does not answer: what is known stands.
-    const restMs = await follow().catch(() => undefined);
-    hasLooked ||= restMs !== undefined;
+    const found = await follow().catch(() => undefined);
+    lastLook = found ?? lastLook;
     readState();
     if (seen?.touched !== touched) keys.refresh();
-    return restMs ?? LOOK_MS;
+    return found?.restMs ?? LOOK_MS;
   }
 
   return {
@@ -203,6 +205,8 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
       },
     },
     source: () => readsFrom,
+    /** What Redis has less than it had, and what that was, while this host takes nothing from it. */
+    older: () => lastLook?.older,
     /** Only a Redis that named this very database can tell that deploys reads it; the own one is also chosen for want of another. */
     deploysAt(): DeploysAt {
       if (readsFrom === 'remote') return 'elsewhere';
@@ -215,7 +219,7 @@ export function createSharedAccounts({ accounts, served, published, clock, log }
     /** Resolves when it is known where to read, and what Redis has now, or after a moment without an answer. */
     async settle(signal: AbortSignal): Promise<void> {
       const sinceMs = clock.monotonic();
-      const mostMs = () => (readsFrom === 'unknown' ? SETTLE_MS : hasLooked ? 0 : FIRST_LOOK_MS);
+      const mostMs = () => (readsFrom === 'unknown' ? SETTLE_MS : lastLook === undefined ? FIRST_LOOK_MS : 0);
       while (clock.monotonic() - sinceMs < mostMs() && !signal.aborted) {
         await look();
         if (mostMs() > 0) await clock.sleep(SETTLE_STEP_MS, signal);

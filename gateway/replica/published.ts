@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import { ACCOUNTS, HEAD, KEYS, LOG, type PublishedRow, USES } from '../../shared/publication.ts';
+import { ACCOUNTS, HEAD, KEYS, LOG, type PublishedRow, SEEN, USES } from '../../shared/publication.ts';
 import { openRedisLink, type RedisScript } from '../../shared/redis/link.ts';
 
 /** What is published in Redis. Everything rejects while Redis does not answer, or answers what is not ours. */
@@ -11,25 +11,35 @@ const DEADLINE_MS = 1_000;
 /** Uses that no deploys takes for so long are forgotten. */
 const USES_LIFE_MS = 86_400_000;
 
-/** Keys: head, log. Words: epoch, position and terms of the host, how many changes. Replies the members of `News` in their order up to `from`, and changes. */
+/**
+ * Keys: head, log, seen. Words: how many changes, then of the host epoch, position, terms, origin, generation and revision, which are
+ * noted when Redis has less. Replies the members of `News` in their order up to `from`, and changes.
+ */
 const NEWS: RedisScript = {
-  keys: 2,
+  keys: 3,
   lua: `
-local head = redis.call('HMGET', KEYS[1], 'origin', 'holder', 'epoch', 'whole', 'version', 'seq', 'config', 'termsId')
-for i = 1, 8 do head[i] = head[i] or '' end
-head[9] = head[8] ~= ARGV[3] and redis.call('HGET', KEYS[1], 'terms') or ''
-head[10] = head[3] == ARGV[1] and ARGV[2] or '0'
-local last = head[5] == '' and '0' or head[5]
-head[11] = redis.call('XRANGE', KEYS[2], '(' .. head[10] .. '-0', last .. '-0', 'COUNT', ARGV[4])
+local names = {'origin', 'holder', 'generation', 'epoch', 'whole', 'version', 'seq', 'config', 'termsId'}
+local head = redis.call('HMGET', KEYS[1], unpack(names))
+for i = 1, #names do head[i] = head[i] or '' end
+head[10] = head[9] ~= ARGV[4] and redis.call('HGET', KEYS[1], 'terms') or ''
+head[11] = head[4] == ARGV[2] and ARGV[3] or '0'
+local last = head[6] == '' and '0' or head[6]
+head[12] = redis.call('XRANGE', KEYS[2], '(' .. head[11] .. '-0', last .. '-0', 'COUNT', ARGV[1])
+if ARGV[5] == '' or (head[1] ~= '' and head[1] ~= ARGV[5]) then return head end
+for name, figures in pairs({generation = {head[3], ARGV[6]}, seq = {head[7], ARGV[7]}}) do
+  local field, seen = name .. ' ' .. ARGV[5], tonumber(figures[2])
+  local isLess = seen > (tonumber(figures[1]) or 0) and seen > (tonumber(redis.call('HGET', KEYS[3], field)) or 0)
+  if isLess then redis.call('HSET', KEYS[3], field, figures[2]) end
+end
 return head`,
 };
 
-/** Keys: head, keys, accounts. Words: key ids. Replies epoch, version and whole, then of each key its text, its account's id and text. */
+/** Keys: head, keys, accounts. Words: key ids. Replies epoch, version, whole, generation and revision, then of each key its text, its account's id and text. */
 const FIND: RedisScript = {
   keys: 3,
   lua: `
-local head = redis.call('HMGET', KEYS[1], 'epoch', 'version', 'whole')
-local reply = {head[1] or '', head[2] or '', head[3] or ''}
+local reply = redis.call('HMGET', KEYS[1], 'epoch', 'version', 'whole', 'generation', 'seq')
+for i = 1, 5 do reply[i] = reply[i] or '' end
 for i = 1, #ARGV do
   local key = redis.call('HGET', KEYS[2], ARGV[i]) or ''
   local account = string.match(key, '^%[(%d+),') or ''
@@ -70,9 +80,17 @@ export function openPublished(url: string, clock: Clock, random: () => number) {
   };
 
   return {
-    /** For a host that has the changes of `epoch` up to `position`, and these terms; `undefined`: nothing was published. */
-    async news(epoch: string, position: number, termsId: string): Promise<News | undefined> {
-      return newsIn(await client().sluiceNews(HEAD, LOG, epoch, position, termsId, CHANGES_AT_ONCE));
+    /** What is new for a host, which tells what it has; `undefined`: nothing was published. */
+    async news({
+      epoch,
+      position,
+      terms_id,
+      origin,
+      generation,
+      seen,
+    }: HostState): Promise<News | undefined> {
+      const words = [CHANGES_AT_ONCE, epoch, position, terms_id, origin ?? '', generation, seen];
+      return newsIn(await client().sluiceNews(HEAD, LOG, SEEN, ...words));
     },
     async find(keyIds: readonly string[]): Promise<FoundKeys> {
       return keysIn(keyIds, await client().sluiceFind(HEAD, KEYS, ACCOUNTS, ...keyIds));
@@ -84,15 +102,26 @@ export function openPublished(url: string, clock: Clock, random: () => number) {
   };
 }
 
+/** The changes of `epoch` up to `position`, these terms, and the latest that was ever seen of `origin`. */
+type HostState = Readonly<{
+  epoch: string;
+  position: number;
+  terms_id: string;
+  origin: string | null;
+  generation: number;
+  seen: number;
+}>;
+
 /** The head of what is published, as in `shared/publication.ts`, with what is new in it for a host. */
 export type News = NonNullable<ReturnType<typeof newsIn>>;
 
 function newsIn(reply: unknown) {
   const texts = listIn(reply);
-  const [origin = '', holder = '', epoch = '', whole, , , , termsId = '', terms = ''] = texts.map(String);
+  const [origin = '', holder = '', , epoch = '', whole, , , , termsId = '', terms = ''] = texts.map(String);
   if (origin === '' || holder === '') return undefined;
-  const [version = 0, seq = 0, config = 0, from = 0] = [4, 5, 6, 9].map((at) => numberIn(texts[at]));
-  const entries = listIn(texts[10]).map(listIn); // each an id, and a list of its name and text
+  const numbers = [2, 5, 6, 7, 10].map((at) => numberIn(texts[at]));
+  const [generation = 0, version = 0, seq = 0, config = 0, from = 0] = numbers;
+  const entries = listIn(texts[11]).map(listIn); // each an id, and a list of its name and text
   const isGap =
     version > from &&
     (entries.length === 0 || entries.some(([id], at) => numberIn(String(id).slice(0, -2)) !== from + 1 + at));
@@ -101,6 +130,7 @@ function newsIn(reply: unknown) {
   return {
     origin,
     holder,
+    generation,
     /** Empty until anything was written. */
     epoch,
     isWhole: whole === '1',
@@ -124,13 +154,14 @@ export type FoundKeys = ReturnType<typeof keysIn>;
 
 function keysIn(ids: readonly string[], reply: unknown) {
   const texts = listIn(reply).map(String);
-  if (texts.length !== 3 + 3 * ids.length) throw new Error('Redis gave not all keys');
-  const [epoch = '', version, whole] = texts;
+  if (texts.length !== 5 + 3 * ids.length) throw new Error('Redis gave not all keys');
+  const [epoch = '', version, whole, generation, seq] = texts;
   const keys = ids.map((id, at) => {
-    const [text, account, accountText] = texts.slice(3 + 3 * at);
+    const [text, account, accountText] = texts.slice(5 + 3 * at);
     return { key: rowOf(`k${id}`, text), account: rowOf(`a${account}`, accountText) };
   });
-  return { epoch, version: numberIn(version), isWhole: whole === '1', keys };
+  const numbers = { version: numberIn(version), generation: numberIn(generation), seq: numberIn(seq) };
+  return { epoch, ...numbers, isWhole: whole === '1', keys };
 }
 
 function rowOf(name: unknown, text: unknown): PublishedRow {

@@ -13,7 +13,8 @@ export const SERVED_FILE = 'keys.db';
  * `state`: `origin` and `holder` as Redis named them last (null: it was never reached, and `unpublished` is 1 when it was and
  * nothing was published); all changes of `epoch` up to the version `position` are in the rows, but while `unverified` is not 0 changes
  * from before may be missing: rows must be compared with Redis. `revision` is that of the accounts database; `touched` grows
- * with every change.
+ * with every change. `generation` and `seen` are the latest generation and revision that Redis ever had of this origin: where it
+ * has less it was put back to an older state, and nothing of that is taken.
  */
 export const SERVED_MIGRATIONS: Migrations = {
   'served-1': `
@@ -34,6 +35,11 @@ export const SERVED_MIGRATIONS: Migrations = {
     ) STRICT;
     INSERT INTO state VALUES (1, NULL, NULL, 0, '', 0, 0, 0, 0, 0, '', '');
   `,
+  'served-2-seen': `
+    ALTER TABLE state ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE state ADD COLUMN seen INTEGER NOT NULL DEFAULT 0;
+    UPDATE state SET seen = revision;
+  `,
 };
 
 /** The members are those of the table. */
@@ -49,7 +55,14 @@ export type ServedState = Readonly<{
   config: number;
   terms_id: string;
   terms: string;
+  generation: number;
+  seen: number;
 }>;
+
+/** Whether Redis has an older state than it had. */
+function isOlder({ generation, seq }: Pick<News, 'generation' | 'seq'>, state: ServedState): boolean {
+  return generation < state.generation || seq < state.seen;
+}
 
 /** The file of served keys, written by several processes at their own pace. All of it throws when it does not answer. */
 export type Served = ReturnType<typeof createServed>;
@@ -97,10 +110,11 @@ export function createServed(store: Store) {
     if (state().origin !== origin) {
       store.run('DELETE FROM rows');
       store.run(
-        "UPDATE state SET origin = ?, epoch = '', revision = 0, config = 0, terms_id = '', terms = ''",
+        `UPDATE state SET origin = ?, epoch = '', revision = 0, config = 0, terms_id = '', terms = '', generation = 0, seen = 0`,
         [origin],
       );
-    }
+    } else if (isOlder(news, state())) return;
+    store.run('UPDATE state SET generation = ?, seen = ?', [news.generation, news.seq]);
     if (state().epoch !== epoch)
       store.run(`UPDATE state SET epoch = ?, position = 0, ${UNVERIFIED}`, [epoch]);
     store.run('UPDATE state SET holder = ?, unpublished = 0, config = max(config, ?)', [holder, config]);
@@ -118,9 +132,9 @@ export function createServed(store: Store) {
       store.run('UPDATE state SET revision = max(revision, ?) WHERE unverified = 0', [news.seq]);
   });
 
-  const take = store.transaction(({ epoch, version, isWhole, keys }: FoundKeys): boolean => {
+  const take = store.transaction(({ epoch, version, generation, seq, isWhole, keys }: FoundKeys): boolean => {
     const now = state();
-    if (now.epoch !== epoch || now.position > version) return false;
+    if (now.epoch !== epoch || now.position > version || isOlder({ generation, seq }, now)) return false;
     for (const { key, account } of keys) {
       if (key[1] !== '' && account[1] !== '') for (const [name, text] of [key, account]) put.run(name, text);
       const isGone = key[1] === '' && isWhole && drop.run(key[0]).changes > 0;
@@ -139,12 +153,20 @@ export function createServed(store: Store) {
       if (origin === null && unpublished === 0)
         store.run('UPDATE state SET unpublished = 1 WHERE origin IS NULL');
     },
-    /** Takes what is new, if the rows are where it was read from; those of another origin than before are forgotten. */
-    follow(news: News): void {
-      const { origin, holder, epoch, unverified, config, revision, position } = state();
-      const isSame = origin === news.origin && holder === news.holder && epoch === news.epoch;
-      const isLater = news.upTo > position || (unverified === 0 && news.seq > revision);
+    /**
+     * Takes what is new, if the rows are where it was read from; those of another origin than before are forgotten. `older`: nothing
+     * was taken, because Redis had more before.
+     */
+    follow(news: News): 'taken' | 'older' {
+      const now = state();
+      const { origin, holder, epoch, unverified, config, revision, position, seen, generation } = now;
+      const isOwn = origin === news.origin;
+      if (isOwn && isOlder(news, now)) return 'older';
+      const isSame =
+        isOwn && holder === news.holder && epoch === news.epoch && generation === news.generation;
+      const isLater = news.upTo > position || news.seq > seen || (unverified === 0 && news.seq > revision);
       if (!isSame || isLater || news.terms !== '' || news.config > config) follow.immediate(news);
+      return 'taken';
     },
     /** Takes keys as they are in Redis; `false`: they were read too early or in another epoch. */
     take: (found: FoundKeys): boolean => take.immediate(found),

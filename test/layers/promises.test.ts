@@ -17,7 +17,7 @@ const ROWS = {
   'faults L': 26,
   'faults M': 27,
   'faults P': 10,
-  'webhooks E': 48,
+  'webhooks E': 49,
 };
 
 const titles = titlesById();

@@ -104,7 +104,7 @@ const ROWS: Put = {
 
 test('one claims at a time, also of one origin, and another origin never', async () => {
   const [first, second, stranger] = [await headOf('t1'), await headOf('t2'), await headOf('t3', 'there')];
-  const nothing = { epoch: '', puts: 0, isWhole: false, seq: 0, config: 0, termsId: '', turns: 0 };
+  const nothing = { epoch: '', puts: 0, isWhole: false, seq: 0, config: 0, termsId: '', turns: 0, seen: 0 };
   expect(await first.claim(LOOK)).toEqual({ kind: 'free', holder: '', generation: 0 });
   expect(await first.claim(CLAIM)).toEqual({ kind: 'claimed', holder: 't1', generation: 1, ...nothing });
   expect(await second.claim(over('t1', 2))).toEqual({
@@ -406,7 +406,8 @@ test('as many rotated keys as are kept push no revoked one out, and only the lat
   await head.begin('e1');
   let puts = 0;
   const put = async (rows: Put['rows']) => {
-    await head.turn(0); // the lease ends before so many are written
+    // The lease ends before so many are written.
+    await head.claim({ ...CLAIM, announced: Number.MAX_SAFE_INTEGER });
     const now = await head.put({ ...ROWS, puts, log: 'none', rows });
     if (now === undefined) throw new Error('the lease is lost');
     puts = now;
@@ -464,6 +465,12 @@ test.each([
   },
   20_000,
 );
+
+test('a lease that has no end, as a copy of Redis may have made it, is none (E46)', async () => {
+  await admin.set(LEASE, 'a start that is gone');
+  const { isWhole } = publish();
+  await waited(isWhole);
+}, 20_000);
 
 test('a kill between what is written here and in Redis makes no copy of the database', async () => {
   const first = publish();

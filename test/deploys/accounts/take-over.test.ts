@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { createChanges } from '../../../deploys/accounts/changes.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
-import { HEAD } from '../../../shared/publication.ts';
+import { HEAD, SEEN } from '../../../shared/publication.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { opened } from '../../started/gateway.ts';
 import { waited } from '../../started/host.ts';
@@ -82,6 +82,30 @@ test("an operator's word that a copy has too is void there as soon as one of the
   const back = publish(one);
   await waited(() => back.state() === 'behind');
 }, 20_000);
+
+test.each(['generation', 'seq'] as const)(
+  'a %s that gateways saw and Redis has lost is later, until an operator says otherwise (E49)',
+  async (figure) => {
+    const one = await startBehind();
+    await admin.flushall();
+    one.run('UPDATE publication SET behind = NULL');
+    const { origin } = createChanges(one);
+    await admin.hset(SEEN, `${figure} another`, 1_000);
+    const first = publish(one);
+    await waited(first.isWhole);
+    await admin.hset(SEEN, `${figure} ${origin}`, 100);
+    await waited(() => first.state() === 'behind');
+    createChanges(one).requestTakeOver(figure === 'generation' ? 100 : 0);
+    await waited(first.isWhole);
+    expect(Number(await admin.hget(HEAD, figure))).toBeGreaterThanOrEqual(figure === 'seq' ? 100 : 101);
+    expect(createChanges(one).revision().value).toBe(Number(await admin.hget(HEAD, 'seq')));
+    await first.looked(3);
+    expect(first.state()).toBe('sole');
+    await admin.hset(SEEN, `seq ${origin}`, 'nan');
+    await waited(() => first.state() === 'unreadable');
+  },
+  20_000,
+);
 
 test('of two copies with a word that start at once one takes over (E47)', async () => {
   const one = await startBehind();

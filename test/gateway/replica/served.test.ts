@@ -12,6 +12,7 @@ import { opened, silentLog } from '../../started/gateway.ts';
 const NEWS: News = {
   origin: 'there',
   holder: 't1',
+  generation: 1,
   epoch: 'e1',
   isWhole: true,
   version: 0,
@@ -51,7 +52,7 @@ function found(version: number, ...numbers: number[]): FoundKeys {
   const keys = numbers.map((n) =>
     n > 0 ? { key: key(n), account: account() } : { key: gone(-n), account: ['a', ''] as const },
   );
-  return { epoch: 'e1', version, isWhole: true, keys };
+  return { epoch: 'e1', version, generation: 1, seq: 0, isWhole: true, keys };
 }
 /** Changes behind a version. */
 function changes(from: number, ...rows: PublishedRow[]): News {
@@ -122,10 +123,42 @@ test('another epoch keeps what was served; another origin forgets it', () => {
   expect(served.state().unpublished).toBe(0);
 });
 
+describe('what Redis has less than it had', () => {
+  const late = { ...changes(0, key(3)), generation: 2, seq: 7 };
+  beforeEach(() => void served.take(found(0, 1, 2)));
+
+  test.each<[string, News]>([
+    ['a revision', { ...late, seq: 6 }],
+    ['a generation', { ...late, generation: 1 }],
+    ['a revision, in another epoch', { ...late, epoch: 'e0', from: 0, rows: [gone(1)], seq: 6 }],
+    ['a revision, of a start that is known here', { ...late, holder: 't0', seq: 6 }],
+  ])('is not taken: %s', (_, older) => {
+    served.follow(late);
+    const before = served.state();
+    expect(served.follow(older)).toBe('older');
+    expect(served.take({ ...found(1, 3), ...older, keys: found(1, 3).keys })).toBe(false);
+    expect([served.state(), planOf(1), planOf(3)]).toEqual([before, 'pro', undefined]);
+    // It is as late as before, or later.
+    expect(served.follow({ ...late, ...changes(1, gone(1)), generation: 2, seq: 7 })).toBe('taken');
+    expect(planOf(1)).toBeUndefined();
+  });
+
+  test('is that of the same accounts: those of another database begin anew', () => {
+    served.follow(late);
+    expect(served.follow({ ...NEWS, origin: 'elsewhere', seq: 1 })).toBe('taken');
+    expect(served.state()).toMatchObject({ generation: 1, seen: 1 });
+  });
+
+  test('is noted while changes up to it have not all come', () => {
+    served.follow({ ...late, version: 9 });
+    expect(served.follow({ ...late, version: 9, seq: 6 })).toBe('older');
+  });
+});
+
 test('what is served is compared again when the log no longer has all changes, also in the middle of a comparison', async () => {
   let [news, inRedis] = [NEWS, [1, 2, 3]];
   const published = publishedBy({
-    news: (_, position) =>
+    news: ({ position }) =>
       Promise.resolve(position >= news.upTo ? { ...news, rows: [], from: position } : news),
     find(ids) {
       const numbers = ids.map((id) => Number.parseInt(id.slice(0, 2), 16));
@@ -138,7 +171,7 @@ test('what is served is compared again when the log no longer has all changes, a
   await follow(); // both are compared
   inRedis = [2];
   news = { ...NEWS, version: 20_000, upTo: 20_000, isGap: true };
-  while ((await follow()) < 250);
+  while ((await follow()).restMs < 250);
   expect([planOf(1), planOf(2), served.state().position]).toEqual([undefined, 'pro', 20_000]);
 });
 
@@ -156,7 +189,7 @@ describe('a key that was not served yet', () => {
           key: [`k${id}`, redis.rows.get(`k${id}`) ?? ''] as const,
           account: account(),
         }));
-        return { epoch: 'e1', version: 0, isWhole: redis.isWhole, keys };
+        return { ...found(0), isWhole: redis.isWhole, keys };
       },
     });
     const file = createServed(opened(':memory:', SERVED_MIGRATIONS));
