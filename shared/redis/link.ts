@@ -205,7 +205,7 @@ function scriptsOf(scripts: Readonly<Record<string, RedisScript>>) {
 function ignore(): void {}
 
 /** Reads an answer to INFO of the server at `place` (`host:port`, for the sentences). */
-export function serverFrom(info: string, place: string) {
+function serverFrom(info: string, place: string) {
   const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
   const isCluster = field('redis_mode') === 'cluster';
   const policy = field('maxmemory_policy') ?? 'noeviction';

@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test';
-import manifest from '../../package.json';
-import { BUN_VERSION, bunComplaint } from '../../shared/process.ts';
+import { bunComplaint } from '../../shared/process.ts';
 
 const script = `
   import { stopSignal } from ${JSON.stringify(`${import.meta.dir}/../../shared/process.ts`)};
@@ -41,11 +40,6 @@ test('the end of stdin stops an app that is supervised, and says nothing to one 
   alone.child.kill('SIGTERM');
   expect(await alone.said()).toBe('SIGTERM');
   expect(await Promise.all([supervised.child.exited, alone.child.exited])).toEqual([0, 0]);
-});
-
-test('the wanted version is the one of package.json, and this run satisfies it', () => {
-  expect(BUN_VERSION).toBe(manifest.engines.bun);
-  expect(bunComplaint(process.versions.bun)).toBeUndefined();
 });
 
 test('an older Bun, and what is not Bun, is refused with one sentence', () => {

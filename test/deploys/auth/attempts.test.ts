@@ -29,10 +29,10 @@ test('an attempt given back counts for nothing, and a clock that steps back give
   expect([allowed(10_000, 4), allowed(0), allowed(10_000)]).toEqual([3, 0, 0]);
 });
 
-test('a hundred thousand other names push nobody out', () => {
+test('ten thousand other names push nobody out', () => {
   const { take, allowed } = started();
   expect(allowed(0, 3)).toBe(3);
-  for (let i = 0; i < 100_000; i++) take(`other ${i}`, 0);
+  for (let i = 0; i < 10_000; i++) take(`other ${i}`, 0);
   expect(allowed(0)).toBe(0);
 });
 

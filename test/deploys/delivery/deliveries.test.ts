@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test';
 import { createAudit } from '../../../deploys/accounts/audit.ts';
 import { deliveryHealth } from '../../../deploys/delivery/deliveries.ts';
-import { bothHealths } from '../../../deploys/health/health.ts';
 import type { Sent } from '../../../deploys/outbox/outcome.ts';
 import { answered, createScriptedSend, failedWith, type SeenPost } from '../../fakes/scripted-send.ts';
 import { queueOver } from '../outbox/queue.ts';
@@ -41,22 +40,6 @@ test('figures count attempts by outcome, and show the backlog; a URL, which may 
   expect([lines.includes('not delivered'), lines.includes('hidden')]).toEqual([true, false]);
 });
 
-test('figures show how long an event has waited for its block time', async () => {
-  await using work = await start(() => answered(200));
-  work.addWebhook('one');
-  expect(await work.figures()).toMatchObject({ deploys_oldest_event_wait_seconds: 0 });
-  work.upgrade('A', 7, work.clock.now(), false);
-  await work.clock.advance(60_000);
-  work.upgrade('B', 8, work.clock.now(), false);
-  expect(await work.figures()).toMatchObject({
-    deploys_oldest_event_wait_seconds: 60,
-    deploys_deliveries_due: 0,
-  });
-  for (const slot of [7n, 8n]) work.times.save(slot, 1);
-  await work.clock.advance(2_000);
-  expect(await work.figures()).toMatchObject({ deploys_oldest_event_wait_seconds: 0 });
-});
-
 test('old deliveries and entries of the audit log are deleted', async () => {
   await using deploys = startDeploys(watchedOf('A'));
   const queue = queueOver(deploys.store);
@@ -94,15 +77,4 @@ test('a queue that cannot be used makes health fail, without the reason (E23)', 
   const health = deliveryHealth(worker, { due: 0, oldestDueAtMs: undefined }, NOW);
   expect(health.isWell).toBe(false);
   expect(health.sentence).not.toContain('/secret/path');
-});
-
-test('health is good when both parts are, and shows the second only when it is not', () => {
-  const [well, ill] = [
-    { isWell: true, sentence: 'ok.' },
-    { isWell: false, sentence: 'Ill.' },
-  ];
-  expect(bothHealths(well, undefined)).toEqual(well);
-  expect(bothHealths(well, { isWell: true, sentence: 'Fine.' })).toEqual(well);
-  expect(bothHealths(well, ill)).toEqual({ isWell: false, sentence: 'ok. Ill.' });
-  expect(bothHealths(ill, well).isWell).toBe(false);
 });

@@ -52,11 +52,6 @@ test.each([
   },
 );
 
-test('16 receivers that hang, each of an account of its own, delay nobody over eight upgrades (E35)', async () => {
-  await using world = startWorld({ hanging: 16, healthy: 4, accountOf: (n) => n + 1 });
-  for (const upgrades of [4, 4]) await world.expectWithinBars(upgrades);
-});
-
 test('M18 240 of 300 receivers that begin to hang delay no attempt at the others (E35)', async () => {
   await using world = startWorld({ hanging: 240, healthy: 60, accountOf: (n) => 1 + (n % 5) });
   await world.expectWithinBars(5);

@@ -8,8 +8,9 @@ import { answered, failedWith } from '../../fakes/scripted-send.ts';
 import { startQueue } from './queue.ts';
 
 const [LEASE_MS, WAIT_MS_MAX] = [30_000, 7_200_000];
-const RUNS = 120;
-const WEBHOOKS = ['one', 'two', 'three'] as const;
+const RUNS = 100;
+/** Three of them are on one host, whose bound of eight is met before theirs of four each. */
+const WEBHOOKS = ['one', 'two', 'three', 'four'] as const;
 const OUTCOMES = [answered(200), answered(500), failedWith('timeout'), failedWith('aborted')] as const;
 /** The second process runs with its lock bypassed. */
 const PROCESSES = [0, 1] as const;
@@ -61,7 +62,7 @@ const OPEN = `SELECT id FROM deliveries
 function startModel() {
   const queue = startQueue();
   for (const id of WEBHOOKS)
-    queue.addWebhook(id, { host: id === 'three' ? 'b.example.com' : 'a.example.com' });
+    queue.addWebhook(id, { host: id === 'four' ? 'b.example.com' : 'a.example.com' });
   const underWay: [Claim[], Claim[]] = [[], []];
   const ghosts: Claim[] = [];
   const bodies = new Map<string, string>();
@@ -81,7 +82,6 @@ function startModel() {
       bodies.set(claimed.deliveryId, body);
       underWay[of].push(claimed);
     }
-    expect(underWay[of].length).toBeLessThanOrEqual(64);
     for (const id of WEBHOOKS)
       expect(underWay[of].filter(({ webhookId }) => webhookId === id).length).toBeLessThanOrEqual(4);
     expect(underWay[of].filter(({ host }) => host === 'a.example.com').length).toBeLessThanOrEqual(8);
@@ -89,14 +89,14 @@ function startModel() {
 
   function finish(claimed: Claim | undefined, sent: (typeof OUTCOMES)[number]) {
     if (claimed === undefined) return;
-    const before = queue.rows(ROWS);
+    const isHolder = leases.get(claimed.deliveryId)?.token === claimed.token;
+    const before = isHolder ? undefined : queue.rows(ROWS);
     const verdict = verdictOf(sent);
     const [recorded] = queue.outbox.finish([
       { claim: claimed, verdict, sent, headers: {}, endedAtMs: nowMs },
     ]);
-    const isHolder = leases.get(claimed.deliveryId)?.token === claimed.token;
     expect(recorded).toBe(isHolder ? 'recorded' : 'stale');
-    if (isHolder) leases.delete(claimed.deliveryId);
+    if (before === undefined) leases.delete(claimed.deliveryId);
     else expect(queue.rows(ROWS)).toEqual(before);
   }
 
@@ -166,7 +166,7 @@ function startModel() {
 
   /** Both processes live on; receivers answer. Gives the states that are left. */
   function settle(): string[] {
-    for (let turn = 0; turn < 200; turn++) {
+    for (let turn = 0; turn < 40 && queue.values(OPEN).length > 0; turn++) {
       for (const of of PROCESSES) {
         for (const claimed of underWay[of].splice(0)) finish(claimed, answered(200));
         reap(of);

@@ -1,8 +1,7 @@
 import { expect, test } from 'bun:test';
-import { boundOf, forecastOf, forecastText } from '../../../deploys/usage/report.ts';
+import { boundOf, forecastOf } from '../../../deploys/usage/report.ts';
 
 const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 /** Half past an hour: the pace is that of the time that has passed. */
 const NOW_MS = 500_000 * HOUR_MS + HOUR_MS / 2;
 const perHour =
@@ -20,19 +19,6 @@ test.each([
   ['lasts no time where it is nothing', perHour(1), { creditsLeft: 0 }, 0, 0],
 ] as const)('what is left %s', (_, spent, given, lastDay, lastWeek) => {
   expect(forecastOf({ spent }, { ...account, ...given }, NOW_MS)).toEqual({ lastDay, lastWeek });
-});
-
-test('it is said in words, at the rate of the last 24 hours, else of the last week', () => {
-  const week = "left at the last 7 days' rate";
-  expect(forecastText({ lastDay: undefined, lastWeek: HOUR_MS })).toBe(`about 1 hour ${week}`);
-  expect(forecastText({ lastDay: undefined, lastWeek: undefined })).toBeUndefined();
-  for (const [lastDay, text] of [
-    [HOUR_MS - 1, 'less than an hour'],
-    [2 * DAY_MS - 1, 'about 48 hours'],
-    [2 * DAY_MS, 'about 2 days'],
-    [365 * DAY_MS, 'more than a year'],
-  ] as const)
-    expect(forecastText({ lastDay, lastWeek: 0 })).toBe(`${text} left at the last 24 hours' rate`);
 });
 
 test('a share of answers began for sure within the end of its class, or after a second', () => {

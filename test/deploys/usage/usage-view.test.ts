@@ -190,20 +190,3 @@ test('one user reads in eight places at once; there is room again when one is le
   readers[3]?.leave();
   expect([enter('a') !== undefined, enter('a') !== undefined]).toEqual([true, false]);
 });
-
-test('who does not wait any more is let go at once, and takes nobody’s turn', async () => {
-  const { enter, pass } = paused();
-  await enter('a').turn(never);
-  const gone = new AbortController();
-  const leaving = enter('a').turn(gone.signal);
-  let other = false;
-  void enter('a')
-    .turn(never)
-    .then(() => (other = true));
-  gone.abort();
-  await leaving;
-  await enter('a').turn(AbortSignal.abort());
-  expect(other).toBe(false);
-  await pass();
-  expect(other).toBe(true);
-});

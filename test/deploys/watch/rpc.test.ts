@@ -43,11 +43,6 @@ test('a call is a JSON-RPC request with the key in x-token, or none, and past th
   ]);
 });
 
-test("the backend's own error comes back as its code", async () => {
-  const fault = () => json({ jsonrpc: '2.0', id: 1, error: { code: -32009, message: KEY } });
-  expect(await outcomeWith(fault)).toEqual({ kind: 'error', code: -32009 });
-});
-
 describe('what is no JSON-RPC answer is a failure with a reason that shows no body and no key', () => {
   const NOT_RPC = 'returned invalid JSON-RPC';
   test.each([

@@ -50,13 +50,6 @@ test('deliveries are counted by the hour they were made in, by how they stand, o
   expect(day).toEqual({ ...now, delivered: 3 });
   expect(week).toEqual({ delivered: 3, failed: 2, waiting: 2, skipped: 2 });
 });
-test('deliveries have a newest one, with what its last attempt gave', () => {
-  deliver('delivered', 3, 10);
-  const id = deliver('delivered', 1, 20);
-  deliver('failed', 2);
-  const last = { id, state: 'delivered', atMs: NOW_MS - HOUR_MS, status: 200, error: null };
-  expect(health().last).toEqual(last as never); // a state of the table
-});
 
 test('latency is that of answered attempts of the week, the newest 200', () => {
   for (let i = 1; i <= 100; i++) deliver('delivered', 1, i);

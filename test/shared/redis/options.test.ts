@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test';
 import { clusterOptions, connectionOptions, placesFrom } from '../../../shared/redis/options.ts';
-import { serverFrom } from '../../../shared/redis/link.ts';
 
 describe('an address', () => {
   test.each([
@@ -51,13 +50,5 @@ describe('a connection', () => {
       expect(late.retryStrategy(attempt)).toBeLessThanOrEqual(500);
       expect(options.retryStrategy(attempt)).toBe(Math.round(late.retryStrategy(attempt) / 2));
     }
-  });
-});
-
-test('an answer to INFO without a known field is read as far as it goes', () => {
-  expect(serverFrom('', 'h:1')).toEqual({ runId: '', upSeconds: 0, isCluster: false, warnings: [] });
-  expect(serverFrom('# Server\r\nrole:slave\r\nredis_mode:cluster\r\n', 'h:1')).toMatchObject({
-    isCluster: true,
-    warnings: [],
   });
 });
