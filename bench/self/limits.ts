@@ -1,11 +1,15 @@
-import { type Centre, startLimited, touchFrom } from './limited.ts';
+import { addAccounts } from './many-keys.ts';
+import { offering, outcomes } from './load.ts';
 import { cpuSecondsOf } from './proc.ts';
 import { type OwnBench, type OwnRun, runOwn } from './report.ts';
+import { startSubject } from './subject.ts';
 
 const LIMIT_MS = 600_000;
 const CONNECTIONS = 64;
 const WARM_SECONDS = 3;
 const PROCESSES = 4;
+/** A call that the gateway answers itself, with everything that it does for a key. */
+const HEALTH = '{"jsonrpc":"2.0","id":1,"method":"getHealth"}';
 
 /** Loads, each offered to all processes alike: what accounts on one plan ask for together. */
 const LOADS = [
@@ -13,6 +17,8 @@ const LOADS = [
   { name: '20 accounts at 90 of 100 rps', accounts: 20, rps: 100, perSecond: 1_800 },
   { name: '1800 accounts at 1 of 100 rps', accounts: 1_800, rps: 100, perSecond: 1_800 },
 ] as const;
+/** What decides on limits: a process by itself, several through the ledger of their host, or through a Redis. */
+const LIMITS_BY = ['alone', 'sqlite', 'redis'] as const;
 
 const BENCH: OwnBench = {
   path: import.meta.path,
@@ -26,62 +32,57 @@ About three minutes; needs redis-server.`,
 if (import.meta.main) process.exit(await runOwn(BENCH, process.argv.slice(2)));
 
 async function measure({ signal, number, progress, table }: OwnRun): Promise<void> {
-  const seconds = number('seconds');
-  const rows: string[][] = [];
+  const head = ['load', 'limits', 'calls', '429', 'CPU us/call', 'to alone', 'commands/call', 'states/call'];
+  const rows: string[][] = [head];
   for (const load of LOADS) {
-    const ranBy = (centre: Centre) => {
-      progress(`${load.name}, ${centre}`);
-      return run(centre, load, seconds, signal);
-    };
-    const alone = await ranBy('alone');
-    for (const [centre, ran] of [
-      ['alone', alone],
-      ['ledger', await ranBy('ledger')],
-      ['redis', await ranBy('redis')],
-    ] as const) {
+    let alone = Number.NaN;
+    for (const by of LIMITS_BY) {
+      progress(`${load.name}, ${by}`);
+      const ran = await run(by, load, number('seconds'), signal);
+      if (by === 'alone') alone = ran.microseconds;
       rows.push([
         load.name,
-        centre,
-        ran.calls.toFixed(0),
-        ran.refused.toFixed(0),
+        by,
+        String(ran.calls),
+        String(ran.refused),
         ran.microseconds.toFixed(0),
-        (ran.microseconds / alone.microseconds).toFixed(2),
+        (ran.microseconds / alone).toFixed(2),
         ran.commands?.toFixed(4) ?? '',
         ran.states?.toFixed(4) ?? '',
       ]);
     }
   }
-  const head = ['load', 'limits', 'calls', '429', 'CPU us/call', 'to alone', 'commands/call', 'states/call'];
-  table([head, ...rows]);
+  table(rows);
 }
 
 /** One load on fresh processes: alone is one process, the others are several. */
 async function run(
-  centre: Centre,
+  by: (typeof LIMITS_BY)[number],
   { accounts, rps, perSecond }: (typeof LOADS)[number],
   seconds: number,
   signal: AbortSignal,
 ) {
-  const processes = centre === 'alone' ? 1 : PROCESSES;
-  const plan = `rps = ${rps}\nburst = ${rps}`;
-  await using subject = await startLimited({ centre, processes, accounts, plan });
-  const { url, pids, redis } = subject;
-  const load = { url, keys: accounts, connections: CONNECTIONS, perSecond };
-  await touchFrom({ ...load, seconds: WARM_SECONDS }, signal);
-  const cpu = () => pids.reduce((sum, pid) => sum + cpuSecondsOf(pid), 0);
+  const extra = `[plans.bench]\nrps = ${rps}\nburst = ${rps}\n`;
+  const shared = by === 'alone' ? {} : { processes: PROCESSES, centre: by };
+  await using subject = await startSubject({ extra, ...shared });
+  const { crew, redis, pids } = subject;
+  addAccounts(crew.accounts, 'bench', accounts);
+  const to = { url: crew.url.href, key: accounts, bodies: [HEALTH], connections: CONNECTIONS, perSecond };
+  await offering({ ...to, seconds: WARM_SECONDS }, signal);
+  const cpu = () => pids().reduce((sum, pid) => sum + cpuSecondsOf(pid), 0);
   await redis?.cli('config', 'resetstat');
   const before = cpu();
-  const { statuses } = await touchFrom({ ...load, seconds }, signal);
+  const answers = await offering({ ...to, seconds }, signal);
   const microseconds = 1e6 * (cpu() - before);
   const stats = await redis?.cli('info', 'commandstats');
-  const calls = Object.values(statuses).reduce((sum, count) => sum + count, 0);
+  const calls = answers.length;
   const count = (name: RegExp) =>
     [...(stats ?? '').matchAll(/^cmdstat_([a-z]+)[^:]*:calls=(\d+)/gm)]
       .filter(([, command = '']) => name.test(command))
       .reduce((sum, [, , times]) => sum + Number(times), 0);
   return {
     calls,
-    refused: statuses['429'] ?? 0,
+    refused: outcomes(answers)['over-rate'] ?? 0,
     microseconds: microseconds / calls,
     // Leases are scripts, looks for changes are HMGET, and `set` is what leases write inside the server.
     ...(stats !== undefined && {

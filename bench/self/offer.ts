@@ -1,19 +1,7 @@
 import { systemClock } from '../../shared/clock.ts';
-import { ANSWER_FIELDS, type Outcome, OUTCOMES } from './answers.ts';
+import { ANSWER_FIELDS, type Offer, type Outcome, OUTCOMES } from './load.ts';
+import { keyAt } from './many-keys.ts';
 import { requestOf } from './reader.ts';
-
-/** What the load generator is told, as JSON in its only argument. `bodies` are sent in turn. */
-export type Offer = Readonly<{
-  url: string;
-  key: string;
-  bodies: readonly string[];
-  /** Requests a second, evenly spaced, as far as there are idle connections: a request that finds none is not made up for. */
-  perSecond: number;
-  connections: number;
-  seconds: number;
-  /** When the first request is sent, on the wall clock; at once when absent or past. Connections are made before. */
-  startMs?: number;
-}>;
 
 /** One connection: what it waits for, and when that was sent. */
 type Line = { socket: Bun.Socket<Line> | undefined; text: string; sentMs: number; body: number };
@@ -28,9 +16,10 @@ const LATE_MS = 3_000;
 
 /** Offers requests at a constant rate; gives every answer as so many numbers of `ANSWER_FIELDS`. */
 export async function offer(options: Offer, signal: AbortSignal): Promise<Float32Array> {
-  const { perSecond, connections, seconds } = options;
+  const { perSecond, connections, seconds, key, bodies } = options;
   const url = new URL(options.url);
-  const requests = options.bodies.map((body) => Buffer.from(requestOf(url, options.key, body)));
+  const keys = typeof key === 'string' ? [key] : Array.from({ length: key }, (_, i) => keyAt(i + 1));
+  const requests = keys.flatMap((each) => bodies.map((body) => Buffer.from(requestOf(url, each, body))));
   const numbers: number[] = [];
   const idle: Line[] = [];
   const lines = new Set<Line>();
@@ -39,7 +28,7 @@ export async function offer(options: Offer, signal: AbortSignal): Promise<Float3
 
   function note(line: Line, outcome: Outcome): void {
     const tookMs = systemClock.monotonic() - line.sentMs;
-    numbers.push(line.sentMs - startMs, tookMs, OUTCOMES.indexOf(outcome), line.body);
+    numbers.push(line.sentMs - startMs, tookMs, OUTCOMES.indexOf(outcome), line.body % bodies.length);
     line.body = -1;
   }
 
@@ -123,7 +112,7 @@ export async function offer(options: Offer, signal: AbortSignal): Promise<Float3
 }
 
 /** Whether a text holds a whole HTTP answer, which has a Content-Length or ends with its last chunk. */
-export function isWhole(text: string): boolean {
+function isWhole(text: string): boolean {
   const head = text.indexOf('\r\n\r\n');
   if (head < 0) return false;
   const [, length] = /\r\ncontent-length: *(\d+)\r\n/i.exec(text) ?? [];

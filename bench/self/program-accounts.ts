@@ -43,6 +43,33 @@ export function* programAccounts(
   yield isChunked ? Buffer.concat([chunked(end), Buffer.from('0\r\n\r\n')]) : end;
 }
 
+/** Of a slow answer: three quarters of its time are pauses. */
+export const PAUSES = 4;
+const STEP_MS = 100;
+const STEP_BYTES = 8_000;
+
+/** Milliseconds of each pause of an answer that takes so many seconds. */
+export function pauseMsOf(seconds: number): number {
+  return (750 * seconds) / PAUSES;
+}
+
+/** Bytes that such an answer has at least. */
+export function slowBytesOf(seconds: number): number {
+  return STEP_BYTES * Math.max(PAUSES + 1, Math.round((250 * seconds) / STEP_MS));
+}
+
+/** An answer that takes about so many seconds: pieces of it, and milliseconds to wait before each. */
+export function* slowAccounts(seconds: number, id: string, framing: Framing): Generator<Buffer | number> {
+  const bytes = Buffer.concat([...programAccounts(slowBytesOf(seconds), id, framing)]);
+  const steps = slowBytesOf(seconds) / STEP_BYTES;
+  const size = Math.ceil(bytes.length / steps);
+  for (let i = 0; i < steps; i++) {
+    const isPause = i > 0 && i % Math.ceil(steps / (PAUSES + 1)) === 0;
+    yield isPause ? pauseMsOf(seconds) : STEP_MS;
+    yield bytes.subarray(i * size, (i + 1) * size);
+  }
+}
+
 function blocksFor(bytesMin: number): number {
   return Math.max(1, Math.ceil(bytesMin / block.length));
 }

@@ -1,4 +1,5 @@
 import { systemClock } from '../../shared/clock.ts';
+import type { Framing } from './program-accounts.ts';
 
 /** How a reader takes its answer: as fast as it comes, at a pace, or not any further after its first bytes. */
 export type Pace =
@@ -29,9 +30,9 @@ export function requestOf(url: URL, key: string, body: string, fields = ''): str
   );
 }
 
-/** A getProgramAccounts call for the bench's backend. */
-export function scanOf(bytes: number, framing: 'length' | 'chunked'): string {
-  const params = `["TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",{"bytes":${bytes},"framing":"${framing}"}]`;
+/** A getProgramAccounts call for the bench's backend: of so many bytes, or over so many seconds. */
+export function scanOf(size: Readonly<{ bytes: number } | { seconds: number }>, framing: Framing): string {
+  const params = `["TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",${JSON.stringify({ ...size, framing })}]`;
   return `{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts","params":${params}}`;
 }
 

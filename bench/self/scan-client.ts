@@ -4,7 +4,7 @@ import { ROOT } from '../../test/started/process.ts';
 import type { Result } from '../result.ts';
 import { memoryOf } from './proc.ts';
 import { type OwnBench, type OwnRun, runOwn } from './report.ts';
-import { startSubject } from './started.ts';
+import { startScanSubject } from './subject.ts';
 
 const LIMIT_MS = 600_000;
 const LOOK_MS = 250;
@@ -29,7 +29,7 @@ if (import.meta.main) process.exit(await runOwn(BENCH, process.argv.slice(2)));
 
 /** Whether both scans were complete, in memory that their length does not change. */
 async function measure({ signal, number, progress, table }: OwnRun): Promise<boolean> {
-  await using subject = await startSubject(number('mb') * 1e6);
+  await using subject = await startScanSubject(number('mb') * 1e6);
   const rows = [['form', 'outcome', 'accounts', 'MB', 'MB/s', 'RSS MB, first second', 'RSS MB, peak']];
   let isComplete = true;
   for (const [form, options] of FORMS) {

@@ -2,7 +2,7 @@ import { systemClock } from '../../shared/clock.ts';
 import { descriptorsOf, memoryOf } from './proc.ts';
 import { type Pace, type Reader, scanOf, startReader } from './reader.ts';
 import { type OwnBench, type OwnRun, runOwn } from './report.ts';
-import { startSubject } from './started.ts';
+import { startScanSubject } from './subject.ts';
 
 /** What is seen of the gateway at one moment. */
 type Seen = Readonly<{
@@ -11,7 +11,7 @@ type Seen = Readonly<{
   descriptors: number;
   inFlight: number;
 }>;
-type Subject = Awaited<ReturnType<typeof startSubject>>;
+type Subject = Awaited<ReturnType<typeof startScanSubject>>;
 
 const LIMIT_MS = 180_000;
 const GIGABYTE = 1_000_000_000;
@@ -36,7 +36,7 @@ const BENCH: OwnBench = {
 if (import.meta.main) process.exit(await runOwn(BENCH, process.argv.slice(2)));
 
 async function measure({ signal, progress, table }: OwnRun): Promise<void> {
-  await using subject = await startSubject();
+  await using subject = await startScanSubject();
   for (let i = 0; i < 5; i++) await (await scan(subject, WARM_UP_BYTES, FREE, signal)).over;
   const rows = [
     ['gateway process', 'RSS MB', 'RssAnon MB', 'sockets and files', 'calls in flight', 'MB/reader'],
@@ -74,7 +74,7 @@ async function measure({ signal, progress, table }: OwnRun): Promise<void> {
 }
 
 function scan({ url, key }: Subject, bytes: number, pace: Pace, signal: AbortSignal) {
-  return startReader(url, key, scanOf(bytes, 'length'), pace, signal);
+  return startReader(url, key, scanOf({ bytes }, 'length'), pace, signal);
 }
 
 /** The highest of each figure while `count` readers are held for `WATCHED_MS`; then they are dropped. */

@@ -11,8 +11,7 @@ import { systemClock } from '../../shared/clock.ts';
 import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../shared/keys/schema.ts';
 import { Secret } from '../../shared/secret.ts';
 import { createNamespace, nthPublic } from '../../test/started/namespace.ts';
-import { random } from '../../test/deploys/outbox/queue.ts';
-import { addKey, opened, temporaryFolder } from '../../test/started/gateway.ts';
+import { addKey, opened, random, temporaryFolder } from '../../test/started/gateway.ts';
 import { ROOT, startProcess } from '../../test/started/process.ts';
 import { hostOf, type SeenPost } from './webhook-receivers.ts';
 
@@ -29,11 +28,11 @@ const never = new AbortController().signal;
 const ASKING_KEYS = 30;
 
 /** What a script prints as JSON that runs in a network namespace of its own. */
-export async function printedInside(path: string, args: readonly number[], signal: AbortSignal) {
+export async function printedInside(path: string, args: readonly string[], signal: AbortSignal) {
   using namespace = createNamespace();
   const reason = namespace.reasonAgainst();
   if (reason !== undefined) throw new Error(`this bench needs a network namespace: ${reason}`);
-  const command = namespace.inside(process.execPath, path, ...args.map(String));
+  const command = namespace.inside(process.execPath, path, ...args);
   const child = Bun.spawn(command, { stdin: 'ignore', stdout: 'pipe', stderr: 'inherit', signal });
   return JSON.parse(await child.stdout.text());
 }

@@ -1,6 +1,8 @@
 import { upgradeProgram } from '../../localnet/upgrade.ts';
 import { systemClock } from '../../shared/clock.ts';
+import { atMost, exactly, type Finding, said } from './finding.ts';
 import { cpuSecondsOf, memoryOf } from './proc.ts';
+import { percentile } from './statistics.ts';
 import { printedInside, programsOf, startInternet, upgradeableOf } from './webhook-started.ts';
 
 /** What came of upgrades. Instants count from the reading that saw an upgrade, in milliseconds. */
@@ -17,7 +19,7 @@ export type Drained = Readonly<{
 }>;
 
 /** Receivers that take `answerMs`, the first `hanging` of which never answer, and upgrades at once. */
-type Scene = Readonly<{ webhooks: number; answerMs: number; hanging: number; upgrades: number }>;
+export type Scene = Readonly<{ webhooks: number; answerMs: number; hanging: number; upgrades: number }>;
 
 const POLL_SECONDS = 5;
 /** Between two requests for the programs. */
@@ -36,7 +38,23 @@ export function drained(
   { webhooks, answerMs, hanging, upgrades }: Scene,
   signal: AbortSignal,
 ): Promise<Drained> {
-  return printedInside(import.meta.path, [webhooks, answerMs, hanging, upgrades], signal);
+  return printedInside(import.meta.path, [webhooks, answerMs, hanging, upgrades].map(String), signal);
+}
+
+/** Four fifths of the receivers never answer while several programs are upgraded at once. */
+export const HANGING: Scene = { webhooks: 100, answerMs: 200, hanging: 80, upgrades: 5 };
+
+/** That those who answer wait for none who does not: their first attempts, from the reading that saw the upgrade. */
+export function punctuality({ firstMs, delivered, drainedMs }: Drained): readonly Finding[] {
+  const healthy = (HANGING.webhooks - HANGING.hanging) * HANGING.upgrades;
+  const seconds = (ms: number) => (ms / 1_000).toFixed(2);
+  return [
+    exactly('first attempts at the others', firstMs.length, healthy),
+    exactly('delivered', delivered, healthy),
+    atMost('first attempt, ms at the median', percentile(firstMs, 0.5), 1_000),
+    atMost('first attempt, ms at p99', percentile(firstMs, 0.99), 2_000),
+    said('last first attempt, last delivery, s', `${seconds(percentile(firstMs, 1))}, ${seconds(drainedMs)}`),
+  ];
 }
 
 async function drain({ webhooks, answerMs, hanging, upgrades }: Scene): Promise<Drained> {

@@ -1,7 +1,4 @@
 import { describe, expect, test } from 'bun:test';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { scenarios } from '../../bench/self/soak/scenarios.ts';
 import { readPromises, titlesById } from './promises.ts';
 
 /** How many rows the groups of the pages of faults have: none goes unnoticed. */
@@ -46,15 +43,4 @@ describe('every promise of the specification, and every fault on the pages of fa
           ...[...new Set(tests.map(({ file }) => file))].toSorted(),
         ]);
   });
-});
-
-test('the page of faults names every scenario of the soak by its beginning, and no other', () => {
-  const page = readFileSync(join(import.meta.dir, '..', 'faults', 'README.md'), 'utf8');
-  const soaked = [...page.matchAll(/^\| [A-HLMP]\d+ +\|[^|]*\|[^|]+\|([^|]+)\|$/gm)];
-  const beginnings = soaked.flatMap(([, cell = '']) =>
-    [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? ''),
-  );
-  const names = scenarios(30).map(({ name }) => name);
-  expect(beginnings.filter((beginning) => !names.some((name) => name.startsWith(beginning)))).toEqual([]);
-  expect(names.filter((name) => !beginnings.some((beginning) => name.startsWith(beginning)))).toEqual([]);
 });

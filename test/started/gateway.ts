@@ -38,9 +38,12 @@ export function opened(path: string, migrations: Readonly<Record<string, string>
   return result.store;
 }
 
+/** So many random bytes. */
+export const random = (bytes: number) => crypto.getRandomValues(new Uint8Array(bytes));
+
 /** Writes an account and a key of it; gives the key. */
 export function addKey(accounts: Store, plan: string | null, credits = 0): string {
-  const key = makeApiKey((bytes) => crypto.getRandomValues(new Uint8Array(bytes)));
+  const key = makeApiKey(random);
   const hash = hashOf(key);
   const { prefix, last4 } = shownOf(key);
   const made = accounts

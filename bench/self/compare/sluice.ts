@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite';
-import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { ROOT } from '../../../test/started/process.ts';
 import type { Store } from '../../../shared/store/open.ts';
@@ -26,9 +26,8 @@ export async function checkoutOf(ref: string, folder: string, signal: AbortSigna
   const commit = (await run(['git', 'rev-parse', '--short', `${ref}^{commit}`], { cwd: ROOT })).trim();
   const path = join(folder, commit);
   await run(['git', 'worktree', 'add', '--detach', path, commit], { cwd: ROOT, timeoutMs: 60_000 });
-  const isSame = readFileSync(join(path, 'bun.lock')).equals(readFileSync(join(ROOT, 'bun.lock')));
-  if (isSame) symlinkSync(join(ROOT, 'node_modules'), join(path, 'node_modules'));
-  else await run([process.execPath, 'install'], { cwd: path, signal, timeoutMs: 120_000 });
+  const install = [process.execPath, 'install', '--frozen-lockfile'];
+  await run(install, { cwd: path, signal, timeoutMs: 120_000 });
   return {
     path,
     commit,

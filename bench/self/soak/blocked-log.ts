@@ -1,27 +1,14 @@
 import { closeSync, constants, openSync, readSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { systemClock } from '../../../shared/clock.ts';
+import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { crewConfig } from '../../../test/started/crew.ts';
 import { addKey, opened, temporaryFolder } from '../../../test/started/gateway.ts';
 import { freePort } from '../../../test/started/ports.ts';
-import { childEnv, ROOT, startProcess } from '../../../test/started/process.ts';
-import { admitted, type Answers, slowMs } from '../answers.ts';
-import { offering } from '../offering.ts';
-import { atLeast, atMost, exactly, type Finding, said } from './finding.ts';
-import { CALL } from './subject.ts';
-
-/** What calls met while the log was read and while it was not, and how the process did meanwhile and ended. */
-type Blocked = Readonly<{
-  seconds: number;
-  read: Answers;
-  unread: Answers;
-  /** Lines that it dropped, and the status of /health, both after the second load; how it ended, and after which time. */
-  dropped: number;
-  health: number;
-  endedMs: number;
-  code: number | string;
-}>;
+import { childEnv } from '../../../test/started/process.ts';
+import { admitted, offering, slowMs } from '../load.ts';
+import { atLeast, atMost, exactly, type Finding, said } from '../finding.ts';
+import { CALL, startBackend } from '../subject.ts';
 
 const PER_SECOND = 500;
 /** A line of log is asked for so often. */
@@ -31,15 +18,21 @@ const END_MS = 30_000;
 /** Shorter times than this are the machine's mood. */
 const FLOOR_MS = 5;
 
-/** One process whose standard output and error are a pipe that is read, and then is full and not read. */
-export async function blockLog(seconds: number, signal: AbortSignal): Promise<Blocked> {
+/**
+ * One process whose standard output and error are a pipe that is read, and then is full and not read: neither callers nor /health
+ * nor the end wait for its reader.
+ */
+export async function blockLog(seconds: number, signal: AbortSignal): Promise<readonly Finding[]> {
   await using parts = new AsyncDisposableStack();
-  const backend = parts.use(await startProcess([join(ROOT, 'bench/self/backend.ts')], ROOT));
+  const backend = parts.use(await startBackend());
   const folder = parts.use(temporaryFolder());
-  const extra = '[plans.soaked]\nrps = 1_000_000\n';
-  const listen = `127.0.0.1:${freePort()}`;
-  const crew = { backendUrl: backend.url.href, processes: 1, listen, extra };
-  const { args, path, metricsPort } = crewConfig(folder.path, crew);
+  const url = `http://127.0.0.1:${freePort()}`;
+  const { args, path, metricsPort } = crewConfig(folder.path, {
+    backendUrl: backend.url.href,
+    processes: 1,
+    listen: url.slice('http://'.length),
+    extra: '[plans.soaked]\nrps = 1_000_000\n',
+  });
   const accounts = opened(join(folder.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
   const key = addKey(accounts, 'soaked');
   accounts.close();
@@ -55,7 +48,7 @@ export async function blockLog(seconds: number, signal: AbortSignal): Promise<Bl
     child.kill('SIGKILL');
     await child.exited;
   });
-  await within(READY_MS, signal, () => pipe.read().includes('"ready"'));
+  await until(signal, () => pipe.read().includes('"ready"'));
 
   const over = new AbortController();
   const text = await Bun.file(path).text();
@@ -72,24 +65,19 @@ export async function blockLog(seconds: number, signal: AbortSignal): Promise<Bl
     over.abort();
     await logging;
   });
-  const load = {
-    url: `http://${listen}`,
-    key,
-    bodies: [CALL],
-    perSecond: PER_SECOND,
-    connections: 16,
-    seconds,
+  const load = { url, key, bodies: [CALL], perSecond: PER_SECOND, connections: 16, seconds };
+  const dropped = async () => {
+    const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+    return Number(/^sluice_gateway_log_lines_dropped_total (\d+)$/m.exec(metrics)?.[1]);
   };
   writeFileSync(path, `${text}unknown = 1\n`);
   const read = await offering(load, signal);
   isRead = false;
-  const longer = Array.from({ length: 1_000 }, (_, i) => `unknown_${i} = 1\n`);
-  writeFileSync(path, text + longer.join(''));
-  const dropped = () => droppedAt(metricsPort);
-  await within(READY_MS, signal, async () => (await dropped()) > 0);
+  writeFileSync(path, text + Array.from({ length: 1_000 }, (_, i) => `unknown_${i} = 1\n`).join(''));
+  await until(signal, async () => (await dropped()) > 0);
   writeFileSync(path, `${text}unknown = 1\n`);
   const unread = await offering(load, signal);
-  const { status: health } = await fetch(`http://${listen}/health`);
+  const { status } = await fetch(`${url}/health`);
   const lines = await dropped();
   over.abort();
   await logging;
@@ -97,17 +85,21 @@ export async function blockLog(seconds: number, signal: AbortSignal): Promise<Bl
   child.kill('SIGTERM');
   const code = await Promise.race([child.exited, systemClock.sleep(END_MS, signal).then(() => 'none')]);
   const endedMs = systemClock.monotonic() - sinceMs;
-  return { seconds, read, unread, dropped: lines, health, endedMs, code };
-}
-
-async function droppedAt(port: number): Promise<number> {
-  const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-  return Number(/^sluice_gateway_log_lines_dropped_total (\d+)$/m.exec(metrics)?.[1]);
+  return [
+    said('p99 while the log is read, ms', slowMs(read).toFixed(1)),
+    atMost('p99 while it is not, ms', slowMs(unread), Math.max(FLOOR_MS, 2 * slowMs(read)), 1),
+    atLeast('answered while it is not', admitted(unread), 0.95 * PER_SECOND * seconds),
+    exactly('not answered', unread.length - admitted(unread), 0),
+    atLeast('lines dropped', lines, 1),
+    exactly('status of /health', status, 200),
+    exactly('exit code after SIGTERM', Number(code), 0),
+    atMost('seconds until then', endedMs / 1_000, 10, 1),
+  ];
 }
 
 /** Resolves when `is` says so; rejects when that takes too long. */
-async function within(ms: number, signal: AbortSignal, is: () => boolean | Promise<boolean>): Promise<void> {
-  const endMs = systemClock.monotonic() + ms;
+async function until(signal: AbortSignal, is: () => boolean | Promise<boolean>): Promise<void> {
+  const endMs = systemClock.monotonic() + READY_MS;
   while (!(await is())) {
     if (signal.aborted || systemClock.monotonic() > endMs) throw new Error('the log was not as awaited');
     await systemClock.sleep(LINE_MS, signal);
@@ -137,27 +129,4 @@ function openPipe(path: string) {
       closeSync(writing);
     },
   };
-}
-
-/** That nothing waits for the reader of the log: neither callers nor /health nor the end. */
-export function unmoved({
-  seconds,
-  read,
-  unread,
-  dropped,
-  health,
-  endedMs,
-  code,
-}: Blocked): readonly Finding[] {
-  const all = PER_SECOND * seconds;
-  return [
-    said('p99 while the log is read, ms', slowMs(read).toFixed(1)),
-    atMost('p99 while it is not, ms', slowMs(unread), Math.max(FLOOR_MS, 2 * slowMs(read)), 1),
-    atLeast('answered while it is not', admitted(unread), 0.95 * all),
-    exactly('not answered', unread.length - admitted(unread), 0),
-    atLeast('lines dropped', dropped, 1),
-    exactly('status of /health', health, 200),
-    exactly('exit code after SIGTERM', Number(code), 0),
-    atMost('seconds until then', endedMs / 1_000, 10, 1),
-  ];
 }

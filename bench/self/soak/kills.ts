@@ -1,33 +1,12 @@
 import { systemClock } from '../../../shared/clock.ts';
-import { type Answers, outcomes } from '../answers.ts';
-import { at, offering, soonMs } from '../offering.ts';
-import { atMost, exactly, type Finding, said } from './finding.ts';
+import { type Answers, at, offering, outcomes, soonMs } from '../load.ts';
+import { atMost, exactly, type Finding, said } from '../finding.ts';
+import { type Form, startSubject } from '../subject.ts';
 import { booksOf, spendRest } from './spend.ts';
-import { type Centre, startSubject } from './subject.ts';
 
-type Storm = Readonly<{
-  centre: Centre;
-  processes: number;
-  kills: number;
-  /** Between two kills. A seat whose process dies within ten seconds again and again waits longer each time. */
-  everyMs: number;
-  perSecond: number;
-  credits: number;
-}>;
-
-/** What came of a storm and of the calls after it, until nothing was left. */
-type Stormed = Readonly<{
-  credits: number;
-  /** Connections of the callers: a kill can take one request of each with it. */
-  connections: number;
-  kills: number;
-  during: Answers;
-  after: Answers;
-  spent: number;
-  /** Books that do not agree with each other, and credits charged by the cells of usage. */
-  mismatches: number;
-  inCells: number;
-}>;
+/** `everyMs`: between two kills. A seat whose process dies within ten seconds again and again waits longer each time. */
+const LONG = { processes: 8, kills: 100, everyMs: 1_300, perSecond: 500, credits: 400_000 };
+const SHORT = { processes: 4, kills: 10, everyMs: 500, perSecond: 400, credits: 14_000 };
 
 /** Bodies in turn, and what they cost: 1, 10 and 50. Scans are short here. */
 const BODIES = [
@@ -38,22 +17,24 @@ const BODIES = [
   ),
   ['{"jsonrpc":"2.0","id":1,"method":"getProgramAccounts","params":["P",{}]}', 50] as const,
 ];
+/** A kill can take one request of each with it. */
 const CONNECTIONS = 48;
 
 const PLANS = '[plans.storm]\nrps = 1_000_000\nburst = 1_000_000\nscans = 1_000\ncredits = 1\n';
 
-/** kill -9 of one process after the other under load on a trial, and then on to its last credit (limits.md 5, row 7). */
-export async function storm(
-  { centre, processes, kills, everyMs, perSecond, credits }: Storm,
-  signal: AbortSignal,
-): Promise<Stormed> {
+/**
+ * kill -9 of one process after the other under load on a trial, and then on to its last credit: the ledger, the journals and usage
+ * agree, and no credit is lost, doubled or refused too early.
+ */
+export async function storm({ centre, isShort }: Form, signal: AbortSignal): Promise<readonly Finding[]> {
+  const { processes, kills, everyMs, perSecond, credits } = isShort ? SHORT : LONG;
   await using subject = await startSubject({ processes, extra: PLANS, centre });
   const { crew } = subject;
-  const to = { url: crew.url.href, key: crew.key('storm', credits), connections: CONNECTIONS };
   const bodies = BODIES.map(([body]) => body);
+  const to = { url: crew.url.href, key: crew.key('storm', credits), bodies, connections: CONNECTIONS };
   const seconds = Math.ceil((kills * everyMs) / 1_000) + 1;
   const startMs = soonMs();
-  const loading = offering({ ...to, bodies, perSecond, seconds, startMs }, signal);
+  const loading = offering({ ...to, perSecond, seconds, startMs }, signal);
   await at(startMs, signal);
   const killed = new Set<number>();
   for (let turn = 0; killed.size < kills && !signal.aborted; turn++) {
@@ -64,36 +45,20 @@ export async function storm(
     process.kill(pid, 'SIGKILL');
     killed.add(pid);
   }
-  const during = await loading;
-  const after = await spendRest({ ...to, bodies }, startMs, signal);
+  const all = [...(await loading), ...(await spendRest(to, startMs, signal))];
   using ledger = await subject.ledger();
+  const { spent, mismatches } = await booksOf(ledger, signal);
   const cells = ledger.query<{ n: number }, []>('SELECT sum(charged - returned) AS n FROM usage_hours');
-  return {
-    credits,
-    connections: CONNECTIONS,
-    kills: killed.size,
-    during,
-    after,
-    ...(await booksOf(ledger, signal)),
-    inCells: cells.get()?.n ?? Number.NaN,
-  };
-}
-
-/** That the ledger, the journals and usage agree, and no credit was lost, doubled or refused too early. */
-export function exactness(seen: Stormed): readonly Finding[] {
-  const { credits, spent, during, after, kills, connections } = seen;
-  const all = [...during, ...after];
   const answered = creditsOf(all, 'answered');
-  const lost = creditsOf(all, 'lost');
   return [
-    said('kills', String(kills)),
+    exactly('kills', killed.size, kills),
     said('all answers', JSON.stringify(outcomes(all))),
     exactly('credits spent, by the ledger', spent, credits),
-    exactly('credits spent, by usage', seen.inCells, credits),
-    exactly('accounts whose books differ', seen.mismatches, 0),
+    exactly('credits spent, by usage', cells.get()?.n ?? Number.NaN, credits),
+    exactly('accounts whose books differ', mismatches, 0),
     atMost('credits answered', answered, spent),
-    atMost('credits spent and not answered', spent - answered, lost),
-    atMost('requests lost', outcomes(all).lost ?? 0, kills * connections),
+    atMost('credits spent and not answered', spent - answered, creditsOf(all, 'lost')),
+    atMost('requests lost', outcomes(all).lost ?? 0, killed.size * CONNECTIONS),
     exactly('402 that came too early', earlyRefusals(all, credits), 0),
     exactly('answers that contradict themselves', outcomes(all).strange ?? 0, 0),
   ];
@@ -120,9 +85,7 @@ function earlyRefusals(all: Answers, credits: number): number {
 }
 
 function creditsOf(answers: Answers, outcome: 'answered' | 'lost'): number {
-  let sum = 0;
-  for (const answer of answers) if (answer.outcome === outcome) sum += priceOf(answer.body);
-  return sum;
+  return answers.reduce((sum, each) => sum + (each.outcome === outcome ? priceOf(each.body) : 0), 0);
 }
 
 function priceOf(body: number): number {

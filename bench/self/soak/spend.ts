@@ -2,9 +2,7 @@ import { findMismatches } from '../../../deploys/usage/tend.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { spentOf } from '../../../shared/ledger/schema.ts';
 import type { Store } from '../../../shared/store/open.ts';
-import { type Answers, outcomes } from '../answers.ts';
-import type { Offer } from '../offer.ts';
-import { offering, soonMs } from '../offering.ts';
+import { type Answers, type Offer, offering, outcomes, soonMs } from '../load.ts';
 
 /** When all is calm again: what is left is soon spent. */
 const PER_SECOND = 1_500;

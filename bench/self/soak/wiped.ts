@@ -1,110 +1,77 @@
-import { cpSync, readdirSync, rmSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { ACCOUNTS_FILE, ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
-import { crewConfig } from '../../../test/started/crew.ts';
-import { addKey, opened, temporaryFolder } from '../../../test/started/gateway.ts';
-import { ROOT, startProcess } from '../../../test/started/process.ts';
+import { ACCOUNTS_FILE } from '../../../shared/keys/schema.ts';
+import { startCrew } from '../../../test/started/crew.ts';
+import { temporaryFolder } from '../../../test/started/gateway.ts';
 import { freePort } from '../../../test/started/ports.ts';
 import { startRedis } from '../../../test/started/redis.ts';
-import { admitted, type Answers, outcomes } from '../answers.ts';
-import { at, offering, soonMs } from '../offering.ts';
-import { atLeast, atMost, exactly, type Finding, said } from './finding.ts';
-import { CALL } from './subject.ts';
+import { admitted, at, offering, outcomes, soonMs } from '../load.ts';
+import { atLeast, atMost, exactly, type Finding, said } from '../finding.ts';
+import { addAccounts, keyAt } from '../many-keys.ts';
+import { CALL, startBackend } from '../subject.ts';
 
-type Wipes = Readonly<{
-  hosts: number;
-  wipes: number;
-  everyMs: number;
-  perSecond: number;
-  credits: number;
-}>;
-
-type Wiped = Readonly<{ wipes: number; credits: number; seen: Answers }>;
-
+const [HOSTS, WIPES, EVERY_MS, PER_SECOND, CREDITS] = [4, 10, 2_000, 1_000, 20_000];
 /** No node holds more than this part of a trial. */
 const PART_MAX = 1 / 100;
 const CONNECTIONS = 8;
 const REST_SECONDS = 10;
 const PLANS = '[plans.wiped]\nrps = 1_000_000\nburst = 1_000_000\ncredits = 1\n';
 
-/** A gateway on a host of its own: its data directory is nobody else's. */
-type Host = {
-  readonly folder: string;
-  readonly args: readonly string[];
-  process: Awaited<ReturnType<typeof startProcess>>;
-};
-
-/** Hosts that share a trial by one Redis, and lose power and disk one after the other (limits.md 5, row 8). */
-export async function wipe(options: Wipes, signal: AbortSignal): Promise<Wiped> {
-  const { wipes, everyMs, perSecond, credits } = options;
+/**
+ * Hosts that share a trial by one Redis, each with a data directory of its own, and lose power and disk one after the other:
+ * nothing is spent twice, and no more is out of reach than lost nodes may have held.
+ */
+export async function wipe(signal: AbortSignal): Promise<readonly Finding[]> {
   await using parts = new AsyncDisposableStack();
   const redis = parts.use(await startRedis());
-  const backend = parts.use(await startProcess([join(ROOT, 'bench/self/backend.ts')], ROOT));
-  const first = temporaryFolder();
-  parts.use(first);
-  const accounts = opened(join(first.path, ACCOUNTS_FILE), ACCOUNTS_MIGRATIONS);
-  const key = addKey(accounts, 'wiped', credits);
-  accounts.run('PRAGMA wal_checkpoint(TRUNCATE)');
-  accounts.close();
-
-  const hosts: Host[] = [];
-  for (let i = 0; i < options.hosts; i++) {
-    const folder = temporaryFolder();
-    parts.use(folder);
-    cpSync(first.path, folder.path, { recursive: true });
-    const { args } = crewConfig(folder.path, {
+  const backend = parts.use(await startBackend());
+  /** A gateway on a host of its own. */
+  async function startHost() {
+    const { path: dataDir } = parts.use(temporaryFolder());
+    const options = {
       backendUrl: backend.url.href,
       processes: 1,
       listen: `127.0.0.1:${freePort()}`,
+      dataDir,
       storageLines: `redis = "${redis.url}"\n`,
       extra: PLANS,
-    });
-    const host: Host = { folder: folder.path, args, process: await startProcess(args, folder.path) };
-    parts.defer(() => host.process[Symbol.asyncDispose]());
-    hosts.push(host);
+    };
+    let crew = await startCrew(options);
+    parts.defer(() => crew[Symbol.asyncDispose]());
+    addAccounts(crew.accounts, 'wiped', 1);
+    crew.accounts.run('UPDATE accounts SET credits_granted = ?', [CREDITS]);
+    return {
+      url: crew.url.href,
+      /** kill -9, and a new disk that has the accounts alone. */
+      async loseAll(): Promise<void> {
+        await crew[Symbol.asyncDispose]();
+        for (const name of readdirSync(dataDir))
+          if (!name.startsWith(ACCOUNTS_FILE)) rmSync(join(dataDir, name), { recursive: true });
+        crew = await startCrew(options);
+      },
+    };
   }
+  const hosts: Awaited<ReturnType<typeof startHost>>[] = [];
+  for (let i = 0; i < HOSTS; i++) hosts.push(await startHost());
 
   const startMs = soonMs();
-  const seconds = Math.ceil((wipes * everyMs) / 1_000) + REST_SECONDS;
-  const load = {
-    key,
-    bodies: [CALL],
-    perSecond: perSecond / hosts.length,
-    connections: CONNECTIONS,
-    seconds,
-    startMs,
-  };
+  const seconds = Math.ceil((WIPES * EVERY_MS) / 1_000) + REST_SECONDS;
+  const load = { key: keyAt(1), bodies: [CALL], connections: CONNECTIONS, seconds, startMs };
   const loading = Promise.all(
-    hosts.map(({ process: { url } }) => offering({ ...load, url: url.href }, signal)),
+    hosts.map(({ url }) => offering({ ...load, url, perSecond: PER_SECOND / HOSTS }, signal)),
   );
-  let done = 0;
-  for (; done < wipes && !signal.aborted; done++) {
-    await at(startMs + everyMs * (done + 1), signal);
-    const host = hosts[done % hosts.length];
-    if (host !== undefined) await loseAll(host);
+  for (let done = 0; done < WIPES; done++) {
+    await at(startMs + EVERY_MS * (done + 1), signal);
+    signal.throwIfAborted();
+    await hosts[done % HOSTS]?.loseAll();
   }
-  const seen = (await loading).flat().toSorted((a, b) => a.sentMs - b.sentMs);
-  return { wipes: done, credits, seen };
-}
-
-/** kill -9, and a new disk that has the accounts and the config alone. */
-async function loseAll(host: Host): Promise<void> {
-  await host.process[Symbol.asyncDispose]();
-  for (const name of readdirSync(host.folder))
-    if (!name.startsWith(ACCOUNTS_FILE) && !name.endsWith('.toml'))
-      rmSync(join(host.folder, name), { recursive: true });
-  host.process = await startProcess(host.args, host.folder);
-}
-
-/** That nothing is spent twice, and no more is out of reach than lost nodes may have held. */
-export function bounded({ wipes, credits, seen }: Wiped): readonly Finding[] {
-  const counts = outcomes(seen);
-  const lost = counts.lost ?? 0;
+  const seen = (await loading).flat();
+  const { lost = 0, strange = 0, ...counts } = outcomes(seen);
   return [
-    said('disks lost', String(wipes)),
-    atMost('credits answered', admitted(seen), credits),
-    atLeast('credits answered', admitted(seen), credits - wipes * credits * PART_MAX - lost),
+    said('disks lost', String(WIPES)),
+    atMost('credits answered', admitted(seen), CREDITS),
+    atLeast('credits answered', admitted(seen), CREDITS - WIPES * CREDITS * PART_MAX - lost),
     atLeast('402 at the end', counts['out-of-credits'] ?? 0, 1),
-    exactly('answers that contradict themselves', counts.strange ?? 0, 0),
+    exactly('answers that contradict themselves', strange, 0),
   ];
 }

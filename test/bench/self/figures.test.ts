@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import {
   admitted,
   type Answer,
@@ -9,7 +11,7 @@ import {
   outcomes,
   slowMs,
   within,
-} from '../../../bench/self/answers.ts';
+} from '../../../bench/self/load.ts';
 import {
   cpuSecondsFrom,
   cpuSecondsOf,
@@ -19,10 +21,11 @@ import {
   memoryOf,
 } from '../../../bench/self/proc.ts';
 import { bodyBytes, programAccounts } from '../../../bench/self/program-accounts.ts';
-import { atLeast, atMost, between, said } from '../../../bench/self/soak/finding.ts';
+import { atLeast, atMost, between, said } from '../../../bench/self/finding.ts';
 import { scenarios } from '../../../bench/self/soak/scenarios.ts';
 import { median, percentile, ratios, spread } from '../../../bench/self/statistics.ts';
 import { tableOf } from '../../../bench/table.ts';
+import { ROOT } from '../../started/process.ts';
 
 test('a percentile is by nearest rank, a median the middle, and nothing measured is NaN and never 0', () => {
   const values = [4, 1, 3, 2];
@@ -132,15 +135,23 @@ describe('a soak', () => {
     expect(said('x', '7')).toMatchObject({ bounds: '', measured: '7', holds: true });
   });
 
-  test('has a name of its own for every scenario', () => {
-    const names = scenarios(30).map(({ name }) => name);
+  test('has a name of its own for every scenario, and the page of faults names each by its beginning, and no other', () => {
+    const page = readFileSync(join(ROOT, 'test/faults/README.md'), 'utf8');
+    const soaked = [...page.matchAll(/^\| [A-HLMP]\d+ +\|[^|]*\|[^|]+\|([^|]+)\|$/gm)];
+    const beginnings = soaked.flatMap(([, cell = '']) =>
+      [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? ''),
+    );
+    const names = scenarios(30, false).map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
+    expect(beginnings.filter((beginning) => !names.some((name) => name.startsWith(beginning)))).toEqual([]);
+    expect(names.filter((name) => !beginnings.some((beginning) => name.startsWith(beginning)))).toEqual([]);
   });
 
   test.each([
     [['--only', 'no-such-scenario'], 1],
     [['--seconds', '5'], 2],
     [['--slowly'], 2],
+    [['--form', 'brief'], 2],
   ])('of nothing, or with a mistake, is no success: %p', async (words, code) => {
     const child = Bun.spawn([process.execPath, 'bench/self/soak.ts', ...words], {
       stdout: 'ignore',

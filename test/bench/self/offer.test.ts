@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { answersFrom, type Outcome, outcomes } from '../../../bench/self/answers.ts';
+import { answersFrom, type Outcome, outcomes } from '../../../bench/self/load.ts';
 import { offer, outcomeOf } from '../../../bench/self/offer.ts';
 
 const signal = AbortSignal.timeout(20_000);

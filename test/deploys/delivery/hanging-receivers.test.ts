@@ -1,5 +1,4 @@
 import { expect, test } from 'bun:test';
-import { percentile } from '../../../bench/self/statistics.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { answered } from '../../fakes/scripted-send.ts';
 import { startWorker } from './working.ts';
@@ -31,9 +30,9 @@ function startWorld({ hanging, healthy, accountOf }: World) {
       for (let i = 0; i < upgrades; i++) work.upgradeNow('A', ++slot);
       await work.advance(WATCHED_MS);
       expect(begins).toHaveLength(upgrades * healthy);
-      const took = begins.map((atMs) => atMs - fromMs);
-      expect(percentile(took, 0.5)).toBeLessThan(1_000);
-      expect(percentile(took, 0.99)).toBeLessThan(2_000);
+      const took = begins.map((atMs) => atMs - fromMs).toSorted((a, b) => a - b);
+      expect(took[Math.floor(took.length / 2)]).toBeLessThan(1_000);
+      expect(took.at(-1)).toBeLessThan(2_000);
     },
   };
 }

@@ -9,10 +9,9 @@ import { createCancelPending } from '../../../deploys/webhooks/change.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';
-import { opened } from '../../started/gateway.ts';
+import { opened, random } from '../../started/gateway.ts';
 
 export const BLOCK_TIME = START_MS / 1_000 - 13;
-export const random = (bytes: number) => crypto.getRandomValues(new Uint8Array(bytes));
 
 /** The queue with webhooks put in by hand, as whoever manages them would. */
 export function startQueue(path = ':memory:') {

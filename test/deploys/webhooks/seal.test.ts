@@ -10,8 +10,7 @@ import {
   takeSealingKeys,
 } from '../../../deploys/webhooks/seal.ts';
 import { Secret } from '../../../shared/secret.ts';
-import { temporaryFolder } from '../../started/gateway.ts';
-import { random } from '../outbox/queue.ts';
+import { random, temporaryFolder } from '../../started/gateway.ts';
 import { byMe, startWebhooks, testSeal } from './started.ts';
 
 const keyOf = (byte: number) => new Secret(Buffer.alloc(32, byte).toString('base64'));

@@ -5,7 +5,8 @@ import { createWebhooks } from '../../../deploys/webhooks/webhooks.ts';
 import { Secret } from '../../../shared/secret.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { addressOf } from '../../fakes/chain.ts';
-import { random, startQueue } from '../outbox/queue.ts';
+import { startQueue } from '../outbox/queue.ts';
+import { random } from '../../started/gateway.ts';
 
 export const [ME, OTHER] = [1, 2];
 export const byAccount = (accountId: number): By => ({

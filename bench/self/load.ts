@@ -1,3 +1,6 @@
+import { join } from 'node:path';
+import { systemClock } from '../../shared/clock.ts';
+import { ROOT } from '../../test/started/process.ts';
 import { percentile } from './statistics.ts';
 
 /** What can come of a request. `lost`: its connection ended, or nothing came. `strange`: the answer contradicts itself. */
@@ -67,4 +70,44 @@ export function slowMs(answers: Answers): number {
     answered.map(({ tookMs }) => tookMs),
     0.99,
   );
+}
+
+/** What the load generator is told, as JSON in its only argument: its key, or of how many accounts; keys and bodies take turns. */
+export type Offer = Readonly<{
+  url: string;
+  key: string | number;
+  bodies: readonly string[];
+  /** Requests a second, evenly spaced, as far as there are idle connections: a request that finds none is not made up for. */
+  perSecond: number;
+  connections: number;
+  seconds: number;
+  /** When the first request is sent, on the wall clock; at once when absent or past. Connections are made before. */
+  startMs?: number;
+}>;
+
+/** A load generator has started and connected by then, unless the machine is busy. */
+const SOON_MS = 800;
+const LATE_MS = 30_000;
+
+/** The instant, on the wall clock, at which a load that is started now may send its first request. */
+export function soonMs(): number {
+  return systemClock.now() + SOON_MS;
+}
+
+/** Resolves at an instant of the wall clock, or when `signal` aborts. */
+export function at(wallMs: number, signal: AbortSignal): Promise<void> {
+  return systemClock.sleep(Math.max(0, wallMs - systemClock.now()), signal);
+}
+
+/** Runs the load generator in a process of its own; gives all answers when it has ended. */
+export async function offering(offer: Offer, signal: AbortSignal): Promise<Answers> {
+  const child = Bun.spawn([process.execPath, join(ROOT, 'bench/self/offer.ts'), JSON.stringify(offer)], {
+    stdin: 'pipe',
+    stdout: 'pipe',
+    signal,
+    timeout: 1_000 * offer.seconds + LATE_MS,
+  });
+  const bytes = await child.stdout.bytes();
+  if ((await child.exited) !== 0) throw new Error('the load generator failed');
+  return answersFrom(new Float32Array(bytes.slice().buffer));
 }
