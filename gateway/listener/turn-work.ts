@@ -6,17 +6,19 @@ type Connection = Readonly<{
 
 /** What a connection does before the next one has its share: answers that are written together cost half of what they cost alone. */
 const SHARE_COST = 16;
-const SHARES_A_TURN = 6;
 /**
  * What one turn of the event loop does of such work, over all connections of the process. A request that is refused takes
  * some 10 µs, and a kilobyte of chunks of one byte 20: a turn is one or two milliseconds, however many connections send ahead.
  */
-export const TURN_COST = SHARES_A_TURN * SHARE_COST;
+export const TURN_COST = 96;
+/** Shares that wait for their place in one turn: most connections have one request for it. */
+const SHARES_MAX = 64;
 
 const waiting: Connection[] = [];
-/** Shares that wait for their place in the loop, and those that this turn has still. */
+/** Shares that wait for their place in the loop. */
 let scheduled = 0;
-let sharesLeft = SHARES_A_TURN;
+/** What this turn has left. */
+let turnLeft = TURN_COST;
 /** Who has its share now, what is left of it, and whether there is more to do for it. */
 let current: Connection | undefined;
 let left = 0;
@@ -28,7 +30,7 @@ export function awaitWork(connection: Connection): void {
   if (connection === current && left > 0) {
     isAgain = true;
     if (!isWorking) work(connection);
-  } else if (waiting.length === 0 && sharesLeft > 0 && !isWorking) begin(connection);
+  } else if (waiting.length === 0 && turnLeft > 0 && !isWorking) begin(connection);
   else {
     waiting.push(connection);
     schedule();
@@ -36,11 +38,14 @@ export function awaitWork(connection: Connection): void {
 }
 
 function begin(connection: Connection): void {
-  if (sharesLeft-- === SHARES_A_TURN) setImmediate(() => (sharesLeft = SHARES_A_TURN));
   current = connection;
   left = SHARE_COST;
   isAgain = true;
   work(connection);
+}
+
+function endTurn(): void {
+  turnLeft = TURN_COST;
 }
 
 function work(connection: Connection): void {
@@ -48,7 +53,10 @@ function work(connection: Connection): void {
   try {
     while (isAgain && left > 0) {
       isAgain = false;
-      left -= connection.workOn();
+      if (turnLeft === TURN_COST) setImmediate(endTurn);
+      const cost = connection.workOn();
+      left -= cost;
+      turnLeft -= cost;
     }
   } finally {
     isWorking = false;
@@ -60,12 +68,12 @@ function work(connection: Connection): void {
 
 /** Each share begins by itself, so that answers which come a few promises later still fall into it. */
 function schedule(): void {
-  for (; scheduled < SHARES_A_TURN && scheduled < waiting.length; scheduled++) setImmediate(nextShare);
+  for (; scheduled < SHARES_MAX && scheduled < waiting.length; scheduled++) setImmediate(nextShare);
 }
 
 function nextShare(): void {
   scheduled--;
-  if (sharesLeft === 0) return schedule();
+  if (turnLeft <= 0) return schedule();
   const connection = waiting.shift();
   if (connection !== undefined) begin(connection);
 }

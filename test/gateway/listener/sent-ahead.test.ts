@@ -6,7 +6,7 @@ import { TURN_COST } from '../../../gateway/listener/turn-work.ts';
 import { openCaller } from '../../fakes/raw-caller.ts';
 import { atRest } from '../../faults/gateway-process.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
-import { get, open, post, statusesIn, text } from './open-listener.ts';
+import { get, open, post, statusesIn, text, turns } from './open-listener.ts';
 
 test('M12 a worker that answers says that it lives, also where its timers have no turn', async () => {
   const { clock, advance } = createVirtualClock();
@@ -144,6 +144,30 @@ describe('F14 requests that are sent ahead', () => {
     expect(answered).toBeGreaterThan(20_000);
     // The first request of a read is answered with the read; a turn of ours may lie between two of the queue.
     expect(mostInTurn).toBeLessThanOrEqual(2 * TURN_COST + 2 * all.length);
+  });
+
+  test('F14 of as many callers as a turn has requests for are taken up together', async () => {
+    let asked = 0;
+    let gate = Promise.withResolvers<void>();
+    const { url } = open(async () => {
+      asked++;
+      const answer = answering();
+      await gate.promise;
+      return answer;
+    });
+    const callers = await Promise.all(Array.from({ length: 60 }, () => openCaller(url)));
+    for (const caller of callers) caller.send(get('/').repeat(2));
+    while (asked < 60) await Bun.sleep(0); // awaits the first of each
+    await turns(2);
+    mostInTurn = 0;
+    const first = gate;
+    gate = Promise.withResolvers();
+    first.resolve();
+    while (asked < 120) await Bun.sleep(0); // awaits the second of each
+    expect(mostInTurn).toBe(60);
+    gate.resolve();
+    for (const caller of callers) await caller.until('HTTP/1.1 200', 2);
+    for (const caller of callers) caller[Symbol.dispose]();
   });
 
   test('F14 let a caller between them who sends one', async () => {
