@@ -65,7 +65,7 @@ export function createTroubles({ accounts, ledger, hosts, config, journal, usage
 
   function ofAccounts(): Trouble | undefined {
     const source = hosts?.accounts.source();
-    if (source === 'unknown') return { what: NO_SOURCE, stops: true };
+    if (source === 'unknown') return { what: NO_SOURCE, cause: hosts?.accounts.older(), stops: true };
     if (source === 'remote') return ofPublished();
     const store = accounts.filename;
     const cause = reading.cause();

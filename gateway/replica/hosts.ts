@@ -62,8 +62,7 @@ export function createFollow(served: Served, published: Published, own: Store): 
     const news = await published.news(before);
     if (news === undefined) {
       served.noteUnpublished();
-      if (before.holder !== null)
-        return { restMs: LOOK_MS, older: olderThan(before, { generation: 0, seq: 0 }) };
+      if (before.holder !== null) return { restMs: LOOK_MS, older: olderThan(before) };
       return { restMs: hasAny(own, 'accounts') ? HOME_LOOK_MS : LOOK_MS };
     }
     if (served.follow(news) === 'older') return { restMs: LOOK_MS, older: olderThan(served.state(), news) };
@@ -85,8 +84,10 @@ export function createFollow(served: Served, published: Published, own: Store): 
   }
 }
 
-function olderThan(state: ServedState, { generation, seq }: Pick<News, 'generation' | 'seq'>): string {
-  return `generation ${generation}, revision ${seq}, and this host has seen ${state.generation}, ${state.seen}`;
+function olderThan(had: ServedState, news?: News): string {
+  const generation = Math.max(had.generation, news?.noted.generation ?? 0);
+  const seen = Math.max(had.seen, news?.noted.seen ?? 0);
+  return `generation ${news?.generation ?? 0}, revision ${news?.seq ?? 0}, and it had ${generation}, ${seen}`;
 }
 
 /** Keys that are looked up in Redis at once; further ones are more likely guesses than callers. */

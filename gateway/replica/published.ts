@@ -13,7 +13,7 @@ const USES_LIFE_MS = 86_400_000;
 
 /**
  * Keys: head, log, seen. Words: how many changes, then of the host epoch, position, terms, origin, generation and revision, which are
- * noted when Redis has less. Replies the members of `News` in their order up to `from`, and changes.
+ * noted when Redis has less. Replies the members of `News` in their order up to `from`, changes, and what hosts had noted of this origin.
  */
 const NEWS: RedisScript = {
   keys: 3,
@@ -25,6 +25,7 @@ head[10] = head[9] ~= ARGV[4] and redis.call('HGET', KEYS[1], 'terms') or ''
 head[11] = head[4] == ARGV[2] and ARGV[3] or '0'
 local last = head[6] == '' and '0' or head[6]
 head[12] = redis.call('XRANGE', KEYS[2], '(' .. head[11] .. '-0', last .. '-0', 'COUNT', ARGV[1])
+for i, name in ipairs({'generation ', 'seq '}) do head[12 + i] = redis.call('HGET', KEYS[3], name .. head[1]) or '' end
 if ARGV[5] == '' or (head[1] ~= '' and head[1] ~= ARGV[5]) then return head end
 for name, figures in pairs({generation = {head[3], ARGV[6]}, seq = {head[7], ARGV[7]}}) do
   local field, seen = name .. ' ' .. ARGV[5], tonumber(figures[2])
@@ -119,8 +120,9 @@ function newsIn(reply: unknown) {
   const texts = listIn(reply);
   const [origin = '', holder = '', , epoch = '', whole, , , , termsId = '', terms = ''] = texts.map(String);
   if (origin === '' || holder === '') return undefined;
-  const numbers = [2, 5, 6, 7, 10].map((at) => numberIn(texts[at]));
-  const [generation = 0, version = 0, seq = 0, config = 0, from = 0] = numbers;
+  const numbers = [2, 5, 6, 7, 10, 12, 13].map((at) => numberIn(texts[at]));
+  const [generation = 0, version = 0, seq = 0, config = 0, from = 0, notedGeneration = 0, notedSeq = 0] =
+    numbers;
   const entries = listIn(texts[11]).map(listIn); // each an id, and a list of its name and text
   const isGap =
     version > from &&
@@ -146,6 +148,8 @@ function newsIn(reply: unknown) {
     upTo: isGap ? version : from + rows.length,
     /** The log no longer has all changes from there. */
     isGap,
+    /** The latest that some host had seen when Redis had less. */
+    noted: { generation: notedGeneration, seen: notedSeq },
   };
 }
 

@@ -60,8 +60,8 @@ export type ServedState = Readonly<{
 }>;
 
 /** Whether Redis has an older state than it had. */
-function isOlder({ generation, seq }: Pick<News, 'generation' | 'seq'>, state: ServedState): boolean {
-  return generation < state.generation || seq < state.seen;
+function isOlder({ generation, seq }: Pick<News, 'generation' | 'seq'>, had: News['noted']): boolean {
+  return generation < had.generation || seq < had.seen;
 }
 
 /** The file of served keys, written by several processes at their own pace. All of it throws when it does not answer. */
@@ -161,7 +161,7 @@ export function createServed(store: Store) {
       const now = state();
       const { origin, holder, epoch, unverified, config, revision, position, seen, generation } = now;
       const isOwn = origin === news.origin;
-      if (isOwn && isOlder(news, now)) return 'older';
+      if (isOlder(news, news.noted) || (isOwn && isOlder(news, now))) return 'older';
       const isSame =
         isOwn && holder === news.holder && epoch === news.epoch && generation === news.generation;
       const isLater = news.upTo > position || news.seq > seen || (unverified === 0 && news.seq > revision);

@@ -24,6 +24,7 @@ const NEWS: News = {
   rows: [],
   upTo: 0,
   isGap: false,
+  noted: { generation: 0, seen: 0 },
 };
 
 const ownAccounts = () => opened(':memory:', ACCOUNTS_MIGRATIONS);
@@ -141,6 +142,14 @@ describe('what Redis has less than it had', () => {
     // It is as late as before, or later.
     expect(served.follow({ ...late, ...changes(1, gone(1)), generation: 2, seq: 7 })).toBe('taken');
     expect(planOf(1)).toBeUndefined();
+  });
+
+  test('is not taken by a host that was not there, when another one has noted what it had', () => {
+    const fresh = createServed(opened(':memory:', SERVED_MIGRATIONS));
+    const noted = { generation: 2, seen: 7 };
+    expect([fresh.follow({ ...late, seq: 6, noted }), fresh.state().origin]).toEqual(['older', null]);
+    expect(fresh.follow({ ...late, noted })).toBe('taken');
+    fresh.store.close();
   });
 
   test('is that of the same accounts: those of another database begin anew', () => {
