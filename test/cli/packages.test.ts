@@ -46,15 +46,3 @@ test('a newer lock file makes them stale, until an install that may find nothing
   await installPackages(folder.path, plainEnv(), () => undefined);
   expect(packagesAreStale(folder.path)).toBe(false);
 });
-
-test('a lock file that does not match is reported in the words of the installer and not changed', async () => {
-  write(
-    'package.json',
-    '{ "name": "small", "dependencies": { "local": "file:./local", "other": "file:./local" } }',
-  );
-  const lock = await Bun.file(join(folder.path, 'bun.lock')).text();
-  const problem = await installPackages(folder.path, plainEnv(), () => undefined);
-  expect(problem).toContain('lockfile had changes, but lockfile is frozen');
-  expect(problem).toEndWith('The packages could not be installed. See above.');
-  expect(await Bun.file(join(folder.path, 'bun.lock')).text()).toBe(lock);
-});

@@ -67,14 +67,6 @@ describe('usage', () => {
     expect(rows).toMatchObject([{ hour: '2026-11-21T00:00Z', account: 'other' }]);
   });
 
-  test('is a table by default', async () => {
-    const { out, code } = await run(...DAY);
-    const lines = out.trimEnd().split('\n');
-    expect([code, lines.length, new Set(lines.map(({ length }) => length)).size]).toEqual([0, 4, 1]);
-    expect(lines[0]).toMatch(/^HOUR +ACCOUNT +KEY ID +METHOD +CALLS +CREDITS +ERRORS +BYTES OUT +REFUSED$/);
-    expect(lines[1]).toMatch(/^2026-11-20T10:00Z  Acme, "the" Ltd\.  k1 +getSlot +4 +40 +1 +5010 +0$/);
-  });
-
   test('as CSV has a head and is quoted where it must be', async () => {
     const { out } = await run(...DAY, '--format=csv');
     expect(out.split('\n').slice(0, 2)).toEqual([

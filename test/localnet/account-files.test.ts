@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { noopElf } from '../../localnet/genesis/noop-elf.ts';
 import { readAccountFiles } from '../../localnet/genesis/account-files.ts';
 import { createLocalnet } from '../../localnet/compose.ts';
-import { LOADER_V2, LOADER_V3 } from '../../localnet/protocol/address.ts';
+import { LOADER_V2 } from '../../localnet/protocol/address.ts';
 import { faucetKeypair } from '../../localnet/protocol/keypair.ts';
 import { addressNumber, alice, base64, bob, ROOTED_LAG, SLOT_MS, startChain, stillClock } from './harness.ts';
 
@@ -157,14 +157,6 @@ describe('files of accounts', () => {
       ],
     });
   });
-
-  test('a folder that is not there is a sentence', () => {
-    const { kind, ...read } = readAccountFiles({ dir: join(folder, 'nowhere'), named: [] });
-    expect([kind, read]).toEqual([
-      'problems',
-      { lines: [expect.stringMatching(/^localnet\.accounts: the folder \/.*nowhere cannot be read \(/)] },
-    ]);
-  });
 });
 
 describe('a chain with files of accounts', () => {
@@ -214,19 +206,5 @@ describe('a chain with files of accounts', () => {
     await expect(startWith(dir)).rejects.toThrow(
       `${join(dir, 'p.json')}: account.data: holds no program that can be run (`,
     );
-  });
-
-  test('takes a program whose code is not among the files, as a test validator does', async () => {
-    const pointer = Buffer.concat([Uint8Array.of(2, 0, 0, 0), new Uint8Array(32).fill(9)]);
-    const dir = dirOf({
-      'p.json': fileText(addressNumber(901), {
-        owner: LOADER_V3,
-        executable: true,
-        data: [base64(pointer), 'base64'],
-      }),
-    });
-    const { localnet, account } = await startWith(dir);
-    expect(account(addressNumber(901))).toMatchObject({ executable: true, owner: LOADER_V3 });
-    localnet.close();
   });
 });

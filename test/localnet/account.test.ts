@@ -46,20 +46,6 @@ describe('getAccountInfo', () => {
   });
 
   test.each([
-    ['nothing: a bare base58 text', {}, base58.decode(bytes.subarray(0, 128))],
-    ['binary', { encoding: 'binary' }, base58.decode(bytes.subarray(0, 128))],
-    ['base58', { encoding: 'base58' }, [base58.decode(bytes.subarray(0, 128)), 'base58']],
-    ['base64', { encoding: 'base64' }, [base64(bytes.subarray(0, 128)), 'base64']],
-    [
-      'jsonParsed, for an owner that is not parsed, beside a member that is not known',
-      { encoding: 'jsonParsed', unknown: { deep: [1n] } },
-      [base64(bytes.subarray(0, 128)), 'base64'],
-    ],
-  ])('with the encoding %s', async (_, config, data) => {
-    expect(await dataOf(SMALL, config)).toEqual(data);
-  });
-
-  test.each([
     [{ offset: 0n, length: 0n }, [0, 0]],
     [{ offset: 10n, length: 5n }, [10, 15]],
     [{ offset: 298n, length: 5n }, [298, 300]],

@@ -1,13 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import type { Json } from '../../localnet/json/value.ts';
 import { debugText } from '../../localnet/protocol/debug-text.ts';
-import {
-  addressBytes,
-  MEMO_PROGRAM,
-  STAKE_PROGRAM,
-  TOKEN_PROGRAM,
-  VOTE_PROGRAM,
-} from '../../localnet/protocol/address.ts';
+import { MEMO_PROGRAM, STAKE_PROGRAM, TOKEN_PROGRAM, VOTE_PROGRAM } from '../../localnet/protocol/address.ts';
 import {
   faucetKeypair,
   identityKeypair,
@@ -309,59 +303,6 @@ test('the identity and the vote account that the node names exist with its stake
   ]);
   const largest = list(await net.valueOf('getLargestAccounts')).map((each) => object(each)['address']);
   expect(largest).toEqual(expect.arrayContaining([faucetKeypair().address, identity, vote]));
-});
-
-describe('vote accounts of other versions', () => {
-  const [key, node] = [addressNumber(700), addressNumber(701)];
-  const u64 = (value: bigint) => new Uint8Array(BigUint64Array.of(value).buffer);
-  const bytes = (...values: number[]) => Uint8Array.of(...values);
-  const zeros = new Uint8Array(3_762);
-
-  test.each<[string, number, Uint8Array, bigint]>([
-    ['version 1.14, without latencies', 1, Buffer.concat([u64(7n), bytes(31, 0, 0, 0)]), 0n],
-    ['version 3', 2, Buffer.concat([bytes(4), u64(7n), bytes(31, 0, 0, 0)]), 4n],
-  ])('%s are read with the defaults of the newest', async (_, version, vote, latency) => {
-    const keys = Buffer.concat([addressBytes(node), addressBytes(alice.address)]);
-    const votes = Buffer.concat([u64(1n), vote, bytes(1), u64(6n)]);
-    const voters = Buffer.concat([u64(1n), u64(656n), addressBytes(bob.address), new Uint8Array(1_545)]);
-    const credits = Buffer.concat([u64(1n), u64(593n), u64(117n), u64(100n), u64(7n), u64(1_700_000_000n)]);
-    const state = Buffer.concat([bytes(version, 0, 0, 0), keys, bytes(50), votes, voters, credits, zeros]);
-    const data = new Uint8Array(state.subarray(0, 3_762));
-    using net = await startChain({ accounts: [[key, ownedAccount(VOTE_PROGRAM, data)]] });
-    const found = object(await net.valueOf('getAccountInfo', key, { encoding: 'jsonParsed' }));
-    expect(object(object(found['data'])['parsed'])['info']).toEqual({
-      nodePubkey: node,
-      authorizedWithdrawer: alice.address,
-      commission: 50n,
-      votes: [{ latency, slot: 7n, confirmationCount: 31n }],
-      rootSlot: 6n,
-      authorizedVoters: [{ epoch: 656n, authorizedVoter: bob.address }],
-      priorVoters: [],
-      epochCredits: [{ epoch: 593n, credits: '117', previousCredits: '100' }],
-      lastTimestamp: { slot: 7n, timestamp: 1_700_000_000n },
-      inflationRewardsCollector: key,
-      inflationRewardsCommissionBps: 5_000n,
-      blockRevenueCollector: node,
-      blockRevenueCommissionBps: 10_000n,
-      pendingDelegatorRewards: '0',
-      blsPubkeyCompressed: null,
-    });
-  });
-
-  test.each<[string, Uint8Array]>([
-    ['of an unknown version', Buffer.concat([bytes(9, 0, 0, 0), zeros])],
-    ['that ends too early', Buffer.concat([bytes(3, 0, 0, 0), new Uint8Array(60)])],
-    [
-      'with a list longer than itself',
-      Buffer.concat([bytes(3, 0, 0, 0), new Uint8Array(141), u64(2n ** 60n), zeros]),
-    ],
-  ])('one %s is base64', async (_, data) => {
-    const state = ownedAccount(VOTE_PROGRAM, new Uint8Array(data));
-    using net = await startChain({ accounts: [[key, state]] });
-    expect(await net.valueOf('getAccountInfo', key, { encoding: 'jsonParsed' })).toMatchObject({
-      data: [base64(data), 'base64'],
-    });
-  });
 });
 
 // What the crates base64 0.22 and bs58 0.5 say.

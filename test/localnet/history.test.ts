@@ -195,43 +195,6 @@ describe('getBlock', () => {
       transactions: [],
     });
   });
-
-  test('has the members of its transactionDetails, and no rewards when they are not wanted', async () => {
-    const as = async (transactionDetails: string) => {
-      const config = { ...confirmed, transactionDetails, rewards: false };
-      const { signatures, transactions, rewards } = object(await busy.net.result('getBlock', slot, config));
-      return { signatures, transactions, rewards };
-    };
-    expect<unknown>(await as('signatures')).toEqual({ signatures: busy.signatures.slice(0, 2) });
-    expect<unknown>(await as('none')).toEqual({});
-    expect<unknown>(await as('full')).toEqual({ transactions: expect.any(Array) });
-    const { transactions, ...none } = await as('accounts');
-    expect([list(transactions)[0], none]).toEqual([
-      {
-        meta: expect.objectContaining({ err: null, fee: 5_000n, status: { Ok: null } }),
-        transaction: {
-          accountKeys: [
-            { pubkey: alice.address, signer: true, source: 'transaction', writable: true },
-            { pubkey: bob.address, signer: false, source: 'transaction', writable: true },
-            { pubkey: SYSTEM, signer: false, source: 'transaction', writable: false },
-          ],
-          signatures: [busy.signatures[0] ?? ''],
-        },
-      },
-      {},
-    ]);
-  });
-
-  test('is there at confirmed before it is at finalized, and not before it is finished', async () => {
-    using net = await startChain();
-    net.advance(10);
-    const unavailable = { code: -32004n, message: `Block not available for slot ${slot}` };
-    expect(await net.refusal('getBlock', slot, confirmed)).toEqual(unavailable);
-    net.advance();
-    expect(await net.result('getBlock', slot, confirmed)).toMatchObject({ parentSlot: slot - 1n });
-    expect(await net.refusal('getBlock', slot)).toEqual(unavailable);
-    expect(await net.refusal('getBlock', slot, { commitment: 'processed' })).toMatchObject({ code: -32602n });
-  });
 });
 
 describe('ranges of slots', () => {

@@ -1,17 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  AuthorityType,
-  getSetAuthorityInstruction,
-  getSetTransferFeeInstruction,
-  getTransferInstruction,
-  getUpdateTokenMetadataFieldInstruction,
-  getWithdrawWithheldTokensFromAccountsInstruction,
-  TOKEN_2022_PROGRAM_ADDRESS,
-  tokenMetadataField,
-} from '@solana-program/token-2022';
-import { address, type Address, createNoopSigner, type Instruction } from '@solana/kit';
+import { getTransferInstruction, TOKEN_2022_PROGRAM_ADDRESS } from '@solana-program/token-2022';
+import { address, type Address, type Instruction } from '@solana/kit';
 import { SYSVAR_STAKE_HISTORY_ADDRESS } from '@solana/sysvars';
 import { encodeInstruction } from '../../localnet/encode/instruction.ts';
 import { encodeParsedInner, encodeTransaction } from '../../localnet/encode/transaction.ts';
@@ -75,7 +66,6 @@ test.each(
 
 describe('an instruction', () => {
   const [a, b, c] = [addressNumber(1), addressNumber(2), addressNumber(3)];
-  const [d, e] = [addressNumber(4), addressNumber(5)];
   const parsed = ({ programAddress, accounts = [], data = new Uint8Array() }: Instruction) =>
     asSent(
       encodeInstruction({
@@ -85,70 +75,6 @@ describe('an instruction', () => {
         stackHeight: 1,
       }),
     );
-  const multisig = [createNoopSigner(d), createNoopSigner(e)];
-
-  test.each([
-    [
-      'transfer',
-      getTransferInstruction({ source: a, destination: b, authority: c, multiSigners: multisig, amount: 5n }),
-      { source: a, destination: b, multisigAuthority: c, signers: [d, e], amount: '5' },
-    ],
-    [
-      'setAuthority',
-      getSetAuthorityInstruction({
-        owned: a,
-        owner: b,
-        authorityType: AuthorityType.CloseAccount,
-        newAuthority: null,
-      }),
-      { account: a, authority: b, authorityType: 'closeAccount', newAuthority: null },
-    ],
-    [
-      'setTransferFee',
-      getSetTransferFeeInstruction({
-        mint: a,
-        transferFeeConfigAuthority: b,
-        multiSigners: multisig,
-        transferFeeBasisPoints: 3,
-        maximumFee: 9n,
-      }),
-      {
-        mint: a,
-        multisigtransferFeeConfigAuthority: b,
-        signers: [d, e],
-        transferFeeBasisPoints: 3n,
-        maximumFee: 9n,
-      },
-    ],
-    [
-      'withdrawWithheldTokensFromAccounts',
-      getWithdrawWithheldTokensFromAccountsInstruction({
-        mint: a,
-        feeReceiver: b,
-        withdrawWithheldAuthority: createNoopSigner(c),
-        numTokenAccounts: 2,
-        sources: [d, e],
-      }),
-      { mint: a, feeRecipient: b, withdrawWithheldAuthority: c, sourceAccounts: [d, e] },
-    ],
-    [
-      'updateTokenMetadataField',
-      getUpdateTokenMetadataFieldInstruction({
-        metadata: a,
-        updateAuthority: createNoopSigner(b),
-        field: tokenMetadataField('Key', ['color']),
-        value: 'red',
-      }),
-      { metadata: a, updateAuthority: b, field: 'color', value: 'red' },
-    ],
-  ] as const)('%s of a token program has the names and forms of Agave', (type, instruction, info) => {
-    expect(parsed(instruction)).toEqual({
-      program: 'spl-token',
-      programId: TOKEN_2022_PROGRAM_ADDRESS,
-      parsed: { type, info: { ...info } },
-      stackHeight: 1n,
-    });
-  });
 
   test('without the accounts or the data that it needs is partially decoded', () => {
     const whole = getTransferInstruction({ source: a, destination: b, authority: c, amount: 5n });

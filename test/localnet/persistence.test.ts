@@ -124,16 +124,6 @@ describe('a restart', () => {
     expect(slot).toBeGreaterThan(tip);
     expect(slot).toBeLessThanOrEqual(tip + 34n);
   });
-
-  test('costs no rows for empty blocks', async () => {
-    const dataDir = join(folder, 'empty');
-    const net = await at(dataDir);
-    net.advance(1_000);
-    net[Symbol.dispose]();
-    using db = new Database(join(dataDir, 'localnet.db'), { readonly: true });
-    expect(db.query('SELECT count(*) AS n FROM tx').get()).toEqual({ n: 0 });
-    expect(db.query('SELECT count(*) AS n FROM anchor').get()).toEqual({ n: 2 });
-  });
 });
 
 describe('a database that cannot be used is one sentence', () => {

@@ -135,24 +135,6 @@ describe('a batch is carried out as it is read', () => {
     for (let turns = 0; turns < 200; turns += 1) await new Promise(setImmediate);
     expect(await net.balance(TARGET)).toBe(lamports);
   });
-
-  test('in order, each answer as it is alone, notifications and faults between', async () => {
-    using net = await startAdvanced();
-    const elements = [
-      call(1, 'getBlocks', '[1,100000]'),
-      call(2, 'noSuchMethod', '[]'),
-      call(3, 'getBlocksWithLimit', '[7,4096]'),
-      '{}',
-      call(4, 'getBlocks', '[5,5]'),
-      call(5, 'getBlocks', '["x"]'),
-      call(6, 'getSlot', '[]'),
-    ];
-    const notification = '{"jsonrpc":"2.0","method":"getSlot"}';
-    const alone: string[] = [];
-    for (const element of elements) alone.push((await net.post(element)).trimEnd());
-    const batch = await net.post(`[${notification},${elements.join(`,${notification},`)}]`);
-    expect(batch).toBe(`[${alone.join(',')}]\n`);
-  });
 });
 
 describe('lists of slots', () => {

@@ -20,18 +20,8 @@ const MINT = addressNumber(10);
 const HERS = addressNumber(11);
 const HIS = addressNumber(12);
 const EXTENDED_MINT = addressNumber(13);
-const SCALED_MINT = addressNumber(14);
-const SCALED = addressNumber(15);
 const OWNED_BY_NOBODY = addressNumber(16);
 const DELEGATED = addressNumber(17);
-
-/** No authority, 1.5, and from 2255 on 2. */
-const SCALE = Buffer.concat([
-  new Uint8Array(32),
-  new Uint8Array(Float64Array.of(1.5).buffer),
-  new Uint8Array(BigInt64Array.of(9_000_000_000n).buffer),
-  new Uint8Array(Float64Array.of(2).buffer),
-]);
 
 /** An account of which alice may spend 3. */
 function delegatedData(mint: Address, owner: Address, amount: bigint): Uint8Array {
@@ -44,12 +34,8 @@ function delegatedData(mint: Address, owner: Address, amount: bigint): Uint8Arra
 }
 
 /** A mint or account of Token-2022 with one extension of the given type. */
-function extended(
-  data: Uint8Array,
-  accountType: number,
-  extension: number,
-  value = new Uint8Array(32),
-): Uint8Array {
+function extended(data: Uint8Array, accountType: number, extension: number): Uint8Array {
+  const value = new Uint8Array(32);
   const grown = new Uint8Array(166 + 4 + value.length);
   grown.set(data);
   grown[165] = accountType;
@@ -70,8 +56,6 @@ const startTokens = () =>
       [HIS, ownedAccount(TOKEN_PROGRAM, tokenData(MINT, bob.address, 0n))],
       [DELEGATED, ownedAccount(TOKEN_PROGRAM, delegatedData(MINT, bob.address, 40n))],
       [EXTENDED_MINT, ownedAccount(TOKEN_2022_PROGRAM, extended(mintData(7n, 0), 1, 3))],
-      [SCALED_MINT, ownedAccount(TOKEN_2022_PROGRAM, extended(mintData(7n, 0), 1, 25, SCALE))],
-      [SCALED, ownedAccount(TOKEN_2022_PROGRAM, tokenData(SCALED_MINT, bob.address, 5n))],
     ],
   });
 
@@ -129,29 +113,6 @@ describe('the token accounts', () => {
       { address: DELEGATED, amount: '40', decimals: 6n, uiAmount: 0.00004, uiAmountString: '0.00004' },
       { address: HIS, amount: '0', decimals: 6n, uiAmount: 0, uiAmountString: '0' },
     ]);
-  });
-});
-
-describe('jsonParsed', () => {
-  const parsed = async (address: Address) =>
-    object(await net.valueOf('getAccountInfo', address, { encoding: 'jsonParsed' }))['data'];
-
-  test('shows amounts of a mint with a scale as the mint shows them', async () => {
-    const shown = { amount: '5', decimals: 0n, uiAmount: 7, uiAmountString: '7' };
-    expect(await net.valueOf('getTokenAccountBalance', SCALED)).toEqual(shown);
-    expect(await parsed(SCALED)).toMatchObject({
-      program: 'spl-token-2022',
-      parsed: { type: 'account', info: { tokenAmount: shown } },
-    });
-    const state = {
-      authority: null,
-      multiplier: '1.5',
-      newMultiplier: '2',
-      newMultiplierEffectiveTimestamp: 9_000_000_000n,
-    };
-    expect(await parsed(SCALED_MINT)).toMatchObject({
-      parsed: { info: { extensions: [{ extension: 'scaledUiAmountConfig', state }] } },
-    });
   });
 });
 

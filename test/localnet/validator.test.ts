@@ -87,19 +87,6 @@ describe('exactly', () => {
     });
   });
 
-  test('a schedule is for epochs that have one', async () => {
-    using net = await startChain();
-    const of = (...params: Json[]) => net.result('getLeaderSchedule', ...params);
-    expect(Object.keys(object(await of(GENESIS_SLOT + SLOTS_PER_EPOCH)))).toEqual([identity]);
-    expect(Object.keys(object(await of(GENESIS_SLOT - 3n * SLOTS_PER_EPOCH)))).toEqual([identity]);
-    expect(await of(GENESIS_SLOT + 2n * SLOTS_PER_EPOCH)).toBeNull();
-    expect(await of(GENESIS_SLOT - 4n * SLOTS_PER_EPOCH)).toBeNull();
-    expect(await net.result('getSlotLeaders', 0n, 0n)).toEqual([]);
-    expect(await of(null, { identity: alice.address })).toEqual({});
-    const [first, ...rest] = list(object(await of({ identity }))[identity]);
-    expect([first, rest.at(-1)]).toEqual([0n, SLOTS_PER_EPOCH - 1n]);
-  });
-
   test('all lamports are in the supply, and the largest accounts have the most', async () => {
     using net = await startChain({ accounts: [[alice.address, systemAccount(5_000_000_000n)]] });
     const supply = async () => object(await net.valueOf('getSupply', processed));

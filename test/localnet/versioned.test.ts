@@ -215,33 +215,6 @@ describe('a v0 transaction with a lookup table', () => {
     ).toMatchObject({ signatures: [signature] });
   });
 
-  test('is parsed with the source of each key, and with what the table gave in its instructions', async () => {
-    const { net, signature } = tabled;
-    const config = { ...confirmed, encoding: 'jsonParsed', maxSupportedTransactionVersion: 0n };
-    const { meta, transaction } = object(await net.result('getTransaction', signature, config));
-    expect(object(meta)).not.toHaveProperty('loadedAddresses');
-    expect(object(transaction)['message']).toEqual({
-      accountKeys: [
-        { pubkey: alice.address, signer: true, source: 'transaction', writable: true },
-        { pubkey: SYSTEM, signer: false, source: 'transaction', writable: false },
-        { pubkey: bob.address, signer: false, source: 'lookupTable', writable: true },
-      ],
-      addressTableLookups: [{ accountKey: TABLE, writableIndexes: [1n], readonlyIndexes: [] }],
-      instructions: [
-        {
-          program: 'system',
-          programId: SYSTEM,
-          parsed: {
-            type: 'transfer',
-            info: { source: alice.address, destination: bob.address, lamports: 1_000_000n },
-          },
-          stackHeight: 1n,
-        },
-      ],
-      recentBlockhash: expect.any(String),
-    });
-  });
-
   test.each<[Address, Address[], string]>([
     [addressNumber(501), [bob.address], "Transaction loads an address table account that doesn't exist"],
     [alice.address, [bob.address], 'Transaction loads an address table account with an invalid owner'],

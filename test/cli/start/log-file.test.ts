@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { openLogFile } from '../../../cli/start/apps.ts';
 import { temporaryFolder } from '../../started/gateway.ts';
@@ -36,21 +36,4 @@ test('a full log becomes the old one, so that two files of the bound are the mos
   log.append(bytes('k'));
   expect([textOf(`${path}.1`), textOf(path)]).toEqual(['abcdefghij', 'k']);
   log.close();
-});
-
-test('the size of an old run counts', () => {
-  openLogFile(path, 10).append(bytes('123456789'));
-  const log = openLogFile(path, 10);
-  log.append(bytes('ab'));
-  log.close();
-  expect([textOf(`${path}.1`), textOf(path)]).toEqual(['123456789', 'ab']);
-});
-
-test('what cannot be written is lost without stopping anything', () => {
-  const log = openLogFile(path, 4);
-  log.append(bytes('1234'));
-  mkdirSync(`${path}.1/in-the-way`, { recursive: true });
-  expect(() => log.append(bytes('5678'))).not.toThrow();
-  log.close();
-  expect(() => log.append(bytes('x'))).not.toThrow();
 });

@@ -1,18 +1,12 @@
 import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { endMsOf, firstScreen, loginOf } from '../../../cli/commands/start.ts';
+import { firstScreen, loginOf } from '../../../cli/commands/start.ts';
 import { readyUrl } from '../../../cli/start/apps.ts';
 import { createStopWishes, type ProcessTree, runnersOf } from '../../../cli/start/stops.ts';
 import { configFrom } from '../../../shared/config/config.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 import { temporaryFolder } from '../../started/gateway.ts';
-
-test('an app has time to end a delivery under way, and the gateway its drain, however short or long that is', () => {
-  const DELIVERY_MS = 10_500 + 5_000;
-  expect(endMsOf(1_000)).toBeGreaterThan(DELIVERY_MS);
-  expect(endMsOf(3_600_000)).toBeGreaterThan(3_600_000);
-});
 
 test.each([
   ['{"ready":"gateway","url":"http://127.0.0.1:1/"}', 'http://127.0.0.1:1/'],

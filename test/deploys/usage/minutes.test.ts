@@ -98,14 +98,6 @@ describe('minute by minute', () => {
       await clock.advance(10_000);
       expect(done()).toEqual({ 0: [7, 1, 0], 1: [3, 2, 1] });
     });
-    test('is summed over keys, methods and nodes, and kept apart by account', async () => {
-      await beginAt(START_MS);
-      const others = [{ keyId: 'k2' }, { method: 'getBlock' }, { node: 'n2' }, { accountId: 2 }];
-      take([cell(), ...others.map(cell)]);
-      await clock.advance(10_000);
-      expect([done(1), done(2), done(3)]).toEqual([{ 0: [4, 0, 0] }, { 0: [1, 0, 0] }, {}]);
-      expect(live.recentTotals(clock.now()).at(-1)?.calls).toBe(5);
-    });
     test('over the turn of an hour is of both hours', async () => {
       take([cellOf({ hour: hourAt(START_MS), calls: 5 })]);
       begin(START_MS + HOUR_MS - 8_000);

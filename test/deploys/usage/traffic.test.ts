@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test';
 import { createReadTraffic } from '../../../deploys/usage/traffic.ts';
 import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';
-import { explained } from '../explained.ts';
 import { cellOf, createTakeCells, HOUR_MS, startLedger } from './ledger.ts';
 
 const NOW = START_MS / HOUR_MS;
@@ -80,10 +79,4 @@ test('an answer stands for ten seconds, that of a day for a minute, and a failur
   await expect(books.readTraffic(1)).rejects.toThrow('usage_hours');
   books.ledger.run('ALTER TABLE away RENAME TO usage_hours');
   expect(await calls(1)).toBe(1);
-});
-
-test('cells are found by their primary key', () => {
-  using books = started();
-  for (const { steps } of explained(books.ledger, (ledger) => createReadTraffic({ ...books.deps, ledger })))
-    expect(steps[0]).toMatch(/^SEARCH usage_hours USING PRIMARY KEY \(/);
 });

@@ -124,12 +124,6 @@ test.each([200, 24 * 365])('%p hours are cut where days begin, three days at onc
   }
 });
 
-test('the rows of one account are those that all accounts’ rows have of it, in the same order', () => {
-  const all = [...readUsage(books.ledger, YEAR)].flat().filter(({ accountId }) => accountId === 1);
-  expect([...readUsage(books.ledger, YEAR, 1)].flat()).toEqual(all);
-  expect(all.length).toBeGreaterThan(5);
-});
-
 test('no statement reads what is of other accounts', () => {
   const statements = explained(books.ledger, (store) => {
     const { series, byMethod, byKey, spent, grid } = createUsageReport(store);
