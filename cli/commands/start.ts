@@ -28,7 +28,7 @@ const DEMO_TAKEN =
  * How long an app may take to end. The gateway has 5 s when its listener has drained, in which its supervisor kills what does
  * not end; deploys finishes the attempts of deliveries (10.5 s) and then its answers (5 s), whatever the gateway's drain is.
  */
-export function endMsOf(drainMs: number): number {
+function endMsOf(drainMs: number): number {
   return Math.max(30_000, drainMs + 5_000);
 }
 
