@@ -1,64 +1,17 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { cpus, release } from 'node:os';
-import { dirname, join } from 'node:path';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { systemClock } from '../../shared/clock.ts';
 import { ROOT } from '../../test/started/process.ts';
-import { HELP, type Options, optionsFrom } from './compare/options.ts';
 import { PEERS, type Subject } from './compare/peers.ts';
 import { keptOf, markdownOf } from './compare/results.ts';
 import { createPool, prepareWorld, timeScenario } from './compare/rounds.ts';
 import { needsOf, SCENARIOS } from './compare/scenarios.ts';
-import { type Checkout, checkoutOf, sluiceSubject } from './compare/sluice.ts';
-import { runBench } from './report.ts';
+import { checkoutOf, sluiceSubject } from './compare/sluice.ts';
+import { type OwnBench, type OwnRun, runOwn } from './report.ts';
 
 const LIMIT_MS = 3_600_000;
-
-async function compare(options: Options, signal: AbortSignal): Promise<void> {
-  await using stack = new AsyncDisposableStack();
-  const scenarios = SCENARIOS.filter(({ name }) => options.scenarios.includes(name));
-  const world = await prepareWorld(needsOf(scenarios), options.priority, stack);
-  const subjects = await subjectsOf(options, world.folder, stack, signal);
-  const pool = stack.use(createPool(world));
-  const { rounds, seconds } = options;
-  const kept: Record<string, unknown> = {};
-  for (const scenario of scenarios) {
-    const own = subjects.filter(({ name }) => scenario.subjects?.test(name) ?? true);
-    const rows = await timeScenario(scenario, own, pool, { world, rounds, seconds, signal });
-    console.log(markdownOf(scenario, rows, options.refs.length > 0 ? 'sluice A' : scenario.base));
-    kept[scenario.name] = keptOf(rows);
-  }
-  for (const { name, version, lacks } of subjects)
-    console.log(`- ${name}: ${version}${lacks && `. Without: ${lacks}`}`);
-  keep(options.json, {
-    subjects: subjects.map(({ name, version }) => ({ name, version })),
-    rounds,
-    seconds,
-    scenarios: kept,
-  });
-}
-
-async function subjectsOf(
-  options: Options,
-  folder: string,
-  stack: AsyncDisposableStack,
-  signal: AbortSignal,
-) {
-  const subjects: Subject[] = [];
-  for (const name of options.subjects) {
-    if (name === 'direct') subjects.push(DIRECT);
-    const peer = PEERS[name];
-    if (peer !== undefined) subjects.push(await peer());
-    if (name !== 'sluice') continue;
-    const checkouts: Checkout[] = [];
-    for (const ref of options.refs.length > 0 ? options.refs : [options.sluice ?? ROOT]) {
-      checkouts.push(stack.use(await checkoutOf(ref, folder, signal)));
-    }
-    const letter = (i: number) => (checkouts.length > 1 ? ` ${String.fromCharCode(65 + i)}` : '');
-    for (const [i, checkout] of checkouts.entries())
-      subjects.push(sluiceSubject(`sluice${letter(i)}`, checkout));
-  }
-  return subjects;
-}
+const SCENARIO_NAMES = SCENARIOS.map(({ name }) => name);
+const SUBJECT_NAMES = ['direct', ...Object.keys(PEERS), 'sluice'];
 
 /** The backend without anything in front: what the machine, the load and the backend allow. */
 const DIRECT: Subject = {
@@ -69,24 +22,85 @@ const DIRECT: Subject = {
   start: async ({ backends }) => ({ port: backends[0] ?? 0, pid: 0, async [Symbol.asyncDispose]() {} }),
 };
 
-/** Writes all figures of a run to the file `json`; without a name, to one named by the time; for `-`, nowhere. */
-function keep(json: string | undefined, results: object): void {
-  if (json === '-') return;
-  const at = new Date(systemClock.now()).toISOString();
-  const path = json ?? join(ROOT, `bench/self/results/${at.slice(0, 16).replace(':', '')}.json`);
-  const machine = `${cpus().length} x ${cpus()[0]?.model.trim()}, Linux ${release()}`;
-  mkdirSync(dirname(path), { recursive: true });
-  const text = JSON.stringify({ at, machine, ...results }, undefined, 1);
-  // The rounds of a figure stay on a line.
-  writeFileSync(path, `${text.replace(/\[[\s\d.,e+-]+\]/g, (list) => list.replace(/\s+/g, ''))}\n`);
-  console.log(`\nAll figures: ${path}`);
+export const BENCH: OwnBench = {
+  path: import.meta.path,
+  about: `Times Sluice and its peers in turn, in front of one scripted backend: the subject on one core, load and backend on
+another. With commits, or paths of checkouts, these are timed, the base first, and no peers but those of --subjects.
+Scenarios: ${SCENARIO_NAMES.join(', ')}. Subjects: ${SUBJECT_NAMES.join(', ')}.
+
+Missing peers are installed with apt and npm, which needs root. CPU time is that of the process with its threads
+and children, from /proc. Nothing is timed that answers wrongly.`,
+  options: {
+    only: { value: 'A,B', help: 'scenarios; all', known: SCENARIO_NAMES, isList: true, preset: '' },
+    subjects: { value: 'A,B', help: 'all', known: SUBJECT_NAMES, isList: true, preset: '' },
+    rounds: { value: 'N', help: 'measurements of each, 1 to 100', least: 1, most: 100, preset: 7 },
+    seconds: {
+      value: 'S',
+      help: 'of each, 0.2 to 60; twice as many beside streams',
+      least: 0.2,
+      most: 60,
+      preset: 2,
+    },
+    priority: {
+      value: 'N',
+      help: 'above 0 all that is started goes before others, to 20',
+      least: 0,
+      most: 20,
+      preset: 0,
+    },
+  },
+  operands: 'REF ...',
+  keptIn() {
+    const folder = join(ROOT, 'bench/self/results');
+    mkdirSync(folder, { recursive: true });
+    return join(folder, `${new Date(systemClock.now()).toISOString().slice(0, 16).replace(':', '')}.json`);
+  },
+  limitMs: () => LIMIT_MS,
+  measure,
+};
+
+if (import.meta.main) process.exit(await runOwn(BENCH, process.argv.slice(2)));
+
+async function measure(run: OwnRun): Promise<boolean> {
+  const { number, list, operands, signal, say, keep } = run;
+  await using stack = new AsyncDisposableStack();
+  const wanted = list('only');
+  const scenarios = SCENARIOS.filter(({ name }) => wanted.includes(name));
+  const world = await prepareWorld(needsOf(scenarios), number('priority'), stack);
+  const subjects = await subjectsOf(run, world.folder, stack);
+  const pool = stack.use(createPool(world));
+  const timing = { world, rounds: Math.floor(number('rounds')), seconds: number('seconds'), signal };
+  const kept: Record<string, unknown> = {};
+  for (const scenario of scenarios) {
+    const own = subjects.filter(({ name }) => scenario.subjects?.test(name) ?? true);
+    const rows = await timeScenario(scenario, own, pool, timing);
+    console.log(markdownOf(scenario, rows, operands.length > 0 ? 'sluice A' : scenario.base));
+    kept[scenario.name] = keptOf(rows);
+  }
+  for (const { name, version, lacks } of subjects)
+    say(`- ${name}: ${version}${lacks && `. Without: ${lacks}`}`);
+  keep({ rounds: timing.rounds, seconds: timing.seconds, scenarios: kept });
+  return true;
 }
 
-if (import.meta.main) {
-  const parsed = optionsFrom(process.argv.slice(2));
-  if (parsed.kind === 'run')
-    process.exit(await runBench(import.meta.path, LIMIT_MS, (signal) => compare(parsed.options, signal)));
-  if (parsed.kind === 'help') console.log(HELP);
-  else console.error(`${parsed.sentence}\n\n${HELP}`);
-  process.exit(parsed.kind === 'help' ? 0 : 2);
+async function subjectsOf(
+  { text, list, operands, signal }: OwnRun,
+  folder: string,
+  stack: AsyncDisposableStack,
+) {
+  const subjects: Subject[] = [];
+  const isOwn = operands.length > 0 && text('subjects') === '';
+  for (const name of isOwn ? ['sluice'] : list('subjects')) {
+    if (name === 'direct') subjects.push(DIRECT);
+    const peer = PEERS[name];
+    if (peer !== undefined) subjects.push(await peer());
+    if (name !== 'sluice') continue;
+    const refs = operands.length > 0 ? operands : [ROOT];
+    for (const [i, ref] of refs.entries()) {
+      const checkout = stack.use(await checkoutOf(ref, folder, signal));
+      const letter = refs.length > 1 ? ` ${String.fromCharCode(65 + i)}` : '';
+      subjects.push(sluiceSubject(`sluice${letter}`, checkout));
+    }
+  }
+  return subjects;
 }

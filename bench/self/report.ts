@@ -6,11 +6,11 @@ import { systemClock } from '../../shared/clock.ts';
 import { ROOT } from '../../test/started/process.ts';
 import { tableOf } from '../table.ts';
 
-/** An option of a bench: a number in a range, or one of some names. `value` stands for it in the help. */
+/** An option of a bench: a number in a range, one of some names or a list of them, or a text. `value` stands for it in the help. */
 type OwnOption = Readonly<{ value: string; help: string }> &
   (
     | Readonly<{ least: number; most: number; preset: number }>
-    | Readonly<{ known?: readonly string[]; preset: string }>
+    | Readonly<{ known?: readonly string[]; isList?: boolean; preset: string }>
   );
 
 /** A script that measures this project. */
@@ -19,6 +19,10 @@ export type OwnBench = Readonly<{
   /** What it measures, for its help. */
   about: string;
   options?: Readonly<Record<string, OwnOption>>;
+  /** What stands in the help for words without an option; none may be given without it. */
+  operands?: string;
+  /** A file for `--json` when none is named; `-` then writes none. */
+  keptIn?: () => string;
   /** It is stopped after so long. */
   limitMs: (values: OwnValues) => number;
   /** `false`: a bar of its own was not met. It puts away what it started also when its signal fires. */
@@ -26,7 +30,13 @@ export type OwnBench = Readonly<{
 }>;
 
 /** What the options of a run are. */
-type OwnValues = Readonly<{ number(name: string): number; text(name: string): string }>;
+type OwnValues = Readonly<{
+  number(name: string): number;
+  text(name: string): string;
+  /** The names of a list, in the order in which they are known; all of them when none was given. */
+  list(name: string): readonly string[];
+  operands: readonly string[];
+}>;
 
 export type OwnRun = OwnValues &
   Readonly<{
@@ -37,6 +47,8 @@ export type OwnRun = OwnValues &
     table(rows: readonly (readonly string[])[]): void;
     /** Prints a sentence, and keeps it likewise. */
     say(sentence: string): void;
+    /** Keeps more for `--json`. */
+    keep(more: object): void;
   }>;
 
 type Kept = { tables: (readonly (readonly string[])[])[]; sentences: string[] };
@@ -53,9 +65,12 @@ export async function runOwn(bench: OwnBench, argv: readonly string[]): Promise<
     return 2;
   }
   const kept: Kept = { tables: [], sentences: [] };
+  const more = {};
   let isMet = true;
+  const path = read.json ?? bench.keptIn?.();
+  const isPrinted = path === '-' && bench.keptIn === undefined;
   // Standard output is the JSON's alone.
-  const print = read.json === '-' ? console.error : console.log;
+  const print = isPrinted ? console.error : console.log;
   const measured = async (signal: AbortSignal, progress: (what: string) => void) => {
     const table = (rows: readonly (readonly string[])[]) => {
       const shown = withoutNothing(rows);
@@ -68,15 +83,19 @@ export async function runOwn(bench: OwnBench, argv: readonly string[]): Promise<
       progress('');
       print(sentence);
     };
-    isMet = (await bench.measure({ ...read.values, signal, progress, table, say })) ?? true;
+    const keep = (each: object) => void Object.assign(more, each);
+    isMet = (await bench.measure({ ...read.values, signal, progress, table, say, keep })) ?? true;
   };
   const code = await runBench(bench.path, bench.limitMs(read.values), measured, print);
-  if (read.json !== undefined) {
+  if (path !== undefined && (isPrinted || path !== '-')) {
     const { name, heading } = titleOf(bench.path);
     const at = new Date(systemClock.now()).toISOString();
-    const text = `${JSON.stringify({ bench: name, at, heading, arguments: argv, ...kept }, undefined, 1)}\n`;
-    if (read.json === '-') await Bun.write(Bun.stdout, text);
-    else writeFileSync(read.json, text);
+    const all = { bench: name, at, heading, arguments: argv, ...kept, ...more };
+    // A row of figures stays on a line.
+    const text = `${JSON.stringify(all, undefined, 1).replace(/\[[\s\d.,e+-]+\]/g, (list) => list.replace(/\s+/g, ''))}\n`;
+    if (isPrinted) await Bun.write(Bun.stdout, text);
+    else writeFileSync(path, text);
+    if (bench.keptIn !== undefined) print(`All figures: ${path}`);
   }
   return isMet ? code : 1;
 }
@@ -96,11 +115,12 @@ type Read =
   | Readonly<{ kind: 'help' }>
   | Readonly<{ kind: 'wrong'; sentence: string }>;
 
-function valuesFrom({ options = {} }: OwnBench, argv: readonly string[]): Read {
+export function valuesFrom({ options = {}, operands }: OwnBench, argv: readonly string[]): Read {
   const texts = Object.keys(options).map((name) => [name, { type: 'string' }] as const);
   const spec = { ...Object.fromEntries(texts), json: { type: 'string' }, help: { type: 'boolean' } } as const; // parseArgs reads the literal types
   try {
-    const { values: given } = parseArgs({ args: [...argv], options: spec });
+    const allowPositionals = operands !== undefined;
+    const { values: given, positionals } = parseArgs({ args: [...argv], options: spec, allowPositionals });
     if (given.help === true) return { kind: 'help' };
     const values = new Map<string, string | number>();
     for (const [name, option] of Object.entries(options)) {
@@ -108,7 +128,13 @@ function valuesFrom({ options = {} }: OwnBench, argv: readonly string[]): Read {
       values.set(name, typeof text === 'string' ? valueOf(name, text, option) : option.preset);
     }
     const number = (name: string) => Number(values.get(name));
-    return { kind: 'run', values: { number, text: (name) => String(values.get(name)) }, json: given.json };
+    const text = (name: string) => String(values.get(name));
+    const list = (name: string) => {
+      const option = options[name];
+      const known = option !== undefined && 'known' in option ? (option.known ?? []) : [];
+      return known.filter((each) => text(name) === '' || text(name).split(',').includes(each));
+    };
+    return { kind: 'run', values: { number, text, list, operands: positionals }, json: given.json };
   } catch (error) {
     return { kind: 'wrong', sentence: error instanceof Error ? error.message : String(error) };
   }
@@ -120,19 +146,25 @@ function valueOf(name: string, text: string, option: OwnOption): string | number
     if (text.trim() !== '' && value >= option.least && value <= option.most) return value;
     throw new Error(`--${name}: ${text} is not from ${option.least} to ${option.most}`);
   }
-  if (option.known !== undefined && !option.known.includes(text))
-    throw new Error(`--${name}: "${text}" is none of ${option.known.join(', ')}`);
-  return text;
+  const { known, isList = false } = option;
+  const names = isList ? text.split(',').map((each) => each.trim()) : [text];
+  const strange = known === undefined ? undefined : names.find((each) => !known.includes(each));
+  if (strange !== undefined) throw new Error(`--${name}: "${strange}" is none of ${known?.join(', ')}`);
+  return names.join();
 }
 
-function helpOf({ path, about, options = {} }: OwnBench): string {
+function helpOf({ path, about, options = {}, operands, keptIn }: OwnBench): string {
   const own = Object.entries(options).map(([name, { value, help, preset }]) => {
     const note = preset === '' ? '' : ` (${preset})`;
     return [`  --${name} ${value}`, `${help}${note}`] as const;
   });
-  const all = [...own, ['  --json FILE', 'its tables as JSON too; - for standard output'] as const];
+  const json =
+    keptIn === undefined
+      ? 'its tables as JSON too; - for standard output'
+      : 'its figures as JSON; - for nowhere';
+  const all = [...own, ['  --json FILE', json] as const];
   return [
-    `Usage: bun ${relative(ROOT, path)} [OPTIONS]\n\n${about}\n`,
+    `Usage: bun ${relative(ROOT, path)} [OPTIONS]${operands === undefined ? '' : ` [${operands}]`}\n\n${about}\n`,
     ...all.map(([option, help]) => `${option.padEnd(20)} ${help}`),
   ].join('\n');
 }
@@ -141,11 +173,11 @@ function helpOf({ path, about, options = {} }: OwnBench): string {
  * Runs a bench to its end, to `limitMs` or to Ctrl-C, under a heading that says what was measured on what. Gives the
  * exit code: 1 when it was stopped. `run` is told by its signal, and puts away what it started either way.
  */
-export async function runBench(
+async function runBench(
   path: string,
   limitMs: number,
   run: (signal: AbortSignal, progress: (what: string) => void) => Promise<void>,
-  print: (line: string) => void = console.log,
+  print: (line: string) => void,
 ): Promise<number> {
   const { name, heading } = titleOf(path);
   print(`${heading}\nbun ${name}\n`);

@@ -9,7 +9,7 @@ import type { Running, Setup, Subject } from './peers.ts';
 import { freePort } from '../../../test/started/ports.ts';
 
 /** A folder with the project as it was at one commit. */
-export type Checkout = Readonly<{ path: string; commit: string }> & AsyncDisposable;
+type Checkout = Readonly<{ path: string; commit: string }> & AsyncDisposable;
 
 /** The plans of the keys that every subject with keys is given. */
 const PLANS = { paid: 'bench', slow: 'slow', spent: 'spent' } as const;

@@ -1,7 +1,6 @@
 import type { Finding } from '../finding.ts';
 import { CENTRES, type Form } from '../subject.ts';
 import { drained, HANGING, punctuality } from '../webhook-world.ts';
-import { blockLog } from './blocked-log.ts';
 import { flood } from './flood.ts';
 import { hanging } from './hanging.ts';
 import { storm } from './kills.ts';
@@ -46,7 +45,6 @@ export function scenarios(seconds: number, isShort: boolean): readonly Scenario[
     { name: 'takeovers', run: takeovers },
     { name: 'hanging-backend', run: hanging },
     { name: 'flood', run: (signal) => flood(flooding, signal) },
-    { name: 'blocked-log', run: (signal) => blockLog(seconds, signal) },
     { name: 'hanging-receivers', run: async (signal) => punctuality(await drained(HANGING, signal)) },
     { name: 'starving', run: (signal) => starve(seconds, signal) },
   ];

@@ -1,10 +1,13 @@
-import { describe, expect, test } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type OwnBench, runOwn } from '../../../bench/self/report.ts';
 import { temporaryFolder } from '../../started/gateway.ts';
 import { ROOT, runToEnd } from '../../started/process.ts';
+
+// Each starts twice, with all that it imports.
+setDefaultTimeout(20_000);
 
 const FOLDER = join(ROOT, 'bench/self');
 /** Files that run a bench when they are started. */
