@@ -1,6 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PERCENTILES, type Result, type Scanned, SCANS_SHOWN, shown } from './result.ts';
+import {
+  outcomeRows,
+  type Result,
+  type Scanned,
+  scanRows,
+  SCANS_SHOWN,
+  shown,
+  timingRows,
+} from './result.ts';
 
 /** The result as one page: its charts, styles and data are in it, and its policy lets it load nothing. */
 export function pageOf(result: Result): string {
@@ -47,7 +55,8 @@ ${scripts.map((script) => `<script>${script}</script>`).join('\n')}
 }
 
 function bodyOf(result: Result): string {
-  const { command, endpoint, at, seconds, stopped, machine, settings, figures, timings, notes } = result;
+  const { command, endpoint, at, seconds, stopped, machine, settings, figures, timings, notes, outcomes } =
+    result;
   const settled = Object.entries(settings).map(([name, value]) => `${name} <b>${escaped(String(value))}</b>`);
   const items = (sentences: readonly string[]) =>
     sentences.map((sentence) => `<li>${escaped(sentence)}</li>`).join('');
@@ -63,66 +72,23 @@ function bodyOf(result: Result): string {
       .join('')}</dl>`,
     '<section><h2>The run</h2><div id="rate" class="chart"></div><div id="latency" class="chart"></div><div id="bytes" class="chart"></div></section>',
     '<section><h2>How long answers took</h2><div id="histogram" class="chart"></div>',
-    tableOf(
-      ['ms', 'count', 'p50', 'p90', 'p99', 'p99.9', 'max', 'mean'],
-      timings
-        .filter(({ count }) => count > 0)
-        .map((timing) => [
-          timing.name,
-          shown(timing.count),
-          ...PERCENTILES.map((each) => shown(timing[each])),
-        ]),
-    ),
+    tableOf(timingRows(timings)),
     '</section>',
     scansOf(result.scans),
-    outcomesOf(result.outcomes),
+    Object.keys(outcomes).length === 0
+      ? ''
+      : `<section><h2>Outcomes</h2>${tableOf(outcomeRows(outcomes))}</section>`,
     notes.length > 0 ? `<ul>${items(notes)}</ul>` : '',
   ].join('\n');
 }
 
-function outcomesOf(outcomes: Result['outcomes']): string {
-  const rows = Object.entries(outcomes).map(([name, count]) => [name, shown(count)]);
-  return rows.length === 0
-    ? ''
-    : `<section><h2>Outcomes</h2>${tableOf(['outcome', 'count'], rows)}</section>`;
-}
-
 function scansOf(scans: readonly Scanned[] | undefined): string {
   if (scans === undefined) return '';
-  const head = [
-    'program',
-    'outcome',
-    'accounts',
-    'wrong',
-    'MB',
-    'first byte ms',
-    'seconds',
-    'reason',
-    'SHA-256',
-  ];
-  const rows = scans.slice(-SCANS_SHOWN).map((scan) => {
-    const {
-      program,
-      outcome,
-      accounts,
-      wrongAccounts,
-      bytes,
-      firstByteMs,
-      seconds,
-      reason,
-      sha256 = '',
-    } = scan;
-    const figures = [accounts, wrongAccounts, bytes / 1e6, firstByteMs, seconds].map(shown);
-    return [program, outcome, ...figures, reason, sha256];
-  });
-  // Columns that say nothing are left out.
-  const said = head.map((_, i) => rows.some((row) => row[i] !== ''));
-  const cut = (row: readonly string[]) => row.filter((_, i) => said[i]);
   const title = scans.length > SCANS_SHOWN ? `The last ${SCANS_SHOWN} scans` : 'Scans';
-  return `<section><h2>${title}</h2>${tableOf(cut(head), rows.map(cut))}</section>`;
+  return `<section><h2>${title}</h2>${tableOf(scanRows(scans))}</section>`;
 }
 
-function tableOf(head: readonly string[], rows: readonly (readonly string[])[]): string {
+function tableOf([head = [], ...rows]: readonly (readonly string[])[]): string {
   const cells = (row: readonly string[], tag: string) =>
     row.map((cell) => `<${tag}>${escaped(cell)}</${tag}>`).join('');
   const body = rows.map((row) => `<tr>${cells(row, 'td')}</tr>`).join('\n');

@@ -74,7 +74,7 @@ export function shown(value: number): string {
 }
 
 /** The columns of a timing. */
-export const PERCENTILES = ['p50', 'p90', 'p99', 'p999', 'max', 'mean'] as const;
+const PERCENTILES = ['p50', 'p90', 'p99', 'p999', 'max', 'mean'] as const;
 
 /** The result for people. */
 export function textOf(result: Result): string {
@@ -83,56 +83,52 @@ export function textOf(result: Result): string {
   const parts = [
     `${command} ${endpoint}, ${shown(seconds)} s${stopped ? ', stopped before its end' : ''}\n${settings.join(', ')}\n${result.machine}`,
     tableOf(figures.map(({ name, value, unit }) => [name, shown(value), unit])),
-    tableOf([
-      ['ms', 'count', 'p50', 'p90', 'p99', 'p99.9', 'max', 'mean'],
-      ...timings
-        .filter(({ count }) => count > 0)
-        .map((timing) => [
-          timing.name,
-          shown(timing.count),
-          ...PERCENTILES.map((each) => shown(timing[each])),
-        ]),
-    ]),
+    tableOf(timingRows(timings)),
   ];
-  if (scans !== undefined) {
-    const shownScans = scans.slice(-SCANS_SHOWN);
-    parts.push(tableOf([SCAN_HEAD, ...shownScans.map(scanRow)]));
-    const digests = shownScans.flatMap(({ program, sha256 }) =>
-      sha256 === undefined ? [] : [`${sha256}  ${program}`],
-    );
-    if (digests.length > 0) parts.push(digests.join('\n'));
-  }
-  if (Object.keys(outcomes).length > 0)
-    parts.push(
-      tableOf([['outcome', 'count'], ...Object.entries(outcomes).map(([name, n]) => [name, shown(n)])]),
-    );
+  if (scans !== undefined) parts.push(tableOf(scanRows(scans)));
+  if (Object.keys(outcomes).length > 0) parts.push(tableOf(outcomeRows(outcomes)));
   if (notes.length > 0) parts.push(notes.map((note) => `- ${note}`).join('\n'));
   if (failures.length > 0) parts.push(failures.map((failure) => `FAILED: ${failure}`).join('\n'));
   return `${parts.join('\n\n')}\n`;
 }
 
+/** A table of times, its head first. */
+export function timingRows(timings: Result['timings']): string[][] {
+  const rows = timings
+    .filter(({ count }) => count > 0)
+    .map((timing) => [timing.name, shown(timing.count), ...PERCENTILES.map((each) => shown(timing[each]))]);
+  return [['ms', 'count', 'p50', 'p90', 'p99', 'p99.9', 'max', 'mean'], ...rows];
+}
+
+export function outcomeRows(outcomes: Result['outcomes']): string[][] {
+  return [['outcome', 'count'], ...Object.entries(outcomes).map(([name, n]) => [name, shown(n)])];
+}
+
 /** The last scans; `--json` has more. */
 export const SCANS_SHOWN = 20;
-const SCAN_HEAD = ['program', 'outcome', 'accounts', 'wrong', 'MB', 'MB/s', 'first byte ms', 'seconds'];
 
-function scanRow({
-  program,
-  outcome,
-  accounts,
-  wrongAccounts,
-  bytes,
-  firstByteMs,
-  seconds,
-}: Scanned): string[] {
-  const figures = [
-    accounts,
-    wrongAccounts,
-    bytes / 1e6,
-    bytes / 1e6 / Math.max(seconds, 1e-9),
-    firstByteMs,
-    seconds,
+/** A table of scans without columns that say nothing. */
+export function scanRows(scans: readonly Scanned[]): string[][] {
+  const head = [
+    'program',
+    'outcome',
+    'accounts',
+    'wrong',
+    'MB',
+    'MB/s',
+    'first byte ms',
+    'seconds',
+    'reason',
   ];
-  return [program, outcome, ...figures.map(shown)];
+  const rows = scans.slice(-SCANS_SHOWN).map((scan) => {
+    const { program, outcome, accounts, wrongAccounts, bytes, firstByteMs, seconds, reason } = scan;
+    const megabytes = bytes / 1e6;
+    const perSecond = megabytes / Math.max(seconds, 1e-9);
+    const figures = [accounts, wrongAccounts, megabytes, perSecond, firstByteMs, seconds].map(shown);
+    return [program, outcome, ...figures, reason, scan.sha256 ?? ''];
+  });
+  const all = [[...head, 'SHA-256'], ...rows];
+  return all.map((row) => row.filter((_, i) => rows.some((each) => each[i] !== '')));
 }
 
 /** The result as rows of `kind,name,figure,value` (RFC 4180): the same four columns whatever was measured. */

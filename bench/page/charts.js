@@ -37,71 +37,55 @@
     charts.push({ at, plot });
   };
 
-  const seconds = run.map(({ second }) => second + 1);
   const time = { time: false };
+  const number = (label, show = digits) => ({ label, value: (_, value) => show(value) });
+  const scaled = (least) => ({ x: time, y: { range: (_, __, most) => [0, Math.max(least, most * 1.1)] } });
+  const seconds = run.map(({ second }) => second + 1);
   const secondsAxis = axis('s', 40, { incrs: [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200] });
-  draw(
-    'rate',
-    {
-      scales: { x: time, y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
-      axes: [secondsAxis, axis(`${counted} a second`)],
-      series: [
-        { label: 'second', value: (_, value) => digits(value) },
-        line('answered', '--first'),
-        line('failed', '--failure'),
-      ],
-    },
-    [seconds, run.map(({ answers }) => answers), run.map(({ failures }) => failures)],
-  );
-  draw(
-    'latency',
-    {
-      scales: { x: time, y: { range: (_, __, most) => [0, Math.max(0.001, most * 1.1)] } },
-      axes: [secondsAxis, axis('ms')],
-      series: [
-        { label: 'second', value: (_, value) => digits(value) },
-        line('p50', '--first'),
-        line('p99', '--second'),
-      ],
-    },
-    [seconds, run.map(({ p50 }) => p50), run.map(({ p99 }) => p99)],
-  );
-
-  // Where the bytes are what matters.
-  const megabytes = run.map(({ bytes }) => bytes / 1e6);
-  if (Math.max(...megabytes) >= 1)
+  /** A figure of each second, or two. */
+  const drawRun = (id, label, least, ...lines) =>
     draw(
-      'bytes',
+      id,
       {
-        scales: { x: time, y: { range: (_, __, most) => [0, most * 1.1] } },
-        axes: [secondsAxis, axis('MB a second')],
-        series: [{ label: 'second', value: (_, value) => digits(value) }, line('MB', '--second')],
+        scales: scaled(least),
+        axes: [secondsAxis, axis(label)],
+        series: [number('second'), ...lines.map(([name, colour]) => line(name, colour))],
       },
-      [seconds, megabytes],
+      [seconds, ...lines.map(([, , valueOf]) => run.map(valueOf))],
     );
+  drawRun(
+    'rate',
+    `${counted} a second`,
+    1,
+    ['answered', '--first', ({ answers }) => answers],
+    ['failed', '--failure', ({ failures }) => failures],
+  );
+  drawRun(
+    'latency',
+    'ms',
+    0.001,
+    ['p50', '--first', ({ p50 }) => p50],
+    ['p99', '--second', ({ p99 }) => p99],
+  );
+  // Where the bytes are what matters.
+  if (run.some(({ bytes }) => bytes >= 1e6))
+    drawRun('bytes', 'MB a second', 0.001, ['MB', '--second', ({ bytes }) => bytes / 1e6]);
 
   // All ranges between the first and the last, also the empty ones, so that the axis is a logarithm.
   const [first] = timings.filter(({ count }) => count > 0);
   if (first !== undefined) {
     const counts = new Map(first.bars.map(([upTo, count]) => [Math.round(10 * Math.log10(upTo)), count]));
+    const msOf = (step) => digits(step === null || step === undefined ? step : 10 ** (step / 10));
     const steps = [...counts.keys()];
     const [from, to] = [Math.min(...steps) - 1, Math.max(...steps) + 1];
     const all = Array.from({ length: to - from + 1 }, (_, i) => from + i);
     draw(
       'histogram',
       {
-        scales: { x: time, y: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
-        axes: [
-          axis('ms, logarithmic', 40, {
-            values: (_, values) => values.map((step) => digits(10 ** (step / 10))),
-          }),
-          axis('count'),
-        ],
+        scales: scaled(1),
+        axes: [axis('ms, logarithmic', 40, { values: (_, steps) => steps.map(msOf) }), axis('count')],
         series: [
-          {
-            label: `${first.name} up to, ms`,
-            value: (_, step) => (step === null || step === undefined ? '-' : digits(10 ** (step / 10))),
-          },
+          number(`${first.name} up to, ms`, msOf),
           line('count', '--first', {
             // A bar ends at the upper edge of its range, which is its place on the axis.
             paths: uPlot.paths.bars({ size: [0.9], align: -1 }),
