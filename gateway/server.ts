@@ -12,7 +12,7 @@ import { listenComplaint } from '../shared/process.ts';
 import type { AnswerRequest } from './answer.ts';
 import { createAdapter } from './listener/adapter.ts';
 import { RpcResponse } from './listener/http.ts';
-import { createListener, type ListenerOptions } from './listener/listener.ts';
+import { type ListenerOptions, SocketListener } from './listener/listener.ts';
 import { rpcRequestOf } from './listener/web.ts';
 import { NULL_ID, rpcError } from './request/envelope.ts';
 import { JSON_TYPE } from './respond/refusal.ts';
@@ -83,9 +83,9 @@ const INTERNAL_ERROR = new RpcResponse({
 export function listen(config: GatewayConfig, { answer, health }: Stages, options: ListenerOptions) {
   const unreadable = unreadableTls(config.tls);
   if (unreadable !== undefined) return { kind: 'refused', sentence: unreadable } as const;
-  const listener = createListener(config, options);
+  const listener = new SocketListener(config, options);
   // One of several that drains alone says how the host is.
-  const healthNow = () => (listener.isDraining() && !options.shared ? HOST_DRAINING : health());
+  const healthNow = () => (listener.isDraining && !options.shared ? HOST_DRAINING : health());
   const app = createApp({ answer, health: healthNow }, createAdapter(listener));
   try {
     app.listen(config.listen);
@@ -95,8 +95,8 @@ export function listen(config: GatewayConfig, { answer, health }: Stages, option
   return {
     kind: 'listening',
     app,
-    url: listener.url(),
-    closeIdle: listener.closeIdle,
+    url: listener.url,
+    closeIdle: () => listener.closeIdle(),
     /** `app.stop()`, with other limits than those of the config. */
     async close(drainMs?: number, leaveMs?: number): Promise<void> {
       await listener.close(drainMs, leaveMs);

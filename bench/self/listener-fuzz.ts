@@ -1,6 +1,6 @@
 import { BodyBudget } from '../../gateway/listener/body-budget.ts';
 import { CallerConnection } from '../../gateway/listener/caller-connection.ts';
-import { createListener } from '../../gateway/listener/listener.ts';
+import { SocketListener } from '../../gateway/listener/listener.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { testConfig } from '../../test/started/gateway.ts';
 import { createVirtualClock } from '../../test/gateway/virtual-clock.ts';
@@ -96,7 +96,7 @@ function timedTurns() {
 async function runEpisode(random: Random, count: Count): Promise<void> {
   const { clock, advance } = createVirtualClock();
   const { gateway } = testConfig({});
-  const listener = createListener(gateway, { clock, shared: false });
+  const listener = new SocketListener(gateway, { clock, shared: false });
   const { port } = listener.open({ port: 0 }, (request) => answerTo(request as never)); // ours has what it reads of one
   try {
     const plans = Array.from({ length: 1 + random.below(5) }, (_, i) => planOf(random, `${i}`));

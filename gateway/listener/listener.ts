@@ -23,8 +23,6 @@ const BEAT_MS = 1_000;
 /** So long at most the listener stays open after a stop, while requests come: a load balancer reads the health two or three times. */
 const LEAVE_MS = 5_000;
 
-export type SocketListener = ReturnType<typeof createListener>;
-
 export type ListenerOptions = Readonly<{
   clock: Clock;
   /** Whether other workers listen on the same address. */
@@ -33,52 +31,59 @@ export type ListenerOptions = Readonly<{
   beat?: (() => void) | undefined;
 }>;
 
-/** A listener for the connections of callers, which is opened once (docs/decisions/listener.md). */
-export function createListener(config: GatewayConfig, { clock, shared, beat }: ListenerOptions) {
-  let address = config.listen;
-  let socket: Bun.TCPSocketListener<CallerConnection> | undefined;
-  let isDraining = false;
-  let requestAtMs = 0;
-  let beatAtMs = 0;
-  let isStopped = false;
-  let closing: Promise<void> | undefined;
-  const connections = new Set<CallerConnection>();
+type State = 'new' | 'open' | 'draining' | 'stopped';
+
+/**
+ * A listener for the connections of callers, which is opened once (docs/decisions/listener.md).
+ *
+ *     new ── open ──▶ open ── close ──▶ draining ── no request for 250 ms, or 5 s ──▶ stopped
+ *
+ * Draining it still accepts connections, for clients that do not know yet, and each ends with its answer. Stopped it accepts none,
+ * and `close` resolves when the last has ended, or was cut.
+ */
+export class SocketListener {
+  readonly #config: GatewayConfig;
+  readonly #clock: Clock;
+  readonly #options: ListenerOptions;
+  #state: State = 'new';
+  #address: Listen;
+  #socket: Bun.TCPSocketListener<CallerConnection> | undefined;
+  #requestAtMs = 0;
+  #beatAtMs = 0;
+  #closing: Promise<void> | undefined;
+  readonly #connections = new Set<CallerConnection>();
   /** Resolves when no connection is left after the stop. */
-  const allClosed = Promise.withResolvers<void>();
-  const ended = new AbortController();
-  return { open, url, closeIdle, close, isDraining: () => isDraining };
+  readonly #allClosed = Promise.withResolvers<void>();
+  /** Aborts when nothing is waited for any more. */
+  readonly #ended = new AbortController();
+
+  constructor(config: GatewayConfig, options: ListenerOptions) {
+    this.#config = config;
+    this.#options = options;
+    this.#clock = options.clock;
+    this.#address = config.listen;
+  }
+
+  get url(): URL {
+    return gatewayUrl({ ...this.#config, listen: this.#address });
+  }
+
+  get isDraining(): boolean {
+    return this.#state === 'draining' || this.#state === 'stopped';
+  }
 
   /** Throws where the address, the certificate or its key cannot be used. Gives what hooks of the app know of a server. */
-  function open(at: Partial<Listen>, fetch: (request: Request) => unknown) {
-    if (socket !== undefined) throw new Error('It has been opened already.');
-    const { tls } = config;
-    address = { ...address, ...at };
-    const listener: Listener = {
-      clock,
-      bodies: new BodyBudget(config.bodiesBytes),
-      intake: new Intake(connections),
-      quietMs: config.idleMs + IDLE_SLACK_MS,
-      answer(request) {
-        if (isDraining) requestAtMs = clock.monotonic();
-        if (beat !== undefined && clock.monotonic() >= beatAtMs) {
-          beatAtMs = clock.monotonic() + BEAT_MS;
-          beat();
-        }
-        // It has what Elysia reads of a request, and gets what the adapter made of the answer.
-        return fetch(request as unknown as Request) as ReturnType<Listener['answer']>;
-      },
-      isDraining: () => isDraining,
-      date: createDate(clock),
-      onClose(connection) {
-        connections.delete(connection);
-        if (isStopped && connections.size === 0) allClosed.resolve();
-      },
-    };
-    socket = Bun.listen<CallerConnection>({
+  open(at: Partial<Listen>, fetch: (request: Request) => unknown) {
+    if (this.#state !== 'new') throw new Error('It has been opened already.');
+    const { tls } = this.#config;
+    const address = { ...this.#address, ...at };
+    const connections = this.#connections;
+    const listener = this.#listener(fetch);
+    const socket = (this.#socket = Bun.listen<CallerConnection>({
       ...address,
       allowHalfOpen: true,
       // The runtime has it, its type does not.
-      ...(shared ? { reusePort: true } : {}),
+      ...(this.#options.shared ? { reusePort: true } : {}),
       ...(tls === undefined ? {} : { tls: { cert: Bun.file(tls.certPath), key: Bun.file(tls.keyPath) } }),
       socket: {
         open(socket) {
@@ -94,26 +99,53 @@ export function createListener(config: GatewayConfig, { clock, shared, beat }: L
         close: ({ data }) => data?.onClose(),
         error: ({ data }) => data?.destroy(),
       },
-    });
-    address = { ...address, port: socket.port };
-    void tick();
+    }));
+    this.#state = 'open';
+    this.#address = { ...address, port: socket.port };
+    void this.#tick();
     return {
-      ...address,
-      url: url(),
+      ...this.#address,
+      url: this.url,
       development: false,
       requestIP: (request: unknown) => (request instanceof CallerRequest ? request.peer : null),
-      stop: (isNow = false) => (isNow ? close(0, 0) : close()),
+      stop: (isNow = false) => (isNow ? this.close(0, 0) : this.close()),
     };
   }
 
-  function url(): URL {
-    return gatewayUrl({ ...config, listen: address });
+  /** What connections see of it. */
+  #listener(fetch: (request: Request) => unknown): Listener {
+    const clock = this.#clock;
+    return {
+      clock,
+      bodies: new BodyBudget(this.#config.bodiesBytes),
+      intake: new Intake(this.#connections),
+      quietMs: this.#config.idleMs + IDLE_SLACK_MS,
+      answer: (request) => {
+        if (this.#state !== 'open') this.#requestAtMs = clock.monotonic();
+        this.#beat();
+        // It has what Elysia reads of a request, and gets what the adapter made of the answer.
+        return fetch(request as unknown as Request) as ReturnType<Listener['answer']>;
+      },
+      isDraining: () => this.#state !== 'open',
+      date: createDate(clock),
+      onClose: (connection) => {
+        this.#connections.delete(connection);
+        if (this.#state === 'stopped' && this.#connections.size === 0) this.#allClosed.resolve();
+      },
+    };
   }
 
-  async function tick(): Promise<void> {
-    while (!ended.signal.aborted) {
-      await clock.sleep(TICK_MS, ended.signal);
-      for (const connection of connections) connection.onTick(clock.monotonic());
+  #beat(): void {
+    const { beat } = this.#options;
+    if (beat === undefined || this.#clock.monotonic() < this.#beatAtMs) return;
+    this.#beatAtMs = this.#clock.monotonic() + BEAT_MS;
+    beat();
+  }
+
+  async #tick(): Promise<void> {
+    while (!this.#ended.signal.aborted) {
+      await this.#clock.sleep(TICK_MS, this.#ended.signal);
+      for (const connection of this.#connections) connection.onTick(this.#clock.monotonic());
     }
   }
 
@@ -121,10 +153,10 @@ export function createListener(config: GatewayConfig, { clock, shared, beat }: L
    * For when descriptors are short: closes connections without a whole request under way, and unfinished handshakes; the
    * bodies of an account only if those alone would keep others out.
    */
-  function closeIdle(): void {
-    const most = Math.max(UPLOADS_SPARED, connections.size * UPLOADS_PART);
+  closeIdle(): void {
+    const most = Math.max(UPLOADS_SPARED, this.#connections.size * UPLOADS_PART);
     const uploads = new Map<number, CallerConnection[]>();
-    for (const connection of connections) {
+    for (const connection of this.#connections) {
       const { uploader } = connection;
       if (connection.isSpare) connection.destroy();
       else if (uploader !== undefined) uploads.getOrInsert(uploader, []).push(connection);
@@ -134,29 +166,31 @@ export function createListener(config: GatewayConfig, { clock, shared, beat }: L
   }
 
   /** Drains, once; with no time for it, cuts what is under way, also when it drains already. */
-  function close(drainMs = config.drainMs, leaveMs = LEAVE_MS): Promise<void> {
-    if (drainMs === 0 && closing !== undefined) ended.abort();
-    return (closing ??= drain(drainMs, leaveMs));
+  close(drainMs = this.#config.drainMs, leaveMs = LEAVE_MS): Promise<void> {
+    if (drainMs === 0 && this.#closing !== undefined) this.#ended.abort();
+    return (this.#closing ??= this.#drain(drainMs, leaveMs));
   }
 
   /** Drains while requests come, for `leaveMs` at most; lets responses under way end, and cuts them after `drainMs`. */
-  async function drain(drainMs: number, leaveMs: number): Promise<void> {
-    const cut = clock.sleep(drainMs, ended.signal);
-    isDraining = true;
-    requestAtMs = clock.monotonic();
-    const endMs = requestAtMs + Math.min(leaveMs, drainMs);
-    const waitMs = () => Math.min(requestAtMs + QUIET_MS, endMs) - clock.monotonic();
-    // New connections are still accepted, for clients that do not know yet.
-    while (waitMs() > 0 && !ended.signal.aborted) await clock.sleep(waitMs(), ended.signal);
-    socket?.stop();
-    isStopped = true;
+  async #drain(drainMs: number, leaveMs: number): Promise<void> {
+    const clock = this.#clock;
+    const { signal } = this.#ended;
+    const cut = clock.sleep(drainMs, signal);
+    this.#state = 'draining';
+    this.#requestAtMs = clock.monotonic();
+    const endMs = this.#requestAtMs + Math.min(leaveMs, drainMs);
+    const waitMs = () => Math.min(this.#requestAtMs + QUIET_MS, endMs) - clock.monotonic();
+    while (waitMs() > 0 && !signal.aborted) await clock.sleep(waitMs(), signal);
+    this.#socket?.stop();
+    this.#state = 'stopped';
+    const { promise: allClosed } = this.#allClosed;
     // The last that were accepted bring their first request yet.
-    if (connections.size > 0 && leaveMs > 0)
-      await Promise.race([cut, allClosed.promise, clock.sleep(QUIET_MS, ended.signal)]);
-    for (const connection of connections) connection.endWhenAnswered();
-    if (connections.size > 0) await Promise.race([cut, allClosed.promise]);
-    for (const connection of connections) connection.destroy();
-    ended.abort();
+    if (this.#connections.size > 0 && leaveMs > 0)
+      await Promise.race([cut, allClosed, clock.sleep(QUIET_MS, signal)]);
+    for (const connection of this.#connections) connection.endWhenAnswered();
+    if (this.#connections.size > 0) await Promise.race([cut, allClosed]);
+    for (const connection of this.#connections) connection.destroy();
+    this.#ended.abort();
   }
 }
 

@@ -2,7 +2,7 @@ import { expect } from 'bun:test';
 import { Elysia } from 'elysia';
 import { createAdapter } from '../../gateway/listener/adapter.ts';
 import { type RpcRequest, RpcResponse } from '../../gateway/listener/http.ts';
-import { createListener } from '../../gateway/listener/listener.ts';
+import { SocketListener } from '../../gateway/listener/listener.ts';
 import { createApp } from '../../gateway/server.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { testConfig } from '../started/gateway.ts';
@@ -70,7 +70,7 @@ type Plug = (app: Elysia) => unknown;
 
 /** The app of the gateway on a port: hooks stand before its routes, other routes behind them. */
 export function serve(routes: Plug = () => undefined, hooks: Plug = () => undefined) {
-  const listener = createListener(testConfig({}).gateway, { clock: systemClock, shared: false });
+  const listener = new SocketListener(testConfig({}).gateway, { clock: systemClock, shared: false });
   const adapter = createAdapter(listener);
   const app = new Elysia({ adapter, strictPath: true });
   hooks(app);
