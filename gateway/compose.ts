@@ -103,8 +103,8 @@ export function createGateway(deps: Deps) {
   const acrossTiers = withHistory(forward, clock);
   const cached = cache === undefined ? acrossTiers : withCache(acrossTiers, cache, pool);
   const hedge = config.gateway.hedge ? createHedge(parts, metrics.hedge) : undefined;
-  const direct = createDirect({ ...parts, forward, hedge });
-  const fanOut = createFanOut({ ...parts, forward, onFanOut: metrics.fanOut });
+  const direct = createDirect({ ...parts, hedge });
+  const fanOut = createFanOut({ ...parts, onFanOut: metrics.fanOut });
   let terms: PublishedTerms = config;
   const answer = createAnswer({
     bodyBytesMax,
@@ -113,7 +113,7 @@ export function createGateway(deps: Deps) {
     routeOf: createRouter(backends),
     ...limits,
     respond: createRespond({
-      send: createSend(direct, withRules(cached, pool), limits.scans, clock, fanOut),
+      send: createSend(direct, withRules(cached, pool, clock), limits.scans, clock, fanOut),
       charging: limits.charging,
       codings: config.gateway.compress,
       backendNames: config.gateway.tellBackend ? namesToTell(backends) : undefined,

@@ -1,6 +1,6 @@
 import { CLOSE_ARRAY, COMMA, isNull, laterTurn } from '../json/scan.ts';
 import type { Backend } from '../upstream/backend.ts';
-import type { Reply } from '../upstream/forward.ts';
+import type { Reply } from '../upstream/failover.ts';
 import { arrayOf, elementsOf, joined, memberOf, membersOf, numberIn } from '../json/slices.ts';
 import {
   type BlockRange,

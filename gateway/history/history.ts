@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
-import type { Forward, Reply } from '../upstream/forward.ts';
+import type { Reply } from '../upstream/failover.ts';
+import type { Forward } from '../upstream/forward.ts';
 import { answerBlocks } from './blocks.ts';
 import { answerSignatures } from './signatures.ts';
 import { HistoryRequest } from './tiers.ts';
@@ -25,7 +26,7 @@ export function withHistory(forward: Forward, clock: Clock): Forward {
   return async function forwardByTier(call, route, context) {
     const rule = RULES.get(route.name);
     if (rule === undefined) return forward(call, route, context);
-    const request = new HistoryRequest(forward, call, route, context);
+    const request = new HistoryRequest(forward, clock, call, route, context);
     if (!needsRule(request)) return forward(call, route, context);
     const isOverlong = (call.params?.length ?? 0) > PARAMS_BYTES_MAX;
     return request.settle(isOverlong ? request.sendUnparsed() : rule(request, clock));

@@ -1,6 +1,6 @@
 import { PROFILES } from '../../shared/config/profiles.ts';
 import type { Backend } from '../upstream/backend.ts';
-import type { Reply } from '../upstream/forward.ts';
+import type { Reply } from '../upstream/failover.ts';
 import { arrayOf, elementsOf, joined, memberOf, membersOf, numberIn, withConfig } from '../json/slices.ts';
 import { isNull, textIn, laterTurn } from '../json/scan.ts';
 import {

@@ -1,13 +1,14 @@
+import type { Clock } from '../../shared/clock.ts';
 import { type ProfileName, PROFILES } from '../../shared/config/profiles.ts';
 import { METHODS } from '../methods/table.ts';
 import { type Call, methodMember, rpcError, rpcResult } from '../request/envelope.ts';
 import { type Backend, isLiveNode } from '../upstream/backend.ts';
+import type { Reply } from '../upstream/failover.ts';
 import {
   type CallContext,
   type Forward,
-  READ_HERE,
+  type HistoryPart,
   readReply,
-  type Reply,
   type TimedContext,
 } from '../upstream/forward.ts';
 import { SMALL_BODY_BYTES_MAX } from '../upstream/response-reader.ts';
@@ -20,7 +21,7 @@ export type Tiers = Readonly<{ live: readonly Backend[]; archive: readonly Backe
 
 /** What a request to backends changes in the caller's call; `localOnly` excludes the long-term storage behind a node. */
 export type Changes = Readonly<{ method?: string; params?: Uint8Array | undefined }> &
-  Pick<Partial<CallContext>, 'localOnly' | 'signal' | 'hasNext' | 'isReadHere'>;
+  Partial<HistoryPart & Pick<CallContext, 'signal'>>;
 
 /**
  * What a tier's reply says about the other tier: `refused`, an error that the other tier would repeat, or the caller has
@@ -183,17 +184,19 @@ export class HistoryRequest {
   readonly signal: AbortSignal;
   tiers: Tiers;
   readonly #forward: Forward;
+  readonly #clock: Clock;
   readonly #route: ForwardRoute;
   readonly #context: TimedContext;
   #open = 1;
   #sent = 0;
 
-  constructor(forward: Forward, call: Call, route: ForwardRoute, context: TimedContext) {
+  constructor(forward: Forward, clock: Clock, call: Call, route: ForwardRoute, context: TimedContext) {
     this.call = call;
     this.method = route.name;
     this.signal = context.signal;
     this.tiers = tiersOf(route.backends);
     this.#forward = forward;
+    this.#clock = clock;
     this.#route = route;
     this.#context = context;
   }
@@ -217,7 +220,8 @@ export class HistoryRequest {
 
   /** Sends the call to the best of some backends. Never rejects. */
   async send(backends: readonly Backend[], changes: Changes = {}): Promise<Reply> {
-    const { method = this.method, params = this.call.params, ...context } = changes;
+    const { method = this.method, params = this.call.params, signal = this.signal } = changes;
+    const { localOnly = false, hasNext = false } = changes;
     this.#open++;
     this.#sent++;
     const route = {
@@ -227,7 +231,8 @@ export class HistoryRequest {
       method: METHODS.get(method) ?? this.#route.method,
       backends,
     };
-    const own = { ...this.#context, ...context, isPart: true, onSettled: () => this.#close() };
+    const part = { localOnly, hasNext };
+    const own = { ...this.#context, signal, part, onSettled: () => this.#close() };
     const reply = await this.#forward({ ...this.call, params, method }, route, own);
     if (reply.kind === 'caller-left' && reply.unsent === true) this.#sent--;
     return reply;
@@ -241,8 +246,7 @@ export class HistoryRequest {
 
   /** Sends the call, and reads the answer to its end, uncompressed and in time. One that is cut or above 8 MiB is `no-backend`. */
   async read(backends: readonly Backend[], changes: Changes): Promise<Exclude<Reply, { kind: 'stream' }>> {
-    const own = { ...changes, ...READ_HERE };
-    return readReply(await this.send(backends, own), READ_BYTES_MAX);
+    return readReply(await this.send(backends, changes), READ_BYTES_MAX, this.#clock);
   }
 
   async readResult(backends: readonly Backend[], changes: Changes): Promise<Uint8Array | undefined> {

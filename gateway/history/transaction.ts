@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Backend } from '../upstream/backend.ts';
-import type { Reply } from '../upstream/forward.ts';
+import type { Reply } from '../upstream/failover.ts';
 import { elementsOf, numberIn, withConfig } from '../json/slices.ts';
 import {
   type Changes,

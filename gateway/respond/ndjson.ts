@@ -202,7 +202,7 @@ async function dividedStream({ body, ...judged }: StreamedAnswer, signal: AbortS
     if (broken) return;
     broken = true;
     if (body.reject === undefined) body.cancel();
-    else body.reject();
+    else body.reject('bad-json');
   }
 
   async function pipe(to: WritePiece): Promise<StreamEnd> {

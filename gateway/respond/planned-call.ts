@@ -6,7 +6,8 @@ import { type Call, type Element, type OwnAnswer, rpcError } from '../request/en
 import type { RpcRequest } from '../listener/http.ts';
 import type { Direct } from '../upstream/direct.ts';
 import type { FanOut } from '../upstream/fan-out.ts';
-import type { CallContext, Forward, Reply } from '../upstream/forward.ts';
+import type { Reply } from '../upstream/failover.ts';
+import type { CallContext, Forward } from '../upstream/forward.ts';
 import type { ForwardRoute, RouteOf } from '../upstream/selection.ts';
 import { NO_METHOD } from '../usage/usage.ts';
 
@@ -87,7 +88,7 @@ export function createSend(
     const permit = permits.take(context.accountId, plan.scans, context.signal);
     // Without a wait when there is one: a batch's calls ask for places in its order.
     if (!(permit instanceof Promise)) return scan(permit);
-    const onPermit = context.onWait?.();
+    const onPermit = context.inBatch?.onWait();
     return permit.then((giveBack) => {
       onPermit?.();
       return scan(giveBack);

@@ -6,7 +6,7 @@ import { type Charge, type Charging, rateFields } from '../limits/charge.ts';
 import type { Envelope } from '../request/envelope.ts';
 import { corsFields, type Fields, type RpcRequest, RpcResponse } from '../listener/http.ts';
 import { bodyOf } from '../upstream/cache.ts';
-import type { Reply } from '../upstream/forward.ts';
+import type { Reply } from '../upstream/failover.ts';
 import {
   isUnread,
   type ResponseStart,
@@ -231,10 +231,8 @@ function batchBody(
   ): Promise<Part> {
     const isFirst = unsent.delete(index);
     if (one.kind === 'answered') return wholePart(one.answer, index);
-    const batchPosition = { batch: admitted, index };
     const { signal } = abort;
-    const { accountId } = caller;
-    const by = { accountId, signal, onWait, evict, batchPosition };
+    const by = { accountId: caller.accountId, signal, inBatch: { batch: admitted, index, onWait, evict } };
     const permit = calls.wait(signal);
     // Without a wait when there is one: the calls ask for connections in the batch's order.
     const isPermitted = permit instanceof Promise ? await whileWaiting(permit, onWait) : permit;

@@ -1,7 +1,9 @@
+import type { Clock } from '../../shared/clock.ts';
 import { configOf, elementsOf, joined, memberOf, valuesOf } from '../json/slices.ts';
 import { isNull } from '../json/scan.ts';
 import { type Call, rpcError, rpcResult } from '../request/envelope.ts';
-import { type Forward, READ_HERE, readReply, type Reply, type TimedContext } from '../upstream/forward.ts';
+import type { Reply } from '../upstream/failover.ts';
+import { type Forward, readReply, type TimedContext } from '../upstream/forward.ts';
 import type { ForwardRoute, Pool } from '../upstream/selection.ts';
 
 /**
@@ -10,7 +12,7 @@ import type { ForwardRoute, Pool } from '../upstream/selection.ts';
  * it was true, a null entry becomes -32011: the caller would read it as "never happened". Errors are Agave's
  * (`custom_error.rs`).
  */
-export function withRules(forward: Forward, pool: Pool): Forward {
+export function withRules(forward: Forward, pool: Pool, clock: Clock): Forward {
   return async function forwardByRule(call, route, context) {
     if (call.method === 'getSignatureStatuses') return forwardStatuses(call, route, context);
     const answer = poolAnswer(call);
@@ -35,8 +37,8 @@ export function withRules(forward: Forward, pool: Pool): Forward {
     }
     const { params, wantsHistory } = withoutHistory(call.params);
     if (!wantsHistory) return forward({ ...call, params }, route, context);
-    const started = await forward({ ...call, params }, route, { ...context, ...READ_HERE });
-    const reply = await readReply(started, ANSWER_BYTES_MAX);
+    const started = await forward({ ...call, params }, route, context);
+    const reply = await readReply(started, ANSWER_BYTES_MAX, clock);
     if (reply.kind !== 'whole') return reply;
     const statuses = elementsOf(memberOf(memberOf(reply.bytes, 'result'), 'value'));
     if (statuses?.some(isNull) !== true) return reply;

@@ -113,16 +113,22 @@ class Recent {
 export type EnteringCall = Readonly<{
   accountId: number;
   signal: AbortSignal;
-  /** Called when every backend is full and the call waits; what it gives is called when the wait ends. */
-  onWait?(): () => void;
-  /** Lets go of an answer that waits for its turn in a batch, which is requested again then; false when none does. */
-  evict?(): boolean;
-  /** Its position in a batch, whose calls are answered in this order. */
-  batchPosition?: Readonly<{ batch: object; index: number }>;
+  /** Absent: it is a request of its own. */
+  inBatch?: InBatch;
+}>;
+
+/** What a call of a batch has to do with the others, which are answered in the order of their indexes. */
+type InBatch = Readonly<{
+  batch: object;
+  index: number;
+  /** Called when the call waits for what others hold; what it gives is called when the wait ends. */
+  onWait(): () => void;
+  /** Lets go of an answer that waits for its turn, which is requested again then; false when none does. */
+  evict(): boolean;
 }>;
 
 /** A call that waits, since `sinceMs` of the monotonic clock, for a connection of any of several backends. */
-type Waiter = Pick<EnteringCall, 'accountId' | 'batchPosition'> &
+type Waiter = Pick<EnteringCall, 'accountId' | 'inBatch'> &
   Readonly<{ sinceMs: number; take(backend: Backend): void }>;
 
 /**
@@ -137,7 +143,7 @@ class FairQueue {
     const line = this.#lines.getOrInsert(waiter.accountId, []);
     let at = line.push(waiter) - 1;
     // Thousands may wait: only a call of a batch looks at the others.
-    for (let i = at - 1; i >= 0 && waiter.batchPosition !== undefined; i--) {
+    for (let i = at - 1; i >= 0 && waiter.inBatch !== undefined; i--) {
       const other = line[i];
       if (other === undefined || !isBefore(waiter, other)) continue;
       [line[i], line[at]] = [waiter, other];
@@ -185,7 +191,7 @@ class FairQueue {
   }
 }
 
-function isBefore({ batchPosition: a }: Waiter, { batchPosition: b }: Waiter): boolean {
+function isBefore({ inBatch: a }: Waiter, { inBatch: b }: Waiter): boolean {
   return a !== undefined && b !== undefined && a.batch === b.batch && a.index < b.index;
 }
 
@@ -421,7 +427,7 @@ export async function enterOneOf(
   signal.addEventListener('abort', giveUp, { signal: over.signal });
   void watch();
   // Not before it is in the queues: a place may become free by it at once.
-  const onEntered = call.onWait?.();
+  const onEntered = call.inBatch?.onWait();
   for (const backend of backends) backend.evictForWaiters(clock);
   const entered = await promise;
   onEntered?.();

@@ -1,9 +1,9 @@
 import { isAt } from '../json/scan.ts';
 import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
 import { answerSlot, type Backend, hashOf } from './backend.ts';
-import type { Failure } from './failure.ts';
+import { isStale, type Outcome, type Reply } from './failover.ts';
 import { plainIdAt, withCallerId } from './followed-answer.ts';
-import { type CallContext, type Forward, type ForwardParts, isStale, type Reply } from './forward.ts';
+import { type CallContext, ForwardedCall, type ForwardParts } from './forward.ts';
 import type { Hedge, HedgedCall } from './hedge.ts';
 import {
   type Connection,
@@ -13,13 +13,13 @@ import {
   LEFT_OUT,
   type NoReply,
 } from './http-connection.ts';
-import { judgeWhole, type ResponseStart } from './response-reader.ts';
+import { judge, judgeWhole } from './response-reader.ts';
 import { type ForwardRoute, isOfThisChain, type Need } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
 
 /**
- * The straight way of a small read: one attempt at the account's preferred backend, answered from one read of its socket.
- * `forward` goes on with any other outcome. Identical reads that are under way share one attempt. `onReply` is called once.
+ * The first attempt of a small read, at the account's preferred backend, answered from one read of its socket. What else
+ * comes of it is an outcome for failover, as of any attempt. Identical reads that are under way share one. `onReply` is called once.
  */
 export type Direct = (
   call: Call,
@@ -28,11 +28,7 @@ export type Direct = (
   onReply: (reply: Reply) => void,
 ) => void;
 
-type Parts = Pick<ForwardParts, 'clock' | 'dueMs' | 'pool' | 'budget' | 'nextId' | 'onResponseStart'> &
-  Readonly<{
-    forward: Forward;
-    hedge?: Hedge | undefined;
-  }>;
+type Parts = ForwardParts & Readonly<{ hedge?: Hedge | undefined }>;
 
 /** A read joins one that was begun at most so long ago, which bounds the age of its answer. */
 const SHARED_MS = 100;
@@ -40,7 +36,7 @@ const SHARED_MS = 100;
 const SHARED_PARAMS_BYTES_MAX = 1_024;
 /** A power of two, above the number of calls that are under way at once in most processes. */
 const SHARED_PLACES = 4_096;
-/** Longer requests are for `forward`, which gives each a buffer of its own. */
+/** Longer requests get a buffer of their own. */
 const BODY_BYTES_MAX = 65_536;
 
 export function createDirect(parts: Parts): Direct {
@@ -94,7 +90,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
   cameMs = 0;
   /** What its own attempt was sent under. */
   sentId: Uint8Array = EMPTY;
-  /** It is answered, or left to `forward`: what its own attempt may still give is not wanted. */
+  /** It is answered, or its attempt has failed: what that may still give is not wanted. */
   isOver = false;
 
   constructor(shared: ReturnType<typeof sharedFrom>, read: Read) {
@@ -112,7 +108,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     const bytesMax = Math.min(backend?.config.bodyBytesMax ?? Infinity, BODY_BYTES_MAX);
     if (backend === undefined || bodyBytes > bytesMax) {
       this.#settle();
-      return this.#forward(undefined);
+      return this.#replyFrom(this.#forwarded());
     }
     backend.enter(clock);
     budget.deposit();
@@ -178,9 +174,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     const { backend, body, sentId } = this;
     if (backend === undefined || body === undefined) return;
     if (!this.isOver && this.answerWith(backend, body, sentId, this.sentMs, this.cameMs)) return;
-    const { call, route } = this.read;
-    const sentCall = { name: route.name, sentId, callerId: call.id };
-    const judged = judgeWhole(body, sentCall, backend.config.trustsEnd);
+    const judged = judgeWhole(body, this.#sentCall, backend.config.trustsEnd);
     // What comes next over it may be late answers to others.
     if (judged.kind === 'garbage') this.connection?.destroy('bad-framing');
     if (this.isOver) this.#drop(backend, true);
@@ -221,7 +215,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     return this.read.context.accountId;
   }
 
-  /** Whether `forward` has another that may answer, if its backend gives it up. */
+  /** Whether another may answer, if its backend gives it up. */
   hasOther(): boolean {
     return this.able.some((each) => each !== this.backend && !each.isSilent && isOfThisChain(each));
   }
@@ -266,28 +260,44 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     onReply({ kind: 'whole', bytes: own, code: undefined, slot, backend: backend.config.name });
   }
 
-  /** The attempt has no plain result: what to do about it is decided by `forward`, for each caller alone. */
-  #fail(backend: Backend, outcome: HttpReply | ResponseStart | Failure): void {
+  /** The attempt has no plain result: each caller goes on alone. */
+  #fail(backend: Backend, came: HttpReply | Outcome): void {
     this.isOver = true;
-    this.#noteTime(backend, outcome.kind !== 'no-answer' && outcome.kind !== 'unsent');
-    this.#forward({ backend, sentId: this.sentId, outcome });
-    for (const follower of this.followers ?? []) follower.#goOn(backend, outcome);
+    this.#noteTime(backend, came.kind !== 'no-answer' && came.kind !== 'unsent');
+    const call = this.#forwarded();
+    const first = call.sendingTo(backend);
+    if (came.kind !== 'reply') this.#replyFrom(call, call.after(first, came));
+    else {
+      const judged = judge(came, this.#sentCall, backend.config.trustsEnd, this.read.context.signal);
+      void judged.then((outcome) => this.#replyFrom(call, call.after(first, outcome)));
+    }
+    for (const follower of this.followers ?? []) follower.#goOn(backend, came);
   }
 
   /** The attempt that it shared has no plain result. */
-  #goOn(backend: Backend, outcome: HttpReply | ResponseStart | Failure): void {
-    if (this.hasLeft()) return this.#forward(undefined);
-    if (isStale(outcome) && backend.hasRoomFor(this.accountId)) {
+  #goOn(backend: Backend, came: HttpReply | Outcome): void {
+    const call = this.#forwarded();
+    if (this.hasLeft()) return this.#replyFrom(call);
+    if (isStale(came) && backend.hasRoomFor(this.accountId)) {
       backend.enter(this.#shared.clock);
-      return this.#forward({ backend, sentId: EMPTY, outcome });
+      return this.#replyFrom(call, call.sendingTo(backend, true));
     }
-    // It must not go back there: `forward` has not marked it as failed yet.
-    this.#restart('reason' in outcome && outcome.reason === LEFT_OUT ? backend : undefined);
+    // It must not go back there, also where nothing was marked because the first caller has left.
+    this.#restart('reason' in came && came.reason === LEFT_OUT ? backend : undefined);
   }
 
-  #forward(first: Parameters<Forward>[3]): void {
-    const { call, route, context, onReply } = this.read;
-    void this.#shared.forward(call, route, { ...context, startedMs: this.startedMs }, first).then(onReply);
+  get #sentCall() {
+    const { call, route } = this.read;
+    return { name: route.name, sentId: this.sentId, callerId: call.id };
+  }
+
+  #forwarded(): ForwardedCall {
+    const { call, route, context } = this.read;
+    return new ForwardedCall(this.#shared, call, route, { ...context, startedMs: this.startedMs });
+  }
+
+  #replyFrom(call: ForwardedCall, state?: Parameters<ForwardedCall['run']>[0]): void {
+    void call.run(state).then(this.read.onReply);
   }
 }
 

@@ -20,12 +20,28 @@ export function isItsFault(failure: Failure): boolean {
 /** The error of an answer. */
 export type RpcFailure = Readonly<{ code: number; message: string }>;
 
-/**
- * What an error says about trying another backend: `final`, it would say the same; `miss`, it may have what this one lacks;
- * `trouble`, it may be well; `-once`, one other may be tried and no more; `later`, the same again in a moment: it is not
- * known yet.
- */
-export type Advice = 'final' | 'miss' | 'miss-once' | 'trouble' | 'trouble-once' | 'later';
+/** What the outcome of an attempt advises about another one. */
+export type Advice = Readonly<{
+  /** Another backend may do better. */
+  other: boolean;
+  /** It takes a retry of the pool's budget, because a backend in trouble must not double the load of the others. */
+  costsBudget: boolean;
+  /** So many attempts more, and none after them, whatever they advise. */
+  atMost: number;
+  /** How long to wait first, and up to twice that; the same backend is good enough then. */
+  delayMs: number;
+}>;
+
+/** All others would say the same. */
+export const FINAL: Advice = { other: false, costsBudget: false, atMost: 0, delayMs: 0 };
+/** Another may have what this one lacks. */
+export const MISS: Advice = { other: true, costsBudget: false, atMost: Infinity, delayMs: 0 };
+const MISS_ONCE: Advice = { ...MISS, atMost: 1 };
+/** Another may be well. */
+const TROUBLE: Advice = { ...MISS, costsBudget: true };
+const TROUBLE_ONCE: Advice = { ...TROUBLE, atMost: 1 };
+/** It is not known yet. */
+const LATER: Advice = { ...TROUBLE, atMost: 2, delayMs: 200 };
 
 /** The node is behind, or says for another reason that it is not well. */
 export const NODE_UNHEALTHY = -32005;
@@ -38,22 +54,22 @@ export const SKIPPED_FOR_GOOD = -32009;
 const SIGNATURE_VERIFICATION = -32003;
 
 const BY_CODE: ReadonlyMap<number, Advice> = new Map<number, Advice>([
-  [-32601, 'miss'], // this node lacks the method
-  [-32001, 'miss'], // the block was cleaned up here
-  [-32010, 'miss'], // the key is not in this node's secondary indexes
-  [-32011, 'miss'], // no history on this node
-  [SLOT_NOT_REACHED, 'miss'],
-  [-32018, 'miss'], // not an epoch boundary here: an archive knows
-  [-32020, 'miss'], // the cursor is not known here
-  [-32021, 'miss'], // no slot history here
-  [-32004, 'miss-once'], // the block is not here (yet)
-  [SKIPPED, 'miss-once'],
-  [NODE_UNHEALTHY, 'trouble'],
-  [-32019, 'trouble'], // the node's long-term storage does not answer
-  [-32000, 'trouble'], // a vendor's own: a time-out, or minContextSlot (Superbank, Cloudbreak)
-  [-32603, 'trouble-once'], // internal error
-  [-32012, 'trouble-once'], // a scan that failed
-  [-32014, 'later'], // the block's status is not known yet
+  [-32601, MISS], // this node lacks the method
+  [-32001, MISS], // the block was cleaned up here
+  [-32010, MISS], // the key is not in this node's secondary indexes
+  [-32011, MISS], // no history on this node
+  [SLOT_NOT_REACHED, MISS],
+  [-32018, MISS], // not an epoch boundary here: an archive knows
+  [-32020, MISS], // the cursor is not known here
+  [-32021, MISS], // no slot history here
+  [-32004, MISS_ONCE], // the block is not here (yet)
+  [SKIPPED, MISS_ONCE],
+  [NODE_UNHEALTHY, TROUBLE],
+  [-32019, TROUBLE], // the node's long-term storage does not answer
+  [-32000, TROUBLE], // a vendor's own: a time-out, or minContextSlot (Superbank, Cloudbreak)
+  [-32603, TROUBLE_ONCE], // internal error
+  [-32012, TROUBLE_ONCE], // a scan that failed
+  [-32014, LATER], // the block's status is not known yet
 ]);
 
 /** The reasons of what did not come because its backend was given up. */
@@ -64,10 +80,10 @@ export function adviceOnFailure(failure: Failure, kind: MethodClass): Advice {
   const status = failure.kind === 'status' ? failure.status : undefined;
   const isUntouched = failure.kind === 'unsent' || status === 429 || status === 503;
   // Another backend would refuse the same bytes.
-  if ((kind === 'write' && !isUntouched) || status === 400 || status === 431) return 'final';
+  if ((kind === 'write' && !isUntouched) || status === 400 || status === 431) return FINAL;
   // What was never sent, is too long for a front, or waits at a backend that is left out or hung, moves only once.
   const isFree = failure.kind === 'unsent' || status === TOO_LARGE;
-  return isFree || (failure.kind === 'no-answer' && GIVEN_UP.has(failure.reason)) ? 'miss' : 'trouble';
+  return isFree || (failure.kind === 'no-answer' && GIVEN_UP.has(failure.reason)) ? MISS : TROUBLE;
 }
 
 /** Whether a backend may have acted on a write all the same. What refuses, or has no room, says that it was not taken. */
@@ -85,18 +101,18 @@ export const THROTTLED = new Set([429, -429, -32029, -32090, -32429]);
 
 /** What to do about an error of the method (Agave `custom_error.rs`); a write goes elsewhere only when it was not taken. */
 export function adviceOn({ code, message }: RpcFailure, kind: MethodClass, profile: ProfileName): Advice {
-  if (THROTTLED.has(code)) return 'trouble';
-  if (kind === 'write') return code === NODE_UNHEALTHY ? 'trouble' : 'final';
+  if (THROTTLED.has(code)) return TROUBLE;
+  if (kind === 'write') return code === NODE_UNHEALTHY ? TROUBLE : FINAL;
   if (code === -32000 && profile === 'das') {
     // The asset server says everything of its own so: only its database's trouble is worth another attempt.
-    if (message.includes('RecordNotFound')) return 'miss-once'; // another index may be ahead
-    return /^Database (Connection|Error)/.test(message) ? 'trouble' : 'final';
+    if (message.includes('RecordNotFound')) return MISS_ONCE; // another index may be ahead
+    return /^Database (Connection|Error)/.test(message) ? TROUBLE : FINAL;
   }
   // Cloudbreak says so of a commitment that it does not know.
-  if (code === SIGNATURE_VERIFICATION && !PROFILES[profile].processed) return 'miss';
+  if (code === SIGNATURE_VERIFICATION && !PROFILES[profile].processed) return MISS;
   // Agave reports an unreachable BigTable to getBlocks as a bad parameter.
-  if (code === -32602 && message.startsWith('BigTable query failed')) return 'trouble';
-  return BY_CODE.get(code) ?? 'final';
+  if (code === -32602 && message.startsWith('BigTable query failed')) return TROUBLE;
+  return BY_CODE.get(code) ?? FINAL;
 }
 
 /** Stands for the code of an error that has none, which no JSON-RPC server should send, or is too long to be read. */

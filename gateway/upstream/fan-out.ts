@@ -1,14 +1,8 @@
 import { type Call, requestBytes } from '../request/envelope.ts';
 import type { Backend } from './backend.ts';
 import { NODE_UNHEALTHY } from './failure.ts';
-import {
-  type Forward,
-  type ForwardParts,
-  READ_HERE,
-  readReply,
-  type Reply,
-  type TimedContext,
-} from './forward.ts';
+import type { Reply } from './failover.ts';
+import { createForward, type ForwardParts, readReply, type TimedContext } from './forward.ts';
 import type { ForwardRoute } from './selection.ts';
 
 /**
@@ -22,9 +16,8 @@ export type FanOut = (
   count: number,
 ) => Promise<Reply>;
 
-type Parts = Pick<ForwardParts, 'clock' | 'pool' | 'budget' | 'onResponseStart'> &
+type Parts = ForwardParts &
   Readonly<{
-    forward: Forward;
     /** Called for each backend beyond the first that is given a transaction, and again when one of them accepted first. */
     onFanOut(outcome: 'made' | 'won'): void;
   }>;
@@ -32,7 +25,16 @@ type Parts = Pick<ForwardParts, 'clock' | 'pool' | 'budget' | 'onResponseStart'>
 /** What a node says of a transaction is shorter. */
 const ANSWER_BYTES_MAX = 1_048_576;
 
-export function createFanOut({ clock, pool, budget, onResponseStart, forward, onFanOut }: Parts): FanOut {
+export function createFanOut(parts: Parts): FanOut {
+  const { clock, pool, budget, onResponseStart, onFanOut } = parts;
+  const forward = createForward(parts);
+  // Copies of a call are counted once, here.
+  const sendCopy = createForward({
+    ...parts,
+    budget: { ...budget, deposit: () => undefined },
+    onResponseStart: () => undefined,
+  });
+
   return async function fanOut(call, route, context, count) {
     const bytes = requestBytes(call, route.member);
     const able = route.backends.filter(({ config }) => bytes <= (config.bodyBytesMax ?? Infinity));
@@ -59,9 +61,8 @@ export function createFanOut({ clock, pool, budget, onResponseStart, forward, on
   }
 
   async function sendTo(call: Call, route: ForwardRoute, context: TimedContext): Promise<Reply> {
-    const own = { ...context, ...READ_HERE, isCopy: true, onSettled: undefined };
-    const begun = await forward(call, route, own);
-    const reply = await readReply(begun, ANSWER_BYTES_MAX);
+    const begun = await sendCopy(call, route, { ...context, onSettled: undefined });
+    const reply = await readReply(begun, ANSWER_BYTES_MAX, clock);
     // Its node may have taken the transaction, whatever kept the rest of the answer away.
     return begun.kind === 'stream' && reply.kind !== 'whole' ? { kind: 'maybe-sent' } : reply;
   }

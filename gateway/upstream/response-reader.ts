@@ -42,6 +42,8 @@ export type StreamedAnswer = Judged &
     body: StreamBody;
     /** How long it is, where its backend said so, with the caller's id. */
     length?: number | undefined;
+    /** When it must have ended if the gateway itself reads it, on the monotonic clock. */
+    lastMs?: number;
   }>;
 
 /** A body under way from a backend. Single-use: `pipe` or `cancel` must be called, or a connection stays taken. */
@@ -52,8 +54,8 @@ export type StreamBody = Readonly<{
   cancel(reason?: 'evicted'): void;
   /** Says that its reader may take it; `evict` is called when another account needs its connection and it is not read. */
   offer?(evict: () => void): void;
-  /** Reports that what came is no whole answer, although nothing on its way noticed: the backend cut it. */
-  reject?(): void;
+  /** Reports that it is no whole answer, or not in time, although nothing on its way noticed: the backend cut it. */
+  reject?(reason: 'bad-json' | 'stalled'): void;
 }>;
 
 /** How a stream ended. Only `complete` may end the caller's answer cleanly. */
@@ -88,7 +90,7 @@ type BodyChanges = Readonly<{
   /** Called when it has been cancelled. */
   cancel?(reason?: 'evicted'): void;
   /** In place of the body's own. */
-  reject?(): void;
+  reject?: StreamBody['reject'];
 }>;
 
 /** The body with something done to its pieces or its end on their way; offers and rejections go on to it. */
@@ -103,7 +105,7 @@ export function mapBody(body: StreamBody, { piece, end, cancel, reject }: BodyCh
       cancel?.(reason);
     },
     offer: (evict) => body.offer?.(evict),
-    reject: reject ?? (() => (body.reject === undefined ? body.cancel() : body.reject())),
+    reject: reject ?? ((reason) => (body.reject === undefined ? body.cancel() : body.reject(reason))),
   };
 }
 

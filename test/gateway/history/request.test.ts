@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test';
-import type { CallContext, Forward, Reply } from '../../../gateway/upstream/forward.ts';
+import type { Reply } from '../../../gateway/upstream/failover.ts';
+import type { CallContext, Forward } from '../../../gateway/upstream/forward.ts';
 import { withHistory } from '../../../gateway/history/history.ts';
 import { classify } from '../../../gateway/history/tiers.ts';
 import { backendOf, callOf, contextOf, routeTo, streamOf, wholeOf } from '../upstream/of.ts';

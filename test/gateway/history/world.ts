@@ -1,6 +1,7 @@
 import { beforeEach } from 'bun:test';
 import type { Backend } from '../../../gateway/upstream/backend.ts';
-import type { CallContext, Forward, Reply } from '../../../gateway/upstream/forward.ts';
+import type { Reply } from '../../../gateway/upstream/failover.ts';
+import type { CallContext, Forward } from '../../../gateway/upstream/forward.ts';
 import { withHistory } from '../../../gateway/history/history.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { PROFILES, type ProfileName } from '../../../shared/config/profiles.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { Forward, Reply } from '../../../gateway/upstream/forward.ts';
+import type { Reply } from '../../../gateway/upstream/failover.ts';
+import type { Forward } from '../../../gateway/upstream/forward.ts';
 import { withoutHistory, withRules } from '../../../gateway/respond/rules.ts';
 import type { Pool } from '../../../gateway/upstream/selection.ts';
 import {
@@ -48,8 +49,9 @@ function chunked(text: string, state = { cancelled: false }): Reply {
 async function ruled(params: string, reply: Reply) {
   const method = 'getSignatureStatuses';
   const call = callOf(method, params, '18446744073709551615');
-  const { pool } = forwardOf([], createVirtualClock().clock);
-  const given = await withRules(async () => reply, pool)(call, routeTo([], method), contextOf());
+  const { clock } = createVirtualClock();
+  const { pool } = forwardOf([], clock);
+  const given = await withRules(async () => reply, pool, clock)(call, routeTo([], method), contextOf());
   return { given, text: given.kind === 'whole' ? textOf(given.bytes) : given.kind };
 }
 
@@ -139,14 +141,15 @@ describe('when history was requested', () => {
 
 /** The answer to a call by the rules, with some of the pool's own replaced, and how often it was settled. */
 async function answered(method: string, rows: Partial<Pool>): Promise<readonly [string, number]> {
-  const { pool } = forwardOf([], createVirtualClock().clock);
+  const { clock } = createVirtualClock();
+  const { pool } = forwardOf([], clock);
   const forward: Forward = async (_call, _route, { onSettled }) => {
     onSettled?.();
     return { kind: 'no-backend' };
   };
   let overs = 0;
   const context = contextOf({ onSettled: () => void overs++ });
-  const rules = withRules(forward, { ...pool, ...rows });
+  const rules = withRules(forward, { ...pool, ...rows }, clock);
   return [await replyText(await rules(callOf(method, null, '"7"'), routeTo([], method), context)), overs];
 }
 

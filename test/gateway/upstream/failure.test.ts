@@ -25,7 +25,7 @@ test.each([
 ] as const)(
   'a write goes to another backend only when the first cannot have acted on it: %j, %p',
   (failure, may) => {
-    expect(adviceOnFailure(failure, 'write') !== 'final').toBe(may);
+    expect(adviceOnFailure(failure, 'write').other).toBe(may);
   },
 );
 
@@ -43,19 +43,22 @@ test.each([
 });
 
 test('-32003 is no answer of a Cloudbreak, which says so of a commitment that it does not know', () => {
-  expect(adviceOn({ code: -32003, message: '' }, 'scan', 'cloudbreak')).toBe('miss');
-  expect(adviceOn({ code: -32003, message: '' }, 'scan', 'superbank')).toBe('final');
+  expect(adviceOn({ code: -32003, message: '' }, 'scan', 'cloudbreak')).toMatchObject({
+    other: true,
+    costsBudget: false,
+  });
+  expect(adviceOn({ code: -32003, message: '' }, 'scan', 'superbank')).toMatchObject({ other: false });
 });
 
 describe('-32000 of an asset server (das_api `error.rs`)', () => {
   const of = (message: string) => adviceOn({ code: -32000, message }, 'asset', 'das');
   test.each([
-    ['Validation Error: Batch Size Error: batch size should not be greater than 1000', 'final'],
-    ['Pagination Error. Only one pagination parameter supported per query.', 'final'],
-    ['Database Error: RecordNotFound Error: Asset Not Found', 'miss-once'],
-    ['Database Connection Failed', 'trouble'],
-    ['Database Error: Connection reset by peer', 'trouble'],
-  ])('%s: %s', (message, advised) => expect<string>(of(message)).toBe(advised));
+    ['Validation Error: Batch Size Error: batch size should not be greater than 1000', { other: false }],
+    ['Pagination Error. Only one pagination parameter supported per query.', { other: false }],
+    ['Database Error: RecordNotFound Error: Asset Not Found', { other: true, costsBudget: false, atMost: 1 }],
+    ['Database Connection Failed', { other: true, costsBudget: true, atMost: Infinity }],
+    ['Database Error: Connection reset by peer', { other: true, costsBudget: true, atMost: Infinity }],
+  ])('%s: %p', (message, advised) => expect(of(message)).toMatchObject(advised));
 });
 
 describe('the error of an answer', () => {

@@ -1,5 +1,4 @@
 import { expect, test } from 'bun:test';
-import { createFanOut } from '../../../gateway/upstream/fan-out.ts';
 import { createRetryBudget } from '../../../gateway/upstream/selection.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { plain, startRawBackend } from '../../fakes/raw-backend.ts';
@@ -15,9 +14,7 @@ test('a transaction that goes to three backends is one call for retries and for 
   let [deposits, starts] = [0, 0];
   const budget = { ...createRetryBudget(), deposit: () => void deposits++ };
   const onResponseStart = () => void starts++;
-  const { forward, pool } = forwardOf(backends, systemClock, { budget, onResponseStart });
-  const parts = { clock: systemClock, pool, budget, forward, onResponseStart };
-  const fanOut = createFanOut({ ...parts, onFanOut: () => undefined });
+  const { fanOut } = forwardOf(backends, systemClock, { budget, onResponseStart });
   const settled = Promise.withResolvers<void>();
   const context = { accountId: ACCOUNT_ABC, startedMs: systemClock.monotonic(), onSettled: settled.resolve };
   const route = routeTo(backends, 'sendTransaction');

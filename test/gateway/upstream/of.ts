@@ -1,10 +1,7 @@
+import { createFanOut } from '../../../gateway/upstream/fan-out.ts';
 import { createDirect } from '../../../gateway/upstream/direct.ts';
-import {
-  createForward,
-  type ForwardEvents,
-  type Reply,
-  type TimedContext,
-} from '../../../gateway/upstream/forward.ts';
+import type { Reply } from '../../../gateway/upstream/failover.ts';
+import { createForward, type ForwardEvents, type TimedContext } from '../../../gateway/upstream/forward.ts';
 import type { Call } from '../../../gateway/request/envelope.ts';
 import { createSendIds } from '../../../gateway/request/send-id.ts';
 import { createHedge } from '../../../gateway/upstream/hedge.ts';
@@ -75,8 +72,7 @@ export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told
     onUnreachable: nothing,
     onSlowness,
   });
-  const onResponseStart = events.onResponseStart ?? nothing;
-  const forward = createForward({
+  const parts = {
     clock,
     dueMs,
     pool,
@@ -88,10 +84,11 @@ export function forwardOf(backends: readonly Backend[], clock: Clock, told: Told
     onRetry: nothing,
     onCut: nothing,
     ...events,
-  });
+  };
+  const forward = createForward(parts);
   const hedge = onHedge === undefined ? undefined : createHedge({ clock, pool }, onHedge);
-  const direct = createDirect({ clock, dueMs, pool, budget, nextId, forward, onResponseStart, hedge });
-  return { forward, direct, pool, hedge };
+  const fanOut = createFanOut({ ...parts, onFanOut: nothing });
+  return { forward, direct: createDirect({ ...parts, hedge }), fanOut, pool, hedge };
 }
 
 function nothing(): void {

@@ -72,6 +72,13 @@ test('evicted are those whose readers have stopped, the longest unread first, an
   expect(await evictedOf(held)).toBe('ecbd');
 });
 
+const inBatch = (batch: object, index: number) => ({
+  batch,
+  index,
+  onWait: () => () => undefined,
+  evict: () => false,
+});
+
 test('when none has room, a call waits until another leaves, says so, and has its place at once', async () => {
   const [a, b] = [full('a'), full('b')];
   const { clock, sleeping } = createVirtualClock();
@@ -80,7 +87,7 @@ test('when none has room, a call waits until another leaves, says so, and has it
     told.push('waits');
     return () => void told.push('waits no longer');
   };
-  const given = enter([a, b], { onWait }, clock);
+  const given = enter([a, b], { inBatch: { ...inBatch({}, 0), onWait } }, clock);
   expect([sleeping(), told]).toEqual([3, ['waits']]); // until its deadline, and until it is looked again at both
   b.leave();
   expect(b.hasRoom).toBe(false);
@@ -107,11 +114,11 @@ test('B10 of many that wait each account has its turn, and of one account the fi
 test('of a batch the earliest call takes the turn of any, and other requests of its account keep theirs', async () => {
   const [one, other] = [{}, {}];
   const order = await orderOf([
-    ['one 3', { batchPosition: { batch: one, index: 3 } }],
+    ['one 3', { inBatch: inBatch(one, 3) }],
     ['single', {}],
-    ['one 2', { batchPosition: { batch: one, index: 2 } }],
-    ['other 1', { batchPosition: { batch: other, index: 1 } }],
-    ['one 0', { batchPosition: { batch: one, index: 0 } }],
+    ['one 2', { inBatch: inBatch(one, 2) }],
+    ['other 1', { inBatch: inBatch(other, 1) }],
+    ['one 0', { inBatch: inBatch(one, 0) }],
   ]);
   expect(order).toEqual(['one 0', 'single', 'one 2', 'other 1', 'one 3']);
 });

@@ -1,5 +1,5 @@
 import type { Backend } from '../../../gateway/upstream/backend.ts';
-import type { Reply } from '../../../gateway/upstream/forward.ts';
+import type { Reply } from '../../../gateway/upstream/failover.ts';
 import type { HedgedCall } from '../../../gateway/upstream/hedge.ts';
 import { plain, type RawExchange, startRawBackend } from '../../fakes/raw-backend.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
