@@ -16,7 +16,7 @@ import { historyGap } from './history/tiers.ts';
 import { withHistory } from './history/history.ts';
 import { createJournal } from './limits/journal.ts';
 import { limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
-import { dueMsBy } from './methods/table.ts';
+import { dueMsBy } from '../shared/config/methods.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { Hosts } from './replica/hosts.ts';
 import { createFailedKeys, createAuth } from './request/auth.ts';

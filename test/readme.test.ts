@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { METHODS } from '../gateway/methods/table.ts';
+import { METHODS } from '../shared/config/methods.ts';
 import { configFrom } from '../shared/config/config.ts';
 import { PRICES_BY_DEFAULT } from '../shared/config/plans.ts';
 import { PRODUCT, sourcesOf } from './layers/source.ts';

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { createReadRedis } from '../../deploys/health/neighbours.ts';
 import { readWatched } from '../../shared/watched.ts';
-import { METHODS } from '../../gateway/methods/table.ts';
+import { METHODS } from '../../shared/config/methods.ts';
 import type { BackendConfig } from '../../shared/config/backends.ts';
 import type { Config } from '../../shared/config/config.ts';
 import {

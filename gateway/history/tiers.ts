@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
 import { type ProfileName, PROFILES } from '../../shared/config/profiles.ts';
-import { METHODS } from '../methods/table.ts';
+import { METHODS } from '../../shared/config/methods.ts';
 import { type Call, methodMember, rpcError, rpcResult } from '../request/envelope.ts';
 import { type Backend, isLiveNode } from '../upstream/backend.ts';
 import type { Reply } from '../upstream/failover.ts';

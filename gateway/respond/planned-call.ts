@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Plan, Prices } from '../../shared/config/plans.ts';
 import type { ScanPermits } from '../limits/scans.ts';
-import { METHODS } from '../methods/table.ts';
+import { METHODS } from '../../shared/config/methods.ts';
 import { type Call, type Element, type OwnAnswer, rpcError } from '../request/envelope.ts';
 import type { RpcRequest } from '../listener/http.ts';
 import type { Direct } from '../upstream/direct.ts';

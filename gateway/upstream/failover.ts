@@ -1,6 +1,6 @@
 import { unreachable } from '../../shared/brand.ts';
 import type { ProfileName } from '../../shared/config/profiles.ts';
-import type { MethodClass } from '../methods/table.ts';
+import type { MethodClass } from '../../shared/config/methods.ts';
 import {
   type Advice,
   adviceOn,

@@ -1,7 +1,7 @@
 import { unreachable } from '../../shared/brand.ts';
 import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
-import type { Method, MethodClass } from '../methods/table.ts';
+import type { Method, MethodClass } from '../../shared/config/methods.ts';
 import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
 import { type Backend, COMMITMENTS, type EnteringCall, enterOneOf } from './backend.ts';
 import {

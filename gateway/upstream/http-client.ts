@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Coding } from '../../shared/config/kinds.ts';
 import { descriptorsInUse } from '../../shared/store/private.ts';
-import type { MethodClass } from '../methods/table.ts';
+import type { MethodClass } from '../../shared/config/methods.ts';
 import { userinfoOf } from '../../shared/secret.ts';
 import {
   type AccountCall,

@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
-import type { MethodClass } from '../methods/table.ts';
+import type { MethodClass } from '../../shared/config/methods.ts';
 import { BodyDecoder, readHead, type ResponseHead } from './http-parser.ts';
 import { readFrom } from './slab.ts';
 import { atEndOfTurn, awaitTurn, free, moved, readNow } from './turns.ts';

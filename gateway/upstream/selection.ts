@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import { afterName, afterSpace, BACKSLASH, isAt, QUOTE, wholeNumberAt } from '../json/scan.ts';
 import { type Lane, PROFILES } from '../../shared/config/profiles.ts';
-import { declaredUnknown, isSubscription, type Method, METHODS } from '../methods/table.ts';
+import { declaredUnknown, isSubscription, type Method, METHODS } from '../../shared/config/methods.ts';
 import { type Call, methodMember } from '../request/envelope.ts';
 import { type Backend, type Commitment, COMMITMENTS, isLiveNode, preference } from './backend.ts';
 import { EMPTY } from './http-connection.ts';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import type { BackendConfig } from '../../../shared/config/backends.ts';
 import { failure } from '../../fakes/backend.ts';
 import { type LiveState, startLiveNode } from '../../fakes/live-node.ts';
-import { declaredUnknown, METHODS } from '../../../gateway/methods/table.ts';
+import { declaredUnknown, METHODS } from '../../../shared/config/methods.ts';
 import { ACCOUNT_ABC, backendOf, callOf, forwardOf } from './of.ts';
 import { rpc } from './straight-way.ts';
 import { createVirtualClock } from '../virtual-clock.ts';

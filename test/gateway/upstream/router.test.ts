@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { createRouter, type Route } from '../../../gateway/upstream/selection.ts';
 import { LANES, PROFILES } from '../../../shared/config/profiles.ts';
 import { backendOf } from './of.ts';
-import { METHODS } from '../../../gateway/methods/table.ts';
+import { METHODS } from '../../../shared/config/methods.ts';
 
 const namesOf = (route: Route) =>
   route.kind === 'forward' ? route.backends.map(({ config }) => config.name) : route.reason;

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { type Backend, HEALTHY } from '../../../gateway/upstream/backend.ts';
 import { ACCOUNT_ABC, backendOf, callOf, forwardOf } from './of.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
-import { declaredUnknown, METHODS } from '../../../gateway/methods/table.ts';
+import { declaredUnknown, METHODS } from '../../../shared/config/methods.ts';
 import { createMonotonicReads, createRetryBudget } from '../../../gateway/upstream/selection.ts';
 
 const three = () => [backendOf({ name: 'a' }), backendOf({ name: 'b' }), backendOf({ name: 'c' })] as const;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { METHODS } from '../../../gateway/methods/table.ts';
+import { METHODS } from '../../../shared/config/methods.ts';
 import { failure, startBackend } from '../../fakes/backend.ts';
 import { startGateway } from '../../started/gateway.ts';
 import { counted, countedOf } from './counted.ts';

@@ -1,5 +1,5 @@
-import type { GatewayConfig } from '../../shared/config/config.ts';
-import type { Lane } from '../../shared/config/profiles.ts';
+import type { GatewayConfig } from './config.ts';
+import type { Lane } from './profiles.ts';
 
 /** How much a call asks of a backend; it decides deadlines and which permits a call needs. */
 export type MethodClass = 'light' | 'scan' | 'history' | 'write' | 'meta' | 'asset';

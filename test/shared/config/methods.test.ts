@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { dueMsBy, isSubscription, METHODS } from '../../../gateway/methods/table.ts';
+import { dueMsBy, isSubscription, METHODS } from '../../../shared/config/methods.ts';
 import { planCall } from '../../../gateway/respond/planned-call.ts';
 import { createRouter } from '../../../gateway/upstream/selection.ts';
-import { backendOf } from '../upstream/of.ts';
+import { backendOf } from '../../gateway/upstream/of.ts';
 
 /** The words of a text. */
 const words = (text: string) => text.split(/[ \n]+/);
