@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { BUN_VERSION } from '../shared/process.ts';
 import { unusedExports } from './layers/exports.ts';
 import { againstOrder, circles, mutualFolders, orderIn } from './layers/folders.ts';
-import { barrels, crossings, importsOf, lonely } from './layers/imports.ts';
+import { barrels, benchCrossings, crossings, importsOf, lonely } from './layers/imports.ts';
 import { unnamedMarkup, unsafeMarkup } from './layers/markup.ts';
 import { emptyNames, oddNames } from './layers/names.ts';
 import { foreignPackages, workspaceImports } from './layers/packages.ts';
@@ -34,6 +34,10 @@ describe('the project', () => {
     );
     expect(foreignPackages(product, manifests)).toEqual([]);
     expect(workspaceImports(product)).toEqual([]);
+  });
+  test('benches import of tests what both start, and tests nothing of benches but theirs', () => {
+    const own = tests.filter(({ path }) => path !== 'test/layers.test.ts'); // whose planted breaches are none
+    expect(benchCrossings([...product, ...own])).toEqual([]);
   });
   test('every file in shared has two users', () => expect(lonely(product)).toEqual([]));
   test('no file only re-exports', () => expect(barrels([...product, ...tests])).toEqual([]));
@@ -95,6 +99,18 @@ describe('a planted breach is found', () => {
     ['gateway/a.ts', "import '../test/b.ts';"],
     ['gateway/a.ts', "import type {\n  B,\n} from '../cli/b.ts';"],
   ])('%s: %s', (path, line) => expect(crossings([file(path, line)])).toHaveLength(1));
+
+  test('an import between benches and tests', () => {
+    const sources = [
+      file('bench/self/a.ts', "import '../../test/started/b.ts';", "import '../../test/fakes/c.ts';"),
+      file('test/bench/a.test.ts', "import '../../bench/a.ts';"),
+      file('test/faults/a.test.ts', "import type { A } from '../../bench/a.ts';"),
+    ];
+    expect(benchCrossings(sources)).toEqual([
+      'bench/self/a.ts imports test/fakes/c.ts',
+      'test/faults/a.test.ts imports bench/a.ts',
+    ]);
+  });
 
   test('a package, or a file, that only a workspace has', () => {
     const manifests = { '.': { dependencies: { pino: '1' } }, bench: { dependencies: { '@a/b': '1' } } };

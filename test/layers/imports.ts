@@ -30,6 +30,21 @@ export function crossings(sources: readonly Source[]): readonly Breach[] {
   });
 }
 
+/** Imports between benches and tests, but for what both start (`test/started`) and the tests of benches. */
+export function benchCrossings(sources: readonly Source[]): readonly Breach[] {
+  return sources.flatMap((source) => {
+    const isWrong = (target: string) =>
+      topOf(source.path) === 'bench'
+        ? target.startsWith('test/') && !target.startsWith('test/started/')
+        : topOf(source.path) === 'test' &&
+          !source.path.startsWith('test/bench/') &&
+          target.startsWith('bench/');
+    return importsOf(source)
+      .filter(isWrong)
+      .map((target) => `${source.path} imports ${target}`);
+  });
+}
+
 /** Files that only pass on what others export. */
 export function barrels(sources: readonly Source[]): readonly Breach[] {
   return sources.flatMap((source) => {

@@ -1,5 +1,5 @@
 import { systemClock } from '../../shared/clock.ts';
-import type { OwnBench, OwnRun } from './report.ts';
+import { seeded } from '../fakes/seeded.ts';
 
 /** Pseudo-random numbers that a seed repeats. */
 export type Random = Readonly<{
@@ -8,15 +8,9 @@ export type Random = Readonly<{
   one<T>(choices: readonly T[]): T;
 }>;
 
-/** The generator mulberry32. */
 export function randomOf(seed: number): Random {
-  let state = Math.imul(seed, 0x9e3779b1);
-  function below(n: number): number {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * n);
-  }
+  const next = seeded(Math.imul(seed, 0x9e3779b1));
+  const below = (n: number) => Math.floor(next() * n);
   return {
     below,
     one(choices) {
@@ -30,17 +24,6 @@ export function randomOf(seed: number): Random {
 /** Real time after which what should have ended is a finding. */
 export const HANG_MS = 30_000;
 const PROGRESS_MS = 1_000;
-/** Beyond the time that is asked for. */
-const LIMIT_BEYOND_MS = 60_000;
-
-/** What benches of pseudo-random episodes take. */
-export const OF_EPISODES: Pick<OwnBench, 'options' | 'limitMs'> = {
-  options: {
-    seconds: { value: 'S', help: 'how long', least: 0.1, most: 86_400, preset: 600 },
-    seed: { value: 'N', help: 'the first episode', least: 0, most: 2 ** 31, preset: 1 },
-  },
-  limitMs: ({ number }) => 1_000 * number('seconds') + LIMIT_BEYOND_MS,
-};
 
 /** Says what is under way. */
 export type Report = (line: string) => void;
@@ -62,7 +45,7 @@ type Options = Readonly<{
 }>;
 
 /** Runs episodes from a seed on for so many seconds, up to the first finding, or until `signal` aborts. */
-export async function runEpisodes(options: Options) {
+async function runEpisodes(options: Options) {
   const { seed, seconds, lanes, run, onEpisode, report, signal } = options;
   const counts = new Map<string, number>();
   const count = (name: string) => void counts.set(name, (counts.get(name) ?? 0) + 1);
@@ -123,29 +106,16 @@ export async function runTimed(options: Omit<Options, 'onEpisode'>, work: { take
   return { ...ran, turnMs, suspects: suspects.size, finding };
 }
 
-type Fuzz = (
+/** What came of episodes from a seed on, in a line. */
+export function summaryOf(
   seed: number,
-  seconds: number,
-  report: Report,
-  signal: AbortSignal,
-) => ReturnType<typeof runTimed>;
-
-/** Says what came of episodes; gives whether they found nothing. */
-export async function measureTimed(fuzz: Fuzz, { signal, number, progress, say }: OwnRun): Promise<boolean> {
-  const seed = Math.floor(number('seed'));
-  const found = await fuzz(seed, number('seconds'), progress, signal);
-  const { episodes, counts, turnMs, suspects, finding } = found;
-  say(
-    `${episodesText(seed, episodes, counts)}; ${suspects} with a turn above ${TURN_MS_MAX} ms, of which none above ${turnMs.toFixed(1)} ms came again`,
-  );
-  say(finding === undefined ? 'no finding' : `FINDING ${finding}`);
-  return finding === undefined;
-}
-
-/** The first line of a summary. */
-export function episodesText(seed: number, episodes: number, counts: ReadonlyMap<string, number>): string {
+  { episodes, counts, suspects, turnMs }: Awaited<ReturnType<typeof runTimed>>,
+): string {
   const parts = [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, n]) => `${name} ${n}`);
-  return `${episodes} episodes from seed ${seed}: ${parts.join(', ')}`;
+  return (
+    `${episodes} episodes from seed ${seed}: ${parts.join(', ')}; ` +
+    `${suspects} with a turn above ${TURN_MS_MAX} ms, of which none above ${turnMs.toFixed(1)} ms came again`
+  );
 }
 
 /** Waits for so many turns of the event loop. */

@@ -2,35 +2,17 @@ import { BodyBudget } from '../../gateway/listener/body-budget.ts';
 import { CallerConnection } from '../../gateway/listener/caller-connection.ts';
 import { SocketListener } from '../../gateway/listener/listener.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { testConfig } from '../../test/started/gateway.ts';
-import { createVirtualClock } from '../../test/gateway/virtual-clock.ts';
-import {
-  type Count,
-  measureTimed,
-  OF_EPISODES,
-  type Random,
-  type Report,
-  runTimed,
-  turns,
-  until,
-} from './episodes.ts';
+import { testConfig } from '../started/gateway.ts';
+import { createVirtualClock } from '../gateway/virtual-clock.ts';
+import { type Count, type Random, type Report, runTimed, turns, until } from './episodes.ts';
 import { answerTo, type CallerPlan, checkAnswers, planOf } from './listener-requests.ts';
-import { type OwnBench, runOwn } from './report.ts';
 
 /** Episodes at once, each with a listener and a clock of its own. */
 const LANES = 4;
 /** What is written at once of a caller's bytes. */
 const WRITE_BYTES_MAX = 1 << 20;
-const BENCH: OwnBench = {
-  path: import.meta.path,
-  about: `The listener for callers against pseudo-random requests. Ends with 1 at the first finding.
-One episode is the same whenever its seed is, up to the timing of the machine.`,
-  ...OF_EPISODES,
-  measure: (run) => measureTimed(fuzz, run),
-};
 
-if (import.meta.main) process.exit(await runOwn(BENCH, process.argv.slice(2)));
-
+/** The listener for callers against pseudo-random requests. */
 export async function fuzz(seed: number, seconds: number, report?: Report, signal?: AbortSignal) {
   const work = timedTurns();
   const budgets = new Set<BodyBudget>();

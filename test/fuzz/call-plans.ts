@@ -1,5 +1,5 @@
-import { ECHOED_ID } from '../../test/fakes/raw-backend.ts';
-import { postText } from '../../test/fakes/raw-caller.ts';
+import { ECHOED_ID } from '../fakes/raw-backend.ts';
+import { postText } from '../fakes/raw-caller.ts';
 import type { Random } from './episodes.ts';
 import { answerAt } from './listener-requests.ts';
 

@@ -1,34 +1,17 @@
 import fc from 'fast-check';
 import { readEnvelope } from '../../gateway/request/envelope.ts';
 import { systemClock } from '../../shared/clock.ts';
-import {
-  CHUNKED,
-  ECHOED_ID,
-  framedChunk,
-  type RawExchange,
-  startRawBackend,
-} from '../../test/fakes/raw-backend.ts';
-import { jsonText, membersText, mutated, objectText } from '../../test/gateway/json/json-text.ts';
-import { expectedOf, parsed, readAtOnce, summary } from '../../test/gateway/request/body.ts';
-import { settledOf } from '../../test/gateway/usage/counted.ts';
-import { createVirtualClock } from '../../test/gateway/virtual-clock.ts';
-import { startGateway } from '../../test/started/gateway.ts';
+import { CHUNKED, ECHOED_ID, framedChunk, type RawExchange, startRawBackend } from '../fakes/raw-backend.ts';
+import { jsonText, membersText, mutated, objectText } from '../gateway/json/json-text.ts';
+import { expectedOf, parsed, readAtOnce, summary } from '../gateway/request/body.ts';
+import { settledOf } from '../gateway/usage/counted.ts';
+import { createVirtualClock } from '../gateway/virtual-clock.ts';
+import { startGateway } from '../started/gateway.ts';
 import { callsOf, checkCalls, type Reply } from './call-plans.ts';
-import {
-  type Count,
-  measureTimed,
-  OF_EPISODES,
-  type Random,
-  randomOf,
-  type Report,
-  runTimed,
-  turns,
-  until,
-} from './episodes.ts';
-import { converse } from './listener-fuzz.ts';
-import { type OwnBench, runOwn } from './report.ts';
+import { type Count, type Random, randomOf, type Report, runTimed, turns, until } from './episodes.ts';
+import { converse } from './listener.ts';
 
-const PARTS = ['envelope', 'ids', 'faulty'] as const;
+export const PARTS = ['envelope', 'ids', 'faulty'] as const;
 type Part = (typeof PARTS)[number];
 
 const jsonBodies = fc.oneof(
@@ -39,29 +22,10 @@ const jsonBodies = fc.oneof(
     .map((batch) => `[${batch.map((one) => objectText(one, '')).join()}]`),
 );
 
-const BENCH: OwnBench = {
-  path: import.meta.path,
-  about: `Bodies against JSON.parse, and calls with hostile ids of a gateway in this process, whose backend answers
-them, or is faulty. Ends with 1 at the first finding. One episode is the same whenever its seed and the parts are,
-up to the timing of the machine.`,
-  options: {
-    ...OF_EPISODES.options,
-    part: { value: 'PART', help: 'envelope, ids, faulty or all', known: [...PARTS, 'all'], preset: 'all' },
-  },
-  limitMs: OF_EPISODES.limitMs,
-  measure: (run) =>
-    measureTimed(
-      (...how) =>
-        fuzz(
-          PARTS.filter((part) => ['all', part].includes(run.text('part'))),
-          ...how,
-        ),
-      run,
-    ),
-};
-
-if (import.meta.main) process.exit(await runOwn(BENCH, process.argv.slice(2)));
-
+/**
+ * Bodies against JSON.parse (`envelope`), and calls with hostile ids of a gateway in this process, whose backend answers them
+ * (`ids`), or is faulty.
+ */
 export async function fuzz(
   parts: readonly Part[],
   seed: number,

@@ -7,57 +7,20 @@ import {
 } from '../../gateway/upstream/http-connection.ts';
 import type { ResponseHead } from '../../gateway/upstream/http-parser.ts';
 import { systemClock } from '../../shared/clock.ts';
-import { createVirtualClock } from '../../test/gateway/virtual-clock.ts';
-import {
-  type Count,
-  episodesText,
-  HANG_MS,
-  OF_EPISODES,
-  type Random,
-  runEpisodes,
-  turns,
-  until,
-} from './episodes.ts';
+import { createVirtualClock } from '../gateway/virtual-clock.ts';
+import { type Count, HANG_MS, type Random, type Report, runTimed, turns, until } from './episodes.ts';
 import { type Case, caseOf, type Expected, expectedOf, plainReply, surplusOf } from './http-replies.ts';
-import { type OwnBench, type OwnRun, runOwn } from './report.ts';
 
 /** Episodes at once, each with a client, a server and a clock of its own. */
 const LANES = 8;
 const DUE_MS = 1_000;
-/** No read may hold up the loop for longer, on a machine that does nothing else. */
-const READ_MS_MAX = 10;
 
-const BENCH: OwnBench = {
-  path: import.meta.path,
-  about: `The HTTP client of backends against a server of pseudo-random replies. Ends with 1 at the first finding.
-One episode is the same whenever its seed is, up to the timing of the machine.`,
-  ...OF_EPISODES,
-  measure,
-};
-
-if (import.meta.main) process.exit(await runOwn(BENCH, process.argv.slice(2)));
-
-async function measure({ signal, number, progress, say }: OwnRun): Promise<boolean> {
-  const seed = Math.floor(number('seed'));
-  const { episodes, counts, readMs, finding } = await fuzz(seed, number('seconds'), progress, signal);
-  say(`${episodesText(seed, episodes, counts)}; no read above ${readMs.toFixed(1)} ms`);
-  const isSlow = readMs > READ_MS_MAX;
-  const found = finding ?? (isSlow ? `a read held up the loop for ${readMs.toFixed(1)} ms` : undefined);
-  say(found === undefined ? 'no finding' : `FINDING ${found}`);
-  return found === undefined;
-}
-
-/** `readMs`: what the read took that took the most. */
-export async function fuzz(
-  seed: number,
-  seconds: number,
-  report?: (line: string) => void,
-  signal?: AbortSignal,
-) {
+/** The HTTP client of backends against a server of pseudo-random replies. */
+export async function fuzz(seed: number, seconds: number, report?: Report, signal?: AbortSignal) {
   const reads = timedReads();
-  const found = await runEpisodes({ seed, seconds, lanes: LANES, run: runEpisode, report, signal });
+  const found = await runTimed({ seed, seconds, lanes: LANES, run: runEpisode, report, signal }, reads);
   reads.stop();
-  return { ...found, readMs: reads.longestMs() };
+  return found;
 }
 
 /** Measures what a connection does with each read, by the shorter of time and CPU time: other processes take the one, other threads the other. */
@@ -70,7 +33,14 @@ function timedReads() {
     const ms = Math.min(systemClock.monotonic() - startedMs, process.cpuUsage(before).user / 1_000);
     longestMs = Math.max(longestMs, ms);
   };
-  return { longestMs: () => longestMs, stop: () => void (Connection.prototype.onData = onData) };
+  return {
+    takeLongestMs() {
+      const taken = longestMs;
+      longestMs = 0;
+      return taken;
+    },
+    stop: () => void (Connection.prototype.onData = onData),
+  };
 }
 
 /** One request, its reply and how both are handled. */
