@@ -4,13 +4,8 @@ import { type Pace, type Reader, scanOf, startReader } from './reader.ts';
 import { type OwnBench, type OwnRun, runOwn } from './report.ts';
 import { startScanSubject } from './subject.ts';
 
-/** What is seen of the gateway at one moment. */
-type Seen = Readonly<{
-  residentMegabytes: number;
-  anonymousMegabytes: number;
-  descriptors: number;
-  inFlight: number;
-}>;
+/** What is seen of the gateway at one moment: megabytes that are resident, and those of no file; descriptors; calls in flight. */
+type Seen = readonly [resident: number, anonymous: number, descriptors: number, inFlight: number];
 type Subject = Awaited<ReturnType<typeof startScanSubject>>;
 
 const LIMIT_MS = 180_000;
@@ -41,17 +36,11 @@ async function measure({ signal, progress, table }: OwnRun): Promise<void> {
   const rows = [
     ['gateway process', 'RSS MB', 'RssAnon MB', 'sockets and files', 'calls in flight', 'MB/reader'],
   ];
-  const note = (name: string, seen: Seen, perReader = '') =>
-    rows.push([
-      name,
-      seen.residentMegabytes.toFixed(1),
-      seen.anonymousMegabytes.toFixed(1),
-      String(seen.descriptors),
-      String(seen.inFlight),
-      perReader,
-    ]);
-  const perReader = (peak: Seen, before: Seen, readers: number) =>
-    ((peak.residentMegabytes - before.residentMegabytes) / readers).toFixed(2);
+  const note = (name: string, seen: Seen, perReader = '') => {
+    const [resident, anonymous, ...counts] = seen;
+    rows.push([name, resident.toFixed(1), anonymous.toFixed(1), ...counts.map(String), perReader]);
+  };
+  const perReader = ([peak]: Seen, [before]: Seen, readers: number) => ((peak - before) / readers).toFixed(2);
 
   const before = await idle(subject, signal);
   note('idle, after 5 answers of 20 MB', before);
@@ -80,19 +69,15 @@ function scan({ url, key }: Subject, bytes: number, pace: Pace, signal: AbortSig
 /** The highest of each figure while `count` readers are held for `WATCHED_MS`; then they are dropped. */
 async function watched(subject: Subject, count: number, bytes: number, pace: Pace, signal: AbortSignal) {
   const readers = await Promise.all(Array.from({ length: count }, () => scan(subject, bytes, pace, signal)));
-  let peak: Seen | undefined;
+  let peak: Seen = [0, 0, 0, 0];
   for (let passedMs = 0; passedMs < WATCHED_MS; passedMs += SAMPLE_MS) {
     const seen = await look(subject);
-    peak = {
-      residentMegabytes: Math.max(seen.residentMegabytes, peak?.residentMegabytes ?? 0),
-      anonymousMegabytes: Math.max(seen.anonymousMegabytes, peak?.anonymousMegabytes ?? 0),
-      descriptors: Math.max(seen.descriptors, peak?.descriptors ?? 0),
-      inFlight: Math.max(seen.inFlight, peak?.inFlight ?? 0),
-    };
+    const most = (i: 0 | 1 | 2 | 3) => Math.max(seen[i], peak[i]);
+    peak = [most(0), most(1), most(2), most(3)];
     await systemClock.sleep(SAMPLE_MS, signal);
   }
   for (const reader of readers) await drop(reader);
-  return peak ?? look(subject);
+  return peak;
 }
 
 async function abortWave(subject: Subject, signal: AbortSignal): Promise<void> {
@@ -120,12 +105,7 @@ async function idle(subject: Subject, signal: AbortSignal): Promise<Seen> {
   return look(subject);
 }
 
-async function look(subject: Subject): Promise<Seen> {
-  const { residentBytes, anonymousBytes } = memoryOf(subject.pid);
-  return {
-    residentMegabytes: residentBytes / 1e6,
-    anonymousMegabytes: anonymousBytes / 1e6,
-    descriptors: descriptorsOf(subject.pid),
-    inFlight: await subject.inFlight(),
-  };
+async function look({ pid, inFlight }: Subject): Promise<Seen> {
+  const { residentBytes, anonymousBytes } = memoryOf(pid);
+  return [residentBytes / 1e6, anonymousBytes / 1e6, descriptorsOf(pid), await inFlight()];
 }

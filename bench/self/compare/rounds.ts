@@ -146,38 +146,48 @@ async function measure(one: Case, world: World, seconds: number, signal: AbortSi
   const cpuBefore = familyCpuSeconds(running.pid);
   const delayBefore = familyDelaySeconds(running.pid);
   const startedMs = systemClock.monotonic();
-  const figures = await offer(variant.load, running.port, world, seconds, signal).catch((error: unknown) => {
+  const run: LoadRun = (kind, ...args) => runLoad(world, signal, kind, running.port, args);
+  const figures = await offer(variant.load, run, seconds, signal).catch((error: unknown) => {
     throw new Error(`${one.subject.name}, ${variant.label || 'as it is'}: ${error}`, { cause: error });
   });
   const wallSeconds = (systemClock.monotonic() - startedMs) / 1_000;
-  const cpuSeconds = running.pid === 0 ? Number.NaN : familyCpuSeconds(running.pid) - cpuBefore;
+  const isProcess = running.pid !== 0;
+  const cpuSeconds = isProcess ? familyCpuSeconds(running.pid) - cpuBefore : Number.NaN;
   const { calls = Number.NaN, bytes = Number.NaN, ...rest } = figures;
   return {
     ...rest,
     cpuUs: (1e6 * cpuSeconds) / calls,
     cpuPerGb: (1e9 * cpuSeconds) / bytes,
     busy: cpuSeconds / wallSeconds,
-    delayed: running.pid === 0 ? Number.NaN : (familyDelaySeconds(running.pid) - delayBefore) / wallSeconds,
-    rssMb: running.pid === 0 ? Number.NaN : familyMegabytes(running.pid),
+    delayed: isProcess ? (familyDelaySeconds(running.pid) - delayBefore) / wallSeconds : Number.NaN,
+    rssMb: isProcess ? familyMegabytes(running.pid) : Number.NaN,
   };
 }
 
-async function offer(
-  load: Load,
-  port: number,
-  world: World,
-  seconds: number,
+/** Runs load.c with a subject's port and the keys, and what its head says of these arguments; gives what it prints. */
+type LoadRun = (
+  kind: 'calls' | 'streams',
+  ...args: readonly (string | number)[]
+) => Promise<Record<string, number>>;
+
+async function runLoad(
+  { folder, keys, priority }: World,
   signal: AbortSignal,
-): Promise<Figures> {
+  kind: string,
+  port: number,
+  args: readonly (string | number)[],
+): Promise<Record<string, number>> {
+  const words = [kind, port, keys, ...args].map(String);
+  const command = ['taskset', '-c', LOAD_CORE, join(folder, 'load'), ...words];
+  return JSON.parse(await run(command, { signal, timeoutMs: 60_000, priority }));
+}
+
+async function offer(load: Load, run: LoadRun, seconds: number, signal: AbortSignal): Promise<Figures> {
   switch (load.kind) {
     case 'calls':
-      return call(world, signal, port, load.keys, load.connections, seconds, 0, load.body);
+      return called(await run('calls', load.keys, load.connections, seconds, 0, load.body));
     case 'scan': {
-      const {
-        bytes,
-        seconds: took,
-        whole,
-      } = await stream(world, signal, port, 1, 0, 0, load.bytes, load.framing);
+      const { bytes = 0, seconds: took = 0, whole } = await run('streams', 1, 0, 0, load.bytes, load.framing);
       if (whole !== 1) throw new Error(`the scan ended after ${bytes} bytes`);
       return { bytes, mbPerSecond: bytes / 1e6 / took };
     }
@@ -187,53 +197,22 @@ async function offer(
       const lookSeconds = 2 * seconds;
       const lasting = lookSeconds + 2 * STREAM_LEAD_SECONDS;
       const streaming =
-        streams === 0
-          ? undefined
-          : stream(world, signal, port, streams, lasting, pace, STREAM_BYTES, 'length');
+        streams > 0 ? run('streams', streams, lasting, pace, STREAM_BYTES, 'length') : undefined;
       streaming?.catch(() => {}); // awaited below, where its failure counts
       if (streaming !== undefined) await systemClock.sleep(1_000 * STREAM_LEAD_SECONDS, signal);
-      const { calls: _, ...called } = await call(
-        world,
-        signal,
-        port,
-        1,
-        BESIDE_CONNECTIONS,
-        lookSeconds,
-        perSecond,
-        'slot',
-      );
-      const streamed = await streaming;
-      const mbPerSecond = streamed === undefined ? 0 : streamed.bytes / 1e6 / streamed.seconds;
-      return { ...called, mbPerSecond };
+      const calls = await run('calls', 1, BESIDE_CONNECTIONS, lookSeconds, perSecond, 'slot');
+      const { calls: _, ...figures } = called(calls);
+      const { bytes = 0, seconds: took = 1 } = (await streaming) ?? {};
+      return { ...figures, mbPerSecond: bytes / 1e6 / took };
     }
   }
 }
 
-async function call(
-  world: World,
-  signal: AbortSignal,
-  ...args: readonly (string | number)[]
-): Promise<Figures> {
-  const [port = 0, ...rest] = args;
-  const printed = await load(world, ['calls', port, world.keys, ...rest], signal);
-  const { calls, errors, seconds, ...latencies } = printed as Record<
-    'calls' | 'errors' | 'seconds' | 'p50Ms' | 'p99Ms' | 'p999Ms',
-    number
-  >; // what load.c prints for calls
+/** The figures of calls, all of which must have been answered rightly. */
+function called({ calls = 0, errors = 0, seconds = 0, ...latencies }: Record<string, number>): Figures {
   if (errors > 0 || calls === 0)
     throw new Error(`${errors} of ${calls} calls were answered wrongly or not at all`);
   return { calls, callsPerSecond: calls / seconds, ...latencies };
-}
-
-async function stream(world: World, signal: AbortSignal, ...args: readonly (string | number)[]) {
-  const [port = 0, ...rest] = args;
-  const printed = await load(world, ['streams', port, world.keys, ...rest], signal);
-  return printed as Record<'bytes' | 'seconds' | 'whole', number>; // what load.c prints for streams
-}
-
-async function load(world: World, args: readonly (string | number)[], signal: AbortSignal): Promise<unknown> {
-  const command = ['taskset', '-c', LOAD_CORE, join(world.folder, 'load'), ...args.map(String)];
-  return JSON.parse(await run(command, { signal, timeoutMs: 60_000, priority: world.priority }));
 }
 
 /** The cases in another order each round: begun one further, and every other time backwards. */
