@@ -27,7 +27,7 @@ describe('the documents and the code agree', () => {
     );
     const real = [...METHODS].flatMap(([name, { lane, declared, like }]) =>
       like === undefined
-        ? [[name, declared ? `${lane} (declared)` : lane, PRICES_BY_DEFAULT[name] ?? 1]]
+        ? [[name, declared ? `${lane} (declared)` : lane, PRICES_BY_DEFAULT.get(name) ?? 1]]
         : [],
     );
     const byName = (rows: unknown[][]) => rows.toSorted((a, b) => String(a[0]).localeCompare(String(b[0])));

@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
+import type { Method } from '../../shared/config/methods.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
 import type { Reply } from '../upstream/failover.ts';
 import type { Forward } from '../upstream/forward.ts';
@@ -9,14 +10,12 @@ import { answerBlock, answerTransaction } from './transaction.ts';
 
 type Rule = (request: HistoryRequest, clock: Clock) => Promise<Reply>;
 
-const RULES: ReadonlyMap<string, Rule> = new Map<string, Rule>([
-  ['getBlock', answerBlock],
-  ['getBlockTime', answerBlock],
-  ['getBlocks', answerBlocks],
-  ['getBlocksWithLimit', answerBlocks],
-  ['getTransaction', answerTransaction],
-  ['getSignaturesForAddress', answerSignatures],
-]);
+const RULES: Partial<Record<Method['answering'], Rule>> = {
+  block: answerBlock,
+  blocks: answerBlocks,
+  transaction: answerTransaction,
+  signatures: answerSignatures,
+};
 
 /** The parameters of history methods that are parsed, in bytes; real ones are below a kilobyte. */
 const PARAMS_BYTES_MAX = 8_192;
@@ -24,20 +23,19 @@ const PARAMS_BYTES_MAX = 8_192;
 /** Adds history across tiers, so that a caller sees one chain; with one tier alone a call goes to `forward` as it is. */
 export function withHistory(forward: Forward, clock: Clock): Forward {
   return async function forwardByTier(call, route, context) {
-    const rule = RULES.get(route.name);
+    const { answering } = route.method;
+    const rule = RULES[answering];
     if (rule === undefined) return forward(call, route, context);
     const request = new HistoryRequest(forward, clock, call, route, context);
-    if (!needsRule(request)) return forward(call, route, context);
+    if (!needsRule(request, answering)) return forward(call, route, context);
     const isOverlong = (call.params?.length ?? 0) > PARAMS_BYTES_MAX;
     return request.settle(isOverlong ? request.sendUnparsed() : rule(request, clock));
   };
 }
 
-function needsRule({ method, tiers: { live, archive } }: HistoryRequest): boolean {
+function needsRule({ tiers: { live, archive } }: HistoryRequest, answering: Method['answering']): boolean {
   if (archive.length === 0) return false;
   if (live.length > 0) return true;
   const profiles = archive.map(({ config }) => PROFILES[config.profile].pages);
-  return (
-    method === 'getSignaturesForAddress' && profiles.some((pages) => pages.untilInclusive || !pages.ordered)
-  );
+  return answering === 'signatures' && profiles.some((pages) => pages.untilInclusive || !pages.ordered);
 }

@@ -75,9 +75,10 @@ export function createSend(
   fanOut: FanOut,
 ): Send {
   return function send({ call, route }, plan, context) {
-    if (route.method.direct) return new Promise((resolve) => direct(call, route, context, resolve));
+    if (route.method.answering === 'direct')
+      return new Promise((resolve) => direct(call, route, context, resolve));
     const { sendFanout = 1 } = plan;
-    if (sendFanout > 1 && route.name === 'sendTransaction')
+    if (sendFanout > 1 && route.method.fanOut)
       return fanOut(call, route, { ...context, startedMs: clock.monotonic() }, sendFanout);
     const begin = (onSettled = context.onSettled) =>
       forward(call, route, { ...context, onSettled, startedMs: clock.monotonic() });

@@ -97,7 +97,7 @@ export function createRespond(parts: Parts): Respond {
   function forwarded(planned: ForwardCall, admitted: Admitted): Promise<RpcResponse> {
     const { request, caller, plan } = admitted;
     const { accountId } = caller;
-    const asLines = planned.route.name === 'getProgramAccounts' && wantsLines(request.headers);
+    const asLines = planned.route.method.lines && wantsLines(request.headers);
     return send(planned, plan, {
       accountId,
       // Lazy: the runtime makes the signal when it is first read.

@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
+import type { Method } from '../../shared/config/methods.ts';
 import { configOf, elementsOf, joined, memberOf, valuesOf } from '../json/slices.ts';
 import { isNull } from '../json/scan.ts';
 import { type Call, rpcError, rpcResult } from '../request/envelope.ts';
@@ -14,18 +15,18 @@ import type { ForwardRoute, Pool } from '../upstream/selection.ts';
  */
 export function withRules(forward: Forward, pool: Pool, clock: Clock): Forward {
   return async function forwardByRule(call, route, context) {
-    if (call.method === 'getSignatureStatuses') return forwardStatuses(call, route, context);
-    const answer = poolAnswer(call);
+    const { answering } = route.method;
+    if (answering === 'statuses') return forwardStatuses(call, route, context);
+    const answer = poolAnswer(answering, call.id);
     if (answer === undefined) return forward(call, route, context);
     context.onSettled?.();
     return answer;
   };
 
-  function poolAnswer({ method, id }: Call): Reply | undefined {
-    if (method === 'getHealth') {
+  function poolAnswer(answering: Method['answering'], id: Uint8Array): Reply | undefined {
+    if (answering === 'health')
       return pool.isHealthy() ? rpcResult('"ok"', id) : rpcError(-32005, 'Node is unhealthy', id);
-    }
-    if (method !== 'getFirstAvailableBlock' && method !== 'minimumLedgerSlot') return undefined;
+    if (answering !== 'floor') return undefined;
     const floor = pool.floor();
     return floor === undefined ? undefined : rpcResult(String(floor), id);
   }

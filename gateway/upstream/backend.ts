@@ -1,3 +1,4 @@
+import type { Method } from '../../shared/config/methods.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { BackendConfig } from '../../shared/config/backends.ts';
 import { type Lane, PROFILES } from '../../shared/config/profiles.ts';
@@ -78,13 +79,13 @@ const CONTEXT = Buffer.from('"context"');
 const SLOT = Buffer.from('"slot"');
 
 /**
- * The slot that an answer says it was read at: that of its result's own context, or the result of `getSlot`; 0 when it
- * says none. Found by its structure, because the data of an account may hold whatever its owner likes.
+ * The slot that an answer says it was read at: that of its result's own context, or the result itself; 0 when it says none.
+ * Found by its structure, because the data of an account may hold whatever its owner likes.
  */
-export function answerSlot(method: string | undefined, answer: Buffer): number {
+export function answerSlot(slotIn: Method['slotIn'], answer: Buffer): number {
   const head = answer.length > HEAD_BYTES ? answer.subarray(0, HEAD_BYTES) : answer;
   const result = valueAt(head, afterSpace(head, 0), RESULT);
-  if (method === 'getSlot') return wholeNumberAt(head, result) || 0;
+  if (slotIn === 'result') return wholeNumberAt(head, result) || 0;
   const context = valueAt(head, result, CONTEXT);
   return wholeNumberAt(head, valueAt(head, context, SLOT)) || 0;
 }

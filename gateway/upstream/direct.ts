@@ -47,7 +47,7 @@ export function createDirect(parts: Parts): Direct {
     const { params = EMPTY } = call;
     const one = new DirectCall(shared, { call, route, context, onReply });
     const backend = pool.preferred(route.backends, one.need);
-    const isShared = route.method.shared === true && params.length <= SHARED_PARAMS_BYTES_MAX;
+    const isShared = route.method.shared && params.length <= SHARED_PARAMS_BYTES_MAX;
     // A call that samples a slow backend is not shared: no other waits for it.
     if (!isShared || backend === undefined || backend.latencies[route.method.lane]?.isSlow === true)
       return one.start(backend);
@@ -185,7 +185,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
   answerWith(backend: Backend, body: Buffer, sentId: Uint8Array, sentMs: number, cameMs: number): boolean {
     const { call, route } = this.read;
     const idAt = plainIdAt(body, sentId);
-    const slot = idAt === -1 ? 0 : answerSlot(route.name, body);
+    const slot = idAt === -1 ? 0 : answerSlot(route.method.slotIn, body);
     if (idAt === -1 || (slot > 0 && slot < this.need.slotMin)) return false;
     this.isOver = true;
     this.#settle();
@@ -288,7 +288,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
 
   get #sentCall() {
     const { call, route } = this.read;
-    return { name: route.name, sentId: this.sentId, callerId: call.id };
+    return { slotIn: route.method.slotIn, sentId: this.sentId, callerId: call.id };
   }
 
   #forwarded(): ForwardedCall {

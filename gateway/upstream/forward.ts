@@ -221,7 +221,7 @@ export class ForwardedCall {
   async #attempt({ at, isNew, call: { untried } }: Sending<Backend>): Promise<Outcome> {
     const { clock, pool, nextId } = this.#parts;
     const { signal, accountId, part } = this.#context;
-    const { name, member, method, backends } = this.#route;
+    const { member, method, backends } = this.#route;
     const { config, client } = at;
     const sentId = nextId();
     const body = Buffer.allocUnsafe(this.#bytes);
@@ -239,7 +239,7 @@ export class ForwardedCall {
     const reply = await client.send(request, signal);
     pool.noteTime(at, backends, this.#need, clock.monotonic() - sentMs, reply.kind === 'reply');
     if (reply.kind !== 'reply') return reply;
-    const sentCall = { name, sentId, callerId: this.#call.id };
+    const sentCall = { slotIn: method.slotIn, sentId, callerId: this.#call.id };
     return judge(reply, sentCall, config.trustsEnd, signal, method.class === 'write');
   }
 

@@ -1,3 +1,4 @@
+import type { Method } from '../../shared/config/methods.ts';
 import { afterName, afterSpace, afterString, afterValue, COMMA } from '../json/scan.ts';
 import { Structure } from '../json/structure.ts';
 import { answerSlot } from './backend.ts';
@@ -196,7 +197,7 @@ function checked(body: ReplyBody, { sentId, callerId }: SentCall, isTrusted: boo
 export const WHOLE_BYTES_MAX = CHECKED_BYTES_MAX;
 
 /** A call as it was sent: its method, its id, and its caller's, which comes back in its place. */
-type SentCall = Readonly<{ name: string; sentId: Uint8Array; callerId: Uint8Array }>;
+type SentCall = Readonly<{ slotIn: Method['slotIn']; sentId: Uint8Array; callerId: Uint8Array }>;
 
 /**
  * Judges a reply to a call by its head and first bytes: an answer, or a failure whose body is cancelled. `isTrusted`: where
@@ -232,14 +233,14 @@ export async function judge(
   if (choice === 'pass') {
     if (status !== 200) return discarded(body, failure, call.sentId);
     const start = Buffer.concat(body.pieces);
-    const { name, sentId, callerId } = call;
+    const { slotIn, sentId, callerId } = call;
     const length = typeof framing === 'number' ? framing - sentId.length + callerId.length : undefined;
     const code = beginningOf(start.subarray(0, HEAD_BYTES)) === 'error' ? NO_CODE : undefined;
     return {
       kind: 'stream',
       body: checked(body, call, isTrusted),
       code,
-      slot: answerSlot(name, start),
+      slot: answerSlot(slotIn, start),
       length,
     };
   }
@@ -290,7 +291,7 @@ const FOREIGN: Failure = { kind: 'garbage', reason: 'not one answer to the call'
 /** Judges a body that came whole. */
 export function judgeWhole(
   body: Buffer,
-  { name, sentId, callerId }: SentCall,
+  { slotIn, sentId, callerId }: SentCall,
   isTrusted: boolean,
 ): WholeAnswer | Failure {
   if (body.length === 0) return { kind: 'garbage', reason: 'an empty body' };
@@ -298,7 +299,7 @@ export function judgeWhole(
   if (answer === undefined) return startsAnObject([body]) ? FOREIGN : NO_OBJECT;
   const { bytes, error } = answer;
   if (error !== undefined) return { kind: 'whole', bytes, ...error };
-  return { kind: 'whole', bytes, code: undefined, slot: answerSlot(name, body) };
+  return { kind: 'whole', bytes, code: undefined, slot: answerSlot(slotIn, body) };
 }
 
 /** Holds what is complete, and errors and nulls as long as they are small; passes a real result on at its first byte. */

@@ -68,12 +68,13 @@ type Requirement = Omit<Need, 'accountId' | 'lane'>;
 
 /**
  * What a call asks for, found by its words and not by parsing: it only chooses among backends, each of which reads the
- * parameters itself. Without a commitment it is `finalized`, except that `getSignatureStatuses` reads the newest bank, and
- * so do some methods that are not Agave's: what they show must not be taken for finalized.
+ * parameters itself. Without a commitment it is `finalized`, but for methods that always read at another one, and
+ * some that are not Agave's read the newest bank: what they show must not be taken for finalized.
  * Names that are escaped or stand twice are for the node to read: a slot must not be noted at the wrong commitment.
  */
-function requirementOf({ method, params = EMPTY }: Call, { class: kind, declared }: Method): Requirement {
-  if (method === 'getSignatureStatuses') return { commitment: 'processed', slotMin: 0 };
+function requirementOf({ params = EMPTY }: Call, method: Method): Requirement {
+  const { class: kind, declared, commitment: always } = method;
+  if (always !== undefined) return { commitment: always, slotMin: 0 };
   if (params.length > CONFIG_BYTES_MAX) return { commitment: undefined, slotMin: 0 };
   const readsState = kind === 'scan' || (kind === 'light' && !declared);
   let commitment: Commitment | undefined = readsState ? 'finalized' : undefined;

@@ -1,4 +1,5 @@
 import { integer, positive } from './kinds.ts';
+import { METHODS } from './methods.ts';
 import type { Table } from './table.ts';
 
 /** What an account may do on the RPC endpoint (docs/spec.md 2.7). */
@@ -71,29 +72,9 @@ function planFrom(table: Table, before: Plan | undefined): Plan {
 /** Credits by method; `default` is for every other one, unknown methods included. */
 export type Prices = Readonly<{ default: number; methods: ReadonlyMap<string, number> }>;
 
-/** The methods that do not cost the default, by their credits. */
-const METHODS_BY_PRICE: Readonly<Record<number, string>> = {
-  2:
-    'getMultipleAccounts simulateTransaction sendTransaction getVoteAccounts getClusterNodes ' +
-    'getBlockProduction',
-  5: 'getTokenAccountsByOwnerV2 getBlockTime simulateBundle',
-  10:
-    'getTokenAccountsByOwner getTokenAccountsByDelegate getTokenLargestAccounts ' +
-    'getProgramAccountsV2 getBlock getTransaction getSignaturesForAddress getBlocks ' +
-    'getBlocksWithLimit getAsset getAssetProof getAssetSignatures getSignaturesForAsset ' +
-    'getTokenAccounts getNftEditions getGrouping sendBundle',
-  20:
-    'getTokenAccountsByMint getSupply getInflationReward getAssets getAssetBatch ' +
-    'getAssetProofs getAssetProofBatch getAssetsByOwner getAssetsByAuthority ' +
-    'getAssetsByCreator getAssetsByGroup searchAssets',
-  50: 'getProgramAccounts getLargestAccounts getTransactionsForAddress getTransfersByAddress',
-};
-
 /** The credit costs when the config has no `[credits]` table; a row of `[credits.methods]` replaces or adds one. */
-export const PRICES_BY_DEFAULT: Readonly<Record<string, number>> = Object.fromEntries(
-  Object.entries(METHODS_BY_PRICE).flatMap(([credits, methods]) =>
-    methods.split(' ').map((method) => [method, Number(credits)]),
-  ),
+export const PRICES_BY_DEFAULT: ReadonlyMap<string, number> = new Map(
+  [...METHODS].flatMap(([name, { credits }]) => (credits === undefined ? [] : [[name, credits] as const])),
 );
 
 /** All prices: those of the config over the defaults. A price of 0 makes a method free. */
@@ -101,7 +82,7 @@ export function pricesFrom(root: Table): Prices {
   const table = root.table('credits');
   const price = integer(0, 1_000_000_000, '50');
   const standard = table.takeOr('default', price, 1);
-  const methods = new Map(Object.entries(PRICES_BY_DEFAULT));
+  const methods = new Map(PRICES_BY_DEFAULT);
   const rows = table.table('methods');
   for (const method of rows.keys())
     methods.set(method, rows.takeOr(method, price, methods.get(method) ?? standard));

@@ -61,7 +61,7 @@ async function given(
           pieces.map((piece) => Buffer.from(piece)),
           framing,
         );
-        const ids = { name: 'getBalance', sentId: SENT, callerId: OWN };
+        const ids = { slotIn: 'context' as const, sentId: SENT, callerId: OWN };
         const judged = await judge(made, ids, isTrusted, new AbortController().signal);
         if (judged.kind === 'whole') return Buffer.from(judged.bytes);
         if (judged.kind !== 'stream') return undefined;

@@ -76,7 +76,7 @@ const NEVER = new AbortController().signal;
 const judgeOf = (made: HttpReply, isTrusted = false, signal = NEVER, own = OWN) =>
   judge(
     made,
-    { name: 'getBalance', sentId: Buffer.from(SENT), callerId: Buffer.from(own) },
+    { slotIn: 'context', sentId: Buffer.from(SENT), callerId: Buffer.from(own) },
     isTrusted,
     signal,
   );

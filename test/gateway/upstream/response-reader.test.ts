@@ -4,7 +4,7 @@ import { beginningOf, readAll } from '../../../gateway/upstream/response-reader.
 import { streamBodyOf } from '../stream-body.ts';
 import fc from 'fast-check';
 
-const slotIn = (method: string, text: string) => answerSlot(method, Buffer.from(text));
+const slotIn = (where: 'context' | 'result', text: string) => answerSlot(where, Buffer.from(text));
 
 const DATA = '{"context":{"slot":999},"slot":999,"result":{"context":{"slot":999}}}';
 const rpc = (result: string) => `{"jsonrpc":"2.0","result":${result},"id":1}\n`;
@@ -46,7 +46,7 @@ test.each([
   ['{"jsonrpc" "result":{"context":{"slot":999}}}', 0],
   [`[${rpc('{"context":{"slot":999}}')}]`, 0],
   ['', 0],
-])('the context of %p is at %p', (text, slot) => expect(slotIn('getBalance', text)).toBe(slot));
+])('the context of %p is at %p', (text, slot) => expect(slotIn('context', text)).toBe(slot));
 
 test('a slot is that of the context of the result, whatever else has its name', () => {
   const { tree } = fc.letrec((tie) => ({
@@ -69,10 +69,10 @@ test('a slot is that of the context of the result, whatever else has its name', 
       });
       const expected = typeof slot === 'number' && text.length < 1_000 ? slot : 0;
       if (expected > 0) found++;
-      if (text.length < 1_000) expect([text, slotIn('getBalance', text)]).toEqual([text, expected]);
+      if (text.length < 1_000) expect([text, slotIn('context', text)]).toEqual([text, expected]);
       const alone = JSON.stringify({ result: first });
       const own = Object(Object(Object(first))['context'])['slot'];
-      expect([alone, slotIn('getBalance', alone)]).toEqual([alone, typeof own === 'number' ? own : 0]);
+      expect([alone, slotIn('context', alone)]).toEqual([alone, typeof own === 'number' ? own : 0]);
     }),
     { numRuns: 2_000 },
   );
@@ -81,10 +81,10 @@ test('a slot is that of the context of the result, whatever else has its name', 
 
 test('the result of getSlot is a slot, and of no other method; what stands behind the first bytes is not read', () => {
   const text = rpc('314');
-  expect([slotIn('getSlot', text), slotIn('getBlockHeight', text)]).toEqual([314, 0]);
-  expect(slotIn('getSlot', rpc(`{"context":{"slot":314}}`))).toBe(0);
-  expect(slotIn('getSlot', `{"id":{"result":314}}`)).toBe(0);
-  expect(slotIn('getBalance', rpc(`{"x":"${'y'.repeat(1_024)}","context":{"slot":314}}`))).toBe(0);
+  expect([slotIn('result', text), slotIn('context', text)]).toEqual([314, 0]);
+  expect(slotIn('result', rpc(`{"context":{"slot":314}}`))).toBe(0);
+  expect(slotIn('result', `{"id":{"result":314}}`)).toBe(0);
+  expect(slotIn('context', rpc(`{"x":"${'y'.repeat(1_024)}","context":{"slot":314}}`))).toBe(0);
 });
 
 test('a body is read to its end, up to its bound and not a byte further, and one that breaks off says how', async () => {

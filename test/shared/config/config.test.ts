@@ -21,7 +21,7 @@ test('the default has the plans and prices of the tables; the trial is 5 calls a
   const { plans, prices } = configOf({});
   expect(Object.fromEntries(plans)).toEqual(PLANS_BY_DEFAULT);
   expect(plans.get('trial')?.rps).toBe(5);
-  expect(prices).toEqual({ default: 1, methods: new Map(Object.entries(PRICES_BY_DEFAULT)) });
+  expect(prices).toEqual({ default: 1, methods: new Map(PRICES_BY_DEFAULT) });
 });
 
 describe('values', () => {
