@@ -14,7 +14,7 @@ import {
   type NoReply,
 } from './http-connection.ts';
 import { judge, judgeWhole } from './response-reader.ts';
-import { type ForwardRoute, isOfThisChain, type Need } from './selection.ts';
+import { type ForwardRoute, isOfThisChain, type Need, takersOf } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
 
 /**
@@ -147,8 +147,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
 
   get able(): readonly Backend[] {
     const { call, route } = this.read;
-    const bytes = requestBytes(call, route.member);
-    return route.backends.filter(({ config }) => bytes <= (config.bodyBytesMax ?? Infinity));
+    return takersOf(route, requestBytes(call, route.member));
   }
 
   /** Whether the same read of another caller waits for this one's answer. */

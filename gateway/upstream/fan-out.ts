@@ -3,7 +3,7 @@ import type { Backend } from './backend.ts';
 import { NODE_UNHEALTHY } from './failure.ts';
 import type { Reply } from './failover.ts';
 import { createForward, type ForwardParts, readReply, type TimedContext } from './forward.ts';
-import type { ForwardRoute } from './selection.ts';
+import { type ForwardRoute, takersOf } from './selection.ts';
 
 /**
  * Gives one signed transaction, which the chain takes once, to up to `count` backends in the same bytes. The first
@@ -36,8 +36,7 @@ export function createFanOut(parts: Parts): FanOut {
   });
 
   return async function fanOut(call, route, context, count) {
-    const bytes = requestBytes(call, route.member);
-    const able = route.backends.filter(({ config }) => bytes <= (config.bodyBytesMax ?? Infinity));
+    const able = takersOf(route, requestBytes(call, route.member));
     const ordered = pool.inOrder(able, pool.needOf(call, route.method, context.accountId));
     const ready = ordered.filter(isReady);
     const legs = Math.min(count, ready.length);

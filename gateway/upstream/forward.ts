@@ -31,7 +31,7 @@ import {
   type StreamEnd,
   watched,
 } from './response-reader.ts';
-import type { ForwardRoute, Need, Pool, RetryBudget } from './selection.ts';
+import { type ForwardRoute, type Need, type Pool, type RetryBudget, takersOf } from './selection.ts';
 
 /**
  * Sends a call to its route's backends, the best first, until one begins an answer (`failover.ts` says when it goes to
@@ -153,21 +153,16 @@ export class ForwardedCall {
   }
 
   #begin(): FailoverState<Backend> {
-    const able = this.#able();
+    const able = takersOf(this.#route, this.#bytes);
     return begin(this.#untried(able), able.length === 0);
   }
 
-  /** The state of a call that another has entered at a backend and sent, or is to send over a new connection. */
+  /** The state of a call that has entered a backend and was sent, or is to be sent over a new connection. */
   sendingTo(at: Backend, isNew = false): Sending<Backend> {
-    return sendingTo(at, this.#untried(this.#able()), isNew);
+    return sendingTo(at, this.#untried(), isNew);
   }
 
-  /** The backends that take a request of its length. */
-  #able(): readonly Backend[] {
-    return this.#route.backends.filter(({ config }) => this.#bytes <= (config.bodyBytesMax ?? Infinity));
-  }
-
-  #untried(able: readonly Backend[]): Progress<Backend> {
+  #untried(able = takersOf(this.#route, this.#bytes)): Progress<Backend> {
     const untried = this.#parts.pool.inOrder(able, this.#need);
     const { slotMin } = this.#need;
     const { class: kind } = this.#route.method;

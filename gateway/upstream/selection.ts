@@ -17,6 +17,11 @@ export type ForwardRoute = Readonly<{
   backends: readonly Backend[];
 }>;
 
+/** The backends that take a request of so many bytes. */
+export function takersOf({ backends }: ForwardRoute, bytes: number): readonly Backend[] {
+  return backends.filter(({ config }) => bytes <= (config.bodyBytesMax ?? Infinity));
+}
+
 /** Where the calls of one method go. */
 export type Route =
   | ForwardRoute
