@@ -3,6 +3,28 @@ import { rateFields } from '../../../gateway/limits/charge.ts';
 import { refuse } from '../../../gateway/respond/refusal.ts';
 import { readAtOnce } from '../request/body.ts';
 
+test.each([
+  ['check-unavailable', 503, -503, 'Key check unavailable'],
+  ['credits-unavailable', 503, -503, 'Credit check unavailable'],
+  ['no-backend', 503, -503, 'No backend available'],
+  ['bodies-full', 503, -503, 'Too many request bodies under way'],
+  ['body-too-large', 413, -32600, 'Request body too large'],
+] as const)(
+  'a request that is refused for %s gets HTTP %i, %i and "%s" (§2.5 503, §2.5 413)',
+  (kind, status, code, message) => {
+    const {
+      status: said,
+      fields,
+      body,
+    } = refuse({ kind }, readAtOnce('{"jsonrpc":"2.0","id":7,"method":"a"}'));
+    expect([said, JSON.parse(String(body))]).toEqual([
+      status,
+      { jsonrpc: '2.0', error: { code, message }, id: 7 },
+    ]);
+    expect(fields['retry-after']).toBe(status === 503 ? '1' : undefined);
+  },
+);
+
 describe('the ids of a refusal', () => {
   const error = (id: string) =>
     `{"jsonrpc":"2.0","error":{"code":-401,"message":"Missing API key"},"id":${id}}`;
