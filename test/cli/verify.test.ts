@@ -62,8 +62,6 @@ describe('a verification', () => {
     ],
     ['a file that ends its process', 'test/bad.test.ts', "process.kill(process.pid, 'SIGKILL');\n"],
     ['a wrong type', 'test/wrong.ts', "export const wrong: number = 'text';\n"],
-    ['a lint finding', 'test/lint.ts', 'export let anything: any;\n'],
-    ['a format of its own', 'test/form.ts', 'export   const x = "y"\n'],
   ])('counts %s as one failure and still runs the rest', async (_, path, text) => {
     write(path, text);
     const { code, out, last, ends } = await verified();
