@@ -11,7 +11,7 @@ import { type Email, readEmail, type User, type Users } from './users.ts';
 
 type Application = Readonly<{ email: string; password: string }>;
 
-export type SignUpResult =
+type SignUpResult =
   | { readonly kind: 'created'; readonly user: User }
   /** `sentence` says what is wrong with what was typed as `of`. */
   | ReturnType<typeof unfit>

@@ -157,24 +157,24 @@ export function TextField(props: TextFieldProps) {
 type SelectFieldProps = FieldProps &
   Readonly<{
     value?: string | undefined;
-    /** A text is its own label. */
-    options: readonly (string | Readonly<{ value: string; label: string }>)[];
+    options: readonly Option[];
   }>;
+
+/** One of a few; a text is its own label. */
+type Option = string | readonly [value: string, label: string, ...unknown[]];
 
 /** A choice of a few. */
 export function SelectField({ options: given, ...field }: SelectFieldProps) {
   const { errors, sent } = useContext(ReturnedForm);
-  const options = given.map((option) =>
-    typeof option === 'string' ? { value: option, label: option } : option,
-  );
+  const options = given.map((option) => (typeof option === 'string' ? ([option, option] as const) : option));
   const { name, hint } = field;
-  const { value = field.value } = options.find(({ value: known }) => known === sent?.get(name)) ?? {};
+  const [value = field.value] = options.find(([known]) => known === sent?.get(name)) ?? [];
   return (
     <Field {...field}>
       <select {...described(name, hint, errors?.[name])} name={name}>
-        {options.map((option) => (
-          <option value={option.value} selected={option.value === value}>
-            {option.label}
+        {options.map(([known, text]) => (
+          <option value={known} selected={known === value}>
+            {text}
           </option>
         ))}
       </select>
@@ -184,7 +184,7 @@ export function SelectField({ options: given, ...field }: SelectFieldProps) {
 
 /** A choice of a few to narrow a list by, or none. */
 export function filterSelect(name: string, label: string, options: SelectFieldProps['options']) {
-  return <SelectField {...{ name, label }} value="" options={[{ value: '', label: 'All' }, ...options]} />;
+  return <SelectField {...{ name, label }} value="" options={[['', 'All'], ...options]} />;
 }
 
 function Field({ name, label, hint, children }: FieldProps & Readonly<{ children?: ComponentChildren }>) {
@@ -258,48 +258,32 @@ export function RadioFields({ name, legend, value, options }: RadioFieldsProps) 
   );
 }
 
-type ActionProps = Pick<PostFormProps, 'action' | 'button' | 'kind'> &
-  Readonly<{
-    title: string;
-    children: ComponentChildren;
-  }>;
-
-/** A panel with one button that changes something. */
-export function ActionPanel({ title, children, ...form }: ActionProps) {
+/** A panel that is a form. */
+export function FormPanel({ title, id, isDanger, ...form }: PostFormProps & PanelHead) {
   return (
-    <Panel title={title}>
-      <PostForm {...form}>
-        <p>{children}</p>
-      </PostForm>
+    <Panel {...{ title, id, isDanger }}>
+      <PostForm {...form} />
     </Panel>
   );
 }
 
-type ConfirmProps = Omit<ActionProps, 'kind'> &
-  Readonly<{
-    id?: string;
-    /** What must be typed, letter by letter: the name of what will be gone. */
-    phrase: string;
-  }>;
+type PanelHead = Pick<ComponentProps<typeof Panel>, 'title' | 'id' | 'isDanger'>;
 
-/** A panel for what cannot be undone. The phrase is checked by the server (`confirmErrors`), so it holds without JavaScript. */
-export function ConfirmPanel({ title, id, phrase, children, ...form }: ConfirmProps) {
+/** `phrase` is what must be typed, letter by letter: the name of what will be gone. */
+type ConfirmProps = Pick<PostFormProps, 'action' | 'button' | 'children'> &
+  PanelHead &
+  Readonly<{ phrase: string }>;
+
+/** A panel for what cannot be undone. The phrase is checked by the server (`unconfirmed`), so it holds without JavaScript. */
+export function ConfirmPanel({ phrase, children, ...form }: ConfirmProps) {
+  const label = `Type ${phrase} to confirm`;
   return (
-    <Panel title={title} id={id} isDanger>
-      <PostForm {...form} kind="danger">
-        <div>
-          <p>{children}</p>
-        </div>
-        <TextField
-          name="confirm"
-          label={`Type ${phrase} to confirm`}
-          isRequired
-          isCode
-          isEmpty
-          maxLength={200}
-        />
-      </PostForm>
-    </Panel>
+    <FormPanel {...form} kind="danger" isDanger>
+      <div>
+        <p>{children}</p>
+      </div>
+      <TextField name="confirm" label={label} isRequired isCode isEmpty maxLength={200} />
+    </FormPanel>
   );
 }
 
@@ -365,22 +349,5 @@ type FormPage = PostFormProps &
 
 /** The content of a page that is one form. */
 export function formContent({ title, crumbs, panel, above, below, ...form }: FormPage) {
-  const post = <PostForm kind="primary" {...form} />;
-  return {
-    title,
-    crumbs,
-    body: (
-      <>
-        {above}
-        {panel === undefined ? (
-          <div class="panel">
-            <div class="panel-body">{post}</div>
-          </div>
-        ) : (
-          <Panel title={panel}>{post}</Panel>
-        )}
-        {below}
-      </>
-    ),
-  };
+  return { title, crumbs, body: [above, <FormPanel title={panel} kind="primary" {...form} />, below] };
 }

@@ -91,7 +91,7 @@ export function Choices({ label, tabs }: TabsProps) {
 export function views(
   url: URL,
   by: string,
-  options: readonly (readonly [value: string, label: string])[],
+  options: readonly (readonly [value: string, label: string, ...unknown[]])[],
   chosen: string,
   anchor = '',
 ): TabsProps['tabs'] {

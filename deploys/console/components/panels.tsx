@@ -6,7 +6,8 @@ import { Here } from './here.ts';
 import { withQuery } from './links.tsx';
 
 type PanelProps = Readonly<{
-  title: string;
+  /** Without it the panel has no head. */
+  title?: string | undefined;
   id?: string | undefined;
   /** Beside the title: a button, a badge, tabs. */
   aside?: ComponentChildren | undefined;
@@ -22,10 +23,12 @@ export function Panel({ title, id, aside, isFlush, isDanger, children }: PanelPr
   const classes = ['panel', isFlush && 'panel-flush', isDanger && 'panel-danger'].filter(Boolean).join(' ');
   return (
     <section class={classes} id={id}>
-      <div class="panel-head">
-        <h2>{title}</h2>
-        {aside && <div class="panel-aside">{aside}</div>}
-      </div>
+      {title !== undefined && (
+        <div class="panel-head">
+          <h2>{title}</h2>
+          {aside && <div class="panel-aside">{aside}</div>}
+        </div>
+      )}
       <div class="panel-body">{children}</div>
     </section>
   );
@@ -139,7 +142,10 @@ type TableProps<Row> = Readonly<{
   empty?: ComponentChildren;
 }>;
 
-/** A dense table; on phones each row is a card whose lines carry the columns' labels. */
+/**
+ * A dense table; on phones each row is a card whose lines carry the columns' labels. The roles are explicit because a
+ * table that is laid out as cards loses them in some browsers.
+ */
 export function Table<Row>({ caption, columns, rows, empty = null }: TableProps<Row>) {
   if (rows.length === 0) return <>{empty}</>;
   const shown = columns.filter((column) => column !== false);
@@ -159,9 +165,17 @@ export function Table<Row>({ caption, columns, rows, empty = null }: TableProps<
         <tbody role="rowgroup">
           {rows.map((row) => (
             <tr role="row">
-              {shown.map((column) => (
-                <Cell column={column} row={row} />
-              ))}
+              {shown.map(([label, cell, kind]) =>
+                kind === 'head' ? (
+                  <th scope="row" role="rowheader" class="row-head">
+                    {cell(row)}
+                  </th>
+                ) : (
+                  <td role="cell" class={kind && 'align-end'} data-label={label}>
+                    {cell(row)}
+                  </td>
+                ),
+              )}
             </tr>
           ))}
         </tbody>
@@ -171,8 +185,8 @@ export function Table<Row>({ caption, columns, rows, empty = null }: TableProps<
 }
 
 type TablePanelProps<Row> = Omit<TableProps<Row>, 'caption'> &
-  Pick<PanelProps, 'title' | 'id' | 'aside'> &
-  Readonly<{ caption?: string }>;
+  Pick<PanelProps, 'id' | 'aside'> &
+  Readonly<{ title: string; caption?: string }>;
 
 /** A panel that is a table. */
 export function TablePanel<Row>({ title, caption = title, id, aside, ...table }: TablePanelProps<Row>) {
@@ -180,22 +194,6 @@ export function TablePanel<Row>({ title, caption = title, id, aside, ...table }:
     <Panel title={title} id={id} aside={aside} isFlush>
       <Table caption={caption} {...table} />
     </Panel>
-  );
-}
-
-/** The roles are explicit because a table that is laid out as cards loses them in some browsers. */
-function Cell<Row>({ column, row }: Readonly<{ column: Column<Row>; row: Row }>) {
-  const [label, cell, kind] = column;
-  if (kind === 'head')
-    return (
-      <th scope="row" role="rowheader" class="row-head">
-        {cell(row)}
-      </th>
-    );
-  return (
-    <td role="cell" class={kind && 'align-end'} data-label={label}>
-      {cell(row)}
-    </td>
   );
 }
 

@@ -44,22 +44,15 @@ export const deliveryListPage = accountPage({
         : { rows: services.deliveries.search(account.id, search), next: undefined };
     return {
       title: 'Deliveries',
-      body: (
-        <>
-          {filters(services, context, isNarrow(filter) || search !== '')}
-          <Live id="deliveries" isOver={filter.after !== undefined}>
-            <Panel title={search === '' ? 'Newest first' : 'Search results'} isFlush>
-              {deliveryTable(
-                account.id,
-                rows,
-                emptyText(search, filter, next),
-                filter.webhookId !== undefined,
-              )}
-            </Panel>
-          </Live>
-          <Pager by="after" next={next && `${next.createdAtMs}.${next.id}`} />
-        </>
-      ),
+      body: [
+        filters(services, context, isNarrow(filter) || search !== ''),
+        <Live id="deliveries" isOver={filter.after !== undefined}>
+          <Panel title={search === '' ? 'Newest first' : 'Search results'} isFlush>
+            {deliveryTable(account.id, rows, emptyText(search, filter, next), filter.webhookId !== undefined)}
+          </Panel>
+        </Live>,
+        <Pager by="after" next={next && `${next.createdAtMs}.${next.id}`} />,
+      ],
     };
   },
 });
@@ -74,11 +67,9 @@ function emptyText(search: string, filter: DeliveryFilter, next: DeliveryPage['n
 }
 
 function filters(services: PageServices, { account, nowMs }: AccountContext, isFiltered: boolean) {
-  const webhooks = services.webhooks
-    .list(account.id)
-    .map(({ id, url: to }) => ({ value: id, label: new URL(to).host }));
-  const programs = services.programs({}, nowMs).map(({ programId, label }) => ({ value: programId, label }));
-  const states = DELIVERY_STATES.map((value) => ({ value, label: STATE_WORDS[value][0] }));
+  const webhooks = services.webhooks.list(account.id).map(({ id, url }) => [id, new URL(url).host] as const);
+  const programs = services.programs({}, nowMs).map(({ programId, label }) => [programId, label] as const);
+  const states = DELIVERY_STATES.map((state) => [state, STATE_WORDS[state][0]] as const);
   return (
     <Filters isFiltered={isFiltered}>
       <TextField name="q" label="Delivery ID" type="search" placeholder="First 8+ characters" isCode />
@@ -175,10 +166,11 @@ function answerText({ lastStatus, lastError, tookMs }: DeliveryRow): string {
 
 const PAGE_ROWS = 50;
 
+/** Their values, labels and lengths. */
 export const SPANS = [
-  { value: '24h', label: 'Last 24 hours', ms: DAY_MS },
-  { value: '7d', label: 'Last 7 days', ms: 7 * DAY_MS },
-  { value: '30d', label: 'Last 30 days', ms: 30 * DAY_MS },
+  ['24h', 'Last 24 hours', DAY_MS],
+  ['7d', 'Last 7 days', 7 * DAY_MS],
+  ['30d', 'Last 30 days', 30 * DAY_MS],
 ] as const;
 
 const EVENTS = ['program.upgraded', 'ping'] as const;
@@ -187,7 +179,7 @@ const EVENTS = ['program.upgraded', 'ping'] as const;
 function filterFrom(query: URLSearchParams, nowMs: number): DeliveryFilter {
   const state = DELIVERY_STATES.find((known) => known === query.get('state'));
   const eventKind = EVENTS.find((known) => known === query.get('event'));
-  const span = SPANS.find(({ value }) => value === query.get('time'));
+  const spanMs = SPANS.find(([value]) => value === query.get('time'))?.[2];
   const [webhookId, programId] = [query.get('webhook') || undefined, query.get('program') || undefined];
   const after = cursorFrom(query.get('after'));
   return {
@@ -196,7 +188,7 @@ function filterFrom(query: URLSearchParams, nowMs: number): DeliveryFilter {
     ...(eventKind && { eventKind }),
     ...(webhookId && { webhookId }),
     ...(programId && { programId }),
-    ...(span && { sinceMs: nowMs - span.ms }),
+    ...(spanMs && { sinceMs: nowMs - spanMs }),
     ...(after && { after: { createdAtMs: after.atMs, id: after.id } }),
   };
 }
@@ -306,7 +298,7 @@ export function phaseBars(phasesJson: string) {
         {partsOf(times).map((part, i) => (
           <tr>
             <th scope="row">{part.label}</th>
-            <td>{bar(part, totalMs, `phase-${i + 1}`)}</td>
+            <td>{bar(part, totalMs, `var(--series-${i + 1})`)}</td>
             <td class="align-end">{latencyText(part.ms)}</td>
           </tr>
         ))}
@@ -336,14 +328,14 @@ function partsOf(times: Times): readonly Part[] {
 }
 
 /** A drawing, because a width cannot be written into the page's style. */
-function bar(part: Part, wholeMs: number, name: string) {
+function bar(part: Part, wholeMs: number, fill: string) {
   const whole = Math.max(1, wholeMs);
   const width = Math.max(0.5, (part.ms / whole) * 100);
   const x = Math.min(100 - width, (part.startMs / whole) * 100);
   return (
     <svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true" focusable="false">
-      <rect x="0" y="3.5" width="100" height="1" class="phase-ground" />
-      <rect x={x.toFixed(2)} y="0" width={width.toFixed(2)} height="8" class={name} />
+      <rect x="0" y="3.5" width="100" height="1" fill="var(--line)" />
+      <rect x={x.toFixed(2)} y="0" width={width.toFixed(2)} height="8" fill={fill} />
     </svg>
   );
 }

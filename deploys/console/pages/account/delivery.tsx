@@ -40,25 +40,23 @@ export const deliveryPage = accountPage({
       aside: (
         <PostForm action={`${paths.delivery(account.id, delivery.id)}/resend`} button="Resend" isInline />
       ),
-      body: (
-        <>
-          {returned && <Notice tone="bad">{returned.notice}</Notice>}
-          {aboutPanel(found, account.id)}
-          <Live id="delivery" everySeconds={2} isOver={!isMoving}>
-            <Panel title="Attempts" aside={stateBadges(delivery)}>
-              <ol class="timeline">
-                {tries.map((attempt, i) => (
-                  <li class={`tone-${ATTEMPT_TONES[attempt.state]}`}>
-                    {attemptDetails(attempt, delivery, i === tries.length - 1, viewer.role === 'operator')}
-                  </li>
-                ))}
-                {comingAttempts(delivery, nowMs)}
-              </ol>
-            </Panel>
-          </Live>
-          {payloadPanel(delivery)}
-        </>
-      ),
+      body: [
+        returned && <Notice tone="bad">{returned.notice}</Notice>,
+        aboutPanel(found, account.id),
+        <Live id="delivery" everySeconds={2} isOver={!isMoving}>
+          <Panel title="Attempts" aside={stateBadges(delivery)}>
+            <ol class="timeline">
+              {tries.map((attempt, i) => (
+                <li class={`tone-${ATTEMPT_TONES[attempt.state]}`}>
+                  {attemptDetails(attempt, delivery, i === tries.length - 1, viewer.role === 'operator')}
+                </li>
+              ))}
+              {comingAttempts(delivery, nowMs)}
+            </ol>
+          </Panel>
+        </Live>,
+        payloadPanel(delivery),
+      ],
     };
   },
   forms: {

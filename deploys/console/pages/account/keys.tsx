@@ -1,6 +1,6 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
-import { type KeyRow, type KeyState, TOO_MANY_KEYS } from '../../../accounts/keys.ts';
+import { type KeyRow, type Keys, type KeyState, TOO_MANY_KEYS } from '../../../accounts/keys.ts';
 import { HOUR_MS, lastHours } from '../../../usage/calendar.ts';
 import { sumOf } from '../../../usage/report.ts';
 import { Sparkline } from '../../components/charts.tsx';
@@ -33,7 +33,7 @@ import {
   Table,
 } from '../../components/panels.tsx';
 import type { PageServices } from '../../page-services.ts';
-import { type AccountContext, accountPage, type PageAccount } from '../../page.ts';
+import { type AccountContext, accountPage, type PageAccount, type Refusal } from '../../page.ts';
 import { ACCOUNT, paths, redirect } from '../../paths.ts';
 
 const ROWS = 50;
@@ -62,39 +62,37 @@ export const keyListPage = accountPage({
     return {
       title: 'API keys',
       aside: newButton('Create key '),
-      body: (
-        <>
-          <p>All keys share the account's rate limit and credits. A key is shown only once, when created.</p>
-          {(isNarrowed || next !== undefined) && (
-            <Filters isFiltered={isNarrowed}>
-              <TextField
-                name="search"
-                label="Name, ID or last four characters"
-                type="search"
-                maxLength={SEARCH_CHARACTERS_MAX}
-              />
-            </Filters>
-          )}
-          <Table
-            caption="API keys, newest first"
-            columns={columnsOf(account, calls)}
-            rows={items}
-            empty={
-              isNarrowed ? (
-                <Empty title="No matching keys" />
-              ) : (
-                <Empty
-                  title="No API keys yet"
-                  text="API keys give access to the RPC endpoint and the program API."
-                >
-                  {newButton('Create your first key')}
-                </Empty>
-              )
-            }
-          />
-          <Pager by="before" next={next && `${next.createdAtMs}.${next.id}`} />
-        </>
-      ),
+      body: [
+        <p>All keys share the account's rate limit and credits. A key is shown only once, when created.</p>,
+        (isNarrowed || next !== undefined) && (
+          <Filters isFiltered={isNarrowed}>
+            <TextField
+              name="search"
+              label="Name, ID or last four characters"
+              type="search"
+              maxLength={SEARCH_CHARACTERS_MAX}
+            />
+          </Filters>
+        ),
+        <Table
+          caption="API keys, newest first"
+          columns={columnsOf(account, calls)}
+          rows={items}
+          empty={
+            isNarrowed ? (
+              <Empty title="No matching keys" />
+            ) : (
+              <Empty
+                title="No API keys yet"
+                text="API keys give access to the RPC endpoint and the program API."
+              >
+                {newButton('Create your first key')}
+              </Empty>
+            )
+          }
+        />,
+        <Pager by="before" next={next && `${next.createdAtMs}.${next.id}`} />,
+      ],
     };
   },
 });
@@ -148,30 +146,49 @@ export const newKeyPage = accountPage({
     });
   },
   forms: {
-    ''({ keys, oneTimeSecrets }, { account, form, viewer, actor }) {
+    ''(services, context) {
+      const { account, form, actor } = context;
       const once = formIdFrom(form);
       if (once === undefined) return INCOMPLETE_FORM;
-      const result = keys.create(account.name, (form.get('name') ?? '').trim(), actor, once);
-      switch (result.kind) {
-        case 'created':
-          oneTimeSecrets.put(viewer.userId, result.made.key, once);
-          return redirect(`${paths.key(account.id, result.made.id)}?shown=${once}`, 'key-created');
-        case 'made-before':
-          return redirect(`${paths.key(account.id, result.id)}?shown=${once}`);
-        case 'bad-name':
-          return { errors: { name: BAD_KEY_NAME } };
-        case 'too-many':
-          return { errors: { form: TOO_MANY_KEYS } };
-        case 'unknown-account':
-          return undefined;
-        default:
-          return unreachable(result);
-      }
+      const made = services.keys.create(account.name, (form.get('name') ?? '').trim(), actor, once);
+      return answered(services, context, once, made);
     },
   },
 });
 
-const BAD_KEY_NAME = 'Use 1–64 printable characters, with no leading or trailing spaces.';
+type Result = ReturnType<Keys['create' | 'rename' | 'rotate']>;
+
+/** Leads to the page of a key, which shows it if it is new; `once` is the id of the form. */
+function answered(
+  { oneTimeSecrets }: PageServices,
+  { account, viewer }: AccountContext,
+  once: string,
+  result: Result,
+): Response | Refusal | undefined {
+  switch (result.kind) {
+    case 'created':
+    case 'rotated':
+      oneTimeSecrets.put(viewer.userId, result.made.key, once);
+      return redirect(`${paths.key(account.id, result.made.id)}?shown=${once}`, `key-${result.kind}`);
+    case 'made-before':
+      return redirect(`${paths.key(account.id, result.id)}?shown=${once}`);
+    case 'renamed':
+      return redirect(paths.key(account.id, result.row.id), 'key-renamed');
+    case 'bad-name':
+      return { errors: { name: 'Use 1–64 printable characters, with no leading or trailing spaces.' } };
+    case 'reserved-name':
+      return { errors: { name: 'This key is used by the service and cannot be renamed.' } };
+    case 'too-many':
+      return { errors: { form: TOO_MANY_KEYS } };
+    case 'ended':
+      return { errors: { form: `The key is already ${result.state}.` } };
+    case 'unknown-account':
+    case 'unknown-key':
+      return undefined;
+    default:
+      return unreachable(result);
+  }
+}
 
 const STATES: Readonly<Record<KeyState, StateWord>> = {
   active: ['Active', 'good'],
@@ -205,82 +222,56 @@ export const keyPage = accountPage({
       title: row.name,
       crumbs: [['API keys', paths.keys(account.id)]],
       aside: <KeyBadge state={row.state} />,
-      body: (
-        <>
-          {shownKey(returned ? undefined : oneTimeSecrets.take(context), context)}
-          {row.state === 'active' && oldKeyNotice(keys, account, row)}
-          {row.state !== 'active' && returned?.action === `${path}/rotate` && (
-            <Notice tone="bad">{returned.errors?.['form']}</Notice>
-          )}
-          {keyUse(usage, { accountId: account.id, keyId: row.id }, nowMs)}
-          <Columns>
-            <Panel
-              title="Key"
-              aside={<Link to={`${paths.usage(account.id)}?key=${row.id}`}>Usage by method</Link>}
-            >
-              {keyFacts(row)}
-              {isWorking && (
-                <PostForm action={`${path}/rename`} button="Rename" isInline>
-                  <TextField name="name" label="Name" value={row.name} isRequired maxLength={64} />
-                </PostForm>
-              )}
-            </Panel>
-            {row.state === 'active' && rotatePanel(path, formIdFor(context, random))}
-          </Columns>
-          {isWorking && (
-            <ConfirmPanel
-              title="Revoke key"
-              id="revoke"
-              action={`${path}/revoke`}
-              phrase={row.name}
-              button="Revoke key"
-            >
-              Requests with this key are rejected within a second. A revoked key cannot be reactivated; its
-              usage history is kept.
-            </ConfirmPanel>
-          )}
-        </>
-      ),
+      body: [
+        shownKey(returned ? undefined : oneTimeSecrets.take(context), context),
+        row.state === 'active' && oldKeyNotice(keys, account, row),
+        row.state !== 'active' && returned?.action === `${path}/rotate` && (
+          <Notice tone="bad">{returned.errors?.['form']}</Notice>
+        ),
+        keyUse(usage, { accountId: account.id, keyId: row.id }, nowMs),
+        <Columns>
+          <Panel
+            title="Key"
+            aside={<Link to={`${paths.usage(account.id)}?key=${row.id}`}>Usage by method</Link>}
+          >
+            {keyFacts(row)}
+            {isWorking && (
+              <PostForm action={`${path}/rename`} button="Rename" isInline>
+                <TextField name="name" label="Name" value={row.name} isRequired maxLength={64} />
+              </PostForm>
+            )}
+          </Panel>
+          {row.state === 'active' && rotatePanel(path, formIdFor(context, random))}
+        </Columns>,
+        isWorking && (
+          <ConfirmPanel
+            title="Revoke key"
+            id="revoke"
+            action={`${path}/revoke`}
+            phrase={row.name}
+            button="Revoke key"
+          >
+            Requests with this key are rejected within a second. A revoked key cannot be reactivated; its
+            usage history is kept.
+          </ConfirmPanel>
+        ),
+      ],
     };
   },
   forms: {
-    '/rename'({ keys }, { account, form, actor }, { id }) {
-      const result = keys.rename(id, (form.get('name') ?? '').trim(), actor, account.id);
-      switch (result.kind) {
-        case 'renamed':
-          return redirect(paths.key(account.id, id), 'key-renamed');
-        case 'bad-name':
-          return { errors: { name: BAD_KEY_NAME } };
-        case 'reserved-name':
-          return { errors: { name: 'This key is used by the service and cannot be renamed.' } };
-        case 'unknown-key':
-          return undefined;
-        default:
-          return unreachable(result);
-      }
+    '/rename'(services, context, { id }) {
+      const { account, form, actor } = context;
+      const name = (form.get('name') ?? '').trim();
+      return answered(services, context, '', services.keys.rename(id, name, actor, account.id));
     },
-    /** Makes a key in place of this one, and leads to the page of the new key, which shows it. */
-    '/rotate'({ keys, oneTimeSecrets }, { account, form, viewer, actor }, { id }) {
+    /** Makes a key in place of this one. */
+    '/rotate'(services, context, { id }) {
+      const { account, form, actor } = context;
       const once = formIdFrom(form);
       const grace = GRACES.find(({ value }) => value === form.get('grace'));
       if (once === undefined) return INCOMPLETE_FORM;
       if (grace === undefined) return { errors: { form: 'Choose when the old key expires.' } };
-      const result = keys.rotate(id, grace.ms, actor, account.id, once);
-      switch (result.kind) {
-        case 'rotated':
-          oneTimeSecrets.put(viewer.userId, result.made.key, once);
-          return redirect(`${paths.key(account.id, result.made.id)}?shown=${once}`, 'key-rotated');
-        case 'made-before':
-          return redirect(`${paths.key(account.id, result.id)}?shown=${once}`);
-        case 'too-many':
-          return { errors: { form: TOO_MANY_KEYS } };
-        case 'ended':
-          return { errors: { form: `The key is already ${result.state}.` } };
-        case 'unknown-key':
-          return undefined;
-        default:
-          return unreachable(result);
-      }
+      return answered(services, context, once, services.keys.rotate(id, grace.ms, actor, account.id, once));
     },
     '/revoke'({ keys }, { account, form, actor }, { id, name }) {
       const refusal = unconfirmed(form, name);

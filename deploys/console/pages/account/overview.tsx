@@ -46,14 +46,12 @@ export const overviewPage = accountPage({
     const state = { account, plan, forecast, keys: newest, webhooks: webhooksOf(id) };
     return {
       title: 'Overview',
-      aside: (
-        <>
-          <Badge tone="quiet" icon="gauge">
-            {account.plan === undefined ? 'Program API only' : `Plan ${account.plan}`}
-          </Badge>
-          <ButtonLink to={paths.quickStart(id)} text="Quick start" />
-        </>
-      ),
+      aside: [
+        <Badge tone="quiet" icon="gauge">
+          {account.plan === undefined ? 'Program API only' : `Plan ${account.plan}`}
+        </Badge>,
+        <ButtonLink to={paths.quickStart(id)} text="Quick start" />,
+      ],
       body: (
         <Live id="overview">
           <div class="panel-stack">

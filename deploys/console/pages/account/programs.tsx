@@ -26,6 +26,7 @@ const STATUS_WORDS: Readonly<Record<Status, StateWord>> = {
   missing: ['Missing', 'bad'],
 };
 const STATUSES = Object.keys(STATUS_WORDS) as readonly Status[]; // Object.keys forgets the keys' type
+const STATUS_OPTIONS = STATUSES.map((status) => [status, STATUS_WORDS[status][0]] as const);
 
 /** Every watched program as the last reading saw it, the newest deploy first. */
 export const programListPage = accountPage({
@@ -40,27 +41,21 @@ export const programListPage = accountPage({
     );
     return {
       title: 'Programs',
-      body: (
-        <>
-          <Filters isFiltered={search !== '' || status !== undefined}>
-            <TextField name="q" label="Search" type="search" placeholder="Name or address" />
-            {filterSelect(
-              'status',
-              'Status',
-              STATUSES.map((value) => ({ value, label: STATUS_WORDS[value][0] })),
-            )}
-          </Filters>
-          <Live id="programs" everySeconds={15}>
-            <TablePanel
-              title={rows.length === 1 ? '1 program' : `${countText(rows.length)} programs`}
-              caption="Programs"
-              columns={columnsOf(account.id)}
-              rows={rows}
-              empty={<Empty title="No matching programs" />}
-            />
-          </Live>
-        </>
-      ),
+      body: [
+        <Filters isFiltered={search !== '' || status !== undefined}>
+          <TextField name="q" label="Search" type="search" placeholder="Name or address" />
+          {filterSelect('status', 'Status', STATUS_OPTIONS)}
+        </Filters>,
+        <Live id="programs" everySeconds={15}>
+          <TablePanel
+            title={rows.length === 1 ? '1 program' : `${countText(rows.length)} programs`}
+            caption="Programs"
+            columns={columnsOf(account.id)}
+            rows={rows}
+            empty={<Empty title="No matching programs" />}
+          />
+        </Live>,
+      ],
     };
   },
 });
@@ -112,13 +107,11 @@ export const programPage = accountPage({
           text="Add webhook"
         />
       ),
-      body: (
-        <>
-          {aboutPanel(account.id, found)}
-          {deployPanel(deploys)}
-          <Pager by="before" next={deploys.length === PAGE_ROWS ? deploys.at(-1)?.id : undefined} />
-        </>
-      ),
+      body: [
+        aboutPanel(account.id, found),
+        deployPanel(deploys),
+        <Pager by="before" next={deploys.length === PAGE_ROWS ? deploys.at(-1)?.id : undefined} />,
+      ],
     };
   },
 });

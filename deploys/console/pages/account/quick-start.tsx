@@ -11,41 +11,39 @@ export const quickStartPage = accountPage({
   entry: ['Quick start', 'code'],
   show: ({ rpcUrl, origin }, { account, url }) => ({
     title: 'Quick start',
-    body: (
-      <>
+    body: [
+      <p>
+        Replace <code>{KEY_PLACEHOLDER}</code> with one of your{' '}
+        <Link to={paths.keys(account.id)}>API keys</Link>.
+      </p>,
+      account.plan === undefined ? (
+        <p>This account has no RPC plan: its API keys give access to the program API only.</p>
+      ) : (
+        <>
+          <Panel title="Endpoint">
+            {factList([
+              ['URL', <CopiedCode id="endpoint" text={rpcUrl.href} label="Copy endpoint URL" />],
+              [
+                'Key',
+                <span>
+                  Header <code>x-token</code>, <code>Authorization: Bearer</code>, or query parameter{' '}
+                  <code>?api-key=</code>
+                </span>,
+              ],
+              ['WebSocket', 'Not supported. Poll getSignatureStatuses'],
+            ])}
+          </Panel>
+          {firstCallPanel(rpcSnippets(rpcUrl), url)}
+        </>
+      ),
+      <Panel title="Program API">
+        <p>The latest deploy of every watched program. Costs no credits.</p>
+        <CodeBlock id="programs" label="First call to the program API" text={programsSnippet(origin)} />
         <p>
-          Replace <code>{KEY_PLACEHOLDER}</code> with one of your{' '}
-          <Link to={paths.keys(account.id)}>API keys</Link>.
+          All endpoints, fields and errors are in the <Link to="/openapi">API reference</Link>.
         </p>
-        {account.plan === undefined ? (
-          <p>This account has no RPC plan: its API keys give access to the program API only.</p>
-        ) : (
-          <>
-            <Panel title="Endpoint">
-              {factList([
-                ['URL', <CopiedCode id="endpoint" text={rpcUrl.href} label="Copy endpoint URL" />],
-                [
-                  'Key',
-                  <span>
-                    Header <code>x-token</code>, <code>Authorization: Bearer</code>, or query parameter{' '}
-                    <code>?api-key=</code>
-                  </span>,
-                ],
-                ['WebSocket', 'Not supported. Poll getSignatureStatuses'],
-              ])}
-            </Panel>
-            {firstCallPanel(rpcSnippets(rpcUrl), url)}
-          </>
-        )}
-        <Panel title="Program API">
-          <p>The latest deploy of every watched program. Costs no credits.</p>
-          <CodeBlock id="programs" label="First call to the program API" text={programsSnippet(origin)} />
-          <p>
-            All endpoints, fields and errors are in the <Link to="/openapi">API reference</Link>.
-          </p>
-        </Panel>
-      </>
-    ),
+      </Panel>,
+    ],
   }),
 });
 

@@ -7,29 +7,26 @@ import { Notice, Panel } from '../../components/panels.tsx';
 import { accountPage } from '../../page.ts';
 import { ACCOUNT, paths, redirect } from '../../paths.ts';
 import { SPANS } from './deliveries.tsx';
-import { hostOf, refusalOf, webhookIn } from './webhooks.tsx';
+import { crumbsTo, refusalOf, webhookIn } from './webhooks.tsx';
 
-const SINCE = [{ value: '1h', label: 'Last hour', ms: HOUR_MS }, ...SPANS] as const;
-const SINCE_VIEWS = SINCE.map(({ value, label }) => [value, label] as const);
+const SINCE = [['1h', 'Last hour', HOUR_MS], ...SPANS] as const;
 
 /** Sends every delivery of a webhook once more that failed since an instant; how many these are, and since when. */
 export const resendFailedPage = accountPage({
   path: `${paths.webhook(ACCOUNT, ':webhookId')}/resend-failed`,
   find: webhookIn,
   show({ webhooks }, { account, nowMs, url, returned }, webhook) {
-    const chosen = SINCE.find(({ value }) => value === url.searchParams.get('since')) ?? SINCE[1];
-    const sinceMs = nowMs - chosen.ms;
+    const wanted = url.searchParams.get('since');
+    const [chosen, , spanMs] = SINCE.find(([value]) => value === wanted) ?? SINCE[1];
+    const sinceMs = nowMs - spanMs;
     const count = webhooks.failedSince(account.id, webhook.id, sinceMs);
     const path = paths.webhook(account.id, webhook.id);
     return {
       title: 'Retry failed deliveries',
-      crumbs: [
-        ['Webhooks', paths.webhooks(account.id)],
-        [hostOf(webhook), path],
-      ],
+      crumbs: crumbsTo(account.id, webhook),
       body: (
         <Panel title="Failed deliveries">
-          <Tabs label="Since" tabs={views(url, 'since', SINCE_VIEWS, chosen.value)} />
+          <Tabs label="Since" tabs={views(url, 'since', SINCE, chosen)} />
           <p>
             {count === 0 ? (
               'No failed deliveries to retry'

@@ -94,33 +94,30 @@ export const usagePage = accountPage({
     return {
       title: 'Usage',
       aside: isUsed && <ButtonLink to={csvPath(url)} text="Download CSV" />,
-      body: (
-        <>
-          <Tabs label="Period" tabs={views(url, 'period', periods, period)} />
-          {narrowedBy(shown)}
-          {isUsed ? (
-            <>
-              {statRow([
-                ['Requests', countText(view.total.calls)],
-                ['Credits', countText(view.total.credits - view.total.refunded)],
-                ['Errors', countText(view.total.errors), errorNote(view.total)],
-                ['Rejected', countText(view.total.refused), refusedNote(view.total)],
-                ['Data sent', bytesText(view.total.bytesOut)],
-              ])}
-              {chartPanel(shown)}
-              {usageTable(shown)}
-              <p class="soft">
-                p50/p95: upper bounds on time to first byte. Times are in UTC; the current {unit} is
-                incomplete.
-              </p>
-            </>
-          ) : (
-            <Empty title="No usage in this period">
-              <Link to={paths.quickStart(account.id)}>See how to make your first call</Link>
-            </Empty>
-          )}
-        </>
-      ),
+      body: [
+        <Tabs label="Period" tabs={views(url, 'period', periods, period)} />,
+        narrowedBy(shown),
+        isUsed ? (
+          <>
+            {statRow([
+              ['Requests', countText(view.total.calls)],
+              ['Credits', countText(view.total.credits - view.total.refunded)],
+              ['Errors', countText(view.total.errors), errorNote(view.total)],
+              ['Rejected', countText(view.total.refused), refusedNote(view.total)],
+              ['Data sent', bytesText(view.total.bytesOut)],
+            ])}
+            {chartPanel(shown)}
+            {usageTable(shown)}
+            <p class="soft">
+              p50/p95: upper bounds on time to first byte. Times are in UTC; the current {unit} is incomplete.
+            </p>
+          </>
+        ) : (
+          <Empty title="No usage in this period">
+            <Link to={paths.quickStart(account.id)}>See how to make your first call</Link>
+          </Empty>
+        ),
+      ],
     };
   },
 });

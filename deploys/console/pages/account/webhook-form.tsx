@@ -5,13 +5,14 @@ import { CheckField, formContent, formIdFor, RadioFields, TextField } from '../.
 import { Icon, type Tone } from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
 import type { PageServices } from '../../page-services.ts';
-import { type AccountContext, accountPage } from '../../page.ts';
+import { type AccountContext, accountPage, type Content, type Refusal } from '../../page.ts';
 import { ACCOUNT, ownPath, paths, redirect } from '../../paths.ts';
 import type { ProgramShown } from '../../../watch/readings.ts';
 import { DESCRIPTION_CHARACTERS_MAX, type Settings } from '../../../webhooks/settings.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
+import type { Webhooks } from '../../../webhooks/webhooks.ts';
 import { secretContent } from './webhook-secret.tsx';
-import { hostOf, refusedText, webhookIn } from './webhooks.tsx';
+import { crumbsTo, refusedText, webhookIn } from './webhooks.tsx';
 
 /** The form of a new webhook; the response to it is the one page that shows the secret. */
 export const newWebhookPage = accountPage({
@@ -43,19 +44,7 @@ export const newWebhookPage = accountPage({
       if (entry.kind === 'over-rate') return { errors: { form: refusedText(entry) } };
       const wanted = { ...settingsOf(form), once: form.get('once') ?? formIdFor(context, random) };
       const created = await webhooks.create(by, wanted, request.signal);
-      switch (created.kind) {
-        case 'created':
-          return secretContent(account.id, { ...created, title: 'Webhook created' });
-        case 'made-before':
-          return redirect(paths.webhook(account.id, created.webhookId), 'webhook-created-before');
-        case 'unfit':
-        case 'unresolved':
-          return { errors: { [created.field]: `${created.text}.` } };
-        case 'too-many':
-          return { errors: { form: refusedText(created) } };
-        default:
-          return unreachable(created);
-      }
+      return answered(account.id, created);
     },
   },
 });
@@ -69,10 +58,7 @@ export const editWebhookPage = accountPage({
     const path = paths.webhook(id, webhook.id);
     return formContent({
       title: 'Edit webhook',
-      crumbs: [
-        ['Webhooks', paths.webhooks(id)],
-        [hostOf(webhook), path],
-      ],
+      crumbs: crumbsTo(id, webhook),
       panel: PANEL,
       action: `${path}/edit`,
       button: 'Save',
@@ -85,20 +71,33 @@ export const editWebhookPage = accountPage({
       const entry = enter(viewer.userId);
       if (entry.kind === 'over-rate') return { errors: { form: refusedText(entry) } };
       const edited = await webhooks.edit(by, id, settingsOf(form), request.signal);
-      switch (edited.kind) {
-        case 'edited':
-          return redirect(paths.webhook(account.id, id), 'webhook-saved');
-        case 'no-webhook':
-          return undefined;
-        case 'unfit':
-        case 'unresolved':
-          return { errors: { [edited.field]: `${edited.text}.` } };
-        default:
-          return unreachable(edited);
-      }
+      return answered(account.id, edited);
     },
   },
 });
+
+type Result = Awaited<ReturnType<Webhooks['create' | 'edit']>>;
+
+/** How a form ends: with the secret of a new webhook, on the webhook's page, or as it comes back. */
+function answered(accountId: number, result: Result): Content | Response | Refusal | undefined {
+  switch (result.kind) {
+    case 'created':
+      return secretContent(accountId, { ...result, title: 'Webhook created' });
+    case 'made-before':
+      return redirect(paths.webhook(accountId, result.webhookId), 'webhook-created-before');
+    case 'edited':
+      return redirect(paths.webhook(accountId, result.webhook.id), 'webhook-saved');
+    case 'no-webhook':
+      return undefined;
+    case 'unfit':
+    case 'unresolved':
+      return { errors: { [result.field]: `${result.text}.` } };
+    case 'too-many':
+      return { errors: { form: refusedText(result) } };
+    default:
+      return unreachable(result);
+  }
+}
 
 const PANEL = 'Endpoint and events';
 

@@ -8,7 +8,7 @@ import { ButtonLink } from '../../components/forms.tsx';
 import { Panel } from '../../components/panels.tsx';
 import type { Content } from '../../page.ts';
 import { paths } from '../../paths.ts';
-import { hostOf } from './webhooks.tsx';
+import { crumbsTo } from './webhooks.tsx';
 
 type Made = Readonly<{ webhook: Webhook; secret: Secret; title: string }>;
 
@@ -17,40 +17,35 @@ export function secretContent(accountId: number, { webhook, secret, title }: Mad
   const { nextSecretAtMs } = webhook;
   return {
     title,
-    crumbs: [
-      ['Webhooks', paths.webhooks(accountId)],
-      [hostOf(webhook), paths.webhook(accountId, webhook.id)],
+    crumbs: crumbsTo(accountId, webhook),
+    body: [
+      <SecretBox
+        name="signing secret"
+        secret={secret.reveal()}
+        kept="It is stored encrypted and can't be shown again. You can rotate it at any time."
+      />,
+      nextSecretAtMs !== null && (
+        <p>
+          It becomes active at <Time atMs={nextSecretAtMs} />. Until then, its signature is sent in{' '}
+          <code>X-Service-Signature-Next</code>, alongside the signature of the old secret.
+        </p>
+      ),
+      <div class="buttons">
+        <ButtonLink to={paths.webhook(accountId, webhook.id)} kind="primary" text="I have saved it" />
+      </div>,
+      <Panel title="Verify signatures">
+        <p>
+          Verify the signature over the raw bytes of the body before parsing it. Use the entire secret,
+          including its prefix.
+        </p>
+        {VERIFIERS.map(([language, code], i) => (
+          <details open={i === 0} class="snippet">
+            <summary>{language}</summary>
+            <CodeBlock id={`verifier-${i}`} label={`Verifier in ${language}`} text={code} />
+          </details>
+        ))}
+      </Panel>,
     ],
-    body: (
-      <>
-        <SecretBox
-          name="signing secret"
-          secret={secret.reveal()}
-          kept="It is stored encrypted and can't be shown again. You can rotate it at any time."
-        />
-        {nextSecretAtMs !== null && (
-          <p>
-            It becomes active at <Time atMs={nextSecretAtMs} />. Until then, its signature is sent in{' '}
-            <code>X-Service-Signature-Next</code>, alongside the signature of the old secret.
-          </p>
-        )}
-        <div class="buttons">
-          <ButtonLink to={paths.webhook(accountId, webhook.id)} kind="primary" text="I have saved it" />
-        </div>
-        <Panel title="Verify signatures">
-          <p>
-            Verify the signature over the raw bytes of the body before parsing it. Use the entire secret,
-            including its prefix.
-          </p>
-          {VERIFIERS.map(([language, code], i) => (
-            <details open={i === 0} class="snippet">
-              <summary>{language}</summary>
-              <CodeBlock id={`verifier-${i}`} label={`Verifier in ${language}`} text={code} />
-            </details>
-          ))}
-        </Panel>
-      </>
-    ),
   };
 }
 

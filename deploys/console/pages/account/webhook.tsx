@@ -3,6 +3,7 @@ import { Ago, countText, latencyText, shareText, Time } from '../../components/f
 import {
   ButtonLink,
   ConfirmPanel,
+  FormPanel,
   PostForm,
   RadioFields,
   Submit,
@@ -46,44 +47,37 @@ export const webhookPage = accountPage({
       title: host,
       crumbs: [['Webhooks', paths.webhooks(account.id)]],
       aside: buttons(webhook, path),
-      body: (
-        <>
-          {returned?.notice === undefined ? (
-            testResult(path, account.id, test, nowMs)
-          ) : (
-            <div id="test-result" role="alert">
-              <Notice tone="bad">{returned.notice}</Notice>
-            </div>
-          )}
-          {failingNotice(services, webhook)}
-          {stats(services.healthOf(id, nowMs))}
-          <Columns>
-            {aboutPanel(webhook, labelsOf(services.programs({}, nowMs)))}
-            {secretPanel(webhook, path)}
-          </Columns>
-          <Panel
-            title="Recent deliveries"
-            id={PARTS_OF_TEST.recent}
-            isFlush
-            aside={
-              <>
-                <Link to={`${path}/resend-failed`}>Retry failed</Link>
-                <Link to={`${paths.deliveries(account.id)}?webhook=${id}`}>All deliveries</Link>
-              </>
-            }
-          >
-            {deliveryTable(account.id, recent.rows, 'No deliveries yet', true)}
-          </Panel>
-          <ConfirmPanel
-            title="Delete webhook"
-            action={`${path}/delete`}
-            phrase={host}
-            button="Delete webhook"
-          >
-            Pending deliveries are cancelled and its history is hidden. This cannot be undone.
-          </ConfirmPanel>
-        </>
-      ),
+      body: [
+        returned?.notice === undefined ? (
+          testResult(path, account.id, test, nowMs)
+        ) : (
+          <div id="test-result" role="alert">
+            <Notice tone="bad">{returned.notice}</Notice>
+          </div>
+        ),
+        failingNotice(services, webhook),
+        stats(services.healthOf(id, nowMs)),
+        <Columns>
+          {aboutPanel(webhook, labelsOf(services.programs({}, nowMs)))}
+          {secretPanel(webhook, path)}
+        </Columns>,
+        <Panel
+          title="Recent deliveries"
+          id={PARTS_OF_TEST.recent}
+          isFlush
+          aside={
+            <>
+              <Link to={`${path}/resend-failed`}>Retry failed</Link>
+              <Link to={`${paths.deliveries(account.id)}?webhook=${id}`}>All deliveries</Link>
+            </>
+          }
+        >
+          {deliveryTable(account.id, recent.rows, 'No deliveries yet', true)}
+        </Panel>,
+        <ConfirmPanel title="Delete webhook" action={`${path}/delete`} phrase={host} button="Delete webhook">
+          Pending deliveries are cancelled and its history is hidden. This cannot be undone.
+        </ConfirmPanel>,
+      ],
     };
   },
   forms: {
@@ -254,11 +248,15 @@ function secretPanel({ nextSecretAtMs, updatedAtMs }: Webhook, path: string) {
       </Panel>
     );
   return (
-    <Panel title="Signing secret" id="secret-panel">
-      <PostForm action={`${path}/rotation`} button="Rotate secret" hidden={{ seen: updatedAtMs }}>
-        <RadioFields name="takes-over" legend="New secret becomes active" value="24h" options={TAKEOVERS} />
-      </PostForm>
-    </Panel>
+    <FormPanel
+      title="Signing secret"
+      id="secret-panel"
+      action={`${path}/rotation`}
+      button="Rotate secret"
+      hidden={{ seen: updatedAtMs }}
+    >
+      <RadioFields name="takes-over" legend="New secret becomes active" value="24h" options={TAKEOVERS} />
+    </FormPanel>
   );
 }
 

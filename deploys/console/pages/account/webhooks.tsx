@@ -5,7 +5,7 @@ import { Ago, shareText, spanText } from '../../components/format.tsx';
 import { ButtonLink } from '../../components/forms.tsx';
 import { Here } from '../../components/here.ts';
 import { Badge, Empty, Live, StateBadge, TablePanel } from '../../components/panels.tsx';
-import { Link, Pager } from '../../components/links.tsx';
+import { type Crumb, Link, Pager } from '../../components/links.tsx';
 import type { PageServices } from '../../page-services.ts';
 import { type AccountContext, accountPage } from '../../page.ts';
 import { STATE_WORDS, wordOf } from './deliveries.tsx';
@@ -144,6 +144,12 @@ export function WebhookUrl({ url }: Readonly<{ url: string }>) {
 /** The host of a webhook, which names it on pages. */
 export function hostOf({ url }: Pick<Webhook, 'url'>): string {
   return new URL(url).host;
+}
+
+/** The way to a page below a webhook's. */
+export function crumbsTo(accountId: number, webhook: Webhook): readonly Crumb[] {
+  const list = ['Webhooks', paths.webhooks(accountId)] as const;
+  return [list, [hostOf(webhook), paths.webhook(accountId, webhook.id)]];
 }
 
 /** Which programs a webhook wants, in a few words; `labelOf` names an address. */

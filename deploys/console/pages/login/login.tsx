@@ -3,7 +3,6 @@ import { unreachable } from '../../../../shared/brand.ts';
 import type { AuthService } from '../../../auth/auth-service.ts';
 import { AT_PROVIDER_MS } from '../../../auth/provider.ts';
 import { type CookieName, cookieOf, SESSION_COOKIE, setCookie } from '../../../auth/sessions.ts';
-import type { SignUpResult } from '../../../auth/sign-up.ts';
 import { ButtonLink, formContent, TextField } from '../../components/forms.tsx';
 import type { LoginServices } from '../../page-services.ts';
 import { type Content, type FormContext, openPage, type Refusal } from '../../page.ts';
@@ -57,26 +56,46 @@ export const loginPage = openPage({
   },
   forms: {
     async ''(services, context) {
-      const { auth } = services;
       const [email, password] = [field(context.form, 'email'), field(context.form, 'password')];
       const from = fromOf(services, context);
-      const result = await auth.login.withPassword(email, password, from);
-      switch (result.kind) {
-        case 'right':
-          return beginSession(auth, context, result.user, nextOf(context.form), from);
-        case 'code-wanted':
-          return toSecondStep(result.ticket, nextOf(context.form));
-        case 'wrong':
-          return REFUSALS.wrong;
-        case 'too-many':
-        case 'busy':
-          return notTried(result);
-        default:
-          return unreachable(result);
-      }
+      return answered(services, context, await services.auth.login.withPassword(email, password, from));
     },
   },
 });
+
+type Result =
+  | Awaited<ReturnType<AuthService['login']['withPassword' | 'withCode']>>
+  | Awaited<ReturnType<AuthService['signUp']['customer' | 'firstOperator']>>;
+
+/** How an attempt ends: signed in, at the second step, or with its form again; `wrong` is said of what was sent. */
+function answered(
+  services: LoginServices,
+  context: FormContext,
+  result: Result,
+  wrong: Refusal = REFUSALS.wrong,
+): Response | Refusal {
+  const next = nextOf(context.form);
+  switch (result.kind) {
+    case 'right':
+    case 'created':
+      return beginSession(services, context, result.user, next);
+    case 'code-wanted':
+      return toSecondStep(result.ticket, next);
+    case 'over':
+      return redirect(withNext(paths.login, next), undefined, [setCookie(STEP_COOKIE, '', 0)]);
+    case 'wrong':
+      return wrong;
+    case 'unfit':
+      return { errors: { [result.of === 'password' ? 'new-password' : result.of]: result.sentence } };
+    case 'no-invitation':
+      return refusal(410, NO_INVITATION);
+    case 'too-many':
+    case 'busy':
+      return notTried(result);
+    default:
+      return unreachable(result);
+  }
+}
 
 /** With a `refusal` where somebody did not come to the login by themselves. */
 function loginContent({ config: { oidc, signUp } }: AuthService, next: string, refused?: Refusal): Content {
@@ -85,26 +104,19 @@ function loginContent({ config: { oidc, signUp } }: AuthService, next: string, r
     action: paths.login,
     button: 'Sign in',
     hidden: { next },
-    children: (
-      <>
-        <EmailField />
-        <PasswordField />
-      </>
-    ),
-    below: (
-      <>
-        {oidc && (
-          <p>
-            <ButtonLink to={withNext(paths.provider, next)} text={`Sign in with ${oidc.name}`} />
-          </p>
-        )}
-        {signUp && (
-          <p>
-            <a href={paths.signUp}>Sign up</a>
-          </p>
-        )}
-      </>
-    ),
+    children: [<EmailField />, <PasswordField />],
+    below: [
+      oidc && (
+        <p>
+          <ButtonLink to={withNext(paths.provider, next)} text={`Sign in with ${oidc.name}`} />
+        </p>
+      ),
+      signUp && (
+        <p>
+          <a href={paths.signUp}>Sign up</a>
+        </p>
+      ),
+    ],
   });
   return { ...content, ...refused, returned: refused };
 }
@@ -129,22 +141,9 @@ export const secondStepPage = openPage({
   },
   forms: {
     ''(services, context) {
-      const { auth } = services;
-      const { form, request } = context;
-      const next = nextOf(form);
-      const result = auth.login.withCode(cookieOf(request.headers, STEP_COOKIE), field(form, 'code'));
-      switch (result.kind) {
-        case 'right':
-          return beginSession(auth, context, result.user, next, fromOf(services, context));
-        case 'wrong':
-          return REFUSALS['wrong-code'];
-        case 'too-many':
-          return notTried(result);
-        case 'over':
-          return redirect(withNext(paths.login, next), undefined, [setCookie(STEP_COOKIE, '', 0)]);
-        default:
-          return unreachable(result);
-      }
+      const ticket = cookieOf(context.request.headers, STEP_COOKIE);
+      const result = services.auth.login.withCode(ticket, field(context.form, 'code'));
+      return answered(services, context, result, REFUSALS['wrong-code']);
     },
   },
 });
@@ -197,7 +196,7 @@ export const providerReturnPage = openPage({
         const next = nextOf(new URLSearchParams({ next: result.next }));
         const moved = user.hasSecondFactor
           ? toSecondStep(auth.login.ticketFor(user), next)
-          : beginSession(auth, context, user, next, from);
+          : beginSession(services, context, user, next);
         moved.headers.append('set-cookie', setCookie(PROVIDER_COOKIE, '', 0));
         return moved;
       }
@@ -225,22 +224,14 @@ export const firstOperatorPage = openPage({
       button: 'Create login',
       hidden: { token: field(fieldsOf(context), 'token') },
       above: <p>Operators can see all accounts and manage plans and credits.</p>,
-      children: (
-        <>
-          <EmailField />
-          <NewPasswordField />
-        </>
-      ),
+      children: [<EmailField />, <NewPasswordField />],
     }),
   forms: {
     async ''(services, context) {
       const { form } = context;
       const { signUp } = services.auth;
-      return signedUp(
-        services,
-        context,
-        await signUp.firstOperator(field(form, 'token'), applicationFrom(form)),
-      );
+      const result = await signUp.firstOperator(field(form, 'token'), applicationFrom(form));
+      return answered(services, context, result);
     },
   },
 });
@@ -254,19 +245,17 @@ export const signUpPage = openPage({
       title: 'Sign up',
       action: paths.signUp,
       button: 'Sign up',
-      children: (
-        <>
-          <TextField
-            name="account"
-            label="Account name"
-            autocomplete="organization"
-            hint="Your company or project."
-            isRequired
-          />
-          <EmailField />
-          <NewPasswordField />
-        </>
-      ),
+      children: [
+        <TextField
+          name="account"
+          label="Account name"
+          autocomplete="organization"
+          hint="Your company or project."
+          isRequired
+        />,
+        <EmailField />,
+        <NewPasswordField />,
+      ],
       below: (
         <p>
           <a href={paths.login}>Already have an account? Sign in</a>
@@ -278,32 +267,11 @@ export const signUpPage = openPage({
       const { form, request } = context;
       const [name, from] = [field(form, 'account').trim(), { address: services.addressOf(request) }];
       const result = await services.auth.signUp.customer(name, applicationFrom(form), from);
-      return signedUp(services, context, result);
+      return answered(services, context, result);
     },
   },
 });
 
 function applicationFrom(form: URLSearchParams) {
   return { email: field(form, 'email'), password: field(form, 'new-password') };
-}
-
-/** Signs in who has just signed up. */
-function signedUp(
-  { auth, addressOf }: LoginServices,
-  context: FormContext,
-  result: SignUpResult,
-): Response | Refusal {
-  switch (result.kind) {
-    case 'created':
-      return beginSession(auth, context, result.user, paths.start, { address: addressOf(context.request) });
-    case 'unfit':
-      return { errors: { [result.of === 'password' ? 'new-password' : result.of]: result.sentence } };
-    case 'no-invitation':
-      return refusal(410, NO_INVITATION);
-    case 'too-many':
-    case 'busy':
-      return notTried(result);
-    default:
-      return unreachable(result);
-  }
 }

@@ -32,47 +32,45 @@ export const settingsPage = openPage({
     const isOn = user.hasSecondFactor;
     return {
       title: 'Settings',
-      body: (
-        <>
-          <p>
-            {user.email} <Badge tone="quiet">{user.role}</Badge>
-          </p>
-          <Columns>
-            <Panel title="Password" id="password-panel">
-              {user.passwordHash === undefined ? (
-                <p>You sign in with {oidc?.name ?? 'an identity provider'}.</p>
-              ) : (
-                <PostForm action={paths.password} button="Change password" kind="primary">
-                  <PasswordField label="Current password" />
-                  <NewPasswordField label="New password" />
-                </PostForm>
-              )}
-              {oidc && user.subject === undefined && (
-                <ButtonLink to={withNext(paths.provider, paths.settings)} text={`Link ${oidc.name}`} />
-              )}
-            </Panel>
-            <Panel
-              title="Two-factor authentication"
-              aside={isOn ? <Badge tone="good">On</Badge> : <Badge tone="quiet">Off</Badge>}
-            >
-              <p>Require a code from an authenticator app, so a stolen password isn't enough.</p>
-              <ButtonLink to={paths.secondFactor} text={isOn ? 'Turn off' : 'Set up'} />
-            </Panel>
-          </Columns>
-          <TablePanel
-            title="Active sessions"
-            id="sessions"
-            aside={
-              sessions.length > 1 && (
-                <PostForm action={paths.otherSessions} button="Sign out all other sessions" isInline />
-              )
-            }
-            columns={SESSION_COLUMNS}
-            rows={sessions}
-            empty={<p>No active sessions.</p>}
-          />
-        </>
-      ),
+      body: [
+        <p>
+          {user.email} <Badge tone="quiet">{user.role}</Badge>
+        </p>,
+        <Columns>
+          <Panel title="Password" id="password-panel">
+            {user.passwordHash === undefined ? (
+              <p>You sign in with {oidc?.name ?? 'an identity provider'}.</p>
+            ) : (
+              <PostForm action={paths.password} button="Change password" kind="primary">
+                <PasswordField label="Current password" />
+                <NewPasswordField label="New password" />
+              </PostForm>
+            )}
+            {oidc && user.subject === undefined && (
+              <ButtonLink to={withNext(paths.provider, paths.settings)} text={`Link ${oidc.name}`} />
+            )}
+          </Panel>
+          <Panel
+            title="Two-factor authentication"
+            aside={isOn ? <Badge tone="good">On</Badge> : <Badge tone="quiet">Off</Badge>}
+          >
+            <p>Require a code from an authenticator app, so a stolen password isn't enough.</p>
+            <ButtonLink to={paths.secondFactor} text={isOn ? 'Turn off' : 'Set up'} />
+          </Panel>
+        </Columns>,
+        <TablePanel
+          title="Active sessions"
+          id="sessions"
+          aside={
+            sessions.length > 1 && (
+              <PostForm action={paths.otherSessions} button="Sign out all other sessions" isInline />
+            )
+          }
+          columns={SESSION_COLUMNS}
+          rows={sessions}
+          empty={<p>No active sessions.</p>}
+        />,
+      ],
     };
   },
   forms: {

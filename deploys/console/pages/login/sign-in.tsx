@@ -1,7 +1,6 @@
 /** @jsxImportSource preact */
 import { unreachable } from '../../../../shared/brand.ts';
 import { type Actor, actorOf } from '../../../accounts/audit.ts';
-import type { AuthService } from '../../../auth/auth-service.ts';
 import type { From, TooMany } from '../../../auth/login.ts';
 import { type Busy, PASSWORD_CHARACTERS } from '../../../auth/passwords.ts';
 import {
@@ -86,13 +85,12 @@ export function fromOf({ auth, addressOf }: LoginServices, { request }: PageCont
 
 /** Begins a session for a user who has passed every step. The browser's former session ends: a token is never taken over. */
 export function beginSession(
-  { sessions, login }: AuthService,
+  { auth: { sessions, login }, addressOf }: LoginServices,
   { request }: PageContext,
   user: User,
   next: string,
-  from: From,
 ): Response {
-  login.remember(user, from);
+  login.remember(user, { address: addressOf(request) });
   const former = cookieOf(request.headers, SESSION_COOKIE);
   const token = sessions.begin(user.id, request.headers.get('user-agent'), former);
   const asksForMore = user.role === 'operator' && !user.hasSecondFactor;

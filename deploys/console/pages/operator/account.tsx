@@ -5,13 +5,12 @@ import { makePassword } from '../../../auth/passwords.ts';
 import { readEmail } from '../../../auth/users.ts';
 import { Ago, countText } from '../../components/format.tsx';
 import {
-  ActionPanel,
   ButtonLink,
   ConfirmPanel,
+  FormPanel,
   formIdFor,
   formIdFrom,
   INCOMPLETE_FORM,
-  PostForm,
   SelectField,
   TextField,
   unconfirmed,
@@ -46,34 +45,32 @@ export const accountPage = operatorPage({
       title: name,
       crumbs: [['Accounts', paths.operatorAccounts]],
       aside: <AccountBadge account={account} />,
-      body: (
-        <>
-          {accountTabs(id)}
-          {attention(account, plans)}
-          {figures(services, account, users.length, context.nowMs)}
-          <Columns>
-            <div class="panel-stack">
-              {planPanel(account, plans)}
-              {namePanel(account)}
-            </div>
-            <div class="panel-stack">
-              {creditsPanel(account, formIdFor(context, random), context.returned)}
-              {suspendPanel(account)}
-            </div>
-          </Columns>
-          <Panel title="Users" isFlush={users.length > 0}>
-            {userTable(users, true, <p>No users yet.</p>)}
-          </Panel>
-          {userPanel(id, context.returned?.sent?.get('user') ?? auth.users.newId())}
-          <Panel
-            title="Audit log"
-            isFlush={entries.length > 0}
-            aside={<Link to={`${paths.audit}?account=${id}`}>All entries</Link>}
-          >
-            {auditTable(entries, createWhoOf(services), <p>No changes in the last 400 days.</p>)}
-          </Panel>
-        </>
-      ),
+      body: [
+        accountTabs(id),
+        attention(account, plans),
+        figures(services, account, users.length, context.nowMs),
+        <Columns>
+          <div class="panel-stack">
+            {planPanel(account, plans)}
+            {namePanel(account)}
+          </div>
+          <div class="panel-stack">
+            {creditsPanel(account, formIdFor(context, random), context.returned)}
+            {suspendPanel(account)}
+          </div>
+        </Columns>,
+        <Panel title="Users" isFlush={users.length > 0}>
+          {userTable(users, true, <p>No users yet.</p>)}
+        </Panel>,
+        userPanel(id, context.returned?.sent?.get('user') ?? auth.users.newId()),
+        <Panel
+          title="Audit log"
+          isFlush={entries.length > 0}
+          aside={<Link to={`${paths.audit}?account=${id}`}>All entries</Link>}
+        >
+          {auditTable(entries, createWhoOf(services), <p>No changes in the last 400 days.</p>)}
+        </Panel>,
+      ],
     };
   },
   forms: {
@@ -106,75 +103,64 @@ function changed({ id }: Account, result: AdditionResult, flash: FlashCode): Res
 
 function planPanel({ id, plan }: Account, plans: PageServices['plans']) {
   return (
-    <Panel title="Plan">
-      <PostForm action={`${paths.operatorAccount(id)}/plan`} button="Change plan">
-        <SelectField
-          name="plan"
-          label="Plan"
-          value={plan ?? NO_PLAN}
-          options={planOptions(plans, plan)}
-          hint="Credits already used are not restored. Takes effect within a second."
-        />
-      </PostForm>
-    </Panel>
+    <FormPanel title="Plan" action={`${paths.operatorAccount(id)}/plan`} button="Change plan">
+      <SelectField
+        name="plan"
+        label="Plan"
+        value={plan ?? NO_PLAN}
+        options={planOptions(plans, plan)}
+        hint="Credits already used are not restored. Takes effect within a second."
+      />
+    </FormPanel>
   );
 }
 
 function namePanel({ id, name }: Account) {
   return (
-    <Panel title="Name">
-      <PostForm action={`${paths.operatorAccount(id)}/rename`} button="Rename">
-        <TextField name="name" label="Name" value={name} isRequired maxLength={64} />
-      </PostForm>
-    </Panel>
+    <FormPanel title="Name" action={`${paths.operatorAccount(id)}/rename`} button="Rename">
+      <TextField name="name" label="Name" value={name} isRequired maxLength={64} />
+    </FormPanel>
   );
 }
 
 /** `once`: the form has an id of its own, so that it adds once however often it is sent. */
 function creditsPanel({ id, creditsLeft }: Account, once: string, returned: Returned | undefined) {
   const action = `${paths.operatorAccount(id)}/credits`;
-  return (
-    <Panel title="Add credits">
-      {creditsLeft === undefined && returned?.action !== action ? (
+  if (creditsLeft === undefined && returned?.action !== action)
+    return (
+      <Panel title="Add credits">
         <p>This plan has unlimited credits.</p>
-      ) : (
-        <PostForm action={action} button="Add credits" hidden={{ once }}>
-          <TextField
-            name="credits"
-            label="Credits"
-            inputMode="numeric"
-            isRequired
-            placeholder="250,000"
-            hint={creditsLeft === undefined ? undefined : `${countText(creditsLeft)} left.`}
-          />
-          <TextField
-            name="reason"
-            label="Reason"
-            isRequired
-            maxLength={200}
-            hint="Recorded in the audit log."
-          />
-        </PostForm>
-      )}
-    </Panel>
+      </Panel>
+    );
+  return (
+    <FormPanel title="Add credits" action={action} button="Add credits" hidden={{ once }}>
+      <TextField
+        name="credits"
+        label="Credits"
+        inputMode="numeric"
+        isRequired
+        placeholder="250,000"
+        hint={creditsLeft === undefined ? undefined : `${countText(creditsLeft)} left.`}
+      />
+      <TextField name="reason" label="Reason" isRequired maxLength={200} hint="Recorded in the audit log." />
+    </FormPanel>
   );
 }
 
 /** The form chooses the new user's id: sent twice, it leads both times to the one user and password. */
 function userPanel(accountId: number, user: string) {
+  const action = `${paths.operatorAccount(accountId)}/users`;
   return (
-    <Panel title="Add user" id="add-user">
-      <PostForm action={`${paths.operatorAccount(accountId)}/users`} button="Add user" hidden={{ user }}>
-        <TextField
-          name="email"
-          label="Email"
-          type="email"
-          isRequired
-          maxLength={254}
-          hint="An initial password is generated and shown once. No email is sent."
-        />
-      </PostForm>
-    </Panel>
+    <FormPanel title="Add user" id="add-user" action={action} button="Add user" hidden={{ user }}>
+      <TextField
+        name="email"
+        label="Email"
+        type="email"
+        isRequired
+        maxLength={254}
+        hint="An initial password is generated and shown once. No email is sent."
+      />
+    </FormPanel>
   );
 }
 
@@ -225,9 +211,9 @@ function suspendPanel({ id, isSuspended }: Account) {
   const path = paths.operatorAccount(id);
   if (isSuspended)
     return (
-      <ActionPanel title="Resume" action={`${path}/resume`} button="Resume account" kind="primary">
-        All API keys work again within a second.
-      </ActionPanel>
+      <FormPanel title="Resume" action={`${path}/resume`} button="Resume account" kind="primary">
+        <p>All API keys work again within a second.</p>
+      </FormPanel>
     );
   return (
     <Panel title="Suspend" isDanger>

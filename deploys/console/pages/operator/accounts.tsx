@@ -19,9 +19,9 @@ import { idFrom, paths, redirect } from '../../paths.ts';
 const PAGE = 50;
 const NEW_PATH = `${paths.operatorAccounts}/new`;
 const STATES = [
-  { value: 'suspended', label: 'Suspended' },
-  { value: 'out-of-credits', label: 'Out of credits' },
-];
+  ['suspended', 'Suspended'],
+  ['out-of-credits', 'Out of credits'],
+] as const;
 
 /** Every account, the newest first. */
 export const accountListPage = operatorPage({
@@ -41,17 +41,15 @@ export const accountListPage = operatorPage({
     return {
       title: 'Accounts',
       aside: <ButtonLink to={NEW_PATH} kind="primary" text="Add account" />,
-      body: (
-        <>
-          <Filters isFiltered={isFiltered}>
-            <TextField name="q" label="Search" type="search" placeholder="Part of a name" />
-            {filterSelect('plan', 'Plan', [...plans.keys(), NO_PLAN])}
-            {filterSelect('state', 'State', STATES)}
-          </Filters>
-          {accountTable(items, isFiltered, next === undefined)}
-          <Pager by="before" next={next} />
-        </>
-      ),
+      body: [
+        <Filters isFiltered={isFiltered}>
+          <TextField name="q" label="Search" type="search" placeholder="Part of a name" />
+          {filterSelect('plan', 'Plan', [...plans.keys(), NO_PLAN])}
+          {filterSelect('state', 'State', STATES)}
+        </Filters>,
+        accountTable(items, isFiltered, next === undefined),
+        <Pager by="before" next={next} />,
+      ],
     };
   },
 });
@@ -95,18 +93,16 @@ export const newAccountPage = operatorPage({
       panel: 'Account',
       action: NEW_PATH,
       button: 'Add account',
-      children: (
-        <>
-          <TextField
-            name="name"
-            label="Name"
-            isRequired
-            maxLength={64}
-            hint="A company or project. It can be changed later."
-          />
-          <SelectField name="plan" label="Plan" value="trial" options={planOptions(plans)} />
-        </>
-      ),
+      children: [
+        <TextField
+          name="name"
+          label="Name"
+          isRequired
+          maxLength={64}
+          hint="A company or project. It can be changed later."
+        />,
+        <SelectField name="plan" label="Plan" value="trial" options={planOptions(plans)} />,
+      ],
     }),
   forms: {
     ''({ accounts }, { form, actor }) {
@@ -163,12 +159,11 @@ export function planFrom(form: URLSearchParams): string | undefined {
 
 /** The choices of a plan, those of the config and none; and the account's own where the config no longer has it. */
 export function planOptions(plans: ReadonlyMap<string, Plan>, own?: string) {
-  const options = [...plans].map(([name, plan]) => ({ value: name, label: `${name}, ${planText(plan)}` }));
   const gone = own !== undefined && !plans.has(own);
   return [
-    ...options,
-    { value: NO_PLAN, label: 'None, program API only' },
-    ...(gone ? [{ value: own, label: `${own}, no longer in the config` }] : []),
+    ...[...plans].map(([name, plan]) => [name, `${name}, ${planText(plan)}`] as const),
+    [NO_PLAN, 'None, program API only'] as const,
+    ...(gone ? [[own, `${own}, no longer in the config`] as const] : []),
   ];
 }
 

@@ -41,33 +41,28 @@ export const auditPage = operatorPage({
             before: idFrom(searchParams.get('before')),
             limit: PAGE + 1,
           });
+    const actions = audit.actions().map((name) => [name, wordsOf(name)] as const);
     const entries = found.slice(0, PAGE);
     const isFiltered = [account, actor, action].some(Boolean);
     return {
       title: 'Audit log',
-      body: (
-        <>
-          <Filters isFiltered={isFiltered} errors={errors}>
-            <TextField name="account" label="Account" placeholder="Name or ID" />
-            <TextField name="actor" label="Actor" placeholder="Email or ID" />
-            {filterSelect(
-              'action',
-              'Action',
-              audit.actions().map((name) => ({ value: name, label: wordsOf(name) })),
-            )}
-          </Filters>
-          {auditTable(
-            entries,
-            createWhoOf(services),
-            <Empty
-              title={isFiltered ? 'No matching entries' : 'No changes yet'}
-              text="Entries are kept for 400 days."
-            />,
-            (id) => services.accounts.findById(id)?.name,
-          )}
-          <Pager by="before" next={found.length > PAGE ? entries.at(-1)?.id : undefined} />
-        </>
-      ),
+      body: [
+        <Filters isFiltered={isFiltered} errors={errors}>
+          <TextField name="account" label="Account" placeholder="Name or ID" />
+          <TextField name="actor" label="Actor" placeholder="Email or ID" />
+          {filterSelect('action', 'Action', actions)}
+        </Filters>,
+        auditTable(
+          entries,
+          createWhoOf(services),
+          <Empty
+            title={isFiltered ? 'No matching entries' : 'No changes yet'}
+            text="Entries are kept for 400 days."
+          />,
+          (id) => services.accounts.findById(id)?.name,
+        ),
+        <Pager by="before" next={found.length > PAGE ? entries.at(-1)?.id : undefined} />,
+      ],
     };
   },
 });

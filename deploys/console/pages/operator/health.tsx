@@ -36,42 +36,38 @@ export const healthPage = operatorPage({
     return {
       title: 'Health',
       aside: <Badge tone="waiting">Live</Badge>,
-      body: (
-        <>
-          <Live id="health" everySeconds={10}>
-            <div class="panel-stack">
-              <Notice tone={troubles.length === 0 ? 'good' : 'warning'}>
-                {troubles.length === 0
-                  ? 'All systems healthy.'
-                  : troubles.map((sentence) => <p>{sentence}</p>)}
-              </Notice>
-              <Columns>
-                {watcherPanel(state.watcher)}
-                {servicePanel(state)}
-              </Columns>
-              <TablePanel
-                title="Stores"
-                columns={[
-                  ['Store', ({ name }) => name, 'head'],
-                  ['State', ({ state: shown }) => shown],
-                  ['Size', ({ size = '–' }) => size, 'end'],
-                  ['Log (WAL)', ({ wal = '–' }) => wal, 'end'],
-                ]}
-                rows={[...services.operator.storeSizes().map(storeRow), ...redisRows(state.redis)]}
-              />
-            </div>
-          </Live>
-          <Panel title="Operators" isFlush>
-            {userTable(state.operators, false, <Empty title="No operators" />)}
-          </Panel>
-          <TablePanel
-            title="Configured plans"
-            caption="Plans"
-            columns={PLAN_COLUMNS}
-            rows={[...services.plans]}
-          />
-        </>
-      ),
+      body: [
+        <Live id="health" everySeconds={10}>
+          <div class="panel-stack">
+            <Notice tone={troubles.length === 0 ? 'good' : 'warning'}>
+              {troubles.length === 0 ? 'All systems healthy.' : troubles.map((sentence) => <p>{sentence}</p>)}
+            </Notice>
+            <Columns>
+              {watcherPanel(state.watcher)}
+              {servicePanel(state)}
+            </Columns>
+            <TablePanel
+              title="Stores"
+              columns={[
+                ['Store', ({ name }) => name, 'head'],
+                ['State', ({ state: shown }) => shown],
+                ['Size', ({ size = '–' }) => size, 'end'],
+                ['Log (WAL)', ({ wal = '–' }) => wal, 'end'],
+              ]}
+              rows={[...services.operator.storeSizes().map(storeRow), ...redisRows(state.redis)]}
+            />
+          </div>
+        </Live>,
+        <Panel title="Operators" isFlush>
+          {userTable(state.operators, false, <Empty title="No operators" />)}
+        </Panel>,
+        <TablePanel
+          title="Configured plans"
+          caption="Plans"
+          columns={PLAN_COLUMNS}
+          rows={[...services.plans]}
+        />,
+      ],
     };
   },
 });

@@ -38,35 +38,33 @@ export const queuePage = operatorPage({
     return {
       title: 'Queue',
       aside: <Badge tone="waiting">Live</Badge>,
-      body: (
-        <>
-          <Live id="queue">
-            <div class="panel-stack">
-              {!health.isWell && <Notice tone="bad">{health.sentence}</Notice>}
-              {figures(queue.state(nowMs), nowMs)}
-            </div>
-          </Live>
-          <Columns>
-            <TablePanel
-              title="Failing endpoints by host"
-              columns={[
-                ['Host', ({ host }) => host, 'head'],
-                ['Webhooks', ({ webhooks }) => countText(webhooks), 'end'],
-                ['Failing since', ({ sinceMs }) => <Ago atMs={sinceMs} />, 'end'],
-              ]}
-              rows={queue.failingHosts()}
-              empty={<Empty title="All endpoints are healthy" />}
-            />
-            <div class="panel-stack">
-              {reasonPanel('Failure reasons, last 24 h', queue.reasons('failed', nowMs - DAY_MS))}
-              {reasonPanel('Block reasons, last 24 h', queue.reasons('blocked', nowMs - DAY_MS))}
-            </div>
-          </Columns>
-          {shown.length > 0 && failingPanel(shown, nameOf)}
-          <Pager by="after" next={last && `${last.failingSinceMs}.${last.id}`} />
-          <Live id="attempts">{attemptPanel(queue.wrongAttempts(WRONG_SHOWN), nameOf)}</Live>
-        </>
-      ),
+      body: [
+        <Live id="queue">
+          <div class="panel-stack">
+            {!health.isWell && <Notice tone="bad">{health.sentence}</Notice>}
+            {figures(queue.state(nowMs), nowMs)}
+          </div>
+        </Live>,
+        <Columns>
+          <TablePanel
+            title="Failing endpoints by host"
+            columns={[
+              ['Host', ({ host }) => host, 'head'],
+              ['Webhooks', ({ webhooks }) => countText(webhooks), 'end'],
+              ['Failing since', ({ sinceMs }) => <Ago atMs={sinceMs} />, 'end'],
+            ]}
+            rows={queue.failingHosts()}
+            empty={<Empty title="All endpoints are healthy" />}
+          />
+          <div class="panel-stack">
+            {reasonPanel('Failure reasons, last 24 h', queue.reasons('failed', nowMs - DAY_MS))}
+            {reasonPanel('Block reasons, last 24 h', queue.reasons('blocked', nowMs - DAY_MS))}
+          </div>
+        </Columns>,
+        shown.length > 0 && failingPanel(shown, nameOf),
+        <Pager by="after" next={last && `${last.failingSinceMs}.${last.id}`} />,
+        <Live id="attempts">{attemptPanel(queue.wrongAttempts(WRONG_SHOWN), nameOf)}</Live>,
+      ],
     };
   },
 });

