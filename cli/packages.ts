@@ -34,8 +34,9 @@ const INSTALL_MS_MAX = 10 * 60_000;
 
 /** An install that finds nothing to do leaves the folder's time alone, and the next command would install again. */
 function touch(path: string, like: string) {
-  const { atime, mtime } = statSync(like);
-  utimesSync(path, atime, mtime);
+  const { atime, mtimeMs } = statSync(like);
+  // A time is set to the millisecond: the file's own would be before it.
+  utimesSync(path, atime, new Date(Math.ceil(mtimeMs)));
 }
 
 function changedAtMs(path: string): number | undefined {
