@@ -15,7 +15,8 @@ import { createTroubles } from './troubles.ts';
 import { historyGap } from './history/tiers.ts';
 import { withHistory } from './history/history.ts';
 import { createJournal } from './limits/journal.ts';
-import { limitsAlone, limitsShared, type Sharing } from './limits/limits.ts';
+import { limitsAlone } from './limits/limits.ts';
+import { limitsShared, type Sharing } from './limits/node.ts';
 import { dueMsBy } from '../shared/config/methods.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import type { Hosts } from './replica/hosts.ts';
@@ -89,14 +90,12 @@ export function createGateway(deps: Deps) {
   const onLost = (elements: number) => log.error({ elements }, USAGE_LOST);
   const usage = createUsage({ ledger, node, clock, onLost });
   const journal = createJournal(ledger, node, setImmediate, usage.inSameTransaction);
-  const limits =
-    sharing === undefined
-      ? limitsAlone(journal, ledger, clock)
-      : limitsShared({ node, sharing, journal, ledger, clock, revision });
-  const lookForTroubles = createTroubles({ ...deps, journal, usage, link: limits.link });
+  const shared = sharing && limitsShared({ node, sharing, journal, ledger, clock, revision });
+  const limits = shared ?? limitsAlone(journal, ledger, clock);
+  const lookForTroubles = createTroubles({ ...deps, journal, usage, link: shared?.link });
   const host = createHostHealth(clock, supervisor === undefined ? log : undefined);
   const cache = cacheBytes === 0 ? undefined : new Cache(cacheBytes);
-  const metrics = createMetrics(backends, limits.link, cache);
+  const metrics = createMetrics(backends, shared?.link, cache);
   const pool = poolOf(backends, metrics, deps);
   const parts = { clock, dueMs, pool, ...sendingFrom(deps), ...eventsFor(metrics, log, clock) };
   const forward = createForward(parts);

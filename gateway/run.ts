@@ -16,7 +16,7 @@ import { openStore, type Store } from '../shared/store/open.ts';
 import { createGateway, type Gateway } from './compose.ts';
 import { HOST_DRAINING } from './health.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from './ledger.ts';
-import { claimNodeId, processName } from './limits/limits.ts';
+import { claimNodeId, processName } from './limits/node.ts';
 import { listenForMetrics } from './metrics.ts';
 import { openHosts } from './replica/hosts.ts';
 import { listen } from './server.ts';

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { COMBINE_MS, type Leases } from './leases.ts';
 import type { SpentRow } from './journal.ts';
 import type { LeaseStore, Message, Reply, Sender } from './messages.ts';
-import type { ScanLeases } from './scans.ts';
+import type { ScanLeases } from './scan-leases.ts';
 
 /** Carries messages between the leases and their store, off the way of requests. */
 export type LeaseSync = ReturnType<typeof createLeaseSync>;
@@ -10,7 +10,7 @@ export type StoreLink = Pick<LeaseSync, 'isOut' | 'failure' | 'counts'>;
 
 type LeaseSyncOptions = Readonly<{
   accounts: Leases;
-  scans: ScanLeases;
+  scans: Pick<ScanLeases, 'collect' | 'release' | 'settle'>;
   store: LeaseStore;
   clock: Clock;
   node: string;

@@ -1,153 +1,53 @@
 import { awaitPermit } from './calls.ts';
-import type { Message, Reply, ScanGrant, ScanReport } from './messages.ts';
 
+/** The permits of scans of this process, as the rest of the gateway sees them. */
 export type ScanPermits = Pick<ReturnType<typeof createScanPermits>, 'hasRoom' | 'take'>;
-export type ScanLeases = Pick<ReturnType<typeof createScanPermits>, 'collect' | 'release' | 'settle'>;
-
-/** What a process that is not alone shares the scans of its accounts by. */
-type ScanLink = Readonly<{
-  monotonic(): number;
-  /** The revision of the accounts database at which callers and plans were last read. */
-  revision(): number;
-  /** The store is known not to reply. */
-  isOut(): boolean;
-  /** Has `collect` called soon. */
-  flushSoon(): void;
-}>;
 
 /** Scans that may wait for each that may run: wallets ask for two token programs at once. */
 const WAITING_PER_PERMIT = 2;
-/** Permits that no scan needs are returned after so long. */
-const IDLE_MS = 250;
-/** What is held is reported again this often: a lease lives for five of them. */
-const RENEW_MS = 1_000;
-/** How long a process may hold more than its share while others wait. */
-const TURN_MS = 250;
-/** A process whose scans wait asks again after this. */
-const ASK_MS = 50;
-/** A message without a reply is sent again after this. */
-const RETRY_MS = 500;
 
-/** One account's scans in this process and their lease; instants are monotonic. Mutable: it is the account's state. */
-class Scans {
+/** One account's scans in this process. Mutable: it is the account's state. */
+export class Scans {
   running = 0;
   readonly queue: (() => void)[] = [];
-  /** Permits that are this process's until `expiresMs`, or while the authority does not reply. */
-  held = 0;
-  expiresMs = 0;
-  /** The message under way. */
-  sent: Readonly<{ atMs: number; kept: number }> | undefined;
-  /** Since when it holds more than it needs. */
-  #surplusSinceMs = 0;
-  /** Until when it may hold more than its share although another process waits for permits. */
-  #turnEndsMs = 0;
-  #grant: ScanGrant | undefined;
-  /** When the last message was replied to; `-Infinity` before the first. */
-  #heardMs = Number.NEGATIVE_INFINITY;
-  /** When the last message had no reply; `undefined` when it had one. */
-  #failedMs: number | undefined;
 
   constructor(
     readonly id: number,
     public max: number,
   ) {}
 
-  /** Notes up to when all that is held was needed, before what runs or waits changes. */
-  beforeChange(nowMs: number): void {
-    if (this.held <= this.#needed) this.#surplusSinceMs = nowMs;
+  /** Scans that may run in this process now. */
+  allowed(): number {
+    return this.max;
   }
 
-  /** Scans that may run in this process now. During an outage it goes on with what it held, and with one at least. */
-  allowed(nowMs: number, storeOut: boolean): number {
-    if (storeOut || this.#failedMs !== undefined || this.#grant?.learning === true)
-      return Math.min(this.max, Math.max(1, this.held));
-    return nowMs >= this.expiresMs ? 0 : Math.min(this.max, this.held, this.#fair(nowMs));
+  /** Does what changes the scans that run or wait. */
+  change(act: () => void): void {
+    act();
   }
 
-  /** Its share once others wait and it has had more for long enough; no bound before. */
-  #fair(nowMs: number): number {
-    return this.#grant?.contended === true && nowMs >= this.#turnEndsMs ? this.#grant.fair : Infinity;
-  }
-
-  get #needed(): number {
-    return Math.max(this.running, Math.min(this.max, this.running + this.queue.length));
-  }
-
-  /** Permits that a message of this instant does not return. */
-  #kept(nowMs: number): number {
-    // A permit that ended may be another's by now; only what runs is reported as held.
-    if (nowMs >= this.expiresMs) return this.running;
-    const isContended = this.#grant?.contended === true;
-    const returns = isContended || this.held > this.max || nowMs - this.#surplusSinceMs >= IDLE_MS;
-    const kept = returns ? Math.min(this.held, this.#needed, this.#fair(nowMs)) : this.held;
-    return Math.max(this.running, kept);
-  }
-
-  isDue(nowMs: number, storeOut: boolean): boolean {
-    if (this.sent !== undefined) return false;
-    if (this.#failedMs !== undefined) return nowMs - this.#failedMs >= RETRY_MS;
-    if (nowMs < this.expiresMs && this.#kept(nowMs) < this.held) return true;
-    const unheardMs = nowMs - this.#heardMs;
-    if (this.queue.length > 0 && this.running >= this.allowed(nowMs, storeOut)) return unheardMs >= ASK_MS;
-    return (this.held > 0 || this.running > 0) && unheardMs >= RENEW_MS;
-  }
-
-  /** Nothing is known of it that a new one would not know; what the authority may still count ends by itself. */
-  isAtRest(nowMs: number): boolean {
-    const isUsed = this.running + this.queue.length > 0 || this.sent !== undefined;
-    return !isUsed && (this.held === 0 || nowMs >= this.expiresMs);
-  }
-
-  /** Permits that it returns, with `all` those of no scan, are out of reach from here on. */
-  report(nowMs: number, all: boolean): ScanReport {
-    const kept = all ? this.running : this.#kept(nowMs);
-    if (nowMs < this.expiresMs) this.held = Math.min(this.held, kept);
-    this.sent = { atMs: nowMs, kept };
-    return { scans: this.max, kept, wanted: all ? kept : Math.max(kept, this.#needed) };
-  }
-
-  /** Without a grant it is unknown whether the message was heard. */
-  settle(grant: ScanGrant | undefined, nowMs: number): void {
-    const { sent } = this;
-    if (sent === undefined) return;
-    this.sent = undefined;
-    this.#failedMs = grant === undefined ? nowMs : undefined;
-    if (grant === undefined) return;
-    const { held, lifeMs, contended } = grant;
-    if (held > sent.kept || (contended && this.#grant?.contended !== true))
-      this.#turnEndsMs = nowMs + TURN_MS;
-    if (held > sent.kept) this.#surplusSinceMs = nowMs;
-    this.held = held;
-    this.expiresMs = sent.atMs + lifeMs;
-    this.#grant = grant;
-    this.#heardMs = nowMs;
+  /** Nothing is known of it that a new one would not know. */
+  isAtRest(): boolean {
+    return this.running === 0 && this.queue.length === 0;
   }
 }
 
 /**
  * The permits of this process. A permit is held from before the call is sent until no backend works on it any more, and
  * outside of a batch until the last byte of its answer has been sent. A batch itself prevents that one of its scans waits
- * in vain for another. Without a link all that a plan allows may run here.
+ * in vain for another. `make` makes the state of an account that is not in `accounts`.
  */
-export function createScanPermits(link?: ScanLink) {
-  const accounts = new Map<number, Scans>();
-
-  function hasPermit(scans: Scans): boolean {
-    const { running, max } = scans;
-    return running < (link === undefined ? max : scans.allowed(link.monotonic(), link.isOut()));
-  }
-
-  /** Does what changes the scans that run or wait, and has it reported. */
-  function change(scans: Scans, act: () => void): void {
-    if (link !== undefined) scans.beforeChange(link.monotonic());
-    act();
-    if (link === undefined) {
-      if (scans.running === 0 && scans.queue.length === 0) accounts.delete(scans.id);
-    } else if (scans.isDue(link.monotonic(), link.isOut())) link.flushSoon();
+export function createScanPermits<Account extends Scans>(
+  accounts: Map<number, Account>,
+  make: (id: number, max: number) => Account,
+) {
+  function change(scans: Account, act: () => void): void {
+    scans.change(act);
+    if (scans.isAtRest()) accounts.delete(scans.id);
   }
 
   /** Lets one run; gives what ends it. */
-  function start(scans: Scans): () => void {
+  function start(scans: Account): () => void {
     let isRunning = true;
     change(scans, () => scans.running++);
     return () => {
@@ -161,21 +61,8 @@ export function createScanPermits(link?: ScanLink) {
   }
 
   /** Lets waiting scans run, in the order of asking, as far as there are permits. */
-  function serve(scans: Scans): void {
-    while (scans.queue.length > 0 && hasPermit(scans)) scans.queue.shift()?.();
-  }
-
-  /** Up to `max` messages of the accounts that `isDue` picks; with `all` they return what no scan runs on. */
-  function messages(nowMs: number, max: number, isDue: (scans: Scans) => boolean, all: boolean): Message[] {
-    const due: Message[] = [];
-    for (const [accountId, scans] of accounts) {
-      if (due.length === max) break;
-      if (isDue(scans))
-        due.push({ accountId, revision: link?.revision() ?? 0, scans: scans.report(nowMs, all) });
-      else if (scans.isAtRest(nowMs)) accounts.delete(accountId);
-      else serve(scans);
-    }
-    return due;
+  function serve(scans: Account): void {
+    while (scans.queue.length > 0 && scans.running < scans.allowed()) scans.queue.shift()?.();
   }
 
   return {
@@ -186,27 +73,16 @@ export function createScanPermits(link?: ScanLink) {
     },
     /** Gives what gives the permit back, in the order of asking; nothing when `signal` aborts first. */
     take(accountId: number, max: number, signal: AbortSignal): (() => void) | Promise<() => void> {
-      const scans = accounts.get(accountId) ?? new Scans(accountId, max);
+      const scans = accounts.get(accountId) ?? make(accountId, max);
       scans.max = max;
-      const isFree = scans.queue.length === 0 && hasPermit(scans);
+      const isFree = scans.queue.length === 0 && scans.running < scans.allowed();
       if (!isFree && signal.aborted) return () => undefined;
       accounts.set(accountId, scans);
       if (isFree) return start(scans);
       const wait = { signal, granted: () => start(scans), left: () => () => undefined };
       return awaitPermit(scans.queue, wait, (act) => change(scans, act));
     },
-    collect: (nowMs: number, max: number) =>
-      messages(nowMs, max, (scans) => scans.isDue(nowMs, link?.isOut() === true), false),
-    /** Up to `max` messages that return everything, for a process that ends. */
-    release: (nowMs: number, max: number) =>
-      messages(nowMs, max, ({ sent, held, running }) => sent === undefined && held > running, true),
-    /** Takes in the reply to a collected message. */
-    settle({ accountId, scans: report }: Message, reply: Reply | undefined, nowMs: number): void {
-      const scans = accounts.get(accountId);
-      if (report === undefined || scans === undefined) return;
-      scans.settle(reply?.scans, nowMs);
-      serve(scans);
-    },
+    serve,
     size: () => accounts.size,
   };
 }

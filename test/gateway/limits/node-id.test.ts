@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { claimNodeId } from '../../../gateway/limits/limits.ts';
+import { claimNodeId } from '../../../gateway/limits/node.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import type { Config } from '../../../shared/config/config.ts';
 import { systemClock } from '../../../shared/clock.ts';

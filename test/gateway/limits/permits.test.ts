@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { createCallPermits } from '../../../gateway/limits/calls.ts';
-import { createScanPermits } from '../../../gateway/limits/scans.ts';
+import { createScanPermits, Scans } from '../../../gateway/limits/scans.ts';
 
 const never = new AbortController().signal;
 const turn = () => new Promise(setImmediate);
@@ -8,7 +8,8 @@ const turn = () => new Promise(setImmediate);
 describe.each(['calls', 'scans'])('%s of one account', (kind) => {
   /** One permit, and who has had it so far. */
   function waiting() {
-    const [calls, scans] = [createCallPermits(), createScanPermits()];
+    const calls = createCallPermits();
+    const scans = createScanPermits(new Map(), (id, max) => new Scans(id, max));
     calls.take(1, 1);
     const batch = calls.ofBatch(1, 1);
     const order: string[] = [];
@@ -50,7 +51,7 @@ describe.each(['calls', 'scans'])('%s of one account', (kind) => {
 });
 
 test('a permit of a scan that is given back twice counts once', async () => {
-  const permits = createScanPermits();
+  const permits = createScanPermits(new Map(), (id, max) => new Scans(id, max));
   const giveBack = await permits.take(1, 2, never);
   await permits.take(1, 2, never);
   for (let i = 0; i < 2; i++) giveBack();

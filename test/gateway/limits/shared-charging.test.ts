@@ -3,7 +3,6 @@ import { createLeases, createSharedCharging } from '../../../gateway/limits/leas
 import type { Charge } from '../../../gateway/limits/charge.ts';
 import type { Journal } from '../../../gateway/limits/journal.ts';
 import { createLeaseSync } from '../../../gateway/limits/lease-sync.ts';
-import { createScanPermits } from '../../../gateway/limits/scans.ts';
 import { createLeaseStore } from '../../fakes/lease-store.ts';
 import { callerOf, planOf } from '../usage/started.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
@@ -41,7 +40,8 @@ function processes(count: number) {
   const nodes = Array.from({ length: count }, (_, i) => {
     const { journal, ...disk } = memoryJournal();
     const accounts = createLeases({ journal, revision: () => 1, share: 1 / count });
-    const parts = { accounts, scans: createScanPermits(), store, clock };
+    const scans = { collect: () => [], release: () => [], settle: () => undefined };
+    const parts = { accounts, scans, store, clock };
     const sync = createLeaseSync({ ...parts, node: `n${i}`, fence: 1 });
     void sync.run(stop.signal);
     const charging = createSharedCharging(accounts, sync, journal, clock);

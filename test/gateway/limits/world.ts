@@ -11,7 +11,7 @@ import { type Answer, answer, decode, SCAN_FORGET_MS } from '../../../gateway/li
 import type { Charge, Price } from '../../../gateway/limits/charge.ts';
 import type { OtherSpending, Spending } from '../../../gateway/limits/journal.ts';
 import type { Message, Reply } from '../../../gateway/limits/messages.ts';
-import { createScanPermits } from '../../../gateway/limits/scans.ts';
+import { createScanLeases, type ScanLeases } from '../../../gateway/limits/scan-leases.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
 import { callerOf } from '../usage/started.ts';
 
@@ -44,7 +44,7 @@ export type Node = {
   disk: Spending;
   readonly memory: Spending;
   readonly accounts: Leases;
-  readonly scans: ReturnType<typeof createScanPermits>;
+  readonly scans: ScanLeases;
   alive: boolean;
   /** Turns so far, and scans that wait, run and have ended. */
   turn: number;
@@ -134,7 +134,7 @@ export function createWorld(options: WorldOptions) {
       () => new Map(others().map(({ id, disk: spent }) => [id, { ...spent, isOnHost }])),
     );
     const accounts = createLeases({ journal, revision: () => revision, share: 1 / count });
-    const scans = createScanPermits({
+    const scans = createScanLeases({
       monotonic: () => nowMs,
       revision: () => revision,
       isOut: () => false,
