@@ -1,8 +1,8 @@
 import { USAGE_MIGRATIONS } from '../shared/ledger/schema.ts';
 import type { Migrations } from '../shared/store/open.ts';
 import { BUCKET_MIGRATIONS } from './limits/charge.ts';
-import { LEASE_MIGRATIONS } from './limits/store-sqlite.ts';
-import { OUTBOX_MIGRATIONS } from './usage/outbox.ts';
+import { LEASE_MIGRATIONS } from './cluster/store-sqlite.ts';
+import { OUTBOX_MIGRATIONS } from './cluster/usage-outbox.ts';
 
 export { LEDGER_FILE } from '../shared/ledger/schema.ts';
 

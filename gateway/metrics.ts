@@ -4,7 +4,7 @@ import type { Listen } from '../shared/config/kinds.ts';
 import type { GatewayStatus } from '../shared/gateway-status.ts';
 import { listenComplaint } from '../shared/process.ts';
 import { droppedLines } from '../shared/log.ts';
-import type { StoreLink } from './limits/lease-sync.ts';
+import type { StoreLink } from './cluster/lease-sync.ts';
 import type { MethodClass } from '../shared/config/methods.ts';
 import { type Backend, COMMITMENTS } from './upstream/backend.ts';
 import type { Cache } from './upstream/cache.ts';

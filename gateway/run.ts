@@ -16,9 +16,9 @@ import { openStore, type Store } from '../shared/store/open.ts';
 import { createGateway, type Gateway } from './compose.ts';
 import { HOST_DRAINING } from './health.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from './ledger.ts';
-import { claimNodeId, processName } from './limits/node.ts';
+import { claimNodeId, processName } from './cluster/node.ts';
 import { listenForMetrics } from './metrics.ts';
-import { openHosts } from './replica/hosts.ts';
+import { openHosts } from './cluster/hosts.ts';
 import { listen } from './server.ts';
 import type { PortClaim, ReloadedConfig, SupervisorLink } from './workers.ts';
 

@@ -11,7 +11,7 @@ import { listenComplaint } from '../shared/process.ts';
 import { createLog, droppedLines, writeLines } from '../shared/log.ts';
 import { takeLock } from '../shared/store/lock.ts';
 import { openStore } from '../shared/store/open.ts';
-import { processName } from './limits/node.ts';
+import { processName } from './cluster/node.ts';
 import { togetherStatus } from './status.ts';
 import { expose, listenForMetrics } from './metrics.ts';
 import { WorkerPool } from './worker-pool.ts';

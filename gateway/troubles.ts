@@ -3,8 +3,8 @@ import type { Config } from '../shared/config/config.ts';
 import { descriptorsMax, descriptorTrouble, fileReason } from '../shared/store/private.ts';
 import { type Store, watchFile } from '../shared/store/open.ts';
 import type { Trouble } from './health.ts';
-import type { StoreLink } from './limits/lease-sync.ts';
-import type { Hosts } from './replica/hosts.ts';
+import type { StoreLink } from './cluster/lease-sync.ts';
+import type { Hosts } from './cluster/hosts.ts';
 
 type Sources = Readonly<{
   accounts: Store;

@@ -1,5 +1,5 @@
-import { answer, decode } from '../../gateway/limits/authority.ts';
-import type { LeaseStore } from '../../gateway/limits/messages.ts';
+import { answer, decode } from '../../gateway/cluster/authority.ts';
+import type { LeaseStore } from '../../gateway/cluster/messages.ts';
 import type { Clock } from '../../shared/clock.ts';
 
 /** What the store does with calls from now on. */

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { decode } from '../../gateway/limits/authority.ts';
-import { leaseKey } from '../../gateway/limits/store-redis.ts';
+import { decode } from '../../gateway/cluster/authority.ts';
+import { leaseKey } from '../../gateway/cluster/store-redis.ts';
 import { takeLock } from '../../shared/store/lock.ts';
 import { startBackend, streamed } from '../fakes/backend.ts';
 import { temporaryFolder } from '../started/gateway.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { RateReport } from '../../../gateway/limits/messages.ts';
+import type { RateReport } from '../../../gateway/cluster/messages.ts';
 import { startAuthority } from './authority-alone.ts';
 import { weighted } from './model-runs.ts';
 

@@ -16,7 +16,7 @@ import {
   type RedisScript,
   type ScriptedClient,
 } from '../../shared/redis/link.ts';
-import { KEPT_HERE, type Outbox, type Unsent } from './outbox.ts';
+import { KEPT_HERE, type Outbox, type Unsent } from './usage-outbox.ts';
 
 /** Of each its counters, and at the end the life in ms. The larger number counts: what comes twice changes nothing. */
 const PUT_CELLS: RedisScript = {

@@ -6,12 +6,12 @@ import {
   joinWaiters,
   CREDITS_WAIT_MS,
   RATE_WAIT_MS,
-} from '../../../gateway/limits/leases.ts';
-import { type Answer, answer, decode, SCAN_FORGET_MS } from '../../../gateway/limits/authority.ts';
+} from '../../../gateway/cluster/leases.ts';
+import { type Answer, answer, decode, SCAN_FORGET_MS } from '../../../gateway/cluster/authority.ts';
 import type { Charge, Price } from '../../../gateway/limits/charge.ts';
 import type { OtherSpending, Spending } from '../../../gateway/limits/journal.ts';
-import type { Message, Reply } from '../../../gateway/limits/messages.ts';
-import { createScanLeases, type ScanLeases } from '../../../gateway/limits/scan-leases.ts';
+import type { Message, Reply } from '../../../gateway/cluster/messages.ts';
+import { createScanLeases, type ScanLeases } from '../../../gateway/cluster/scan-leases.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
 import { callerOf } from '../usage/started.ts';
 

@@ -1,13 +1,13 @@
 import { expect, test } from 'bun:test';
 import { randomUUID } from 'node:crypto';
-import { type DeploysAt, openPush } from '../../../gateway/usage/push.ts';
-import { createOutbox, KEPT_HERE, noteUnsent } from '../../../gateway/usage/outbox.ts';
+import { type DeploysAt, openPush } from '../../../gateway/cluster/usage-push.ts';
+import { createOutbox, KEPT_HERE, noteUnsent } from '../../../gateway/cluster/usage-outbox.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { cellsKey } from '../../../shared/ledger/cells.ts';
 import { temporaryFolder } from '../../started/gateway.ts';
 import { waited } from '../../started/host.ts';
 import { startRedis } from '../../started/redis.ts';
-import { openLedger, writeCell } from './started.ts';
+import { openLedger, writeCell } from '../usage/started.ts';
 
 const ACCOUNTS = 400;
 const HOUR = Math.floor(systemClock.now() / 3_600_000);

@@ -1,4 +1,4 @@
-import type { Spending } from './journal.ts';
+import type { Spending } from '../limits/journal.ts';
 import type { CreditGrant, CreditReport } from './messages.ts';
 import { Demand, type Due, Pace } from './rate-lease.ts';
 

@@ -1,5 +1,5 @@
 import type { Message, Reply, ScanGrant, ScanReport } from './messages.ts';
-import { createScanPermits, Scans } from './scans.ts';
+import { createScanPermits, Scans } from '../limits/scans.ts';
 
 export type ScanLeases = ReturnType<typeof createScanLeases>;
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { answer } from '../../../gateway/limits/authority.ts';
+import { answer } from '../../../gateway/cluster/authority.ts';
 import { firstViolation } from './model-runs.ts';
 
 // The eight invariants over random schedules: seconds of nothing but arithmetic, more on a machine with other work.

@@ -1,9 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/source.ts';
-import { type Charge, type Charging, durable, type Price, StatedCredits } from './charge.ts';
+import { type Charge, type Charging, durable, type Price, StatedCredits } from '../limits/charge.ts';
 import { CreditLease, type CreditLook, LATER_MS } from './credit-lease.ts';
-import type { Journal, Spending } from './journal.ts';
+import type { Journal, Spending } from '../limits/journal.ts';
 import type { Message, Reply } from './messages.ts';
 import { RateLease, type RatePlan } from './rate-lease.ts';
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
-import { CreditLease } from '../../../gateway/limits/credit-lease.ts';
-import { createLeases } from '../../../gateway/limits/leases.ts';
-import type { CreditGrant } from '../../../gateway/limits/messages.ts';
-import { RateLease } from '../../../gateway/limits/rate-lease.ts';
+import { CreditLease } from '../../../gateway/cluster/credit-lease.ts';
+import { createLeases } from '../../../gateway/cluster/leases.ts';
+import type { CreditGrant } from '../../../gateway/cluster/messages.ts';
+import { RateLease } from '../../../gateway/cluster/rate-lease.ts';
 import { journalOf } from './world.ts';
 import { callerOf, planOf } from '../usage/started.ts';
 

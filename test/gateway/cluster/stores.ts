@@ -8,9 +8,9 @@ import type {
   RateReport,
   ScanReport,
   Sender,
-} from '../../../gateway/limits/messages.ts';
-import { openRedisStore } from '../../../gateway/limits/store-redis.ts';
-import { createSqliteStore } from '../../../gateway/limits/store-sqlite.ts';
+} from '../../../gateway/cluster/messages.ts';
+import { openRedisStore } from '../../../gateway/cluster/store-redis.ts';
+import { createSqliteStore } from '../../../gateway/cluster/store-sqlite.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { opened, temporaryFolder } from '../../started/gateway.ts';
 import { startRedisCluster } from '../../started/redis-cluster.ts';

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test';
 import { Cluster, Redis } from 'ioredis';
-import { LEARNING_MS } from '../../../gateway/limits/authority-credits.ts';
-import type { CreditGrant, LeaseStore } from '../../../gateway/limits/messages.ts';
-import { leaseKey } from '../../../gateway/limits/store-redis.ts';
+import { LEARNING_MS } from '../../../gateway/cluster/authority-credits.ts';
+import type { CreditGrant, LeaseStore } from '../../../gateway/cluster/messages.ts';
+import { leaseKey } from '../../../gateway/cluster/store-redis.ts';
 import { type StartedCluster, startRedisCluster } from '../../started/redis-cluster.ts';
 import { freePort } from '../../started/ports.ts';
 import { answers, creditMessage, openedRedis, rateMessage, senderOf } from './stores.ts';

@@ -1,6 +1,6 @@
-import type { CreditHolding, CreditState } from '../../../gateway/limits/authority-credits.ts';
-import { RATE_FORGET_MS } from '../../../gateway/limits/authority-rate.ts';
-import { decode } from '../../../gateway/limits/authority.ts';
+import type { CreditHolding, CreditState } from '../../../gateway/cluster/authority-credits.ts';
+import { RATE_FORGET_MS } from '../../../gateway/cluster/authority-rate.ts';
+import { decode } from '../../../gateway/cluster/authority.ts';
 import type { Price } from '../../../gateway/limits/charge.ts';
 import type { Plan } from '../../../shared/config/plans.ts';
 import { seeded } from '../../fakes/seeded.ts';

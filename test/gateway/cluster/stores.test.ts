@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import type { LeaseStore, Message, Reply } from '../../../gateway/limits/messages.ts';
+import type { LeaseStore, Message, Reply } from '../../../gateway/cluster/messages.ts';
 import { creditMessage, joined, type Place, PLACES, rateMessage, scanMessage, senderOf } from './stores.ts';
 
 /** What every store promises: processes meet there, and whatever they do at once is done one after the other. */

@@ -9,8 +9,8 @@ import type { Log } from '../../shared/log.ts';
 import { type PublishedTerms, termsFrom } from '../../shared/publication.ts';
 import { NO_REDIS_ADDRESS } from '../../shared/redis/options.ts';
 import { openStore, type Store } from '../../shared/store/open.ts';
-import { createOutbox, noteUnsent } from '../usage/outbox.ts';
-import { type DeploysAt, openPush, type Push } from '../usage/push.ts';
+import { createOutbox, noteUnsent } from './usage-outbox.ts';
+import { type DeploysAt, openPush, type Push } from './usage-push.ts';
 import { type News, openPublished, type Published } from './published.ts';
 import { createServed, type Served, SERVED_FILE, SERVED_MIGRATIONS, type ServedState } from './served.ts';
 

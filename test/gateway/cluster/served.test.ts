@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { createFollow, createSharedAccounts } from '../../../gateway/replica/hosts.ts';
-import type { FoundKeys, News, Published } from '../../../gateway/replica/published.ts';
-import { createServed, type Served, SERVED_MIGRATIONS } from '../../../gateway/replica/served.ts';
+import { createFollow, createSharedAccounts } from '../../../gateway/cluster/hosts.ts';
+import type { FoundKeys, News, Published } from '../../../gateway/cluster/published.ts';
+import { createServed, type Served, SERVED_MIGRATIONS } from '../../../gateway/cluster/served.ts';
 import { hashOf, keyIdOf, makeApiKey } from '../../../shared/keys/api-key.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
 import { accountText, keyText, type PublishedRow } from '../../../shared/publication.ts';

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test';
-import type { LeaseStore } from '../../../gateway/limits/messages.ts';
+import type { LeaseStore } from '../../../gateway/cluster/messages.ts';
 import { startTcpProxy } from '../../started/tcp-proxy.ts';
 import { freePort } from '../../started/ports.ts';
 import { type StartedRedis, startRedis } from '../../started/redis.ts';

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { Redis } from 'ioredis';
-import { CREDIT_RELEASE_MS, LEARNING_MS } from '../../../gateway/limits/authority-credits.ts';
-import { RATE_LIFE_MS } from '../../../gateway/limits/authority-rate.ts';
-import { SCAN_FORGET_MS, SCAN_LIFE_MS } from '../../../gateway/limits/authority.ts';
-import type { CreditGrant, CreditReport, Released } from '../../../gateway/limits/messages.ts';
-import { leaseKey } from '../../../gateway/limits/store-redis.ts';
+import { CREDIT_RELEASE_MS, LEARNING_MS } from '../../../gateway/cluster/authority-credits.ts';
+import { RATE_LIFE_MS } from '../../../gateway/cluster/authority-rate.ts';
+import { SCAN_FORGET_MS, SCAN_LIFE_MS } from '../../../gateway/cluster/authority.ts';
+import type { CreditGrant, CreditReport, Released } from '../../../gateway/cluster/messages.ts';
+import { leaseKey } from '../../../gateway/cluster/store-redis.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { startTcpProxy } from '../../started/tcp-proxy.ts';
 import { type StartedRedis, startRedis } from '../../started/redis.ts';

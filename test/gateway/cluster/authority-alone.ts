@@ -1,5 +1,5 @@
-import { answer, decode } from '../../../gateway/limits/authority.ts';
-import type { CreditReport, Message, RateReport, Reply, Sender } from '../../../gateway/limits/messages.ts';
+import { answer, decode } from '../../../gateway/cluster/authority.ts';
+import type { CreditReport, Message, RateReport, Reply, Sender } from '../../../gateway/cluster/messages.ts';
 import { creditMessage, rateMessage, senderOf } from './stores.ts';
 
 type Revised<Report> = Partial<Report & { revision: number }>;

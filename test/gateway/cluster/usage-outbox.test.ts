@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { createOutbox, noteUnsent, type Outbox } from '../../../gateway/usage/outbox.ts';
+import { createOutbox, noteUnsent, type Outbox } from '../../../gateway/cluster/usage-outbox.ts';
 import { CELL_COUNTER_NAMES, CELL_COUNTERS, NO_HOUR } from '../../../shared/ledger/cells.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { temporaryFolder } from '../../started/gateway.ts';
-import { openLedger, writeCell } from './started.ts';
+import { openLedger, writeCell } from '../usage/started.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 let ledger: Store;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import { CREDIT_LIVE_MS } from '../../../gateway/limits/authority-credits.ts';
-import { RATE_FORGET_MS, RATE_LIFE_MS } from '../../../gateway/limits/authority-rate.ts';
-import { answer } from '../../../gateway/limits/authority.ts';
+import { CREDIT_LIVE_MS } from '../../../gateway/cluster/authority-credits.ts';
+import { RATE_FORGET_MS, RATE_LIFE_MS } from '../../../gateway/cluster/authority-rate.ts';
+import { answer } from '../../../gateway/cluster/authority.ts';
 import { startAuthority } from './authority-alone.ts';
 import { rateMessage, senderOf } from './stores.ts';
 

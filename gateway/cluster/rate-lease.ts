@@ -1,5 +1,5 @@
 import { RATE_LIFE_MS } from './authority-rate.ts';
-import { type Bucket, refill, shortMs } from './charge.ts';
+import { type Bucket, refill, shortMs } from '../limits/charge.ts';
 import type { RateGrant, RateReport } from './messages.ts';
 
 /** Time constant with which earlier requests fade from the average. */

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { CREDIT_RELEASE_MS } from '../../../gateway/limits/authority-credits.ts';
-import { type LeaseStore, type Released, STORE_DEADLINE_MS } from '../../../gateway/limits/messages.ts';
-import { createSqliteStore } from '../../../gateway/limits/store-sqlite.ts';
+import { CREDIT_RELEASE_MS } from '../../../gateway/cluster/authority-credits.ts';
+import { type LeaseStore, type Released, STORE_DEADLINE_MS } from '../../../gateway/cluster/messages.ts';
+import { createSqliteStore } from '../../../gateway/cluster/store-sqlite.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import type { Store } from '../../../shared/store/open.ts';

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { SCAN_LIFE_MS } from '../../../gateway/limits/authority.ts';
+import { SCAN_LIFE_MS } from '../../../gateway/cluster/authority.ts';
 import { planOf } from '../usage/started.ts';
 import { seeded } from '../../fakes/seeded.ts';
 import { weighted } from './model-runs.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { claimNodeId } from '../../../gateway/limits/node.ts';
+import { claimNodeId } from '../../../gateway/cluster/node.ts';
 import { LEDGER_FILE, LEDGER_MIGRATIONS } from '../../../gateway/ledger.ts';
 import type { Config } from '../../../shared/config/config.ts';
 import { systemClock } from '../../../shared/clock.ts';
@@ -49,7 +49,7 @@ test('a node keeps its id over restarts with a higher fence each, also when the 
 
 test('a node is claimed by no other process while its own lives', () => {
   const first = claim(1);
-  const sentence = expect.stringContaining('gateway-1 is running');
+  const sentence = expect.stringContaining('gateway-1 is already running');
   expect(claim(1)).toMatchObject({ kind: 'refused', sentence });
   if (first.kind === 'claimed') first.lock.release();
   claimed(1);

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { createLeases, createSharedCharging } from '../../../gateway/limits/leases.ts';
+import { createLeases, createSharedCharging } from '../../../gateway/cluster/leases.ts';
 import type { Charge } from '../../../gateway/limits/charge.ts';
 import type { Journal } from '../../../gateway/limits/journal.ts';
-import { createLeaseSync } from '../../../gateway/limits/lease-sync.ts';
+import { createLeaseSync } from '../../../gateway/cluster/lease-sync.ts';
 import { createLeaseStore } from '../../fakes/lease-store.ts';
 import { callerOf, planOf } from '../usage/started.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
