@@ -1,4 +1,5 @@
 import { retryAfterSeconds } from '../../shared/clock.ts';
+import { MICRO, perMsOf, type Refilled, refillFor, waitMsFor } from '../limits/bucket.ts';
 import {
   type Holding,
   holdingIn,
@@ -20,17 +21,12 @@ type RateHolding = Holding & {
   weight: number;
 };
 
-/** The authority's state of one account's rate. Whole numbers below 2^53. */
-export type RateState = {
+/** The authority's state of one account's rate: a bucket of what no node holds. Whole numbers below 2^53. */
+export type RateState = Refilled & {
   /** The store's wall clock at the last message, and the account's own clock, which never steps back. */
   atMs: number;
   clockMs: number;
   revision: number;
-  /** Micro-tokens a millisecond, which is thousandths of a call a second. */
-  perMs: number;
-  burst: number;
-  /** Micro-tokens that no node holds. Below zero while a debt or a large batch is paid off. */
-  micro: number;
   /** Tokens reserved for a refused batch until `reservedMs` on the account's clock. */
   reserved: number;
   reservedMs: number;
@@ -49,8 +45,6 @@ const RESERVE_MS = 2_000;
 const RESERVE_GRACE_MS = 250;
 /** Of a contended bucket a node gets so much of its share of what is there, and the rest of its share of what came in. */
 const SHARE_OF_BUCKET = 0.25;
-
-const MICRO = 1_000_000;
 
 /** After so long without a message an account's state equals a new one, and may be dropped. */
 export function rateStateLifeMs({ micro, burst, perMs }: RateState): number {
@@ -89,11 +83,6 @@ export function topUpRate(
   return grantOf(state, mine, report, top(state, mine, report, income));
 }
 
-/** A rate below a thousandth of a call a second counts as that. */
-function perMsOf(rps: number): number {
-  return Math.max(1, Math.round(rps * 1_000));
-}
-
 function startingMicro({ perMs, burst }: Pick<RateState, 'perMs' | 'burst'>): number {
   return Math.min(burst * MICRO, perMs * START_MS);
 }
@@ -110,28 +99,21 @@ function settle(state: RateState, mine: RateHolding, nowMs: number): void {
   for (const holding of state.nodes)
     if (heldBy(holding, sinceMs) > 0 && holding.expiresMs <= clockMs)
       endedMs = Math.max(endedMs, holding.expiresMs);
-  refillFor(state, endedMs - sinceMs, sinceMs);
-  refillFor(state, clockMs - endedMs, clockMs);
+  refillFor(state, endedMs - sinceMs, capOf(state, sinceMs));
+  refillFor(state, clockMs - endedMs, capOf(state, clockMs));
   state.nodes = state.nodes.filter((each) => each === mine || each.expiresMs + RATE_FORGET_MS > clockMs);
   state.atMs = nowMs;
   state.clockMs = clockMs;
   if (state.reservedMs <= clockMs) state.reserved = state.reservedMs = 0;
 }
 
-/** `aliveMs`: the leases that are alive then are outstanding. */
-function refillFor(state: RateState, elapsedMs: number, aliveMs: number): void {
-  const cap = (state.burst - outstanding(state, aliveMs)) * MICRO;
-  // The time that fills it is enough: a clock that leaps must not leave the exact integers.
-  const ms = Math.min(elapsedMs, Math.max(0, Math.ceil((cap - state.micro) / state.perMs)));
-  state.micro = Math.min(cap, state.micro + ms * state.perMs);
+/** Micro-tokens of the bucket at most, while the leases are outstanding that are alive at `clockMs`. */
+function capOf({ burst, nodes }: RateState, clockMs: number): number {
+  return nodes.reduce((tokens, holding) => tokens - heldBy(holding, clockMs), burst) * MICRO;
 }
 
 function heldBy({ granted, spent, expiresMs }: RateHolding, clockMs: number): number {
   return expiresMs > clockMs ? granted - spent : 0;
-}
-
-function outstanding({ nodes }: RateState, aliveMs: number): number {
-  return nodes.reduce((sum, holding) => sum + heldBy(holding, aliveMs), 0);
 }
 
 /** What came in since a node last sent, in micro-tokens, and tokens of it that the node took ungranted. */
@@ -213,16 +195,15 @@ function reserve(state: RateState, needed: number, isServed: boolean): void {
 
 /** Milliseconds after which the bucket has so many tokens if none are taken and every live lease is lost. */
 function waitFor(state: RateState, tokens: number): number {
-  const { micro, perMs, burst, clockMs } = state;
-  const short = tokens * MICRO - micro;
-  if (short <= 0) return 0;
-  const cap = (burst - outstanding(state, clockMs)) * MICRO;
-  if (tokens * MICRO <= cap) return Math.ceil(short / perMs);
+  const { micro, perMs, clockMs } = state;
+  const waitMs = waitMsFor(state, tokens);
+  const cap = capOf(state, clockMs);
+  if (waitMs === 0 || tokens * MICRO <= cap) return waitMs;
   let lastMs = clockMs;
   for (const holding of state.nodes)
     if (heldBy(holding, clockMs) > 0) lastMs = Math.max(lastMs, holding.expiresMs);
   const then = Math.min(Math.max(cap, micro), micro + (lastMs - clockMs) * perMs);
-  return lastMs - clockMs + Math.ceil((tokens * MICRO - then) / perMs);
+  return lastMs - clockMs + waitMsFor({ ...state, micro: then }, tokens);
 }
 
 /** Milliseconds after which `tokens` may be granted: what is reserved is passed over, or waited out. */

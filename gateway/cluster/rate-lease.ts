@@ -1,5 +1,5 @@
 import { RATE_LIFE_MS } from './authority-rate.ts';
-import { type Bucket, refill, shortMs } from '../limits/charge.ts';
+import { type Bucket, MICRO, perMsOf, refill, shortMs } from '../limits/bucket.ts';
 import type { RateGrant, RateReport } from './messages.ts';
 
 /** Time constant with which earlier requests fade from the average. */
@@ -68,8 +68,8 @@ const IDLE_MS = 2_000;
 
 /** An account with fewer calls an interval leases nothing ahead: tokens held for nothing are missing in other processes. */
 const AHEAD_MIN = 2;
-/** Seconds of refill that the own bucket of an account in use starts with: its lease may just have been spent. */
-const ALONE_START_SECONDS = 0.1;
+/** The own bucket of an account in use starts with what this long refills: its lease may just have been spent. */
+const ALONE_START_MS = 100;
 /** How long after the first reply that follows an outage every live node has reported. */
 const HEARD_MS = 2_000;
 /** In an outage longer by this than the bucket takes to fill, what was spent alone is no debt: the bucket had overflowed. */
@@ -222,7 +222,8 @@ export class RateLease {
   }
 
   #ownRate() {
-    return { rps: this.#plan.rps * this.#share, burst: Math.max(1, this.#plan.burst * this.#share) };
+    const { rps, burst } = this.#plan;
+    return { perMs: perMsOf(rps * this.#share), burst: Math.max(1, burst * this.#share) };
   }
 
   /** Begins to spend from the own bucket. An earlier one is kept: a store that comes and goes must not refill it. */
@@ -230,15 +231,15 @@ export class RateLease {
     if (this.#aloneBucket !== undefined && this.#aloneSinceMs !== undefined) return this.#aloneBucket;
     this.#aloneSinceMs = sinceMs;
     const rate = this.#ownRate();
-    const bucket = Object.assign((this.#aloneBucket ??= { tokens: Infinity, atMs: nowMs, ...rate }), rate);
+    const bucket = Object.assign((this.#aloneBucket ??= { micro: Infinity, atMs: nowMs, ...rate }), rate);
     refill(bucket, nowMs);
-    if (this.#isKnown) bucket.tokens = Math.min(bucket.tokens, rate.rps * ALONE_START_SECONDS);
+    if (this.#isKnown) bucket.micro = Math.min(bucket.micro, rate.perMs * ALONE_START_MS);
     return bucket;
   }
 
   take(calls: number, from: RateLook): void {
     if (from === 'alone' && this.#aloneBucket !== undefined) {
-      this.#aloneBucket.tokens -= calls;
+      this.#aloneBucket.micro -= calls * MICRO;
       this.spentAlone += calls;
       return;
     }
@@ -362,7 +363,7 @@ export class RateLease {
     if (this.#sent !== undefined || this.waiting !== 0 || this.held(nowMs) !== 0) return false;
     const bucket = this.#aloneBucket;
     if (bucket !== undefined) refill(bucket, nowMs);
-    const isFull = bucket === undefined || bucket.tokens >= bucket.burst;
+    const isFull = bucket === undefined || bucket.micro >= bucket.burst * MICRO;
     return isFull && nowMs - this.demand.lastMs >= IDLE_MS;
   }
 }

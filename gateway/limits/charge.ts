@@ -2,6 +2,7 @@ import { type Clock, retryAfterSeconds } from '../../shared/clock.ts';
 import type { Plan } from '../../shared/config/plans.ts';
 import type { Caller } from '../../shared/keys/source.ts';
 import type { Migrations, Store } from '../../shared/store/open.ts';
+import { type Bucket, MICRO, perMsOf, refill, shortMs } from './bucket.ts';
 import type { Journal } from './journal.ts';
 
 /** What a request costs: `calls` of the rate, `credits` of a trial's allowance. `usageHook` is called for credits that go through the journal. */
@@ -79,32 +80,6 @@ export function priceOf(elements: readonly Readonly<{ credits: number }>[]): Pri
   return { calls: elements.length, credits };
 }
 
-/** At most `burst` tokens, `rps` more every second, at `atMs` (monotonic); below zero while a large batch is paid off. Mutable. */
-export type Bucket = { tokens: number; atMs: number; rps: number; burst: number };
-
-/** Rounding of many small refills; far below one call. */
-const EPSILON = 1e-6;
-
-/** Brings the bucket to `nowMs`. A clock that steps back mints nothing; a burst that shrank takes the surplus away. */
-export function refill(bucket: Bucket, nowMs: number): void {
-  const elapsedMs = nowMs - bucket.atMs;
-  if (elapsedMs > 0) {
-    bucket.tokens += (elapsedMs / 1_000) * bucket.rps;
-    bucket.atMs = nowMs;
-  }
-  if (bucket.tokens > bucket.burst) bucket.tokens = bucket.burst;
-}
-
-/**
- * Milliseconds after which a refilled bucket has what `calls` need if nothing else is taken; 0: it has it now. A batch
- * needs `min(calls, burst)` tokens and takes one for each call, so that one larger than the burst can pass and is then
- * paid off.
- */
-export function shortMs({ tokens, burst, rps }: Bucket, calls: number): number {
-  const need = Math.min(calls, burst);
-  return tokens + EPSILON >= need ? 0 : ((need - tokens) / rps) * 1_000;
-}
-
 /** Waits for the journal; a charge that cannot be written is taken back by `undo` and refused, so that nothing is lost. */
 export async function durable(
   journal: Journal,
@@ -137,7 +112,7 @@ export function createCharging(journal: Journal, ledger: Store, clock: Clock) {
     const [nowMs, unixMs] = [clock.monotonic(), Math.floor(clock.now())];
     for (const [accountId, bucket] of some) {
       refill(bucket, nowMs);
-      write.run(accountId, bucket.tokens, unixMs, bucket.rps, bucket.burst);
+      write.run(accountId, bucket.micro / MICRO, unixMs, bucket.perMs / 1_000, bucket.burst);
     }
   });
 
@@ -149,11 +124,11 @@ export function createCharging(journal: Journal, ledger: Store, clock: Clock) {
     // Credits do not come back by waiting: they are refused first.
     const out = isLimited ? outOfCredits(caller, plan, price.credits) : undefined;
     if (out !== undefined) return out;
-    if (waitMs > 0) return { kind: 'over-rate', rate: { plan, tokens: bucket.tokens }, waitMs };
+    if (waitMs > 0) return { kind: 'over-rate', rate: { plan, tokens: bucket.micro / MICRO }, waitMs };
     const spending = isLimited ? journal.spendingOf(accountId) : undefined;
     if (isLimited && spending === undefined) return { kind: 'credits-unavailable' };
     take(accountId, bucket, price.calls);
-    const charged = { kind: 'charged', rate: { plan, tokens: bucket.tokens } } as const;
+    const charged = { kind: 'charged', rate: { plan, tokens: bucket.micro / MICRO } } as const;
     if (spending === undefined || price.credits === 0) return charged;
     spending.charged += price.credits;
     price.usageHook?.take();
@@ -172,9 +147,9 @@ export function createCharging(journal: Journal, ledger: Store, clock: Clock) {
     stated.setTotal(accountId, total);
     const { charged, refunded, elsewhere } = spending;
     if (credits <= Math.max(0, total - (charged - refunded + elsewhere))) return undefined;
-    const { tokens } = bucketOf(accountId, plan, clock.monotonic());
+    const { micro } = bucketOf(accountId, plan, clock.monotonic());
     const left = creditsLeft(accountId, plan) ?? 0;
-    return { kind: 'out-of-credits', rate: { plan, tokens }, creditsLeft: left };
+    return { kind: 'out-of-credits', rate: { plan, tokens: micro / MICRO }, creditsLeft: left };
   }
 
   function creditsLeft(accountId: number, plan: Plan): number | undefined {
@@ -185,15 +160,17 @@ export function createCharging(journal: Journal, ledger: Store, clock: Clock) {
   /** The account's bucket, refilled at the rate of `plan`. */
   function bucketOf(accountId: number, { rps, burst }: Plan, nowMs: number): Bucket {
     let bucket = buckets.get(accountId);
-    if (bucket === undefined) buckets.set(accountId, (bucket = { tokens: burst, atMs: nowMs, rps, burst }));
-    bucket.rps = rps;
+    const perMs = perMsOf(rps);
+    if (bucket === undefined)
+      buckets.set(accountId, (bucket = { micro: burst * MICRO, atMs: nowMs, perMs, burst }));
+    bucket.perMs = perMs;
     bucket.burst = burst;
     refill(bucket, nowMs);
     return bucket;
   }
 
   function take(accountId: number, bucket: Bucket, calls: number): void {
-    bucket.tokens -= calls;
+    bucket.micro -= calls * MICRO;
     changed.set(accountId, bucket);
   }
 
@@ -219,7 +196,7 @@ export function createCharging(journal: Journal, ledger: Store, clock: Clock) {
       if (entry === undefined) return void (sweeping = buckets.entries());
       const [accountId, bucket] = entry;
       refill(bucket, nowMs);
-      if (bucket.tokens < bucket.burst) continue;
+      if (bucket.micro < bucket.burst * MICRO) continue;
       buckets.delete(accountId);
       changed.delete(accountId); // a row from before is a full bucket too when it is read
     }
@@ -260,11 +237,17 @@ function readBuckets(ledger: Store, clock: Clock): Map<number, Bucket> {
   try {
     ledger.run('DELETE FROM buckets WHERE tokens + (? - at_ms) / 1000.0 * rps >= burst', [unixMs]);
     // A wall clock that was set back meanwhile refills nothing; a debt of then may be paid off long ago, and is dropped.
-    const rows = ledger.query<Bucket & { id: number }, [number]>(`
+    type Row = Readonly<{ id: number; tokens: number; atMs: number; rps: number; burst: number }>;
+    const rows = ledger.query<Row, [number]>(`
       SELECT account_id AS id, iif(at_ms > ?1, max(tokens, 0), tokens) AS tokens, min(at_ms, ?1) AS atMs, rps, burst
       FROM buckets`);
     for (const { id, tokens, atMs, rps, burst } of rows.all(unixMs))
-      buckets.set(id, { tokens, atMs: nowMs - (unixMs - atMs), rps, burst });
+      buckets.set(id, {
+        micro: Math.round(tokens * MICRO),
+        atMs: nowMs - (unixMs - atMs),
+        perMs: perMsOf(rps),
+        burst,
+      });
   } catch {
     // Buckets that cannot be read are whole bursts.
   }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { refill, shortMs } from '../../../gateway/limits/charge.ts';
+import { MICRO, perMsOf, refill, shortMs } from '../../../gateway/limits/bucket.ts';
 import { planOf } from '../usage/started.ts';
 import { mostIn, runLoad } from './load.ts';
 
@@ -82,12 +82,12 @@ describe('L4 nine tenths of the rate', () => {
           },
         }),
       });
-      const bucket = { tokens: rps, atMs: 0, rps, burst: rps };
+      const bucket = { micro: rps * MICRO, atMs: 0, perMs: perMsOf(rps), burst: rps };
       let refused = 0;
       for (const ms of times) {
         refill(bucket, ms);
         if (shortMs(bucket, 1) > 0) refused++;
-        else bucket.tokens--;
+        else bucket.micro -= MICRO;
       }
       expect(result.kinds['over-rate'] ?? 0).toBeLessThanOrEqual(refused + 0.001 * result.offered);
     },
