@@ -1,6 +1,7 @@
 import { RATE_LIFE_MS } from './authority-rate.ts';
-import { type Bucket, MICRO, perMsOf, refill, shortMs } from '../limits/bucket.ts';
+import { MICRO, perMsOf, refill, shortMs } from '../limits/bucket.ts';
 import type { RateGrant, RateReport } from './messages.ts';
+import { isLongHeard, nextContact, type RateContact } from './rate-contact.ts';
 
 /** Time constant with which earlier requests fade from the average. */
 const FADE_MS = 1_000;
@@ -68,10 +69,6 @@ const IDLE_MS = 2_000;
 
 /** An account with fewer calls an interval leases nothing ahead: tokens held for nothing are missing in other processes. */
 const AHEAD_MIN = 2;
-/** The own bucket of an account in use starts with what this long refills: its lease may just have been spent. */
-const ALONE_START_MS = 100;
-/** How long after the first reply that follows an outage every live node has reported. */
-const HEARD_MS = 2_000;
 /** In an outage longer by this than the bucket takes to fill, what was spent alone is no debt: the bucket had overflowed. */
 const RECOVERING_MS = 1_000;
 
@@ -82,11 +79,9 @@ const RECOVERING_MS = 1_000;
  * Tokens are held (granted and not spent, until `#expiresMs`) or owed (spent and not granted). Requests are decided by
  * these and by the last reply: until when the authority's bucket is empty, what it refused, whether nodes compete.
  *
- *     heard --no reply--> alone --reply--> alone, recovering --every node heard--> heard
- *
- * Alone, this process spends its share of the rate from a bucket of its own; the shares of all nodes sum to about one.
- * It stays so until all these nodes have reported again: else the authority would grant the first of them the shares that
- * the others still spend.
+ * Who decides is `#contact`, whose states are drawn in `rate-contact.ts`: the authority by these, or a bucket of this
+ * process. Tokens are numbers of this class and not of a state, since each call changes them. In any state `look` decides and
+ * `take` follows it at once; `report` and `settle` alternate, and a message is `#sent` between them.
  */
 export class RateLease {
   readonly demand: Demand;
@@ -97,8 +92,6 @@ export class RateLease {
   isStarved = false;
   /** The wait of the last `short` look. */
   waitMs = 0;
-  /** Taken from the own bucket and not yet reported. */
-  spentAlone = 0;
   granted = 0;
   spent = 0;
   emptyUntilMs = 0;
@@ -121,14 +114,10 @@ export class RateLease {
   #batchMs = 0;
   /** The message under way: when it was sent, and what it reported. */
   #sent: Readonly<{ atMs: number; spent: number; alone: number; wanted: number; needed: number }> | undefined;
-  /** Since when the authority has not replied, or not all nodes are back; `undefined` while it is heard. */
-  #aloneSinceMs: number | undefined;
-  #aloneBucket: Bucket | undefined;
+  #contact: RateContact = { kind: 'heard', repliesSinceMs: undefined, bucket: undefined };
   /** This process's part of the rate when alone, and the number of nodes; both of the last time when all had reported. */
   #share: number;
   #nodes = 1;
-  /** Since when the authority has replied without a miss; `undefined` before its first reply. */
-  #repliesSinceMs: number | undefined;
 
   constructor(plan: RatePlan, share: number, nowMs: number) {
     this.#plan = plan;
@@ -142,7 +131,7 @@ export class RateLease {
   changePlan(plan: RatePlan): void {
     this.#plan = plan;
     this.emptyUntilMs = this.#contendedUntilMs = this.#refusedUntilMs = 0;
-    if (this.#aloneBucket !== undefined) Object.assign(this.#aloneBucket, this.#ownRate());
+    if (this.#contact.bucket !== undefined) Object.assign(this.#contact.bucket, this.#ownRate());
   }
 
   /** Milliseconds between messages: a quarter of the burst is refilled in them, so that the authority's bucket never overflows. */
@@ -179,7 +168,7 @@ export class RateLease {
 
   /** Tokens are owed to an authority that replies. */
   isOwing(nowMs: number): boolean {
-    return this.#aloneSinceMs === undefined && this.held(nowMs) < 0;
+    return this.#contact.kind === 'heard' && this.held(nowMs) < 0;
   }
 
   /** Decides whether `calls` may be let in; takes nothing. `isCrowded`: too many accounts have a debt to report for another one. */
@@ -188,7 +177,7 @@ export class RateLease {
     const need = Math.min(calls, burst);
     const held = this.held(nowMs);
     if (held >= need) return 'lease';
-    const isAlone = storeOut || this.#aloneSinceMs !== undefined;
+    const isAlone = storeOut || this.#contact.kind !== 'heard';
     const knownMs = isAlone ? 0 : this.#knownWait(need, nowMs);
     if (!isAlone && knownMs === 0 && calls - held <= debtMax && !(isCrowded && held === 0)) return 'debt';
     this.isStarved = true;
@@ -215,10 +204,16 @@ export class RateLease {
   }
 
   #lookAlone(calls: number, nowMs: number): RateLook {
-    const bucket = this.#goAlone(nowMs, nowMs);
+    this.#contact = nextContact(this.#contact, { kind: 'overdue', ...this.#start(nowMs) });
+    const { bucket } = this.#contact;
+    if (bucket === undefined) return 'ask'; // it has one from here on
     refill(bucket, nowMs);
     this.waitMs = shortMs(bucket, calls);
     return this.waitMs === 0 ? 'alone' : 'short';
+  }
+
+  #start(nowMs: number) {
+    return { nowMs, rate: this.#ownRate(), isKnown: this.#isKnown };
   }
 
   #ownRate() {
@@ -226,21 +221,17 @@ export class RateLease {
     return { perMs: perMsOf(rps * this.#share), burst: Math.max(1, burst * this.#share) };
   }
 
-  /** Begins to spend from the own bucket. An earlier one is kept: a store that comes and goes must not refill it. */
-  #goAlone(sinceMs: number, nowMs: number): Bucket {
-    if (this.#aloneBucket !== undefined && this.#aloneSinceMs !== undefined) return this.#aloneBucket;
-    this.#aloneSinceMs = sinceMs;
-    const rate = this.#ownRate();
-    const bucket = Object.assign((this.#aloneBucket ??= { micro: Infinity, atMs: nowMs, ...rate }), rate);
-    refill(bucket, nowMs);
-    if (this.#isKnown) bucket.micro = Math.min(bucket.micro, rate.perMs * ALONE_START_MS);
-    return bucket;
+  /** Taken from the own bucket and not yet reported. */
+  get spentAlone(): number {
+    return this.#contact.kind === 'heard' ? 0 : this.#contact.spent;
   }
 
+  /** Takes what the last look found. */
   take(calls: number, from: RateLook): void {
-    if (from === 'alone' && this.#aloneBucket !== undefined) {
-      this.#aloneBucket.micro -= calls * MICRO;
-      this.spentAlone += calls;
+    const contact = this.#contact;
+    if (from === 'alone' && contact.kind !== 'heard') {
+      contact.bucket.micro -= calls * MICRO;
+      contact.spent += calls;
       return;
     }
     const immediate = Math.min(this.#immediate, calls);
@@ -284,7 +275,7 @@ export class RateLease {
       held < 0 ||
       (held <= low && target > held && nowMs >= this.emptyUntilMs) ||
       (held > 0 && (this.#expiresMs - nowMs <= RENEW_MS || this.#isQuiet(nowMs))) ||
-      (this.#aloneSinceMs !== undefined && nowMs - this.demand.lastMs < IDLE_MS);
+      (this.#contact.kind !== 'heard' && nowMs - this.demand.lastMs < IDLE_MS);
     if (isDue) return this.#sendableMs(nowMs) <= nowMs ? 'now' : 'soon';
     return held > 0 || target > held ? 'soon' : 'never';
   }
@@ -292,7 +283,8 @@ export class RateLease {
   /** The message to send. It returns what is held above what it wants, which may not be spent from here on. */
   report(nowMs: number, aheadMs: number): RateReport {
     const { rps, burst } = this.#plan;
-    const aloneMs = nowMs - (this.#aloneSinceMs ?? nowMs);
+    const contact = this.#contact;
+    const aloneMs = contact.kind === 'heard' ? 0 : nowMs - contact.sinceMs;
     // After more than the life of a lease alone, nothing is wanted until the reply tells which nodes are back.
     const target = aloneMs > RATE_LIFE_MS ? 0 : this.#target(nowMs, aheadMs);
     const needed = this.waitingMost;
@@ -316,11 +308,11 @@ export class RateLease {
     if (sent === undefined) return;
     this.#sent = undefined;
     if (grant === undefined) {
-      this.#repliesSinceMs = undefined;
-      return void this.#goAlone(sent.atMs, nowMs);
+      const event = { kind: 'missed', sentMs: sent.atMs, ...this.#start(nowMs) } as const;
+      return void (this.#contact = nextContact(this.#contact, event));
     }
     const { granted, spent, immediate, lifeMs, waitMs, remaining, weights } = grant;
-    const areBack = this.#noteNodes(grant, nowMs);
+    this.#reach(grant, sent.alone, nowMs);
     this.spent += spent - sent.spent;
     this.granted = granted;
     this.#isKnown = true;
@@ -337,31 +329,30 @@ export class RateLease {
     // Nodes do not compete over a bucket that is low while they want less than the rate, as after an outage.
     const isContended = granted - spent < sent.wanted && weights >= this.#plan.rps;
     this.#contendedUntilMs = isContended ? nowMs + 2 * this.#intervalMs : 0;
-    this.spentAlone -= sent.alone;
-    if (nowMs - (this.#aloneSinceMs ?? nowMs) > RATE_LIFE_MS && !areBack) return;
-    // What was spent alone while this reply was on its way is reported with the next message.
-    this.spent += this.spentAlone;
-    this.spentAlone = 0;
-    this.#aloneSinceMs = undefined;
   }
 
-  /** Updates nodes and share; gives whether all nodes of before the outage have reported since. */
-  #noteNodes({ nodes, weights }: RateGrant, nowMs: number): boolean {
-    if (this.#repliesSinceMs === undefined || nowMs - this.#heardMs > HEARD_MS) this.#repliesSinceMs = nowMs;
-    const areHeard = nowMs - this.#repliesSinceMs >= HEARD_MS;
-    if (!areHeard && nodes < this.#nodes) return false;
+  /** The authority has replied: updates who decides, what was spent alone, and, once all nodes are back, nodes and share. */
+  #reach({ nodes, weights }: RateGrant, reported: number, nowMs: number): void {
+    const unreported = this.spentAlone - reported;
+    const areAll = nodes >= this.#nodes;
+    const contact = nextContact(this.#contact, { kind: 'replied', nowMs, heardMs: this.#heardMs, areAll });
+    this.#contact = contact;
+    // What was spent alone while this reply was on its way is reported with the next message.
+    if (contact.kind === 'heard') this.spent += unreported;
+    else contact.spent = unreported;
+    const isLong = isLongHeard(contact, nowMs);
+    if (!areAll && !isLong) return;
     this.#nodes = Math.max(1, nodes);
     const { rps } = this.#plan;
     const spare = Math.max(0, rps - weights) / this.#nodes;
-    if (areHeard)
+    if (isLong)
       this.#share = Math.min(1, (Math.max(1, this.demand.at(nowMs)) + spare) / Math.max(1, weights, rps));
-    return true;
   }
 
   /** Nothing is lost by forgetting an idle account: a reply tells what was spent. Its own bucket must be full first. */
   mayForget(nowMs: number): boolean {
     if (this.#sent !== undefined || this.waiting !== 0 || this.held(nowMs) !== 0) return false;
-    const bucket = this.#aloneBucket;
+    const { bucket } = this.#contact;
     if (bucket !== undefined) refill(bucket, nowMs);
     const isFull = bucket === undefined || bucket.micro >= bucket.burst * MICRO;
     return isFull && nowMs - this.demand.lastMs >= IDLE_MS;
