@@ -1,5 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
-import { COMBINE_MS, type Leases } from './leases.ts';
+import { COMBINE_MS } from './lease-reports.ts';
+import type { Leases } from './leases.ts';
 import type { SpentRow } from '../limits/journal.ts';
 import type { LeaseStore, Message, Reply, Sender } from './messages.ts';
 import type { ScanLeases } from './scan-leases.ts';

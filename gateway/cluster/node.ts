@@ -7,12 +7,13 @@ import { NO_REDIS_ADDRESS } from '../../shared/redis/options.ts';
 import { takeLock } from '../../shared/store/lock.ts';
 import type { Opened, Store } from '../../shared/store/open.ts';
 import { type Journal, spentBy } from '../limits/journal.ts';
-import { createLeases, createSharedCharging } from './leases.ts';
+import { createLeases } from './leases.ts';
 import { createLeaseSync, type LeaseSync, type StoreLink } from './lease-sync.ts';
 import { createCallPermits } from '../limits/calls.ts';
 import type { Limits } from '../limits/limits.ts';
 import type { LeaseStore, Released } from './messages.ts';
 import { createScanLeases } from './scan-leases.ts';
+import { createSharedCharging } from './shared-charging.ts';
 import { openRedisStore } from './store-redis.ts';
 import { createSqliteStore } from './store-sqlite.ts';
 

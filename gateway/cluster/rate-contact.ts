@@ -9,14 +9,13 @@ import { RATE_LIFE_MS } from './authority-rate.ts';
  *
  *     heard      -- missed -->                              alone
  *     heard      -- overdue -->                             recovering (alone before the first reply)
- *     alone      -- replied within a lease's life, or
- *                   all nodes are back -->                  heard
+ *     alone      -- replied, all nodes are back -->         heard
  *     alone      -- replied, some nodes are missing -->     recovering
  *     recovering -- missed -->                              alone
  *     recovering -- replied, all nodes are back -->         heard
  *
- * All nodes are back when as many as before have reported, or when there have been replies for two seconds. Where no arrow
- * is, the state stays.
+ * All nodes are back when as many as before have reported, when there have been replies for two seconds, or when this
+ * process was by its own for no longer than a lease lives. Where no arrow is, the state stays.
  */
 export type RateContact =
   /** `repliesSinceMs`: since when the authority has replied without a miss; none before the first reply. */

@@ -14,6 +14,12 @@ const STATES = {
   'heard after an outage': { kind: 'heard', repliesSinceMs: NOW - 9_000, bucket },
   'alone for a second': { kind: 'alone', sinceMs: NOW - 1_000, ...own },
   'alone for longer': { kind: 'alone', sinceMs: NOW - 1_001, ...own },
+  'recovering for a second': {
+    kind: 'recovering',
+    sinceMs: NOW - 1_000,
+    repliesSinceMs: NOW - 1_000,
+    ...own,
+  },
   recovering: { kind: 'recovering', sinceMs: NOW - 9_000, repliesSinceMs: NOW - 1_999, ...own },
   'recovering for two seconds': {
     kind: 'recovering',
@@ -38,6 +44,7 @@ test.each([
   ['heard after an outage', ['alone', 'recovering', 'heard', 'heard', 'heard']],
   ['alone for a second', ['alone', 'alone', 'heard', 'heard', 'heard']],
   ['alone for longer', ['alone', 'alone', 'recovering', 'heard', 'recovering']],
+  ['recovering for a second', ['alone', 'recovering', 'heard', 'heard', 'heard']],
   ['recovering', ['alone', 'recovering', 'recovering', 'heard', 'recovering']],
   ['recovering for two seconds', ['alone', 'recovering', 'heard', 'heard', 'recovering']],
 ] as const)('%s, by every event', (from, kinds) => {

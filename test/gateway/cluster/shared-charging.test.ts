@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
-import { createLeases, createSharedCharging } from '../../../gateway/cluster/leases.ts';
+import { createLeases } from '../../../gateway/cluster/leases.ts';
+import { createSharedCharging } from '../../../gateway/cluster/shared-charging.ts';
 import type { Charge } from '../../../gateway/limits/charge.ts';
 import type { Journal } from '../../../gateway/limits/journal.ts';
 import { createLeaseSync } from '../../../gateway/cluster/lease-sync.ts';

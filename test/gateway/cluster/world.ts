@@ -1,12 +1,6 @@
-import {
-  type Account,
-  createLeases,
-  type Leases,
-  COMBINE_MS,
-  joinWaiters,
-  CREDITS_WAIT_MS,
-  RATE_WAIT_MS,
-} from '../../../gateway/cluster/leases.ts';
+import { type Account, COMBINE_MS, isOverdrawn } from '../../../gateway/cluster/lease-reports.ts';
+import { createLeases, CREDITS_WAIT_MS, type Leases, RATE_WAIT_MS } from '../../../gateway/cluster/leases.ts';
+import { joinWaiters } from '../../../gateway/cluster/shared-charging.ts';
 import { type Answer, answer, decode, SCAN_FORGET_MS } from '../../../gateway/cluster/authority.ts';
 import type { Charge, Price } from '../../../gateway/limits/charge.ts';
 import type { OtherSpending, Spending } from '../../../gateway/limits/journal.ts';
@@ -220,7 +214,7 @@ export function createWorld(options: WorldOptions) {
       // Durable before it is answered, as the journal promises.
       if (decision.kind === 'charged') node.disk = { ...node.memory };
       finish(decision, tookMs, account.rate.spentAlone > alone ? 'local' : 'shared');
-      if (decision.kind === 'charged' && node.accounts.isOverdrawn(account, nowMs)) flush(node, false);
+      if (decision.kind === 'charged' && isOverdrawn(account, nowMs)) flush(node, false);
     };
     const wait = (asks: 'ask-rate' | 'ask-credits') => {
       const wake = once(() => {
