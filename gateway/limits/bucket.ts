@@ -23,9 +23,8 @@ export function perMsOf(rps: number): number {
 
 /** Adds what so many milliseconds bring, up to `cap` micro-tokens; what is above that is lost. */
 export function refillFor(bucket: Refilled, elapsedMs: number, cap = bucket.burst * MICRO): void {
-  // The time that fills it is enough: a clock that leaps must not leave the exact integers.
-  const ms = Math.min(elapsedMs, Math.max(0, Math.ceil((cap - bucket.micro) / bucket.perMs)));
-  bucket.micro = Math.min(cap, bucket.micro + ms * bucket.perMs);
+  // A clock that leaps leaves the exact integers only far above the cap.
+  bucket.micro = Math.min(cap, bucket.micro + elapsedMs * bucket.perMs);
 }
 
 /** Whole milliseconds after which it has so many tokens if none are taken; 0: it has them now. */

@@ -29,6 +29,10 @@ const TRIES_MAX = 12;
 /** Retries in a row after which a failure is a trouble: a ledger may be held for a moment. */
 const RETRIES_BEFORE_TROUBLE = 5;
 
+const OTHERS = `
+  SELECT node, charged, refunded, node IN (SELECT node FROM nodes) AS known FROM spent
+  WHERE account_id = ? AND node <> ?`;
+
 /** The counters of `node` in a ledger. `soon` runs a function once, after the current turn's other work. */
 export function createJournal(
   ledger: Store,
@@ -46,9 +50,7 @@ export function createJournal(
     for (const [id, { charged, refunded }] of appended) write.run(id, node, charged, refunded);
     sameTransaction?.write();
   });
-  const readOthers = ledger.prepare<Spending & { node: string; known: number }, [number, string]>(`
-    SELECT node, charged, refunded, node IN (SELECT node FROM nodes) AS known FROM spent
-    WHERE account_id = ? AND node <> ?`);
+  const readOthers = ledger.prepare<Spending & { node: string; known: number }, [number, string]>(OTHERS);
   const spendings = new Map<number, JournalledSpending>();
   const appended = new Map<number, Spending>();
   let turn: PromiseWithResolvers<void> | undefined;
