@@ -223,6 +223,8 @@ async function startWorld(random: () => number) {
         async (answer) => {
           const now = `${answer.status} ${await answer.text()}`;
           if (now.includes('draining')) goodbyes.set(asked, count + 1);
+          // The backend is in this process, and a busy machine may keep it from its probes.
+          if (now.includes('no answer within')) return;
           if (all.at(-1) !== now) all.push(now);
         },
         () => undefined,
