@@ -8,7 +8,7 @@ type Connection = { isStopped: boolean };
 export const TURN_BYTES = 1_048_576;
 /** Reads of fewer bytes are requests that cost more by themselves. */
 const COUNTED_BYTES_MIN = 16_384;
-/** So many are stopped at most, and so many of them read again in each turn: either takes a microsecond. */
+/** So many are stopped beside those that were read, and so many of all read again in each turn: either takes a microsecond. */
 const STOPPED_MAX = 2_048;
 const AGAIN_MAX = 32;
 
@@ -17,6 +17,8 @@ export class Intake {
   readonly #connections: ReadonlySet<Connection>;
   /** Those that are stopped, in the order in which they are read again. */
   #stopped: Connection[] = [];
+  /** Those that are read again since this turn began. */
+  #again: Connection[] = [];
   /** What was read in this turn, and of whom. */
   #bytes = 0;
   readonly #readers = new Set<Connection>();
@@ -36,15 +38,18 @@ export class Intake {
     if (this.#bytes >= TURN_BYTES) this.#stopAll();
   }
 
-  /** Who was not read yet comes first, so that small requests do not wait for long ones of others. */
+  /**
+   * Who was not read yet comes first, so that small requests do not wait for long ones of others. Who was is always stopped:
+   * else those above the number would be read in every turn, and nobody behind them.
+   */
   #stopAll(): void {
     const [first, last]: [Connection[], Connection[]] = [[], []];
-    for (const each of this.#connections) {
-      if (first.length + last.length + this.#stopped.length >= STOPPED_MAX) break;
-      if (each.isStopped) continue;
-      each.isStopped = true;
-      (this.#readers.has(each) ? last : first).push(each);
-    }
+    for (const each of this.#readers) stop(each, last);
+    for (const group of [this.#again, this.#connections])
+      for (const each of group) {
+        if (first.length + this.#stopped.length >= STOPPED_MAX) break;
+        stop(each, first);
+      }
     this.#stopped = [...first, ...this.#stopped, ...last];
   }
 
@@ -58,7 +63,14 @@ export class Intake {
     this.#isScheduled = false;
     this.#bytes = 0;
     this.#readers.clear();
-    for (const each of this.#stopped.splice(0, AGAIN_MAX)) each.isStopped = false;
+    this.#again = this.#stopped.splice(0, AGAIN_MAX);
+    for (const each of this.#again) each.isStopped = false;
     if (this.#stopped.length > 0) this.#schedule();
   }
+}
+
+function stop(connection: Connection, queue: Connection[]): void {
+  if (connection.isStopped) return;
+  connection.isStopped = true;
+  queue.push(connection);
 }
