@@ -70,10 +70,13 @@ export function createClaim(changes: Changes, head: RedisHead, clock: Clock) {
       if (found.kind === 'other-origin' || found.kind === 'unreadable') return found;
       const own = changes.last().generation;
       if (as === undefined && refusal !== undefined) return refusal;
-      if (as !== undefined && as <= found.generation && found.holder !== head.holder)
+      // By the same word an earlier start on this file may have taken over, and died before it noted that.
+      const isOwn = found.holder === head.holder || (own >= found.generation && changes.knows(found.holder));
+      if (as !== undefined && as <= found.generation && !isOwn)
         return { kind: 'later', own, published: found.generation };
       if (as === undefined && running.mayComeBack()) return { kind: 'held' };
-      changes.addPublisher(head.holder, clock.now(), as ?? Math.max(own, found.generation) + 1);
+      const isGiven = as !== undefined && (as > found.generation || found.holder === head.holder);
+      changes.addPublisher(head.holder, clock.now(), isGiven ? as : Math.max(own, found.generation) + 1);
       over = found.holder;
     }
     const claimed = await claimAs(as === undefined ? 'claim' : 'take-over');

@@ -9,7 +9,7 @@ import type { Store } from '../../../shared/store/open.ts';
 import { opened } from '../../started/gateway.ts';
 import { waited } from '../../started/host.ts';
 import { type StartedRedis, startRedis } from '../../started/redis.ts';
-import { publish as publishing } from './publishing.ts';
+import { headAt, publish as publishing } from './publishing.ts';
 
 /** An operator's word for one of several copies of a database. */
 let server: StartedRedis;
@@ -128,4 +128,20 @@ test('a word that was given while Redis could not be asked is void when somethin
   createChanges(one).requestTakeOver(9);
   await waited(first.isWhole);
   expect(await generation()).toBe(10);
+}, 20_000);
+
+test('a word counts still when the start that took over by it died before it could note that (E47)', async () => {
+  const one = await startBehind();
+  const changes = createChanges(one);
+  const as = changes.requestTakeOver(await generation());
+  const killed = headAt(server.url, changes.origin);
+  await waited(killed.isConnected);
+  changes.addPublisher(killed.holder, 0, as);
+  const { announced, turns } = changes.last();
+  const claim = { how: 'take-over', announced, turns, generation: as, over: '' } as const;
+  expect((await killed.claim(claim)).kind).toBe('claimed');
+  const second = publish(one);
+  await waited(() => second.isWhole() || second.state() === 'behind');
+  await killed.close();
+  expect([second.state(), await generation(), changes.last().takeOver]).toEqual(['sole', as + 1, 0]);
 }, 20_000);
