@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Backend } from './backend.ts';
-import { plainIdAt } from './followed-answer.ts';
-import type { Connection, ExchangeHandler } from './http-connection.ts';
+import { answerFor, plainIdAt } from './followed-answer.ts';
+import { type Connection, EMPTY, type ExchangeHandler } from './http-connection.ts';
 import { createRetryBudget, type Need, type Pool } from './selection.ts';
 import { atEndOfTurn } from './turns.ts';
 
@@ -68,8 +68,8 @@ export function createHedge(
       second.endProbation();
     };
     const endWith = (body: Buffer, connection: Connection) => {
-      // Not looked at further: what comes next over its connection may be late answers to others.
-      if (plainIdAt(body, sentId) === -1) connection.destroy('bad-framing');
+      // Behind what is none to the call, what comes next over its connection may be late answers to others.
+      if (!isAnswerTo(body, sentId, second.config.trustsEnd)) connection.destroy('bad-framing');
       if (!call.isOver && call.answerWith(second, body, sentId, sentMs, clock.monotonic())) onHedge('won');
       else drop();
     };
@@ -97,4 +97,8 @@ export function createHedge(
       lateMs = Math.max(LATE_MS_MIN, pool.lateMs('state') ?? Infinity);
     },
   };
+}
+
+function isAnswerTo(body: Buffer, sentId: Uint8Array, isTrusted: boolean): boolean {
+  return plainIdAt(body, sentId) !== -1 || answerFor(body, sentId, EMPTY, isTrusted) !== undefined;
 }

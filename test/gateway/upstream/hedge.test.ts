@@ -95,6 +95,21 @@ describe('a read that is late, with hedging', () => {
     expect([await next, gateway.fakes[0]?.connections()]).toEqual([rpc('1', '2'), 1]);
   });
 
+  test("B12 keeps the connection over which the second answer was the call's own error", async () => {
+    using gateway = world(2, true);
+    const [first, second] = [gateway.held(), gateway.held(1)];
+    const text = gateway.text();
+    await gateway.late();
+    let isGone = false;
+    void second[0]?.gone.then(() => (isGone = true));
+    await second[0]?.send(plain(BUSY.replace('"id":1', `"id":${second[0].id}`)));
+    await happened(() => gateway.inFlight()[1] === 0);
+    await first[0]?.send(plain(rpc('1', '7')));
+    expect(await text).toBe(rpc('1', '7'));
+    await nothingMore();
+    expect(isGone).toBe(false);
+  });
+
   test.each<[string, (exchange: RawExchange) => unknown]>([
     ['breaks off', ({ reset }) => reset()],
     ['is an error', ({ send }) => send(plain(BUSY))],
