@@ -39,18 +39,18 @@ export class Intake {
   }
 
   /**
-   * Who was not read yet comes first, so that small requests do not wait for long ones of others. Who was is always stopped:
-   * else those above the number would be read in every turn, and nobody behind them.
+   * Who was not read yet comes first, so that small requests do not wait for long ones of others. Who was, or was to be, is
+   * always stopped: else those above the number would be read in every turn, and nobody behind them.
    */
   #stopAll(): void {
-    const [first, last]: [Connection[], Connection[]] = [[], []];
+    const [again, first, last]: [Connection[], Connection[], Connection[]] = [[], [], []];
     for (const each of this.#readers) stop(each, last);
-    for (const group of [this.#again, this.#connections])
-      for (const each of group) {
-        if (first.length + this.#stopped.length >= STOPPED_MAX) break;
-        stop(each, first);
-      }
-    this.#stopped = [...first, ...this.#stopped, ...last];
+    for (const each of this.#connections) {
+      if (first.length + this.#stopped.length >= STOPPED_MAX) break;
+      stop(each, first);
+    }
+    for (const each of this.#again) stop(each, again);
+    this.#stopped = [...again, ...first, ...this.#stopped, ...last];
   }
 
   #schedule(): void {
