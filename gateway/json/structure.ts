@@ -15,6 +15,8 @@ for (const c of '{[') KIND[c.charCodeAt(0)] = OPEN;
 for (const c of '}]') KIND[c.charCodeAt(0)] = CLOSE;
 KIND[QUOTE] = STRING;
 
+const NEAR_BYTES = 24;
+
 /** Follows the structure of one JSON value through its bytes, however they are cut; it does not parse (docs/decisions/json.md). */
 export class Structure {
   /** Objects and arrays that are open. */
@@ -37,17 +39,23 @@ export class Structure {
     return this.#hasBegun && this.depth === 0 && !this.isBroken;
   }
 
-  /** Takes the next bytes; gives false once it is broken. */
-  push(bytes: Buffer): boolean {
-    if (bytes.length === 0) return !this.isBroken;
+  /** Takes the next bytes, those of `bytes` up to `to`; gives false once it is broken. */
+  push(bytes: Buffer, from = 0, to = bytes.length): boolean {
+    if (from >= to) return !this.isBroken;
     // Locals, because a field is written to memory at every step: this halves the time.
     let { depth } = this;
-    let i = this.#inString ? stringEnd(bytes, 0, this.#escaped) : 0;
-    while (i >= 0 && i < bytes.length) {
+    let i = this.#inString ? stringEnd(bytes, from, this.#escaped, to) : from;
+    while (i >= 0 && i < to) {
       const kind = KIND[bytes[i++] ?? 0] ?? 0;
       if (kind === TEXT && depth > 0) continue;
-      if (kind === STRING && depth > 0) i = stringEnd(bytes, i, false);
-      else if (kind === CLOSE && depth > 0) depth--;
+      if (kind === STRING && depth > 0) {
+        // A search for its end costs as much as the bytes of most strings.
+        const near = Math.min(to, i + NEAR_BYTES);
+        let c = 0;
+        let end = i;
+        while (end < near && (c = bytes[end] ?? 0) !== QUOTE && c !== BACKSLASH) end++;
+        i = end < near && c === QUOTE ? end + 1 : stringEnd(bytes, i, false, to);
+      } else if (kind === CLOSE && depth > 0) depth--;
       else if (kind === OPEN && (depth > 0 || !this.#hasBegun)) {
         depth++;
         this.#hasBegun = true;
@@ -67,11 +75,12 @@ export class Structure {
 const UNENDED = -1;
 export const UNENDED_ESCAPED = -2;
 
-/** The index after the string's end; negative: it goes on past the bytes. `escaped`: the byte at `from` is. */
-export function stringEnd(bytes: Buffer, from: number, escaped: boolean): number {
+/** The index after the string's end; negative: it goes on past the bytes, which end at `to`. `escaped`: the byte at `from` is. */
+export function stringEnd(bytes: Buffer, from: number, escaped: boolean, to = bytes.length): number {
   for (let start = from, carried = escaped ? 1 : 0; ;) {
-    const quote = bytes.indexOf(QUOTE, start);
-    const end = quote === -1 ? bytes.length : quote;
+    const found = bytes.indexOf(QUOTE, start);
+    const quote = found < to ? found : -1;
+    const end = quote === -1 ? to : quote;
     let run = end;
     while (run > start && bytes[run - 1] === BACKSLASH) run--;
     // A run of backslashes that reaches back to the cut goes on from the bytes before it.

@@ -26,6 +26,7 @@ const OBJECT = '{"jsonrpc":';
 const NAME = Buffer.from('"id"');
 const LF = 0x0a;
 const BACKSLASH = '\\';
+const ESCAPE = 0x5c;
 
 /** Every byte of an answer up to this length is checked, however it came; of a longer one its ids and its ends. */
 export const CHECKED_BYTES_MAX = 65_536;
@@ -253,16 +254,16 @@ export class FollowedAnswer {
     if (this.#hasEnd && this.#hasSecond(piece)) this.isBroken = true;
     if (this.#mayBeName) this.#noteName(piece, 0);
     let followed = 0;
-    for (const at of this.#idsIn(piece)) {
+    for (let at = this.#firstId(piece); at !== undefined; at = nextId(piece, at + 1)) {
       const next = piece[afterSpace(piece, at + NAME.length)];
       if (next !== undefined && next !== COLON) continue;
       const from = Math.max(0, at);
       if (this.#structure === undefined) this.#structure = middle(at < 0 ? this.#tail.slice(at) : '');
-      else this.#structure.push(piece.subarray(followed, from));
+      else this.#structure.push(piece, followed, from);
       followed = from;
       this.#noteName(piece, at + NAME.length);
     }
-    if (this.#structure?.push(piece.subarray(followed)) === false) this.isBroken = true;
+    if (this.#structure?.push(piece, followed) === false) this.isBroken = true;
     this.#tail = (this.#tail + piece.toString('latin1', Math.max(0, piece.length - TAIL_BYTES))).slice(
       -TAIL_BYTES,
     );
@@ -287,14 +288,13 @@ export class FollowedAnswer {
     return false;
   }
 
-  /** Where each string `"id"` begins; one that began in the piece before has a negative index. */
-  *#idsIn(piece: Buffer): Iterable<number> {
+  /** Where the first string `"id"` begins; one that began in the piece before has a negative index. */
+  #firstId(piece: Buffer): number | undefined {
     const before = this.#tail.slice(-NAME.length);
     const edge = before + piece.toString('latin1', 0, NAME.length - 1);
     const across = edge.indexOf('"id"', Math.max(0, before.length - NAME.length + 1));
-    if (across !== -1 && edge[across - 1] !== BACKSLASH) yield across - before.length;
-    for (let at = -1; (at = piece.indexOf(NAME, at + 1)) !== -1;)
-      if ((at === 0 ? before.at(-1) : String.fromCharCode(piece[at - 1] ?? 0)) !== BACKSLASH) yield at;
+    if (across !== -1 && edge[across - 1] !== BACKSLASH) return across - before.length;
+    return nextId(piece, before.endsWith(BACKSLASH) && isAt(piece, 0, NAME) ? 1 : 0);
   }
 
   /** Passes on the rest, if it was the answer to the call, now that it has ended; gives whether it was. */
@@ -316,6 +316,13 @@ export class FollowedAnswer {
     const idDepth = this.#idDepth - (this.#structure?.depth ?? 0);
     return this.#hasFirstId ? idDepth > 1 : idDepth === 1 && this.#ids === 1;
   }
+}
+
+/** Where the first string `"id"` at `from` or later begins; an escaped quote begins none. */
+function nextId(piece: Buffer, from: number): number | undefined {
+  let at = piece.indexOf(NAME, Math.max(0, from));
+  while (at > 0 && piece[at - 1] === ESCAPE) at = piece.indexOf(NAME, at + 1);
+  return at === -1 ? undefined : at;
 }
 
 /** The structure from somewhere within an object on. */
