@@ -110,7 +110,7 @@ export function createRespond(parts: Parts): Respond {
       const outcome = outcomeOf(reply);
       onCall(planned.label, outcome);
       onOutcome(outcome);
-      if (reply.kind !== 'whole' && reply.kind !== 'stream') return unanswered(reply, admitted);
+      if (reply.kind !== 'whole' && reply.kind !== 'stream') return unanswered(reply, admitted, charging);
       if (!asLines) return answered(reply, JSON_TYPE, admitted);
       return divided(reply, request.signal).then(({ type, answer }) => answered(answer, type, admitted));
     });
@@ -176,14 +176,14 @@ export function createRespond(parts: Parts): Respond {
     if (slot > 0) fields['x-sluice-slot'] = String(slot);
     return fields;
   }
+}
 
-  function unanswered(reply: Unanswered, admitted: Admitted): RpcResponse {
-    if (isUnanswered(reply)) refundsOf(charging, admitted)(0, !keepsRate(reply));
-    if (reply.kind === 'caller-left') return new RpcResponse({ status: 499, fields: {} });
-    const { request, envelope, charge, usage } = admitted;
-    usage.error(0);
-    return refuse(refusalOf(reply), envelope, { ...rateFields(charge.rate), ...corsFields(request.headers) });
-  }
+function unanswered(reply: Unanswered, admitted: Admitted, charging: Parts['charging']): RpcResponse {
+  if (isUnanswered(reply)) refundsOf(charging, admitted)(0, !keepsRate(reply));
+  if (reply.kind === 'caller-left') return new RpcResponse({ status: 499, fields: {} });
+  const { request, envelope, charge, usage } = admitted;
+  usage.error(0);
+  return refuse(refusalOf(reply), envelope, { ...rateFields(charge.rate), ...corsFields(request.headers) });
 }
 
 /** The answers to the calls of a batch, spliced in their order. */
