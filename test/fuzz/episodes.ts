@@ -91,7 +91,7 @@ export async function runTimed(options: Omit<Options, 'onEpisode'>, work: { take
     if (work.takeLongestMs() > TURN_MS_MAX) suspects.add(episode);
   };
   const ran = await runEpisodes({ ...options, onEpisode });
-  let { finding } = ran;
+  let heldUp: string | undefined;
   let turnMs = 0;
   for (const episode of [...suspects].slice(0, SUSPECTS_MAX)) {
     let longestMs = Infinity;
@@ -101,9 +101,9 @@ export async function runTimed(options: Omit<Options, 'onEpisode'>, work: { take
       longestMs = Math.min(longestMs, work.takeLongestMs());
     }
     turnMs = Math.max(turnMs, longestMs);
-    if (longestMs > TURN_MS_MAX) finding ??= `seed ${episode}: a turn is held up for ${longestMs} ms`;
+    if (longestMs > TURN_MS_MAX) heldUp ??= `seed ${episode}: a turn is held up for ${longestMs} ms`;
   }
-  return { ...ran, turnMs, suspects: suspects.size, finding };
+  return { ...ran, turnMs, suspects: suspects.size, heldUp };
 }
 
 /** What came of episodes from a seed on, in a line. */

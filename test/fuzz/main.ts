@@ -41,5 +41,6 @@ const progress = (line: string) => void (process.stderr.isTTY && process.stderr.
 const found = await fuzz(seed, seconds, progress, end.signal);
 progress('');
 console.log(summaryOf(seed, found));
-console.log(found.finding === undefined ? 'no finding' : `FINDING ${found.finding}`);
-process.exit(found.finding === undefined ? 0 : 1);
+const finding = found.finding ?? found.heldUp;
+console.log(finding === undefined ? 'no finding' : `FINDING ${finding}`);
+process.exit(finding === undefined ? 0 : 1);
