@@ -13,7 +13,6 @@ import { webhookPage } from './pages/account/webhook.tsx';
 import { webhookListPage } from './pages/account/webhooks.tsx';
 import * as login from './pages/login/login.tsx';
 import { secondFactorPage, settingsPage } from './pages/login/settings.tsx';
-import { startPage, themePage } from './pages/login/start.ts';
 import { accountPage, suspendPage } from './pages/operator/account.tsx';
 import { accountListPage, newAccountPage } from './pages/operator/accounts.tsx';
 import { auditPage } from './pages/operator/audit.tsx';
@@ -25,8 +24,8 @@ import { resetFactorPage, userPage } from './pages/operator/user.tsx';
 
 /** Pages for everybody, and of the login: half a session may see the second step alone. */
 export const OPEN_PAGES: readonly Route<LoginServices>[] = [
-  startPage,
-  themePage,
+  login.startPage,
+  login.themePage,
   login.loginPage,
   login.secondStepPage,
   login.logoutPage,

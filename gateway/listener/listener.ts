@@ -123,8 +123,8 @@ export class SocketListener {
       answer: (request) => {
         if (this.#state !== 'open') this.#requestAtMs = clock.monotonic();
         this.#beat();
-        // It has what Elysia reads of a request, and gets what the adapter made of the answer.
-        return fetch(request as unknown as Request) as ReturnType<Listener['answer']>;
+        const asElysiaReads = request as unknown as Request; // it has what Elysia reads of one
+        return fetch(asElysiaReads) as ReturnType<Listener['answer']>; // what the adapter made of the answer
       },
       isDraining: () => this.#state !== 'open',
       date: createDate(clock),

@@ -6,7 +6,7 @@ import { PostForm, TextField } from '../../../deploys/console/components/forms.t
 import { Link } from '../../../deploys/console/components/links.tsx';
 import { Live } from '../../../deploys/console/components/panels.tsx';
 import { openPage, type Route } from '../../../deploys/console/page.ts';
-import { startPage, themePage } from '../../../deploys/console/pages/login/start.ts';
+import { startPage, themePage } from '../../../deploys/console/pages/login/login.tsx';
 import { addressOf } from '../../fakes/chain.ts';
 import { CUSTOMER, serveInBrowser, startConsole } from './started.tsx';
 import { startWorld } from './world.ts';

@@ -1,7 +1,7 @@
 /** @jsxImportSource preact */
 import type { PageServices } from '../../../deploys/console/page-services.ts';
 import type { Route } from '../../../deploys/console/page.ts';
-import { startPage, themePage } from '../../../deploys/console/pages/login/start.ts';
+import { startPage, themePage } from '../../../deploys/console/pages/login/login.tsx';
 import { type ConsoleDeps, createConsole } from '../../../deploys/console/router.ts';
 import type { Viewer } from '../../../deploys/auth/auth-service.ts';
 

@@ -9,7 +9,7 @@ import {
   utcText,
 } from '../../../../deploys/console/components/format.tsx';
 import { themeOf } from '../../../../deploys/console/layout.tsx';
-import { themeCookie } from '../../../../deploys/console/pages/login/start.ts';
+import { themeCookie } from '../../../../deploys/console/pages/login/login.tsx';
 import { flashOf, redirect } from '../../../../deploys/console/paths.ts';
 
 describe('instants', () => {
