@@ -1,16 +1,17 @@
 import {
   afterSpace,
   afterValue,
+  BACKSLASH,
   CLOSE_ARRAY,
   COMMA,
   OPEN_ARRAY,
   OPEN_OBJECT,
+  QUOTE,
   valueAt,
 } from '../json/scan.ts';
 import { memberOf } from '../json/slices.ts';
 import type { HeadFields } from '../../shared/keys/carrier.ts';
 import { rangesIn } from '../listener/http.ts';
-import { stringEnd, CLOSE, KIND, OPEN, SPACE, STRING, UNENDED_ESCAPED } from '../json/structure.ts';
 import { EMPTY, type WritePiece } from '../upstream/http-connection.ts';
 import type { ResponseStart, StreamedAnswer, StreamEnd } from '../upstream/response-reader.ts';
 import { JSON_TYPE } from './refusal.ts';
@@ -18,6 +19,19 @@ import { JSON_TYPE } from './refusal.ts';
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 const BLANK = 0x20;
+
+/** What a byte outside strings is; 0: one of a value. */
+const SPACE = 1;
+const BETWEEN = 2;
+const OPEN = 3;
+const CLOSE = 4;
+const STRING = 5;
+const KIND = new Uint8Array(256);
+for (const c of ' \t\r\n') KIND[c.charCodeAt(0)] = SPACE;
+for (const c of '{[') KIND[c.charCodeAt(0)] = OPEN;
+for (const c of '}]') KIND[c.charCodeAt(0)] = CLOSE;
+KIND[COMMA] = BETWEEN;
+KIND[QUOTE] = STRING;
 
 /**
  * Cuts the accounts of a `getProgramAccounts` answer into lines, however its bytes are cut. An account is passed on as
@@ -55,11 +69,10 @@ export class AccountLines {
       this.#phase = 'within';
     }
     if (this.#phase === 'within') {
-      bytes = withoutBreaks(bytes);
       // A line feed stands in the place of a comma or of the bracket, so the lines are never longer.
-      const out = Buffer.allocUnsafe(bytes.length);
-      const [end, length] = this.#copyAccounts(bytes, out);
-      lines = out.subarray(0, length);
+      lines = withoutBreaks(bytes);
+      const [end, length] = this.#cut(lines);
+      lines = lines.subarray(0, length);
       bytes = bytes.subarray(end);
       if (end === -1) this.#phase = 'broken';
     }
@@ -68,42 +81,54 @@ export class AccountLines {
     return this.#phase === 'broken' ? undefined : lines;
   }
 
-  /** Gives the index of the array's `]`, or the end, or -1; and how many bytes it copied to `out`. */
-  #copyAccounts(bytes: Buffer, out: Buffer): readonly [number, number] {
+  /** Makes lines of bytes, in their place; gives the index of the array's `]`, or the end, or -1; and the length of the lines. */
+  #cut(bytes: Buffer): readonly [number, number] {
     // Locals, because a field is written to memory at every step.
     let depth = this.#depth;
     let hasBytes = this.#hasBytes;
     let length = 0;
     let run = 0;
+    const move = (to: number) => {
+      if (length < run && run < to) bytes.copyWithin(length, run, to);
+      length += to - run;
+      run = to;
+    };
     let i = this.#inString ? stringEnd(bytes, 0, this.#escaped) : 0;
     while (i >= 0 && i < bytes.length) {
       const byte = bytes[i++] ?? 0;
       const kind = KIND[byte];
-      if (depth > 0 || (kind !== SPACE && kind !== CLOSE && byte !== COMMA)) {
+      if (kind === 0) hasBytes = true;
+      else if (kind === STRING) {
         hasBytes = true;
-        if (kind === STRING) i = stringEnd(bytes, i, false);
-        else if (kind === OPEN) depth++;
-        else if (kind === CLOSE) depth--;
-        continue;
+        i = afterNear(bytes, i);
+      } else if (kind === OPEN) {
+        hasBytes = true;
+        depth++;
+      } else if (depth > 0) {
+        if (kind === CLOSE) depth--;
+      } else if (kind === SPACE) {
+        move(i - 1);
+        run++;
+      } else {
+        const isEnd = byte === CLOSE_ARRAY;
+        if (!hasBytes && (!isEnd || this.#accounts > 0)) return [-1, 0];
+        if (hasBytes) {
+          bytes[i - 1] = LINE_FEED;
+          this.#accounts++;
+        }
+        if (kind === CLOSE) {
+          move(hasBytes ? i : i - 1);
+          this.#phase = 'after';
+          return [isEnd ? i - 1 : -1, length];
+        }
+        hasBytes = false;
       }
-      length += bytes.copy(out, length, run, i - 1);
-      run = i;
-      if (kind === SPACE) continue;
-      const isEnd = byte === CLOSE_ARRAY;
-      if (hasBytes) {
-        out[length++] = LINE_FEED;
-        this.#accounts++;
-      } else if (!isEnd || this.#accounts > 0) return [-1, 0];
-      hasBytes = false;
-      if (kind !== CLOSE) continue;
-      this.#phase = 'after';
-      return [isEnd ? i - 1 : -1, length];
     }
     this.#depth = depth;
     this.#hasBytes = hasBytes;
     this.#inString = i < 0;
     this.#escaped = i === UNENDED_ESCAPED;
-    length += bytes.copy(out, length, run);
+    move(bytes.length);
     return [bytes.length, length];
   }
 
@@ -115,6 +140,39 @@ export class AccountLines {
     const slot = memberOf(context, 'slot')?.toString() ?? '';
     // In the answer's own digits.
     return Buffer.from(`{"accounts":${this.#accounts},"slot":${/^\d+$/.test(slot) ? slot : null}}\n`);
+  }
+}
+
+/** A string went on past the bytes, and its next character is not escaped, or is. */
+const UNENDED = -1;
+const UNENDED_ESCAPED = -2;
+
+/** To search for the end of a string costs as much as so many bytes. */
+const NEAR_BYTES = 24;
+
+/** The index after the end of the string that begins before `from`; negative: it goes on past the bytes. */
+function afterNear(bytes: Buffer, from: number): number {
+  const near = Math.min(bytes.length, from + NEAR_BYTES);
+  for (let i = from; i < near; i++) {
+    if (bytes[i] === QUOTE) return i + 1;
+    if (bytes[i] === BACKSLASH) break;
+  }
+  return stringEnd(bytes, from, false);
+}
+
+/** The same for one that has begun. `escaped`: the byte at `from` is. */
+function stringEnd(bytes: Buffer, from: number, escaped: boolean): number {
+  for (let start = from, carried = escaped ? 1 : 0; ;) {
+    const quote = bytes.indexOf(QUOTE, start);
+    const end = quote === -1 ? bytes.length : quote;
+    let run = end;
+    while (run > start && bytes[run - 1] === BACKSLASH) run--;
+    // A run of backslashes that reaches back to the cut goes on from the bytes before it.
+    const odd = ((end - run + (run === start ? carried : 0)) & 1) === 1;
+    if (quote === -1) return odd ? UNENDED_ESCAPED : UNENDED;
+    if (!odd) return quote + 1;
+    start = quote + 1;
+    carried = 0;
   }
 }
 
@@ -131,10 +189,13 @@ function accountsAt(bytes: Uint8Array): number {
 const RESULT = Buffer.from('"result"');
 const VALUE = Buffer.from('"value"');
 
-/** The bytes with a space for every line break: none may stand inside a line, and nodes write none. */
-function withoutBreaks(bytes: Buffer): Buffer {
-  if (!bytes.includes(LINE_FEED) && !bytes.includes(CARRIAGE_RETURN)) return bytes;
-  return Buffer.from(bytes.map((byte) => (byte === LINE_FEED || byte === CARRIAGE_RETURN ? BLANK : byte)));
+/** A copy of the bytes with a space for every line break: none may stand inside a line, and nodes write none. */
+function withoutBreaks(bytes: Buffer): Buffer<ArrayBuffer> {
+  const copy = Buffer.from(bytes);
+  if (!bytes.includes(LINE_FEED) && !bytes.includes(CARRIAGE_RETURN)) return copy;
+  for (let i = 0; i < copy.length; i++)
+    if (copy[i] === LINE_FEED || copy[i] === CARRIAGE_RETURN) copy[i] = BLANK;
+  return copy;
 }
 
 const NDJSON_TYPE = 'application/x-ndjson';

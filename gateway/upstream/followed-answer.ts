@@ -8,6 +8,7 @@ import {
   COMMA,
   isAt,
   isNull,
+  OPEN_ARRAY,
   OPEN_OBJECT,
   QUOTE,
   textIn,
@@ -185,11 +186,6 @@ export class FollowedAnswer {
   /** Its structure need not be followed to its end. */
   #hasEnd = false;
   #structure: Structure | undefined;
-  /** The least depth of a member `"id"`, and how many stand there. */
-  #idDepth = Infinity;
-  #ids = 0;
-  /** Whether what comes next shows that a string `"id"` was a name. */
-  #mayBeName = false;
   #tail = '';
   /** All that has come, as long as it is short. */
   #all: Buffer[] | undefined = [];
@@ -226,8 +222,8 @@ export class FollowedAnswer {
     this.#hasFirstId = id !== undefined;
     if (!isObjectStart(start) || (id !== undefined && id !== this.#sentText)) this.isBroken = true;
     this.#hasEnd = this.#isTrusted || isAt(start, 0, RESULT);
-    if (!this.#hasEnd) this.#structure = new Structure();
-    this.#structure?.push(start.subarray(0, first.length));
+    // The brace and an id that stands first leave an object open, whose other members follow.
+    if (!this.#hasEnd) this.#structure = new Structure(id === undefined ? 0 : 1);
     this.#follow(start.subarray(first.length));
     if (id === undefined) return this.#pass(start, write);
     const from = first.lastIndexOf(id);
@@ -252,39 +248,25 @@ export class FollowedAnswer {
 
   #follow(piece: Buffer): void {
     if (this.#hasEnd && this.#hasSecond(piece)) this.isBroken = true;
-    if (this.#mayBeName) this.#noteName(piece, 0);
-    let followed = 0;
-    for (let at = this.#firstId(piece); at !== undefined; at = nextId(piece, at + 1)) {
-      const next = piece[afterSpace(piece, at + NAME.length)];
-      if (next !== undefined && next !== COLON) continue;
-      const from = Math.max(0, at);
-      if (this.#structure === undefined) this.#structure = middle(at < 0 ? this.#tail.slice(at) : '');
-      else this.#structure.push(piece, followed, from);
-      followed = from;
-      this.#noteName(piece, at + NAME.length);
+    const at = this.#structure === undefined ? this.#firstId(piece) : 0;
+    if (at !== undefined) {
+      this.#structure ??= new Structure(MIDDLE_DEPTH);
+      if (at < 0) this.#structure.push(Buffer.from(this.#tail.slice(at)));
+      if (!this.#structure.push(piece.subarray(Math.max(0, at)))) this.isBroken = true;
     }
-    if (this.#structure?.push(piece, followed) === false) this.isBroken = true;
     this.#tail = (this.#tail + piece.toString('latin1', Math.max(0, piece.length - TAIL_BYTES))).slice(
       -TAIL_BYTES,
     );
-  }
-
-  /** Counts the string `"id"`, where the structure is followed up to, if it is a name: a colon comes next, at `from` or later. */
-  #noteName(piece: Buffer, from: number): void {
-    const next = piece[afterSpace(piece, from)];
-    this.#mayBeName = next === undefined;
-    if (next !== COLON) return;
-    const depth = this.#structure?.depth ?? 0;
-    if (depth < this.#idDepth) [this.#idDepth, this.#ids] = [depth, 0];
-    if (depth === this.#idDepth) this.#ids++;
   }
 
   /** Whether another answer begins in the piece, or began at the end of the one before. */
   #hasSecond(piece: Buffer): boolean {
     if (SECOND.test(this.#tail.slice(-OBJECT.length) + piece.toString('latin1', 0, OBJECT.length)))
       return true;
-    for (let at = 0; (at = piece.indexOf(OBJECT, at + 1, 'latin1')) !== -1;)
-      if (SECOND.test(piece.toString('latin1', at - 1, at + OBJECT.length))) return true;
+    for (let at = 0; (at = piece.indexOf(OBJECT, at + 1, 'latin1')) !== -1;) {
+      const before = piece[at - 1];
+      if (before !== COLON && before !== COMMA && before !== OPEN_ARRAY) return true;
+    }
     return false;
   }
 
@@ -313,8 +295,8 @@ export class FollowedAnswer {
     if (last !== (this.#hasFirstId ? undefined : this.#sentText)) return false;
     if (this.#all !== undefined) return placeIn(Buffer.concat(this.#all), this.#sentId) !== undefined;
     if (!this.#hasEnd && this.#structure?.isComplete !== true) return false;
-    const idDepth = this.#idDepth - (this.#structure?.depth ?? 0);
-    return this.#hasFirstId ? idDepth > 1 : idDepth === 1 && this.#ids === 1;
+    const { idDepth = Infinity, ids = 0, depth = 0 } = this.#structure ?? {};
+    return this.#hasFirstId ? idDepth - depth > 1 : idDepth - depth === 1 && ids === 1;
   }
 }
 
@@ -323,11 +305,4 @@ function nextId(piece: Buffer, from: number): number | undefined {
   let at = piece.indexOf(NAME, Math.max(0, from));
   while (at > 0 && piece[at - 1] === ESCAPE) at = piece.indexOf(NAME, at + 1);
   return at === -1 ? undefined : at;
-}
-
-/** The structure from somewhere within an object on. */
-function middle(text: string): Structure {
-  const structure = new Structure(MIDDLE_DEPTH);
-  structure.push(Buffer.from(text));
-  return structure;
 }

@@ -280,7 +280,11 @@ function chooseFor(framing: Framing): Choose {
 }
 
 function whileSmall(pieces: readonly Buffer[]): ReturnType<Choose> {
-  return pieces.reduce((bytes, { length }) => bytes + length, 0) > WHOLE_BYTES_MAX ? 'pass' : 'hold';
+  return isLong(pieces) ? 'pass' : 'hold';
+}
+
+function isLong(pieces: readonly Buffer[]): boolean {
+  return pieces.reduce((bytes, { length }) => bytes + length, 0) > WHOLE_BYTES_MAX;
 }
 
 const NO_JSON: Failure = { kind: 'garbage', reason: 'not JSON by its content type' };
@@ -307,11 +311,11 @@ function untilItTells(): Choose {
   const structure = new Structure();
   let seen = 0;
   return (pieces) => {
-    if (!startsAnObject(pieces) || !pieces.slice(seen).every((piece) => structure.push(piece)))
-      return 'refuse';
+    const fresh = pieces.slice(seen).map((piece) => piece.subarray(0, WHOLE_BYTES_MAX));
+    if (!startsAnObject(pieces) || !fresh.every((piece) => structure.push(piece))) return 'refuse';
     seen = pieces.length;
+    if (isLong(pieces)) return 'pass';
     const start = Buffer.concat(pieces);
-    if (start.length > WHOLE_BYTES_MAX) return 'pass';
     if (structure.isComplete || !isTelling(start)) return 'hold';
     const beginning = beginningOf(start);
     return beginning === 'result' || beginning === undefined ? 'pass' : 'hold';

@@ -84,6 +84,40 @@ describe('the structure of an answer', () => {
     );
   });
 
+  test('counts the members "id" where it is least deep, wherever it is cut, whatever strings say', () => {
+    const key = fc.constantFrom('id', 'i', 'idd', '"id"', '\\', 'id\\"');
+    const { value } = fc.letrec<{ value: unknown }>((tie) => ({
+      value: fc.oneof(
+        { depthSize: 'small' },
+        key,
+        fc.integer(),
+        fc.array(tie('value')),
+        fc.dictionary(key, tie('value')),
+      ),
+    }));
+    const depthsOf = (json: unknown, depth: number): number[] => {
+      if (typeof json !== 'object' || json === null) return [];
+      const own = Array.isArray(json) || !('id' in json) ? [] : [depth];
+      return [...own, ...Object.values(json).flatMap((each) => depthsOf(each, depth + 1))];
+    };
+    fc.assert(
+      fc.property(value, fc.constantFrom(undefined, ' ', '\n\t'), cuts, (json, gap, at) => {
+        const bytes = Buffer.from(JSON.stringify([json], null, gap).replaceAll('":', '" :'));
+        const depths = depthsOf([json], 1);
+        const idDepth = Math.min(...depths);
+        const expected = { idDepth, ids: depths.filter((depth) => depth === idDepth).length };
+        const structure = new Structure();
+        let from = 0;
+        for (const end of [...at.map((cut) => cut % bytes.length), bytes.length].toSorted((a, b) => a - b)) {
+          structure.push(bytes.subarray(from, end));
+          from = end;
+        }
+        expect({ idDepth: structure.idDepth, ids: structure.ids }).toEqual(expected);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
   test('may hold each byte outside strings that JSON has there, and no other', () => {
     for (let byte = 0; byte < 256; byte++) {
       const text = Buffer.from('{"a":[1,2]}');
