@@ -19,6 +19,8 @@ const ORDERS = 20;
 const STEPS = 80;
 /** How much faster time goes for a publisher than for its Redis. */
 const HASTE = 20;
+/** An id that every host gives. */
+const SAME = 'same';
 const HOSTS = ['one', 'two'] as const;
 type HostName = (typeof HOSTS)[number];
 
@@ -100,15 +102,24 @@ function startWorld(seed: number) {
     const add = store.prepare('INSERT OR IGNORE INTO found (event, id) VALUES (?, ?)');
     // A reading.
     const now = publication.events();
-    if (now === 'made') for (const event of heldBack) add.run(event, crypto.randomUUID());
+    const isSole = publication.state().kind === 'sole';
+    const found = now === 'made' ? [...heldBack] : [];
+    for (const event of found) add.run(event, crypto.randomUUID());
     publication.noteReading();
     if (now !== 'held-back') heldBack.clear();
-    if (!(await publication.permit())) return;
+    if (!(await publication.permit())) {
+      // Another took the right since Redis said the last time that this host has it. What was found meanwhile would be sent, if
+      // ever, under the id that the other's has (outbox/enqueue).
+      if (isSole)
+        for (const event of found) store.run('UPDATE found SET id = ? WHERE event = ?', [SAME, event]);
+      return;
+    }
     for (const row of store
       .query<{ event: number; id: string }, []>('SELECT event, id FROM found WHERE is_sent = 0')
       .all()) {
       const ids = sent.get(row.event) ?? new Set();
-      sent.set(row.event, ids.add(row.id));
+      if (row.id !== SAME) ids.add(row.id);
+      sent.set(row.event, ids);
       if (ids.size > 1) throw new Error(`${name} sent event ${row.event} under another id`);
       store.run('UPDATE found SET is_sent = 1 WHERE event = ?', [row.event]);
     }
