@@ -35,7 +35,7 @@ import {
   takeSealingKeys,
 } from './webhooks/seal.ts';
 
-type Random = (bytes: number) => Uint8Array;
+type RandomBytes = (bytes: number) => Uint8Array;
 
 const WATCHER_TAKEN =
   'The account sluice-watcher, which the watcher reads as, was created by someone else. Rename it: bun run sluice account rename sluice-watcher NAME';
@@ -46,7 +46,7 @@ const DRAIN_MS = 5_000;
 /** Runs the app until a signal; gives what prevents a start. Only one runs on a database: two would send every event twice. */
 export async function runDeploys(
   { configPath, env, supervised }: AppStart,
-  random: Random,
+  random: RandomBytes,
 ): Promise<readonly string[]> {
   const stop = stopSignal(supervised);
   const loaded = loadConfig(configPath, env);
@@ -134,7 +134,7 @@ function consoleUsersOf(
   { gateway, deploys, plans, storage }: Config,
   store: Store,
   secrets: readonly [Secret, ...Secret[]],
-  random: Random,
+  random: RandomBytes,
   log: Log,
 ) {
   const complaint = consoleComplaint(deploys.publicUrl);
@@ -168,7 +168,12 @@ function consoleUsersOf(
 }
 
 /** While there is no operator, shows the link that creates one. `bun start` shows its own. */
-function inviteOperator({ deploys, storage }: Config, store: Store, listenUrl: URL, random: Random): void {
+function inviteOperator(
+  { deploys, storage }: Config,
+  store: Store,
+  listenUrl: URL,
+  random: RandomBytes,
+): void {
   if (consoleComplaint(deploys.publicUrl) !== undefined) return;
   const token = inviteFirstOperator({ store, clock: systemClock, random });
   if (token === undefined) return;

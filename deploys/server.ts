@@ -104,7 +104,7 @@ const PAGE_HEADERS = {
 };
 
 /** `address` is the IP of the connection's other end. */
-type Answer = (request: Request, address?: string) => Response | Promise<Response>;
+type RequestHandler = (request: Request, address?: string) => Response | Promise<Response>;
 
 const IDLE_SECONDS = 30;
 /** A webhook's settings take a few kilobytes, with every program named. */
@@ -113,8 +113,8 @@ const BODY_BYTES_MAX = 65_536;
 /** Opens the API and metrics listeners, or says in one sentence which of them cannot be opened. */
 export function listen(
   config: Pick<DeploysConfig, 'listen' | 'metrics'>,
-  answer: Answer,
-  answerMetrics: Answer,
+  answer: RequestHandler,
+  answerMetrics: RequestHandler,
 ) {
   const api = serve('deploys.listen', config.listen, answer);
   if (typeof api === 'string') return { kind: 'refused', sentence: api } as const;
@@ -139,7 +139,11 @@ export function listen(
 /** The host of a request that names none. */
 const NO_HOST = 'http://localhost';
 
-function serve(key: string, { hostname, port }: Listen, fetch: Answer): Bun.Server<undefined> | string {
+function serve(
+  key: string,
+  { hostname, port }: Listen,
+  fetch: RequestHandler,
+): Bun.Server<undefined> | string {
   try {
     return Bun.serve({
       hostname,

@@ -6,7 +6,7 @@ import { unusedExports } from './layers/exports.ts';
 import { againstOrder, circles, mutualFolders, orderIn } from './layers/folders.ts';
 import { barrels, benchCrossings, crossings, importsOf, lonely } from './layers/imports.ts';
 import { unnamedMarkup, unsafeMarkup } from './layers/markup.ts';
-import { emptyNames, oddNames } from './layers/names.ts';
+import { emptyNames, oddNames, typesOfOneName } from './layers/names.ts';
 import { foreignPackages, workspaceImports } from './layers/packages.ts';
 import { crumbs, CRUMBS_MAX, longFunctions, TABLES, tooLong } from './layers/sizes.ts';
 import { PRODUCT, type Source, sourcesOf, topOf } from './layers/source.ts';
@@ -59,6 +59,10 @@ describe('the project', () => {
   test('every name says something, in kebab-case', () => {
     const paths = [...product, ...tests].map(({ path }) => path);
     expect([...emptyNames(paths), ...oddNames(paths)]).toEqual([]);
+  });
+  test('no two types of an app have one name', () => {
+    const named = product.filter(({ path }) => !['gateway', 'bench'].includes(topOf(path)));
+    expect(typesOfOneName(named)).toEqual([]);
   });
   test('documents name the Bun of package.json', async () => {
     expect(DOCUMENTS.filter((path) => !existsSync(join(root, path)))).toEqual([]);
@@ -281,6 +285,11 @@ describe('a planted breach is found', () => {
     ];
     expect(emptyNames(paths)).toEqual(paths.slice(0, 3));
     expect(oddNames(['gateway/fooBar.ts', 'gateway/4.3-rpc.test.ts'])).toEqual(['gateway/fooBar.ts']);
+    const twice = ['gateway/a.ts', 'gateway/b.ts', 'deploys/a.ts'].map((path) => ({
+      path,
+      text: 'type Deps = 1;',
+    }));
+    expect(typesOfOneName(twice)).toEqual(['gateway Deps: gateway/a.ts,gateway/b.ts']);
   });
 
   test('another version of Bun', () => {

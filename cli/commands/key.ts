@@ -31,11 +31,11 @@ function shownOnce({ id, key, account, name }: NewKey, more = ''): Outcome {
   return done(text, { key_id: id, key, account });
 }
 
-type Result = ReturnType<Keys['create' | 'rename' | 'rotate' | 'revoke']>;
+type KeyCommandResult = ReturnType<Keys['create' | 'rename' | 'rotate' | 'revoke']>;
 type Made = Readonly<{ kind: 'created' | 'renamed' | 'rotated' | 'revoked' | 'already-revoked' }>;
 
 /** Why nothing was changed; `subject` is the account or the key that the command named. */
-function refused(result: Exclude<Result, Made>, subject: string): Failed {
+function refused(result: Exclude<KeyCommandResult, Made>, subject: string): Failed {
   switch (result.kind) {
     case 'unknown-account':
       return failed(unknownAccount(subject));

@@ -1,4 +1,4 @@
-import { createAudit, type Entry } from '../../deploys/accounts/audit.ts';
+import { createAudit, type AuditEntry } from '../../deploys/accounts/audit.ts';
 import { HOUR_MS, type Hours } from '../../deploys/usage/calendar.ts';
 import {
   CSV_HEAD,
@@ -158,13 +158,16 @@ export const audit = onBooks(
   },
 );
 
-function recordOf({ atMs, actorKind, actorId, action, accountId, subject, detail }: Entry, books: Books) {
+function recordOf(
+  { atMs, actorKind, actorId, action, accountId, subject, detail }: AuditEntry,
+  books: Books,
+) {
   const account = accountId === null ? null : (books.accounts.findById(accountId)?.name ?? null);
   return { at: isoOf(atMs), by: byOf(actorKind, actorId, books), action, account, subject, detail };
 }
 
 /** A user by email, a key by its name; by id once they are gone. */
-function byOf(kind: Entry['actorKind'], id: string | null, { users, keys }: Books): string {
+function byOf(kind: AuditEntry['actorKind'], id: string | null, { users, keys }: Books): string {
   if (id === null) return 'command line';
   const name = kind === 'key' ? keys.find(id)?.name : users.byId(id)?.email;
   return `${kind} ${name ?? id}`;

@@ -1,6 +1,6 @@
 import { createHashing, passwordComplaint } from '../../deploys/auth/passwords.ts';
 import { resetSecondFactor } from '../../deploys/auth/second-factor.ts';
-import { type Email, type Place, readEmail, type User } from '../../deploys/auth/users.ts';
+import { type Email, type Membership, readEmail, type User } from '../../deploys/auth/users.ts';
 import { type Books, COMMAND_LINE, onBooks, unknownAccount } from '../frame/books.ts';
 import { type Command, done, type Failed, failed, type Invocation } from '../frame/command.ts';
 import { listed } from '../frame/values.ts';
@@ -91,7 +91,7 @@ export const userCommands: readonly Command[] = [
   }),
 ];
 
-function placeFrom({ options }: Invocation, { accounts }: Books): Place | string {
+function placeFrom({ options }: Invocation, { accounts }: Books): Membership | string {
   const role = options.operator === undefined ? 'customer' : 'operator';
   if (options.account === undefined)
     return role === 'operator'

@@ -29,7 +29,7 @@ export type AdditionResult =
   /** `bad-credits`: not a whole number of at least one, or more than an account can hold. */
   | { readonly kind: 'bad-credits' | 'bad-reason' };
 
-type Deps = Readonly<{
+type AccountsDeps = Readonly<{
   store: Store;
   plans: ReadonlyMap<string, Plan>;
   /** What the ledger says an account has spent, in credits. */
@@ -43,7 +43,7 @@ type Deps = Readonly<{
  * whatever plans it leaves and comes back to. What was spent stays spent. Every change is noted with who made it; what
  * changes nothing is not.
  */
-export function createAccounts({ store, plans, spentOf, clock, note }: Deps) {
+export function createAccounts({ store, plans, spentOf, clock, note }: AccountsDeps) {
   const rows = createAccountRows(store, plans, spentOf);
   const { row: rowOf, accountFrom, find, findById, list, page, allowanceOf } = rows;
   const insert = store.prepare('INSERT INTO accounts (name, plan, created_at_ms) VALUES (?, ?, ?)');

@@ -73,7 +73,7 @@ type Note = Readonly<{
 }>;
 
 /** An entry as a page shows it. A smaller `id` is older. */
-export type Entry = Readonly<{
+export type AuditEntry = Readonly<{
   id: number;
   atMs: number;
   actorKind: Actor['kind'];
@@ -96,7 +96,7 @@ type EntryPage = Readonly<{
 const LIMIT_MAX = 100;
 const ROWS_MAX = 500;
 
-type Row = Omit<Entry, 'detail'> & Readonly<{ detailJson: string }>;
+type AuditRow = Omit<AuditEntry, 'detail'> & Readonly<{ detailJson: string }>;
 
 const CONDITIONS = [
   ['accountId', 'account_id = $accountId'],
@@ -134,12 +134,12 @@ export function createAudit(store: Store) {
       add.run(atMs, actor.kind, actorId(actor), action, accountId ?? null, subject, JSON.stringify(detail));
     },
     /** Newest first. */
-    list: (page: EntryPage): Entry[] => {
+    list: (page: EntryPage): AuditEntry[] => {
       const { accountId = null, actorId = null, action = null, before = Number.MAX_SAFE_INTEGER } = page;
       const limit = Math.max(1, Math.min(page.limit, LIMIT_MAX));
       const wanted = CONDITIONS.filter(([name]) => page[name] !== undefined);
       const where = [...wanted.map(([, condition]) => condition), 'id < $before'].join(' AND ');
-      const entries = store.query<Row, Record<string, string | number | null>>(`
+      const entries = store.query<AuditRow, Record<string, string | number | null>>(`
         ${SELECT} WHERE ${where} ORDER BY id DESC LIMIT $limit`);
       const rows = entries.all({ accountId, actorId, action, before, limit });
       return rows.map(({ detailJson, ...row }) => ({ ...row, detail: JSON.parse(detailJson) }));

@@ -1,9 +1,9 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { Changes } from './changes.ts';
 import type { OwnershipEvent } from './ownership.ts';
-import type { Claim, Claiming, RedisHead } from './redis-head.ts';
+import type { ClaimReply, Claiming, RedisHead } from './redis-head.ts';
 
-export type Claimed = Extract<Claim, { kind: 'claimed' }>;
+export type Claimed = Extract<ClaimReply, { kind: 'claimed' }>;
 
 /** A lease whose end moves by more is renewed: the clock of Redis has milliseconds. */
 const RENEWED_MS = 100;
@@ -42,7 +42,7 @@ export function createClaim(changes: Changes, head: RedisHead, clock: Clock) {
   const running = createRunning(clock);
   let over: string | undefined;
 
-  async function claimAs(how: Claiming['how']): Promise<Claim> {
+  async function claimAs(how: Claiming['how']): Promise<ClaimReply> {
     const { announced, turns, generation } = changes.last();
     const found = await head.claim({ how, announced, turns, generation, over: over ?? '' });
     if (found.kind === 'held') running.noteLease(found.endsMs);
@@ -51,7 +51,7 @@ export function createClaim(changes: Changes, head: RedisHead, clock: Clock) {
 
   type Unclaimed = Exclude<OwnershipEvent, { kind: 'away' | 'claimed' | 'take-over' }>;
 
-  function refusalOf(found: Exclude<Claim, Claimed>): Unclaimed | undefined {
+  function refusalOf(found: Exclude<ClaimReply, Claimed>): Unclaimed | undefined {
     if (found.kind === 'other-origin' || found.kind === 'unreadable') return found;
     const own = changes.last().generation;
     const { holder, generation: published } = found;

@@ -41,14 +41,19 @@ type RenameResult =
   /** `reserved-name`: the service itself knows the keys of this account by their names. */
   | { readonly kind: 'reserved-name' | 'unknown-key' | 'bad-name' };
 
-type Deps = Readonly<{ store: Store; clock: Clock; random(bytes: number): Uint8Array; note: Audit['note'] }>;
+type KeysDeps = Readonly<{
+  store: Store;
+  clock: Clock;
+  random(bytes: number): Uint8Array;
+  note: Audit['note'];
+}>;
 
 /**
  * The keys of `store`. Only hashes are stored: a key is shown when it is made and never again. Every change is written to the
  * audit log. With `owner`, the id of an account, a key of another account is unknown. `once` is the id of a form: sent twice
  * it makes one key, because a second one would never be seen. `random` gives n uniform bytes.
  */
-export function createKeys({ store, clock, random, note }: Deps) {
+export function createKeys({ store, clock, random, note }: KeysDeps) {
   const { find, list, page } = createKeyRows(store, clock);
   const accountId = store.prepare<{ id: number }, [string]>('SELECT id FROM accounts WHERE name = ?');
   const insert = store.prepare(`
@@ -170,7 +175,7 @@ export type KeyRow = Readonly<{
 
 type KeyPlace = Readonly<{ createdAtMs: number; id: string }>;
 
-type Row = Omit<KeyRow, 'state' | 'lastUsedAtMs' | 'expiresAtMs'> &
+type StoredKeyRow = Omit<KeyRow, 'state' | 'lastUsedAtMs' | 'expiresAtMs'> &
   Readonly<Record<'lastUsedAtMs' | 'expiresAtMs' | 'revokedAtMs', number | null>>;
 
 const SELECT = `
@@ -183,11 +188,11 @@ const LAST: KeyPlace = { createdAtMs: Number.MAX_SAFE_INTEGER, id: '' };
 
 /** Reads the keys of `store`; a key's state is the one at the moment of the call. */
 function createKeyRows(store: Store, clock: Clock) {
-  const byId = store.prepare<Row, [string]>(`${SELECT} WHERE keys.id = ?`);
+  const byId = store.prepare<StoredKeyRow, [string]>(`${SELECT} WHERE keys.id = ?`);
   const read = (rest: string, values: Record<string, string | number>): readonly KeyRow[] =>
-    store.query<Row, Record<string, string | number>>(`${SELECT} ${rest}`).all(values).map(keyFrom);
+    store.query<StoredKeyRow, Record<string, string | number>>(`${SELECT} ${rest}`).all(values).map(keyFrom);
 
-  function keyFrom({ revokedAtMs, expiresAtMs, lastUsedAtMs, ...row }: Row): KeyRow {
+  function keyFrom({ revokedAtMs, expiresAtMs, lastUsedAtMs, ...row }: StoredKeyRow): KeyRow {
     return {
       ...row,
       state: revokedAtMs === null ? stateUntil(expiresAtMs) : 'revoked',

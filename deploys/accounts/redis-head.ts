@@ -25,7 +25,7 @@ type Holder = Readonly<{ holder: string; generation: number }>;
  * meanwhile. `later`: Redis has, or had when gateways saw it, a revision, a turn or a generation that the database has not, or has the
  * generation that it would take over as. `seen`: the latest revision that gateways saw.
  */
-export type Claim =
+export type ClaimReply =
   | (Holder &
       Readonly<{
         kind: 'claimed';
@@ -229,7 +229,7 @@ const SCRIPTS = {
 };
 
 export type Script = (...words: readonly (string | number)[]) => Promise<unknown>;
-type Scripted = RedisClient & Record<keyof typeof SCRIPTS, Script>;
+type HeadRedis = RedisClient & Record<keyof typeof SCRIPTS, Script>;
 
 /** Connects to Redis, whether it is there or not; `undefined` when `url` is no address of one. */
 export function openRedisHead({ url, clock, random, onWarning, origin, holder }: RedisHeadOptions) {
@@ -245,11 +245,11 @@ export function openRedisHead({ url, clock, random, onWarning, origin, holder }:
   });
   if (link === undefined) return undefined;
 
-  const call = async (act: (client: Scripted) => Promise<unknown>): Promise<unknown> => {
+  const call = async (act: (client: HeadRedis) => Promise<unknown>): Promise<unknown> => {
     const client = link.client();
     if (client === undefined) throw new Error('Redis does not answer');
     try {
-      return await act(client as Scripted); // the link was opened with these scripts
+      return await act(client as HeadRedis); // the link was opened with these scripts
     } catch (error) {
       link.refused(error);
       throw error;
@@ -265,7 +265,7 @@ export function openRedisHead({ url, clock, random, onWarning, origin, holder }:
     holder,
     isConnected: () => link.client() !== undefined,
     /** Takes or renews the right, or only sees whether it can be taken. */
-    async claim({ how, announced, turns: done, generation, over }: Claiming): Promise<Claim> {
+    async claim({ how, announced, turns: done, generation, over }: Claiming): Promise<ClaimReply> {
       const words = [origin, holder, LEASE_MS, how, announced, done, generation, over];
       return claimIn(await call((redis) => redis.sluiceClaim(HEAD, LEASE, SEEN, ...words)));
     },
@@ -307,7 +307,7 @@ export function openRedisHead({ url, clock, random, onWarning, origin, holder }:
   };
 }
 
-function claimIn(reply: unknown): Claim {
+function claimIn(reply: unknown): ClaimReply {
   const [kind, first = '', second, ...rest] = textsIn(reply);
   if (kind === 'other-origin') return { kind, origin: first };
   if (kind === 'unreadable') return { kind, figure: `${first} ${JSON.stringify(second)}` };
@@ -341,10 +341,10 @@ export function pairsIn(reply: unknown): readonly Pair[] {
 const CONNECTED_MS = 1_000;
 const LOOK_MS = 20;
 
-type Options = Pick<RedisHeadOptions, 'url' | 'origin' | 'clock' | 'random'>;
+type LookOptions = Pick<RedisHeadOptions, 'url' | 'origin' | 'clock' | 'random'>;
 
 /** What a command finds in Redis, of whatever state of the database; `undefined`: it does not answer. */
-async function lookOnce(options: Options): Promise<Claim | undefined> {
+async function lookOnce(options: LookOptions): Promise<ClaimReply | undefined> {
   const head = openRedisHead({ ...options, holder: 'nobody', onWarning: () => undefined });
   const { clock } = options;
   const endMs = clock.monotonic() + CONNECTED_MS;
@@ -361,7 +361,7 @@ async function lookOnce(options: Options): Promise<Claim | undefined> {
 }
 
 /** Why gateways on other hosts do not hear of a change now, as a clause; `undefined` when a deploys publishes it. */
-export async function whyUnpublished(options: Options): Promise<string | undefined> {
+export async function whyUnpublished(options: LookOptions): Promise<string | undefined> {
   const found = await lookOnce(options);
   if (found === undefined) return 'Redis does not answer';
   if (found.kind === 'other-origin') return 'Redis has the accounts of another database';
@@ -370,7 +370,7 @@ export async function whyUnpublished(options: Options): Promise<string | undefin
 }
 
 /** The generation that is published of a database or of a copy of it; `undefined` when Redis does not tell. */
-export async function publishedGeneration(options: Options): Promise<number | undefined> {
+export async function publishedGeneration(options: LookOptions): Promise<number | undefined> {
   const found = await lookOnce(options);
   return found !== undefined && 'generation' in found ? found.generation : undefined;
 }

@@ -1,12 +1,12 @@
 import { INVALID_KEY, INVALID_KEY_CHALLENGE, KEY_CHALLENGE } from '../../shared/keys/carrier.ts';
 import type { Identity } from '../../shared/keys/source.ts';
 import { unwritableReason } from '../../shared/store/private.ts';
-import type { Entry } from './request-log.ts';
+import type { EntryVerdict } from './request-log.ts';
 
 /** Every expected no of the program API (docs/spec.md 3.2). */
-export type Refusal =
+export type ApiRefusal =
   | Exclude<Identity, { kind: 'known' }>
-  | Exclude<Entry, { kind: 'entered' }>
+  | Exclude<EntryVerdict, { kind: 'entered' }>
   | { readonly kind: 'not-available-yet' }
   | { readonly kind: 'malformed-program-id'; readonly value: string }
   | { readonly kind: 'not-found' }
@@ -21,7 +21,7 @@ export type Refusal =
   | { readonly kind: 'broken' };
 
 /** What an error that was thrown is to the caller: a database that cannot be written is no fault of the program. */
-export function thrownRefusal(error: unknown): Extract<Refusal, { kind: 'read-only' | 'broken' }> {
+export function thrownRefusal(error: unknown): Extract<ApiRefusal, { kind: 'read-only' | 'broken' }> {
   const reason = unwritableReason(error);
   if (reason === undefined) return { kind: 'broken' };
   const text = `The database cannot be written now: ${reason}. Nothing was changed. Try again in a moment.`;
@@ -44,7 +44,7 @@ const FIXED = {
 const STATUSES = { 'malformed-body': 400, conflict: 409, unfit: 422 };
 
 /** The refusal as `{"error": text}` with its status; the texts of docs/spec.md 3.2 are verbatim. */
-export function refusalResponse(refusal: Refusal): Response {
+export function refusalResponse(refusal: ApiRefusal): Response {
   switch (refusal.kind) {
     case 'over-rate':
       return errorResponse(429, 'Rate limit exceeded', { 'retry-after': String(refusal.retryAfterSeconds) });

@@ -10,13 +10,13 @@ const ROUNDING_MS = 0.001;
 /** Keys with a log in memory, about 1 kB each. Above it the key that has been quiet longest is forgotten. */
 const KEYS_MAX = 50_000;
 
-export type Entry =
+export type EntryVerdict =
   | { readonly kind: 'entered' }
   /** `retryAfterSeconds` is at least 1; a request after exactly that wait is entered. */
   | { readonly kind: 'over-rate'; readonly retryAfterSeconds: number };
 
 /** Enters a request of a key at `nowMs` (monotonic milliseconds, with fractions), or refuses it without a trace. */
-export type Enter<Key = KeyId> = (key: Key, nowMs: number) => Entry;
+export type Enter<Key = KeyId> = (key: Key, nowMs: number) => EntryVerdict;
 
 /** Logs that outlive the process. Instants are monotonic milliseconds of this process. */
 type KeptLogs<Key> = Readonly<{

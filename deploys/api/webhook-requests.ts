@@ -6,14 +6,14 @@ import { isSameOrigin, type ViewerOf } from '../auth/auth-service.ts';
 import type { WebhookFilter } from '../webhooks/send-again.ts';
 import { DELIVERY_STATES } from '../outbox/outcome.ts';
 import { type Takeover, TAKEOVERS } from '../webhooks/change.ts';
-import type { Refusal } from './refusal.ts';
+import type { ApiRefusal } from './refusal.ts';
 import type { Enter } from './request-log.ts';
 
 /** Whose webhooks a request is about and who sends it, or why it is refused. */
-type Admission = Readonly<{ kind: 'admitted'; by: By }> | Refusal;
+type ApiAdmission = Readonly<{ kind: 'admitted'; by: By }> | ApiRefusal;
 
 /** Lets a request in, once its caller is known and has not sent too many. */
-export type Admit = (request: Request) => Admission | Promise<Admission>;
+export type Admit = (request: Request) => ApiAdmission | Promise<ApiAdmission>;
 
 type AdmitDeps = Readonly<{
   identify: Identify;
@@ -45,7 +45,7 @@ export function createAdmit({ identify, enter, clock, session }: AdmitDeps): Adm
     return { kind: 'admitted', by: { accountId, actor: { kind: 'key', keyId } } };
   };
 
-  async function admitBySession(deps: SessionDeps, request: Request): Promise<Admission> {
+  async function admitBySession(deps: SessionDeps, request: Request): Promise<ApiAdmission> {
     const viewer = await deps.viewerOf(request);
     if (viewer?.accountId === undefined) return { kind: 'missing-key' };
     // Cookies come along with requests that other sites made: changes only from the console's own pages.
@@ -57,7 +57,7 @@ export function createAdmit({ identify, enter, clock, session }: AdmitDeps): Adm
   }
 }
 
-type Read<T> =
+type MemberRead<T> =
   { readonly kind: 'read'; readonly value: T } | { readonly kind: 'malformed-body'; readonly text: string };
 
 /** A member of a request's body. `read` gives `undefined` for a value that it does not accept. */
@@ -128,7 +128,7 @@ export const SINCE = {
 export async function readBody<Some extends Fields>(
   request: Request,
   fields: Some,
-): Promise<Read<Members<Some>>> {
+): Promise<MemberRead<Members<Some>>> {
   let body: unknown;
   try {
     const text = await request.text();
@@ -160,7 +160,7 @@ const KEY = new RegExp(
 );
 
 /** The name that a caller gave a request so that it may be repeated: a string of RFC 9651, or its characters alone. */
-export function readIdempotencyKey(headers: Headers): Read<string | undefined> {
+export function readIdempotencyKey(headers: Headers): MemberRead<string | undefined> {
   const given = headers.get('idempotency-key');
   if (given === null) return { kind: 'read', value: undefined };
   const [, quoted, bare] = KEY.exec(given) ?? [];
@@ -170,7 +170,7 @@ export function readIdempotencyKey(headers: Headers): Read<string | undefined> {
     : { kind: 'read', value };
 }
 
-function malformed(text: string): Extract<Read<never>, { kind: 'malformed-body' }> {
+function malformed(text: string): Extract<MemberRead<never>, { kind: 'malformed-body' }> {
   return { kind: 'malformed-body', text };
 }
 
@@ -186,7 +186,7 @@ const LIMIT = 50;
 const LIMIT_MAX = 100;
 
 /** The page of deliveries that a query asks for: `state`, `limit` from 1 to 100, and the `cursor` of the page before. */
-export function pageFrom(webhookId: string, query: URLSearchParams): Read<WebhookFilter> {
+export function pageFrom(webhookId: string, query: URLSearchParams): MemberRead<WebhookFilter> {
   const [limitText, stateText, cursor] = ['limit', 'state', 'cursor'].map((name) => query.get(name));
   const limit = limitText ? Number(limitText) : LIMIT;
   if (!Number.isInteger(limit) || limit < 1 || limit > LIMIT_MAX)

@@ -46,21 +46,25 @@ export type WebhookRoutesDeps = Readonly<{
 
 type Admitted = Readonly<{ by: By; id: string; delivery: string; request: Request }>;
 
-type Answer = Outcome | Response;
+type ApiAnswer = Outcome | Response;
 
 /** An operation as it is described and as it is answered. */
-type Route<Some extends Fields> = Description &
+type ApiRoute<Some extends Fields> = Description &
   Readonly<{
     fields?: Some;
     answer(
       webhooks: Webhooks,
       request: Admitted & Readonly<{ body: Members<Some> }>,
-    ): Answer | Promise<Answer>;
+    ): ApiAnswer | Promise<ApiAnswer>;
   }>;
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
-function route<Some extends Fields>(method: Method, below: string, { answer, ...description }: Route<Some>) {
+function route<Some extends Fields>(
+  method: Method,
+  below: string,
+  { answer, ...description }: ApiRoute<Some>,
+) {
   const path = `${WEBHOOKS_PATH}${below}`;
   const { fields } = description;
   return {

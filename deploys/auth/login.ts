@@ -22,7 +22,7 @@ type LoginResult =
   | Busy;
 
 /** Whether a password or a code is the user's. */
-type Answer = Readonly<{ kind: 'right' } | { kind: 'wrong' }>;
+type PasswordResult = Readonly<{ kind: 'right' } | { kind: 'wrong' }>;
 
 type CodeResult =
   | { readonly kind: 'right'; readonly user: User }
@@ -40,7 +40,7 @@ export const PER_CODE = { burst: 5, refillMs: 300_000 } as const;
 
 const STEP_MS = 5 * 60_000;
 
-type Deps = Readonly<{
+type LoginDeps = Readonly<{
   store: Store;
   users: Users;
   hashing: Hashing;
@@ -51,7 +51,7 @@ type Deps = Readonly<{
 }>;
 
 /** Recognises users. An attempt counts before its work begins, so that many at once are not more than many in a row; a good one is given back. */
-export function createLogin({ store, users, hashing, secondFactor, keys, clock, random }: Deps) {
+export function createLogin({ store, users, hashing, secondFactor, keys, clock, random }: LoginDeps) {
   const perAccount = createAttempts(PER_ACCOUNT, random);
   const perAddress = createAttempts(PER_ADDRESS, random);
   const perCode = createAttempts(PER_CODE, random);
@@ -70,7 +70,7 @@ export function createLogin({ store, users, hashing, secondFactor, keys, clock, 
     return [user?.email ?? typed.slice(0, EMAIL_CHARACTERS_MAX), 'stranger'];
   }
 
-  function confirmCode(user: User, code: string): Answer | TooMany {
+  function confirmCode(user: User, code: string): PasswordResult | TooMany {
     const attempt = perCode.take(user.id, clock.now());
     if (attempt.kind === 'too-many') return attempt;
     if (!secondFactor.isRight(user, code)) return { kind: 'wrong' };
@@ -83,7 +83,7 @@ export function createLogin({ store, users, hashing, secondFactor, keys, clock, 
     user: User | undefined,
     password: string,
     [name, by]: readonly [string, Waiter],
-  ): Promise<Answer | TooMany | Busy> {
+  ): Promise<PasswordResult | TooMany | Busy> {
     const attempt = perAccount.take(name, clock.now());
     if (attempt.kind === 'too-many') return attempt;
     const verified = await hashing.verify(password, user?.passwordHash, by);

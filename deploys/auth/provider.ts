@@ -36,7 +36,7 @@ type Unavailable = { readonly kind: 'unavailable'; readonly reason: string };
 /** The claims of an ID token. `email` only where the provider says that it is verified. */
 type Claims = Readonly<{ subject: string; email: string | undefined }>;
 
-type Deps = Readonly<{
+type ProviderDeps = Readonly<{
   config: OidcConfig;
   redirectUri: string;
   fetch(url: string, init: RequestInit): Promise<Response>;
@@ -53,7 +53,7 @@ type Deps = Readonly<{
  * cookie: the state, PKCE's verifier (RFC 7636) and the nonce of the ID token. The provider's document is read at the first
  * login and kept for an hour. Neither step rejects.
  */
-export function createProviderLogin({ config, redirectUri, fetch, users, signUp, ...deps }: Deps) {
+export function createProviderLogin({ config, redirectUri, fetch, users, signUp, ...deps }: ProviderDeps) {
   const { issuer, clientId, clientSecret } = config;
   const { keys, clock, random } = deps;
   const tickets = createTickets(keys, 'provider', AT_PROVIDER_MS);

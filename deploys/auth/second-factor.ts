@@ -13,8 +13,8 @@ const BACKUP_CODES = 10;
 /** 50 bits: with a handful of guesses an hour, more than enough. */
 const BACKUP_CODE_CHARACTERS = 10;
 
-type Row = { totp_secret: Uint8Array | null; totp_pending: Uint8Array | null; totp_step: number };
-type Deps = Readonly<{
+type SecondFactorRow = { totp_secret: Uint8Array | null; totp_pending: Uint8Array | null; totp_step: number };
+type SecondFactorDeps = Readonly<{
   keys: ConsoleKeys;
   note: Audit['note'];
   clock: Clock;
@@ -22,8 +22,8 @@ type Deps = Readonly<{
 }>;
 
 /** The second factors of the users of `store`; secrets are sealed, backup codes are hashes. */
-export function createSecondFactor(store: Store, { keys, note, clock, random }: Deps) {
-  const row = store.prepare<Row, [string]>(`
+export function createSecondFactor(store: Store, { keys, note, clock, random }: SecondFactorDeps) {
+  const row = store.prepare<SecondFactorRow, [string]>(`
     SELECT totp_secret, totp_pending, totp_step FROM users WHERE id = ?`);
   const turnOn =
     'UPDATE users SET totp_secret = totp_pending, totp_pending = NULL, totp_step = ? WHERE id = ?';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { type Place, placeFrom } from './users.ts';
+import { type Membership, placeFrom } from './users.ts';
 
 /** `__Host-`: browsers refuse it from a subdomain, from another path and over plain http except on this machine. */
 export type CookieName = `__Host-${string}`;
@@ -31,7 +31,7 @@ const USER_AGENT_CHARACTERS_MAX = 200;
 const TOKEN_BYTES = 32;
 
 /** A session that goes on, with its user as the user is now. */
-export type Session = Place &
+export type Session = Membership &
   Readonly<{ userId: string; email: string; hasSecondFactor: boolean; tokenHash: Uint8Array }>;
 
 /** A session as its user sees it in a list. `userAgent` is what the browser said of itself. */
@@ -42,7 +42,7 @@ export type SessionRow = Readonly<{
   isThis: boolean;
 }>;
 
-type Row = Omit<Session, 'accountId' | 'hasSecondFactor'> &
+type StoredSessionRow = Omit<Session, 'accountId' | 'hasSecondFactor'> &
   Record<'hasSecondFactor' | 'usedAtMs', number> & { accountId: number | null };
 
 /** The sessions of `store`. Only hashes of tokens are kept: who reads the database gets no session from it. */
@@ -51,7 +51,7 @@ export function createSessions(
   { clock, random }: Readonly<{ clock: Clock; random(bytes: number): Uint8Array }>,
 ) {
   const live = 'used_at_ms > ?2 AND created_at_ms > ?3';
-  const select = store.prepare<Row, [Uint8Array, number, number]>(`
+  const select = store.prepare<StoredSessionRow, [Uint8Array, number, number]>(`
     SELECT user_id AS userId, email, role, account_id AS accountId, totp_secret IS NOT NULL AS hasSecondFactor,
       used_at_ms AS usedAtMs, token_hash AS tokenHash FROM sessions JOIN users ON users.id = user_id
     WHERE token_hash = ?1 AND used_at_ms > ?2 AND sessions.created_at_ms > ?3`);

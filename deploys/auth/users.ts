@@ -83,11 +83,11 @@ export const USERS_MIGRATIONS: Migrations = {
 };
 
 /** An operator sees every account and may belong to none; a customer belongs to one. */
-export type Place =
+export type Membership =
   | { readonly role: 'operator'; readonly accountId: number | undefined }
   | { readonly role: 'customer'; readonly accountId: number };
 
-export type User = Place &
+export type User = Membership &
   Readonly<{
     id: string;
     email: Email;
@@ -105,12 +105,12 @@ type NewUser = Readonly<{
   /** One of `newId`, for what must name the user before it is made. */
   id?: string;
   email: Email;
-  place: Place;
+  place: Membership;
   passwordHash: string | undefined;
   subject?: string;
 }>;
 
-type Row = Readonly<
+type UserRow = Readonly<
   Pick<User, 'id' | 'email' | 'role' | 'createdAtMs'> &
     Record<'passwordHash' | 'subject', string | null> &
     Record<'hasSecondFactor' | 'isEmailVerified', number> & { accountId: number | null }
@@ -139,7 +139,7 @@ export function createUsers(
   const forget = store.prepare('DELETE FROM users WHERE id = ?');
 
   function userWhere(column: 'email' | 'id' | 'subject') {
-    const one = store.prepare<Row, [string]>(`${SELECT} WHERE ${column} = ?`);
+    const one = store.prepare<UserRow, [string]>(`${SELECT} WHERE ${column} = ?`);
     return (value: string): User | undefined => {
       const row = one.get(value);
       return row === null ? undefined : userFrom(row);
@@ -149,7 +149,7 @@ export function createUsers(
   /** In order of their making; with a condition, at most `USERS_SHOWN_MAX`. */
   function list(where = '', ...values: number[]): readonly User[] {
     const sql = `${SELECT} ${where} ORDER BY created_at_ms, id LIMIT ${where === '' ? -1 : USERS_SHOWN_MAX}`;
-    const users = store.query<Row, number[]>(sql);
+    const users = store.query<UserRow, number[]>(sql);
     return users.all(...values).map(userFrom);
   }
 
@@ -216,7 +216,7 @@ export function createUsers(
 export type Users = ReturnType<typeof createUsers>;
 
 /** Only `readEmail` makes what is written as an e-mail. */
-function userFrom({ role, accountId, ...row }: Row): User {
+function userFrom({ role, accountId, ...row }: UserRow): User {
   return {
     ...row,
     ...placeFrom(role, accountId),
@@ -227,7 +227,7 @@ function userFrom({ role, accountId, ...row }: Row): User {
   };
 }
 
-export function placeFrom(role: 'operator' | 'customer', accountId: number | null): Place {
+export function placeFrom(role: 'operator' | 'customer', accountId: number | null): Membership {
   if (role === 'operator') return { role, accountId: accountId ?? undefined };
   if (accountId === null) throw new Error('a customer without an account: the table refuses that');
   return { role, accountId };

@@ -5,7 +5,7 @@ import type { AssetPaths } from './assets/assets.ts';
 import { Here } from './components/here.ts';
 import { Crumbs, Link, withQuery } from './components/links.tsx';
 import { Empty, Icon, type IconName, Notice } from './components/panels.tsx';
-import type { Content, PageAccount, PageContext, Route } from './page.ts';
+import type { Content, PageAccount, PageContext, PageRoute } from './page.ts';
 import { ACCOUNT, flashOf, paths } from './paths.ts';
 
 /** How the viewer wants the console to look; `undefined`: as the system does. */
@@ -21,9 +21,9 @@ export function themeOf(request: Request): Theme {
 type NavigationLink = readonly [label: string, to: string, icon: IconName];
 
 /** The pages of a viewer: for operators the service and the account on display, for customers their own account. */
-function navigationOf(pages: readonly Route<never>[], viewer: Viewer, account: PageAccount | undefined) {
+function navigationOf(pages: readonly PageRoute<never>[], viewer: Viewer, account: PageAccount | undefined) {
   const id = account?.id ?? (viewer.role === 'customer' ? viewer.accountId : undefined);
-  const linksFor = (wanted: Route<never>['audience']) =>
+  const linksFor = (wanted: PageRoute<never>['audience']) =>
     pages.flatMap(({ audience, entry, path }): readonly NavigationLink[] =>
       entry && audience === wanted ? [[entry[0], path.replace(ACCOUNT, String(id)), entry[1]]] : [],
     );
@@ -131,7 +131,7 @@ const HTMX_CONFIG = JSON.stringify({
   historyCacheSize: 0,
 });
 
-function documentOf(content: Content, at: At, assets: AssetPaths, pages: readonly Route<never>[]) {
+function documentOf(content: Content, at: At, assets: AssetPaths, pages: readonly PageRoute<never>[]) {
   const { title, body, aside, returned, crumbs = [] } = content;
   const { request, url, viewer, account, nowMs } = at;
   const theme = themeOf(request);
@@ -184,7 +184,7 @@ function documentOf(content: Content, at: At, assets: AssetPaths, pages: readonl
 type At = Pick<PageContext, 'request' | 'url' | 'viewer' | 'account' | 'nowMs'>;
 
 /** Renders content into the one document, as a response with its headers. */
-export function createShow(assets: AssetPaths, pages: readonly Route<never>[]) {
+export function createShow(assets: AssetPaths, pages: readonly PageRoute<never>[]) {
   return function show(content: Content, at: At): Response {
     const html = render(documentOf(content, at, assets, pages));
     const headers = new Headers({ 'content-type': 'text/html; charset=utf-8' });

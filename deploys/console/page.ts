@@ -10,7 +10,7 @@ import type { LoginServices, PageServices } from './page-services.ts';
 export type PageAccount = Readonly<{ id: number; name: string; plan: string | undefined }>;
 
 /** Why a form is refused: its page is shown again, with 422 unless it says otherwise. */
-export type Refusal = Pick<Returned, 'errors' | 'notice'> & Pick<Content, 'status' | 'retryAfterSeconds'>;
+export type FormRefusal = Pick<Returned, 'errors' | 'notice'> & Pick<Content, 'status' | 'retryAfterSeconds'>;
 
 /** What a page puts into the document. */
 export type Content = Readonly<{
@@ -49,12 +49,12 @@ export type AccountContext = ViewerContext & Readonly<{ account: PageAccount; by
 export type FormContext<C extends PageContext = PageContext> = C & Readonly<{ form: URLSearchParams }>;
 
 /** Content, a redirect or a file; `undefined`: there is no such thing. */
-type Shown = Content | Response | undefined;
+type PageAnswer = Content | Response | undefined;
 /** Content of its own, such as a secret that is shown once; a redirect; or the form again. */
-type Done = Shown | Refusal;
+type FormAnswer = PageAnswer | FormRefusal;
 
 /** A page of the console. If one of its functions throws, the viewer gets a 500 page and the log gets the reason. */
-type Page<S, C extends PageContext, T = unknown> = Readonly<{
+type PageDeclaration<S, C extends PageContext, T = unknown> = Readonly<{
   path: string;
   /** Its entry in the navigation; what it is called there and how it looks. */
   entry?: readonly [label: string, icon: IconName];
@@ -63,28 +63,30 @@ type Page<S, C extends PageContext, T = unknown> = Readonly<{
   /** What the page and its forms are about. */
   find?(services: S, context: C): T | Response | undefined;
   /** Absent, the address takes forms alone. */
-  show?(services: S, context: C, thing: T): Shown | Promise<Shown>;
+  show?(services: S, context: C, thing: T): PageAnswer | Promise<PageAnswer>;
   /** What is posted to the page's path and to addresses below it, by what is added to the path. */
-  forms?: Readonly<Record<string, (services: S, context: FormContext<C>, thing: T) => Done | Promise<Done>>>;
+  forms?: Readonly<
+    Record<string, (services: S, context: FormContext<C>, thing: T) => FormAnswer | Promise<FormAnswer>>
+  >;
   /** A GET of an address of its forms leads to the page, which somebody reloads where a form came back. */
   isReloaded?: boolean;
 }>;
 
 /** A row of the table of pages. */
-export type Route<S = PageServices> = Page<S, PageContext> &
+export type PageRoute<S = PageServices> = PageDeclaration<S, PageContext> &
   Readonly<{ audience: 'anyone' | 'account' | 'operator' }>;
 
 /** A page for everybody, signed in or not. */
-export function openPage<T>(page: Page<LoginServices, PageContext, T>): Route<LoginServices> {
-  return { ...(page as Page<LoginServices, PageContext>), audience: 'anyone' }; // `find` gives what the others take
+export function openPage<T>(page: PageDeclaration<LoginServices, PageContext, T>): PageRoute<LoginServices> {
+  return { ...(page as PageDeclaration<LoginServices, PageContext>), audience: 'anyone' }; // `find` gives what the others take
 }
 
 /** A page about the account in its path: its own users and every operator see it. */
-export function accountPage<T>(page: Page<PageServices, AccountContext, T>): Route {
-  return { ...(page as Page<PageServices, PageContext>), audience: 'account' }; // the router admits no others
+export function accountPage<T>(page: PageDeclaration<PageServices, AccountContext, T>): PageRoute {
+  return { ...(page as PageDeclaration<PageServices, PageContext>), audience: 'account' }; // the router admits no others
 }
 
 /** A page that does not exist for customers. */
-export function operatorPage<T>(page: Page<PageServices, ViewerContext, T>): Route {
-  return { ...(page as Page<PageServices, PageContext>), audience: 'operator' }; // as above
+export function operatorPage<T>(page: PageDeclaration<PageServices, ViewerContext, T>): PageRoute {
+  return { ...(page as PageDeclaration<PageServices, PageContext>), audience: 'operator' }; // as above
 }

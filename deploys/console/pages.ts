@@ -1,5 +1,5 @@
 import type { LoginServices } from './page-services.ts';
-import type { Route } from './page.ts';
+import type { PageRoute } from './page.ts';
 import { deliveryListPage } from './pages/account/deliveries.tsx';
 import { deliveryPage } from './pages/account/delivery.tsx';
 import { keyListPage, keyPage, newKeyPage } from './pages/account/keys.tsx';
@@ -23,7 +23,7 @@ import { trafficPage } from './pages/operator/traffic.tsx';
 import { resetFactorPage, userPage } from './pages/operator/user.tsx';
 
 /** Pages for everybody, and of the login: half a session may see the second step alone. */
-export const OPEN_PAGES: readonly Route<LoginServices>[] = [
+export const OPEN_PAGES: readonly PageRoute<LoginServices>[] = [
   login.startPage,
   login.themePage,
   login.loginPage,
@@ -38,7 +38,7 @@ export const OPEN_PAGES: readonly Route<LoginServices>[] = [
 ];
 
 /** Every page of the console, a row each, in the order of the navigation. */
-export const PAGES: readonly Route[] = [
+export const PAGES: readonly PageRoute[] = [
   ...OPEN_PAGES,
 
   accountListPage,

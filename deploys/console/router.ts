@@ -6,7 +6,7 @@ import type { Attempt } from '../auth/attempts.ts';
 import { isSameOrigin, type Viewer, type ViewerOf } from '../auth/auth-service.ts';
 import { ASSETS_PATH, createAssets } from './assets/assets.ts';
 import { createShow, refusalContent, type RouteRefusal } from './layout.tsx';
-import type { Content, PageAccount, PageContext, Route } from './page.ts';
+import type { Content, PageAccount, PageContext, PageRoute } from './page.ts';
 import { idFrom, paths, redirect, withNext } from './paths.ts';
 import { secured } from './security-headers.ts';
 
@@ -34,12 +34,12 @@ const RAW = { detail: { hide: true }, parse: 'none' } as const;
 
 type Params = Readonly<Record<string, string>>;
 /** An address of a page: its own, which is `''`, or that of one of its forms, as what is added to the page's. */
-type Address<S> = Readonly<{ page: Route<S>; added: string }>;
+type Address<S> = Readonly<{ page: PageRoute<S>; added: string }>;
 /** A request with its viewer. */
 type Visit = Readonly<{ request: Request; url: URL; viewer: Viewer | undefined; nowMs: number }>;
 
 /** The console as an Elysia app, and the answer to every other address. GET and HEAD are listed, else an `all` of another app wins. */
-export function createConsole<S>(deps: ConsoleDeps, services: S, pages: readonly Route<S>[]) {
+export function createConsole<S>(deps: ConsoleDeps, services: S, pages: readonly PageRoute<S>[]) {
   const assets = createAssets();
   const there = pages.filter((page) => page.isThere?.(services) ?? true);
   const answer = createAnswer(deps, services, createShow(assets.paths, there));
@@ -140,14 +140,14 @@ function createAnswer<S>(deps: ConsoleDeps, services: S, show: ReturnType<typeof
   }
 
   /** What a page is about, if it is about something; or the answer in place of the page. */
-  function found({ find }: Route<S>, context: PageContext): Response | Readonly<{ found: unknown }> {
+  function found({ find }: PageRoute<S>, context: PageContext): Response | Readonly<{ found: unknown }> {
     if (find === undefined) return { found: undefined };
     const thing = find(services, context) ?? refuse(NOT_FOUND, context);
     return thing instanceof Response ? thing : { found: thing };
   }
 
   /** The page, with what differs where one of its forms comes back. */
-  async function shown(page: Route<S>, context: PageContext, more: Partial<Content> = {}) {
+  async function shown(page: PageRoute<S>, context: PageContext, more: Partial<Content> = {}) {
     const thing = found(page, context);
     if (thing instanceof Response) return thing;
     const content = await page.show?.(services, context, thing.found);
@@ -157,18 +157,18 @@ function createAnswer<S>(deps: ConsoleDeps, services: S, show: ReturnType<typeof
 }
 
 /** `not-found` also for what exists and is another account's, so that the two look the same. */
-type Admission =
+type PageAdmission =
   | Readonly<{ kind: 'admitted'; account?: PageAccount }>
   | Readonly<{ kind: 'sign-in-first' }>
   | Readonly<{ kind: 'not-found' }>;
 
 /** Whether a viewer may see a page of this audience; `accountId` is the path's own text. The only place that decides this. */
 function admit(
-  audience: Route<never>['audience'],
+  audience: PageRoute<never>['audience'],
   viewer: Viewer | undefined,
   accountId: string | undefined,
   accountOf: ConsoleDeps['accountOf'],
-): Admission {
+): PageAdmission {
   if (audience === 'anyone') return { kind: 'admitted' };
   if (viewer === undefined) return { kind: 'sign-in-first' };
   const isOperator = viewer.role === 'operator';

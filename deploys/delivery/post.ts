@@ -49,13 +49,13 @@ export function createPost(ca: string | undefined, clock: Clock) {
   };
 }
 
-type Times = Readonly<{ clock: Clock; watch: Stopwatch; signal: AbortSignal; over: AbortController }>;
+type AttemptTimes = Readonly<{ clock: Clock; watch: Stopwatch; signal: AbortSignal; over: AbortController }>;
 
 /** The first thing that decides the attempt; the caller then aborts `over`, which closes the connection. */
 function outcomeOf(
   request: ClientRequest,
   { pins }: PinnedPost,
-  { clock, watch, signal, over }: Times,
+  { clock, watch, signal, over }: AttemptTimes,
 ): Promise<AttemptEnd> {
   const { promise, resolve } = Promise.withResolvers<AttemptEnd>();
   let response: IncomingMessage | undefined;
@@ -116,11 +116,11 @@ function outcomeOf(
 }
 
 /** `node:https` hands the options of the socket on. */
-type Options = RequestOptions &
+type SocketOptions = RequestOptions &
   Pick<TcpSocketConnectOpts, 'autoSelectFamily' | 'autoSelectFamilyAttemptTimeout'> &
   Pick<ConnectionOptions, 'ALPNProtocols'>;
 
-function optionsFor({ url, headers, body, pins }: PinnedPost): Options {
+function optionsFor({ url, headers, body, pins }: PinnedPost): SocketOptions {
   const literal = literalOf(url);
   // Called for names only: an address in the URL is connected to as it is.
   const lookup: LookupFunction = (_host, { all }, give) =>

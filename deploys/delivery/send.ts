@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
 import type { Secret } from '../../shared/secret.ts';
-import type { Claim } from '../outbox/claim.ts';
-import type { Result } from '../outbox/outbox.ts';
+import type { ClaimedDelivery } from '../outbox/claim.ts';
+import type { AttemptResult } from '../outbox/outbox.ts';
 import { type AttemptEnd, type Sent, verdictOf } from '../outbox/outcome.ts';
 import { createResolvePublic, literalOf, type NetworkPolicy, urlProblemOf } from './policy.ts';
 import { createPost, createStopwatch, type Post, type Stopwatch } from './post.ts';
@@ -14,10 +14,10 @@ export type Sending = Readonly<{ send: Send; secretsOf: SecretsOf }>;
 
 /** One signed attempt. Never rejects: an internal error is a failed attempt, or it would be retried without end. */
 export async function attempt(
-  claim: Claim,
+  claim: ClaimedDelivery,
   parts: Sending & Readonly<{ clock: Clock; noteBroken(error: unknown): void }>,
   signal: AbortSignal,
-): Promise<Result> {
+): Promise<AttemptResult> {
   const { send, secretsOf, clock } = parts;
   try {
     const signedAt = Math.floor(claim.claimedAtMs / 1_000);
@@ -36,7 +36,7 @@ type Secrets = Readonly<{ current: Secret; next: Secret | undefined }>;
 
 /** The headers of one attempt (docs/spec.md 4.2); in a rotation the next secret signs too, in a header of its own. */
 export function eventHeaders(
-  { deliveryId, eventKind, body }: Pick<Claim, 'deliveryId' | 'eventKind' | 'body'>,
+  { deliveryId, eventKind, body }: Pick<ClaimedDelivery, 'deliveryId' | 'eventKind' | 'body'>,
   signedAtSeconds: number,
   secrets: Secrets,
 ): Readonly<Record<string, string>> {

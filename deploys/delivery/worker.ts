@@ -1,10 +1,10 @@
 import type { Clock } from '../../shared/clock.ts';
-import type { Claim } from '../outbox/claim.ts';
-import type { Outbox, Recorded, Result } from '../outbox/outbox.ts';
+import type { ClaimedDelivery } from '../outbox/claim.ts';
+import type { Outbox, RecordResult, AttemptResult } from '../outbox/outbox.ts';
 import { attempt, type Sending } from './send.ts';
 
 export type WorkerNotes = Readonly<{
-  noteEnded(result: Result, recorded: Recorded): void;
+  noteEnded(result: AttemptResult, recorded: RecordResult): void;
   /** So many attempts of a process that died were ended as interrupted. */
   noteReaped(count: number): void;
   noteClockMoved(byMs: number): void;
@@ -38,8 +38,8 @@ const [DRAIN_MS, GIVEN_UP_MS] = [10_000, 500];
 export function createWorker(deps: WorkerParts) {
   const { outbox, clock } = deps;
   const wakeup = createWakeup(clock);
-  const underWay = new Map<string, Claim>();
-  const ended: Result[] = [];
+  const underWay = new Map<string, ClaimedDelivery>();
+  const ended: AttemptResult[] = [];
   const giveUp = new AbortController();
   let trouble: unknown;
   let restMs = WAIT_MS_MAX;
@@ -77,7 +77,7 @@ export function createWorker(deps: WorkerParts) {
     if (claims.length > 0) wakeup.notify();
   }
 
-  async function start(claim: Claim): Promise<void> {
+  async function start(claim: ClaimedDelivery): Promise<void> {
     underWay.set(claim.deliveryId, claim);
     ended.push(await attempt(claim, deps, giveUp.signal));
     wakeup.notify();

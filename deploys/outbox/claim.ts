@@ -2,7 +2,7 @@ import type { Store } from '../../shared/store/open.ts';
 import type { EventKind } from './enqueue.ts';
 
 /** A delivery leased for one attempt. `number` is 1 to 6, absent for a manual attempt; `body` is what every attempt sends. */
-export type Claim = Readonly<{
+export type ClaimedDelivery = Readonly<{
   deliveryId: string;
   accountId: number;
   webhookId: string;
@@ -28,7 +28,7 @@ const TRUSTED_MS = 60_000;
 /** Attempts started by one call of `claim`: a TLS handshake takes a millisecond of CPU, and other work must run between. */
 const CLAIMS_MAX = 16;
 
-type DueRow = Omit<Claim, 'token' | 'n' | 'number' | 'isFailing' | 'claimedAtMs'> &
+type DueRow = Omit<ClaimedDelivery, 'token' | 'n' | 'number' | 'isFailing' | 'claimedAtMs'> &
   Readonly<{ attempts: number; nextAttemptAtMs: number | null; isFailing: number; isTrusted: number }>;
 
 /** What a query must leave out: retries and manual attempts unless `retries` is 1, and all of the ids in these JSON arrays. */
@@ -75,40 +75,43 @@ export function createClaim(store: Store, random: (bytes: number) => Uint8Array)
     fairAtMs: -Infinity,
   }));
 
-  const claim = store.transaction((nowMs: number, underWay: readonly Claim[]): Claim[] => {
-    // By the clock and the rows of the queries below: trust may have run out since an attempt began.
-    const webhooks = JSON.stringify(underWay.map(({ webhookId }) => webhookId));
-    const pools = createPools(underWay, new Set(trusted.all({ nowMs, webhooks }).map(({ id }) => id)));
-    const claims: Claim[] = [];
+  const claim = store.transaction(
+    (nowMs: number, underWay: readonly ClaimedDelivery[]): ClaimedDelivery[] => {
+      // By the clock and the rows of the queries below: trust may have run out since an attempt began.
+      const webhooks = JSON.stringify(underWay.map(({ webhookId }) => webhookId));
+      const pools = createPools(underWay, new Set(trusted.all({ nowMs, webhooks }).map(({ id }) => id)));
+      const claims: ClaimedDelivery[] = [];
 
-    for (const query of queries) {
-      const pool = pools[query.name];
-      const free = () => Math.min(pool.free(), CLAIMS_MAX - claims.length);
+      for (const query of queries) {
+        const pool = pools[query.name];
+        const free = () => Math.min(pool.free(), CLAIMS_MAX - claims.length);
 
-      const claimUpTo = (accountMax: number, isOnePerWebhook: boolean) => {
-        for (let limit = free(); limit > 0; limit = free()) {
-          const before = claims.length;
-          const rows = query.due.all({ nowMs, limit, ...pool.full(accountMax, isOnePerWebhook) });
-          for (const row of rows) {
-            if (!pool.fits(row, accountMax, isOnePerWebhook)) continue;
-            const claimed = take(row, nowMs);
-            pools.add(claimed, row.isTrusted === 1);
-            claims.push(claimed);
+        const claimUpTo = (accountMax: number, isOnePerWebhook: boolean) => {
+          for (let limit = free(); limit > 0; limit = free()) {
+            const before = claims.length;
+            const rows = query.due.all({ nowMs, limit, ...pool.full(accountMax, isOnePerWebhook) });
+            for (const row of rows) {
+              if (!pool.fits(row, accountMax, isOnePerWebhook)) continue;
+              const claimed = take(row, nowMs);
+              pools.add(claimed, row.isTrusted === 1);
+              claims.push(claimed);
+            }
+            // Rows of which none fits would come again, in a transaction that locks the database for everybody.
+            if (rows.length < limit || claims.length === before) return;
           }
-          // Rows of which none fits would come again, in a transaction that locks the database for everybody.
-          if (rows.length < limit || claims.length === before) return;
-        }
-      };
+        };
 
-      if (Math.abs(nowMs - query.fairAtMs) >= FAIR_QUERY_MS) {
-        for (const share of pool.fairShares()) claimUpTo(share, true);
-        if (free() > 0) query.fairAtMs = nowMs;
+        if (Math.abs(nowMs - query.fairAtMs) >= FAIR_QUERY_MS) {
+          for (const share of pool.fairShares()) claimUpTo(share, true);
+          if (free() > 0) query.fairAtMs = nowMs;
+        }
+        for (const isOnePerWebhook of [true, false]) claimUpTo(pool.accountMax, isOnePerWebhook);
       }
-      for (const isOnePerWebhook of [true, false]) claimUpTo(pool.accountMax, isOnePerWebhook);
-    }
-    return claims;
-  });
-  return (nowMs: number, underWay: Iterable<Claim>): Claim[] => claim.immediate(nowMs, [...underWay]);
+      return claims;
+    },
+  );
+  return (nowMs: number, underWay: Iterable<ClaimedDelivery>): ClaimedDelivery[] =>
+    claim.immediate(nowMs, [...underWay]);
 }
 
 /** Leases a due row and writes its attempt; to be called in a transaction. */
@@ -128,7 +131,7 @@ function createTake(store: Store, random: (bytes: number) => Uint8Array) {
       started_at_ms = excluded.started_at_ms, signed_at = excluded.signed_at, ended_at_ms = NULL
     RETURNING n`);
 
-  return function take(row: DueRow, nowMs: number): Claim {
+  return function take(row: DueRow, nowMs: number): ClaimedDelivery {
     const { attempts, nextAttemptAtMs, isFailing, isTrusted: _, ...due } = row;
     const isAutomatic = nextAttemptAtMs !== null && nextAttemptAtMs <= nowMs;
     const token = Buffer.from(random(16)).toString('hex');
@@ -162,14 +165,14 @@ const FURTHER_MAX = 256;
 const PER_ACCOUNT_FIRST = 4;
 
 /** `trusted` are those webhooks under way that are trusted in this turn. */
-function createPools(underWay: readonly Claim[], trusted: Set<string>) {
+function createPools(underWay: readonly ClaimedDelivery[], trusted: Set<string>) {
   const byWebhook = new Map<string, number>();
   const byHost = new Map<string, number>();
   let further = 0;
   const [steady, failing] = [createPool(STEADY_BOUNDS), createPool(FAILING_BOUNDS)];
   for (const claim of underWay) add(claim, false);
 
-  function add(claim: Claim, isTrusted: boolean) {
+  function add(claim: ClaimedDelivery, isTrusted: boolean) {
     if (byWebhook.has(claim.webhookId)) further++;
     if (isTrusted) trusted.add(claim.webhookId);
     count(byWebhook, claim.webhookId);
@@ -205,7 +208,7 @@ function createPools(underWay: readonly Claim[], trusted: Set<string>) {
         (byWebhook.get(row.webhookId) ?? 0) < webhookMax(row.isTrusted === 1, isOnePerWebhook) &&
         (byHost.get(row.host) ?? 0) < bounds.host &&
         (retries < bounds.retries || (row.attempts === 0 && row.nextAttemptAtMs !== null)),
-      add({ accountId, number }: Claim) {
+      add({ accountId, number }: ClaimedDelivery) {
         count(byAccount, accountId);
         attempts++;
         if (number !== 1) retries++;

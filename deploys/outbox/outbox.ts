@@ -1,6 +1,6 @@
 import type { Store } from '../../shared/store/open.ts';
 import { codeOf } from '../../shared/store/private.ts';
-import { type Claim, createClaim, LEASE_MS } from './claim.ts';
+import { type ClaimedDelivery, createClaim, LEASE_MS } from './claim.ts';
 import { createRelease } from './enqueue.ts';
 import { afterAttempt, type Ended, type Sent, type Verdict, WAIT_MS_MAX } from './outcome.ts';
 
@@ -8,7 +8,7 @@ import { afterAttempt, type Ended, type Sent, type Verdict, WAIT_MS_MAX } from '
 export function createOutbox(store: Store, random: (bytes: number) => Uint8Array) {
   const { release, awaited } = createRelease(store);
   const finish = createFinish(store);
-  const finishAll = store.transaction((results: readonly Result[]) =>
+  const finishAll = store.transaction((results: readonly AttemptResult[]) =>
     results.map((result) => unlessUnwritable(() => finish(result))),
   );
   const reap = store.transaction(createReap(store, finish));
@@ -26,9 +26,9 @@ export function createOutbox(store: Store, random: (bytes: number) => Uint8Array
     awaited,
     isDue: (nowMs: number): boolean => isDue.get(nowMs) !== null,
     // Usually nothing is due, which needs no write lock.
-    claim: (nowMs: number, underWay: Iterable<Claim>): readonly Claim[] =>
+    claim: (nowMs: number, underWay: Iterable<ClaimedDelivery>): readonly ClaimedDelivery[] =>
       isDue.get(nowMs) === null ? [] : claim(nowMs, underWay),
-    finish: (results: readonly Result[]): readonly Recorded[] => finishAll.immediate(results),
+    finish: (results: readonly AttemptResult[]): readonly RecordResult[] => finishAll.immediate(results),
     reap: (nowMs: number, mine: ReadonlySet<string>): number => reap.immediate(nowMs, mine),
     advanceDue: (byMs: number) => void advanceDue.run(byMs),
     nextDueAtMs: (nowMs: number): number | undefined => next.get(nowMs)?.at ?? undefined,
@@ -43,7 +43,7 @@ export function createOutbox(store: Store, random: (bytes: number) => Uint8Array
 export type Outbox = ReturnType<typeof createOutbox>;
 
 /** A single result that the schema rejects must not block all others; a failing disk or lock fails them all. */
-function unlessUnwritable(finish: () => Recorded): Recorded {
+function unlessUnwritable(finish: () => RecordResult): RecordResult {
   try {
     return finish();
   } catch (error) {
@@ -53,8 +53,8 @@ function unlessUnwritable(finish: () => Recorded): Recorded {
 }
 
 /** How a claimed attempt ended. `headers` are those of the event as sent; `sent` is absent when nothing was. */
-export type Result = Readonly<{
-  claim: Claim;
+export type AttemptResult = Readonly<{
+  claim: ClaimedDelivery;
   verdict: Verdict;
   sent: Sent | undefined;
   headers: Readonly<Record<string, string>> | undefined;
@@ -62,11 +62,11 @@ export type Result = Readonly<{
 }>;
 
 /** What remains of an attempt after its process died. */
-type Attempted = Pick<Claim, 'deliveryId' | 'webhookId' | 'token' | 'n' | 'number'>;
-type Finish = (result: Omit<Result, 'claim'> & Readonly<{ claim: Attempted }>) => Recorded;
+type Attempted = Pick<ClaimedDelivery, 'deliveryId' | 'webhookId' | 'token' | 'n' | 'number'>;
+type Finish = (result: Omit<AttemptResult, 'claim'> & Readonly<{ claim: Attempted }>) => RecordResult;
 
 /** `stale`: another has the lease by now, so nothing was written. `unwritable`: the lease will expire instead. */
-export type Recorded = 'recorded' | 'stale' | 'unwritable';
+export type RecordResult = 'recorded' | 'stale' | 'unwritable';
 
 /** Records results, in the caller's transaction. A result without the lease's token changes nothing. */
 function createFinish(store: Store): Finish {

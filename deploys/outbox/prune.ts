@@ -99,10 +99,10 @@ const HOUR_MS = 3_600_000;
 /** Between two batches, so that others can write. */
 const PAUSE_MS = 50;
 
-type Deps = Readonly<{ prune(nowMs: number): boolean; clock: Clock; log: Log }>;
+type PruneDeps = Readonly<{ prune(nowMs: number): boolean; clock: Clock; log: Log }>;
 
 /** Deletes what is old at the start and once a day, in batches, until `signal` aborts; after a failure, an hour later. */
-export async function tendOutbox({ prune, clock, log }: Deps, signal: AbortSignal): Promise<void> {
+export async function tendOutbox({ prune, clock, log }: PruneDeps, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     let waitMs = DAY_MS;
     try {

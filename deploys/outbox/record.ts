@@ -4,7 +4,7 @@ import { createReadings } from '../watch/readings.ts';
 import type { Latest } from '../watch/watcher.ts';
 import type { Enqueue } from './enqueue.ts';
 
-type Recorded = 'same-chain' | 'other-chain';
+type ChainVerdict = 'same-chain' | 'other-chain';
 
 /**
  * Records a reading in one IMMEDIATE transaction (docs/decisions/outbox.md): the reading in place of the last one, deploys
@@ -26,7 +26,7 @@ export function createRecord(store: Store, enqueue: Pick<Enqueue, 'deploys'>) {
       deploys: readonly Deploy[],
       genesisHash: string | undefined,
       nowMs: number,
-    ): Recorded => {
+    ): ChainVerdict => {
       const isOther = genesisHash !== undefined && moveTo(genesisHash);
       replace(latest);
       if (isOther) {

@@ -9,9 +9,9 @@ const READ_PAUSE_MS = 5_000;
 const PAUSE_FACTOR = 10;
 
 type Sum = MinuteCounts & Readonly<{ hour: number; accountId: number }>;
-type Sums = Map<string, Sum>;
+type MinuteSums = Map<string, Sum>;
 
-type Deps = Readonly<{
+type MinutesDeps = Readonly<{
   /** A connection to the ledger that reads. */
   ledger: Store;
   clock: Clock;
@@ -23,20 +23,20 @@ type Deps = Readonly<{
  * Counts calls by minute from the growth of the hours between two readings, whichever process writes them: in the middle
  * between the readings. Late cells, as from a host that could not reach Redis, count in the minute of their arrival.
  */
-export function createLiveMinutes({ ledger, clock, noteBroken }: Deps) {
+export function createLiveMinutes({ ledger, clock, noteBroken }: MinutesDeps) {
   const minutes = createMinutes();
   const readPortions = createReadPortions<Sum>(ledger, clock, {
     select: `hour, account_id AS accountId, sum(calls) AS calls, sum(refused) AS refused, sum(errors) AS errors`,
     group: 'hour, account_id',
   });
-  let before: Readonly<{ sums: Sums; atMs: number }> | undefined;
+  let before: Readonly<{ sums: MinuteSums; atMs: number }> | undefined;
   let sinceMs: number | undefined;
 
   /** Adds what every account counted in the present hour and the one before to the minutes, as far as it is new. */
   async function readOnce(signal: AbortSignal): Promise<void> {
     const nowMs = clock.now();
     const hours = { fromHour: Math.floor(nowMs / HOUR_MS) - 1, toHour: Number.MAX_SAFE_INTEGER };
-    const sums: Sums = new Map();
+    const sums: MinuteSums = new Map();
     for await (const rows of readPortions(hours, signal))
       for (const row of rows) {
         const name = `${row.hour} ${row.accountId}`;

@@ -19,8 +19,8 @@ export type Used = Readonly<{
 const SUMS = `account_id AS accountId, key_id, method, sum(calls) AS calls, sum(credits - refunded) AS credits,
   sum(errors) AS errors, sum(bytes_out) AS bytes_out, sum(refused) AS refused`;
 
-type Row = Omit<Used, 'period'> & Readonly<{ at: number }>;
-type Place = Pick<Row, 'at' | 'accountId' | 'key_id' | 'method'>;
+type UsageRow = Omit<Used, 'period'> & Readonly<{ at: number }>;
+type RowKey = Pick<UsageRow, 'at' | 'accountId' | 'key_id' | 'method'>;
 
 /** Rows in one page. No transaction is open between two pages, so a slow reader does not keep the log file from shrinking. */
 const PAGE = 1_000;
@@ -42,12 +42,12 @@ type Table = ReturnType<typeof touched> &
   Readonly<{ table: string; column: string; textOf: (at: number) => string }>;
 
 function* readAllOf(ledger: Store, { table, column, from, to, textOf }: Table): Generator<readonly Used[]> {
-  const page = ledger.prepare<Row, Place & { to: number }>(`
+  const page = ledger.prepare<UsageRow, RowKey & { to: number }>(`
     SELECT ${column} AS at, ${SUMS} FROM ${table}
     WHERE (${column}, account_id, key_id, method) > ($at, $accountId, $key_id, $method)
       AND ${column} < $to
     GROUP BY ${column}, account_id, key_id, method ORDER BY ${column}, account_id, key_id, method LIMIT ${PAGE}`);
-  let last: Place = { at: from - 1, accountId: Number.MAX_SAFE_INTEGER, key_id: '', method: '' };
+  let last: RowKey = { at: from - 1, accountId: Number.MAX_SAFE_INTEGER, key_id: '', method: '' };
   for (;;) {
     const rows = page.all({ ...last, to });
     const end = rows.at(-1);
@@ -63,7 +63,7 @@ function* readOneOf(
   accountId: number,
   { table, column, from, to, textOf }: Table,
 ): Generator<readonly Used[]> {
-  const ofPeriod = ledger.prepare<Omit<Row, 'at'>, [number, number]>(`
+  const ofPeriod = ledger.prepare<Omit<UsageRow, 'at'>, [number, number]>(`
     SELECT ${SUMS} FROM ${table} WHERE ${column} = ? AND account_id = ?
     GROUP BY key_id, method ORDER BY key_id, method`);
   const kept = ledger.prepare<{ first: number | null; last: number | null }, []>(`

@@ -50,7 +50,7 @@ export function createTakeDrained(ledger: Store): (drained: Drained) => void {
   return take.immediate;
 }
 
-type Deps = Readonly<{
+type RedisCellsDeps = Readonly<{
   url: string;
   clock: Clock;
   /** A number from 0 up to 1. */
@@ -66,11 +66,11 @@ const CELLS_AT_ONCE = 500;
 const PAUSE_MS = 20;
 const DEADLINE_MS = 1_000;
 
-type Scripted = RedisClient &
+type CellsRedis = RedisClient &
   Record<'sluiceShowCells' | 'sluiceDropCells' | 'sluiceReadCells' | 'sluiceForgetCells', Script>;
 
 /** The cells that gateways on all hosts put into Redis; `undefined` when `url` is no address of one. */
-export function openRedisCells({ url, clock, random, isOwn, onWarning }: Deps) {
+export function openRedisCells({ url, clock, random, isOwn, onWarning }: RedisCellsDeps) {
   const link = openRedisLink({
     url,
     deadlineMs: DEADLINE_MS,
@@ -93,7 +93,7 @@ export function openRedisCells({ url, clock, random, isOwn, onWarning }: Deps) {
     while (isOwn() && !signal.aborted) {
       const client = link.client();
       if (client === undefined) return;
-      const scripted = client as Scripted; // the link was opened with these scripts
+      const scripted = client as CellsRedis; // the link was opened with these scripts
       const changed = pairsIn(await scripted.sluiceShowCells(CHANGED_CELLS, CELLS_AT_ONCE));
       if (changed.length === 0) return;
       const together = inOneCommand(client, groupsOf(changed.flatMap(([text]) => placeFrom(text) ?? [])));

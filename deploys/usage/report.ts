@@ -10,7 +10,7 @@ export type Whose = Readonly<{ accountId: number; keyId?: string; method?: strin
 
 /** Counts of an hour since 1970 (UTC); of a method or of a key. */
 type Point = Readonly<{ at: number; counts: Counts }>;
-export type Part = Readonly<{ name: string; counts: Counts }>;
+export type UsagePart = Readonly<{ name: string; counts: Counts }>;
 
 export type Dimension = 'method' | 'key';
 
@@ -31,7 +31,7 @@ type GridQuery = Readonly<{
 }>;
 
 /** SQL for what is read, and for the period and the name that it is added up by. */
-type Sums = Readonly<{ sums: string; at: string; name: string }>;
+type SumColumns = Readonly<{ sums: string; at: string; name: string }>;
 
 const COUNTS = USAGE_COUNTER_NAMES.map((name) => `sum(${USAGE_COUNTERS[name]}) AS ${name}`).join(', ');
 const MEASURED =
@@ -46,7 +46,7 @@ export function createUsageReport(ledger: Store) {
   /** Months are of no use to pages: they are older than what any page shows. */
   function read<Row>(
     kept: 'hour' | 'day',
-    { sums, at, name }: Sums,
+    { sums, at, name }: SumColumns,
     { accountId, keyId, method }: Whose,
     hours: Hours,
     names: readonly string[] = [],
@@ -112,7 +112,7 @@ export function sumOf(counts: readonly Counts[]): Counts {
 }
 
 /** Parts of one name as one, the most calls first. */
-export function merged(rows: readonly (Counts & Readonly<{ name: string }>)[]): readonly Part[] {
+export function merged(rows: readonly (Counts & Readonly<{ name: string }>)[]): readonly UsagePart[] {
   return [...Map.groupBy(rows, ({ name }) => name)]
     .map(([name, some]) => ({ name, counts: sumOf(some) }))
     .sort((a, b) => b.counts.calls - a.counts.calls);

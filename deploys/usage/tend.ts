@@ -5,7 +5,7 @@ import type { Store } from '../../shared/store/open.ts';
 import { DAY_MS, HOUR_MS, monthOf, UNITS } from './calendar.ts';
 import { type CellSource, createTakeDrained } from './redis-cells.ts';
 
-type Deps = Readonly<{
+type UsageDeps = Readonly<{
   /** The ledger, on a connection that writes and on another that reads. */
   ledger: Store;
   reader: Store;
@@ -26,7 +26,7 @@ const BUSY_MS = 100;
 const DRAINED_MS = 10_000;
 
 /** At the start and once a day rolls hours up and compares cells with the journal; after a failure, an hour later. */
-export async function tendUsage(deps: Deps, signal: AbortSignal): Promise<void> {
+export async function tendUsage(deps: UsageDeps, signal: AbortSignal): Promise<void> {
   const { ledger, clock, source } = deps;
   ledger.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
   const draining = source?.run(createTakeDrained(ledger), signal);
@@ -41,7 +41,7 @@ export async function tendUsage(deps: Deps, signal: AbortSignal): Promise<void> 
   await draining;
 }
 
-async function reconcile(deps: Deps, signal: AbortSignal): Promise<void> {
+async function reconcile(deps: UsageDeps, signal: AbortSignal): Promise<void> {
   const { log, nameOf, noteMismatch } = deps;
   const mismatches = await lastingMismatches(deps, signal);
   if (mismatches === undefined) return;
@@ -51,7 +51,7 @@ async function reconcile(deps: Deps, signal: AbortSignal): Promise<void> {
 }
 
 /** While cells of other hosts are drained the books may differ for a moment: a difference counts that is the same a while later. */
-async function lastingMismatches({ reader, clock, source }: Deps, signal: AbortSignal) {
+async function lastingMismatches({ reader, clock, source }: UsageDeps, signal: AbortSignal) {
   const first = await findMismatches(reader, clock, signal);
   if (first === undefined || first.length === 0 || source === undefined) return first;
   await clock.sleep(DRAINED_MS, signal);
@@ -64,7 +64,7 @@ function isSame(now: Mismatch, before: Mismatch): boolean {
   return isOfSame && now.usage - now.journal === before.usage - before.journal;
 }
 
-async function attempt(what: string, { log }: Deps, act: () => Promise<void>): Promise<boolean> {
+async function attempt(what: string, { log }: UsageDeps, act: () => Promise<void>): Promise<boolean> {
   try {
     await act();
     return true;

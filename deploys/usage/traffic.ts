@@ -3,19 +3,19 @@ import type { Store } from '../../shared/store/open.ts';
 import { type Hours, lastHours } from './calendar.ts';
 
 /** What was done in a time; `credits` less what was given back. */
-export type Done = Readonly<{ calls: number; credits: number; refused: number; errors: number }>;
+export type Totals = Readonly<{ calls: number; credits: number; refused: number; errors: number }>;
 
 type Traffic = Readonly<{
   /** When it was read, in Unix milliseconds. */
   atMs: number;
-  total: Done;
+  total: Totals;
   /** The most calls first. */
-  byMethod: readonly Readonly<{ method: string; done: Done }>[];
+  byMethod: readonly Readonly<{ method: string; done: Totals }>[];
   /** `plan` is the plan an account has now; `undefined`: none, or the account is gone. */
-  byPlan: readonly Readonly<{ plan: string | undefined; done: Done }>[];
+  byPlan: readonly Readonly<{ plan: string | undefined; done: Totals }>[];
   /** The first twenty by each figure. */
   top: Readonly<
-    Record<'calls' | 'credits' | 'refused', readonly Readonly<{ accountId: number; done: Done }>[]>
+    Record<'calls' | 'credits' | 'refused', readonly Readonly<{ accountId: number; done: Totals }>[]>
   >;
 }>;
 
@@ -26,8 +26,8 @@ const TOP = 20;
 /** How long a result is reused: a day of many cells takes a second or two of work. */
 const KEPT_MS = { 1: 10_000, 24: 60_000 } as const;
 
-type Row = Done & Readonly<{ accountId: number; method: string }>;
-type Deps = Readonly<{
+type TrafficRow = Totals & Readonly<{ accountId: number; method: string }>;
+type TrafficDeps = Readonly<{
   ledger: Store;
   clock: Clock;
   planOf(accountId: number): string | undefined;
@@ -36,8 +36,8 @@ type Deps = Readonly<{
 }>;
 
 /** Adds up the hours of all accounts, in portions; who asks while it is being added up waits for the same. */
-export function createReadTraffic({ ledger, clock, planOf, signal }: Deps): ReadTraffic {
-  const readPortions = createReadPortions<Row>(ledger, clock, {
+export function createReadTraffic({ ledger, clock, planOf, signal }: TrafficDeps): ReadTraffic {
+  const readPortions = createReadPortions<TrafficRow>(ledger, clock, {
     select: `account_id AS accountId, method, sum(calls) AS calls, sum(credits - refunded) AS credits,
       sum(refused) AS refused, sum(errors) AS errors`,
     group: 'account_id, method',
@@ -56,18 +56,18 @@ export function createReadTraffic({ ledger, clock, planOf, signal }: Deps): Read
 
   async function addUp(hours: number): Promise<Traffic> {
     const atMs = clock.now();
-    const [accounts, methods] = [new Map<number, Done>(), new Map<string, Done>()];
+    const [accounts, methods] = [new Map<number, Totals>(), new Map<string, Totals>()];
     for await (const rows of readPortions(lastHours(hours, atMs), signal))
       for (const { accountId, method, ...done } of rows) {
         accounts.set(accountId, plus(accounts.get(accountId), done));
         methods.set(method, plus(methods.get(method), done));
       }
-    const plans = new Map<string | undefined, Done>();
+    const plans = new Map<string | undefined, Totals>();
     for (const [accountId, done] of accounts) {
       const plan = planOf(accountId);
       plans.set(plan, plus(plans.get(plan), done));
     }
-    const top = (figure: keyof Done) =>
+    const top = (figure: keyof Totals) =>
       [...accounts]
         .filter(([, done]) => done[figure] > 0)
         .sort(([, a], [, b]) => b[figure] - a[figure])
@@ -83,9 +83,9 @@ export function createReadTraffic({ ledger, clock, planOf, signal }: Deps): Read
   }
 }
 
-const NONE: Done = { calls: 0, credits: 0, refused: 0, errors: 0 };
+const NONE: Totals = { calls: 0, credits: 0, refused: 0, errors: 0 };
 
-function plus(a: Done = NONE, b: Done): Done {
+function plus(a: Totals = NONE, b: Totals): Totals {
   return {
     calls: a.calls + b.calls,
     credits: a.credits + b.credits,
@@ -94,7 +94,7 @@ function plus(a: Done = NONE, b: Done): Done {
   };
 }
 
-function byCalls<Part extends Readonly<{ done: Done }>>(parts: Part[]): readonly Part[] {
+function byCalls<Part extends Readonly<{ done: Totals }>>(parts: Part[]): readonly Part[] {
   return parts.sort((a, b) => b.done.calls - a.done.calls);
 }
 
@@ -105,15 +105,15 @@ type Summing = Readonly<{ select: string; group: string }>;
 const PORTION = 2_000;
 const PAUSE_MS = 1;
 
-type Place = [hour: number, accountId: number, keyId: string, method: string, node: string];
+type CellKey = [hour: number, accountId: number, keyId: string, method: string, node: string];
 const PLACE = 'hour, account_id, key_id, method, node';
 
 /** Reads the hours of all accounts in portions, by their primary key, with a pause between them. Throws when it cannot. */
 export function createReadPortions<Row>(ledger: Store, clock: Clock, { select, group }: Summing) {
-  const endOf = ledger.prepare<object, [...Place, number]>(`
+  const endOf = ledger.prepare<object, [...CellKey, number]>(`
     SELECT ${PLACE} FROM usage_hours WHERE (${PLACE}) > (?, ?, ?, ?, ?) AND hour < ?
     ORDER BY ${PLACE} LIMIT 1 OFFSET ${PORTION - 1}`);
-  const sumsOf = ledger.prepare<Row, [...Place, ...Place]>(`
+  const sumsOf = ledger.prepare<Row, [...CellKey, ...CellKey]>(`
     SELECT ${select} FROM usage_hours
     WHERE (${PLACE}) > (?, ?, ?, ?, ?) AND (${PLACE}) <= (?, ?, ?, ?, ?) GROUP BY ${group}`);
 
@@ -121,7 +121,7 @@ export function createReadPortions<Row>(ledger: Store, clock: Clock, { select, g
   return async function* readPortions({ fromHour, toHour }: Hours, signal: AbortSignal) {
     let place = lastOf(fromHour - 1);
     while (!signal.aborted) {
-      const [end] = endOf.values(...place, toHour) as Place[]; // its columns
+      const [end] = endOf.values(...place, toHour) as CellKey[]; // its columns
       yield sumsOf.all(...place, ...(end ?? lastOf(toHour - 1)));
       if (end === undefined) return;
       place = end;
@@ -131,6 +131,6 @@ export function createReadPortions<Row>(ledger: Store, clock: Clock, { select, g
 }
 
 /** Behind every cell of an hour. */
-function lastOf(hour: number): Place {
+function lastOf(hour: number): CellKey {
   return [hour, Number.MAX_SAFE_INTEGER, '\u{10FFFF}', '', ''];
 }

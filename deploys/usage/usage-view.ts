@@ -5,7 +5,7 @@ import {
   type Dimension,
   type GridCell,
   merged,
-  type Part,
+  type UsagePart,
   sumOf,
   type UsageReport,
   type Whose,
@@ -17,7 +17,7 @@ export type UsageQuery = Readonly<{ whose: Whose; hours: Hours; unit: Unit; by: 
 export type UsageView = Readonly<{
   total: Counts;
   /** The most calls first. */
-  parts: readonly Part[];
+  parts: readonly UsagePart[];
   /** The names of the first `named` parts. */
   names: readonly string[];
   /** Each of the named parts by period, and under the empty name the others. */
@@ -32,7 +32,7 @@ type UsageReading =
 /** For a user, whose turn it must be. */
 export type ReadUsageView = (query: UsageQuery, userId: string, signal: AbortSignal) => Promise<UsageReading>;
 
-type Deps = Readonly<{
+type UsageViewDeps = Readonly<{
   usage: Pick<UsageReport, 'byMethod' | 'byKey' | 'grid'>;
   turns: ReadingTurns;
   clock: Pick<Clock, 'monotonic'>;
@@ -47,13 +47,13 @@ const HOURS_KEPT = 24 * 90;
 const TURN_MS = 4;
 
 /** Reads in parts, each in its turn. Rejects when the ledger cannot be read. */
-export function createReadUsageView({ usage, turns, clock }: Deps): ReadUsageView {
+export function createReadUsageView({ usage, turns, clock }: UsageViewDeps): ReadUsageView {
   return async function readUsageView({ whose, hours, unit, by, named }, userId, signal) {
     const reader = turns.enter(userId);
     if (reader === undefined) return { kind: 'busy' };
     const slices = slicesOf(hours);
     const partsOf = by === 'method' ? usage.byMethod : usage.byKey;
-    const found: Part[] = [];
+    const found: UsagePart[] = [];
     const cells: GridCell[] = [];
     let untilMs = Number.NEGATIVE_INFINITY;
     /** Whether the next part may be read. */

@@ -20,7 +20,7 @@ type Wait = Readonly<{ retryMs: number; dueMs: number }>;
 type LookUp =
   { readonly kind: 'time'; unixSeconds: number } | { readonly kind: 'none' | 'failed' | 'over-rate' };
 
-type Deps = Readonly<{
+type BlockTimeDeps = Readonly<{
   backends: readonly RpcBackend[];
   store: ReturnType<typeof createBlockTimeStore>;
   /** The slots whose block times events wait for, and since when (Unix milliseconds). */
@@ -34,7 +34,7 @@ const [AWAITED_RETRY_MS_MIN, AWAITED_RETRY_MS_MAX] = [1_000, 15_000];
 const URGENT_MS = 600_000;
 
 /** Looks up block times of deploy slots. One that no backend has yet is retried, ever more rarely. */
-export function createBlockTimes({ backends, store, awaited, clock }: Deps) {
+export function createBlockTimes({ backends, store, awaited, clock }: BlockTimeDeps) {
   let waits = new Map<Slot, Wait>();
   const missingOf = (slots: readonly Slot[]) => slots.filter((slot) => store.find(slot) === undefined);
 

@@ -52,7 +52,7 @@ const MISSING = decided({ status: 'missing' });
 const [PROGRAM, PROGRAM_DATA] = ['a program account', 'a ProgramData account'] as const;
 
 /** An account that is read; there is none at an address that was never used. */
-type Account = AccountHead | null | undefined;
+type FetchedAccount = AccountHead | null | undefined;
 
 /**
  * Decodes a program's account. A loader-v3 program keeps its state in a second account. An account of the System program
@@ -60,7 +60,7 @@ type Account = AccountHead | null | undefined;
  * buffer, a ProgramData, an emptied account) is no program either: both are `missing`.
  */
 export function decodeProgram(
-  account: Account,
+  account: FetchedAccount,
 ): Decoded | Readonly<{ kind: 'program-data-at'; address: Address }> {
   if (!account || account.owner === SYSTEM_PROGRAM) return MISSING;
   if (isCut(account, PROGRAM_HEAD_BYTES)) return malformed(PROGRAM, account);
@@ -74,7 +74,7 @@ export function decodeProgram(
 }
 
 /** Decodes the ProgramData account of a loader-v3 program (docs/spec.md 3: the deploy slot comes from here). */
-export function decodeProgramData(account: Account): Decoded {
+export function decodeProgramData(account: FetchedAccount): Decoded {
   if (account?.owner !== LOADER_V3) return MISSING;
   if (isCut(account, PROGRAM_DATA_HEAD_BYTES)) return malformed(PROGRAM_DATA, account);
   const found = tagOf(account);

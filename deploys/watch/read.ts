@@ -34,10 +34,10 @@ export type ReadingOutcome = Readonly<{ reasons: readonly string[] }> &
   );
 
 /** Reads all watched programs; `floor` is `undefined` when nothing was read in this run. Never rejects. */
-export type Read = (floor: Floor | undefined, signal: AbortSignal) => Promise<ReadingOutcome>;
+export type ReadPrograms = (floor: Floor | undefined, signal: AbortSignal) => Promise<ReadingOutcome>;
 
 /** Reads from the first of `backends` that can give a reading, in their order, anew each time. */
-export function createRead(backends: readonly RpcBackend[], addresses: readonly Address[]): Read {
+export function createRead(backends: readonly RpcBackend[], addresses: readonly Address[]): ReadPrograms {
   return async function read(floor, signal) {
     const reasons: string[] = [];
     const doubted: Reading[] = [];

@@ -159,7 +159,7 @@ export type ProgramShown = Readonly<{
 /** `search` is a part of a label or of an address, in either case. */
 export type ProgramWish = Readonly<{ search?: string; status?: ProgramState['status'] }>;
 
-type Row = Readonly<{
+type StoredProgramRow = Readonly<{
   programId: string;
   status: ProgramState['status'];
   deploySlot: number | null;
@@ -168,7 +168,7 @@ type Row = Readonly<{
 }>;
 
 export function createProgramList(store: Store, watched: readonly WatchedProgram[]) {
-  const read = store.prepare<Row, []>(`
+  const read = store.prepare<StoredProgramRow, []>(`
     SELECT program_id AS programId, status, deploy_slot AS deploySlot, upgrade_authority AS authority,
       unix_seconds * 1000 AS deployedAtMs
     FROM programs LEFT JOIN block_times ON slot = deploy_slot`);

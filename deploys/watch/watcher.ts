@@ -3,7 +3,7 @@ import type { Log } from '../../shared/log.ts';
 import type { Health } from '../health/health.ts';
 import { type Deploy, deploysBetween, type DeploySlots, type Reading, seenAfter } from './change.ts';
 import { within } from '../health/outbound.ts';
-import type { Floor, Read, ReadingOutcome } from './read.ts';
+import type { Floor, ReadPrograms, ReadingOutcome } from './read.ts';
 import { unwritableReason } from '../../shared/store/private.ts';
 import type { WatchedProgram } from '../../shared/watched.ts';
 
@@ -15,7 +15,7 @@ export type Unread =
 type WatchState = Readonly<{ latest: Latest | undefined; trouble: Unread | undefined }>;
 
 type WatcherDeps = Readonly<{
-  read: Read;
+  read: ReadPrograms;
   /**
    * Stores a reading and the events of its deploys in one transaction; throws when it cannot. `held-back`: it cannot be said yet
    * whether they are to become events here, so the next reading must find them again.

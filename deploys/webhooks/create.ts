@@ -22,7 +22,7 @@ type Created =
 
 type NewSettings = Pick<Settings, 'url'> & Partial<Settings>;
 /** `once` identifies a form of the account, which makes one webhook however often it is sent. */
-type Given = NewSettings & Readonly<{ once?: string }>;
+type GivenSettings = NewSettings & Readonly<{ once?: string }>;
 type InSameTransaction = ((webhookId: string) => void) | undefined;
 
 /** Creates a webhook. Its secret is sealed before it is stored, and is returned this once. */
@@ -61,7 +61,12 @@ export function createCreate(
     },
   );
 
-  return async (by: By, given: Given, signal: AbortSignal, also?: InSameTransaction): Promise<Created> => {
+  return async (
+    by: By,
+    given: GivenSettings,
+    signal: AbortSignal,
+    also?: InSameTransaction,
+  ): Promise<Created> => {
     const { once, ...settings } = given;
     const result = await check(settings, signal);
     if (result.kind !== 'checked') return result;
@@ -85,7 +90,7 @@ type CreatedOnce =
   /** Another request with the key is in progress. */
   | Readonly<{ kind: 'key-under-way' }>;
 
-type Made = { settingsHash: Uint8Array; webhookId: string };
+type StoredCreation = { settingsHash: Uint8Array; webhookId: string };
 
 /** Creates one webhook for a key of the caller's (draft-ietf-httpapi-idempotency-key-header). Rejected requests store no key. */
 export function createCreateOnce(
@@ -93,14 +98,14 @@ export function createCreateOnce(
   create: ReturnType<typeof createCreate>,
   secretsOf: SecretsOf,
 ) {
-  const find = store.prepare<Made, [number, Uint8Array, number]>(`
+  const find = store.prepare<StoredCreation, [number, Uint8Array, number]>(`
     SELECT settings_hash AS settingsHash, webhook_id AS webhookId FROM webhook_idempotency
     WHERE account_id = ? AND key_hash = ? AND created_at_ms > ?`);
   const keep = store.prepare<null, [number, Uint8Array, Uint8Array, string, number]>(`
     INSERT OR REPLACE INTO webhook_idempotency VALUES (?, ?, ?, ?, ?)`);
   const underWay = new Set<string>();
 
-  function again(accountId: number, made: Made, settingsHash: Buffer): CreatedOnce {
+  function again(accountId: number, made: StoredCreation, settingsHash: Buffer): CreatedOnce {
     if (!settingsHash.equals(made.settingsHash)) return { kind: 'key-reused' };
     const { webhookId } = made;
     const webhook = rows.find(accountId, webhookId, clock.now());

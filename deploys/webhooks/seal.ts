@@ -146,12 +146,12 @@ function lost(path: string, sealed: number): string {
   return `The file ${path} is missing, and the secrets of ${sealed} webhooks are encrypted with its key; restore it from a backup, or put in ${sealingKey.expected} of your own, with which none of them can be signed until its secret is rotated.`;
 }
 
-type Row = Readonly<{ accountId: number; atMs: number | null } & Sealed & Next>;
+type SealedRow = Readonly<{ accountId: number; atMs: number | null } & Sealed & Next>;
 type Next = { nextCiphertext: Uint8Array; nextKeyId: number } | { nextCiphertext: null; nextKeyId: null };
 
 /** The secrets to sign with. The next one takes over at its instant by itself. */
 export function createSecretsOf(store: Store, seal: Pick<Seal, 'unseal'>): SecretsOf {
-  const find = store.prepare<Row, [string]>(`
+  const find = store.prepare<SealedRow, [string]>(`
     SELECT account_id AS accountId, secret_ct AS ciphertext, secret_kid AS keyId,
       next_secret_ct AS nextCiphertext, next_secret_kid AS nextKeyId, next_secret_at_ms AS atMs
     FROM webhooks WHERE id = ? AND deleted_at_ms IS NULL`);

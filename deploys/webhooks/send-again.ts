@@ -24,7 +24,7 @@ export type WebhookFilter = DeliveryFilter & Readonly<{ webhookId: string }>;
 export function createSendAgain(deps: WebhookDeps, { ping }: Pick<Enqueue, 'ping'>, wake: () => void) {
   const { store, rows, clock } = deps;
   const { page, find: findDelivery } = createAccountDeliveries(store);
-  const find = store.prepare<Row, [string, string]>(`
+  const find = store.prepare<FailedDeliveryRow, [string, string]>(`
     SELECT state, resend_at_ms IS NOT NULL AS isWaiting, lease_token IS NOT NULL OR body IS NULL AS isUnderWay,
       (SELECT max(n) FROM attempts WHERE delivery_id = id) AS attemptsEver
     FROM deliveries WHERE id = ? AND webhook_id = ?`);
@@ -114,7 +114,7 @@ export type Resent =
   | { readonly kind: 'worn-out' }
   | { readonly kind: 'webhook-paused' };
 
-type Row = Readonly<{
+type FailedDeliveryRow = Readonly<{
   state: DeliveryState;
   isWaiting: number;
   isUnderWay: number;

@@ -26,14 +26,14 @@ export type CheckSettings = (given: Partial<Settings>, signal: AbortSignal) => P
 export const DESCRIPTION_CHARACTERS_MAX = 200;
 const DESCRIPTION_TEXT = `The description must be one line of at most ${DESCRIPTION_CHARACTERS_MAX} characters`;
 
-type Deps = Readonly<{
+type SettingsDeps = Readonly<{
   policy: NetworkPolicy;
   resolvePublic: ResolvePublic;
   isWatched(address: string): boolean;
 }>;
 
 /** Checks the given settings; the URL last, because its host is looked up. */
-export function createCheckSettings({ policy, resolvePublic, isWatched }: Deps): CheckSettings {
+export function createCheckSettings({ policy, resolvePublic, isWatched }: SettingsDeps): CheckSettings {
   async function checkUrl(text: string, signal: AbortSignal): Promise<URL | Rejected> {
     const url = readWebhookUrl(text, policy);
     if (typeof url === 'string') return unfit('url', URL_PROBLEM_TEXTS[url]);

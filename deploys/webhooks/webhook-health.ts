@@ -14,7 +14,7 @@ const DAY_HOURS = 24;
 const WEEK_HOURS = 7 * DAY_HOURS;
 const ATTEMPTS = 200;
 
-type HourRow = Readonly<{ hour: number; state: DeliveryState; n: number }>;
+type DeliveryHourRow = Readonly<{ hour: number; state: DeliveryState; n: number }>;
 
 /** The deliveries of a webhook, by the time at which they were created. The caller checks that it is the account's. */
 export function createWebhookHealth(store: Store) {
@@ -25,7 +25,7 @@ export function createWebhookHealth(store: Store) {
   const newest = store.prepare<LastDelivery, [string]>(`
     SELECT id, state, created_at_ms AS atMs, last_status AS status, last_error AS error
     FROM deliveries WHERE webhook_id = ? ORDER BY created_at_ms DESC, id LIMIT 1`);
-  const byHour = store.prepare<HourRow, [string, number]>(`
+  const byHour = store.prepare<DeliveryHourRow, [string, number]>(`
     SELECT created_at_ms / ${HOUR_MS} AS hour, state, count(*) AS n
     FROM deliveries WHERE webhook_id = ? AND created_at_ms >= ? GROUP BY hour, state`);
 
@@ -59,13 +59,13 @@ export function createWebhookHealth(store: Store) {
   };
 }
 
-type Reading = ReturnType<typeof createWebhookHealth>;
-export type WebhookHealth = ReturnType<Reading['healthOf']>;
-export type WebhookDay = ReturnType<Reading['dayOf']>;
+type WebhookHealthReader = ReturnType<typeof createWebhookHealth>;
+export type WebhookHealth = ReturnType<WebhookHealthReader['healthOf']>;
+export type WebhookDay = ReturnType<WebhookHealthReader['dayOf']>;
 export type DeliveryCounts = ReturnType<typeof countsOf>;
 
 /** Deliveries created in some time, by state. `waiting`: they wait for an attempt or are in one. */
-function countsOf(rows: readonly HourRow[]) {
+function countsOf(rows: readonly DeliveryHourRow[]) {
   const sumOf = (...states: readonly DeliveryState[]) =>
     rows.reduce((sum, { state, n }) => (states.includes(state) ? sum + n : sum), 0);
   return {
@@ -96,11 +96,11 @@ export type FailingWebhook = Readonly<{
 
 const LIMIT_MAX = 200;
 
-type Row = Omit<FailingWebhook, 'isPaused'> & Readonly<{ isPaused: number }>;
+type LastAttemptRow = Omit<FailingWebhook, 'isPaused'> & Readonly<{ isPaused: number }>;
 
 /** Lists failing webhooks of all accounts after `after`, the longest failing first. */
 export function createFailing(store: Store) {
-  const page = store.prepare<Row, [number, string, number]>(`
+  const page = store.prepare<LastAttemptRow, [number, string, number]>(`
     SELECT id, account_id AS accountId, host, failing_since_ms AS failingSinceMs,
       consecutive_failures AS consecutiveFailures, last_success_at_ms AS lastSuccessAtMs,
       paused_at_ms IS NOT NULL AS isPaused

@@ -22,7 +22,7 @@ export type Webhook = Readonly<{
 export type NoWebhook = Readonly<{ kind: 'no-webhook' }>;
 export const NO_WEBHOOK: NoWebhook = { kind: 'no-webhook' };
 
-type Row = Omit<Webhook, 'programs'> & Readonly<{ programsJson: string | null }>;
+type WebhookRow = Omit<Webhook, 'programs'> & Readonly<{ programsJson: string | null }>;
 
 const SELECT = `
   SELECT id, account_id AS accountId, url, description, programs_json AS programsJson, created_at_ms AS createdAtMs,
@@ -33,8 +33,8 @@ const SELECT = `
 
 /** Webhooks of an account: no statement here finds another's. */
 export function createWebhookRows(store: Store) {
-  const one = store.prepare<Row, [number, string]>(`${SELECT} AND id = ?`);
-  const all = store.prepare<Row, [number]>(`${SELECT} ORDER BY created_at_ms, id`);
+  const one = store.prepare<WebhookRow, [number, string]>(`${SELECT} AND id = ?`);
+  const all = store.prepare<WebhookRow, [number]>(`${SELECT} ORDER BY created_at_ms, id`);
   const count = store.prepare<{ n: number }, [number]>(`
     SELECT count(*) AS n FROM webhooks WHERE deleted_at_ms IS NULL AND account_id = ?`);
   const gone = store.prepare<{ n: number }, [number]>(`
@@ -54,7 +54,7 @@ export function createWebhookRows(store: Store) {
 
 type WebhookRows = ReturnType<typeof createWebhookRows>;
 
-function webhookFrom({ programsJson, ...row }: Row, nowMs: number): Webhook {
+function webhookFrom({ programsJson, ...row }: WebhookRow, nowMs: number): Webhook {
   const { nextSecretAtMs } = row;
   return {
     ...row,

@@ -19,10 +19,13 @@ const ALL_BPS = 10_000;
 /** The epoch of what was staked from the beginning, and of what is not withdrawn. */
 const NO_EPOCH = 18446744073709551615n;
 
-type Account = readonly [Address, AccountState];
+type ValidatorAccount = readonly [Address, AccountState];
 
 /** `epoch` is that of the first slot. */
-export function validatorAccounts(epoch: bigint, rentMinimum: (bytes: number) => bigint): readonly Account[] {
+export function validatorAccounts(
+  epoch: bigint,
+  rentMinimum: (bytes: number) => bigint,
+): readonly ValidatorAccount[] {
   const account = (owner: Address, lamports: bigint, data: Uint8Array): AccountState => ({
     lamports,
     data,

@@ -1,4 +1,4 @@
-import type { Breach } from './source.ts';
+import { type Breach, type Source, topOf } from './source.ts';
 
 const FORBIDDEN = new Set(
   'util utils helper helpers common type types manager managers service services misc lib'.split(' '),
@@ -12,4 +12,17 @@ export function emptyNames(paths: readonly string[]): readonly Breach[] {
 /** Paths that are not kebab-case. */
 export function oddNames(paths: readonly string[]): readonly Breach[] {
   return paths.filter((path) => path.split('/').some((part) => !/^[a-z0-9]+(?:[.-][a-z0-9]+)*$/.test(part)));
+}
+
+/** Types of one name in an app: a reader who knows the one misreads the other. */
+export function typesOfOneName(sources: readonly Source[]): readonly Breach[] {
+  const places = new Map<string, string[]>();
+  for (const { path, text } of sources)
+    for (const [, name] of text.matchAll(/^(?:export )?(?:type|interface|class) (\w+)/gm)) {
+      const each = `${topOf(path)} ${name}`;
+      places.set(each, [...(places.get(each) ?? []), path]);
+    }
+  return [...places]
+    .filter(([, paths]) => paths.length > 1)
+    .map(([each, paths]) => `${each}: ${paths.join()}`);
 }

@@ -5,7 +5,7 @@ import { type AuthDeps, createAuthService } from '../../../deploys/auth/auth-ser
 import { createConsoleKeys } from '../../../deploys/auth/console-keys.ts';
 import { createHashing, type HashWork } from '../../../deploys/auth/passwords.ts';
 import { totpOf } from '../../../deploys/auth/second-factor.ts';
-import { type Place, readEmail } from '../../../deploys/auth/users.ts';
+import { type Membership, readEmail } from '../../../deploys/auth/users.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { OPEN_PAGES } from '../../../deploys/console/pages.ts';
 import { createConsole } from '../../../deploys/console/router.ts';
@@ -20,7 +20,7 @@ export const ADA = 'ada@example.com';
 export const PASSWORD = 'four plain words together';
 /** Who makes what these tests begin with. */
 export const COMMAND_LINE: Actor = { kind: 'command-line' };
-export const OPERATOR: Place = { role: 'operator', accountId: undefined };
+export const OPERATOR: Membership = { role: 'operator', accountId: undefined };
 
 export const random = (bytes: number) => crypto.getRandomValues(new Uint8Array(bytes));
 export const testKeys = createConsoleKeys([new Secret(Buffer.alloc(32, 1).toString('base64'))], random);
@@ -61,7 +61,7 @@ export function startAuth({ rows, work = plainWork, fetch = unasked, spentOf = (
   });
 
   /** A user with `PASSWORD` who must be made, by the command line. */
-  function made(email: string, place: Place = OPERATOR) {
+  function made(email: string, place: Membership = OPERATOR) {
     const read = readEmail(email);
     if (read === undefined) throw new Error(`${email} is no e-mail`);
     const user = { email: read, place, passwordHash: `plain ${PASSWORD}` };

@@ -5,7 +5,7 @@ import { Time } from '../../../deploys/console/components/format.tsx';
 import { PostForm, TextField } from '../../../deploys/console/components/forms.tsx';
 import { Link } from '../../../deploys/console/components/links.tsx';
 import { Live } from '../../../deploys/console/components/panels.tsx';
-import { openPage, type Route } from '../../../deploys/console/page.ts';
+import { openPage, type PageRoute } from '../../../deploys/console/page.ts';
 import { startPage, themePage } from '../../../deploys/console/pages/login/login.tsx';
 import { addressOf } from '../../fakes/chain.ts';
 import { CUSTOMER, serveInBrowser, startConsole } from './started.tsx';
@@ -15,7 +15,7 @@ import { type PageOptions, startBrowser, type StartedBrowser } from '../../start
 /** How often the live page was rendered. */
 let rendered = 0;
 
-const PAGES: readonly Route[] = [
+const PAGES: readonly PageRoute[] = [
   startPage,
   themePage,
   openPage({

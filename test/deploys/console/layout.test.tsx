@@ -1,12 +1,12 @@
 /** @jsxImportSource preact */
 import { describe, expect, test } from 'bun:test';
-import { accountPage, openPage, type Route } from '../../../deploys/console/page.ts';
+import { accountPage, openPage, type PageRoute } from '../../../deploys/console/page.ts';
 import { PAGES } from '../../../deploys/console/pages.ts';
 import type { Viewer } from '../../../deploys/auth/auth-service.ts';
 import { CUSTOMER, OPERATOR, startConsole } from './started.tsx';
 
 const show = () => ({ title: 'Keys', body: <p>the body</p> });
-const ROUTES: readonly Route[] = [
+const ROUTES: readonly PageRoute[] = [
   ...PAGES.filter(({ entry }) => entry).map((page) => ({ ...page, find: () => 'it', show })),
   accountPage({ path: '/accounts/:accountId/keys/:id', show }),
   openPage({ path: '/login', show }),

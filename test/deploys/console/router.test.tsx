@@ -2,12 +2,12 @@
 import { describe, expect, test } from 'bun:test';
 import { redirect } from '../../../deploys/console/paths.ts';
 import { PostForm, TextField } from '../../../deploys/console/components/forms.tsx';
-import { accountPage, openPage, operatorPage, type Route } from '../../../deploys/console/page.ts';
+import { accountPage, openPage, operatorPage, type PageRoute } from '../../../deploys/console/page.ts';
 import { CONTENT_SECURITY_POLICY } from '../../../deploys/console/security-headers.ts';
 import { CUSTOMER, OPERATOR, ORIGIN, startConsole } from './started.tsx';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
 
-const PAGES: readonly Route[] = [
+const PAGES: readonly PageRoute[] = [
   openPage({ path: '/open', show: () => ({ title: 'Open', body: <p>for all</p> }) }),
   accountPage({
     path: '/accounts/:accountId/keys',

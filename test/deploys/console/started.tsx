@@ -1,6 +1,6 @@
 /** @jsxImportSource preact */
 import type { PageServices } from '../../../deploys/console/page-services.ts';
-import type { Route } from '../../../deploys/console/page.ts';
+import type { PageRoute } from '../../../deploys/console/page.ts';
 import { startPage, themePage } from '../../../deploys/console/pages/login/login.tsx';
 import { type ConsoleDeps, createConsole } from '../../../deploys/console/router.ts';
 import type { Viewer } from '../../../deploys/auth/auth-service.ts';
@@ -24,7 +24,7 @@ const ACCOUNTS = new Map([
 /** The console without sockets, for one viewer, over two accounts, with pages that use no services. */
 export function startConsole(
   viewer: Viewer | undefined,
-  pages: readonly Route[] = [startPage, themePage],
+  pages: readonly PageRoute[] = [startPage, themePage],
   deps: Partial<ConsoleDeps> = {},
 ) {
   const broken: unknown[] = [];

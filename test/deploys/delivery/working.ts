@@ -1,6 +1,6 @@
 import type { SecretsOf } from '../../../deploys/delivery/send.ts';
 import { createWorker } from '../../../deploys/delivery/worker.ts';
-import type { Outbox, Recorded, Result } from '../../../deploys/outbox/outbox.ts';
+import type { Outbox, RecordResult, AttemptResult } from '../../../deploys/outbox/outbox.ts';
 import type { Sent } from '../../../deploys/outbox/outcome.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import { Secret } from '../../../shared/secret.ts';
@@ -41,7 +41,7 @@ export function startWorker(script: (post: SeenPost) => Sent | undefined = () =>
   const clock: Clock = { ...virtual, now: () => virtual.now() + wallShiftMs };
   const times: number[] = [];
   const network = createScriptedSend((post) => (times.push(clock.now()), script(post)));
-  const ended: [Result, Recorded][] = [];
+  const ended: [AttemptResult, RecordResult][] = [];
   const [troubles, broken, reaped, moved]: [unknown[], unknown[], number[], number[]] = [[], [], [], []];
   const over = new AbortController();
   const worker = createWorker({

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test';
-import { type Claim, DUE } from '../../../deploys/outbox/claim.ts';
+import { type ClaimedDelivery, DUE } from '../../../deploys/outbox/claim.ts';
 import { addressOf } from '../../fakes/chain.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
 import { startQueue, queueWith } from './queue.ts';
 
-const counted = (claims: readonly Claim[], of: (claim: Claim) => string) => {
+const counted = (claims: readonly ClaimedDelivery[], of: (claim: ClaimedDelivery) => string) => {
   const counts: Record<string, number> = {};
   for (const claim of claims) counts[of(claim)] = (counts[of(claim)] ?? 0) + 1;
   return counts;
@@ -190,7 +190,8 @@ describe('places of accounts', () => {
         queue.addWebhook(`${account}-${i}`, { account, programs: [addressOf(`of ${account}`)] });
     for (const account of accounts) queue.upgrade(`of ${account}`, 1, START_MS + account);
   }
-  const byAccount = (claims: readonly Claim[]) => counted(claims, ({ accountId }) => `${accountId}`);
+  const byAccount = (claims: readonly ClaimedDelivery[]) =>
+    counted(claims, ({ accountId }) => `${accountId}`);
   const NOW_MS = START_MS + 1_000;
 
   test('go to a waiting account up to an even share, whatever is older', () => {
@@ -199,7 +200,7 @@ describe('places of accounts', () => {
     const underWay = queue.claimAll(NOW_MS, []);
     withBacklogs(queue, [2]);
     // Attempts end one by one, each as the longest under way.
-    const next: Claim[] = [];
+    const next: ClaimedDelivery[] = [];
     for (let ended = 1; ended <= 214; ended++)
       next.push(...queue.outbox.claim(NOW_MS + 250 * ended, [...underWay.slice(ended), ...next]));
     const accounts = next.map(({ accountId }) => accountId);

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
-import type { Claim } from '../../../deploys/outbox/claim.ts';
+import type { ClaimedDelivery } from '../../../deploys/outbox/claim.ts';
 import { verdictOf } from '../../../deploys/outbox/outcome.ts';
 import { createPrune } from '../../../deploys/outbox/prune.ts';
 import { START_MS } from '../../fakes/chain-clock.ts';
@@ -63,8 +63,8 @@ function startModel() {
   const queue = startQueue();
   for (const id of WEBHOOKS)
     queue.addWebhook(id, { host: id === 'four' ? 'b.example.com' : 'a.example.com' });
-  const underWay: [Claim[], Claim[]] = [[], []];
-  const ghosts: Claim[] = [];
+  const underWay: [ClaimedDelivery[], ClaimedDelivery[]] = [[], []];
+  const ghosts: ClaimedDelivery[] = [];
   const bodies = new Map<string, string>();
   const delivered = new Set<string>();
   const leases = new Map<string, { token: string; untilMs: number }>();
@@ -87,7 +87,7 @@ function startModel() {
     expect(underWay[of].filter(({ host }) => host === 'a.example.com').length).toBeLessThanOrEqual(8);
   }
 
-  function finish(claimed: Claim | undefined, sent: (typeof OUTCOMES)[number]) {
+  function finish(claimed: ClaimedDelivery | undefined, sent: (typeof OUTCOMES)[number]) {
     if (claimed === undefined) return;
     const isHolder = leases.get(claimed.deliveryId)?.token === claimed.token;
     const before = isHolder ? undefined : queue.rows(ROWS);

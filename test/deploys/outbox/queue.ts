@@ -1,4 +1,4 @@
-import type { Claim } from '../../../deploys/outbox/claim.ts';
+import type { ClaimedDelivery } from '../../../deploys/outbox/claim.ts';
 import { createEnqueue } from '../../../deploys/outbox/enqueue.ts';
 import { createAccountDeliveries } from '../../../deploys/outbox/list.ts';
 import { createOutbox } from '../../../deploys/outbox/outbox.ts';
@@ -69,8 +69,8 @@ export function queueOver(store: Store) {
   });
 
   /** Claims portion after portion while there is something due with a place for it. */
-  function claimAll(nowMs: number, underWay: readonly Claim[]): readonly Claim[] {
-    const claims: Claim[] = [];
+  function claimAll(nowMs: number, underWay: readonly ClaimedDelivery[]): readonly ClaimedDelivery[] {
+    const claims: ClaimedDelivery[] = [];
     for (;;) {
       const portion = outbox.claim(nowMs, [...underWay, ...claims]);
       if (portion.length === 0) return claims;
@@ -101,7 +101,7 @@ export function queueOver(store: Store) {
     drop: (id: string, nowMs = START_MS) => drop.immediate(id, nowMs),
     resume: (id: string) => store.run('UPDATE webhooks SET paused_at_ms = NULL WHERE id = ?', [id]),
     /** Ends an attempt; gives what became of the result. */
-    end: (claim: Claim | undefined, sent: Sent, endedAtMs: number) =>
+    end: (claim: ClaimedDelivery | undefined, sent: Sent, endedAtMs: number) =>
       claim && outbox.finish([{ claim, verdict: verdictOf(sent), sent, headers: {}, endedAtMs }])[0],
     states: () =>
       store

@@ -283,13 +283,13 @@ const PARTS = [
   ['firstByteMs', 'First byte'],
 ] as const;
 
-type Times = Readonly<Partial<Record<(typeof PARTS)[number][0] | 'totalMs', number>>>;
+type TimeRange = Readonly<Partial<Record<(typeof PARTS)[number][0] | 'totalMs', number>>>;
 /** A part of an attempt; `startMs` is from the attempt's start. */
-type Part = Readonly<{ label: string; startMs: number; ms: number }>;
+type ListPart = Readonly<{ label: string; startMs: number; ms: number }>;
 
 /** Where the time of an attempt went, each part behind the one before it. */
 export function phaseBars(phasesJson: string) {
-  const times = JSON.parse(phasesJson) as Times; // as `finish` wrote it
+  const times = JSON.parse(phasesJson) as TimeRange; // as `finish` wrote it
   const { totalMs = 0 } = times;
   return (
     <table class="phases">
@@ -313,8 +313,8 @@ export function phaseBars(phasesJson: string) {
 }
 
 /** The parts that were finished, and the rest up to the end. */
-function partsOf(times: Times): readonly Part[] {
-  const parts: Part[] = [];
+function partsOf(times: TimeRange): readonly ListPart[] {
+  const parts: ListPart[] = [];
   let startMs = 0;
   for (const [name, label] of PARTS) {
     const ms = times[name];
@@ -328,7 +328,7 @@ function partsOf(times: Times): readonly Part[] {
 }
 
 /** A drawing, because a width cannot be written into the page's style. */
-function bar(part: Part, wholeMs: number, fill: string) {
+function bar(part: ListPart, wholeMs: number, fill: string) {
   const whole = Math.max(1, wholeMs);
   const width = Math.max(0.5, (part.ms / whole) * 100);
   const x = Math.min(100 - width, (part.startMs / whole) * 100);

@@ -33,7 +33,7 @@ import {
   Table,
 } from '../../components/panels.tsx';
 import type { PageServices } from '../../page-services.ts';
-import { type AccountContext, accountPage, type PageAccount, type Refusal } from '../../page.ts';
+import { type AccountContext, accountPage, type PageAccount, type FormRefusal } from '../../page.ts';
 import { ACCOUNT, paths, redirect } from '../../paths.ts';
 
 const ROWS = 50;
@@ -156,15 +156,15 @@ export const newKeyPage = accountPage({
   },
 });
 
-type Result = ReturnType<Keys['create' | 'rename' | 'rotate']>;
+type KeyResult = ReturnType<Keys['create' | 'rename' | 'rotate']>;
 
 /** Leads to the page of a key, which shows it if it is new; `once` is the id of the form. */
 function answered(
   { oneTimeSecrets }: PageServices,
   { account, viewer }: AccountContext,
   once: string,
-  result: Result,
-): Response | Refusal | undefined {
+  result: KeyResult,
+): Response | FormRefusal | undefined {
   switch (result.kind) {
     case 'created':
     case 'rotated':

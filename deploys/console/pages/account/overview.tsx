@@ -4,7 +4,13 @@ import type { Account } from '../../../accounts/account-row.ts';
 import type { KeyRow } from '../../../accounts/keys.ts';
 import { DAY_MS, lastHours } from '../../../usage/calendar.ts';
 import type { Minute } from '../../../usage/minutes.ts';
-import { type Counts, type Forecast, forecastOf, forecastText, type Part } from '../../../usage/report.ts';
+import {
+  type Counts,
+  type Forecast,
+  forecastOf,
+  forecastText,
+  type UsagePart,
+} from '../../../usage/report.ts';
 import type { Webhook } from '../../../webhooks/webhook.ts';
 import { MinuteChart } from '../../components/charts.tsx';
 import { Ago, boundText, countText, distanceText, spanText } from '../../components/format.tsx';
@@ -163,7 +169,7 @@ function perSecond(rate: number): string {
 const ROWS = 5;
 
 /** The active keys, the last used first. */
-function keysPanel(accountId: number, keys: readonly KeyRow[], used: readonly Part[]) {
+function keysPanel(accountId: number, keys: readonly KeyRow[], used: readonly UsagePart[]) {
   const calls = new Map(used.map(({ name, counts }) => [name, counts.calls]));
   const working = keys
     .filter(({ state }) => state === 'active' || state === 'expiring')

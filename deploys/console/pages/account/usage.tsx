@@ -39,7 +39,7 @@ function hoursOf(period: Period, nowMs: number): Hours {
   return { fromHour: 24 * (Math.floor(nowMs / DAY_MS) - PERIODS[period].days + 1), toHour };
 }
 
-type UsageQuery = Readonly<{
+type UsagePageQuery = Readonly<{
   period: Period;
   by: Dimension;
   measure: Measure;
@@ -51,7 +51,7 @@ type UsageQuery = Readonly<{
 const TEXT_CHARACTERS_MAX = 128;
 
 /** Reads the query; what is not understood is as if it were not there. */
-function usageQueryOf({ searchParams }: URL): UsageQuery {
+function usageQueryOf({ searchParams }: URL): UsagePageQuery {
   const keyId = textFrom(searchParams.get('key'));
   const method = textFrom(searchParams.get('method'));
   const by = searchParams.get('by');
@@ -128,16 +128,16 @@ function csvPath(url: URL): string {
   return `${url.pathname}.csv${query}`;
 }
 
-type Shown = Readonly<{
+type ShownUsage = Readonly<{
   view: UsageView;
-  query: UsageQuery;
+  query: UsagePageQuery;
   hours: Hours;
   url: URL;
   keyName(id: string): string;
 }>;
 
 /** What the page is narrowed to, and the way back. */
-function narrowedBy({ query: { keyId, method }, url, keyName }: Shown) {
+function narrowedBy({ query: { keyId, method }, url, keyName }: ShownUsage) {
   if (keyId === undefined && method === undefined) return null;
   const to = withQuery(url, { key: undefined, method: undefined, by: undefined });
   return (
@@ -170,7 +170,7 @@ const DIMENSIONS = [
 ] as const;
 
 /** Usage over time, the parts that were used the most upon one another. */
-function chartPanel({ view, query: { period, by, measure }, hours, url, keyName }: Shown) {
+function chartPanel({ view, query: { period, by, measure }, hours, url, keyName }: ShownUsage) {
   const { unit, label } = PERIODS[period];
   const title = `${MEASURE_LABELS[measure]} by ${by}`;
   const starts = startsOf(hours, unit);
@@ -217,7 +217,7 @@ function shortened(name: string): string {
 
 const ROWS = 100;
 
-function usageTable({ view: { parts, total }, query: { by }, url, keyName }: Shown) {
+function usageTable({ view: { parts, total }, query: { by }, url, keyName }: ShownUsage) {
   const isByMethod = by === 'method';
   const within = (name: string) => (isByMethod ? { method: name, by: 'key' } : { key: name, by: 'method' });
   return (

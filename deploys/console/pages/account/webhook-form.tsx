@@ -5,7 +5,7 @@ import { CheckField, formContent, formIdFor, RadioFields, TextField } from '../.
 import { Icon, type Tone } from '../../components/panels.tsx';
 import { Link } from '../../components/links.tsx';
 import type { PageServices } from '../../page-services.ts';
-import { type AccountContext, accountPage, type Content, type Refusal } from '../../page.ts';
+import { type AccountContext, accountPage, type Content, type FormRefusal } from '../../page.ts';
 import { ACCOUNT, ownPath, paths, redirect } from '../../paths.ts';
 import type { ProgramShown } from '../../../watch/readings.ts';
 import { DESCRIPTION_CHARACTERS_MAX, type Settings } from '../../../webhooks/settings.ts';
@@ -76,10 +76,10 @@ export const editWebhookPage = accountPage({
   },
 });
 
-type Result = Awaited<ReturnType<Webhooks['create' | 'edit']>>;
+type SaveResult = Awaited<ReturnType<Webhooks['create' | 'edit']>>;
 
 /** How a form ends: with the secret of a new webhook, on the webhook's page, or as it comes back. */
-function answered(accountId: number, result: Result): Content | Response | Refusal | undefined {
+function answered(accountId: number, result: SaveResult): Content | Response | FormRefusal | undefined {
   switch (result.kind) {
     case 'created':
       return secretContent(accountId, { ...result, title: 'Webhook created' });
@@ -139,7 +139,7 @@ function fields(
 }
 
 /** The chosen programs stay as they were when the form comes back, also beside "all". */
-type Given = Readonly<{ isAll: boolean; chosen: readonly string[] }>;
+type GivenForm = Readonly<{ isAll: boolean; chosen: readonly string[] }>;
 
 const isAll = (form: URLSearchParams) => form.get('programs') !== 'chosen';
 
@@ -149,7 +149,7 @@ function settingsOf(form: URLSearchParams): Settings {
 }
 
 /** All programs or chosen ones. With JavaScript the list can be searched; without, it is a list to scroll. */
-function programPicker(given: Given, programs: readonly ProgramShown[], error: string | undefined) {
+function programPicker(given: GivenForm, programs: readonly ProgramShown[], error: string | undefined) {
   const chosen = new Set(given.chosen);
   const unwatched = given.chosen
     .filter((address) => !programs.some(({ programId }) => programId === address))

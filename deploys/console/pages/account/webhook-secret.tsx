@@ -10,10 +10,10 @@ import type { Content } from '../../page.ts';
 import { paths } from '../../paths.ts';
 import { crumbsTo } from './webhooks.tsx';
 
-type Made = Readonly<{ webhook: Webhook; secret: Secret; title: string }>;
+type NewSecret = Readonly<{ webhook: Webhook; secret: Secret; title: string }>;
 
 /** The one page with a webhook's secret: the response to the form that created it, which no cache keeps. */
-export function secretContent(accountId: number, { webhook, secret, title }: Made): Content {
+export function secretContent(accountId: number, { webhook, secret, title }: NewSecret): Content {
   const { nextSecretAtMs } = webhook;
   return {
     title,

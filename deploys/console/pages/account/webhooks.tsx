@@ -179,13 +179,13 @@ export function failureLine({ hours, day }: WebhookDay) {
 }
 
 /** What the services refuse on a page, beside what is not there. */
-type Refused =
+type ActionRefused =
   | Exclude<Resent, { kind: 'due' | 'no-delivery' }>
   | Exclude<Rotated, { kind: 'rotated' | 'no-webhook' }>
   | Extract<Tested, { kind: 'over-rate' }>
   | Readonly<{ kind: 'no-rotation' | 'too-many' }>;
 
-export function refusedText(refused: Refused): string {
+export function refusedText(refused: ActionRefused): string {
   return refused.kind === 'over-rate'
     ? `Too many requests. Try again in ${refused.retryAfterSeconds} seconds.`
     : REFUSALS[refused.kind];
@@ -206,7 +206,7 @@ const REFUSALS = {
 type Absent = Readonly<{ kind: 'no-webhook' }> | Readonly<{ kind: 'no-delivery' }>;
 
 /** The page again with a sentence; `undefined`: what was to be changed is not there. */
-export function refusalOf(refused: Refused | Absent) {
+export function refusalOf(refused: ActionRefused | Absent) {
   if (refused.kind === 'no-webhook' || refused.kind === 'no-delivery') return undefined;
   const notice = refusedText(refused);
   return refused.kind === 'over-rate'

@@ -5,7 +5,7 @@ import { AT_PROVIDER_MS } from '../../../auth/provider.ts';
 import { type CookieName, cookieOf, SESSION_COOKIE, setCookie } from '../../../auth/sessions.ts';
 import { ButtonLink, formContent, TextField } from '../../components/forms.tsx';
 import type { LoginServices } from '../../page-services.ts';
-import { type Content, type FormContext, openPage, type Refusal } from '../../page.ts';
+import { type Content, type FormContext, openPage, type FormRefusal } from '../../page.ts';
 import { paths, redirect, redirectAway, withNext } from '../../paths.ts';
 import {
   beginSession,
@@ -72,7 +72,7 @@ const REFUSALS = {
   ),
 } as const;
 
-function refusal(status: number, form: string): Refusal {
+function refusal(status: number, form: string): FormRefusal {
   return { errors: { form }, status };
 }
 
@@ -94,7 +94,7 @@ export const loginPage = openPage({
   },
 });
 
-type Result =
+type LoginFormResult =
   | Awaited<ReturnType<AuthService['login']['withPassword' | 'withCode']>>
   | Awaited<ReturnType<AuthService['signUp']['customer' | 'firstOperator']>>;
 
@@ -102,9 +102,9 @@ type Result =
 function answered(
   services: LoginServices,
   context: FormContext,
-  result: Result,
-  wrong: Refusal = REFUSALS.wrong,
-): Response | Refusal {
+  result: LoginFormResult,
+  wrong: FormRefusal = REFUSALS.wrong,
+): Response | FormRefusal {
   const next = nextOf(context.form);
   switch (result.kind) {
     case 'right':
@@ -129,7 +129,11 @@ function answered(
 }
 
 /** With a `refusal` where somebody did not come to the login by themselves. */
-function loginContent({ config: { oidc, signUp } }: AuthService, next: string, refused?: Refusal): Content {
+function loginContent(
+  { config: { oidc, signUp } }: AuthService,
+  next: string,
+  refused?: FormRefusal,
+): Content {
   const content = formContent({
     title: 'Sign in',
     action: paths.login,

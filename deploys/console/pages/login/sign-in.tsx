@@ -14,11 +14,11 @@ import {
 import type { User } from '../../../auth/users.ts';
 import { TextField } from '../../components/forms.tsx';
 import type { LoginServices } from '../../page-services.ts';
-import type { PageContext, Refusal } from '../../page.ts';
+import type { PageContext, FormRefusal } from '../../page.ts';
 import { ownPath, paths, redirect, withNext } from '../../paths.ts';
 
 /** Why an attempt is rejected before it is looked at. */
-export function notTried(result: TooMany | Busy): Refusal {
+export function notTried(result: TooMany | Busy): FormRefusal {
   switch (result.kind) {
     case 'too-many': {
       const { retryAfterSeconds } = result;

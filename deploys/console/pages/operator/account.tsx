@@ -19,7 +19,7 @@ import type { Returned } from '../../components/here.ts';
 import { Link, Tabs } from '../../components/links.tsx';
 import { Columns, Notice, Panel, statRow } from '../../components/panels.tsx';
 import type { PageServices } from '../../page-services.ts';
-import { type FormContext, operatorPage, type Refusal, type ViewerContext } from '../../page.ts';
+import { type FormContext, operatorPage, type FormRefusal, type ViewerContext } from '../../page.ts';
 import { type FlashCode, idFrom, paths, redirect } from '../../paths.ts';
 import { AccountBadge, accountRefusal, creditsFrom, NO_PLAN, planFrom, planOptions } from './accounts.tsx';
 import { auditTable, createWhoOf } from './audit.tsx';
@@ -95,7 +95,7 @@ export const accountPage = operatorPage({
   },
 });
 
-function changed({ id }: Account, result: AdditionResult, flash: FlashCode): Response | Refusal {
+function changed({ id }: Account, result: AdditionResult, flash: FlashCode): Response | FormRefusal {
   return result.kind === 'account' || result.kind === 'added-before'
     ? redirect(paths.operatorAccount(id), flash)
     : accountRefusal(result);
@@ -261,7 +261,7 @@ async function addUser(
   { auth, random, oneTimeSecrets }: PageServices,
   { form, viewer, actor }: FormContext<ViewerContext>,
   account: Account,
-): Promise<Response | Refusal> {
+): Promise<Response | FormRefusal> {
   const email = readEmail(form.get('email') ?? '');
   const id = form.get('user') ?? '';
   if (email === undefined) return { errors: { email: 'Enter a valid email address.' } };

@@ -13,7 +13,7 @@ import {
 } from '../../components/forms.tsx';
 import { Link, Pager } from '../../components/links.tsx';
 import { Badge, Empty, Table } from '../../components/panels.tsx';
-import { operatorPage, type Refusal } from '../../page.ts';
+import { operatorPage, type FormRefusal } from '../../page.ts';
 import { idFrom, paths, redirect } from '../../paths.ts';
 
 const PAGE = 50;
@@ -114,10 +114,10 @@ export const newAccountPage = operatorPage({
   },
 });
 
-type Refused = Exclude<AdditionResult, { kind: 'account' | 'added-before' }>;
+type AdditionRefused = Exclude<AdditionResult, { kind: 'account' | 'added-before' }>;
 
 /** What is wrong with a form about an account, at the field that it is about. */
-export function accountRefusal(refused: Refused): Refusal {
+export function accountRefusal(refused: AdditionRefused): FormRefusal {
   switch (refused.kind) {
     case 'unknown-plan':
       return { errors: { plan: `Plan ${refused.plan} is not in the config.` } };

@@ -1,6 +1,6 @@
 /** @jsxImportSource preact */
 import type { ComponentChildren } from 'preact';
-import type { Detail, Entry } from '../../../accounts/audit.ts';
+import type { Detail, AuditEntry } from '../../../accounts/audit.ts';
 import { readEmail } from '../../../auth/users.ts';
 import { countText, Time, utcText } from '../../components/format.tsx';
 import { Filters, filterSelect, TextField } from '../../components/forms.tsx';
@@ -84,7 +84,7 @@ function actorFrom({ auth }: PageServices, text: string): { readonly id: string 
 
 /** A table of changes. `accountName` names an account; it is absent where all changes are of one. */
 export function auditTable(
-  entries: readonly Entry[],
+  entries: readonly AuditEntry[],
   whoOf: WhoOf,
   empty: ComponentChildren,
   accountName?: (accountId: number) => string | undefined,
@@ -136,7 +136,7 @@ function whoCell({ text, note, to }: Who) {
 }
 
 /** The action and its subject, linked where it has a page; an account has its own column. */
-function whatCell({ action, subject, accountId }: Entry) {
+function whatCell({ action, subject, accountId }: AuditEntry) {
   const noun = action.split('.', 1)[0];
   const short = <code>{subject.length > SHOWN ? `${subject.slice(0, SHOWN)}…` : subject}</code>;
   const to = pathOf(noun, subject, accountId);
@@ -158,7 +158,7 @@ function pathOf(noun: string | undefined, subject: string, accountId: number | n
 }
 
 /** `from: trial, to: pro`; instants, whose names end so, in UTC. */
-function detailText({ action, detail }: Entry): string {
+function detailText({ action, detail }: AuditEntry): string {
   const { credits = null, reason = null } = detail;
   if (action === 'account.credits.add') return `Added ${textOf(credits)} credits: “${textOf(reason)}”`;
   return Object.entries(detail)
@@ -180,13 +180,13 @@ function textOf(value: Detail[string]): string {
 /** The actor of a change in words; `to` is their page if there is one. */
 type Who = Readonly<{ text: string; note: string | undefined; to?: string | undefined }>;
 
-type WhoOf = (entry: Pick<Entry, 'actorKind' | 'actorId'>) => Who;
+type WhoOf = (entry: Pick<AuditEntry, 'actorKind' | 'actorId'>) => Who;
 
 /** Names actors: a user by email, a key by its name. Each is read once. */
 export function createWhoOf({ auth, keys }: PageServices): WhoOf {
   const known = new Map<string, Who>();
 
-  function find(kind: Entry['actorKind'], id: string): Who {
+  function find(kind: AuditEntry['actorKind'], id: string): Who {
     if (kind === 'key') {
       const key = keys.find(id);
       const note = key === undefined ? 'key' : `key of ${key.account}`;

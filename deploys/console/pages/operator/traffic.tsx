@@ -8,7 +8,7 @@ import { operatorPage } from '../../page.ts';
 import { paths } from '../../paths.ts';
 import { HOUR_MS, lastHours } from '../../../usage/calendar.ts';
 import type { Minute } from '../../../usage/minutes.ts';
-import type { Done } from '../../../usage/traffic.ts';
+import type { Totals } from '../../../usage/traffic.ts';
 
 const FIGURES = [
   ['calls', 'By calls'],
@@ -82,7 +82,7 @@ function lastHourPanel(rows: readonly Minute[], sinceMs: number | undefined) {
   );
 }
 
-function figures(total: Done, fromMs: number) {
+function figures(total: Totals, fromMs: number) {
   return statRow([
     [
       'Calls',
@@ -101,16 +101,16 @@ function partText(part: number, all: number): string {
   return `${all === 0 ? '0%' : shareText(part / all)} of ${countText(all)}`;
 }
 
-type Part = Readonly<{ name: string; to?: string | undefined; done: Done }>;
+type TrafficPart = Readonly<{ name: string; to?: string | undefined; done: Totals }>;
 
 function partPanel(
   title: string,
   label: string,
-  total: Done,
-  parts: readonly Part[],
+  total: Totals,
+  parts: readonly TrafficPart[],
   head: Readonly<{ aside?: ComponentChildren; id?: string }> = {},
 ) {
-  const number = (name: string, figure: keyof Done): Column<Part> => [
+  const number = (name: string, figure: keyof Totals): Column<TrafficPart> => [
     name,
     ({ done }) => countText(done[figure]),
     'end',

@@ -8,7 +8,7 @@ import { ButtonLink, ConfirmPanel, FormPanel, unconfirmed } from '../../componen
 import { Link } from '../../components/links.tsx';
 import { Badge, Columns, factList, Notice, Panel, Table } from '../../components/panels.tsx';
 import type { PageServices } from '../../page-services.ts';
-import { operatorPage, type Refusal, type ViewerContext } from '../../page.ts';
+import { operatorPage, type FormRefusal, type ViewerContext } from '../../page.ts';
 import { paths, redirect } from '../../paths.ts';
 
 /** Changes another user: the operator's own login is changed in Settings, where the password is required. */
@@ -17,7 +17,7 @@ function onOther<A>(
   { viewer }: ViewerContext,
   user: User,
   change: () => A,
-): A | Refusal | undefined {
+): A | FormRefusal | undefined {
   // Two operators who remove each other concurrently must not both be removed.
   if (auth.users.byId(viewer.userId) === undefined) return undefined;
   return user.id === viewer.userId ? { notice: OWN, errors: { form: OWN } } : change();
