@@ -39,7 +39,7 @@ import { createLiveMinutes } from './usage/minutes.ts';
 import { readUsage } from './usage/read-usage.ts';
 import { openRedisCells } from './usage/redis-cells.ts';
 import { createUsageReport } from './usage/report.ts';
-import { tendUsage } from './usage/tend.ts';
+import { maintainUsage } from './usage/maintenance.ts';
 import { createReadTraffic } from './usage/traffic.ts';
 import { createReadingTurns, createReadUsageView } from './usage/usage-view.ts';
 import { createBlockTimes, createBlockTimeStore } from './watch/block-time.ts';
@@ -225,7 +225,7 @@ function lookAfterUsage(
       isOwn: publication.isOwn,
       onWarning: () => undefined, // the publication warns of the same server
     });
-  return tendUsage({ ledger, reader, nameOf, noteMismatch, clock, log, source }, signal);
+  return maintainUsage({ ledger, reader, nameOf, noteMismatch, clock, log, source }, signal);
 }
 
 /** The routes of webhooks, with a rate of their own beside that of the programs. */

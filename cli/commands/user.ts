@@ -30,15 +30,15 @@ export const userCommands: readonly Command[] = [
       const [text = ''] = invocation.operands;
       const email = readEmail(text);
       if (email === undefined) return noEmail(text);
-      const place = placeFrom(invocation, books);
-      if (typeof place === 'string') return failed(place);
+      const membership = membershipFrom(invocation, books);
+      if (typeof membership === 'string') return failed(membership);
       const taken = failed(`A login for ${email} already exists.`);
       if (books.users.find(email) !== undefined) return taken;
       const passwordHash = await hashFrom(invocation, email);
       if (typeof passwordHash !== 'string') return passwordHash;
-      const created = books.users.create({ email, place, passwordHash }, COMMAND_LINE);
+      const created = books.users.create({ email, membership, passwordHash }, COMMAND_LINE);
       if (created.kind === 'email-taken') return taken;
-      return done(`Created login ${email} (${place.role}).`, recordOf(created.user, books));
+      return done(`Created login ${email} (${membership.role}).`, recordOf(created.user, books));
     },
     'create',
   ),
@@ -91,7 +91,7 @@ export const userCommands: readonly Command[] = [
   }),
 ];
 
-function placeFrom({ options }: Invocation, { accounts }: Books): Membership | string {
+function membershipFrom({ options }: Invocation, { accounts }: Books): Membership | string {
   const role = options.operator === undefined ? 'customer' : 'operator';
   if (options.account === undefined)
     return role === 'operator'

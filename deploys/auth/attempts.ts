@@ -10,35 +10,36 @@ export type Attempt =
   | { readonly kind: 'too-many'; readonly retryAfterSeconds: number };
 
 /** 16 bytes each. */
-const PLACES = 16_384;
+const COUNTERS = 16_384;
 const KEY_BYTES = 32;
 
 /**
- * Leaky buckets in a table of fixed size: a name's place follows from a keyed hash, so that nobody can choose names to
- * push another's count out, and memory is the same under any attack. Two names that share a place are slowed together.
+ * Leaky buckets in a table of fixed size: a name's counter follows from a keyed hash, so that nobody can choose names to
+ * push another's count out, and memory is the same under any attack. Two names that share a counter are slowed together.
  * `random` gives n uniform bytes.
  */
 export function createAttempts({ burst, refillMs }: Pace, random: (bytes: number) => Uint8Array) {
   const key = random(KEY_BYTES);
-  const levels = new Float64Array(PLACES);
-  const seenAtMs = new Float64Array(PLACES);
-  const placeOf = (name: string) => createHmac('sha256', key).update(name).digest().readUInt32LE() % PLACES;
+  const levels = new Float64Array(COUNTERS);
+  const seenAtMs = new Float64Array(COUNTERS);
+  const counterOf = (name: string) =>
+    createHmac('sha256', key).update(name).digest().readUInt32LE() % COUNTERS;
 
   return {
     take(name: string, nowMs: number): Attempt {
-      const place = placeOf(name);
-      const passedMs = Math.max(0, nowMs - (seenAtMs[place] ?? 0)); // a clock that steps back gives nothing
-      const level = Math.max(0, (levels[place] ?? 0) - passedMs / refillMs);
+      const counter = counterOf(name);
+      const passedMs = Math.max(0, nowMs - (seenAtMs[counter] ?? 0)); // a clock that steps back gives nothing
+      const level = Math.max(0, (levels[counter] ?? 0) - passedMs / refillMs);
       const above = level + 1 - burst;
       if (above > 0) return { kind: 'too-many', retryAfterSeconds: retryAfterSeconds(above * refillMs) };
-      levels[place] = level + 1;
-      seenAtMs[place] = nowMs;
+      levels[counter] = level + 1;
+      seenAtMs[counter] = nowMs;
       return { kind: 'allowed' };
     },
     /** Gives back what `take` took, when the attempt was a good one. */
     giveBack(name: string): void {
-      const place = placeOf(name);
-      levels[place] = Math.max(0, (levels[place] ?? 0) - 1);
+      const counter = counterOf(name);
+      levels[counter] = Math.max(0, (levels[counter] ?? 0) - 1);
     },
   };
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
-import { type Membership, placeFrom } from './users.ts';
+import { type Membership, membershipFrom } from './users.ts';
 
 /** `__Host-`: browsers refuse it from a subdomain, from another path and over plain http except on this machine. */
 export type CookieName = `__Host-${string}`;
@@ -87,7 +87,7 @@ export function createSessions(
       if (row === null) return undefined;
       const { role, accountId, usedAtMs, ...session } = row;
       if (isUse && clock.now() - usedAtMs >= TOUCH_MS) touch.run(clock.now(), session.tokenHash);
-      return { ...session, ...placeFrom(role, accountId), hasSecondFactor: row.hasSecondFactor === 1 };
+      return { ...session, ...membershipFrom(role, accountId), hasSecondFactor: row.hasSecondFactor === 1 };
     },
     end: (token: string) => void drop.run(hashOf(token)),
     /** Used last first. */

@@ -55,8 +55,8 @@ export function createSignUp({ store, users, hashing, accounts, clock, random }:
   const makeOperator = store.transaction(
     (token: string, email: Email, passwordHash: string): SignUpResult => {
       if (!isInvited({ store, clock }, token)) return { kind: 'no-invitation' };
-      const place = { role: 'operator', accountId: undefined } as const;
-      const created = users.create({ email, place, passwordHash });
+      const membership = { role: 'operator', accountId: undefined } as const;
+      const created = users.create({ email, membership, passwordHash });
       if (created.kind === 'email-taken') return TAKEN;
       store.run('DELETE FROM first_operator');
       return created;
@@ -73,8 +73,8 @@ export function createSignUp({ store, users, hashing, accounts, clock, random }:
         if (sentence === undefined) throw new Error(`no account on plan ${PLAN}: ${opened.kind}`);
         return unfit('account', sentence);
       }
-      const place = { role: 'customer', accountId: opened.account.id } as const;
-      const created = users.create({ id, email, place, passwordHash, ...(subject && { subject }) });
+      const membership = { role: 'customer', accountId: opened.account.id } as const;
+      const created = users.create({ id, email, membership, passwordHash, ...(subject && { subject }) });
       if (created.kind === 'email-taken') throw new Error('the e-mail was free inside this transaction');
       return created;
     },

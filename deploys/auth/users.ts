@@ -105,7 +105,7 @@ type NewUser = Readonly<{
   /** One of `newId`, for what must name the user before it is made. */
   id?: string;
   email: Email;
-  place: Membership;
+  membership: Membership;
   passwordHash: string | undefined;
   subject?: string;
 }>;
@@ -160,14 +160,14 @@ export function createUsers(
   }
 
   const create = store.transaction((given: NewUser, actor?: Actor) => {
-    const { id = newId(), email, place, passwordHash, subject } = given;
+    const { id = newId(), email, membership, passwordHash, subject } = given;
     if (byEmail(email) !== undefined) return { kind: 'email-taken' } as const;
-    const [account, hash, link] = [place.accountId ?? null, passwordHash ?? null, subject ?? null];
+    const [account, hash, link] = [membership.accountId ?? null, passwordHash ?? null, subject ?? null];
     const isVerified = actor !== undefined || subject !== undefined ? 1 : 0;
-    insert.run(id, email, place.role, account, hash, link, isVerified, clock.now());
+    insert.run(id, email, membership.role, account, hash, link, isVerified, clock.now());
     const user = byId(id);
     if (user === undefined) throw new Error('a user vanished inside its own transaction');
-    noteChange('user.create', user, actor ?? actorOf(id, place.role), { email, role: place.role });
+    noteChange('user.create', user, actor ?? actorOf(id, membership.role), { email, role: membership.role });
     return { kind: 'created', user } as const;
   });
 
@@ -219,7 +219,7 @@ export type Users = ReturnType<typeof createUsers>;
 function userFrom({ role, accountId, ...row }: UserRow): User {
   return {
     ...row,
-    ...placeFrom(role, accountId),
+    ...membershipFrom(role, accountId),
     passwordHash: row.passwordHash ?? undefined,
     hasSecondFactor: row.hasSecondFactor === 1,
     subject: row.subject ?? undefined,
@@ -227,7 +227,7 @@ function userFrom({ role, accountId, ...row }: UserRow): User {
   };
 }
 
-export function placeFrom(role: 'operator' | 'customer', accountId: number | null): Membership {
+export function membershipFrom(role: 'operator' | 'customer', accountId: number | null): Membership {
   if (role === 'operator') return { role, accountId: accountId ?? undefined };
   if (accountId === null) throw new Error('a customer without an account: the table refuses that');
   return { role, accountId };

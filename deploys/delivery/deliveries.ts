@@ -7,7 +7,7 @@ import { createAudit } from '../accounts/audit.ts';
 import { createFigures } from '../health/figures.ts';
 import type { Health } from '../health/health.ts';
 import type { Outbox } from '../outbox/outbox.ts';
-import { createPrune, tendOutbox } from '../outbox/prune.ts';
+import { createPrune, pruneRegularly } from '../outbox/prune.ts';
 import type { Sending } from './send.ts';
 import { createWorker, type WorkerNotes, type WorkerParts, type WorkerState } from './worker.ts';
 
@@ -29,7 +29,7 @@ export function createDeliveries(parts: Parts) {
     run: async (signal: AbortSignal): Promise<void> => {
       const [pruneQueue, audit] = [createPrune(store), createAudit(store)];
       const prune = (nowMs: number) => pruneQueue(nowMs) || audit.prune();
-      await Promise.all([worker.run(signal), tendOutbox({ prune, clock, log }, signal)]);
+      await Promise.all([worker.run(signal), pruneRegularly({ prune, clock, log }, signal)]);
     },
     /** To be called after new rows, and after a block time has become known. */
     wake: worker.wake,

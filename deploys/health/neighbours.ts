@@ -108,8 +108,8 @@ function nodesOf(url: string): URL[] {
   const [first = '', ...others] = url.split(',');
   const node = URL.parse(first);
   if (node === null) return [];
-  const further = others.flatMap((place) => {
-    const at = URL.parse(`redis://${place}`);
+  const further = others.flatMap((other) => {
+    const at = URL.parse(`redis://${other}`);
     return at === null ? [] : [Object.assign(new URL(first), { host: at.host, port: at.port, pathname: '' })];
   });
   return [node, ...further];

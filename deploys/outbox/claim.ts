@@ -139,8 +139,8 @@ function createTake(store: Store, random: (bytes: number) => Uint8Array) {
     const number = isAutomatic ? attempts + 1 : undefined;
     const trigger = isAutomatic ? 'auto' : 'manual';
     const signedAt = Math.floor(nowMs / 1_000);
-    const begun = begin.get(due.deliveryId, number ?? null, trigger, due.url, nowMs, signedAt);
-    return { ...due, isFailing: isFailing === 1, token, n: begun?.n ?? 1, number, claimedAtMs: nowMs };
+    const attempt = begin.get(due.deliveryId, number ?? null, trigger, due.url, nowMs, signedAt);
+    return { ...due, isFailing: isFailing === 1, token, n: attempt?.n ?? 1, number, claimedAtMs: nowMs };
   };
 }
 

@@ -79,7 +79,7 @@ function createFinish(store: Store): Finish {
       remote_address = $remoteAddress, phases_json = $phases, request_headers_json = $requestHeaders,
       answer_headers_json = $answerHeaders, answer_body = $answerBody, answer_body_kind = $answerBodyKind
     WHERE delivery_id = $deliveryId AND n = $n`);
-  const place = store.prepare(`
+  const reschedule = store.prepare(`
     UPDATE deliveries SET state = $state, next_attempt_at_ms = $nextAttemptAtMs, finished_at_ms = $finishedAtMs,
       attempts = coalesce($attempts, attempts), resend_at_ms = coalesce($resendAtMs, resend_at_ms),
       lease_token = NULL, lease_until_ms = NULL,
@@ -99,7 +99,7 @@ function createFinish(store: Store): Finish {
     const { deliveryId, n } = claim;
     const requestHeaders = headers === undefined ? null : JSON.stringify(headers);
     close.run({ deliveryId, n, state: verdict.kind, endedAtMs, error, requestHeaders, ...answerOf(sent) });
-    place.run({
+    reschedule.run({
       deliveryId,
       attempts: null,
       ...next,

@@ -102,7 +102,7 @@ const PAUSE_MS = 50;
 type PruneDeps = Readonly<{ prune(nowMs: number): boolean; clock: Clock; log: Log }>;
 
 /** Deletes what is old at the start and once a day, in batches, until `signal` aborts; after a failure, an hour later. */
-export async function tendOutbox({ prune, clock, log }: PruneDeps, signal: AbortSignal): Promise<void> {
+export async function pruneRegularly({ prune, clock, log }: PruneDeps, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     let waitMs = DAY_MS;
     try {

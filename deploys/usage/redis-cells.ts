@@ -5,13 +5,13 @@ import {
   CELL_COUNTERS,
   type CellCounter,
   cellField,
-  type CellPlace,
+  type CellKey,
   cellsKey,
   CHANGED_CELLS,
   counterAt,
   NO_HOUR,
   overCells,
-  placeFrom,
+  cellKeyFrom,
   spentKey,
 } from '../../shared/ledger/cells.ts';
 import { inOneCommand, openRedisLink, type RedisClient, type RedisScript } from '../../shared/redis/link.ts';
@@ -19,7 +19,7 @@ import type { Store } from '../../shared/store/open.ts';
 import { DROP_MEMBERS, pairsIn, type Script, SHOW_MEMBERS, textsIn } from '../accounts/redis-head.ts';
 
 /** What one node counted in one hour of one key's method, as absolute values that only grow. */
-export type HourCell = CellPlace & Readonly<Record<CellCounter, number>>;
+export type HourCell = CellKey & Readonly<Record<CellCounter, number>>;
 
 /** What one node has charged to an account's allowance and given back, ever: the journal's two counters. */
 type NodeSpent = Readonly<{ accountId: number; node: string; charged: number; refunded: number }>;
@@ -96,7 +96,7 @@ export function openRedisCells({ url, clock, random, isOwn, onWarning }: RedisCe
       const scripted = client as CellsRedis; // the link was opened with these scripts
       const changed = pairsIn(await scripted.sluiceShowCells(CHANGED_CELLS, CELLS_AT_ONCE));
       if (changed.length === 0) return;
-      const together = inOneCommand(client, groupsOf(changed.flatMap(([text]) => placeFrom(text) ?? [])));
+      const together = inOneCommand(client, groupsOf(changed.flatMap(([text]) => cellKeyFrom(text) ?? [])));
       const read = await Promise.all(
         together.map(async (groups) => ({
           groups,
@@ -148,14 +148,14 @@ type Group = Readonly<{
   accountId: number;
   hour: number;
   nodes: readonly string[];
-  cells: readonly CellPlace[];
+  cells: readonly CellKey[];
 }>;
 
-/** Those of one account and hour together, for they are in one place of Redis. */
-function groupsOf(places: readonly CellPlace[]): readonly Group[] {
-  const groups = Map.groupBy(places, ({ accountId, hour }) => `${accountId} ${hour}`);
+/** Those of one account and hour together, for they are in one key of Redis. */
+function groupsOf(keys: readonly CellKey[]): readonly Group[] {
+  const groups = Map.groupBy(keys, ({ accountId, hour }) => `${accountId} ${hour}`);
   return [...groups.values()].map((group) => {
-    const [{ accountId, hour }] = group as [CellPlace]; // no group is empty
+    const [{ accountId, hour }] = group as [CellKey]; // no group is empty
     const nodes = [...new Set(group.map(({ node }) => node))];
     return { accountId, hour, nodes, cells: hour === NO_HOUR ? [] : group };
   });
@@ -183,12 +183,12 @@ function drainedFrom(groups: readonly Group[], values: Iterator<string>): Draine
       const [charged, refunded] = [counterAt(text, 0), counterAt(text, 1)];
       if (text !== '') spent.push({ accountId: group.accountId, node, charged, refunded });
     }
-    for (const place of group.cells) {
+    for (const key of group.cells) {
       const text = next();
       const counters = CELL_COUNTER_NAMES.map((name, at) => [name, counterAt(text, at)] as const);
       // The list has every counter of a cell, and nothing else.
       const counts = Object.fromEntries(counters) as Record<CellCounter, number>;
-      if (text !== '') cells.push({ ...place, ...counts });
+      if (text !== '') cells.push({ ...key, ...counts });
     }
   }
   return { cells, spent };

@@ -105,32 +105,32 @@ type Summing = Readonly<{ select: string; group: string }>;
 const PORTION = 2_000;
 const PAUSE_MS = 1;
 
-type CellKey = [hour: number, accountId: number, keyId: string, method: string, node: string];
-const PLACE = 'hour, account_id, key_id, method, node';
+type CellPosition = [hour: number, accountId: number, keyId: string, method: string, node: string];
+const POSITION = 'hour, account_id, key_id, method, node';
 
 /** Reads the hours of all accounts in portions, by their primary key, with a pause between them. Throws when it cannot. */
 export function createReadPortions<Row>(ledger: Store, clock: Clock, { select, group }: Summing) {
-  const endOf = ledger.prepare<object, [...CellKey, number]>(`
-    SELECT ${PLACE} FROM usage_hours WHERE (${PLACE}) > (?, ?, ?, ?, ?) AND hour < ?
-    ORDER BY ${PLACE} LIMIT 1 OFFSET ${PORTION - 1}`);
-  const sumsOf = ledger.prepare<Row, [...CellKey, ...CellKey]>(`
+  const endOf = ledger.prepare<object, [...CellPosition, number]>(`
+    SELECT ${POSITION} FROM usage_hours WHERE (${POSITION}) > (?, ?, ?, ?, ?) AND hour < ?
+    ORDER BY ${POSITION} LIMIT 1 OFFSET ${PORTION - 1}`);
+  const sumsOf = ledger.prepare<Row, [...CellPosition, ...CellPosition]>(`
     SELECT ${select} FROM usage_hours
-    WHERE (${PLACE}) > (?, ?, ?, ?, ?) AND (${PLACE}) <= (?, ?, ?, ?, ?) GROUP BY ${group}`);
+    WHERE (${POSITION}) > (?, ?, ?, ?, ?) AND (${POSITION}) <= (?, ?, ?, ?, ?) GROUP BY ${group}`);
 
   /** Sums of the cells in these hours, in parts: a group may come in several. Ends early when `signal` aborts. */
   return async function* readPortions({ fromHour, toHour }: Hours, signal: AbortSignal) {
-    let place = lastOf(fromHour - 1);
+    let last = lastOf(fromHour - 1);
     while (!signal.aborted) {
-      const [end] = endOf.values(...place, toHour) as CellKey[]; // its columns
-      yield sumsOf.all(...place, ...(end ?? lastOf(toHour - 1)));
+      const [end] = endOf.values(...last, toHour) as CellPosition[]; // its columns
+      yield sumsOf.all(...last, ...(end ?? lastOf(toHour - 1)));
       if (end === undefined) return;
-      place = end;
+      last = end;
       await clock.sleep(PAUSE_MS, signal);
     }
   };
 }
 
 /** Behind every cell of an hour. */
-function lastOf(hour: number): CellKey {
+function lastOf(hour: number): CellPosition {
   return [hour, Number.MAX_SAFE_INTEGER, '\u{10FFFF}', '', ''];
 }

@@ -1,4 +1,4 @@
-import { CELL_COUNTER_NAMES, CELL_COUNTERS, type CellPlace, NO_HOUR } from '../../shared/ledger/cells.ts';
+import { CELL_COUNTER_NAMES, CELL_COUNTERS, type CellKey, NO_HOUR } from '../../shared/ledger/cells.ts';
 import type { Migrations, Store } from '../../shared/store/open.ts';
 
 /**
@@ -25,7 +25,7 @@ export const OUTBOX_MIGRATIONS: Migrations = {
 export const KEPT_HERE = '';
 
 /** A cell as it is to be sent, with what its node has spent of the account at the same instant. */
-export type Unsent = CellPlace &
+export type Unsent = CellKey &
   Readonly<{
     version: number;
     /** In their order, after commas; null: there is no such cell, only what was spent. */

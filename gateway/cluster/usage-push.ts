@@ -5,7 +5,7 @@ import {
   cellsKey,
   CHANGED_CELLS,
   overCells,
-  placeText,
+  cellKeyText,
   SHARED_USAGE_LIFE_MS,
   spentKey,
   USAGE_LIFE,
@@ -137,7 +137,12 @@ export function openPush({ outbox, url, clock, random, makeId, deploysAt, onWarn
       const groups = Map.groupBy(rows, ({ accountId, hour }) => `${accountId} ${hour}`);
       for (const some of inOneCommand(client, [...groups.values()]))
         await client.sluicePutCells(...wordsOfAll(some));
-      await client.sluiceNoteCells(CHANGED_CELLS, CELLS_CLOCK, SHARED_USAGE_LIFE_MS, ...rows.map(placeText));
+      await client.sluiceNoteCells(
+        CHANGED_CELLS,
+        CELLS_CLOCK,
+        SHARED_USAGE_LIFE_MS,
+        ...rows.map(cellKeyText),
+      );
       outbox.sent(rows);
       if (rows.length < CELLS_AT_ONCE || signal.aborted) return;
       await clock.sleep(PAUSE_MS, signal);

@@ -30,9 +30,9 @@ export const HELD_BYTES_MAX = 524_288;
  * waits for an answer that waits for it. A stream out of turn is evicted as well when another account needs its connection.
  */
 function createBatchScheduler(starts: readonly Start[], signal: AbortSignal) {
-  /** Answers under way or there, by place; `undefined` before that, and when they were evicted. */
-  const begun: (Promise<Part> | undefined)[] = [];
-  /** The place of a call for each permit that it waits for. */
+  /** Answers under way or there, by index; `undefined` before that, and when they were evicted. */
+  const parts: (Promise<Part> | undefined)[] = [];
+  /** The index of a call for each permit that it waits for. */
   const waits: number[] = [];
   /** Streams that wait for their turn, and may be evicted. */
   const held = new Map<number, StreamBody>();
@@ -47,30 +47,30 @@ function createBatchScheduler(starts: readonly Start[], signal: AbortSignal) {
       void begin(next++);
   }
 
-  function begin(place: number): Promise<Part> {
-    const answer = starts[place]?.(
-      () => wait(place),
-      () => evict(place),
+  function begin(index: number): Promise<Part> {
+    const answer = starts[index]?.(
+      () => wait(index),
+      () => evict(index),
     );
-    if (answer === undefined) throw new RangeError(`a batch of ${starts.length} has no call ${place}`);
-    begun[place] = answer;
+    if (answer === undefined) throw new RangeError(`a batch of ${starts.length} has no call ${index}`);
+    parts[index] = answer;
     void answer.then((part) => {
       if (part.kind === 'bytes') {
         heldBytes += part.bytes.length;
         free++;
         launch();
-      } else if (part.mayRepeat && place > now) {
-        held.set(place, part.body);
+      } else if (part.mayRepeat && index > now) {
+        held.set(index, part.body);
         void evictForWaiters();
       }
     });
     return answer;
   }
 
-  function wait(place: number): () => void {
-    waits.push(place);
+  function wait(index: number): () => void {
+    waits.push(index);
     void evictForWaiters();
-    return () => void waits.splice(waits.indexOf(place), 1);
+    return () => void waits.splice(waits.indexOf(index), 1);
   }
 
   /** Evicts one stream after the other while an earlier call waits: another batch may take what one gave up. */
@@ -84,11 +84,11 @@ function createBatchScheduler(starts: readonly Start[], signal: AbortSignal) {
     isEvicting = false;
   }
 
-  function evict(place: number): boolean {
-    const body = held.get(place);
+  function evict(index: number): boolean {
+    const body = held.get(index);
     if (body === undefined) return false;
-    held.delete(place);
-    begun[place] = undefined;
+    held.delete(index);
+    parts[index] = undefined;
     body.cancel();
     return true;
   }
@@ -97,15 +97,15 @@ function createBatchScheduler(starts: readonly Start[], signal: AbortSignal) {
 
   launch();
   return {
-    /** The answer at `place`, whose turn has come. From then on it is cut, not sent again, when it is not read while others wait. */
-    turn(place: number): Promise<Part> {
-      now = place;
-      held.delete(place);
-      return begun[place] ?? begin(place);
+    /** The answer at `index`, whose turn has come. From then on it is cut, not sent again, when it is not read while others wait. */
+    turn(index: number): Promise<Part> {
+      now = index;
+      held.delete(index);
+      return parts[index] ?? begin(index);
     },
-    /** Called when the answer at `place` has been written. */
-    written(place: number, part: Part): void {
-      begun[place] = undefined;
+    /** Called when the answer at `index` has been written. */
+    written(index: number, part: Part): void {
+      parts[index] = undefined;
       if (part.kind === 'bytes') heldBytes -= part.bytes.length;
       else free++;
       launch();
@@ -130,7 +130,7 @@ const [COMMA, CLOSE_ARRAY, SPACE] = [Buffer.from(','), Buffer.from(']'), Buffer.
 export async function spliceBatch(
   starts: readonly Start[],
   abort: AbortController,
-  onCut: (place: number) => void,
+  onCut: (index: number) => void,
   gather: Beat,
   beat: Beat,
 ): Promise<Uint8Array<ArrayBuffer> | StreamBody> {
@@ -177,33 +177,33 @@ export async function spliceBatch(
     }
   }
 
-  async function writeElement(place: number, write: WritePiece): Promise<void> {
-    if (place > 0) await write(COMMA);
+  async function writeElement(index: number, write: WritePiece): Promise<void> {
+    if (index > 0) await write(COMMA);
     signal.throwIfAborted();
-    const part = await whileBeating(scheduler.turn(place), beat, () => write(SPACE));
+    const part = await whileBeating(scheduler.turn(index), beat, () => write(SPACE));
     signal.throwIfAborted();
     if (part.kind === 'bytes') {
       const { buffer, byteOffset, length } = part.bytes;
       await write(Buffer.from(buffer, byteOffset, length));
       part.onSent?.();
-      return scheduler.written(place, part);
+      return scheduler.written(index, part);
     }
     const end = await part.body.pipe(write);
     signal.throwIfAborted();
     if (end.kind === 'cut') {
-      if (!isUnread(end)) onCut(place);
+      if (!isUnread(end)) onCut(index);
       throw new Error('an answer of the batch broke off');
     }
-    scheduler.written(place, part);
+    scheduler.written(index, part);
   }
 }
 
 /** Waits for an answer to begin, and writes white space meanwhile: the caller's connection must not look idle. */
-async function whileBeating(begun: Promise<Part>, beat: Beat, write: () => unknown): Promise<Part> {
+async function whileBeating(pending: Promise<Part>, beat: Beat, write: () => unknown): Promise<Part> {
   const over = new AbortController();
   try {
     for (;;) {
-      const part = await Promise.race([begun, beat(over.signal)]);
+      const part = await Promise.race([pending, beat(over.signal)]);
       if (part !== undefined) return part;
       await write();
     }

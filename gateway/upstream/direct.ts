@@ -35,7 +35,7 @@ const SHARED_MS = 100;
 /** Longer parameters are lists of accounts, whose answers are rarely small. */
 const SHARED_PARAMS_BYTES_MAX = 1_024;
 /** A power of two, above the number of calls that are under way at once in most processes. */
-const SHARED_PLACES = 4_096;
+const SHARED_MAX = 4_096;
 /** Longer requests get a buffer of their own. */
 const BODY_BYTES_MAX = 65_536;
 
@@ -52,11 +52,11 @@ export function createDirect(parts: Parts): Direct {
     if (!isShared || backend === undefined || backend.latencies[route.method.lane]?.isSlow === true)
       return one.start(backend);
     // Only calls with the same preferred backend are shared.
-    const place = hashOf(params, route.name.length ^ backend.number) & (SHARED_PLACES - 1);
-    const leader = underWay[place];
+    const sharedAt = hashOf(params, route.name.length ^ backend.number) & (SHARED_MAX - 1);
+    const leader = underWay[sharedAt];
     if (leader === undefined) {
-      one.place = place;
-      underWay[place] = one;
+      one.sharedAt = sharedAt;
+      underWay[sharedAt] = one;
     } else if (leader.backend === backend && leader.isJoinedBy(one)) return;
     one.start(backend);
   };
@@ -65,8 +65,8 @@ export function createDirect(parts: Parts): Direct {
 function sharedFrom(parts: Parts) {
   return {
     ...parts,
-    /** Reads under way that may be joined, each at the place of its hash: a map by text costs more than the rest of a call. */
-    underWay: Array.from<DirectCall | undefined>({ length: SHARED_PLACES }),
+    /** Reads under way that may be joined, each at an index made of its hash: a map by text costs more than the rest of a call. */
+    underWay: Array.from<DirectCall | undefined>({ length: SHARED_MAX }),
     /** The request that is being written, with as much room for its head as for its body. */
     message: Buffer.allocUnsafe(2 * BODY_BYTES_MAX),
   };
@@ -79,8 +79,8 @@ class DirectCall implements ExchangeHandler, HedgedCall {
   readonly startedMs: number;
   /** When its own attempt began: later than the call where it first waited for another's. */
   sentMs: number;
-  /** Its place in `underWay`; -1: it may not be joined. */
-  place = -1;
+  /** Its index in `underWay`; -1: it may not be joined. */
+  sharedAt = -1;
   need: Need;
   backend: Backend | undefined;
   followers: DirectCall[] | undefined;
@@ -224,8 +224,8 @@ class DirectCall implements ExchangeHandler, HedgedCall {
   }
 
   #settle(): void {
-    if (this.place !== -1) this.#shared.underWay[this.place] = undefined;
-    this.place = -1;
+    if (this.sharedAt !== -1) this.#shared.underWay[this.sharedAt] = undefined;
+    this.sharedAt = -1;
   }
 
   /** Begins its own attempt, not at `except`. */

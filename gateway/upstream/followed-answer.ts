@@ -63,9 +63,9 @@ function ignore(): void {
 }
 
 /** Where the caller's id goes: in place of the bytes from `from` to `to`, and with its name where an error has none. */
-type Place = Readonly<{ from: number; to: number; isNamed?: boolean; error?: RpcFailure | undefined }>;
+type IdSpan = Readonly<{ from: number; to: number; isNamed?: boolean; error?: RpcFailure | undefined }>;
 
-/** A whole answer to the call that was sent under an id, with the caller's id in its place, and its error; `undefined`: it is none. */
+/** A whole answer to the call that was sent under an id, with the caller's id in place of ours, and its error; `undefined`: it is none. */
 export function answerFor(
   bytes: Buffer,
   sentId: Uint8Array,
@@ -80,11 +80,11 @@ export function answerFor(
     return answer.end(write) ? { bytes: Buffer.concat(pieces), error: failureOf(bytes) } : undefined;
   }
   const plainAt = plainIdAt(bytes, sentId);
-  const place =
+  const span =
     plainAt === -1
-      ? placeIn(bytes, sentId)
+      ? idSpanIn(bytes, sentId)
       : { from: plainAt, to: plainAt + sentId.length, error: undefined };
-  return place && { bytes: withId(bytes, place, callerId), error: place.error };
+  return span && { bytes: withId(bytes, span, callerId), error: span.error };
 }
 
 /** A plain answer with the caller's id in place of the one at an index, in the same memory where that is long enough. */
@@ -98,7 +98,7 @@ export function withCallerId(bytes: Buffer, idAt: number, callerId: Uint8Array):
   return bytes.subarray(0, at);
 }
 
-function withId(bytes: Buffer, { from, to, isNamed = true }: Place, id: Uint8Array) {
+function withId(bytes: Buffer, { from, to, isNamed = true }: IdSpan, id: Uint8Array) {
   return Buffer.concat([bytes.subarray(0, from), isNamed ? EMPTY : ID, id, bytes.subarray(to)]);
 }
 
@@ -107,7 +107,7 @@ function withId(bytes: Buffer, { from, to, isNamed = true }: Place, id: Uint8Arr
  * where it is found in a stream too; in an error it may stand anywhere, be null, or be missing: nodes and their fronts write
  * so about a request that they have not read.
  */
-function placeIn(bytes: Buffer, sentId: Uint8Array): Place | undefined {
+function idSpanIn(bytes: Buffer, sentId: Uint8Array): IdSpan | undefined {
   const members: { name: string | undefined; nameAt: number; from: number; to: number }[] = [];
   let i = afterSpace(bytes, 0);
   if (bytes[i] !== OPEN_OBJECT) return undefined;
@@ -126,14 +126,14 @@ function placeIn(bytes: Buffer, sentId: Uint8Array): Place | undefined {
   if (id === undefined) return error && { from: i, to: i, isNamed: false, error };
   if (ids.length > 1 || !members.some(({ name }) => name === 'result' || name === 'error')) return undefined;
   const { from, to } = id;
-  const place = { from, to, error };
+  const span = { from, to, error };
   if (error !== undefined)
-    return isAt(bytes, from, sentId) || isNull(bytes.subarray(from, to)) ? place : undefined;
+    return isAt(bytes, from, sentId) || isNull(bytes.subarray(from, to)) ? span : undefined;
   const others = members.filter(({ name }) => name !== 'jsonrpc');
   const isFirst = others[0] === id && to < HEAD_BYTES;
   const isLast = others.at(-1) === id && bytes.length - from <= TAIL_BYTES - ID.length;
   const isFound = (isFirst || isLast) && isAt(bytes, id.nameAt, NAME) && isAt(bytes, from, sentId);
-  return isFound ? place : undefined;
+  return isFound ? span : undefined;
 }
 
 /** Whether an answer has the id of another send: those of all are strings. */
@@ -161,7 +161,7 @@ const SECOND = /[^:,[]\{"jsonrpc":/;
 /** An id where it stands first or last, where no other object's can: the brace before or behind it is the answer's own. */
 const FIRST_ID = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("(?:[^"\\]|\\.)*"|[\w.+-]+)\s*,/;
 const LAST_ID = /,\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|[\w.+-]+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/;
-/** The name of a member, and an id that has begun. */
+/** The name of a member, and the start of an id. */
 const NAMED = /"id"\s*:\s*("[A-Z2-7]*)?$/;
 
 /** A depth that no answer reaches: what is followed from its middle on may close more than it opens. */
@@ -241,9 +241,9 @@ export class FollowedAnswer {
   /** The length of the member of the last id in the end of what has come, with what follows it, or of what may be its beginning. */
   #heldBytes(): number {
     const at = this.#tail.lastIndexOf(this.#sentText);
-    const [named = '', begun = ''] = NAMED.exec(at === -1 ? this.#tail : this.#tail.slice(0, at)) ?? [];
+    const [named = '', prefix = ''] = NAMED.exec(at === -1 ? this.#tail : this.#tail.slice(0, at)) ?? [];
     if (at !== -1) return this.#tail.length - at + named.length;
-    return this.#sentText.startsWith(begun) ? named.length : 0;
+    return this.#sentText.startsWith(prefix) ? named.length : 0;
   }
 
   #follow(piece: Buffer): void {
@@ -293,7 +293,7 @@ export class FollowedAnswer {
   #isAnswer(): boolean {
     const [, last] = LAST_ID.exec(this.#tail) ?? [];
     if (last !== (this.#hasFirstId ? undefined : this.#sentText)) return false;
-    if (this.#all !== undefined) return placeIn(Buffer.concat(this.#all), this.#sentId) !== undefined;
+    if (this.#all !== undefined) return idSpanIn(Buffer.concat(this.#all), this.#sentId) !== undefined;
     if (!this.#hasEnd && this.#structure?.isComplete !== true) return false;
     const { idDepth = Infinity, ids = 0, depth = 0 } = this.#structure ?? {};
     return this.#hasFirstId ? idDepth - depth > 1 : idDepth - depth === 1 && ids === 1;

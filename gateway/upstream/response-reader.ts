@@ -134,7 +134,7 @@ const TELLING = ['"error"', '"result"'];
 const LETTER_N = 0x6e;
 
 /** What an answer is that begins so: `open`, the name of a member that tells has begun; `undefined`, it says nothing yet. */
-export function beginningOf(start: Buffer): 'error' | 'null' | 'result' | 'open' | undefined {
+export function startKindOf(start: Buffer): 'error' | 'null' | 'result' | 'open' | undefined {
   let i = afterSpace(start, 0);
   do {
     i = afterSpace(start, i + 1); // behind the brace or the comma
@@ -160,15 +160,19 @@ const HEAD_BYTES = 1_024;
 export const SMALL_BODY_BYTES_MAX = 4_096;
 
 /** Decides by all pieces of a body so far: wait for more, pass it on, or refuse it. */
-type Choose = (pieces: readonly Buffer[]) => 'hold' | 'pass' | 'refuse';
+type Choose = (pieces: readonly Buffer[]) => 'buffer' | 'pass' | 'refuse';
 
 /** Reads on while `choose`, which bounds the bytes, says so; the connection bounds the time, `signal` ends it. Never rejects. */
-async function hold(body: ReplyBody, choose: Choose, signal: AbortSignal): Promise<ReturnType<Choose>> {
+async function bufferUntil(
+  body: ReplyBody,
+  choose: Choose,
+  signal: AbortSignal,
+): Promise<ReturnType<Choose>> {
   const leave = () => body.cancel();
   if (signal.aborted) leave();
   else signal.addEventListener('abort', leave, { once: true });
   let choice = choose(body.pieces);
-  while (choice === 'hold' && body.end === undefined) {
+  while (choice === 'buffer' && body.end === undefined) {
     await body.more();
     choice = choose(body.pieces);
   }
@@ -224,18 +228,18 @@ export async function judge(
   const framing = isPlain ? head.framing : 'chunked';
   const isThere = body.end?.kind === 'complete';
   const choose = isThere
-    ? () => 'hold' as const
+    ? () => 'buffer' as const
     : isWrite || status !== 200
       ? whileSmall
       : chooseFor(framing);
-  const choice = await hold(body, choose, signal);
+  const choice = await bufferUntil(body, choose, signal);
   if (choice === 'refuse') return discarded(body, NO_OBJECT, call.sentId);
   if (choice === 'pass') {
     if (status !== 200) return discarded(body, failure, call.sentId);
     const start = Buffer.concat(body.pieces);
     const { slotIn, sentId, callerId } = call;
     const length = typeof framing === 'number' ? framing - sentId.length + callerId.length : undefined;
-    const code = beginningOf(start.subarray(0, HEAD_BYTES)) === 'error' ? NO_CODE : undefined;
+    const code = startKindOf(start.subarray(0, HEAD_BYTES)) === 'error' ? NO_CODE : undefined;
     return {
       kind: 'stream',
       body: checked(body, call, isTrusted),
@@ -272,15 +276,15 @@ function mayHoldError({ status, isJson, framing }: ResponseHead): boolean {
 /** Short answers are held to their end. When the length is not known, so is what is small, an error or a null. */
 function chooseFor(framing: Framing): Choose {
   if (typeof framing !== 'number') return untilItTells();
-  if (framing <= WHOLE_BYTES_MAX) return () => 'hold';
+  if (framing <= WHOLE_BYTES_MAX) return () => 'buffer';
   return (pieces) => {
     if (!startsAnObject(pieces)) return 'refuse';
-    return isTelling(Buffer.concat(pieces)) ? 'pass' : 'hold';
+    return isTelling(Buffer.concat(pieces)) ? 'pass' : 'buffer';
   };
 }
 
 function whileSmall(pieces: readonly Buffer[]): ReturnType<Choose> {
-  return isLong(pieces) ? 'pass' : 'hold';
+  return isLong(pieces) ? 'pass' : 'buffer';
 }
 
 function isLong(pieces: readonly Buffer[]): boolean {
@@ -316,9 +320,9 @@ function untilItTells(): Choose {
     seen = pieces.length;
     if (isLong(pieces)) return 'pass';
     const start = Buffer.concat(pieces);
-    if (structure.isComplete || !isTelling(start)) return 'hold';
-    const beginning = beginningOf(start);
-    return beginning === 'result' || beginning === undefined ? 'pass' : 'hold';
+    if (structure.isComplete || !isTelling(start)) return 'buffer';
+    const startKind = startKindOf(start);
+    return startKind === 'result' || startKind === undefined ? 'pass' : 'buffer';
   };
 }
 

@@ -37,7 +37,7 @@ type Cells = Readonly<{
   joinJournal(caller: Caller): void;
 }>;
 
-/** What one request adds to usage, counted in the hour in which it came. A place is an element's index in the request. */
+/** What one request adds to usage, counted in the hour in which it came. An index is that of an element in the request. */
 export class RequestUsage implements UsageHook {
   readonly #cells: Cells;
   readonly #clock: Pick<Clock, 'now'>;
@@ -68,9 +68,9 @@ export class RequestUsage implements UsageHook {
 
   #count(how: 'counted' | 'with-journal'): void {
     this.#counted = how;
-    for (let place = 0; place < this.#items.length; place++) {
-      const cell = this.#cell(place);
-      const credits = this.#items[place]?.credits ?? 0;
+    for (let index = 0; index < this.#items.length; index++) {
+      const cell = this.#cell(index);
+      const credits = this.#items[index]?.credits ?? 0;
       cell.calls++;
       cell.credits += credits;
       if (how === 'with-journal') cell.charged += credits;
@@ -80,18 +80,18 @@ export class RequestUsage implements UsageHook {
   /** Takes back what the journal could not write; the request is refused. */
   giveBack(): void {
     if (this.#counted === 'not') return;
-    for (const place of this.#items.keys()) {
-      this.refund(place);
-      this.#cell(place).calls--;
+    for (const index of this.#items.keys()) {
+      this.refund(index);
+      this.#cell(index).calls--;
     }
     this.#counted = 'not';
   }
 
   /** Gives back the price of a call that is not paid for; to be called together with the refund itself. */
-  refund(place: number): void {
-    const credits = this.#items[place]?.credits ?? 0;
+  refund(index: number): void {
+    const credits = this.#items[index]?.credits ?? 0;
     if (credits === 0) return;
-    const cell = this.#cell(place);
+    const cell = this.#cell(index);
     cell.refunded += credits;
     if (this.#counted !== 'with-journal') return;
     cell.returned += credits;
@@ -99,15 +99,15 @@ export class RequestUsage implements UsageHook {
   }
 
   /** Counts a call, once, as failed or as answered with an error of the method. */
-  error(place: number): void {
-    if (this.#failed?.has(place)) return;
-    (this.#failed ??= new Set()).add(place);
-    this.#cell(place).errors++;
+  error(index: number): void {
+    if (this.#failed?.has(index)) return;
+    (this.#failed ??= new Set()).add(index);
+    this.#cell(index).errors++;
   }
 
   /** Counts how long a call's caller waited for the first bytes of its answer, which are handed over now. */
-  answered(place: number, bytes: number): void {
-    const cell = this.#cell(place);
+  answered(index: number, bytes: number): void {
+    const cell = this.#cell(index);
     cell.bytesOut += bytes;
     const ms = this.#clock.now() - this.#cameMs;
     if (ms <= 10) cell.within10Ms++;
@@ -117,12 +117,12 @@ export class RequestUsage implements UsageHook {
     else cell.slower++;
   }
 
-  bytes(place: number, bytes: number): void {
-    this.#cell(place).bytesOut += bytes;
+  bytes(index: number, bytes: number): void {
+    this.#cell(index).bytesOut += bytes;
   }
 
-  #cell(place: number): Cell {
-    return this.#cells.of(hourOf(this.#cameMs), this.#caller, this.#items[place]?.label ?? NO_METHOD);
+  #cell(index: number): Cell {
+    return this.#cells.of(hourOf(this.#cameMs), this.#caller, this.#items[index]?.label ?? NO_METHOD);
   }
 }
 
@@ -136,14 +136,14 @@ function hourOf(atMs: number): number {
 export function countedBody(
   { body, code }: Pick<StreamedAnswer, 'body' | 'code'>,
   usage: Pick<RequestUsage, 'answered' | 'bytes' | 'error'>,
-  place: number,
+  index: number,
 ): StreamBody {
   let isFirst = true;
   return mapBody(body, {
     piece(piece, write) {
-      if (isFirst) usage.answered(place, piece.length);
-      else usage.bytes(place, piece.length);
-      if (isFirst && code !== undefined) usage.error(place);
+      if (isFirst) usage.answered(index, piece.length);
+      else usage.bytes(index, piece.length);
+      if (isFirst && code !== undefined) usage.error(index);
       isFirst = false;
       return write(piece);
     },

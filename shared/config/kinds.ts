@@ -1,4 +1,4 @@
-import { placesFrom } from '../redis/options.ts';
+import { endpointsFrom } from '../redis/options.ts';
 import { Secret, userinfoOf } from '../secret.ts';
 import type { Kind } from './table.ts';
 
@@ -62,7 +62,7 @@ export function secret(example: string): Kind<Secret> {
 export const redisUrl = hidden(
   'redis://host:port or rediss://host:port; further nodes of a cluster after commas',
   '"redis://127.0.0.1:6379"',
-  (value) => placesFrom(value) !== undefined,
+  (value) => endpointsFrom(value) !== undefined,
 );
 
 export const sealingKey = hidden(

@@ -71,7 +71,7 @@ export const CELLS_CLOCK = '{sluice:usage}:clock';
 export const USAGE_LIFE = '{sluice:usage}:life';
 
 /** Where a cell belongs. `hour` -1, with neither key nor method: what the node spent, and no cell. */
-export type CellPlace = Readonly<{
+export type CellKey = Readonly<{
   accountId: number;
   hour: number;
   keyId: string;
@@ -82,12 +82,12 @@ export type CellPlace = Readonly<{
 /** The hour of places that are no cells. */
 export const NO_HOUR = -1;
 
-export function placeText({ accountId, hour, keyId, method, node }: CellPlace): string {
+export function cellKeyText({ accountId, hour, keyId, method, node }: CellKey): string {
   return JSON.stringify([accountId, hour, keyId, method, node]);
 }
 
 /** Reads such a text; `undefined` when it is none. */
-export function placeFrom(text: string): CellPlace | undefined {
+export function cellKeyFrom(text: string): CellKey | undefined {
   try {
     const [accountId, hour, keyId, method, node]: unknown[] = JSON.parse(text);
     if (typeof accountId !== 'number' || typeof hour !== 'number') return undefined;
@@ -97,7 +97,7 @@ export function placeFrom(text: string): CellPlace | undefined {
   }
 }
 
-export function cellField({ keyId, method, node }: CellPlace): string {
+export function cellField({ keyId, method, node }: CellKey): string {
   return JSON.stringify([keyId, method, node]);
 }
 

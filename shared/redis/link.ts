@@ -1,7 +1,7 @@
 import { Cluster, Redis } from 'ioredis';
 import type { Clock } from '../clock.ts';
 import { codeOf } from '../store/private.ts';
-import { clusterOptions, connectionOptions, placesFrom } from './options.ts';
+import { clusterOptions, connectionOptions, endpointsFrom } from './options.ts';
 
 export type RedisClient = Redis | Cluster;
 
@@ -42,9 +42,9 @@ const SENTENCES_MAX = 50;
 
 /** Connects to a Redis or, by one of its addresses, to a Redis Cluster; a broken connection is made again without end. */
 export function openRedisLink<Name extends string>(options: RedisLinkOptions<Name>) {
-  const found = placesFrom(options.url);
+  const found = endpointsFrom(options.url);
   if (found === undefined) return undefined;
-  const places = found;
+  const endpoints = found;
   const { deadlineMs, random } = options;
   const scripts = scriptsOf(options.scripts);
   const { warn, refused, failure, answered } = createTroubles(options);
@@ -53,18 +53,18 @@ export function openRedisLink<Name extends string>(options: RedisLinkOptions<Nam
   let strangers = 0;
   let checking = 0;
   let closed = false;
-  let client: RedisClient = places.nodes.length > 1 ? openCluster() : openSingle();
+  let client: RedisClient = endpoints.nodes.length > 1 ? openCluster() : openSingle();
 
   function openSingle(): Redis {
     const settings = connectionOptions(deadlineMs, random);
-    const redis = new Redis({ ...settings, ...places.options, ...places.nodes[0], scripts });
+    const redis = new Redis({ ...settings, ...endpoints.options, ...endpoints.nodes[0], scripts });
     watch(redis);
     return redis;
   }
 
   function openCluster(): Cluster {
-    const settings = clusterOptions(deadlineMs, random, places.options);
-    const cluster = new Cluster([...places.nodes], { ...settings, scripts });
+    const settings = clusterOptions(deadlineMs, random, endpoints.options);
+    const cluster = new Cluster([...endpoints.nodes], { ...settings, scripts });
     cluster.on('error', refused);
     cluster.on('node error', (error) => refused(error));
     cluster.on('+node', (node: Redis) => {
@@ -81,10 +81,10 @@ export function openRedisLink<Name extends string>(options: RedisLinkOptions<Nam
   }
 
   async function check(redis: Redis): Promise<void> {
-    const place = placeOf(redis);
+    const endpoint = endpointOf(redis);
     checking++;
     try {
-      meet(serverFrom(await redis.info(), place), place);
+      meet(serverFrom(await redis.info(), endpoint), endpoint);
     } catch {
       // Without an answer the connection is as good as none; the next one asks again.
       redis.disconnect(true);
@@ -93,7 +93,7 @@ export function openRedisLink<Name extends string>(options: RedisLinkOptions<Nam
     }
   }
 
-  function meet(server: ReturnType<typeof serverFrom>, place: string): void {
+  function meet(server: ReturnType<typeof serverFrom>, endpoint: string): void {
     if (closed) return;
     if (server.isCluster && client instanceof Redis) {
       client.disconnect();
@@ -101,8 +101,8 @@ export function openRedisLink<Name extends string>(options: RedisLinkOptions<Nam
       return;
     }
     for (const sentence of server.warnings) warn(sentence);
-    const known = runIds.get(place);
-    runIds.set(place, server.runId);
+    const known = runIds.get(endpoint);
+    runIds.set(endpoint, server.runId);
     if (known === undefined ? server.upSeconds < YOUNG_SECONDS : known !== server.runId) meetStranger();
   }
 
@@ -114,8 +114,8 @@ export function openRedisLink<Name extends string>(options: RedisLinkOptions<Nam
   /** A node of a cluster that was a replica until now may lack what its primary answered last. */
   function lookForPromoted(): void {
     if (client instanceof Redis) return;
-    const now = client.nodes('master').map(placeOf);
-    const promoted = now.some((place) => !masters.has(place) && runIds.has(place));
+    const now = client.nodes('master').map(endpointOf);
+    const promoted = now.some((endpoint) => !masters.has(endpoint) && runIds.has(endpoint));
     const isFirstLook = masters.size === 0;
     if (now.length !== masters.size || promoted) masters = new Set(now);
     if (promoted && !isFirstLook) meetStranger();
@@ -190,7 +190,7 @@ function reasonOf(error: Error): string {
   return reason.replaceAll(/\s+/g, ' ').slice(0, REFUSAL_LENGTH_MAX);
 }
 
-function placeOf({ options: { host = '', port = 0 } }: Redis): string {
+function endpointOf({ options: { host = '', port = 0 } }: Redis): string {
   return `${host}:${port}`;
 }
 
@@ -204,20 +204,20 @@ function scriptsOf(scripts: Readonly<Record<string, RedisScript>>) {
 /** A connection that fails is an everyday event: it is seen by the calls that fail, and tried again. */
 function ignore(): void {}
 
-/** Reads an answer to INFO of the server at `place` (`host:port`, for the sentences). */
-function serverFrom(info: string, place: string) {
+/** Reads an answer to INFO of the server at `endpoint` (`host:port`, for the sentences). */
+function serverFrom(info: string, endpoint: string) {
   const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
   const isCluster = field('redis_mode') === 'cluster';
   const policy = field('maxmemory_policy') ?? 'noeviction';
   /** What an operator must change, in sentences. */
   const warnings: string[] = [];
   if (policy !== 'noeviction')
-    warnings.push(`Redis ${place} may evict balances (maxmemory-policy ${policy}); set it to noeviction.`);
+    warnings.push(`Redis ${endpoint} may evict balances (maxmemory-policy ${policy}); set it to noeviction.`);
   if (field('aof_enabled') === '0')
-    warnings.push(`Redis ${place} forgets balances at a restart (appendonly no); set appendonly yes.`);
+    warnings.push(`Redis ${endpoint} forgets balances at a restart (appendonly no); set appendonly yes.`);
   // In a cluster a replica is met beside its primary, and nothing is written to it.
   if (field('role') === 'slave' && !isCluster)
-    warnings.push(`Redis ${place} is a replica and takes no writes; name its primary.`);
+    warnings.push(`Redis ${endpoint} is a replica and takes no writes; name its primary.`);
   return {
     /** Another one after every start. */
     runId: field('run_id') ?? '',

@@ -11,10 +11,10 @@ const RETRY_MAX_MS = 500;
 const SLOTS_MS = 2_000;
 const REDIRECTIONS_MAX = 3;
 
-type RedisPlace = Readonly<{ host: string; port: number }>;
-/** Where the servers are. Several places are start nodes of one cluster. */
-type RedisPlaces = Readonly<{
-  nodes: readonly [RedisPlace, ...RedisPlace[]];
+type RedisEndpoint = Readonly<{ host: string; port: number }>;
+/** Where the servers are. Several endpoints are start nodes of one cluster. */
+type RedisEndpoints = Readonly<{
+  nodes: readonly [RedisEndpoint, ...RedisEndpoint[]];
   options: Pick<RedisOptions, 'username' | 'password' | 'tls' | 'db'>;
 }>;
 
@@ -22,15 +22,15 @@ type RedisPlaces = Readonly<{
  * Reads `redis://user:password@host:port/db`, `rediss://` for TLS; further nodes of a cluster follow the first after a
  * comma (`redis://a:6379,b:6379`). `undefined` when it is neither.
  */
-export function placesFrom(url: string): RedisPlaces | undefined {
+export function endpointsFrom(url: string): RedisEndpoints | undefined {
   const [start = '', ...others] = url.split(',');
-  const [first, ...more] = [start, ...others.map((other) => `redis://${other}`)].map((place) =>
-    URL.canParse(place) && new URL(place).hostname !== '' ? new URL(place) : undefined,
+  const [first, ...more] = [start, ...others.map((other) => `redis://${other}`)].map((endpoint) =>
+    URL.canParse(endpoint) && new URL(endpoint).hostname !== '' ? new URL(endpoint) : undefined,
   );
   const userinfo = first && /^rediss?:$/.test(first.protocol) ? userinfoOf(first) : undefined;
   const [, db] = /^\/?(\d*)$/.exec(first?.pathname ?? '') ?? [];
   if (first === undefined || userinfo === undefined || db === undefined) return undefined;
-  if (!more.every((place) => place !== undefined)) return undefined;
+  if (!more.every((endpoint) => endpoint !== undefined)) return undefined;
   const options = {
     ...(userinfo.username === '' ? {} : { username: userinfo.username }),
     ...(userinfo.password === '' ? {} : { password: userinfo.password }),
@@ -44,7 +44,7 @@ export function placesFrom(url: string): RedisPlaces | undefined {
 export const NO_REDIS_ADDRESS =
   'storage.redis is no address of a Redis: redis://host:port, rediss://host:port, or several of a cluster after commas.';
 
-function nodeAt({ hostname, port }: URL): RedisPlace {
+function nodeAt({ hostname, port }: URL): RedisEndpoint {
   return { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: port === '' ? 6_379 : Number(port) };
 }
 
@@ -77,7 +77,7 @@ export function connectionOptions(deadlineMs: number, random: () => number) {
 export function clusterOptions(
   deadlineMs: number,
   random: () => number,
-  { db: _onlyZero, ...address }: RedisPlaces['options'],
+  { db: _onlyZero, ...address }: RedisEndpoints['options'],
 ) {
   const single = connectionOptions(deadlineMs, random);
   const { enableOfflineQueue, retryStrategy: _ofEveryNode, reconnectOnError: _slots, ...node } = single;

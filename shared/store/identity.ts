@@ -29,7 +29,7 @@ export function idInHeader(path: string): number | undefined {
 export const UNSEEN = 'unseen';
 
 /** What is the same of a file for as long as it is the same; `undefined` when there is none. */
-export function placeOf(path: string): string | undefined {
+export function inodeOf(path: string): string | undefined {
   try {
     const found = statSync(path, { bigint: true, throwIfNoEntry: false });
     return found && `${found.dev} ${found.ino}`;
@@ -68,7 +68,7 @@ export function noteId(database: Database, path: string): void {
   noteFile(path);
 }
 
-const noteOf = (id: number, path: string) => `${id} ${placeOf(path)}\n`;
+const noteOf = (id: number, path: string) => `${id} ${inodeOf(path)}\n`;
 
 function notedAt(path: string): string | undefined {
   try {

@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { basename } from 'node:path';
 import type { Brand } from '../brand.ts';
-import { giveId, idInHeader, idOf, isOverwritten, noteFile, noteId, placeOf, UNSEEN } from './identity.ts';
+import { giveId, idInHeader, idOf, isOverwritten, noteFile, noteId, inodeOf, UNSEEN } from './identity.ts';
 import { codeOf, fileReason, keepPrivate } from './private.ts';
 
 /** An open SQLite file in WAL mode with every migration applied. */
@@ -59,14 +59,14 @@ export function openStore(path: string, migrations: Migrations, extent: 'whole' 
 /** Gives, as a clause, what became of a store's file: SQLite goes on without end with one that was deleted or replaced. */
 export function watchFile(opened: Store) {
   const { filename: store } = opened;
-  const place = placeOf(store); // there is none of a database in memory
+  const inode = inodeOf(store); // there is none of a database in memory
   const id = idOf(opened);
   const name = basename(store);
   let isWritten = false; // the id of a new store may be in its log alone for a while
   return () => {
-    const now = placeOf(store);
+    const now = inodeOf(store);
     if (now === UNSEEN) return undefined;
-    if (now !== place) {
+    if (now !== inode) {
       const how = now === undefined ? 'deleted' : 'replaced';
       const cause = 'restart every app when the right file is in its place';
       return { what: `${name} was ${how} under this process`, store, cause };

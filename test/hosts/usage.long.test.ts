@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { findMismatches } from '../../deploys/usage/tend.ts';
+import { findMismatches } from '../../deploys/usage/maintenance.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { waited } from '../started/host.ts';
 import { becomes, end, type Host, startHosts } from './hosts.ts';

@@ -1,4 +1,4 @@
-import { findMismatches } from '../../../deploys/usage/tend.ts';
+import { findMismatches } from '../../../deploys/usage/maintenance.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { spentOf } from '../../../shared/ledger/schema.ts';
 import type { Store } from '../../../shared/store/open.ts';

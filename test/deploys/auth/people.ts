@@ -61,10 +61,10 @@ export function startAuth({ rows, work = plainWork, fetch = unasked, spentOf = (
   });
 
   /** A user with `PASSWORD` who must be made, by the command line. */
-  function made(email: string, place: Membership = OPERATOR) {
+  function made(email: string, membership: Membership = OPERATOR) {
     const read = readEmail(email);
     if (read === undefined) throw new Error(`${email} is no e-mail`);
-    const user = { email: read, place, passwordHash: `plain ${PASSWORD}` };
+    const user = { email: read, membership, passwordHash: `plain ${PASSWORD}` };
     const created = auth.users.create(user, COMMAND_LINE);
     if (created.kind !== 'created') throw new Error(created.kind);
     return created.user;
@@ -160,7 +160,7 @@ export function createVisitor(origin: string, ask: Ask) {
 
 export type Visitor = ReturnType<typeof createVisitor>;
 
-/** The place of a customer of a new account. */
+/** The membership of a customer of a new account. */
 export function customerOf({ accounts }: ReturnType<typeof startPeople>) {
   const made = accounts.create('acme', 'trial', COMMAND_LINE);
   if (made.kind !== 'account') throw new Error(made.kind);

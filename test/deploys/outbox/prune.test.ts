@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { createPrune, DELIVERIES_KEPT, OLD, tendOutbox } from '../../../deploys/outbox/prune.ts';
+import { createPrune, DELIVERIES_KEPT, OLD, pruneRegularly } from '../../../deploys/outbox/prune.ts';
 import { createVirtualClock, START_MS } from '../../fakes/chain-clock.ts';
 import { answered } from '../../fakes/scripted-send.ts';
 import { silentLog } from '../../started/gateway.ts';
@@ -155,7 +155,7 @@ test('old rows are deleted at the start and every day, in batches with pauses, a
     if (answer === 'broken') throw new Error('disk full');
     return answer === true;
   };
-  const tending = tendOutbox({ prune, clock, log: silentLog(lines) }, over.signal);
+  const tending = pruneRegularly({ prune, clock, log: silentLog(lines) }, over.signal);
   await clock.advance(2 * DAY + 2 * HOUR);
   expect(calls).toEqual([0, 50, 100, DAY + 100, DAY + HOUR + 100, 2 * DAY + HOUR + 100]);
   expect(JSON.stringify(lines)).toContain('deleting old deliveries failed');

@@ -5,17 +5,17 @@ import {
   type HourCell,
   openRedisCells,
 } from '../../../deploys/usage/redis-cells.ts';
-import { findMismatches } from '../../../deploys/usage/tend.ts';
+import { findMismatches } from '../../../deploys/usage/maintenance.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import {
   CELL_COLUMNS,
   CELL_COUNTER_NAMES,
   cellField,
-  type CellPlace,
+  type CellKey,
   cellsKey,
   CHANGED_CELLS,
   NO_HOUR,
-  placeText,
+  cellKeyText,
   spentKey,
 } from '../../../shared/ledger/cells.ts';
 import { waited } from '../../started/host.ts';
@@ -56,7 +56,7 @@ test('a journal that comes with its cells agrees with them, whatever comes twice
 });
 
 /** What gateways on other hosts counted is taken from Redis once, and forgotten there (limits.md 4). */
-const place = (accountId: number, method = 'getSlot', hour = 500_000): CellPlace => ({
+const place = (accountId: number, method = 'getSlot', hour = 500_000): CellKey => ({
   accountId,
   hour,
   keyId: 'k',
@@ -67,10 +67,10 @@ const counted = (calls: number) => CELL_COUNTER_NAMES.map((name) => (name === 'c
 
 type Cli = (...args: readonly string[]) => Promise<string>;
 
-async function tell(cli: Cli, at: CellPlace, calls: number): Promise<void> {
+async function tell(cli: Cli, at: CellKey, calls: number): Promise<void> {
   await cli('hset', spentKey(at.accountId), at.node, `${calls},0`);
   if (at.hour !== NO_HOUR) await cli('hset', cellsKey(at.accountId, at.hour), cellField(at), counted(calls));
-  await cli('zadd', CHANGED_CELLS, String(calls), placeText(at));
+  await cli('zadd', CHANGED_CELLS, String(calls), cellKeyText(at));
 }
 
 function taking(url: string, take: (drained: Drained) => void) {
@@ -135,7 +135,7 @@ describe('cells of other hosts', () => {
       if (all.length > 2) return;
       const again = [
         ['hset', cellsKey(1, 500_000), cellField(place(1)), counted(9)],
-        ['zadd', CHANGED_CELLS, '9', placeText(place(1))],
+        ['zadd', CHANGED_CELLS, '9', cellKeyText(place(1))],
       ];
       // It must be there before the first one is forgotten, and `take` does not wait.
       for (const args of again) Bun.spawnSync(['redis-cli', '-p', String(redis.port), ...args]);

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { readUsage } from '../../../deploys/usage/read-usage.ts';
 import type { Unit } from '../../../deploys/usage/calendar.ts';
 import { createUsageReport } from '../../../deploys/usage/report.ts';
-import { createRollUp } from '../../../deploys/usage/tend.ts';
+import { createRollUp } from '../../../deploys/usage/maintenance.ts';
 import {
   createReadingTurns,
   createReadUsageView,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { answerSlot } from '../../../gateway/upstream/backend.ts';
-import { beginningOf, readAll } from '../../../gateway/upstream/response-reader.ts';
+import { startKindOf, readAll } from '../../../gateway/upstream/response-reader.ts';
 import { streamBodyOf } from '../stream-body.ts';
 import fc from 'fast-check';
 
@@ -113,11 +113,11 @@ const members = fc.array(fc.constantFrom(...OTHERS), { maxLength: 4 });
 const space = fc.constantFrom('', ' ', '\n\t');
 
 /** What answers are that begin so, whatever members come first, with any white space. */
-function everywhere(beginnings: readonly string[], expected: ReturnType<typeof beginningOf>): void {
+function everywhere(beginnings: readonly string[], expected: ReturnType<typeof startKindOf>): void {
   fc.assert(
     fc.property(members, fc.constantFrom(...beginnings), space, (before, telling, between) => {
       const text = `${between}{${between}${[...before, telling].join(`${between},${between}`)}`;
-      expect([text, beginningOf(Buffer.from(text))]).toEqual([text, expected]);
+      expect([text, startKindOf(Buffer.from(text))]).toEqual([text, expected]);
     }),
   );
 }
@@ -138,6 +138,6 @@ describe('an answer by its beginning', () => {
 
   test('is not known while it says neither', () => {
     everywhere(['"jsonrpc":"2.0"', '"js', '"', '"id":', '"id":"error', '"errors', '"resultx":n'], undefined);
-    for (const text of ['', ' ', '{', '{"', '{}']) expect(beginningOf(Buffer.from(text))).toBeUndefined();
+    for (const text of ['', ' ', '{', '{"', '{}']) expect(startKindOf(Buffer.from(text))).toBeUndefined();
   });
 });

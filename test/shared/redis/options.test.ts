@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { clusterOptions, connectionOptions, placesFrom } from '../../../shared/redis/options.ts';
+import { clusterOptions, connectionOptions, endpointsFrom } from '../../../shared/redis/options.ts';
 
 describe('an address', () => {
   test.each([
@@ -19,8 +19,8 @@ describe('an address', () => {
     ],
   ])('%s is read', (url, nodes, options) => {
     // `test.each` widens the rows of its table to any of their shapes.
-    expect(placesFrom(url)).toEqual({ nodes, options } as unknown as NonNullable<
-      ReturnType<typeof placesFrom>
+    expect(endpointsFrom(url)).toEqual({ nodes, options } as unknown as NonNullable<
+      ReturnType<typeof endpointsFrom>
     >);
   });
 });

@@ -95,8 +95,8 @@ export const programPage = accountPage({
   show({ history }, { account, url }, found) {
     const { programId, label } = found;
     const before = /^\d{1,15}$/.exec(url.searchParams.get('before') ?? '')?.[0];
-    const place = before === undefined ? {} : { before: Number(before) };
-    const deploys = history.of(programId, { ...place, limit: PAGE_ROWS });
+    const after = before === undefined ? {} : { before: Number(before) };
+    const deploys = history.of(programId, { ...after, limit: PAGE_ROWS });
     return {
       title: label,
       crumbs: [['Programs', paths.programs(account.id)]],

@@ -204,13 +204,13 @@ export const providerPage = openPage({
   isThere: hasProvider,
   async show({ auth, noteUnavailable }, { url }) {
     const next = nextOf(url.searchParams);
-    const begun = await auth.providerLogin?.begin(next);
-    if (begun === undefined) return undefined;
-    if (begun.kind === 'unavailable') {
-      noteUnavailable(begun.reason);
+    const started = await auth.providerLogin?.begin(next);
+    if (started === undefined) return undefined;
+    if (started.kind === 'unavailable') {
+      noteUnavailable(started.reason);
       return loginContent(auth, next, REFUSALS.unavailable);
     }
-    return redirectAway(begun.url, [setCookie(PROVIDER_COOKIE, begun.ticket, AT_PROVIDER_MS)]);
+    return redirectAway(started.url, [setCookie(PROVIDER_COOKIE, started.ticket, AT_PROVIDER_MS)]);
   },
 });
 

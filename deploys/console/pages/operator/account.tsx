@@ -270,8 +270,8 @@ async function addUser(
   const hashed = await auth.hashing.hash(password, 'known');
   if (hashed.kind === 'busy') return { errors: { form: 'The server is busy. Please try again.' } };
   if (auth.users.byId(id) === undefined) {
-    const place = { role: 'customer', accountId: account.id } as const;
-    const created = auth.users.create({ id, email, place, passwordHash: hashed.hash }, actor);
+    const membership = { role: 'customer', accountId: account.id } as const;
+    const created = auth.users.create({ id, email, membership, passwordHash: hashed.hash }, actor);
     if (created.kind === 'email-taken') return { errors: { email: TAKEN } };
     oneTimeSecrets.put(viewer.userId, password, id);
   }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import type { CellSource } from '../../../deploys/usage/redis-cells.ts';
-import { createRollUp, findMismatches, tendUsage } from '../../../deploys/usage/tend.ts';
+import { createRollUp, findMismatches, maintainUsage } from '../../../deploys/usage/maintenance.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { USAGE_COUNTER_NAMES, USAGE_COUNTERS } from '../../../shared/ledger/cells.ts';
 import { createVirtualClock } from '../../fakes/chain-clock.ts';
@@ -70,7 +70,7 @@ function tended(source?: CellSource) {
   const lines: unknown[] = [];
   const noted: number[] = [];
   const over = new AbortController();
-  const tending = tendUsage(
+  const tending = maintainUsage(
     {
       ledger: books.ledger,
       reader: books.connect(),

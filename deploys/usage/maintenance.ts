@@ -26,7 +26,7 @@ const BUSY_MS = 100;
 const DRAINED_MS = 10_000;
 
 /** At the start and once a day rolls hours up and compares cells with the journal; after a failure, an hour later. */
-export async function tendUsage(deps: UsageDeps, signal: AbortSignal): Promise<void> {
+export async function maintainUsage(deps: UsageDeps, signal: AbortSignal): Promise<void> {
   const { ledger, clock, source } = deps;
   ledger.run(`PRAGMA busy_timeout = ${BUSY_MS}`);
   const draining = source?.run(createTakeDrained(ledger), signal);
@@ -81,7 +81,7 @@ const DAYS_KEPT_MS = 730 * DAY_MS;
 /** Rows moved in one transaction: a few milliseconds, in which a gateway that has a charge to write waits. */
 const PORTION = 500;
 
-/** Their place, and counters by their column. */
+/** Their columns, and counters by their column. */
 type Counters = Readonly<
   { account_id: number; key_id: string; method: string } & Record<UsageColumn, number>
 >;
@@ -96,10 +96,10 @@ type DayRow = Counters & Readonly<{ day: number }>;
  */
 export function createRollUp(ledger: Store): (nowMs: number) => boolean {
   const newest = ledger.prepare<{ hour: number | null }, []>('SELECT max(hour) AS hour FROM usage_hours');
-  const takeOf = <Row>(table: string, place: string) =>
+  const takeOf = <Row>(table: string, columns: string) =>
     ledger.prepare<Row, [number]>(`
-      DELETE FROM ${table} WHERE (${place}) IN (
-        SELECT ${place} FROM ${table} WHERE ${place.split(',')[0]} < ? ORDER BY ${place} LIMIT ${PORTION}) RETURNING *`);
+      DELETE FROM ${table} WHERE (${columns}) IN (
+        SELECT ${columns} FROM ${table} WHERE ${columns.split(',')[0]} < ? ORDER BY ${columns} LIMIT ${PORTION}) RETURNING *`);
   const takeHours = takeOf<HourRow>('usage_hours', 'hour, account_id, key_id, method, node');
   const takeDays = takeOf<DayRow>('usage_days', 'day, account_id, key_id, method');
   const addToDay = addTo(ledger, 'usage_days');
