@@ -60,7 +60,7 @@ export async function run(world: World): Promise<number> {
   }
 }
 
-/** What the command gives; what files and databases refuse it half-way is a sentence. */
+/** Runs the command; a refusal of files or databases half-way becomes a sentence. */
 async function outcomeOf(command: Command, invocation: Invocation): Promise<Outcome> {
   try {
     return await command.act(invocation);

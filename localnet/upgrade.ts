@@ -22,12 +22,12 @@ const POLL_MS = 50;
 const PROGRAM_BYTES = 36;
 const HEADER_BYTES = 45;
 
-/** What came of it; `sentence` is for the operator. */
+/** The outcome; `sentence` is for the operator. */
 type UpgradeOutcome =
   | Readonly<{ kind: 'upgraded'; programId: string; previousSlot: bigint; deploySlot: bigint }>
   | Readonly<{ kind: 'failed'; sentence: string }>;
 
-/** What to redeploy, and where. Without `authority`, the localnet's own development key signs. */
+/** The program to redeploy, and where. Without `authority`, the localnet's own development key signs. */
 type UpgradeRequest = Readonly<{
   rpcUrl: string;
   programId: string;

@@ -16,7 +16,7 @@ export type BackendStatus = Readonly<{
   recent_failed: number;
 }>;
 
-/** What `GET /status.json` of a gateway's metrics listener says, of all its processes together. */
+/** The answer to `GET /status.json` of a gateway's metrics listener, of all its processes together. */
 export type GatewayStatus = Readonly<{
   version: string;
   /** Processes that are summed up here. */
@@ -25,7 +25,7 @@ export type GatewayStatus = Readonly<{
   backends: readonly BackendStatus[];
 }>;
 
-/** What JSON has under each name; with a question mark, it may be null. */
+/** The type in JSON under each name; with a question mark, it may be null. */
 const STATUS = { version: 'string', processes: 'number', recent_seconds: 'number' };
 const BACKEND: Readonly<Record<Exclude<keyof BackendStatus, 'lanes'>, string>> = {
   name: 'string',

@@ -81,7 +81,7 @@ function isWhole(member: unknown): member is number {
   return Number.isSafeInteger(member);
 }
 
-/** What calls are let in by and what they cost. */
+/** The plans by which calls are let in, and their prices. */
 export type PublishedTerms = Readonly<{ plans: ReadonlyMap<string, Plan>; prices: Prices }>;
 
 /** Plans and prices as the tables of a config, in one spelling: equal terms give equal texts. */

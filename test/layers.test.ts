@@ -6,7 +6,7 @@ import { unusedExports } from './layers/exports.ts';
 import { againstOrder, circles, mutualFolders, orderIn } from './layers/folders.ts';
 import { barrels, benchCrossings, crossings, importsOf, lonely } from './layers/imports.ts';
 import { unnamedMarkup, unsafeMarkup } from './layers/markup.ts';
-import { emptyNames, oddNames, typesOfOneName } from './layers/names.ts';
+import { emptyNames, oddNames, typesOfOneName, whatDocstrings } from './layers/names.ts';
 import { foreignPackages, workspaceImports } from './layers/packages.ts';
 import { crumbs, CRUMBS_MAX, longFunctions, TABLES, tooLong } from './layers/sizes.ts';
 import { PRODUCT, type Source, sourcesOf, topOf } from './layers/source.ts';
@@ -63,6 +63,10 @@ describe('the project', () => {
   test('no two types of an app have one name', () => {
     const named = product.filter(({ path }) => !['gateway', 'bench'].includes(topOf(path)));
     expect(typesOfOneName(named)).toEqual([]);
+  });
+  test('docstrings say what a thing is or does, and not "What …"', () => {
+    const named = product.filter(({ path }) => !['gateway', 'bench'].includes(topOf(path)));
+    expect(whatDocstrings(named)).toEqual([]);
   });
   test('documents name the Bun of package.json', async () => {
     expect(DOCUMENTS.filter((path) => !existsSync(join(root, path)))).toEqual([]);
@@ -285,6 +289,9 @@ describe('a planted breach is found', () => {
     ];
     expect(emptyNames(paths)).toEqual(paths.slice(0, 3));
     expect(oddNames(['gateway/fooBar.ts', 'gateway/4.3-rpc.test.ts'])).toEqual(['gateway/fooBar.ts']);
+    expect(
+      whatDocstrings([{ path: 'gateway/a.ts', text: '/**\n * What it is.\n */\n  /** What it does. */' }]),
+    ).toHaveLength(2);
     const twice = ['gateway/a.ts', 'gateway/b.ts', 'deploys/a.ts'].map((path) => ({
       path,
       text: 'type Deps = 1;',

@@ -113,7 +113,7 @@ function fullRecordOf(account: Account) {
   return { ...recordOf(account), suspended: account.isSuspended };
 }
 
-/** What a change of the account `name` came to; `record` is what it prints with `--json`. */
+/** The outcome of a change of the account `name`; `record` is what it prints with `--json`. */
 function accountOutcome(
   { config }: Books,
   name: string,

@@ -78,7 +78,7 @@ function shown({ hostname, port }: Config['gateway']['listen']): string {
   return `${hostname.includes(':') ? `[${hostname}]` : hostname}:${port}`;
 }
 
-/** What is wrong with the files that a valid config names, a sentence each. */
+/** Checks the files that a valid config names; gives a sentence for each problem. */
 async function fileProblems({ gateway, deploys, localnet, backends }: Config): Promise<readonly string[]> {
   const tls = unreadableTls(gateway.tls);
   const watched = readWatched(deploys.programsPath);
@@ -90,14 +90,14 @@ async function fileProblems({ gateway, deploys, localnet, backends }: Config): P
   ];
 }
 
-/** What is wrong with the accounts that the embedded chain is to load. Its packages are no part of a production install. */
+/** Checks the accounts that the embedded chain is to load. Its packages are no part of a production install. */
 async function accountProblems(dir: string): Promise<readonly string[]> {
   const { readAccountFiles } = await import('../../localnet/genesis/account-files.ts');
   const read = readAccountFiles({ dir, named: [] });
   return read.kind === 'problems' ? read.lines : [];
 }
 
-/** What the operator may not expect of a config that is valid. */
+/** Tells the operator of surprises in a valid config, a sentence each. */
 function notesOn({ storage, backends }: Config): readonly string[] {
   const redis =
     'with storage.redis, accounts, plans and prices come from the host that runs deploys; run deploys on one host only.';
@@ -111,7 +111,7 @@ function notesOn({ storage, backends }: Config): readonly string[] {
   ];
 }
 
-/** What keeps this host from using the Redis of the config, a sentence for each of its nodes. */
+/** Tries the Redis of the config; gives a sentence for each node that this host cannot use. */
 async function notesOnRedis({ storage }: Config, clock: Clock): Promise<readonly string[]> {
   if (storage.redisUrl === undefined) return [];
   const seen = await createReadRedis(storage.redisUrl, clock)();

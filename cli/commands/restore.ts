@@ -72,7 +72,7 @@ const TAKE_OVER_NOTE =
 const USAGE_NOTE =
   'Note: delete the Redis key {sluice:usage}:life before deploys starts, so that other hosts send their last 72 hours again.';
 
-/** What would be lost with the files of a data directory, a line each. */
+/** Lists the values that would be lost with the files of a data directory, a line each. */
 function valuesIn(dataDir: string): readonly string[] {
   const counts: readonly (readonly [file: string, sql: string, what: string])[] = [
     [ACCOUNTS_FILE, 'SELECT count(*) AS count FROM accounts', 'accounts'],

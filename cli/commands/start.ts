@@ -155,7 +155,7 @@ export function loginOf(
   return { lines: [`${where} creates the first operator, once, within 24 hours:`, '', shown, ''], record };
 }
 
-/** What `start` shows. `demoKey` is absent when the backends are the operator's own. */
+/** The lines that `start` shows. `demoKey` is absent when the backends are the operator's own. */
 type Running = Readonly<{
   gatewayUrl: string;
   consoleUrl: string;

@@ -118,7 +118,7 @@ export const SYSTEM_PROGRAMS = [
   { names: ['chromium', 'chromium-browser', 'google-chrome'], package: 'chromium' },
 ];
 
-/** What is needed of the machine. `run` gives whether the command succeeded. */
+/** The parts of the machine that are needed. `run` gives whether the command succeeded. */
 type Machine = Readonly<{
   has(command: string): boolean;
   isRoot: boolean;
@@ -145,7 +145,7 @@ const LINES_MAX = 40;
 const FAILURES_MAX = 20;
 
 /**
- * What `bun test` said of itself, without its colours, by its exit code. `failures` are the first failed tests and files,
+ * Reads what `bun test` said of itself, without its colours, by its exit code. `failures` are the first failed tests and files,
  * each with its file and the lines that led to it. A run that crashed, or left with an error that it did not count, has
  * one failure more than it counted.
  */

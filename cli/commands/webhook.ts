@@ -139,7 +139,7 @@ type WebhookDesk = Readonly<{
   webhooks: Webhooks;
   deliveries: AccountDeliveries;
   by: By;
-  /** What the command names second: the id of a webhook or delivery, or the URL of a new webhook. */
+  /** The second operand: the id of a webhook or delivery, or the URL of a new webhook. */
   subject: string;
 }>;
 
@@ -175,7 +175,7 @@ function onWebhooks(
   });
 }
 
-/** What every change of a webhook may come to. */
+/** The result of any change of a webhook. */
 type Result = Awaited<ReturnType<Webhooks[Changing]>>;
 type Changing =
   | 'create'
@@ -188,7 +188,7 @@ type Changing =
   | 'resendOne'
   | 'resendAllFailed';
 
-/** What a change of a webhook came to. `subject` is the id that the command named. */
+/** The outcome of a change of a webhook. `subject` is the id that the command named. */
 function webhookOutcome(result: Result, subject: string): Outcome {
   switch (result.kind) {
     case 'created':

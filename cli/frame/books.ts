@@ -39,7 +39,7 @@ export type Books = Readonly<{
 /** Who makes the changes of commands, in the audit log. */
 export const COMMAND_LINE: Actor = { kind: 'command-line' };
 
-/** What a command does where there is no database: it creates one and says so, or it refuses. */
+/** How a command behaves where there is no database: it creates one and says so, or it refuses. */
 type Absent = 'create' | 'refuse';
 
 type ActOn<T> = (part: T, invocation: Invocation) => Outcome | Promise<Outcome>;
@@ -111,7 +111,7 @@ export async function withBooks<T>(
   });
 }
 
-/** What to do when deploys found a newer copy published; it may have taken over before this one, whatever an operator said. */
+/** Tells the operator what to do when deploys found a newer copy published; it may have taken over before this one, whatever an operator said. */
 function whyBehind({ config: { storage }, store }: Books): string | undefined {
   if (storage.redisUrl === undefined) return undefined;
   const { behind, takeOver } = createChanges(store).last();

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import type { Clock } from '../../shared/clock.ts';
 import type { Environment } from '../../shared/config/table.ts';
 
-/** What a command may touch beside its own arguments; `main.ts` gives the real ones. */
+/** All that a command may touch beside its own arguments; `main.ts` gives the real ones. */
 export type World = Readonly<{
   argv: readonly string[];
   env: Environment;

@@ -1,7 +1,7 @@
 import { CREDITS_MAX } from '../../deploys/accounts/accounts.ts';
 import type { Outcome } from './command.ts';
 
-/** What an option or operand of credits must be; the end of a sentence. */
+/** The form of an option or operand of credits, as the end of a sentence. */
 export const CREDITS_FORMAT = 'must be a whole number, for example 250_000';
 
 /** A number of credits, its digits grouped by underscores if wanted, as in the config; `undefined` for anything else. */

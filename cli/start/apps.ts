@@ -9,11 +9,11 @@ import type { StopWishes } from './stops.ts';
 /** The parts that `start` runs, each a process of its own. */
 export type AppName = 'localnet' | 'gateway' | 'deploys';
 
-/** What runs, in order: the apps of one stage start together once the stage before is ready. */
+/** The stages of a run, in order: the apps of one start together once the stage before is ready. */
 type Run = Readonly<{
   stages: readonly (readonly AppName[])[];
   root: string;
-  /** What goes behind the `main.ts` of each. */
+  /** Arguments behind the `main.ts` of each. */
   args: readonly string[];
   env: Environment;
   /** An app that takes longer to end is killed. */
@@ -162,7 +162,7 @@ function launchApp(name: AppName, { root, args, env, endMs, dataDir, clock }: Ru
   return { name, started, death, stop, kill };
 }
 
-/** What `promise` gives within `ms`, else `undefined`; leaves no timer behind. */
+/** Waits for `promise` for at most `ms`, then gives `undefined`; leaves no timer behind. */
 async function within<T>(ms: number, promise: Promise<T>, clock: Clock): Promise<T | undefined> {
   const settled = new AbortController();
   const late = clock.sleep(ms, settled.signal).then(() => undefined);

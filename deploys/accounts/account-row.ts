@@ -43,7 +43,7 @@ export type Account = Readonly<{
   name: string;
   /** `undefined`: the program API only. May name a plan that the config no longer has. */
   plan: string | undefined;
-  /** What is left of the allowance, as the gateway counts it; `undefined` on a plan without credits. Never below zero. */
+  /** The rest of the allowance, as the gateway counts it; `undefined` on a plan without credits. Never below zero. */
   creditsLeft: number | undefined;
   /** None of its keys is accepted. */
   isSuspended: boolean;

@@ -11,7 +11,7 @@ import {
 } from './account-row.ts';
 import type { Action, Actor, Audit, Detail } from './audit.ts';
 
-/** What `set` changes; an absent member stays. `plan: undefined` takes the plan away. */
+/** The changes that `set` makes; an absent member stays. `plan: undefined` takes the plan away. */
 type AccountChange = Readonly<{ plan?: { readonly name: string | undefined }; creditsLeft?: number }>;
 
 type AccountResult =
@@ -32,7 +32,7 @@ export type AdditionResult =
 type AccountsDeps = Readonly<{
   store: Store;
   plans: ReadonlyMap<string, Plan>;
-  /** What the ledger says an account has spent, in credits. */
+  /** Credits that an account has spent, by the ledger. */
   spentOf: (accountId: number) => number;
   clock: Clock;
   note: Audit['note'];

@@ -56,7 +56,7 @@ function actorId(actor: Actor): string | null {
   return actor.kind === 'key' ? actor.keyId : actor.userId;
 }
 
-/** What may be written beside an action. A secret, which is an object, is none of it; nor are whole URLs: they may hold one. */
+/** Details that may be written beside an action. A secret, which is an object, is none of it; nor are whole URLs: they may hold one. */
 export type Detail = Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
 
 /** A noun and a verb. */

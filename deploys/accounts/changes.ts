@@ -154,7 +154,7 @@ function createStanding(store: Store) {
         [published],
       ),
     /**
-     * What Redis has, or had, is this file's from now on: nothing there is later any more. All is written anew, for hosts may have
+     * Makes all that Redis has, or had, this file's: nothing there is later any more. All is written anew, for hosts may have
      * more of what was written before than Redis.
      */
     noteTakenOver: (seq: number, turns: number) => void noteTakenOver.immediate(seq, turns),

@@ -159,7 +159,7 @@ export type Keys = ReturnType<typeof createKeys>;
 /** `expiring`: the key works until its end. */
 export type KeyState = 'active' | 'expiring' | 'expired' | 'revoked';
 
-/** What is known of a key after it was shown. */
+/** A key without its secret, as it is known after it was shown. */
 export type KeyRow = Readonly<{
   id: KeyId;
   account: string;

@@ -58,16 +58,16 @@ export type Ownership =
   | { readonly kind: 'sole'; readonly isWhole: boolean }
   /** This start published until Redis went away. */
   | { readonly kind: 'cut-off' }
-  /** What is published is later than this database. `isLate`: it is so since an operator said that this one is true. */
+  /** The publication is later than this database. `isLate`: it is so since an operator said that this one is true. */
   | Readonly<{ kind: 'behind'; own: number; published: number; isLate?: boolean }>
   /** An operator has said that this database is the true one, and Redis does not know yet. */
   | { readonly kind: 'taking-over' }
   /** Redis has the accounts of another database. */
   | { readonly kind: 'other-origin'; readonly origin: string }
-  /** What is published has a figure that no deploys wrote: what is later cannot be told. */
+  /** The publication has a figure that no deploys wrote: whether it is later cannot be told. */
   | { readonly kind: 'unreadable'; readonly figure: string };
 
-/** What one look at Redis, or an operator, says. `own` and `published` are generations. */
+/** The news of one look at Redis, or of an operator. `own` and `published` are generations. */
 export type OwnershipEvent =
   | { readonly kind: 'away'; readonly wasPublished: boolean }
   | { readonly kind: 'held' }
@@ -143,7 +143,7 @@ export function whyReadOnly(state: Ownership): string | undefined {
   }
 }
 
-/** What an operator must do; `undefined`: nothing. */
+/** Tells an operator what to do; `undefined`: nothing. */
 export function complaintOf(state: Ownership): string | undefined {
   switch (state.kind) {
     case 'behind':

@@ -89,7 +89,7 @@ export function createPublication({ store, url, clock, log, random, registry, re
     return clock.monotonic() - sinceMs < (QUIET_MS[state.kind] ?? 0);
   }
 
-  /** What may pass in a moment is no trouble yet. */
+  /** Hides what may pass in a moment: it is no trouble yet. */
   const shownState = (): Ownership => (isQuiet() ? { kind: 'sole', isWhole: false } : state);
 
   const isOwn = () => state.kind === 'sole' && clock.monotonic() - claimedMs < LEASE_MS;
@@ -113,7 +113,7 @@ export function createPublication({ store, url, clock, log, random, registry, re
     whyReadOnly: () => whyReadOnly(state),
     /** Whether what gateways on other hosts count is of this database's accounts. */
     isOwn,
-    /** What becomes of the deploys that a reading shows: the first after a take-over has those that another may have sent. */
+    /** Decides on the deploys that a reading shows: the first after a take-over has those that another may have sent. */
     events: (): 'made' | 'held-back' | 'dropped' => (isFirstReading ? 'dropped' : eventsOf(state)),
     /** A reading with its events was stored. */
     noteReading: () => void (isFirstReading = false),
@@ -153,7 +153,7 @@ function logState(log: Log, state: Ownership): void {
     );
 }
 
-/** What is told of a state beside complaints. */
+/** Remarks on a state that needs nothing of an operator. */
 function remarkOf({ kind }: Ownership): string | undefined {
   switch (kind) {
     case 'cut-off':
@@ -323,7 +323,7 @@ function createStep(deps: PublisherDeps): () => Promise<Step> {
     if (kind === 'sole' || kind === 'other-origin') changes.dropTakeOver();
   }
 
-  /** What Redis has becomes this database's: keys that ended, also since they were looked at before the claim, and all figures. */
+  /** Makes all that Redis has this database's: keys that ended, also since they were looked at before the claim, and all figures. */
   async function takeAllOver({ seq, seen, turns, generation }: Claimed): Promise<void> {
     ended += await endKeys(deps);
     changes.noteTakenOver(Math.max(seq, seen), turns);

@@ -21,7 +21,7 @@ import { PORTION } from './changes.ts';
 type Holder = Readonly<{ holder: string; generation: number }>;
 
 /**
- * What Redis says when the right to publish is looked at or claimed. `free`: nobody has it, or another holder than expected had it
+ * The answer of Redis when the right to publish is looked at or claimed. `free`: nobody has it, or another holder than expected had it
  * meanwhile. `later`: Redis has, or had when gateways saw it, a revision, a turn or a generation that the database has not, or has the
  * generation that it would take over as. `seen`: the latest revision that gateways saw.
  */
@@ -46,7 +46,7 @@ export type ClaimReply =
   | Readonly<{ kind: 'unreadable'; figure: string }>;
 
 /**
- * What the database knows to be published, and under which generation it claims over which holder. `take-over` claims over any of
+ * The figures that the database knows to be published, and under which generation it claims over which holder. `take-over` claims over any of
  * an earlier generation.
  */
 export type Claiming = Readonly<{
@@ -343,7 +343,7 @@ const LOOK_MS = 20;
 
 type LookOptions = Pick<RedisHeadOptions, 'url' | 'origin' | 'clock' | 'random'>;
 
-/** What a command finds in Redis, of whatever state of the database; `undefined`: it does not answer. */
+/** Asks Redis for a command, of whatever state of the database; `undefined`: it does not answer. */
 async function lookOnce(options: LookOptions): Promise<ClaimReply | undefined> {
   const head = openRedisHead({ ...options, holder: 'nobody', onWarning: () => undefined });
   const { clock } = options;

@@ -52,7 +52,7 @@ export type Description = Readonly<{
   summary: string;
   /** Beside those of the path. */
   parameters?: readonly Parameter[];
-  /** What its body may have; absent, it has none. */
+  /** The members that its body may have; absent, it has none. */
   fields?: Fields;
   responses: Responses;
 }>;

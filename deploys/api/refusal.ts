@@ -20,7 +20,7 @@ export type ApiRefusal =
   | { readonly kind: 'other-origin' }
   | { readonly kind: 'broken' };
 
-/** What an error that was thrown is to the caller: a database that cannot be written is no fault of the program. */
+/** Turns an error that was thrown into a refusal: a database that cannot be written is no fault of the program. */
 export function thrownRefusal(error: unknown): Extract<ApiRefusal, { kind: 'read-only' | 'broken' }> {
   const reason = unwritableReason(error);
   if (reason === undefined) return { kind: 'broken' };

@@ -23,7 +23,7 @@ const CONFLICTS = {
   'worn-out': `The delivery has reached the maximum of ${ATTEMPTS_EVER_MAX} attempts`,
 };
 
-/** What became of a request, as its caller reads it. */
+/** Tells the caller the outcome of a request. */
 export function outcomeResponse(outcome: Outcome): Response {
   if (isConflict(outcome)) return conflict(CONFLICTS[outcome.kind]);
   switch (outcome.kind) {

@@ -66,20 +66,20 @@ type Field<Value> = Readonly<{
   schema: object;
   /** The end of a sentence for who sent another value. */
   must: string;
-  /** What is wrong when it is not given; absent, nothing is. */
+  /** The complaint when it is not given; absent, there is none. */
   missing?: string;
   read(value: unknown): Value | undefined;
 }>;
 export type Fields = Readonly<Record<string, Field<unknown>>>;
 
-/** What was read by fields; what is not given is absent. */
+/** The members that were read; one that is not given is absent. */
 export type Members<Some extends Fields> = {
   readonly [Name in keyof Some]?: Exclude<ReturnType<Some[Name]['read']>, undefined>;
 };
 
 const textIn = (value: unknown) => (typeof value === 'string' ? value : undefined);
 
-/** What a customer sets of a webhook. */
+/** The settings of a webhook that a customer chooses. */
 export const SETTINGS = {
   url: {
     schema: { type: 'string', description: 'https, on the public internet' },

@@ -158,7 +158,7 @@ function createKnownNetworks(store: Store, keys: ConsoleKeys) {
 
 const NOTHING: Readonly<Record<string, string>> = {};
 
-/** What a ticket ends with: another password or another second factor. */
+/** The state that a ticket is bound to: it ends with another password or another second factor. */
 function stateOf({ passwordHash, hasSecondFactor }: User): string {
   return createHash('sha256').update(`${hasSecondFactor} ${passwordHash}`).digest('base64url');
 }

@@ -5,7 +5,7 @@ export const PASSWORD_CHARACTERS = { min: 12, max: 100 } as const;
 
 const common = new Set<string>(COMMON);
 
-/** What is wrong with a new password of this user, in a sentence; `undefined` when nothing is. */
+/** Complains of a new password of this user, in a sentence; `undefined` when it will do. */
 export function passwordComplaint(password: string, email: string): string | undefined {
   const { min, max } = PASSWORD_CHARACTERS;
   const characters = [...password].length;

@@ -6,7 +6,7 @@ import { type Actor, actorOf, type Audit, createAudit } from '../accounts/audit.
 import type { ConsoleKeys } from './console-keys.ts';
 import type { User } from './users.ts';
 
-/** What authenticator apps call the service. */
+/** The name of the service in authenticator apps. */
 const ISSUER = 'Sluice';
 const TOTP_SECRET_BYTES = 20;
 const BACKUP_CODES = 10;

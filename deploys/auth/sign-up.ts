@@ -20,7 +20,7 @@ type SignUpResult =
   | TooMany
   | Busy;
 
-/** What a new customer begins on. */
+/** The plan of a new customer. */
 const PLAN = 'trial';
 
 /** Five from one address, then one every ten minutes; and fifty from everywhere, then one a minute. */
@@ -147,7 +147,7 @@ function isInvited({ store, clock }: Pick<InvitationDeps, 'store' | 'clock'>, to
 type ShownLink =
   { readonly kind: 'terminal'; readonly url: string } | { readonly kind: 'file'; readonly path: string };
 
-/** What is printed to no terminal is often kept and sent on, and a link that makes an operator must be neither. */
+/** Prints a link to a terminal, or keeps it in a file: other output is often stored and sent on, and a link that makes an operator must be neither. */
 export function showLink(url: string, dataDir: string, isTerminal: boolean): ShownLink {
   const path = resolve(dataDir, LINK_FILE);
   rmSync(path, { force: true }); // the link of an earlier start, or a file with rights of its own

@@ -180,7 +180,7 @@ function documentOf(content: Content, at: At, assets: AssetPaths, pages: readonl
   );
 }
 
-/** What the document says of a request beside the page. */
+/** The parts of a request that the document shows beside the page. */
 type At = Pick<PageContext, 'request' | 'url' | 'viewer' | 'account' | 'nowMs'>;
 
 /** Renders content into the one document, as a response with its headers. */

@@ -43,18 +43,18 @@ export type WebhookServices = Readonly<{
 }> &
   ReturnType<typeof createWebhookHealth>;
 
-/** What the watcher knows, for the operator. Instants are Unix milliseconds. */
+/** The watcher as the operator sees it. Instants are Unix milliseconds. */
 export type WatcherSeen = Readonly<{
   health: Health;
   checkedAtMs: number | undefined;
   contextSlot: bigint | undefined;
   programs: number;
   pollMs: number;
-  /** What it reads through, in order of preference; hosts alone, because the rest of a provider's address may be a key. */
+  /** Its sources, in order of preference; hosts alone, because the rest of a provider's address may be a key. */
   rpcHosts: readonly string[];
 }>;
 
-/** What the pages of operators read beside what all pages do. */
+/** Services of the pages of operators, beside those of all pages. */
 export type OperatorServices = Readonly<{
   audit: Pick<Audit, 'list' | 'actions'>;
   readGateways: ReadGateways;

@@ -12,7 +12,7 @@ export type PageAccount = Readonly<{ id: number; name: string; plan: string | un
 /** Why a form is refused: its page is shown again, with 422 unless it says otherwise. */
 export type FormRefusal = Pick<Returned, 'errors' | 'notice'> & Pick<Content, 'status' | 'retryAfterSeconds'>;
 
-/** What a page puts into the document. */
+/** The content that a page puts into the document. */
 export type Content = Readonly<{
   /** The page's one `h1` and the window's title. Plain text. */
   title: string;
@@ -60,11 +60,11 @@ type PageDeclaration<S, C extends PageContext, T = unknown> = Readonly<{
   entry?: readonly [label: string, icon: IconName];
   /** Whether this installation has it; it has unless this says otherwise. */
   isThere?(services: S): boolean;
-  /** What the page and its forms are about. */
+  /** Finds the thing that the page and its forms are about. */
   find?(services: S, context: C): T | Response | undefined;
   /** Absent, the address takes forms alone. */
   show?(services: S, context: C, thing: T): PageAnswer | Promise<PageAnswer>;
-  /** What is posted to the page's path and to addresses below it, by what is added to the path. */
+  /** Handlers of forms that are posted to the page's path or below it, by what is added to the path. */
   forms?: Readonly<
     Record<string, (services: S, context: FormContext<C>, thing: T) => FormAnswer | Promise<FormAnswer>>
   >;

@@ -10,13 +10,13 @@ import type { Content, PageAccount, PageContext, PageRoute } from './page.ts';
 import { idFrom, paths, redirect, withNext } from './paths.ts';
 import { secured } from './security-headers.ts';
 
-/** What the console needs to find the viewer and the account of a request. */
+/** The services by which the console finds the viewer and the account of a request. */
 export type ConsoleDeps = Readonly<{
   viewerOf: ViewerOf;
   /** Finds an account by its id; `undefined`: there is none. */
   accountOf(accountId: number): PageAccount | undefined;
   clock: Pick<Clock, 'now' | 'sleep'>;
-  /** What a changing request's `Origin` must be, such as `https://console.example.com`. */
+  /** The `Origin` that a changing request must have, such as `https://console.example.com`. */
   origin: string;
   /** Counts a change that a user is about to make. */
   takeChange(userId: string, nowMs: number): Attempt;
@@ -26,7 +26,7 @@ export type ConsoleDeps = Readonly<{
   noteBroken(error: unknown): void;
 }>;
 
-/** What the app takes in: the pages, and the page of an address without one. */
+/** The console as the app mounts it: the pages, and the page of an address without one. */
 export type Console = ReturnType<typeof createConsole>;
 
 /** Left out of the API's document, and its body left to the page. */
@@ -139,7 +139,7 @@ function createAnswer<S>(deps: ConsoleDeps, services: S, show: ReturnType<typeof
     return shown(page, { ...context, url: own, returned }, { status, retryAfterSeconds, returned });
   }
 
-  /** What a page is about, if it is about something; or the answer in place of the page. */
+  /** Finds the thing that a page is about, if there is one; or the answer in place of the page. */
   function found({ find }: PageRoute<S>, context: PageContext): Response | Readonly<{ found: unknown }> {
     if (find === undefined) return { found: undefined };
     const thing = find(services, context) ?? refuse(NOT_FOUND, context);
@@ -186,7 +186,7 @@ const FORM_TYPE = 'application/x-www-form-urlencoded';
 /** How long the body of a form may take to arrive; one of 64 KiB needs moments on any line. */
 const FORM_MS = 15_000;
 
-/** What came with a POST: the fields of a form, something else, or nothing whole within `FORM_MS`. */
+/** The body of a POST: the fields of a form, something else, or nothing whole within `FORM_MS`. */
 type FormBody =
   { readonly kind: 'form'; readonly form: URLSearchParams } | { readonly kind: 'no-form' | 'too-slow' };
 

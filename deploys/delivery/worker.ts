@@ -120,7 +120,7 @@ export function createWorker(deps: WorkerParts) {
     }
   }
 
-  /** What fails, for example on a full disk, is repeated in the next turn; results that were not written are kept. */
+  /** Logs a failure, for example of a full disk: the next turn repeats it, and results that were not written are kept. */
   async function guarded(act: () => void | Promise<void>): Promise<void> {
     try {
       await act();

@@ -31,7 +31,7 @@ const CLAIMS_MAX = 16;
 type DueRow = Omit<ClaimedDelivery, 'token' | 'n' | 'number' | 'isFailing' | 'claimedAtMs'> &
   Readonly<{ attempts: number; nextAttemptAtMs: number | null; isFailing: number; isTrusted: number }>;
 
-/** What a query must leave out: retries and manual attempts unless `retries` is 1, and all of the ids in these JSON arrays. */
+/** The deliveries that a query must leave out: retries and manual attempts unless `retries` is 1, and all of the ids in these JSON arrays. */
 type DueFilter = Readonly<{ retries: number } & Record<'accounts' | 'webhooks' | 'hosts', string>>;
 
 const FAILING = 'SELECT id FROM webhooks WHERE failing_since_ms IS NOT NULL AND deleted_at_ms IS NULL';

@@ -61,7 +61,7 @@ export type AttemptResult = Readonly<{
   endedAtMs: number;
 }>;
 
-/** What remains of an attempt after its process died. */
+/** The rest of an attempt after its process died. */
 type Attempted = Pick<ClaimedDelivery, 'deliveryId' | 'webhookId' | 'token' | 'n' | 'number'>;
 type Finish = (result: Omit<AttemptResult, 'claim'> & Readonly<{ claim: Attempted }>) => RecordResult;
 

@@ -49,7 +49,7 @@ export type AttemptEnd =
     }>
   | Readonly<{ kind: 'failed'; code: FailureCode; detail: string }>;
 
-/** What an attempt means for its delivery; `interrupted`: its response is unknown. `error` is a code such as `http_404` or `timeout`. */
+/** The consequence of an attempt for its delivery; `interrupted`: its response is unknown. `error` is a code such as `http_404` or `timeout`. */
 export type Verdict =
   | { readonly kind: 'succeeded' }
   | { readonly kind: 'failed' | 'blocked'; readonly error: string }

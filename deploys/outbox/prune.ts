@@ -36,7 +36,7 @@ export const IDEMPOTENCY_KEPT_MS = DAY_MS;
 /** Webhooks in one transaction: some milliseconds when each has as many deliveries as are kept. */
 const WEBHOOKS_MAX = 20;
 
-/** What is deleted by age. Deliveries that are not settled are kept, and with them events that wait for their block time. */
+/** Rows that are deleted by age. Deliveries that are not settled are kept, and with them events that wait for their block time. */
 export const OLD: readonly (readonly [keptMs: number, sql: string])[] = [
   [
     ANSWERS_KEPT_MS,

@@ -85,7 +85,7 @@ export function createLiveMinutes({ ledger, clock, noteBroken }: MinutesDeps) {
   };
 }
 
-/** What accounts do just now, at most ten seconds behind what gateways of this host have written. */
+/** Traffic of accounts just now, at most ten seconds behind what gateways of this host have written. */
 export type LiveMinutes = ReturnType<typeof createLiveMinutes>;
 
 type MinuteCounts = Readonly<{ calls: number; refused: number; errors: number }>;

@@ -1,7 +1,7 @@
 import type { Store } from '../../shared/store/open.ts';
 import { type Hours, UNITS, touched } from './calendar.ts';
 
-/** What one key used of one method in a period, over all nodes. */
+/** Usage of one key and method in a period, over all nodes. */
 export type Used = Readonly<{
   /** `2026-11-21T19:00Z`, or for what is kept no finer, the whole `2026-08-01` or `2024-07`. */
   period: string;
@@ -9,7 +9,7 @@ export type Used = Readonly<{
   key_id: string;
   method: string;
   calls: number;
-  /** What was charged, less what was given back. */
+  /** Credits charged less those given back. */
   credits: number;
   errors: number;
   bytes_out: number;
@@ -25,7 +25,7 @@ type RowKey = Pick<UsageRow, 'at' | 'accountId' | 'key_id' | 'method'>;
 /** Rows in one page. No transaction is open between two pages, so a slow reader does not keep the log file from shrinking. */
 const PAGE = 1_000;
 
-/** What was used in these hours, the oldest first, in pages. A day or month that is kept whole is given whole. */
+/** Reads the usage of these hours, the oldest first, in pages. A day or month that is kept whole is given whole. */
 export function* readUsage(ledger: Store, hours: Hours, accountId?: number): Generator<readonly Used[]> {
   for (const unit of ['month', 'day', 'hour'] as const) {
     const table = {
@@ -94,7 +94,7 @@ export function csvLine(used: Used, account: string): string {
   return `${usageCells(used, harmless(account)).map(quoted).join(',')}\n`;
 }
 
-/** What begins a formula, also in full width, behind spaces and quotes; at a cell's beginning or behind what may part cells. */
+/** The beginning of a formula, also in full width, behind spaces and quotes; at a cell's beginning or behind what may part cells. */
 const FORMULA = /(^|[;|\t\r\n])(?=[\s"]*[=+\-@\uff1d\uff0b\uff0d\uff20])/g;
 
 /** Customers name their accounts: a spreadsheet takes a text behind an apostrophe for no formula. */

@@ -18,13 +18,13 @@ import { inOneCommand, openRedisLink, type RedisClient, type RedisScript } from 
 import type { Store } from '../../shared/store/open.ts';
 import { DROP_MEMBERS, pairsIn, type Script, SHOW_MEMBERS, textsIn } from '../accounts/redis-head.ts';
 
-/** What one node counted in one hour of one key's method, as absolute values that only grow. */
+/** Counts of one node in one hour of one key's method, as absolute values that only grow. */
 export type HourCell = CellKey & Readonly<Record<CellCounter, number>>;
 
-/** What one node has charged to an account's allowance and given back, ever: the journal's two counters. */
+/** Credits that one node has charged to an account's allowance and given back, ever: the journal's two counters. */
 type NodeSpent = Readonly<{ accountId: number; node: string; charged: number; refunded: number }>;
 
-/** What nodes counted. An account's `spent` is of the same instant as the cells that it came with: they are compared to the unit. */
+/** Counts of nodes. An account's `spent` is of the same instant as the cells that it came with: they are compared to the unit. */
 export type Drained = Readonly<{ cells: readonly HourCell[]; spent: readonly NodeSpent[] }>;
 
 /** Where cells of gateways on other hosts come from; those on this host write the ledger themselves. */
@@ -143,7 +143,7 @@ const FORGET_CELLS: RedisScript = {
   ),
 };
 
-/** What is to be read of one account and hour. */
+/** Cells to be read of one account and hour. */
 type Group = Readonly<{
   accountId: number;
   hour: number;
@@ -173,7 +173,7 @@ function wordsOf(groups: readonly Group[], values?: readonly string[]): readonly
   return [keys.length, ...keys, ...words];
 }
 
-/** What the values of groups say: of each first those of its nodes, then those of its cells, empty for what is not there. */
+/** Reads the values of groups: of each first those of its nodes, then those of its cells, empty for what is not there. */
 function drainedFrom(groups: readonly Group[], values: Iterator<string>): Drained {
   const [cells, spent]: [HourCell[], NodeSpent[]] = [[], []];
   const next = () => values.next().value ?? '';

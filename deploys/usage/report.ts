@@ -2,7 +2,7 @@ import { USAGE_COUNTER_NAMES, USAGE_COUNTERS, type UsageCounter } from '../../sh
 import type { Store } from '../../shared/store/open.ts';
 import { DAY_MS, HOUR_MS, type Hours, lastHours, monthOf, touched, type Unit } from './calendar.ts';
 
-/** What was counted; `refunded` is of `credits`, and the five from `within10Ms` to `slower` are how fast answers began. */
+/** Sums of counters; `refunded` is of `credits`, and the five from `within10Ms` to `slower` are how fast answers began. */
 export type Counts = Readonly<Record<UsageCounter, number>>;
 
 /** One account's, and of it only one key's or one method's when given. */
@@ -14,7 +14,7 @@ export type UsagePart = Readonly<{ name: string; counts: Counts }>;
 
 export type Dimension = 'method' | 'key';
 
-/** What a chart can show of usage; `credits` less what was given back. */
+/** The measures of usage that a chart can show; `credits` less those given back. */
 export const MEASURES = ['calls', 'credits', 'errors', 'refused'] as const;
 export type Measure = (typeof MEASURES)[number];
 
@@ -101,7 +101,7 @@ export function createUsageReport(ledger: Store) {
   };
 }
 
-/** What one account used in the last months. An hour that is kept no finer than in its day counts with the whole of it, and not in a series. */
+/** Usage of one account in the last months. An hour that is kept no finer than in its day counts with the whole of it, and not in a series. */
 export type UsageReport = ReturnType<typeof createUsageReport>;
 
 const NOTHING = Object.fromEntries(USAGE_COUNTER_NAMES.map((name) => [name, 0])) as Counts; // all of them

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Store } from '../../shared/store/open.ts';
 import { type Hours, lastHours } from './calendar.ts';
 
-/** What was done in a time; `credits` less what was given back. */
+/** Sums over a time; `credits` less those given back. */
 export type Totals = Readonly<{ calls: number; credits: number; refused: number; errors: number }>;
 
 type Traffic = Readonly<{
@@ -98,7 +98,7 @@ function byCalls<Part extends Readonly<{ done: Totals }>>(parts: Part[]): readon
   return parts.sort((a, b) => b.done.calls - a.done.calls);
 }
 
-/** What to sum: SQL for the columns of a row, and for what makes a group of cells one row. */
+/** A sum: SQL for the columns of a row, and for what makes a group of cells one row. */
 type Summing = Readonly<{ select: string; group: string }>;
 
 /** Cells summed at once: one or two milliseconds, in which everything else here waits. */

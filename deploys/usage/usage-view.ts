@@ -13,7 +13,7 @@ import {
 
 export type UsageQuery = Readonly<{ whose: Whose; hours: Hours; unit: Unit; by: Dimension; named: number }>;
 
-/** What one account used in some time, as a table and as a chart. */
+/** Usage of one account in some time, as a table and as a chart. */
 export type UsageView = Readonly<{
   total: Counts;
   /** The most calls first. */
@@ -38,12 +38,12 @@ type UsageViewDeps = Readonly<{
   clock: Pick<Clock, 'monotonic'>;
 }>;
 
-/** What is read at once: some ms of an account with very much usage, in which everything else here waits. */
+/** Days that are read at once: some ms of an account with very much usage, in which everything else here waits. */
 const AT_ONCE_DAYS = 3;
 /** The same of what is kept by day. */
 const OLD_AT_ONCE_DAYS = 30;
 const HOURS_KEPT = 24 * 90;
-/** What was read for less than this waits for no further turn: of an account with little usage, a year. */
+/** A read shorter than this waits for no further turn: of an account with little usage, a year. */
 const TURN_MS = 4;
 
 /** Reads in parts, each in its turn. Rejects when the ledger cannot be read. */

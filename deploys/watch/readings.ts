@@ -5,7 +5,7 @@ import type { WatchedProgram } from '../../shared/watched.ts';
 import type { Latest } from './watcher.ts';
 
 /**
- * What the watcher knows. `reading` has one row: the slot of the last reading and when it began (Unix milliseconds);
+ * The state of the watcher. `reading` has one row: the slot of the last reading and when it began (Unix milliseconds);
  * `programs` is its content. `block_times` are Unix seconds and never change. `chain` has one row once a backend told the
  * genesis hash (base58): everything is of that chain. `program_deploys` are all deploys seen, whether they made an event
  * or not, also of programs that are no longer watched.

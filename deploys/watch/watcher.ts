@@ -11,7 +11,7 @@ import type { WatchedProgram } from '../../shared/watched.ts';
 export type Latest = Readonly<{ reading: Reading; checkedAtMs: number }>;
 export type Unread =
   Exclude<ReadingOutcome, { kind: 'read' | 'other-chain' }> | { readonly kind: 'broken'; error: unknown };
-/** What the watcher knows: the last good reading, and what is wrong if the newest one failed. */
+/** The last good reading, and the trouble of the newest one if it failed. */
 type WatchState = Readonly<{ latest: Latest | undefined; trouble: Unread | undefined }>;
 
 type WatcherDeps = Readonly<{

@@ -67,7 +67,7 @@ export function createAccounts(svm: Svm) {
     for (const [address, state] of inWritingOrder(list)) set(address, state);
   }
 
-  /** What changed since the last call. */
+  /** Takes the accounts that changed since the last call. */
   function takeChanged(): AccountList {
     const taken = [...changed].map((address) => [address, states.get(address)] as const);
     changed = new Set();

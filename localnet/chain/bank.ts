@@ -31,7 +31,7 @@ import { type AccountList, type Accounts, inWritingOrder, type View } from './ac
 import type { Slots } from './slots.ts';
 import type { Simulation, Svm } from './svm.ts';
 
-/** What came of a simulation, with the keys that its lookup tables gave. */
+/** The result of a simulation, with the keys that its lookup tables gave. */
 export type SimulationResult = Simulation &
   Readonly<{
     loaded: LoadedKeys;
@@ -254,7 +254,7 @@ function programDataOf(state: AccountState | undefined): Address | undefined {
 const ACCOUNT_BYTES = 64;
 const LOOKUP_TABLE_BYTES = 8_248;
 
-/** What loading counts (SIMD-0186): each account that exists with its data, each program's code once, and each table. */
+/** Counts the bytes of loading (SIMD-0186): each account that exists with its data, each program's code once, and each table. */
 function loadedBytesOf(transaction: Transaction, loaded: LoadedKeys, account: ReadAccount): number {
   const keys = allKeys(transaction, loaded);
   const code = new Set(keys.flatMap((key) => programDataOf(account(key)) ?? []));

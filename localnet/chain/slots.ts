@@ -119,7 +119,7 @@ const GENESIS_SLOT_MS = 400;
 /** Where a run begins. `seed` is what every blockhash derives from. */
 type Start = Readonly<{ seed: Uint8Array; slot: bigint; anchors: readonly Anchor[] }>;
 
-/** What a run begins with. `genesis` gives the accounts of a new chain; `files` more, for addresses without a past. */
+/** The beginning of a run. `genesis` gives the accounts of a new chain; `files` more, for addresses without a past. */
 export type StartOptions = Readonly<{
   slotMs: number;
   nowMs: number;

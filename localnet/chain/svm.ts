@@ -110,7 +110,7 @@ function accountFrom(state: AccountState | undefined): Account {
 
 const base58 = getBase58Decoder();
 
-/** What running a transaction gave; inner instructions and return data in Agave's form. */
+/** Reads the result of running a transaction; inner instructions and return data in Agave's form. */
 function executionFrom(outcome: TransactionMetadata | FailedTransactionMetadata) {
   const failed = outcome instanceof FailedTransactionMetadata;
   const meta = failed ? outcome.meta() : outcome;

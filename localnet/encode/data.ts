@@ -44,7 +44,7 @@ function base64Of(data: Uint8Array): string {
   return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
 }
 
-/** What a program's client decoded, as JSON; `own` gives what Agave writes otherwise, by the member's name. */
+/** Writes what a program's client decoded as JSON; `own` gives what Agave writes otherwise, by the member's name. */
 export function encodeDecoded(
   name: string,
   value: unknown,

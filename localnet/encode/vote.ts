@@ -66,7 +66,7 @@ function readRewards(read: Reader) {
   };
 }
 
-/** What older versions come to, of which only the commission in percent is written down. */
+/** The rewards of older versions, of which only the commission in percent is written down. */
 function oldRewards(commission: number, key: Address, node: Address) {
   return {
     inflationRewardsCollector: key,

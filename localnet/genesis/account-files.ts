@@ -89,7 +89,7 @@ function readAccount(file: string, given: string | undefined, complain: Complain
   return { file, address, state: { lamports, data, owner, executable, rentEpoch } };
 }
 
-/** What a member must be, and its value when it is. */
+/** The form of a member, and its value when it has it. */
 type Kind<Value> = readonly [expected: string, read: (value: Json | undefined) => Value | undefined];
 
 const ADDRESS: Kind<Address> = [

@@ -75,7 +75,7 @@ export async function genesisAccounts(
   ];
 }
 
-/** What stands at a program's address on a new localnet. */
+/** The account at a program's address on a new localnet. */
 type ProgramForm = 'upgradeable' | 'frozen' | 'loader-v2' | 'loader-v4' | 'no-account' | 'no-program-data';
 
 /**

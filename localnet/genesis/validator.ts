@@ -8,7 +8,7 @@ import { type AccountState, RENT_EXEMPT_EPOCH } from '../protocol/account.ts';
 import { addressBytes, STAKE_PROGRAM, SYSTEM_PROGRAM, VOTE_PROGRAM } from '../protocol/address.ts';
 import { identityKeypair, stakeKeypair, voteKeypair } from '../protocol/keypair.ts';
 
-/** What is staked on the only validator. */
+/** The stake of the only validator. */
 export const STAKE_LAMPORTS = 1_000_000_000_000n;
 
 const IDENTITY_LAMPORTS = 500_000_000_000n;

@@ -29,7 +29,7 @@ export function isSameAccount(one: AccountState | undefined, other: AccountState
 }
 
 /*
- * What the token programs keep in accounts: SPL Token, and Token-2022 whose extensions follow a byte of account type.
+ * The states that the token programs keep in accounts: SPL Token, and Token-2022 whose extensions follow a byte of account type.
  */
 
 const TOKEN_ACCOUNT_BYTES = 165;

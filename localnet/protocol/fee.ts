@@ -34,7 +34,7 @@ const BUILTINS: ReadonlySet<Address> = new Set([
   SECP256K1_PROGRAM,
 ]);
 
-/** What a transaction costs in lamports: its signatures, and its price per compute unit times its unit limit. */
+/** The fee of a transaction in lamports: its signatures, and its price per compute unit times its unit limit. */
 export function feeOf(transaction: Transaction): bigint {
   let signatures = BigInt(transaction.signers);
   for (const instruction of transaction.instructions) {

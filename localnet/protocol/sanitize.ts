@@ -1,5 +1,5 @@
 /*
- * What Agave checks of a transaction before its signatures (`RuntimeTransaction::try_create`): its indexes and counts, its
+ * The checks that Agave makes of a transaction before its signatures (`RuntimeTransaction::try_create`): its indexes and counts, its
  * compute-budget instructions, and its lookup tables. What fails here is no transaction, with or without a preflight.
  */
 import type { Address } from '@solana/kit';

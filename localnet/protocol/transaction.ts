@@ -136,7 +136,7 @@ export function createWireReader(wire: Uint8Array) {
  * from lookup tables; and which of them may be written.
  */
 
-/** What a lookup table has before its addresses. */
+/** The header of a lookup table, before its addresses. */
 export const LOOKUP_TABLE_HEADER_BYTES = 56;
 
 export type LoadedKeys = Readonly<{ writable: readonly Address[]; readonly: readonly Address[] }>;

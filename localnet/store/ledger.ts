@@ -1,5 +1,5 @@
 /*
- * What the chain keeps on disk: who it is, how far it went, its accounts and its transactions. Empty blocks are not
+ * The chain on disk: who it is, how far it went, its accounts and its transactions. Empty blocks are not
  * kept; they follow from the seed and the anchors.
  */
 import { join } from 'node:path';
@@ -182,7 +182,7 @@ export type InnerInstructions = readonly Readonly<{
   }>[];
 }>[];
 
-/** What became of a transaction, as it is kept. Integers are bigint, because that is how they are read back. */
+/** The result of a transaction, as it is kept. Integers are bigint, because that is how they are read back. */
 export type TransactionMeta = Readonly<{
   error: TransactionErrorJson | null;
   fee: bigint;

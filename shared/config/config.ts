@@ -127,7 +127,7 @@ function gatewayFrom(table: Table, deadlines: Table) {
     hedge: table.takeOr('hedge', flag, false),
     /** Memory for answers that never change, in each process; 0: none is kept. */
     cacheBytes: table.takeOr('cache_bytes', integer(0, 17_179_869_184, '67_108_864'), 67_108_864),
-    /** What large plain answers are compressed by for callers that accept it, in order of preference. */
+    /** Codings of large plain answers for callers that accept them, in order of preference. */
     compress: table.takeOr('compress', codings, []),
     /** Whether answers say which backend gave them, and at which slot. */
     tellBackend: table.takeOr('tell_backend', flag, false),
@@ -160,7 +160,7 @@ function deploysFrom(table: Table, rpcUrl: URL, metricsUrl: URL) {
     metrics: table.takeOr('metrics', listen, { hostname: '127.0.0.1', port: 9465 }),
     /** The console's address as its users reach it. */
     publicUrl: table.takeOr('public_url', httpUrl('"https://console.example.com"'), urlOf(address)),
-    /** What the watcher reads through, in order of preference. */
+    /** Sources of the watcher, in order of preference. */
     rpcUrls: table.takeOr('rpc_urls', httpUrls, [rpcUrl]),
     rpcKey: table.take('rpc_key', secret('"env:SLUICE_WATCHER_KEY"')),
     /** Metrics listeners of the gateways that the console shows. */
@@ -216,7 +216,7 @@ function oidcFrom(table: Table) {
   const issuer = need('issuer', issuerUrl);
   const clientId = need('client_id', text('"sluice"'));
   const clientSecret = need('client_secret', secret('"env:SLUICE_OIDC_SECRET"'));
-  /** What the login page calls it. */
+  /** Its name on the login page. */
   const name = table.takeOr('name', text('"Single sign-on"'), 'Single sign-on');
   const isWhole = issuer !== undefined && clientId !== undefined && clientSecret !== undefined;
   return table.close(isWhole ? { issuer, clientId, clientSecret, name } : undefined);

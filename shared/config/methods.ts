@@ -10,12 +10,12 @@ export type MethodClass = 'light' | 'scan' | 'history' | 'write' | 'meta' | 'ass
 type Answering =
   'direct' | 'forward' | 'statuses' | 'health' | 'floor' | 'block' | 'blocks' | 'transaction' | 'signatures';
 
-/** What is known of a method: a row of the table. */
+/** A row of the table of methods. */
 export type Method = Readonly<{
   lane: Lane;
   class: MethodClass;
   answering: Answering;
-  /** What a call costs where the config says nothing; `undefined`, what is usual. */
+  /** The price of a call where the config says nothing; `undefined`, the usual one. */
   credits: number | undefined;
   /** It is served only by a backend whose config names it. */
   declared: boolean;
@@ -160,7 +160,7 @@ function methodOf(row: Row): Method {
   };
 }
 
-/** What a method that only a config knows is taken for: a read, unless its name says that it sends. */
+/** Declares a method that only a config knows: a read, unless its name says that it sends. */
 export function declaredUnknown(name: string): Method {
   return methodOf({ ...(name.startsWith('send') ? WRITE : LIGHT), declared: true });
 }

@@ -2,7 +2,7 @@ import { integer, positive } from './kinds.ts';
 import { METHODS } from './methods.ts';
 import type { Table } from './table.ts';
 
-/** What an account may do on the RPC endpoint (docs/spec.md 2.7). */
+/** The limits of an account on the RPC endpoint (docs/spec.md 2.7). */
 export type Plan = Readonly<{
   /** Calls per second, the bucket's refill. */
   rps: number;

@@ -2,7 +2,7 @@
 export const LANES = ['state', 'scan', 'archive', 'assets', 'send'] as const;
 export type Lane = (typeof LANES)[number];
 
-/** What a backend serves when its table names no lanes: everything but the asset-standard API. */
+/** Lanes of a backend whose table names none: everything but the asset-standard API. */
 export const LANES_BY_DEFAULT: readonly Lane[] = ['state', 'scan', 'archive', 'send'];
 
 /** Agave's bound on idle and busy sockets is far higher; 512 keeps one process's descriptors in hand. */

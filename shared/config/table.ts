@@ -1,12 +1,12 @@
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * What a value means that names an environment variable which is not set. A command that only works on the database
+ * How a value counts that names an environment variable which is not set. A command that only works on the database
  * takes it as absent: the secrets of the apps are not its concern, and it may be there to make one of them.
  */
 export type Unset = 'is-wrong' | 'is-absent';
 
-/** What one value must look like; `read` gives `undefined` when it does not. */
+/** The form of one value; `read` gives `undefined` when it does not. */
 export type Kind<T> = Readonly<{
   expected: string;
   example: string;
@@ -15,14 +15,14 @@ export type Kind<T> = Readonly<{
   read(value: unknown): T | undefined;
 }>;
 
-/** What stands for a value that may be a secret: of a secret's key, and of a key that could be meant for one. */
+/** Stands for a value that may be a secret: of a secret's key, and of a key that could be meant for one. */
 const HIDDEN = Symbol('an invalid value (not shown)');
 const UNKNOWN = Symbol('a value (not shown)');
 
-/** What is expected under a key that no part of the config reads; the example lists the known ones. */
+/** The complaint about a key that no part of the config reads; the example lists the known ones. */
 export const NO_SUCH_KEY = 'no such key';
 
-/** What the tables of one document share: the problems found in it are appended to `problems`. */
+/** State that the tables of one document share: the problems found in it are appended to `problems`. */
 type Reading = Readonly<{ env: Environment; problems: Problem[]; unset?: Unset }>;
 
 /**
@@ -108,7 +108,7 @@ export class Table {
     });
   }
 
-  /** What was read of the table, when that is all. */
+  /** Ends the reading of the table, when that is all. */
   close<Values>(values: Values): Values {
     const known = `known keys: ${[...this.#known].join(', ')}`;
     for (const key of this.keys()) if (!this.#known.has(key)) this.problem(key, UNKNOWN, NO_SUCH_KEY, known);

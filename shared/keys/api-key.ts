@@ -42,7 +42,7 @@ export function keyIdOf(hash: Buffer): KeyId {
   return hash.toString('hex', 0, 8) as KeyId; // made from a hash, as the brand promises
 }
 
-/** What a page may show of a key: its first and last characters. */
+/** The part of a key that a page may show: its first and last characters. */
 export function shownOf(key: ApiKey): Readonly<{ prefix: string; last4: string }> {
   return { prefix: key.slice(0, PREFIX.length + 4), last4: key.slice(-4) };
 }

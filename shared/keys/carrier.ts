@@ -1,4 +1,4 @@
-/** What a request carries as a key. Two carriers with different values are a conflict, never a choice. */
+/** The key that a request carries. Two carriers with different values are a conflict, never a choice. */
 export type Carried =
   | { readonly kind: 'none' }
   | { readonly kind: 'text'; readonly text: string }

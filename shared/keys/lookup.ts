@@ -38,7 +38,7 @@ export function createKeyLookup(source: KeySource<'elsewhere'>, clock: Clock) {
   let restsUntilMs = Number.NEGATIVE_INFINITY;
   let sweptMinute = minuteOf(clock.now());
 
-  /** What `find` gives for a key that is in memory; `undefined` for any other text, without asking. */
+  /** Recalls a key that is in memory; `undefined` for any other text, without asking. */
   function recall(text: string): HeldKey | 'unknown' | undefined {
     const hit = kept.get(text) ?? fresh.get(text);
     if (hit === undefined || hit.revision === revision) return hit;

@@ -33,7 +33,7 @@ const YOUNG_SECONDS = 5;
 /** How long a close waits for a server that does not say goodbye. */
 const CLOSE_MS = 500;
 
-/** What an operator must mend: rights, memory, disk, a role, a script. All else comes and goes with the network. */
+/** Refusals that an operator must mend: rights, memory, disk, a role, a script. All else comes and goes with the network. */
 const REFUSALS = /^(?:WRONGPASS|NOAUTH|NOPERM|OOM|MISCONF|READONLY|NOREPLICAS|FORMAT|ERR) /;
 /** The refusals of a server without room for writes. */
 const FULL = /^(?:OOM|MISCONF) /;
@@ -151,7 +151,7 @@ export function openRedisLink<Name extends string>(options: RedisLinkOptions<Nam
   };
 }
 
-/** What is wrong with a server, for the operator. */
+/** Tells the operator of trouble with servers. */
 function createTroubles({
   deadlineMs,
   onWarning,
@@ -184,7 +184,7 @@ function createTroubles({
   };
 }
 
-/** What an error says, in a line; what follows names the script, and would make one cause look like several. */
+/** The first line of an error; the rest names the script, and would make one cause look like several. */
 function reasonOf(error: Error): string {
   const [reason = ''] = (error.message || codeOf(error)).split(/\.? script: /, 1);
   return reason.replaceAll(/\s+/g, ' ').slice(0, REFUSAL_LENGTH_MAX);
@@ -209,7 +209,7 @@ function serverFrom(info: string, endpoint: string) {
   const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1];
   const isCluster = field('redis_mode') === 'cluster';
   const policy = field('maxmemory_policy') ?? 'noeviction';
-  /** What an operator must change, in sentences. */
+  /** Settings that an operator must change, in sentences. */
   const warnings: string[] = [];
   if (policy !== 'noeviction')
     warnings.push(`Redis ${endpoint} may evict balances (maxmemory-policy ${policy}); set it to noeviction.`);

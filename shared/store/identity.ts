@@ -28,7 +28,7 @@ export function idInHeader(path: string): number | undefined {
 /** Stands for the place of a file that the system does not show. */
 export const UNSEEN = 'unseen';
 
-/** What is the same of a file for as long as it is the same; `undefined` when there is none. */
+/** Device and number of a file, which stay the same as long as it is the same; `undefined` when there is none. */
 export function inodeOf(path: string): string | undefined {
   try {
     const found = statSync(path, { bigint: true, throwIfNoEntry: false });

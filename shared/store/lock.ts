@@ -9,7 +9,7 @@ export const START = 'start';
 /** How long a taker waits for a holder that is just ending, in milliseconds. */
 const WAIT_MS = 1_500;
 
-/** What the name of a lock's file ends with. */
+/** The end of the name of a lock's file. */
 const SUFFIX = '.lock';
 
 /** Held locks; an unreferenced database is collected, and its lock with it. */

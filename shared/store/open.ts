@@ -101,7 +101,7 @@ function switchToWal(database: Database) {
   }
 }
 
-/** What a database of a later release is refused with. */
+/** Refuses a database of a later release. */
 class NewerDatabase extends Error {}
 
 function refuseNewer(database: Database) {

@@ -132,7 +132,7 @@ export function descriptorsInUse(): number | undefined {
 /** The part of them above which they are short. */
 const SHORT = 0.9;
 
-/** What is wrong with the descriptors, as a clause with its cause; `stops`: nothing can be opened. `undefined`: nothing is. */
+/** Tells of a shortage of descriptors, as a clause with its cause; `stops`: nothing can be opened. `undefined`: there is none. */
 export function descriptorTrouble(max: number) {
   const used = descriptorsInUse();
   if (used === undefined)

@@ -26,3 +26,12 @@ export function typesOfOneName(sources: readonly Source[]): readonly Breach[] {
     .filter(([, paths]) => paths.length > 1)
     .map(([each, paths]) => `${each}: ${paths.join()}`);
 }
+
+/** Docstrings that name a thing by a question in place of saying what it is or does. */
+export function whatDocstrings(sources: readonly Source[]): readonly Breach[] {
+  return sources.flatMap(({ path, text }) =>
+    [...text.matchAll(/^ *(?:\/\*\*|\/\*\*\n *\*) What [^\n]{0,60}/gm)].map(
+      ([found]) => `${path}: ${found.trim()}`,
+    ),
+  );
+}

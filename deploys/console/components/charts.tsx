@@ -18,7 +18,7 @@ type ChartProps = Readonly<{
   /** Unix milliseconds, ascending. */
   timesMs: readonly number[];
   series: readonly Series[];
-  /** What the values count: "requests", "ms". */
+  /** The unit of the values: "requests", "ms". */
   unit: string;
 }>;
 

@@ -6,7 +6,7 @@ import { type FormErrors, Here, type Returned } from './here.ts';
 import { type Crumb, Link } from './links.tsx';
 import { Panel } from './panels.tsx';
 
-/** What the fields of a form take from it. */
+/** Hands a form that comes back to its fields. */
 const ReturnedForm = createContext<Returned>({});
 
 type PostFormProps = Readonly<{

@@ -1,6 +1,6 @@
 import { createContext } from 'preact';
 
-/** What is wrong with a form, by the name of its field; `form` for the form as a whole. */
+/** Complaints about a form, by the name of its field; `form` for the form as a whole. */
 export type FormErrors = Readonly<Record<string, string | undefined>>;
 
 /** A form that comes back. */
@@ -10,11 +10,11 @@ export type Returned = Readonly<{
   notice?: string | undefined;
   /** Where it was sent, which finds it among the forms of its page; without it, it is the only one. */
   action?: string | undefined;
-  /** What was sent, which fills its fields again. */
+  /** The form as it was sent, which fills its fields again. */
   sent?: URLSearchParams | undefined;
 }>;
 
-/** What the parts of a page know of it: its address, when it was asked for, and its form that comes back. */
+/** Tells the parts of a page about it: its address, when it was asked for, and its form that comes back. */
 export const Here = createContext<Readonly<{ url: URL; nowMs: number; returned?: Returned | undefined }>>({
   url: new URL('http://localhost/'),
   nowMs: 0,

@@ -13,7 +13,7 @@ type PanelProps = Readonly<{
   aside?: ComponentChildren | undefined;
   /** Its content reaches the edges, as a table does. */
   isFlush?: boolean | undefined;
-  /** What it does cannot be undone. */
+  /** It cannot be undone. */
   isDanger?: boolean | undefined;
   children: ComponentChildren;
 }>;
@@ -55,7 +55,7 @@ export function Empty({ title, text, children }: EmptyProps) {
 /** A name and what it is; `false`: there is nothing to say. */
 export type Fact = readonly [label: string, value: ComponentChildren] | false | undefined;
 
-/** What is known of a thing, line by line. */
+/** Shows facts about a thing, line by line. */
 export function factList(facts: readonly Fact[]) {
   return (
     <dl class="facts">
@@ -133,7 +133,7 @@ export type Column<Row> = readonly [
 ];
 
 type TableProps<Row> = Readonly<{
-  /** What the table lists; read out, because the page has a heading right above. */
+  /** The name of the table; read out, because the page has a heading right above. */
   caption: string;
   /** `false`: a column that is not there this time. */
   columns: readonly (Column<Row> | false)[];

@@ -187,7 +187,7 @@ function headerBlock(id: string, label: string, lines: readonly (readonly [strin
   );
 }
 
-/** What follows if every attempt fails; nothing once the delivery has come to its end. */
+/** Lists the attempts that follow if every one fails; none once the delivery has come to its end. */
 function comingAttempts({ attempts, nextAttemptAtMs, finishedAtMs }: Delivery, nowMs: number) {
   if (finishedAtMs !== null) return null;
   const numbers = Array.from({ length: ATTEMPTS_MAX - attempts }, (_, i) => attempts + 1 + i);

@@ -74,7 +74,7 @@ function firstCallPanel(snippets: readonly Snippet[], url: URL) {
 export type Snippet = Readonly<{
   id: string;
   language: string;
-  /** What it needs, as its readers would type it; absent for what every installation has. */
+  /** Its requirements, as its readers would type them; absent for what every installation has. */
   needs?: string;
   text: string;
 }>;

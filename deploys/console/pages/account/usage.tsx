@@ -70,7 +70,7 @@ function textFrom(text: string | null): string | undefined {
 
 const NAMED = 6;
 
-/** What an account used, by method or by key, over hours, days or months. */
+/** Shows the usage of an account, by method or by key, over hours, days or months. */
 export const usagePage = accountPage({
   path: paths.usage(ACCOUNT),
   entry: ['Usage', 'bars'],
@@ -136,7 +136,7 @@ type ShownUsage = Readonly<{
   keyName(id: string): string;
 }>;
 
-/** What the page is narrowed to, and the way back. */
+/** Shows the filters of the page, and the way back. */
 function narrowedBy({ query: { keyId, method }, url, keyName }: ShownUsage) {
   if (keyId === undefined && method === undefined) return null;
   const to = withQuery(url, { key: undefined, method: undefined, by: undefined });
@@ -206,7 +206,7 @@ function chartPanel({ view, query: { period, by, measure }, hours, url, keyName 
   );
 }
 
-/** What fits into a line of the chart's legend on a phone. */
+/** Characters that fit into a line of the chart's legend on a phone. */
 const LEGEND_CHARACTERS = 32;
 
 /** The ends of a long name: the last of a key's name are those of the key. */

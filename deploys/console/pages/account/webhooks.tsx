@@ -178,7 +178,7 @@ export function failureLine({ hours, day }: WebhookDay) {
   return <Sparkline values={totals} label={label} tone={day.failed > 0 ? 'bad' : 'accent'} />;
 }
 
-/** What the services refuse on a page, beside what is not there. */
+/** A refusal of the services that a page shows, beside what is not there. */
 type ActionRefused =
   | Exclude<Resent, { kind: 'due' | 'no-delivery' }>
   | Exclude<Rotated, { kind: 'rotated' | 'no-webhook' }>

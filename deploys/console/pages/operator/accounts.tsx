@@ -116,7 +116,7 @@ export const newAccountPage = operatorPage({
 
 type AdditionRefused = Exclude<AdditionResult, { kind: 'account' | 'added-before' }>;
 
-/** What is wrong with a form about an account, at the field that it is about. */
+/** Puts the refusal of a form about an account at its field. */
 export function accountRefusal(refused: AdditionRefused): FormRefusal {
   switch (refused.kind) {
     case 'unknown-plan':

@@ -91,7 +91,7 @@ async function stateOf({ operator, auth }: PageServices) {
 
 type State = Awaited<ReturnType<typeof stateOf>>;
 
-/** What needs an operator's attention, a sentence each. */
+/** Lists all that needs an operator's attention, a sentence each. */
 function troublesOf(state: State): readonly string[] {
   const { watcher, deliveries, publication, gateways, redis, operators } = state;
   const without = operators.filter(({ hasSecondFactor }) => !hasSecondFactor).length;

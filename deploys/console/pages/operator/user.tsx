@@ -132,7 +132,7 @@ export const resetFactorPage = operatorPage({
   },
 });
 
-/** What can be done to another user without taking the login away. */
+/** Panels of changes to another user that leave the login. */
 function changePanels({ id, hasSecondFactor }: User) {
   const path = paths.user(id);
   return (
