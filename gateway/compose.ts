@@ -40,7 +40,7 @@ import { createUsage } from './usage/usage.ts';
 type Deps = Readonly<{
   /** This process in the ledger: no two processes on one data directory may have the same. */
   node: string;
-  /** What it shares accounts with; `undefined`: it is alone. */
+  /** Its way of sharing accounts with others; `undefined`: it is alone. */
   sharing?: Sharing | undefined;
   /** Deploys on another host; `undefined`: accounts and usage are this host's alone. */
   hosts?: Hosts | undefined;
@@ -240,7 +240,7 @@ function poolOf(backends: readonly Backend[], metrics: Metrics, { config, clock,
   });
 }
 
-/** What all calls to backends share. */
+/** Parts that all calls to backends share. */
 function sendingFrom({ fillRandom, random }: Deps) {
   return { nextId: createSendIds(fillRandom), budget: createRetryBudget(), random };
 }
@@ -280,7 +280,7 @@ function namesToTell(backends: readonly Backend[]): ReadonlyMap<string, string> 
   );
 }
 
-/** What the accounts database counts: changes of accounts and keys, and requests for a reload. */
+/** Counters of the accounts database: changes of accounts and keys, and requests for a reload. */
 type Revision = Readonly<{ value: number; config: number }>;
 
 function revisionIn(revisions: { get(): Revision | null }): Revision | undefined {

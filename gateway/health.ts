@@ -2,7 +2,7 @@ import { unreachable } from '../shared/brand.ts';
 import type { Clock } from '../shared/clock.ts';
 import type { Log } from '../shared/log.ts';
 
-/** What is wrong with a process, its stores or a backend, for `/health` and the log. */
+/** A fault of a process, its stores or a backend, for `/health` and the log. */
 export type Trouble = Readonly<{
   /** A clause that stays the same while it lasts; of a backend, its name. */
   what: string;
@@ -16,7 +16,7 @@ export type Trouble = Readonly<{
   clearMs?: number;
 }>;
 
-/** What one process found at a look. */
+/** The findings of one process at a look. */
 export type Findings = Readonly<{
   troubles: readonly Trouble[];
   /** Backends that are not well. */
@@ -25,7 +25,7 @@ export type Findings = Readonly<{
   needed: readonly string[];
 }>;
 
-/** What `/health` says: whether callers can be served correctly, and why not. */
+/** The answer of `/health`: whether callers can be served correctly, and why not. */
 export type HostHealth = Readonly<{ ok: boolean; sentence: string }>;
 export type Health = () => HostHealth;
 

@@ -37,7 +37,7 @@ const METRICS = {
 
 type Metric = keyof typeof METRICS;
 
-/** What several processes show as one; of all other metrics that is the sum. */
+/** How metrics of several processes become one; all others are summed. */
 const AGGREGATORS: Partial<Record<Metric, 'min' | 'max'>> = {
   'backend_in{backend}': 'min',
   'backend_slot{backend,commitment}': 'max',
@@ -121,7 +121,7 @@ function firstByteTimes(registry: Registry) {
   };
 }
 
-/** What the gateway counts. Labels are the unions' own kinds and the methods of the table, so their number is bounded. */
+/** The metrics of the gateway. Labels are the unions' own kinds and the methods of the table, so their number is bounded. */
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /** `link` is to the store of shared limits, if there is one, and `cache` keeps answers, if any are kept. */

@@ -53,7 +53,7 @@ async function occupiedSeat({ gateway, storage }: Config, stop: AbortSignal, clo
 /** How the supervisor was started; its workers are started with the same. */
 type Started = Readonly<{ configPath: string | undefined; env: Environment; supervised: boolean }>;
 
-/** What a worker takes at most to end after its listener has drained; whoever started this process waits for longer. */
+/** The longest time of a worker to end after its listener has drained; whoever started this process waits for longer. */
 const CLOSE_MS = 3_000;
 
 const MAIN = join(import.meta.dir, 'main.ts');

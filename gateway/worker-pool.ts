@@ -64,13 +64,13 @@ const RESTART_DELAY_MS_MAX = 10_000;
 /** After so many starts in a row without listening, the next would fail too. */
 export const START_FAILURES_MAX = 5;
 
-/** What a seat has seen of its workers; the exits count from the last one that worked. */
+/** The record of a seat's workers; the exits count from the last one that worked. */
 type Seat = Readonly<{ exits: number; startFailures: number; isFirst: boolean }>;
 
 const NEW_SEAT: Seat = { exits: 0, startFailures: 0, isFirst: true };
 
 /**
- * What follows of a worker's exit, or of its draining by itself, after it has listened for `listenedMs` (`undefined`: it never
+ * Decides what follows a worker's exit, or of its draining by itself, after it has listened for `listenedMs` (`undefined`: it never
  * listened). `failed`: the first worker of the seat could not start, or none can any more while nobody serves.
  */
 export function afterExit(seat: Seat, listenedMs: number | undefined, isServed: boolean) {

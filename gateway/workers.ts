@@ -9,10 +9,10 @@ import type { Findings, HostHealth } from './health.ts';
 /** The metrics of a process with their values, in prom-client's own shape; they go from process to process as JSON. */
 export type MetricsJson = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
-/** What a worker has counted since it started, and the state of its backends. */
+/** Counts of a worker since it started, and the state of its backends. */
 type WorkerReport = Readonly<{ metrics: MetricsJson; status: GatewayStatus }>;
 
-/** What a worker runs by: the config of the start, and a later one for plans and prices. Seat 1 does what one of a host must. */
+/** The orders of a worker: the config of the start, and a later one for plans and prices. Seat 1 does what one of a host must. */
 type Assignment = Readonly<{ seat: number; config: ConfigText; reloaded?: ConfigText | undefined }>;
 
 /** The config as it was when plans and prices were read again; one worker `announces` it to other apps. */
@@ -263,7 +263,7 @@ export function launchWorker({
     /** `undefined` when it does not report in time. */
     report,
     setReloadedConfig: (reloaded: ReloadedConfig) => send({ kind: 'reloaded', reloaded }),
-    /** What it found at its last look; `undefined` before the first. */
+    /** Its findings at the last look; `undefined` before the first. */
     findings: () => findings,
     setHealth,
     signal: (name: 'SIGTERM' | 'SIGKILL') => child.kill(name),

@@ -112,7 +112,7 @@ async function readSlots(request: HistoryRequest, backends: readonly Backend[], 
 const LIST = /"result"\s*:\s*\[/;
 /** An answer's list begins within so many bytes. */
 const HEAD_BYTES = 512;
-/** What is looked at in one turn of the loop: half a millisecond. */
+/** Bytes that are searched in one turn of the loop: half a millisecond. */
 const SLICE_BYTES = 524_288;
 
 /** The list of an answer, counted by its commas and in slices: half a million numbers taken apart hold up all calls for 0.1 s. */

@@ -19,12 +19,12 @@ import { isNull } from '../json/scan.ts';
 /** The backends of a history method: live nodes, which hold some days, and archives, which hold the rest. */
 export type Tiers = Readonly<{ live: readonly Backend[]; archive: readonly Backend[] }>;
 
-/** What a request to backends changes in the caller's call; `localOnly` excludes the long-term storage behind a node. */
+/** Changes to the caller's call in a request to backends; `localOnly` excludes the long-term storage behind a node. */
 export type Changes = Readonly<{ method?: string; params?: Uint8Array | undefined }> &
   Partial<HistoryPart & Pick<CallContext, 'signal'>>;
 
 /**
- * What a tier's reply says about the other tier: `refused`, an error that the other tier would repeat, or the caller has
+ * The advice of a tier's reply about the other tier: `refused`, an error that the other tier would repeat, or the caller has
  * left; `null`, "not here", which may be "not at all"; `unreachable`, no backend of the tier could answer; `lacking`, an
  * error that the other tier may not have.
  */
@@ -77,7 +77,7 @@ function tiersOf(backends: readonly Backend[]): Tiers {
   };
 }
 
-/** What the probes have shown of a backend. */
+/** Reads from the probes what a backend has of history. */
 export function sourceOf(backend: Backend): Source {
   const { profile } = backend.config;
   const { firstLocalBlock: local, firstBlock, tip } = backend.slots;

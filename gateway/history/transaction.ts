@@ -86,7 +86,7 @@ export async function answerBlock(request: HistoryRequest): Promise<Reply> {
   });
 }
 
-/** What archives know of the configs of `getBlock` and `getTransaction`; Superbank refuses a call for any other member. */
+/** Members that archives know of the configs of `getBlock` and `getTransaction`; Superbank refuses a call for any other member. */
 const KNOWN = /^(?:encoding|commitment|transactionDetails|rewards|maxSupportedTransactionVersion)$/;
 
 function archiveParams(params: Uint8Array | undefined): Uint8Array | undefined {
@@ -105,7 +105,7 @@ const NOT_HERE_BELOW = new Set([-32004, -32007]);
 const COULD_NOT_LOOK = new Set([-32000, -32005, -32019, -32603]);
 
 /**
- * What is known of a thing that neither tier has: it is a block's time, whose null is an answer of the node that has the
+ * Why neither tier has a thing: it is a block's time, whose null is an answer of the node that has the
  * block; its slot is newer than what the live nodes have finalized, so that an archive cannot know it yet; the slot is not
  * known to be within what every live node has; an archive that was called may have it.
  */

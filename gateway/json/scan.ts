@@ -243,7 +243,7 @@ export function isNull(json: Uint8Array | undefined): boolean {
   return json !== undefined && json.length === 4 && json[0] === 0x6e;
 }
 
-/** What is walked in one turn of the event loop, of all texts together: 2 ms for the worst there are. */
+/** Bytes that are walked in one turn of the event loop, of all texts together: 2 ms for the worst there are. */
 export const SLICE_BYTES = 65_536;
 let walkedBytes = 0;
 let isScheduled = false;

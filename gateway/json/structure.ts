@@ -1,6 +1,6 @@
 import { BACKSLASH, COLON, QUOTE } from './scan.ts';
 
-/** What has been read last. */
+/** The kind of the last byte in its place. */
 type State = (typeof STATES)[number];
 
 /**

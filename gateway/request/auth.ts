@@ -56,7 +56,7 @@ export function createFailedKeys(clock: Clock) {
 
 const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 
-/** What one caller can have many of counts as one: an IPv6 address by its /64, an IPv4 address, also a mapped one, by itself. */
+/** Makes one of the addresses that one caller can have many of: an IPv6 address by its /64, an IPv4 address, also a mapped one, by itself. */
 export function neighbourhoodOf(address: string): string {
   if (!address.includes(':')) return address;
   const [, mapped] = MAPPED.exec(address) ?? [];

@@ -94,7 +94,7 @@ function ownAnswer(
   return { kind: 'whole', bytes, code };
 }
 
-/** What stands where a call should. Only a `call` is answered by a backend. */
+/** An element of a body. Only a `call` is answered by a backend. */
 export type Element =
   | Call
   /** A call without an id: it is never executed and never answered (JSON-RPC 2.0, section 4.1). */
@@ -222,14 +222,14 @@ export type Malformed = Readonly<{ kind: 'malformed'; code: -32700 | -32600; rea
 /** A batch of more elements than were to be read. */
 type TooLong = Readonly<{ kind: 'too-long' }>;
 
-/** What a body is. */
+/** A body as it was read. */
 export type BodyRead = Envelope | Malformed | TooLong;
 
 /** A shorter body takes no longer than the rest of its call. */
 const SHORT_BYTES = 1_024;
 
 /**
- * What a body of at most `elementsMax` elements is, by one pass over its bytes. That of a long one is made in slices, each
+ * Reads a body of at most `elementsMax` elements in one pass over its bytes. That of a long one is made in slices, each
  * in a turn of the loop that it shares with no other, and of shorter ones a turn makes as many as a slice, so that neither one
  * body nor many of them hold up other calls. Without an end of its slices it is read at once.
  */
@@ -263,7 +263,7 @@ async function inSlices(body: Buffer, elementsMax: number, sliceBytes: number): 
 class Reading implements Seer {
   readonly #body: Buffer;
   readonly #elementsMax: number;
-  /** What is open around an element: 1 in a batch. */
+  /** The depth around an element: 1 in a batch. */
   readonly #depth: 0 | 1;
   readonly #walk: Walk;
   readonly #elements: Element[] = [];

@@ -30,7 +30,7 @@ export function codingFor(header: string | null, ours: readonly Coding[]): Codin
   return (weights.get('identity') ?? 0) > most ? undefined : best;
 }
 
-/** What comes while a piece is being compressed is gathered up to so many bytes, and compressed as one. */
+/** Bytes up to which pieces are gathered while one is being compressed, to be compressed as one. */
 const GATHERED_BYTES_MAX = 65_536;
 const CHUNK_BYTES = 65_536;
 
@@ -53,7 +53,7 @@ export function compressed(body: StreamBody, coding: Coding): StreamBody {
   const over = Promise.withResolvers<void>();
   let isCancelled = false;
   let coder: Transform | undefined;
-  /** What `write` gave last: it is waited for, and has the body wait. */
+  /** The last result of `write`: it is waited for, and has the body wait. */
   let written: unknown;
   let gathered: Uint8Array[] = [];
   let gatheredBytes = 0;

@@ -20,7 +20,7 @@ const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 const BLANK = 0x20;
 
-/** What a byte outside strings is; 0: one of a value. */
+/** The kind of a byte outside strings; 0: one of a value. */
 const SPACE = 1;
 const BETWEEN = 2;
 const OPEN = 3;
@@ -44,7 +44,7 @@ export class AccountLines {
   frame = EMPTY;
   #phase: 'before' | 'within' | 'after' | 'broken' = 'before';
   #accounts = 0;
-  /** What is open inside the account under way. */
+  /** The depth inside the account under way. */
   #depth = 0;
   #inString = false;
   #escaped = false;
@@ -229,7 +229,7 @@ async function dividedStream({ body, ...judged }: StreamedAnswer, signal: AbortS
   const decided = Promise.withResolvers<void>();
   const reader = Promise.withResolvers<void>();
   let kind: 'lines' | 'json' | undefined;
-  /** What has come behind the frame, from the piece on that showed what the answer is, and waits for a reader. */
+  /** Lines that came behind the frame, from the piece on that showed what the answer is, and waits for a reader. */
   let first = EMPTY;
   let write: WritePiece | undefined;
   let broken = false;

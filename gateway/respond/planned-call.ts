@@ -11,7 +11,7 @@ import type { CallContext, Forward } from '../upstream/forward.ts';
 import type { ForwardRoute, RouteOf } from '../upstream/selection.ts';
 import { NO_METHOD } from '../usage/usage.ts';
 
-/** What an element costs, and the name that it is counted under. */
+/** The price of an element, and the name that it is counted under. */
 type Priced = Readonly<{ credits: number; label: string }>;
 
 /** A call for a backend. */
@@ -20,7 +20,7 @@ export type ForwardCall = Priced & Readonly<{ kind: 'forward'; call: Call; route
 /** A call that the gateway answers itself, with an error. */
 export type AnsweredCall = Priced & Readonly<{ kind: 'answered'; answer: OwnAnswer }>;
 
-/** What is to be done for one element; for a notification nothing is sent and nothing is answered. */
+/** The work for one element; for a notification nothing is sent and nothing is answered. */
 export type PlannedCall = ForwardCall | AnsweredCall | (Priced & Readonly<{ kind: 'notification' }>);
 
 /** Every method that neither the table nor a backend's config knows: callers must not be able to make up labels. */

@@ -56,7 +56,7 @@ type Parts = Readonly<{
   onCall(method: string, outcome: Outcome): void;
   /** Called with the outcome of an admitted request; a batch counts as answered, whatever its calls return. */
   onOutcome(outcome: Outcome): void;
-  /** What large plain answers are compressed by; none: they go out as they are. */
+  /** Codings of large plain answers; none: they go out as they are. */
   codings: readonly Coding[];
   /** The names by which callers see backends; `undefined`: they do not. */
   backendNames: ReadonlyMap<string, string> | undefined;
@@ -208,7 +208,7 @@ function batchBody(
   const starts = answered.map(({ one, index }) => begin.bind(undefined, one, index));
   return spliceBatch(starts, abort, refundFrom, gather, beat);
 
-  /** What a batch that broke off did not deliver is not paid for: the answer at `first` and all behind it. */
+  /** Refunds what a batch that broke off did not deliver: the answer at `first` and all behind it. */
   function refundFrom(first: number): void {
     if (request.signal.aborted) return;
     for (const { index } of answered.slice(first)) {

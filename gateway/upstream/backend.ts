@@ -14,7 +14,7 @@ export type ExclusionReason = 'unreachable' | 'unhealthy' | 'lagging' | 'stalled
 export type HealthState = Readonly<{
   /** `undefined`: it takes part. */
   excludedBecause: ExclusionReason | undefined;
-  /** What an unreachable one did instead of answering, for the operator; empty otherwise. */
+  /** The act of an unreachable one in place of an answer, for the operator; empty otherwise. */
   reason: string;
   /** Slots behind the pool's reference; 0 when not known. */
   lagSlots: number;
@@ -94,7 +94,7 @@ export function answerSlot(slotIn: Method['slotIn'], answer: Buffer): number {
 export const RECENT_SECONDS = 300;
 export const TURN_SECONDS = 10;
 
-/** What became of a backend's calls in the last `RECENT_SECONDS`: answers that began, and failures that were its fault. */
+/** Outcomes of a backend's calls in the last `RECENT_SECONDS`: answers that began, and failures that were its fault. */
 class Recent {
   now = { answered: 0, failed: 0 };
   #turns = [this.now];
@@ -118,7 +118,7 @@ export type EnteringCall = Readonly<{
   inBatch?: InBatch;
 }>;
 
-/** What a call of a batch has to do with the others, which are answered in the order of their indexes. */
+/** The relation of a call of a batch to the others, which are answered in the order of their indexes. */
 type InBatch = Readonly<{
   batch: object;
   index: number;

@@ -13,7 +13,7 @@ type Entry = Readonly<{ before: Buffer; after: Buffer; cost: number; backend: st
   readers: number;
 };
 
-/** What an entry, or a piece of a copy, takes beside its bytes and its key. */
+/** Memory of an entry, or of a piece of a copy, beside its bytes and its key. */
 const ENTRY_BYTES = 256;
 /** The share of the memory that one answer may take. */
 const ENTRY_SHARE = 1 / 16;

@@ -88,7 +88,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
   body: Buffer | undefined;
   connection: Connection | undefined;
   cameMs = 0;
-  /** What its own attempt was sent under. */
+  /** The id that its own attempt was sent under. */
   sentId: Uint8Array = EMPTY;
   /** It is answered, or its attempt has failed: what that may still give is not wanted. */
   isOver = false;

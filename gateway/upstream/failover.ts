@@ -30,7 +30,7 @@ export type Reply =
   /** The caller left before an answer began. What was sent was sent, so the call is paid for, unless it was `unsent`. */
   | { readonly kind: 'caller-left'; readonly unsent?: true };
 
-/** What came of an attempt. */
+/** The outcome of an attempt. */
 export type Outcome = ResponseStart | Failure;
 
 /** A call and what its attempts have shown so far; `B` is what stands for a backend. */
@@ -65,7 +65,7 @@ export type FailoverEvent<B> =
   | Readonly<{ kind: 'caller-left' }>
   | Readonly<{ kind: 'outcome'; outcome: Outcome; profile: ProfileName; others: Others }>;
 
-/** What is known of the untried backends with room. */
+/** The untried backends with room. */
 export type Others = Readonly<{
   any: boolean;
   /** One is well and has the slot that the caller has been shown. */
@@ -178,7 +178,7 @@ function fallbackAfter(outcome: Outcome, { class: kind, fallback }: Progress<unk
   return { kind: isTooLarge && isSoForAll ? 'too-large' : 'no-backend', replied };
 }
 
-/** What the outcome of an attempt says of its backend; `unknown`: nothing. */
+/** Judges a backend by the outcome of an attempt; `unknown`: it says nothing of it. */
 export function verdictOn(outcome: Outcome): 'well' | 'failed' | 'unknown' {
   if (!isAnswer(outcome)) return isItsFault(outcome) ? 'failed' : 'unknown';
   return isThrottled(outcome) || (isError(outcome) && outcome.code === NODE_UNHEALTHY) ? 'failed' : 'well';

@@ -20,7 +20,7 @@ export function isItsFault(failure: Failure): boolean {
 /** The error of an answer. */
 export type RpcFailure = Readonly<{ code: number; message: string }>;
 
-/** What the outcome of an attempt advises about another one. */
+/** The advice of an outcome about another attempt. */
 export type Advice = Readonly<{
   /** Another backend may do better. */
   other: boolean;
@@ -75,7 +75,7 @@ const BY_CODE: ReadonlyMap<number, Advice> = new Map<number, Advice>([
 /** The reasons of what did not come because its backend was given up. */
 export const GIVEN_UP: ReadonlySet<string> = new Set([LEFT_OUT, LOST]);
 
-/** What a failed attempt says about trying another backend; a write may only when the first cannot have acted on it. */
+/** Advises after a failed attempt whether to try another backend; a write may only when the first cannot have acted on it. */
 export function adviceOnFailure(failure: Failure, kind: MethodClass): Advice {
   const status = failure.kind === 'status' ? failure.status : undefined;
   const isUntouched = failure.kind === 'unsent' || status === 429 || status === 503;
@@ -99,7 +99,7 @@ export const TOO_LARGE = 413;
 /** Codes by which fronts of paid backends throttle us, inside HTTP 200: the caller must not take it for a limit of his own. */
 export const THROTTLED = new Set([429, -429, -32029, -32090, -32429]);
 
-/** What to do about an error of the method (Agave `custom_error.rs`); a write goes elsewhere only when it was not taken. */
+/** Advises on an error of the method (Agave `custom_error.rs`); a write goes elsewhere only when it was not taken. */
 export function adviceOn({ code, message }: RpcFailure, kind: MethodClass, profile: ProfileName): Advice {
   if (THROTTLED.has(code)) return TROUBLE;
   if (kind === 'write') return code === NODE_UNHEALTHY ? TROUBLE : FINAL;

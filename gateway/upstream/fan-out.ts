@@ -22,7 +22,7 @@ type Parts = ForwardParts &
     onFanOut(outcome: 'made' | 'won'): void;
   }>;
 
-/** What a node says of a transaction is shorter. */
+/** Bounds the answer of a node about a transaction. */
 const ANSWER_BYTES_MAX = 1_048_576;
 
 export function createFanOut(parts: Parts): FanOut {

@@ -180,7 +180,7 @@ export class FollowedAnswer {
   readonly #sentText: string;
   readonly #callerId: Uint8Array;
   readonly #isTrusted: boolean;
-  /** What has come, until it shows whether its id stands first. */
+  /** The bytes so far, until they show whether the id stands first. */
   #start: Buffer | undefined = EMPTY;
   #hasFirstId = false;
   /** Its structure need not be followed to its end. */

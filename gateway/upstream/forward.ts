@@ -62,7 +62,7 @@ export type HistoryPart = Readonly<{
   hasNext: boolean;
 }>;
 
-/** What happens on the way, for metrics and logs. */
+/** Hooks on the way of a call, for metrics and logs. */
 export type ForwardEvents = Readonly<{
   /** A call waited `ms` for its answer to begin. */
   onResponseStart(method: Method, ms: number): void;

@@ -16,13 +16,13 @@ import { isForeign } from './followed-answer.ts';
 import { type HttpReply, NO_DESCRIPTORS, type Surrender } from './http-connection.ts';
 import { discarded, readAll, watched } from './response-reader.ts';
 
-/** What one look at a backend showed. */
+/** The result of one probe of a backend. */
 export type Reading = Readonly<{
   /** Its newest slots; unknown ones are absent. */
   slots: Readonly<Partial<Record<Commitment, number | undefined>>>;
   /** It answers no question, or says itself that it is not well. */
   trouble: Extract<ExclusionReason, 'unreachable' | 'unhealthy'> | undefined;
-  /** What an unreachable one did instead; empty otherwise. */
+  /** The act of an unreachable one in place of an answer; empty otherwise. */
   reason: string;
 }>;
 
@@ -125,7 +125,7 @@ const GOOD_PROBES = 3;
 /** A live node's slot grows every 0.4 s; one that stands still this long while the pool goes on has stopped. */
 const STALLED_MS = 15_000;
 
-/** What the probes of a round are compared with. */
+/** The measure of the probes of a round. */
 type RoundMeasure = Readonly<{
   /** The slot of `referenceSlot`; 0: not known. */
   slot: number;
@@ -135,7 +135,7 @@ type RoundMeasure = Readonly<{
   nowMs: number;
 }>;
 
-/** What a probe is compared with: its genesis may not be that of the others; no other that does its work may take part. */
+/** The measure of a probe: its genesis may not be that of the others; no other that does its work may take part. */
 export type Measure = RoundMeasure & Readonly<Record<'isOtherChain' | 'isNoneIn', boolean>>;
 
 /** The health after one more probe: out above `lagSlotsMax`, good again at half of it, so that nothing flaps. */
@@ -180,12 +180,12 @@ const ROUND_MS = 1_000;
 /** A backend that has calls and has answered none for so long is probed before its time. */
 const QUIET_MS = 500;
 
-/** What changes slowly is probed again in one of this many rounds, once it is known. */
+/** Rounds from one probe to the next of what changes slowly, once it is known. */
 const ROUNDS_PER_EXTENT = 15;
 
 const LATE: Reading = { slots: {}, trouble: 'unreachable', reason: `no answer within ${ROUND_MS} ms` };
 
-/** What is known of a backend between rounds. */
+/** A backend between rounds, before its first. */
 const UNWATCHED = {
   /** Rounds in a row in which it answered neither probes nor calls, and the calls that it had answered before. */
   silentRounds: 0,
@@ -319,7 +319,7 @@ function isUntold({ config, slots, health }: Backend): boolean {
   return health.excludedBecause !== OTHER_CHAIN && (needsFloor || health.excludedBecause === 'unreachable');
 }
 
-/** What a round is measured by, from its own probes. */
+/** Takes the measure of a round from its own probes. */
 function measureOf(
   looks: readonly Readonly<{ backend: Backend; reading: Reading; isOtherChain: boolean }>[],
   lagSlotsMax: number,

@@ -61,7 +61,7 @@ class Times {
   }
 }
 
-/** What a comparison has changed: it is slow, or as fast as others again, or was never slow because its calls are heavy. */
+/** The change that a comparison made: it is slow, or as fast as others again, or was never slow because its calls are heavy. */
 export type SlownessChange = 'slow' | 'recovered' | 'excused';
 
 /** How soon one backend begins to answer the calls of a lane. */

@@ -82,7 +82,7 @@ export async function readAll(body: StreamBody, bytesMax: number): Promise<Uint8
   return end.kind === 'cut' ? `an answer cut: ${end.reason}` : new Uint8Array(Buffer.concat(pieces));
 }
 
-/** What is done to a body; whatever is absent goes on as it comes. */
+/** Changes to a body; whatever is absent goes on as it comes. */
 type BodyChanges = Readonly<{
   /** Hands a piece to `write`, changed or not; gives what is to be waited for. */
   piece?(piece: Buffer, write: WritePiece): unknown;
@@ -133,7 +133,7 @@ export function watched(body: StreamBody, signal: AbortSignal, onEnd?: (end: Str
 const TELLING = ['"error"', '"result"'];
 const LETTER_N = 0x6e;
 
-/** What an answer is that begins so: `open`, the name of a member that tells has begun; `undefined`, it says nothing yet. */
+/** Tells an answer by its start: `open`, the name of a member that tells has begun; `undefined`, it says nothing yet. */
 export function startKindOf(start: Buffer): 'error' | 'null' | 'result' | 'open' | undefined {
   let i = afterSpace(start, 0);
   do {
@@ -153,7 +153,7 @@ export function startKindOf(start: Buffer): 'error' | 'null' | 'result' | 'open'
   return undefined;
 }
 
-/** What an answer is shows in so many bytes, unless members of no meaning stand first. */
+/** Bytes that show the kind of an answer, unless members of no meaning stand first. */
 const HEAD_BYTES = 1_024;
 
 /** No null and no error that matters is longer. */

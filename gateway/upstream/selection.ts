@@ -58,7 +58,7 @@ function serves({ methods, lanes, profile }: Backend['config'], name: string, me
   return !method.declared && lanes.includes(method.lane) && (only === undefined || only.has(name));
 }
 
-/** What a call needs of the chain that its backend has. */
+/** The needs of a call of its backend's chain. */
 export type Need = Readonly<{
   accountId: number;
   /** At which commitment it reads; `undefined`: it does not read the chain's present state, so no slot is compared. */
@@ -72,7 +72,7 @@ export type Need = Readonly<{
 type Requirement = Omit<Need, 'accountId' | 'lane'>;
 
 /**
- * What a call asks for, found by its words and not by parsing: it only chooses among backends, each of which reads the
+ * Reads the needs of a call, found by its words and not by parsing: it only chooses among backends, each of which reads the
  * parameters itself. Without a commitment it is `finalized`, but for methods that always read at another one, and
  * some that are not Agave's read the newest bank: what they show must not be taken for finalized.
  * Names that are escaped or stand twice are for the node to read: a slot must not be noted at the wrong commitment.

@@ -12,7 +12,7 @@ import type { UsageHook } from '../limits/charge.ts';
 import { mapBody, type StreamBody, type StreamedAnswer } from '../upstream/response-reader.ts';
 
 /**
- * What was counted of one key's method in one hour (hours since 1970, UTC) since it was last written. Mutable: it is the
+ * Counts of one key's method in one hour (hours since 1970, UTC) since it was last written. Mutable: it is the
  * count. `calls` shrinks by a charge that could not be written.
  */
 type Cell = Record<CellCounter, number> &
@@ -23,7 +23,7 @@ const ZEROS = Object.fromEntries(CELL_COUNTER_NAMES.map((name) => [name, 0])) as
 /** Cells that may wait for a ledger that takes no writes, about 400 bytes each. */
 const CELLS_MAX = 200_000;
 
-/** What has no method: a notification, a malformed element, a request that was not read. */
+/** The label of what has no method: a notification, a malformed element, a request that was not read. */
 export const NO_METHOD = '-';
 const UNREAD = { label: NO_METHOD };
 
@@ -37,7 +37,7 @@ type Cells = Readonly<{
   joinJournal(caller: Caller): void;
 }>;
 
-/** What one request adds to usage, counted in the hour in which it came. An index is that of an element in the request. */
+/** Adds one request to usage, counted in the hour in which it came. An index is that of an element in the request. */
 export class RequestUsage implements UsageHook {
   readonly #cells: Cells;
   readonly #clock: Pick<Clock, 'now'>;
@@ -174,7 +174,7 @@ export function createUsage({ ledger, node, clock, onLost }: Deps) {
     INSERT INTO usage_hours (${CELL_COLUMNS.join(', ')}) VALUES (${CELL_COLUMNS.map(() => '?').join(', ')})
     ON CONFLICT DO UPDATE SET ${counters.map((column) => `${column} = ${column} + excluded.${column}`).join(', ')}`);
   const addAll = ledger.transaction((callers: readonly Caller[]) => callers.forEach(addOf));
-  /** What is not yet in the ledger: the cells of each caller, a list linked by `next`. */
+  /** Counts that are not yet in the ledger: the cells of each caller, a list linked by `next`. */
   const waiting = new Map<Caller, Cell>();
   const withJournal = new Set<Caller>();
   /** Callers still to be written, in the order of the ledger's rows: a transaction of neighbours writes fewer pages. */
@@ -246,7 +246,7 @@ export function createUsage({ ledger, node, clock, onLost }: Deps) {
   return {
     begin: (caller: Caller, items: readonly Item[]) => new RequestUsage(cells, clock, caller, items),
     refused,
-    /** What the journal writes in its own transaction: the cells that its charges and refunds changed. */
+    /** Written by the journal in its own transaction: the cells that its charges and refunds changed. */
     inSameTransaction: {
       write: () => withJournal.forEach(addOf),
       written() {
