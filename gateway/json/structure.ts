@@ -135,10 +135,12 @@ export class Structure {
   }
 }
 
-/** Where the quote that may end a string stands, or the backslashes before it; `i` is within the string. */
+/** Where the quote that may end a string stands, or the backslash that escapes it; `i` is within the string, and not escaped. */
 function beforeEnd(bytes: Buffer, i: number): number {
   const quote = bytes.indexOf(QUOTE, i);
-  let end = quote === -1 ? bytes.length : quote;
-  while (end > i && bytes[end - 1] === BACKSLASH) end--;
-  return end;
+  const end = quote === -1 ? bytes.length : quote;
+  let run = end;
+  while (run > i && bytes[run - 1] === BACKSLASH) run--;
+  // Pairs of backslashes are passed over: to step through a long run, and search behind each few, would be quadratic.
+  return end - ((end - run) & 1);
 }

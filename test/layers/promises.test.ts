@@ -3,7 +3,7 @@ import { readPromises, titlesById } from './promises.ts';
 
 /** How many rows the groups of the pages of faults have: none goes unnoticed. */
 const ROWS = {
-  'faults A': 17,
+  'faults A': 18,
   'faults B': 13,
   'faults C': 13,
   'faults D': 12,

@@ -118,6 +118,18 @@ describe('the structure of an answer', () => {
     );
   });
 
+  test('A18 a string of backslashes that goes on past a piece is walked once', () => {
+    for (const odd of [0, 1]) {
+      const bytes = Buffer.concat([Buffer.from('{"a":"'), Buffer.alloc(131_072 + odd, '\\')]);
+      const structure = new Structure();
+      const began = performance.now();
+      expect(structure.push(bytes)).toBe(true);
+      expect(performance.now() - began).toBeLessThan(500);
+      structure.push(Buffer.from(odd === 1 ? '""}' : '"}'));
+      expect(structure.isComplete).toBe(true);
+    }
+  });
+
   test('may hold each byte outside strings that JSON has there, and no other', () => {
     for (let byte = 0; byte < 256; byte++) {
       const text = Buffer.from('{"a":[1,2]}');
