@@ -357,16 +357,17 @@ export class CallerConnection {
     this.#isStranger = !exchange.hasKey && status >= 400 && status < 500;
     this.#refusals = this.#isStranger ? this.#refusals + 1 : 0;
     const isStream = !(body instanceof Uint8Array);
-    if (isStream) this.#body = body;
     const isHead = exchange.method === 'HEAD';
     const length = isStream || (isHead && response.body === undefined) ? response.length : body.length;
     const isKept = this.#isKept(exchange, response, length);
     const head = responseHead(exchange.headers, response, length, isKept, this.#listener.date());
-    if (isStream) {
+    if (isStream && !isHead) {
+      this.#body = body;
       this.#out.cork(head);
       return void this.#stream(exchange, body, response, isKept).catch(() => this.destroy());
     }
-    this.#out.add(head, isHead ? EMPTY : body);
+    if (isStream) body.cancel();
+    this.#out.add(head, isStream || isHead ? EMPTY : body);
     this.#finish(exchange, isKept);
   }
 

@@ -112,11 +112,9 @@ export async function rpcResponseOf(response: Response, method: string): Promise
     else if (!OWN_FIELDS.has(name)) fields[name] = value;
   }
   const length = lengthIn(response.headers);
-  const body = await bodyOf(response, length);
-  if (method !== 'HEAD') return new RpcResponse({ status, fields, cookies, body, length });
-  if (!(body instanceof Uint8Array)) body.cancel();
-  const isWhole = body instanceof Uint8Array && response.body !== null;
-  return new RpcResponse({ status, fields, cookies, length: isWhole ? body.length : length });
+  const isHeadAlone = method === 'HEAD' && response.body === null;
+  const body = isHeadAlone ? undefined : await bodyOf(response, length);
+  return new RpcResponse({ status, fields, cookies, body, length });
 }
 
 function lengthIn(headers: Headers): number | undefined {

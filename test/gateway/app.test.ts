@@ -79,6 +79,20 @@ describe('the gateway answers app.handle as it answers a connection', () => {
     expect(answer.body === '').toBe(part === '');
   });
 
+  test('F13 every route of the app is answered alike, and HEAD as GET', async () => {
+    for (const { method, path } of gateway.app.routes) {
+      const methods = method === 'GET' ? ['GET', 'HEAD'] : [method === 'ALL' ? 'PUT' : method];
+      for (const each of methods) {
+        const { status } = await onBoth(gateway.app, gateway.url, path, () => ({ method: each }));
+        expect([each, path, status]).toEqual([
+          each,
+          path,
+          path === '/' ? (each === 'POST' ? 415 : 405) : 200,
+        ]);
+      }
+    }
+  });
+
   test('F13 app.handle finds the path behind a host as short as may be', async () => {
     for (const host of ['a', 'ab', 'gateway.example'])
       expect((await gateway.app.handle(new Request(`http://${host}/health/live`))).status).toBe(200);
@@ -176,6 +190,33 @@ describe('while it listens', () => {
     loaded.resolve(new Elysia().get('/late', () => 'late') as unknown as Elysia); // its routes are in its type
     await app.modules;
     expect(await onBoth(app, url, '/late', () => ({}))).toMatchObject({ status: 200, body: 'late' });
+  });
+
+  test('F13 a plugin that loads while it listens works on both', async () => {
+    const loaded = Promise.withResolvers<void>();
+    const { app, url } = serve((plugins) =>
+      plugins.use(async (plugin) => {
+        await loaded.promise;
+        return plugin.get('/late', () => 'late');
+      }),
+    );
+    loaded.resolve();
+    await app.modules;
+    expect(await onBoth(app, url, '/late', () => ({}))).toMatchObject({ status: 200, body: 'late' });
+  });
+
+  test('F13 app.listen runs the start hooks, and calls back with its server', () => {
+    const seenBy: unknown[] = [];
+    const note = ({ server }: Pick<Elysia, 'server'>) => seenBy.push(['start', server?.port]);
+    const { url } = serve(
+      (plugin) => plugin.onStart(note),
+      undefined,
+      ({ port }) => {
+        seenBy.push(port);
+      },
+    );
+    const port = Number(url.port);
+    expect(seenBy).toEqual([['start', port], port]);
   });
 
   test('F13 app.stop drains, runs the stop hooks once, and cuts when it is told to', async () => {

@@ -69,7 +69,11 @@ export async function stopAll(): Promise<void> {
 type Plug = (app: Elysia) => unknown;
 
 /** The app of the gateway on a port: hooks stand before its routes, other routes behind them. */
-export function serve(routes: Plug = () => undefined, hooks: Plug = () => undefined) {
+export function serve(
+  routes: Plug = () => undefined,
+  hooks: Plug = () => undefined,
+  onListening?: Parameters<Elysia['listen']>[1],
+) {
   const listener = new SocketListener(testConfig({}).gateway, { clock: systemClock, shared: false });
   const adapter = createAdapter(listener);
   const app = new Elysia({ adapter, strictPath: true });
@@ -77,7 +81,7 @@ export function serve(routes: Plug = () => undefined, hooks: Plug = () => undefi
   const health = () => ({ ok: true, sentence: 'ok' });
   app.use(createApp({ answer, health }, adapter));
   routes(app);
-  app.listen(0);
+  app.listen(0, onListening);
   open.push(app);
   return { app, url: app.server?.url ?? new URL('http://none') };
 }

@@ -1,10 +1,12 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { status, t } from 'elysia';
+import { signCookie } from 'elysia/utils';
 import { RpcResponse } from '../../../gateway/listener/http.ts';
 import { openCaller } from '../../fakes/raw-caller.ts';
 import { JSON_HEADERS } from '../../started/gateway.ts';
 import { type Init, onBoth, serve, stopAll } from '../both-ways.ts';
+import { streamBodyOf } from '../stream-body.ts';
 
 const INTERNAL_ERROR = '{"jsonrpc":"2.0","error":{"code":-32603,"message":"Internal error"},"id":null}';
 
@@ -93,15 +95,35 @@ test('F13 a hook may give another answer in place of one of the gateway', async 
   });
 });
 
+test('F13 a hook that sets a status alone has it sent', async () => {
+  const { app, url } = serve(undefined, (plugin) =>
+    plugin.onAfterHandle({ as: 'global' }, ({ set }) => {
+      set.status = 202;
+    }),
+  );
+  expect(await onBoth(app, url, '/', () => ({ method: 'POST' }))).toMatchObject({
+    status: 202,
+    body: 'POST ',
+  });
+});
+
+const signed = `signed=${await signCookie('good', 'a secret')}`;
+
 describe('routes of a plugin', () => {
+  /** By its text nobody sees that it gives a promise. */
+  const later = Promise.resolve(new RpcResponse({ status: 203, fields: { 'x-own': 'own' } }));
   const made = Buffer.from('a,b\n');
   const routes = () =>
     serve((app) =>
       app
         .get('/text', () => 'text é')
         .get('/static', 'static')
+        .get('/signed', ({ cookie }) => cookie['signed']?.value, {
+          cookie: t.Cookie({ signed: t.String() }, { secrets: 'a secret', sign: ['signed'] }),
+        })
         .get('/object', () => ({ status: 7, fields: {}, body: 'an object' }))
         .get('/number', () => 7)
+        .get('/later', () => later)
         .get('/nothing', () => undefined)
         .get('/status', () => status(418, { error: 'teapot' }))
         .get('/thrown', () => {
@@ -130,6 +152,11 @@ describe('routes of a plugin', () => {
         .get('/p/:id/*', ({ params, query, headers }) => ({ params, query, agent: headers['user-agent'] }))
         .post('/body', ({ body }) => body, { body: t.Object({ a: t.Number() }) })
         .post('/text', async ({ request }) => [await request.text(), request.bodyUsed], { parse: 'none' })
+        .post(
+          '/bytes',
+          async ({ request }) => [(await request.clone().bytes()).length, (await request.blob()).size],
+          { parse: 'none' },
+        )
         .post('/form', async ({ request }) => [...(await request.formData())], { parse: 'none' })
         .all('/any', ({ request, server }) => [request.method, typeof server?.port])
         .mount('/mounted', async (request) => new Response(`${request.method} ${await request.text()}`)),
@@ -140,6 +167,7 @@ describe('routes of a plugin', () => {
     ['/static', 200, 'static'],
     ['/object', 200, '{"status":7,"fields":{},"body":"an object"}'],
     ['/number', 200, '7'],
+    ['/later', 203, ''],
     ['/nothing', 200, ''],
     ['/status', 418, '{"error":"teapot"}'],
     ['/thrown', 409, 'thrown'],
@@ -161,6 +189,9 @@ describe('routes of a plugin', () => {
     ['/body', 400, 'Bad Request', { method: 'POST', headers: JSON_HEADERS, body: '{"a"' }],
     ['/text', 200, '["t",true]', { method: 'POST', body: 't' }],
     ['/text', 200, '["",false]', { method: 'POST' }],
+    ['/bytes', 200, '[3,3]', { method: 'POST', body: 'abc' }],
+    ['/signed', 200, 'good', { headers: { cookie: signed } }],
+    ['/signed', 400, '"signed" has invalid cookie signature', { headers: { cookie: `${signed}x` } }],
     [
       '/form',
       200,
@@ -264,6 +295,28 @@ describe('on the wire', () => {
   ])('F13 %s %p is framed once', async (path, how, expected) => {
     const found = await lines(path, how);
     expect(found.toSorted()).toEqual([...expected].toSorted());
+  });
+
+  test('F13 a stream in answer to HEAD is left, and its head sent alone', async () => {
+    let cancelled = 0;
+    const { app, url } = serve((plugin) =>
+      plugin.head('/s', () => {
+        const body = streamBodyOf(new ReadableStream({ cancel: () => void cancelled++ }));
+        return new RpcResponse({ status: 200, fields: {}, body, length: 5 });
+      }),
+    );
+    const found = await onBoth(app, url, '/s', () => ({ method: 'HEAD' }));
+    expect([found.fields['content-length'], cancelled]).toEqual(['5', 2]);
+  });
+
+  test('F13 a body above a megabyte is an error of its route, and not a shorter one', async () => {
+    const { url } = serve((plugin) =>
+      plugin.post('/text', async ({ request }) => (await request.text()).length, { parse: 'none' }),
+    );
+    const post = (length: number) =>
+      fetch(`${url.origin}/text`, { method: 'POST', body: 'x'.repeat(length) });
+    expect(await (await post(1_048_576)).text()).toBe('1048576');
+    expect((await post(1_048_577)).status).toBe(500);
   });
 
   test('F13 a caller that leaves ends the stream of its route', async () => {
