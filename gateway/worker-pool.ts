@@ -94,10 +94,11 @@ type Running = {
 /**
  * Keeps `size` seats taken. A worker's number, which names its lock and node, is its seat's, or a spare one while that drains.
  *
- *     starting ── it listens ──▶ listening ── it drains, hangs, or all stop ──▶ ending
- *        └──────────── it ends ──────┴──────────────── it ends ──────────────────┘
+ *     starting ── it listens ──▶ listening ── it drains, or hangs ──▶ ending
+ *        └───────── it ends ─────────┴──────────── it ends ─────────────┴──▶ gone
  *
- * When the worker of a seat ends or drains, `afterExit` decides whether and when another takes the seat.
+ * When all are to stop, each drains, one that starts too. When the worker of a seat ends or drains, `afterExit` decides whether
+ * and when another takes the seat.
  */
 export class WorkerPool {
   readonly totals = new MetricTotals();

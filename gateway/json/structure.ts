@@ -11,6 +11,7 @@ type State = (typeof STATES)[number];
  *       ▼           │
  *     after         └── any value, name or sign; a byte that cannot stand there: broken
  * ```
+ * A string ends at any of its states, and a space leaves each outside of strings as it is.
  */
 const STATES = [
   'before',

@@ -36,7 +36,7 @@ type State = 'new' | 'open' | 'draining' | 'stopped';
 /**
  * A listener for the connections of callers, which is opened once (docs/decisions/listener.md).
  *
- *     new ── open ──▶ open ── close ──▶ draining ── no request for 250 ms, or 5 s ──▶ stopped
+ *     new ── open ──▶ open ── close ──▶ draining ── no request for 250 ms, 5 s, or no time for it ──▶ stopped
  *
  * Draining it still accepts connections, for clients that do not know yet, and each ends with its answer. Stopped it accepts none,
  * and `close` resolves when the last has ended, or was cut.
