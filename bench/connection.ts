@@ -1,4 +1,5 @@
-import { BodyDecoder, readHead, type ResponseHead } from '../gateway/upstream/http-parser.ts';
+import { BodyDecoder } from '../gateway/http/body-decoder.ts';
+import { readHead, type ResponseHead } from '../gateway/http/response-head.ts';
 import type { Clock } from '../shared/clock.ts';
 import { userinfoOf } from '../shared/secret.ts';
 

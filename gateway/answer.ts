@@ -13,7 +13,7 @@ import {
   refusalOfHead,
   type RpcRequest,
   RpcResponse,
-} from './listener/http.ts';
+} from './listener/rpc.ts';
 import type { Barred, IdentifyCaller } from './request/auth.ts';
 import { type BodyRead, type Malformed, malformed, readEnvelope } from './request/envelope.ts';
 import { isForward, isScan, planCall, type PlannedCall } from './respond/planned-call.ts';

@@ -11,12 +11,12 @@ import { unreadableTls } from '../shared/config/load.ts';
 import { listenComplaint } from '../shared/process.ts';
 import type { AnswerRequest } from './answer.ts';
 import { createAdapter } from './listener/adapter.ts';
-import { RpcResponse } from './listener/http.ts';
+import { RpcResponse } from './listener/rpc.ts';
 import { type ListenerOptions, SocketListener } from './listener/listener.ts';
 import { rpcRequestOf } from './listener/web.ts';
 import { NULL_ID, rpcError } from './request/envelope.ts';
 import { JSON_TYPE } from './respond/refusal.ts';
-import { HOST_DRAINING, type Health } from './health.ts';
+import { type Health, HOST_DRAINING } from './health.ts';
 
 type Stages = Readonly<{ answer: AnswerRequest; health: Health }>;
 

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { BUN_VERSION } from '../shared/process.ts';
 import { unusedExports } from './layers/exports.ts';
-import { againstOrder, circles, mutualFolders, orderIn } from './layers/folders.ts';
+import { againstOrder, circles, meetings, mutualFolders, orderIn } from './layers/folders.ts';
 import { barrels, benchCrossings, crossings, importsOf, lonely } from './layers/imports.ts';
 import { unnamedMarkup, unsafeMarkup } from './layers/markup.ts';
 import { emptyNames, oddNames, typesOfOneName, whatDocstrings } from './layers/names.ts';
@@ -89,6 +89,9 @@ describe('the chapters and layers', () => {
     expect(againstOrder(own, order)).toEqual([]);
   });
   test('no two folders import each other', () => expect(mutualFolders(product)).toEqual([]));
+  test('listener and upstream share http/, and import nothing of each other', () => {
+    expect(meetings(product, ['gateway/listener', 'gateway/upstream'])).toEqual([]);
+  });
   test('no file imports itself through others', () => expect(circles(product)).toEqual([]));
   test('every export is imported by another file', () => {
     expect(unusedExports(product, [...product, ...tests])).toEqual([]);
@@ -194,6 +197,7 @@ describe('a planted breach is found', () => {
       'gateway/a/x.ts imports gateway/main.ts against the order',
     ]);
     expect(mutualFolders(sources)).toEqual(['gateway/a and gateway/b import each other']);
+    expect(meetings(sources, ['gateway/a', 'gateway/b']).length).toBeGreaterThan(1);
   });
 
   test('a circle of files, and not the file that only imports it', () => {

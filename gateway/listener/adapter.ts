@@ -2,7 +2,7 @@ import type { ElysiaAdapter } from 'elysia';
 import { WebStandardAdapter } from 'elysia/adapter/web-standard';
 import type { Listen } from '../../shared/config/kinds.ts';
 import { CallerRequest } from './caller-request.ts';
-import { RpcResponse } from './http.ts';
+import { RpcResponse } from './rpc.ts';
 import type { SocketListener } from './listener.ts';
 import { webResponseOf } from './web.ts';
 

@@ -1,15 +1,14 @@
 import type { Clock } from '../../shared/clock.ts';
+import { EMPTY, readFrom } from '../http/slab.ts';
+import type { StreamBody } from '../http/stream-body.ts';
+import { Outgoing } from '../http/outgoing.ts';
+import { type BadHead, readRequestHead } from '../http/request-head.ts';
+import { bareHead, responseHead } from '../http/response-head.ts';
 import type { BodyBudget, Holder, Share } from './body-budget.ts';
 import type { CallerRequest } from './caller-request.ts';
 import { Exchange, READ_OUT_BYTES_MAX, UNCOUNTED_BYTES_MAX, WAITING_BYTES_MAX } from './exchange.ts';
-import { RpcResponse } from './http.ts';
+import { RpcResponse } from './rpc.ts';
 import type { Intake } from './intake.ts';
-import { EMPTY } from '../upstream/http-connection.ts';
-import type { StreamBody } from '../upstream/response-reader.ts';
-import { readFrom } from '../upstream/slab.ts';
-import { Outgoing } from './outgoing.ts';
-import { type BadHead, readRequestHead } from './request-head.ts';
-import { bareHead, responseHead } from './response-head.ts';
 import { awaitWork } from './turn-work.ts';
 import { rpcResponseOf } from './web.ts';
 

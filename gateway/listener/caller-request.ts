@@ -1,5 +1,5 @@
-import type { Body, RpcRequest } from './http.ts';
-import type { RequestHead } from './request-head.ts';
+import type { RequestHead } from '../http/request-head.ts';
+import type { Body, RpcRequest } from './rpc.ts';
 
 /**
  * The origin of every `url`, whatever the caller named: Elysia looks for the path behind the eleventh character. The field

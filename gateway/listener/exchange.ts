@@ -1,10 +1,10 @@
-import { EMPTY } from '../upstream/http-connection.ts';
-import { BodyDecoder } from '../upstream/http-parser.ts';
+import { EMPTY } from '../http/slab.ts';
+import { BodyDecoder } from '../http/body-decoder.ts';
+import { Sending } from '../http/outgoing.ts';
+import type { RequestHead } from '../http/request-head.ts';
 import type { BodyBudget, Holder, Share } from './body-budget.ts';
 import { CallerRequest } from './caller-request.ts';
-import { Sending } from './sending.ts';
-import type { Body, BodyRefusal } from './http.ts';
-import type { RequestHead } from './request-head.ts';
+import type { Body, BodyRefusal } from './rpc.ts';
 
 /** What is kept of a body that nobody has asked for yet, and of requests behind the one under way. */
 export const WAITING_BYTES_MAX = 65_536;

@@ -1,7 +1,7 @@
-import type { StreamBody } from '../upstream/response-reader.ts';
+import type { StreamBody } from '../http/stream-body.ts';
+import { Sending } from '../http/outgoing.ts';
 import { CallerRequest } from './caller-request.ts';
-import { type Body, type Fields, type RpcRequest, RpcResponse } from './http.ts';
-import { Sending } from './sending.ts';
+import { type Body, type Fields, type RpcRequest, RpcResponse } from './rpc.ts';
 
 /** So much of a body that is there at once is gathered, to send its length. */
 const GATHERED_BYTES_MAX = 1_048_576;

@@ -1,6 +1,5 @@
 import { arrayOf } from '../json/slices.ts';
-import type { WritePiece } from '../upstream/http-connection.ts';
-import { isUnread, type StreamBody, type StreamEnd } from '../upstream/response-reader.ts';
+import { isUnread, type StreamBody, type StreamEnd, type WritePiece } from '../http/stream-body.ts';
 
 /** One element's answer, ready to be spliced. */
 export type Part =

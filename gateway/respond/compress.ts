@@ -1,9 +1,8 @@
 import type { Transform } from 'node:stream';
 import { constants, createGzip, createZstdCompress } from 'node:zlib';
 import type { Coding } from '../../shared/config/kinds.ts';
-import { rangesIn } from '../listener/http.ts';
-import type { WritePiece } from '../upstream/http-connection.ts';
-import { mapBody, type StreamBody } from '../upstream/response-reader.ts';
+import { rangesIn } from '../http/fields.ts';
+import { mapBody, type StreamBody, type WritePiece } from '../http/stream-body.ts';
 
 /** The header is read no further than this; who sends a longer one gets plain answers. */
 const HEADER_LENGTH_MAX = 1_024;

@@ -11,9 +11,10 @@ import {
 } from '../json/scan.ts';
 import { memberOf } from '../json/slices.ts';
 import type { HeadFields } from '../../shared/keys/carrier.ts';
-import { rangesIn } from '../listener/http.ts';
-import { EMPTY, type WritePiece } from '../upstream/http-connection.ts';
-import type { ResponseStart, StreamedAnswer, StreamEnd } from '../upstream/response-reader.ts';
+import { rangesIn } from '../http/fields.ts';
+import { EMPTY } from '../http/slab.ts';
+import type { StreamEnd, WritePiece } from '../http/stream-body.ts';
+import type { ResponseStart, StreamedAnswer } from '../upstream/response-reader.ts';
 import { JSON_TYPE } from './refusal.ts';
 
 const LINE_FEED = 0x0a;

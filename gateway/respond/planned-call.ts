@@ -3,7 +3,7 @@ import type { Plan, Prices } from '../../shared/config/plans.ts';
 import type { ScanPermits } from '../limits/scans.ts';
 import { METHODS } from '../../shared/config/methods.ts';
 import { type Call, type Element, type OwnAnswer, rpcError } from '../request/envelope.ts';
-import type { RpcRequest } from '../listener/http.ts';
+import type { RpcRequest } from '../listener/rpc.ts';
 import type { Direct } from '../upstream/direct.ts';
 import type { FanOut } from '../upstream/fan-out.ts';
 import type { Reply } from '../upstream/failover.ts';

@@ -6,7 +6,7 @@ import { arrayOf } from '../json/slices.ts';
 import { type Charge, rateFields } from '../limits/charge.ts';
 import type { Barred } from '../request/auth.ts';
 import { type BodyRead, type Malformed, NULL_ID, rpcError } from '../request/envelope.ts';
-import { type BodyRefusal, type Fields, type HeadRefusal, RpcResponse } from '../listener/http.ts';
+import { type BodyRefusal, type Fields, type HeadRefusal, RpcResponse } from '../listener/rpc.ts';
 
 /** Invalid Request (JSON-RPC 2.0, section 5.1). */
 const INVALID_REQUEST = -32600;

@@ -4,16 +4,11 @@ import type { Caller } from '../../shared/keys/source.ts';
 import type { CallPermits } from '../limits/calls.ts';
 import { type Charge, type Charging, rateFields } from '../limits/charge.ts';
 import type { Envelope } from '../request/envelope.ts';
-import { corsFields, type Fields, type RpcRequest, RpcResponse } from '../listener/http.ts';
+import { corsFields, type Fields, type RpcRequest, RpcResponse } from '../listener/rpc.ts';
 import { bodyOf } from '../upstream/cache.ts';
 import type { Reply } from '../upstream/failover.ts';
-import {
-  isUnread,
-  type ResponseStart,
-  type StreamEnd,
-  watched,
-  WHOLE_BYTES_MAX,
-} from '../upstream/response-reader.ts';
+import { isUnread, type StreamEnd, watched } from '../http/stream-body.ts';
+import { type ResponseStart, WHOLE_BYTES_MAX } from '../upstream/response-reader.ts';
 import { countedBody, type RequestUsage } from '../usage/usage.ts';
 import { type Beat, type Evict, type OnWait, type Part, spliceBatch } from './batch.ts';
 import { codingFor, compressed } from './compress.ts';

@@ -1,12 +1,13 @@
 import { afterSpace, wholeNumberAt } from '../json/scan.ts';
 import { elementsOf, numberIn } from '../json/slices.ts';
 import type { Call } from '../request/envelope.ts';
+import { mapBody, type StreamBody, watched } from '../http/stream-body.ts';
+import { awaitTurn, moved } from '../http/turns.ts';
 import { endIdAt, RESULT_AT } from './followed-answer.ts';
 import type { Reply } from './failover.ts';
 import type { CallContext, Forward } from './forward.ts';
-import { mapBody, type StreamBody, watched, WHOLE_BYTES_MAX } from './response-reader.ts';
+import { WHOLE_BYTES_MAX } from './response-reader.ts';
 import type { Pool } from './selection.ts';
-import { awaitTurn, moved } from './turns.ts';
 
 /** A kept answer, and who gave it; the caller's id goes between `before` and `after`. */
 type Entry = Readonly<{ before: Buffer; after: Buffer; cost: number; backend: string | undefined }> & {

@@ -1,7 +1,8 @@
 import type { Transform } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import type { Coding } from '../../shared/config/kinds.ts';
-import type { BodyEnd, ReplyBody, WritePiece } from './http-connection.ts';
+import type { BodyEnd, WritePiece } from '../http/stream-body.ts';
+import type { ReplyBody } from './http-connection.ts';
 
 /** Bytes that are decoded at a time: of fewer, going from thread to thread costs more. */
 const DECODED_BYTES = 262_144;

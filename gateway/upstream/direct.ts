@@ -1,21 +1,16 @@
 import { isAt } from '../json/scan.ts';
 import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
+import { EMPTY } from '../http/slab.ts';
+import { LEFT_OUT } from '../http/stream-body.ts';
+import { atEndOfTurn } from '../http/turns.ts';
 import { answerSlot, type Backend, hashOf } from './backend.ts';
 import { isStale, type Outcome, type Reply } from './failover.ts';
 import { plainIdAt, withCallerId } from './followed-answer.ts';
 import { type CallContext, ForwardedCall, type ForwardParts } from './forward.ts';
 import type { Hedge, HedgedCall } from './hedge.ts';
-import {
-  type Connection,
-  EMPTY,
-  type ExchangeHandler,
-  type HttpReply,
-  LEFT_OUT,
-  type NoReply,
-} from './http-connection.ts';
+import type { Connection, ExchangeHandler, HttpReply, NoReply } from './http-connection.ts';
 import { judge, judgeWhole } from './response-reader.ts';
 import { type ForwardRoute, isOfThisChain, type Need, takersOf } from './selection.ts';
-import { atEndOfTurn } from './turns.ts';
 
 /**
  * The first attempt of a small read, at the account's preferred backend, answered from one read of its socket. What else

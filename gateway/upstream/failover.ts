@@ -1,6 +1,7 @@
 import { unreachable } from '../../shared/brand.ts';
 import type { ProfileName } from '../../shared/config/profiles.ts';
 import type { MethodClass } from '../../shared/config/methods.ts';
+import { LOST } from '../http/stream-body.ts';
 import {
   type Advice,
   adviceOn,
@@ -17,7 +18,6 @@ import {
   THROTTLED,
   TOO_LARGE,
 } from './failure.ts';
-import { LOST } from './http-connection.ts';
 import type { ResponseStart, WholeAnswer } from './response-reader.ts';
 
 /** A backend's answer under way, or what is left to say when no backend gave one. */

@@ -1,6 +1,7 @@
 import { type ProfileName, PROFILES } from '../../shared/config/profiles.ts';
 import type { MethodClass } from '../../shared/config/methods.ts';
-import { LEFT_OUT, LOST, NO_DESCRIPTORS, type NoReply } from './http-connection.ts';
+import { LEFT_OUT, LOST } from '../http/stream-body.ts';
+import { NO_DESCRIPTORS, type NoReply } from './http-connection.ts';
 
 /** How an attempt on a backend failed before any byte of an answer was kept. */
 export type Failure =

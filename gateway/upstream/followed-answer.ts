@@ -16,8 +16,9 @@ import {
 import { memberOf } from '../json/slices.ts';
 import { Structure } from '../json/structure.ts';
 import { SEND_ID_BYTES } from '../request/send-id.ts';
+import { EMPTY } from '../http/slab.ts';
+import type { WritePiece } from '../http/stream-body.ts';
 import { failureOf, type RpcFailure } from './failure.ts';
-import { EMPTY, type WritePiece } from './http-connection.ts';
 
 const RESULT = Buffer.from('{"jsonrpc":"2.0","result":');
 /** Where the result of a plain answer stands. */

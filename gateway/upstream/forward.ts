@@ -3,6 +3,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
 import type { Method, MethodClass } from '../../shared/config/methods.ts';
 import { type Call, requestBytes, writeRequest } from '../request/envelope.ts';
+import { isUnread, mapBody, readAll, type StreamEnd, watched } from '../http/stream-body.ts';
 import { type Backend, COMMITMENTS, type EnteringCall, enterOneOf } from './backend.ts';
 import {
   ATTEMPT_MS_MIN,
@@ -22,15 +23,7 @@ import {
   verdictOn,
 } from './failover.ts';
 import type { Failure } from './failure.ts';
-import {
-  isUnread,
-  judge,
-  mapBody,
-  readAll,
-  type StreamedAnswer,
-  type StreamEnd,
-  watched,
-} from './response-reader.ts';
+import { judge, type StreamedAnswer } from './response-reader.ts';
 import { type ForwardRoute, type Need, type Pool, type RetryBudget, takersOf } from './selection.ts';
 
 /**

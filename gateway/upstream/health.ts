@@ -2,6 +2,7 @@ import type { Clock } from '../../shared/clock.ts';
 import { PROFILES } from '../../shared/config/profiles.ts';
 import { textIn } from '../json/scan.ts';
 import { memberOf, membersOf, numberIn } from '../json/slices.ts';
+import { readAll, watched } from '../http/stream-body.ts';
 import {
   type Backend,
   type Commitment,
@@ -14,7 +15,7 @@ import {
 import { failureOf, NODE_UNHEALTHY } from './failure.ts';
 import { isForeign } from './followed-answer.ts';
 import { type HttpReply, NO_DESCRIPTORS, type Surrender } from './http-connection.ts';
-import { discarded, readAll, watched } from './response-reader.ts';
+import { discarded } from './response-reader.ts';
 
 /** The result of one probe of a backend. */
 export type Reading = Readonly<{

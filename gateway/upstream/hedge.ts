@@ -1,9 +1,10 @@
 import type { Clock } from '../../shared/clock.ts';
+import { EMPTY } from '../http/slab.ts';
+import { atEndOfTurn } from '../http/turns.ts';
 import type { Backend } from './backend.ts';
 import { answerFor, plainIdAt } from './followed-answer.ts';
-import { type Connection, EMPTY, type ExchangeHandler } from './http-connection.ts';
+import type { Connection, ExchangeHandler } from './http-connection.ts';
 import { createRetryBudget, type Need, type Pool } from './selection.ts';
-import { atEndOfTurn } from './turns.ts';
 
 /** A light read under way at one backend. */
 export type HedgedCall = Readonly<{

@@ -3,6 +3,7 @@ import type { Coding } from '../../shared/config/kinds.ts';
 import { descriptorsInUse } from '../../shared/store/private.ts';
 import type { MethodClass } from '../../shared/config/methods.ts';
 import { userinfoOf } from '../../shared/secret.ts';
+import { LEFT_OUT } from '../http/stream-body.ts';
 import {
   type AccountCall,
   Connection,
@@ -10,7 +11,6 @@ import {
   type ExchangeHandler,
   type HttpReply,
   isGivenUp,
-  LEFT_OUT,
   NO_DESCRIPTORS,
   type NoReply,
   type Surrender,

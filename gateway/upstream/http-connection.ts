@@ -1,24 +1,10 @@
 import type { Clock } from '../../shared/clock.ts';
 import type { MethodClass } from '../../shared/config/methods.ts';
-import { BodyDecoder, readHead, type ResponseHead } from './http-parser.ts';
-import { readFrom } from './slab.ts';
-import { atEndOfTurn, awaitTurn, free, moved, readNow } from './turns.ts';
-
-/** How a body ended. `bytes` is its length without the framing, as far as it came. */
-export type BodyEnd =
-  | { readonly kind: 'complete'; readonly bytes: number }
-  | { readonly kind: 'cut'; readonly reason: CutReason; readonly bytes: number };
-
-/**
- * Why a body broke off: the connection closed, was silent too long, broke its framing, or was cancelled; `unread`: its
- * reader was behind until the backend gave up, or read nothing for too long; `evicted`: it was not read while other
- * accounts waited for its connection; `LEFT_OUT` and `LOST`: its backend was given up before any of it was passed on.
- */
-export type CutReason =
-  'closed' | 'stalled' | 'bad-framing' | 'cancelled' | 'unread' | 'evicted' | typeof LEFT_OUT | typeof LOST;
-
-/** Takes a piece of a body; whoever keeps it copies it, for its memory is used again. The sender waits for a promise. */
-export type WritePiece = (piece: Buffer) => unknown;
+import { BodyDecoder } from '../http/body-decoder.ts';
+import { readHead, type ResponseHead } from '../http/response-head.ts';
+import { EMPTY, readFrom } from '../http/slab.ts';
+import { type BodyEnd, type CutReason, LEFT_OUT, LOST, type WritePiece } from '../http/stream-body.ts';
+import { atEndOfTurn, awaitTurn, free, moved, readNow } from '../http/turns.ts';
 
 /** A body under way. It must be read to its end, by `more` or `pipe`, or cancelled, or its connection stays taken. */
 export type ReplyBody = Pick<Body, 'pieces' | 'end' | 'more' | 'offer' | 'pipe' | 'cancel'> &
@@ -66,12 +52,6 @@ export type ConnectionOwner = Readonly<{
 
 /** The reason of what was not sent because this process has no descriptor left for a connection: no backend's fault. */
 export const NO_DESCRIPTORS = 'this process has no file descriptor left';
-
-/** The reason of what did not come because its backend gave it up. */
-export const LEFT_OUT = 'it is left out, or does not answer its probe';
-
-/** The reason of what a backend is taken to have lost while it hung: it answers others again. */
-export const LOST = 'it answers again, and not this';
 
 /**
  * Which calls without a reply are given up: reads that another backend may answer; scans too; with these all other reads;
@@ -472,8 +452,6 @@ export class Connection {
     else this.destroy('closed');
   }
 }
-
-export const EMPTY = Buffer.alloc(0);
 
 /** Whether the reply has come whole and is as nearly all small answers are. */
 function isSmallReply({ status, isJson, encoding, framing, reusable }: ResponseHead, body: Buffer): boolean {

@@ -3,8 +3,8 @@ import { afterName, afterSpace, BACKSLASH, isAt, QUOTE, wholeNumberAt } from '..
 import { type Lane, PROFILES } from '../../shared/config/profiles.ts';
 import { declaredUnknown, isSubscription, type Method, METHODS } from '../../shared/config/methods.ts';
 import { type Call, methodMember } from '../request/envelope.ts';
+import { EMPTY } from '../http/slab.ts';
 import { type Backend, type Commitment, COMMITMENTS, isLiveNode, preference } from './backend.ts';
-import { EMPTY } from './http-connection.ts';
 import { createProbeAll, OTHER_CHAIN, type WatchOptions } from './health.ts';
 import { Latency, type SlownessChange, STEP_MS } from './latency.ts';
 

@@ -9,7 +9,8 @@ import {
 import type { Store } from '../../shared/store/open.ts';
 import { fileReason } from '../../shared/store/private.ts';
 import type { UsageHook } from '../limits/charge.ts';
-import { mapBody, type StreamBody, type StreamedAnswer } from '../upstream/response-reader.ts';
+import { mapBody, type StreamBody } from '../http/stream-body.ts';
+import type { StreamedAnswer } from '../upstream/response-reader.ts';
 
 /**
  * Counts of one key's method in one hour (hours since 1970, UTC) since it was last written. Mutable: it is the

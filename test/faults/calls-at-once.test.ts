@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
 import { result, type SeenCall, streamed } from '../fakes/backend.ts';
-import type { RpcRequest } from '../../gateway/listener/http.ts';
+import type { RpcRequest } from '../../gateway/listener/rpc.ts';
 import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
 import { errorText, pair } from './pair.ts';
 

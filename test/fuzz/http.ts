@@ -5,7 +5,7 @@ import {
   type HttpReply,
   type NoReply,
 } from '../../gateway/upstream/http-connection.ts';
-import type { ResponseHead } from '../../gateway/upstream/http-parser.ts';
+import type { ResponseHead } from '../../gateway/http/response-head.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { type Count, HANG_MS, type Random, type Report, runTimed, turns, until } from './episodes.ts';

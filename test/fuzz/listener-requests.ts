@@ -1,5 +1,5 @@
 import type { CallerRequest } from '../../gateway/listener/caller-request.ts';
-import { RpcResponse } from '../../gateway/listener/http.ts';
+import { RpcResponse } from '../../gateway/listener/rpc.ts';
 import type { Random } from './episodes.ts';
 
 /** How the listener's app answers; it stands in the query of a request, behind its id. */

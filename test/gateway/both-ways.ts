@@ -1,7 +1,7 @@
 import { expect } from 'bun:test';
 import { Elysia } from 'elysia';
 import { createAdapter } from '../../gateway/listener/adapter.ts';
-import { type RpcRequest, RpcResponse } from '../../gateway/listener/http.ts';
+import { type RpcRequest, RpcResponse } from '../../gateway/listener/rpc.ts';
 import { SocketListener } from '../../gateway/listener/listener.ts';
 import { createApp } from '../../gateway/server.ts';
 import { systemClock } from '../../shared/clock.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { type RpcRequest, RpcResponse } from '../../gateway/listener/http.ts';
+import { type RpcRequest, RpcResponse } from '../../gateway/listener/rpc.ts';
 import { listen } from '../../gateway/server.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { openCaller } from '../fakes/raw-caller.ts';

@@ -1,4 +1,4 @@
-import type { StreamBody, StreamEnd } from '../../gateway/upstream/response-reader.ts';
+import type { StreamBody, StreamEnd } from '../../gateway/http/stream-body.ts';
 
 /** A web stream as a backend's body under way: `cancel` cancels it, an error of it is a cut. */
 export function streamBodyOf(stream: ReadableStream<Uint8Array>): StreamBody {

@@ -52,6 +52,12 @@ export function mutualFolders(sources: readonly Source[]): readonly Breach[] {
   return [...new Set(pairs.map(({ from, to }) => `${from} and ${to} import each other`))];
 }
 
+/** Imports of one of two folders in the other. */
+export function meetings(sources: readonly Source[], folders: readonly [string, string]): readonly Breach[] {
+  const edges = edgesOf(sources).filter(({ from, to }) => folders.includes(from) && folders.includes(to));
+  return edges.map(({ path, target }) => `${path} imports ${target}`);
+}
+
 /** Files that import themselves through others. */
 export function circles(sources: readonly Source[]): readonly Breach[] {
   const imports = new Map(sources.map((source) => [source.path, importsOf(source)]));

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { status, t } from 'elysia';
 import { signCookie } from 'elysia/utils';
-import { RpcResponse } from '../../../gateway/listener/http.ts';
+import { RpcResponse } from '../../../gateway/listener/rpc.ts';
 import { openCaller } from '../../fakes/raw-caller.ts';
 import { JSON_HEADERS } from '../../started/gateway.ts';
 import { type Init, onBoth, serve, stopAll } from '../both-ways.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { BodyBudget, type Holder } from '../../../gateway/listener/body-budget.ts';
 import { Exchange } from '../../../gateway/listener/exchange.ts';
-import { readRequestHead } from '../../../gateway/listener/request-head.ts';
+import { readRequestHead } from '../../../gateway/http/request-head.ts';
 import { openCaller, postText, type RawCaller } from '../../fakes/raw-caller.ts';
-import { startBackend, result } from '../../fakes/backend.ts';
+import { result, startBackend } from '../../fakes/backend.ts';
 import { startGateway } from '../../started/gateway.ts';
 import { get, open, text, turns } from './open-listener.ts';
 

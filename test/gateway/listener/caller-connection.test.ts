@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { type RpcRequest, RpcResponse } from '../../../gateway/listener/http.ts';
+import { type RpcRequest, RpcResponse } from '../../../gateway/listener/rpc.ts';
 import { openCaller, type RawCaller } from '../../fakes/raw-caller.ts';
 import { atRest } from '../../faults/gateway-process.ts';
 import { createVirtualClock } from '../virtual-clock.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import { type ConnectionOptions, connect as connectTls } from 'node:tls';
+import { connect as connectTls, type ConnectionOptions } from 'node:tls';
 import { join } from 'node:path';
-import { RpcResponse } from '../../../gateway/listener/http.ts';
-import type { StreamEnd } from '../../../gateway/upstream/response-reader.ts';
+import { RpcResponse } from '../../../gateway/listener/rpc.ts';
+import type { StreamEnd } from '../../../gateway/http/stream-body.ts';
 import { openCaller } from '../../fakes/raw-caller.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { type Answer, get, heldStream, open, post, statusesIn, text, turns } from './open-listener.ts';

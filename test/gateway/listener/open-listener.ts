@@ -1,7 +1,7 @@
 import { afterEach } from 'bun:test';
-import { type RpcRequest, RpcResponse } from '../../../gateway/listener/http.ts';
+import { type RpcRequest, RpcResponse } from '../../../gateway/listener/rpc.ts';
 import { listen } from '../../../gateway/server.ts';
-import type { StreamBody } from '../../../gateway/upstream/response-reader.ts';
+import type { StreamBody } from '../../../gateway/http/stream-body.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import { testConfig } from '../../started/gateway.ts';
 

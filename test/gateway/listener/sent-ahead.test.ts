@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { BodyDecoder } from '../../../gateway/upstream/http-parser.ts';
+import { BodyDecoder } from '../../../gateway/http/body-decoder.ts';
 import { Exchange } from '../../../gateway/listener/exchange.ts';
 import { TURN_BYTES } from '../../../gateway/listener/intake.ts';
 import { TURN_COST } from '../../../gateway/listener/turn-work.ts';

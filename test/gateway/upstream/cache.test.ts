@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { Cache, withCache } from '../../../gateway/upstream/cache.ts';
 import type { Reply } from '../../../gateway/upstream/failover.ts';
 import type { CallContext } from '../../../gateway/upstream/forward.ts';
-import type { StreamBody, StreamEnd } from '../../../gateway/upstream/response-reader.ts';
+import type { StreamBody, StreamEnd } from '../../../gateway/http/stream-body.ts';
 import { callOf, contextOf, routeTo, streamOf, textOf, wholeOf } from './of.ts';
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import type { HttpClient } from '../../../gateway/upstream/http-client.ts';
-import { LEFT_OUT, type NoReply } from '../../../gateway/upstream/http-connection.ts';
+import { LEFT_OUT } from '../../../gateway/http/stream-body.ts';
+import type { NoReply } from '../../../gateway/upstream/http-connection.ts';
 import { createVirtualClock } from '../virtual-clock.ts';
 import { clientOf, REQUEST } from './of.ts';
 

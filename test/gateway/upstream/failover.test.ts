@@ -10,7 +10,8 @@ import {
   verdictOn,
 } from '../../../gateway/upstream/failover.ts';
 import type { Failure } from '../../../gateway/upstream/failure.ts';
-import { LEFT_OUT, LOST, NO_DESCRIPTORS } from '../../../gateway/upstream/http-connection.ts';
+import { LEFT_OUT, LOST } from '../../../gateway/http/stream-body.ts';
+import { NO_DESCRIPTORS } from '../../../gateway/upstream/http-connection.ts';
 import { streamOf, wholeOf } from './of.ts';
 
 type State = FailoverState<string>;

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { expect, test } from 'bun:test';
 import type { HttpReply } from '../../../gateway/upstream/http-connection.ts';
-import type { Framing } from '../../../gateway/upstream/http-parser.ts';
+import type { Framing } from '../../../gateway/http/body-decoder.ts';
 import { judge } from '../../../gateway/upstream/response-reader.ts';
 import { NEVER, OPEN, TAKEN } from '../json/json-cases.ts';
 

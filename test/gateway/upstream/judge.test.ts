@@ -2,8 +2,9 @@ import { describe, expect, test } from 'bun:test';
 import { gzipSync, zstdCompressSync } from 'bun';
 import fc from 'fast-check';
 import { judge } from '../../../gateway/upstream/response-reader.ts';
-import type { BodyEnd, HttpReply, ReplyBody } from '../../../gateway/upstream/http-connection.ts';
-import type { Framing } from '../../../gateway/upstream/http-parser.ts';
+import type { BodyEnd } from '../../../gateway/http/stream-body.ts';
+import type { HttpReply, ReplyBody } from '../../../gateway/upstream/http-connection.ts';
+import type { Framing } from '../../../gateway/http/body-decoder.ts';
 import { jsonText } from '../json/json-text.ts';
 import { textOfBody } from '../stream-body.ts';
 

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'bun:test';
-import { answerSlot } from '../../../gateway/upstream/backend.ts';
-import { startKindOf, readAll } from '../../../gateway/upstream/response-reader.ts';
-import { streamBodyOf } from '../stream-body.ts';
 import fc from 'fast-check';
+import { answerSlot } from '../../../gateway/upstream/backend.ts';
+import { startKindOf } from '../../../gateway/upstream/response-reader.ts';
+import { readAll } from '../../../gateway/http/stream-body.ts';
+import { streamBodyOf } from '../stream-body.ts';
 
 const slotIn = (where: 'context' | 'result', text: string) => answerSlot(where, Buffer.from(text));
 

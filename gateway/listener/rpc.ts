@@ -1,5 +1,5 @@
 import { type HeadFields, trimmed } from '../../shared/keys/carrier.ts';
-import type { StreamBody, StreamEnd } from '../upstream/response-reader.ts';
+import type { StreamBody, StreamEnd } from '../http/stream-body.ts';
 
 /** A request whose head has been read. */
 export type RpcRequest = Readonly<{
@@ -80,17 +80,6 @@ export function refusalOfHead({
   const encoding = headers.get('content-encoding') ?? 'identity';
   if (encoding === 'identity') return undefined;
   return { kind: 'not-json', reason: 'A compressed request body is not accepted' };
-}
-
-/** The ranges of `Accept` or `Accept-Encoding`; a weight of 0 refuses one (RFC 9110 12.4.2). */
-export function rangesIn(header: string | null) {
-  return (header ?? '')
-    .toLowerCase()
-    .split(',')
-    .map((range) => {
-      const [name = '', ...parameters] = range.split(';').map((part) => part.trim());
-      return { name, parameters, isRefused: parameters.some((each) => /^q=0(?:\.0*)?$/.test(each)) };
-    });
 }
 
 /** A body longer than the config allows, or too many bodies under way. */

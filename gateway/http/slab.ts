@@ -1,3 +1,5 @@
+export const EMPTY = Buffer.alloc(0);
+
 /** Longer bytes are a view of what was read: to copy them would cost more. */
 const COPIED_BYTES_MAX = 1_024;
 /** Who keeps a copy keeps so much. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { readRequestHead, type RequestHead } from '../../../gateway/listener/request-head.ts';
-import { BodyDecoder } from '../../../gateway/upstream/http-parser.ts';
+import { readRequestHead, type RequestHead } from '../../../gateway/http/request-head.ts';
+import { BodyDecoder } from '../../../gateway/http/body-decoder.ts';
 
 const bytesOf = (text: string) => Buffer.from(text, 'latin1');
 const post = (...lines: string[]) => ['POST / HTTP/1.1', 'host: a', ...lines].join('\r\n') + '\r\n\r\n';

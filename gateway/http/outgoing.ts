@@ -1,7 +1,6 @@
 import type { Clock } from '../../shared/clock.ts';
-import { EMPTY } from '../upstream/http-connection.ts';
-import { atEndOfTurn } from '../upstream/turns.ts';
-import type { Sending } from './sending.ts';
+import { EMPTY } from './slab.ts';
+import { atEndOfTurn } from './turns.ts';
 
 /** So much of a body is copied, so that what stands before or behind it leaves in the same write. */
 const JOINED_BYTES_MAX = 16_384;
@@ -149,5 +148,31 @@ export class Outgoing {
     const written = this.#socket.write(bytes);
     if (written < 0) queueMicrotask(this.#onBroken);
     return Math.max(0, written);
+  }
+}
+
+/** What waits for an answer to be sent: the permits of its account, which are held as long as it may be in memory. */
+export class Sending {
+  #isSent = false;
+  #then: (() => void) | undefined;
+
+  /** Calls `then` when the answer has been sent, at once if it has. */
+  onSent(then: () => void): void {
+    if (this.#isSent) return then();
+    const before = this.#then;
+    this.#then = before === undefined ? then : () => (before(), then());
+  }
+
+  /** Whether anything waits for it. */
+  get isAwaited(): boolean {
+    return this.#then !== undefined;
+  }
+
+  /** The last byte has been handed to the system, or nobody reads the answer any more. */
+  sent(): void {
+    const then = this.#then;
+    this.#isSent = true;
+    this.#then = undefined;
+    then?.();
   }
 }

@@ -1,6 +1,6 @@
 import { trimmed } from '../../shared/keys/carrier.ts';
 import { isAt } from '../json/scan.ts';
-import { digitsIn, endOfValue, IS_NAME, keepsAlive, startOfValue } from '../upstream/http-parser.ts';
+import { digitsIn, END_OF_HEAD, endOfValue, IS_NAME, keepsAlive, startOfValue } from './fields.ts';
 
 /** A request's head as it came. Its fields are looked up in it, in whatever case; to go through all of them costs a `Headers`. */
 export class RequestHead {
@@ -121,7 +121,6 @@ const [TAB, LF, CR, SPACE, SLASH, COLON, DELETE] = [0x09, 0x0a, 0x0d, 0x20, 0x2f
 const JSON_TYPE = 'application/json';
 const JSON_BYTES = Buffer.from(JSON_TYPE);
 const EXPECTATION = /^100-continue$/i;
-const END_OF_HEAD = Buffer.from('\r\n\r\n');
 
 /**
  * Reads the head that begins with the bytes; `end`: the index behind it. What two readers could understand in two ways is

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
-import type { WritePiece } from '../../../gateway/upstream/http-connection.ts';
-import { free, TURN_BYTES } from '../../../gateway/upstream/turns.ts';
+import type { WritePiece } from '../../../gateway/http/stream-body.ts';
+import { free, TURN_BYTES } from '../../../gateway/http/turns.ts';
 import { startRawBackend } from '../../fakes/raw-backend.ts';
-import { clientOf, REQUEST } from './of.ts';
+import { clientOf, REQUEST } from '../upstream/of.ts';
 
 const READ_BYTES = 65_536;
 const BODY_BYTES = 32 << 20;

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { readFrom } from '../../../gateway/upstream/slab.ts';
+import { readFrom } from '../../../gateway/http/slab.ts';
 
 const COPIED_BYTES_MAX = 1_024;
 const SLAB_BYTES = 16_384;
