@@ -1,7 +1,7 @@
 import { createChanges } from '../../../deploys/accounts/changes.ts';
 import type { Ownership } from '../../../deploys/accounts/ownership.ts';
 import { runPublisher } from '../../../deploys/accounts/publication.ts';
-import { openRedisHead, type Put } from '../../../deploys/accounts/redis-head.ts';
+import { type Claiming, openRedisHead, type Put } from '../../../deploys/accounts/redis-head.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { testConfig } from '../../started/gateway.ts';
@@ -15,10 +15,14 @@ export function headAt(url: string, origin: string, holder: string = crypto.rand
   return head;
 }
 
-type Options = Readonly<{ onPut?(words: Put): unknown; clock?: Clock }>;
+type Options = Readonly<{
+  onPut?(words: Put): unknown;
+  onClaim?(words: Claiming): unknown;
+  clock?: Clock;
+}>;
 
-/** Publishes a database until it is stopped, as deploys does. `onPut` sees every write before it is made. */
-export function publish(store: Store, url: string, { onPut, clock = systemClock }: Options = {}) {
+/** Publishes a database until it is stopped, as deploys does. `onPut` and `onClaim` see each before it is made. */
+export function publish(store: Store, url: string, { onPut, onClaim, clock = systemClock }: Options = {}) {
   const changes = createChanges(store);
   const head = headAt(url, changes.origin);
   const over = new AbortController();
@@ -30,6 +34,7 @@ export function publish(store: Store, url: string, { onPut, clock = systemClock 
     return head.put(words);
   }
   const claim: typeof head.claim = async (words) => {
+    await onClaim?.(words);
     const found = await head.claim(words);
     claims++;
     return found;

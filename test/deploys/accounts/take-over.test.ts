@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { createChanges } from '../../../deploys/accounts/changes.ts';
 import { DEPLOYS_MIGRATIONS } from '../../../deploys/schema.ts';
 import { ACCOUNTS_MIGRATIONS } from '../../../shared/keys/schema.ts';
-import { HEAD, SEEN } from '../../../shared/publication.ts';
+import { ENDED, HEAD, SEEN } from '../../../shared/publication.ts';
 import type { Store } from '../../../shared/store/open.ts';
 import { opened } from '../../started/gateway.ts';
 import { waited } from '../../started/host.ts';
@@ -33,8 +33,8 @@ afterAll(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-function publish(store: Store) {
-  const publisher = publishing(store, server.url);
+function publish(store: Store, options: Parameters<typeof publishing>[2] = {}) {
+  const publisher = publishing(store, server.url, options);
   running.push(publisher.stop);
   return publisher;
 }
@@ -106,6 +106,39 @@ test.each(['generation', 'seq'] as const)(
   },
   20_000,
 );
+
+test('a word for what is so already is void, and is not kept for later (E47)', async () => {
+  const one = await startBehind();
+  createChanges(one).requestTakeOver(await generation());
+  const first = publish(one);
+  await waited(first.isWhole);
+  const taken = await generation();
+  createChanges(one).requestTakeOver(taken);
+  await waited(() => createChanges(one).last().takeOver === 0);
+  expect([await generation(), first.takenOver]).toEqual([taken, [0]]);
+}, 20_000);
+
+test('keys that ended elsewhere are ended before a take-over is claimed, and those until then right after it (E42)', async () => {
+  const one = await startBehind();
+  for (const id of ['a', 'b'])
+    one.run(
+      `INSERT INTO keys (id, account_id, name, hash, prefix, last4, created_at_ms)
+       VALUES (?1, 1, '', CAST(?1 AS BLOB), '', '', 0)`,
+      [id],
+    );
+  const revoked = () => one.query('SELECT id FROM keys WHERE revoked_at_ms > 0 ORDER BY id').values().flat();
+  await admin.zadd(ENDED, 1, 'ra');
+  let before: unknown;
+  const onClaim = async ({ how }: { how: string }) => {
+    if (how !== 'take-over') return;
+    before = revoked();
+    await admin.zadd(ENDED, 2, 'rb');
+  };
+  createChanges(one).requestTakeOver(await generation());
+  const first = publish(one, { onClaim });
+  await waited(first.isWhole);
+  expect([before, revoked(), first.takenOver]).toEqual([['a'], ['a', 'b'], [2]]);
+}, 20_000);
 
 test('of two copies with a word that start at once one takes over (E47)', async () => {
   const one = await startBehind();

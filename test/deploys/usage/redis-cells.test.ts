@@ -73,12 +73,12 @@ async function tell(cli: Cli, at: CellKey, calls: number): Promise<void> {
   await cli('zadd', CHANGED_CELLS, String(calls), cellKeyText(at));
 }
 
-function taking(url: string, take: (drained: Drained) => void) {
+function taking(url: string, take: (drained: Drained) => void, isOwn = () => true) {
   const source = openRedisCells({
     url,
     clock: systemClock,
     random: () => 0.5,
-    isOwn: () => true,
+    isOwn,
     onWarning: () => undefined,
   });
   if (source === undefined) throw new Error('the address is one');
@@ -96,6 +96,26 @@ const callsOf = ({ cells }: Drained) =>
   cells.map(({ accountId, method, calls }) => [accountId, method, calls]);
 
 describe('cells of other hosts', () => {
+  test('are left to the deploys whose accounts they are of (E42)', async () => {
+    await using redis = await startRedis();
+    await tell(redis.cli, place(1), 1);
+    let [asked, isOwn] = [0, false];
+    const all: Drained[] = [];
+    await using _ = taking(
+      redis.url,
+      (drained) => void all.push(drained),
+      () => {
+        asked++;
+        return isOwn;
+      },
+    );
+    await waited(() => asked > 1);
+    expect([all, await redis.cli('zcard', CHANGED_CELLS)]).toEqual([[], '1']);
+    isOwn = true;
+    await waited(() => all.length > 0);
+    expect(all.flatMap(callsOf)).toEqual([[1, 'getSlot', 1]]);
+  }, 15_000);
+
   test('of many accounts are taken and forgotten in commands that do not grow with them', async () => {
     await using redis = await startRedis();
     const accounts = Array.from({ length: 300 }, (_, id) => id + 1);

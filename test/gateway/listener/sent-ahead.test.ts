@@ -134,10 +134,10 @@ describe('F14 requests that are sent ahead', () => {
       return answering();
     });
     using callers = new DisposableStack();
-    const all = await Promise.all(Array.from({ length: 10 }, () => openCaller(url)));
+    const all = await Promise.all(Array.from({ length: 30 }, () => openCaller(url)));
     for (const caller of all) {
       callers.use(caller).pause();
-      caller.send(get('/').repeat(5_000));
+      caller.send(get('/').repeat(2_000));
     }
     await atRest(() => answered, 50);
     // All of them, or as many as the system holds answers for.
