@@ -152,9 +152,10 @@ describe('routes of a plugin', () => {
         .get('/p/:id/*', ({ params, query, headers }) => ({ params, query, agent: headers['user-agent'] }))
         .post('/body', ({ body }) => body, { body: t.Object({ a: t.Number() }) })
         .post('/text', async ({ request }) => [await request.text(), request.bodyUsed], { parse: 'none' })
+        .post('/blob', async ({ request }) => (await request.blob()).size, { parse: 'none' })
         .post(
           '/bytes',
-          async ({ request }) => [(await request.clone().bytes()).length, (await request.blob()).size],
+          async ({ request }) => [(await request.clone().text()).length, (await request.bytes()).length],
           { parse: 'none' },
         )
         .post('/form', async ({ request }) => [...(await request.formData())], { parse: 'none' })
@@ -189,6 +190,7 @@ describe('routes of a plugin', () => {
     ['/body', 400, 'Bad Request', { method: 'POST', headers: JSON_HEADERS, body: '{"a"' }],
     ['/text', 200, '["t",true]', { method: 'POST', body: 't' }],
     ['/text', 200, '["",false]', { method: 'POST' }],
+    ['/blob', 200, '3', { method: 'POST', body: 'abc' }],
     ['/bytes', 200, '[3,3]', { method: 'POST', body: 'abc' }],
     ['/signed', 200, 'good', { headers: { cookie: signed } }],
     ['/signed', 400, '"signed" has invalid cookie signature', { headers: { cookie: `${signed}x` } }],
