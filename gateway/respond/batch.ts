@@ -14,11 +14,17 @@ export type OnWait = () => () => void;
 /** Lets go of an answer that waits for its turn; false when none does. */
 export type Evict = () => boolean;
 
-/** Begins one element's answer, once more when it was evicted. Never rejects. */
-export type Start = (onWait: OnWait, evict: Evict) => Promise<Part>;
+/** A call of a batch. */
+export type Start = Readonly<{
+  /** A light read: many of them are one exchange with a backend. */
+  isLight: boolean;
+  /** Begins its answer, once more when it was evicted. Never rejects. */
+  begin(onWait: OnWait, evict: Evict): Promise<Part>;
+}>;
 
-/** Calls of one batch under way at once. */
-const PARALLEL_MAX = 8;
+/** Calls of one batch under way at once: of light reads, and of others. */
+const LIGHT_MAX = 32;
+const OTHERS_MAX = 8;
 /** While a batch holds so much of its answers, for its caller does not read them or an earlier one is not there, it starts no more calls. */
 export const HELD_BYTES_MAX = 524_288;
 
@@ -35,19 +41,29 @@ function createBatchScheduler(starts: readonly Start[], signal: AbortSignal) {
   const waits: number[] = [];
   /** Streams that wait for their turn, and may be evicted. */
   const held = new Map<number, StreamBody>();
-  let free = PARALLEL_MAX;
+  const free = { light: LIGHT_MAX, others: OTHERS_MAX };
   let heldBytes = 0;
   let next = 0;
   let now = 0;
   let isEvicting = false;
 
   function launch(): void {
-    for (; free > 0 && heldBytes < HELD_BYTES_MAX && next < starts.length && !signal.aborted; free--)
+    while (heldBytes < HELD_BYTES_MAX && next < starts.length && !signal.aborted) {
+      if (free[kindOf(next)] === 0) return;
+      free[kindOf(next)]--;
       void begin(next++);
+    }
+  }
+
+  const kindOf = (index: number) => (starts[index]?.isLight === true ? 'light' : 'others');
+
+  function finish(index: number): void {
+    free[kindOf(index)]++;
+    launch();
   }
 
   function begin(index: number): Promise<Part> {
-    const answer = starts[index]?.(
+    const answer = starts[index]?.begin(
       () => wait(index),
       () => evict(index),
     );
@@ -56,8 +72,7 @@ function createBatchScheduler(starts: readonly Start[], signal: AbortSignal) {
     void answer.then((part) => {
       if (part.kind === 'bytes') {
         heldBytes += part.bytes.length;
-        free++;
-        launch();
+        finish(index);
       } else if (part.mayRepeat && index > now) {
         held.set(index, part.body);
         void evictForWaiters();
@@ -105,8 +120,8 @@ function createBatchScheduler(starts: readonly Start[], signal: AbortSignal) {
     /** Called when the answer at `index` has been written. */
     written(index: number, part: Part): void {
       parts[index] = undefined;
-      if (part.kind === 'bytes') heldBytes -= part.bytes.length;
-      else free++;
+      if (part.kind === 'stream') return finish(index);
+      heldBytes -= part.bytes.length;
       launch();
     },
   };

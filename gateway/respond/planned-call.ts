@@ -56,6 +56,11 @@ export function isForward(planned: PlannedCall): planned is ForwardCall {
   return planned.kind === 'forward';
 }
 
+/** Whether the call is a read that a backend may get in one exchange with others of its batch. */
+export function isLight({ route: { method } }: ForwardCall): boolean {
+  return method.answering === 'direct' && method.class === 'light';
+}
+
 /** Whether the call is a scan, which needs a permit of its own. */
 export function isScan(planned: PlannedCall): boolean {
   return planned.kind === 'forward' && planned.route.method.class === 'scan';

@@ -17,6 +17,7 @@ import {
   type AnsweredCall,
   type ForwardCall,
   isForward,
+  isLight,
   type PlannedCall,
   type Send,
 } from './planned-call.ts';
@@ -200,7 +201,10 @@ function batchBody(
   const leave = () => abort.abort(request.signal.reason);
   if (request.signal.aborted) leave();
   else request.signal.addEventListener('abort', leave, { once: true });
-  const starts = answered.map(({ one, index }) => begin.bind(undefined, one, index));
+  const starts = answered.map(({ one, index }) => ({
+    isLight: one.kind === 'forward' && isLight(one),
+    begin: begin.bind(undefined, one, index),
+  }));
   return spliceBatch(starts, abort, refundFrom, gather, beat);
 
   /** Refunds what a batch that broke off did not deliver: the answer at `first` and all behind it. */

@@ -238,6 +238,7 @@ export class Backend {
   #failures = 0;
   #failedUntilMs = 0;
   #onProbation = false;
+  #batchesRefusedUntilMs = Number.NEGATIVE_INFINITY;
   /** Answers to evict were looked for a moment ago; while calls wait they will be again. */
   #hasLooked = false;
   /** Accounts of which an answer was evicted, and until when they leave a part of the connections free. */
@@ -378,6 +379,16 @@ export class Backend {
     this.#onProbation = false;
   }
 
+  /** Whether it is worth a try to send it a batch. */
+  takesBatches(clock: Clock): boolean {
+    return clock.monotonic() >= this.#batchesRefusedUntilMs;
+  }
+
+  /** It did not answer a batch as one: it gets none for a while. */
+  refuseBatches(clock: Clock): void {
+    this.#batchesRefusedUntilMs = clock.monotonic() + BATCHES_REFUSED_MS;
+  }
+
   isFailing(clock: Clock): boolean {
     return this.#failures > 0 && clock.monotonic() < this.#failedUntilMs;
   }
@@ -395,6 +406,8 @@ const PENALTY_MS = 1_000;
 const LOOK_MS = 10;
 /** An account of which an answer was evicted leaves an eighth of the connections free for so long. */
 const CROWDING_MS = 3_000;
+/** A backend that takes no batches is asked again after so long. */
+const BATCHES_REFUSED_MS = 600_000;
 const NEVER = new AbortController().signal;
 const PENALTY_MS_MAX = 16_000;
 

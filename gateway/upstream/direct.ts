@@ -7,6 +7,9 @@ import { answerSlot, type Backend, hashOf } from './backend.ts';
 import { isStale, type Outcome, type Reply } from './failover.ts';
 import { plainIdAt, withCallerId } from './followed-answer.ts';
 import { type CallContext, ForwardedCall, type ForwardParts } from './forward.ts';
+import type { Failure } from './failure.ts';
+import { type BatchedRead, createBatchedReads } from './batched-reads.ts';
+import { SEND_ID_BYTES } from '../request/send-id.ts';
 import type { Hedge, HedgedCall } from './hedge.ts';
 import type { Connection, ExchangeHandler, HttpReply, NoReply } from './http-connection.ts';
 import { judge, judgeWhole } from './response-reader.ts';
@@ -58,17 +61,19 @@ export function createDirect(parts: Parts): Direct {
 }
 
 function sharedFrom(parts: Parts) {
+  /** The request that is being written, with as much room for its head as for its body. */
+  const message = Buffer.allocUnsafe(2 * BODY_BYTES_MAX);
   return {
     ...parts,
+    message,
+    addToBatch: createBatchedReads({ ...parts, message, bodyBytesMax: BODY_BYTES_MAX }),
     /** Reads under way that may be joined, each at an index made of its hash: a map by text costs more than the rest of a call. */
     underWay: Array.from<DirectCall | undefined>({ length: SHARED_MAX }),
-    /** The request that is being written, with as much room for its head as for its body. */
-    message: Buffer.allocUnsafe(2 * BODY_BYTES_MAX),
   };
 }
 
 /** One caller's read, and those that wait for its answer too. */
-class DirectCall implements ExchangeHandler, HedgedCall {
+class DirectCall implements ExchangeHandler, HedgedCall, BatchedRead {
   readonly #shared: ReturnType<typeof sharedFrom>;
   readonly read: Read;
   readonly startedMs: number;
@@ -81,8 +86,12 @@ class DirectCall implements ExchangeHandler, HedgedCall {
   followers: DirectCall[] | undefined;
   /** The answer to its own attempt, and when that came. */
   body: Buffer | undefined;
-  connection: Connection | undefined;
+  connection: Pick<Connection, 'destroy'> | undefined;
   cameMs = 0;
+  /** It travels with others of its batch, whose time says nothing about a read alone. */
+  isBatched = false;
+  /** Where its id stands, where that is known. */
+  idAt: number | undefined;
   /** The id that its own attempt was sent under. */
   sentId: Uint8Array = EMPTY;
   /** It is answered, or its attempt has failed: what that may still give is not wanted. */
@@ -97,9 +106,9 @@ class DirectCall implements ExchangeHandler, HedgedCall {
 
   /** Sends it to a backend; `undefined`: none is fit at once. */
   start(backend: Backend | undefined): void {
-    const { call, route } = this.read;
+    const { route } = this.read;
     const { clock, budget, dueMs, hedge } = this.#shared;
-    const bodyBytes = requestBytes(call, route.member);
+    const bodyBytes = this.requestBytes;
     const bytesMax = Math.min(backend?.config.bodyBytesMax ?? Infinity, BODY_BYTES_MAX);
     if (backend === undefined || bodyBytes > bytesMax) {
       this.#settle();
@@ -108,7 +117,12 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     backend.enter(clock);
     budget.deposit();
     this.backend = backend;
-    this.sentId = this.#send(backend, bodyBytes, this.sentMs, this.sentMs + dueMs[route.method.class], this);
+    const dueAtMs = this.sentMs + dueMs[route.method.class];
+    const { inBatch } = this.read.context;
+    this.isBatched = inBatch !== undefined && route.method.class === 'light' && backend.takesBatches(clock);
+    if (inBatch !== undefined && this.isBatched)
+      return this.#shared.addToBatch(this, inBatch.batch, backend, dueAtMs);
+    this.sentId = this.#send(backend, bodyBytes, this.sentMs, dueAtMs, this);
     if (hedge !== undefined && route.method.class === 'light' && route.backends.length > 1) hedge.watch(this);
   }
 
@@ -134,15 +148,45 @@ class DirectCall implements ExchangeHandler, HedgedCall {
 
   /** Sends it to a second backend, within the deadline of the first. */
   sendTo(backend: Backend, handler: ExchangeHandler): Uint8Array {
-    const { call, route } = this.read;
+    const { route } = this.read;
     const { clock, dueMs } = this.#shared;
     const endMs = this.sentMs + dueMs[route.method.class];
-    return this.#send(backend, requestBytes(call, route.member), clock.monotonic(), endMs, handler);
+    return this.#send(backend, this.requestBytes, clock.monotonic(), endMs, handler);
   }
 
   get able(): readonly Backend[] {
-    const { call, route } = this.read;
-    return takersOf(route, requestBytes(call, route.member));
+    return takersOf(this.read.route, this.requestBytes);
+  }
+
+  get requestBytes(): number {
+    return requestBytes(this.read.call, this.read.route.member);
+  }
+
+  writeAs(sentId: Uint8Array, into: Buffer, at: number): number {
+    this.sentId = sentId;
+    return writeRequest(this.read.call, sentId, this.read.route.member, into, at);
+  }
+
+  onElement(element: Buffer, idAt: number, cameMs: number, connection: Pick<Connection, 'destroy'>): void {
+    this.idAt = idAt;
+    this.onSmallReply(element, cameMs, connection);
+  }
+
+  onFailure(failure: Failure): void {
+    this.#settle();
+    if (this.backend === undefined) return;
+    if (this.isOver) this.#drop(this.backend, failure.kind === 'status');
+    else this.#fail(this.backend, failure);
+  }
+
+  sendAlone(): void {
+    if (this.backend === undefined) return;
+    if (this.hasLeft()) return this.onFailure({ kind: 'no-answer', reason: 'cancelled' });
+    const { clock, dueMs } = this.#shared;
+    const dueAtMs = this.sentMs + dueMs[this.read.route.method.class];
+    this.sentMs = clock.monotonic();
+    this.isBatched = false;
+    this.sentId = this.#send(this.backend, this.requestBytes, this.sentMs, dueAtMs, this);
   }
 
   /** Whether the same read of another caller waits for this one's answer. */
@@ -156,7 +200,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     return true;
   }
 
-  onSmallReply(body: Buffer, cameMs: number, connection: Connection): void {
+  onSmallReply(body: Buffer, cameMs: number, connection: Pick<Connection, 'destroy'>): void {
     this.connection = connection;
     this.#settle();
     this.body = body;
@@ -167,7 +211,8 @@ class DirectCall implements ExchangeHandler, HedgedCall {
   endTurn(): void {
     const { backend, body, sentId } = this;
     if (backend === undefined || body === undefined) return;
-    if (!this.isOver && this.answerWith(backend, body, sentId, this.sentMs, this.cameMs)) return;
+    const idAt = this.idAt ?? plainIdAt(body, sentId);
+    if (!this.isOver && this.answerWith(backend, body, idAt, this.sentMs, this.cameMs)) return;
     const judged = judgeWhole(body, this.#sentCall, backend.config.trustsEnd);
     // What comes next over it may be late answers to others.
     if (judged.kind === 'garbage') this.connection?.destroy('bad-framing');
@@ -175,20 +220,19 @@ class DirectCall implements ExchangeHandler, HedgedCall {
     else this.#fail(backend, judged);
   }
 
-  /** Answers all who wait with what a backend gave at `cameMs`, sent to it at `sentMs`; false: it is no plain result, or too old. */
-  answerWith(backend: Backend, body: Buffer, sentId: Uint8Array, sentMs: number, cameMs: number): boolean {
+  /** Answers all who wait with what a backend gave at `cameMs`, sent to it at `sentMs`; false: it is no plain result (`idAt` -1), or too old. */
+  answerWith(backend: Backend, body: Buffer, idAt: number, sentMs: number, cameMs: number): boolean {
     const { call, route } = this.read;
-    const idAt = plainIdAt(body, sentId);
     const slot = idAt === -1 ? 0 : answerSlot(route.method.slotIn, body);
     if (idAt === -1 || (slot > 0 && slot < this.need.slotMin)) return false;
     this.isOver = true;
     this.#settle();
     backend.leave();
     backend.markWell();
-    this.#shared.pool.noteTime(backend, route.backends, this.need, cameMs - sentMs);
+    if (!this.isBatched) this.#shared.pool.noteTime(backend, route.backends, this.need, cameMs - sentMs);
     for (const follower of this.followers ?? []) {
       const { id } = follower.read.call;
-      const own = [body.subarray(0, idAt), id, body.subarray(idAt + sentId.length)];
+      const own = [body.subarray(0, idAt), id, body.subarray(idAt + SEND_ID_BYTES)];
       if (slot < follower.need.slotMin) follower.#restart();
       else follower.#answer(Buffer.concat(own), slot, backend, cameMs);
     }
@@ -241,6 +285,7 @@ class DirectCall implements ExchangeHandler, HedgedCall {
   #noteTime(backend: Backend, hasBegun: boolean): void {
     const { clock, pool } = this.#shared;
     const ms = clock.monotonic() - this.sentMs;
+    if (this.isBatched) return;
     pool.noteTime(backend, this.read.route.backends, this.need, ms, hasBegun);
   }
 

@@ -18,7 +18,8 @@ export type HedgedCall = Readonly<{
   hasLeft(): boolean;
   /** Gives the id that it is sent under. */
   sendTo(backend: Backend, handler: ExchangeHandler): Uint8Array;
-  answerWith(backend: Backend, body: Buffer, sentId: Uint8Array, sentMs: number, cameMs: number): boolean;
+  /** `idAt` as `plainIdAt` gives it; gives whether it is answered. */
+  answerWith(backend: Backend, body: Buffer, idAt: number, sentMs: number, cameMs: number): boolean;
 }>;
 
 /** One second attempt for so many calls; what is saved up must not be a burst. */
@@ -70,8 +71,10 @@ export function createHedge(
     };
     const endWith = (body: Buffer, connection: Connection) => {
       // Behind what is none to the call, what comes next over its connection may be late answers to others.
-      if (!isAnswerTo(body, sentId, second.config.trustsEnd)) connection.destroy('bad-framing');
-      if (!call.isOver && call.answerWith(second, body, sentId, sentMs, clock.monotonic())) onHedge('won');
+      const idAt = plainIdAt(body, sentId);
+      if (idAt === -1 && answerFor(body, sentId, EMPTY, second.config.trustsEnd) === undefined)
+        connection.destroy('bad-framing');
+      if (!call.isOver && call.answerWith(second, body, idAt, sentMs, clock.monotonic())) onHedge('won');
       else drop();
     };
     second.enter(clock);
@@ -98,8 +101,4 @@ export function createHedge(
       lateMs = Math.max(LATE_MS_MIN, pool.lateMs('state') ?? Infinity);
     },
   };
-}
-
-function isAnswerTo(body: Buffer, sentId: Uint8Array, isTrusted: boolean): boolean {
-  return plainIdAt(body, sentId) !== -1 || answerFor(body, sentId, EMPTY, isTrusted) !== undefined;
 }

@@ -83,7 +83,7 @@ export const SMALL_BODY_BYTES_MAX = 4_096;
 type Choose = (pieces: readonly Buffer[]) => 'buffer' | 'pass' | 'refuse';
 
 /** Reads on while `choose`, which bounds the bytes, says so; the connection bounds the time, `signal` ends it. Never rejects. */
-async function bufferUntil(
+export async function bufferUntil(
   body: ReplyBody,
   choose: Choose,
   signal: AbortSignal,

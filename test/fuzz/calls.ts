@@ -151,9 +151,15 @@ type World = Awaited<ReturnType<typeof startWorld>>;
 async function startWorld({ aside }: Work, isFaulty: boolean) {
   const replies = new Map<string, Reply>();
   const backend = startRawBackend((exchange) => {
-    const tag = aside(() => /"params":\["([^"]*)"/.exec(exchange.text)?.[1] ?? '');
-    const reply = replies.get(tag);
-    return reply === undefined ? exchange.reset() : answer(exchange, reply);
+    const calls = aside(() =>
+      [...exchange.text.matchAll(CALL)].map(([, id = '', tag = '']) => ({ id, tag })),
+    );
+    const [first, ...others] = calls.flatMap(({ id, tag }) => {
+      const reply = replies.get(tag);
+      return reply === undefined ? [] : [{ ...reply, id }];
+    });
+    if (first === undefined) return exchange.reset();
+    return answer(exchange, exchange.text.includes('\r\n\r\n[') ? together(first, others) : first);
   });
   let other = { id: ECHOED_ID, text: '{}' };
   async function answer(exchange: RawExchange, reply: Reply) {
@@ -196,6 +202,24 @@ async function startWorld({ aside }: Work, isFaulty: boolean) {
       backend[Symbol.dispose]();
     },
   };
+}
+
+/** The id and the tag of a call as it is sent. */
+const CALL = /"id":("[A-Z2-7]{16}"),"method":"[^"]*","params":\["([^"]*)"/g;
+
+type Sent = Reply & Readonly<{ id: string }>;
+
+/** The answer to a batch: one error, or an array in any order, of a faulty one without some, or with one of nobody. */
+function together(first: Sent, others: readonly Sent[]): Sent {
+  const random = randomOf(first.seed);
+  if (first.fault !== 'none' && random.below(12) === 0)
+    return { ...first, text: '{"jsonrpc":"2.0","error":{"code":-32600,"message":"no batches"},"id":null}' };
+  const texts = [first, ...others].map(({ id, text }) => text.replace(ECHOED_ID, id));
+  const isOdd = first.fault !== 'none' && random.below(2) === 0;
+  const some = isOdd ? texts.filter(() => random.below(4) > 0) : texts;
+  if (isOdd && random.below(2) === 0) some.push(first.text.replace(ECHOED_ID, '"AAAAAAAAAAAAAAAA"'));
+  const ordered = random.below(3) === 0 ? some.toReversed() : some;
+  return { ...first, text: `[${ordered.join(random.one([',', ' ,\n']))}]` };
 }
 
 /** An answer as it comes, split also within its id. */

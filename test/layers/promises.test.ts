@@ -4,7 +4,7 @@ import { readPromises, titlesById } from './promises.ts';
 /** How many rows the groups of the pages of faults have: none goes unnoticed. */
 const ROWS = {
   'faults A': 18,
-  'faults B': 13,
+  'faults B': 14,
   'faults C': 13,
   'faults D': 12,
   'faults E': 7,

@@ -13,8 +13,14 @@ const bytes = (text: string): Part => ({ kind: 'bytes', bytes: new TextEncoder()
 
 const untilAborted: Beat = (signal) => createVirtualClock().clock.sleep(1, signal);
 
-const batchOf = (starts: readonly Start[], gather = untilAborted, beat = untilAborted) =>
-  spliceBatch(starts, new AbortController(), () => undefined, gather, beat);
+const batchOf = (begins: readonly Start['begin'][], gather = untilAborted, beat = untilAborted) =>
+  spliceBatch(
+    begins.map((begin) => ({ isLight: false, begin })),
+    new AbortController(),
+    () => undefined,
+    gather,
+    beat,
+  );
 
 const textOf = (body: Awaited<ReturnType<typeof spliceBatch>>) =>
   body instanceof Uint8Array ? Buffer.from(body).toString() : textOfBody(body);

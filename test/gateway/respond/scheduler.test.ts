@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { textOfBody } from '../stream-body.ts';
-import { type OnWait, type Part, type Start, spliceBatch } from '../../../gateway/respond/batch.ts';
+import { type OnWait, type Start, spliceBatch } from '../../../gateway/respond/batch.ts';
 
 /** What a call holds one after the other: places at backends, each until it has answered; the last one while its answer is read. */
 type CallPlan = Readonly<{ permit: boolean; backends: readonly number[]; turns: number; large: boolean }>;
@@ -59,7 +59,7 @@ test('batches of any calls end, however few places and permits they share, and s
 
         const startOf = (plan: CallPlan, place: number): Start => {
           let asks = 0;
-          return async (onWait): Promise<Part> => {
+          const begin: Start['begin'] = async (onWait) => {
             most = Math.max(most, ++asks);
             const givePermit = plan.permit ? await enterPermit(onWait) : () => undefined;
             let leave = () => undefined as void;
@@ -85,6 +85,7 @@ test('batches of any calls end, however few places and permits they share, and s
               },
             };
           };
+          return { isLight: place % 2 === 0, begin };
         };
         const never = (signal: AbortSignal) =>
           new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
