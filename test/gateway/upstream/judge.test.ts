@@ -507,7 +507,7 @@ describe('an answer of undeclared length', () => {
     ['whose null is followed by an error', ['{"result":null,', '"error":{"code":1,"message":""}}']],
     ['that is an error by and by', [...'{"jsonrpc":"2.0","error":{"code":1,"message":""}}']],
     ['that does not tell yet', ['{"jso', 'nrpc":"2.0","result":null,"id":', `${SENT}}`]],
-  ])('%s is held whole', async (_name, pieces) => {
+  ])('A9 %s is held whole', async (_name, pieces) => {
     expect(await chunked(pieces)).toBe('whole');
     expect(await chunked(pieces, { framing: 'until-close' })).toBe('whole');
   });
@@ -519,7 +519,7 @@ describe('an answer of undeclared length', () => {
       'whose error is longer than what is held',
       [`{"error":{"message":"${'x'.repeat(65_536)}`, `"},"id":${SENT}}`],
     ],
-  ])('%s is streamed', async (_name, pieces) => {
+  ])('A9 %s is streamed', async (_name, pieces) => {
     expect(await chunked(pieces)).toBe('stream');
     expect((await given(pieces, { framing: CHUNKED })) === withOwn(pieces.join(''))).toBe(true);
   });
