@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'bun:test';
-import { CHUNKED, chunk, plain, type RawExchange } from '../fakes/raw-backend.ts';
+import { plain, type RawExchange } from '../fakes/raw-backend.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { atRest } from './gateway-process.ts';
 import { batchText, callText, echoNumber, numberOf, lostText, rawPair, resultText } from './pair.ts';
@@ -49,17 +49,5 @@ describe('B10 the calls of a batch', () => {
     backend.script(echoNumber);
     for (const exchange of held) await echoNumber(exchange);
     expect(await (await busy).json()).toHaveLength(20);
-  });
-});
-
-describe('B11 what is no answer to a call is not passed on as one', () => {
-  test.each<[string, string]>([
-    ['a text', '"ok"'],
-    ['a number', '7'],
-    ['two objects', resultText(2, 2).repeat(2)],
-    ['an error page', '<html></html>'],
-  ])('B11 %s', async (_name, body) => {
-    for (const reply of [plain(body), `${CHUNKED}${chunk(body)}0\r\n\r\n`])
-      expect(await answerWith((exchange) => exchange.send(reply))).toBe(beside(lostText(2)));
   });
 });

@@ -1,5 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { streamed } from '../fakes/backend.ts';
+import { expect, setDefaultTimeout, test } from 'bun:test';
 import { openCaller, postText, type RawCaller } from '../fakes/raw-caller.ts';
 import { atRest, startGatewayProcess } from './gateway-process.ts';
 import { callText, pair, resultText } from './pair.ts';
@@ -77,44 +76,4 @@ test('F9 two thousand requests one after another on one connection are all answe
     caller.send(postText(call(id), key));
     expect(await caller.until(answer(id))).toEndWith(`${answer(id)}\n`);
   }
-});
-
-describe('F9 requests behind one that has not been answered yet', () => {
-  const idsIn = (text: string) => [...text.matchAll(/"id":(\d+)\}/g)].map(([, id]) => Number(id));
-
-  test.each([2, 3, 10])('F9 %d requests in one write are answered in order', async (requests) => {
-    using caller = await openCaller(gateway.url);
-    const ids = Array.from({ length: requests }, (_, i) => i + 1);
-    caller.send(ids.map((id) => postText(call(id), key)).join(''));
-    await caller.until(answer(requests));
-    expect(idsIn(caller.text())).toEqual(ids);
-  });
-
-  test('F9 a request in the middle of a streamed answer never ends that answer cleanly before its end', async () => {
-    const gate = Promise.withResolvers<void>();
-    backend.script((seen) =>
-      seen.method === 'getProgramAccounts'
-        ? streamed(seen, 4, (written) => (written === 2 ? gate.promise : undefined))
-        : undefined,
-    );
-    using caller = await openCaller(gateway.url);
-    caller.send(postText(call(1, 'getProgramAccounts'), key));
-    await caller.until('aaaa');
-    caller.send(postText(call(2), key));
-    await atRest(caller.received, 50);
-    gate.resolve();
-    await Promise.race([caller.ended, caller.until('0\r\n\r\n')]);
-    const text = caller.text();
-    if (text.includes('0\r\n\r\n')) expect(text).toContain('","id":1}\n\r\n0\r\n\r\n');
-    backend.script(() => undefined);
-  });
-
-  test('F9 refused requests in one write are answered in order', async () => {
-    using caller = await openCaller(gateway.url);
-    caller.send(`${postText('{', key)}${postText('[]', key)}${postText(call(1), key)}`);
-    const text = await caller.until(answer(1));
-    const places = ['-32700', '-32600', answer(1)].map((part) => text.indexOf(part));
-    expect(places).toEqual(places.toSorted((a, b) => a - b));
-    expect(places[0]).toBeGreaterThan(0);
-  });
 });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test';
+import { expect, test } from 'bun:test';
 import { gunzipSync, gzipSync, zstdCompressSync } from 'bun';
 import { CHUNKED, plain, type RawExchange } from '../fakes/raw-backend.ts';
 import { startGateway } from '../started/gateway.ts';
@@ -42,43 +42,6 @@ const inChunks = async (exchange: RawExchange, bytes: Uint8Array, encoding: stri
   await exchange.send('0\r\n\r\n');
 };
 
-type Compress = (text: Buffer<ArrayBuffer>) => Uint8Array;
-
-/** In two parts, each compressed by itself. */
-const twice =
-  (compress: Compress): Compress =>
-  (text) =>
-    Buffer.concat([compress(text.subarray(0, 30)), compress(text.subarray(30))]);
-
-const CODECS: [string, Compress][] = [
-  ['gzip', gzipSync],
-  ['zstd', zstdCompressSync],
-  ['gzip', twice(gzipSync)],
-  ['zstd', twice(zstdCompressSync)],
-];
-
-describe.each(CODECS)('A11 %s', (encoding, compress) => {
-  test.each([
-    ['short', 7, whole],
-    ['short', 7, inChunks],
-    ['long', LONG, whole],
-    ['long', LONG, inChunks],
-  ] as const)(
-    "A11 a %s compressed answer is decoded, and has the caller's id",
-    async (_length, result, how) => {
-      backend.script((exchange) =>
-        how(exchange, compress(Buffer.from(textOf(result, exchange.id))), encoding),
-      );
-      for (const body of [SCAN, `[${SCAN}]`]) {
-        const { answer, bytes } = await ask('gzip, zstd', body);
-        expect(answer.headers.get('content-encoding')).toBeNull();
-        const text = bytes.toString();
-        expect(text === (body === SCAN ? textOf(result) : `[${textOf(result)}]`)).toBe(true);
-      }
-    },
-  );
-});
-
 test('A11 a backend is asked for plain answers, whatever the caller accepts, unless its config says otherwise (§2.2.7)', async () => {
   const accepted: (string | undefined)[] = [];
   backend.script((exchange) => {
@@ -120,34 +83,3 @@ test('A11 a compressed answer that is cut looks cut', async () => {
   });
   await expect(ask('gzip')).rejects.toThrow();
 });
-
-/** The status of a call, or `cut` when its answer does not end cleanly. */
-const statusOf = (at: typeof gateway) =>
-  ask('gzip', SCAN, at).then(
-    ({ answer }) => answer.status,
-    () => 'cut' as const,
-  );
-
-test.each([
-  ['gzip', gzipSync],
-  ['zstd', zstdCompressSync],
-] as const)(
-  'B11 what is cut or is the answer to another call in a part of its own in %s does not end cleanly, behind a short answer or a long one',
-  async (encoding, compress) => {
-    await using own = await startGateway({ backends: [{ name: 'a', url: backend.url }] });
-    const foreign = ['{"jsonrpc":"2.0","result":666,"id":2}', '{"id":2,"jsonrpc":"2.0","result":666}'];
-    for (const result of [7, `"${random.slice(0, 6_000)}"`, LONG])
-      for (const how of [whole, inChunks])
-        for (const behind of [undefined, ...foreign]) {
-          backend.script((exchange) => {
-            const packed = twice(compress)(Buffer.from(textOf(result, exchange.id)));
-            const bad =
-              behind === undefined
-                ? packed.slice(0, -12)
-                : Buffer.concat([packed, compress(Buffer.from(behind))]);
-            return how(exchange, bad, encoding);
-          });
-          expect(['cut', 503]).toContain(await statusOf(own));
-        }
-  },
-);

@@ -4,7 +4,7 @@ import { openCaller } from '../fakes/raw-caller.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { startGateway } from '../started/gateway.ts';
 import { CALL } from '../started/crew.ts';
-import { errorText } from './pair.ts';
+import { errorText, pair } from './pair.ts';
 import { startGatewayProcess } from './gateway-process.ts';
 import { askFrom, countingLookUps, guess, guessFrom, guessLike } from './key-guesses.ts';
 
@@ -142,6 +142,9 @@ describe('E6 a guess learns nothing', () => {
   });
 });
 
+/** For tests that nothing of others matters to. */
+const one = (await pair()).gateway;
+
 describe('E7 an odd spelling is a missing or an invalid key, or the key', () => {
   /** The status of a POST whose key headers are exactly these bytes. */
   async function statusOf(url: URL, lines: string, target = '/'): Promise<number> {
@@ -180,9 +183,8 @@ describe('E7 an odd spelling is a missing or an invalid key, or the key', () => 
     ['a line feed in the query', (key) => ['', `/?api-key=%0A${key}`], 401],
     ['in quotes', (key) => [`x-token: "${key}"\r\n`], 401],
   ])('E7 %s', async (_, spelling, status) => {
-    await using gateway = await start();
-    const [lines, target] = spelling(gateway.key());
-    expect(await statusOf(gateway.url, lines, target)).toBe(status);
+    const [lines, target] = spelling(one.key());
+    expect(await statusOf(one.url, lines, target)).toBe(status);
   });
 });
 
@@ -203,8 +205,7 @@ test.each<[string, (key: string) => RequestInit & { path?: string }, string, str
 ])(
   'E7 a key that is %s is refused with a hint how to send one (RFC 6750, 3)',
   async (_, init, error, challenge) => {
-    await using gateway = await start();
-    const answer = await gateway.post(CALL, undefined, init(gateway.key()));
+    const answer = await one.post(CALL, undefined, init(one.key()));
     expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, challenge]);
     expect(await answer.text()).toContain(`"error":${error},`);
   },

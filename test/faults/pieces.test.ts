@@ -45,27 +45,6 @@ test('A13 an answer arrives byte for byte, wherever its chunks are cut: in escap
   );
 });
 
-test('A13 what ends before a JSON parser would end never ends cleanly', async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      cutAnswer,
-      fc.double({ min: 0, max: 1, noNaN: true }),
-      async ({ result, cuts, apart }, share) => {
-        backend.script((exchange) => {
-          const bytes = bytesOf(result, exchange.id);
-          // The line feed and the closing brace are gone at least.
-          const short = bytes.subarray(0, Math.max(1, Math.floor(share * (bytes.length - 2))));
-          return sendInPieces(exchange, short, cuts, apart);
-        });
-        const answer = await gateway.post(CALL, key);
-        if (answer.status === 503) return void (await answer.body?.cancel());
-        await expect(answer.text()).rejects.toThrow();
-      },
-    ),
-    { numRuns: 150 },
-  );
-});
-
 test('A15 streams of one key at the same time do not mix', async () => {
   const LETTERS = [...'abcdefgh'];
   backend.script(async (exchange) => {

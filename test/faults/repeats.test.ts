@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test';
 import { CHUNKED, chunk, plain, type RawExchange } from '../fakes/raw-backend.ts';
-import { openCaller, postText } from '../fakes/raw-caller.ts';
 import { createVirtualClock } from '../gateway/virtual-clock.ts';
 import { callText, errorText, rawPair, resultText } from './pair.ts';
 
@@ -95,19 +94,6 @@ test('H4 of two callers with one identical call at a time each gets its own id, 
   const answers = await Promise.all([first, second]);
   expect(await Promise.all(answers.map((answer) => answer.text()))).toEqual([good('"one"', 7), good('2', 7)]);
   expect(answers.map((answer) => answer.headers.get('x-credits-left'))).toEqual(['9', '19']);
-});
-
-test('H4 a caller that leaves takes nothing from another that asks the same', async () => {
-  const arrived = arrival();
-  const leaving = await openCaller(gateway.url);
-  leaving.send(postText(call('1'), gateway.key()));
-  const { exchange } = await arrived;
-  const staying = gateway.post(call('2'), gateway.key());
-  await Bun.sleep(20); // so that it has joined the first
-  leaving.reset();
-  await Bun.sleep(20); // so that the gateway knows
-  await exchange.send(plain(good(exchange.id, 7)));
-  expect(await (await staying).text()).toBe(good('2', 7));
 });
 
 test('H4 the failure of one is not the failure of another that asks the same', async () => {

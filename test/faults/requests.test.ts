@@ -33,50 +33,24 @@ const unknown = { status: 200, text: error(-32601, 'Method not found', '1'), sen
 describe('F1 a member that stands twice is refused, however it is written, so that no two readers can differ', () => {
   const call = (more: string) => `{"jsonrpc":"2.0","id":1,"method":"getSlot",${more}}`;
   test.each([
-    ['method', call('"method":"sendTransaction"'), twice('method')],
     ['method, escaped', call('"\\u006dethod":"sendTransaction"'), twice('method')],
-    ['params', call('"params":[1],"params":[2]'), twice('params')],
     ['id', call('"id":2'), twice('id', 'null')],
-    ['id, escaped', call('"\\u0069\\u0064":1'), twice('id', 'null')],
-    ['jsonrpc', call('"jsonrpc":"2.0"'), twice('jsonrpc')],
-    ['method, the same value', call('"method":"getSlot"'), twice('method')],
   ])('F1 %s (§2.1.3)', async (_name, body, text) => {
     expect(await ask(body)).toEqual(refused(text));
     expect(await ask(`[${body}]`)).toEqual({ status: 200, text: `[${text}]`, sent: [] });
   });
 });
 
-describe('F2 what is not one JSON text is a parse error', () => {
-  const params = (value: string) => callText(1, 'getSlot', value);
-  test.each<[string, string | Uint8Array<ArrayBuffer>]>([
-    ['trailing garbage', `${CALL}x`],
-    ['two documents', `${CALL}${CALL}`],
-    ['NaN', params('[NaN]')],
-    ['a comment', `${CALL}/* */`],
-    ['a trailing comma', params('[1,]')],
-    ['a number with a leading zero', params('[01]')],
-    ['a raw line feed in a text', params('["\n"]')],
-    ['a NUL byte', `${CALL}\0`],
-    ['a broken escape', params('["\\u12"]')],
-    ['bytes that are not UTF-8', new Uint8Array(Buffer.from(params('["\xff\xfe"]'), 'latin1'))],
-    ['an overlong encoding', new Uint8Array(Buffer.from(params('["\xc0\xaf"]'), 'latin1'))],
-    ['a surrogate in UTF-8', new Uint8Array(Buffer.from(params('["\xed\xa0\x80"]'), 'latin1'))],
-    ['UTF-16', new Uint8Array(Buffer.from(`\uFEFF${CALL}`, 'utf16le'))],
-    ['half of a call', CALL.slice(0, -1)],
-  ])('F2 %s (§2.5 400)', async (_name, body) => {
-    expect(await ask(body)).toEqual(refused(PARSE));
-  });
-
-  test.each([
-    ['arrays', params(`${'['.repeat(10_000)}${']'.repeat(10_000)}`)],
-    ['arrays that never end', params('['.repeat(10_000))],
-    ['objects', params(`${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`)],
-    ['batches', '['.repeat(10_000)],
-  ])('F2 ten thousand levels of %s are refused', async (_name, body) => {
-    const text = error(-32600, 'Invalid request: nested too deeply');
+test.each<[string, string | Uint8Array<ArrayBuffer>, string]>([
+  ['two documents', `${CALL}${CALL}`, PARSE],
+  ['UTF-16', new Uint8Array(Buffer.from(`\uFEFF${CALL}`, 'utf16le')), PARSE],
+  ['ten thousand levels', '['.repeat(10_000), error(-32600, 'Invalid request: nested too deeply')],
+])(
+  'F2 what is not one JSON text is refused, as is one too deep: %s (§2.5 400)',
+  async (_name, body, text) => {
     expect(await ask(body)).toEqual(refused(text));
-  });
-});
+  },
+);
 
 describe('F2 what is one JSON text but odd', () => {
   test.each(['Method', 'METHOD', 'ｍethod'])('F2 the member %s is not method', async (name) => {

@@ -36,7 +36,7 @@ const small = (line: string) =>
     'latin1',
   );
 
-describe('a head in which two readers could see different fields is refused', () => {
+describe('F6 a head in which two readers could see different fields is refused', () => {
   test.each([
     ['a NUL', 'x: \0'],
     ['a line feed alone', 'x: a\ntransfer-encoding: chunked'],
@@ -80,7 +80,7 @@ test.each([
   expect(readOf(`HTTP/1.1 200\r\n${lines}\r\n\r\n{}`)).toMatchObject({ kind: 'head', head });
 });
 
-test('a head is as long as it may be wherever it is split, and not a byte longer', () => {
+test('F6 a head is as long as it may be wherever it is split, and not a byte longer', () => {
   const longOf = (bytes: number) =>
     small(`x: ${'a'.repeat(bytes - (small('x: ').length - '\r\n\r\n{}'.length))}`);
   const [longest, tooLong] = [longOf(HEAD_BYTES_MAX), longOf(HEAD_BYTES_MAX + 1)];

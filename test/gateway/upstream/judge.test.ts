@@ -242,44 +242,6 @@ describe('however it is framed and divided', () => {
     );
   });
 
-  test.each(
-    [
-      '[1,]',
-      '{',
-      '[',
-      '"',
-      'nul',
-      'nulll',
-      '01',
-      '1.',
-      '-',
-      '+1',
-      '1e',
-      '{"a"}',
-      '{"a":1,}',
-      '[1 2]',
-      "'a'",
-    ].concat([
-      '"\n"',
-      '"\\x"',
-      '"\\u12g4"',
-      'NaN',
-      'undefined',
-      '[1}',
-      '{]',
-      '1,"x":',
-      '',
-      '{"a":1 "b":2}',
-      '\u00a0 1',
-    ]),
-  )('B11 a small answer whose result is %j is none', async (result) => {
-    for (const text of [
-      `{"jsonrpc":"2.0","result":${result},"id":${SENT}}`,
-      `{"id":${SENT},"jsonrpc":"2.0","result":${result}}`,
-    ])
-      expect(await allGiven(text)).toEqual(['none']);
-  });
-
   const inner = '[{"id":2},{"a":{"id":"\\"id\\":2","b":["id"]}}]';
   const foreign = '{"jsonrpc":"2.0","result":666,"id":2}';
   test.each([
@@ -355,13 +317,13 @@ describe('a stream', () => {
     `{"jsonrpc":"2.0","result":[${filler}]`,
   ];
 
-  /** Cut anywhere in both ends, and around what stands between. */
+  /** Cut anywhere in both ends, and around what stands between: a piece of five bytes begins or ends at each of them. */
   async function cutAnywhere(text: string, framing: Framing): Promise<readonly string[]> {
     const ends = new Set<string>([
       await given(text, { framing, ended: true }),
       await given(text, { framing }),
     ]);
-    for (let cut = 1; cut < text.length; cut += cut === 150 ? text.length - 320 : 1)
+    for (let cut = 1; cut < text.length; cut += cut === 151 ? text.length - 320 : 2)
       ends.add(await given([text.slice(0, cut), text.slice(cut, cut + 5), text.slice(cut + 5)], { framing }));
     return [...ends];
   }
@@ -493,8 +455,8 @@ describe.each(['gzip', 'zstd'] as const)('an answer in %s', (encoding) => {
   });
 });
 
-test('an answer in a coding that is not known is none', async () => {
-  for (const encoding of ['br', 'deflate', 'gzip, gzip', 'compress'])
+test('A11 an answer in a coding that is not known is none', async () => {
+  for (const encoding of ['br', 'deflate', 'gzip, gzip', 'gzip\tx', 'toString', '__proto__'])
     expect(await kindOf(gzipSync(OK), { encoding })).toBe('garbage');
 });
 
